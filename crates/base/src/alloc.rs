@@ -1,0 +1,92 @@
+//! Data-sized allocations: counted, limited, fallible, and failing on demand in tests.
+//!
+//! Everything whose size the data decides (pages, values, sorter runs, hash tables) asks here first.
+//! The count is process-wide, as `sqlite3_memory_used` reports it. Small bookkeeping does not ask.
+
+use crate::{Code, Result};
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+static USED: AtomicI64 = AtomicI64::new(0);
+static HIGH: AtomicI64 = AtomicI64::new(0);
+static HARD_LIMIT: AtomicI64 = AtomicI64::new(0);
+static FAIL_IN: AtomicI64 = AtomicI64::new(-1);
+
+/// Counts `n` more bytes, or answers `SQLITE_NOMEM` if the hard limit or a planned failure says no.
+#[inline]
+pub fn claim(n: usize) -> Result<()> {
+    if FAIL_IN.load(Relaxed) >= 0 && FAIL_IN.fetch_sub(1, Relaxed) <= 0 {
+        FAIL_IN.store(-1, Relaxed);
+        return Err(Code::Nomem.into());
+    }
+    let used = USED.fetch_add(n as i64, Relaxed) + n as i64;
+    if used > HIGH.load(Relaxed) {
+        let limit = HARD_LIMIT.load(Relaxed);
+        if limit > 0 && used > limit {
+            USED.fetch_sub(n as i64, Relaxed);
+            return Err(Code::Nomem.into());
+        }
+        HIGH.store(used, Relaxed);
+    }
+    Ok(())
+}
+
+/// Gives back what [`claim`] counted.
+#[inline]
+pub fn release(n: usize) {
+    USED.fetch_sub(n as i64, Relaxed);
+}
+
+/// Bytes counted now.
+pub fn used() -> i64 {
+    USED.load(Relaxed)
+}
+
+/// The highest count since the last reset; `reset` sets it to the present one.
+pub fn highwater(reset: bool) -> i64 {
+    let high = HIGH.load(Relaxed);
+    if reset {
+        HIGH.store(USED.load(Relaxed), Relaxed);
+    }
+    high
+}
+
+/// Sets the hard heap limit in bytes (0: none) if `n` is not negative; returns the former one.
+pub fn hard_limit(n: i64) -> i64 {
+    let old = HARD_LIMIT.load(Relaxed);
+    if n >= 0 {
+        HARD_LIMIT.store(n, Relaxed);
+        HIGH.store(USED.load(Relaxed), Relaxed);
+    }
+    old
+}
+
+/// Makes the `n`-th claim from now (0: the next) fail once; a negative `n` takes the plan back.
+/// For tests: the plan is process-wide.
+pub fn fail_in(n: i64) {
+    FAIL_IN.store(n, Relaxed);
+}
+
+/// Whether a planned failure is still ahead.
+pub fn failure_pending() -> bool {
+    FAIL_IN.load(Relaxed) >= 0
+}
+
+/// A zeroed vector of `n` bytes, or `SQLITE_NOMEM`. Not counted beyond the check: short-lived scratch.
+pub fn zeroed(n: usize) -> Result<Vec<u8>> {
+    claim(n)?;
+    release(n);
+    let mut v = Vec::new();
+    v.try_reserve_exact(n).map_err(|_| Code::Nomem)?;
+    v.resize(n, 0);
+    Ok(v)
+}
+
+/// Room for `more` further elements in `v`, or `SQLITE_NOMEM`.
+#[inline]
+pub fn reserve<T>(v: &mut Vec<T>, more: usize) -> Result<()> {
+    if v.capacity() - v.len() < more {
+        claim(0)?;
+        v.try_reserve(more).map_err(|_| Code::Nomem)?;
+    }
+    Ok(())
+}

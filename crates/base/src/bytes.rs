@@ -1,0 +1,389 @@
+//! Reference-counted bytes: one buffer type for pages and for values.
+//!
+//! A [`Buf`] is a buffer with a plain (not atomic) count, so a clone costs an increment: registers can
+//! hold text that still lies in its page. A [`Bytes`] is a run of bytes inside a `Buf`. A buffer's memory is
+//! either its own, allocated in one piece with the header, or a [`PageData`], which threads may share.
+//!
+//! What always holds: bytes behind a `Buf` change only through [`Buf::get_mut`], which asks for the count to
+//! be one and for no other thread to share the memory, or through [`Buf::page_mut`], whose caller names the
+//! one other holder (the page table that it has borrowed). So `&[u8]` from a `Buf` is never written under.
+//!
+//! A `Buf` is not `Send`. A connection that moves to another thread moves all of its `Buf`s together; whoever
+//! declares such a thing `Send` owns that argument.
+
+use crate::{Result, alloc};
+use std::alloc::{Layout, alloc as raw_alloc, dealloc};
+use std::cell::Cell;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Page memory that threads may share: immutable while more than one holder exists.
+pub struct PageData {
+    ptr: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: PageData owns its bytes alone; shared access is read-only (see `Buf::page_mut`, the one writer,
+// which asks for an unshared Arc).
+unsafe impl Send for PageData {}
+// SAFETY: as above.
+unsafe impl Sync for PageData {}
+
+impl PageData {
+    /// `len` zero bytes, aligned to 64. `SQLITE_NOMEM` if there is no room.
+    pub fn zeroed(len: usize) -> Result<Arc<PageData>> {
+        alloc::claim(len)?;
+        let layout = Self::layout(len);
+        // SAFETY: the layout's size is not zero (`layout` rounds up).
+        let p = unsafe { std::alloc::alloc_zeroed(layout) };
+        match NonNull::new(p) {
+            Some(ptr) => Ok(Arc::new(PageData { ptr, len })),
+            None => {
+                alloc::release(len);
+                Err(crate::Code::Nomem.into())
+            }
+        }
+    }
+
+    /// A copy of `bytes`.
+    pub fn copy_of(bytes: &[u8]) -> Result<Arc<PageData>> {
+        let mut d = Self::zeroed(bytes.len())?;
+        Arc::get_mut(&mut d).expect("just made").as_mut().copy_from_slice(bytes);
+        Ok(d)
+    }
+
+    /// The bytes, for the sole owner of this memory.
+    #[allow(clippy::should_implement_trait)]
+    pub fn as_mut(&mut self) -> &mut [u8] {
+        // SAFETY: `&mut self` excludes every other reference into this memory.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+
+    fn layout(len: usize) -> Layout {
+        Layout::from_size_align(len.max(1), 64).expect("page sizes are far below isize::MAX")
+    }
+}
+
+impl Deref for PageData {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: ptr and len describe one live allocation, initialised when made.
+        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for PageData {
+    fn drop(&mut self) {
+        alloc::release(self.len);
+        // SAFETY: allocated in `zeroed` with this very layout.
+        unsafe { dealloc(self.ptr.as_ptr(), Self::layout(self.len)) }
+    }
+}
+
+struct Header {
+    refs: Cell<usize>,
+    data: *mut u8,
+    len: u32,
+    cap: u32,
+    page: Option<Arc<PageData>>,
+}
+
+const HEADER: usize = size_of::<Header>();
+
+/// A counted buffer. See the module's head.
+pub struct Buf(NonNull<Header>);
+
+impl Buf {
+    /// An empty buffer with room for `cap` bytes.
+    pub fn with_capacity(cap: usize) -> Result<Buf> {
+        if cap > u32::MAX as usize - 64 {
+            return Err(crate::Code::Toobig.into());
+        }
+        let cap = (HEADER + cap.max(8)).next_multiple_of(16) - HEADER;
+        alloc::claim(HEADER + cap)?;
+        // SAFETY: the size is at least HEADER + 8.
+        let p = unsafe { raw_alloc(Self::layout(cap)) } as *mut Header;
+        let Some(ptr) = NonNull::new(p) else {
+            alloc::release(HEADER + cap);
+            return Err(crate::Code::Nomem.into());
+        };
+        // SAFETY: freshly allocated, aligned for Header, HEADER + cap bytes long.
+        unsafe {
+            let data = (p as *mut u8).add(HEADER);
+            p.write(Header { refs: Cell::new(1), data, len: 0, cap: cap as u32, page: None });
+        }
+        Ok(Buf(ptr))
+    }
+
+    /// A buffer holding a copy of `bytes`.
+    #[inline]
+    pub fn copy_of(bytes: &[u8]) -> Result<Buf> {
+        let b = Self::with_capacity(bytes.len())?;
+        // SAFETY: fresh and unshared; cap >= bytes.len().
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), b.h().data, bytes.len());
+            (*b.0.as_ptr()).len = bytes.len() as u32;
+        }
+        Ok(b)
+    }
+
+    /// A buffer over page memory that other threads may share.
+    pub fn of_page(page: Arc<PageData>) -> Result<Buf> {
+        alloc::claim(HEADER)?;
+        let data = page.ptr.as_ptr();
+        let len = page.len as u32;
+        let h = Box::new(Header { refs: Cell::new(1), data, len, cap: len, page: Some(page) });
+        Ok(Buf(NonNull::from(Box::leak(h))))
+    }
+
+    fn layout(cap: usize) -> Layout {
+        Layout::from_size_align(HEADER + cap, 16).expect("capacity is at most u32::MAX")
+    }
+
+    #[inline(always)]
+    fn h(&self) -> &Header {
+        // SAFETY: the header lives as long as any Buf counts on it.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// How many `Buf`s and `Bytes` hold this buffer.
+    #[inline(always)]
+    pub fn refs(&self) -> usize {
+        self.h().refs.get()
+    }
+
+    /// The page memory under this buffer, if it is one.
+    pub fn page(&self) -> Option<&Arc<PageData>> {
+        self.h().page.as_ref()
+    }
+
+    /// Room in bytes.
+    pub fn capacity(&self) -> usize {
+        self.h().cap as usize
+    }
+
+    /// The bytes, to change in place, if nobody else holds the buffer or its memory.
+    #[inline]
+    pub fn get_mut(&mut self) -> Option<&mut [u8]> {
+        if self.refs() != 1 { None } else { self.exclusive() }
+    }
+
+    /// The bytes, to change in place, if exactly this `Buf` and one other hold the buffer and no other thread
+    /// shares its memory.
+    ///
+    /// # Safety
+    /// The one other holder must not read its bytes while the result lives.
+    #[inline]
+    pub unsafe fn page_mut(&mut self) -> Option<&mut [u8]> {
+        if self.refs() > 2 { None } else { self.exclusive() }
+    }
+
+    #[inline]
+    fn exclusive(&mut self) -> Option<&mut [u8]> {
+        // SAFETY: callers checked that no other Buf reads; here no other Arc may share the memory. The strong
+        // count cannot grow meanwhile: a new Arc is only made from a Buf of this connection. No Weak exists.
+        unsafe {
+            let h = self.0.as_mut();
+            if let Some(page) = &h.page
+                && Arc::strong_count(page) != 1
+            {
+                return None;
+            }
+            Some(std::slice::from_raw_parts_mut(h.data, h.len as usize))
+        }
+    }
+
+    /// Empties the buffer and makes room for `n` bytes; a shared or too small buffer is replaced by a new one.
+    #[inline]
+    pub fn reuse(&mut self, n: usize) -> Result<()> {
+        if self.refs() != 1 || self.h().page.is_some() || self.capacity() < n {
+            *self = Buf::with_capacity(n)?;
+        }
+        // SAFETY: sole holder (checked or just made).
+        unsafe { self.0.as_mut().len = 0 };
+        Ok(())
+    }
+
+    /// Appends `bytes`. The buffer must be unshared, of values, and have room; else `false` and no change.
+    #[inline]
+    pub fn push(&mut self, bytes: &[u8]) -> bool {
+        let h = self.h();
+        if h.refs.get() != 1 || h.page.is_some() || ((h.cap - h.len) as usize) < bytes.len() {
+            return false;
+        }
+        // SAFETY: sole holder, and cap - len >= bytes.len() was checked.
+        unsafe {
+            let h = self.0.as_mut();
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), h.data.add(h.len as usize), bytes.len());
+            h.len += bytes.len() as u32;
+        }
+        true
+    }
+
+    /// A run of this buffer. Panics if it does not lie inside.
+    #[inline]
+    pub fn slice(&self, off: usize, len: usize) -> Bytes {
+        assert!(off + len <= self.h().len as usize);
+        Bytes { buf: self.clone(), off: off as u32, len: len as u32 }
+    }
+
+    /// All of this buffer.
+    #[inline]
+    pub fn into_bytes(self) -> Bytes {
+        let len = self.h().len;
+        Bytes { buf: self, off: 0, len }
+    }
+
+    /// Whether both are the same buffer.
+    #[inline]
+    pub fn same(&self, other: &Buf) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Clone for Buf {
+    #[inline(always)]
+    fn clone(&self) -> Buf {
+        let h = self.h();
+        h.refs.set(h.refs.get() + 1);
+        Buf(self.0)
+    }
+}
+
+impl Drop for Buf {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let h = self.h();
+        let left = h.refs.get() - 1;
+        h.refs.set(left);
+        if left == 0 {
+            free(self.0);
+        }
+    }
+}
+
+#[inline(never)]
+fn free(p: NonNull<Header>) {
+    // SAFETY: the count reached zero, so this is the last user. A page header came from a Box, the others
+    // from `raw_alloc` with `Buf::layout(cap)`.
+    unsafe {
+        if p.as_ref().page.is_some() {
+            alloc::release(HEADER);
+            drop(Box::from_raw(p.as_ptr()));
+        } else {
+            let cap = p.as_ref().cap as usize;
+            alloc::release(HEADER + cap);
+            dealloc(p.as_ptr() as *mut u8, Buf::layout(cap));
+        }
+    }
+}
+
+impl Deref for Buf {
+    type Target = [u8];
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        let h = self.h();
+        // SAFETY: data..data+len is initialised and lives as long as the header; writers need `&mut` and
+        // exclusive hold (module head).
+        unsafe { std::slice::from_raw_parts(h.data, h.len as usize) }
+    }
+}
+
+/// A run of bytes inside a counted buffer: 16 bytes wide, cheap to clone.
+#[derive(Clone)]
+pub struct Bytes {
+    buf: Buf,
+    off: u32,
+    len: u32,
+}
+
+impl Bytes {
+    /// A copy of `bytes` in a buffer of its own.
+    #[inline]
+    pub fn copy_of(bytes: &[u8]) -> Result<Bytes> {
+        Ok(Buf::copy_of(bytes)?.into_bytes())
+    }
+
+    /// A part of this run. Panics if it does not lie inside.
+    #[inline]
+    pub fn slice(&self, off: usize, len: usize) -> Bytes {
+        assert!(off + len <= self.len as usize);
+        Bytes { buf: self.buf.clone(), off: self.off + off as u32, len: len as u32 }
+    }
+
+    /// The buffer under this run.
+    #[inline]
+    pub fn buf(&self) -> &Buf {
+        &self.buf
+    }
+
+    /// Whether the run lies in page memory (and so pins a page).
+    #[inline]
+    pub fn in_page(&self) -> bool {
+        self.buf.h().page.is_some()
+    }
+
+    /// The buffer, to be filled again.
+    #[inline]
+    pub fn into_buf(self) -> Buf {
+        self.buf
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: off + len lay inside the buffer when this run was made, and a buffer held by a run is not
+        // shortened: `reuse` and `get_mut` ask for a count of one.
+        unsafe { std::slice::from_raw_parts(self.buf.h().data.add(self.off as usize), self.len as usize) }
+    }
+}
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", String::from_utf8_lossy(self))
+    }
+}
+
+impl std::fmt::Debug for Buf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Buf({} bytes, {} refs)", self.len(), self.refs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shared_buffer_is_never_written() {
+        let mut a = Buf::copy_of(b"hello").unwrap();
+        assert!(a.get_mut().is_some());
+        let run = a.slice(1, 3);
+        assert!(a.get_mut().is_none());
+        assert!(!a.push(b"x"));
+        a.reuse(5).unwrap();
+        assert!(a.push(b"other"));
+        assert_eq!(&*run, b"ell");
+        assert_eq!(&*a, b"other");
+    }
+
+    #[test]
+    fn page_memory_shared_with_another_thread_is_never_written() {
+        let page = PageData::copy_of(&[7; 512]).unwrap();
+        let mut b = Buf::of_page(page.clone()).unwrap();
+        assert!(b.get_mut().is_none());
+        drop(page);
+        b.get_mut().unwrap()[0] = 1;
+        let table = b.clone();
+        // SAFETY: `table` is not read while the slice lives.
+        assert!(unsafe { b.page_mut() }.is_some());
+        let third = b.clone();
+        // SAFETY: as above.
+        assert!(unsafe { b.page_mut() }.is_none());
+        drop((table, third));
+    }
+}
