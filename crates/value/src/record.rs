@@ -205,10 +205,7 @@ fn compact_int(r: f64, compact: bool) -> Option<i64> {
         return None;
     }
     let i = r as i64;
-    (i as f64 == r
-        && !(r == 0.0 && r.is_sign_negative())
-        && (-0x8000_0000_0000..=0x7fff_ffff_ffff).contains(&i))
-    .then_some(i)
+    (i as f64 == r && (-0x8000_0000_0000..=0x7fff_ffff_ffff).contains(&i)).then_some(i)
 }
 
 #[inline]
