@@ -315,7 +315,10 @@ pub enum InSet {
     List(Vec<Expr>),
     Select(Box<Select>),
     /// `IN schema.table`, `IN function(args)`.
-    Table { table: QualifiedName, args: Option<Vec<Expr>> },
+    Table {
+        table: QualifiedName,
+        args: Option<Vec<Expr>>,
+    },
 }
 
 /// `RAISE` kinds.
@@ -636,12 +639,7 @@ pub struct CreateTable {
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs)]
 pub enum CreateTableBody {
-    Columns {
-        columns: Vec<ColumnDef>,
-        constraints: Vec<TableConstraint>,
-        without_rowid: bool,
-        strict: bool,
-    },
+    Columns { columns: Vec<ColumnDef>, constraints: Vec<TableConstraint>, without_rowid: bool, strict: bool },
     As(Box<Select>),
 }
 
@@ -669,7 +667,11 @@ pub struct ColumnConstraint {
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs)]
 pub enum ColumnConstraintKind {
-    PrimaryKey { order: Option<SortOrder>, conflict: Option<Conflict>, autoincrement: bool },
+    PrimaryKey {
+        order: Option<SortOrder>,
+        conflict: Option<Conflict>,
+        autoincrement: bool,
+    },
     /// `NULL`: accepted, without effect.
     Null(Option<Conflict>),
     NotNull(Option<Conflict>),
@@ -682,7 +684,11 @@ pub enum ColumnConstraintKind {
     References(ForeignKeyTarget),
     /// `[NOT] DEFERRABLE ...` standing alone: belongs to the `REFERENCES` before it.
     Deferrable(bool),
-    Generated { expr: Expr, stored: bool, span: Span },
+    Generated {
+        expr: Expr,
+        stored: bool,
+        span: Span,
+    },
 }
 
 /// A table constraint with its name.
@@ -818,9 +824,19 @@ pub enum AlterAction {
     /// `ALTER COLUMN c DROP NOT NULL`.
     DropNotNull(Name),
     /// `ALTER COLUMN c SET NOT NULL [ON CONFLICT ..]`; the span covers `NOT NULL ...`.
-    SetNotNull { column: Name, conflict: Option<Conflict>, span: Span },
+    SetNotNull {
+        column: Name,
+        conflict: Option<Conflict>,
+        span: Span,
+    },
     /// `ADD [CONSTRAINT n] CHECK (e) [ON CONFLICT ..]`; the outer span covers the whole constraint.
-    AddCheck { name: Option<Name>, expr: Expr, expr_span: Span, conflict: Option<Conflict>, span: Span },
+    AddCheck {
+        name: Option<Name>,
+        expr: Expr,
+        expr_span: Span,
+        conflict: Option<Conflict>,
+        span: Span,
+    },
 }
 
 /// What `DROP` names.
