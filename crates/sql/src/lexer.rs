@@ -5,7 +5,7 @@
 //! and comments are skipped. A word is a keyword here even where the grammar will take it for a name; only
 //! `WINDOW`, `OVER` and `FILTER` are decided by their neighbours, as the grammar cannot.
 
-use crate::token::{T, keyword};
+use crate::token::{T, find, pack};
 
 /// A token: its kind and its place.
 #[derive(Clone, Copy, Debug)]
@@ -222,12 +222,18 @@ impl<'a> Lexer<'a> {
 
     #[inline]
     fn word(&mut self, start: usize) -> T {
-        let mut i = start + 1;
-        while i < self.text.len() && IDENT[self.text[i] as usize] {
-            i += 1;
+        let rest = &self.text[start..];
+        let mut packed = 0;
+        let mut n = 0;
+        for &b in rest {
+            if !IDENT[b as usize] {
+                break;
+            }
+            packed = pack(packed, b);
+            n += 1;
         }
-        self.pos = i;
-        keyword(&self.text[start..i])
+        self.pos = start + n;
+        if n == 1 { T::Id } else { find(&rest[..n], packed) }
     }
 
     /// Past the comment whose content starts at `from`; an open comment ends with the text.

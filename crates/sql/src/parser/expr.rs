@@ -348,8 +348,9 @@ impl Parser<'_> {
         Ok(Expr::Literal(literal, span))
     }
 
+    #[inline]
     fn dot_follows(&self) -> bool {
-        self.peek() == T::Dot
+        self.dot_may_follow() && self.peek() == T::Dot
     }
 
     #[inline(never)]
@@ -611,8 +612,8 @@ impl Parser<'_> {
         let b = raw.as_bytes();
         let bare = b.len() == 1;
         let number = if b[0] == b'?' && !bare {
-            match raw[1..].parse::<u32>() {
-                Ok(n) if n >= 1 && n <= self.variable_limit => n,
+            match b[1..].iter().try_fold(0u32, |n, d| n.checked_mul(10)?.checked_add((d - b'0') as u32)) {
+                Some(n) if n >= 1 && n <= self.variable_limit => n,
                 _ => {
                     let limit = self.variable_limit;
                     let text = format!("variable number must be between ?1 and ?{limit}");

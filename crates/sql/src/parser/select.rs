@@ -265,16 +265,6 @@ impl Parser<'_> {
             && !matches!(kind, T::Raise | T::Cast | T::CurrentDate | T::CurrentTime | T::CurrentTimestamp)
     }
 
-    /// A cheap look at the byte after the present token: only a dot, space or comment can lead to a dot.
-    #[inline]
-    fn dot_may_follow(&self) -> bool {
-        match self.text.as_bytes().get(self.tok.end as usize) {
-            Some(b'.' | b'-' | b'/' | 0xef) => true,
-            Some(&b) => is_space(b),
-            None => false,
-        }
-    }
-
     /// `AS name`, or a bare name or string.
     fn alias(&mut self) -> Result<Option<Name>> {
         if self.eat(T::As) {

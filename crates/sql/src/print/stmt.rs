@@ -51,7 +51,7 @@ impl Printer {
                 self.expr(file, LOWEST);
                 self.word(" AS ");
                 self.expr(name, LOWEST);
-                self.clause(" KEY ", key);
+                self.boxed_clause(" KEY ", key);
             }
             Stmt::Detach(e) => {
                 self.word("DETACH DATABASE ");
@@ -80,7 +80,7 @@ impl Printer {
                 if let Some(n) = schema {
                     self.named(" ", n);
                 }
-                self.clause(" INTO ", into);
+                self.boxed_clause(" INTO ", into);
             }
         }
     }
@@ -95,6 +95,13 @@ impl Printer {
         if let Some(n) = n {
             self.word(" ");
             self.qualified(n);
+        }
+    }
+
+    fn boxed_clause(&mut self, before: &str, e: &Option<Box<Expr>>) {
+        if let Some(e) = e {
+            self.word(before);
+            self.expr(e, LOWEST);
         }
     }
 
