@@ -1,0 +1,249 @@
+//! Makes programs: emits instructions, hands out registers and cursors, resolves labels.
+
+use crate::{Insn, Opcode, P4, Program};
+use iolite_base::{Bytes, Code, Result};
+use std::rc::Rc;
+
+/// An address not known yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Label(i32);
+
+/// A program being made.
+///
+/// Labels stand in `p2` as negative numbers until [`Builder::finish`]. Registers are counted from 1; temporary
+/// ones go back to a pool with [`Builder::free_temp`].
+#[derive(Default)]
+pub struct Builder {
+    insns: Vec<Insn>,
+    labels: Vec<i32>,
+    registers: i32,
+    cursors: i32,
+    sites: usize,
+    temps: Vec<i32>,
+}
+
+impl Builder {
+    /// Appends an instruction and returns its address.
+    pub fn emit(&mut self, op: Opcode, p1: i32, p2: i32, p3: i32) -> usize {
+        self.insns.push(Insn { op, p5: 0, p1, p2, p3, p4: P4::None });
+        self.insns.len() - 1
+    }
+
+    /// As [`Builder::emit`], with a fourth operand.
+    pub fn emit4(&mut self, op: Opcode, p1: i32, p2: i32, p3: i32, p4: P4) -> usize {
+        self.insns.push(Insn { op, p5: 0, p1, p2, p3, p4 });
+        self.insns.len() - 1
+    }
+
+    /// As [`Builder::emit`], jumping to a label.
+    pub fn jump(&mut self, op: Opcode, p1: i32, to: Label, p3: i32) -> usize {
+        self.emit(op, p1, to.0, p3)
+    }
+
+    /// As [`Builder::emit4`], jumping to a label.
+    pub fn jump4(&mut self, op: Opcode, p1: i32, to: Label, p3: i32, p4: P4) -> usize {
+        self.emit4(op, p1, to.0, p3, p4)
+    }
+
+    /// Sets the last instruction's flags.
+    pub fn p5(&mut self, p5: u16) {
+        if let Some(i) = self.insns.last_mut() {
+            i.p5 = p5;
+        }
+    }
+
+    /// The instruction at an address.
+    pub fn at(&mut self, addr: usize) -> &mut Insn {
+        &mut self.insns[addr]
+    }
+
+    /// The address of the next instruction.
+    pub fn here(&self) -> usize {
+        self.insns.len()
+    }
+
+    /// A label to be placed later.
+    pub fn label(&mut self) -> Label {
+        self.labels.push(-1);
+        Label(-(self.labels.len() as i32))
+    }
+
+    /// Places a label here.
+    pub fn place(&mut self, l: Label) {
+        let here = self.insns.len() as i32;
+        self.labels[(-l.0 - 1) as usize] = here;
+    }
+
+    /// Makes the instruction at `addr` jump here.
+    pub fn jump_here(&mut self, addr: usize) {
+        self.insns[addr].p2 = self.insns.len() as i32;
+    }
+
+    /// A label's number, for operands other than `p2` (`Jump`).
+    pub fn raw(&self, l: Label) -> i32 {
+        l.0
+    }
+
+    /// A register.
+    pub fn reg(&mut self) -> i32 {
+        self.regs(1)
+    }
+
+    /// The first of `n` consecutive registers.
+    pub fn regs(&mut self, n: usize) -> i32 {
+        let first = self.registers + 1;
+        self.registers += n as i32;
+        first
+    }
+
+    /// How many registers were handed out.
+    pub fn register_count(&self) -> i32 {
+        self.registers
+    }
+
+    /// A register that will be given back.
+    pub fn temp(&mut self) -> i32 {
+        match self.temps.pop() {
+            Some(r) => r,
+            None => self.reg(),
+        }
+    }
+
+    /// Gives a temporary register back.
+    pub fn free_temp(&mut self, r: i32) {
+        debug_assert!(!self.temps.contains(&r));
+        self.temps.push(r);
+    }
+
+    /// Forgets the pool: what was free so far is not handed out again (code that runs as a co-routine must not
+    /// share registers with its caller).
+    pub fn drop_temps(&mut self) -> Vec<i32> {
+        std::mem::take(&mut self.temps)
+    }
+
+    /// A cursor number.
+    pub fn cursor(&mut self) -> i32 {
+        self.cursors += 1;
+        self.cursors - 1
+    }
+
+    /// A function call site.
+    pub fn site(&mut self) -> usize {
+        self.sites += 1;
+        self.sites - 1
+    }
+
+    /// Emits a load of an integer.
+    pub fn load_int(&mut self, v: i64, into: i32) {
+        match i32::try_from(v) {
+            Ok(small) => self.emit(Opcode::Integer, small, into, 0),
+            Err(_) => self.emit4(Opcode::Int64, 0, into, 0, P4::Int(v)),
+        };
+    }
+
+    /// Emits a load of text.
+    pub fn load_text(&mut self, s: &str, into: i32) -> Result<()> {
+        let b = Bytes::copy_of(s.as_bytes())?;
+        self.emit4(Opcode::String8, 0, into, 0, P4::Bytes(b));
+        Ok(())
+    }
+
+    /// Resolves labels and makes the program. `limit` is the largest allowed number of instructions.
+    pub fn finish(mut self, limit: usize) -> Result<Program> {
+        if self.insns.len() > limit {
+            return Err(Code::Nomem.into());
+        }
+        let labels = &self.labels;
+        let resolve = |p: &mut i32| {
+            if *p < 0
+                && let Some(&at) = labels.get((-*p - 1) as usize)
+            {
+                debug_assert!(at >= 0, "label {} was never placed", *p);
+                *p = at;
+            }
+        };
+        for i in &mut self.insns {
+            if i.op.jumps() {
+                resolve(&mut i.p2);
+                if i.op == Opcode::Jump {
+                    resolve(&mut i.p1);
+                    resolve(&mut i.p3);
+                }
+            }
+        }
+        Ok(Program {
+            insns: self.insns,
+            registers: self.registers as usize + 1,
+            cursors: self.cursors as usize,
+            sites: self.sites,
+            ..Program::default()
+        })
+    }
+}
+
+impl Opcode {
+    /// Whether `p2` is an address.
+    pub fn jumps(self) -> bool {
+        use Opcode::*;
+        matches!(
+            self,
+            Init | Goto
+                | Gosub
+                | InitCoroutine
+                | Yield
+                | Once
+                | If
+                | IfNot
+                | IfPos
+                | IfNotZero
+                | DecrJumpZero
+                | IsNull
+                | NotNull
+                | Jump
+                | ElseEq
+                | MustBeInt
+                | Eq
+                | Ne
+                | Lt
+                | Le
+                | Gt
+                | Ge
+                | SeekRowid
+                | NotExists
+                | SeekGE
+                | SeekGT
+                | SeekLE
+                | SeekLT
+                | Found
+                | NotFound
+                | NoConflict
+                | Rewind
+                | Last
+                | Next
+                | Prev
+                | IfEmpty
+                | IdxGE
+                | IdxGT
+                | IdxLE
+                | IdxLT
+                | SorterSort
+                | SorterNext
+                | HashFind
+                | HashSort
+                | HashNext
+                | Filter
+                | RowSetRead
+                | RowSetTest
+                | Program
+                | FkIfZero
+                | IncrVacuum
+                | VFilter
+                | VNext
+        )
+    }
+}
+
+/// A shared list of numbers.
+pub fn numbers(v: Vec<i64>) -> P4 {
+    P4::Numbers(Rc::from(v))
+}

@@ -1,0 +1,81 @@
+//! EXPLAIN: a program as rows.
+
+use crate::{Opcode, P4, Program};
+
+/// One row of `EXPLAIN`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct ExplainRow {
+    pub addr: usize,
+    pub opcode: &'static str,
+    pub p1: i32,
+    pub p2: i32,
+    pub p3: i32,
+    pub p4: String,
+    pub p5: u16,
+}
+
+/// The rows that `EXPLAIN` shows for a program, its sub-programs behind it.
+pub fn explain(program: &Program) -> Vec<ExplainRow> {
+    let mut rows = Vec::new();
+    let mut queue: Vec<&Program> = vec![program];
+    let mut at = 0;
+    while at < queue.len() {
+        let p = queue[at];
+        for (addr, i) in p.insns.iter().enumerate() {
+            rows.push(ExplainRow {
+                addr,
+                opcode: i.op.name(),
+                p1: i.p1,
+                p2: i.p2,
+                p3: i.p3,
+                p4: p4_text(&i.p4),
+                p5: i.p5,
+            });
+            if let (Opcode::Program, P4::Program(sub)) = (i.op, &i.p4)
+                && !queue.iter().any(|q| std::ptr::eq(*q, &**sub))
+            {
+                queue.push(sub);
+            }
+        }
+        at += 1;
+    }
+    rows
+}
+
+pub(crate) fn p4_text(p4: &P4) -> String {
+    match p4 {
+        P4::None => String::new(),
+        P4::Int(i) => i.to_string(),
+        P4::Real(r) => iolite_value::num::real_text(*r),
+        P4::Bytes(b) => String::from_utf8_lossy(b).into_owned(),
+        P4::Name(n) => n.to_string(),
+        P4::Value(v) => v.to_string_lossy(),
+        P4::Collation(c) => format!("{}-8", c.name()),
+        P4::KeyInfo(k) => {
+            let fields: Vec<String> = k
+                .fields
+                .iter()
+                .map(|f| {
+                    let name = if f.coll.is_binary() { "B" } else { f.coll.name() };
+                    format!(
+                        "{}{}{}",
+                        if f.desc { "-" } else { "" },
+                        if f.nulls_large { "N." } else { "" },
+                        name
+                    )
+                })
+                .collect();
+            format!("k({},{})", fields.len(), fields.join(","))
+        }
+        P4::Affinities(a) => a.iter().map(|a| a.letter()).collect(),
+        P4::Function(f) => format!("{}({})", f.function.name, f.function.args),
+        P4::Program(_) => "program".into(),
+        P4::Strict(_) => "strict".into(),
+        P4::VirtualTable(_) => "vtab".into(),
+        P4::Numbers(n) => {
+            let list: Vec<String> = n.iter().map(|v| v.to_string()).collect();
+            format!("[{}]", list.join(","))
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! What stands between the code generator and the virtual machine: opcodes, programs, their builder, EXPLAIN.
+//!
+//! One table entry per opcode holds its operands' meaning; names and the manual are derived from it. Opcodes
+//! carry SQLite's names where they mean the same (documentation page `opcode`).
+#![forbid(unsafe_code)]
+
+mod builder;
+mod explain;
+mod opcode;
+mod program;
+
+pub use builder::{Builder, Label};
+pub use explain::{ExplainRow, explain};
+pub use opcode::{Opcode, p5};
+pub use program::{
+    ColumnMeta, FunctionCall, Insn, P4, PlanNote, Program, StrictColumn, StrictType, VariableName,
+};

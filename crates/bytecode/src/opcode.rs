@@ -1,0 +1,245 @@
+//! The opcode table.
+
+/// Bits of `p5`, by the opcodes that read them.
+pub mod p5 {
+    /// Comparisons: NULL equals NULL.
+    pub const NULL_EQ: u16 = 0x80;
+    /// Comparisons: jump if either side is NULL.
+    pub const JUMP_IF_NULL: u16 = 0x10;
+    /// Comparisons: the low bits hold the affinity's letter less `'@'`.
+    pub const AFFINITY_MASK: u16 = 0x0f;
+    /// `Column`: copy text and blobs out of the page (the program writes to this table).
+    pub const COPY: u16 = 1;
+    /// `Column`: only the type is wanted.
+    pub const TYPE_ONLY: u16 = 2;
+    /// `Column`: only the length is wanted.
+    pub const LENGTH_ONLY: u16 = 4;
+    /// `Insert`, `Delete`: count the row in `changes()`.
+    pub const COUNT_CHANGE: u16 = 1;
+    /// `Insert`: set `last_insert_rowid()`.
+    pub const LAST_ROWID: u16 = 2;
+    /// `Insert`, `IdxInsert`: beyond the last entry.
+    pub const APPEND: u16 = 4;
+    /// `Insert`, `IdxInsert`: the cursor was just sought for this very key.
+    pub const USE_SEEK: u16 = 8;
+    /// `Insert`: part of an UPDATE.
+    pub const IS_UPDATE: u16 = 16;
+    /// `Delete`: keep the position, the loop goes on.
+    pub const SAVE_POSITION: u16 = 32;
+    /// `IdxInsert`: the entry's key has as many fields as the key description counts.
+    pub const DISTINCT: u16 = 64;
+    /// `IdxDelete`: a missing entry is corruption.
+    pub const MUST_EXIST: u16 = 1;
+    /// `OpenEphemeral`: will be filled in key order or used unordered.
+    pub const UNORDERED: u16 = 1;
+    /// `Compare`: apply the permutation of the instruction before.
+    pub const PERMUTE: u16 = 1;
+    /// `MakeRecord`: keep registers unchanged.
+    pub const KEEP: u16 = 1;
+    /// `OpenWrite`: `p2` is a register that holds the root page.
+    pub const ROOT_IN_REGISTER: u16 = 16;
+    /// `ResultRow`: none. `Halt`: the kind of constraint, for the error's extended code.
+    pub const NOT_NULL: u16 = 1;
+    /// `Halt`: UNIQUE.
+    pub const UNIQUE: u16 = 2;
+    /// `Halt`: CHECK.
+    pub const CHECK: u16 = 3;
+    /// `Halt`: FOREIGN KEY.
+    pub const FOREIGN_KEY: u16 = 4;
+    /// `NewRowid`: AUTOINCREMENT, never reuse.
+    pub const AUTOINCREMENT: u16 = 1;
+    /// `Savepoint`, `FkCounter`: see their entries.
+    pub const DEFERRED: u16 = 1;
+}
+
+macro_rules! opcodes {
+    ($($name:ident $manual:literal;)*) => {
+        /// An instruction's operation.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+        #[repr(u8)]
+        #[allow(missing_docs)]
+        pub enum Opcode { $($name),* }
+
+        impl Opcode {
+            /// All opcodes in order.
+            pub const ALL: &'static [Opcode] = &[$(Opcode::$name),*];
+
+            /// The name, as EXPLAIN prints it.
+            pub fn name(self) -> &'static str {
+                match self { $(Opcode::$name => stringify!($name)),* }
+            }
+
+            /// What the instruction does with its operands.
+            pub fn manual(self) -> &'static str {
+                match self { $(Opcode::$name => $manual),* }
+            }
+        }
+    };
+}
+
+opcodes! {
+    Init "Jumps to p2, where a program's prologue (transactions, constants) stands.";
+    Goto "Jumps to p2.";
+    Gosub "Stores this address in r[p1] and jumps to p2.";
+    Return "Jumps behind the Gosub whose address is in r[p1]. With p3 = 1, falls through if r[p1] is no address.";
+    InitCoroutine "Stores p3 - 1 in r[p1] as the entry of a co-routine; jumps to p2 unless that is 0.";
+    EndCoroutine "Jumps to the p2 of the Yield that called, and marks the co-routine in r[p1] as ended.";
+    Yield "Swaps the program counter with r[p1]. A Yield that meets an ended co-routine jumps to p2.";
+    Halt "Ends the program with result code p1, conflict action p2, message p4, constraint kind p5; p3 is a register with the message.";
+    HaltIfNull "As Halt, if r[p3] is NULL.";
+    Once "Falls through the first time in each run, jumps to p2 afterwards.";
+    If "Jumps to p2 if r[p1] is true; if it is NULL, jumps if p3 is not 0.";
+    IfNot "Jumps to p2 if r[p1] is false; if it is NULL, jumps if p3 is not 0.";
+    IfPos "If the integer r[p1] is positive, subtracts p3 and jumps to p2.";
+    IfNotZero "If the integer r[p1] is not 0, subtracts 1 if it is positive and jumps to p2.";
+    DecrJumpZero "Subtracts 1 from the integer r[p1] and jumps to p2 if the result is 0.";
+    IsNull "Jumps to p2 if r[p1] is NULL.";
+    NotNull "Jumps to p2 if r[p1] is not NULL.";
+    IsTrue "r[p2] = truth of r[p1]; NULL counts as p3; the result is inverted if p4 is 1.";
+    ZeroOrNull "r[p2] = NULL if r[p1] or r[p3] is NULL, else 0.";
+    Jump "Jumps to p1, p2 or p3 after a Compare that found less, equal or greater.";
+    Compare "Compares r[p1..] with r[p2..] over p3 registers by the key description p4, for the Jump that follows.";
+    ElseEq "Jumps to p2 if the comparison before it found equality.";
+    Noop "Does nothing.";
+    Explain "A line of EXPLAIN QUERY PLAN: id p1, parent p2, text p4. Does nothing.";
+    Integer "r[p2] = p1.";
+    Int64 "r[p2] = p4.";
+    Real "r[p2] = p4.";
+    String8 "r[p2] = text p4.";
+    Blob "r[p2] = blob p4.";
+    Null "r[p2..=p3] = NULL (only r[p2] if p3 is less).";
+    Variable "r[p2] = parameter p1.";
+    Move "Moves p3 registers from p1 on to p2 on.";
+    Copy "Copies p3 + 1 registers from p1 on to p2 on.";
+    SCopy "r[p2] = r[p1].";
+    Add "r[p3] = r[p2] + r[p1].";
+    Subtract "r[p3] = r[p2] - r[p1].";
+    Multiply "r[p3] = r[p2] * r[p1].";
+    Divide "r[p3] = r[p2] / r[p1].";
+    Remainder "r[p3] = r[p2] % r[p1].";
+    Concat "r[p3] = r[p2] || r[p1].";
+    BitAnd "r[p3] = r[p2] & r[p1].";
+    BitOr "r[p3] = r[p2] | r[p1].";
+    ShiftLeft "r[p3] = r[p2] << r[p1].";
+    ShiftRight "r[p3] = r[p2] >> r[p1].";
+    BitNot "r[p2] = ~ r[p1].";
+    Not "r[p2] = NOT r[p1].";
+    And "r[p3] = r[p1] AND r[p2].";
+    Or "r[p3] = r[p1] OR r[p2].";
+    AddImm "Adds p2 to the integer r[p1].";
+    MustBeInt "Makes r[p1] an integer; if that loses anything, jumps to p2, or fails if p2 is 0.";
+    RealAffinity "Makes an integer r[p1] a real.";
+    Cast "Casts r[p1] to the affinity with letter p2.";
+    Affinity "Applies the affinities p4 to p2 registers from p1 on.";
+    TypeCheck "Checks p2 registers from p1 on against the STRICT columns p4, converting where that is lossless.";
+    Eq "Jumps to p2 if r[p3] = r[p1]; p4 is the collating sequence, p5 affinity and treatment of NULLs.";
+    Ne "Jumps to p2 if r[p3] <> r[p1]; operands as Eq.";
+    Lt "Jumps to p2 if r[p3] < r[p1]; operands as Eq.";
+    Le "Jumps to p2 if r[p3] <= r[p1]; operands as Eq.";
+    Gt "Jumps to p2 if r[p3] > r[p1]; operands as Eq.";
+    Ge "Jumps to p2 if r[p3] >= r[p1]; operands as Eq.";
+    Function "r[p3] = function p4 of the registers from p2 on; bits of p1 mark constant arguments.";
+    AggStep "Feeds the registers from p2 on to the aggregate p4 with state r[p3]; p1 = 1 sets r[p3 - 1]... see AggMinMax.";
+    AggInverse "Takes the registers from p2 on out of the aggregate p4 with state r[p3].";
+    AggValue "r[p3] = present value of the aggregate p4 with state r[p1]; the state goes on.";
+    AggFinal "r[p1] = final value of the aggregate p4 with state r[p1].";
+    OpenRead "Opens cursor p1 on root page p2 of database p3; p4 is the key description of an index, or a count of columns.";
+    OpenWrite "As OpenRead, for writing.";
+    ReopenIdx "As OpenRead, unless cursor p1 is already open on that root page.";
+    OpenEphemeral "Opens cursor p1 on a new transient table with p2 columns, an index if p4 is a key description.";
+    OpenAutoindex "As OpenEphemeral, for an automatic index.";
+    OpenDup "Opens cursor p1 on the transient table of cursor p2.";
+    OpenPseudo "Opens cursor p1 on one row: the record in r[p2] with p3 fields.";
+    SorterOpen "Opens sorter p1 with the key description p4 and p2 columns.";
+    Close "Closes cursor p1.";
+    NullRow "Makes cursor p1 stand on a row of NULLs.";
+    DeferredSeek "Table cursor p3 will move to the rowid at the end of index cursor p1's entry when a column not in the index is read; p4 maps columns of the table to those of the index.";
+    FinishSeek "Does a seek that DeferredSeek on cursor p1 left undone.";
+    SeekRowid "Moves cursor p1 to rowid r[p3]; jumps to p2 if there is none. r[p3] may be any value.";
+    NotExists "Moves cursor p1 to the integer rowid r[p3]; jumps to p2 if there is none.";
+    SeekGE "Moves cursor p1 to the first entry >= key (p4 fields from r[p3], a rowid for tables); jumps to p2 if there is none.";
+    SeekGT "Moves cursor p1 to the first entry > key; operands as SeekGE.";
+    SeekLE "Moves cursor p1 to the last entry <= key; operands as SeekGE.";
+    SeekLT "Moves cursor p1 to the last entry < key; operands as SeekGE.";
+    Found "Jumps to p2 if index p1 has an entry that begins with the p4 fields from r[p3] (one record in r[p3] if p4 is 0).";
+    NotFound "Jumps to p2 if index p1 has no such entry; operands as Found.";
+    NoConflict "As NotFound, and jumps if any of the fields is NULL.";
+    Rewind "Moves cursor p1 to its first entry; jumps to p2 if there is none.";
+    Last "Moves cursor p1 to its last entry; jumps to p2 if there is none.";
+    Next "Moves cursor p1 on and jumps to p2; falls through at the end.";
+    Prev "Moves cursor p1 back and jumps to p2; falls through at the start.";
+    IfEmpty "Jumps to p2 if the tree of cursor p1 is empty.";
+    IdxGE "Jumps to p2 if index cursor p1's entry is >= the p4 fields from r[p3].";
+    IdxGT "Jumps to p2 if index cursor p1's entry is > the p4 fields from r[p3].";
+    IdxLE "Jumps to p2 if index cursor p1's entry is <= the p4 fields from r[p3].";
+    IdxLT "Jumps to p2 if index cursor p1's entry is < the p4 fields from r[p3].";
+    IdxRowid "r[p2] = the rowid at the end of index cursor p1's entry.";
+    IdxInsert "Inserts the record r[p2] into index p1; its p4 fields also stand in the registers from p3 on.";
+    IdxDelete "Deletes the entry with the p3 fields from r[p2] on from index p1.";
+    Rowid "r[p2] = rowid of cursor p1.";
+    Column "r[p3] = field p2 of cursor p1's row; p4 is the default where the record is shorter.";
+    RowData "r[p2] = the whole record of cursor p1.";
+    MakeRecord "r[p3] = record of p2 registers from p1 on, with affinities p4.";
+    NewRowid "r[p2] = a rowid not in use in table p1; p3 is the register with the largest rowid ever for AUTOINCREMENT.";
+    Insert "Inserts the record r[p2] with rowid r[p3] into table p1; p4 names the table for hooks.";
+    Delete "Deletes the row of cursor p1; p4 names the table for hooks, p3 is a register with the rowid.";
+    ResetCount "Moves the count of changed rows into the statement's and starts anew.";
+    Count "r[p2] = number of entries of cursor p1.";
+    Sequence "r[p2] = how many times this was run for cursor p1 before.";
+    SorterInsert "Adds the record r[p2] to sorter p1.";
+    SorterSort "Sorts sorter p1 and stands on its first record; jumps to p2 if it is empty.";
+    SorterNext "Moves sorter p1 on and jumps to p2; falls through at the end.";
+    SorterData "r[p2] = record of sorter p1; pseudo cursor p3 then reads it.";
+    ResultRow "Yields p2 registers from p1 on as a result row.";
+    HashOpen "Opens hash aggregation p1: p2 key registers by the key description p4, p3 slots of aggregate state per group.";
+    HashFind "Finds the group of the key registers from p3 on in hash p1, making it if it is new; jumps to p2 if it was there.";
+    HashStep "Feeds the registers from p2 on to aggregate p4, state slot p3 of the present group of hash p1.";
+    HashStore "Stores r[p2] in slot p3 of the present group of hash p1.";
+    HashSort "Orders the groups of hash p1 by key and stands on the first; jumps to p2 if there is none.";
+    HashNext "Moves hash p1 to the next group and jumps to p2; falls through at the end.";
+    HashKey "Copies the key of hash p1's present group to the registers from p2 on.";
+    HashGroup "r[p2] = number of hash p1's present group, in order of first appearance.";
+    HashSlot "r[p2] = slot p3 of hash p1's present group: the final value of aggregate p4, or the stored value.";
+    FilterAdd "Adds p4 registers from p3 on to the Bloom filter in r[p1].";
+    Filter "Jumps to p2 if p4 registers from p3 on are surely not in the Bloom filter in r[p1].";
+    RowSetAdd "Adds the integer r[p2] to the set in r[p1].";
+    RowSetRead "Takes the smallest integer out of the set in r[p1] into r[p3]; jumps to p2 if it is empty.";
+    RowSetTest "Jumps to p2 if r[p3] is in the set in r[p1] from an earlier batch than p4; adds it otherwise.";
+    OffsetLimit "r[p2] = r[p1] + r[p3], or -1 where r[p1] says there is no limit.";
+    Program "Runs the sub-program p4 with parameters in the registers from p1 on; p2: where RAISE(IGNORE) goes; p3: its register; p5: not recursive.";
+    Param "r[p2] = register p1 of the calling program, counted from the first one it passed.";
+    FkCounter "Adds p2 to the count of violated foreign keys; p1: the deferred one.";
+    FkIfZero "Jumps to p2 if the count of violated foreign keys is 0; p1: the deferred one.";
+    Transaction "Begins a read (p2 = 0) or write (1, 2: exclusive) transaction on database p1; checks that the schema is still p3 and generation p4.";
+    AutoCommit "Sets auto-commit to p1; with p2 = 1 rolls back.";
+    Savepoint "Opens (p1 = 0), releases (1) or rolls back to (2) the savepoint p4.";
+    ReadCookie "r[p2] = meta value p3 of database p1.";
+    SetCookie "Meta value p2 of database p1 = p3.";
+    CreateBtree "r[p2] = root page of a new tree in database p1: a table if p3 is 1, an index if 2.";
+    Destroy "Drops the tree with root page p1 of database p3; r[p2] = the root page that moved into its place, or 0.";
+    Clear "Empties the tree with root page p1 of database p2; adds the number of its entries to the count of changes if p3 is not 0.";
+    ParseSchema "Reads rows of the schema table of database p1 that satisfy p4 into the catalog; all of them if p4 is none.";
+    LoadAnalysis "Reads the statistics of database p1 into the catalog.";
+    DropTable "Removes table p4 of database p1 from the catalog.";
+    DropIndex "Removes index p4 of database p1 from the catalog.";
+    DropTrigger "Removes trigger p4 of database p1 from the catalog.";
+    MoveRoot "In the catalog of database p1, root page r[p2] is now p3.";
+    IntegrityCk "r[p1 + 1] = findings about the trees in list p4 of database p5 or NULL; r[p1] = how many more may be reported.";
+    SqlExec "Runs the SQL text p4.";
+    Expire "Makes all other statements re-prepare.";
+    JournalMode "r[p2] = journal mode of database p1, after changing it to p3 if that is a mode.";
+    Checkpoint "Checkpoints database p1 in mode p2; r[p3..p3 + 2] = busy, frames in the log, frames backfilled.";
+    Vacuum "Rebuilds database p1; into the file named by r[p2] if p2 is not 0.";
+    IncrVacuum "One step of incremental vacuum on database p1; jumps to p2 when done.";
+    Pagecount "r[p2] = pages of database p1.";
+    MaxPgcnt "r[p2] = largest allowed number of pages of database p1, after setting it to p3 if that is not 0.";
+    VOpen "Opens cursor p1 on the virtual table p4.";
+    VFilter "Starts cursor p1 with plan number and argument count in r[p3], r[p3 + 1], arguments behind; p4 is the plan's text; jumps to p2 if empty.";
+    VColumn "r[p3] = column p2 of virtual cursor p1.";
+    VNext "Moves virtual cursor p1 on and jumps to p2; falls through at the end.";
+    VRowid "r[p2] = rowid of virtual cursor p1.";
+    VUpdate "Calls the virtual table p4's update with p2 registers from p3 on; p1 = 1 sets last_insert_rowid().";
+    Attach "Attaches the file r[p1] under the name r[p1 + 1] with key r[p1 + 2].";
+    Detach "Detaches the database named r[p1].";
+    Abortable "Checks for interruption.";
+}

@@ -1,0 +1,161 @@
+//! Programs: instructions and what surrounds them.
+
+use crate::Opcode;
+use iolite_base::{Bytes, Pgno};
+use iolite_ext::{Function, VirtualTable};
+use iolite_value::{Affinity, Collation, KeyInfo, Value};
+use std::rc::Rc;
+
+/// A parameter's name with its leading sign, or none for a bare `?`.
+pub type VariableName = Option<Box<str>>;
+
+/// One instruction.
+#[derive(Clone, Debug)]
+pub struct Insn {
+    /// What to do.
+    pub op: Opcode,
+    /// Flags, see [`crate::p5`].
+    pub p5: u16,
+    /// First operand.
+    pub p1: i32,
+    /// Second operand: the address to jump to, for all that jump.
+    pub p2: i32,
+    /// Third operand.
+    pub p3: i32,
+    /// Fourth operand.
+    pub p4: P4,
+}
+
+/// The fourth operand.
+#[derive(Clone, Default)]
+#[allow(missing_docs)]
+pub enum P4 {
+    #[default]
+    None,
+    Int(i64),
+    Real(f64),
+    Bytes(Bytes),
+    Name(Rc<str>),
+    Value(Rc<Value>),
+    Collation(Rc<Collation>),
+    KeyInfo(Rc<KeyInfo>),
+    Affinities(Rc<[Affinity]>),
+    Function(Rc<FunctionCall>),
+    Program(Rc<Program>),
+    Strict(Rc<[StrictColumn]>),
+    VirtualTable(Rc<dyn VirtualTable>),
+    /// A list of numbers: column maps, root pages.
+    Numbers(Rc<[i64]>),
+}
+
+/// A function call: the function, how many arguments, the collating sequence it compares with.
+#[derive(Clone)]
+pub struct FunctionCall {
+    /// The function.
+    pub function: Rc<Function>,
+    /// How many registers it reads.
+    pub args: usize,
+    /// For functions that compare.
+    pub collation: Collation,
+    /// A place of its own for values kept between calls.
+    pub site: usize,
+}
+
+/// A column of a STRICT table, for [`Opcode::TypeCheck`].
+#[derive(Clone, Debug)]
+pub struct StrictColumn {
+    /// `table.column`, for the message.
+    pub name: Box<str>,
+    /// The declared type.
+    pub ty: StrictType,
+}
+
+/// Types of STRICT columns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum StrictType {
+    Any,
+    Int,
+    Integer,
+    Real,
+    Text,
+    Blob,
+}
+
+impl StrictType {
+    /// The name as written in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            StrictType::Any => "ANY",
+            StrictType::Int => "INT",
+            StrictType::Integer => "INTEGER",
+            StrictType::Real => "REAL",
+            StrictType::Text => "TEXT",
+            StrictType::Blob => "BLOB",
+        }
+    }
+}
+
+/// A result column, as the API describes it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ColumnMeta {
+    /// Its name.
+    pub name: Box<str>,
+    /// The declared type, for columns of tables.
+    pub decltype: Option<Box<str>>,
+    /// Database, table and column it comes from, if it is one.
+    pub origin: Option<(Box<str>, Box<str>, Box<str>)>,
+}
+
+/// A line of EXPLAIN QUERY PLAN.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanNote {
+    /// Its number: the address of its `Explain` instruction.
+    pub id: i32,
+    /// The line it belongs under; 0 for the top.
+    pub parent: i32,
+    /// The text.
+    pub detail: Box<str>,
+}
+
+/// A compiled statement or trigger.
+#[derive(Clone, Default)]
+pub struct Program {
+    /// The instructions; the first is `Init`.
+    pub insns: Vec<Insn>,
+    /// Registers used, numbered from 1 (register 0 is never used).
+    pub registers: usize,
+    /// Cursors used, numbered from 0.
+    pub cursors: usize,
+    /// `Once` instructions are keyed by address; function call sites by number.
+    pub sites: usize,
+    /// Result columns.
+    pub columns: Vec<ColumnMeta>,
+    /// Parameters' names, by number less one.
+    pub variables: Vec<VariableName>,
+    /// Writes nothing to any database file.
+    pub readonly: bool,
+    /// Needs a statement journal: may fail after having changed something, and change several rows.
+    pub needs_statement: bool,
+    /// The trigger's name, for a sub-program.
+    pub trigger: Option<Rc<str>>,
+    /// Number that a recursion check compares.
+    pub token: usize,
+    /// `EXPLAIN` (1) or `EXPLAIN QUERY PLAN` (2) stood before the statement.
+    pub explain: u8,
+    /// Databases read or written, as a bit set.
+    pub databases: u64,
+    /// The change counter belongs to DML: INSERT, UPDATE, DELETE.
+    pub counts_changes: bool,
+}
+
+/// A root page in `p2` operands.
+pub fn root(p2: i32) -> Pgno {
+    p2 as Pgno
+}
+
+impl std::fmt::Debug for P4 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&crate::explain::p4_text(self))
+    }
+}

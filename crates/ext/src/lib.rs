@@ -1,0 +1,21 @@
+//! The narrow waist: how functions, collating sequences, virtual tables and row sources reach the engine.
+//!
+//! Built-in functions, the search modules, the columnar engine, C-API extensions and user code all arrive
+//! through these traits. User code may call back into the same connection: the engine holds no borrow of its
+//! own state across any call made here.
+#![forbid(unsafe_code)]
+
+mod function;
+mod host;
+mod registry;
+mod vtab;
+
+pub use function::{
+    Aggregate, AuxData, Context, Function, FunctionFlags, Implementation, Inline, Scalar, ScalarFn,
+};
+pub use host::Host;
+pub use registry::Registry;
+pub use vtab::{
+    Constraint, ConstraintOp, ConstraintUse, IndexInfo, Module, ModuleKind, OrderTerm, VirtualCursor,
+    VirtualTable,
+};

@@ -1,0 +1,109 @@
+//! Collating sequences: the three built-in ones and those of users.
+
+use crate::utf16;
+use iolite_base::Encoding;
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+/// A user-defined collating sequence. It must be a total order on text; see `c3ref/create_collation`.
+pub trait Collate {
+    /// Compares two texts in UTF-8.
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
+}
+
+/// A collating sequence, resolved.
+#[derive(Clone, Default)]
+pub enum Collation {
+    /// Byte order.
+    #[default]
+    Binary,
+    /// ASCII letters compare equal regardless of case.
+    Nocase,
+    /// Trailing spaces are ignored.
+    Rtrim,
+    /// Byte order of the text's UTF-16 form: BINARY in a UTF-16 database.
+    Binary16(Encoding),
+    /// A user's, with its name.
+    Custom(Rc<str>, Rc<dyn Collate>),
+}
+
+impl Collation {
+    /// One of the three that every connection has, for a database of this encoding.
+    pub fn builtin(name: &str, enc: Encoding) -> Option<Collation> {
+        Some(if name.eq_ignore_ascii_case("BINARY") {
+            if enc == Encoding::Utf8 { Collation::Binary } else { Collation::Binary16(enc) }
+        } else if name.eq_ignore_ascii_case("NOCASE") {
+            Collation::Nocase
+        } else if name.eq_ignore_ascii_case("RTRIM") {
+            Collation::Rtrim
+        } else {
+            return None;
+        })
+    }
+
+    /// The name, as EXPLAIN prints it.
+    pub fn name(&self) -> &str {
+        match self {
+            Collation::Binary | Collation::Binary16(_) => "BINARY",
+            Collation::Nocase => "NOCASE",
+            Collation::Rtrim => "RTRIM",
+            Collation::Custom(name, _) => name,
+        }
+    }
+
+    /// Compares two texts.
+    #[inline]
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match self {
+            Collation::Binary => a.cmp(b),
+            _ => self.compare_other(a, b),
+        }
+    }
+
+    #[inline(never)]
+    fn compare_other(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match self {
+            Collation::Binary => a.cmp(b),
+            Collation::Nocase => {
+                let low = |s: &[u8], n: usize| -> [u8; 1] { [s[n].to_ascii_lowercase()] };
+                let n = a.len().min(b.len());
+                for i in 0..n {
+                    let o = low(a, i).cmp(&low(b, i));
+                    if o.is_ne() {
+                        return o;
+                    }
+                }
+                a.len().cmp(&b.len())
+            }
+            Collation::Rtrim => trim(a).cmp(trim(b)),
+            Collation::Binary16(enc) => utf16::compare(a, b, *enc),
+            Collation::Custom(_, c) => c.compare(a, b),
+        }
+    }
+
+    /// Whether two texts compare equal only if their bytes are equal.
+    #[inline]
+    pub fn is_binary(&self) -> bool {
+        matches!(self, Collation::Binary | Collation::Binary16(_))
+    }
+}
+
+impl PartialEq for Collation {
+    fn eq(&self, other: &Collation) -> bool {
+        match (self, other) {
+            (Collation::Custom(_, a), Collation::Custom(_, b)) => Rc::ptr_eq(a, b),
+            _ => self.name() == other.name(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Collation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+fn trim(s: &[u8]) -> &[u8] {
+    let n = s.iter().rposition(|&b| b != b' ').map_or(0, |i| i + 1);
+    &s[..n]
+}

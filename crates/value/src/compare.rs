@@ -1,0 +1,207 @@
+//! Comparison: of two values, and of an encoded record with a key of values.
+//!
+//! NULL < numbers < text < blobs. Integers and reals compare by exact value, never by rounding one to the other.
+
+use crate::record::{self, Header};
+use crate::{Collation, Value};
+use iolite_base::{Code, Encoding, Result};
+use std::cmp::Ordering::{self, Equal, Greater, Less};
+use std::rc::Rc;
+
+/// Compares two values of any classes.
+#[inline]
+pub fn compare(a: &Value, b: &Value, coll: &Collation) -> Ordering {
+    match (a, b) {
+        (Value::Int(x), Value::Int(y)) => x.cmp(y),
+        (Value::Text(x, _), Value::Text(y, _)) => coll.compare(x, y),
+        _ => compare_mixed(a, b),
+    }
+}
+
+#[inline(never)]
+fn compare_mixed(a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Int(x), Value::Real(y)) => int_real(*x, *y),
+        (Value::Real(x), Value::Int(y)) => int_real(*y, *x).reverse(),
+        (Value::Real(x), Value::Real(y)) => real_real(*x, *y),
+        (Value::Blob(x, _), Value::Blob(y, _)) => (**x).cmp(&**y),
+        _ => rank(a).cmp(&rank(b)),
+    }
+}
+
+fn rank(v: &Value) -> u8 {
+    match v {
+        Value::Null => 0,
+        Value::Int(_) | Value::Real(_) => 1,
+        Value::Text(..) => 2,
+        Value::Blob(..) => 3,
+    }
+}
+
+#[inline]
+fn real_real(x: f64, y: f64) -> Ordering {
+    x.partial_cmp(&y).unwrap_or(Equal)
+}
+
+/// Compares an integer with a real exactly.
+pub fn int_real(i: i64, r: f64) -> Ordering {
+    if r.is_nan() {
+        return Greater;
+    }
+    if r < -9_223_372_036_854_775_808.0 {
+        return Greater;
+    }
+    if r >= 9_223_372_036_854_775_808.0 {
+        return Less;
+    }
+    let whole = r as i64;
+    match i.cmp(&whole) {
+        Equal => real_real(0.0, r - whole as f64),
+        other => other,
+    }
+}
+
+/// How the fields of a key compare: what an index, a sorter or an ephemeral table needs to know.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KeyInfo {
+    /// The database's text encoding.
+    pub enc: Encoding,
+    /// One entry per field that takes part in comparisons.
+    pub fields: Vec<KeyField>,
+    /// Fields in a whole record, those beyond `fields` included.
+    pub columns: usize,
+}
+
+/// How one field compares.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KeyField {
+    /// The collating sequence.
+    pub coll: Collation,
+    /// Descending.
+    pub desc: bool,
+    /// NULLs sort after everything else in ascending order (before, if descending).
+    pub nulls_large: bool,
+}
+
+impl KeyInfo {
+    /// `n` ascending fields with byte order.
+    pub fn plain(n: usize, enc: Encoding) -> Rc<KeyInfo> {
+        Rc::new(KeyInfo { enc, fields: vec![KeyField::default(); n], columns: n })
+    }
+}
+
+impl KeyField {
+    /// Applies direction and place of NULLs to the outcome of a comparison that was not `Equal`.
+    #[inline]
+    pub fn direct(&self, o: Ordering, one_is_null: bool) -> Ordering {
+        if self.desc != (self.nulls_large && one_is_null) { o.reverse() } else { o }
+    }
+}
+
+/// Compares an encoded record with `key` field by field, over the first `key.len()` fields at the most.
+/// `tie` is the answer where all of those are equal. A malformed record is `SQLITE_CORRUPT`.
+#[inline]
+pub fn record_key(payload: &[u8], key: &[Value], info: &KeyInfo, tie: Ordering) -> Result<Ordering> {
+    // The common shapes: a one-byte header length and a first field that is an integer or text of one-byte type.
+    if let (Some(first), Some(field)) = (key.first(), info.fields.first())
+        && payload.len() > 2
+        && payload[0] < 0x80
+        && payload[1] < 0x80
+    {
+        let body = payload[0] as usize;
+        let t = payload[1];
+        let o = match first {
+            Value::Int(k) if (1..=6).contains(&t) || t == 8 || t == 9 => {
+                match record::read_int(t as u64, payload.get(body..).unwrap_or(&[])) {
+                    Some(v) => Some(v.cmp(k)),
+                    None => return Err(Code::Corrupt.into()),
+                }
+            }
+            Value::Text(k, _) if t >= 13 && t & 1 == 1 && info.enc == Encoding::Utf8 => {
+                let n = (t as usize - 13) / 2;
+                match payload.get(body..body + n) {
+                    Some(b) => Some(field.coll.compare(b, k)),
+                    None => return Err(Code::Corrupt.into()),
+                }
+            }
+            _ => None,
+        };
+        match o {
+            Some(Equal) if key.len() == 1 => return Ok(tie),
+            Some(o) if o.is_ne() => return Ok(field.direct(o, false)),
+            _ => {}
+        }
+    }
+    record_key_slow(payload, key, info, tie)
+}
+
+#[inline(never)]
+fn record_key_slow(payload: &[u8], key: &[Value], info: &KeyInfo, tie: Ordering) -> Result<Ordering> {
+    let mut header = Header::new(payload)?;
+    for (k, field) in key.iter().zip(&info.fields) {
+        let Some((t, bytes)) = header.next(payload)? else {
+            return Ok(tie);
+        };
+        let o = field_cmp(t, bytes, k, &field.coll, info.enc)?;
+        if o.is_ne() {
+            return Ok(field.direct(o, t == 0 || k.is_null()));
+        }
+    }
+    Ok(tie)
+}
+
+/// Compares one encoded field with a value.
+fn field_cmp(t: u64, bytes: &[u8], k: &Value, coll: &Collation, enc: Encoding) -> Result<Ordering> {
+    Ok(match t {
+        0 | 10 | 11 => {
+            if k.is_null() {
+                Equal
+            } else {
+                Less
+            }
+        }
+        7 => {
+            let r = record::read_real(bytes);
+            if r.is_nan() {
+                return Ok(if k.is_null() { Equal } else { Less });
+            }
+            compare(&Value::Real(r), k, coll)
+        }
+        1..=9 => {
+            let i = record::read_int(t, bytes).ok_or(Code::Corrupt)?;
+            compare(&Value::Int(i), k, coll)
+        }
+        _ if t & 1 == 0 => match k {
+            Value::Blob(b, _) => bytes.cmp(b),
+            _ => Greater,
+        },
+        _ => match k {
+            Value::Text(b, _) if enc == Encoding::Utf8 => coll.compare(bytes, b),
+            Value::Text(b, _) => coll.compare(&crate::utf16::decode(bytes, enc)?, b),
+            Value::Blob(..) => Less,
+            _ => Greater,
+        },
+    })
+}
+
+/// Compares two encoded records field by field; `n` fields at the most.
+pub fn records(a: &[u8], b: &[u8], n: usize, info: &KeyInfo) -> Result<Ordering> {
+    let (mut ha, mut hb) = (Header::new(a)?, Header::new(b)?);
+    for field in info.fields.iter().take(n) {
+        let (Some((ta, fa)), Some((tb, fb))) = (ha.next(a)?, hb.next(b)?) else {
+            return Ok(Equal);
+        };
+        let o = match (ta, tb) {
+            (1..=6 | 8 | 9, 1..=6 | 8 | 9) => record::read_int(ta, fa).cmp(&record::read_int(tb, fb)),
+            (13.., 13..) if ta & tb & 1 == 1 && info.enc == Encoding::Utf8 => field.coll.compare(fa, fb),
+            _ => {
+                let k = record::value_of(tb, fb, info.enc)?;
+                field_cmp(ta, fa, &k, &field.coll, info.enc)?
+            }
+        };
+        if o.is_ne() {
+            return Ok(field.direct(o, ta == 0 || tb == 0));
+        }
+    }
+    Ok(Equal)
+}

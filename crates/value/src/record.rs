@@ -1,0 +1,266 @@
+//! The record format (file format, section 2.1): a header of serial types, then the fields' bytes.
+
+use crate::{Value, utf16};
+use iolite_base::{Buf, Bytes, Code, Encoding, Result, varint};
+
+/// The number of body bytes of a field with serial type `t`.
+#[inline(always)]
+pub fn serial_len(t: u64) -> usize {
+    const SMALL: [u8; 12] = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0];
+    if t < 12 { SMALL[t as usize] as usize } else { ((t - 12) / 2) as usize }
+}
+
+/// The integer of serial type `t` (1 to 6, 8, 9) at the start of `b`; `None` if `b` is too short.
+#[inline(always)]
+pub fn read_int(t: u64, b: &[u8]) -> Option<i64> {
+    Some(match t {
+        1 => *b.first()? as i8 as i64,
+        2 => i16::from_be_bytes(b.get(..2)?.try_into().ok()?) as i64,
+        3 => {
+            let c = b.get(..3)?;
+            (c[0] as i8 as i64) << 16 | (c[1] as i64) << 8 | c[2] as i64
+        }
+        4 => i32::from_be_bytes(b.get(..4)?.try_into().ok()?) as i64,
+        5 => {
+            let c = b.get(..6)?;
+            (i16::from_be_bytes([c[0], c[1]]) as i64) << 32
+                | u32::from_be_bytes([c[2], c[3], c[4], c[5]]) as i64
+        }
+        6 => i64::from_be_bytes(b.get(..8)?.try_into().ok()?),
+        8 => 0,
+        _ => 1,
+    })
+}
+
+/// The real at the start of `b` (8 bytes, checked by the caller's length; shorter reads as NaN).
+#[inline]
+pub fn read_real(b: &[u8]) -> f64 {
+    match b.get(..8) {
+        Some(c) => f64::from_be_bytes(c.try_into().expect("eight bytes")),
+        None => f64::NAN,
+    }
+}
+
+/// The value of one encoded field, its bytes copied.
+pub fn value_of(t: u64, b: &[u8], enc: Encoding) -> Result<Value> {
+    Ok(match t {
+        0 | 10 | 11 => Value::Null,
+        7 => Value::real(read_real(b)),
+        1..=9 => Value::Int(read_int(t, b).ok_or(Code::Corrupt)?),
+        _ if t & 1 == 0 => Value::Blob(Bytes::copy_of(b)?, 0),
+        _ if enc == Encoding::Utf8 => Value::Text(Bytes::copy_of(b)?, 0),
+        _ => Value::Text(utf16::decode(b, enc)?, 0),
+    })
+}
+
+/// The value of one encoded field that lies at `off..off+len` of `buf`; text and blobs borrow from it.
+/// The caller has checked that the range lies inside.
+#[inline]
+pub fn value_in(t: u64, buf: &Buf, off: usize, len: usize, enc: Encoding) -> Result<Value> {
+    Ok(match t {
+        0 | 10 | 11 => Value::Null,
+        7 => Value::real(read_real(&buf[off..off + len])),
+        1..=9 => Value::Int(read_int(t, &buf[off..off + len]).ok_or(Code::Corrupt)?),
+        _ if t & 1 == 0 => Value::Blob(buf.slice(off, len), 0),
+        _ if enc == Encoding::Utf8 => Value::Text(buf.slice(off, len), 0),
+        _ => Value::Text(utf16::decode(&buf[off..off + len], enc)?, 0),
+    })
+}
+
+/// Walks a record's header: yields each field's serial type and bytes.
+pub struct Header {
+    at: usize,
+    end: usize,
+    body: usize,
+}
+
+impl Header {
+    /// Stands before the first field. `SQLITE_CORRUPT` if the header does not fit the payload.
+    #[inline]
+    pub fn new(payload: &[u8]) -> Result<Header> {
+        let Some((len, n)) = varint::get(payload) else {
+            return Err(Code::Corrupt.into());
+        };
+        if len > payload.len() as u64 || (len as usize) < n {
+            return Err(Code::Corrupt.into());
+        }
+        Ok(Header { at: n, end: len as usize, body: len as usize })
+    }
+
+    /// The next field, or `None` after the last.
+    #[inline]
+    #[allow(clippy::should_implement_trait)]
+    pub fn next<'a>(&mut self, payload: &'a [u8]) -> Result<Option<(u64, &'a [u8])>> {
+        if self.at >= self.end {
+            return Ok(None);
+        }
+        let Some((t, n)) = varint::get(&payload[self.at..self.end]) else {
+            return Err(Code::Corrupt.into());
+        };
+        self.at += n;
+        let len = serial_len(t);
+        let Some(b) = payload.get(self.body..).and_then(|p| p.get(..len)) else {
+            return Err(Code::Corrupt.into());
+        };
+        self.body += len;
+        Ok(Some((t, b)))
+    }
+}
+
+/// All values of a record, bytes copied.
+pub fn decode(payload: &[u8], enc: Encoding) -> Result<Vec<Value>> {
+    let mut h = Header::new(payload)?;
+    let mut out = Vec::new();
+    while let Some((t, b)) = h.next(payload)? {
+        out.push(value_of(t, b, enc)?);
+    }
+    Ok(out)
+}
+
+/// The serial type with which an integer is stored.
+#[inline]
+pub fn int_type(i: i64) -> u64 {
+    // A negative number needs as many bits as its complement.
+    let u = (i ^ (i >> 63)) as u64;
+    match u {
+        0 | 1 if i >= 0 => 8 + i as u64,
+        0..=0x7f => 1,
+        0x80..=0x7fff => 2,
+        0x8000..=0x7f_ffff => 3,
+        0x80_0000..=0x7fff_ffff => 4,
+        0x8000_0000..=0x7fff_ffff_ffff => 5,
+        _ => 6,
+    }
+}
+
+/// Appends the encoded record of `values` to `out`. A real that is a whole number keeps its eight bytes: turning
+/// it into an integer is REAL affinity's business, see [`encode_field`].
+pub fn encode(values: &[Value], enc: Encoding, out: &mut Vec<u8>) -> Result<()> {
+    encode_with(values, enc, |_| false, out)
+}
+
+/// As [`encode`]; `compact(i)` says that field `i` belongs to a REAL column, whose whole numbers are stored as
+/// integers (file format, section 2.3, on REAL columns in `datatype3` section 3).
+pub fn encode_with(
+    values: &[Value],
+    enc: Encoding,
+    compact: impl Fn(usize) -> bool,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    if enc != Encoding::Utf8 && values.iter().any(|v| matches!(v, Value::Text(..))) {
+        let coded: Result<Vec<Value>> = values
+            .iter()
+            .map(|v| match v {
+                Value::Text(b, s) => Ok(Value::Text(Bytes::copy_of(&utf16::encode(b, enc))?, *s)),
+                v => Ok(v.clone()),
+            })
+            .collect();
+        return encode_with(&coded?, Encoding::Utf8, compact, out);
+    }
+    let mut header = 0;
+    let mut body = 0;
+    for (i, v) in values.iter().enumerate() {
+        let t = serial_type(v, compact(i));
+        header += varint::len(t);
+        body += serial_len(t);
+    }
+    let mut header_len = header + 1;
+    if header_len > 0x7f {
+        header_len = header + varint::len(header as u64 + 2);
+        if varint::len(header_len as u64) + header != header_len {
+            header_len += 1;
+        }
+    }
+    let start = out.len();
+    iolite_base::alloc::reserve(out, header_len + body)?;
+    varint::push(out, header_len as u64);
+    for (i, v) in values.iter().enumerate() {
+        varint::push(out, serial_type(v, compact(i)));
+    }
+    for (i, v) in values.iter().enumerate() {
+        put_body(v, compact(i), out);
+    }
+    debug_assert_eq!(out.len() - start, header_len + body);
+    Ok(())
+}
+
+#[inline]
+fn serial_type(v: &Value, compact: bool) -> u64 {
+    match v {
+        Value::Null => 0,
+        Value::Int(i) => int_type(*i),
+        Value::Real(r) => match compact_int(*r, compact) {
+            Some(i) => int_type(i),
+            None => 7,
+        },
+        Value::Text(b, _) => b.len() as u64 * 2 + 13,
+        Value::Blob(b, _) => b.len() as u64 * 2 + 12,
+    }
+}
+
+/// The integer that stands for a whole real in a REAL column: those of at most six bytes.
+#[inline]
+fn compact_int(r: f64, compact: bool) -> Option<i64> {
+    if !compact {
+        return None;
+    }
+    let i = r as i64;
+    (i as f64 == r && (-0x8000_0000_0000..=0x7fff_ffff_ffff).contains(&i)).then_some(i)
+}
+
+#[inline]
+fn put_body(v: &Value, compact: bool, out: &mut Vec<u8>) {
+    match v {
+        Value::Null => {}
+        Value::Int(i) => put_int(*i, out),
+        Value::Real(r) => match compact_int(*r, compact) {
+            Some(i) => put_int(i, out),
+            None => out.extend_from_slice(&r.to_be_bytes()),
+        },
+        Value::Text(b, _) | Value::Blob(b, _) => out.extend_from_slice(b),
+    }
+}
+
+#[inline]
+fn put_int(i: i64, out: &mut Vec<u8>) {
+    let n = serial_len(int_type(i));
+    out.extend_from_slice(&i.to_be_bytes()[8 - n..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_round_trip_and_headers_past_127_bytes_count_themselves() {
+        for n in [0, 1, 5, 125, 126, 127, 128, 200, 16_300, 16_381, 16_382, 16_383, 16_400] {
+            let values: Vec<Value> = (0..n).map(|i| Value::Int(i as i64 * 7919 - 1)).collect();
+            let mut out = Vec::new();
+            encode(&values, Encoding::Utf8, &mut out).unwrap();
+            let back = decode(&out, Encoding::Utf8).unwrap();
+            assert_eq!(back.len(), n);
+            assert!(back.iter().zip(&values).all(|(a, b)| a.to_int() == b.to_int()));
+        }
+    }
+
+    #[test]
+    fn integers_take_the_fewest_bytes() {
+        for (i, t) in [
+            (0, 8),
+            (1, 9),
+            (2, 1),
+            (-1, 1),
+            (127, 1),
+            (128, 2),
+            (-128, 1),
+            (-129, 2),
+            (1 << 47, 6),
+            ((1 << 47) - 1, 5),
+        ] {
+            assert_eq!(int_type(i), t, "{i}");
+            let mut b = Vec::new();
+            put_int(i, &mut b);
+            assert_eq!(read_int(t, &b), Some(i));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+use iolite_base::{Bytes, Result};
+
+/// A value of one of SQLite's five storage classes (documentation page `datatype3`).
+///
+/// Text and blobs are counted runs of bytes, so a clone copies no content; they may lie in a page that they
+/// pin. The small number beside them is the subtype (`sqlite3_value_subtype`), 0 for none.
+#[derive(Clone, Default, Debug)]
+pub enum Value {
+    /// NULL.
+    #[default]
+    Null,
+    /// A signed 64-bit integer.
+    Int(i64),
+    /// An IEEE double; never NaN (NaN becomes NULL, see [`Value::real`]).
+    Real(f64),
+    /// Text in UTF-8, not checked.
+    Text(Bytes, u8),
+    /// Bytes.
+    Blob(Bytes, u8),
+}
+
+const _: () = assert!(size_of::<Value>() == 24);
+
+/// The storage classes, in the order in which values of different classes sort.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[allow(missing_docs)]
+pub enum StorageClass {
+    Null,
+    Integer,
+    Real,
+    Text,
+    Blob,
+}
+
+impl StorageClass {
+    /// The name as `typeof()` gives it.
+    pub fn name(self) -> &'static str {
+        match self {
+            StorageClass::Null => "null",
+            StorageClass::Integer => "integer",
+            StorageClass::Real => "real",
+            StorageClass::Text => "text",
+            StorageClass::Blob => "blob",
+        }
+    }
+}
+
+impl Value {
+    /// Text, copied.
+    #[inline]
+    pub fn text(s: impl AsRef<[u8]>) -> Result<Value> {
+        Ok(Value::Text(Bytes::copy_of(s.as_ref())?, 0))
+    }
+
+    /// A blob, copied.
+    #[inline]
+    pub fn blob(b: &[u8]) -> Result<Value> {
+        Ok(Value::Blob(Bytes::copy_of(b)?, 0))
+    }
+
+    /// A real, or NULL for NaN.
+    #[inline]
+    pub fn real(r: f64) -> Value {
+        if r.is_nan() { Value::Null } else { Value::Real(r) }
+    }
+
+    /// 1 or 0.
+    #[inline]
+    pub fn bool(b: bool) -> Value {
+        Value::Int(b as i64)
+    }
+
+    /// The storage class.
+    #[inline]
+    pub fn class(&self) -> StorageClass {
+        match self {
+            Value::Null => StorageClass::Null,
+            Value::Int(_) => StorageClass::Integer,
+            Value::Real(_) => StorageClass::Real,
+            Value::Text(..) => StorageClass::Text,
+            Value::Blob(..) => StorageClass::Blob,
+        }
+    }
+
+    /// Whether this is NULL.
+    #[inline]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// The bytes of text or blob.
+    #[inline]
+    pub fn bytes(&self) -> Option<&Bytes> {
+        match self {
+            Value::Text(b, _) | Value::Blob(b, _) => Some(b),
+            _ => None,
+        }
+    }
+
+    /// The subtype.
+    pub fn subtype(&self) -> u8 {
+        match self {
+            Value::Text(_, s) | Value::Blob(_, s) => *s,
+            _ => 0,
+        }
+    }
+
+    /// The value as text, as `CAST(v AS TEXT)` gives it; NULL stays NULL. Text and blobs are not copied.
+    #[inline]
+    pub fn to_text(&self) -> Result<Value> {
+        Ok(match self {
+            Value::Null => Value::Null,
+            Value::Text(b, s) => Value::Text(b.clone(), *s),
+            Value::Blob(b, _) => Value::Text(b.clone(), 0),
+            Value::Int(i) => Value::text(crate::num::int_text(*i, &mut [0; 24]))?,
+            Value::Real(r) => Value::text(crate::num::real_text(*r).as_bytes())?,
+        })
+    }
+
+    /// The value's text bytes: what a function that wants a string sees. Empty for NULL.
+    #[inline]
+    pub fn text_bytes(&self) -> Result<Bytes> {
+        match self {
+            Value::Text(b, _) | Value::Blob(b, _) => Ok(b.clone()),
+            _ => match self.to_text()? {
+                Value::Text(b, _) => Ok(b),
+                _ => Bytes::copy_of(b""),
+            },
+        }
+    }
+
+    /// The value's text as a Rust string, invalid bytes replaced.
+    pub fn to_string_lossy(&self) -> String {
+        match self {
+            Value::Null => String::new(),
+            Value::Int(i) => i.to_string(),
+            Value::Real(r) => crate::num::real_text(*r),
+            Value::Text(b, _) | Value::Blob(b, _) => String::from_utf8_lossy(b).into_owned(),
+        }
+    }
+
+    /// The value as an integer, as `CAST(v AS INTEGER)` gives it; NULL is 0.
+    #[inline]
+    pub fn to_int(&self) -> i64 {
+        match self {
+            Value::Null => 0,
+            Value::Int(i) => *i,
+            Value::Real(r) => crate::num::real_to_int(*r),
+            Value::Text(b, _) | Value::Blob(b, _) => crate::num::text_to_int(b),
+        }
+    }
+
+    /// The value as a real, as `CAST(v AS REAL)` gives it; NULL is 0.0.
+    #[inline]
+    pub fn to_real(&self) -> f64 {
+        match self {
+            Value::Null => 0.0,
+            Value::Int(i) => *i as f64,
+            Value::Real(r) => *r,
+            Value::Text(b, _) | Value::Blob(b, _) => crate::num::prefix(b).number.to_real(),
+        }
+    }
+
+    /// Truth as `WHERE` sees it: `None` for NULL.
+    #[inline]
+    pub fn truth(&self) -> Option<bool> {
+        match self {
+            Value::Null => None,
+            Value::Int(i) => Some(*i != 0),
+            Value::Real(r) => Some(*r != 0.0),
+            Value::Text(..) | Value::Blob(..) => Some(self.to_real() != 0.0),
+        }
+    }
+}
