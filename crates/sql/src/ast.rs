@@ -903,12 +903,12 @@ pub enum Stmt {
     Savepoint(Name),
     Release(Name),
     RollbackTo(Name),
-    Attach { file: Expr, name: Expr, key: Option<Expr> },
-    Detach(Expr),
+    Attach { file: Box<Expr>, name: Box<Expr>, key: Option<Box<Expr>> },
+    Detach(Box<Expr>),
     Pragma { name: QualifiedName, value: Option<PragmaValue> },
     Analyze(Option<QualifiedName>),
     Reindex(Option<QualifiedName>),
-    Vacuum { schema: Option<Name>, into: Option<Expr> },
+    Vacuum { schema: Option<Name>, into: Option<Box<Expr>> },
 }
 
 /// One parsed statement with what surrounds it.

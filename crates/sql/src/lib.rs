@@ -5,3 +5,12 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+mod complete;
+pub mod lexer;
+mod parser;
+pub mod print;
+pub mod token;
+
+pub use complete::complete;
+pub use parser::{parse_expr, parse_next, parse_stmt};
+pub use token::{is_keyword, is_reserved, keyword_count, keyword_name};
