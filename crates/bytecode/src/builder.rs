@@ -2,7 +2,6 @@
 
 use crate::{Insn, Opcode, P4, Program};
 use iolite_base::{Bytes, Code, Result};
-use std::rc::Rc;
 
 /// An address not known yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -241,9 +240,4 @@ impl Opcode {
                 | VNext
         )
     }
-}
-
-/// A shared list of numbers.
-pub fn numbers(v: Vec<i64>) -> P4 {
-    P4::Numbers(Rc::from(v))
 }

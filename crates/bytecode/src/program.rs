@@ -1,7 +1,7 @@
 //! Programs: instructions and what surrounds them.
 
 use crate::Opcode;
-use iolite_base::{Bytes, Pgno};
+use iolite_base::Bytes;
 use iolite_ext::{Function, VirtualTable};
 use iolite_value::{Affinity, Collation, KeyInfo, Value};
 use std::rc::Rc;
@@ -147,11 +147,6 @@ pub struct Program {
     pub databases: u64,
     /// The change counter belongs to DML: INSERT, UPDATE, DELETE.
     pub counts_changes: bool,
-}
-
-/// A root page in `p2` operands.
-pub fn root(p2: i32) -> Pgno {
-    p2 as Pgno
 }
 
 impl std::fmt::Debug for P4 {

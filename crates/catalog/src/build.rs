@@ -227,7 +227,7 @@ impl TableBuilder<'_> {
                 }
                 let text = span.of(self.sql);
                 self.table.columns[at].default =
-                    Some(Default { expr: Rc::new(expr.clone()), text: default_text(text).into() });
+                    Some(DefaultValue { expr: Rc::new(expr.clone()), text: default_text(text).into() });
             }
             ColumnConstraintKind::Collate(name) => self.table.columns[at].collation = Some((&*name.text).into()),
             ColumnConstraintKind::References(target) => {
@@ -652,4 +652,23 @@ pub fn check_column_count(n: usize, name: &str, limits: &Limits) -> Result<()> {
         return Err(Error::sql(format!("too many columns on {name}")));
     }
     Ok(())
+}
+
+/// A table that stands for a view while rows go through its INSTEAD OF triggers.
+pub fn stand_in(name: &str, sql: Option<&str>, columns: &[(Rc<str>, Affinity)], view: &Table) -> Table {
+    let columns = columns
+        .iter()
+        .map(|(n, a)| {
+            let mut c = blank_column(n, "");
+            c.affinity = *a;
+            c
+        })
+        .collect();
+    let kind = match &view.kind {
+        TableKind::View { names, select } => TableKind::View { names: names.clone(), select: select.clone() },
+        _ => TableKind::Rowid,
+    };
+    let t = blank_table(name, 0, columns, kind, sql);
+    *t.triggers.borrow_mut() = view.triggers.borrow().clone();
+    t
 }

@@ -85,7 +85,7 @@ pub struct Column {
     /// `NOT NULL` with its conflict policy; `Some(Abort)` by default.
     pub not_null: Option<ast::Conflict>,
     /// The default.
-    pub default: Option<Default>,
+    pub default: Option<DefaultValue>,
     /// Place in the PRIMARY KEY, from 1; 0 if it is no part.
     pub pk: usize,
     /// Hidden column of a virtual table.
@@ -98,7 +98,7 @@ pub struct Column {
 }
 
 /// A `DEFAULT`.
-pub struct Default {
+pub struct DefaultValue {
     /// The expression.
     pub expr: Rc<ast::Expr>,
     /// As written, for `PRAGMA table_info`.
@@ -271,4 +271,10 @@ impl Index {
 /// The type of a STRICT column, if the declared type is one that STRICT allows.
 pub fn strict_type(decltype: &str) -> Option<&'static str> {
     ["ANY", "INT", "INTEGER", "REAL", "TEXT", "BLOB"].into_iter().find(|t| t.eq_ignore_ascii_case(decltype))
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Index({})", self.name)
+    }
 }

@@ -42,7 +42,7 @@ pub fn residual(equality: Option<Option<i64>>) -> f64 {
 /// Building an automatic index over `rows` rows.
 pub fn auto_index_setup(rows: f64, stored: bool) -> f64 {
     let n = rows.max(2.0);
-    n * n.log2() * if stored { 0.35 } else { 7.0 }.max(0.3)
+    n * n.log2() * if stored { 0.35 } else { 7.0 }
 }
 
 /// Rows expected from a lookup in an automatic index.

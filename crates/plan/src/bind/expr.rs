@@ -94,7 +94,7 @@ impl Binder<'_> {
                 self.bind_column(schema.as_ref(), table.as_ref(), column)?
             }
             A::Unary(op, a) => self.unary(*op, a)?,
-            A::Binary(op, a, b) => self.binary(*op, a, b)?,
+            A::Binary(op, a, b) => self.infix(*op, a, b)?,
             A::IsNull(a) => Expr::IsNull(self.boxed(a)?),
             A::NotNull(a) => Expr::NotNull(self.boxed(a)?),
             A::Like { op, not, lhs, rhs, escape, at } => {
@@ -220,7 +220,7 @@ impl Binder<'_> {
         })
     }
 
-    fn binary(&mut self, op: BinaryOp, a: &ast::Expr, b: &ast::Expr) -> Result<Expr> {
+    fn infix(&mut self, op: BinaryOp, a: &ast::Expr, b: &ast::Expr) -> Result<Expr> {
         let cmp = |op| (op, false);
         let (op, null_eq) = match op {
             BinaryOp::And => return Ok(Expr::And(self.boxed(a)?, self.boxed(b)?)),
@@ -480,12 +480,13 @@ impl Binder<'_> {
             if let Some(b) = &base {
                 let coll = b.collation();
                 let stand_in = Expr::CaseBase(b.affinity(), coll.clone().map_or(self.binary(), |c| c.0));
+                let bare = coll.is_none();
                 let stand_in = match coll {
                     Some((c, true)) => Expr::Collate(Box::new(stand_in), c),
                     _ => stand_in,
                 };
                 let mut c = self.make_compare(CmpOp::Eq, false, stand_in, w);
-                if coll.is_none()
+                if bare
                     && let Some((own, _)) = c.rhs.collation()
                 {
                     c.collation = own;
@@ -572,7 +573,7 @@ impl Binder<'_> {
                 s.phase = Phase::Aggregate;
             }
         }
-        let bound = (|| {
+        let bound = (|| -> Result<_> {
             let args: Result<Vec<Expr>> = c.args.iter().map(|a| self.expr(a)).collect();
             let args = args?;
             let filter = match &c.filter {

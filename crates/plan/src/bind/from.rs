@@ -229,7 +229,7 @@ impl Binder<'_> {
     fn join_as_query(&mut self, inner: &ast::From) -> Result<(FromQuery, Columns)> {
         let (built, outer) = self.nested(|b| {
             b.scopes.push(Scope::default());
-            let out = (|| {
+            let out = (|| -> Result<_> {
                 let from = b.from(inner)?;
                 let mut core = Core { sources: from.sources, filter: from.filter, ..Core::default() };
                 let mut columns = Vec::new();
@@ -517,7 +517,7 @@ impl Binder<'_> {
             offset: None,
             span: s.span,
         };
-        let result = (|| {
+        let result = (|| -> Result<_> {
             let select = self.select(&initial)?;
             check_width(select.columns.len())?;
             let columns = query_columns(&select, &names);

@@ -73,7 +73,7 @@ impl Binder<'_> {
     /// LIMIT and OFFSET: they see no columns of the query.
     pub(crate) fn limits(&mut self, s: &ast::Select) -> Result<(Option<Expr>, Option<Expr>)> {
         self.scopes.push(Scope::default());
-        let out = (|| {
+        let out = (|| -> Result<_> {
             let l = s.limit.as_ref().map(|e| self.expr(e)).transpose()?;
             let o = s.offset.as_ref().map(|e| self.expr(e)).transpose()?;
             Ok((l, o))

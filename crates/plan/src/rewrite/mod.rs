@@ -3,5 +3,3 @@
 pub mod flatten;
 pub mod outer_join;
 mod substitute;
-
-pub use substitute::{replace_in_core, replace_in_expr, replace_in_select};
