@@ -1,7 +1,14 @@
 //! Numbers and text (documentation pages `datatype3`, `floatingpoint`, `lang_expr` on CAST).
 //!
 //! Text becomes a number by its longest numeric prefix; whether the prefix was the whole text decides about
-//! affinity. A real becomes text with 15 significant digits if those read back as the same real, else with 17.
+//! affinity. A real takes its value from the significant digits that fit 64 bits, correctly rounded; further ones
+//! only count for the exponent, as in SQLite.
+//!
+//! A real becomes text with 17 significant digits, or with 15 where 17 digits would end in a run of 0s or 9s
+//! and 15 read back as the same real. The digits come from one multiplication of 64 by 64 bits, whose last digit
+//! may differ from the exact expansion's; SQLite 3.53 does the same, and a file's text forms must agree with it.
+
+use crate::pow10;
 
 /// A number read from text.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -41,65 +48,111 @@ pub fn is_space(b: u8) -> bool {
 
 /// Reads the longest numeric prefix of `text`. Integers too large for 64 bits become reals.
 pub fn prefix(text: &[u8]) -> Prefix {
-    let start = text.iter().position(|&b| !is_space(b)).unwrap_or(text.len());
-    let t = &text[start..];
     let mut i = 0;
-    let negative = t.first() == Some(&b'-');
-    if negative || t.first() == Some(&b'+') {
-        i = 1;
-    }
-    let digits_at = i;
-    let mut int: u64 = 0;
-    let mut overflow = false;
-    while let Some(d) = t.get(i).filter(|b| b.is_ascii_digit()) {
-        match int.checked_mul(10).and_then(|v| v.checked_add((d - b'0') as u64)) {
-            Some(v) => int = v,
-            None => overflow = true,
-        }
+    while text.get(i).is_some_and(|&b| is_space(b)) {
         i += 1;
     }
-    let mut digits = i - digits_at;
+    let negative = text.get(i) == Some(&b'-');
+    if negative || text.get(i) == Some(&b'+') {
+        i += 1;
+    }
+    let mut d = Digits::default();
+    let from = i;
+    i = d.take(text, i, 0);
+    let mut any = i > from;
+    let whole_digits = !d.dropped;
     let mut real = false;
-    let mut end = i;
-    if t.get(i) == Some(&b'.') {
-        let from = i + 1;
-        let mut j = from;
-        while t.get(j).is_some_and(u8::is_ascii_digit) {
-            j += 1;
-        }
-        if digits > 0 || j > from {
-            digits += j - from;
+    if text.get(i) == Some(&b'.') {
+        let end = d.take(text, i + 1, -1);
+        if any || end > i + 1 {
+            any = true;
             real = true;
-            end = j;
+            i = end;
         }
     }
-    if digits == 0 {
+    if !any {
         return Prefix { number: Number::Int(0), any: false, whole: false };
     }
-    if matches!(t.get(end), Some(b'e' | b'E')) {
-        let mut j = end + 1;
-        if matches!(t.get(j), Some(b'+' | b'-')) {
-            j += 1;
-        }
-        let from = j;
-        while t.get(j).is_some_and(u8::is_ascii_digit) {
+    if matches!(text.get(i), Some(b'e' | b'E')) {
+        let sign = matches!(text.get(i + 1), Some(b'+' | b'-')) as usize;
+        let from = i + 1 + sign;
+        let mut exponent = 0i32;
+        let mut j = from;
+        while let Some(&b) = text.get(j).filter(|b| b.is_ascii_digit()) {
+            exponent = (exponent * 10 + (b - b'0') as i32).min(99_999);
             j += 1;
         }
         if j > from {
+            d.exponent += if text[i + 1] == b'-' { -exponent } else { exponent };
             real = true;
-            end = j;
+            i = j;
         }
     }
-    let whole = t[end..].iter().all(|&b| is_space(b));
-    let number = if !real && !overflow && int <= i64::MAX as u64 {
-        Number::Int(if negative { -(int as i64) } else { int as i64 })
-    } else if !real && !overflow && negative && int == 1 << 63 {
-        Number::Int(i64::MIN)
+    let whole = text[i..].iter().all(|&b| is_space(b));
+    let limit = i64::MAX as u64 + negative as u64;
+    let number = if !real && whole_digits && d.value <= limit {
+        Number::Int(if negative { (d.value as i64).wrapping_neg() } else { d.value as i64 })
     } else {
-        let s = std::str::from_utf8(&t[..end]).unwrap_or("0");
-        Number::Real(s.parse().unwrap_or(0.0))
+        let r = scale(d.value, d.exponent);
+        Number::Real(if negative { -r } else { r })
     };
     Prefix { number, any: true, whole }
+}
+
+/// The significant digits of a number that fit 64 bits (19, or 20 below 1.8446...), and where its point is.
+#[derive(Default)]
+struct Digits {
+    value: u64,
+    /// Further digits did not fit.
+    dropped: bool,
+    /// The number is `value` times ten to this.
+    exponent: i32,
+}
+
+impl Digits {
+    /// Takes the digits from `text[i]` on; each adds `step` to the exponent. Answers where they end.
+    #[inline]
+    fn take(&mut self, text: &[u8], mut i: usize, step: i32) -> usize {
+        while let Some(&b) = text.get(i).filter(|b| b.is_ascii_digit()) {
+            if self.value <= (u64::MAX - 9) / 10 {
+                self.value = self.value * 10 + (b - b'0') as u64;
+                self.exponent += step;
+            } else {
+                self.dropped = true;
+                self.exponent += step + 1;
+            }
+            i += 1;
+        }
+        i
+    }
+}
+
+/// `value` * 10^`exponent`, correctly rounded.
+fn scale(value: u64, exponent: i32) -> f64 {
+    const EXACT: [f64; 23] = [
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17,
+        1e18, 1e19, 1e20, 1e21, 1e22,
+    ];
+    if value < 1 << 53 {
+        // Both factors are exact, so one operation rounds once.
+        if (0..=22).contains(&exponent) {
+            return value as f64 * EXACT[exponent as usize];
+        }
+        if (-22..0).contains(&exponent) {
+            return value as f64 / EXACT[-exponent as usize];
+        }
+    }
+    if value == 0 {
+        return 0.0;
+    }
+    let mut text = [0u8; 32];
+    let mut room = &mut text[..];
+    let written = std::io::Write::write_fmt(&mut room, format_args!("{value}e{exponent}"));
+    let left = room.len();
+    match (written, std::str::from_utf8(&text[..32 - left])) {
+        (Ok(()), Ok(s)) => s.parse().unwrap_or(0.0),
+        _ => 0.0,
+    }
 }
 
 /// The integer that `CAST(text AS INTEGER)` gives: the integer prefix alone, cut to 64 bits.
@@ -154,49 +207,198 @@ pub fn int_text(i: i64, buf: &mut [u8; 24]) -> &[u8] {
     &buf[at..]
 }
 
-/// A real as text: `2.5`, `1.0e+20`, `-Inf`.
-pub fn real_text(r: f64) -> String {
-    if r.is_infinite() {
-        return if r > 0.0 { "Inf".into() } else { "-Inf".into() };
+/// The decimal digits of a real.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decimal {
+    digits: [u8; 20],
+    len: u8,
+    /// The decimal point stands behind this many digits; it may lie outside of them.
+    pub point: i32,
+}
+
+/// Where a real is rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Round {
+    /// To so many significant digits.
+    Significant(i32),
+    /// To so many digits behind the point.
+    Fraction(i32),
+}
+
+impl Decimal {
+    /// The digits, in ASCII, without zeros at the end; never empty.
+    #[inline]
+    pub fn digits(&self) -> &[u8] {
+        &self.digits[..self.len as usize]
     }
-    if r == 0.0 {
-        return "0.0".into();
+
+    /// The digits of `r`, whose sign is ignored, rounded half up, to at most `most` significant digits.
+    /// `r` must be finite.
+    pub fn of(r: f64, round: Round, most: i32) -> Decimal {
+        let mut d = Decimal::long(r.abs());
+        let wanted = match round {
+            Round::Significant(n) => n,
+            Round::Fraction(n) => n.saturating_add(d.point),
+        };
+        let wanted = wanted.min(most);
+        if wanted < d.len as i32 {
+            if wanted == 17
+                && let Some(short) = d.shortened(r.abs())
+            {
+                return short;
+            }
+            d.round(wanted);
+        }
+        while d.len > 1 && d.digits[d.len as usize - 1] == b'0' {
+            d.len -= 1;
+        }
+        if d.digits() == b"0" {
+            d.point = 1;
+        }
+        d
     }
-    let mut text = format!("{:.14e}", r.abs());
-    if text.parse::<f64>() != Ok(r.abs()) {
-        text = format!("{:.16e}", r.abs());
+
+    /// 18 or 19 digits.
+    fn long(r: f64) -> Decimal {
+        let mut d = Decimal { digits: [b'0'; 20], len: 1, point: 1 };
+        if r == 0.0 {
+            return d;
+        }
+        let bits = r.to_bits();
+        let (fraction, biased) = (bits & ((1 << 52) - 1), (bits >> 52) as i32);
+        // r = mantissa * 2^(e - 63), the mantissa's top bit set.
+        let full = if biased == 0 { fraction } else { fraction | 1 << 52 };
+        let zeros = full.leading_zeros();
+        let mantissa = full << zeros;
+        let e = biased.max(1) - 1012 - zeros as i32;
+        // Digits before the point of 2^e, less one; 18 digits in all for the smallest number of this exponent.
+        let p = 17 - ((e * 315653) >> 20);
+        let q = (p * 217706) >> 16;
+        let high = (mantissa as u128 * pow10::LEADING[(p - pow10::FIRST) as usize] as u128) >> 64;
+        let shift = (62 - e - q) as u32;
+        let mut v = ((high + (1 << (shift - 1))) >> shift) as u64;
+        let mut at = d.digits.len();
+        while v > 0 {
+            at -= 1;
+            d.digits[at] = b'0' + (v % 10) as u8;
+            v /= 10;
+        }
+        d.len = (d.digits.len() - at) as u8;
+        d.digits.copy_within(at.., 0);
+        d.point = d.len as i32 - p;
+        d
     }
-    let (mantissa, exponent) = text.split_once('e').expect("{:e} prints an exponent");
-    let exponent: i32 = exponent.parse().expect("{:e} prints a decimal exponent");
-    let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
-    let digits = digits.trim_end_matches('0');
-    let digits = if digits.is_empty() { "0" } else { digits };
-    let mut out = String::with_capacity(26);
-    if r < 0.0 {
-        out.push('-');
-    }
-    if !(-4..=16).contains(&exponent) {
-        out.push_str(&digits[..1]);
-        out.push('.');
-        out.push_str(if digits.len() > 1 { &digits[1..] } else { "0" });
-        out.push_str(&format!("e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs()));
-    } else if exponent < 0 {
-        out.push_str("0.");
-        out.extend(std::iter::repeat_n('0', (-exponent - 1) as usize));
-        out.push_str(digits);
-    } else {
-        let point = exponent as usize + 1;
-        if digits.len() > point {
-            out.push_str(&digits[..point]);
-            out.push('.');
-            out.push_str(&digits[point..]);
-        } else {
-            out.push_str(digits);
-            out.extend(std::iter::repeat_n('0', point - digits.len()));
-            out.push_str(".0");
+
+    /// Keeps `n` digits; a next digit of 5 or more rounds up.
+    fn round(&mut self, n: i32) {
+        let zero = Decimal { digits: [b'0'; 20], len: 1, point: 1 };
+        if n < 0 {
+            *self = zero;
+            return;
+        }
+        let n = n as usize;
+        let mut up = self.digits[n] >= b'5';
+        self.len = n as u8;
+        for d in self.digits[..n].iter_mut().rev() {
+            if !up {
+                return;
+            }
+            up = *d == b'9';
+            *d = if up { b'0' } else { *d + 1 };
+        }
+        if up {
+            self.digits.copy_within(..n, 1);
+            self.digits[0] = b'1';
+            self.len = n.max(1) as u8;
+            self.point += 1;
+        } else if n == 0 {
+            *self = zero;
         }
     }
-    out
+
+    /// The form with 15 digits, if the digits 14 to 16 hint at one and it reads back as `r`.
+    fn shortened(&self, r: f64) -> Option<Decimal> {
+        let mut d = *self;
+        d.len = 15;
+        match &self.digits[13..16] {
+            [_, b'9', b'9'] => {
+                d.digits[15] = b'9';
+                d.round(15);
+            }
+            [b'0', b'0', z] if *z == b'0' || self.point >= self.len as i32 => {}
+            _ => return None,
+        }
+        while d.len > 1 && d.digits[d.len as usize - 1] == b'0' {
+            d.len -= 1;
+        }
+        let value = d.digits().iter().fold(0, |v, b| v * 10 + (b - b'0') as u64);
+        (scale(value, d.point - d.len as i32) == r).then_some(d)
+    }
+}
+
+/// Room for [`write_real`].
+pub type RealBuf = [u8; 32];
+
+/// A real as text, as [`real_text`] gives it, in `buf`; `digits` is the number of significant digits, 17 by
+/// default (`SQLITE_DBCONFIG_FP_DIGITS`).
+pub fn write_real(r: f64, digits: i32, buf: &mut RealBuf) -> &[u8] {
+    let mut out = Out { buf, len: 0 };
+    if r < 0.0 {
+        out.push(b"-");
+    }
+    if r.is_infinite() {
+        out.push(b"Inf");
+        return out.done();
+    }
+    let d = Decimal::of(r, Round::Significant(digits), 20);
+    let shown = d.digits();
+    let exponent = d.point - 1;
+    if exponent < -4 || exponent >= digits {
+        out.push(&shown[..1]);
+        out.push(b".");
+        out.push(if shown.len() > 1 { &shown[1..] } else { b"0" });
+        out.push(if exponent < 0 { b"e-" } else { b"e+" });
+        let e = exponent.unsigned_abs();
+        if e >= 100 {
+            out.push(&[b'0' + (e / 100) as u8]);
+        }
+        out.push(&[b'0' + (e / 10 % 10) as u8, b'0' + (e % 10) as u8]);
+    } else if exponent < 0 {
+        out.push(&b"0.000"[..(1 - exponent) as usize]);
+        out.push(shown);
+    } else {
+        let point = d.point as usize;
+        out.push(&shown[..shown.len().min(point)]);
+        for _ in shown.len()..point {
+            out.push(b"0");
+        }
+        out.push(b".");
+        out.push(if shown.len() > point { &shown[point..] } else { b"0" });
+    }
+    out.done()
+}
+
+struct Out<'a> {
+    buf: &'a mut RealBuf,
+    len: usize,
+}
+
+impl<'a> Out<'a> {
+    #[inline]
+    fn push(&mut self, b: &[u8]) {
+        self.buf[self.len..self.len + b.len()].copy_from_slice(b);
+        self.len += b.len();
+    }
+
+    fn done(self) -> &'a [u8] {
+        &self.buf[..self.len]
+    }
+}
+
+/// A real as text: `2.5`, `1.0e+20`, `-Inf`.
+pub fn real_text(r: f64) -> String {
+    let mut buf = [0; 32];
+    String::from_utf8_lossy(write_real(r, 17, &mut buf)).into_owned()
 }
 
 #[cfg(test)]
@@ -228,15 +430,72 @@ mod tests {
     #[test]
     fn reals_print_with_15_or_17_digits() {
         for (r, want) in [
+            (0.0, "0.0"),
+            (-0.0, "0.0"),
             (0.1, "0.1"),
+            (4.35, "4.35"),
             (100.0, "100.0"),
+            (1e16, "10000000000000000.0"),
+            (1e17, "1.0e+17"),
             (1e20, "1.0e+20"),
+            (0.0001, "0.0001"),
+            (0.00001, "1.0e-05"),
             (0.1 + 0.2, "0.30000000000000004"),
-            (1.0 / 3.0, "0.33333333333333331"),
+            // The exact expansion ends in 31: the eighteenth digit is rounded first.
+            (1.0 / 3.0, "0.33333333333333332"),
+            (2.0 / 3.0, "0.66666666666666663"),
             (-2.5e-7, "-2.5e-07"),
-            (123456789012345.0, "123456789012345.0"),
+            (123456789012345.67, "123456789012345.67"),
+            // 15 digits read back, but the digits do not hint at them.
+            (20131.055867216, "20131.055867216001"),
+            (9.74e21, "9.74e+21"),
+            (9.7e21, "9.699999999999999e+21"),
+            (5e-324, "4.9406564584124654e-324"),
+            (f64::MAX, "1.7976931348623157e+308"),
+            (f64::MIN_POSITIVE, "2.2250738585072014e-308"),
+            (f64::NEG_INFINITY, "-Inf"),
         ] {
             assert_eq!(real_text(r), want);
         }
+    }
+
+    #[test]
+    fn text_of_a_real_reads_back_as_it() {
+        let mut x = 1u64;
+        for _ in 0..20_000 {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let r = f64::from_bits(x);
+            if r.is_finite() {
+                assert_eq!(prefix(real_text(r).as_bytes()).number.to_real(), r, "{r:e}");
+            }
+        }
+    }
+
+    #[test]
+    fn digits_beyond_64_bits_do_not_count() {
+        let read = |s: &str| prefix(s.as_bytes()).number.to_real();
+        assert_eq!(read("8095200.4439986306248"), 8095200.44399863);
+        assert_eq!(read("9007199254740993.0"), 9007199254740992.0);
+        assert_eq!(read("1e400"), f64::INFINITY);
+        assert_eq!(read("-1e-400"), 0.0);
+        assert_eq!(read(&format!("1{}e-500", "0".repeat(500))), 1.0);
+        assert_eq!(read(&format!("0.{}1", "0".repeat(400))), 0.0);
+        assert_eq!(read(&format!("0.{}1e401", "0".repeat(400))), 1.0);
+    }
+
+    #[test]
+    fn rounding_to_few_digits() {
+        let show = |r: f64, round| {
+            let d = Decimal::of(r, round, 16);
+            format!("{} {}", std::str::from_utf8(d.digits()).unwrap(), d.point)
+        };
+        assert_eq!(show(9.96, Round::Fraction(1)), "1 2");
+        assert_eq!(show(0.06, Round::Fraction(1)), "1 0");
+        assert_eq!(show(0.04, Round::Fraction(1)), "0 1");
+        assert_eq!(show(0.6, Round::Fraction(0)), "1 1");
+        assert_eq!(show(1234.5, Round::Fraction(-2)), "12 4");
+        assert_eq!(show(0.004, Round::Fraction(1)), "0 1");
+        assert_eq!(show(1e300, Round::Fraction(2)), "1 301");
+        assert_eq!(show(4.35, Round::Significant(17)), "435 1");
     }
 }
