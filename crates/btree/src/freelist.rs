@@ -74,7 +74,7 @@ impl Shared {
             if pgno > max {
                 return Err(Code::Full.into());
             }
-            pager.get_blank(pgno)?;
+            pager.extend(pgno)?;
             pgno += 1;
             if pgno == pager.lock_page() {
                 pgno += 1;
@@ -83,7 +83,7 @@ impl Shared {
         if pgno > max {
             return Err(Code::Full.into());
         }
-        let page = pager.get_blank(pgno)?;
+        let page = pager.extend(pgno)?;
         Ok((pgno, page))
     }
 

@@ -11,6 +11,7 @@
 mod balance;
 mod btree;
 
+mod check;
 mod cursor;
 mod freelist;
 mod insert;

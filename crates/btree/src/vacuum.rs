@@ -37,6 +37,8 @@ impl Shared {
             }
             let next = be::get_u32(&page, 0);
             if suits(trunk) {
+                // Unlike a leaf, a trunk says something: a rollback needs it.
+                self.has_content.borrow_mut().insert(trunk);
                 // The trunk itself: its first leaf takes over, or the next trunk moves up.
                 let heir = if leaves == 0 {
                     next

@@ -111,6 +111,18 @@ impl Pager {
         Ok(buf)
     }
 
+    /// The page behind the present end, to write on. If the database was larger when the transaction began, its
+    /// content is kept for a rollback.
+    pub fn extend(&mut self, pgno: Pgno) -> Result<Buf> {
+        if pgno > self.orig_size || pgno <= self.db_size {
+            return self.get_blank(pgno);
+        }
+        self.db_size = pgno;
+        let mut page = self.get(pgno)?;
+        self.edit(pgno, &mut page, |b| b.fill(0))?;
+        Ok(page)
+    }
+
     fn note_dirty(&mut self, pgno: Pgno) -> Result<()> {
         if self.kind == Kind::File {
             alloc::reserve(&mut self.dirty, 1)?;

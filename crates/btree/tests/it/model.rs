@@ -18,7 +18,7 @@ fn same_rows(c: &mut Cursor, model: &BTreeMap<i64, Vec<u8>>) {
     for (k, v) in model {
         assert!(more, "row {k} is missing");
         assert_eq!(c.rowid(), *k);
-        assert_eq!(&payload(c), v);
+        assert!(&payload(c) == v, "content of row {k}");
         more = c.next().unwrap();
     }
     assert!(!more);
@@ -53,6 +53,7 @@ struct Case {
 }
 
 fn run_table(case: &Case) {
+    eprintln!("case page {} reserved {} cache {} {:?} {:?} seed {}", case.page, case.reserved, case.cache, case.mode, case.auto, case.seed);
     let s = Scratch::new();
     let path = s.path("t.db");
     let opts = OpenOptions {
@@ -80,7 +81,9 @@ fn run_table(case: &Case) {
     let span = 400;
     for step in 0..case.steps {
         let key = r.below(span) as i64 - 50;
-        match r.below(100) {
+        let op = r.below(100);
+        if std::env::var_os("IOCHECK").is_some() { eprintln!("op {op} key {key} saves {}", saves.len()); }
+        match op {
             0..45 => {
                 let v = random_value(&mut r, case.page);
                 let at = if r.below(2) == 0 {
@@ -121,7 +124,7 @@ fn run_table(case: &Case) {
             }
             75..85 => match c.seek_rowid(key).unwrap() {
                 None => assert!(model.is_empty()),
-                Some(Ordering::Equal) => assert_eq!(payload(&mut c), model[&key]),
+                Some(Ordering::Equal) => assert!(payload(&mut c) == model[&key]),
                 Some(Ordering::Less) => {
                     assert_eq!(Some(c.rowid()), model.range(..key).next_back().map(|x| *x.0))
                 }
@@ -181,6 +184,11 @@ fn run_table(case: &Case) {
                     bt.incremental_vacuum().unwrap();
                 }
             }
+        }
+        if std::env::var_os("IOCHECK").is_some() {
+            assert_eq!(bt.integrity_check(&[1, root], 10).unwrap(), [] as [String; 0], "step {step}");
+            eprintln!("{step}");
+            same_rows(&mut bt.cursor(root, TreeKind::Table, false).unwrap(), &model);
         }
         if step % 500 == 0 {
             same_rows(&mut bt.cursor(root, TreeKind::Table, false).unwrap(), &model);
