@@ -293,13 +293,8 @@ impl Check<'_> {
         };
         let first = node.ptrs as usize + 2 * node.ncell as usize;
         let content = content_start(&page, hdr);
-        let free = free_space(
-            &page,
-            hdr,
-            node.ptrs as usize,
-            node.ncell as usize,
-            self.layout.usable as usize,
-        );
+        let free =
+            free_space(&page, hdr, node.ptrs as usize, node.ncell as usize, self.layout.usable as usize);
         if free.is_err() || content < first {
             self.say("free space corruption".into());
             return Ok(None);

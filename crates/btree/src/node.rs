@@ -83,7 +83,9 @@ pub fn flag(kind: TreeKind, leaf: bool) -> u8 {
 #[cold]
 #[inline(never)]
 pub fn corrupt() -> Error {
-    if std::env::var_os("IOTRACE").is_some() { eprintln!("{}", std::backtrace::Backtrace::force_capture()); }
+    if std::env::var_os("IOTRACE").is_some() {
+        eprintln!("{}", std::backtrace::Backtrace::force_capture());
+    }
     Code::Corrupt.into()
 }
 

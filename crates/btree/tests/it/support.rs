@@ -3,7 +3,7 @@
 use iolite_base::{Pgno, varint};
 use iolite_btree::{Btree, InsertAt, OpenOptions, TreeKind};
 use iolite_os::{UnixVfs, Vfs};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -121,8 +121,4 @@ impl Rng {
     pub fn bytes(&mut self, n: usize) -> Vec<u8> {
         (0..n).map(|_| self.next() as u8).collect()
     }
-}
-
-pub fn exists(path: &str, suffix: &str) -> bool {
-    Path::new(&format!("{path}{suffix}")).exists()
 }
