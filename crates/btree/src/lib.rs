@@ -12,6 +12,7 @@ mod balance;
 mod btree;
 
 mod check;
+mod copy;
 mod cursor;
 mod freelist;
 mod insert;
@@ -25,6 +26,7 @@ mod vacuum;
 
 pub use btree::{AutoVacuum, Btree};
 
+pub use copy::Backup;
 pub use cursor::{Cursor, InsertAt, KeyCompare};
 pub use iolite_pager::{
     BusyHandler, CacheStats, CheckpointMode, CheckpointResult, JournalMode, LockingMode, OpenOptions,

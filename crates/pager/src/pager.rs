@@ -74,7 +74,6 @@ pub struct Pager {
     pub(crate) locking_mode: LockingMode,
     pub(crate) journal_mode: JournalMode,
     pub(crate) sync: SyncMode,
-    pub(crate) checkpoint_full_fsync: bool,
     pub(crate) cache_setting: i32,
     pub(crate) cache_target: usize,
     pub(crate) spill_enabled: bool,
@@ -106,6 +105,8 @@ pub struct Pager {
     pub(crate) data_version: u32,
     /// Raised whenever cached pages may have changed under cursors.
     pub(crate) epoch: u64,
+    /// The content being written has pages of another size: so many, of so many bytes in all.
+    pub(crate) foreign_image: Option<(Pgno, u64)>,
     pub(crate) error: Option<Error>,
     pub(crate) stats: CacheStats,
     pub(crate) random: u64,
@@ -163,7 +164,6 @@ impl Pager {
             locking_mode: if kind == Kind::File { LockingMode::Normal } else { LockingMode::Exclusive },
             journal_mode: if in_memory_journal { JournalMode::Memory } else { JournalMode::Delete },
             sync: SyncMode::Full,
-            checkpoint_full_fsync: false,
             cache_setting: opts.cache_size,
             cache_target: 0,
             spill_enabled: true,
@@ -186,6 +186,7 @@ impl Pager {
             change_counted: false,
             data_version: 1,
             epoch: 0,
+            foreign_image: None,
             error: None,
             stats: CacheStats::default(),
             random: 0,

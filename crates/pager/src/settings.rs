@@ -62,11 +62,14 @@ impl Pager {
         true
     }
 
-    /// Takes page size and reserved bytes from what is about to be written as this database's whole content.
-    pub fn force_page_size(&mut self, size: u32, reserved: u8) {
-        self.page_size = size;
-        self.reserved = reserved;
-        self.set_cache_size(self.cache_setting);
+    /// Says that the content being written consists of `pages` pages of another size, `bytes` bytes in all. It is
+    /// read as such once the transaction has ended.
+    pub fn set_foreign_image(&mut self, pages: Pgno, bytes: u64) -> Result<()> {
+        if self.kind != Kind::File || self.wal.is_some() || self.state < State::WriterLocked {
+            return Err(Code::Readonly.into());
+        }
+        self.foreign_image = Some((pages, bytes));
+        Ok(())
     }
 
     /// `PRAGMA cache_size`: pages, or KiB if negative.

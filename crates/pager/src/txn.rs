@@ -379,11 +379,19 @@ impl Pager {
             self.end_journal()?;
             self.shrink_file()?;
             self.forget_dirty();
+            let foreign = self.foreign_image.take();
+            if let Some((_, bytes)) = foreign {
+                self.file()?.truncate(bytes)?;
+                self.page_size_fixed = false;
+            }
             self.change_counted = true;
             if let Some(i) = self.table.find(1)
                 && let Some(p1) = &self.table.slot(i).buf
             {
                 self.file_version.copy_from_slice(&p1[24..40]);
+            }
+            if foreign.is_some() {
+                self.reset_cache();
             }
         }
         self.end_write(end_read);
@@ -475,6 +483,7 @@ impl Pager {
         self.undo.clear();
         self.dirty.clear();
         self.journal = None;
+        self.foreign_image = None;
         self.serial += 1;
         self.state = State::Reader;
         if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
@@ -495,7 +504,8 @@ impl Pager {
         }
         let mut p1 = self.get(1)?;
         let counter = be::get_u32(&p1, 24);
-        let current = be::get_u32(&p1, 28) == self.db_size && be::get_u32(&p1, 92) == counter;
+        let db_size = self.foreign_image.map_or(self.db_size, |f| f.0);
+        let current = be::get_u32(&p1, 28) == db_size && be::get_u32(&p1, 92) == counter;
         let page_one_dirty = self.table.find(1).is_some_and(|i| self.table.slot(i).flags & DIRTY != 0);
         let count = match self.wal {
             // The log's header tells of changes; page 1 is written only if it changes anyway, or to carry the
@@ -506,7 +516,6 @@ impl Pager {
         if !count {
             return Ok(());
         }
-        let db_size = self.db_size;
         self.edit(1, &mut p1, |b| {
             let next = counter.wrapping_add(1);
             be::put_u32(b, 24, next);

@@ -170,12 +170,6 @@ impl Index {
         self.heap
     }
 
-    /// Makes the index private: for readers that may not touch the shared one.
-    pub fn make_private(&mut self) {
-        self.heap = true;
-        self.regions.clear();
-    }
-
     /// Maps regions up to `region`. `false`: it does not exist, and `extend` is not set.
     pub fn map(&mut self, db: &dyn File, region: usize, extend: bool) -> Result<bool> {
         while self.regions.len() <= region {
@@ -298,8 +292,7 @@ impl Index {
         Ok(0)
     }
 
-    /// The pages of the frames from `first` to `last`. Regions must be mapped (a reader that cannot map one has
-    /// nothing cached from it either, and takes the whole cache for stale).
+    /// The pages of the frames from `first` to `last`. Their regions must be mapped.
     pub fn pages(&self, first: u32, last: u32) -> Vec<Pgno> {
         (first..=last).map(|f| self.page(f).unwrap_or(0)).collect()
     }

@@ -182,7 +182,10 @@ impl Wal {
             Some(old) if *old == self.header => Snapshot::Same,
             Some(old) if old.salt == self.header.salt && old.last_frame <= self.header.last_frame => {
                 let (from, to) = (old.last_frame + 1, self.header.last_frame);
-                Snapshot::Appended(self.index.pages(from, to))
+                match self.index.map(db, index::region_of(to), false)? {
+                    true => Snapshot::Appended(self.index.pages(from, to)),
+                    false => Snapshot::Other,
+                }
             }
             _ => Snapshot::Other,
         };
