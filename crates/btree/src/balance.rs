@@ -72,8 +72,7 @@ impl Work {
         for i in 0..node.ncell {
             let at = node.cell_at(i);
             let c = Cell::read(&node.page, at, kind, node.leaf, layout)?;
-            let end = c.at + c.local + if c.overflows() { 4 } else { 0 };
-            let piece = Piece { image, at: at as u32, len: end - at as u32 };
+            let piece = Piece { image, at: at as u32, len: c.len() };
             total += piece.cost();
             cells.push(piece);
         }
@@ -179,7 +178,7 @@ impl Cursor {
     fn append_leaf(&mut self) -> Result<bool> {
         let level = self.path.len() - 1;
         let leaf = &self.path[level];
-        let last = leaf.leaf_rowid(leaf.ncell - 1)?;
+        let last = leaf.rowid(leaf.ncell - 1)?;
         let old = leaf.pgno;
         let mut divider = [0u8; 13];
         divider[..4].copy_from_slice(&old.to_be_bytes());

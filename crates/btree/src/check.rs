@@ -342,7 +342,7 @@ impl Check<'_> {
             f.failed = true;
             return Ok(None);
         };
-        if at + cell.size > usable {
+        if at + cell.size() > usable {
             self.say("Extends off end of page".into());
             f.failed = true;
             return Ok(None);
@@ -382,7 +382,7 @@ impl Check<'_> {
         for i in 0..n.ncell {
             let at = n.cell_at(i);
             let cell = Cell::read(&n.page, at, kind, n.leaf, &self.layout)?;
-            self.extents.push((at as u32, at as u32 + cell.size - 1));
+            self.extents.push((at as u32, at as u32 + cell.size() - 1));
         }
         let mut at = be::get_u16(&n.page, hdr + 1) as usize;
         while at != 0 {

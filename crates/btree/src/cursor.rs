@@ -8,7 +8,7 @@
 
 use crate::btree::Shared;
 use crate::node::*;
-use iolite_base::{Buf, Code, Pgno, Result};
+use iolite_base::{Buf, Code, Pgno, Result, be};
 use std::cell::{Cell as StdCell, RefCell};
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -146,6 +146,14 @@ impl Cursor {
     #[inline]
     pub fn is_stale(&self) -> bool {
         self.pos == Pos::Saved || (self.pos == Pos::Valid && self.generation != self.tree.generation.get())
+    }
+
+    /// On an entry, its path as good as new, nothing to look out for.
+    #[inline(always)]
+    fn is_settled(&self) -> bool {
+        u32::from_ne_bytes([self.pos as u8, self.skip as u8, self.armed as u8, 0])
+            == u32::from_ne_bytes([Pos::Valid as u8, 0, 0, 0])
+            && self.current()
     }
 
     #[inline(always)]
@@ -314,12 +322,21 @@ impl Cursor {
     #[inline]
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<bool> {
-        if self.pos == Pos::Valid && self.skip == 0 && !self.armed && self.current() {
-            if let Some(n) = self.path.last_mut() {
-                if n.leaf && n.idx + 1 < n.ncell {
-                    n.idx += 1;
-                    return self.read_cell();
-                }
+        if self.is_settled()
+            && let Some(n) = self.path.last_mut()
+            && n.leaf
+            && n.idx + 1 < n.ncell
+        {
+            let page: &[u8] = &n.page;
+            let at = be::get_u16(page, (n.ptrs + 2 * n.idx + 2) as usize) as usize;
+            let quick = match self.kind {
+                TreeKind::Table => Cell::table_leaf(page, at, &self.layout),
+                TreeKind::Index => Cell::index_leaf(page, at, &self.layout),
+            };
+            if let Some(cell) = quick {
+                n.idx += 1;
+                self.cell = cell;
+                return Ok(true);
             }
         }
         self.next_slow()
@@ -367,13 +384,13 @@ impl Cursor {
     /// Goes to the entry before. `false`: there is none, and the cursor stands nowhere.
     #[inline]
     pub fn prev(&mut self) -> Result<bool> {
-        if self.pos == Pos::Valid && self.skip == 0 && !self.armed && self.current() {
-            if let Some(n) = self.path.last_mut() {
-                if n.leaf && n.idx > 0 {
-                    n.idx -= 1;
-                    return self.read_cell();
-                }
-            }
+        if self.is_settled()
+            && let Some(n) = self.path.last_mut()
+            && n.leaf
+            && n.idx > 0
+        {
+            n.idx -= 1;
+            return self.read_cell();
         }
         self.prev_slow()
     }

@@ -114,7 +114,7 @@ impl Cursor {
             let old = self.cell;
             let at = top.cell_at(idx);
             let keep = if leaf { 0 } else { 4 };
-            let same = old.size as usize == self.new_cell.len() + keep;
+            let same = old.size() as usize == self.new_cell.len() + keep;
             if old.overflows() {
                 let page = top.page.clone();
                 self.bt.free_chain(&page, &old)?;
@@ -139,7 +139,7 @@ impl Cursor {
                 self.replace_interior(level, idx, &cell)?;
                 return self.after_balance();
             }
-            self.remove_from_leaf(idx, old.size)?;
+            self.remove_from_leaf(idx, old.size())?;
         }
         if !leaf {
             return Err(Code::Internal.into());
@@ -217,7 +217,7 @@ impl Cursor {
             return Ok(());
         }
         let cell =
-            Cell { rowid: 0, payload: len as u32, local, at: n as u32, size: self.new_cell.len() as u32 };
+            Cell { rowid: 0, payload: len as u32, local, at: n as u32, head: n as u32 };
         let mut key = std::mem::take(&mut self.saved_key);
         let done = self.bt.whole_payload(&self.new_cell, &cell, &mut key);
         self.saved_key = key;
@@ -256,7 +256,7 @@ impl Cursor {
         let underfull = self.path.len() > 1 && {
             let usable = self.layout.usable as usize;
             let free = free_space(&page, top.header(), top.ptrs as usize, top.ncell as usize, usable)?;
-            (free + cell.size as usize + 2) * 3 > usable * 2
+            (free + cell.size() as usize + 2) * 3 > usable * 2
         };
         if underfull && keep {
             self.save_position()?;
@@ -265,7 +265,7 @@ impl Cursor {
         self.touch()?;
         self.bt.free_chain(&page, &cell)?;
         drop(page);
-        self.remove_from_leaf(idx, cell.size)?;
+        self.remove_from_leaf(idx, cell.size())?;
         if underfull {
             self.rebalance_leaf()?;
             self.path.clear();
@@ -326,11 +326,11 @@ impl Cursor {
         let leaf = self.path.last().ok_or(Code::Internal)?;
         let at = leaf.cell_at(leaf.idx);
         let last = Cell::read(&leaf.page, at, TreeKind::Index, true, &self.layout)?;
-        let len = (last.at + last.local) as usize + if last.overflows() { 4 } else { 0 } - at;
+        let len = last.len() as usize;
         let mut divider = child.to_be_bytes().to_vec();
         divider.extend_from_slice(&leaf.page[at..at + len]);
         let leaf_idx = leaf.idx;
-        self.remove_from_leaf(leaf_idx, last.size)?;
+        self.remove_from_leaf(leaf_idx, last.size())?;
         self.rebalance_with_divider(level, idx, divider)?;
         self.path.clear();
         self.pos = if keep { Pos::Saved } else { Pos::Invalid };

@@ -36,21 +36,14 @@ impl Cursor {
     fn seek_rowid_from_root(&mut self, rowid: i64) -> Result<Option<Ordering>> {
         self.to_root()?;
         self.pos = Pos::Invalid;
+        let sought = Sought::new(rowid);
         loop {
             let n = self.path.last_mut().ok_or(Code::Internal)?;
             if n.leaf {
-                return self.seek_in_leaf(rowid);
+                return self.seek_in_leaf(&sought, rowid);
             }
             // The first cell whose row number is not below: rows up to and including it are left of it.
-            let (mut low, mut high) = (0, n.ncell);
-            while low < high {
-                let mid = (low + high) / 2;
-                if n.interior_rowid(mid)? < rowid {
-                    low = mid + 1;
-                } else {
-                    high = mid;
-                }
-            }
+            let low = n.search_rowid(&sought)?;
             n.idx = low;
             let pgno = n.child(low)?;
             let child = self.load(pgno)?;
@@ -58,21 +51,14 @@ impl Cursor {
         }
     }
 
-    fn seek_in_leaf(&mut self, rowid: i64) -> Result<Option<Ordering>> {
+    #[inline(always)]
+    fn seek_in_leaf(&mut self, sought: &Sought, rowid: i64) -> Result<Option<Ordering>> {
         let depth = self.path.len();
         let n = self.path.last_mut().ok_or(Code::Internal)?;
         if n.ncell == 0 {
             return if depth == 1 { Ok(None) } else { Err(corrupt()) };
         }
-        let (mut low, mut high) = (0, n.ncell);
-        while low < high {
-            let mid = (low + high) / 2;
-            if n.leaf_rowid(mid)? < rowid {
-                low = mid + 1;
-            } else {
-                high = mid;
-            }
-        }
+        let low = n.search_rowid(sought)?;
         n.idx = low.min(n.ncell - 1);
         self.read_cell()?;
         Ok(Some(self.cell.rowid.cmp(&rowid)))
