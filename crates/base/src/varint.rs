@@ -74,6 +74,19 @@ pub fn put(out: &mut [u8], v: u64) -> usize {
         out[0] = v as u8;
         return 1;
     }
+    if v < 0x4000 {
+        out[..2].copy_from_slice(&[(v >> 7) as u8 | 0x80, v as u8 & 0x7f]);
+        return 2;
+    }
+    if v < 0x20_0000 {
+        out[..3].copy_from_slice(&[(v >> 14) as u8 | 0x80, (v >> 7) as u8 | 0x80, v as u8 & 0x7f]);
+        return 3;
+    }
+    put_long(out, v)
+}
+
+#[inline(never)]
+fn put_long(out: &mut [u8], v: u64) -> usize {
     let n = len(v);
     let mut v = v;
     if n == 9 {

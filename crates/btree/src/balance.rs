@@ -42,6 +42,7 @@ struct Work {
 }
 
 impl Work {
+    #[inline]
     fn bytes(&self, p: Piece) -> &[u8] {
         let from = p.at as usize;
         let all: &[u8] = if p.image == ARENA { &self.arena } else { &self.images[p.image as usize] };
@@ -289,9 +290,16 @@ impl Cursor {
                 Some(d) if d.level == level - 1 => divider.take(),
                 _ => None,
             };
-            content = self.rebuild_siblings(level, &parent, content, &mut work, replaced, append)?;
+            let rebuilt = self.rebuild_siblings(level, &parent, content, &mut work, replaced, append)?;
             drop(parent);
             level -= 1;
+            content = match rebuilt {
+                Some(c) => c,
+                None => match self.underfull_content(level, &mut work)? {
+                    Some(c) => c,
+                    None => break,
+                },
+            };
             if level > 0 {
                 let used: usize = content.cells.iter().map(Piece::cost).sum();
                 let room = self.room(level);
@@ -307,7 +315,28 @@ impl Cursor {
         }
     }
 
-    /// Lays the cells of the node at `level` and its neighbours out anew; returns what the parent holds then.
+    /// The content of the node at `level`, if it has become too empty to stay as it is.
+    fn underfull_content(&mut self, level: usize, work: &mut Work) -> Result<Option<Content>> {
+        let node = self.load_at(level)?;
+        let usable = self.layout.usable as usize;
+        let free = free_space(&node.page, node.header(), node.ptrs as usize, node.ncell as usize, usable)?;
+        let stays = if level == 0 { node.ncell > 0 } else { free * 3 <= usable * 2 };
+        if stays {
+            return Ok(None);
+        }
+        let cells = work.cells_of(&node, self.kind, &self.layout)?;
+        Ok(Some(Content { cells, right: node.child(node.ncell)? }))
+    }
+
+    /// The node at `level` of the path as it is now.
+    fn load_at(&mut self, level: usize) -> Result<Node> {
+        let pgno = self.path[level].pgno;
+        let page = self.bt.pager()?.get(pgno)?;
+        Node::new(page, pgno, self.kind, &self.layout)
+    }
+
+    /// Lays the cells of the node at `level` and its neighbours out anew. The parent is changed in place if it has room
+    /// (`None`), else what it is to hold is returned.
     fn rebuild_siblings(
         &mut self,
         level: usize,
@@ -316,16 +345,13 @@ impl Cursor {
         work: &mut Work,
         replaced: Option<Divider>,
         append: bool,
-    ) -> Result<Content> {
+    ) -> Result<Option<Content>> {
         let (kind, layout) = (self.kind, self.layout);
         let me = &self.path[level];
         let (leaf, my_pgno) = (me.leaf, me.pgno);
         let divided = !(leaf && kind == TreeKind::Table);
-        let mut up = work.cells_of(parent, kind, &layout)?;
-        let mut up_right = parent.child(parent.ncell)?;
-        if let Some(d) = replaced {
-            up[d.idx as usize] = work.put(&[&d.cell])?;
-        }
+        let parent_image = work.images.len() as u32;
+        work.images.push(parent.page.clone());
         let children = parent.ncell as usize + 1;
         let mine = parent.idx as usize;
         if mine >= children {
@@ -339,6 +365,13 @@ impl Cursor {
         } else {
             mine - 1
         };
+        // A divider that is itself about to change takes the long way.
+        let mut whole = replaced.is_some();
+        let mut up = Vec::new();
+        if let Some(d) = replaced {
+            up = work.cells_of(parent, kind, &layout)?;
+            up[d.idx as usize] = work.put(&[&d.cell])?;
+        }
         // All cells of these nodes in one list.
         let mut all: Vec<Piece> = Vec::new();
         let mut old: Vec<Pgno> = Vec::new();
@@ -369,7 +402,7 @@ impl Cursor {
             all.extend_from_slice(&cells);
             last_right = right;
             if i + 1 < start + count && divided {
-                let d = up[i];
+                let d = if whole { up[i] } else { self.divider_at(parent, parent_image, i)? };
                 all.push(if leaf {
                     Piece { at: d.at + 4, len: d.len - 4, ..d }
                 } else {
@@ -420,19 +453,86 @@ impl Cursor {
         }
         let last_page = *pages.last().ok_or(Code::Internal)?;
         let after = start + count - 1;
-        if after < up.len() {
-            up[after] = work.with_child(last_page, up[after], 4)?;
-        } else {
-            up_right = last_page;
-        }
-        up.splice(start..after, dividers);
         if self.bt.has_ptrmap() {
             for &p in &pages {
                 self.bt.put_ptrmap(p, ptrmap::NODE, parent.pgno)?;
                 self.bt.put_children_ptrmap(p, kind)?;
             }
         }
-        Ok(Content { cells: up, right: up_right })
+        if !whole && self.change_parent(parent, start, after, &dividers, last_page, work)? {
+            return Ok(None);
+        }
+        if !whole {
+            up = work.cells_of(parent, kind, &layout)?;
+            whole = true;
+        }
+        debug_assert!(whole);
+        let mut up_right = parent.child(parent.ncell)?;
+        if after < up.len() {
+            up[after] = work.with_child(last_page, up[after], 4)?;
+        } else {
+            up_right = last_page;
+        }
+        up.splice(start..after, dividers);
+        Ok(Some(Content { cells: up, right: up_right }))
+    }
+
+    fn divider_at(&self, parent: &Node, image: u32, i: usize) -> Result<Piece> {
+        let at = parent.cell_at(i as u32);
+        let c = Cell::read(&parent.page, at, self.kind, false, &self.layout)?;
+        Ok(Piece { image, at: at as u32, len: c.len() })
+    }
+
+    /// Replaces the dividing cells `start..after` of a parent by `dividers`, and the child behind them by `last`. `false`: it
+    /// has no room; nothing was done.
+    fn change_parent(
+        &mut self,
+        parent: &Node,
+        start: usize,
+        after: usize,
+        dividers: &[Piece],
+        last: Pgno,
+        work: &Work,
+    ) -> Result<bool> {
+        let (hdr, ptrs) = (parent.header(), parent.ptrs as usize);
+        let mut ncell = parent.ncell as usize;
+        let usable = self.layout.usable as usize;
+        let wipe = self.bt.secure_delete.get() != SecureDelete::Off;
+        let mut sizes = Vec::with_capacity(after - start);
+        for i in start..after {
+            let at = parent.cell_at(i as u32);
+            sizes.push(Cell::read(&parent.page, at, self.kind, false, &self.layout)?.size() as usize);
+        }
+        let free = free_space(&parent.page, hdr, ptrs, ncell, usable)?;
+        let gained: usize = sizes.iter().map(|s| s + 2).sum();
+        let needed: usize = dividers.iter().map(Piece::cost).sum();
+        if needed > free + gained {
+            return Ok(false);
+        }
+        let mut pager = self.bt.pager()?;
+        let mut page = pager.get(parent.pgno)?;
+        pager.edit(parent.pgno, &mut page, |b| -> Result<()> {
+            for size in sizes {
+                remove_cell(b, hdr, ptrs, ncell, start, size, usable, wipe)?;
+                ncell -= 1;
+            }
+            for (j, &d) in dividers.iter().enumerate() {
+                insert_cell(b, hdr, ptrs, ncell, start + j, work.bytes(d), usable)?;
+                ncell += 1;
+            }
+            let behind = start + dividers.len();
+            let at = if behind == ncell { hdr + 8 } else { be::get_u16(b, ptrs + 2 * behind) as usize };
+            match b.get_mut(at..at + 4) {
+                Some(child) => child.copy_from_slice(&last.to_be_bytes()),
+                None => return Err(corrupt()),
+            }
+            Ok(())
+        })??;
+        drop(pager);
+        if self.bt.has_ptrmap() {
+            self.bt.put_children_ptrmap(parent.pgno, self.kind)?;
+        }
+        Ok(true)
     }
 
     /// Writes a node from scratch.
@@ -451,8 +551,13 @@ impl Cursor {
                 let bytes = work.bytes(c);
                 let size = bytes.len().max(4);
                 top -= size;
-                b[top..top + bytes.len()].copy_from_slice(bytes);
-                b[top + bytes.len()..top + size].fill(0);
+                let to = &mut b[top..top + size];
+                if bytes.len() == size {
+                    to.copy_from_slice(bytes);
+                } else {
+                    to.fill(0);
+                    to[..bytes.len()].copy_from_slice(bytes);
+                }
                 be::put_u16(b, ptrs + 2 * i, top as u16);
             }
             if wipe {

@@ -37,6 +37,10 @@ impl Cursor {
         };
         if place.is_none() {
             self.to_root()?;
+        } else if place != Some(Ordering::Equal)
+            && self.insert_in_gap(place == Some(Ordering::Less), Some(rowid), payload, zeros)?
+        {
+            return Ok(());
         }
         self.build_cell(Some(rowid), payload, zeros)?;
         let done = self.place_cell(place, rowid);
@@ -56,11 +60,76 @@ impl Cursor {
         };
         if place.is_none() {
             self.to_root()?;
+        } else if place != Some(Ordering::Equal)
+            && self.insert_in_gap(place == Some(Ordering::Less), None, payload, 0)?
+        {
+            return Ok(());
         }
         self.build_cell(None, payload, 0)?;
         let done = self.place_cell(place, 0);
         self.shrink_scratch();
         done
+    }
+
+    /// The common case, without building the cell first: it does not overflow, and the gap of the leaf has room for it.
+    /// `false`: nothing was done. (This takes 300 instructions for a small row, the way through `new_cell` 900.)
+    fn insert_in_gap(&mut self, behind: bool, rowid: Option<i64>, payload: &[u8], zeros: u32) -> Result<bool> {
+        let total = payload.len() + zeros as usize;
+        let (max, head) = match rowid {
+            Some(r) => (self.layout.max_table, varint::len(total as u64) + varint::len(r as u64)),
+            None => (self.layout.max_index, varint::len(total as u64)),
+        };
+        let size = head + total;
+        if total > max as usize || size < 4 || !self.write {
+            return Ok(false);
+        }
+        self.disarm();
+        let n = self.path.last_mut().ok_or(Code::Internal)?;
+        let (hdr, ptrs, ncell) = (n.header(), n.ptrs as usize, n.ncell as usize);
+        let first = ptrs + 2 * ncell;
+        let top = content_start(&n.page, hdr);
+        let free_blocks = be::get_u16(&n.page, hdr + 1) != 0;
+        if !n.leaf || free_blocks || top > self.layout.usable as usize || top < first + 2 + size {
+            return Ok(false);
+        }
+        if self.tree.armed.get() > 0 {
+            self.bt.save_slots(&self.tree)?;
+        }
+        let next = self.tree.generation.get().wrapping_add(1);
+        self.tree.generation.set(next);
+        self.generation = next;
+        let idx = n.idx + behind as u32;
+        let at = top - size;
+        let pointer = ptrs + 2 * idx as usize;
+        self.bt.pager()?.edit(n.pgno, &mut n.page, |b| {
+            let cell = &mut b[at..top];
+            let mut k = varint::put(cell, total as u64);
+            if let Some(r) = rowid {
+                k += varint::put(&mut cell[k..], r as u64);
+            }
+            cell[k..k + payload.len()].copy_from_slice(payload);
+            if zeros > 0 {
+                cell[k + payload.len()..].fill(0);
+            }
+            if pointer < first {
+                b.copy_within(pointer..first, pointer + 2);
+            }
+            be::put_u16(b, pointer, at as u16);
+            be::put_u16(b, hdr + 3, ncell as u16 + 1);
+            be::put_u16(b, hdr + 5, at as u16);
+        })?;
+        n.ncell += 1;
+        n.idx = idx;
+        self.cell = Cell {
+            rowid: rowid.unwrap_or(0),
+            payload: total as u32,
+            local: total as u32,
+            at: (at + head) as u32,
+            head: head as u32,
+        };
+        self.pos = Pos::Valid;
+        self.skip = 0;
+        Ok(true)
     }
 
     fn shrink_scratch(&mut self) {

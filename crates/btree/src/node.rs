@@ -664,7 +664,7 @@ mod tests {
     #[test]
     fn sought_numbers_sort_as_their_varints_do() {
         let mut last = 0;
-        for shift in 0..56 {
+        for shift in 1..55 {
             for v in [1i64 << shift, (1i64 << shift) + 1, (2i64 << shift) - 1] {
                 let mut b = [0u8; 16];
                 let n = varint::put(&mut b, v as u64);
