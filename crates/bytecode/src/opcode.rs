@@ -30,6 +30,8 @@ pub mod p5 {
     pub const DISTINCT: u16 = 64;
     /// `IdxDelete`: a missing entry is corruption.
     pub const MUST_EXIST: u16 = 1;
+    /// `IdxInsert`: the entry is a row of a WITHOUT ROWID table.
+    pub const IS_ROW: u16 = 128;
     /// `OpenEphemeral`: will be filled in key order or used unordered.
     pub const UNORDERED: u16 = 1;
     /// `Compare`: apply the permutation of the instruction before.
@@ -139,7 +141,7 @@ opcodes! {
     Gt "Jumps to p2 if r[p3] > r[p1]; operands as Eq.";
     Ge "Jumps to p2 if r[p3] >= r[p1]; operands as Eq.";
     Function "r[p3] = function p4 of the registers from p2 on; bits of p1 mark constant arguments.";
-    AggStep "Feeds the registers from p2 on to the aggregate p4 with state r[p3]; p1 = 1 sets r[p3 - 1]... see AggMinMax.";
+    AggStep "Feeds the registers from p2 on to the aggregate p4 with state r[p3]; sets r[p1] to whether that changed the result of a min or max, if p1 is not 0.";
     AggInverse "Takes the registers from p2 on out of the aggregate p4 with state r[p3].";
     AggValue "r[p3] = present value of the aggregate p4 with state r[p1]; the state goes on.";
     AggFinal "r[p1] = final value of the aggregate p4 with state r[p1].";
@@ -150,7 +152,7 @@ opcodes! {
     OpenAutoindex "As OpenEphemeral, for an automatic index.";
     OpenDup "Opens cursor p1 on the transient table of cursor p2.";
     OpenPseudo "Opens cursor p1 on one row: the record in r[p2] with p3 fields.";
-    SorterOpen "Opens sorter p1 with the key description p4 and p2 columns.";
+    SorterOpen "Opens sorter p1 with the key description p4 and p2 columns; if r[p3] is a positive number, only that many smallest records are kept.";
     Close "Closes cursor p1.";
     NullRow "Makes cursor p1 stand on a row of NULLs.";
     DeferredSeek "Table cursor p3 will move to the rowid at the end of index cursor p1's entry when a column not in the index is read; p4 maps columns of the table to those of the index.";
@@ -193,7 +195,7 @@ opcodes! {
     ResultRow "Yields p2 registers from p1 on as a result row.";
     HashOpen "Opens hash aggregation p1: p2 key registers by the key description p4, p3 slots of aggregate state per group.";
     HashFind "Finds the group of the key registers from p3 on in hash p1, making it if it is new; jumps to p2 if it was there.";
-    HashStep "Feeds the registers from p2 on to aggregate p4, state slot p3 of the present group of hash p1.";
+    HashStep "Feeds the registers from p2 on to aggregate p4, state slot p3 of the present group of hash p1; p5: a register as p1 of AggStep.";
     HashStore "Stores r[p2] in slot p3 of the present group of hash p1.";
     HashSort "Orders the groups of hash p1 by key and stands on the first; jumps to p2 if there is none.";
     HashNext "Moves hash p1 to the next group and jumps to p2; falls through at the end.";
@@ -206,7 +208,7 @@ opcodes! {
     RowSetRead "Takes the smallest integer out of the set in r[p1] into r[p3]; jumps to p2 if it is empty.";
     RowSetTest "Jumps to p2 if r[p3] is in the set in r[p1] from an earlier batch than p4; adds it otherwise.";
     OffsetLimit "r[p2] = r[p1] + r[p3], or -1 where r[p1] says there is no limit.";
-    Program "Runs the sub-program p4 with parameters in the registers from p1 on; p2: where RAISE(IGNORE) goes; p3: its register; p5: not recursive.";
+    Program "Runs the sub-program number p3 with parameters in the registers from p1 on; p2: where RAISE(IGNORE) goes; p5: not if it is running already.";
     Param "r[p2] = register p1 of the calling program, counted from the first one it passed.";
     FkCounter "Adds p2 to the count of violated foreign keys; p1: the deferred one.";
     FkIfZero "Jumps to p2 if the count of violated foreign keys is 0; p1: the deferred one.";
@@ -239,7 +241,8 @@ opcodes! {
     VNext "Moves virtual cursor p1 on and jumps to p2; falls through at the end.";
     VRowid "r[p2] = rowid of virtual cursor p1.";
     VUpdate "Calls the virtual table p4's update with p2 registers from p3 on; p1 = 1 sets last_insert_rowid().";
-    Attach "Attaches the file r[p1] under the name r[p1 + 1] with key r[p1 + 2].";
-    Detach "Detaches the database named r[p1].";
+    SourceOpen "Opens cursor p1 on the row source p4.";
+    SourceNext "Fetches a row of source p1 into the registers from p3 on (p5 of them); jumps to p2 at the end.";
+    IfNullRow "If cursor p1 stands on a row of NULLs, sets r[p3] to NULL and jumps to p2.";
     Abortable "Checks for interruption.";
 }

@@ -21,3 +21,4 @@ mod walk;
 pub use access::has_subquery;
 pub use expr::{comparison_affinity, comparison_collation, match_affinity};
 pub use planner::Planner;
+pub use walk::select as visit_select;
