@@ -73,7 +73,13 @@ impl Cursor {
 
     /// The common case, without building the cell first: it does not overflow, and the gap of the leaf has room for it.
     /// `false`: nothing was done. (This takes 300 instructions for a small row, the way through `new_cell` 900.)
-    fn insert_in_gap(&mut self, behind: bool, rowid: Option<i64>, payload: &[u8], zeros: u32) -> Result<bool> {
+    fn insert_in_gap(
+        &mut self,
+        behind: bool,
+        rowid: Option<i64>,
+        payload: &[u8],
+        zeros: u32,
+    ) -> Result<bool> {
         let total = payload.len() + zeros as usize;
         let (max, head) = match rowid {
             Some(r) => (self.layout.max_table, varint::len(total as u64) + varint::len(r as u64)),
@@ -285,8 +291,7 @@ impl Cursor {
         if local as u64 == len || self.saved_key.len() != local as usize {
             return Ok(());
         }
-        let cell =
-            Cell { rowid: 0, payload: len as u32, local, at: n as u32, head: n as u32 };
+        let cell = Cell { rowid: 0, payload: len as u32, local, at: n as u32, head: n as u32 };
         let mut key = std::mem::take(&mut self.saved_key);
         let done = self.bt.whole_payload(&self.new_cell, &cell, &mut key);
         self.saved_key = key;

@@ -349,7 +349,13 @@ impl Cell {
         let mut rowid = 0;
         if kind == TreeKind::Table && !leaf {
             let (v, n) = page.get(pos..).and_then(varint::get).ok_or_else(corrupt)?;
-            return Ok(Cell { rowid: v as i64, payload: 0, local: 0, at: (pos + n) as u32, head: (4 + n) as u32 });
+            return Ok(Cell {
+                rowid: v as i64,
+                payload: 0,
+                local: 0,
+                at: (pos + n) as u32,
+                head: (4 + n) as u32,
+            });
         }
         let (len, n) = page.get(pos..).and_then(varint::get).ok_or_else(corrupt)?;
         pos += n;

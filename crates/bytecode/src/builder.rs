@@ -194,12 +194,10 @@ impl Opcode {
                 | If
                 | IfNot
                 | IfPos
-                | IfNotZero
                 | DecrJumpZero
                 | IsNull
                 | NotNull
                 | Jump
-                | ElseEq
                 | MustBeInt
                 | Eq
                 | Ne
@@ -220,7 +218,6 @@ impl Opcode {
                 | Last
                 | Next
                 | Prev
-                | IfEmpty
                 | IdxGE
                 | IdxGT
                 | IdxLE
@@ -231,11 +228,8 @@ impl Opcode {
                 | HashSort
                 | HashNext
                 | Filter
-                | RowSetRead
                 | RowSetTest
                 | Program
-                | FkIfZero
-                | IncrVacuum
                 | VFilter
                 | VNext
         )

@@ -187,8 +187,16 @@ impl TableBuilder<'_> {
         last_fk: &mut Option<usize>,
     ) -> Result<()> {
         let own_term = || {
-            let name = Name { text: (&*self.table.columns[at].name).into(), quote: Default::default(), span: con.span };
-            ast::SortTerm { expr: Expr::Column { schema: None, table: None, column: name }, order: None, nulls: None }
+            let name = Name {
+                text: (&*self.table.columns[at].name).into(),
+                quote: Default::default(),
+                span: con.span,
+            };
+            ast::SortTerm {
+                expr: Expr::Column { schema: None, table: None, column: name },
+                order: None,
+                nulls: None,
+            }
         };
         match &con.kind {
             ColumnConstraintKind::PrimaryKey { order, conflict, autoincrement } => {
@@ -229,7 +237,9 @@ impl TableBuilder<'_> {
                 self.table.columns[at].default =
                     Some(DefaultValue { expr: Rc::new(expr.clone()), text: default_text(text).into() });
             }
-            ColumnConstraintKind::Collate(name) => self.table.columns[at].collation = Some((&*name.text).into()),
+            ColumnConstraintKind::Collate(name) => {
+                self.table.columns[at].collation = Some((&*name.text).into())
+            }
             ColumnConstraintKind::References(target) => {
                 *last_fk = Some(self.table.foreign_keys.len());
                 self.foreign_key(vec![at], target)?;
@@ -241,7 +251,10 @@ impl TableBuilder<'_> {
             }
             ColumnConstraintKind::Generated { expr, stored, .. } => {
                 if self.table.columns[at].default.is_some() {
-                    return Err(Error::sql(format!("error in generated column \"{}\"", self.table.columns[at].name)));
+                    return Err(Error::sql(format!(
+                        "error in generated column \"{}\"",
+                        self.table.columns[at].name
+                    )));
                 }
                 self.table.columns[at].generated =
                     Some(Generated { expr: Rc::new(expr.clone()), stored: *stored });
@@ -288,7 +301,10 @@ impl TableBuilder<'_> {
                 let mut cols = Vec::new();
                 for n in columns {
                     let Some(i) = self.table.column(&n.text) else {
-                        return Err(Error::sql(format!("unknown column \"{}\" in foreign key definition", n.text)));
+                        return Err(Error::sql(format!(
+                            "unknown column \"{}\" in foreign key definition",
+                            n.text
+                        )));
                     };
                     cols.push(i);
                 }
@@ -305,7 +321,9 @@ impl TableBuilder<'_> {
                     self.table.columns[columns[0]].name, target.table.text
                 )));
             }
-            return Err(Error::sql("number of columns in foreign key does not match the number of columns in the referenced table"));
+            return Err(Error::sql(
+                "number of columns in foreign key does not match the number of columns in the referenced table",
+            ));
         }
         self.table.foreign_keys.push(ForeignKey {
             columns,
@@ -322,7 +340,10 @@ impl TableBuilder<'_> {
     fn key(&mut self, key: KeyConstraint, autoincrement: bool) -> Result<()> {
         if key.primary {
             if self.primary.is_some() {
-                return Err(Error::sql(format!("table \"{}\" has more than one primary key", self.table.name)));
+                return Err(Error::sql(format!(
+                    "table \"{}\" has more than one primary key",
+                    self.table.name
+                )));
             }
             self.primary = Some(self.uniques.len());
             self.autoincrement = Some(autoincrement);
@@ -428,7 +449,9 @@ impl TableBuilder<'_> {
                 for term in &key.columns {
                     let mut c = index_column(term, t)?;
                     if matches!(c.source, ColumnSource::Expr(_)) {
-                        return Err(Error::sql("expressions prohibited in PRIMARY KEY and UNIQUE constraints"));
+                        return Err(Error::sql(
+                            "expressions prohibited in PRIMARY KEY and UNIQUE constraints",
+                        ));
                     }
                     if key.own_column.is_some() {
                         c.desc = key.column_desc;
@@ -615,7 +638,11 @@ fn constant_default(e: &Expr) -> bool {
             // A bare word after DEFAULT stands for itself as text; a name in an expression does not.
             column.quote != ast::Quote::Bracket && column.quote != ast::Quote::Backtick
         }
-        Expr::Column { .. } | Expr::Variable { .. } | Expr::Subquery(..) | Expr::Exists(_) | Expr::Raise(..) => false,
+        Expr::Column { .. }
+        | Expr::Variable { .. }
+        | Expr::Subquery(..)
+        | Expr::Exists(_)
+        | Expr::Raise(..) => false,
         Expr::Literal(..) => true,
         Expr::Unary(_, a) | Expr::IsNull(a) | Expr::NotNull(a) | Expr::Cast(a, _) | Expr::Collate(a, _) => {
             constant_default(a)

@@ -10,10 +10,12 @@ mod schema;
 mod stat;
 mod table;
 
-pub use build::{check_column_count, stand_in, index_from_ast, table_from_ast, trigger_from_ast, view_from_ast};
+pub use build::{
+    check_column_count, index_from_ast, stand_in, table_from_ast, trigger_from_ast, view_from_ast,
+};
 pub use schema::{Catalog, Schema};
 pub use stat::{DEFAULT_ROWS, IndexStat};
 pub use table::{
-    Check, Column, ColumnSource, DefaultValue, ForeignKey, Generated, Index, IndexColumn, IndexOrigin, Table, TableKind,
-    Trigger, strict_type,
+    Check, Column, ColumnSource, DefaultValue, ForeignKey, Generated, Index, IndexColumn, IndexOrigin, Table,
+    TableKind, Trigger, strict_type,
 };

@@ -60,7 +60,10 @@ impl Schema {
         let temp = self.name.eq_ignore_ascii_case("temp");
         let own = if temp { "sqlite_temp_master" } else { "sqlite_master" };
         let is = |n: &str| name.eq_ignore_ascii_case(n);
-        if is("sqlite_schema") || is("sqlite_master") || temp && (is("sqlite_temp_schema") || is("sqlite_temp_master")) {
+        if is("sqlite_schema")
+            || is("sqlite_master")
+            || temp && (is("sqlite_temp_schema") || is("sqlite_temp_master"))
+        {
             return self.tables.get(own);
         }
         None
@@ -97,7 +100,14 @@ impl Schema {
     }
 
     /// Takes in one row of the schema table. `SQLITE_CORRUPT`, "malformed database schema", if it makes no sense.
-    pub fn add_row(&mut self, kind: &str, name: &str, table: &str, root: Pgno, sql: Option<&str>) -> Result<()> {
+    pub fn add_row(
+        &mut self,
+        kind: &str,
+        name: &str,
+        table: &str,
+        root: Pgno,
+        sql: Option<&str>,
+    ) -> Result<()> {
         let malformed = |why: &str| {
             let more = if why.is_empty() { String::new() } else { format!(" - {why}") };
             Error::new(Code::Corrupt, format!("malformed database schema ({name}){more}"))
@@ -216,7 +226,8 @@ impl Schema {
     /// Takes in one row of `sqlite_stat1`. Rows that make no sense are ignored.
     pub fn add_stat(&mut self, table: &str, index: Option<&str>, stat: &str) {
         let Some(t) = self.table(table).cloned() else { return };
-        match index.and_then(|i| t.indexes.borrow().iter().find(|x| x.name.eq_ignore_ascii_case(i)).cloned()) {
+        match index.and_then(|i| t.indexes.borrow().iter().find(|x| x.name.eq_ignore_ascii_case(i)).cloned())
+        {
             Some(i) => {
                 if let Some(s) = IndexStat::parse(stat, i.key_len) {
                     if i.filter.is_none() {

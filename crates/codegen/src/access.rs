@@ -64,7 +64,9 @@ impl Codegen<'_> {
                 }
             }
             Access::Or(branches) => self.or_access(branches, l, p, o)?,
-            Access::Auto { eq, key, columns, filter } => self.auto_index(eq, key, columns, filter, l, p, o)?,
+            Access::Auto { eq, key, columns, filter } => {
+                self.auto_index(eq, key, columns, filter, l, p, o)?
+            }
             Access::Virtual { vtab: _, info, args } => {
                 let n = args.len();
                 let first = self.b.regs(n + 2);
@@ -405,7 +407,8 @@ impl Codegen<'_> {
         }
         let first = self.b.regs(n + 1);
         for (k, c) in columns.iter().enumerate() {
-            let col = ColumnRef { table: id, column: *c, affinity: Affinity::Blob, collation: Collation::Binary };
+            let col =
+                ColumnRef { table: id, column: *c, affinity: Affinity::Blob, collation: Collation::Binary };
             self.column(&col, first + k as i32)?;
         }
         self.b.emit(Opcode::Rowid, source, first + n as i32, 0);
@@ -428,7 +431,9 @@ impl Codegen<'_> {
             self.eq_value(e, base + n as i32, o)?;
             affinities.push(match &l.source.kind {
                 SourceKind::Table { table, .. } if *c >= 0 => table.columns[*c as usize].affinity,
-                SourceKind::Subquery(q) => q.select.columns.get(*c as usize).map_or(Affinity::Blob, |x| x.affinity),
+                SourceKind::Subquery(q) => {
+                    q.select.columns.get(*c as usize).map_or(Affinity::Blob, |x| x.affinity)
+                }
                 _ => Affinity::Blob,
             });
         }

@@ -31,7 +31,9 @@ struct Acc {
 enum States {
     Registers,
     /// In hash aggregation `cursor`.
-    Hash { cursor: i32 },
+    Hash {
+        cursor: i32,
+    },
 }
 
 impl Codegen<'_> {
@@ -167,7 +169,14 @@ impl Codegen<'_> {
         out
     }
 
-    fn one_group(&mut self, c: &CorePlan, accs: &[Acc], bare: &[Expr], bare_regs: i32, sink: &mut Sink) -> Result<()> {
+    fn one_group(
+        &mut self,
+        c: &CorePlan,
+        accs: &[Acc],
+        bare: &[Expr],
+        bare_regs: i32,
+        sink: &mut Sink,
+    ) -> Result<()> {
         let captured = self.b.reg();
         self.reset(accs, bare, bare_regs, captured);
         let loops = self.open_loops(&c.levels, &c.constant)?;

@@ -128,7 +128,15 @@ impl Codegen<'_> {
             let cursor = self.list_set(i)?;
             let reg = self.expr_owned(&i.lhs)?;
             self.apply_affinity(reg, &[i.affinity]);
-            self.set_probe(cursor, reg, 1, std::slice::from_ref(&i.collation), no, null, i.list.iter().all(Expr::surely_not_null))?;
+            self.set_probe(
+                cursor,
+                reg,
+                1,
+                std::slice::from_ref(&i.collation),
+                no,
+                null,
+                i.list.iter().all(Expr::surely_not_null),
+            )?;
             self.b.free_temp(reg);
             return Ok(());
         }
@@ -233,7 +241,8 @@ impl Codegen<'_> {
     /// Fills a transient index with the rows of a nested query.
     pub fn fill_select_set(&mut self, i: &InSelect, cursor: i32) -> Result<()> {
         let n = i.lhs.len();
-        let fields = i.collations.iter().map(|c| KeyField { coll: c.clone(), ..KeyField::default() }).collect();
+        let fields =
+            i.collations.iter().map(|c| KeyField { coll: c.clone(), ..KeyField::default() }).collect();
         let key = KeyInfo { enc: self.env.encoding, fields, columns: n };
         self.b.emit4(Opcode::OpenEphemeral, cursor, n as i32, 0, P4::KeyInfo(Rc::new(key)));
         let plan = self.plan_of(&i.select)?;

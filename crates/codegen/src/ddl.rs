@@ -86,7 +86,15 @@ impl Codegen<'_> {
     }
 
     /// Adds a row to the schema table. `root`: a register, or 0 for no tree.
-    fn schema_row(&mut self, cursor: i32, kind: &str, name: &str, table: &str, root: i32, sql: Option<&str>) -> Result<()> {
+    fn schema_row(
+        &mut self,
+        cursor: i32,
+        kind: &str,
+        name: &str,
+        table: &str,
+        root: i32,
+        sql: Option<&str>,
+    ) -> Result<()> {
         let first = self.b.regs(7);
         self.b.emit(Opcode::NewRowid, cursor, first, 0);
         self.b.load_text(kind, first + 1)?;
@@ -282,8 +290,13 @@ impl Codegen<'_> {
             Some(f) => Some(b.restricted_expr(&t, target.id, f, Restriction::PartialIndex)?),
             None => None,
         };
-        target.indexes =
-            vec![iolite_plan::bind::TargetIndex { index: index.clone(), key, exprs, filter, is_table: false }];
+        target.indexes = vec![iolite_plan::bind::TargetIndex {
+            index: index.clone(),
+            key,
+            exprs,
+            filter,
+            is_table: false,
+        }];
         self.start_file(db);
         let root = self.b.reg();
         self.b.emit(Opcode::CreateBtree, db as i32, root, 2);
@@ -342,7 +355,13 @@ impl Codegen<'_> {
             }
             self.b.jump4(Opcode::NoConflict, own, ok, key, P4::Int(i.index.key_len as i64));
             let message = unique_words(t, i);
-            self.b.emit4(Opcode::Halt, Code::ConstraintUnique.number() as i32, 2, 0, P4::Name(message.into()));
+            self.b.emit4(
+                Opcode::Halt,
+                Code::ConstraintUnique.number() as i32,
+                2,
+                0,
+                P4::Name(message.into()),
+            );
             self.b.p5(p5::UNIQUE);
             self.b.place(ok);
         }
@@ -564,9 +583,9 @@ impl Codegen<'_> {
                     schema.is_none() && self.env.registry.collation(name, self.env.encoding).is_some();
                 if is_collation {
                     all(&mut list, &|i| {
-                        i.columns.iter().any(|c| {
-                            c.collation.as_deref().unwrap_or("BINARY").eq_ignore_ascii_case(name)
-                        })
+                        i.columns
+                            .iter()
+                            .any(|c| c.collation.as_deref().unwrap_or("BINARY").eq_ignore_ascii_case(name))
                     });
                 } else if schema.is_none() && name.eq_ignore_ascii_case("expressions") {
                     all(&mut list, &|i| i.has_expr());
@@ -616,7 +635,9 @@ fn unique_words(t: &Target, i: &iolite_plan::bind::TargetIndex) -> String {
     let names: Vec<String> = i.index.columns[..i.index.key_len]
         .iter()
         .filter_map(|c| match c.source {
-            iolite_catalog::ColumnSource::Column(k) => Some(format!("{}.{}", t.table.name, t.table.columns[k].name)),
+            iolite_catalog::ColumnSource::Column(k) => {
+                Some(format!("{}.{}", t.table.name, t.table.columns[k].name))
+            }
             _ => None,
         })
         .collect();

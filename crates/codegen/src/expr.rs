@@ -184,17 +184,13 @@ impl Codegen<'_> {
                 let invert = !*truth;
                 let null_result = *not;
                 let flip = invert != *not;
-                self.b.emit4(
-                    Opcode::IsTrue,
-                    v.reg,
-                    target,
-                    null_result as i32,
-                    P4::Int(flip as i64),
-                );
+                self.b.emit4(Opcode::IsTrue, v.reg, target, null_result as i32, P4::Int(flip as i64));
                 self.done(v);
             }
             Expr::InList(_) | Expr::InSelect(_) => self.in_value(e, target)?,
-            Expr::Case { base, arms, otherwise } => self.case(base.as_deref(), arms, otherwise.as_deref(), target)?,
+            Expr::Case { base, arms, otherwise } => {
+                self.case(base.as_deref(), arms, otherwise.as_deref(), target)?
+            }
             Expr::CaseBase(..) => {
                 let reg = *self.case_bases.last().ok_or_else(|| internal("CASE base outside CASE"))?;
                 self.copy(reg, target);
@@ -206,9 +202,7 @@ impl Codegen<'_> {
             }
             Expr::Call(c) => self.call(c, target)?,
             Expr::Agg(id, _) => {
-                let reg = *self.aggs.get(id).ok_or_else(|| {
-                    Error::sql("misuse of aggregate")
-                })?;
+                let reg = *self.aggs.get(id).ok_or_else(|| Error::sql("misuse of aggregate"))?;
                 self.copy(reg, target);
             }
             Expr::Subquery(s, n) => self.scalar_subquery(s, *n, target)?,
@@ -221,9 +215,9 @@ impl Codegen<'_> {
                         Some((c, _)) if *index_only => Some(*c),
                         _ => Some(*cursor),
                     },
-                    Some(Place::Fields { cursor, .. } | Place::Auto { cursor, .. } | Place::Virtual { cursor }) => {
-                        Some(*cursor)
-                    }
+                    Some(
+                        Place::Fields { cursor, .. } | Place::Auto { cursor, .. } | Place::Virtual { cursor },
+                    ) => Some(*cursor),
                     _ => None,
                 };
                 let end = self.b.label();
@@ -535,7 +529,14 @@ impl Codegen<'_> {
     }
 
     /// Reads a column of a table from its own cursor.
-    pub fn table_column(&mut self, cursor: i32, t: &Rc<Table>, column: i32, id: TableId, target: i32) -> Result<()> {
+    pub fn table_column(
+        &mut self,
+        cursor: i32,
+        t: &Rc<Table>,
+        column: i32,
+        id: TableId,
+        target: i32,
+    ) -> Result<()> {
         if column == ROWID || t.rowid_alias == Some(column as usize) {
             self.b.emit(Opcode::Rowid, cursor, target, 0);
             return Ok(());
@@ -574,7 +575,10 @@ impl Codegen<'_> {
 
     /// Computes a generated column that is not stored.
     fn virtual_column(&mut self, t: &Rc<Table>, column: usize, id: TableId, target: i32) -> Result<()> {
-        let g = t.columns[column].generated.as_ref().ok_or_else(|| internal("a column that is stored nowhere"))?;
+        let g = t.columns[column]
+            .generated
+            .as_ref()
+            .ok_or_else(|| internal("a column that is stored nowhere"))?;
         let mut b = Binder::new(self.env, "");
         let e = b.restricted_expr(t, id, &g.expr, iolite_plan::bind::Restriction::Generated)?;
         let known = std::mem::take(&mut self.known);
@@ -609,9 +613,12 @@ fn hoistable(e: &Expr) -> bool {
     match e {
         Expr::Const(_) | Expr::Param(_) => true,
         Expr::Binary(_, a, b) => hoistable(a) && hoistable(b),
-        Expr::Neg(a) | Expr::BitNot(a) | Expr::Not(a) | Expr::Plus(a) | Expr::Collate(a, _) | Expr::Cast(a, _) => {
-            hoistable(a)
-        }
+        Expr::Neg(a)
+        | Expr::BitNot(a)
+        | Expr::Not(a)
+        | Expr::Plus(a)
+        | Expr::Collate(a, _)
+        | Expr::Cast(a, _) => hoistable(a),
         Expr::Compare(c) => hoistable(&c.lhs) && hoistable(&c.rhs) && c.collation.is_binary(),
         Expr::IsNull(a) | Expr::NotNull(a) => hoistable(a),
         _ => false,

@@ -195,7 +195,8 @@ impl Codegen<'_> {
             c.sources.iter().any(|s| match &s.kind {
                 SourceKind::Table { table, .. } => Rc::ptr_eq(table, t),
                 SourceKind::Subquery(q) => {
-                    select(&q.select, t) || q.recursive.as_ref().is_some_and(|r| r.arms.iter().any(|a| core(a, t)))
+                    select(&q.select, t)
+                        || q.recursive.as_ref().is_some_and(|r| r.arms.iter().any(|a| core(a, t)))
                 }
                 SourceKind::Virtual { .. } => true,
                 SourceKind::Working(_) => false,
@@ -384,7 +385,12 @@ impl Codegen<'_> {
         self.needs_statement = true;
         let place = self.row_place(row);
         self.at_place(u.excluded, place, |g| {
-            let own = Place::Table { cursor: cursors.table, table: t.table.clone(), index: None, index_only: false };
+            let own = Place::Table {
+                cursor: cursors.table,
+                table: t.table.clone(),
+                index: None,
+                index_only: false,
+            };
             if let Some(f) = filter {
                 let f = f.clone();
                 g.at_place(t.id, own, |g| g.jump_unless(&f, next, true))?;

@@ -100,8 +100,14 @@ pub(crate) struct Right {
 pub(crate) enum Step {
     /// No loop: one row at the most.
     Once,
-    Next { op: Opcode, cursor: i32, top: usize },
-    Goto { top: usize },
+    Next {
+        op: Opcode,
+        cursor: i32,
+        top: usize,
+    },
+    Goto {
+        top: usize,
+    },
 }
 
 impl Codegen<'_> {
@@ -247,7 +253,10 @@ impl Codegen<'_> {
                     let (yield_reg, first) = (self.b.reg(), self.b.regs(width));
                     self.coroutine(q, &name, yield_reg, first)?;
                     self.places.insert(id, Place::Registers { rowid: 0, first });
-                    return Ok(Prepared { coroutine: Some((yield_reg, first, width)), ..Prepared::default() });
+                    return Ok(Prepared {
+                        coroutine: Some((yield_reg, first, width)),
+                        ..Prepared::default()
+                    });
                 }
                 let cursor = self.materialize(q, &name)?;
                 if !matches!(l.access, Access::Auto { .. }) {
@@ -442,7 +451,8 @@ impl Codegen<'_> {
             for e in &l.filter {
                 self.jump_unless(e, o.next, true)?;
             }
-            o.right = Some(Right { table_cursor: cursor, matched: m, return_reg, subroutine, key, outer_next });
+            o.right =
+                Some(Right { table_cursor: cursor, matched: m, return_reg, subroutine, key, outer_next });
             return Ok(o);
         }
         if let Some(flag) = left_flag {

@@ -198,7 +198,10 @@ impl Codegen<'_> {
             let cursor = self.b.cursor();
             let fields = result
                 .iter()
-                .map(|e| KeyField { coll: e.collation().map_or(self.binary(), |c| c.0), ..KeyField::default() })
+                .map(|e| KeyField {
+                    coll: e.collation().map_or(self.binary(), |c| c.0),
+                    ..KeyField::default()
+                })
                 .collect();
             let key = KeyInfo { enc: self.env.encoding, fields, columns: width };
             self.b.emit4(Opcode::OpenEphemeral, cursor, width as i32, 0, P4::KeyInfo(Rc::new(key)));
@@ -289,7 +292,9 @@ impl Codegen<'_> {
             let order = s.order.clone();
             for (i, t) in order.iter().enumerate() {
                 match t.column {
-                    Some(k) if all && t.expr.same(&result[k]) => self.copy(s.first + k as i32, base + i as i32),
+                    Some(k) if all && t.expr.same(&result[k]) => {
+                        self.copy(s.first + k as i32, base + i as i32)
+                    }
                     _ => self.expr_to(&t.expr, base + i as i32)?,
                 }
             }
@@ -406,5 +411,10 @@ impl Codegen<'_> {
 }
 
 fn dummy_column(k: usize) -> ColumnRef {
-    ColumnRef { table: 0, column: k as i32, affinity: iolite_value::Affinity::None, collation: Collation::Binary }
+    ColumnRef {
+        table: 0,
+        column: k as i32,
+        affinity: iolite_value::Affinity::None,
+        collation: Collation::Binary,
+    }
 }

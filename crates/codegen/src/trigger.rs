@@ -46,8 +46,7 @@ impl Event {
         match (self, &t.event) {
             (Event::Insert, TriggerEvent::Insert) | (Event::Delete, TriggerEvent::Delete) => true,
             (Event::Update(changed), TriggerEvent::Update(of)) => {
-                of.is_empty()
-                    || of.iter().any(|n| target.table.column(&n.text).is_some_and(|c| changed[c]))
+                of.is_empty() || of.iter().any(|n| target.table.column(&n.text).is_some_and(|c| changed[c]))
             }
             _ => false,
         }

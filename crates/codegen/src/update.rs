@@ -210,7 +210,14 @@ impl Codegen<'_> {
     }
 
     /// Computes the new row from the old one.
-    fn new_row(&mut self, t: &Target, sets: &[Set], old: Row, given: Option<i32>, place: Place) -> Result<Row> {
+    fn new_row(
+        &mut self,
+        t: &Target,
+        sets: &[Set],
+        old: Row,
+        given: Option<i32>,
+        place: Place,
+    ) -> Result<Row> {
         let n = t.table.columns.len();
         let new = Row { rowid: self.b.reg(), first: self.b.regs(n) };
         self.copy(old.rowid, new.rowid);

@@ -92,7 +92,12 @@ impl Codegen<'_> {
     }
 
     /// Runs `f` while the table's row is at `place`.
-    pub fn at_place<T>(&mut self, id: TableId, place: Place, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub fn at_place<T>(
+        &mut self,
+        id: TableId,
+        place: Place,
+        f: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         let former = self.places.insert(id, place);
         let out = f(self);
         match former {
@@ -248,7 +253,8 @@ impl Codegen<'_> {
                 let reads = |e: &Expr| {
                     e.any(&mut |x| match x {
                         Expr::Column(c) if c.column >= 0 => {
-                            changed[c.column as usize] || t.table.columns[c.column as usize].generated.is_some()
+                            changed[c.column as usize]
+                                || t.table.columns[c.column as usize].generated.is_some()
                         }
                         _ => false,
                     })
@@ -269,9 +275,11 @@ impl Codegen<'_> {
         // The rowid, unless its policy is REPLACE: then it comes after the indexes that are not.
         let rowid_policy = w.or.or(t.table.key_conflict).unwrap_or(Conflict::Abort);
         let check_rowid = t.table.has_rowid() && !w.fresh_rowid && w.key_changes;
-        let others_refuse = t.indexes.iter().any(|i| {
-            i.index.unique.is_some_and(|own| w.or.unwrap_or(own) != Conflict::Replace)
-        }) || w.upsert.is_some();
+        let others_refuse = t
+            .indexes
+            .iter()
+            .any(|i| i.index.unique.is_some_and(|own| w.or.unwrap_or(own) != Conflict::Replace))
+            || w.upsert.is_some();
         let rowid_last = rowid_policy == Conflict::Replace && others_refuse;
         if check_rowid && !rowid_last {
             self.rowid_unique(w, rowid_policy)?;
@@ -494,9 +502,25 @@ impl Codegen<'_> {
         if self.settings.recursive_triggers && self.has_triggers(t, &crate::trigger::Event::Delete) {
             let old = self.load_row(t, w.cursors.table)?;
             let skip = self.b.label();
-            self.fire(t, &crate::trigger::Event::Delete, iolite_sql::ast::TriggerTime::Before, Some(old), None, skip, w.or)?;
+            self.fire(
+                t,
+                &crate::trigger::Event::Delete,
+                iolite_sql::ast::TriggerTime::Before,
+                Some(old),
+                None,
+                skip,
+                w.or,
+            )?;
             self.delete_row(t, w.cursors, None, 0)?;
-            self.fire(t, &crate::trigger::Event::Delete, iolite_sql::ast::TriggerTime::After, Some(old), None, skip, w.or)?;
+            self.fire(
+                t,
+                &crate::trigger::Event::Delete,
+                iolite_sql::ast::TriggerTime::After,
+                Some(old),
+                None,
+                skip,
+                w.or,
+            )?;
             self.b.place(skip);
             return Ok(());
         }
@@ -575,7 +599,13 @@ impl Codegen<'_> {
             if let Some(a) = alias {
                 self.b.emit(Opcode::SCopy, w.new.rowid, w.new.first + a as i32, 0);
             }
-            self.b.emit4(Opcode::Insert, w.cursors.table, record, w.new.rowid, P4::Name(t.table.name.clone()));
+            self.b.emit4(
+                Opcode::Insert,
+                w.cursors.table,
+                record,
+                w.new.rowid,
+                P4::Name(t.table.name.clone()),
+            );
             self.b.p5(flags);
             self.b.free_temp(record);
         } else {

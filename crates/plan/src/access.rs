@@ -103,7 +103,9 @@ impl Accesses<'_> {
                     self.auto_index(i, rows, true, &mut out);
                 }
             }
-            SourceKind::Virtual { table, vtab, args, .. } => self.virtual_table(i, table, vtab, args, &mut out)?,
+            SourceKind::Virtual { table, vtab, args, .. } => {
+                self.virtual_table(i, table, vtab, args, &mut out)?
+            }
         }
         for c in &mut out {
             c.rows = self.reduced(c, i);
@@ -222,10 +224,9 @@ impl Accesses<'_> {
                     continue;
                 }
                 let (eq, count) = match &f.op {
-                    Op::Eq { .. } => (
-                        EqTerm::Eq { value: f.value.clone(), null_ok: false, convert: true },
-                        1.0,
-                    ),
+                    Op::Eq { .. } => {
+                        (EqTerm::Eq { value: f.value.clone(), null_ok: false, convert: true }, 1.0)
+                    }
                     Op::InList(l) => (EqTerm::InList(l.clone()), l.list.len() as f64),
                     Op::InSelect(s, k) if s.lhs.len() == 1 => (EqTerm::InSelect(s.clone(), *k), 25.0),
                     Op::Range(CmpOp::Gt | CmpOp::Ge) => {
@@ -254,7 +255,8 @@ impl Accesses<'_> {
                 out.push(c);
             }
         }
-        let pairs: Vec<(Option<(usize, &Form)>, Option<(usize, &Form)>)> = vec![(lo, hi), (lo, None), (None, hi)];
+        let pairs: Vec<(Option<(usize, &Form)>, Option<(usize, &Form)>)> =
+            vec![(lo, hi), (lo, None), (None, hi)];
         let mut seen: Vec<Mask> = Vec::new();
         for (lo, hi) in pairs {
             if lo.is_none() && hi.is_none() {
@@ -272,12 +274,14 @@ impl Accesses<'_> {
                     convert: true,
                 })
             };
-            let share = if lo.is_some() { cost::RANGE } else { 1.0 } * if hi.is_some() { cost::RANGE } else { 1.0 };
+            let share =
+                if lo.is_some() { cost::RANGE } else { 1.0 } * if hi.is_some() { cost::RANGE } else { 1.0 };
             let mut c = self.scan(i, rows * share, rows * share * cost::TABLE_ROW + cost::seek(rows));
             c.needs = needs;
             c.access = Access::RowidRange { lo: bound(lo), hi: bound(hi), reverse: false };
             c.used = lo.iter().chain(&hi).map(|x| x.0).collect();
-            c.order = vec![OrderKey { column: Some(ROWID), expr: None, collation: Collation::Binary, desc: false }];
+            c.order =
+                vec![OrderKey { column: Some(ROWID), expr: None, collation: Collation::Binary, desc: false }];
             c.order_unique = true;
             out.push(c);
         }
@@ -311,7 +315,14 @@ impl Accesses<'_> {
         })
     }
 
-    fn index(&self, i: usize, table: &Rc<Table>, info: &IndexInfoBound, terms: &[Term], out: &mut Vec<Candidate>) {
+    fn index(
+        &self,
+        i: usize,
+        table: &Rc<Table>,
+        info: &IndexInfoBound,
+        terms: &[Term],
+        out: &mut Vec<Candidate>,
+    ) {
         if !info.filter.is_empty() && !self.implied(i, info) {
             return;
         }
@@ -327,7 +338,8 @@ impl Accesses<'_> {
             let fetch = if covering { 0.0 } else { cost::TABLE_ROW * 5.0 };
             let step = if is_pk { cost::TABLE_ROW } else { step };
             let mut c = self.scan(i, entries, entries * (step + fetch) + 1.0);
-            c.access = Access::IndexScan { index: index.clone(), key: info.key.clone(), reverse: false, covering };
+            c.access =
+                Access::IndexScan { index: index.clone(), key: info.key.clone(), reverse: false, covering };
             c.order = self.order_keys(info, 0, table);
             c.order_unique = true;
             let narrower = covering && (is_pk || !index.has_expr());
@@ -394,7 +406,10 @@ impl Accesses<'_> {
                     continue;
                 }
                 eq.push((column, EqTerm::Eq { value: f.value.clone(), null_ok: false, convert: true }));
-                fields.push(iolite_value::compare::KeyField { coll: f.collation.clone(), ..Default::default() });
+                fields.push(iolite_value::compare::KeyField {
+                    coll: f.collation.clone(),
+                    ..Default::default()
+                });
                 used.push(n);
                 needs |= f.needs;
             }
@@ -467,9 +482,7 @@ impl Accesses<'_> {
                     let info = self.index_info(i, table, index)?;
                     sub.index(i, table, &info, arm, &mut cands);
                 }
-                cands.retain(|c| {
-                    !matches!(c.access, Access::IndexScan { .. } | Access::Scan { .. })
-                });
+                cands.retain(|c| !matches!(c.access, Access::IndexScan { .. } | Access::Scan { .. }));
                 let best = cands.into_iter().min_by(|a, b| {
                     let key = |c: &Candidate| c.cost + c.needs.count_ones() as f64;
                     key(a).total_cmp(&key(b))
@@ -575,7 +588,8 @@ impl Accesses<'_> {
             c.used = used;
             c.one_row = info.unique;
             let args = args.into_iter().map(|a| a.1).collect();
-            c.access = Access::Virtual { vtab: Rc::new(VtabHandle(vtab.clone())), info: Box::new(info), args };
+            c.access =
+                Access::Virtual { vtab: Rc::new(VtabHandle(vtab.clone())), info: Box::new(info), args };
             out.push(c);
         }
         Ok(())
@@ -635,7 +649,9 @@ impl IndexBuild<'_, '_> {
         let mut seen: Vec<Mask> = Vec::new();
         for n in 0..self.terms.len() {
             let t = &self.terms[n];
-            if !self.a.applies(t, self.i) || self.used.contains(&n) && !matches!(self.eq.last(), Some(EqTerm::InSelect(..))) {
+            if !self.a.applies(t, self.i)
+                || self.used.contains(&n) && !matches!(self.eq.last(), Some(EqTerm::InSelect(..)))
+            {
                 continue;
             }
             for f in &t.forms {

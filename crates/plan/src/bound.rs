@@ -124,12 +124,23 @@ pub enum Expr {
     IsNull(Box<Expr>),
     NotNull(Box<Expr>),
     /// `e IS [NOT] TRUE/FALSE`.
-    IsTruth { e: Box<Expr>, truth: bool, not: bool },
+    IsTruth {
+        e: Box<Expr>,
+        truth: bool,
+        not: bool,
+    },
     /// `e BETWEEN lo AND hi`: the two comparisons share their left side, which is evaluated once.
-    Between { lo: Box<Compare>, hi: Box<Compare> },
+    Between {
+        lo: Box<Compare>,
+        hi: Box<Compare>,
+    },
     InList(Box<InList>),
     InSelect(Box<InSelect>),
-    Case { base: Option<Box<Expr>>, arms: Vec<(Expr, Expr)>, otherwise: Option<Box<Expr>> },
+    Case {
+        base: Option<Box<Expr>>,
+        arms: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
     /// What a `CASE base` compares against in its arms: the value of the base, already in a register.
     CaseBase(Affinity, Collation),
     Cast(Box<Expr>, Affinity),

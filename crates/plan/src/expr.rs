@@ -178,7 +178,8 @@ impl Expr {
 
     /// Whether `pred` holds for the expression or one below it.
     pub fn any(&self, pred: &mut dyn FnMut(&Expr) -> bool) -> bool {
-        self.walk(&mut |e| if pred(e) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }).is_break()
+        self.walk(&mut |e| if pred(e) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            .is_break()
     }
 
     /// The tables it refers to, those of enclosing queries that nested queries refer to included.
@@ -198,7 +199,9 @@ impl Expr {
     /// Whether its value is the same for the whole run: no columns, no nested query, no changing function.
     pub fn is_constant(&self) -> bool {
         !self.any(&mut |e| match e {
-            Expr::Column(_) | Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) | Expr::Agg(..) => true,
+            Expr::Column(_) | Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) | Expr::Agg(..) => {
+                true
+            }
             Expr::Raise(..) | Expr::TriggerColumn(..) | Expr::CaseBase(..) | Expr::IfNotNullRow(..) => true,
             Expr::Call(c) => {
                 !(c.function.flags.has(FunctionFlags::DETERMINISTIC)

@@ -47,7 +47,11 @@ enum OrderState {
 }
 
 /// Finds the cheapest path found by the search.
-pub fn search(sources: &[Source], candidates: &[Vec<Candidate>], wanted: Option<&Wanted<'_>>) -> Option<Path> {
+pub fn search(
+    sources: &[Source],
+    candidates: &[Vec<Candidate>],
+    wanted: Option<&Wanted<'_>>,
+) -> Option<Path> {
     let n = sources.len();
     let any_right = sources.iter().any(|s| s.join.right);
     let before: Vec<Mask> = (0..n)
@@ -84,7 +88,8 @@ pub fn search(sources: &[Source], candidates: &[Vec<Candidate>], wanted: Option<
                         (None, _) => OrderState::Dead,
                         (_, OrderState::Dead) => OrderState::Dead,
                         (Some(w), _) => {
-                            let loops: Vec<&Candidate> = picks.iter().map(|&(i, k)| &candidates[i][k]).collect();
+                            let loops: Vec<&Candidate> =
+                                picks.iter().map(|&(i, k)| &candidates[i][k]).collect();
                             order_state(sources, &loops, w).0
                         }
                     };
@@ -126,7 +131,8 @@ fn keep(list: &mut Vec<Partial>, new: Partial, width: usize, sort_cost: &dyn Fn(
         list.push(new);
         return;
     }
-    let worst = (0..list.len()).max_by(|&a, &b| total(&list[a], sort_cost).total_cmp(&total(&list[b], sort_cost)));
+    let worst =
+        (0..list.len()).max_by(|&a, &b| total(&list[a], sort_cost).total_cmp(&total(&list[b], sort_cost)));
     if let Some(w) = worst
         && total(&new, sort_cost) < total(&list[w], sort_cost)
     {

@@ -39,7 +39,16 @@ impl<'a> Planner<'a> {
                 plans.push(self.core(c, &mut Vec::new())?.0);
             }
             let rows = plans.iter().map(|p| p.rows).sum();
-            return Ok(SelectPlan { cores: plans, ops, order_by, ordered: false, limit, offset, columns, rows });
+            return Ok(SelectPlan {
+                cores: plans,
+                ops,
+                order_by,
+                ordered: false,
+                limit,
+                offset,
+                columns,
+                rows,
+            });
         }
         let core = cores.remove(0);
         let (plan, ordered) = self.core(core, &mut order_by)?;
@@ -55,7 +64,9 @@ impl<'a> Planner<'a> {
         let mut found = Vec::new();
         let _ = e.walk(&mut |x| {
             match x {
-                Expr::Subquery(s, _) | Expr::Exists(s) => found.push((s.clone(), matches!(x, Expr::Exists(_)))),
+                Expr::Subquery(s, _) | Expr::Exists(s) => {
+                    found.push((s.clone(), matches!(x, Expr::Exists(_))))
+                }
                 Expr::InSelect(i) => found.push((i.select.clone(), false)),
                 _ => {}
             }
@@ -86,7 +97,10 @@ impl<'a> Planner<'a> {
                 self.nested(e)?;
             }
             let rows = core.values.len() as f64;
-            return Ok((CorePlan { values: core.values, result: core.result, rows, ..CorePlan::default() }, false));
+            return Ok((
+                CorePlan { values: core.values, result: core.result, rows, ..CorePlan::default() },
+                false,
+            ));
         }
         flatten::flatten(&mut core, order_by);
         outer_join::strengthen(&mut core);
@@ -172,9 +186,11 @@ impl<'a> Planner<'a> {
         if expr.is_constant() {
             return None;
         }
-        let bare = core.result.iter().chain(&core.having).any(|e| {
-            e.any(&mut |x| matches!(x, Expr::Column(c) if c.table == core.sources[0].id))
-        });
+        let bare = core
+            .result
+            .iter()
+            .chain(&core.having)
+            .any(|e| e.any(&mut |x| matches!(x, Expr::Column(c) if c.table == core.sources[0].id)));
         if !bare && core.having.is_none() && !max {
             core.filter.push(Filter { expr: Expr::NotNull(Box::new(expr.clone())), on: None });
         } else if !max {
@@ -235,7 +251,11 @@ impl<'a> Planner<'a> {
                     collation: g.collation().map_or(iolite_value::Collation::Binary, |c| c.0),
                 })
                 .collect::<Vec<_>>();
-            Some(Wanted { terms: &group_terms, any: order_by.is_empty() || like_order.is_none(), constant: &constant })
+            Some(Wanted {
+                terms: &group_terms,
+                any: order_by.is_empty() || like_order.is_none(),
+                constant: &constant,
+            })
         } else if !order_by.is_empty() && !core.aggregate {
             Some(Wanted { terms: order_by, any: false, constant: &constant })
         } else {
@@ -248,7 +268,8 @@ impl<'a> Planner<'a> {
 
     fn from_query(&mut self, q: &FromQuery) -> Result<FromPlan> {
         let mut select = q.select.clone();
-        if select.limit.is_none() && select.offset.is_none() && q.recursive.is_none() && select.ops.is_empty() {
+        if select.limit.is_none() && select.offset.is_none() && q.recursive.is_none() && select.ops.is_empty()
+        {
             // Without a limit, an order inside only matters to those who look: it is kept.
         }
         if q.recursive.is_some() {
@@ -292,9 +313,8 @@ impl<'a> Planner<'a> {
         let level_of = |source: usize| path.loops.iter().position(|c| c.source == source);
         let mut on: Vec<Vec<Expr>> = vec![Vec::new(); path.loops.len()];
         let mut filter: Vec<Vec<Expr>> = vec![Vec::new(); path.loops.len()];
-        let last_right = |before: usize| {
-            (0..before).rev().find(|&s| core.sources[s].join.right).and_then(level_of)
-        };
+        let last_right =
+            |before: usize| (0..before).rev().find(|&s| core.sources[s].join.right).and_then(level_of);
         for (n, t) in terms.iter().enumerate() {
             if t.derived || used.contains(&n) {
                 continue;

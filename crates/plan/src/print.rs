@@ -54,7 +54,8 @@ pub fn access(a: &Access, source: &Source, name: &str) -> String {
         }
         Access::Or(_) => "MULTI-INDEX OR".to_string(),
         Access::Auto { eq, filter, .. } => {
-            let conds: Vec<String> = eq.iter().map(|(c, _)| format!("{}=?", column_name(source, *c))).collect();
+            let conds: Vec<String> =
+                eq.iter().map(|(c, _)| format!("{}=?", column_name(source, *c))).collect();
             let partial = if filter.is_empty() { "" } else { "PARTIAL " };
             format!("SEARCH {name} USING AUTOMATIC {partial}COVERING INDEX ({})", conds.join(" AND "))
         }

@@ -396,7 +396,14 @@ fn transitive(terms: &mut Vec<Term>, sources: &[Source]) {
                 if terms.iter().chain(&new).any(|x| x.expr.same(&expr)) {
                     continue;
                 }
-                new.push(Term { expr, on: None, mask: 1 << source, forms: vec![form], or: None, derived: true });
+                new.push(Term {
+                    expr,
+                    on: None,
+                    mask: 1 << source,
+                    forms: vec![form],
+                    or: None,
+                    derived: true,
+                });
             }
         }
     }

@@ -329,7 +329,11 @@ impl Binder<'_> {
                     && select.limit.is_none()
                     && select.order_by.is_empty();
                 let mut select = select;
-                if single { Rows::Row(std::mem::take(&mut select.cores[0].values[0])) } else { Rows::Select(select) }
+                if single {
+                    Rows::Row(std::mem::take(&mut select.cores[0].values[0]))
+                } else {
+                    Rows::Select(select)
+                }
             }
         };
         let supplied = match &rows {
@@ -361,7 +365,10 @@ impl Binder<'_> {
                 match t.column(&n.text) {
                     Some(i) => {
                         if t.columns[i].generated.is_some() {
-                            return Err(Error::sql(format!("cannot INSERT into generated column \"{}\"", n.text)));
+                            return Err(Error::sql(format!(
+                                "cannot INSERT into generated column \"{}\"",
+                                n.text
+                            )));
                         }
                         // The first mention of a column counts.
                         columns[i].get_or_insert(k);
@@ -377,8 +384,11 @@ impl Binder<'_> {
                 columns = vec![None; t.columns.len()];
                 rowid = None;
             } else if s.columns.len() != supplied {
-                return Err(Error::sql(format!("{supplied} values for {} columns", s.columns.len()))
-                    .at(s.table.name.span.start));
+                return Err(Error::sql(format!("{supplied} values for {} columns", s.columns.len())).at(s
+                    .table
+                    .name
+                    .span
+                    .start));
             }
         }
         if let Some(a) = t.rowid_alias {
@@ -403,19 +413,20 @@ impl Binder<'_> {
 
     fn upsert(&mut self, u: &ast::Upsert, target: &Target, alias: Option<&ast::Name>) -> Result<Upsert> {
         let t = &target.table;
-        let constraint = if u.target.is_empty() {
-            UpsertTarget::Any
-        } else {
-            self.upsert_target(u, target)?
-        };
+        let constraint = if u.target.is_empty() { UpsertTarget::Any } else { self.upsert_target(u, target)? };
         let excluded = self.new_table();
         let action = match &u.action {
             None => None,
             Some(a) => {
                 self.target_scope(target, alias);
                 let columns = Columns::Table(t.clone());
-                let source =
-                    ScopeSource { id: excluded, db: None, name: "excluded".into(), columns, hidden: (0..t.columns.len()).collect() };
+                let source = ScopeSource {
+                    id: excluded,
+                    db: None,
+                    name: "excluded".into(),
+                    columns,
+                    hidden: (0..t.columns.len()).collect(),
+                };
                 self.scopes.last_mut().expect("just pushed").sources.push(source);
                 let bound = (|| -> Result<_> {
                     let sets = self.sets(&a.sets, t)?;
@@ -495,7 +506,10 @@ impl Binder<'_> {
                 let column = match t.column(&name.text) {
                     Some(i) => {
                         if t.columns[i].generated.is_some() {
-                            return Err(Error::sql(format!("cannot UPDATE generated column \"{}\"", name.text)));
+                            return Err(Error::sql(format!(
+                                "cannot UPDATE generated column \"{}\"",
+                                name.text
+                            )));
                         }
                         if t.rowid_alias == Some(i) { ROWID } else { i as i32 }
                     }

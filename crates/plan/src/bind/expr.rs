@@ -157,7 +157,9 @@ impl Binder<'_> {
             }
             A::Raise(kind, message, span) => {
                 if self.trigger.is_none() {
-                    return Err(Error::sql("RAISE() may only be used within a trigger-program").at(span.start));
+                    return Err(
+                        Error::sql("RAISE() may only be used within a trigger-program").at(span.start)
+                    );
                 }
                 let message = match message {
                     Some(m) => Some(self.boxed(m)?),
@@ -198,7 +200,10 @@ impl Binder<'_> {
 
     fn current(&mut self, name: &str) -> Result<Expr> {
         if !matches!(self.restriction, Restriction::None | Restriction::Default | Restriction::Check) {
-            return Err(Error::sql(format!("non-deterministic use of {name}() in {}", self.restriction.place())));
+            return Err(Error::sql(format!(
+                "non-deterministic use of {name}() in {}",
+                self.restriction.place()
+            )));
         }
         let name = ast::Name { text: name.into(), quote: ast::Quote::None, span: ast::Span::default() };
         let f = self.function(&name, 0)?;
@@ -249,7 +254,8 @@ impl Binder<'_> {
             BinaryOp::Arrow | BinaryOp::ArrowText => {
                 let name = if op == BinaryOp::Arrow { "->" } else { "->>" };
                 let args = vec![self.expr(a)?, self.expr(b)?];
-                let name = ast::Name { text: name.into(), quote: ast::Quote::None, span: ast::Span::default() };
+                let name =
+                    ast::Name { text: name.into(), quote: ast::Quote::None, span: ast::Span::default() };
                 let f = self.function(&name, 2)?;
                 return self.make_call(f, args);
             }
@@ -486,9 +492,7 @@ impl Binder<'_> {
                     _ => stand_in,
                 };
                 let mut c = self.make_compare(CmpOp::Eq, false, stand_in, w);
-                if bare
-                    && let Some((own, _)) = c.rhs.collation()
-                {
+                if bare && let Some((own, _)) = c.rhs.collation() {
                     c.collation = own;
                 }
                 w = Expr::Compare(Box::new(c));
@@ -524,7 +528,9 @@ impl Binder<'_> {
         let function = self.function(&c.name, c.args.len())?;
         let name = &c.name.text;
         if c.over.is_some() {
-            return Err(Error::sql(format!("window functions are not supported yet: {name}()")).at(c.span.start));
+            return Err(
+                Error::sql(format!("window functions are not supported yet: {name}()")).at(c.span.start)
+            );
         }
         if function.flags.has(FunctionFlags::WINDOW_ONLY) {
             return Err(Error::sql(format!("misuse of window function {name}()")).at(c.span.start));
@@ -533,13 +539,19 @@ impl Binder<'_> {
             return self.aggregate(c, function);
         }
         if c.star {
-            return Err(Error::sql(format!("wrong number of arguments to function {name}()")).at(c.span.start));
+            return Err(
+                Error::sql(format!("wrong number of arguments to function {name}()")).at(c.span.start)
+            );
         }
         if c.filter.is_some() {
-            return Err(Error::sql(format!("FILTER may not be used with non-aggregate {name}()")).at(c.span.start));
+            return Err(
+                Error::sql(format!("FILTER may not be used with non-aggregate {name}()")).at(c.span.start)
+            );
         }
         if !c.order_by.is_empty() {
-            return Err(Error::sql(format!("ORDER BY may not be used with non-aggregate {name}()")).at(c.span.start));
+            return Err(
+                Error::sql(format!("ORDER BY may not be used with non-aggregate {name}()")).at(c.span.start)
+            );
         }
         let args: Result<Vec<Expr>> = c.args.iter().map(|a| self.expr(a)).collect();
         let args = args?;
@@ -562,7 +574,9 @@ impl Binder<'_> {
             return Err(misuse().at(c.span.start));
         }
         if c.star && !(function.args == 0 && function.flags.has(FunctionFlags::COUNT)) {
-            return Err(Error::sql(format!("wrong number of arguments to function {name}()")).at(c.span.start));
+            return Err(
+                Error::sql(format!("wrong number of arguments to function {name}()")).at(c.span.start)
+            );
         }
         // Arguments are rows' business; which query the aggregate belongs to, they decide.
         let here = self.scopes.len() - 1;
@@ -602,7 +616,8 @@ impl Binder<'_> {
                 owner -= 1;
             }
         }
-        if owner == here && !matches!(phase_here, Phase::Groups) || self.scopes[owner].phase != Phase::Groups {
+        if owner == here && !matches!(phase_here, Phase::Groups) || self.scopes[owner].phase != Phase::Groups
+        {
             return Err(match phase_here {
                 _ if self.scopes[owner].phase == Phase::Aggregate => {
                     Error::sql(format!("misuse of aggregate function {}()", name))
@@ -687,7 +702,10 @@ fn integer_literal(text: &str, negative: bool) -> Result<Value> {
     if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let digits = hex.trim_start_matches('0');
         if digits.len() > 16 {
-            return Err(Error::sql(format!("hex literal too big: {}{text}", if negative { "-" } else { "" })));
+            return Err(Error::sql(format!(
+                "hex literal too big: {}{text}",
+                if negative { "-" } else { "" }
+            )));
         }
         let v = u64::from_str_radix(if digits.is_empty() { "0" } else { digits }, 16).unwrap_or(0) as i64;
         if negative {

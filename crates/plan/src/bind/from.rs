@@ -66,7 +66,8 @@ impl Binder<'_> {
                 right: matches!(j.op, JoinOp::Right | JoinOp::Full),
                 cross: j.op == JoinOp::Cross,
             };
-            let plain = !kind.left && !kind.right && !j.natural && !matches!(j.constraint, JoinConstraint::Using(_));
+            let plain =
+                !kind.left && !kind.right && !j.natural && !matches!(j.constraint, JoinConstraint::Using(_));
             let before = self.scope().sources.len();
             self.from_table(&j.table, kind, plain, out, clauses)?;
             let id = self.scope().sources.last().expect("just added").id;
@@ -86,9 +87,15 @@ impl Binder<'_> {
                         let name = right.name(i);
                         let left = &self.scope().sources[..before];
                         let shared = !right.is_hidden(i)
-                            && left.iter().any(|s| s.columns.find(&name).is_some_and(|c| !s.columns.is_hidden(c)));
+                            && left
+                                .iter()
+                                .any(|s| s.columns.find(&name).is_some_and(|c| !s.columns.is_hidden(c)));
                         if shared {
-                            let n = Name { text: (&*name).into(), quote: ast::Quote::Bracket, span: Default::default() };
+                            let n = Name {
+                                text: (&*name).into(),
+                                quote: ast::Quote::Bracket,
+                                span: Default::default(),
+                            };
                             self.using(&n, before, kind, out)?;
                         }
                     }
@@ -104,16 +111,16 @@ impl Binder<'_> {
     }
 
     fn using(&mut self, n: &Name, before: usize, kind: JoinKind, out: &mut BoundFrom) -> Result<()> {
-        let missing = || {
-            Error::sql(format!("cannot join using column {} - column not present in both tables", n.text))
-        };
+        let missing =
+            || Error::sql(format!("cannot join using column {} - column not present in both tables", n.text));
         let depth = self.scopes.len() - 1;
         let scope = &self.scopes[depth];
         let right = &scope.sources[before];
         let (rid, rcols) = (right.id, right.columns.clone());
         let ri = rcols.find(&n.text).ok_or_else(missing)?;
         let right_expr = self.column_of(rid, &rcols, ri)?;
-        let merged = scope.merged.iter().find(|(m, _)| m.eq_ignore_ascii_case(&n.text)).map(|(_, e)| e.clone());
+        let merged =
+            scope.merged.iter().find(|(m, _)| m.eq_ignore_ascii_case(&n.text)).map(|(_, e)| e.clone());
         let left_expr = match merged {
             Some(e) => e,
             None => {
@@ -379,8 +386,11 @@ impl Binder<'_> {
             bound.push(self.expr(a)?);
         }
         if bound.len() > table.columns.iter().filter(|c| c.hidden).count() {
-            return Err(Error::sql(format!("too many arguments on {}() - max {}", table.name,
-                table.columns.iter().filter(|c| c.hidden).count())));
+            return Err(Error::sql(format!(
+                "too many arguments on {}() - max {}",
+                table.name,
+                table.columns.iter().filter(|c| c.hidden).count()
+            )));
         }
         let shown = table.name.clone();
         let columns = Columns::Table(table.clone());
@@ -424,7 +434,9 @@ impl Binder<'_> {
         let base = self.ctes.len();
         for (i, c) in w.tables.iter().enumerate() {
             if w.tables[..i].iter().any(|o| o.name.text.eq_ignore_ascii_case(&c.name.text)) {
-                return Err(Error::sql(format!("duplicate WITH table name: {}", c.name.text)).at(c.name.span.start));
+                return Err(
+                    Error::sql(format!("duplicate WITH table name: {}", c.name.text)).at(c.name.span.start)
+                );
             }
         }
         let all = base + w.tables.len();
@@ -490,9 +502,8 @@ impl Binder<'_> {
             }
             Ok(())
         };
-        let own_with_shadows = s.with.as_ref().is_some_and(|w| {
-            w.tables.iter().any(|t| t.name.text.eq_ignore_ascii_case(name))
-        });
+        let own_with_shadows =
+            s.with.as_ref().is_some_and(|w| w.tables.iter().any(|t| t.name.text.eq_ignore_ascii_case(name)));
         let first_recursive = if own_with_shadows {
             None
         } else {
@@ -536,11 +547,14 @@ impl Binder<'_> {
                     if outs.len() != select.columns.len() {
                         return Err(width_mismatch(*op));
                     }
-                    let refs = core.sources.iter().filter(|s| matches!(s.kind, SourceKind::Working(w) if w == id));
+                    let refs =
+                        core.sources.iter().filter(|s| matches!(s.kind, SourceKind::Working(w) if w == id));
                     match refs.count() {
                         1 => {}
                         0 => return Err(Error::sql(format!("circular reference: {name}"))),
-                        _ => return Err(Error::sql(format!("multiple references to recursive table: {name}"))),
+                        _ => {
+                            return Err(Error::sql(format!("multiple references to recursive table: {name}")));
+                        }
                     }
                     arms.push(core);
                 }
@@ -583,7 +597,9 @@ pub(crate) fn width_mismatch(op: ast::CompoundOp) -> Error {
         ast::CompoundOp::Intersect => "INTERSECT",
         ast::CompoundOp::Except => "EXCEPT",
     };
-    Error::sql(format!("SELECTs to the left and right of {word} do not have the same number of result columns"))
+    Error::sql(format!(
+        "SELECTs to the left and right of {word} do not have the same number of result columns"
+    ))
 }
 
 /// Adds a condition's conjuncts.

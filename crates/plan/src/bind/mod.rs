@@ -198,7 +198,11 @@ impl<'a> Binder<'a> {
 
     /// BINARY, as this database's encoding has it.
     pub fn binary(&self) -> Collation {
-        if self.env.encoding == Encoding::Utf8 { Collation::Binary } else { Collation::Binary16(self.env.encoding) }
+        if self.env.encoding == Encoding::Utf8 {
+            Collation::Binary
+        } else {
+            Collation::Binary16(self.env.encoding)
+        }
     }
 
     /// The collating sequence of a table's column.

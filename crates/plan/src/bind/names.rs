@@ -62,7 +62,12 @@ impl Binder<'_> {
     }
 
     fn rowid_of(&self, id: TableId) -> Expr {
-        Expr::Column(ColumnRef { table: id, column: ROWID, affinity: Affinity::Integer, collation: self.binary() })
+        Expr::Column(ColumnRef {
+            table: id,
+            column: ROWID,
+            affinity: Affinity::Integer,
+            collation: self.binary(),
+        })
     }
 
     /// Binds `[[schema.]table.]column`.
@@ -106,7 +111,10 @@ impl Binder<'_> {
             return Ok(e);
         }
         if table.is_none() && schema.is_none() {
-            if column.quote == Quote::Double && self.env.quoted_strings && self.restriction.allows_quoted_string() {
+            if column.quote == Quote::Double
+                && self.env.quoted_strings
+                && self.restriction.allows_quoted_string()
+            {
                 return Ok(Expr::Const(Value::text(&*column.text)?));
             }
             if column.quote == Quote::None
@@ -195,7 +203,8 @@ impl Binder<'_> {
                 if let Columns::Query(q) = &s.columns
                     && table.is_none()
                     && q[i].qualifier.is_some()
-                    && q.iter().filter(|c| !c.shadowed && c.name.eq_ignore_ascii_case(&column.text)).count() > 1
+                    && q.iter().filter(|c| !c.shadowed && c.name.eq_ignore_ascii_case(&column.text)).count()
+                        > 1
                 {
                     return Ok(Found::Ambiguous);
                 }
@@ -228,7 +237,9 @@ impl Binder<'_> {
         if matches!(scope.phase, Phase::Rows | Phase::Aggregate | Phase::GroupBy)
             && e.any(&mut |x| matches!(x, Expr::Agg(..)))
         {
-            return Err(Error::sql(format!("misuse of aliased aggregate {}", column.text)).at(column.span.start));
+            return Err(
+                Error::sql(format!("misuse of aliased aggregate {}", column.text)).at(column.span.start)
+            );
         }
         self.note_outer(depth, &e);
         Ok(Some(e))

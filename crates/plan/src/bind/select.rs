@@ -63,8 +63,7 @@ impl Binder<'_> {
             let found = cores.iter().find_map(|k| k.result.get(i).and_then(|e| e.collation()));
             c.collation = found.map_or(self.binary(), |f| f.0);
         }
-        let mut select =
-            Select { cores, ops, order_by: Vec::new(), limit: None, offset: None, columns };
+        let mut select = Select { cores, ops, order_by: Vec::new(), limit: None, offset: None, columns };
         select.order_by = self.compound_order(&s.order_by, &select, &names)?;
         (select.limit, select.offset) = self.limits(s)?;
         Ok(select)
@@ -123,7 +122,12 @@ impl Binder<'_> {
         Ok(out)
     }
 
-    fn match_result(&mut self, e: &ast::Expr, s: &Select, names: &[Vec<ResultName>]) -> Result<Option<usize>> {
+    fn match_result(
+        &mut self,
+        e: &ast::Expr,
+        s: &Select,
+        names: &[Vec<ResultName>],
+    ) -> Result<Option<usize>> {
         if let ast::Expr::Column { schema: None, table: None, column } = e {
             let found = names.iter().find_map(|arm| {
                 arm.iter().position(|r| r.aliased && r.name.eq_ignore_ascii_case(&column.text))
@@ -159,7 +163,9 @@ impl Binder<'_> {
 
     fn scope_of(&self, src: &Source) -> Result<ScopeSource> {
         let columns = match &src.kind {
-            SourceKind::Table { table, .. } | SourceKind::Virtual { table, .. } => Columns::Table(table.clone()),
+            SourceKind::Table { table, .. } | SourceKind::Virtual { table, .. } => {
+                Columns::Table(table.clone())
+            }
             SourceKind::Subquery(q) => super::from::query_columns(&q.select, &[]),
             SourceKind::Working(_) => Columns::Query(Rc::from([])),
         };
@@ -398,7 +404,8 @@ impl Binder<'_> {
                         any = true;
                         self.star(s, core, columns, names, true, None)?;
                     } else if let Columns::Query(q) = &src.columns
-                        && q.iter().any(|c| c.qualifier.as_ref().is_some_and(|x| x.eq_ignore_ascii_case(&t.text)))
+                        && q.iter()
+                            .any(|c| c.qualifier.as_ref().is_some_and(|x| x.eq_ignore_ascii_case(&t.text)))
                     {
                         any = true;
                         self.star(s, core, columns, names, true, Some(&t.text))?;
@@ -435,7 +442,9 @@ impl Binder<'_> {
             }
             let name = cols.name(i);
             let mut e = self.column_of(id, &cols, i)?;
-            if !qualified && let Some((_, m)) = self.top().merged.iter().find(|(m, _)| m.eq_ignore_ascii_case(&name)) {
+            if !qualified
+                && let Some((_, m)) = self.top().merged.iter().find(|(m, _)| m.eq_ignore_ascii_case(&name))
+            {
                 e = m.clone();
             }
             let mut shown = name.clone();

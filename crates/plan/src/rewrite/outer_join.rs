@@ -20,7 +20,9 @@ fn counts(core: &Core, f: &Filter, table: TableId) -> bool {
     let Some(on) = f.on else { return !core.sources.iter().any(|s| s.join.right) };
     let at = |t: TableId| core.sources.iter().position(|s| s.id == t);
     match (at(on), at(table)) {
-        (Some(p), Some(q)) => p > q && !core.sources[p].join.left && !core.sources.iter().any(|s| s.join.right),
+        (Some(p), Some(q)) => {
+            p > q && !core.sources[p].join.left && !core.sources.iter().any(|s| s.join.right)
+        }
         _ => false,
     }
 }
@@ -33,7 +35,9 @@ pub fn rejects_null(e: &Expr, table: TableId) -> bool {
         Expr::IsTruth { e, truth: true, not: false } => rejects_null(e, table) || null_if(e, table),
         Expr::And(a, b) => rejects_null(a, table) || rejects_null(b, table),
         Expr::Or(a, b) => rejects_null(a, table) && rejects_null(b, table),
-        Expr::Between { lo, hi } => null_if(&lo.lhs, table) || null_if(&lo.rhs, table) && null_if(&hi.rhs, table),
+        Expr::Between { lo, hi } => {
+            null_if(&lo.lhs, table) || null_if(&lo.rhs, table) && null_if(&hi.rhs, table)
+        }
         Expr::InList(i) => null_if(&i.lhs, table),
         Expr::InSelect(i) => !i.not && i.lhs.iter().any(|l| null_if(l, table)),
         Expr::Not(x) => match &**x {
@@ -50,10 +54,14 @@ fn null_if(e: &Expr, table: TableId) -> bool {
     match e {
         Expr::Column(c) => c.table == table,
         Expr::IfNotNullRow(t, _) => *t == table,
-        Expr::Plus(x) | Expr::Neg(x) | Expr::BitNot(x) | Expr::Collate(x, _) | Expr::Cast(x, _) => null_if(x, table),
+        Expr::Plus(x) | Expr::Neg(x) | Expr::BitNot(x) | Expr::Collate(x, _) | Expr::Cast(x, _) => {
+            null_if(x, table)
+        }
         Expr::Binary(_, a, b) => null_if(a, table) || null_if(b, table),
         Expr::Compare(c) if !c.null_eq => null_if(&c.lhs, table) || null_if(&c.rhs, table),
-        Expr::Call(c) if matches!(&*c.function.name, "like" | "glob" | "length" | "abs" | "upper" | "lower") => {
+        Expr::Call(c)
+            if matches!(&*c.function.name, "like" | "glob" | "length" | "abs" | "upper" | "lower") =>
+        {
             c.args.iter().any(|a| null_if(a, table))
         }
         _ => false,
