@@ -228,6 +228,8 @@ impl Opcode {
                 | HashSort
                 | HashNext
                 | Filter
+                | SourceNext
+                | IfNullRow
                 | RowSetTest
                 | Program
                 | VFilter

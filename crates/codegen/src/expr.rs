@@ -64,6 +64,17 @@ impl Codegen<'_> {
         if let Some((_, reg)) = self.constants.iter().find(|(c, _)| c.same(e)) {
             return *reg;
         }
+        // Parts come before the whole: the prologue computes in this order.
+        if matches!(e, Expr::Neg(_)) {
+            self.constant(&Expr::int(0));
+        }
+        e.children(&mut |part| {
+            let mut part = part;
+            while let Expr::Collate(inner, _) | Expr::Plus(inner) = part {
+                part = inner;
+            }
+            self.constant(part);
+        });
         let reg = self.b.reg();
         self.constants.push((e.clone(), reg));
         reg

@@ -163,7 +163,7 @@ impl FunctionFlags {
 pub struct Function {
     /// Its name, in the case it was registered with.
     pub name: Rc<str>,
-    /// The number of arguments; -1: any.
+    /// The number of arguments; -1: any, -3: one or more, -4: two or more.
     pub args: i16,
     /// Its properties.
     pub flags: FunctionFlags,

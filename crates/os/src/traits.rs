@@ -181,6 +181,10 @@ pub trait Clock: Send + Sync {
     fn monotonic_nanos(&self) -> u64;
     /// Waits.
     fn sleep(&self, time: Duration);
+    /// The local time zone's offset from UTC, in seconds, at a moment given in seconds since 1970.
+    fn local_offset(&self, _unix_seconds: i64) -> i64 {
+        0
+    }
 }
 
 /// Randomness.
