@@ -101,6 +101,9 @@ impl Codegen<'_> {
             self.copy(reg, target);
             return Ok(());
         }
+        if let Expr::Plus(inner) | Expr::Collate(inner, _) = e {
+            return self.expr_to(inner, target);
+        }
         if hoistable(e) && !matches!(e, Expr::Const(_) | Expr::Param(_)) {
             let reg = self.constant(e);
             self.copy(reg, target);
