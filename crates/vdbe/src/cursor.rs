@@ -60,6 +60,17 @@ pub(crate) struct RowCache {
     long_header: Vec<u8>,
 }
 
+/// Lengths of the serial types that take one byte.
+const SHORT: [u8; 128] = {
+    let mut t = [0u8; 128];
+    let mut i = 0;
+    while i < 128 {
+        t[i] = record::serial_len(i as u64) as u8;
+        i += 1;
+    }
+    t
+};
+
 impl RowCache {
     #[inline]
     pub fn reset(&mut self) {
@@ -69,59 +80,68 @@ impl RowCache {
     /// Starts on a new record of which `local` is at hand.
     #[inline]
     fn start(&mut self, local: &[u8], total: usize) -> Result<()> {
-        let Some((len, n)) = varint::get(local) else {
-            if local.is_empty() {
-                // An empty record: all fields are missing.
-                self.fields.clear();
-                (self.header_at, self.header_end, self.body_at) = (0, 0, 0);
-                self.valid = true;
-                return Ok(());
-            }
-            return Err(Code::Corrupt.into());
+        self.fields.clear();
+        self.valid = true;
+        let (len, n) = match local.first() {
+            Some(b) if *b < 0x80 => (*b as u64, 1),
+            // An empty record: all fields are missing.
+            None => (0, 0),
+            Some(_) => varint::get(local).ok_or(Code::Corrupt)?,
         };
         if len > total as u64 || len < n as u64 || len > 98_307 * 3 {
+            self.valid = false;
             return Err(Code::Corrupt.into());
         }
-        self.fields.clear();
-        self.long_header.clear();
         self.header_at = n as u32;
         self.header_end = len as u32;
         self.body_at = len as u32;
-        self.valid = true;
         Ok(())
     }
 
-    /// Decodes up to `field`; answers its type and start, or `None` if the record is shorter.
+    /// Decodes up to `field`; answers its type and start, or `None` if the record is shorter. `header` holds at least
+    /// the header.
     #[inline]
     fn locate(&mut self, header: &[u8], field: usize, total: usize) -> Result<Option<(u32, u32)>> {
         if let Some(f) = self.fields.get(field) {
             return Ok(Some(*f));
         }
-        let end = self.header_end as usize;
+        self.decode(header, field, total)
+    }
+
+    fn decode(&mut self, header: &[u8], field: usize, total: usize) -> Result<Option<(u32, u32)>> {
+        let header = &header[..self.header_end as usize];
         let mut at = self.header_at as usize;
         let mut body = self.body_at as u64;
-        while self.fields.len() <= field {
-            if at >= end {
+        let mut last = (0, 0);
+        let mut known = self.fields.len();
+        while known <= field {
+            let Some(&b) = header.get(at) else {
                 self.header_at = at as u32;
                 self.body_at = body as u32;
                 return Ok(None);
+            };
+            if b < 0x80 {
+                at += 1;
+                last = (b as u32, body as u32);
+                body += SHORT[b as usize] as u64;
+            } else {
+                let (t, n) = varint::get(&header[at..]).ok_or(Code::Corrupt)?;
+                at += n;
+                if t > u32::MAX as u64 {
+                    return Err(Code::Corrupt.into());
+                }
+                last = (t as u32, body as u32);
+                body += record::serial_len(t) as u64;
             }
-            let b = header[at];
-            let (t, n) =
-                if b < 0x80 { (b as u64, 1) } else { varint::get(&header[at..end]).ok_or(Code::Corrupt)? };
-            at += n;
-            if t > u32::MAX as u64 {
-                return Err(Code::Corrupt.into());
-            }
-            self.fields.push((t as u32, body as u32));
-            body += record::serial_len(t) as u64;
             if body > total as u64 {
                 return Err(Code::Corrupt.into());
             }
+            self.fields.push(last);
+            known += 1;
         }
         self.header_at = at as u32;
         self.body_at = body as u32;
-        Ok(self.fields.get(field).copied())
+        Ok(Some(last))
     }
 }
 
@@ -165,9 +185,9 @@ impl TreeCursor {
         Ok(())
     }
 
-    /// Field `n` of the row; `None` if the record is shorter. `copy`: hold no page.
-    #[inline]
-    pub fn field(&mut self, n: usize, enc: Encoding, copy: bool) -> Result<Option<Value>> {
+    /// Reads field `n` of the row into `out`; `false` if the record is shorter. `copy`: hold no page.
+    #[inline(always)]
+    pub fn field(&mut self, n: usize, enc: Encoding, copy: bool, out: &mut Value) -> Result<bool> {
         let total = self.cur.payload_len() as usize;
         let (buf, off, len) = self.cur.local();
         let local = &buf[off..off + len];
@@ -175,22 +195,35 @@ impl TreeCursor {
             self.cache.start(local, total)?;
         }
         if self.cache.header_end as usize > len {
-            return self.far_field(n, enc, total);
+            return self.far_field(n, enc, total, out);
         }
-        let Some((t, at)) = self.cache.locate(local, n, total)? else { return Ok(None) };
-        let size = record::serial_len(t as u64);
-        if at as usize + size > len {
-            return self.read_far(t, at, size, enc).map(Some);
+        let Some((t, at)) = self.cache.locate(local, n, total)? else { return Ok(false) };
+        let at = at as usize;
+        match t {
+            0 => *out = Value::Null,
+            8 => *out = Value::Int(0),
+            9 => *out = Value::Int(1),
+            1..=6 => match record::read_int(t as u64, local.get(at..).unwrap_or(&[])) {
+                Some(i) if at + SHORT[t as usize] as usize <= len => *out = Value::Int(i),
+                _ => *out = self.read_far(t, at as u32, SHORT[t as usize] as usize, enc)?,
+            },
+            _ => {
+                let size = record::serial_len(t as u64);
+                if at + size > len {
+                    *out = self.read_far(t, at as u32, size, enc)?;
+                } else if copy && t >= 12 {
+                    *out = record::value_of(t as u64, &local[at..at + size], enc)?;
+                } else {
+                    *out = record::value_in(t as u64, buf, off + at, size, enc)?;
+                }
+            }
         }
-        if copy && t >= 12 {
-            return record::value_of(t as u64, &local[at as usize..at as usize + size], enc).map(Some);
-        }
-        record::value_in(t as u64, buf, off + at as usize, size, enc).map(Some)
+        Ok(true)
     }
 
     /// A field of a record whose header does not end in the page.
     #[cold]
-    fn far_field(&mut self, n: usize, enc: Encoding, total: usize) -> Result<Option<Value>> {
+    fn far_field(&mut self, n: usize, enc: Encoding, total: usize, out: &mut Value) -> Result<bool> {
         if self.cache.long_header.is_empty() {
             let mut h = iolite_base::alloc::zeroed(self.cache.header_end as usize)?;
             self.cur.read_payload(0, &mut h)?;
@@ -199,8 +232,9 @@ impl TreeCursor {
         let header = std::mem::take(&mut self.cache.long_header);
         let found = self.cache.locate(&header, n, total);
         self.cache.long_header = header;
-        let Some((t, at)) = found? else { return Ok(None) };
-        self.read_far(t, at, record::serial_len(t as u64), enc).map(Some)
+        let Some((t, at)) = found? else { return Ok(false) };
+        *out = self.read_far(t, at, record::serial_len(t as u64), enc)?;
+        Ok(true)
     }
 
     /// A field that reaches into overflow pages.
@@ -227,8 +261,9 @@ impl TreeCursor {
     /// The rowid at the end of an index entry.
     pub fn index_rowid(&mut self) -> Result<i64> {
         let columns = self.key.as_ref().map_or(0, |k| k.columns);
-        match self.field(columns.wrapping_sub(1), Encoding::Utf8, false)? {
-            Some(Value::Int(i)) => Ok(i),
+        let mut v = Value::Null;
+        match (self.field(columns.wrapping_sub(1), Encoding::Utf8, false, &mut v)?, v) {
+            (true, Value::Int(i)) => Ok(i),
             _ => Err(Code::CorruptIndex.into()),
         }
     }

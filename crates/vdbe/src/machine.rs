@@ -48,7 +48,8 @@ pub(crate) struct Frame {
     pub regs: Vec<Value>,
     pub cursors: Vec<Option<VCursor>>,
     pub once: Vec<u64>,
-    pub states: FastMap<i32, Box<dyn Aggregate>>,
+    /// Running aggregates, by the register that stands for them.
+    pub states: Vec<Option<Box<dyn Aggregate>>>,
     pub row_sets: FastMap<i32, RowSet>,
     pub blooms: FastMap<i32, Bloom>,
     pub aux: Vec<AuxData>,
@@ -101,7 +102,7 @@ impl Frame {
             regs: vec![Value::Null; program.registers + 1],
             cursors,
             once: vec![0; program.insns.len().div_ceil(64)],
-            states: FastMap::default(),
+            states: Vec::new(),
             row_sets: FastMap::default(),
             blooms: FastMap::default(),
             aux,
@@ -163,9 +164,7 @@ impl Vm {
             *r = Value::Null;
         }
         self.f.once.fill(0);
-        if !self.f.states.is_empty() {
-            self.f.states.clear();
-        }
+        self.f.states.clear();
         if !self.f.row_sets.is_empty() {
             self.f.row_sets.clear();
         }

@@ -30,53 +30,61 @@ fn call(i: &Insn) -> Result<&FunctionCall> {
     }
 }
 
-fn take(vm: &mut Vm, reg: i32, f: &FunctionCall) -> Result<Box<dyn Aggregate>> {
-    let known = vm.f.states.remove(&reg);
-    match (&vm.f.regs[reg as usize], known) {
-        (Value::Int(_), Some(s)) => Ok(s),
-        _ => {
-            vm.put(reg, Value::Int(1));
-            make(f)
+/// The state that belongs to a register, made if there is none yet. A statement is not re-entered while it runs, so the
+/// state may stay in its place during the call.
+#[inline]
+fn state<'s>(
+    states: &'s mut Vec<Option<Box<dyn Aggregate>>>,
+    marker: &mut Value,
+    reg: i32,
+    f: &FunctionCall,
+) -> Result<&'s mut Box<dyn Aggregate>> {
+    let at = reg as usize;
+    if !matches!(marker, Value::Int(_)) || states.get(at).is_none_or(Option::is_none) {
+        if states.len() <= at {
+            states.resize_with(at + 1, || None);
         }
+        states[at] = Some(make(f)?);
+        *marker = Value::Int(1);
     }
+    states[at].as_mut().ok_or_else(|| Code::Internal.into())
 }
 
 pub(crate) fn step(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let f = call(i)?;
-    let mut s = take(vm, i.p3, f)?;
+    let frame = &mut vm.f;
+    let s = state(&mut frame.states, &mut frame.regs[i.p3 as usize], i.p3, f)?;
     let first = i.p2 as usize;
-    let args = &vm.f.regs[first..first + f.args];
-    with_context(f, env, |c| s.step(c, args))?;
+    with_context(f, env, |c| s.step(c, &frame.regs[first..first + f.args]))?;
     if i.p1 != 0 && s.changed() {
         vm.put(i.p1, Value::Int(1));
     }
-    vm.f.states.insert(i.p3, s);
     Ok(())
 }
 
 pub(crate) fn inverse(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let f = call(i)?;
-    let mut s = take(vm, i.p3, f)?;
+    let frame = &mut vm.f;
+    let s = state(&mut frame.states, &mut frame.regs[i.p3 as usize], i.p3, f)?;
     let first = i.p2 as usize;
-    let args = &vm.f.regs[first..first + f.args];
-    with_context(f, env, |c| s.inverse(c, args))?;
-    vm.f.states.insert(i.p3, s);
-    Ok(())
+    with_context(f, env, |c| s.inverse(c, &frame.regs[first..first + f.args]))
 }
 
 pub(crate) fn value(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let f = call(i)?;
-    let mut s = take(vm, i.p1, f)?;
+    let frame = &mut vm.f;
+    let s = state(&mut frame.states, &mut frame.regs[i.p1 as usize], i.p1, f)?;
     let v = with_context(f, env, |c| s.value(c))?;
-    vm.f.states.insert(i.p1, s);
     vm.put(i.p3, v);
     Ok(())
 }
 
 pub(crate) fn finish(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let f = call(i)?;
-    let mut s = take(vm, i.p1, f)?;
+    let frame = &mut vm.f;
+    let s = state(&mut frame.states, &mut frame.regs[i.p1 as usize], i.p1, f)?;
     let v = with_context(f, env, |c| s.finish(c))?;
+    frame.states[i.p1 as usize] = None;
     vm.put(i.p1, v);
     Ok(())
 }

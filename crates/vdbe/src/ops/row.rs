@@ -50,48 +50,71 @@ pub(crate) fn rowid(vm: &mut Vm, n: i32) -> Result<Value> {
     }
 }
 
-#[inline]
+#[inline(always)]
 pub(crate) fn column(vm: &mut Vm, i: &Insn) -> Result<()> {
-    let enc = vm.enc;
-    let field = i.p2 as usize;
-    let found = match &mut vm.f.cursors[i.p1 as usize] {
+    let frame = &mut vm.f;
+    let found = match &mut frame.cursors[i.p1 as usize] {
         Some(VCursor::Tree(t)) => {
-            if t.null_row {
-                vm.put(i.p3, Value::Null);
-                return Ok(());
+            if t.null_row || t.deferred.is_some() || t.cur.is_stale() {
+                return unsettled_column(vm, i);
             }
-            if t.deferred.is_some() {
-                vm.pay(i.p1)?;
-            }
-            let t = vm.tree(i.p1)?;
-            t.settle()?;
-            if t.null_row {
-                vm.put(i.p3, Value::Null);
-                return Ok(());
-            }
-            t.field(field, enc, i.p5 & p5::COPY != 0)?
+            t.field(i.p2 as usize, vm.enc, i.p5 & p5::COPY != 0, &mut frame.regs[i.p3 as usize])?
         }
-        Some(VCursor::Pseudo(p)) => {
-            if p.null_row {
-                Some(Value::Null)
-            } else {
-                match &vm.f.regs[p.reg] {
-                    Value::Blob(b, _) => {
-                        let b = b.clone();
-                        p.field(&b, field, enc)?
-                    }
-                    _ => Some(Value::Null),
-                }
-            }
-        }
-        _ => return Err(Code::Internal.into()),
+        _ => return pseudo_column(vm, i),
     };
-    let v = match (found, &i.p4) {
-        (Some(v), _) => v,
-        (None, P4::Value(d)) => (**d).clone(),
-        (None, _) => Value::Null,
+    if !found {
+        missing(vm, i);
+    }
+    Ok(())
+}
+
+/// A record that ends before the column: the column's default.
+#[cold]
+fn missing(vm: &mut Vm, i: &Insn) {
+    let v = match &i.p4 {
+        P4::Value(d) => (**d).clone(),
+        _ => Value::Null,
     };
     vm.put(i.p3, v);
+}
+
+/// A column of a cursor that must first find its row.
+#[inline(never)]
+fn unsettled_column(vm: &mut Vm, i: &Insn) -> Result<()> {
+    let enc = vm.enc;
+    if vm.tree(i.p1)?.null_row {
+        vm.put(i.p3, Value::Null);
+        return Ok(());
+    }
+    vm.pay(i.p1)?;
+    let t = vm.tree(i.p1)?;
+    t.settle()?;
+    if t.null_row {
+        vm.put(i.p3, Value::Null);
+        return Ok(());
+    }
+    let mut v = Value::Null;
+    if t.field(i.p2 as usize, enc, i.p5 & p5::COPY != 0, &mut v)? {
+        vm.put(i.p3, v);
+    } else {
+        missing(vm, i);
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn pseudo_column(vm: &mut Vm, i: &Insn) -> Result<()> {
+    let Some(VCursor::Pseudo(p)) = &mut vm.f.cursors[i.p1 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    let found = match &vm.f.regs[p.reg] {
+        Value::Blob(b, _) if !p.null_row => p.field(b, i.p2 as usize, vm.enc)?,
+        _ => Some(Value::Null),
+    };
+    match found {
+        Some(v) => vm.put(i.p3, v),
+        None => missing(vm, i),
+    }
     Ok(())
 }
 
