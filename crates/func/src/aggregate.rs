@@ -1,0 +1,337 @@
+//! Aggregates (documentation page `lang_aggfunc`): count, sum and its kin, min, max, group_concat.
+
+use crate::entry::{Entry, aggregate};
+use crate::scalar::{limit, too_big};
+use crate::{PURE, WINDOWED};
+use iolite_base::{Error, Result, alloc};
+use iolite_ext::{Aggregate, Context, FunctionFlags};
+use iolite_value::{Value, compare};
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+/// `count(*)`, `count(x)`.
+#[derive(Default)]
+struct Count(i64);
+
+impl Aggregate for Count {
+    fn step(&mut self, _: &mut Context<'_>, args: &[Value]) -> Result<()> {
+        self.0 += !args.first().is_some_and(Value::is_null) as i64;
+        Ok(())
+    }
+
+    fn inverse(&mut self, _: &mut Context<'_>, args: &[Value]) -> Result<()> {
+        self.0 -= !args.first().is_some_and(Value::is_null) as i64;
+        Ok(())
+    }
+
+    fn value(&mut self, _: &mut Context<'_>) -> Result<Value> {
+        Ok(Value::Int(self.0))
+    }
+}
+
+/// The running state of `sum`, `total` and `avg`: an exact integer while all inputs are integers and fit, then a
+/// compensated sum (Kahan, Babuska, Neumaier), as SQLite has it since 3.43.
+#[derive(Default)]
+struct Sum {
+    sum: f64,
+    error: f64,
+    int: i64,
+    count: i64,
+    /// The sum is in `sum` and `error` from now on.
+    approximate: bool,
+    /// An integer did not fit, and no real has been seen.
+    overflow: bool,
+}
+
+impl Sum {
+    fn add(&mut self, r: f64) {
+        let s = self.sum;
+        let t = s + r;
+        self.error += if s.abs() > r.abs() { (s - t) + r } else { (r - t) + s };
+        self.sum = t;
+    }
+
+    /// Adds an integer; a large one in two parts, each of which is a real exactly.
+    fn add_int(&mut self, i: i64) {
+        if small(i) {
+            self.add(i as f64);
+        } else {
+            let low = i % 16_384;
+            self.add((i - low) as f64);
+            self.add(low as f64);
+        }
+    }
+
+    fn start_approximate(&mut self) {
+        self.approximate = true;
+        let i = std::mem::take(&mut self.int);
+        let low = if small(i) { 0 } else { i % 16_384 };
+        self.sum = (i - low) as f64;
+        self.error = low as f64;
+    }
+
+    fn step(&mut self, v: &Value) -> Result<()> {
+        // Text that is an integer counts as one.
+        let number = match v {
+            Value::Null => return Ok(()),
+            Value::Int(i) => Some(*i),
+            Value::Real(_) => None,
+            _ => match crate::math::number(v)? {
+                Some(Value::Int(i)) => Some(i),
+                _ => None,
+            },
+        };
+        self.count += 1;
+        match (self.approximate, number) {
+            (false, Some(i)) => match self.int.checked_add(i) {
+                Some(sum) => self.int = sum,
+                None => {
+                    self.overflow = true;
+                    self.start_approximate();
+                    self.add_int(i);
+                }
+            },
+            (true, Some(i)) => self.add_int(i),
+            (_, None) => {
+                if !self.approximate {
+                    self.start_approximate();
+                }
+                self.overflow = false;
+                self.add(v.to_real());
+            }
+        }
+        Ok(())
+    }
+
+    fn inverse(&mut self, v: &Value) -> Result<()> {
+        let number = match v {
+            Value::Null => return Ok(()),
+            _ => crate::math::number(v)?,
+        };
+        self.count -= 1;
+        match (self.approximate, number) {
+            (false, n) => self.int = self.int.wrapping_sub(n.map_or(0, |n| n.to_int())),
+            (true, Some(Value::Int(i))) => match i.checked_neg() {
+                Some(i) => self.add_int(i),
+                None => {
+                    self.add_int(i64::MAX);
+                    self.add_int(1);
+                }
+            },
+            (true, _) => self.add(-v.to_real()),
+        }
+        Ok(())
+    }
+
+    fn real(&self) -> f64 {
+        if !self.approximate {
+            self.int as f64
+        } else if self.error.is_nan() {
+            self.sum
+        } else {
+            self.sum + self.error
+        }
+    }
+}
+
+/// Whether an integer is less than 2^52 in magnitude.
+fn small(i: i64) -> bool {
+    i.unsigned_abs() < 1 << 52
+}
+
+macro_rules! sum_kind {
+    ($name:ident, $value:expr) => {
+        #[derive(Default)]
+        struct $name(Sum);
+
+        impl Aggregate for $name {
+            fn step(&mut self, _: &mut Context<'_>, args: &[Value]) -> Result<()> {
+                self.0.step(&args[0])
+            }
+
+            fn inverse(&mut self, _: &mut Context<'_>, args: &[Value]) -> Result<()> {
+                self.0.inverse(&args[0])
+            }
+
+            fn value(&mut self, _: &mut Context<'_>) -> Result<Value> {
+                let value: fn(&Sum) -> Result<Value> = $value;
+                value(&self.0)
+            }
+        }
+    };
+}
+
+sum_kind!(SumFunction, |s| {
+    if s.count == 0 {
+        Ok(Value::Null)
+    } else if !s.approximate {
+        Ok(Value::Int(s.int))
+    } else if s.overflow {
+        Err(Error::sql("integer overflow"))
+    } else {
+        Ok(Value::real(s.real()))
+    }
+});
+sum_kind!(Total, |s| Ok(Value::real(s.real())));
+sum_kind!(Average, |s| Ok(if s.count == 0 { Value::Null } else { Value::real(s.real() / s.count as f64) }));
+
+/// `min(x)`, `max(x)`: the best so far. As window functions over frames that lose rows, the compiler keeps the
+/// rows itself (see the flags MIN and MAX).
+struct Best {
+    best: Value,
+    better: fn(Ordering) -> bool,
+}
+
+impl Aggregate for Best {
+    fn step(&mut self, ctx: &mut Context<'_>, args: &[Value]) -> Result<()> {
+        let v = &args[0];
+        if !v.is_null()
+            && (self.best.is_null() || (self.better)(compare::compare(v, &self.best, ctx.collation)))
+        {
+            self.best = v.clone();
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, _: &mut Context<'_>) -> Result<Value> {
+        Ok(self.best.clone())
+    }
+}
+
+/// `group_concat(x[, separator])`, `string_agg(x, separator)`.
+#[derive(Default)]
+struct Concat {
+    text: Vec<u8>,
+    /// Where the text starts: rows that left the frame lie before.
+    start: usize,
+    /// Rows in the text.
+    rows: i64,
+    /// The length of each separator in the text, while all are of one length.
+    length: Option<usize>,
+    /// The lengths one by one, from the first two that differ on.
+    lengths: Option<VecDeque<usize>>,
+}
+
+impl Concat {
+    fn note_separator(&mut self, n: usize) {
+        match (&mut self.lengths, self.length) {
+            (Some(each), _) => each.push_back(n),
+            (None, Some(same)) if same != n => {
+                let mut each: VecDeque<usize> = std::iter::repeat_n(same, (self.rows - 1) as usize).collect();
+                each.push_back(n);
+                self.lengths = Some(each);
+            }
+            _ => self.length = Some(n),
+        }
+    }
+}
+
+impl Aggregate for Concat {
+    fn step(&mut self, ctx: &mut Context<'_>, args: &[Value]) -> Result<()> {
+        if args[0].is_null() {
+            return Ok(());
+        }
+        let b = args[0].text_bytes()?;
+        let separator = match args.get(1) {
+            None => None,
+            Some(v) => Some(v.text_bytes()?),
+        };
+        let separator = separator.as_deref().unwrap_or(b",");
+        if self.text.len() - self.start + separator.len() + b.len() > limit(ctx) {
+            return Err(too_big());
+        }
+        alloc::reserve(&mut self.text, separator.len() + b.len())?;
+        if self.rows > 0 {
+            self.text.extend_from_slice(separator);
+            self.note_separator(separator.len());
+        }
+        self.text.extend_from_slice(&b);
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn inverse(&mut self, _: &mut Context<'_>, args: &[Value]) -> Result<()> {
+        if args[0].is_null() {
+            return Ok(());
+        }
+        self.rows -= 1;
+        if self.rows <= 0 {
+            *self = Concat::default();
+            return Ok(());
+        }
+        let separator = match &mut self.lengths {
+            Some(each) => each.pop_front().unwrap_or(0),
+            None => self.length.unwrap_or(0),
+        };
+        self.start = (self.start + args[0].text_bytes()?.len() + separator).min(self.text.len());
+        if self.start > 4096 && self.start > self.text.len() / 2 {
+            self.text.drain(..self.start);
+            self.start = 0;
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, _: &mut Context<'_>) -> Result<Value> {
+        if self.rows == 0 { Ok(Value::Null) } else { Value::text(&self.text[self.start..]) }
+    }
+}
+
+fn make<A: Aggregate + Default + 'static>() -> Box<dyn Aggregate> {
+    Box::new(A::default())
+}
+
+fn make_min() -> Box<dyn Aggregate> {
+    Box::new(Best { best: Value::Null, better: Ordering::is_lt })
+}
+
+fn make_max() -> Box<dyn Aggregate> {
+    Box::new(Best { best: Value::Null, better: Ordering::is_gt })
+}
+
+const COLLATED: FunctionFlags = WINDOWED.and(FunctionFlags::NEEDS_COLLATION).and(PURE);
+
+/// The table.
+pub(crate) const TABLE: &[Entry] = &[
+    aggregate("count", 0, WINDOWED.and(FunctionFlags::COUNT), make::<Count>, &["1; NULL; 2 | count() => 3"]),
+    aggregate("count", 1, WINDOWED, make::<Count>, &["1; NULL; 2 | count(x) => 2", "| count(x) => 0"]),
+    aggregate(
+        "sum",
+        1,
+        WINDOWED,
+        make::<SumFunction>,
+        &[
+            "1; NULL; 2 | sum(x) => 3",
+            "1; 2.5 | sum(x) => 3.5",
+            "'1'; '2' | sum(x) => 3",
+            "'a'; 1 | sum(x) => 1.0",
+            "NULL | sum(x) => NULL",
+            "9223372036854775807; 1 | sum(x) => error: integer overflow",
+            "9223372036854775807; 1; 0.5 | sum(x) => 9.2233720368547758e+18",
+            "0.1; 0.2; 0.3; -0.6 | sum(x) => 2.7755575615628914e-17",
+            "1e308; 1e308; -1e308 | sum(x) => Inf",
+        ],
+    ),
+    aggregate("total", 1, WINDOWED, make::<Total>, &["1; 2 | total(x) => 3.0", "| total(x) => 0.0"]),
+    aggregate("avg", 1, WINDOWED, make::<Average>, &["1; 2; NULL | avg(x) => 1.5", "| avg(x) => NULL"]),
+    aggregate(
+        "min",
+        1,
+        COLLATED.and(FunctionFlags::MIN),
+        make_min,
+        &["2; NULL; 1 | min(x) => 1", "| min(x) => NULL"],
+    ),
+    aggregate("max", 1, COLLATED.and(FunctionFlags::MAX), make_max, &["2; 'a'; 1 | max(x) => 'a'"]),
+    aggregate(
+        "group_concat",
+        1,
+        WINDOWED,
+        make::<Concat>,
+        &[
+            "1; NULL; 'b' | group_concat(x) => '1,b'",
+            "NULL | group_concat(x) => NULL",
+            "'' | group_concat(x) => ''",
+        ],
+    ),
+    aggregate("group_concat", 2, WINDOWED, make::<Concat>, &["1; 2 | group_concat(x, '--') => '1--2'"]),
+    aggregate("string_agg", 2, WINDOWED, make::<Concat>, &["1; 2 | string_agg(x, NULL) => '12'"]),
+];

@@ -1,0 +1,407 @@
+//! Paths such as `$.a.b[2]`, what they find, and how they change a blob.
+//!
+//! A path is read step by step along the elements, as SQLite does: what is wrong behind the point where nothing is
+//! found is not noticed.
+
+use super::blob::{self, Children, Element, kind};
+use super::render::unescaped;
+use iolite_base::{Error, Result};
+
+/// A path's step.
+enum Step<'a> {
+    /// The path's end.
+    End,
+    /// `.label`; whether the label has escapes.
+    Label(&'a [u8], bool),
+    /// `[3]`, or counted from the array's end.
+    Index(Place),
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    Front(u64),
+    /// `[#-3]`; 0: behind the last element.
+    Back(u64),
+}
+
+/// Why a path leads nowhere.
+pub(crate) enum Miss {
+    /// There is no such element.
+    Absent,
+    /// The path is no path.
+    BadPath,
+    /// The path of `json_array_insert` is none to an array's element.
+    NotAnItem,
+    /// Something else.
+    Error(Error),
+}
+
+impl From<Error> for Miss {
+    fn from(e: Error) -> Miss {
+        Miss::Error(e)
+    }
+}
+
+/// Reads the step at the start of `path`; the rest.
+fn step(path: &[u8]) -> std::result::Result<(Step<'_>, &[u8]), Miss> {
+    match path.first() {
+        None => Ok((Step::End, path)),
+        Some(b'.') => {
+            let path = &path[1..];
+            if path.first() == Some(&b'"') {
+                let mut i = 1;
+                while i < path.len() && path[i] != b'"' {
+                    i += if path[i] == b'\\' && i + 1 < path.len() { 2 } else { 1 };
+                }
+                if i >= path.len() {
+                    return Err(Miss::BadPath);
+                }
+                let label = &path[1..i];
+                return Ok((Step::Label(label, label.contains(&b'\\')), &path[i + 1..]));
+            }
+            let n = path.iter().position(|b| matches!(b, b'.' | b'[')).unwrap_or(path.len());
+            if n == 0 { Err(Miss::BadPath) } else { Ok((Step::Label(&path[..n], false), &path[n..])) }
+        }
+        Some(b'[') => {
+            let number = |from: usize| {
+                let digits = path[from..].iter().take_while(|b| b.is_ascii_digit());
+                let (mut v, mut n) = (0u64, 0);
+                for d in digits {
+                    v = v.saturating_mul(10).saturating_add((d - b'0') as u64);
+                    n += 1;
+                }
+                (v, from + n)
+            };
+            let (place, end) = if path.get(1) == Some(&b'#') {
+                if path.get(2) == Some(&b'-') && path.get(3).is_some_and(u8::is_ascii_digit) {
+                    let (v, end) = number(3);
+                    (Place::Back(v), end)
+                } else {
+                    (Place::Back(0), 2)
+                }
+            } else {
+                let (v, end) = number(1);
+                if end == 1 {
+                    return Err(Miss::BadPath);
+                }
+                (Place::Front(v), end)
+            };
+            if path.get(end) != Some(&b']') {
+                return Err(Miss::BadPath);
+            }
+            Ok((Step::Index(place), &path[end + 1..]))
+        }
+        Some(_) => Err(Miss::BadPath),
+    }
+}
+
+/// Whether a label in a blob is the one in a path.
+fn same_label(blob: &[u8], e: Element, label: &[u8], escaped: bool) -> bool {
+    let p = e.payload(blob);
+    let plain = e.kind == kind::TEXT || e.kind == kind::TEXTRAW;
+    if plain && !escaped {
+        return p == label;
+    }
+    let wanted = if escaped { unescaped(kind::TEXT5, label) } else { label.to_vec() };
+    unescaped(e.kind, p) == wanted
+}
+
+/// Whether two labels of blobs are the same.
+pub(crate) fn same_labels(a: &[u8], ea: Element, b: &[u8], eb: Element) -> bool {
+    let plain = |e: Element| e.kind == kind::TEXT || e.kind == kind::TEXTRAW;
+    if plain(ea) && plain(eb) {
+        return ea.payload(a) == eb.payload(b);
+    }
+    unescaped(ea.kind, ea.payload(a)) == unescaped(eb.kind, eb.payload(b))
+}
+
+/// What one step finds in an element: the found one with its label; or, where there is none, whether a new one could
+/// be appended for it.
+enum Hit {
+    Found(Element, Option<Element>),
+    Append,
+    Nothing,
+}
+
+fn take_step(blob: &[u8], e: Element, step: &Step<'_>) -> Result<Hit> {
+    match step {
+        Step::Label(label, escaped) => {
+            if e.kind != kind::OBJECT {
+                return Ok(Hit::Nothing);
+            }
+            let mut children = Children::of(blob, e);
+            while let Some((l, v)) = children.pair()? {
+                if same_label(blob, l, label, *escaped) {
+                    return Ok(Hit::Found(v, Some(l)));
+                }
+            }
+            Ok(Hit::Append)
+        }
+        Step::Index(place) => {
+            if e.kind != kind::ARRAY {
+                return Ok(Hit::Nothing);
+            }
+            let wanted = match *place {
+                Place::Front(n) => n,
+                Place::Back(n) => {
+                    let mut count = 0u64;
+                    let mut children = Children::of(blob, e);
+                    while children.next()?.is_some() {
+                        count += 1;
+                    }
+                    match count.checked_sub(n) {
+                        Some(k) => k,
+                        None => return Ok(Hit::Nothing),
+                    }
+                }
+            };
+            let mut children = Children::of(blob, e);
+            let mut at = 0;
+            while let Some(v) = children.next()? {
+                if at == wanted {
+                    return Ok(Hit::Found(v, None));
+                }
+                at += 1;
+            }
+            Ok(if at == wanted { Hit::Append } else { Hit::Nothing })
+        }
+        Step::End => Ok(Hit::Nothing),
+    }
+}
+
+/// Reads the step at the start of `path`, which is to be taken from `e`: an index into what is no array leads
+/// nowhere, however it goes on.
+fn step_from<'a>(e: Element, path: &'a [u8]) -> std::result::Result<(Step<'a>, &'a [u8]), Miss> {
+    if path.first() == Some(&b'[') && e.kind != kind::ARRAY {
+        return Err(Miss::Absent);
+    }
+    step(path)
+}
+
+/// Follows `path` (without its `$`) from `e`.
+pub(crate) fn find(blob: &[u8], mut e: Element, mut path: &[u8]) -> std::result::Result<Element, Miss> {
+    loop {
+        let (s, rest) = step_from(e, path)?;
+        if matches!(s, Step::End) {
+            return Ok(e);
+        }
+        match take_step(blob, e, &s)? {
+            Hit::Found(v, _) => e = v,
+            _ => return Err(Miss::Absent),
+        }
+        path = rest;
+    }
+}
+
+/// How a path changes a blob.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Only what is not there.
+    Insert,
+    /// Only what is there.
+    Replace,
+    Set,
+    Remove,
+    /// A new element before the one that the path finds.
+    InsertItem,
+}
+
+/// Changes what `path` (without its `$`) leads to; `value` is an element. `false`: nothing was to be changed.
+pub(crate) fn change(
+    blob: &mut Vec<u8>,
+    path: &[u8],
+    how: Change,
+    value: &[u8],
+) -> std::result::Result<bool, Miss> {
+    let root = Element::read(blob, 0, blob.len())?;
+    // The containers on the way, whose sizes change with their content.
+    let mut parents: Vec<Element> = Vec::new();
+    let mut e = root;
+    let mut label = None;
+    let mut item = false;
+    let mut path = path;
+    let creates = matches!(how, Change::Insert | Change::Set | Change::InsertItem);
+    loop {
+        let (s, rest) = step_from(e, path)?;
+        if matches!(s, Step::End) {
+            break;
+        }
+        match take_step(blob, e, &s)? {
+            Hit::Found(v, l) => {
+                parents.push(e);
+                item = matches!(s, Step::Index(_));
+                e = v;
+                label = l;
+                path = rest;
+            }
+            Hit::Append if creates => {
+                let mut new = Vec::new();
+                if !build(&mut new, &s, rest, how, value)? {
+                    return Ok(false);
+                }
+                parents.push(e);
+                splice(blob, &parents, e.end, e.end, &new);
+                return Ok(true);
+            }
+            _ => return Err(Miss::Absent),
+        }
+    }
+    match how {
+        Change::Insert => return Ok(false),
+        Change::Replace | Change::Set => splice(blob, &parents, e.start, e.end, value),
+        Change::Remove => splice(blob, &parents, label.map_or(e.start, |l| l.start), e.end, b""),
+        // The whole JSON is no item, and stays as it is.
+        Change::InsertItem if parents.is_empty() => return Ok(false),
+        Change::InsertItem if !item => return Err(Miss::NotAnItem),
+        Change::InsertItem => splice(blob, &parents, e.start, e.start, value),
+    }
+    Ok(true)
+}
+
+/// Appends what a container needs for `step` to be found, with all that the rest of the path asks for inside of it.
+/// `false`: the rest asks for what a new container cannot have.
+fn build(
+    out: &mut Vec<u8>,
+    first: &Step<'_>,
+    mut path: &[u8],
+    how: Change,
+    value: &[u8],
+) -> std::result::Result<bool, Miss> {
+    if how == Change::InsertItem && !matches!(path.last(), Some(b']') | None)
+        || how == Change::InsertItem && path.is_empty() && !matches!(first, Step::Index(_))
+    {
+        return Err(Miss::NotAnItem);
+    }
+    let push_label = |out: &mut Vec<u8>, s: &Step<'_>| {
+        if let Step::Label(label, escaped) = s {
+            blob::push(out, if *escaped { kind::TEXT5 } else { kind::TEXTRAW }, label);
+        }
+    };
+    push_label(out, first);
+    let mut open = Vec::new();
+    loop {
+        let (s, rest) = step(path)?;
+        match s {
+            Step::End => break,
+            Step::Label(..) => {
+                open.push(blob::open(out, kind::OBJECT));
+                push_label(out, &s);
+            }
+            Step::Index(Place::Front(0) | Place::Back(0)) => {
+                open.push(blob::open(out, kind::ARRAY));
+            }
+            Step::Index(_) => return Err(Miss::Absent),
+        }
+        path = rest;
+    }
+    out.extend_from_slice(value);
+    while let Some(start) = open.pop() {
+        blob::close(out, start);
+    }
+    Ok(true)
+}
+
+/// Puts `new` in place of `blob[from..to]`, which lies in all of `parents`, and corrects their sizes, innermost first.
+fn splice(blob: &mut Vec<u8>, parents: &[Element], from: usize, to: usize, new: &[u8]) {
+    let widened = widen(new, (to - from).saturating_sub(new.len()));
+    put(blob, parents, from, to, widened.as_deref().unwrap_or(new));
+}
+
+/// As [`splice`], with `new` as it is.
+fn put(blob: &mut Vec<u8>, parents: &[Element], from: usize, to: usize, new: &[u8]) {
+    blob.splice(from..to, new.iter().copied());
+    let mut grown = new.len() as isize - (to - from) as isize;
+    for p in parents.iter().rev() {
+        let len = ((p.end - p.body) as isize + grown) as usize;
+        let mut header = Vec::with_capacity(9);
+        blob::push_header(&mut header, p.kind, len);
+        grown += header.len() as isize - (p.body - p.start) as isize;
+        blob.splice(p.start..p.body, header);
+    }
+}
+
+/// The element `new` with a header that is `by` bytes longer, if there is such a header. SQLite fills the room of a
+/// larger element so, rather than move what follows; the bytes of a changed blob agree with it.
+fn widen(new: &[u8], by: usize) -> Option<Vec<u8>> {
+    let first = *new.first()?;
+    let (kind, size) = (first & 15, (first >> 4) as usize);
+    if by == 0 || kind <= kind::FALSE {
+        return None;
+    }
+    let had = if size < 12 { 0 } else { 1usize << (size - 12) };
+    let wanted = had + by;
+    if !matches!(wanted, 1 | 2 | 4 | 8) {
+        return None;
+    }
+    let len = new.len() - 1 - had;
+    let mut out = vec![(12 + wanted.trailing_zeros() as u8) << 4 | kind];
+    out.extend_from_slice(&(len as u64).to_be_bytes()[8 - wanted..]);
+    out.extend_from_slice(&new[1 + had..]);
+    Some(out)
+}
+
+/// `json_patch`: merges `patch` into the element at the end of `way`, after RFC 7396. `way` leads from the blob's root
+/// through objects.
+pub(crate) fn merge(blob: &mut Vec<u8>, way: &mut Vec<usize>, patch: &[u8], pe: Element) -> Result<()> {
+    if pe.kind != kind::OBJECT {
+        let (parents, e) = walk(blob, way)?;
+        splice(blob, &parents, e.start, e.end, pe.bytes(patch));
+        return Ok(());
+    }
+    if way.len() > blob::MAX_DEPTH {
+        return Err(blob::malformed());
+    }
+    let (parents, e) = walk(blob, way)?;
+    if e.kind != kind::OBJECT {
+        put(blob, &parents, e.start, e.end, &[kind::OBJECT]);
+    }
+    let mut pairs = Children::of(patch, pe);
+    while let Some((label, value)) = pairs.pair()? {
+        let (mut parents, e) = walk(blob, way)?;
+        let mut found = None;
+        let mut children = Children::of(blob, e);
+        while let Some((l, v)) = children.pair()? {
+            if same_labels(patch, label, blob, l) {
+                found = Some((l, v));
+                break;
+            }
+        }
+        parents.push(e);
+        match found {
+            Some((l, v)) if value.kind == kind::NULL => splice(blob, &parents, l.start, v.end, b""),
+            Some((_, v)) => {
+                way.push(v.start - e.body);
+                merge(blob, way, patch, value)?;
+                way.pop();
+            }
+            None if value.kind == kind::NULL => {}
+            None => {
+                let mut new = label.bytes(patch).to_vec();
+                let at = e.end - e.body + new.len();
+                if value.kind == kind::OBJECT {
+                    new.push(kind::OBJECT);
+                } else {
+                    new.extend_from_slice(value.bytes(patch));
+                }
+                splice(blob, &parents, e.end, e.end, &new);
+                if value.kind == kind::OBJECT {
+                    way.push(at);
+                    merge(blob, way, patch, value)?;
+                    way.pop();
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The element that `way` leads to, each step an offset into the payload of the one before, and those on the way.
+fn walk(blob: &[u8], way: &[usize]) -> Result<(Vec<Element>, Element)> {
+    let mut parents = Vec::with_capacity(way.len() + 1);
+    let mut e = Element::read(blob, 0, blob.len())?;
+    for offset in way {
+        parents.push(e);
+        e = Element::read(blob, e.body + offset, e.end)?;
+    }
+    Ok((parents, e))
+}

@@ -1,0 +1,311 @@
+//! JSONB to text, plain and indented, and elements to SQL values.
+
+use super::blob::{Children, Element, MAX_DEPTH, kind, malformed};
+use crate::utf8;
+use iolite_base::{Result, alloc};
+use iolite_value::{Value, num};
+
+/// The subtype of JSON text.
+pub(crate) const SUBTYPE: u8 = b'J';
+
+/// Appends an element as JSON text.
+pub(crate) fn text(out: &mut Vec<u8>, blob: &[u8], e: Element) -> Result<()> {
+    write(out, blob, e, None)
+}
+
+/// Appends an element as indented JSON text.
+pub(crate) fn pretty(out: &mut Vec<u8>, blob: &[u8], e: Element, indent: &[u8]) -> Result<()> {
+    write(out, blob, e, Some(indent))
+}
+
+/// A container that is being written.
+struct Open<'a> {
+    children: Children<'a>,
+    object: bool,
+    first: bool,
+}
+
+fn write(out: &mut Vec<u8>, blob: &[u8], e: Element, indent: Option<&[u8]>) -> Result<()> {
+    alloc::reserve(out, (e.end - e.start).saturating_mul(2))?;
+    let line = |out: &mut Vec<u8>, depth: usize| {
+        if let Some(indent) = indent {
+            out.push(b'\n');
+            for _ in 0..depth {
+                out.extend_from_slice(indent);
+            }
+        }
+    };
+    let mut open: Vec<Open<'_>> = Vec::new();
+    let mut next = Some(e);
+    loop {
+        if let Some(e) = next.take() {
+            if e.kind < kind::ARRAY {
+                scalar(out, e, e.payload(blob))?;
+            } else if e.body == e.end {
+                out.extend_from_slice(if e.kind == kind::ARRAY { b"[]" } else { b"{}" });
+            } else {
+                if open.len() > MAX_DEPTH {
+                    return Err(malformed());
+                }
+                let object = e.kind == kind::OBJECT;
+                out.push(if object { b'{' } else { b'[' });
+                open.push(Open { children: Children::of(blob, e), object, first: true });
+            }
+        }
+        let depth = open.len();
+        let Some(top) = open.last_mut() else { return Ok(()) };
+        let entry = if top.object {
+            top.children.pair()?.map(|(label, value)| (Some(label), value))
+        } else {
+            top.children.next()?.map(|value| (None, value))
+        };
+        let Some((label, value)) = entry else {
+            line(out, depth - 1);
+            out.push(if top.object { b'}' } else { b']' });
+            open.pop();
+            continue;
+        };
+        if !std::mem::take(&mut top.first) {
+            out.push(b',');
+        }
+        line(out, depth);
+        if let Some(label) = label {
+            scalar(out, label, label.payload(blob))?;
+            out.extend_from_slice(if indent.is_some() { b": " } else { b":" });
+        }
+        next = Some(value);
+    }
+}
+
+fn scalar(out: &mut Vec<u8>, e: Element, p: &[u8]) -> Result<()> {
+    match e.kind {
+        kind::NULL => out.extend_from_slice(b"null"),
+        kind::TRUE => out.extend_from_slice(b"true"),
+        kind::FALSE => out.extend_from_slice(b"false"),
+        kind::INT | kind::FLOAT => {
+            if p.is_empty() {
+                return Err(malformed());
+            }
+            out.extend_from_slice(p);
+        }
+        kind::INT5 => match hexadecimal(p)? {
+            (negative, Some(v)) => {
+                if negative {
+                    out.push(b'-');
+                }
+                out.extend_from_slice(v.to_string().as_bytes());
+            }
+            (_, None) => out.extend_from_slice(b"9.0e999"),
+        },
+        kind::FLOAT5 => {
+            let (sign, digits) = match p {
+                [] => return Err(malformed()),
+                [b'-', rest @ ..] => (&b"-"[..], rest),
+                _ => (&b""[..], p),
+            };
+            out.extend_from_slice(sign);
+            if digits.first() == Some(&b'.') {
+                out.push(b'0');
+            }
+            for (i, &b) in digits.iter().enumerate() {
+                out.push(b);
+                if b == b'.' && !digits.get(i + 1).is_some_and(u8::is_ascii_digit) {
+                    out.push(b'0');
+                }
+            }
+        }
+        kind::TEXT | kind::TEXTJ => {
+            out.push(b'"');
+            out.extend_from_slice(p);
+            out.push(b'"');
+        }
+        kind::TEXT5 => {
+            out.push(b'"');
+            canonical_escapes(out, p);
+            out.push(b'"');
+        }
+        kind::TEXTRAW => quoted(out, p),
+        _ => return Err(malformed()),
+    }
+    Ok(())
+}
+
+/// A `0x` number: its sign, and its value unless it takes more than 64 bits.
+fn hexadecimal(p: &[u8]) -> Result<(bool, Option<u64>)> {
+    let (negative, digits) = match p {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, p),
+    };
+    let digits = digits.get(2..).ok_or_else(malformed)?;
+    let mut v = Some(0u64);
+    for &d in digits {
+        let d = (d as char).to_digit(16).ok_or_else(malformed)? as u64;
+        v = v.filter(|v| v >> 60 == 0).map(|v| v << 4 | d);
+    }
+    Ok((negative, v))
+}
+
+/// Appends SQL text as a JSON string.
+pub(crate) fn quoted(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    for &b in text {
+        match b {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', b]),
+            0..0x20 => control(out, b),
+            _ => out.push(b),
+        }
+    }
+    out.push(b'"');
+}
+
+fn control(out: &mut Vec<u8>, b: u8) {
+    let short = match b {
+        0x08 => b'b',
+        0x09 => b't',
+        0x0a => b'n',
+        0x0c => b'f',
+        0x0d => b'r',
+        _ => return unicode_escape(out, b),
+    };
+    out.extend_from_slice(&[b'\\', short]);
+}
+
+fn unicode_escape(out: &mut Vec<u8>, b: u8) {
+    const LOW: &[u8; 16] = b"0123456789abcdef";
+    out.extend_from_slice(&[b'\\', b'u', b'0', b'0', LOW[(b >> 4) as usize], LOW[(b & 15) as usize]]);
+}
+
+/// Appends a JSON5 text with the escapes of JSON.
+fn canonical_escapes(out: &mut Vec<u8>, p: &[u8]) {
+    let mut i = 0;
+    while i < p.len() {
+        let b = p[i];
+        i += 1;
+        match b {
+            b'"' => out.extend_from_slice(b"\\\""),
+            0..0x20 => control(out, b),
+            b'\\' => {
+                let Some(&c) = p.get(i) else { break };
+                i += 1;
+                match c {
+                    b'\'' => out.push(b'\''),
+                    b'v' => out.extend_from_slice(b"\\u000b"),
+                    b'0' => out.extend_from_slice(b"\\u0000"),
+                    b'x' => {
+                        out.extend_from_slice(b"\\u00");
+                        out.extend_from_slice(p.get(i..i + 2).unwrap_or_default());
+                        i += 2;
+                    }
+                    b'\r' => i += (p.get(i) == Some(&b'\n')) as usize,
+                    b'\n' => {}
+                    0xe2 => i += 2,
+                    _ => out.extend_from_slice(&[b'\\', c]),
+                }
+            }
+            _ => out.push(b),
+        }
+    }
+}
+
+/// The characters that a text stands for.
+pub(crate) fn unescaped(k: u8, p: &[u8]) -> Vec<u8> {
+    if k == kind::TEXT || k == kind::TEXTRAW {
+        return p.to_vec();
+    }
+    let mut out = Vec::with_capacity(p.len());
+    let mut i = 0;
+    while i < p.len() {
+        if p[i] != b'\\' {
+            out.push(p[i]);
+            i += 1;
+            continue;
+        }
+        let (c, n) = escape(&p[i..]);
+        if let Some(c) = c {
+            utf8::push(&mut out, c);
+        }
+        i += n;
+    }
+    out
+}
+
+/// The escape at the start of `z`: the character it stands for, none for an escaped line end, and its length.
+fn escape(z: &[u8]) -> (Option<u32>, usize) {
+    let hex = |from: usize, n: usize| {
+        z.get(from..from + n)
+            .map(|d| d.iter().fold(0, |v, &b| v << 4 | (b as char).to_digit(16).unwrap_or(0)))
+    };
+    let short = |c: u8| (Some(c as u32), 2);
+    match z.get(1) {
+        Some(b'b') => short(0x08),
+        Some(b'f') => short(0x0c),
+        Some(b'n') => short(0x0a),
+        Some(b'r') => short(0x0d),
+        Some(b't') => short(0x09),
+        Some(b'v') => short(0x0b),
+        Some(b'0') => short(0),
+        Some(c @ (b'"' | b'\'' | b'\\' | b'/')) => short(*c),
+        Some(b'u') => match hex(2, 4) {
+            Some(high @ 0xd800..=0xdbff) if z.get(6..8) == Some(b"\\u") => match hex(8, 4) {
+                Some(low @ 0xdc00..=0xdfff) => (Some(((high & 0x3ff) << 10) + (low & 0x3ff) + 0x1_0000), 12),
+                _ => (Some(high), 6),
+            },
+            Some(c) => (Some(c), 6),
+            None => (Some(0xfffd), z.len()),
+        },
+        Some(b'x') => match hex(2, 2) {
+            Some(c) => (Some(c), 4),
+            None => (Some(0xfffd), z.len()),
+        },
+        Some(b'\n') => (None, 2),
+        Some(b'\r') => (None, if z.get(2) == Some(&b'\n') { 3 } else { 2 }),
+        Some(0xe2) => (None, 4.min(z.len())),
+        _ => (Some(0xfffd), z.len().min(2)),
+    }
+}
+
+/// The SQL value of an element that is no container; `None` for a container.
+pub(crate) fn sql_value(blob: &[u8], e: Element) -> Result<Option<Value>> {
+    let p = e.payload(blob);
+    Ok(Some(match e.kind {
+        kind::NULL => Value::Null,
+        kind::TRUE => Value::Int(1),
+        kind::FALSE => Value::Int(0),
+        kind::INT | kind::FLOAT | kind::FLOAT5 => {
+            if p.is_empty() {
+                return Err(malformed());
+            }
+            let n = num::prefix(p);
+            if !n.any || !n.whole {
+                return Err(malformed());
+            }
+            match n.number {
+                num::Number::Int(i) if e.kind == kind::INT => Value::Int(i),
+                n => Value::real(n.to_real()),
+            }
+        }
+        kind::INT5 => match hexadecimal(p)? {
+            (false, Some(v)) if v <= i64::MAX as u64 => Value::Int(v as i64),
+            (true, Some(v)) if v <= i64::MAX as u64 + 1 => Value::Int((v as i64).wrapping_neg()),
+            (negative, Some(v)) => Value::Real(if negative { -(v as f64) } else { v as f64 }),
+            (_, None) => Value::Real(f64::INFINITY),
+        },
+        kind::TEXT | kind::TEXTRAW => Value::text(p)?,
+        kind::TEXTJ | kind::TEXT5 => Value::text(unescaped(e.kind, p))?,
+        _ => return Ok(None),
+    }))
+}
+
+/// The name that `json_type` gives.
+pub(crate) fn type_name(e: Element) -> &'static str {
+    match e.kind {
+        kind::NULL => "null",
+        kind::TRUE => "true",
+        kind::FALSE => "false",
+        kind::INT | kind::INT5 => "integer",
+        kind::FLOAT | kind::FLOAT5 => "real",
+        kind::ARRAY => "array",
+        kind::OBJECT => "object",
+        _ => "text",
+    }
+}

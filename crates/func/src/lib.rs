@@ -1,0 +1,83 @@
+//! Built-in SQL functions.
+//!
+//! Each function is one entry of a table: name, number of arguments, properties, code, and examples that are its
+//! tests. Functions see values and the `Context`; registers, cursors and statements are unknown here.
+//! Functions that the compiler turns into code of their own (`coalesce`, window functions) have entries too,
+//! since names and argument counts are checked against them.
+#![deny(unsafe_code)]
+
+mod aggregate;
+mod date;
+mod entry;
+pub mod json;
+pub mod like;
+mod math;
+mod percentile;
+pub mod printf;
+mod scalar;
+mod text;
+mod utf8;
+mod window;
+
+pub use entry::Entry;
+pub use scalar::{quote, quote_escaped};
+
+use iolite_ext::{Function, FunctionFlags, Implementation, Inline, Registry};
+use std::rc::Rc;
+
+/// All tables of functions.
+pub fn tables() -> [&'static [Entry]; 8] {
+    [
+        scalar::TABLE,
+        text::TABLE,
+        math::TABLE,
+        date::TABLE,
+        json::TABLE,
+        aggregate::TABLE,
+        percentile::TABLE,
+        window::TABLE,
+    ]
+}
+
+/// Registers every built-in function.
+pub fn register(registry: &mut Registry) {
+    for entry in tables().into_iter().flatten() {
+        registry.add_function(entry.function());
+    }
+}
+
+/// Sets `like()` of two and three arguments to heed case or not (`PRAGMA case_sensitive_like`).
+pub fn set_case_sensitive_like(registry: &mut Registry, sensitive: bool) {
+    let imp = Implementation::Scalar(if sensitive { like::like_case_sensitive } else { like::like_function });
+    for args in [2, 3] {
+        let flags = FunctionFlags::DETERMINISTIC.and(FunctionFlags::INNOCUOUS);
+        registry.add_function(Function { name: Rc::from("like"), args, flags, imp: imp.clone() });
+    }
+}
+
+/// Whether a registered `like` still is the built-in one, and whether it heeds case: only then may an index
+/// serve `LIKE`.
+pub fn builtin_like(f: &Function) -> Option<bool> {
+    let Implementation::Scalar(code) = &f.imp else { return None };
+    let is = |g: iolite_ext::ScalarFn| std::ptr::fn_addr_eq(*code, g);
+    if is(like::like_function) {
+        Some(false)
+    } else if is(like::like_case_sensitive) {
+        Some(true)
+    } else {
+        None
+    }
+}
+
+pub(crate) const PURE: FunctionFlags = FunctionFlags::DETERMINISTIC.and(FunctionFlags::INNOCUOUS);
+pub(crate) const WINDOWED: FunctionFlags = FunctionFlags::WINDOW.and(FunctionFlags::INNOCUOUS);
+pub(crate) const WINDOW_ONLY: FunctionFlags = WINDOWED.and(FunctionFlags::WINDOW_ONLY);
+
+pub(crate) const fn inline(
+    name: &'static str,
+    args: i16,
+    what: Inline,
+    examples: &'static [&'static str],
+) -> Entry {
+    Entry { name, args, flags: PURE, code: entry::Code::Inline(what), examples }
+}

@@ -1,0 +1,185 @@
+//! LIKE and GLOB.
+//!
+//! One matcher for both: a pattern is read from left to right; where it fails after a `%` or `*`, the match starts
+//! again one character further behind the last such wildcard. That is enough (an earlier wildcard cannot do better
+//! than the last one), needs no recursion, and takes at most pattern length times text length steps.
+
+use crate::utf8;
+use iolite_base::{Error, Limit, Result};
+use iolite_ext::Context;
+use iolite_value::Value;
+
+/// How patterns are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// `%`, `_`, an escape character; ASCII letters match in both cases.
+    Like,
+    /// As `Like`, but case counts.
+    LikeCase,
+    /// `*`, `?`, `[...]`.
+    Glob,
+}
+
+/// Whether `text` matches `pattern`.
+pub fn matches(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> bool {
+    let (mut p, mut t) = (0, 0);
+    // Where to go on after a mismatch: the pattern behind the last wildcard, and the text it has tried.
+    let mut again: Option<(usize, usize)> = None;
+    loop {
+        let step = if p < pattern.len() {
+            one(kind, pattern, p, text, t, escape)
+        } else {
+            Step::end(t == text.len())
+        };
+        match step {
+            Step::Done => return true,
+            Step::Any(next) => {
+                if next == pattern.len() {
+                    return true;
+                }
+                p = next;
+                again = Some((p, t));
+            }
+            Step::Next(next, end) => {
+                p = next;
+                t = end;
+            }
+            Step::Fail => match again {
+                Some((behind, from)) if from < text.len() => {
+                    let from = utf8::after(text, from);
+                    p = behind;
+                    t = from;
+                    again = Some((behind, from));
+                }
+                _ => return false,
+            },
+        }
+    }
+}
+
+enum Step {
+    /// Pattern and text are at their ends.
+    Done,
+    /// A wildcard for any text; the pattern goes on here.
+    Any(usize),
+    /// One character matched; pattern and text go on here.
+    Next(usize, usize),
+    Fail,
+}
+
+impl Step {
+    fn end(at_end: bool) -> Step {
+        if at_end { Step::Done } else { Step::Fail }
+    }
+}
+
+/// Matches one element of the pattern at `p` with the text at `t`.
+#[inline]
+fn one(kind: Kind, pattern: &[u8], p: usize, text: &[u8], t: usize, escape: Option<u32>) -> Step {
+    let (c, next) = utf8::decode(pattern, p);
+    let glob = kind == Kind::Glob;
+    let mut literal = (c, next);
+    if escape == Some(c) {
+        if next == pattern.len() {
+            return Step::Fail;
+        }
+        literal = utf8::decode(pattern, next);
+    } else if c == if glob { '*' } else { '%' } as u32 {
+        return Step::Any(next);
+    } else if t == text.len() {
+        return Step::Fail;
+    } else if c == if glob { '?' } else { '_' } as u32 {
+        return Step::Next(next, utf8::after(text, t));
+    } else if glob && c == '[' as u32 {
+        let (d, end) = utf8::decode(text, t);
+        return match set(pattern, next, d) {
+            Some(next) => Step::Next(next, end),
+            None => Step::Fail,
+        };
+    }
+    if t == text.len() {
+        return Step::Fail;
+    }
+    let (d, end) = utf8::decode(text, t);
+    let (c, next) = literal;
+    let same = c == d || kind == Kind::Like && c < 0x80 && d < 0x80 && fold(c) == fold(d);
+    if same { Step::Next(next, end) } else { Step::Fail }
+}
+
+#[inline]
+fn fold(c: u32) -> u8 {
+    (c as u8).to_ascii_lowercase()
+}
+
+/// Whether `c` is in the set whose inside starts at `p`; if so, where the pattern goes on behind its `]`.
+fn set(pattern: &[u8], mut p: usize, c: u32) -> Option<usize> {
+    let next = |p: &mut usize| {
+        let (c, end) = if *p < pattern.len() { utf8::decode(pattern, *p) } else { (0, *p) };
+        *p = end;
+        c
+    };
+    let mut found = false;
+    let mut invert = false;
+    let mut prior = 0;
+    let mut d = next(&mut p);
+    if d == '^' as u32 {
+        invert = true;
+        d = next(&mut p);
+    }
+    if d == ']' as u32 {
+        found = c == d;
+        d = next(&mut p);
+    }
+    while d != 0 && d != ']' as u32 {
+        let after = pattern.get(p).copied().unwrap_or(0);
+        if d == '-' as u32 && after != b']' && after != 0 && prior > 0 {
+            let high = next(&mut p);
+            found |= c >= prior && c <= high;
+            prior = 0;
+        } else {
+            found |= c == d;
+            prior = d;
+        }
+        d = next(&mut p);
+    }
+    (d != 0 && found != invert).then_some(p)
+}
+
+/// `like(pattern, text[, escape])`.
+pub fn like_function(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
+    call(Kind::Like, ctx, args)
+}
+
+/// `like()` under `PRAGMA case_sensitive_like`.
+pub fn like_case_sensitive(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
+    call(Kind::LikeCase, ctx, args)
+}
+
+/// `glob(pattern, text)`.
+pub fn glob_function(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
+    call(Kind::Glob, ctx, args)
+}
+
+fn call(kind: Kind, ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
+    let pattern = args[0].text_bytes()?;
+    if pattern.len() > ctx.host.limit(Limit::LikePatternLength) as usize {
+        return Err(Error::sql("LIKE or GLOB pattern too complex"));
+    }
+    let mut escape = None;
+    if let Some(e) = args.get(2) {
+        if e.is_null() {
+            return Ok(Value::Null);
+        }
+        let e = e.text_bytes()?;
+        let e = utf8::to_nul(&e);
+        if e.is_empty() || utf8::after(e, 0) != e.len() {
+            return Err(Error::sql("ESCAPE expression must be a single character"));
+        }
+        escape = Some(utf8::decode(e, 0).0);
+    }
+    if args[0].is_null() || args[1].is_null() {
+        return Ok(Value::Null);
+    }
+    let text = args[1].text_bytes()?;
+    Ok(Value::bool(matches(kind, utf8::to_nul(&pattern), utf8::to_nul(&text), escape)))
+}

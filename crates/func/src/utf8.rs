@@ -1,0 +1,93 @@
+//! SQLite's lenient UTF-8: every run of bytes is text.
+//!
+//! A byte from 0xc0 up starts a character and takes all continuation bytes behind it; any other byte is a
+//! character of its own. Functions that work on C strings in SQLite see text only up to the first NUL.
+
+/// The text up to its first NUL.
+#[inline]
+pub(crate) fn to_nul(text: &[u8]) -> &[u8] {
+    match memchr::memchr(0, text) {
+        Some(n) => &text[..n],
+        None => text,
+    }
+}
+
+/// Where the character that starts at `i` ends.
+#[inline]
+pub(crate) fn after(text: &[u8], i: usize) -> usize {
+    let mut j = i + 1;
+    if text[i] >= 0xc0 {
+        while j < text.len() && text[j] & 0xc0 == 0x80 {
+            j += 1;
+        }
+    }
+    j
+}
+
+/// The code point at `i` and where it ends. Overlong forms, surrogates and the like are U+FFFD.
+#[inline]
+pub(crate) fn decode(text: &[u8], i: usize) -> (u32, usize) {
+    let b = text[i];
+    if b < 0xc0 {
+        return (b as u32, i + 1);
+    }
+    let end = after(text, i);
+    let first = match b {
+        0xc0..=0xdf => b & 0x1f,
+        0xe0..=0xef => b & 0x0f,
+        0xf0..=0xf7 => b & 0x07,
+        0xf8..=0xfb => b & 0x03,
+        0xfc..=0xfd => b & 0x01,
+        _ => 0,
+    };
+    let mut c = first as u32;
+    for &b in &text[i + 1..end] {
+        c = c.wrapping_shl(6).wrapping_add((b & 0x3f) as u32);
+    }
+    let bad = c < 0x80 || c & 0xffff_f800 == 0xd800 || c & 0xffff_fffe == 0xfffe;
+    (if bad { 0xfffd } else { c }, end)
+}
+
+/// The number of characters.
+#[inline]
+pub(crate) fn count(text: &[u8]) -> usize {
+    if text.is_ascii() {
+        return text.len();
+    }
+    let (mut i, mut n) = (0, 0);
+    while i < text.len() {
+        i = after(text, i);
+        n += 1;
+    }
+    n
+}
+
+/// Where the character number `n` starts, or the end of the text.
+#[inline]
+pub(crate) fn nth(text: &[u8], n: usize) -> usize {
+    let (mut i, mut left) = (0, n);
+    while left > 0 && i < text.len() {
+        i = after(text, i);
+        left -= 1;
+    }
+    i
+}
+
+/// Appends the code point `c`, up to 21 bits, surrogates included.
+pub(crate) fn push(out: &mut Vec<u8>, c: u32) {
+    match c {
+        0..=0x7f => out.push(c as u8),
+        0x80..=0x7ff => out.extend_from_slice(&[0xc0 | (c >> 6) as u8, 0x80 | (c & 0x3f) as u8]),
+        0x800..=0xffff => out.extend_from_slice(&[
+            0xe0 | (c >> 12) as u8,
+            0x80 | (c >> 6 & 0x3f) as u8,
+            0x80 | (c & 0x3f) as u8,
+        ]),
+        _ => out.extend_from_slice(&[
+            0xf0 | (c >> 18 & 0x07) as u8,
+            0x80 | (c >> 12 & 0x3f) as u8,
+            0x80 | (c >> 6 & 0x3f) as u8,
+            0x80 | (c & 0x3f) as u8,
+        ]),
+    }
+}
