@@ -53,7 +53,7 @@ impl Sum {
 
     /// Adds an integer; a large one in two parts, each of which is a real exactly.
     fn add_int(&mut self, i: i64) {
-        if (-(1 << 52) + 1..1 << 52).contains(&i) {
+        if small(i) {
             self.add(i as f64);
         } else {
             let low = i % 16_384;
@@ -65,9 +65,9 @@ impl Sum {
     fn start_approximate(&mut self) {
         self.approximate = true;
         let i = std::mem::take(&mut self.int);
-        self.sum = 0.0;
-        self.error = 0.0;
-        self.add_int(i);
+        let low = if small(i) { 0 } else { i % 16_384 };
+        self.sum = (i - low) as f64;
+        self.error = low as f64;
     }
 
     fn step(&mut self, v: &Value) -> Result<()> {
@@ -132,6 +132,11 @@ impl Sum {
             self.sum + self.error
         }
     }
+}
+
+/// Whether an integer is less than 2^52 in magnitude.
+fn small(i: i64) -> bool {
+    i.unsigned_abs() < 1 << 52
 }
 
 macro_rules! sum_kind {
@@ -302,7 +307,7 @@ pub(crate) const TABLE: &[Entry] = &[
             "NULL | sum(x) => NULL",
             "9223372036854775807; 1 | sum(x) => error: integer overflow",
             "9223372036854775807; 1; 0.5 | sum(x) => 9.2233720368547758e+18",
-            "0.1; 0.2; 0.3; -0.6 | sum(x) => 0.0",
+            "0.1; 0.2; 0.3; -0.6 | sum(x) => 2.7755575615628914e-17",
             "1e308; 1e308; -1e308 | sum(x) => Inf",
         ],
     ),

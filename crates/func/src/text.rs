@@ -98,8 +98,8 @@ fn unhex(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
             i += 2;
             continue;
         }
-        let end = utf8::after(text, i);
-        if !characters(pass).any(|c| c == &text[i..end]) {
+        let (c, end) = utf8::decode(text, i);
+        if !characters(pass).any(|p| utf8::decode(p, 0).0 == c) {
             return Ok(Value::Null);
         }
         i = end;
@@ -198,14 +198,16 @@ fn trim_ends(args: &[Value], ends: u8) -> Result<Value> {
     };
     let set: Vec<&[u8]> = characters(utf8::to_nul(&set)).collect();
     let mut rest = &text[..];
-    while ends & 1 != 0 {
-        let Some(c) = set.iter().find(|c| rest.starts_with(c)) else { break };
-        rest = &rest[c.len()..];
+    if ends & 1 != 0 {
+        while let Some(c) = set.iter().find(|c| rest.starts_with(c)) {
+            rest = &rest[c.len()..];
+        }
     }
     let start = text.len() - rest.len();
-    while ends & 2 != 0 {
-        let Some(c) = set.iter().find(|c| rest.ends_with(c)) else { break };
-        rest = &rest[..rest.len() - c.len()];
+    if ends & 2 != 0 {
+        while let Some(c) = set.iter().find(|c| rest.ends_with(c)) {
+            rest = &rest[..rest.len() - c.len()];
+        }
     }
     Ok(Value::Text(text.slice(start, rest.len()), 0))
 }
@@ -253,7 +255,7 @@ fn replace(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     bounded_text(ctx, &out)
 }
 
-fn substr(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
+fn substr(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     if args.iter().any(Value::is_null) {
         return Ok(Value::Null);
     }
@@ -264,7 +266,7 @@ fn substr(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     }
     let text = if blob { &all[..] } else { utf8::to_nul(&all) };
     let mut start = args[1].to_int();
-    let wanted = args.get(2).map_or(i64::MAX, Value::to_int);
+    let wanted = args.get(2).map_or(limit(ctx) as i64, Value::to_int);
     let mut len = wanted.saturating_abs();
     if start < 0 {
         let n = if blob { text.len() } else { utf8::count(text) } as i64;

@@ -235,7 +235,12 @@ impl Decimal {
     /// The digits of `r`, whose sign is ignored, rounded half up, to at most `most` significant digits.
     /// `r` must be finite.
     pub fn of(r: f64, round: Round, most: i32) -> Decimal {
-        let mut d = Decimal::long(r.abs());
+        // For up to 16 digits one more is cut off, and decides; for more, and behind the point, 18 are rounded and
+        // rounded again. So does SQLite, and ties fall as there.
+        let mut d = match round {
+            Round::Significant(n @ 1..=16) => Decimal::long(r.abs(), n + 1, false),
+            _ => Decimal::long(r.abs(), 18, true),
+        };
         let wanted = match round {
             Round::Significant(n) => n,
             Round::Fraction(n) => n.saturating_add(d.point),
@@ -258,8 +263,8 @@ impl Decimal {
         d
     }
 
-    /// 18 or 19 digits.
-    fn long(r: f64) -> Decimal {
+    /// `n` digits, or one more; the last one rounded or cut.
+    fn long(r: f64, n: i32, rounded: bool) -> Decimal {
         let mut d = Decimal { digits: [b'0'; 20], len: 1, point: 1 };
         if r == 0.0 {
             return d;
@@ -271,12 +276,13 @@ impl Decimal {
         let zeros = full.leading_zeros();
         let mantissa = full << zeros;
         let e = biased.max(1) - 1012 - zeros as i32;
-        // Digits before the point of 2^e, less one; 18 digits in all for the smallest number of this exponent.
-        let p = 17 - ((e * 315653) >> 20);
+        // Digits before the point of 2^e, less one; `n` digits in all for the smallest number of this exponent.
+        let p = n - 1 - ((e * 315653) >> 20);
         let q = (p * 217706) >> 16;
         let high = (mantissa as u128 * pow10::LEADING[(p - pow10::FIRST) as usize] as u128) >> 64;
         let shift = (62 - e - q) as u32;
-        let mut v = ((high + (1 << (shift - 1))) >> shift) as u64;
+        let half = if rounded { 1 << (shift - 1) } else { 0 };
+        let mut v = ((high + half) >> shift) as u64;
         let mut at = d.digits.len();
         while v > 0 {
             at -= 1;

@@ -1,6 +1,6 @@
 //! Moments as text.
 
-use super::{DAY, Date, Moment, UNIX_EPOCH, day_number};
+use super::{DAY, Date, Moment, UNIX_EPOCH};
 use iolite_base::Result;
 use iolite_value::num;
 
@@ -10,6 +10,11 @@ pub(super) fn number(out: &mut Vec<u8>, n: i32, width: usize) {
         out.push(b'-');
     }
     padded(out, n.unsigned_abs(), width, b'0');
+}
+
+/// `n` with zeros up to `width`, which counts the sign.
+fn signed(out: &mut Vec<u8>, n: i32, width: usize) {
+    number(out, n, width - (n < 0) as usize);
 }
 
 fn padded(out: &mut Vec<u8>, n: u32, width: usize, pad: u8) {
@@ -58,11 +63,13 @@ pub(super) fn clock(out: &mut Vec<u8>, ms: i64) {
     number(out, ms % 1000, 3);
 }
 
-/// Days since the first of January.
+/// Days since the same time of the first of January.
 fn day_of_year(m: &mut Moment) -> i32 {
-    let d = m.date();
-    let first = day_number(Date { year: d.year, month: 1, day: 1 });
-    ((m.ms() + DAY / 2) / DAY - first) as i32
+    let (d, t) = m.parts();
+    let first =
+        Moment { date: Some(Date { year: d.year, month: 1, day: 1 }), time: Some(t), ..Moment::default() }
+            .ms();
+    ((m.ms() - first + DAY / 2) / DAY) as i32
 }
 
 /// Monday is 0.
@@ -99,9 +106,15 @@ pub(super) fn strftime(m: &mut Moment, pattern: &[u8], out: &mut Vec<u8>, limit:
                 out.push(b'.');
                 number(out, ms % 1000, 3);
             }
-            b'F' => date(m, out),
-            b'G' => number(out, thursday(m).date().year, 4),
-            b'g' => number(out, thursday(m).date().year % 100, 2),
+            b'F' => {
+                signed(out, d.year, 4);
+                out.push(b'-');
+                number(out, d.month, 2);
+                out.push(b'-');
+                number(out, d.day, 2);
+            }
+            b'G' => signed(out, thursday(m).date().year, 4),
+            b'g' => signed(out, thursday(m).date().year % 100, 2),
             b'H' => number(out, t.hour, 2),
             b'k' => padded(out, t.hour as u32, 2, b' '),
             b'I' => number(out, twelve(t.hour), 2),
@@ -143,7 +156,7 @@ pub(super) fn strftime(m: &mut Moment, pattern: &[u8], out: &mut Vec<u8>, limit:
             b'U' => number(out, (day_of_year(m) - days_after_sunday(m) + 7) / 7, 2),
             b'V' => number(out, day_of_year(&mut thursday(m)) / 7 + 1, 2),
             b'W' => number(out, (day_of_year(m) - days_after_monday(m) + 7) / 7, 2),
-            b'Y' => number(out, d.year, 4),
+            b'Y' => signed(out, d.year, 4),
             b'%' => out.push(b'%'),
             _ => return Ok(false),
         }

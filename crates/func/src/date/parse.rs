@@ -74,7 +74,9 @@ fn date_and_time(z: &[u8]) -> Option<Moment> {
     if !z.is_empty() && !clock(z, &mut m) {
         return None;
     }
-    m.date = Some(Date { year: if negative { -year } else { year }, month, day });
+    let date = Date { year: if negative { -year } else { year }, month, day };
+    m.excess = date.excess();
+    m.date = Some(date);
     if m.zone != 0 {
         m.ms();
     }
@@ -143,18 +145,13 @@ pub(super) fn modifier(ctx: &Context<'_>, m: &mut Moment, z: &[u8], index: usize
     Ok(match z.first().map(u8::to_ascii_lowercase) {
         Some(b'a') if is(b"auto") => index == 0 && auto(m),
         Some(b'c') if is(b"ceiling") => {
-            let ms = m.ms();
-            if !m.bad {
-                m.set(ms);
-            }
+            m.add(0);
             m.excess = 0;
             true
         }
         Some(b'f') if is(b"floor") => {
-            let ms = m.ms() - m.excess * DAY;
-            if !m.bad {
-                m.set(ms);
-            }
+            m.ms();
+            m.add(-m.excess * DAY);
             true
         }
         Some(b'j') if is(b"julianday") => {
@@ -219,7 +216,8 @@ fn unix_epoch(m: &mut Moment) -> bool {
     true
 }
 
-/// Finds the moment whose local time is `m`: offsets change, so the answer is approached.
+/// Finds the moment whose local time is `m`: offsets change, so the answer is approached. As in SQLite, `subsec` has
+/// to come after `utc`.
 fn utc(ctx: &Context<'_>, m: &mut Moment) -> Result<()> {
     let local = m.ms();
     let mut guess = local;
@@ -231,8 +229,7 @@ fn utc(ctx: &Context<'_>, m: &mut Moment) -> Result<()> {
             break;
         }
     }
-    let subsecond = m.subsecond;
-    *m = Moment { utc: true, subsecond, ..Moment::at(guess) };
+    *m = Moment { utc: true, ..Moment::at(guess) };
     Ok(())
 }
 
@@ -251,9 +248,7 @@ fn weekday(m: &mut Moment, z: &[u8]) -> bool {
     m.ms = None;
     let ms = m.ms();
     let today = (ms + DAY / 2 + DAY) / DAY % 7;
-    if !m.bad {
-        m.set(ms + (n as i64 - today).rem_euclid(7) * DAY);
-    }
+    m.set(ms + (n as i64 - today).rem_euclid(7) * DAY);
     true
 }
 
@@ -279,18 +274,13 @@ fn start_of(m: &mut Moment, z: &[u8]) -> bool {
         }
         _ => return false,
     }
-    if !m.bad {
-        m.date = Some(d);
-    }
+    m.date = Some(d);
     true
 }
 
 /// Moves a date by months; its day stays, even beyond the month's end.
 fn add_months(m: &mut Moment, years: i32, months: i32) {
     let (mut d, _) = m.parts();
-    if m.bad {
-        return;
-    }
     let n = d.month - 1 + months;
     d.year = d.year.saturating_add(years).saturating_add(n.div_euclid(12));
     d.month = n.rem_euclid(12) + 1;
@@ -339,10 +329,7 @@ fn shift_date(m: &mut Moment, z: &[u8], n: usize) -> bool {
         return false;
     }
     add_months(m, sign * years, sign * months);
-    let ms = m.ms() + (sign * days) as i64 * DAY;
-    if !m.bad {
-        m.set(ms);
-    }
+    m.add((sign * days) as i64 * DAY);
     match rest.first() {
         None => true,
         Some(&b) if num::is_space(b) => shift_clock(m, &rest[1..], sign < 0),
@@ -357,10 +344,7 @@ fn shift_clock(m: &mut Moment, z: &[u8], back: bool) -> bool {
         return false;
     }
     let by = (t.ms() + DAY / 2).rem_euclid(DAY);
-    let ms = m.ms() + if back { -by } else { by };
-    if !m.bad {
-        m.set(ms);
-    }
+    m.add(if back { -by } else { by });
     true
 }
 
@@ -395,9 +379,6 @@ fn shift_units(m: &mut Moment, r: f64, unit: &[u8]) -> bool {
         }
         _ => {}
     }
-    let ms = m.ms() + (rest * 1000.0 * seconds + if r < 0.0 { -0.5 } else { 0.5 }) as i64;
-    if !m.bad {
-        m.set(ms);
-    }
+    m.add((rest * 1000.0 * seconds + if r < 0.0 { -0.5 } else { 0.5 }) as i64);
     true
 }

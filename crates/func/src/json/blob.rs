@@ -183,7 +183,10 @@ impl<'a> Children<'a> {
 pub(crate) fn root(blob: &[u8]) -> Option<Element> {
     let e = Element::read(blob, 0, blob.len()).ok()?;
     let constant = e.kind <= kind::FALSE;
-    (e.end == blob.len() && (!constant || e.body == e.end)).then_some(e)
+    // A first byte that is a digit may as well begin JSON text: then all of it must be right.
+    let digit = (b'3'..=b'6').contains(&blob[0]);
+    let good = e.end == blob.len() && (!constant || e.body == e.end) && (!digit || check(blob) == 0);
+    good.then_some(e)
 }
 
 /// Checks all of a blob: 0 if it is good JSONB, else one more than the offset of what is wrong.
@@ -266,7 +269,12 @@ fn payload_is_good(blob: &[u8], e: Element) -> std::result::Result<(), usize> {
                 None => Ok(()),
             }
         }
-        kind::FLOAT | kind::FLOAT5 => number_is_good(p, e.kind == kind::FLOAT5).or_else(wrong),
+        kind::FLOAT | kind::FLOAT5 if p.len() < 2 => Err(e.start),
+        kind::FLOAT | kind::FLOAT5 => match number_is_good(p, e.kind == kind::FLOAT5) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(e.start),
+            Err(i) => wrong(i),
+        },
         kind::TEXT => match p.iter().position(|&b| b < 0x20 || b == b'"' || b == b'\\') {
             Some(i) => wrong(i),
             None => Ok(()),
@@ -276,10 +284,11 @@ fn payload_is_good(blob: &[u8], e: Element) -> std::result::Result<(), usize> {
     }
 }
 
-fn number_is_good(p: &[u8], five: bool) -> std::result::Result<(), usize> {
+/// Whether a number has a point or an exponent; an error is the offset of what is wrong.
+fn number_is_good(p: &[u8], five: bool) -> std::result::Result<bool, usize> {
     let start = p.starts_with(b"-") as usize;
     if p.len() <= start {
-        return Err(0);
+        return Ok(false);
     }
     let mut seen_point = false;
     let mut seen_exponent = false;
@@ -311,7 +320,7 @@ fn number_is_good(p: &[u8], five: bool) -> std::result::Result<(), usize> {
         }
         i += 1;
     }
-    if seen_point || seen_exponent { Ok(()) } else { Err(0) }
+    Ok(seen_point || seen_exponent)
 }
 
 fn text_is_good(p: &[u8], five: bool) -> std::result::Result<(), usize> {

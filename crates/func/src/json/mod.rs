@@ -100,9 +100,14 @@ fn path_argument(v: &Value) -> Result<Option<Bytes>> {
 
 /// What a path finds; `None`: nothing.
 fn lookup(blob: &[u8], path: &Bytes) -> Result<Option<Element>> {
+    lookup_as(blob, path, path)
+}
+
+/// As [`lookup`]; errors show the path as `shown`.
+fn lookup_as(blob: &[u8], path: &Bytes, shown: &[u8]) -> Result<Option<Element>> {
     match path::find(blob, whole(blob)?, &path[1..]) {
         Ok(e) => Ok(Some(e)),
-        Err(miss) => missed(miss, path).map(|()| None),
+        Err(miss) => missed(miss, shown).map(|()| None),
     }
 }
 
@@ -340,7 +345,7 @@ fn arrow_path(v: &Value) -> Result<Option<Bytes>> {
 fn arrow(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     let Some(b) = argument(&args[0])? else { return Ok(Value::Null) };
     let Some(path) = arrow_path(&args[1])? else { return Ok(Value::Null) };
-    match lookup(&b, &path)? {
+    match lookup_as(&b, &path, utf8::to_nul(&args[1].text_bytes()?))? {
         Some(e) => text_result(ctx, &b, e),
         None => Ok(Value::Null),
     }
@@ -349,7 +354,7 @@ fn arrow(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 fn arrow_text(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     let Some(b) = argument(&args[0])? else { return Ok(Value::Null) };
     let Some(path) = arrow_path(&args[1])? else { return Ok(Value::Null) };
-    Ok(match lookup(&b, &path)? {
+    Ok(match lookup_as(&b, &path, utf8::to_nul(&args[1].text_bytes()?))? {
         Some(e) => match extracted(ctx, &b, e, false)? {
             Value::Text(t, _) => Value::Text(t, 0),
             v => v,

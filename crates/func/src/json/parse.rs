@@ -14,8 +14,8 @@ pub(crate) struct Parsed {
 enum Wrong {
     /// The text at this offset.
     At(usize),
-    /// A colon, a comma or a bracket was due at this offset.
-    Separator(usize),
+    /// A colon or a label was due at this offset.
+    Other(usize),
 }
 
 impl From<usize> for Wrong {
@@ -26,19 +26,23 @@ impl From<usize> for Wrong {
 
 /// Parses a text; an error is the offset of what is wrong.
 pub(crate) fn parse(text: &[u8]) -> Result<Parsed, usize> {
-    let mut p = Parser { z: text, out: Vec::with_capacity(text.len() + 8), json5: false };
+    let mut p = Parser { z: text, out: Vec::with_capacity(text.len() + 8), json5: false, last_end: 0 };
     let mut at = 0;
     loop {
         match p.value(at) {
             Ok(end) if at == 0 => {
                 let end = p.skip(end);
-                return if end < text.len() { Err(0) } else { Ok(Parsed { blob: p.out, json5: p.json5 }) };
+                return if end < text.len() {
+                    Err(p.last_end)
+                } else {
+                    Ok(Parsed { blob: p.out, json5: p.json5 })
+                };
             }
             Ok(_) => return Err(at),
             Err(Wrong::At(i)) => return Err(i),
-            // What stands in the separator's place may itself be wrong further on: SQLite tells that offset.
-            Err(Wrong::Separator(i)) if i == at => return Err(i),
-            Err(Wrong::Separator(i)) => at = i,
+            // What stands there instead is read as a value, and may be wrong further on: that offset is told.
+            Err(Wrong::Other(i)) if i == at => return Err(i),
+            Err(Wrong::Other(i)) => at = i,
         }
     }
 }
@@ -49,7 +53,9 @@ impl Parser<'_> {
         let p = self;
         let mut open: Vec<usize> = Vec::new();
         let mut state = State::Value;
+        let begin = i;
         loop {
+            let due = i;
             i = p.skip(i);
             let c = p.at(i);
             match state {
@@ -66,21 +72,31 @@ impl Parser<'_> {
                     }
                     b']' if state != State::Value => {
                         p.json5 |= state == State::NextItem;
+                        p.last_end = i;
                         i += 1;
                         p.end(&mut open);
+                    }
+                    0 | b',' | b':' | b']' | b'}' => {
+                        let nothing_read = begin == 0 && open.is_empty();
+                        return Err(Wrong::At(match (nothing_read, c) {
+                            (true, 0) => 0,
+                            (true, _) => i,
+                            (false, _) => due,
+                        }));
                     }
                     _ => i = p.scalar(i)?,
                 },
                 State::FirstLabel | State::NextLabel => {
                     if c == b'}' {
                         p.json5 |= state == State::NextLabel;
+                        p.last_end = i;
                         i += 1;
                         p.end(&mut open);
                     } else {
                         i = p.label(i)?;
                         i = p.skip(i);
                         if p.at(i) != b':' {
-                            return Err(Wrong::Separator(i));
+                            return Err(Wrong::Other(i));
                         }
                         i += 1;
                         state = State::Value;
@@ -97,7 +113,7 @@ impl Parser<'_> {
                         }
                         b'}' if object => {}
                         b']' if !object => {}
-                        _ => return Err(Wrong::Separator(i)),
+                        _ => return Err(Wrong::At(p.plain(due))),
                     }
                     i += 1;
                     p.end(&mut open);
@@ -130,6 +146,9 @@ struct Parser<'a> {
     z: &'a [u8],
     out: Vec<u8>,
     json5: bool,
+    /// Where the last container ended that did so right behind its start or a comma. That offset is told where text
+    /// follows the whole value: an oddity of SQLite's.
+    last_end: usize,
 }
 
 impl Parser<'_> {
@@ -144,12 +163,19 @@ impl Parser<'_> {
         }
     }
 
-    /// Past white space; JSON5 knows more kinds of it, and comments.
+    /// Past the white space of JSON.
     #[inline]
-    fn skip(&mut self, mut i: usize) -> usize {
+    fn plain(&self, mut i: usize) -> usize {
         while matches!(self.at(i), b' ' | b'\t' | b'\n' | b'\r') {
             i += 1;
         }
+        i
+    }
+
+    /// Past white space; JSON5 knows more kinds of it, and comments.
+    #[inline]
+    fn skip(&mut self, i: usize) -> usize {
+        let mut i = self.plain(i);
         if matches!(self.at(i), b'/' | 0x0b | 0x0c | 0xc2 | 0xe1 | 0xe2 | 0xe3 | 0xef) {
             let n = space5(&self.z[i..]);
             self.json5 |= n > 0;
@@ -230,7 +256,7 @@ impl Parser<'_> {
                 }
             }
             if c != b'.' || !self.at(start + 1).is_ascii_digit() {
-                return Err(i);
+                return Err(if sign == 1 && c == b'.' { start + 1 } else { i });
             }
             self.json5 = true;
             five = true;
@@ -339,9 +365,13 @@ impl Parser<'_> {
     }
 
     /// An object's label: a string, or in JSON5 an identifier.
-    fn label(&mut self, i: usize) -> Result<usize, usize> {
+    fn label(&mut self, i: usize) -> Result<usize, Wrong> {
         if matches!(self.at(i), b'"' | b'\'') {
-            return self.string(i);
+            return Ok(self.string(i)?);
+        }
+        // `true` and the like are values, even here.
+        if self.word(i).is_ok() {
+            return Err(Wrong::At(i));
         }
         let mut k = kind::TEXT;
         let mut j = i;
@@ -359,7 +389,7 @@ impl Parser<'_> {
             j += 1;
         }
         if j == i {
-            return Err(i);
+            return Err(if i < self.z.len() { Wrong::Other(i) } else { Wrong::At(i) });
         }
         let z = self.z;
         blob::push(&mut self.out, k, &z[i..j]);

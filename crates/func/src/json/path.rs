@@ -250,6 +250,7 @@ pub(crate) fn change(
         Change::Insert => return Ok(false),
         Change::Replace | Change::Set => splice(blob, &parents, e.start, e.end, value),
         Change::Remove => splice(blob, &parents, label.map_or(e.start, |l| l.start), e.end, b""),
+        // The whole JSON is no item, and stays as it is.
         Change::InsertItem if parents.is_empty() => return Ok(false),
         Change::InsertItem if !item => return Err(Miss::NotAnItem),
         Change::InsertItem => splice(blob, &parents, e.start, e.start, value),
@@ -266,13 +267,17 @@ fn build(
     how: Change,
     value: &[u8],
 ) -> std::result::Result<bool, Miss> {
+    if how == Change::InsertItem && !matches!(path.last(), Some(b']') | None)
+        || how == Change::InsertItem && path.is_empty() && !matches!(first, Step::Index(_))
+    {
+        return Err(Miss::NotAnItem);
+    }
     let push_label = |out: &mut Vec<u8>, s: &Step<'_>| {
         if let Step::Label(label, escaped) = s {
             blob::push(out, if *escaped { kind::TEXT5 } else { kind::TEXTRAW }, label);
         }
     };
     push_label(out, first);
-    let mut item = matches!(first, Step::Index(_));
     let mut open = Vec::new();
     loop {
         let (s, rest) = step(path)?;
@@ -281,18 +286,13 @@ fn build(
             Step::Label(..) => {
                 open.push(blob::open(out, kind::OBJECT));
                 push_label(out, &s);
-                item = false;
             }
             Step::Index(Place::Front(0) | Place::Back(0)) => {
                 open.push(blob::open(out, kind::ARRAY));
-                item = true;
             }
             Step::Index(_) => return Err(Miss::Absent),
         }
         path = rest;
-    }
-    if how == Change::InsertItem && !item {
-        return Err(Miss::NotAnItem);
     }
     out.extend_from_slice(value);
     while let Some(start) = open.pop() {
@@ -304,7 +304,11 @@ fn build(
 /// Puts `new` in place of `blob[from..to]`, which lies in all of `parents`, and corrects their sizes, innermost first.
 fn splice(blob: &mut Vec<u8>, parents: &[Element], from: usize, to: usize, new: &[u8]) {
     let widened = widen(new, (to - from).saturating_sub(new.len()));
-    let new = widened.as_deref().unwrap_or(new);
+    put(blob, parents, from, to, widened.as_deref().unwrap_or(new));
+}
+
+/// As [`splice`], with `new` as it is.
+fn put(blob: &mut Vec<u8>, parents: &[Element], from: usize, to: usize, new: &[u8]) {
     blob.splice(from..to, new.iter().copied());
     let mut grown = new.len() as isize - (to - from) as isize;
     for p in parents.iter().rev() {
@@ -349,7 +353,7 @@ pub(crate) fn merge(blob: &mut Vec<u8>, way: &mut Vec<usize>, patch: &[u8], pe: 
     }
     let (parents, e) = walk(blob, way)?;
     if e.kind != kind::OBJECT {
-        splice(blob, &parents, e.start, e.end, &[kind::OBJECT]);
+        put(blob, &parents, e.start, e.end, &[kind::OBJECT]);
     }
     let mut pairs = Children::of(patch, pe);
     while let Some((label, value)) = pairs.pair()? {

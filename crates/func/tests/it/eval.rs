@@ -129,7 +129,7 @@ fn eval(world: &World, e: &Expr, row: Option<&Value>) -> Result<Value> {
         Expr::Column { column, .. } if &*column.text == "x" => row.expect("a row").clone(),
         // The smallest integer is a literal with its sign.
         Expr::Unary(UnaryOp::Neg, e) => match eval(world, e, row)? {
-            Value::Real(r) if r == 9_223_372_036_854_775_808.0 => Value::Int(i64::MIN),
+            Value::Real(9_223_372_036_854_775_808.0) => Value::Int(i64::MIN),
             v => arith::negate(&v),
         },
         Expr::Binary(op, a, b) => {

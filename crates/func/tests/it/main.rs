@@ -5,27 +5,28 @@ mod eval;
 use eval::{World, run};
 use iolite_ext::Registry;
 
-/// Runs one example of an entry.
-fn check(world: &World, example: &str) {
+/// Runs one example; the answer if it is not the wanted one.
+fn wrong(world: &World, example: &str) -> Option<String> {
     let (question, want) = example.split_once(" => ").unwrap_or_else(|| panic!("no answer in {example}"));
     let got = match run(world, question) {
         Ok(v) => eval::show(&v),
         Err(e) => format!("error: {}", e.message()),
     };
-    assert_eq!(got, want, "{question}");
+    (got != want).then(|| format!("{question} => {got}"))
+}
+
+fn check(world: &World, example: &str) {
+    assert_eq!(wrong(world, example), None, "{example}");
 }
 
 #[test]
 fn examples() {
     let world = World::new();
-    let mut count = 0;
-    for entry in iolite_func::tables().into_iter().flatten() {
-        for example in entry.examples {
-            check(&world, example);
-            count += 1;
-        }
-    }
-    assert!(count > 250, "{count} examples");
+    let examples: Vec<&str> =
+        iolite_func::tables().into_iter().flatten().flat_map(|e| e.examples).copied().collect();
+    assert!(examples.len() > 250, "{} examples", examples.len());
+    let bad: Vec<String> = examples.into_iter().filter_map(|e| wrong(&world, e)).collect();
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
 #[test]
