@@ -72,8 +72,8 @@ impl Work {
         let mut total = 0;
         for i in 0..node.ncell {
             let at = node.cell_at(i);
-            let c = Cell::read(&node.page, at, kind, node.leaf, layout)?;
-            let piece = Piece { image, at: at as u32, len: c.len() };
+            let len = Cell::len_at(&node.page, at, kind, node.leaf, layout)?;
+            let piece = Piece { image, at: at as u32, len };
             total += piece.cost();
             cells.push(piece);
         }
@@ -547,18 +547,31 @@ impl Cursor {
         pager.edit(pgno, &mut page, |b| {
             make_empty(b, hdr, flag, usable);
             let mut top = usable;
-            for (i, &c) in cells.iter().enumerate() {
-                let bytes = work.bytes(c);
-                let size = bytes.len().max(4);
-                top -= size;
-                let to = &mut b[top..top + size];
-                if bytes.len() == size {
-                    to.copy_from_slice(bytes);
-                } else {
-                    to.fill(0);
-                    to[..bytes.len()].copy_from_slice(bytes);
+            let mut i = 0;
+            while i < cells.len() {
+                // Cells that lie one before the other in their page move together.
+                let first = cells[i];
+                let mut start = first.at;
+                let mut end = i + 1;
+                while let Some(c) = cells.get(end)
+                    && c.image == first.image
+                    && c.at + c.len == start
+                    && c.len >= 4
+                    && first.len >= 4
+                {
+                    start = c.at;
+                    end += 1;
                 }
-                be::put_u16(b, ptrs + 2 * i, top as u16);
+                let bytes = work.bytes(Piece { at: start, len: first.at + first.len - start, ..first });
+                let size = bytes.len().max(4);
+                let to = &mut b[top - size..top];
+                to[..bytes.len()].copy_from_slice(bytes);
+                to[bytes.len()..].fill(0);
+                for c in &cells[i..end] {
+                    top -= (c.len as usize).max(4);
+                    be::put_u16(b, ptrs + 2 * i, top as u16);
+                    i += 1;
+                }
             }
             if wipe {
                 b[ptrs + 2 * cells.len()..top].fill(0);

@@ -32,6 +32,7 @@ impl Cursor {
     pub fn insert_row(&mut self, rowid: i64, payload: &[u8], zeros: u32, at: InsertAt) -> Result<()> {
         let place = match at {
             InsertAt::Here(c) if self.pos == Pos::Valid && self.current() => Some(c),
+            InsertAt::Append if self.is_last() => Some(Ordering::Less),
             InsertAt::Append => self.last()?.then_some(Ordering::Less),
             _ => self.seek_rowid(rowid)?,
         };
@@ -55,6 +56,7 @@ impl Cursor {
     {
         let place = match at {
             InsertAt::Here(c) if self.pos == Pos::Valid && self.current() => Some(c),
+            InsertAt::Append if self.is_last() => Some(Ordering::Less),
             InsertAt::Append => self.last()?.then_some(Ordering::Less),
             _ => self.seek_key(cmp)?,
         };
@@ -73,7 +75,13 @@ impl Cursor {
 
     /// The common case, without building the cell first: it does not overflow, and the gap of the leaf has room for it.
     /// `false`: nothing was done. (This takes 300 instructions for a small row, the way through `new_cell` 900.)
-    fn insert_in_gap(&mut self, behind: bool, rowid: Option<i64>, payload: &[u8], zeros: u32) -> Result<bool> {
+    fn insert_in_gap(
+        &mut self,
+        behind: bool,
+        rowid: Option<i64>,
+        payload: &[u8],
+        zeros: u32,
+    ) -> Result<bool> {
         let total = payload.len() + zeros as usize;
         let (max, head) = match rowid {
             Some(r) => (self.layout.max_table, varint::len(total as u64) + varint::len(r as u64)),
@@ -285,8 +293,7 @@ impl Cursor {
         if local as u64 == len || self.saved_key.len() != local as usize {
             return Ok(());
         }
-        let cell =
-            Cell { rowid: 0, payload: len as u32, local, at: n as u32, head: n as u32 };
+        let cell = Cell { rowid: 0, payload: len as u32, local, at: n as u32, head: n as u32 };
         let mut key = std::mem::take(&mut self.saved_key);
         let done = self.bt.whole_payload(&self.new_cell, &cell, &mut key);
         self.saved_key = key;

@@ -172,9 +172,9 @@ impl Node {
         while low < high {
             let mid = (low + high) / 2;
             let at = u16::from_be_bytes(pointers[mid]) as usize;
-            let below = match rowid_bytes::<LEAF>(page, at) {
-                Some(x) => x < sought.sortable,
-                None => self.is_below(at, sought)?,
+            let below = match is_below::<LEAF>(page, at, sought) {
+                Some(b) => b,
+                None => self.is_below_at_end(at, sought)?,
             };
             if below {
                 low = mid + 1;
@@ -187,7 +187,7 @@ impl Node {
 
     #[cold]
     #[inline(never)]
-    fn is_below(&self, at: usize, sought: &Sought) -> Result<bool> {
+    fn is_below_at_end(&self, at: usize, sought: &Sought) -> Result<bool> {
         Ok(self.rowid_slow(at)? < sought.rowid)
     }
 
@@ -207,27 +207,26 @@ impl Node {
     }
 }
 
-/// The varint of the row number at `at`, as [`Sought`] has it. `None`: too near the page's end, or nine bytes long.
+/// Whether the row number of the cell at `at` is below the sought one. `None`: the cell is too near the page's end to
+/// read eight bytes at once, or its payload is very long.
 #[inline(always)]
-fn rowid_bytes<const LEAF: bool>(page: &[u8], at: usize) -> Option<u64> {
-    let x = if !LEAF {
-        u64::from_be_bytes(page.get(at + 4..at + 12)?.try_into().ok()?)
-    } else {
-        let b: &[u8; 10] = page.get(at..at + 10)?.try_into().ok()?;
+fn is_below<const LEAF: bool>(page: &[u8], at: usize, sought: &Sought) -> Option<bool> {
+    let b: &[u8; 13] = page.get(at..at + 13)?.try_into().ok()?;
+    let (x, last) = if !LEAF {
+        (u64::from_be_bytes(b[4..12].try_into().ok()?), b[12])
+    } else if b[0] < 0x80 {
         // The payload's length comes first.
-        if b[0] < 0x80 {
-            u64::from_be_bytes(b[1..9].try_into().ok()?)
-        } else if b[1] < 0x80 {
-            u64::from_be_bytes(b[2..10].try_into().ok()?)
-        } else {
-            return None;
-        }
+        (u64::from_be_bytes(b[1..9].try_into().ok()?), b[9])
+    } else if b[1] < 0x80 {
+        (u64::from_be_bytes(b[2..10].try_into().ok()?), b[10])
+    } else {
+        return None;
     };
     let ends = !x & 0x8080_8080_8080_8080;
     if ends == 0 {
-        return None;
+        return Some(((varint::pack(x) << 8 | last as u64) as i64) < sought.rowid);
     }
-    Some(x >> (56 - (ends.leading_zeros() & 0x38)))
+    Some(x >> (56 - (ends.leading_zeros() & 0x38)) < sought.sortable)
 }
 
 /// A row number being sought, made ready for comparisons.
@@ -308,12 +307,12 @@ impl Cell {
     /// By far the most cells: on a table leaf, not overflowing, a length of at most two bytes, not at the very end of the page.
     #[inline(always)]
     pub fn table_leaf(page: &[u8], at: usize, layout: &Layout) -> Option<Cell> {
-        let b: &[u8; 10] = page.get(at..at + 10)?.try_into().ok()?;
+        let b: &[u8; 11] = page.get(at..at + 11)?.try_into().ok()?;
         let (payload, rowid, head) = if b[0] < 0x80 {
-            let (rowid, n) = short_rowid(b[1..9].try_into().ok()?)?;
+            let (rowid, n) = read_rowid(b[1..10].try_into().ok()?);
             (b[0] as u32, rowid, n + 1)
         } else if b[1] < 0x80 {
-            let (rowid, n) = short_rowid(b[2..10].try_into().ok()?)?;
+            let (rowid, n) = read_rowid(b[2..11].try_into().ok()?);
             ((b[0] as u32 & 0x7f) << 7 | b[1] as u32, rowid, n + 2)
         } else {
             return None;
@@ -323,6 +322,30 @@ impl Cell {
             return None;
         }
         Some(Cell { rowid, payload, local: payload, at, head })
+    }
+
+    /// The length of the cell at `at`, as [`Cell::len`] has it.
+    #[inline(always)]
+    pub fn len_at(page: &[u8], at: usize, kind: TreeKind, leaf: bool, layout: &Layout) -> Result<u32> {
+        if leaf
+            && kind == TreeKind::Table
+            && let Some(b) = page.get(at..at + 10)
+            && let Ok(b) = <&[u8; 10]>::try_from(b)
+            && (b[0] & b[1]) < 0x80
+        {
+            let two = b[0] >= 0x80;
+            let payload = if two { (b[0] as u32 & 0x7f) << 7 | b[1] as u32 } else { b[0] as u32 };
+            let x = if two { &b[2..10] } else { &b[1..9] };
+            let x = u64::from_be_bytes(x.try_into().expect("eight bytes"));
+            let ends = !x & 0x8080_8080_8080_8080;
+            // Nine bytes if none of the first eight is the last.
+            let n = 1 + if ends == 0 { 8 } else { ends.leading_zeros() / 8 };
+            let len = 1 + two as u32 + n + payload;
+            if payload <= layout.max_table && at as u32 + len <= layout.usable {
+                return Ok(len);
+            }
+        }
+        Ok(Cell::read(page, at, kind, leaf, layout)?.len())
     }
 
     /// The same for an index leaf.
@@ -349,7 +372,13 @@ impl Cell {
         let mut rowid = 0;
         if kind == TreeKind::Table && !leaf {
             let (v, n) = page.get(pos..).and_then(varint::get).ok_or_else(corrupt)?;
-            return Ok(Cell { rowid: v as i64, payload: 0, local: 0, at: (pos + n) as u32, head: (4 + n) as u32 });
+            return Ok(Cell {
+                rowid: v as i64,
+                payload: 0,
+                local: 0,
+                at: (pos + n) as u32,
+                head: (4 + n) as u32,
+            });
         }
         let (len, n) = page.get(pos..).and_then(varint::get).ok_or_else(corrupt)?;
         pos += n;
@@ -376,19 +405,24 @@ impl Cell {
     }
 }
 
-/// A row number of at most eight bytes, and its length.
+/// A row number and its length.
 #[inline(always)]
-fn short_rowid(b: &[u8; 8]) -> Option<(i64, u32)> {
+fn read_rowid(b: &[u8; 9]) -> (i64, u32) {
     if b[0] < 0x80 {
-        return Some((b[0] as i64, 1));
+        return (b[0] as i64, 1);
     }
     if b[1] < 0x80 {
-        return Some(((b[0] as i64 & 0x7f) << 7 | b[1] as i64, 2));
+        return ((b[0] as i64 & 0x7f) << 7 | b[1] as i64, 2);
     }
     if b[2] < 0x80 {
-        return Some(((b[0] as i64 & 0x7f) << 14 | (b[1] as i64 & 0x7f) << 7 | b[2] as i64, 3));
+        return ((b[0] as i64 & 0x7f) << 14 | (b[1] as i64 & 0x7f) << 7 | b[2] as i64, 3);
     }
-    varint::of_eight(u64::from_be_bytes(*b)).map(|(v, n)| (v as i64, n as u32))
+    let [eight @ .., last] = *b;
+    let x = u64::from_be_bytes(eight);
+    match varint::of_eight(x) {
+        Some((v, n)) => (v as i64, n as u32),
+        None => ((varint::pack(x) << 8 | last as u64) as i64, 9),
+    }
 }
 
 /// Free bytes of a node: the gap, the freeblocks, the fragments. Checks the freeblock list.
