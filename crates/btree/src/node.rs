@@ -633,7 +633,7 @@ fn release(
     let mut next = be::get_u16(page, link) as usize;
     let mut before = 0;
     while next != 0 && next < at {
-        if next + 4 > usable || (link != hdr + 1 && next <= link) {
+        if next + 4 > usable || next < top || next <= before {
             return Err(corrupt());
         }
         before = next;
