@@ -95,6 +95,11 @@ impl Backup {
         self.to.commit()?;
         self.writing = false;
         self.done = true;
+        if self.to.page_size() != self.from.page_size() {
+            // Learn the new page size.
+            self.to.begin_read()?;
+            self.to.end_read();
+        }
         Ok(())
     }
 

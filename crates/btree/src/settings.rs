@@ -117,7 +117,10 @@ impl Btree {
         }
         if !wants_wal {
             self.waiting_leave_wal()?;
-            self.set_format_version(1)?;
+            self.pager()?.set_no_wal(true);
+            let changed = self.set_format_version(1);
+            self.pager()?.set_no_wal(false);
+            changed?;
             return Ok(self.pager()?.set_journal_mode(mode));
         }
         self.set_format_version(2)?;

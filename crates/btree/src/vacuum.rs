@@ -173,15 +173,15 @@ impl Shared {
         let lock = self.pager()?.lock_page();
         let entries = usable / 5;
         let last_map = ptrmap::page_of(size, usable, lock);
-        let maps = (free as u64 + entries as u64 + last_map as u64 - size as u64) / entries as u64;
+        let maps = (free as u64 + entries as u64 + last_map as u64).saturating_sub(size as u64) / entries as u64;
         let mut end = (size as u64).checked_sub(free as u64 + maps).ok_or_else(corrupt)? as Pgno;
         if size > lock && end < lock {
+            end = end.saturating_sub(1);
+        }
+        while end > 1 && (self.is_ptrmap(end)? || end == lock) {
             end -= 1;
         }
-        while self.is_ptrmap(end)? || end == lock {
-            end -= 1;
-        }
-        Ok(end)
+        if end == 0 { Err(corrupt()) } else { Ok(end) }
     }
 
     /// Frees the last page of the database, moving its content into a free page before `end`. `commit`: the pages

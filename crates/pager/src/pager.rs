@@ -71,6 +71,8 @@ pub struct Pager {
 
     pub(crate) state: State,
     pub(crate) lock: LockLevel,
+    /// The header is about to say that there is no log: what it says now does not count.
+    pub(crate) no_wal: bool,
     pub(crate) locking_mode: LockingMode,
     pub(crate) journal_mode: JournalMode,
     pub(crate) sync: SyncMode,
@@ -161,6 +163,7 @@ impl Pager {
             page_size_fixed: false,
             state: State::Open,
             lock: LockLevel::None,
+            no_wal: false,
             locking_mode: if kind == Kind::File { LockingMode::Normal } else { LockingMode::Exclusive },
             journal_mode: if in_memory_journal { JournalMode::Memory } else { JournalMode::Delete },
             sync: SyncMode::Full,

@@ -337,16 +337,24 @@ impl Pager {
         }
         debug_assert!(self.state == State::Open);
         self.raise(LockLevel::Shared)?;
-        self.raise(LockLevel::Exclusive)?;
-        self.close_wal()?;
+        if let Err(e) = self.raise(LockLevel::Exclusive) {
+            self.unlock(LockLevel::Shared);
+            return Err(e);
+        }
+        if let Err(e) = self.close_wal() {
+            self.unlock(LockLevel::None);
+            self.reset_cache();
+            return Err(e);
+        }
         self.journal_mode = JournalMode::Delete;
         self.reset_cache();
-        self.unlock(if self.locking_mode == LockingMode::Exclusive {
-            LockLevel::Exclusive
-        } else {
-            LockLevel::Shared
-        });
+        // EXCLUSIVE stays until the header says so, too: see `set_no_wal`.
         Ok(())
+    }
+
+    /// While set, a header that asks for a log is not obeyed: for the transaction that changes the header.
+    pub fn set_no_wal(&mut self, on: bool) {
+        self.no_wal = on;
     }
 
     /// Copies frames from the log into the database file.

@@ -169,7 +169,7 @@ impl Pager {
             self.reset_cache();
             return Ok(false);
         }
-        if p1[19] == 2 && self.wal.is_none() && !self.immutable {
+        if p1[19] == 2 && self.wal.is_none() && !self.immutable && !self.no_wal {
             self.open_wal()?;
             self.reset_cache();
             return Ok(false);
