@@ -46,12 +46,37 @@ impl Pager {
         }
         self.stats.misses += 1;
         self.make_room()?;
-        let mut page = PageData::zeroed(self.page_size as usize)?;
-        let bytes = Arc::get_mut(&mut page).expect("just made").as_mut();
-        self.read_content(pgno, bytes)?;
-        let buf = Buf::of_page(page)?;
+        let name = self.shared_name(pgno)?;
+        let known = match (name, &self.share) {
+            (Some((era, frame)), Some(share)) => share.get(era, pgno, frame),
+            _ => None,
+        };
+        let buf = match known {
+            Some(page) => Buf::of_page(page)?,
+            None => {
+                let mut page = PageData::zeroed(self.page_size as usize)?;
+                let bytes = Arc::get_mut(&mut page).expect("just made").as_mut();
+                self.read_content(pgno, bytes)?;
+                if let (Some((era, frame)), Some(share)) = (name, &self.share) {
+                    share.put(era, pgno, frame, &page);
+                }
+                Buf::of_page(page)?
+            }
+        };
         self.table.insert(pgno, buf.clone())?;
         Ok(buf)
+    }
+
+    /// Under which era and frame the page can be shared with other sessions, if it can.
+    fn shared_name(&mut self, pgno: Pgno) -> Result<Option<(u64, u32)>> {
+        // What this session wrote itself and did not commit yet concerns nobody else.
+        let Some(era) = self.era else { return Ok(None) };
+        let Some(file) = &self.file else { return Ok(None) };
+        match &mut self.wal {
+            None if self.state < State::WriterDbMod => Ok(Some((era, 0))),
+            None => Ok(None),
+            Some(wal) => Ok(wal.name_of(&**file, pgno)?.map(|frame| (era, frame))),
+        }
     }
 
     /// Reads a page from log or file.

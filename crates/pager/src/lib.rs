@@ -14,6 +14,7 @@ mod journal;
 mod pager;
 mod recover;
 mod settings;
+mod shared;
 mod table;
 mod txn;
 mod types;

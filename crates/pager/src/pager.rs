@@ -13,6 +13,7 @@
 //! mode the database file is never written by a transaction.
 
 use crate::journal::{self, Journal};
+use crate::shared::Share;
 use crate::table::PageTable;
 use crate::types::*;
 use crate::undo::Undo;
@@ -111,6 +112,10 @@ pub struct Pager {
     pub(crate) foreign_image: Option<(Pgno, u64)>,
     pub(crate) error: Option<Error>,
     pub(crate) stats: CacheStats,
+    /// What other sessions of this process know of the file.
+    pub(crate) share: Option<Share>,
+    /// The era of the present read transaction, if pages are shared in it.
+    pub(crate) era: Option<u64>,
     pub(crate) random: u64,
 }
 
@@ -192,9 +197,14 @@ impl Pager {
             foreign_image: None,
             error: None,
             stats: CacheStats::default(),
+            share: None,
+            era: None,
             random: 0,
         };
         pager.set_cache_size(opts.cache_size);
+        if let Some(id) = pager.file.as_ref().and_then(|f| f.identity()) {
+            pager.share = Some(Share::join(id));
+        }
         Ok(pager)
     }
 
@@ -209,6 +219,7 @@ impl Pager {
         self.finish_kept_journal();
         self.unlock(LockLevel::None);
         self.table.clear();
+        self.share = None;
         self.file = None;
         rolled_back.and(closed)
     }

@@ -6,6 +6,7 @@
 
 use crate::durability::{Synced, Truncatable, Written};
 use crate::pager::{Kind, Pager, State};
+use crate::shared::Era;
 use crate::table::{DIRTY, DONT_WRITE};
 use crate::types::*;
 use crate::wal::Snapshot;
@@ -49,7 +50,9 @@ impl Pager {
                 self.begin_read_journal()?;
             }
             self.state = State::Reader;
+            self.era = None;
             if self.header_ok || self.read_header()? {
+                self.enter_era();
                 return Ok(());
             }
             self.state = State::Open;
@@ -58,6 +61,20 @@ impl Pager {
             }
         }
         Err(Code::Protocol.into())
+    }
+
+    /// Finds out whether there are other sessions to share pages with.
+    fn enter_era(&mut self) {
+        let Some(share) = &self.share else { return };
+        // In exclusive mode the header does not change with every commit.
+        if !share.in_company() || self.locking_mode == LockingMode::Exclusive || self.db_size == 0 {
+            return;
+        }
+        let era = match &self.wal {
+            None => Some(Era::Journal(self.file_version)),
+            Some(wal) => wal.salts().map(Era::Log),
+        };
+        self.era = era.map(|e| share.enter(e));
     }
 
     fn begin_read_journal(&mut self) -> Result<()> {
@@ -213,6 +230,11 @@ impl Pager {
         if self.read_only || self.format_read_only {
             return Err(Code::Readonly.into());
         }
+        if self.share.as_ref().is_some_and(|s| s.has_failed()) {
+            // After a failed sync the kernel may have dropped what was not written, and a second one would succeed
+            // without it.
+            return Err(Code::IoerrFsync.into());
+        }
         if self.kind == Kind::File {
             match &mut self.wal {
                 Some(wal) => wal.begin_write(self.file.as_deref().expect("a log belongs to a file"))?,
@@ -309,6 +331,16 @@ impl Pager {
     /// The first half of a commit: after it, all is on disk, but a rollback is still possible (rollback modes), or
     /// the transaction is committed (WAL).
     pub fn commit_phase_one(&mut self, super_journal: Option<&[u8]>) -> Result<()> {
+        let done = self.write_transaction(super_journal);
+        if let (Err(e), Some(share)) = (&done, &self.share)
+            && e.code() == Code::IoerrFsync
+        {
+            share.fail();
+        }
+        done
+    }
+
+    fn write_transaction(&mut self, super_journal: Option<&[u8]>) -> Result<()> {
         if let Some(e) = &self.error {
             return Err(e.clone());
         }
@@ -339,9 +371,11 @@ impl Pager {
         if self.wal.is_some() {
             if !pages.is_empty() {
                 self.append_frames(&pages, self.db_size)?;
+                self.share_frames(&pages);
             }
             drop(pages);
-            self.forget_dirty();
+            let changed = std::mem::take(&mut self.dirty);
+            self.forget_dirty(&changed);
             self.state = State::WriterFinished;
             return Ok(());
         }
@@ -366,6 +400,20 @@ impl Pager {
         Ok(())
     }
 
+    /// Pages just committed to the log: others need not read them from there.
+    fn share_frames(&self, pages: &[(Pgno, Buf)]) {
+        let (Some(share), Some(wal), Some(_)) = (&self.share, &self.wal, self.era) else { return };
+        let Some(salts) = wal.salts() else { return };
+        // The log may have been begun anew by this very commit.
+        let era = share.enter(Era::Log(salts));
+        let first = wal.last_frame() - pages.len() as u32 + 1;
+        for (i, (pgno, buf)) in pages.iter().enumerate() {
+            if let Some(page) = buf.page() {
+                share.put(era, *pgno, first + i as u32, page);
+            }
+        }
+    }
+
     /// The second half: ends the journal, which commits, and gives up what locks there is no more need for.
     pub fn commit_phase_two(&mut self, end_read: bool) -> Result<()> {
         if self.state < State::WriterLocked {
@@ -378,7 +426,8 @@ impl Pager {
         if self.kind == Kind::File && self.wal.is_none() && changed {
             self.end_journal()?;
             self.shrink_file()?;
-            self.forget_dirty();
+            let changed = std::mem::take(&mut self.dirty);
+            self.forget_dirty(&changed);
             let foreign = self.foreign_image.take();
             if let Some((_, bytes)) = foreign {
                 self.file()?.truncate(bytes)?;
@@ -389,6 +438,9 @@ impl Pager {
                 && let Some(p1) = &self.table.slot(i).buf
             {
                 self.file_version.copy_from_slice(&p1[24..40]);
+            }
+            if let (Some(share), Some(era), None) = (&self.share, self.era, foreign) {
+                share.advance(era, Era::Journal(self.file_version), &changed);
             }
             if foreign.is_some() {
                 self.reset_cache();
@@ -484,6 +536,8 @@ impl Pager {
         self.dirty.clear();
         self.journal = None;
         self.foreign_image = None;
+        // The state of the file is another one: the next transaction finds out which.
+        self.era = None;
         self.serial += 1;
         self.state = State::Reader;
         if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
@@ -596,9 +650,8 @@ impl Pager {
         Ok(())
     }
 
-    fn forget_dirty(&mut self) {
-        let dirty = std::mem::take(&mut self.dirty);
-        for &p in &dirty {
+    fn forget_dirty(&mut self, dirty: &[Pgno]) {
+        for &p in dirty {
             if p > self.db_size {
                 self.table.remove(p);
                 continue;
@@ -613,8 +666,6 @@ impl Pager {
                 }
             }
         }
-        self.dirty = dirty;
-        self.dirty.clear();
     }
 
     /// Ends the journal: the moment of commit in the rollback modes.

@@ -317,6 +317,25 @@ impl Wal {
         self.index.find(db, pgno, self.first_frame, last)
     }
 
+    /// What names one life of the log; `None` before its first frame.
+    pub fn salts(&self) -> Option<[u8; 8]> {
+        (self.header.salt != [0; 8]).then_some(self.header.salt)
+    }
+
+    /// The newest committed frame of a page at this snapshot, copied into the database or not; 0 if there is none. `None`: not known for
+    /// certain, or not committed.
+    pub fn name_of(&mut self, db: &dyn File, pgno: Pgno) -> Result<Option<u32>> {
+        let last = self.header.last_frame;
+        if self.writing || self.mark.is_none() {
+            return Ok(None);
+        }
+        let frame = if last == 0 { 0 } else { self.index.find(db, pgno, 1, last)? };
+        // Mark 0 does not keep a writer from beginning the log anew. He publishes that before he changes the
+        // tables, so a header that is still the same says that the answer is right.
+        db.shm_barrier();
+        Ok((self.mark != Some(0) || self.index.header_is(&self.header)).then_some(frame))
+    }
+
     /// Reads a frame's page.
     pub fn read_frame(&self, frame: u32, out: &mut [u8]) -> Result<()> {
         self.log.read(out, self.frame_offset(frame) + FRAME_HEADER)?;
