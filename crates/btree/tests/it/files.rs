@@ -430,3 +430,98 @@ fn running_out_of_memory_anywhere_leaves_all_or_nothing() {
         }
     }
 }
+
+/// Amounts on many pages; whoever reads must always find the same sum.
+#[test]
+fn every_snapshot_is_consistent() {
+    const ACCOUNTS: i64 = 300;
+    for mode in [JournalMode::Wal, JournalMode::Delete, JournalMode::Persist] {
+        let s = Scratch::new();
+        let path = s.path("a.db");
+        let opts = OpenOptions { page_size: 512, cache_size: 15, ..OpenOptions::default() };
+        let bt = open(&path, &opts);
+        bt.set_synchronous(SyncMode::Off).unwrap();
+        bt.set_journal_mode(mode).unwrap();
+        bt.begin_write(false).unwrap();
+        let root = bt.create_tree(TreeKind::Table).unwrap();
+        declare(&bt, "table", "t", "t", root, "CREATE TABLE t(a, b)");
+        let put = |c: &mut Cursor, i: i64, v: i64| {
+            let rec = record(&[Col::Int(v), Col::Blob(&[5; 50])]);
+            c.insert_row(i, &rec, 0, InsertAt::Unknown).unwrap();
+        };
+        let mut c = bt.cursor(root, TreeKind::Table, true).unwrap();
+        for i in 0..ACCOUNTS {
+            put(&mut c, i, 1000);
+        }
+        drop(c);
+        bt.commit().unwrap();
+        let value = |c: &mut Cursor| {
+            let mut b = [0; 8];
+            c.read_payload(3, &mut b).unwrap();
+            i64::from_be_bytes(b)
+        };
+        std::thread::scope(|scope| {
+            for t in 0..2u64 {
+                let (path, opts) = (&path, &opts);
+                scope.spawn(move || {
+                    let bt = open(path, opts);
+                    bt.set_busy_timeout(60_000).unwrap();
+                    bt.begin_read().unwrap();
+                    bt.end_read();
+                    bt.set_synchronous(SyncMode::Off).unwrap();
+                    bt.set_wal_autocheckpoint(if t == 0 { 10 } else { 0 });
+                    let mut r = Rng(t);
+                    for i in 0..300 {
+                        bt.begin_write(false).unwrap();
+                        let mut c = bt.cursor(root, TreeKind::Table, true).unwrap();
+                        for _ in 0..1 + r.below(6) {
+                            let (a, b) = (r.below(ACCOUNTS as u64) as i64, r.below(ACCOUNTS as u64) as i64);
+                            let n = r.below(50) as i64;
+                            for (k, d) in [(a, -n), (b, n)] {
+                                c.seek_rowid(k).unwrap();
+                                let v = value(&mut c);
+                                put(&mut c, k, v + d);
+                            }
+                        }
+                        drop(c);
+                        if r.below(10) == 0 {
+                            bt.rollback(true).unwrap();
+                        } else {
+                            bt.commit().unwrap();
+                        }
+                        if mode == JournalMode::Wal && t == 1 && i % 40 == 7 {
+                            let how = [CheckpointMode::Full, CheckpointMode::Restart, CheckpointMode::Truncate];
+                            match bt.checkpoint(how[i / 40 % 3]) {
+                                Ok(_) => {}
+                                Err(e) => assert_eq!(e.code().primary(), Code::Busy),
+                            }
+                        }
+                    }
+                });
+            }
+            for _ in 0..3 {
+                let (path, opts) = (&path, &opts);
+                scope.spawn(move || {
+                    let bt = open(path, opts);
+                    bt.set_busy_timeout(60_000).unwrap();
+                    for _ in 0..150 {
+                        bt.begin_read().unwrap();
+                        let mut c = bt.cursor(root, TreeKind::Table, false).unwrap();
+                        let (mut sum, mut more) = (0, c.first().unwrap());
+                        while more {
+                            sum += value(&mut c);
+                            more = c.next().unwrap();
+                        }
+                        assert_eq!(sum, ACCOUNTS * 1000, "{mode:?}");
+                        drop(c);
+                        bt.end_read();
+                    }
+                });
+            }
+        });
+        assert_eq!(bt.begin_read().map(|()| bt.integrity_check(&[1, root], 5).unwrap().len()).unwrap(), 0);
+        bt.end_read();
+        bt.close().unwrap();
+        check_with_shell(&path);
+    }
+}
