@@ -173,7 +173,8 @@ impl Shared {
         let lock = self.pager()?.lock_page();
         let entries = usable / 5;
         let last_map = ptrmap::page_of(size, usable, lock);
-        let maps = (free as u64 + entries as u64 + last_map as u64).saturating_sub(size as u64) / entries as u64;
+        let maps =
+            (free as u64 + entries as u64 + last_map as u64).saturating_sub(size as u64) / entries as u64;
         let mut end = (size as u64).checked_sub(free as u64 + maps).ok_or_else(corrupt)? as Pgno;
         if size > lock && end < lock {
             end = end.saturating_sub(1);

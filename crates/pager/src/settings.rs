@@ -317,8 +317,7 @@ impl Pager {
         }
         let heap = self.lock == LockLevel::Exclusive;
         let flags = iolite_os::OpenFlags {
-            read_only: self.read_only,
-            create: !self.read_only,
+            // A reader, too, needs a log to look into, even an empty one.
             or_read_only: true,
             ..iolite_os::OpenFlags::read_write(iolite_os::FileKind::Wal)
         };

@@ -130,7 +130,10 @@ fn flipped_bytes_are_survived() {
             match outcome {
                 Ok(Ok(())) => {}
                 Ok(Err(e)) => assert!(
-                    matches!(e.code().primary(), Code::Corrupt | Code::Notadb | Code::Readonly | Code::Cantopen),
+                    matches!(
+                        e.code().primary(),
+                        Code::Corrupt | Code::Notadb | Code::Readonly | Code::Cantopen
+                    ),
                     "seed {seed} page {page}: {e:?}"
                 ),
                 Err(_) => panic!("panic with seed {seed}, page size {page}, {auto:?}"),

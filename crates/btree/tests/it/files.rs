@@ -400,7 +400,11 @@ fn running_out_of_memory_anywhere_leaves_all_or_nothing() {
     // The plan for failing allocations is process-wide: a process of its own.
     if std::env::var_os("IOLITE_NOMEM").is_none() {
         let done = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "files::running_out_of_memory_anywhere_leaves_all_or_nothing", "--test-threads=1"])
+            .args([
+                "--exact",
+                "files::running_out_of_memory_anywhere_leaves_all_or_nothing",
+                "--test-threads=1",
+            ])
             .env("IOLITE_NOMEM", "1")
             .output()
             .unwrap();
@@ -490,7 +494,8 @@ fn every_snapshot_is_consistent() {
                             bt.commit().unwrap();
                         }
                         if mode == JournalMode::Wal && t == 1 && i % 40 == 7 {
-                            let how = [CheckpointMode::Full, CheckpointMode::Restart, CheckpointMode::Truncate];
+                            let how =
+                                [CheckpointMode::Full, CheckpointMode::Restart, CheckpointMode::Truncate];
                             match bt.checkpoint(how[i / 40 % 3]) {
                                 Ok(_) => {}
                                 Err(e) => assert_eq!(e.code().primary(), Code::Busy),
@@ -524,4 +529,63 @@ fn every_snapshot_is_consistent() {
         bt.close().unwrap();
         check_with_shell(&path);
     }
+}
+
+/// The other half of the next test: a user who may only read.
+#[test]
+fn child_that_may_only_read() {
+    let Ok(path) = std::env::var("IOLITE_READ_AT") else { return };
+    let want: u64 = std::env::var("IOLITE_READ_ROWS").unwrap().parse().unwrap();
+    let bt = open(&path, &OpenOptions::default());
+    for _ in 0..3 {
+        assert_eq!(rows(&bt, 2), want);
+    }
+    assert_eq!(bt.begin_write(false).unwrap_err().code(), Code::Readonly);
+    assert!(bt.is_read_only());
+}
+
+#[test]
+fn a_log_is_read_without_the_right_to_write() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    let s = Scratch::new();
+    if std::fs::metadata(&s.0).unwrap().uid() != 0 {
+        eprintln!("needs root, to become somebody else: not run");
+        return;
+    }
+    let path = s.path("a.db");
+    let read = |want: u64| {
+        std::fs::set_permissions(&s.0, std::fs::Permissions::from_mode(0o555)).unwrap();
+        let done = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "files::child_that_may_only_read", "--nocapture"])
+            .env("IOLITE_READ_AT", &path)
+            .env("IOLITE_READ_ROWS", want.to_string())
+            .uid(65534)
+            .output();
+        std::fs::set_permissions(&s.0, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let Ok(done) = done else {
+            eprintln!("the test cannot be run by another user: not run");
+            return;
+        };
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{said}");
+    };
+    let bt = open(&path, &OpenOptions::default());
+    bt.set_journal_mode(JournalMode::Wal).unwrap();
+    bt.set_wal_autocheckpoint(0);
+    let root = table_with(&bt, 300, 100);
+    // With the writer there; then with what it left behind when it died.
+    read(300);
+    bt.begin_write(false).unwrap();
+    fill(&bt, root, 300, 50, 100);
+    bt.commit().unwrap();
+    read(350);
+    for suffix in ["", "-wal", "-shm"] {
+        std::fs::copy(format!("{path}{suffix}"), s.path(&format!("b.db{suffix}"))).unwrap();
+    }
+    drop(bt);
+    for suffix in ["", "-wal", "-shm"] {
+        std::fs::rename(s.path(&format!("b.db{suffix}")), format!("{path}{suffix}")).unwrap();
+    }
+    read(350);
 }

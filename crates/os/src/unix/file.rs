@@ -185,7 +185,7 @@ impl File for UnixFile {
         }
         let mut shm = self.shm.borrow_mut();
         if shm.is_none() {
-            *shm = Some(Shm::open(path, self.fd(), self.flags.read_only)?);
+            *shm = Some(Shm::open(path, self.fd())?);
         }
         shm.as_mut().expect("just opened").map(index, size, extend)
     }

@@ -19,6 +19,8 @@ pub struct Shm {
     fd: Fd,
     path: PathBuf,
     read_only: bool,
+    /// The byte of those who have the memory mapped is locked.
+    attached: Cell<bool>,
     regions: Vec<Arc<Mapping>>,
     /// Locks held, a bit each: where several handles of a process must not disturb one another, the
     /// kernel keeps them apart, since each has its own description.
@@ -29,37 +31,37 @@ pub struct Shm {
 
 impl Shm {
     /// Opens or creates the file beside `db_path`.
-    pub fn open(db_path: &Path, db: &Fd, db_read_only: bool) -> Result<Shm> {
+    pub fn open(db_path: &Path, db: &Fd) -> Result<Shm> {
         let mut name = db_path.as_os_str().to_owned();
         name.push("-shm");
         let path = PathBuf::from(name);
         let mode = sys::fstat(db).map_err(|_| Code::IoerrFstat)?.st_mode & 0o777;
-        let opened = if db_read_only { Err(0) } else { sys::open(&path, true, true, false, Some(mode)) };
-        let (fd, read_only) = match opened {
+        let (fd, read_only) = match sys::open(&path, true, true, false, Some(mode)) {
             Ok(fd) => (fd, false),
-            Err(_) => match sys::open(&path, true, false, false, None) {
-                Ok(fd) => (fd, false),
-                Err(_) => (sys::open(&path, false, false, false, None).map_err(|_| Code::Cantopen)?, true),
-            },
+            Err(_) => (sys::open(&path, false, false, false, None).map_err(|_| Code::Cantopen)?, true),
         };
         let owner = match sys::get_lock(&fd, Owner::Description, DEAD_MAN_SWITCH, 1) {
             Err(libc::EINVAL) => Owner::Process,
             _ => Owner::Description,
         };
-        let shm = Shm {
+        Ok(Shm {
             fd,
             path,
             read_only,
+            attached: Cell::new(false),
             regions: Vec::new(),
             shared: Cell::new(0),
             exclusive: Cell::new(0),
             owner,
-        };
-        shm.attach()?;
-        Ok(shm)
+        })
     }
 
+    /// Joins those who use the memory. Without the right to write, somebody must be there already
+    /// (`SQLITE_READONLY_CANTINIT`); locks can be taken all the same.
     fn attach(&self) -> Result<()> {
+        if self.attached.get() {
+            return Ok(());
+        }
         let set = |kind| sys::set_lock(&self.fd, self.owner, kind, DEAD_MAN_SWITCH, 1);
         let others = sys::get_lock(&self.fd, self.owner, DEAD_MAN_SWITCH, 1).map_err(|_| Code::IoerrLock)?;
         if others == libc::F_UNLCK {
@@ -74,7 +76,9 @@ impl Shm {
         } else if others == libc::F_WRLCK {
             return Err(Code::Busy.into());
         }
-        set(libc::F_RDLCK).map_err(|e| busy_or(e, Code::IoerrLock))
+        set(libc::F_RDLCK).map_err(|e| busy_or(e, Code::IoerrLock))?;
+        self.attached.set(true);
+        Ok(())
     }
 
     /// Whether the file could only be opened for reading.
@@ -84,6 +88,7 @@ impl Shm {
 
     /// Region `index`, mapping (and, if asked, growing the file) up to it.
     pub fn map(&mut self, index: usize, size: usize, extend: bool) -> Result<Option<ShmRegion>> {
+        self.attach()?;
         // Mappings begin at machine pages: where those are larger than a region, several regions share one.
         let per_map = (sys::machine_page() / size).max(1);
         while self.regions.len() * per_map <= index {

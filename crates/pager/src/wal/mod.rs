@@ -59,6 +59,8 @@ pub struct Wal {
     /// Frames below this one are in the database file for certain, and are not looked for.
     first_frame: u32,
     writing: bool,
+    /// The index is a private one for this transaction: see `begin_read_private`.
+    private: bool,
     /// The checkpoint sequence number of the log's header.
     sequence: u32,
     /// `PRAGMA journal_size_limit`; negative: none.
@@ -105,6 +107,7 @@ impl Wal {
             mark: None,
             first_frame: 1,
             writing: false,
+            private: false,
             sequence: 0,
             size_limit: -1,
             seen: None,
@@ -163,7 +166,11 @@ impl Wal {
         debug_assert!(self.mark.is_none());
         let mut attempts = 0u32;
         loop {
-            match self.try_begin_read(db, false)? {
+            let attempt = match self.try_begin_read(db, false) {
+                Err(e) if e.code() == Code::ReadonlyCantinit => self.begin_read_private(db),
+                other => other,
+            };
+            match attempt? {
                 Attempt::Done => break,
                 Attempt::Retry => {
                     attempts += 1;
@@ -191,6 +198,27 @@ impl Wal {
         };
         self.seen = Some(self.header.clone());
         Ok(change)
+    }
+
+    /// Nobody has the shared index mapped, and this connection may not write to it: it reads the log into an index of
+    /// its own. Mark 0 keeps checkpoints away meanwhile, and without one the log is only added to.
+    fn begin_read_private(&mut self, db: &dyn File) -> Result<Attempt> {
+        match db.shm_lock(LOCK_READ, 1, ShmLock::Shared) {
+            Ok(()) => {}
+            Err(e) if e.code() == Code::Busy => return Ok(Attempt::Retry),
+            Err(e) => return Err(e),
+        }
+        self.private = true;
+        self.mark = Some(0);
+        self.index = Index::new(true);
+        self.first_frame = 1;
+        match self.rebuild(db) {
+            Ok(()) => Ok(Attempt::Done),
+            Err(e) => {
+                self.end_read(db);
+                Err(e)
+            }
+        }
     }
 
     fn try_begin_read(&mut self, db: &dyn File, use_log: bool) -> Result<Attempt> {
@@ -302,6 +330,10 @@ impl Wal {
     /// Lets the snapshot go.
     pub fn end_read(&mut self, db: &dyn File) {
         self.end_write(db);
+        if std::mem::take(&mut self.private) {
+            // The next transaction may find somebody who keeps the shared one.
+            self.index = Index::new(false);
+        }
         if let Some(m) = self.mark.take() {
             self.unlock_shared(db, LOCK_READ + m);
         }
@@ -311,7 +343,12 @@ impl Wal {
     #[inline]
     pub fn find_frame(&mut self, db: &dyn File, pgno: Pgno) -> Result<u32> {
         let last = self.header.last_frame;
-        if last < self.first_frame || (self.mark == Some(0) && !self.writing) || self.mark.is_none() {
+        let ignored = match self.mark {
+            None => true,
+            Some(0) => !self.writing && !self.private,
+            Some(_) => false,
+        };
+        if last < self.first_frame || ignored {
             return Ok(0);
         }
         self.index.find(db, pgno, self.first_frame, last)
@@ -326,7 +363,7 @@ impl Wal {
     /// certain, or not committed.
     pub fn name_of(&mut self, db: &dyn File, pgno: Pgno) -> Result<Option<u32>> {
         let last = self.header.last_frame;
-        if self.writing || self.mark.is_none() {
+        if self.writing || self.private || self.mark.is_none() {
             return Ok(None);
         }
         let frame = if last == 0 { 0 } else { self.index.find(db, pgno, 1, last)? };
@@ -344,7 +381,7 @@ impl Wal {
 
     /// Takes the write lock. `SQLITE_BUSY_SNAPSHOT` if somebody wrote since the snapshot.
     pub fn begin_write(&mut self, db: &dyn File) -> Result<()> {
-        if self.log.is_read_only() || db.shm_read_only() {
+        if self.log.is_read_only() || db.shm_read_only() || self.private {
             return Err(Code::Readonly.into());
         }
         self.lock_exclusive(db, LOCK_WRITE, 1)?;

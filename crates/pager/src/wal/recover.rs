@@ -15,7 +15,7 @@ impl Wal {
         done
     }
 
-    fn rebuild(&mut self, db: &dyn File) -> Result<()> {
+    pub(super) fn rebuild(&mut self, db: &dyn File) -> Result<()> {
         self.header = Header::default();
         let mut committed = Header::default();
         let size = self.log.size()?;
