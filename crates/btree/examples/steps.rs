@@ -1,5 +1,5 @@
-//! Counts instructions: run one of these under `valgrind --tool=callgrind` twice, with different numbers of steps, and
-//! divide the difference.
+//! Counts instructions: run one of these under `valgrind --tool=callgrind` twice, with different numbers of
+//! steps, and divide the difference.
 //!
 //! `steps WHAT N` where WHAT is seek, next, append, random, index-append, index-random, index-seek, commit.
 
@@ -81,13 +81,13 @@ fn main() {
         }
         "index-random" => {
             for i in 0..n {
-                let k = key((mix(i) as u64 % (rows as u64) << 20) as i64 + i);
+                let k = key(((mix(i) as u64 % (rows as u64)) << 20) as i64 + i);
                 ic.insert_entry(&k, InsertAt::Unknown, &mut |e: &[u8]| Ok(e.cmp(&k[..]))).expect("insert");
             }
         }
         "index-seek" => {
             for i in 0..n {
-                let k = key((mix(i) as u64 % (rows as u64) << 20) as i64);
+                let k = key(((mix(i) as u64 % (rows as u64)) << 20) as i64);
                 sum += ic.seek_key(&mut |e: &[u8]| Ok(e.cmp(&k[..]))).expect("seek").is_some() as u64;
             }
         }

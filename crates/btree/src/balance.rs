@@ -1,13 +1,13 @@
 //! Splitting, merging and evening out nodes.
 //!
-//! A node that overflows or is less than a third full is rebuilt together with up to two neighbours: their cells (and, but for
-//! table leaves, the dividing cells from the parent) form one list, which is laid out over as many pages as it
-//! needs. That changes the parent's list of cells; if the parent no longer fits or is underfull, the same happens
-//! one level up. The root, when it overflows, moves down into a new child; when it has no cells left, its one child
-//! moves up.
+//! A node that overflows or is less than a third full is rebuilt together with up to two neighbours: their
+//! cells (and, but for table leaves, the dividing cells from the parent) form one list, which is laid out
+//! over as many pages as it needs. That changes the parent's list of cells; if the parent no longer fits or
+//! is underfull, the same happens one level up. The root, when it overflows, moves down into a new child;
+//! when it has no cells left, its one child moves up.
 //!
-//! What always holds: lists of cells refer to images of the pages from before ([`Work`] holds them), so pages may
-//! be rewritten in any order. At the right edge of the tree, where entries arrive in order, pages are
+//! What always holds: lists of cells refer to images of the pages from before ([`Work`] holds them), so pages
+//! may be rewritten in any order. At the right edge of the tree, where entries arrive in order, pages are
 //! left full instead of half empty.
 
 use crate::cursor::{Cursor, MAX_DEPTH, Pos};
@@ -174,8 +174,8 @@ impl Cursor {
         self.after_balance()
     }
 
-    /// The common case of rows that arrive in order: the full leaf stays as it is, a new one takes the row. `false`: the parent
-    /// has no room.
+    /// The common case of rows that arrive in order: the full leaf stays as it is, a new one takes the row.
+    /// `false`: the parent has no room.
     fn append_leaf(&mut self) -> Result<bool> {
         let level = self.path.len() - 1;
         let leaf = &self.path[level];
@@ -186,22 +186,22 @@ impl Cursor {
         let len = 4 + varint::put(&mut divider[4..], last as u64);
         let usable = self.layout.usable as usize;
         let parent = &self.path[level - 1];
-        let (phdr, pptrs, pn) = (parent.header(), parent.ptrs as usize, parent.ncell as usize);
-        if free_space(&parent.page, phdr, pptrs, pn, usable)? < len + 2 {
+        let frame = parent.frame(&self.layout);
+        if free_space(&parent.page, frame)? < len + 2 {
             return Ok(false);
         }
         let (pgno, mut page) = self.bt.allocate_page(old)?;
         let cell = std::mem::take(&mut self.new_cell);
         let made = self.bt.pager()?.edit(pgno, &mut page, |b| {
             make_empty(b, 0, TABLE_LEAF, usable);
-            insert_cell(b, 0, 8, 0, 0, &cell, usable)
+            insert_cell(b, Frame { hdr: 0, ptrs: 8, ncell: 0, usable }, 0, &cell)
         });
         self.new_cell = cell;
         made??;
         let parent = &mut self.path[level - 1];
         self.bt.pager()?.edit(parent.pgno, &mut parent.page, |b| {
-            be::put_u32(b, phdr + 8, pgno);
-            insert_cell(b, phdr, pptrs, pn, pn, &divider[..len], usable)
+            be::put_u32(b, frame.hdr + 8, pgno);
+            insert_cell(b, frame, frame.ncell, &divider[..len])
         })??;
         parent.ncell += 1;
         parent.idx = parent.ncell;
@@ -235,7 +235,7 @@ impl Cursor {
         let top = self.path.len() - 1;
         let n = &self.path[top];
         let usable = self.layout.usable as usize;
-        let free = free_space(&n.page, n.header(), n.ptrs as usize, n.ncell as usize, usable)?;
+        let free = free_space(&n.page, n.frame(&self.layout))?;
         if free * 3 <= usable * 2 {
             return self.apply_divider(Work::default(), divider);
         }
@@ -319,7 +319,7 @@ impl Cursor {
     fn underfull_content(&mut self, level: usize, work: &mut Work) -> Result<Option<Content>> {
         let node = self.load_at(level)?;
         let usable = self.layout.usable as usize;
-        let free = free_space(&node.page, node.header(), node.ptrs as usize, node.ncell as usize, usable)?;
+        let free = free_space(&node.page, node.frame(&self.layout))?;
         let stays = if level == 0 { node.ncell > 0 } else { free * 3 <= usable * 2 };
         if stays {
             return Ok(None);
@@ -335,8 +335,8 @@ impl Cursor {
         Node::new(page, pgno, self.kind, &self.layout)
     }
 
-    /// Lays the cells of the node at `level` and its neighbours out anew. The parent is changed in place if it has room
-    /// (`None`), else what it is to hold is returned.
+    /// Lays the cells of the node at `level` and its neighbours out anew. The parent is changed in place if
+    /// it has room (`None`), else what it is to hold is returned.
     fn rebuild_siblings(
         &mut self,
         level: usize,
@@ -366,7 +366,7 @@ impl Cursor {
             mine - 1
         };
         // A divider that is itself about to change takes the long way.
-        let mut whole = replaced.is_some();
+        let whole = replaced.is_some();
         let mut up = Vec::new();
         if let Some(d) = replaced {
             up = work.cells_of(parent, kind, &layout)?;
@@ -402,7 +402,10 @@ impl Cursor {
             all.extend_from_slice(&cells);
             last_right = right;
             if i + 1 < start + count && divided {
-                let d = if whole { up[i] } else { self.divider_at(parent, parent_image, i)? };
+                let d = match up.get(i) {
+                    Some(&d) => d,
+                    None => self.divider_at(parent, parent_image, i)?,
+                };
                 all.push(if leaf {
                     Piece { at: d.at + 4, len: d.len - 4, ..d }
                 } else {
@@ -464,9 +467,7 @@ impl Cursor {
         }
         if !whole {
             up = work.cells_of(parent, kind, &layout)?;
-            whole = true;
         }
-        debug_assert!(whole);
         let mut up_right = parent.child(parent.ncell)?;
         if after < up.len() {
             up[after] = work.with_child(last_page, up[after], 4)?;
@@ -483,8 +484,8 @@ impl Cursor {
         Ok(Piece { image, at: at as u32, len: c.len() })
     }
 
-    /// Replaces the dividing cells `start..after` of a parent by `dividers`, and the child behind them by `last`. `false`: it
-    /// has no room; nothing was done.
+    /// Replaces the dividing cells `start..after` of a parent by `dividers`, and the child behind them by
+    /// `last`. `false`: it has no room; nothing was done.
     fn change_parent(
         &mut self,
         parent: &Node,
@@ -494,16 +495,14 @@ impl Cursor {
         last: Pgno,
         work: &Work,
     ) -> Result<bool> {
-        let (hdr, ptrs) = (parent.header(), parent.ptrs as usize);
-        let mut ncell = parent.ncell as usize;
-        let usable = self.layout.usable as usize;
+        let mut frame = parent.frame(&self.layout);
         let wipe = self.bt.secure_delete.get() != SecureDelete::Off;
         let mut sizes = Vec::with_capacity(after - start);
         for i in start..after {
             let at = parent.cell_at(i as u32);
             sizes.push(Cell::read(&parent.page, at, self.kind, false, &self.layout)?.size() as usize);
         }
-        let free = free_space(&parent.page, hdr, ptrs, ncell, usable)?;
+        let free = free_space(&parent.page, frame)?;
         let gained: usize = sizes.iter().map(|s| s + 2).sum();
         let needed: usize = dividers.iter().map(Piece::cost).sum();
         if needed > free + gained {
@@ -513,15 +512,16 @@ impl Cursor {
         let mut page = pager.get(parent.pgno)?;
         pager.edit(parent.pgno, &mut page, |b| -> Result<()> {
             for size in sizes {
-                remove_cell(b, hdr, ptrs, ncell, start, size, usable, wipe)?;
-                ncell -= 1;
+                remove_cell(b, frame, start, size, wipe)?;
+                frame.ncell -= 1;
             }
             for (j, &d) in dividers.iter().enumerate() {
-                insert_cell(b, hdr, ptrs, ncell, start + j, work.bytes(d), usable)?;
-                ncell += 1;
+                insert_cell(b, frame, start + j, work.bytes(d))?;
+                frame.ncell += 1;
             }
             let behind = start + dividers.len();
-            let at = if behind == ncell { hdr + 8 } else { be::get_u16(b, ptrs + 2 * behind) as usize };
+            let pointer = frame.ptrs + 2 * behind;
+            let at = if behind == frame.ncell { frame.hdr + 8 } else { be::get_u16(b, pointer) as usize };
             match b.get_mut(at..at + 4) {
                 Some(child) => child.copy_from_slice(&last.to_be_bytes()),
                 None => return Err(corrupt()),

@@ -5,8 +5,8 @@
 //! [right child 4] | cell pointers | gap | cell content, freeblocks between | reserved
 //! ```
 //!
-//! What always holds for a [`Node`]: its kind fits its tree, and the pointers of all its cells lie inside the page. What the pointers
-//! point to is checked when it is read; nothing here trusts a byte of the file.
+//! What always holds for a [`Node`]: its kind fits its tree, and the pointers of all its cells lie inside the
+//! page. What the pointers point to is checked when it is read; nothing here trusts a byte of the file.
 
 use iolite_base::{Buf, Code, Error, Pgno, Result, be, varint};
 
@@ -140,6 +140,17 @@ impl Node {
         header_at(self.pgno)
     }
 
+    /// For changing the page.
+    #[inline(always)]
+    pub fn frame(&self, layout: &Layout) -> Frame {
+        Frame {
+            hdr: self.header(),
+            ptrs: self.ptrs as usize,
+            ncell: self.ncell as usize,
+            usable: layout.usable as usize,
+        }
+    }
+
     /// Where cell `i` begins.
     #[inline(always)]
     pub fn cell_at(&self, i: u32) -> usize {
@@ -156,7 +167,8 @@ impl Node {
         }
     }
 
-    /// The first cell of a table node whose row number is not below that of `sought`; `ncell` if there is none.
+    /// The first cell of a table node whose row number is not below that of `sought`; `ncell` if there is
+    /// none.
     #[inline]
     pub fn search_rowid(&self, sought: &Sought) -> Result<u32> {
         if self.leaf { self.search::<true>(sought) } else { self.search::<false>(sought) }
@@ -207,8 +219,8 @@ impl Node {
     }
 }
 
-/// Whether the row number of the cell at `at` is below the sought one. `None`: the cell is too near the page's end to
-/// read eight bytes at once, or its payload is very long.
+/// Whether the row number of the cell at `at` is below the sought one. `None`: the cell is too near the
+/// page's end to read eight bytes at once, or its payload is very long.
 #[inline(always)]
 fn is_below<const LEAF: bool>(page: &[u8], at: usize, sought: &Sought) -> Option<bool> {
     let b: &[u8; 13] = page.get(at..at + 13)?.try_into().ok()?;
@@ -231,10 +243,10 @@ fn is_below<const LEAF: bool>(page: &[u8], at: usize, sought: &Sought) -> Option
 
 /// A row number being sought, made ready for comparisons.
 ///
-/// `sortable` is its varint's bytes, continuation bits and all: they sort as the numbers do, since a longer varint is a
-/// greater number and equally long ones have the same continuation bits. So a step of the search need not
-/// decode, which would take 15 instructions more. A varint of nine bytes is compared the slow way; for a sought number of
-/// that length `sortable` says how it compares with all shorter ones.
+/// `sortable` is its varint's bytes, continuation bits and all: they sort as the numbers do, since a longer
+/// varint is a greater number and equally long ones have the same continuation bits. So a step of the search
+/// need not decode, which would take 15 instructions more. A varint of nine bytes is compared the slow way;
+/// for a sought number of that length `sortable` says how it compares with all shorter ones.
 pub struct Sought {
     rowid: i64,
     sortable: u64,
@@ -304,7 +316,8 @@ impl Cell {
         Cell::read_any(page, at, kind, leaf, layout)
     }
 
-    /// By far the most cells: on a table leaf, not overflowing, a length of at most two bytes, not at the very end of the page.
+    /// By far the most cells: on a table leaf, not overflowing, a length of at most two bytes, not at the
+    /// very end of the page.
     #[inline(always)]
     pub fn table_leaf(page: &[u8], at: usize, layout: &Layout) -> Option<Cell> {
         let b: &[u8; 11] = page.get(at..at + 11)?.try_into().ok()?;
@@ -426,8 +439,9 @@ fn read_rowid(b: &[u8; 9]) -> (i64, u32) {
 }
 
 /// Free bytes of a node: the gap, the freeblocks, the fragments. Checks the freeblock list.
-pub fn free_space(page: &[u8], hdr: usize, ptrs: usize, ncell: usize, usable: usize) -> Result<usize> {
-    let first = ptrs + 2 * ncell;
+pub fn free_space(page: &[u8], frame: Frame) -> Result<usize> {
+    let Frame { hdr, usable, .. } = frame;
+    let first = frame.end();
     let top = content_start(page, hdr);
     if top < first || top > usable {
         return Err(corrupt());
@@ -445,7 +459,8 @@ pub fn free_space(page: &[u8], hdr: usize, ptrs: usize, ncell: usize, usable: us
             return Err(corrupt());
         }
         free += size;
-        // Blocks less than four bytes apart would have been joined, but such files exist; overlap is an error.
+        // Blocks less than four bytes apart would have been joined, but such files exist; overlap is an
+        // error.
         last_end = at + size;
         at = next;
     }
@@ -476,18 +491,31 @@ pub fn make_empty(page: &mut [u8], hdr: usize, flag: u8, usable: usize) {
     set_content_start(page, hdr, usable);
 }
 
+/// Where things are on a node that is being changed.
+#[derive(Clone, Copy)]
+pub struct Frame {
+    /// Where the header begins.
+    pub hdr: usize,
+    /// Where the cell pointers begin.
+    pub ptrs: usize,
+    /// Cells.
+    pub ncell: usize,
+    /// Page size less reserved bytes.
+    pub usable: usize,
+}
+
+impl Frame {
+    /// Where the cell pointers end.
+    pub fn end(&self) -> usize {
+        self.ptrs + 2 * self.ncell
+    }
+}
+
 /// Puts `cell` in as number `idx` of a node with room for it (`free_space` says so).
-pub fn insert_cell(
-    page: &mut [u8],
-    hdr: usize,
-    ptrs: usize,
-    ncell: usize,
-    idx: usize,
-    cell: &[u8],
-    usable: usize,
-) -> Result<()> {
+pub fn insert_cell(page: &mut [u8], frame: Frame, idx: usize, cell: &[u8]) -> Result<()> {
+    let Frame { hdr, ptrs, ncell, .. } = frame;
     let size = cell.len().max(4);
-    let at = allocate(page, hdr, ptrs, ncell, size, usable)?;
+    let at = allocate(page, frame, size)?;
     page[at..at + cell.len()].copy_from_slice(cell);
     page[at + cell.len()..at + size].fill(0);
     let p = ptrs + 2 * idx;
@@ -498,15 +526,9 @@ pub fn insert_cell(
 }
 
 /// Finds `size` bytes for a cell, leaving two for its pointer.
-fn allocate(
-    page: &mut [u8],
-    hdr: usize,
-    ptrs: usize,
-    ncell: usize,
-    size: usize,
-    usable: usize,
-) -> Result<usize> {
-    let first = ptrs + 2 * ncell + 2;
+fn allocate(page: &mut [u8], frame: Frame, size: usize) -> Result<usize> {
+    let Frame { hdr, usable, .. } = frame;
+    let first = frame.end() + 2;
     let mut top = content_start(page, hdr);
     if top > usable || top < first - 2 {
         return Err(corrupt());
@@ -546,7 +568,7 @@ fn allocate(
         }
     }
     if first + size > top {
-        defragment(page, hdr, ptrs, ncell, usable)?;
+        defragment(page, frame)?;
         top = content_start(page, hdr);
         if first + size > top {
             return Err(corrupt());
@@ -558,7 +580,8 @@ fn allocate(
 }
 
 /// Moves all cells to the end of the page, so that all free space is the gap.
-fn defragment(page: &mut [u8], hdr: usize, ptrs: usize, ncell: usize, usable: usize) -> Result<()> {
+fn defragment(page: &mut [u8], frame: Frame) -> Result<()> {
+    let Frame { hdr, ptrs, ncell, usable } = frame;
     let layout = Layout::new(usable as u32);
     let (kind, leaf) = match page[hdr] {
         TABLE_LEAF => (TreeKind::Table, true),
@@ -584,19 +607,11 @@ fn defragment(page: &mut [u8], hdr: usize, ptrs: usize, ncell: usize, usable: us
     Ok(())
 }
 
-/// Takes cell `idx`, whose content is `size` bytes at `at`, off a node.
-pub fn remove_cell(
-    page: &mut [u8],
-    hdr: usize,
-    ptrs: usize,
-    ncell: usize,
-    idx: usize,
-    size: usize,
-    usable: usize,
-    wipe: bool,
-) -> Result<()> {
+/// Takes cell `idx`, which takes `size` bytes, off a node.
+pub fn remove_cell(page: &mut [u8], frame: Frame, idx: usize, size: usize, wipe: bool) -> Result<()> {
+    let Frame { hdr, ptrs, ncell, usable } = frame;
     let at = be::get_u16(page, ptrs + 2 * idx) as usize;
-    release(page, hdr, ptrs + 2 * ncell, at, size, usable, wipe)?;
+    release(page, frame, at, size, wipe)?;
     if ncell == 1 {
         // The last one: the page is as good as new.
         be::put_u16(page, hdr + 1, 0);
@@ -612,17 +627,10 @@ pub fn remove_cell(
 }
 
 /// Gives `size` bytes at `at` back: as a freeblock, joined with its neighbours, or to the gap.
-fn release(
-    page: &mut [u8],
-    hdr: usize,
-    ptrs_end: usize,
-    at: usize,
-    size: usize,
-    usable: usize,
-    wipe: bool,
-) -> Result<()> {
+fn release(page: &mut [u8], frame: Frame, at: usize, size: usize, wipe: bool) -> Result<()> {
+    let Frame { hdr, usable, .. } = frame;
     let top = content_start(page, hdr);
-    if at < ptrs_end || at < top || at + size > usable {
+    if at < frame.end() || at < top || at + size > usable {
         return Err(corrupt());
     }
     if wipe {

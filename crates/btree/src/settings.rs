@@ -86,8 +86,8 @@ impl Btree {
         self.0.pager.borrow().journal_mode()
     }
 
-    /// Sets the journal mode, rewriting the header where that is needed; returns the mode in force. No transaction may be open for a
-    /// change to or from WAL.
+    /// Sets the journal mode, rewriting the header where that is needed; returns the mode in force. No
+    /// transaction may be open for a change to or from WAL.
     pub fn set_journal_mode(&self, mode: JournalMode) -> Result<JournalMode> {
         if self.pager()?.is_transient() {
             return Ok(self.pager()?.set_journal_mode(mode));
@@ -182,7 +182,8 @@ impl Btree {
         self.0.auto_vacuum.get()
     }
 
-    /// Sets it. A database with content can only change between full and incremental; `false`: it cannot change.
+    /// Sets it. A database with content can only change between full and incremental; `false`: it cannot
+    /// change.
     pub fn set_auto_vacuum(&self, mode: AutoVacuum) -> Result<bool> {
         if self.page_count() == 0 && !self.pager()?.page_size_fixed() {
             self.0.auto_vacuum.set(mode);

@@ -1,8 +1,8 @@
 //! A VFS whose files are in this process: for tests, for temporary files that need no disk, and as the
 //! plainest statement of what the traits mean.
 //!
-//! What always holds: files with a name are shared by all handles of one [`MemoryVfs`]; locks conflict between
-//! handles exactly as on disk; a sync does nothing, since nothing outlives the process.
+//! What always holds: files with a name are shared by all handles of one [`MemoryVfs`]; locks conflict
+//! between handles exactly as on disk; a sync does nothing, since nothing outlives the process.
 
 use crate::traits::*;
 use iolite_base::{Code, Result, alloc};

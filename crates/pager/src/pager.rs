@@ -7,10 +7,10 @@
 //!                            +---- phase two, -------+---- rollback ---- WriterDbMod --phase one--> WriterFinished
 //! ```
 //!
-//! What always holds ([`Pager::check`]): in `Reader` and above a database file is locked SHARED at least (in WAL
-//! mode also in `Open`, once the log was opened); in `WriterLocked` and above RESERVED at least or the log's
-//! write lock; in `WriterDbMod` EXCLUSIVE. Undo levels exist only in `WriterLocked` and above. In a log's
-//! mode the database file is never written by a transaction.
+//! What always holds ([`Pager::check`]): in `Reader` and above a database file is locked SHARED at least (in
+//! WAL mode also in `Open`, once the log was opened); in `WriterLocked` and above RESERVED at least or the
+//! log's write lock; in `WriterDbMod` EXCLUSIVE. Undo levels exist only in `WriterLocked` and above. In a
+//! log's mode the database file is never written by a transaction.
 
 use crate::journal::{self, Journal};
 use crate::shared::Share;
@@ -233,7 +233,8 @@ impl Pager {
         }
     }
 
-    /// Folds the log into the database if this is the last connection. Used by closing and by leaving WAL mode.
+    /// Folds the log into the database if this is the last connection. Used by closing and by leaving WAL
+    /// mode.
     pub(crate) fn close_wal(&mut self) -> Result<()> {
         let Some(mut wal) = self.wal.take() else { return Ok(()) };
         let file = self.file.as_deref().expect("a log belongs to a file");

@@ -62,8 +62,8 @@ impl Pager {
         true
     }
 
-    /// Says that the content being written consists of `pages` pages of another size, `bytes` bytes in all. It is
-    /// read as such once the transaction has ended.
+    /// Says that the content being written consists of `pages` pages of another size, `bytes` bytes in all.
+    /// It is read as such once the transaction has ended.
     pub fn set_foreign_image(&mut self, pages: Pgno, bytes: u64) -> Result<()> {
         if self.kind != Kind::File || self.wal.is_some() || self.state < State::WriterLocked {
             return Err(Code::Readonly.into());
@@ -170,7 +170,8 @@ impl Pager {
         self.locking_mode
     }
 
-    /// Sets it; in WAL mode with a shared index, an exclusive mode only holds from the next opening of the log.
+    /// Sets it; in WAL mode with a shared index, an exclusive mode only holds from the next opening of the
+    /// log.
     pub fn set_locking_mode(&mut self, mode: LockingMode) -> LockingMode {
         if self.kind == Kind::File {
             let heap = self.wal.as_ref().is_some_and(|w| w.has_heap_index());
@@ -329,7 +330,8 @@ impl Pager {
         Ok(())
     }
 
-    /// Leaves WAL mode: folds the log into the file and removes it. `SQLITE_BUSY` if others have the database open.
+    /// Leaves WAL mode: folds the log into the file and removes it. `SQLITE_BUSY` if others have the database
+    /// open.
     pub fn leave_wal(&mut self) -> Result<()> {
         if self.wal.is_none() {
             return Ok(());

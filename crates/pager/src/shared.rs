@@ -1,13 +1,15 @@
 //! What the sessions of a process share about one file: committed pages, and whether a sync ever failed.
 //!
-//! A cached page is named by the state of the file it belongs to (its *era*) and a frame number. In the rollback modes an era is the 16
-//! bytes of the header that change with every commit, and the frame is 0. In WAL mode an era is one life of the log,
-//! known by its salts, and the frame is the newest one of the page at the reader's snapshot, even if it was copied into
-//! the database meanwhile; 0 means that the log has none. "As it is in the file" is not a name: a checkpoint changes the file.
+//! A cached page is named by the state of the file it belongs to (its *era*) and a frame number. In the
+//! rollback modes an era is the 16 bytes of the header that change with every commit, and the frame is 0. In
+//! WAL mode an era is one life of the log, known by its salts, and the frame is the newest one of the page at
+//! the reader's snapshot, even if it was copied into the database meanwhile; 0 means that the log has none.
+//! "As it is in the file" is not a name: a checkpoint changes the file.
 //!
-//! What always holds: pages here are immutable; all belong to the present era; the count of bytes is that of the pages. A
-//! session that is alone shares nothing, and pays nothing. Pages enter at the back of a queue; at its front, one that was used
-//! meanwhile goes round once more, the others leave: a long scan pushes out its own pages.
+//! What always holds: pages here are immutable; all belong to the present era; the count of bytes is that of
+//! the pages. A session that is alone shares nothing, and pays nothing. Pages enter at the back of a queue;
+//! at its front, one that was used meanwhile goes round once more, the others leave: a long scan pushes out
+//! its own pages.
 
 use iolite_base::{PageData, Pgno, hash::FastMap};
 use iolite_os::FileId;

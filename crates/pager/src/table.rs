@@ -3,8 +3,8 @@
 //! What always holds: a page number has at most one slot; the index finds it by linear probing from a
 //! multiplicative hash, at most half full; slots on the free list hold no page.
 //!
-//! A hit costs a multiplication, a probe and a plain increment: no atomic operation, no lock. Eviction sweeps like
-//! a clock; a page enters unreferenced and is marked when hit again, so one long scan pushes out its own
+//! A hit costs a multiplication, a probe and a plain increment: no atomic operation, no lock. Eviction sweeps
+//! like a clock; a page enters unreferenced and is marked when hit again, so one long scan pushes out its own
 //! pages first. The table does not know what may be evicted when: its caller asks for candidates.
 
 use iolite_base::{Buf, Pgno, Result, alloc};

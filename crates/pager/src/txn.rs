@@ -1,8 +1,8 @@
 //! Transactions: beginning, committing, taking back, savepoints.
 //!
-//! The order of a commit in the rollback modes, which crash safety rests on: EXCLUSIVE lock; journal synced; its
-//! header with the number of records synced; database written; database synced; journal ended (this commits);
-//! locks given up. The tokens of the module `durability` pass from step to step.
+//! The order of a commit in the rollback modes, which crash safety rests on: EXCLUSIVE lock; journal synced;
+//! its header with the number of records synced; database written; database synced; journal ended (this
+//! commits); locks given up. The tokens of the module `durability` pass from step to step.
 
 use crate::durability::{Synced, Truncatable, Written};
 use crate::pager::{Kind, Pager, State};
@@ -231,8 +231,8 @@ impl Pager {
             return Err(Code::Readonly.into());
         }
         if self.share.as_ref().is_some_and(|s| s.has_failed()) {
-            // After a failed sync the kernel may have dropped what was not written, and a second one would succeed
-            // without it.
+            // After a failed sync the kernel may have dropped what was not written, and a second one would
+            // succeed without it.
             return Err(Code::IoerrFsync.into());
         }
         if self.kind == Kind::File {
@@ -320,7 +320,8 @@ impl Pager {
         Ok(())
     }
 
-    /// Takes the lock that a commit needs: the step that may be busy, so that the caller can wait and repeat it.
+    /// Takes the lock that a commit needs: the step that may be busy, so that the caller can wait and repeat
+    /// it.
     pub fn lock_for_commit(&mut self) -> Result<()> {
         if self.kind == Kind::File && self.wal.is_none() && self.state >= State::WriterCacheMod {
             self.raise(LockLevel::Exclusive)?;
@@ -328,8 +329,8 @@ impl Pager {
         Ok(())
     }
 
-    /// The first half of a commit: after it, all is on disk, but a rollback is still possible (rollback modes), or
-    /// the transaction is committed (WAL).
+    /// The first half of a commit: after it, all is on disk, but a rollback is still possible (rollback
+    /// modes), or the transaction is committed (WAL).
     pub fn commit_phase_one(&mut self, super_journal: Option<&[u8]>) -> Result<()> {
         let done = self.write_transaction(super_journal);
         if let (Err(e), Some(share)) = (&done, &self.share)
@@ -461,8 +462,8 @@ impl Pager {
         let undone = self.undo_transaction();
         self.epoch += 1;
         if undone.is_err() && self.kind == Kind::File {
-            // The file may be half restored. Where the journal is a file it is hot now: nothing in memory counts
-            // any more, and the next reader plays it back.
+            // The file may be half restored. Where the journal is a file it is hot now: nothing in memory
+            // counts any more, and the next reader plays it back.
             self.reset_cache();
             let in_file = self.journal.as_ref().is_some_and(|j| j.in_file());
             self.journal = None;
@@ -610,7 +611,8 @@ impl Pager {
         Ok(Written::over(synced))
     }
 
-    /// Pages the file should have: the lock-byte page is never written, so a database that ends there ends before it.
+    /// Pages the file should have: the lock-byte page is never written, so a database that ends there ends
+    /// before it.
     fn wanted_pages(&self) -> Pgno {
         self.db_size - (self.db_size == self.lock_page()) as Pgno
     }
@@ -629,8 +631,8 @@ impl Pager {
         Ok(())
     }
 
-    /// Cuts the file to the size of the database. Only once the transaction is committed: the journal does not hold
-    /// the pages that go.
+    /// Cuts the file to the size of the database. Only once the transaction is committed: the journal does
+    /// not hold the pages that go.
     fn shrink_file(&mut self) -> Result<()> {
         let pages = self.wanted_pages();
         if self.file_pages > pages && self.db_size < self.orig_size {
@@ -728,7 +730,8 @@ impl Pager {
         let mut path = PathBuf::new();
         for attempt in 0..100 {
             let mut name = self.path.as_os_str().to_owned();
-            // The last three characters, on file systems that keep only three, must look like no other suffix.
+            // The last three characters, on file systems that keep only three, must look like no other
+            // suffix.
             name.push(format!("-mj{:06X}9{:02X}", self.random() & 0xff_ffff, attempt as u8));
             path = PathBuf::from(name);
             if !self.exists(&path)? {

@@ -1,4 +1,5 @@
-//! Damaged files: whatever the bytes say, there is an answer or an error, never a panic, a hang or memory without bound.
+//! Damaged files: whatever the bytes say, there is an answer or an error, never a panic, a hang or memory
+//! without bound.
 
 use crate::support::*;
 use iolite_base::Code;

@@ -1,4 +1,5 @@
-//! Files around the database: exclusive locking, backups, several databases in one commit, full disks and failing calls.
+//! Files around the database: exclusive locking, backups, several databases in one commit, full disks and
+//! failing calls.
 
 use crate::support::*;
 use iolite_base::{Code, Result};

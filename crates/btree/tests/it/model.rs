@@ -1,5 +1,5 @@
-//! Trees against `BTreeMap`: random inserts, replacements, deletions, seeks and walks, with tiny pages and caches, savepoints
-//! and rollbacks, and stock SQLite's opinion of the file at the end.
+//! Trees against `BTreeMap`: random inserts, replacements, deletions, seeks and walks, with tiny pages and
+//! caches, savepoints and rollbacks, and stock SQLite's opinion of the file at the end.
 
 use crate::support::*;
 use iolite_btree::*;

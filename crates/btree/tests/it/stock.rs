@@ -1,7 +1,8 @@
-//! Beside stock SQLite: each reads, continues and recovers what the other left, and both work on one file at the same time.
+//! Beside stock SQLite: each reads, continues and recovers what the other left, and both work on one file at
+//! the same time.
 //!
-//! Stock SQLite is Python's `sqlite3` module and the `sqlite3` shell, in processes of their own. Where they are
-//! missing, these tests say so and pass.
+//! Stock SQLite is Python's `sqlite3` module and the `sqlite3` shell, in processes of their own. Where they
+//! are missing, these tests say so and pass.
 
 use crate::support::*;
 use iolite_base::Code;

@@ -10,6 +10,12 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Device and inode have other widths elsewhere.
+#[allow(clippy::unnecessary_cast)]
+fn id_of(st: &libc::stat) -> FileId {
+    FileId { device: st.st_dev as u64, inode: st.st_ino as u64 }
+}
+
 /// See the module's head.
 pub struct UnixFile {
     fd: Option<Fd>,
@@ -169,12 +175,12 @@ impl File for UnixFile {
 
     fn identity(&self) -> Option<FileId> {
         let st = sys::fstat(self.fd()).ok()?;
-        Some(FileId { device: st.st_dev as u64, inode: st.st_ino as u64 })
+        Some(id_of(&st))
     }
 
     fn has_moved(&self) -> Result<bool> {
         let Some(path) = &self.path else { return Ok(false) };
-        let now = sys::stat(path).ok().map(|st| FileId { device: st.st_dev as u64, inode: st.st_ino as u64 });
+        let now = sys::stat(path).ok().map(|st| id_of(&st));
         Ok(now != self.identity())
     }
 

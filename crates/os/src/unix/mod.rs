@@ -1,8 +1,8 @@
 //! The unix VFS: files by descriptor, locks by byte range, time and randomness from the kernel.
 //!
-//! What always holds: each handle has its own open file description, so that open-file-description (OFD) locks
-//! belong to the handle alone; every descriptor is close-on-exec; a process that came out of `fork` never changes
-//! the locks it inherited, since they are still its parent's.
+//! What always holds: each handle has its own open file description, so that open-file-description (OFD)
+//! locks belong to the handle alone; every descriptor is close-on-exec; a process that came out of `fork`
+//! never changes the locks it inherited, since they are still its parent's.
 
 mod file;
 mod locks;

@@ -1,8 +1,8 @@
 //! Locks where the kernel knows only those that belong to processes.
 //!
-//! Such locks do not conflict within a process and vanish when any descriptor of the file is closed. So one record
-//! per inode counts what the handles of this process hold, only the first and the last of them asks the kernel,
-//! and a descriptor that is closed while others hold locks is kept until the last lock is gone.
+//! Such locks do not conflict within a process and vanish when any descriptor of the file is closed. So one
+//! record per inode counts what the handles of this process hold, only the first and the last of them asks
+//! the kernel, and a descriptor that is closed while others hold locks is kept until the last lock is gone.
 
 use super::locks;
 use super::sys::{Fd, Owner};

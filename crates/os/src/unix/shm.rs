@@ -1,7 +1,8 @@
 //! The shared memory beside a WAL database: the file `-shm`, mapped, with locks on its bytes 120 to 128.
 //!
-//! Byte 120 + n is lock n of the wal-index. Byte 128 is read-locked by everybody who has the file mapped: whoever
-//! finds it free is first and empties the file, since its content is of no worth once nobody is there.
+//! Byte 120 + n is lock n of the wal-index. Byte 128 is read-locked by everybody who has the file mapped:
+//! whoever finds it free is first and empties the file, since its content is of no worth once nobody is
+//! there.
 
 use super::locks::busy_or;
 use super::sys::{self, Fd, Mapping, Owner};

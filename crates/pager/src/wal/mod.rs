@@ -6,14 +6,14 @@
 //! ```
 //!
 //! A reader fixes the last frame it will look at and, by a shared lock on one of five read marks, keeps
-//! checkpoints from writing what lies behind that frame into the database. A writer appends frames and, with the last
-//! one, publishes a new header. A checkpoint copies frames into the database; once all are copied and nobody
-//! reads from the log any more, the next writer begins it anew.
+//! checkpoints from writing what lies behind that frame into the database. A writer appends frames and, with
+//! the last one, publishes a new header. A checkpoint copies frames into the database; once all are copied
+//! and nobody reads from the log any more, the next writer begins it anew.
 //!
-//! What always holds: a header is published only after its frames were written (and, from `synchronous=FULL` on,
-//! synced); both copies agree whenever nobody is between the two stores; `backfill <= last frame`; backfill only
-//! grows under the checkpoint lock and becomes zero only under the write lock with all marks free; frames are never
-//! rewritten within a transaction.
+//! What always holds: a header is published only after its frames were written (and, from `synchronous=FULL`
+//! on, synced); both copies agree whenever nobody is between the two stores; `backfill <= last frame`;
+//! backfill only grows under the checkpoint lock and becomes zero only under the write lock with all marks
+//! free; frames are never rewritten within a transaction.
 
 mod checkpoint;
 mod index;
@@ -72,7 +72,7 @@ pub struct Wal {
 
 /// The running checksum of a log.
 pub(crate) fn checksum(big_endian: bool, mut sum: [u32; 2], bytes: &[u8]) -> [u32; 2] {
-    debug_assert!(bytes.len() % 8 == 0);
+    debug_assert!(bytes.len().is_multiple_of(8));
     let (chunks, _) = bytes.as_chunks::<8>();
     if big_endian {
         for c in chunks {
@@ -200,8 +200,8 @@ impl Wal {
         Ok(change)
     }
 
-    /// Nobody has the shared index mapped, and this connection may not write to it: it reads the log into an index of
-    /// its own. Mark 0 keeps checkpoints away meanwhile, and without one the log is only added to.
+    /// Nobody has the shared index mapped, and this connection may not write to it: it reads the log into an
+    /// index of its own. Mark 0 keeps checkpoints away meanwhile, and without one the log is only added to.
     fn begin_read_private(&mut self, db: &dyn File) -> Result<Attempt> {
         match db.shm_lock(LOCK_READ, 1, ShmLock::Shared) {
             Ok(()) => {}
@@ -359,8 +359,8 @@ impl Wal {
         (self.header.salt != [0; 8]).then_some(self.header.salt)
     }
 
-    /// The newest committed frame of a page at this snapshot, copied into the database or not; 0 if there is none. `None`: not known for
-    /// certain, or not committed.
+    /// The newest committed frame of a page at this snapshot, copied into the database or not; 0 if there is
+    /// none. `None`: not known for certain, or not committed.
     pub fn name_of(&mut self, db: &dyn File, pgno: Pgno) -> Result<Option<u32>> {
         let last = self.header.last_frame;
         if self.writing || self.private || self.mark.is_none() {
@@ -506,7 +506,8 @@ impl Wal {
         Ok(())
     }
 
-    /// At the start of a write: if all frames are in the database and nobody reads from the log, begins it anew.
+    /// At the start of a write: if all frames are in the database and nobody reads from the log, begins it
+    /// anew.
     fn restart_if_possible(&mut self, db: &dyn File, vfs: &dyn Vfs) -> Result<()> {
         if self.mark != Some(0) {
             return Ok(());
