@@ -98,14 +98,21 @@ struct Content {
     right: Pgno,
 }
 
-/// Which runs of cells go to which page. Between two pages one cell is left out if `divided`.
-fn distribute(costs: &[usize], room: usize, divided: bool, append: bool) -> Result<Vec<(usize, usize)>> {
+/// Which runs of cells go to which page, of `room` bytes, filled to `fill` bytes where that is possible. Between two
+/// pages one cell is left out if `divided`.
+fn distribute(
+    costs: &[usize],
+    room: usize,
+    fill: usize,
+    divided: bool,
+    append: bool,
+) -> Result<Vec<(usize, usize)>> {
     let n = costs.len();
     let mut pages: Vec<(usize, usize)> = Vec::new();
     let mut from = 0;
     loop {
         let (mut to, mut sum) = (from, 0);
-        while to < n && sum + costs[to] <= room {
+        while to < n && (sum + costs[to] <= fill || (to == from && costs[to] <= room)) {
             sum += costs[to];
             to += 1;
         }
@@ -418,7 +425,7 @@ impl Cursor {
         // With many small cells a page is filled to 31/32 only: spread over three pages without a rest, the next
         // insert would begin anew. (Random inserts of 60 bytes: a rebuild at every 7th without this.)
         let slack = if append || all.len() < 24 { 0 } else { room / 32 };
-        let runs = distribute(&costs, room - slack, divided, append)?;
+        let runs = distribute(&costs, room, room - slack, divided, append)?;
         let mut pages = old.clone();
         while pages.len() < runs.len() {
             let (pgno, page) = self.bt.allocate_page(*pages.last().ok_or(Code::Internal)?)?;
@@ -654,7 +661,7 @@ mod tests {
         let costs = vec![10; 100];
         for divided in [false, true] {
             for append in [false, true] {
-                let runs = distribute(&costs, 105, divided, append).unwrap();
+                let runs = distribute(&costs, 105, 105, divided, append).unwrap();
                 let mut next = 0;
                 for &(from, to) in &runs {
                     assert_eq!(from, next);
@@ -667,9 +674,15 @@ mod tests {
     }
 
     #[test]
+    fn a_cell_larger_than_the_filling_gets_a_page() {
+        let runs = distribute(&[10, 10, 98, 10], 100, 90, false, false).unwrap();
+        assert_eq!(runs, [(0, 2), (2, 3), (3, 4)]);
+    }
+
+    #[test]
     fn a_cell_appended_to_a_full_node_gets_a_node_of_its_own() {
-        assert_eq!(distribute(&[10; 11], 100, false, true).unwrap(), [(0, 10), (10, 11)]);
-        assert_eq!(distribute(&[10; 11], 100, true, true).unwrap(), [(0, 9), (10, 11)]);
-        assert_eq!(distribute(&[10; 11], 100, false, false).unwrap(), [(0, 6), (6, 11)]);
+        assert_eq!(distribute(&[10; 11], 100, 100, false, true).unwrap(), [(0, 10), (10, 11)]);
+        assert_eq!(distribute(&[10; 11], 100, 100, true, true).unwrap(), [(0, 9), (10, 11)]);
+        assert_eq!(distribute(&[10; 11], 100, 100, false, false).unwrap(), [(0, 6), (6, 11)]);
     }
 }
