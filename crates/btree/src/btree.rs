@@ -45,9 +45,10 @@ pub(crate) struct Shared {
     pub autocheckpoint: Cell<u32>,
     /// Frames in the log after the last commit, for the WAL hook.
     pub committed_frames: Cell<u32>,
-    /// Whether the tables' reads and writes may mix within the transaction: asked once per commit.
+    /// Free pages were given back for this commit; a repeated attempt need not do it again.
     pub vacuumed: Cell<bool>,
     pub encoding: Cell<Encoding>,
+    pub mmap_size: Cell<i64>,
 }
 
 impl Shared {
@@ -195,6 +196,7 @@ impl Btree {
             committed_frames: Cell::new(0),
             vacuumed: Cell::new(false),
             encoding: Cell::new(Encoding::Utf8),
+            mmap_size: Cell::new(0),
         })))
     }
 

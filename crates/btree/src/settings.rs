@@ -282,6 +282,16 @@ impl Btree {
         self.set_busy_handler(Some(Rc::new(handler)))
     }
 
+    /// `PRAGMA mmap_size`: accepted, remembered, without effect. Pages are read, not mapped.
+    pub fn mmap_size(&self) -> i64 {
+        self.0.mmap_size.get()
+    }
+
+    /// Sets it.
+    pub fn set_mmap_size(&self, bytes: i64) {
+        self.0.mmap_size.set(bytes.max(0));
+    }
+
     /// Whether the database cannot be written.
     pub fn is_read_only(&self) -> bool {
         self.0.pager.borrow().is_read_only()

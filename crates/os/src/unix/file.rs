@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Device and inode have other widths elsewhere.
 #[allow(clippy::unnecessary_cast)]
-fn id_of(st: &libc::stat) -> FileId {
+pub fn id_of(st: &libc::stat) -> FileId {
     FileId { device: st.st_dev as u64, inode: st.st_ino as u64 }
 }
 
@@ -28,11 +28,19 @@ pub struct UnixFile {
     /// The directory entry is not durable yet.
     new_entry: Cell<bool>,
     born_after: u32,
+    /// Use the locks of processes even where there are better ones.
+    process_locks: bool,
 }
 
 impl UnixFile {
     /// A handle on an open descriptor.
-    pub fn new(fd: Fd, path: Option<PathBuf>, flags: OpenFlags, created: bool) -> UnixFile {
+    pub fn new(
+        fd: Fd,
+        path: Option<PathBuf>,
+        flags: OpenFlags,
+        created: bool,
+        process_locks: bool,
+    ) -> UnixFile {
         UnixFile {
             fd: Some(fd),
             path,
@@ -42,6 +50,7 @@ impl UnixFile {
             shm: RefCell::new(None),
             new_entry: Cell::new(created && flags.kind != FileKind::MainDb),
             born_after: sys::forks(),
+            process_locks,
         }
     }
 
@@ -55,6 +64,9 @@ impl UnixFile {
 
     fn locking(&self) -> &Option<Arc<Inode>> {
         self.posix.get_or_init(|| {
+            if self.process_locks {
+                return self.identity().map(Inode::of);
+            }
             // A lock far behind the ones in use asks whether the kernel has description locks at all.
             const PROBE: u64 = 0x4000_0000 + 0x1000;
             match sys::get_lock(self.fd(), Owner::Description, PROBE, 1) {
@@ -191,7 +203,7 @@ impl File for UnixFile {
         }
         let mut shm = self.shm.borrow_mut();
         if shm.is_none() {
-            *shm = Some(Shm::open(path, self.fd())?);
+            *shm = Some(Shm::open(path, self.fd(), self.locking().is_some())?);
         }
         shm.as_mut().expect("just opened").map(index, size, extend)
     }

@@ -62,7 +62,10 @@ impl Inode {
             return Ok(());
         }
         if to == LockLevel::Exclusive && h.holders > 1 {
-            return Err((mine, Code::Busy.into()));
+            // Other readers in this process: new ones are kept out as they would be by readers elsewhere.
+            locks::take_pending(fd, Owner::Process, mine)?;
+            h.level = LockLevel::Pending;
+            return Err((LockLevel::Pending, Code::Busy.into()));
         }
         match locks::raise(fd, Owner::Process, mine, to) {
             Ok(()) => {
