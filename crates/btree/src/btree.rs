@@ -144,7 +144,11 @@ impl Shared {
             make_empty(b, 100, TABLE_LEAF, usable);
             be::put_u32(b, 52, (auto != AutoVacuum::None) as u32);
             be::put_u32(b, 64, (auto == AutoVacuum::Incremental) as u32);
-        })
+        })?;
+        drop(pager);
+        // Cursors that read the database as empty.
+        self.bump_all();
+        Ok(())
     }
 
     pub fn refresh(&self) -> Result<()> {

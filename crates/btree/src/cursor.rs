@@ -188,9 +188,20 @@ impl Cursor {
         self.layout = self.bt.layout.get();
         self.pos = Pos::Invalid;
         self.generation = self.tree.generation.get();
-        let root = self.load(self.root)?;
+        let root = match self.load(self.root) {
+            Err(_) if self.root == 1 && self.bt.pager()?.db_size() == 0 => self.missing_root()?,
+            other => other?,
+        };
         self.path.push(root);
         Ok(())
+    }
+
+    /// A database without pages reads as one with an empty schema.
+    #[cold]
+    fn missing_root(&self) -> Result<Node> {
+        let mut page = [0u8; 512];
+        make_empty(&mut page, 100, TABLE_LEAF, 512);
+        Node::new(Buf::copy_of(&page)?, 1, self.kind, &self.layout)
     }
 
     /// Reads the cell that the path leads to.

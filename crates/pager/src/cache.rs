@@ -347,7 +347,8 @@ impl Pager {
             match self.raise(LockLevel::Exclusive) {
                 Ok(()) => {}
                 Err(e) if e.code() == Code::Busy => {
-                    // The pending lock must not keep readers out for the rest of the transaction's life.
+                    // Readers are there: the cache grows instead. PENDING stays, as in SQLite, so that they
+                    // are the last ones.
                     return Ok(false);
                 }
                 Err(e) => return Err(e),

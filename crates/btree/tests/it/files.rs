@@ -189,6 +189,28 @@ fn two_databases_commit_together_or_not_at_all() {
     }
 }
 
+#[test]
+fn an_empty_file_reads_as_an_empty_schema() {
+    let s = Scratch::new();
+    let path = s.path("a.db");
+    let bt = open(&path, &OpenOptions::default());
+    bt.begin_read().unwrap();
+    let mut c = bt.cursor(1, TreeKind::Table, false).unwrap();
+    assert!(!c.first().unwrap() && !c.last().unwrap());
+    assert_eq!((c.seek_rowid(5).unwrap(), c.count().unwrap(), bt.meta(1).unwrap()), (None, 0, 0));
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "opening changes nothing");
+    bt.begin_write(false).unwrap();
+    let root = bt.create_tree(TreeKind::Table).unwrap();
+    declare(&bt, "table", "t", "t", root, "CREATE TABLE t(a)");
+    assert!(c.first().unwrap());
+    drop(c);
+    bt.rollback(true).unwrap();
+    bt.begin_read().unwrap();
+    assert!(!bt.cursor(1, TreeKind::Table, false).unwrap().first().unwrap());
+    bt.end_read();
+    assert_eq!((bt.page_count(), std::fs::metadata(&path).unwrap().len()), (0, 0));
+}
+
 /// Calls to the world that can fail, counted down.
 struct Faulty {
     inner: Arc<MemoryVfs>,
