@@ -98,8 +98,8 @@ struct Content {
     right: Pgno,
 }
 
-/// Which runs of cells go to which page, of `room` bytes, filled to `fill` bytes where that is possible. Between two
-/// pages one cell is left out if `divided`.
+/// Which runs of cells go to which page, of `room` bytes, filled to `fill` bytes where that is possible. Between
+/// two pages one cell is left out if `divided`.
 fn distribute(
     costs: &[usize],
     room: usize,
@@ -422,8 +422,8 @@ impl Cursor {
         }
         let costs: Vec<usize> = all.iter().map(Piece::cost).collect();
         let room = layout.usable as usize - if leaf { 8 } else { 12 };
-        // With many small cells a page is filled to 31/32 only: spread over three pages without a rest, the next
-        // insert would begin anew. (Random inserts of 60 bytes: a rebuild at every 7th without this.)
+        // With many small cells a page is filled to 31/32 only: spread over three pages without a rest, the
+        // next insert would begin anew. (Random inserts of 60 bytes: a rebuild at every 7th without this.)
         let slack = if append || all.len() < 24 { 0 } else { room / 32 };
         let runs = distribute(&costs, room, room - slack, divided, append)?;
         let mut pages = old.clone();

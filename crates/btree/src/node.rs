@@ -1,7 +1,8 @@
 //! A node: one page of a tree (file format, section 1.6), and the cells on it.
 //!
 //! ```text
-//! [100 bytes of file header on page 1] | kind 1 | first freeblock 2 | cells 2 | content start 2 | fragments 1 |
+//! [100 bytes of file header on page 1]
+//! kind 1 | first freeblock 2 | cells 2 | content start 2 | fragments 1 |
 //! [right child 4] | cell pointers | gap | cell content, freeblocks between | reserved
 //! ```
 //!

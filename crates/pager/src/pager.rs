@@ -1,10 +1,14 @@
 //! The pager: its state, opening and closing.
 //!
 //! ```text
-//! Open ---begin_read--> Reader --begin_write--> WriterLocked --first change--> WriterCacheMod
-//!   ^                     |  ^                      |                             |  spill, commit (rollback modes)
-//!   +------end_read-------+  |                      |                             v
-//!                            +---- phase two, -------+---- rollback ---- WriterDbMod --phase one--> WriterFinished
+//! Open --begin_read--> Reader --begin_write--> WriterLocked --first change--> WriterCacheMod
+//!   ^                  |  ^  ^                    |                              |
+//!   +-----end_read-----+  |  +------rollback------+                              | spill, commit
+//!                         |  +------rollback-------------------------------------+ (rollback modes)
+//!                         |  |                                                   v
+//!                         |  +------rollback--------------------------------- WriterDbMod
+//!                         |                                                      | phase one
+//!                         +------phase two------------------------------- WriterFinished
 //! ```
 //!
 //! What always holds ([`Pager::check`]): in `Reader` and above a database file is locked SHARED at least (in

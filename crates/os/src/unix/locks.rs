@@ -1,7 +1,7 @@
 //! SQLite's lock levels on byte ranges of the database file (documentation page `lockingv3`).
 //!
 //! ```text
-//! byte 0x40000000      PENDING    read-locked for a moment on the way to SHARED, write-locked to keep readers out
+//! byte 0x40000000      PENDING    read-locked for a moment before SHARED, write-locked to keep readers out
 //! byte 0x40000001      RESERVED   write-locked by the one who is going to write
 //! bytes 0x40000002..   SHARED     510 bytes, read-locked by readers, write-locked for EXCLUSIVE
 //! ```

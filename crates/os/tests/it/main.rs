@@ -1,4 +1,4 @@
-//! Each VFS against what the traits promise, and what only the unix one can get wrong: forks and left-over files.
+//! Each VFS against what the traits promise, and what only the unix one can get wrong: forks, files left over.
 
 use iolite_base::Code;
 use iolite_os::*;

@@ -1,8 +1,8 @@
 //! Checkpoints: copying frames into the database.
 //!
 //! ```text
-//! checkpoint lock -> [write lock] -> marks looked at, raised where free -> mark 0 locked, header looked at again
-//!   -> log synced -> pages written -> [database cut and synced] -> backfill count raised -> mark 0 free
+//! checkpoint lock -> [write lock] -> marks looked at, raised where free
+//!   -> mark 0 locked, header looked at again -> log synced -> pages written -> [database cut and synced] -> backfill count raised -> mark 0 free
 //!   -> [FULL: was all copied?] -> [RESTART: marks 1 to 4 locked, TRUNCATE: log emptied]
 //! ```
 //!
