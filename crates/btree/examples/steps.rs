@@ -1,8 +1,9 @@
 //! Counts instructions: run one of these under `valgrind --tool=callgrind` twice, with different numbers of
 //! steps, and divide the difference.
 //!
-//! `steps WHAT N [ROWS]` where WHAT is seek, next, append, random, delete, index-append, index-random, index-seek,
-//! commit or read. With `STEPS_FILE` set, in that file and the journal mode `STEPS_MODE` instead of in memory.
+//! `steps WHAT N [ROWS]` where WHAT is seek, next, append, random, delete, index-append, index-random,
+//! index-seek, commit or read. With `STEPS_FILE` set, in that file and the journal mode `STEPS_MODE` instead
+//! of in memory.
 
 use iolite_btree::*;
 use std::sync::Arc;

@@ -98,8 +98,8 @@ struct Content {
     right: Pgno,
 }
 
-/// Which runs of cells go to which page, of `room` bytes, filled to `fill` bytes where that is possible. Between
-/// two pages one cell is left out if `divided`.
+/// Which runs of cells go to which page, of `room` bytes, filled to `fill` bytes where that is possible.
+/// Between two pages one cell is left out if `divided`.
 fn distribute(
     costs: &[usize],
     room: usize,

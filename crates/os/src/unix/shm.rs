@@ -1,11 +1,12 @@
 //! The shared memory beside a WAL database: the file `-shm`, mapped, with locks on its bytes 120 to 128.
 //!
 //! Byte 120 + n is lock n of the wal-index. Byte 128 is read-locked by everybody who has the file mapped:
-//! whoever finds it free is first and empties the file, since its content is of no worth once nobody is there.
+//! whoever finds it free is first and empties the file, since its content is of no worth once nobody is
+//! there.
 //!
-//! Where locks belong to open file descriptions, each handle has its own and the kernel keeps them apart. Where
-//! they belong to processes, all handles of a process on one file share a descriptor (closing another one would
-//! drop all locks) and this module keeps them apart.
+//! Where locks belong to open file descriptions, each handle has its own and the kernel keeps them apart.
+//! Where they belong to processes, all handles of a process on one file share a descriptor (closing another
+//! one would drop all locks) and this module keeps them apart.
 
 use super::locks::busy_or;
 use super::sys::{self, Fd, Mapping, Owner};

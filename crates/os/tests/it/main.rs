@@ -1,4 +1,4 @@
-//! Each VFS against what the traits promise, and what only the unix one can get wrong: forks, files left over.
+//! Each VFS against what the traits promise, and what only the unix one can get wrong.
 
 use iolite_base::Code;
 use iolite_os::*;

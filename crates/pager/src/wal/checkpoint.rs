@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! checkpoint lock -> [write lock] -> marks looked at, raised where free
-//!   -> mark 0 locked, header looked at again -> log synced -> pages written -> [database cut and synced] -> backfill count raised -> mark 0 free
+//!   -> mark 0 locked, header looked at again -> log synced -> pages written
+//!   -> [database cut] -> database synced -> backfill count raised -> mark 0 free
 //!   -> [FULL: was all copied?] -> [RESTART: marks 1 to 4 locked, TRUNCATE: log emptied]
 //! ```
 //!
