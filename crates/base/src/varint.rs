@@ -17,9 +17,11 @@ pub fn get(b: &[u8]) -> Option<(u64, usize)> {
 /// three bytes and this 20 for any number up to eight.
 #[inline(always)]
 fn get_long(b: &[u8]) -> Option<(u64, usize)> {
-    match b.first_chunk::<8>() {
-        Some(eight) => of_eight(u64::from_be_bytes(*eight)).or_else(|| get_short(b)),
-        None => get_short(b),
+    let Some(eight) = b.first_chunk::<8>() else { return get_short(b) };
+    let x = u64::from_be_bytes(*eight);
+    match of_eight(x) {
+        Some(found) => Some(found),
+        None => b.get(8).map(|&last| (pack(x) << 8 | last as u64, 9)),
     }
 }
 
@@ -31,27 +33,30 @@ pub fn of_eight(x: u64) -> Option<(u64, usize)> {
         return None;
     }
     let before = ends.leading_zeros() & 0x38;
-    let x = x >> (56 - before);
+    Some((pack(x >> (56 - before)), before as usize / 8 + 1))
+}
+
+/// The low seven bits of eight bytes, side by side.
+#[inline(always)]
+pub fn pack(x: u64) -> u64 {
     let x = x & 0x7f7f_7f7f_7f7f_7f7f;
     let x = (x & 0x007f_007f_007f_007f) | (x & 0x7f00_7f00_7f00_7f00) >> 1;
     let x = (x & 0x0000_3fff_0000_3fff) | (x & 0x3fff_0000_3fff_0000) >> 2;
-    let x = (x & 0x0000_0000_0fff_ffff) | (x & 0x0fff_ffff_0000_0000) >> 4;
-    Some((x, before as usize / 8 + 1))
+    (x & 0x0000_0000_0fff_ffff) | (x & 0x0fff_ffff_0000_0000) >> 4
 }
 
-/// Nine bytes, or less than eight up to the end of the slice.
+/// Less than eight bytes up to the end of the slice.
 #[cold]
 #[inline(never)]
 fn get_short(b: &[u8]) -> Option<(u64, usize)> {
     let mut v = 0u64;
-    for (i, &byte) in b.iter().take(8).enumerate() {
+    for (i, &byte) in b.iter().enumerate() {
         v = v << 7 | (byte & 0x7f) as u64;
         if byte < 0x80 {
             return Some((v, i + 1));
         }
     }
-    let last = *b.get(8)?;
-    Some((v << 8 | last as u64, 9))
+    None
 }
 
 /// How many bytes [`put`] writes for `v`.
@@ -68,7 +73,7 @@ pub fn len(v: u64) -> usize {
 }
 
 /// Writes `v` at the start of `out` and returns its length. Panics if `out` is shorter than that.
-#[inline]
+#[inline(always)]
 pub fn put(out: &mut [u8], v: u64) -> usize {
     if v < 0x80 {
         out[0] = v as u8;

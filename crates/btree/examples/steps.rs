@@ -1,7 +1,9 @@
-//! Counts instructions: run one of these under `valgrind --tool=callgrind` twice, with different numbers of steps, and
-//! divide the difference.
+//! Counts instructions: run one of these under `valgrind --tool=callgrind` twice, with different numbers of
+//! steps, and divide the difference.
 //!
-//! `steps WHAT N` where WHAT is seek, next, append, random, index-append, index-random, index-seek, commit.
+//! `steps WHAT N [ROWS]` where WHAT is seek, next, append, random, delete, index-append, index-random,
+//! index-seek, commit or read. With `STEPS_FILE` set, in that file and the journal mode `STEPS_MODE` instead
+//! of in memory.
 
 use iolite_btree::*;
 use std::sync::Arc;
@@ -12,8 +14,13 @@ fn main() {
     let n: i64 = args.next().and_then(|s| s.parse().ok()).unwrap_or(1000);
     let rows: i64 = args.next().and_then(|s| s.parse().ok()).unwrap_or(100_000);
     let vfs: Arc<dyn iolite_os::Vfs> = iolite_os::default_vfs();
-    let opts = OpenOptions { memory: true, cache_size: 1_000_000, ..OpenOptions::default() };
-    let bt = Btree::open(vfs, "x", &opts).expect("open");
+    let file = std::env::var("STEPS_FILE").ok();
+    let opts = OpenOptions { memory: file.is_none(), cache_size: 1_000_000, ..OpenOptions::default() };
+    let bt = Btree::open(vfs, file.as_deref().unwrap_or("x"), &opts).expect("open");
+    if let Some(mode) = std::env::var("STEPS_MODE").ok().and_then(|m| JournalMode::from_name(&m)) {
+        bt.set_journal_mode(mode).expect("journal mode");
+        bt.set_synchronous(SyncMode::Normal).expect("synchronous");
+    }
     bt.begin_write(false).expect("begin");
     let table = bt.create_tree(TreeKind::Table).expect("create");
     let index = bt.create_tree(TreeKind::Index).expect("create");
@@ -39,6 +46,8 @@ fn main() {
         }
     }
     let mut sum = 0u64;
+    bt.commit().expect("commit");
+    bt.begin_write(false).expect("begin");
     match what.as_str() {
         "seek" => {
             for i in 0..n {
@@ -81,21 +90,31 @@ fn main() {
         }
         "index-random" => {
             for i in 0..n {
-                let k = key((mix(i) as u64 % (rows as u64) << 20) as i64 + i);
+                let k = key(((mix(i) as u64 % (rows as u64)) << 20) as i64 + i);
                 ic.insert_entry(&k, InsertAt::Unknown, &mut |e: &[u8]| Ok(e.cmp(&k[..]))).expect("insert");
             }
         }
         "index-seek" => {
             for i in 0..n {
-                let k = key((mix(i) as u64 % (rows as u64) << 20) as i64);
+                let k = key(((mix(i) as u64 % (rows as u64)) << 20) as i64);
                 sum += ic.seek_key(&mut |e: &[u8]| Ok(e.cmp(&k[..]))).expect("seek").is_some() as u64;
             }
         }
         "commit" => {
+            bt.commit().expect("commit");
             for i in 0..n {
                 bt.begin_write(false).expect("begin");
                 c.insert_row(rows * 2 + i, &payload, 0, InsertAt::Append).expect("insert");
                 bt.commit().expect("commit");
+            }
+        }
+        "read" => {
+            bt.commit().expect("commit");
+            for i in 0..n {
+                bt.begin_read().expect("begin");
+                let k = (mix(i) as u64 % (2 * rows as u64)) as i64;
+                sum += c.seek_rowid(k).expect("seek").is_some() as u64;
+                bt.end_read();
             }
         }
         other => panic!("no such thing to count: {other}"),

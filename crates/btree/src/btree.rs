@@ -1,7 +1,8 @@
 //! One attached database of one connection: transactions, savepoints, header numbers, cursors.
 //!
-//! What always holds: the pager is borrowed for single calls only, never while code of others runs (comparisons,
-//! busy handlers of the connection); a change of pages other than by a cursor raises the generation of every tree.
+//! What always holds: the pager is borrowed for single calls only, never while code of others runs
+//! (comparisons, busy handlers of the connection); a change of pages other than by a cursor raises the
+//! generation of every tree.
 
 use crate::cursor::{Cursor, Slot, Tree};
 use crate::node::{Layout, TABLE_LEAF, TreeKind, corrupt, make_empty};
@@ -44,9 +45,10 @@ pub(crate) struct Shared {
     pub autocheckpoint: Cell<u32>,
     /// Frames in the log after the last commit, for the WAL hook.
     pub committed_frames: Cell<u32>,
-    /// Whether the tables' reads and writes may mix within the transaction: asked once per commit.
+    /// Free pages were given back for this commit; a repeated attempt need not do it again.
     pub vacuumed: Cell<bool>,
     pub encoding: Cell<Encoding>,
+    pub mmap_size: Cell<i64>,
 }
 
 impl Shared {
@@ -142,7 +144,11 @@ impl Shared {
             make_empty(b, 100, TABLE_LEAF, usable);
             be::put_u32(b, 52, (auto != AutoVacuum::None) as u32);
             be::put_u32(b, 64, (auto == AutoVacuum::Incremental) as u32);
-        })
+        })?;
+        drop(pager);
+        // Cursors that read the database as empty.
+        self.bump_all();
+        Ok(())
     }
 
     pub fn refresh(&self) -> Result<()> {
@@ -194,10 +200,12 @@ impl Btree {
             committed_frames: Cell::new(0),
             vacuumed: Cell::new(false),
             encoding: Cell::new(Encoding::Utf8),
+            mmap_size: Cell::new(0),
         })))
     }
 
-    /// A private database for intermediate results, in a write transaction. No file exists until memory is short.
+    /// A private database for intermediate results, in a write transaction. No file exists until memory is
+    /// short.
     pub fn ephemeral(vfs: Arc<dyn Vfs>) -> Result<Btree> {
         let bt = Btree::open(vfs, "", &OpenOptions::default())?;
         bt.begin_write(false)?;
@@ -250,8 +258,8 @@ impl Btree {
         fresh
     }
 
-    /// Begins to write, unless that happened already. `exclusive` keeps readers out, too. If others are in the way: `SQLITE_BUSY`, or `SQLITE_BUSY_SNAPSHOT` if
-    /// they wrote since this connection began to read.
+    /// Begins to write, unless that happened already. `exclusive` keeps readers out, too. If others are in
+    /// the way: `SQLITE_BUSY`, or `SQLITE_BUSY_SNAPSHOT` if they wrote since this connection began to read.
     pub fn begin_write(&self, exclusive: bool) -> Result<()> {
         let state = self.pager()?.state();
         if state >= State::WriterLocked {
@@ -265,8 +273,8 @@ impl Btree {
             match begun {
                 Ok(()) => break,
                 Err(e) => {
-                    // Only who held no lock before may wait: two readers that both want to write would wait for
-                    // each other for ever.
+                    // Only who held no lock before may wait: two readers that both want to write would wait
+                    // for each other for ever.
                     if was_open {
                         self.end_read();
                         if e.code().primary() == Code::Busy {
@@ -308,8 +316,8 @@ impl Btree {
         self.pager().map_or(TxnState::Write, |p| p.txn_state())
     }
 
-    /// The first half of a commit: see [`Btree::commit_phase_two`]. With several databases, `super_journal` names the file that lists their
-    /// journals.
+    /// The first half of a commit: see [`Btree::commit_phase_two`]. With several databases, `super_journal`
+    /// names the file that lists their journals.
     pub fn commit_phase_one(&self, super_journal: Option<&str>) -> Result<()> {
         if self.txn_state() != TxnState::Write {
             return Ok(());
@@ -322,7 +330,8 @@ impl Btree {
         self.pager()?.commit_phase_one(super_journal.map(str::as_bytes))
     }
 
-    /// The second half: this is what makes the transaction durable and visible. `end_read`: no statement reads on.
+    /// The second half: this is what makes the transaction durable and visible. `end_read`: no statement
+    /// reads on.
     pub fn commit_phase_two(&self, end_read: bool) -> Result<()> {
         let writing = self.txn_state() == TxnState::Write;
         self.pager()?.commit_phase_two(end_read)?;
@@ -386,8 +395,9 @@ impl Btree {
         done
     }
 
-    /// Number `i` of the header: 0 freelist pages, 1 schema cookie, 2 schema format, 3 default cache size, 4 largest root, 5 encoding,
-    /// 6 user version, 7 incremental vacuum, 8 application id; 15: the data version of this connection.
+    /// Number `i` of the header: 0 freelist pages, 1 schema cookie, 2 schema format, 3 default cache size, 4
+    /// largest root, 5 encoding, 6 user version, 7 incremental vacuum, 8 application id; 15: the data version
+    /// of this connection.
     pub fn meta(&self, i: usize) -> Result<u32> {
         match i {
             15 => Ok(self.pager()?.data_version()),
@@ -427,7 +437,8 @@ impl Btree {
 }
 
 impl Shared {
-    /// Before a rollback: cursors on overflowing entries save their keys while the pages still fit their images.
+    /// Before a rollback: cursors on overflowing entries save their keys while the pages still fit their
+    /// images.
     pub fn save_all_for_rollback(&self) {
         // A page that cannot be read now leaves a cursor without a key; it then reports that it moved.
         let _ = self.save_all();

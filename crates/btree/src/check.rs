@@ -1,7 +1,7 @@
 //! `PRAGMA integrity_check` for pages: is every page used exactly once, and every tree well formed?
 //!
-//! What it finds is said in SQLite's words, since people search for them. The walk keeps its own stack and visits no
-//! page twice, so a file cannot make it run deep or for ever.
+//! What it finds is said in SQLite's words, since people search for them. The walk keeps its own stack and
+//! visits no page twice, so a file cannot make it run deep or for ever.
 
 use crate::btree::{Btree, Shared};
 use crate::node::*;
@@ -21,7 +21,7 @@ struct Check<'a> {
 }
 
 /// A page whose children are being visited.
-struct Frame {
+struct Visit {
     node: Node,
     /// The cell to look at next, counted down; `ncell` stands for the right child.
     next: i64,
@@ -33,8 +33,8 @@ struct Frame {
 }
 
 impl Btree {
-    /// Checks the trees with these roots, the freelist, and that every page is used; a leading 0 among the roots: only
-    /// the trees. At most `max_errors` findings.
+    /// Checks the trees with these roots, the freelist, and that every page is used; a leading 0 among the
+    /// roots: only the trees. At most `max_errors` findings.
     pub fn integrity_check(&self, roots: &[Pgno], max_errors: usize) -> Result<Vec<String>> {
         let bt = &*self.0;
         self.begin_read()?;
@@ -204,7 +204,7 @@ impl Check<'_> {
     }
 
     fn tree(&mut self, root: Pgno) -> Result<()> {
-        let mut stack: Vec<Frame> = Vec::new();
+        let mut stack: Vec<Visit> = Vec::new();
         let Some(frame) = self.enter(root, root, None, i64::MAX, true)? else { return Ok(()) };
         stack.push(frame);
         while let Some(f) = stack.last_mut() {
@@ -261,7 +261,7 @@ impl Check<'_> {
         kind: Option<TreeKind>,
         max_key: i64,
         may_equal: bool,
-    ) -> Result<Option<Frame>> {
+    ) -> Result<Option<Visit>> {
         if pgno == 0 || !self.refer(pgno) {
             return Ok(None);
         }
@@ -293,14 +293,13 @@ impl Check<'_> {
         };
         let first = node.ptrs as usize + 2 * node.ncell as usize;
         let content = content_start(&page, hdr);
-        let free =
-            free_space(&page, hdr, node.ptrs as usize, node.ncell as usize, self.layout.usable as usize);
+        let free = free_space(&page, node.frame(&self.layout));
         if free.is_err() || content < first {
             self.say("free space corruption".into());
             return Ok(None);
         }
         let next = if node.leaf { node.ncell as i64 - 1 } else { node.ncell as i64 };
-        Ok(Some(Frame {
+        Ok(Some(Visit {
             node,
             next,
             max_key,
@@ -312,7 +311,7 @@ impl Check<'_> {
     }
 
     /// A child came back: all children of a node have the same depth, and keys fall from right to left.
-    fn leave(&mut self, root: Pgno, up: &mut Frame, depth: u32, min_key: i64) {
+    fn leave(&mut self, root: Pgno, up: &mut Visit, depth: u32, min_key: i64) {
         let i = up.next + 1;
         up.max_key = min_key;
         up.may_equal = false;
@@ -324,7 +323,7 @@ impl Check<'_> {
     }
 
     /// Looks at one cell; returns the child below it.
-    fn cell(&mut self, root: Pgno, f: &mut Frame, i: u32) -> Result<Option<(Pgno, i64)>> {
+    fn cell(&mut self, root: Pgno, f: &mut Visit, i: u32) -> Result<Option<(Pgno, i64)>> {
         f.next -= 1;
         let n = &f.node;
         self.prefix = format!("Tree {root} page {} cell {i}: ", n.pgno);
@@ -375,7 +374,7 @@ impl Check<'_> {
     }
 
     /// Every byte of the content area belongs to one cell, one freeblock, or the fragments.
-    fn coverage(&mut self, _root: Pgno, f: &Frame) -> Result<()> {
+    fn coverage(&mut self, _root: Pgno, f: &Visit) -> Result<()> {
         let n = &f.node;
         let (kind, hdr, pgno) = (kind_of(n), n.header(), n.pgno);
         self.extents.clear();

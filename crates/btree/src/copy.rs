@@ -1,8 +1,8 @@
 //! Copying whole databases: backup page by page, and the last step of VACUUM.
 //!
-//! What always holds: the source is read in one snapshot per step; if it changed since the step before (other than through a
-//! backup that was told of it), copying begins again. The destination is written in one transaction, which commits when
-//! all pages are there.
+//! What always holds: the source is read in one snapshot per step; if it changed since the step before (other
+//! than through a backup that was told of it), copying begins again. The destination is written in one
+//! transaction, which commits when all pages are there.
 
 use crate::btree::Btree;
 use iolite_base::{Code, Pgno, Result};
@@ -38,8 +38,8 @@ impl Backup {
         })
     }
 
-    /// Copies up to `pages` pages (all, if negative). `true`: the backup is complete and committed. `SQLITE_BUSY` and `SQLITE_LOCKED`
-    /// may be tried again.
+    /// Copies up to `pages` pages (all, if negative). `true`: the backup is complete and committed.
+    /// `SQLITE_BUSY` and `SQLITE_LOCKED` may be tried again.
     pub fn step(&mut self, pages: i32) -> Result<bool> {
         if self.done {
             return Ok(true);
@@ -95,6 +95,11 @@ impl Backup {
         self.to.commit()?;
         self.writing = false;
         self.done = true;
+        if self.to.page_size() != self.from.page_size() {
+            // Learn the new page size.
+            self.to.begin_read()?;
+            self.to.end_read();
+        }
         Ok(())
     }
 
@@ -125,8 +130,9 @@ impl Btree {
         Ok(())
     }
 
-    /// Makes the content of this database that of `from`, within the write transaction that is open here, which may still be
-    /// taken back: the last step of VACUUM. The page size may change thereby (not in WAL mode).
+    /// Makes the content of this database that of `from`, within the write transaction that is open here,
+    /// which may still be taken back: the last step of VACUUM. The page size may change thereby (not in WAL
+    /// mode).
     pub fn replace_content(&self, from: &Btree) -> Result<()> {
         from.begin_read()?;
         let total = from.page_count();

@@ -1,10 +1,11 @@
 //! Cursors: a position in a tree, and moving it.
 //!
-//! What always holds for a cursor in state `Valid` whose generation is that of its tree: its path leads from the root to the
-//! node with the present entry, each node as it is in the page table, `cell` describes the entry. A cursor whose
-//! generation is older stands on images that nobody changed (writers copy pages that others hold), so its key can
-//! still be read and sought anew. Only overflow pages may have been reused: therefore a cursor on an index entry that
-//! overflows leaves word in the tree's list of slots, and whoever writes to the tree saves its key first.
+//! What always holds for a cursor in state `Valid` whose generation is that of its tree: its path leads from
+//! the root to the node with the present entry, each node as it is in the page table, `cell` describes the
+//! entry. A cursor whose generation is older stands on images that nobody changed (writers copy pages that
+//! others hold), so its key can still be read and sought anew. Only overflow pages may have been reused:
+//! therefore a cursor on an index entry that overflows leaves word in the tree's list of slots, and whoever
+//! writes to the tree saves its key first.
 
 use crate::btree::Shared;
 use crate::node::*;
@@ -13,7 +14,8 @@ use std::cell::{Cell as StdCell, RefCell};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-/// Compares two whole records of an index: an entry with a key. Needed where a cursor must find its place again.
+/// Compares two whole records of an index: an entry with a key. Needed where a cursor must find its place
+/// again.
 pub type KeyCompare = Rc<dyn Fn(&[u8], &[u8]) -> Result<Ordering>>;
 
 /// What the caller knows about the place of a new entry.
@@ -136,7 +138,8 @@ impl Cursor {
         self.write
     }
 
-    /// Whether the cursor stands on an entry (perhaps one that is to be found again: see [`Cursor::restore`]).
+    /// Whether the cursor stands on an entry (perhaps one that is to be found again: see
+    /// [`Cursor::restore`]).
     #[inline]
     pub fn is_valid(&self) -> bool {
         self.pos != Pos::Invalid
@@ -173,7 +176,7 @@ impl Cursor {
 
     /// Leaves only the root in the path, fetching it if it is not there or not current.
     #[inline]
-    pub(crate) fn to_root(&mut self) -> Result<()> {
+    pub(crate) fn go_to_root(&mut self) -> Result<()> {
         self.disarm();
         self.skip = 0;
         if self.current() && !self.path.is_empty() {
@@ -185,9 +188,20 @@ impl Cursor {
         self.layout = self.bt.layout.get();
         self.pos = Pos::Invalid;
         self.generation = self.tree.generation.get();
-        let root = self.load(self.root)?;
+        let root = match self.load(self.root) {
+            Err(_) if self.root == 1 && self.bt.pager()?.db_size() == 0 => self.missing_root()?,
+            other => other?,
+        };
         self.path.push(root);
         Ok(())
+    }
+
+    /// A database without pages reads as one with an empty schema.
+    #[cold]
+    fn missing_root(&self) -> Result<Node> {
+        let mut page = [0u8; 512];
+        make_empty(&mut page, 100, TABLE_LEAF, 512);
+        Node::new(Buf::copy_of(&page)?, 1, self.kind, &self.layout)
     }
 
     /// Reads the cell that the path leads to.
@@ -253,7 +267,7 @@ impl Cursor {
 
     /// Goes to the first entry. `false`: there is none.
     pub fn first(&mut self) -> Result<bool> {
-        self.to_root()?;
+        self.go_to_root()?;
         self.pos = Pos::Invalid;
         let root = &self.path[0];
         if root.leaf && root.ncell == 0 {
@@ -268,7 +282,7 @@ impl Cursor {
         if self.is_last() {
             return Ok(true);
         }
-        self.to_root()?;
+        self.go_to_root()?;
         self.pos = Pos::Invalid;
         let root = &self.path[0];
         if root.leaf && root.ncell == 0 {
@@ -278,7 +292,8 @@ impl Cursor {
         self.read_cell()
     }
 
-    /// Whether the cursor is known to stand on the last entry. `false` may also mean that it has to be sought.
+    /// Whether the cursor is known to stand on the last entry. `false` may also mean that it has to be
+    /// sought.
     #[inline]
     pub fn is_last(&self) -> bool {
         if self.pos != Pos::Valid || !self.current() || self.skip != 0 {
@@ -441,8 +456,8 @@ impl Cursor {
         }
     }
 
-    /// Finds the cursor's place again after somebody wrote. `true`: the entry is gone; the cursor stands on a neighbour, and `next`
-    /// and `prev` go on from where the entry was.
+    /// Finds the cursor's place again after somebody wrote. `true`: the entry is gone; the cursor stands on a
+    /// neighbour, and `next` and `prev` go on from where the entry was.
     pub fn restore(&mut self) -> Result<bool> {
         if !self.is_stale() {
             return Ok(self.skip != 0);
@@ -527,7 +542,8 @@ impl Cursor {
         self.cell.payload
     }
 
-    /// The part of the payload that lies in the page: page, position, length. Panics if the cursor stands nowhere.
+    /// The part of the payload that lies in the page: page, position, length. Panics if the cursor stands
+    /// nowhere.
     #[inline(always)]
     pub fn local(&self) -> (&Buf, usize, usize) {
         let n = self.path.last().expect("a cursor on an entry");
@@ -543,7 +559,7 @@ impl Cursor {
 
     /// Counts the entries of the tree. The cursor stands nowhere afterwards.
     pub fn count(&mut self) -> Result<u64> {
-        self.to_root()?;
+        self.go_to_root()?;
         self.pos = Pos::Invalid;
         let mut n = 0u64;
         loop {

@@ -46,7 +46,8 @@ impl Shared {
         Ok((leaf, self.reuse(leaf)?))
     }
 
-    /// A free leaf page as a sheet to write on: only one freed in this transaction has content that a rollback needs.
+    /// A free leaf page as a sheet to write on: only one freed in this transaction has content that a
+    /// rollback needs.
     pub(crate) fn reuse(&self, pgno: Pgno) -> Result<Buf> {
         let needed = self.has_content.borrow().contains(&pgno);
         let mut pager = self.pager()?;

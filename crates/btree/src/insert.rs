@@ -32,11 +32,12 @@ impl Cursor {
     pub fn insert_row(&mut self, rowid: i64, payload: &[u8], zeros: u32, at: InsertAt) -> Result<()> {
         let place = match at {
             InsertAt::Here(c) if self.pos == Pos::Valid && self.current() => Some(c),
+            InsertAt::Append if self.is_last() => Some(Ordering::Less),
             InsertAt::Append => self.last()?.then_some(Ordering::Less),
             _ => self.seek_rowid(rowid)?,
         };
         if place.is_none() {
-            self.to_root()?;
+            self.go_to_root()?;
         } else if place != Some(Ordering::Equal)
             && self.insert_in_gap(place == Some(Ordering::Less), Some(rowid), payload, zeros)?
         {
@@ -55,11 +56,12 @@ impl Cursor {
     {
         let place = match at {
             InsertAt::Here(c) if self.pos == Pos::Valid && self.current() => Some(c),
+            InsertAt::Append if self.is_last() => Some(Ordering::Less),
             InsertAt::Append => self.last()?.then_some(Ordering::Less),
             _ => self.seek_key(cmp)?,
         };
         if place.is_none() {
-            self.to_root()?;
+            self.go_to_root()?;
         } else if place != Some(Ordering::Equal)
             && self.insert_in_gap(place == Some(Ordering::Less), None, payload, 0)?
         {
@@ -71,8 +73,9 @@ impl Cursor {
         done
     }
 
-    /// The common case, without building the cell first: it does not overflow, and the gap of the leaf has room for it.
-    /// `false`: nothing was done. (This takes 300 instructions for a small row, the way through `new_cell` 900.)
+    /// The common case, without building the cell first: it does not overflow, and the gap of the leaf has
+    /// room for it. `false`: nothing was done. (This takes 300 instructions for a small row, the way through
+    /// `new_cell` 900.)
     fn insert_in_gap(
         &mut self,
         behind: bool,
@@ -221,24 +224,13 @@ impl Cursor {
         }
         let need = self.new_cell.len().max(4) + 2;
         let n = self.path.last_mut().ok_or(Code::Internal)?;
-        let (hdr, ptrs, ncell) = (n.header(), n.ptrs as usize, n.ncell as usize);
-        let usable = self.layout.usable as usize;
-        let top_at = content_start(&n.page, hdr);
-        let gap = top_at.wrapping_sub(ptrs + 2 * ncell);
-        // Where there are no freeblocks and the gap is wide enough, nothing needs to be added up.
-        let fits = if gap >= need && gap <= usable && be::get_u16(&n.page, hdr + 1) == 0 {
-            true
-        } else {
-            free_space(&n.page, hdr, ptrs, ncell, usable)? >= need
-        };
+        let frame = n.frame(&self.layout);
+        let fits = free_space(&n.page, frame)? >= need;
         if !fits {
             return self.split(idx, rowid);
         }
         let cell = std::mem::take(&mut self.new_cell);
-        let done = self
-            .bt
-            .pager()?
-            .edit(n.pgno, &mut n.page, |b| insert_cell(b, hdr, ptrs, ncell, idx as usize, &cell, usable));
+        let done = self.bt.pager()?.edit(n.pgno, &mut n.page, |b| insert_cell(b, frame, idx as usize, &cell));
         self.new_cell = cell;
         done??;
         n.ncell += 1;
@@ -300,17 +292,17 @@ impl Cursor {
 
     fn remove_from_leaf(&mut self, idx: u32, size: u32) -> Result<()> {
         let wipe = self.bt.secure_delete.get() != SecureDelete::Off;
-        let usable = self.layout.usable as usize;
         let n = self.path.last_mut().ok_or(Code::Internal)?;
-        let (hdr, ptrs, ncell) = (n.header(), n.ptrs as usize, n.ncell as usize);
-        self.bt.pager()?.edit(n.pgno, &mut n.page, |b| {
-            remove_cell(b, hdr, ptrs, ncell, idx as usize, size as usize, usable, wipe)
-        })??;
+        let frame = n.frame(&self.layout);
+        let mut pager = self.bt.pager()?;
+        pager.edit(n.pgno, &mut n.page, |b| remove_cell(b, frame, idx as usize, size as usize, wipe))??;
+        drop(pager);
         n.ncell -= 1;
         Ok(())
     }
 
-    /// Deletes the entry that the cursor stands on. With `keep`, [`Cursor::next`] and [`Cursor::prev`] then go to its neighbours.
+    /// Deletes the entry that the cursor stands on. With `keep`, [`Cursor::next`] and [`Cursor::prev`] then
+    /// go to its neighbours.
     pub fn delete(&mut self, keep: bool) -> Result<()> {
         if self.is_stale() && self.restore()? {
             return Ok(());
@@ -329,7 +321,7 @@ impl Cursor {
         let page = top.page.clone();
         let underfull = self.path.len() > 1 && {
             let usable = self.layout.usable as usize;
-            let free = free_space(&page, top.header(), top.ptrs as usize, top.ncell as usize, usable)?;
+            let free = free_space(&page, top.frame(&self.layout))?;
             (free + cell.size() as usize + 2) * 3 > usable * 2
         };
         if underfull && keep {

@@ -1,8 +1,9 @@
 //! Ordered bytes on pages: trees of rows by number, and of records by comparison.
 //!
-//! A [`Btree`] is one attached database of one connection: transactions, savepoints, the numbers in the file's
-//! header, making and dropping trees. A [`Cursor`] walks one tree, finds, inserts and deletes. Everything in the
-//! sections 1.2 to 1.8 of the file format happens here: nodes, overflow chains, the freelist, pointer maps.
+//! A [`Btree`] is one attached database of one connection: transactions, savepoints, the numbers in the
+//! file's header, making and dropping trees. A [`Cursor`] walks one tree, finds, inserts and deletes.
+//! Everything in the sections 1.2 to 1.8 of the file format happens here: nodes, overflow chains, the
+//! freelist, pointer maps.
 //!
 //! What it does not know: what a record means (comparisons are the caller's), tables, SQL.
 

@@ -1,12 +1,13 @@
 //! A node: one page of a tree (file format, section 1.6), and the cells on it.
 //!
 //! ```text
-//! [100 bytes of file header on page 1] | kind 1 | first freeblock 2 | cells 2 | content start 2 | fragments 1 |
+//! [100 bytes of file header on page 1]
+//! kind 1 | first freeblock 2 | cells 2 | content start 2 | fragments 1 |
 //! [right child 4] | cell pointers | gap | cell content, freeblocks between | reserved
 //! ```
 //!
-//! What always holds for a [`Node`]: its kind fits its tree, and the pointers of all its cells lie inside the page. What the pointers
-//! point to is checked when it is read; nothing here trusts a byte of the file.
+//! What always holds for a [`Node`]: its kind fits its tree, and the pointers of all its cells lie inside the
+//! page. What the pointers point to is checked when it is read; nothing here trusts a byte of the file.
 
 use iolite_base::{Buf, Code, Error, Pgno, Result, be, varint};
 
@@ -140,6 +141,17 @@ impl Node {
         header_at(self.pgno)
     }
 
+    /// For changing the page.
+    #[inline(always)]
+    pub fn frame(&self, layout: &Layout) -> Frame {
+        Frame {
+            hdr: self.header(),
+            ptrs: self.ptrs as usize,
+            ncell: self.ncell as usize,
+            usable: layout.usable as usize,
+        }
+    }
+
     /// Where cell `i` begins.
     #[inline(always)]
     pub fn cell_at(&self, i: u32) -> usize {
@@ -156,7 +168,8 @@ impl Node {
         }
     }
 
-    /// The first cell of a table node whose row number is not below that of `sought`; `ncell` if there is none.
+    /// The first cell of a table node whose row number is not below that of `sought`; `ncell` if there is
+    /// none.
     #[inline]
     pub fn search_rowid(&self, sought: &Sought) -> Result<u32> {
         if self.leaf { self.search::<true>(sought) } else { self.search::<false>(sought) }
@@ -172,9 +185,9 @@ impl Node {
         while low < high {
             let mid = (low + high) / 2;
             let at = u16::from_be_bytes(pointers[mid]) as usize;
-            let below = match rowid_bytes::<LEAF>(page, at) {
-                Some(x) => x < sought.sortable,
-                None => self.is_below(at, sought)?,
+            let below = match is_below::<LEAF>(page, at, sought) {
+                Some(b) => b,
+                None => self.is_below_at_end(at, sought)?,
             };
             if below {
                 low = mid + 1;
@@ -187,7 +200,7 @@ impl Node {
 
     #[cold]
     #[inline(never)]
-    fn is_below(&self, at: usize, sought: &Sought) -> Result<bool> {
+    fn is_below_at_end(&self, at: usize, sought: &Sought) -> Result<bool> {
         Ok(self.rowid_slow(at)? < sought.rowid)
     }
 
@@ -207,35 +220,34 @@ impl Node {
     }
 }
 
-/// The varint of the row number at `at`, as [`Sought`] has it. `None`: too near the page's end, or nine bytes long.
+/// Whether the row number of the cell at `at` is below the sought one. `None`: the cell is too near the
+/// page's end to read eight bytes at once, or its payload is very long.
 #[inline(always)]
-fn rowid_bytes<const LEAF: bool>(page: &[u8], at: usize) -> Option<u64> {
-    let x = if !LEAF {
-        u64::from_be_bytes(page.get(at + 4..at + 12)?.try_into().ok()?)
-    } else {
-        let b: &[u8; 10] = page.get(at..at + 10)?.try_into().ok()?;
+fn is_below<const LEAF: bool>(page: &[u8], at: usize, sought: &Sought) -> Option<bool> {
+    let b: &[u8; 13] = page.get(at..at + 13)?.try_into().ok()?;
+    let (x, last) = if !LEAF {
+        (u64::from_be_bytes(b[4..12].try_into().ok()?), b[12])
+    } else if b[0] < 0x80 {
         // The payload's length comes first.
-        if b[0] < 0x80 {
-            u64::from_be_bytes(b[1..9].try_into().ok()?)
-        } else if b[1] < 0x80 {
-            u64::from_be_bytes(b[2..10].try_into().ok()?)
-        } else {
-            return None;
-        }
+        (u64::from_be_bytes(b[1..9].try_into().ok()?), b[9])
+    } else if b[1] < 0x80 {
+        (u64::from_be_bytes(b[2..10].try_into().ok()?), b[10])
+    } else {
+        return None;
     };
     let ends = !x & 0x8080_8080_8080_8080;
     if ends == 0 {
-        return None;
+        return Some(((varint::pack(x) << 8 | last as u64) as i64) < sought.rowid);
     }
-    Some(x >> (56 - (ends.leading_zeros() & 0x38)))
+    Some(x >> (56 - (ends.leading_zeros() & 0x38)) < sought.sortable)
 }
 
 /// A row number being sought, made ready for comparisons.
 ///
-/// `sortable` is its varint's bytes, continuation bits and all: they sort as the numbers do, since a longer varint is a
-/// greater number and equally long ones have the same continuation bits. So a step of the search need not
-/// decode, which would take 15 instructions more. A varint of nine bytes is compared the slow way; for a sought number of
-/// that length `sortable` says how it compares with all shorter ones.
+/// `sortable` is its varint's bytes, continuation bits and all: they sort as the numbers do, since a longer
+/// varint is a greater number and equally long ones have the same continuation bits. So a step of the search
+/// need not decode, which would take 15 instructions more. A varint of nine bytes is compared the slow way;
+/// for a sought number of that length `sortable` says how it compares with all shorter ones.
 pub struct Sought {
     rowid: i64,
     sortable: u64,
@@ -305,15 +317,16 @@ impl Cell {
         Cell::read_any(page, at, kind, leaf, layout)
     }
 
-    /// By far the most cells: on a table leaf, not overflowing, a length of at most two bytes, not at the very end of the page.
+    /// By far the most cells: on a table leaf, not overflowing, a length of at most two bytes, not at the
+    /// very end of the page.
     #[inline(always)]
     pub fn table_leaf(page: &[u8], at: usize, layout: &Layout) -> Option<Cell> {
-        let b: &[u8; 10] = page.get(at..at + 10)?.try_into().ok()?;
+        let b: &[u8; 11] = page.get(at..at + 11)?.try_into().ok()?;
         let (payload, rowid, head) = if b[0] < 0x80 {
-            let (rowid, n) = short_rowid(b[1..9].try_into().ok()?)?;
+            let (rowid, n) = read_rowid(b[1..10].try_into().ok()?);
             (b[0] as u32, rowid, n + 1)
         } else if b[1] < 0x80 {
-            let (rowid, n) = short_rowid(b[2..10].try_into().ok()?)?;
+            let (rowid, n) = read_rowid(b[2..11].try_into().ok()?);
             ((b[0] as u32 & 0x7f) << 7 | b[1] as u32, rowid, n + 2)
         } else {
             return None;
@@ -323,6 +336,30 @@ impl Cell {
             return None;
         }
         Some(Cell { rowid, payload, local: payload, at, head })
+    }
+
+    /// The length of the cell at `at`, as [`Cell::len`] has it.
+    #[inline(always)]
+    pub fn len_at(page: &[u8], at: usize, kind: TreeKind, leaf: bool, layout: &Layout) -> Result<u32> {
+        if leaf
+            && kind == TreeKind::Table
+            && let Some(b) = page.get(at..at + 10)
+            && let Ok(b) = <&[u8; 10]>::try_from(b)
+            && (b[0] & b[1]) < 0x80
+        {
+            let two = b[0] >= 0x80;
+            let payload = if two { (b[0] as u32 & 0x7f) << 7 | b[1] as u32 } else { b[0] as u32 };
+            let x = if two { &b[2..10] } else { &b[1..9] };
+            let x = u64::from_be_bytes(x.try_into().expect("eight bytes"));
+            let ends = !x & 0x8080_8080_8080_8080;
+            // Nine bytes if none of the first eight is the last.
+            let n = 1 + if ends == 0 { 8 } else { ends.leading_zeros() / 8 };
+            let len = 1 + two as u32 + n + payload;
+            if payload <= layout.max_table && at as u32 + len <= layout.usable {
+                return Ok(len);
+            }
+        }
+        Ok(Cell::read(page, at, kind, leaf, layout)?.len())
     }
 
     /// The same for an index leaf.
@@ -382,24 +419,30 @@ impl Cell {
     }
 }
 
-/// A row number of at most eight bytes, and its length.
+/// A row number and its length.
 #[inline(always)]
-fn short_rowid(b: &[u8; 8]) -> Option<(i64, u32)> {
+fn read_rowid(b: &[u8; 9]) -> (i64, u32) {
     if b[0] < 0x80 {
-        return Some((b[0] as i64, 1));
+        return (b[0] as i64, 1);
     }
     if b[1] < 0x80 {
-        return Some(((b[0] as i64 & 0x7f) << 7 | b[1] as i64, 2));
+        return ((b[0] as i64 & 0x7f) << 7 | b[1] as i64, 2);
     }
     if b[2] < 0x80 {
-        return Some(((b[0] as i64 & 0x7f) << 14 | (b[1] as i64 & 0x7f) << 7 | b[2] as i64, 3));
+        return ((b[0] as i64 & 0x7f) << 14 | (b[1] as i64 & 0x7f) << 7 | b[2] as i64, 3);
     }
-    varint::of_eight(u64::from_be_bytes(*b)).map(|(v, n)| (v as i64, n as u32))
+    let [eight @ .., last] = *b;
+    let x = u64::from_be_bytes(eight);
+    match varint::of_eight(x) {
+        Some((v, n)) => (v as i64, n as u32),
+        None => ((varint::pack(x) << 8 | last as u64) as i64, 9),
+    }
 }
 
 /// Free bytes of a node: the gap, the freeblocks, the fragments. Checks the freeblock list.
-pub fn free_space(page: &[u8], hdr: usize, ptrs: usize, ncell: usize, usable: usize) -> Result<usize> {
-    let first = ptrs + 2 * ncell;
+pub fn free_space(page: &[u8], frame: Frame) -> Result<usize> {
+    let Frame { hdr, usable, .. } = frame;
+    let first = frame.end();
     let top = content_start(page, hdr);
     if top < first || top > usable {
         return Err(corrupt());
@@ -417,7 +460,8 @@ pub fn free_space(page: &[u8], hdr: usize, ptrs: usize, ncell: usize, usable: us
             return Err(corrupt());
         }
         free += size;
-        // Blocks less than four bytes apart would have been joined, but such files exist; overlap is an error.
+        // Blocks less than four bytes apart would have been joined, but such files exist; overlap is an
+        // error.
         last_end = at + size;
         at = next;
     }
@@ -448,18 +492,31 @@ pub fn make_empty(page: &mut [u8], hdr: usize, flag: u8, usable: usize) {
     set_content_start(page, hdr, usable);
 }
 
+/// Where things are on a node that is being changed.
+#[derive(Clone, Copy)]
+pub struct Frame {
+    /// Where the header begins.
+    pub hdr: usize,
+    /// Where the cell pointers begin.
+    pub ptrs: usize,
+    /// Cells.
+    pub ncell: usize,
+    /// Page size less reserved bytes.
+    pub usable: usize,
+}
+
+impl Frame {
+    /// Where the cell pointers end.
+    pub fn end(&self) -> usize {
+        self.ptrs + 2 * self.ncell
+    }
+}
+
 /// Puts `cell` in as number `idx` of a node with room for it (`free_space` says so).
-pub fn insert_cell(
-    page: &mut [u8],
-    hdr: usize,
-    ptrs: usize,
-    ncell: usize,
-    idx: usize,
-    cell: &[u8],
-    usable: usize,
-) -> Result<()> {
+pub fn insert_cell(page: &mut [u8], frame: Frame, idx: usize, cell: &[u8]) -> Result<()> {
+    let Frame { hdr, ptrs, ncell, .. } = frame;
     let size = cell.len().max(4);
-    let at = allocate(page, hdr, ptrs, ncell, size, usable)?;
+    let at = allocate(page, frame, size)?;
     page[at..at + cell.len()].copy_from_slice(cell);
     page[at + cell.len()..at + size].fill(0);
     let p = ptrs + 2 * idx;
@@ -470,15 +527,9 @@ pub fn insert_cell(
 }
 
 /// Finds `size` bytes for a cell, leaving two for its pointer.
-fn allocate(
-    page: &mut [u8],
-    hdr: usize,
-    ptrs: usize,
-    ncell: usize,
-    size: usize,
-    usable: usize,
-) -> Result<usize> {
-    let first = ptrs + 2 * ncell + 2;
+fn allocate(page: &mut [u8], frame: Frame, size: usize) -> Result<usize> {
+    let Frame { hdr, usable, .. } = frame;
+    let first = frame.end() + 2;
     let mut top = content_start(page, hdr);
     if top > usable || top < first - 2 {
         return Err(corrupt());
@@ -518,7 +569,7 @@ fn allocate(
         }
     }
     if first + size > top {
-        defragment(page, hdr, ptrs, ncell, usable)?;
+        defragment(page, frame)?;
         top = content_start(page, hdr);
         if first + size > top {
             return Err(corrupt());
@@ -530,7 +581,8 @@ fn allocate(
 }
 
 /// Moves all cells to the end of the page, so that all free space is the gap.
-fn defragment(page: &mut [u8], hdr: usize, ptrs: usize, ncell: usize, usable: usize) -> Result<()> {
+fn defragment(page: &mut [u8], frame: Frame) -> Result<()> {
+    let Frame { hdr, ptrs, ncell, usable } = frame;
     let layout = Layout::new(usable as u32);
     let (kind, leaf) = match page[hdr] {
         TABLE_LEAF => (TreeKind::Table, true),
@@ -556,19 +608,11 @@ fn defragment(page: &mut [u8], hdr: usize, ptrs: usize, ncell: usize, usable: us
     Ok(())
 }
 
-/// Takes cell `idx`, whose content is `size` bytes at `at`, off a node.
-pub fn remove_cell(
-    page: &mut [u8],
-    hdr: usize,
-    ptrs: usize,
-    ncell: usize,
-    idx: usize,
-    size: usize,
-    usable: usize,
-    wipe: bool,
-) -> Result<()> {
+/// Takes cell `idx`, which takes `size` bytes, off a node.
+pub fn remove_cell(page: &mut [u8], frame: Frame, idx: usize, size: usize, wipe: bool) -> Result<()> {
+    let Frame { hdr, ptrs, ncell, usable } = frame;
     let at = be::get_u16(page, ptrs + 2 * idx) as usize;
-    release(page, hdr, ptrs + 2 * ncell, at, size, usable, wipe)?;
+    release(page, frame, at, size, wipe)?;
     if ncell == 1 {
         // The last one: the page is as good as new.
         be::put_u16(page, hdr + 1, 0);
@@ -584,17 +628,10 @@ pub fn remove_cell(
 }
 
 /// Gives `size` bytes at `at` back: as a freeblock, joined with its neighbours, or to the gap.
-fn release(
-    page: &mut [u8],
-    hdr: usize,
-    ptrs_end: usize,
-    at: usize,
-    size: usize,
-    usable: usize,
-    wipe: bool,
-) -> Result<()> {
+fn release(page: &mut [u8], frame: Frame, at: usize, size: usize, wipe: bool) -> Result<()> {
+    let Frame { hdr, usable, .. } = frame;
     let top = content_start(page, hdr);
-    if at < ptrs_end || at < top || at + size > usable {
+    if at < frame.end() || at < top || at + size > usable {
         return Err(corrupt());
     }
     if wipe {
@@ -605,7 +642,7 @@ fn release(
     let mut next = be::get_u16(page, link) as usize;
     let mut before = 0;
     while next != 0 && next < at {
-        if next + 4 > usable || (link != hdr + 1 && next <= link) {
+        if next + 4 > usable || next < top || next <= before {
             return Err(corrupt());
         }
         before = next;

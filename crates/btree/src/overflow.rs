@@ -14,7 +14,8 @@ impl Shared {
         let mut left = (cell.payload - cell.local) as usize;
         let chunk = self.layout.get().usable as usize - 4;
         let mut pager = self.pager()?;
-        // The length is the file's claim. It is believed piece by piece: a chain that ends early costs no memory.
+        // The length is the file's claim. It is believed piece by piece: a chain that ends early costs no
+        // memory.
         if left.div_ceil(chunk) > pager.db_size() as usize {
             return Err(corrupt());
         }

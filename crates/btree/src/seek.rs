@@ -1,16 +1,17 @@
 //! Finding entries.
 //!
-//! Within a node the search runs on the raw bytes of the cells. From where the cursor already stands, the cheap cases come
-//! first: the same row, the one after it, anything beyond the last.
+//! Within a node the search runs on the raw bytes of the cells. From where the cursor already stands, the
+//! cheap cases come first: the same row, the one after it, anything beyond the last.
 
+use crate::btree::Shared;
 use crate::cursor::{Cursor, Pos};
 use crate::node::*;
 use iolite_base::{Code, Result};
 use std::cmp::Ordering;
 
 impl Cursor {
-    /// Goes to the row, or next to where it would be: how the entry that the cursor stands on compares with `rowid`. `None`: the tree
-    /// is empty.
+    /// Goes to the row, or next to where it would be: how the entry that the cursor stands on compares with
+    /// `rowid`. `None`: the tree is empty.
     #[inline]
     pub fn seek_rowid(&mut self, rowid: i64) -> Result<Option<Ordering>> {
         if self.pos == Pos::Valid && self.skip == 0 && self.current() {
@@ -34,7 +35,7 @@ impl Cursor {
     }
 
     fn seek_rowid_from_root(&mut self, rowid: i64) -> Result<Option<Ordering>> {
-        self.to_root()?;
+        self.go_to_root()?;
         self.pos = Pos::Invalid;
         let sought = Sought::new(rowid);
         loop {
@@ -64,8 +65,8 @@ impl Cursor {
         Ok(Some(self.cell.rowid.cmp(&rowid)))
     }
 
-    /// Goes to an entry for which `cmp` (entry against key) answers `Equal`, or next to where it would be: how the entry that the
-    /// cursor stands on compares. `None`: the tree is empty.
+    /// Goes to an entry for which `cmp` (entry against key) answers `Equal`, or next to where it would be:
+    /// how the entry that the cursor stands on compares. `None`: the tree is empty.
     pub fn seek_key<F>(&mut self, cmp: &mut F) -> Result<Option<Ordering>>
     where
         F: FnMut(&[u8]) -> Result<Ordering>,
@@ -80,7 +81,7 @@ impl Cursor {
         }
         // A comparison may run user code, and that may write to this tree: then begin again.
         for _ in 0..100 {
-            self.to_root()?;
+            self.go_to_root()?;
             self.pos = Pos::Invalid;
             let found = self.seek_key_from_root(cmp);
             if self.current() {
@@ -101,89 +102,94 @@ impl Cursor {
             if leaf && n.ncell == 0 {
                 return if self.path.len() == 1 { Ok(None) } else { Err(corrupt()) };
             }
-            let (mut low, mut high) = (0, n.ncell);
-            let mut last = Ordering::Less;
-            let mut last_at = u32::MAX;
-            while low < high {
-                let mid = (low + high) / 2;
-                let c = self.compare_cell(mid, cmp)?;
-                match c {
-                    Ordering::Less => low = mid + 1,
-                    Ordering::Greater => high = mid,
-                    Ordering::Equal => {
-                        self.top().idx = mid;
-                        self.read_cell()?;
-                        return Ok(Some(Ordering::Equal));
-                    }
-                }
-                last = c;
-                last_at = mid;
+            let (at, equal) = search_node(&self.bt, &self.layout, n, &mut self.whole, cmp)?;
+            let n = self.path.last_mut().ok_or(Code::Internal)?;
+            if equal {
+                n.idx = at;
+                self.read_cell()?;
+                return Ok(Some(Ordering::Equal));
             }
             if leaf {
-                let n = self.top();
-                n.idx = low.min(n.ncell - 1);
-                // The entry at `low` is greater, unless the search ran past the end.
-                let c = if low == n.ncell {
-                    Ordering::Less
-                } else {
-                    debug_assert!(last_at != low || last == Ordering::Greater);
-                    Ordering::Greater
-                };
+                // The entry at `at` is greater, unless all are less.
+                let c = if at == n.ncell { Ordering::Less } else { Ordering::Greater };
+                n.idx = at.min(n.ncell - 1);
                 self.read_cell()?;
                 return Ok(Some(c));
             }
-            let n = self.top();
-            n.idx = low;
-            let pgno = n.child(low)?;
+            n.idx = at;
+            let pgno = n.child(at)?;
             let child = self.load(pgno)?;
             self.path.push(child);
         }
     }
 
-    #[inline(always)]
-    fn top(&mut self) -> &mut Node {
-        let last = self.path.len() - 1;
-        &mut self.path[last]
-    }
-
     /// Compares cell `i` of the top node with the key.
-    #[inline]
     fn compare_cell<F>(&mut self, i: u32, cmp: &mut F) -> Result<Ordering>
     where
         F: FnMut(&[u8]) -> Result<Ordering>,
     {
         let n = self.path.last().ok_or(Code::Internal)?;
-        let mut at = n.cell_at(i);
-        if !n.leaf {
-            at += 4;
-        }
-        // A payload of up to 127 bytes, which is always whole on the node: one byte of length.
-        match n.page.get(at) {
-            Some(&len) if len < 0x80 && (len as u32) <= self.layout.max_index => {
-                match n.page.get(at + 1..at + 1 + len as usize) {
-                    Some(entry) => cmp(entry),
-                    None => Err(corrupt()),
-                }
-            }
-            _ => self.compare_long(i, cmp),
-        }
+        compare_any(&self.bt, &self.layout, n, n.cell_at(i), &mut self.whole, cmp)
     }
+}
 
-    #[inline(never)]
-    fn compare_long<F>(&mut self, i: u32, cmp: &mut F) -> Result<Ordering>
-    where
-        F: FnMut(&[u8]) -> Result<Ordering>,
-    {
-        let n = self.path.last().ok_or(Code::Internal)?;
-        let cell = Cell::read(&n.page, n.cell_at(i), TreeKind::Index, n.leaf, &self.layout)?;
-        let local = cell.at as usize..(cell.at + cell.local) as usize;
-        if !cell.overflows() {
-            return cmp(&n.page[local]);
+/// The first cell that is not less than the key, and whether it is equal.
+#[inline]
+fn search_node<F>(
+    bt: &Shared,
+    layout: &Layout,
+    n: &Node,
+    whole: &mut Vec<u8>,
+    cmp: &mut F,
+) -> Result<(u32, bool)>
+where
+    F: FnMut(&[u8]) -> Result<Ordering>,
+{
+    let page: &[u8] = &n.page;
+    let ptrs = n.ptrs as usize;
+    let Some(pointers) = page.get(ptrs..ptrs + 2 * n.ncell as usize) else { return Err(corrupt()) };
+    let (pointers, _) = pointers.as_chunks::<2>();
+    let child = if n.leaf { 0 } else { 4 };
+    // A payload of up to 127 bytes that is whole on the node: one byte of length, then the entry.
+    let short = layout.max_index.min(0x7f) as usize;
+    let (mut low, mut high) = (0, pointers.len());
+    while low < high {
+        let mid = (low + high) / 2;
+        let at = u16::from_be_bytes(pointers[mid]) as usize;
+        let entry = match page.get(at + child..) {
+            Some([len, rest @ ..]) if *len as usize <= short => rest.get(..*len as usize),
+            _ => None,
+        };
+        let c = match entry {
+            Some(entry) => cmp(entry)?,
+            None => compare_any(bt, layout, n, at, whole, cmp)?,
+        };
+        match c {
+            Ordering::Less => low = mid + 1,
+            Ordering::Greater => high = mid,
+            Ordering::Equal => return Ok((mid as u32, true)),
         }
-        let mut whole = std::mem::take(&mut self.whole);
-        let read = self.bt.whole_payload(&n.page, &cell, &mut whole);
-        let done = read.and_then(|()| cmp(&whole));
-        self.whole = whole;
-        done
     }
+    Ok((low as u32, false))
+}
+
+/// Compares any cell with the key, collecting it first if it overflows.
+#[inline(never)]
+fn compare_any<F>(
+    bt: &Shared,
+    layout: &Layout,
+    n: &Node,
+    at: usize,
+    whole: &mut Vec<u8>,
+    cmp: &mut F,
+) -> Result<Ordering>
+where
+    F: FnMut(&[u8]) -> Result<Ordering>,
+{
+    let cell = Cell::read(&n.page, at, TreeKind::Index, n.leaf, layout)?;
+    if !cell.overflows() {
+        return cmp(&n.page[cell.at as usize..(cell.at + cell.local) as usize]);
+    }
+    bt.whole_payload(&n.page, &cell, whole)?;
+    cmp(whole)
 }

@@ -86,8 +86,8 @@ impl Btree {
         self.0.pager.borrow().journal_mode()
     }
 
-    /// Sets the journal mode, rewriting the header where that is needed; returns the mode in force. No transaction may be open for a
-    /// change to or from WAL.
+    /// Sets the journal mode, rewriting the header where that is needed; returns the mode in force. No
+    /// transaction may be open for a change to or from WAL.
     pub fn set_journal_mode(&self, mode: JournalMode) -> Result<JournalMode> {
         if self.pager()?.is_transient() {
             return Ok(self.pager()?.set_journal_mode(mode));
@@ -117,7 +117,10 @@ impl Btree {
         }
         if !wants_wal {
             self.waiting_leave_wal()?;
-            self.set_format_version(1)?;
+            self.pager()?.set_no_wal(true);
+            let changed = self.set_format_version(1);
+            self.pager()?.set_no_wal(false);
+            changed?;
             return Ok(self.pager()?.set_journal_mode(mode));
         }
         self.set_format_version(2)?;
@@ -179,7 +182,8 @@ impl Btree {
         self.0.auto_vacuum.get()
     }
 
-    /// Sets it. A database with content can only change between full and incremental; `false`: it cannot change.
+    /// Sets it. A database with content can only change between full and incremental; `false`: it cannot
+    /// change.
     pub fn set_auto_vacuum(&self, mode: AutoVacuum) -> Result<bool> {
         if self.page_count() == 0 && !self.pager()?.page_size_fixed() {
             self.0.auto_vacuum.set(mode);
@@ -276,6 +280,16 @@ impl Btree {
             true
         };
         self.set_busy_handler(Some(Rc::new(handler)))
+    }
+
+    /// `PRAGMA mmap_size`: accepted, remembered, without effect. Pages are read, not mapped.
+    pub fn mmap_size(&self) -> i64 {
+        self.0.mmap_size.get()
+    }
+
+    /// Sets it.
+    pub fn set_mmap_size(&self, bytes: i64) {
+        self.0.mmap_size.set(bytes.max(0));
     }
 
     /// Whether the database cannot be written.

@@ -30,8 +30,8 @@ impl Btree {
         bt.clear_nodes(root, kind)
     }
 
-    /// Drops a tree. In a database with pointer maps, roots stay together at the beginning: then the last root may
-    /// have moved into the place of this one, and its former place is returned.
+    /// Drops a tree. In a database with pointer maps, roots stay together at the beginning: then the last
+    /// root may have moved into the place of this one, and its former place is returned.
     pub fn drop_tree(&self, root: Pgno) -> Result<Option<Pgno>> {
         let bt = &*self.0;
         if root < 2 {

@@ -1,8 +1,8 @@
-//! Giving pages back to the file system: `auto_vacuum` and `incremental_vacuum`, and the places of roots in databases
-//! with pointer maps.
+//! Giving pages back to the file system: `auto_vacuum` and `incremental_vacuum`, and the places of roots in
+//! databases with pointer maps.
 //!
-//! What always holds there: roots stand before all other pages (but map pages), so that vacuuming, which moves
-//! the last page of the file into a free one, never moves a root.
+//! What always holds there: roots stand before all other pages (but map pages), so that vacuuming, which
+//! moves the last page of the file into a free one, never moves a root.
 
 use crate::btree::{AutoVacuum, Btree, Shared};
 use crate::node::*;
@@ -167,25 +167,27 @@ impl Shared {
         Ok(pgno == self.pager()?.lock_page() || self.is_ptrmap(pgno)?)
     }
 
-    /// The size of the database once `free` of its `size` pages are gone, with the map pages that go with them.
+    /// The size of the database once `free` of its `size` pages are gone, with the map pages that go with
+    /// them.
     fn final_size(&self, size: Pgno, free: u32) -> Result<Pgno> {
         let usable = self.layout.get().usable;
         let lock = self.pager()?.lock_page();
         let entries = usable / 5;
         let last_map = ptrmap::page_of(size, usable, lock);
-        let maps = (free as u64 + entries as u64 + last_map as u64 - size as u64) / entries as u64;
+        let maps =
+            (free as u64 + entries as u64 + last_map as u64).saturating_sub(size as u64) / entries as u64;
         let mut end = (size as u64).checked_sub(free as u64 + maps).ok_or_else(corrupt)? as Pgno;
         if size > lock && end < lock {
+            end = end.saturating_sub(1);
+        }
+        while end > 1 && (self.is_ptrmap(end)? || end == lock) {
             end -= 1;
         }
-        while self.is_ptrmap(end)? || end == lock {
-            end -= 1;
-        }
-        Ok(end)
+        if end == 0 { Err(corrupt()) } else { Ok(end) }
     }
 
-    /// Frees the last page of the database, moving its content into a free page before `end`. `commit`: the pages
-    /// beyond `end` all go, so what is free there need not be taken off the list one by one.
+    /// Frees the last page of the database, moving its content into a free page before `end`. `commit`: the
+    /// pages beyond `end` all go, so what is free there need not be taken off the list one by one.
     fn vacuum_step(&self, end: Pgno, last: Pgno, commit: bool) -> Result<bool> {
         if !self.is_fixed(last)? {
             let free = self.header_u32(36)?;
@@ -321,7 +323,8 @@ impl Btree {
         Ok(())
     }
 
-    /// Gives one free page back to the file system. `false`: there is none (or the database has no pointer maps).
+    /// Gives one free page back to the file system. `false`: there is none (or the database has no pointer
+    /// maps).
     pub fn incremental_vacuum(&self) -> Result<bool> {
         let bt = &*self.0;
         if self.auto_vacuum() == AutoVacuum::None {

@@ -1,8 +1,8 @@
 //! A VFS whose files are in this process: for tests, for temporary files that need no disk, and as the
 //! plainest statement of what the traits mean.
 //!
-//! What always holds: files with a name are shared by all handles of one [`MemoryVfs`]; locks conflict between
-//! handles exactly as on disk; a sync does nothing, since nothing outlives the process.
+//! What always holds: files with a name are shared by all handles of one [`MemoryVfs`]; locks conflict
+//! between handles exactly as on disk; a sync does nothing, since nothing outlives the process.
 
 use crate::traits::*;
 use iolite_base::{Code, Result, alloc};
@@ -15,11 +15,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+/// File identities, never the same twice in a process.
+static IDS: AtomicU64 = AtomicU64::new(0);
+
 /// Files in memory.
 #[derive(Default)]
 pub struct MemoryVfs {
     files: Mutex<HashMap<PathBuf, Arc<Mutex<Node>>>>,
-    ids: AtomicU64,
     world: World,
 }
 
@@ -77,7 +79,7 @@ impl MemoryVfs {
 
     /// Puts a file in place.
     pub fn put(&self, path: &Path, data: Vec<u8>) {
-        let id = self.ids.fetch_add(1, Relaxed);
+        let id = IDS.fetch_add(1, Relaxed);
         self.files().insert(path.to_owned(), Arc::new(Mutex::new(Node { id, data, ..Node::default() })));
     }
 }
@@ -92,7 +94,7 @@ impl Vfs for MemoryVfs {
     }
 
     fn open(&self, path: Option<&Path>, flags: OpenFlags) -> Result<Box<dyn File>> {
-        let id = self.ids.fetch_add(1, Relaxed);
+        let id = IDS.fetch_add(1, Relaxed);
         let node = match path {
             None => Arc::new(Mutex::new(Node { id, ..Node::default() })),
             Some(p) => {

@@ -1,7 +1,8 @@
 //! What a storage engine asks of the world.
 //!
 //! What always holds: a read past the end of a file gives zeros and says so; a lock level only rises through
-//! [`File::lock`] and only falls through [`File::unlock`]; a [`ShmRegion`] stays mapped as long as it is held.
+//! [`File::lock`] and only falls through [`File::unlock`]; a [`ShmRegion`] stays mapped as long as it is
+//! held.
 
 use iolite_base::Result;
 use std::any::Any;
@@ -146,9 +147,8 @@ unsafe impl Send for ShmRegion {}
 impl ShmRegion {
     /// A region over foreign memory.
     ///
-    /// # Safety
-    /// `ptr..ptr+len` must be readable and writable, aligned to 4 bytes, and live as long as `owner`; all other
-    /// users must go through atomics or live in other processes.
+    /// # Safety `ptr..ptr+len` must be readable and writable, aligned to 4 bytes, and live as long as
+    /// `owner`; all other users must go through atomics or live in other processes.
     pub unsafe fn new(ptr: NonNull<u8>, len: usize, owner: Arc<dyn Any + Send + Sync>) -> ShmRegion {
         ShmRegion { ptr, len, _owner: owner }
     }
@@ -199,7 +199,8 @@ pub trait Vfs: Send + Sync {
     fn name(&self) -> &str;
     /// Opens a file; without a path, a private one that vanishes when closed.
     fn open(&self, path: Option<&Path>, flags: OpenFlags) -> Result<Box<dyn File>>;
-    /// Removes a file; with `sync_dir`, the removal is on disk afterwards. `SQLITE_IOERR_DELETE_NOENT` if there is none.
+    /// Removes a file; with `sync_dir`, the removal is on disk afterwards. `SQLITE_IOERR_DELETE_NOENT` if
+    /// there is none.
     fn delete(&self, path: &Path, sync_dir: bool) -> Result<()>;
     /// Asks about a path.
     fn access(&self, path: &Path, what: Access) -> Result<bool>;
@@ -225,7 +226,8 @@ pub trait File: Send {
     /// The size in bytes.
     fn size(&self) -> Result<u64>;
 
-    /// Raises the lock. `SQLITE_BUSY` if another holder is in the way; a failed step to `Exclusive` may leave `Pending`.
+    /// Raises the lock. `SQLITE_BUSY` if another holder is in the way; a failed step to `Exclusive` may leave
+    /// `Pending`.
     fn lock(&self, level: LockLevel) -> Result<()>;
     /// Lowers the lock to `Shared` or `None`.
     fn unlock(&self, level: LockLevel) -> Result<()>;
@@ -243,10 +245,12 @@ pub trait File: Send {
     /// Whether the name no longer leads to this file.
     fn has_moved(&self) -> Result<bool>;
 
-    /// Region `index` of the shared memory beside this file. `None` if it does not exist and `extend` is false.
-    /// `SQLITE_READONLY_CANTINIT` or `SQLITE_READONLY` (with the memory mapped for reading by a later call) as in SQLite.
+    /// Region `index` of the shared memory beside this file. `None` if it does not exist and `extend` is
+    /// false. `SQLITE_READONLY_CANTINIT` or `SQLITE_READONLY` (with the memory mapped for reading by a later
+    /// call) as in SQLite.
     fn shm_map(&self, index: usize, size: usize, extend: bool) -> Result<Option<ShmRegion>>;
-    /// Takes or gives back the locks `first..first + n` of the shared memory. `SQLITE_BUSY` if they are not free.
+    /// Takes or gives back the locks `first..first + n` of the shared memory. `SQLITE_BUSY` if they are not
+    /// free.
     fn shm_lock(&self, first: u8, n: u8, how: ShmLock) -> Result<()>;
     /// Orders memory accesses before against those after.
     fn shm_barrier(&self);

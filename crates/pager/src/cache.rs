@@ -1,7 +1,7 @@
 //! Fetching pages, changing them, and making room.
 //!
-//! What always holds: a page is changed in place only while the table and the one who changes it are its
-//! only holders; whoever else held it keeps the bytes he saw. Before the first change under an undo level, the
+//! What always holds: a page is changed in place only while the table and the one who changes it are its only
+//! holders; whoever else held it keeps the bytes he saw. Before the first change under an undo level, the
 //! image is saved for it; before the first change of a transaction, the original is in the rollback journal.
 
 use crate::journal::{Journal, Site};
@@ -46,12 +46,37 @@ impl Pager {
         }
         self.stats.misses += 1;
         self.make_room()?;
-        let mut page = PageData::zeroed(self.page_size as usize)?;
-        let bytes = Arc::get_mut(&mut page).expect("just made").as_mut();
-        self.read_content(pgno, bytes)?;
-        let buf = Buf::of_page(page)?;
+        let name = self.shared_name(pgno)?;
+        let known = match (name, &self.share) {
+            (Some((era, frame)), Some(share)) => share.get(era, pgno, frame),
+            _ => None,
+        };
+        let buf = match known {
+            Some(page) => Buf::of_page(page)?,
+            None => {
+                let mut page = PageData::zeroed(self.page_size as usize)?;
+                let bytes = Arc::get_mut(&mut page).expect("just made").as_mut();
+                self.read_content(pgno, bytes)?;
+                if let (Some((era, frame)), Some(share)) = (name, &self.share) {
+                    share.put(era, pgno, frame, &page);
+                }
+                Buf::of_page(page)?
+            }
+        };
         self.table.insert(pgno, buf.clone())?;
         Ok(buf)
+    }
+
+    /// Under which era and frame the page can be shared with other sessions, if it can.
+    fn shared_name(&mut self, pgno: Pgno) -> Result<Option<(u64, u32)>> {
+        // What this session wrote itself and did not commit yet concerns nobody else.
+        let Some(era) = self.era else { return Ok(None) };
+        let Some(file) = &self.file else { return Ok(None) };
+        match &mut self.wal {
+            None if self.state < State::WriterDbMod => Ok(Some((era, 0))),
+            None => Ok(None),
+            Some(wal) => Ok(wal.name_of(&**file, pgno)?.map(|frame| (era, frame))),
+        }
     }
 
     /// Reads a page from log or file.
@@ -77,8 +102,8 @@ impl Pager {
         Ok(())
     }
 
-    /// The page as a blank sheet, for one that was free or lies beyond the end: nothing is read, and its old content
-    /// is not kept for a rollback, since nobody needs it.
+    /// The page as a blank sheet, for one that was free or lies beyond the end: nothing is read, and its old
+    /// content is not kept for a rollback, since nobody needs it.
     pub fn get_blank(&mut self, pgno: Pgno) -> Result<Buf> {
         if pgno == 0 || pgno == self.lock_page() || self.state < State::WriterLocked {
             return Err(Code::Corrupt.into());
@@ -111,8 +136,8 @@ impl Pager {
         Ok(buf)
     }
 
-    /// The page behind the present end, to write on. If the database was larger when the transaction began, its
-    /// content is kept for a rollback.
+    /// The page behind the present end, to write on. If the database was larger when the transaction began,
+    /// its content is kept for a rollback.
     pub fn extend(&mut self, pgno: Pgno) -> Result<Buf> {
         if pgno > self.orig_size || pgno <= self.db_size {
             return self.get_blank(pgno);
@@ -131,8 +156,8 @@ impl Pager {
         Ok(())
     }
 
-    /// Changes a page in place. `page` is the caller's hold on it; afterwards it is the changed page, which need not be
-    /// the same memory.
+    /// Changes a page in place. `page` is the caller's hold on it; afterwards it is the changed page, which
+    /// need not be the same memory.
     #[inline]
     pub fn edit<R>(&mut self, pgno: Pgno, page: &mut Buf, f: impl FnOnce(&mut [u8]) -> R) -> Result<R> {
         let ready = match self.table.find(pgno) {
@@ -201,8 +226,8 @@ impl Pager {
         Ok(())
     }
 
-    /// Records the original of a page, and of the others that share a sector of the device with it: a torn write
-    /// could damage them, too.
+    /// Records the original of a page, and of the others that share a sector of the device with it: a torn
+    /// write could damage them, too.
     fn journal_sector(&mut self, pgno: Pgno, page: &Buf) -> Result<()> {
         let per_sector = self.sector() / self.page_size;
         if per_sector <= 1 {
@@ -322,7 +347,8 @@ impl Pager {
             match self.raise(LockLevel::Exclusive) {
                 Ok(()) => {}
                 Err(e) if e.code() == Code::Busy => {
-                    // The pending lock must not keep readers out for the rest of the transaction's life.
+                    // Readers are there: the cache grows instead. PENDING stays, as in SQLite, so that they
+                    // are the last ones.
                     return Ok(false);
                 }
                 Err(e) => return Err(e),

@@ -1,7 +1,7 @@
 //! How far bytes have come, as types: a later state is only made from an earlier one.
 //!
 //! ```text
-//! rollback journal:  records Written -> journal Synced -> database Written -> database Synced -> journal ended
+//! rollback journal:  records Written -> journal Synced -> database Written -> Truncatable
 //! write-ahead log:   frames Written  -> log Synced     -> header Published -> backfilled      -> Truncatable
 //! ```
 //!

@@ -7,9 +7,9 @@
 //! end:      lock-byte page number 4 | name of the super-journal | its length 4 | its checksum 4 | magic 8
 //! ```
 //!
-//! What always holds: no page is recorded twice; nothing of a segment counts until its header carries magic and
-//! number of records, which happens after the records were synced ([`Journal::seal`]). Records are gathered in
-//! memory and written in large pieces; a small transaction's journal is one write.
+//! What always holds: no page is recorded twice; nothing of a segment counts until its header carries magic
+//! and number of records, which happens after the records were synced ([`Journal::seal`]). Records are
+//! gathered in memory and written in large pieces; a small transaction's journal is one write.
 
 use crate::durability::Synced;
 use crate::types::SyncMode;

@@ -1,8 +1,8 @@
 //! Pages with transactions.
 //!
 //! A [`Pager`] is one connection's view of one database: it reads pages, lets them be changed, and commits or
-//! takes back the changes, by a rollback journal or a write-ahead log, under the locks that SQLite's file format
-//! prescribes. Savepoints, spilling when memory is short, and crash recovery are its business.
+//! takes back the changes, by a rollback journal or a write-ahead log, under the locks that SQLite's file
+//! format prescribes. Savepoints, spilling when memory is short, and crash recovery are its business.
 //!
 //! What it does not know: what stands on a page (apart from the first 100 bytes of page 1), and SQL.
 
@@ -14,6 +14,7 @@ mod journal;
 mod pager;
 mod recover;
 mod settings;
+mod shared;
 mod table;
 mod txn;
 mod types;

@@ -1,18 +1,23 @@
 //! The pager: its state, opening and closing.
 //!
 //! ```text
-//! Open ---begin_read--> Reader --begin_write--> WriterLocked --first change--> WriterCacheMod
-//!   ^                     |  ^                      |                             |  spill, commit (rollback modes)
-//!   +------end_read-------+  |                      |                             v
-//!                            +---- phase two, -------+---- rollback ---- WriterDbMod --phase one--> WriterFinished
+//! Open --begin_read--> Reader --begin_write--> WriterLocked --first change--> WriterCacheMod
+//!   ^                  |  ^  ^                    |                              |
+//!   +-----end_read-----+  |  +------rollback------+                              | spill, commit
+//!                         |  +------rollback-------------------------------------+ (rollback modes)
+//!                         |  |                                                   v
+//!                         |  +------rollback--------------------------------- WriterDbMod
+//!                         |                                                      | phase one
+//!                         +------phase two------------------------------- WriterFinished
 //! ```
 //!
-//! What always holds ([`Pager::check`]): in `Reader` and above a database file is locked SHARED at least (in WAL
-//! mode also in `Open`, once the log was opened); in `WriterLocked` and above RESERVED at least or the log's
-//! write lock; in `WriterDbMod` EXCLUSIVE. Undo levels exist only in `WriterLocked` and above. In a log's
-//! mode the database file is never written by a transaction.
+//! What always holds ([`Pager::check`]): in `Reader` and above a database file is locked SHARED at least (in
+//! WAL mode also in `Open`, once the log was opened); in `WriterLocked` and above RESERVED at least or the
+//! log's write lock; in `WriterDbMod` EXCLUSIVE. Undo levels exist only in `WriterLocked` and above. In a
+//! log's mode the database file is never written by a transaction.
 
 use crate::journal::{self, Journal};
+use crate::shared::Share;
 use crate::table::PageTable;
 use crate::types::*;
 use crate::undo::Undo;
@@ -71,6 +76,8 @@ pub struct Pager {
 
     pub(crate) state: State,
     pub(crate) lock: LockLevel,
+    /// The header is about to say that there is no log: what it says now does not count.
+    pub(crate) no_wal: bool,
     pub(crate) locking_mode: LockingMode,
     pub(crate) journal_mode: JournalMode,
     pub(crate) sync: SyncMode,
@@ -109,6 +116,10 @@ pub struct Pager {
     pub(crate) foreign_image: Option<(Pgno, u64)>,
     pub(crate) error: Option<Error>,
     pub(crate) stats: CacheStats,
+    /// What other sessions of this process know of the file.
+    pub(crate) share: Option<Share>,
+    /// The era of the present read transaction, if pages are shared in it.
+    pub(crate) era: Option<u64>,
     pub(crate) random: u64,
 }
 
@@ -161,6 +172,7 @@ impl Pager {
             page_size_fixed: false,
             state: State::Open,
             lock: LockLevel::None,
+            no_wal: false,
             locking_mode: if kind == Kind::File { LockingMode::Normal } else { LockingMode::Exclusive },
             journal_mode: if in_memory_journal { JournalMode::Memory } else { JournalMode::Delete },
             sync: SyncMode::Full,
@@ -189,9 +201,14 @@ impl Pager {
             foreign_image: None,
             error: None,
             stats: CacheStats::default(),
+            share: None,
+            era: None,
             random: 0,
         };
         pager.set_cache_size(opts.cache_size);
+        if let Some(id) = pager.file.as_ref().and_then(|f| f.identity()) {
+            pager.share = Some(Share::join(id));
+        }
         Ok(pager)
     }
 
@@ -206,6 +223,7 @@ impl Pager {
         self.finish_kept_journal();
         self.unlock(LockLevel::None);
         self.table.clear();
+        self.share = None;
         self.file = None;
         rolled_back.and(closed)
     }
@@ -219,7 +237,8 @@ impl Pager {
         }
     }
 
-    /// Folds the log into the database if this is the last connection. Used by closing and by leaving WAL mode.
+    /// Folds the log into the database if this is the last connection. Used by closing and by leaving WAL
+    /// mode.
     pub(crate) fn close_wal(&mut self) -> Result<()> {
         let Some(mut wal) = self.wal.take() else { return Ok(()) };
         let file = self.file.as_deref().expect("a log belongs to a file");

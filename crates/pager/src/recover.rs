@@ -1,5 +1,5 @@
-//! What a crashed writer left behind in the rollback modes: finding out whether a journal is hot, and playing it
-//! back. (A log's recovery is in the module `wal`.)
+//! What a crashed writer left behind in the rollback modes: finding out whether a journal is hot, and playing
+//! it back. (A log's recovery is in the module `wal`.)
 
 use crate::journal::{self, Reader};
 use crate::pager::Pager;
@@ -53,7 +53,8 @@ impl Pager {
             return Ok(false);
         }
         if self.file()?.size()? == 0 {
-            // Left over from a database that was deleted. RESERVED keeps a new writer from making one meanwhile.
+            // Left over from a database that was deleted. RESERVED keeps a new writer from making one
+            // meanwhile.
             if !self.read_only && self.raise(LockLevel::Reserved).is_ok() {
                 let _ = self.vfs.delete(&self.journal_path, false);
                 self.unlock(LockLevel::Shared);

@@ -62,8 +62,8 @@ impl Pager {
         true
     }
 
-    /// Says that the content being written consists of `pages` pages of another size, `bytes` bytes in all. It is
-    /// read as such once the transaction has ended.
+    /// Says that the content being written consists of `pages` pages of another size, `bytes` bytes in all.
+    /// It is read as such once the transaction has ended.
     pub fn set_foreign_image(&mut self, pages: Pgno, bytes: u64) -> Result<()> {
         if self.kind != Kind::File || self.wal.is_some() || self.state < State::WriterLocked {
             return Err(Code::Readonly.into());
@@ -170,7 +170,8 @@ impl Pager {
         self.locking_mode
     }
 
-    /// Sets it; in WAL mode with a shared index, an exclusive mode only holds from the next opening of the log.
+    /// Sets it; in WAL mode with a shared index, an exclusive mode only holds from the next opening of the
+    /// log.
     pub fn set_locking_mode(&mut self, mode: LockingMode) -> LockingMode {
         if self.kind == Kind::File {
             let heap = self.wal.as_ref().is_some_and(|w| w.has_heap_index());
@@ -317,8 +318,7 @@ impl Pager {
         }
         let heap = self.lock == LockLevel::Exclusive;
         let flags = iolite_os::OpenFlags {
-            read_only: self.read_only,
-            create: !self.read_only,
+            // A reader, too, needs a log to look into, even an empty one.
             or_read_only: true,
             ..iolite_os::OpenFlags::read_write(iolite_os::FileKind::Wal)
         };
@@ -330,23 +330,32 @@ impl Pager {
         Ok(())
     }
 
-    /// Leaves WAL mode: folds the log into the file and removes it. `SQLITE_BUSY` if others have the database open.
+    /// Leaves WAL mode: folds the log into the file and removes it. `SQLITE_BUSY` if others have the database
+    /// open.
     pub fn leave_wal(&mut self) -> Result<()> {
         if self.wal.is_none() {
             return Ok(());
         }
         debug_assert!(self.state == State::Open);
         self.raise(LockLevel::Shared)?;
-        self.raise(LockLevel::Exclusive)?;
-        self.close_wal()?;
+        if let Err(e) = self.raise(LockLevel::Exclusive) {
+            self.unlock(LockLevel::Shared);
+            return Err(e);
+        }
+        if let Err(e) = self.close_wal() {
+            self.unlock(LockLevel::None);
+            self.reset_cache();
+            return Err(e);
+        }
         self.journal_mode = JournalMode::Delete;
         self.reset_cache();
-        self.unlock(if self.locking_mode == LockingMode::Exclusive {
-            LockLevel::Exclusive
-        } else {
-            LockLevel::Shared
-        });
+        // EXCLUSIVE stays until the header says so, too: see `set_no_wal`.
         Ok(())
+    }
+
+    /// While set, a header that asks for a log is not obeyed: for the transaction that changes the header.
+    pub fn set_no_wal(&mut self, on: bool) {
+        self.no_wal = on;
     }
 
     /// Copies frames from the log into the database file.

@@ -3,8 +3,8 @@
 //! What always holds: a page number has at most one slot; the index finds it by linear probing from a
 //! multiplicative hash, at most half full; slots on the free list hold no page.
 //!
-//! A hit costs a multiplication, a probe and a plain increment: no atomic operation, no lock. Eviction sweeps like
-//! a clock; a page enters unreferenced and is marked when hit again, so one long scan pushes out its own
+//! A hit costs a multiplication, a probe and a plain increment: no atomic operation, no lock. Eviction sweeps
+//! like a clock; a page enters unreferenced and is marked when hit again, so one long scan pushes out its own
 //! pages first. The table does not know what may be evicted when: its caller asks for candidates.
 
 use iolite_base::{Buf, Pgno, Result, alloc};
@@ -61,11 +61,12 @@ impl PageTable {
         let mut i = self.home(pgno);
         loop {
             let (key, slot) = self.index[i & mask];
-            if key == pgno {
-                return Some(slot as usize);
-            }
+            // First, since page number 0 is asked for by damaged files.
             if key == 0 {
                 return None;
+            }
+            if key == pgno {
+                return Some(slot as usize);
             }
             i += 1;
         }
@@ -226,6 +227,7 @@ mod tests {
             let found = t.find(pgno).map(|i| t.slot(i).buf.as_ref().unwrap().to_vec());
             assert_eq!(found, model.contains(&pgno).then(|| pgno.to_be_bytes().to_vec()));
         }
+        assert!(t.find(0).is_none());
         assert!(t.victim().is_some_and(|p| model.contains(&p)));
     }
 }

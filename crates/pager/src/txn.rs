@@ -1,11 +1,12 @@
 //! Transactions: beginning, committing, taking back, savepoints.
 //!
-//! The order of a commit in the rollback modes, which crash safety rests on: EXCLUSIVE lock; journal synced; its
-//! header with the number of records synced; database written; database synced; journal ended (this commits);
-//! locks given up. The tokens of the module `durability` pass from step to step.
+//! The order of a commit in the rollback modes, which crash safety rests on: EXCLUSIVE lock; journal synced;
+//! its header with the number of records synced; database written; database synced; journal ended (this
+//! commits); locks given up. The tokens of the module `durability` pass from step to step.
 
 use crate::durability::{Synced, Truncatable, Written};
 use crate::pager::{Kind, Pager, State};
+use crate::shared::Era;
 use crate::table::{DIRTY, DONT_WRITE};
 use crate::types::*;
 use crate::wal::Snapshot;
@@ -49,7 +50,9 @@ impl Pager {
                 self.begin_read_journal()?;
             }
             self.state = State::Reader;
+            self.era = None;
             if self.header_ok || self.read_header()? {
+                self.enter_era();
                 return Ok(());
             }
             self.state = State::Open;
@@ -58,6 +61,20 @@ impl Pager {
             }
         }
         Err(Code::Protocol.into())
+    }
+
+    /// Finds out whether there are other sessions to share pages with.
+    fn enter_era(&mut self) {
+        let Some(share) = &self.share else { return };
+        // In exclusive mode the header does not change with every commit.
+        if !share.in_company() || self.locking_mode == LockingMode::Exclusive || self.db_size == 0 {
+            return;
+        }
+        let era = match &self.wal {
+            None => Some(Era::Journal(self.file_version)),
+            Some(wal) => wal.salts().map(Era::Log),
+        };
+        self.era = era.map(|e| share.enter(e));
     }
 
     fn begin_read_journal(&mut self) -> Result<()> {
@@ -169,7 +186,7 @@ impl Pager {
             self.reset_cache();
             return Ok(false);
         }
-        if p1[19] == 2 && self.wal.is_none() && !self.immutable {
+        if p1[19] == 2 && self.wal.is_none() && !self.immutable && !self.no_wal {
             self.open_wal()?;
             self.reset_cache();
             return Ok(false);
@@ -212,6 +229,11 @@ impl Pager {
         debug_assert!(self.state == State::Reader);
         if self.read_only || self.format_read_only {
             return Err(Code::Readonly.into());
+        }
+        if self.share.as_ref().is_some_and(|s| s.has_failed()) {
+            // After a failed sync the kernel may have dropped what was not written, and a second one would
+            // succeed without it.
+            return Err(Code::IoerrFsync.into());
         }
         if self.kind == Kind::File {
             match &mut self.wal {
@@ -298,7 +320,8 @@ impl Pager {
         Ok(())
     }
 
-    /// Takes the lock that a commit needs: the step that may be busy, so that the caller can wait and repeat it.
+    /// Takes the lock that a commit needs: the step that may be busy, so that the caller can wait and repeat
+    /// it.
     pub fn lock_for_commit(&mut self) -> Result<()> {
         if self.kind == Kind::File && self.wal.is_none() && self.state >= State::WriterCacheMod {
             self.raise(LockLevel::Exclusive)?;
@@ -306,9 +329,19 @@ impl Pager {
         Ok(())
     }
 
-    /// The first half of a commit: after it, all is on disk, but a rollback is still possible (rollback modes), or
-    /// the transaction is committed (WAL).
+    /// The first half of a commit: after it, all is on disk, but a rollback is still possible (rollback
+    /// modes), or the transaction is committed (WAL).
     pub fn commit_phase_one(&mut self, super_journal: Option<&[u8]>) -> Result<()> {
+        let done = self.write_transaction(super_journal);
+        if let (Err(e), Some(share)) = (&done, &self.share)
+            && e.code() == Code::IoerrFsync
+        {
+            share.fail();
+        }
+        done
+    }
+
+    fn write_transaction(&mut self, super_journal: Option<&[u8]>) -> Result<()> {
         if let Some(e) = &self.error {
             return Err(e.clone());
         }
@@ -339,9 +372,11 @@ impl Pager {
         if self.wal.is_some() {
             if !pages.is_empty() {
                 self.append_frames(&pages, self.db_size)?;
+                self.share_frames(&pages);
             }
             drop(pages);
-            self.forget_dirty();
+            let changed = std::mem::take(&mut self.dirty);
+            self.forget_dirty(&changed);
             self.state = State::WriterFinished;
             return Ok(());
         }
@@ -366,6 +401,20 @@ impl Pager {
         Ok(())
     }
 
+    /// Pages just committed to the log: others need not read them from there.
+    fn share_frames(&self, pages: &[(Pgno, Buf)]) {
+        let (Some(share), Some(wal), Some(_)) = (&self.share, &self.wal, self.era) else { return };
+        let Some(salts) = wal.salts() else { return };
+        // The log may have been begun anew by this very commit.
+        let era = share.enter(Era::Log(salts));
+        let first = wal.last_frame() - pages.len() as u32 + 1;
+        for (i, (pgno, buf)) in pages.iter().enumerate() {
+            if let Some(page) = buf.page() {
+                share.put(era, *pgno, first + i as u32, page);
+            }
+        }
+    }
+
     /// The second half: ends the journal, which commits, and gives up what locks there is no more need for.
     pub fn commit_phase_two(&mut self, end_read: bool) -> Result<()> {
         if self.state < State::WriterLocked {
@@ -378,7 +427,8 @@ impl Pager {
         if self.kind == Kind::File && self.wal.is_none() && changed {
             self.end_journal()?;
             self.shrink_file()?;
-            self.forget_dirty();
+            let changed = std::mem::take(&mut self.dirty);
+            self.forget_dirty(&changed);
             let foreign = self.foreign_image.take();
             if let Some((_, bytes)) = foreign {
                 self.file()?.truncate(bytes)?;
@@ -389,6 +439,9 @@ impl Pager {
                 && let Some(p1) = &self.table.slot(i).buf
             {
                 self.file_version.copy_from_slice(&p1[24..40]);
+            }
+            if let (Some(share), Some(era), None) = (&self.share, self.era, foreign) {
+                share.advance(era, Era::Journal(self.file_version), &changed);
             }
             if foreign.is_some() {
                 self.reset_cache();
@@ -409,8 +462,8 @@ impl Pager {
         let undone = self.undo_transaction();
         self.epoch += 1;
         if undone.is_err() && self.kind == Kind::File {
-            // The file may be half restored. Where the journal is a file it is hot now: nothing in memory counts
-            // any more, and the next reader plays it back.
+            // The file may be half restored. Where the journal is a file it is hot now: nothing in memory
+            // counts any more, and the next reader plays it back.
             self.reset_cache();
             let in_file = self.journal.as_ref().is_some_and(|j| j.in_file());
             self.journal = None;
@@ -484,6 +537,8 @@ impl Pager {
         self.dirty.clear();
         self.journal = None;
         self.foreign_image = None;
+        // The state of the file is another one: the next transaction finds out which.
+        self.era = None;
         self.serial += 1;
         self.state = State::Reader;
         if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
@@ -556,7 +611,8 @@ impl Pager {
         Ok(Written::over(synced))
     }
 
-    /// Pages the file should have: the lock-byte page is never written, so a database that ends there ends before it.
+    /// Pages the file should have: the lock-byte page is never written, so a database that ends there ends
+    /// before it.
     fn wanted_pages(&self) -> Pgno {
         self.db_size - (self.db_size == self.lock_page()) as Pgno
     }
@@ -575,8 +631,8 @@ impl Pager {
         Ok(())
     }
 
-    /// Cuts the file to the size of the database. Only once the transaction is committed: the journal does not hold
-    /// the pages that go.
+    /// Cuts the file to the size of the database. Only once the transaction is committed: the journal does
+    /// not hold the pages that go.
     fn shrink_file(&mut self) -> Result<()> {
         let pages = self.wanted_pages();
         if self.file_pages > pages && self.db_size < self.orig_size {
@@ -596,9 +652,8 @@ impl Pager {
         Ok(())
     }
 
-    fn forget_dirty(&mut self) {
-        let dirty = std::mem::take(&mut self.dirty);
-        for &p in &dirty {
+    fn forget_dirty(&mut self, dirty: &[Pgno]) {
+        for &p in dirty {
             if p > self.db_size {
                 self.table.remove(p);
                 continue;
@@ -613,8 +668,6 @@ impl Pager {
                 }
             }
         }
-        self.dirty = dirty;
-        self.dirty.clear();
     }
 
     /// Ends the journal: the moment of commit in the rollback modes.
@@ -677,7 +730,8 @@ impl Pager {
         let mut path = PathBuf::new();
         for attempt in 0..100 {
             let mut name = self.path.as_os_str().to_owned();
-            // The last three characters, on file systems that keep only three, must look like no other suffix.
+            // The last three characters, on file systems that keep only three, must look like no other
+            // suffix.
             name.push(format!("-mj{:06X}9{:02X}", self.random() & 0xff_ffff, attempt as u8));
             path = PathBuf::from(name);
             if !self.exists(&path)? {

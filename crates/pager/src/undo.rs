@@ -1,13 +1,13 @@
 //! Savepoints: page images from before the changes that may be taken back alone.
 //!
-//! One flat log of images with a stack of levels over it. A level remembers where the log stood and how large the
-//! database was when it was opened, and has a serial number; a page need be saved for a level only if it existed
-//! then and its last save is older than the level.
+//! One flat log of images with a stack of levels over it. A level remembers where the log stood and how large
+//! the database was when it was opened, and has a serial number; a page need be saved for a level only if it
+//! existed then and its last save is older than the level.
 //!
-//! What always holds: serials grow up the stack; within the part of the log that belongs to a level, the first
-//! image of a page is the one from when the level was opened (later ones are harmless: replay lets the first win).
-//! Images are shared with the readers that still hold them, so saving copies nothing; past a bound they
-//! move to a private file.
+//! What always holds: serials grow up the stack; within the part of the log that belongs to a level, the
+//! first image of a page is the one from when the level was opened (later ones are harmless: replay lets the
+//! first win). Images are shared with the readers that still hold them, so saving copies nothing; past a
+//! bound they move to a private file.
 
 use iolite_base::{Buf, PageData, Pgno, Result, alloc, hash::FastSet};
 use iolite_os::{File, FileKind, OpenFlags, Vfs};
@@ -101,8 +101,8 @@ impl Undo {
         if depth == 0 {
             return self.clear();
         }
-        // Images that only the closed levels needed go; else a transaction of many small statements would pile
-        // up an image per page and statement.
+        // Images that only the closed levels needed go; else a transaction of many small statements would
+        // pile up an image per page and statement.
         let mut kept = start;
         for i in start..self.log.len() {
             if self.log[i].level < depth {

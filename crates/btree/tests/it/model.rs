@@ -1,5 +1,5 @@
-//! Trees against `BTreeMap`: random inserts, replacements, deletions, seeks and walks, with tiny pages and caches, savepoints
-//! and rollbacks, and stock SQLite's opinion of the file at the end.
+//! Trees against `BTreeMap`: random inserts, replacements, deletions, seeks and walks, with tiny pages and
+//! caches, savepoints and rollbacks, and stock SQLite's opinion of the file at the end.
 
 use crate::support::*;
 use iolite_btree::*;
@@ -490,5 +490,42 @@ fn every_page_size_and_reserved_bytes() {
                 });
             }
         }
+    }
+}
+
+#[test]
+fn pages_are_well_filled() {
+    let fill = |order: fn(i64, &mut Rng) -> i64, kind: TreeKind| {
+        let bt = open("", &OpenOptions { memory: true, ..OpenOptions::default() });
+        bt.begin_write(false).unwrap();
+        let root = bt.create_tree(kind).unwrap();
+        let before = bt.page_count();
+        let mut c = bt.cursor(root, kind, true).unwrap();
+        let mut r = Rng(3);
+        let mut bytes = 0;
+        for i in 0..20_000 {
+            let k = order(i, &mut r);
+            let at = if k == i { InsertAt::Append } else { InsertAt::Unknown };
+            let mut rec = record(&[Col::Int(k), Col::Blob(&[1; 50])]);
+            if kind == TreeKind::Table {
+                c.insert_row(k, &rec, 0, at).unwrap();
+            } else {
+                // Bytes that sort as the number does.
+                rec.splice(0..0, k.to_be_bytes());
+                c.insert_entry(&rec, at, &mut |e: &[u8]| Ok(e.cmp(&rec[..]))).unwrap();
+            }
+            bytes += rec.len() + 3;
+        }
+        assert_eq!(bt.integrity_check(&[0, root], 5).unwrap(), [] as [String; 0]);
+        bytes as f64 / ((bt.page_count() - before) as f64 * 4096.0)
+    };
+    for kind in [TreeKind::Table, TreeKind::Index] {
+        let ordered = fill(|i, _| i, kind);
+        let random = fill(|_, r| r.below(1 << 40) as i64 + (1 << 20), kind);
+        let falling = fill(|i, _| 50_000 - i, kind);
+        assert!(ordered > 0.93, "{kind:?} in order: {ordered}");
+        assert!(random > 0.7, "{kind:?} at random: {random}");
+        assert!(falling > 0.45, "{kind:?} backwards: {falling}");
+        eprintln!("{kind:?}: in order {ordered:.3}, at random {random:.3}, backwards {falling:.3}");
     }
 }

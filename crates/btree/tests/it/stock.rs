@@ -1,7 +1,8 @@
-//! Beside stock SQLite: each reads, continues and recovers what the other left, and both work on one file at the same time.
+//! Beside stock SQLite: each reads, continues and recovers what the other left, and both work on one file at
+//! the same time.
 //!
-//! Stock SQLite is Python's `sqlite3` module and the `sqlite3` shell, in processes of their own. Where they are
-//! missing, these tests say so and pass.
+//! Stock SQLite is Python's `sqlite3` module and the `sqlite3` shell, in processes of their own. Where they
+//! are missing, these tests say so and pass.
 
 use crate::support::*;
 use iolite_base::Code;
@@ -20,7 +21,13 @@ fn have_stock() -> bool {
 
 /// Runs a Python program to its end, or to its violent death.
 fn python(code: &str, path: &str) {
-    let prelude = "import sqlite3, os, sys, time\npath = sys.argv[1]\ndb = sqlite3.connect(path, isolation_level=None, timeout=20)\n";
+    let prelude = "import sqlite3, os, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=20)
+def fill(n, size):
+  db.executemany('INSERT INTO t VALUES(?,?)', [(i, os.urandom(size)) for i in range(n)])
+def die():
+  os.kill(os.getpid(), 9)
+";
     Command::new("python3").args(["-c", &format!("{prelude}{code}"), path]).status().unwrap();
 }
 
@@ -29,8 +36,12 @@ struct Peer(Child, BufReader<std::process::ChildStdout>);
 
 impl Peer {
     fn new(path: &str) -> Peer {
-        let code = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)\n\
-            for line in sys.stdin:\n  try: print(db.execute(line).fetchall(), flush=True)\n  except Exception as e: print(e, flush=True)\n";
+        let code = "import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
+for line in sys.stdin:
+  try: print(db.execute(line).fetchall(), flush=True)
+  except Exception as e: print(e, flush=True)
+";
         let mut c = Command::new("python3")
             .args(["-c", code, path])
             .stdin(Stdio::piped())
@@ -98,9 +109,11 @@ fn files_made_by_stock_are_read_and_continued() {
                 let s = Scratch::new();
                 let path = s.path("a.db");
                 let sql = format!(
-                    "PRAGMA page_size={page}; PRAGMA auto_vacuum={auto}; PRAGMA journal_mode={mode}; CREATE TABLE t(a, b);
+                    "PRAGMA page_size={page}; PRAGMA auto_vacuum={auto}; PRAGMA journal_mode={mode};
+                     CREATE TABLE t(a, b);
                      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<2000)
-                     INSERT INTO t SELECT i, randomblob(i % 700 * (i % 3)) FROM n; DELETE FROM t WHERE a % 7 = 0;"
+                     INSERT INTO t SELECT i, randomblob(i % 700 * (i % 3)) FROM n;
+                     DELETE FROM t WHERE a % 7 = 0;"
                 );
                 shell(&path, &sql);
                 let bt = open(&path, &OpenOptions::default());
@@ -132,11 +145,15 @@ fn a_hot_journal_left_by_stock_is_played_back() {
         let path = s.path("a.db");
         python(
             &format!(
-                "db.execute('PRAGMA page_size={page}')\ndb.execute('PRAGMA journal_mode={mode}')\ndb.execute('CREATE TABLE t(a,b)')\n\
-                 db.executemany('INSERT INTO t VALUES(?,?)', [(i, os.urandom(200)) for i in range(1000)])\n\
-                 db.execute('PRAGMA cache_size=5')\ndb.execute('BEGIN')\ndb.execute('UPDATE t SET b = randomblob(300)')\n\
-                 db.executemany('INSERT INTO t VALUES(?,?)', [(i, os.urandom(200)) for i in range(1000)])\n\
-                 os.kill(os.getpid(), 9)"
+                "db.execute('PRAGMA page_size={page}')
+db.execute('PRAGMA journal_mode={mode}')
+db.execute('CREATE TABLE t(a,b)')
+fill(1000, 200)
+db.execute('PRAGMA cache_size=5')
+db.execute('BEGIN')
+db.execute('UPDATE t SET b = randomblob(300)')
+fill(1000, 200)
+die()"
             ),
             &path,
         );
@@ -160,10 +177,18 @@ fn a_log_left_by_stock_is_recovered() {
         let path = s.path("a.db");
         python(
             &format!(
-                "db.execute('PRAGMA page_size={page}')\ndb.execute('PRAGMA journal_mode=wal')\ndb.execute('CREATE TABLE t(a,b)')\n\
-                 db.execute('PRAGMA wal_autocheckpoint=0')\n\
-                 for j in range(20):\n  db.execute('BEGIN')\n  db.executemany('INSERT INTO t VALUES(?,?)', [(i, os.urandom(900)) for i in range(300)])\n  db.execute('COMMIT')\n\
-                 db.execute('PRAGMA cache_size=5')\ndb.execute('BEGIN')\ndb.execute('UPDATE t SET b = randomblob(300)')\nos.kill(os.getpid(), 9)"
+                "db.execute('PRAGMA page_size={page}')
+db.execute('PRAGMA journal_mode=wal')
+db.execute('CREATE TABLE t(a,b)')
+db.execute('PRAGMA wal_autocheckpoint=0')
+for j in range(20):
+  db.execute('BEGIN')
+  fill(300, 900)
+  db.execute('COMMIT')
+db.execute('PRAGMA cache_size=5')
+db.execute('BEGIN')
+db.execute('UPDATE t SET b = randomblob(300)')
+die()"
             ),
             &path,
         );
@@ -347,9 +372,16 @@ fn two_processes_count_together() {
         let path = s.path("a.db");
         shell(&path, &format!("PRAGMA journal_mode={mode}; CREATE TABLE t(a); INSERT INTO t VALUES(0)"));
         let code = format!(
-            "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)\n\
-             db.execute('PRAGMA journal_mode={mode}')\ndb.execute('PRAGMA synchronous=off')\ndb.execute('PRAGMA wal_autocheckpoint=20')\n\
-             for i in range(400):\n  db.execute('BEGIN IMMEDIATE')\n  db.execute('UPDATE t SET a = a + 1')\n  db.execute('COMMIT')\n"
+            "import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
+db.execute('PRAGMA journal_mode={mode}')
+db.execute('PRAGMA synchronous=off')
+db.execute('PRAGMA wal_autocheckpoint=20')
+for i in range(400):
+  db.execute('BEGIN IMMEDIATE')
+  db.execute('UPDATE t SET a = a + 1')
+  db.execute('COMMIT')
+"
         );
         let mut child = Command::new("python3").args(["-c", &code, &path]).spawn().unwrap();
         let threads: Vec<_> = (0..2)

@@ -10,6 +10,12 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Device and inode have other widths elsewhere.
+#[allow(clippy::unnecessary_cast)]
+pub fn id_of(st: &libc::stat) -> FileId {
+    FileId { device: st.st_dev as u64, inode: st.st_ino as u64 }
+}
+
 /// See the module's head.
 pub struct UnixFile {
     fd: Option<Fd>,
@@ -22,11 +28,19 @@ pub struct UnixFile {
     /// The directory entry is not durable yet.
     new_entry: Cell<bool>,
     born_after: u32,
+    /// Use the locks of processes even where there are better ones.
+    process_locks: bool,
 }
 
 impl UnixFile {
     /// A handle on an open descriptor.
-    pub fn new(fd: Fd, path: Option<PathBuf>, flags: OpenFlags, created: bool) -> UnixFile {
+    pub fn new(
+        fd: Fd,
+        path: Option<PathBuf>,
+        flags: OpenFlags,
+        created: bool,
+        process_locks: bool,
+    ) -> UnixFile {
         UnixFile {
             fd: Some(fd),
             path,
@@ -36,6 +50,7 @@ impl UnixFile {
             shm: RefCell::new(None),
             new_entry: Cell::new(created && flags.kind != FileKind::MainDb),
             born_after: sys::forks(),
+            process_locks,
         }
     }
 
@@ -49,6 +64,9 @@ impl UnixFile {
 
     fn locking(&self) -> &Option<Arc<Inode>> {
         self.posix.get_or_init(|| {
+            if self.process_locks {
+                return self.identity().map(Inode::of);
+            }
             // A lock far behind the ones in use asks whether the kernel has description locks at all.
             const PROBE: u64 = 0x4000_0000 + 0x1000;
             match sys::get_lock(self.fd(), Owner::Description, PROBE, 1) {
@@ -169,12 +187,12 @@ impl File for UnixFile {
 
     fn identity(&self) -> Option<FileId> {
         let st = sys::fstat(self.fd()).ok()?;
-        Some(FileId { device: st.st_dev as u64, inode: st.st_ino as u64 })
+        Some(id_of(&st))
     }
 
     fn has_moved(&self) -> Result<bool> {
         let Some(path) = &self.path else { return Ok(false) };
-        let now = sys::stat(path).ok().map(|st| FileId { device: st.st_dev as u64, inode: st.st_ino as u64 });
+        let now = sys::stat(path).ok().map(|st| id_of(&st));
         Ok(now != self.identity())
     }
 
@@ -185,7 +203,7 @@ impl File for UnixFile {
         }
         let mut shm = self.shm.borrow_mut();
         if shm.is_none() {
-            *shm = Some(Shm::open(path, self.fd(), self.flags.read_only)?);
+            *shm = Some(Shm::open(path, self.fd(), self.locking().is_some())?);
         }
         shm.as_mut().expect("just opened").map(index, size, extend)
     }

@@ -1,7 +1,7 @@
 //! SQLite's lock levels on byte ranges of the database file (documentation page `lockingv3`).
 //!
 //! ```text
-//! byte 0x40000000      PENDING    read-locked for a moment on the way to SHARED, write-locked to keep readers out
+//! byte 0x40000000      PENDING    read-locked for a moment before SHARED, write-locked to keep readers out
 //! byte 0x40000001      RESERVED   write-locked by the one who is going to write
 //! bytes 0x40000002..   SHARED     510 bytes, read-locked by readers, write-locked for EXCLUSIVE
 //! ```
@@ -46,13 +46,19 @@ pub fn raise(fd: &Fd, owner: Owner, from: LockLevel, to: LockLevel) -> Result<()
             set(libc::F_WRLCK, RESERVED, 1).map_err(|e| (from, busy_or(e, Code::IoerrLock)))
         }
         LockLevel::Exclusive => {
-            if from < LockLevel::Pending {
-                set(libc::F_WRLCK, PENDING, 1).map_err(|e| (from, busy_or(e, Code::IoerrLock)))?;
-            }
+            take_pending(fd, owner, from)?;
             set(libc::F_WRLCK, SHARED, SHARED_LEN)
                 .map_err(|e| (from.max(LockLevel::Pending), busy_or(e, Code::IoerrLock)))
         }
     }
+}
+
+/// The first step to EXCLUSIVE.
+pub fn take_pending(fd: &Fd, owner: Owner, from: LockLevel) -> Result<(), (LockLevel, Error)> {
+    if from >= LockLevel::Pending {
+        return Ok(());
+    }
+    sys::set_lock(fd, owner, libc::F_WRLCK, PENDING, 1).map_err(|e| (from, busy_or(e, Code::IoerrLock)))
 }
 
 /// Lowers from `from` to `Shared` or `None`.

@@ -1,8 +1,8 @@
 //! The unix VFS: files by descriptor, locks by byte range, time and randomness from the kernel.
 //!
-//! What always holds: each handle has its own open file description, so that open-file-description (OFD) locks
-//! belong to the handle alone; every descriptor is close-on-exec; a process that came out of `fork` never changes
-//! the locks it inherited, since they are still its parent's.
+//! What always holds: each handle has its own open file description, so that open-file-description (OFD)
+//! locks belong to the handle alone; every descriptor is close-on-exec; a process that came out of `fork`
+//! never changes the locks it inherited, since they are still its parent's.
 
 mod file;
 mod locks;
@@ -19,7 +19,7 @@ use sys::Fd;
 
 /// Files of the operating system.
 pub struct UnixVfs {
-    _private: (),
+    process_locks: bool,
 }
 
 impl Default for UnixVfs {
@@ -32,7 +32,13 @@ impl UnixVfs {
     /// The VFS. All of them are alike.
     pub fn new() -> UnixVfs {
         sys::watch_forks();
-        UnixVfs { _private: () }
+        UnixVfs { process_locks: false }
+    }
+
+    /// The same with the locks that belong to processes, as on systems that have no others.
+    pub fn with_process_locks() -> UnixVfs {
+        sys::watch_forks();
+        UnixVfs { process_locks: true }
     }
 }
 
@@ -44,7 +50,7 @@ impl Vfs for UnixVfs {
     fn open(&self, path: Option<&Path>, flags: OpenFlags) -> Result<Box<dyn File>> {
         let Some(path) = path else {
             let fd = temp_file(self)?;
-            return Ok(Box::new(UnixFile::new(fd, None, flags, false)));
+            return Ok(Box::new(UnixFile::new(fd, None, flags, false, false)));
         };
         // The mode of a journal or log is that of its database, so that whoever may write one may write both.
         let mode = if flags.create { mode_beside(path, flags.kind) } else { None };
@@ -53,7 +59,13 @@ impl Vfs for UnixVfs {
             match sys::open(path, true, flags.create, flags.exclusive, mode) {
                 Ok(fd) => {
                     let created = flags.create && !existed;
-                    return Ok(Box::new(UnixFile::new(fd, Some(path.to_owned()), flags, created)));
+                    return Ok(Box::new(UnixFile::new(
+                        fd,
+                        Some(path.to_owned()),
+                        flags,
+                        created,
+                        self.process_locks,
+                    )));
                 }
                 Err(e) if !flags.or_read_only => return Err(cantopen(path, e)),
                 Err(e) if e == libc::EISDIR => return Err(cantopen(path, e)),
@@ -62,7 +74,7 @@ impl Vfs for UnixVfs {
         }
         let fd = sys::open(path, false, false, false, None).map_err(|e| cantopen(path, e))?;
         let flags = OpenFlags { read_only: true, ..flags };
-        Ok(Box::new(UnixFile::new(fd, Some(path.to_owned()), flags, false)))
+        Ok(Box::new(UnixFile::new(fd, Some(path.to_owned()), flags, false, self.process_locks)))
     }
 
     fn delete(&self, path: &Path, sync_dir: bool) -> Result<()> {

@@ -1,8 +1,8 @@
 //! Locks where the kernel knows only those that belong to processes.
 //!
-//! Such locks do not conflict within a process and vanish when any descriptor of the file is closed. So one record
-//! per inode counts what the handles of this process hold, only the first and the last of them asks the kernel,
-//! and a descriptor that is closed while others hold locks is kept until the last lock is gone.
+//! Such locks do not conflict within a process and vanish when any descriptor of the file is closed. So one
+//! record per inode counts what the handles of this process hold, only the first and the last of them asks
+//! the kernel, and a descriptor that is closed while others hold locks is kept until the last lock is gone.
 
 use super::locks;
 use super::sys::{Fd, Owner};
@@ -62,7 +62,10 @@ impl Inode {
             return Ok(());
         }
         if to == LockLevel::Exclusive && h.holders > 1 {
-            return Err((mine, Code::Busy.into()));
+            // Other readers in this process: new ones are kept out as they would be by readers elsewhere.
+            locks::take_pending(fd, Owner::Process, mine)?;
+            h.level = LockLevel::Pending;
+            return Err((LockLevel::Pending, Code::Busy.into()));
         }
         match locks::raise(fd, Owner::Process, mine, to) {
             Ok(()) => {

@@ -33,7 +33,8 @@ pub fn watch_forks() {
     });
 }
 
-/// How many forks lie between the first use of this library and this process. A handle from before is inherited.
+/// How many forks lie between the first use of this library and this process. A handle from before is
+/// inherited.
 pub fn forks() -> u32 {
     FORKS.load(Relaxed)
 }
@@ -60,8 +61,8 @@ fn retry(mut call: impl FnMut() -> libc::c_int) -> Result<libc::c_int, i32> {
     }
 }
 
-/// Opens a file; `mode`, if given, is what a new file gets whatever the umask says. Descriptors 0 to 2 are never
-/// handed out: a stray `print` must not reach a database.
+/// Opens a file; `mode`, if given, is what a new file gets whatever the umask says. Descriptors 0 to 2 are
+/// never handed out: a stray `print` must not reach a database.
 pub fn open(path: &Path, write: bool, create: bool, exclusive: bool, mode: Option<u32>) -> Result<Fd, i32> {
     let c = cpath(path)?;
     let mut flags = libc::O_CLOEXEC | if write { libc::O_RDWR } else { libc::O_RDONLY };

@@ -1,15 +1,16 @@
 //! Checkpoints: copying frames into the database.
 //!
 //! ```text
-//! checkpoint lock -> [write lock] -> marks looked at, raised where free -> mark 0 locked, header looked at again
-//!   -> log synced -> pages written -> [database cut and synced] -> backfill count raised -> mark 0 free
+//! checkpoint lock -> [write lock] -> marks looked at, raised where free
+//!   -> mark 0 locked, header looked at again -> log synced -> pages written
+//!   -> [database cut] -> database synced -> backfill count raised -> mark 0 free
 //!   -> [FULL: was all copied?] -> [RESTART: marks 1 to 4 locked, TRUNCATE: log emptied]
 //! ```
 //!
-//! What always holds: no frame beyond a mark that somebody holds is copied; the count is raised only for frames of
-//! the log that the header in hand describes. The second rule was broken in SQLite until 2026: between reading
-//! the header and locking mark 0, a writer could begin the log anew, and the count was raised for the new
-//! log. So the header is compared once more under mark 0, which a writer needs for a restart.
+//! What always holds: no frame beyond a mark that somebody holds is copied; the count is raised only for
+//! frames of the log that the header in hand describes. The second rule was broken in SQLite until 2026:
+//! between reading the header and locking mark 0, a writer could begin the log anew, and the count was raised
+//! for the new log. So the header is compared once more under mark 0, which a writer needs for a restart.
 
 use super::*;
 

@@ -1,9 +1,9 @@
 //! The wal-index: the header that publishes commits, read marks, and hash tables from page number to frame.
 //!
 //! It lies in shared memory (or, in exclusive mode, on the heap), in native byte order, laid out as
-//! documentation page `walformat` says. What always holds: a slot of a hash table is zero or names an entry of the
-//! page-number array of its region; an entry is written before the slot that names it, so that a reader
-//! without a lock sees either nothing or a frame beyond its snapshot.
+//! documentation page `walformat` says. What always holds: a slot of a hash table is zero or names an entry
+//! of the page-number array of its region; an entry is written before the slot that names it, so that a
+//! reader without a lock sees either nothing or a frame beyond its snapshot.
 
 use super::checksum;
 use iolite_base::{Code, Pgno, Result};
@@ -217,7 +217,8 @@ impl Index {
         h.words().iter().enumerate().all(|(i, w)| words[i].load(Acquire) == *w)
     }
 
-    /// Publishes a header: the second copy first, so that a reader that sees a new first one sees a new second one.
+    /// Publishes a header: the second copy first, so that a reader that sees a new first one sees a new
+    /// second one.
     pub fn publish(&self, db: &dyn File, h: &mut Header) {
         let w = h.words();
         let words = self.regions[0].words();

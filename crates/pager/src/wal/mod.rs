@@ -6,14 +6,14 @@
 //! ```
 //!
 //! A reader fixes the last frame it will look at and, by a shared lock on one of five read marks, keeps
-//! checkpoints from writing what lies behind that frame into the database. A writer appends frames and, with the last
-//! one, publishes a new header. A checkpoint copies frames into the database; once all are copied and nobody
-//! reads from the log any more, the next writer begins it anew.
+//! checkpoints from writing what lies behind that frame into the database. A writer appends frames and, with
+//! the last one, publishes a new header. A checkpoint copies frames into the database; once all are copied
+//! and nobody reads from the log any more, the next writer begins it anew.
 //!
-//! What always holds: a header is published only after its frames were written (and, from `synchronous=FULL` on,
-//! synced); both copies agree whenever nobody is between the two stores; `backfill <= last frame`; backfill only
-//! grows under the checkpoint lock and becomes zero only under the write lock with all marks free; frames are never
-//! rewritten within a transaction.
+//! What always holds: a header is published only after its frames were written (and, from `synchronous=FULL`
+//! on, synced); both copies agree whenever nobody is between the two stores; `backfill <= last frame`;
+//! backfill only grows under the checkpoint lock and becomes zero only under the write lock with all marks
+//! free; frames are never rewritten within a transaction.
 
 mod checkpoint;
 mod index;
@@ -59,6 +59,8 @@ pub struct Wal {
     /// Frames below this one are in the database file for certain, and are not looked for.
     first_frame: u32,
     writing: bool,
+    /// The index is a private one for this transaction: see `begin_read_private`.
+    private: bool,
     /// The checkpoint sequence number of the log's header.
     sequence: u32,
     /// `PRAGMA journal_size_limit`; negative: none.
@@ -70,7 +72,7 @@ pub struct Wal {
 
 /// The running checksum of a log.
 pub(crate) fn checksum(big_endian: bool, mut sum: [u32; 2], bytes: &[u8]) -> [u32; 2] {
-    debug_assert!(bytes.len() % 8 == 0);
+    debug_assert!(bytes.len().is_multiple_of(8));
     let (chunks, _) = bytes.as_chunks::<8>();
     if big_endian {
         for c in chunks {
@@ -105,6 +107,7 @@ impl Wal {
             mark: None,
             first_frame: 1,
             writing: false,
+            private: false,
             sequence: 0,
             size_limit: -1,
             seen: None,
@@ -163,7 +166,11 @@ impl Wal {
         debug_assert!(self.mark.is_none());
         let mut attempts = 0u32;
         loop {
-            match self.try_begin_read(db, false)? {
+            let attempt = match self.try_begin_read(db, false) {
+                Err(e) if e.code() == Code::ReadonlyCantinit => self.begin_read_private(db),
+                other => other,
+            };
+            match attempt? {
                 Attempt::Done => break,
                 Attempt::Retry => {
                     attempts += 1;
@@ -191,6 +198,27 @@ impl Wal {
         };
         self.seen = Some(self.header.clone());
         Ok(change)
+    }
+
+    /// Nobody has the shared index mapped, and this connection may not write to it: it reads the log into an
+    /// index of its own. Mark 0 keeps checkpoints away meanwhile, and without one the log is only added to.
+    fn begin_read_private(&mut self, db: &dyn File) -> Result<Attempt> {
+        match db.shm_lock(LOCK_READ, 1, ShmLock::Shared) {
+            Ok(()) => {}
+            Err(e) if e.code() == Code::Busy => return Ok(Attempt::Retry),
+            Err(e) => return Err(e),
+        }
+        self.private = true;
+        self.mark = Some(0);
+        self.index = Index::new(true);
+        self.first_frame = 1;
+        match self.rebuild(db) {
+            Ok(()) => Ok(Attempt::Done),
+            Err(e) => {
+                self.end_read(db);
+                Err(e)
+            }
+        }
     }
 
     fn try_begin_read(&mut self, db: &dyn File, use_log: bool) -> Result<Attempt> {
@@ -302,6 +330,10 @@ impl Wal {
     /// Lets the snapshot go.
     pub fn end_read(&mut self, db: &dyn File) {
         self.end_write(db);
+        if std::mem::take(&mut self.private) {
+            // The next transaction may find somebody who keeps the shared one.
+            self.index = Index::new(false);
+        }
         if let Some(m) = self.mark.take() {
             self.unlock_shared(db, LOCK_READ + m);
         }
@@ -311,10 +343,34 @@ impl Wal {
     #[inline]
     pub fn find_frame(&mut self, db: &dyn File, pgno: Pgno) -> Result<u32> {
         let last = self.header.last_frame;
-        if last < self.first_frame || (self.mark == Some(0) && !self.writing) || self.mark.is_none() {
+        let ignored = match self.mark {
+            None => true,
+            Some(0) => !self.writing && !self.private,
+            Some(_) => false,
+        };
+        if last < self.first_frame || ignored {
             return Ok(0);
         }
         self.index.find(db, pgno, self.first_frame, last)
+    }
+
+    /// What names one life of the log; `None` before its first frame.
+    pub fn salts(&self) -> Option<[u8; 8]> {
+        (self.header.salt != [0; 8]).then_some(self.header.salt)
+    }
+
+    /// The newest committed frame of a page at this snapshot, copied into the database or not; 0 if there is
+    /// none. `None`: not known for certain, or not committed.
+    pub fn name_of(&mut self, db: &dyn File, pgno: Pgno) -> Result<Option<u32>> {
+        let last = self.header.last_frame;
+        if self.writing || self.private || self.mark.is_none() {
+            return Ok(None);
+        }
+        let frame = if last == 0 { 0 } else { self.index.find(db, pgno, 1, last)? };
+        // Mark 0 does not keep a writer from beginning the log anew. He publishes that before he changes the
+        // tables, so a header that is still the same says that the answer is right.
+        db.shm_barrier();
+        Ok((self.mark != Some(0) || self.index.header_is(&self.header)).then_some(frame))
     }
 
     /// Reads a frame's page.
@@ -325,7 +381,7 @@ impl Wal {
 
     /// Takes the write lock. `SQLITE_BUSY_SNAPSHOT` if somebody wrote since the snapshot.
     pub fn begin_write(&mut self, db: &dyn File) -> Result<()> {
-        if self.log.is_read_only() || db.shm_read_only() {
+        if self.log.is_read_only() || db.shm_read_only() || self.private {
             return Err(Code::Readonly.into());
         }
         self.lock_exclusive(db, LOCK_WRITE, 1)?;
@@ -450,7 +506,8 @@ impl Wal {
         Ok(())
     }
 
-    /// At the start of a write: if all frames are in the database and nobody reads from the log, begins it anew.
+    /// At the start of a write: if all frames are in the database and nobody reads from the log, begins it
+    /// anew.
     fn restart_if_possible(&mut self, db: &dyn File, vfs: &dyn Vfs) -> Result<()> {
         if self.mark != Some(0) {
             return Ok(());

@@ -5,8 +5,8 @@ use super::*;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 impl Wal {
-    /// Reads the log from the start as far as its checksums hold, and publishes what was committed. The write lock
-    /// is held.
+    /// Reads the log from the start as far as its checksums hold, and publishes what was committed. The write
+    /// lock is held.
     pub(super) fn recover(&mut self, db: &dyn File) -> Result<()> {
         // Checkpoint and recovery locks: from here on, nobody else looks at the index.
         self.lock_exclusive(db, LOCK_CHECKPOINT, 2)?;
@@ -15,7 +15,7 @@ impl Wal {
         done
     }
 
-    fn rebuild(&mut self, db: &dyn File) -> Result<()> {
+    pub(super) fn rebuild(&mut self, db: &dyn File) -> Result<()> {
         self.header = Header::default();
         let mut committed = Header::default();
         let size = self.log.size()?;
@@ -102,8 +102,8 @@ impl Wal {
         Ok(())
     }
 
-    /// Stores a rebuilt region where it differs: a reader that still uses the old one, which is the same as far as
-    /// its snapshot goes, must never see a gap.
+    /// Stores a rebuilt region where it differs: a reader that still uses the old one, which is the same as
+    /// far as its snapshot goes, must never see a gap.
     fn put_region(&mut self, db: &dyn File, region: usize, from: &iolite_os::ShmRegion) -> Result<()> {
         debug_assert!(base_of(region) < u32::MAX);
         self.index.map(db, region, true)?;
