@@ -180,17 +180,23 @@ sum_kind!(Average, |s| Ok(if s.count == 0 { Value::Null } else { Value::real(s.r
 struct Best {
     best: Value,
     better: fn(Ordering) -> bool,
+    /// The last row is the one whose bare columns count: it gave the best value, or nothing but NULLs came so far.
+    changed: bool,
 }
 
 impl Aggregate for Best {
     fn step(&mut self, ctx: &mut Context<'_>, args: &[Value]) -> Result<()> {
         let v = &args[0];
-        if !v.is_null()
-            && (self.best.is_null() || (self.better)(compare::compare(v, &self.best, ctx.collation)))
-        {
+        self.changed = self.best.is_null()
+            || !v.is_null() && (self.better)(compare::compare(v, &self.best, ctx.collation));
+        if self.changed && !v.is_null() {
             self.best = v.clone();
         }
         Ok(())
+    }
+
+    fn changed(&self) -> bool {
+        self.changed
     }
 
     fn value(&mut self, _: &mut Context<'_>) -> Result<Value> {
@@ -281,11 +287,11 @@ fn make<A: Aggregate + Default + 'static>() -> Box<dyn Aggregate> {
 }
 
 fn make_min() -> Box<dyn Aggregate> {
-    Box::new(Best { best: Value::Null, better: Ordering::is_lt })
+    Box::new(Best { best: Value::Null, better: Ordering::is_lt, changed: false })
 }
 
 fn make_max() -> Box<dyn Aggregate> {
-    Box::new(Best { best: Value::Null, better: Ordering::is_gt })
+    Box::new(Best { best: Value::Null, better: Ordering::is_gt, changed: false })
 }
 
 const COLLATED: FunctionFlags = WINDOWED.and(FunctionFlags::NEEDS_COLLATION).and(PURE);

@@ -305,6 +305,7 @@ fn auto_vacuum(c: &Call<'_>) -> Result<Rows> {
             _ => AutoVacuum::None,
         };
         b.set_auto_vacuum(mode)?;
+        c.inner().vacuum_auto_vacuum.set(Some(mode));
     }
     let mode = c.reading(|b| Ok(b.auto_vacuum()))?;
     int(match mode {
@@ -629,6 +630,7 @@ fn page_size(c: &Call<'_>) -> Result<Rows> {
             && (512..=65536).contains(&n)
         {
             b.set_page_size(n, None)?;
+            c.inner().vacuum_page_size.set(n);
         }
         return Ok(Vec::new());
     }
