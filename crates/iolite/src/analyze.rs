@@ -33,7 +33,7 @@ pub(crate) fn compile(conn: &Connection, what: Option<&QualifiedName>) -> Result
         }
         Ok(Vec::new())
     };
-    work_program(conn, &[], Rc::new(work), &[])
+    work_program(conn, &[], Rc::new(work), &databases)
 }
 
 type Target = (usize, Rc<Table>, Option<Rc<str>>);

@@ -139,6 +139,20 @@ impl Binder<'_> {
             }
         };
         let c = self.make_compare(CmpOp::Eq, false, left_expr.clone(), right_expr.clone());
+        if self.log.is_some() {
+            let tables: Vec<Rc<Table>> = self.scopes[depth].sources[..=before]
+                .iter()
+                .filter_map(|s| match &s.columns {
+                    Columns::Table(t) => Some(t.clone()),
+                    Columns::Query(_) => None,
+                })
+                .collect();
+            for t in tables {
+                if let Some(i) = t.column(&n.text) {
+                    self.note_name(n, &t, Some(i));
+                }
+            }
+        }
         out.filter.push(Filter { expr: Expr::Compare(Box::new(c)), on: Some(rid) });
         if kind.right {
             let either = Expr::Case {
@@ -328,6 +342,7 @@ impl Binder<'_> {
             return Err(no_such_table(q));
         };
         self.databases |= 1 << db;
+        self.note_name(&q.name, &table, None);
         match &table.kind {
             TableKind::Rowid | TableKind::WithoutRowid => {
                 if args.is_some() {
@@ -444,9 +459,7 @@ impl Binder<'_> {
             self.next_cte += 1;
             self.ctes.push(CteDef {
                 ast: Rc::new(c.clone()),
-                recursive: true,
                 visible: all,
-                text: self.text.into(),
                 id: self.next_cte,
                 working: None,
                 busy: false,
