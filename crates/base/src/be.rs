@@ -5,7 +5,7 @@
 /// Two bytes at `at`.
 #[inline(always)]
 pub fn get_u16(b: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([b[at], b[at + 1]])
+    u16::from_be_bytes(b[at..at + 2].try_into().expect("two bytes"))
 }
 
 /// Four bytes at `at`.

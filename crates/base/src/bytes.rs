@@ -48,9 +48,17 @@ impl PageData {
 
     /// A copy of `bytes`.
     pub fn copy_of(bytes: &[u8]) -> Result<Arc<PageData>> {
-        let mut d = Self::zeroed(bytes.len())?;
-        Arc::get_mut(&mut d).expect("just made").as_mut().copy_from_slice(bytes);
-        Ok(d)
+        let len = bytes.len();
+        alloc::claim(len)?;
+        // SAFETY: the layout's size is not zero (`layout` rounds up).
+        let p = unsafe { raw_alloc(Self::layout(len)) };
+        let Some(ptr) = NonNull::new(p) else {
+            alloc::release(len);
+            return Err(crate::Code::Nomem.into());
+        };
+        // SAFETY: fresh memory of at least `len` bytes, which this initialises.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), ptr.as_ptr(), len) };
+        Ok(Arc::new(PageData { ptr, len }))
     }
 
     /// The bytes, for the sole owner of this memory.

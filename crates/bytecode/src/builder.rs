@@ -2,7 +2,6 @@
 
 use crate::{Insn, Opcode, P4, Program};
 use iolite_base::{Bytes, Code, Result};
-use std::rc::Rc;
 
 /// An address not known yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -195,12 +194,10 @@ impl Opcode {
                 | If
                 | IfNot
                 | IfPos
-                | IfNotZero
                 | DecrJumpZero
                 | IsNull
                 | NotNull
                 | Jump
-                | ElseEq
                 | MustBeInt
                 | Eq
                 | Ne
@@ -221,7 +218,6 @@ impl Opcode {
                 | Last
                 | Next
                 | Prev
-                | IfEmpty
                 | IdxGE
                 | IdxGT
                 | IdxLE
@@ -232,18 +228,12 @@ impl Opcode {
                 | HashSort
                 | HashNext
                 | Filter
-                | RowSetRead
+                | SourceNext
+                | IfNullRow
                 | RowSetTest
                 | Program
-                | FkIfZero
-                | IncrVacuum
                 | VFilter
                 | VNext
         )
     }
-}
-
-/// A shared list of numbers.
-pub fn numbers(v: Vec<i64>) -> P4 {
-    P4::Numbers(Rc::from(v))
 }

@@ -1,6 +1,6 @@
 //! EXPLAIN: a program as rows.
 
-use crate::{Opcode, P4, Program};
+use crate::{P4, Program};
 
 /// One row of `EXPLAIN`.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,10 +18,7 @@ pub struct ExplainRow {
 /// The rows that `EXPLAIN` shows for a program, its sub-programs behind it.
 pub fn explain(program: &Program) -> Vec<ExplainRow> {
     let mut rows = Vec::new();
-    let mut queue: Vec<&Program> = vec![program];
-    let mut at = 0;
-    while at < queue.len() {
-        let p = queue[at];
+    for p in std::iter::once(program).chain(program.subprograms.iter().map(|s| &**s)) {
         for (addr, i) in p.insns.iter().enumerate() {
             rows.push(ExplainRow {
                 addr,
@@ -32,13 +29,7 @@ pub fn explain(program: &Program) -> Vec<ExplainRow> {
                 p4: p4_text(&i.p4),
                 p5: i.p5,
             });
-            if let (Opcode::Program, P4::Program(sub)) = (i.op, &i.p4)
-                && !queue.iter().any(|q| std::ptr::eq(*q, &**sub))
-            {
-                queue.push(sub);
-            }
         }
-        at += 1;
     }
     rows
 }
@@ -70,9 +61,9 @@ pub(crate) fn p4_text(p4: &P4) -> String {
         }
         P4::Affinities(a) => a.iter().map(|a| a.letter()).collect(),
         P4::Function(f) => format!("{}({})", f.function.name, f.function.args),
-        P4::Program(_) => "program".into(),
         P4::Strict(_) => "strict".into(),
         P4::VirtualTable(_) => "vtab".into(),
+        P4::Source(_) => "source".into(),
         P4::Numbers(n) => {
             let list: Vec<String> = n.iter().map(|v| v.to_string()).collect();
             format!("[{}]", list.join(","))

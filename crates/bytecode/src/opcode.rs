@@ -10,10 +10,6 @@ pub mod p5 {
     pub const AFFINITY_MASK: u16 = 0x0f;
     /// `Column`: copy text and blobs out of the page (the program writes to this table).
     pub const COPY: u16 = 1;
-    /// `Column`: only the type is wanted.
-    pub const TYPE_ONLY: u16 = 2;
-    /// `Column`: only the length is wanted.
-    pub const LENGTH_ONLY: u16 = 4;
     /// `Insert`, `Delete`: count the row in `changes()`.
     pub const COUNT_CHANGE: u16 = 1;
     /// `Insert`: set `last_insert_rowid()`.
@@ -26,16 +22,10 @@ pub mod p5 {
     pub const IS_UPDATE: u16 = 16;
     /// `Delete`: keep the position, the loop goes on.
     pub const SAVE_POSITION: u16 = 32;
-    /// `IdxInsert`: the entry's key has as many fields as the key description counts.
-    pub const DISTINCT: u16 = 64;
     /// `IdxDelete`: a missing entry is corruption.
     pub const MUST_EXIST: u16 = 1;
-    /// `OpenEphemeral`: will be filled in key order or used unordered.
-    pub const UNORDERED: u16 = 1;
-    /// `Compare`: apply the permutation of the instruction before.
-    pub const PERMUTE: u16 = 1;
-    /// `MakeRecord`: keep registers unchanged.
-    pub const KEEP: u16 = 1;
+    /// `IdxInsert`: the entry is a row of a WITHOUT ROWID table.
+    pub const IS_ROW: u16 = 128;
     /// `OpenWrite`: `p2` is a register that holds the root page.
     pub const ROOT_IN_REGISTER: u16 = 16;
     /// `ResultRow`: none. `Halt`: the kind of constraint, for the error's extended code.
@@ -46,10 +36,6 @@ pub mod p5 {
     pub const CHECK: u16 = 3;
     /// `Halt`: FOREIGN KEY.
     pub const FOREIGN_KEY: u16 = 4;
-    /// `NewRowid`: AUTOINCREMENT, never reuse.
-    pub const AUTOINCREMENT: u16 = 1;
-    /// `Savepoint`, `FkCounter`: see their entries.
-    pub const DEFERRED: u16 = 1;
 }
 
 macro_rules! opcodes {
@@ -91,7 +77,6 @@ opcodes! {
     If "Jumps to p2 if r[p1] is true; if it is NULL, jumps if p3 is not 0.";
     IfNot "Jumps to p2 if r[p1] is false; if it is NULL, jumps if p3 is not 0.";
     IfPos "If the integer r[p1] is positive, subtracts p3 and jumps to p2.";
-    IfNotZero "If the integer r[p1] is not 0, subtracts 1 if it is positive and jumps to p2.";
     DecrJumpZero "Subtracts 1 from the integer r[p1] and jumps to p2 if the result is 0.";
     IsNull "Jumps to p2 if r[p1] is NULL.";
     NotNull "Jumps to p2 if r[p1] is not NULL.";
@@ -99,7 +84,6 @@ opcodes! {
     ZeroOrNull "r[p2] = NULL if r[p1] or r[p3] is NULL, else 0.";
     Jump "Jumps to p1, p2 or p3 after a Compare that found less, equal or greater.";
     Compare "Compares r[p1..] with r[p2..] over p3 registers by the key description p4, for the Jump that follows.";
-    ElseEq "Jumps to p2 if the comparison before it found equality.";
     Noop "Does nothing.";
     Explain "A line of EXPLAIN QUERY PLAN: id p1, parent p2, text p4. Does nothing.";
     Integer "r[p2] = p1.";
@@ -109,7 +93,6 @@ opcodes! {
     Blob "r[p2] = blob p4.";
     Null "r[p2..=p3] = NULL (only r[p2] if p3 is less).";
     Variable "r[p2] = parameter p1.";
-    Move "Moves p3 registers from p1 on to p2 on.";
     Copy "Copies p3 + 1 registers from p1 on to p2 on.";
     SCopy "r[p2] = r[p1].";
     Add "r[p3] = r[p2] + r[p1].";
@@ -139,7 +122,7 @@ opcodes! {
     Gt "Jumps to p2 if r[p3] > r[p1]; operands as Eq.";
     Ge "Jumps to p2 if r[p3] >= r[p1]; operands as Eq.";
     Function "r[p3] = function p4 of the registers from p2 on; bits of p1 mark constant arguments.";
-    AggStep "Feeds the registers from p2 on to the aggregate p4 with state r[p3]; p1 = 1 sets r[p3 - 1]... see AggMinMax.";
+    AggStep "Feeds the registers from p2 on to the aggregate p4 with state r[p3]; sets r[p1] to whether that changed the result of a min or max, if p1 is not 0.";
     AggInverse "Takes the registers from p2 on out of the aggregate p4 with state r[p3].";
     AggValue "r[p3] = present value of the aggregate p4 with state r[p1]; the state goes on.";
     AggFinal "r[p1] = final value of the aggregate p4 with state r[p1].";
@@ -150,7 +133,7 @@ opcodes! {
     OpenAutoindex "As OpenEphemeral, for an automatic index.";
     OpenDup "Opens cursor p1 on the transient table of cursor p2.";
     OpenPseudo "Opens cursor p1 on one row: the record in r[p2] with p3 fields.";
-    SorterOpen "Opens sorter p1 with the key description p4 and p2 columns.";
+    SorterOpen "Opens sorter p1 with the key description p4 and p2 columns; if r[p3] is a positive number, only that many smallest records are kept.";
     Close "Closes cursor p1.";
     NullRow "Makes cursor p1 stand on a row of NULLs.";
     DeferredSeek "Table cursor p3 will move to the rowid at the end of index cursor p1's entry when a column not in the index is read; p4 maps columns of the table to those of the index.";
@@ -168,7 +151,6 @@ opcodes! {
     Last "Moves cursor p1 to its last entry; jumps to p2 if there is none.";
     Next "Moves cursor p1 on and jumps to p2; falls through at the end.";
     Prev "Moves cursor p1 back and jumps to p2; falls through at the start.";
-    IfEmpty "Jumps to p2 if the tree of cursor p1 is empty.";
     IdxGE "Jumps to p2 if index cursor p1's entry is >= the p4 fields from r[p3].";
     IdxGT "Jumps to p2 if index cursor p1's entry is > the p4 fields from r[p3].";
     IdxLE "Jumps to p2 if index cursor p1's entry is <= the p4 fields from r[p3].";
@@ -193,7 +175,7 @@ opcodes! {
     ResultRow "Yields p2 registers from p1 on as a result row.";
     HashOpen "Opens hash aggregation p1: p2 key registers by the key description p4, p3 slots of aggregate state per group.";
     HashFind "Finds the group of the key registers from p3 on in hash p1, making it if it is new; jumps to p2 if it was there.";
-    HashStep "Feeds the registers from p2 on to aggregate p4, state slot p3 of the present group of hash p1.";
+    HashStep "Feeds the registers from p2 on to aggregate p4, state slot p3 of the present group of hash p1; p5: a register as p1 of AggStep.";
     HashStore "Stores r[p2] in slot p3 of the present group of hash p1.";
     HashSort "Orders the groups of hash p1 by key and stands on the first; jumps to p2 if there is none.";
     HashNext "Moves hash p1 to the next group and jumps to p2; falls through at the end.";
@@ -202,44 +184,28 @@ opcodes! {
     HashSlot "r[p2] = slot p3 of hash p1's present group: the final value of aggregate p4, or the stored value.";
     FilterAdd "Adds p4 registers from p3 on to the Bloom filter in r[p1].";
     Filter "Jumps to p2 if p4 registers from p3 on are surely not in the Bloom filter in r[p1].";
-    RowSetAdd "Adds the integer r[p2] to the set in r[p1].";
-    RowSetRead "Takes the smallest integer out of the set in r[p1] into r[p3]; jumps to p2 if it is empty.";
     RowSetTest "Jumps to p2 if r[p3] is in the set in r[p1] from an earlier batch than p4; adds it otherwise.";
     OffsetLimit "r[p2] = r[p1] + r[p3], or -1 where r[p1] says there is no limit.";
-    Program "Runs the sub-program p4 with parameters in the registers from p1 on; p2: where RAISE(IGNORE) goes; p3: its register; p5: not recursive.";
+    Program "Runs the sub-program number p3 with parameters in the registers from p1 on; p2: where RAISE(IGNORE) goes; p5: not if it is running already.";
     Param "r[p2] = register p1 of the calling program, counted from the first one it passed.";
-    FkCounter "Adds p2 to the count of violated foreign keys; p1: the deferred one.";
-    FkIfZero "Jumps to p2 if the count of violated foreign keys is 0; p1: the deferred one.";
     Transaction "Begins a read (p2 = 0) or write (1, 2: exclusive) transaction on database p1; checks that the schema is still p3 and generation p4.";
-    AutoCommit "Sets auto-commit to p1; with p2 = 1 rolls back.";
-    Savepoint "Opens (p1 = 0), releases (1) or rolls back to (2) the savepoint p4.";
     ReadCookie "r[p2] = meta value p3 of database p1.";
     SetCookie "Meta value p2 of database p1 = p3.";
     CreateBtree "r[p2] = root page of a new tree in database p1: a table if p3 is 1, an index if 2.";
     Destroy "Drops the tree with root page p1 of database p3; r[p2] = the root page that moved into its place, or 0.";
     Clear "Empties the tree with root page p1 of database p2; adds the number of its entries to the count of changes if p3 is not 0.";
     ParseSchema "Reads rows of the schema table of database p1 that satisfy p4 into the catalog; all of them if p4 is none.";
-    LoadAnalysis "Reads the statistics of database p1 into the catalog.";
     DropTable "Removes table p4 of database p1 from the catalog.";
     DropIndex "Removes index p4 of database p1 from the catalog.";
     DropTrigger "Removes trigger p4 of database p1 from the catalog.";
     MoveRoot "In the catalog of database p1, root page r[p2] is now p3.";
-    IntegrityCk "r[p1 + 1] = findings about the trees in list p4 of database p5 or NULL; r[p1] = how many more may be reported.";
     SqlExec "Runs the SQL text p4.";
-    Expire "Makes all other statements re-prepare.";
-    JournalMode "r[p2] = journal mode of database p1, after changing it to p3 if that is a mode.";
-    Checkpoint "Checkpoints database p1 in mode p2; r[p3..p3 + 2] = busy, frames in the log, frames backfilled.";
-    Vacuum "Rebuilds database p1; into the file named by r[p2] if p2 is not 0.";
-    IncrVacuum "One step of incremental vacuum on database p1; jumps to p2 when done.";
-    Pagecount "r[p2] = pages of database p1.";
-    MaxPgcnt "r[p2] = largest allowed number of pages of database p1, after setting it to p3 if that is not 0.";
     VOpen "Opens cursor p1 on the virtual table p4.";
     VFilter "Starts cursor p1 with plan number and argument count in r[p3], r[p3 + 1], arguments behind; p4 is the plan's text; jumps to p2 if empty.";
     VColumn "r[p3] = column p2 of virtual cursor p1.";
     VNext "Moves virtual cursor p1 on and jumps to p2; falls through at the end.";
     VRowid "r[p2] = rowid of virtual cursor p1.";
-    VUpdate "Calls the virtual table p4's update with p2 registers from p3 on; p1 = 1 sets last_insert_rowid().";
-    Attach "Attaches the file r[p1] under the name r[p1 + 1] with key r[p1 + 2].";
-    Detach "Detaches the database named r[p1].";
-    Abortable "Checks for interruption.";
+    SourceOpen "Opens cursor p1 on the row source p4.";
+    SourceNext "Fetches a row of source p1 into the registers from p3 on (p5 of them); jumps to p2 at the end.";
+    IfNullRow "If cursor p1 stands on a row of NULLs, sets r[p3] to NULL and jumps to p2.";
 }

@@ -1,7 +1,7 @@
 //! Programs: instructions and what surrounds them.
 
 use crate::Opcode;
-use iolite_base::{Bytes, Pgno};
+use iolite_base::Bytes;
 use iolite_ext::{Function, VirtualTable};
 use iolite_value::{Affinity, Collation, KeyInfo, Value};
 use std::rc::Rc;
@@ -41,9 +41,9 @@ pub enum P4 {
     KeyInfo(Rc<KeyInfo>),
     Affinities(Rc<[Affinity]>),
     Function(Rc<FunctionCall>),
-    Program(Rc<Program>),
     Strict(Rc<[StrictColumn]>),
     VirtualTable(Rc<dyn VirtualTable>),
+    Source(iolite_ext::SourceFactory),
     /// A list of numbers: column maps, root pages.
     Numbers(Rc<[i64]>),
 }
@@ -137,21 +137,16 @@ pub struct Program {
     pub readonly: bool,
     /// Needs a statement journal: may fail after having changed something, and change several rows.
     pub needs_statement: bool,
+    /// Programs of triggers, which `Program` instructions refer to by number; only in a statement's own program.
+    pub subprograms: Vec<Rc<Program>>,
     /// The trigger's name, for a sub-program.
     pub trigger: Option<Rc<str>>,
-    /// Number that a recursion check compares.
-    pub token: usize,
     /// `EXPLAIN` (1) or `EXPLAIN QUERY PLAN` (2) stood before the statement.
     pub explain: u8,
     /// Databases read or written, as a bit set.
     pub databases: u64,
     /// The change counter belongs to DML: INSERT, UPDATE, DELETE.
     pub counts_changes: bool,
-}
-
-/// A root page in `p2` operands.
-pub fn root(p2: i32) -> Pgno {
-    p2 as Pgno
 }
 
 impl std::fmt::Debug for P4 {

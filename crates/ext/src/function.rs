@@ -68,6 +68,10 @@ pub trait Aggregate {
     fn inverse(&mut self, _ctx: &mut Context<'_>, _args: &[Value]) -> Result<()> {
         Err(iolite_base::Error::sql("aggregate cannot be used as a window function"))
     }
+    /// Whether the last step changed the result: for `min` and `max`, whose row the bare columns are taken from.
+    fn changed(&self) -> bool {
+        false
+    }
     /// The present value, the state going on.
     fn value(&mut self, ctx: &mut Context<'_>) -> Result<Value>;
     /// The final value.
@@ -159,7 +163,7 @@ impl FunctionFlags {
 pub struct Function {
     /// Its name, in the case it was registered with.
     pub name: Rc<str>,
-    /// The number of arguments; -1: any.
+    /// The number of arguments; -1: any, -3: one or more, -4: two or more.
     pub args: i16,
     /// Its properties.
     pub flags: FunctionFlags,

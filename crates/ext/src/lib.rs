@@ -8,6 +8,7 @@
 mod function;
 mod host;
 mod registry;
+mod source;
 mod vtab;
 
 pub use function::{
@@ -15,6 +16,7 @@ pub use function::{
 };
 pub use host::Host;
 pub use registry::Registry;
+pub use source::{RowSource, SourceFactory};
 pub use vtab::{
     Constraint, ConstraintOp, ConstraintUse, IndexInfo, Module, ModuleKind, OrderTerm, VirtualCursor,
     VirtualTable,

@@ -35,7 +35,13 @@ impl Registry {
     /// any number.
     pub fn function(&self, name: &str, args: usize) -> Option<Rc<Function>> {
         let list = self.list(name)?;
-        list.iter().find(|f| f.args == args as i16).or_else(|| list.iter().find(|f| f.args < 0)).cloned()
+        let open = |f: &&Rc<Function>| match f.args {
+            -1 => true,
+            // -3: one or more, -4: two or more.
+            n if n < 0 => args >= (-n - 2) as usize,
+            _ => false,
+        };
+        list.iter().find(|f| f.args == args as i16).or_else(|| list.iter().find(open)).cloned()
     }
 
     /// Whether any function has this name.

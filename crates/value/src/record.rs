@@ -5,7 +5,7 @@ use iolite_base::{Buf, Bytes, Code, Encoding, Result, varint};
 
 /// The number of body bytes of a field with serial type `t`.
 #[inline(always)]
-pub fn serial_len(t: u64) -> usize {
+pub const fn serial_len(t: u64) -> usize {
     const SMALL: [u8; 12] = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0];
     if t < 12 { SMALL[t as usize] as usize } else { ((t - 12) / 2) as usize }
 }

@@ -1,0 +1,26 @@
+//! `iolite-bench COMMAND`: measures iolite beside stock SQLite.
+//!
+//! - `step ENGINE CASE N`: sets a case up and runs its measured part N times; what the other commands run under callgrind.
+//! - `instructions`: instruction counts per case of both engines, as a table in Markdown.
+//! - `quick`: times of both engines, interleaved, as a table.
+#![forbid(unsafe_code)]
+
+mod cases;
+mod engine;
+mod instructions;
+mod quick;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args[..] {
+        ["step", engine, case, n] => cases::step(engine, case, n.parse().unwrap_or(1)),
+        ["instructions", ref only @ ..] => instructions::run(only),
+        ["quick", ref only @ ..] => quick::run(only),
+        _ => Err("usage: iolite-bench step ENGINE CASE N | instructions [CASE...] | quick [CASE...]".into()),
+    };
+    if let Err(e) = done {
+        eprintln!("iolite-bench: {e}");
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,446 @@
+//! One attached database of one connection: transactions, savepoints, header numbers, cursors.
+//!
+//! What always holds: the pager is borrowed for single calls only, never while code of others runs
+//! (comparisons, busy handlers of the connection); a change of pages other than by a cursor raises the
+//! generation of every tree.
+
+use crate::cursor::{Cursor, Slot, Tree};
+use crate::node::{Layout, TABLE_LEAF, TreeKind, corrupt, make_empty};
+use iolite_base::{Buf, Code, Encoding, Pgno, Result, be, hash::FastMap, hash::FastSet};
+use iolite_os::Vfs;
+use iolite_pager::{BusyHandler, OpenOptions, Pager, SecureDelete, State, TxnState};
+use std::cell::{Cell, RefCell, RefMut};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// `PRAGMA auto_vacuum`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AutoVacuum {
+    /// Free pages stay in the file.
+    None = 0,
+    /// They are given back at each commit.
+    Full = 1,
+    /// They are given back when asked for.
+    Incremental = 2,
+}
+
+/// See the module's head. Clones are the same database.
+#[derive(Clone)]
+pub struct Btree(pub(crate) Rc<Shared>);
+
+pub(crate) struct Shared {
+    pub pager: RefCell<Pager>,
+    pub layout: Cell<Layout>,
+    pub trees: RefCell<FastMap<Pgno, Rc<Tree>>>,
+    /// The setting; for a database with content, what its header says.
+    pub auto_vacuum: Cell<AutoVacuum>,
+    pub secure_delete: Cell<SecureDelete>,
+    /// Pages freed in this transaction, whose old content a rollback needs.
+    pub has_content: RefCell<FastSet<Pgno>>,
+    /// Savepoints that are open (or will be, once something is written).
+    pub savepoints: Cell<usize>,
+    pub epoch: Cell<u64>,
+    pub busy: RefCell<Option<BusyHandler>>,
+    pub autocheckpoint: Cell<u32>,
+    /// Frames in the log after the last commit, for the WAL hook.
+    pub committed_frames: Cell<u32>,
+    /// Free pages were given back for this commit; a repeated attempt need not do it again.
+    pub vacuumed: Cell<bool>,
+    pub encoding: Cell<Encoding>,
+    pub mmap_size: Cell<i64>,
+}
+
+impl Shared {
+    /// The pager, for one call. Busy only if user code called back from within a call on it.
+    #[inline(always)]
+    pub fn pager(&self) -> Result<RefMut<'_, Pager>> {
+        self.pager.try_borrow_mut().map_err(|_| Code::Misuse.into())
+    }
+
+    pub fn tree(&self, root: Pgno) -> Rc<Tree> {
+        self.trees
+            .borrow_mut()
+            .entry(root)
+            .or_insert_with(|| {
+                Rc::new(Tree {
+                    generation: Cell::new(1),
+                    slots: RefCell::new(Vec::<Slot>::new()),
+                    armed: Cell::new(0),
+                })
+            })
+            .clone()
+    }
+
+    /// Makes all cursors look for their places anew.
+    pub fn bump_all(&self) {
+        self.trees.borrow_mut().retain(|_, t| {
+            t.generation.set(t.generation.get().wrapping_add(1));
+            // Trees that no cursor is open on need no memory.
+            Rc::strong_count(t) > 1
+        });
+    }
+
+    /// Saves the keys of cursors on overflowing entries of all trees: pages are about to move or go.
+    pub fn save_all(&self) -> Result<()> {
+        let trees: Vec<Rc<Tree>> = self.trees.borrow().values().cloned().collect();
+        for t in trees {
+            self.save_slots(&t)?;
+        }
+        Ok(())
+    }
+
+    /// Saves the keys of cursors on overflowing entries of a tree.
+    pub fn save_slots(&self, tree: &Tree) -> Result<()> {
+        if tree.armed.get() == 0 {
+            return Ok(());
+        }
+        for slot in tree.slots.borrow_mut().iter_mut() {
+            if slot.key.is_none()
+                && let Some((page, cell)) = &slot.at
+            {
+                let mut key = Vec::new();
+                self.whole_payload(page, cell, &mut key)?;
+                slot.key = Some(key);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn header_page(&self) -> Result<Buf> {
+        self.pager()?.get(1)
+    }
+
+    pub fn header_u32(&self, at: usize) -> Result<u32> {
+        let mut pager = self.pager()?;
+        if pager.db_size() == 0 {
+            return Ok(0);
+        }
+        Ok(be::get_u32(&pager.get(1)?, at))
+    }
+
+    pub fn set_header_u32(&self, at: usize, v: u32) -> Result<()> {
+        let mut pager = self.pager()?;
+        let mut p1 = pager.get(1)?;
+        pager.edit(1, &mut p1, |b| be::put_u32(b, at, v))
+    }
+
+    /// A database without pages gets its first one.
+    pub fn create_first_page(&self) -> Result<()> {
+        let mut pager = self.pager()?;
+        if pager.db_size() > 0 {
+            return Ok(());
+        }
+        let mut p1 = pager.get_blank(1)?;
+        let (size, reserved, usable) = (pager.page_size(), pager.reserved(), pager.usable() as usize);
+        let auto = self.auto_vacuum.get();
+        pager.edit(1, &mut p1, |b| {
+            b[..16].copy_from_slice(b"SQLite format 3\0");
+            be::put_u16(b, 16, if size == 65536 { 1 } else { size as u16 });
+            b[18] = 1;
+            b[19] = 1;
+            b[20] = reserved;
+            b[21..24].copy_from_slice(&[64, 32, 32]);
+            make_empty(b, 100, TABLE_LEAF, usable);
+            be::put_u32(b, 52, (auto != AutoVacuum::None) as u32);
+            be::put_u32(b, 64, (auto == AutoVacuum::Incremental) as u32);
+        })?;
+        drop(pager);
+        // Cursors that read the database as empty.
+        self.bump_all();
+        Ok(())
+    }
+
+    pub fn refresh(&self) -> Result<()> {
+        let (epoch, layout, size) = {
+            let pager = self.pager()?;
+            (pager.epoch(), Layout::new(pager.usable()), pager.db_size())
+        };
+        if epoch != self.epoch.get() {
+            self.epoch.set(epoch);
+            self.bump_all();
+        }
+        if layout.usable != self.layout.get().usable {
+            self.layout.set(layout);
+            self.bump_all();
+        }
+        if size > 0 {
+            let p1 = self.header_page()?;
+            self.auto_vacuum.set(match (be::get_u32(&p1, 52), be::get_u32(&p1, 64)) {
+                (0, _) => AutoVacuum::None,
+                (_, 0) => AutoVacuum::Full,
+                _ => AutoVacuum::Incremental,
+            });
+        }
+        Ok(())
+    }
+
+    pub fn has_ptrmap(&self) -> bool {
+        self.auto_vacuum.get() != AutoVacuum::None
+    }
+}
+
+impl Btree {
+    /// Opens a database; with an empty path, a private one that vanishes when closed. Nothing is read yet.
+    pub fn open(vfs: Arc<dyn Vfs>, path: &str, opts: &OpenOptions) -> Result<Btree> {
+        let pager = Pager::open(vfs, Path::new(path), opts)?;
+        let layout = Layout::new(pager.usable());
+        let epoch = pager.epoch();
+        Ok(Btree(Rc::new(Shared {
+            pager: RefCell::new(pager),
+            layout: Cell::new(layout),
+            trees: RefCell::new(FastMap::default()),
+            auto_vacuum: Cell::new(AutoVacuum::None),
+            secure_delete: Cell::new(SecureDelete::Off),
+            has_content: RefCell::new(FastSet::default()),
+            savepoints: Cell::new(0),
+            epoch: Cell::new(epoch),
+            busy: RefCell::new(None),
+            autocheckpoint: Cell::new(1000),
+            committed_frames: Cell::new(0),
+            vacuumed: Cell::new(false),
+            encoding: Cell::new(Encoding::Utf8),
+            mmap_size: Cell::new(0),
+        })))
+    }
+
+    /// A private database for intermediate results, in a write transaction. No file exists until memory is
+    /// short.
+    pub fn ephemeral(vfs: Arc<dyn Vfs>) -> Result<Btree> {
+        let bt = Btree::open(vfs, "", &OpenOptions::default())?;
+        bt.begin_write(false)?;
+        Ok(bt)
+    }
+
+    /// Closes it: an open transaction is taken back.
+    pub fn close(self) -> Result<()> {
+        self.0.bump_all();
+        self.0.pager()?.close()
+    }
+
+    pub(crate) fn pager(&self) -> Result<RefMut<'_, Pager>> {
+        self.0.pager()
+    }
+
+    /// Repeats a call that may find a lock taken, as long as the busy handler says so.
+    fn waiting<T>(&self, mut call: impl FnMut(&mut Pager) -> Result<T>) -> Result<T> {
+        let mut attempts = 0;
+        loop {
+            let done = call(&mut *self.pager()?);
+            match done {
+                Err(e) if e.code() == Code::Busy => {
+                    let handler = self.0.busy.borrow().clone();
+                    match handler {
+                        Some(ask) if ask(attempts) => attempts += 1,
+                        _ => return Err(e),
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Begins to read, unless that happened already.
+    #[inline]
+    pub fn begin_read(&self) -> Result<()> {
+        if self.pager()?.state() != State::Open {
+            return Ok(());
+        }
+        self.begin_read_slow()
+    }
+
+    fn begin_read_slow(&self) -> Result<()> {
+        self.waiting(|p| p.begin_read())?;
+        let fresh = self.0.refresh();
+        if fresh.is_err() {
+            self.end_read();
+        }
+        fresh
+    }
+
+    /// Begins to write, unless that happened already. `exclusive` keeps readers out, too. If others are in
+    /// the way: `SQLITE_BUSY`, or `SQLITE_BUSY_SNAPSHOT` if they wrote since this connection began to read.
+    pub fn begin_write(&self, exclusive: bool) -> Result<()> {
+        let state = self.pager()?.state();
+        if state >= State::WriterLocked {
+            return Ok(());
+        }
+        let was_open = state == State::Open;
+        let mut attempts = 0;
+        loop {
+            self.begin_read()?;
+            let begun = self.pager()?.begin_write(exclusive);
+            match begun {
+                Ok(()) => break,
+                Err(e) => {
+                    // Only who held no lock before may wait: two readers that both want to write would wait
+                    // for each other for ever.
+                    if was_open {
+                        self.end_read();
+                        if e.code().primary() == Code::Busy {
+                            let handler = self.0.busy.borrow().clone();
+                            if let Some(ask) = handler
+                                && ask(attempts)
+                            {
+                                attempts += 1;
+                                continue;
+                            }
+                        }
+                    }
+                    return Err(e);
+                }
+            }
+        }
+        self.0.has_content.borrow_mut().clear();
+        self.0.vacuumed.set(false);
+        let started = self.0.create_first_page().and_then(|()| {
+            let n = self.0.savepoints.get();
+            if n > 0 { self.pager()?.savepoint_open(n - 1) } else { Ok(()) }
+        });
+        if let Err(e) = started {
+            let _ = self.rollback(was_open);
+            return Err(e);
+        }
+        Ok(())
+    }
+
+    /// Ends reading; does nothing within a write transaction.
+    pub fn end_read(&self) {
+        if let Ok(mut p) = self.pager() {
+            p.end_read();
+        }
+    }
+
+    /// The transaction's state.
+    pub fn txn_state(&self) -> TxnState {
+        self.pager().map_or(TxnState::Write, |p| p.txn_state())
+    }
+
+    /// The first half of a commit: see [`Btree::commit_phase_two`]. With several databases, `super_journal`
+    /// names the file that lists their journals.
+    pub fn commit_phase_one(&self, super_journal: Option<&str>) -> Result<()> {
+        if self.txn_state() != TxnState::Write {
+            return Ok(());
+        }
+        if self.0.auto_vacuum.get() == AutoVacuum::Full && !self.0.vacuumed.get() {
+            self.auto_vacuum_commit()?;
+            self.0.vacuumed.set(true);
+        }
+        self.waiting(|p| p.lock_for_commit())?;
+        self.pager()?.commit_phase_one(super_journal.map(str::as_bytes))
+    }
+
+    /// The second half: this is what makes the transaction durable and visible. `end_read`: no statement
+    /// reads on.
+    pub fn commit_phase_two(&self, end_read: bool) -> Result<()> {
+        let writing = self.txn_state() == TxnState::Write;
+        self.pager()?.commit_phase_two(end_read)?;
+        if writing {
+            self.0.has_content.borrow_mut().clear();
+            self.0.savepoints.set(0);
+            let frames = self.pager()?.wal_frames();
+            self.0.committed_frames.set(frames);
+            let limit = self.0.autocheckpoint.get();
+            if limit > 0 && frames >= limit && end_read {
+                // What cannot be copied now is copied later: no reason to fail a commit that happened.
+                let _ = self.pager()?.checkpoint(iolite_pager::CheckpointMode::Passive);
+            }
+        }
+        Ok(())
+    }
+
+    /// Both halves, for a transaction on this database alone.
+    pub fn commit(&self) -> Result<()> {
+        self.commit_phase_one(None)?;
+        self.commit_phase_two(true)
+    }
+
+    /// Takes the transaction back.
+    pub fn rollback(&self, end_read: bool) -> Result<()> {
+        self.0.save_all_for_rollback();
+        let done = self.pager()?.rollback(end_read);
+        self.0.has_content.borrow_mut().clear();
+        self.0.savepoints.set(0);
+        self.0.bump_all();
+        let epoch = self.pager()?.epoch();
+        self.0.epoch.set(epoch);
+        if self.txn_state() != TxnState::None {
+            self.0.refresh()?;
+        }
+        done
+    }
+
+    /// Opens savepoints until `depth + 1` are open.
+    pub fn savepoint_open(&self, depth: usize) -> Result<()> {
+        self.0.savepoints.set(self.0.savepoints.get().max(depth + 1));
+        self.pager()?.savepoint_open(depth)
+    }
+
+    /// Closes savepoint `depth` and those above; their changes stay.
+    pub fn savepoint_release(&self, depth: usize) -> Result<()> {
+        self.0.savepoints.set(self.0.savepoints.get().min(depth));
+        self.pager()?.savepoint_release(depth);
+        Ok(())
+    }
+
+    /// Goes back to when savepoint `depth` was opened. It stays open; those above it are gone.
+    pub fn savepoint_rollback(&self, depth: usize) -> Result<()> {
+        self.0.savepoints.set(self.0.savepoints.get().min(depth + 1));
+        self.0.save_all_for_rollback();
+        let done = self.pager()?.savepoint_rollback(depth);
+        self.0.bump_all();
+        let epoch = self.pager()?.epoch();
+        self.0.epoch.set(epoch);
+        self.0.refresh()?;
+        done
+    }
+
+    /// Number `i` of the header: 0 freelist pages, 1 schema cookie, 2 schema format, 3 default cache size, 4
+    /// largest root, 5 encoding, 6 user version, 7 incremental vacuum, 8 application id; 15: the data version
+    /// of this connection.
+    pub fn meta(&self, i: usize) -> Result<u32> {
+        match i {
+            15 => Ok(self.pager()?.data_version()),
+            0..15 => self.0.header_u32(36 + 4 * i),
+            _ => Err(Code::Range.into()),
+        }
+    }
+
+    /// Sets such a number.
+    pub fn set_meta(&self, i: usize, v: u32) -> Result<()> {
+        if !(1..15).contains(&i) {
+            return Err(Code::Range.into());
+        }
+        self.0.set_header_u32(36 + 4 * i, v)?;
+        if i == 7 {
+            self.0.refresh()?;
+        }
+        Ok(())
+    }
+
+    /// A cursor on the tree with this root. No page is read yet.
+    pub fn cursor(&self, root: Pgno, kind: TreeKind, write: bool) -> Result<Cursor> {
+        if write && self.is_read_only() {
+            return Err(Code::Readonly.into());
+        }
+        if root == 0 {
+            return Err(corrupt());
+        }
+        let tree = self.0.tree(root);
+        Ok(Cursor::new(self.0.clone(), tree, root, kind, write))
+    }
+
+    /// The name of a super-journal for several databases' journals, written beside this database.
+    pub fn write_super_journal(&self, journals: &[Vec<u8>]) -> Result<PathBuf> {
+        self.pager()?.write_super_journal(journals)
+    }
+}
+
+impl Shared {
+    /// Before a rollback: cursors on overflowing entries save their keys while the pages still fit their
+    /// images.
+    pub fn save_all_for_rollback(&self) {
+        // A page that cannot be read now leaves a cursor without a key; it then reports that it moved.
+        let _ = self.save_all();
+    }
+}

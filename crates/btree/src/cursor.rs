@@ -1,0 +1,605 @@
+//! Cursors: a position in a tree, and moving it.
+//!
+//! What always holds for a cursor in state `Valid` whose generation is that of its tree: its path leads from
+//! the root to the node with the present entry, each node as it is in the page table, `cell` describes the
+//! entry. A cursor whose generation is older stands on images that nobody changed (writers copy pages that
+//! others hold), so its key can still be read and sought anew. Only overflow pages may have been reused:
+//! therefore a cursor on an index entry that overflows leaves word in the tree's list of slots, and whoever
+//! writes to the tree saves its key first.
+
+use crate::btree::Shared;
+use crate::node::*;
+use iolite_base::{Buf, Code, Pgno, Result, be};
+use std::cell::{Cell as StdCell, RefCell};
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+/// Compares two whole records of an index: an entry with a key. Needed where a cursor must find its place
+/// again.
+pub type KeyCompare = Rc<dyn Fn(&[u8], &[u8]) -> Result<Ordering>>;
+
+/// What the caller knows about the place of a new entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InsertAt {
+    /// Nothing.
+    Unknown,
+    /// It comes after all others.
+    Append,
+    /// The cursor was just placed by a seek for this key, with this result.
+    Here(Ordering),
+}
+
+/// What the cursors of one tree share.
+pub struct Tree {
+    /// Rises with every change of the tree, and when its pages may have changed otherwise.
+    pub generation: StdCell<u32>,
+    /// Cursors standing on entries that overflow.
+    pub slots: RefCell<Vec<Slot>>,
+    /// How many of the slots hold a position.
+    pub armed: StdCell<u32>,
+}
+
+/// Where a cursor on an overflowing entry stands.
+#[derive(Default)]
+pub struct Slot {
+    pub used: bool,
+    pub at: Option<(Buf, Cell)>,
+    pub key: Option<Vec<u8>>,
+}
+
+/// Deeper trees are taken for damaged: at 512 bytes a page, 20 levels hold more than any file can.
+pub(crate) const MAX_DEPTH: usize = 20;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pos {
+    /// On no entry.
+    Invalid,
+    /// On the entry that the path leads to, as far as the generation says.
+    Valid,
+    /// The key is saved; the path is not to be used.
+    Saved,
+}
+
+/// A position in a tree. See the module's head.
+pub struct Cursor {
+    pub(crate) bt: Rc<Shared>,
+    pub(crate) tree: Rc<Tree>,
+    pub(crate) root: Pgno,
+    pub(crate) kind: TreeKind,
+    pub(crate) write: bool,
+    pub(crate) layout: Layout,
+    pub(crate) pos: Pos,
+    /// 1: `next` need not move, the cursor already stands on the following entry. -1: the same for `prev`.
+    pub(crate) skip: i8,
+    pub(crate) generation: u32,
+    pub(crate) cell: Cell,
+    pub(crate) path: Vec<Node>,
+    pub(crate) saved_rowid: i64,
+    pub(crate) saved_key: Vec<u8>,
+    pub(crate) slot: Option<usize>,
+    pub(crate) armed: bool,
+    pub(crate) compare: Option<KeyCompare>,
+    /// Whole payloads that lie on several pages, for comparisons.
+    pub(crate) whole: Vec<u8>,
+    /// The cell being written.
+    pub(crate) new_cell: Vec<u8>,
+    /// The overflow pages of the present entry as far as they were walked; valid for `chain_of`.
+    pub(crate) chain: Vec<Pgno>,
+    pub(crate) chain_of: Pgno,
+    pub(crate) chain_generation: u32,
+}
+
+impl Cursor {
+    pub(crate) fn new(bt: Rc<Shared>, tree: Rc<Tree>, root: Pgno, kind: TreeKind, write: bool) -> Cursor {
+        let layout = bt.layout.get();
+        let generation = tree.generation.get();
+        Cursor {
+            bt,
+            tree,
+            root,
+            kind,
+            write,
+            layout,
+            pos: Pos::Invalid,
+            skip: 0,
+            generation,
+            cell: Cell::default(),
+            path: Vec::with_capacity(4),
+            saved_rowid: 0,
+            saved_key: Vec::new(),
+            slot: None,
+            armed: false,
+            compare: None,
+            whole: Vec::new(),
+            new_cell: Vec::new(),
+            chain: Vec::new(),
+            chain_of: 0,
+            chain_generation: 0,
+        }
+    }
+
+    /// Sets how records compare: an index cursor needs it to find its place again after others wrote.
+    pub fn set_compare(&mut self, compare: KeyCompare) {
+        self.compare = Some(compare);
+    }
+
+    /// The root page of the tree.
+    pub fn root(&self) -> Pgno {
+        self.root
+    }
+
+    /// What the tree is keyed by.
+    pub fn kind(&self) -> TreeKind {
+        self.kind
+    }
+
+    /// Whether the cursor was opened for writing.
+    pub fn is_writable(&self) -> bool {
+        self.write
+    }
+
+    /// Whether the cursor stands on an entry (perhaps one that is to be found again: see
+    /// [`Cursor::restore`]).
+    #[inline]
+    pub fn is_valid(&self) -> bool {
+        self.pos != Pos::Invalid
+    }
+
+    /// Whether somebody changed the tree since the cursor was placed, so that [`Cursor::restore`] is due.
+    #[inline]
+    pub fn is_stale(&self) -> bool {
+        self.pos == Pos::Saved || (self.pos == Pos::Valid && self.generation != self.tree.generation.get())
+    }
+
+    /// On an entry, its path as good as new, nothing to look out for.
+    #[inline(always)]
+    fn is_settled(&self) -> bool {
+        u32::from_ne_bytes([self.pos as u8, self.skip as u8, self.armed as u8, 0])
+            == u32::from_ne_bytes([Pos::Valid as u8, 0, 0, 0])
+            && self.current()
+    }
+
+    #[inline(always)]
+    pub(crate) fn current(&self) -> bool {
+        self.generation == self.tree.generation.get()
+    }
+
+    /// Fetches a page as a node of this tree.
+    #[inline]
+    pub(crate) fn load(&self, pgno: Pgno) -> Result<Node> {
+        if self.path.len() >= MAX_DEPTH {
+            return Err(corrupt());
+        }
+        let page = self.bt.pager()?.get(pgno)?;
+        Node::new(page, pgno, self.kind, &self.layout)
+    }
+
+    /// Leaves only the root in the path, fetching it if it is not there or not current.
+    #[inline]
+    pub(crate) fn go_to_root(&mut self) -> Result<()> {
+        self.disarm();
+        self.skip = 0;
+        if self.current() && !self.path.is_empty() {
+            self.path.truncate(1);
+            self.path[0].idx = 0;
+            return Ok(());
+        }
+        self.path.clear();
+        self.layout = self.bt.layout.get();
+        self.pos = Pos::Invalid;
+        self.generation = self.tree.generation.get();
+        let root = match self.load(self.root) {
+            Err(_) if self.root == 1 && self.bt.pager()?.db_size() == 0 => self.missing_root()?,
+            other => other?,
+        };
+        self.path.push(root);
+        Ok(())
+    }
+
+    /// A database without pages reads as one with an empty schema.
+    #[cold]
+    fn missing_root(&self) -> Result<Node> {
+        let mut page = [0u8; 512];
+        make_empty(&mut page, 100, TABLE_LEAF, 512);
+        Node::new(Buf::copy_of(&page)?, 1, self.kind, &self.layout)
+    }
+
+    /// Reads the cell that the path leads to.
+    #[inline(always)]
+    pub(crate) fn read_cell(&mut self) -> Result<bool> {
+        let Some(n) = self.path.last() else { return Ok(false) };
+        if n.idx >= n.ncell {
+            return Err(corrupt());
+        }
+        self.cell = Cell::read(&n.page, n.cell_at(n.idx), self.kind, n.leaf, &self.layout)?;
+        self.pos = Pos::Valid;
+        if self.kind == TreeKind::Index && self.cell.overflows() {
+            self.arm();
+        }
+        Ok(true)
+    }
+
+    /// Leaves word that the cursor stands on an entry that overflows.
+    #[cold]
+    fn arm(&mut self) {
+        let Some(n) = self.path.last() else { return };
+        let mut slots = self.tree.slots.borrow_mut();
+        let i = match self.slot {
+            Some(i) => i,
+            None => {
+                let i = match slots.iter().position(|s| !s.used) {
+                    Some(i) => i,
+                    None => {
+                        slots.push(Slot::default());
+                        slots.len() - 1
+                    }
+                };
+                slots[i].used = true;
+                self.slot = Some(i);
+                i
+            }
+        };
+        slots[i].at = Some((n.page.clone(), self.cell));
+        slots[i].key = None;
+        if !self.armed {
+            self.armed = true;
+            self.tree.armed.set(self.tree.armed.get() + 1);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn disarm(&mut self) {
+        if self.armed {
+            self.disarm_slow();
+        }
+    }
+
+    #[cold]
+    fn disarm_slow(&mut self) {
+        self.armed = false;
+        self.tree.armed.set(self.tree.armed.get() - 1);
+        if let Some(i) = self.slot {
+            let mut slots = self.tree.slots.borrow_mut();
+            slots[i].at = None;
+            slots[i].key = None;
+        }
+    }
+
+    /// Goes to the first entry. `false`: there is none.
+    pub fn first(&mut self) -> Result<bool> {
+        self.go_to_root()?;
+        self.pos = Pos::Invalid;
+        let root = &self.path[0];
+        if root.leaf && root.ncell == 0 {
+            return Ok(false);
+        }
+        self.descend_left()?;
+        self.read_cell()
+    }
+
+    /// Goes to the last entry. `false`: there is none.
+    pub fn last(&mut self) -> Result<bool> {
+        if self.is_last() {
+            return Ok(true);
+        }
+        self.go_to_root()?;
+        self.pos = Pos::Invalid;
+        let root = &self.path[0];
+        if root.leaf && root.ncell == 0 {
+            return Ok(false);
+        }
+        self.descend_right()?;
+        self.read_cell()
+    }
+
+    /// Whether the cursor is known to stand on the last entry. `false` may also mean that it has to be
+    /// sought.
+    #[inline]
+    pub fn is_last(&self) -> bool {
+        if self.pos != Pos::Valid || !self.current() || self.skip != 0 {
+            return false;
+        }
+        let Some((leaf, above)) = self.path.split_last() else { return false };
+        leaf.leaf && leaf.idx + 1 == leaf.ncell && above.iter().all(|n| n.idx == n.ncell)
+    }
+
+    /// Down from the top of the path: its child `idx`, then always the left one.
+    pub(crate) fn descend_left(&mut self) -> Result<()> {
+        loop {
+            let n = self.path.last().ok_or(Code::Internal)?;
+            if n.leaf {
+                return if n.ncell == 0 { Err(corrupt()) } else { Ok(()) };
+            }
+            let child = self.load(n.child(n.idx)?)?;
+            self.path.push(child);
+        }
+    }
+
+    /// Down from the top of the path, always right.
+    pub(crate) fn descend_right(&mut self) -> Result<()> {
+        loop {
+            let n = self.path.last_mut().ok_or(Code::Internal)?;
+            if n.leaf {
+                if n.ncell == 0 {
+                    return Err(corrupt());
+                }
+                n.idx = n.ncell - 1;
+                return Ok(());
+            }
+            n.idx = n.ncell;
+            let pgno = n.child(n.ncell)?;
+            let child = self.load(pgno)?;
+            self.path.push(child);
+        }
+    }
+
+    /// Goes to the following entry. `false`: there is none, and the cursor stands nowhere.
+    #[inline]
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<bool> {
+        if self.is_settled()
+            && let Some(n) = self.path.last_mut()
+            && n.leaf
+            && n.idx + 1 < n.ncell
+        {
+            let page: &[u8] = &n.page;
+            let at = be::get_u16(page, (n.ptrs + 2 * n.idx + 2) as usize) as usize;
+            let quick = match self.kind {
+                TreeKind::Table => Cell::table_leaf(page, at, &self.layout),
+                TreeKind::Index => Cell::index_leaf(page, at, &self.layout),
+            };
+            if let Some(cell) = quick {
+                n.idx += 1;
+                self.cell = cell;
+                return Ok(true);
+            }
+        }
+        self.next_slow()
+    }
+
+    #[inline(never)]
+    fn next_slow(&mut self) -> Result<bool> {
+        if self.is_stale() {
+            self.restore()?;
+        }
+        if self.pos == Pos::Invalid {
+            return Ok(false);
+        }
+        if std::mem::replace(&mut self.skip, 0) > 0 {
+            return Ok(true);
+        }
+        self.disarm();
+        if let Some(n) = self.path.last_mut() {
+            n.idx += 1;
+            if n.leaf && n.idx < n.ncell {
+                return self.read_cell();
+            }
+            if !n.leaf {
+                self.descend_left()?;
+                return self.read_cell();
+            }
+        }
+        loop {
+            self.path.pop();
+            let Some(n) = self.path.last_mut() else {
+                self.pos = Pos::Invalid;
+                return Ok(false);
+            };
+            if n.idx >= n.ncell {
+                continue;
+            }
+            if self.kind == TreeKind::Table {
+                n.idx += 1;
+                self.descend_left()?;
+            }
+            return self.read_cell();
+        }
+    }
+
+    /// Goes to the entry before. `false`: there is none, and the cursor stands nowhere.
+    #[inline]
+    pub fn prev(&mut self) -> Result<bool> {
+        if self.is_settled()
+            && let Some(n) = self.path.last_mut()
+            && n.leaf
+            && n.idx > 0
+        {
+            n.idx -= 1;
+            return self.read_cell();
+        }
+        self.prev_slow()
+    }
+
+    #[inline(never)]
+    fn prev_slow(&mut self) -> Result<bool> {
+        if self.is_stale() {
+            self.restore()?;
+        }
+        if self.pos == Pos::Invalid {
+            return Ok(false);
+        }
+        if std::mem::replace(&mut self.skip, 0) < 0 {
+            return Ok(true);
+        }
+        self.disarm();
+        if let Some(n) = self.path.last_mut() {
+            if !n.leaf {
+                // On an interior entry: the one before is the last below its left child.
+                let pgno = n.child(n.idx)?;
+                let child = self.load(pgno)?;
+                self.path.push(child);
+                self.descend_right()?;
+                return self.read_cell();
+            }
+            if n.idx > 0 {
+                n.idx -= 1;
+                return self.read_cell();
+            }
+        }
+        loop {
+            self.path.pop();
+            let Some(n) = self.path.last_mut() else {
+                self.pos = Pos::Invalid;
+                return Ok(false);
+            };
+            if n.idx == 0 {
+                continue;
+            }
+            n.idx -= 1;
+            if self.kind == TreeKind::Table {
+                let pgno = n.child(n.idx)?;
+                let child = self.load(pgno)?;
+                self.path.push(child);
+                self.descend_right()?;
+            }
+            return self.read_cell();
+        }
+    }
+
+    /// Finds the cursor's place again after somebody wrote. `true`: the entry is gone; the cursor stands on a
+    /// neighbour, and `next` and `prev` go on from where the entry was.
+    pub fn restore(&mut self) -> Result<bool> {
+        if !self.is_stale() {
+            return Ok(self.skip != 0);
+        }
+        if self.pos == Pos::Valid {
+            self.save_key()?;
+        }
+        let found = match self.kind {
+            TreeKind::Table => {
+                let rowid = self.saved_rowid;
+                self.forget_path();
+                self.seek_rowid(rowid)?
+            }
+            TreeKind::Index => {
+                let key = std::mem::take(&mut self.saved_key);
+                self.forget_path();
+                let compare = self.compare.clone().ok_or(Code::Internal)?;
+                let found = self.seek_key(&mut |entry: &[u8]| compare(entry, &key));
+                self.saved_key = key;
+                found?
+            }
+        };
+        match found {
+            None => {
+                self.pos = Pos::Invalid;
+                Ok(true)
+            }
+            Some(Ordering::Equal) => Ok(false),
+            Some(Ordering::Less) => {
+                self.skip = -1;
+                Ok(true)
+            }
+            Some(Ordering::Greater) => {
+                self.skip = 1;
+                Ok(true)
+            }
+        }
+    }
+
+    fn forget_path(&mut self) {
+        self.disarm();
+        self.path.clear();
+        self.pos = Pos::Invalid;
+    }
+
+    /// Saves the key of the present entry; the path is given up.
+    pub(crate) fn save_key(&mut self) -> Result<()> {
+        if self.pos != Pos::Valid {
+            return Ok(());
+        }
+        self.saved_rowid = self.cell.rowid;
+        if self.kind == TreeKind::Index {
+            let slot_key = match (self.armed, self.slot) {
+                (true, Some(i)) => self.tree.slots.borrow_mut()[i].key.take(),
+                _ => None,
+            };
+            match slot_key {
+                Some(key) => self.saved_key = key,
+                None => {
+                    let mut key = std::mem::take(&mut self.saved_key);
+                    let n = self.path.last().ok_or(Code::Internal)?;
+                    let done = self.bt.whole_payload(&n.page, &self.cell, &mut key);
+                    self.saved_key = key;
+                    done?;
+                }
+            }
+        }
+        self.disarm();
+        self.pos = Pos::Saved;
+        Ok(())
+    }
+
+    /// The row number of the entry.
+    #[inline(always)]
+    pub fn rowid(&self) -> i64 {
+        if self.pos == Pos::Saved { self.saved_rowid } else { self.cell.rowid }
+    }
+
+    /// Bytes of payload, overflow included.
+    #[inline(always)]
+    pub fn payload_len(&self) -> u32 {
+        self.cell.payload
+    }
+
+    /// The part of the payload that lies in the page: page, position, length. Panics if the cursor stands
+    /// nowhere.
+    #[inline(always)]
+    pub fn local(&self) -> (&Buf, usize, usize) {
+        let n = self.path.last().expect("a cursor on an entry");
+        (&n.page, self.cell.at as usize, self.cell.local as usize)
+    }
+
+    /// Lets go of the place and all pages.
+    pub fn clear(&mut self) {
+        self.forget_path();
+        self.skip = 0;
+        self.cell = Cell::default();
+    }
+
+    /// Counts the entries of the tree. The cursor stands nowhere afterwards.
+    pub fn count(&mut self) -> Result<u64> {
+        self.go_to_root()?;
+        self.pos = Pos::Invalid;
+        let mut n = 0u64;
+        loop {
+            let top = self.path.last().ok_or(Code::Internal)?;
+            if top.leaf {
+                n += top.ncell as u64;
+                loop {
+                    self.path.pop();
+                    let Some(up) = self.path.last_mut() else { return Ok(n) };
+                    if up.idx < up.ncell {
+                        if self.kind == TreeKind::Index {
+                            n += 1;
+                        }
+                        up.idx += 1;
+                        break;
+                    }
+                }
+            }
+            let top = self.path.last().ok_or(Code::Internal)?;
+            let child = self.load(top.child(top.idx)?)?;
+            self.path.push(child);
+        }
+    }
+
+    /// About how many entries the tree has, from one path down.
+    pub fn estimate(&mut self) -> Result<u64> {
+        if !self.last()? {
+            return Ok(0);
+        }
+        Ok(self.path.iter().fold(1u64, |n, node| {
+            n.saturating_mul(if node.leaf { node.ncell as u64 } else { node.ncell as u64 + 1 })
+        }))
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        self.disarm();
+        if let Some(i) = self.slot {
+            self.tree.slots.borrow_mut()[i] = Slot::default();
+        }
+    }
+}

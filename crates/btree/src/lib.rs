@@ -1,0 +1,36 @@
+//! Ordered bytes on pages: trees of rows by number, and of records by comparison.
+//!
+//! A [`Btree`] is one attached database of one connection: transactions, savepoints, the numbers in the
+//! file's header, making and dropping trees. A [`Cursor`] walks one tree, finds, inserts and deletes.
+//! Everything in the sections 1.2 to 1.8 of the file format happens here: nodes, overflow chains, the
+//! freelist, pointer maps.
+//!
+//! What it does not know: what a record means (comparisons are the caller's), tables, SQL.
+
+#![deny(unsafe_code)]
+
+mod balance;
+mod btree;
+
+mod check;
+mod copy;
+mod cursor;
+mod freelist;
+mod insert;
+mod node;
+mod overflow;
+mod ptrmap;
+mod seek;
+mod settings;
+mod trees;
+mod vacuum;
+
+pub use btree::{AutoVacuum, Btree};
+
+pub use copy::Backup;
+pub use cursor::{Cursor, InsertAt, KeyCompare};
+pub use iolite_pager::{
+    BusyHandler, CacheStats, CheckpointMode, CheckpointResult, JournalMode, LockingMode, OpenOptions,
+    SecureDelete, SyncMode, TxnState,
+};
+pub use node::TreeKind;

@@ -1,0 +1,725 @@
+//! A node: one page of a tree (file format, section 1.6), and the cells on it.
+//!
+//! ```text
+//! [100 bytes of file header on page 1]
+//! kind 1 | first freeblock 2 | cells 2 | content start 2 | fragments 1 |
+//! [right child 4] | cell pointers | gap | cell content, freeblocks between | reserved
+//! ```
+//!
+//! What always holds for a [`Node`]: its kind fits its tree, and the pointers of all its cells lie inside the
+//! page. What the pointers point to is checked when it is read; nothing here trusts a byte of the file.
+
+use iolite_base::{Buf, Code, Error, Pgno, Result, be, varint};
+
+/// What a tree is keyed by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TreeKind {
+    /// By row number; the payload is data.
+    Table,
+    /// By the payload itself.
+    Index,
+}
+
+/// The sizes that follow from page size and reserved bytes.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Layout {
+    /// Page size less reserved bytes.
+    pub usable: u32,
+    /// The largest payload kept whole on a table leaf.
+    pub max_table: u32,
+    /// The largest payload kept whole on an index node.
+    pub max_index: u32,
+    /// The least part of an overflowing payload that stays on the node.
+    pub min_local: u32,
+}
+
+impl Layout {
+    /// The sizes for pages of which `usable` bytes may be used.
+    pub fn new(usable: u32) -> Layout {
+        Layout {
+            usable,
+            max_table: usable - 35,
+            max_index: (usable - 12) * 64 / 255 - 23,
+            min_local: (usable - 12) * 32 / 255 - 23,
+        }
+    }
+
+    /// How much of a payload stays on the node.
+    #[inline(always)]
+    pub fn local(&self, kind: TreeKind, payload: u32) -> u32 {
+        let max = match kind {
+            TreeKind::Table => self.max_table,
+            TreeKind::Index => self.max_index,
+        };
+        if payload <= max { payload } else { self.local_of_large(max, payload) }
+    }
+
+    #[inline(never)]
+    fn local_of_large(&self, max: u32, payload: u32) -> u32 {
+        let k = self.min_local + (payload - self.min_local) % (self.usable - 4);
+        if k <= max { k } else { self.min_local }
+    }
+}
+
+/// Table leaf.
+pub const TABLE_LEAF: u8 = 0x0d;
+/// Table interior.
+pub const TABLE_INTERIOR: u8 = 0x05;
+/// Index leaf.
+pub const INDEX_LEAF: u8 = 0x0a;
+/// Index interior.
+pub const INDEX_INTERIOR: u8 = 0x02;
+
+/// The byte that opens a node of this sort.
+pub fn flag(kind: TreeKind, leaf: bool) -> u8 {
+    match (kind, leaf) {
+        (TreeKind::Table, true) => TABLE_LEAF,
+        (TreeKind::Table, false) => TABLE_INTERIOR,
+        (TreeKind::Index, true) => INDEX_LEAF,
+        (TreeKind::Index, false) => INDEX_INTERIOR,
+    }
+}
+
+/// The malformed-file error.
+#[cold]
+#[inline(never)]
+pub fn corrupt() -> Error {
+    Code::Corrupt.into()
+}
+
+/// Where the node's header begins.
+#[inline(always)]
+pub fn header_at(pgno: Pgno) -> usize {
+    if pgno == 1 { 100 } else { 0 }
+}
+
+/// A page in a cursor's path, with what was read from its header.
+#[derive(Clone)]
+pub struct Node {
+    /// The page.
+    pub page: Buf,
+    /// Its number.
+    pub pgno: Pgno,
+    /// Cells.
+    pub ncell: u32,
+    /// The cell (or, for an interior node, the child) that the cursor is on.
+    pub idx: u32,
+    /// Where the cell pointers begin.
+    pub ptrs: u32,
+    /// No children.
+    pub leaf: bool,
+}
+
+impl Node {
+    /// Reads a page's header.
+    #[inline(always)]
+    pub fn new(page: Buf, pgno: Pgno, kind: TreeKind, layout: &Layout) -> Result<Node> {
+        let hdr = header_at(pgno);
+        let (leaf, interior) = match kind {
+            TreeKind::Table => (TABLE_LEAF, TABLE_INTERIOR),
+            TreeKind::Index => (INDEX_LEAF, INDEX_INTERIOR),
+        };
+        let f = page[hdr];
+        let leaf = if f == leaf {
+            true
+        } else if f == interior {
+            false
+        } else {
+            return Err(corrupt());
+        };
+        let ncell = be::get_u16(&page, hdr + 3) as u32;
+        let ptrs = hdr as u32 + if leaf { 8 } else { 12 };
+        if ptrs + 2 * ncell > layout.usable {
+            return Err(corrupt());
+        }
+        Ok(Node { page, pgno, ncell, idx: 0, ptrs, leaf })
+    }
+
+    /// Where the header begins.
+    #[inline(always)]
+    pub fn header(&self) -> usize {
+        header_at(self.pgno)
+    }
+
+    /// For changing the page.
+    #[inline(always)]
+    pub fn frame(&self, layout: &Layout) -> Frame {
+        Frame {
+            hdr: self.header(),
+            ptrs: self.ptrs as usize,
+            ncell: self.ncell as usize,
+            usable: layout.usable as usize,
+        }
+    }
+
+    /// Where cell `i` begins.
+    #[inline(always)]
+    pub fn cell_at(&self, i: u32) -> usize {
+        be::get_u16(&self.page, (self.ptrs + 2 * i) as usize) as usize
+    }
+
+    /// The child left of cell `i`; for `i == ncell`, the right child.
+    #[inline(always)]
+    pub fn child(&self, i: u32) -> Result<Pgno> {
+        let at = if i >= self.ncell { self.header() + 8 } else { self.cell_at(i) };
+        match self.page.get(at..at + 4) {
+            Some(b) => Ok(be::get_u32(b, 0)),
+            None => Err(corrupt()),
+        }
+    }
+
+    /// The first cell of a table node whose row number is not below that of `sought`; `ncell` if there is
+    /// none.
+    #[inline]
+    pub fn search_rowid(&self, sought: &Sought) -> Result<u32> {
+        if self.leaf { self.search::<true>(sought) } else { self.search::<false>(sought) }
+    }
+
+    #[inline]
+    fn search<const LEAF: bool>(&self, sought: &Sought) -> Result<u32> {
+        let page: &[u8] = &self.page;
+        let ptrs = self.ptrs as usize;
+        let Some(pointers) = page.get(ptrs..ptrs + 2 * self.ncell as usize) else { return Err(corrupt()) };
+        let (pointers, _) = pointers.as_chunks::<2>();
+        let (mut low, mut high) = (0, pointers.len());
+        while low < high {
+            let mid = (low + high) / 2;
+            let at = u16::from_be_bytes(pointers[mid]) as usize;
+            let below = match is_below::<LEAF>(page, at, sought) {
+                Some(b) => b,
+                None => self.is_below_at_end(at, sought)?,
+            };
+            if below {
+                low = mid + 1;
+            } else {
+                high = mid;
+            }
+        }
+        Ok(low as u32)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_below_at_end(&self, at: usize, sought: &Sought) -> Result<bool> {
+        Ok(self.rowid_slow(at)? < sought.rowid)
+    }
+
+    #[inline(never)]
+    fn rowid_slow(&self, at: usize) -> Result<i64> {
+        let mut pos = at + 4;
+        if self.leaf {
+            pos = at + self.page.get(at..).and_then(varint::get).ok_or_else(corrupt)?.1;
+        }
+        let v = self.page.get(pos..).and_then(varint::get).ok_or_else(corrupt)?;
+        Ok(v.0 as i64)
+    }
+
+    /// The row number of cell `i` of a table node.
+    pub fn rowid(&self, i: u32) -> Result<i64> {
+        self.rowid_slow(self.cell_at(i))
+    }
+}
+
+/// Whether the row number of the cell at `at` is below the sought one. `None`: the cell is too near the
+/// page's end to read eight bytes at once, or its payload is very long.
+#[inline(always)]
+fn is_below<const LEAF: bool>(page: &[u8], at: usize, sought: &Sought) -> Option<bool> {
+    let b: &[u8; 13] = page.get(at..at + 13)?.try_into().ok()?;
+    let (x, last) = if !LEAF {
+        (u64::from_be_bytes(b[4..12].try_into().ok()?), b[12])
+    } else if b[0] < 0x80 {
+        // The payload's length comes first.
+        (u64::from_be_bytes(b[1..9].try_into().ok()?), b[9])
+    } else if b[1] < 0x80 {
+        (u64::from_be_bytes(b[2..10].try_into().ok()?), b[10])
+    } else {
+        return None;
+    };
+    let ends = !x & 0x8080_8080_8080_8080;
+    if ends == 0 {
+        return Some(((varint::pack(x) << 8 | last as u64) as i64) < sought.rowid);
+    }
+    Some(x >> (56 - (ends.leading_zeros() & 0x38)) < sought.sortable)
+}
+
+/// A row number being sought, made ready for comparisons.
+///
+/// `sortable` is its varint's bytes, continuation bits and all: they sort as the numbers do, since a longer
+/// varint is a greater number and equally long ones have the same continuation bits. So a step of the search
+/// need not decode, which would take 15 instructions more. A varint of nine bytes is compared the slow way;
+/// for a sought number of that length `sortable` says how it compares with all shorter ones.
+pub struct Sought {
+    rowid: i64,
+    sortable: u64,
+}
+
+impl Sought {
+    /// Ready to compare.
+    #[inline]
+    pub fn new(rowid: i64) -> Sought {
+        if !(0..1 << 56).contains(&rowid) {
+            return Sought { rowid, sortable: if rowid < 0 { 0 } else { u64::MAX } };
+        }
+        let x = rowid as u64;
+        let x = (x & 0x0000_0000_0fff_ffff) | (x & 0x00ff_ffff_f000_0000) << 4;
+        let x = (x & 0x0000_3fff_0000_3fff) | (x & 0x0fff_c000_0fff_c000) << 2;
+        let x = (x & 0x007f_007f_007f_007f) | (x & 0x3f80_3f80_3f80_3f80) << 1;
+        // All bytes but the last say that more follows.
+        let used = 64 - ((x | 1).leading_zeros() & 0x38);
+        Sought { rowid, sortable: x | (0x8080_8080_8080_8000 & (u64::MAX >> (64 - used))) }
+    }
+}
+
+/// What a cell says.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Cell {
+    /// The row number (tables).
+    pub rowid: i64,
+    /// Bytes of payload, overflow included.
+    pub payload: u32,
+    /// Of these, on the node.
+    pub local: u32,
+    /// Where they begin in the page.
+    pub at: u32,
+    /// Bytes of the cell before them: child, length, row number.
+    pub head: u32,
+}
+
+impl Cell {
+    /// Whether part of the payload is on overflow pages.
+    #[inline(always)]
+    pub fn overflows(&self) -> bool {
+        self.local < self.payload
+    }
+
+    /// Bytes of the cell, child and overflow page numbers included.
+    pub fn len(&self) -> u32 {
+        self.head + self.local + if self.overflows() { 4 } else { 0 }
+    }
+
+    /// Bytes that the cell takes on its node: at least 4.
+    pub fn size(&self) -> u32 {
+        self.len().max(4)
+    }
+
+    /// Reads the cell at `at`. Interior table cells have a row number and no payload.
+    #[inline(always)]
+    pub fn read(page: &[u8], at: usize, kind: TreeKind, leaf: bool, layout: &Layout) -> Result<Cell> {
+        if leaf {
+            let quick = match kind {
+                TreeKind::Table => Cell::table_leaf(page, at, layout),
+                TreeKind::Index => Cell::index_leaf(page, at, layout),
+            };
+            if let Some(cell) = quick {
+                return Ok(cell);
+            }
+        }
+        Cell::read_any(page, at, kind, leaf, layout)
+    }
+
+    /// By far the most cells: on a table leaf, not overflowing, a length of at most two bytes, not at the
+    /// very end of the page.
+    #[inline(always)]
+    pub fn table_leaf(page: &[u8], at: usize, layout: &Layout) -> Option<Cell> {
+        let b: &[u8; 11] = page.get(at..at + 11)?.try_into().ok()?;
+        let (payload, rowid, head) = if b[0] < 0x80 {
+            let (rowid, n) = read_rowid(b[1..10].try_into().ok()?);
+            (b[0] as u32, rowid, n + 1)
+        } else if b[1] < 0x80 {
+            let (rowid, n) = read_rowid(b[2..11].try_into().ok()?);
+            ((b[0] as u32 & 0x7f) << 7 | b[1] as u32, rowid, n + 2)
+        } else {
+            return None;
+        };
+        let at = at as u32 + head;
+        if payload > layout.max_table || at + payload > layout.usable {
+            return None;
+        }
+        Some(Cell { rowid, payload, local: payload, at, head })
+    }
+
+    /// The length of the cell at `at`, as [`Cell::len`] has it.
+    #[inline(always)]
+    pub fn len_at(page: &[u8], at: usize, kind: TreeKind, leaf: bool, layout: &Layout) -> Result<u32> {
+        if leaf
+            && kind == TreeKind::Table
+            && let Some(b) = page.get(at..at + 10)
+            && let Ok(b) = <&[u8; 10]>::try_from(b)
+            && (b[0] & b[1]) < 0x80
+        {
+            let two = b[0] >= 0x80;
+            let payload = if two { (b[0] as u32 & 0x7f) << 7 | b[1] as u32 } else { b[0] as u32 };
+            let x = if two { &b[2..10] } else { &b[1..9] };
+            let x = u64::from_be_bytes(x.try_into().expect("eight bytes"));
+            let ends = !x & 0x8080_8080_8080_8080;
+            // Nine bytes if none of the first eight is the last.
+            let n = 1 + if ends == 0 { 8 } else { ends.leading_zeros() / 8 };
+            let len = 1 + two as u32 + n + payload;
+            if payload <= layout.max_table && at as u32 + len <= layout.usable {
+                return Ok(len);
+            }
+        }
+        Ok(Cell::read(page, at, kind, leaf, layout)?.len())
+    }
+
+    /// The same for an index leaf.
+    #[inline(always)]
+    pub fn index_leaf(page: &[u8], at: usize, layout: &Layout) -> Option<Cell> {
+        let b: &[u8; 2] = page.get(at..at + 2)?.try_into().ok()?;
+        let (payload, head) = if b[0] < 0x80 {
+            (b[0] as u32, 1)
+        } else if b[1] < 0x80 {
+            ((b[0] as u32 & 0x7f) << 7 | b[1] as u32, 2)
+        } else {
+            return None;
+        };
+        let at = at as u32 + head;
+        if payload > layout.max_index || at + payload > layout.usable {
+            return None;
+        }
+        Some(Cell { rowid: 0, payload, local: payload, at, head })
+    }
+
+    #[inline(never)]
+    fn read_any(page: &[u8], at: usize, kind: TreeKind, leaf: bool, layout: &Layout) -> Result<Cell> {
+        let mut pos = if leaf { at } else { at + 4 };
+        let mut rowid = 0;
+        if kind == TreeKind::Table && !leaf {
+            let (v, n) = page.get(pos..).and_then(varint::get).ok_or_else(corrupt)?;
+            return Ok(Cell {
+                rowid: v as i64,
+                payload: 0,
+                local: 0,
+                at: (pos + n) as u32,
+                head: (4 + n) as u32,
+            });
+        }
+        let (len, n) = page.get(pos..).and_then(varint::get).ok_or_else(corrupt)?;
+        pos += n;
+        if kind == TreeKind::Table {
+            let (v, n) = page.get(pos..).and_then(varint::get).ok_or_else(corrupt)?;
+            rowid = v as i64;
+            pos += n;
+        }
+        if len > i32::MAX as u64 {
+            return Err(corrupt());
+        }
+        let payload = len as u32;
+        let local = layout.local(kind, payload);
+        let cell = Cell { rowid, payload, local, at: pos as u32, head: (pos - at) as u32 };
+        if at as u32 + cell.len() > layout.usable {
+            return Err(corrupt());
+        }
+        Ok(cell)
+    }
+
+    /// The first overflow page.
+    pub fn overflow(&self, page: &[u8]) -> Pgno {
+        if self.overflows() { be::get_u32(page, (self.at + self.local) as usize) } else { 0 }
+    }
+}
+
+/// A row number and its length.
+#[inline(always)]
+fn read_rowid(b: &[u8; 9]) -> (i64, u32) {
+    if b[0] < 0x80 {
+        return (b[0] as i64, 1);
+    }
+    if b[1] < 0x80 {
+        return ((b[0] as i64 & 0x7f) << 7 | b[1] as i64, 2);
+    }
+    if b[2] < 0x80 {
+        return ((b[0] as i64 & 0x7f) << 14 | (b[1] as i64 & 0x7f) << 7 | b[2] as i64, 3);
+    }
+    let [eight @ .., last] = *b;
+    let x = u64::from_be_bytes(eight);
+    match varint::of_eight(x) {
+        Some((v, n)) => (v as i64, n as u32),
+        None => ((varint::pack(x) << 8 | last as u64) as i64, 9),
+    }
+}
+
+/// Free bytes of a node: the gap, the freeblocks, the fragments. Checks the freeblock list.
+pub fn free_space(page: &[u8], frame: Frame) -> Result<usize> {
+    let Frame { hdr, usable, .. } = frame;
+    let first = frame.end();
+    let top = content_start(page, hdr);
+    if top < first || top > usable {
+        return Err(corrupt());
+    }
+    let mut free = top - first + page[hdr + 7] as usize;
+    let mut at = be::get_u16(page, hdr + 1) as usize;
+    let mut last_end = top;
+    while at != 0 {
+        if at < last_end || at + 4 > usable {
+            return Err(corrupt());
+        }
+        let next = be::get_u16(page, at) as usize;
+        let size = be::get_u16(page, at + 2) as usize;
+        if size < 4 || at + size > usable {
+            return Err(corrupt());
+        }
+        free += size;
+        // Blocks less than four bytes apart would have been joined, but such files exist; overlap is an
+        // error.
+        last_end = at + size;
+        at = next;
+    }
+    if free > usable - first {
+        return Err(corrupt());
+    }
+    Ok(free)
+}
+
+/// Where cell content begins; zero stands for 65536.
+#[inline]
+pub fn content_start(page: &[u8], hdr: usize) -> usize {
+    match be::get_u16(page, hdr + 5) as usize {
+        0 => 65536,
+        n => n,
+    }
+}
+
+fn set_content_start(page: &mut [u8], hdr: usize, at: usize) {
+    be::put_u16(page, hdr + 5, at as u16);
+}
+
+/// Makes a page an empty node.
+pub fn make_empty(page: &mut [u8], hdr: usize, flag: u8, usable: usize) {
+    let end = hdr + if flag == TABLE_LEAF || flag == INDEX_LEAF { 8 } else { 12 };
+    page[hdr..end].fill(0);
+    page[hdr] = flag;
+    set_content_start(page, hdr, usable);
+}
+
+/// Where things are on a node that is being changed.
+#[derive(Clone, Copy)]
+pub struct Frame {
+    /// Where the header begins.
+    pub hdr: usize,
+    /// Where the cell pointers begin.
+    pub ptrs: usize,
+    /// Cells.
+    pub ncell: usize,
+    /// Page size less reserved bytes.
+    pub usable: usize,
+}
+
+impl Frame {
+    /// Where the cell pointers end.
+    pub fn end(&self) -> usize {
+        self.ptrs + 2 * self.ncell
+    }
+}
+
+/// Puts `cell` in as number `idx` of a node with room for it (`free_space` says so).
+pub fn insert_cell(page: &mut [u8], frame: Frame, idx: usize, cell: &[u8]) -> Result<()> {
+    let Frame { hdr, ptrs, ncell, .. } = frame;
+    let size = cell.len().max(4);
+    let at = allocate(page, frame, size)?;
+    page[at..at + cell.len()].copy_from_slice(cell);
+    page[at + cell.len()..at + size].fill(0);
+    let p = ptrs + 2 * idx;
+    page.copy_within(p..ptrs + 2 * ncell, p + 2);
+    be::put_u16(page, p, at as u16);
+    be::put_u16(page, hdr + 3, ncell as u16 + 1);
+    Ok(())
+}
+
+/// Finds `size` bytes for a cell, leaving two for its pointer.
+fn allocate(page: &mut [u8], frame: Frame, size: usize) -> Result<usize> {
+    let Frame { hdr, usable, .. } = frame;
+    let first = frame.end() + 2;
+    let mut top = content_start(page, hdr);
+    if top > usable || top < first - 2 {
+        return Err(corrupt());
+    }
+    if be::get_u16(page, hdr + 1) != 0 && first <= top {
+        // First fit among the freeblocks.
+        let mut link = hdr + 1;
+        let mut at = be::get_u16(page, link) as usize;
+        while at != 0 {
+            if at + 4 > usable || at < top {
+                return Err(corrupt());
+            }
+            let block = be::get_u16(page, at + 2) as usize;
+            if at + block > usable {
+                return Err(corrupt());
+            }
+            if block >= size {
+                let rest = block - size;
+                if rest < 4 {
+                    // A format rule: at most 60 fragmented bytes on a page.
+                    if page[hdr + 7] as usize + rest <= 57 {
+                        page.copy_within(at..at + 2, link);
+                        page[hdr + 7] += rest as u8;
+                        return Ok(at);
+                    }
+                } else {
+                    be::put_u16(page, at + 2, rest as u16);
+                    return Ok(at + rest);
+                }
+            }
+            link = at;
+            let next = be::get_u16(page, at) as usize;
+            if next != 0 && next <= at {
+                return Err(corrupt());
+            }
+            at = next;
+        }
+    }
+    if first + size > top {
+        defragment(page, frame)?;
+        top = content_start(page, hdr);
+        if first + size > top {
+            return Err(corrupt());
+        }
+    }
+    top -= size;
+    set_content_start(page, hdr, top);
+    Ok(top)
+}
+
+/// Moves all cells to the end of the page, so that all free space is the gap.
+fn defragment(page: &mut [u8], frame: Frame) -> Result<()> {
+    let Frame { hdr, ptrs, ncell, usable } = frame;
+    let layout = Layout::new(usable as u32);
+    let (kind, leaf) = match page[hdr] {
+        TABLE_LEAF => (TreeKind::Table, true),
+        TABLE_INTERIOR => (TreeKind::Table, false),
+        INDEX_LEAF => (TreeKind::Index, true),
+        _ => (TreeKind::Index, false),
+    };
+    let old = Buf::copy_of(page)?;
+    let mut top = usable;
+    for i in 0..ncell {
+        let at = be::get_u16(&old, ptrs + 2 * i) as usize;
+        let size = Cell::read(&old, at, kind, leaf, &layout)?.size() as usize;
+        if at + size > usable || top < ptrs + 2 * ncell + size {
+            return Err(corrupt());
+        }
+        top -= size;
+        page[top..top + size].copy_from_slice(&old[at..at + size]);
+        be::put_u16(page, ptrs + 2 * i, top as u16);
+    }
+    be::put_u16(page, hdr + 1, 0);
+    page[hdr + 7] = 0;
+    set_content_start(page, hdr, top);
+    Ok(())
+}
+
+/// Takes cell `idx`, which takes `size` bytes, off a node.
+pub fn remove_cell(page: &mut [u8], frame: Frame, idx: usize, size: usize, wipe: bool) -> Result<()> {
+    let Frame { hdr, ptrs, ncell, usable } = frame;
+    let at = be::get_u16(page, ptrs + 2 * idx) as usize;
+    release(page, frame, at, size, wipe)?;
+    if ncell == 1 {
+        // The last one: the page is as good as new.
+        be::put_u16(page, hdr + 1, 0);
+        be::put_u16(page, hdr + 3, 0);
+        page[hdr + 7] = 0;
+        set_content_start(page, hdr, usable);
+        return Ok(());
+    }
+    let p = ptrs + 2 * idx;
+    page.copy_within(p + 2..ptrs + 2 * ncell, p);
+    be::put_u16(page, hdr + 3, ncell as u16 - 1);
+    Ok(())
+}
+
+/// Gives `size` bytes at `at` back: as a freeblock, joined with its neighbours, or to the gap.
+fn release(page: &mut [u8], frame: Frame, at: usize, size: usize, wipe: bool) -> Result<()> {
+    let Frame { hdr, usable, .. } = frame;
+    let top = content_start(page, hdr);
+    if at < frame.end() || at < top || at + size > usable {
+        return Err(corrupt());
+    }
+    if wipe {
+        page[at..at + size].fill(0);
+    }
+    let (mut start, mut end) = (at, at + size);
+    let mut link = hdr + 1;
+    let mut next = be::get_u16(page, link) as usize;
+    let mut before = 0;
+    while next != 0 && next < at {
+        if next + 4 > usable || next < top || next <= before {
+            return Err(corrupt());
+        }
+        before = next;
+        link = next;
+        next = be::get_u16(page, next) as usize;
+    }
+    let mut fragments = page[hdr + 7] as usize;
+    if next != 0 {
+        if next + 4 > usable || next < end {
+            return Err(corrupt());
+        }
+        if next < end + 4 {
+            let gap = next - end;
+            if gap > fragments {
+                return Err(corrupt());
+            }
+            fragments -= gap;
+            end = next + be::get_u16(page, next + 2) as usize;
+            if end > usable {
+                return Err(corrupt());
+            }
+            next = be::get_u16(page, next) as usize;
+        }
+    }
+    if before != 0 {
+        let before_end = before + be::get_u16(page, before + 2) as usize;
+        if before_end > start {
+            return Err(corrupt());
+        }
+        if before_end + 4 > start {
+            let gap = start - before_end;
+            if gap > fragments {
+                return Err(corrupt());
+            }
+            fragments -= gap;
+            start = before;
+        }
+    }
+    page[hdr + 7] = fragments as u8;
+    if start == top {
+        if before != 0 && start != before {
+            return Err(corrupt());
+        }
+        be::put_u16(page, hdr + 1, next as u16);
+        set_content_start(page, hdr, end);
+        return Ok(());
+    }
+    if start == before {
+        be::put_u16(page, start, next as u16);
+    } else {
+        be::put_u16(page, link, start as u16);
+        be::put_u16(page, start, next as u16);
+    }
+    be::put_u16(page, start + 2, (end - start) as u16);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sought_numbers_sort_as_their_varints_do() {
+        let mut last = 0;
+        for shift in 1..55 {
+            for v in [1i64 << shift, (1i64 << shift) + 1, (2i64 << shift) - 1] {
+                let mut b = [0u8; 16];
+                let n = varint::put(&mut b, v as u64);
+                if n == 9 {
+                    continue;
+                }
+                let want = u64::from_be_bytes(b[..8].try_into().unwrap()) >> (64 - 8 * n);
+                let got = Sought::new(v).sortable;
+                assert_eq!(got, want, "{v}");
+                assert!(got >= last);
+                last = got;
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Overflow chains: the part of a payload that does not fit on its node (file format, section 1.7).
+
+use crate::btree::Shared;
+use crate::cursor::Cursor;
+use crate::node::*;
+use crate::ptrmap;
+use iolite_base::{Code, Pgno, Result, alloc, be};
+
+impl Shared {
+    /// Collects a payload from node and chain.
+    pub(crate) fn whole_payload(&self, page: &[u8], cell: &Cell, out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        let local = page.get(cell.at as usize..(cell.at + cell.local) as usize).ok_or_else(corrupt)?;
+        let mut left = (cell.payload - cell.local) as usize;
+        let chunk = self.layout.get().usable as usize - 4;
+        let mut pager = self.pager()?;
+        // The length is the file's claim. It is believed piece by piece: a chain that ends early costs no
+        // memory.
+        if left.div_ceil(chunk) > pager.db_size() as usize {
+            return Err(corrupt());
+        }
+        alloc::reserve(out, cell.payload as usize)?;
+        out.extend_from_slice(local);
+        let mut next = cell.overflow(page);
+        while left > 0 {
+            if next == 0 {
+                return Err(corrupt());
+            }
+            let p = pager.get(next)?;
+            let n = left.min(chunk);
+            out.extend_from_slice(&p[4..4 + n]);
+            left -= n;
+            next = be::get_u32(&p, 0);
+        }
+        Ok(())
+    }
+
+    /// Writes `data` and `zeros` zero bytes to a new chain; returns its first page.
+    pub(crate) fn write_chain(&self, data: &[u8], zeros: usize) -> Result<Pgno> {
+        let chunk = self.layout.get().usable as usize - 4;
+        let total = data.len() + zeros;
+        let mut first = 0;
+        let mut prev: Option<(Pgno, iolite_base::Buf)> = None;
+        let mut done = 0;
+        while done < total {
+            let near = prev.as_ref().map_or(0, |p| p.0 + 1);
+            let (pgno, mut page) = self.allocate_page(near)?;
+            let from = done.min(data.len());
+            let piece = &data[from..data.len().min(from + chunk)];
+            self.pager()?.edit(pgno, &mut page, |b| {
+                b[..4].fill(0);
+                b[4..4 + piece.len()].copy_from_slice(piece);
+                b[4 + piece.len()..4 + chunk].fill(0);
+            })?;
+            match &mut prev {
+                None => first = pgno,
+                Some((p, buf)) => {
+                    self.pager()?.edit(*p, buf, |b| be::put_u32(b, 0, pgno))?;
+                    if self.has_ptrmap() {
+                        self.put_ptrmap(pgno, ptrmap::OVERFLOW_NEXT, *p)?;
+                    }
+                }
+            }
+            prev = Some((pgno, page));
+            done += chunk;
+        }
+        Ok(first)
+    }
+
+    /// Frees the chain of a cell.
+    pub(crate) fn free_chain(&self, page: &[u8], cell: &Cell) -> Result<()> {
+        if !cell.overflows() {
+            return Ok(());
+        }
+        let chunk = self.layout.get().usable - 4;
+        let mut left = (cell.payload - cell.local).div_ceil(chunk);
+        let mut next = cell.overflow(page);
+        while left > 0 {
+            let buf = self.pager()?.get(next)?;
+            let after = be::get_u32(&buf, 0);
+            drop(buf);
+            left -= 1;
+            if next < 2 {
+                return Err(corrupt());
+            }
+            self.free_page(next)?;
+            next = after;
+        }
+        Ok(())
+    }
+}
+
+impl Cursor {
+    /// Copies `out.len()` bytes of payload from `offset` on.
+    pub fn read_payload(&mut self, offset: u32, out: &mut [u8]) -> Result<()> {
+        if offset as u64 + out.len() as u64 > self.cell.payload as u64 {
+            return Err(corrupt());
+        }
+        let n = self.path.last().ok_or(Code::Internal)?;
+        let mut offset = offset as usize;
+        let mut out = out;
+        let local = self.cell.local as usize;
+        if offset < local {
+            let k = out.len().min(local - offset);
+            let at = self.cell.at as usize + offset;
+            out[..k].copy_from_slice(&n.page[at..at + k]);
+            out = &mut out[k..];
+            offset += k;
+        }
+        if out.is_empty() {
+            return Ok(());
+        }
+        offset -= local;
+        let chunk = self.layout.usable as usize - 4;
+        let mut i = offset / chunk;
+        let mut within = offset % chunk;
+        while !out.is_empty() {
+            let pgno = self.chain_page(i)?;
+            let page = self.bt.pager()?.get(pgno)?;
+            let k = out.len().min(chunk - within);
+            out[..k].copy_from_slice(&page[4 + within..4 + within + k]);
+            out = &mut out[k..];
+            within = 0;
+            i += 1;
+        }
+        Ok(())
+    }
+
+    /// Overwrites payload in place: for incremental writes to a blob, whose length stays.
+    pub fn write_payload(&mut self, offset: u32, data: &[u8]) -> Result<()> {
+        if !self.write {
+            return Err(Code::Readonly.into());
+        }
+        if self.is_stale() && self.restore()? {
+            return Err(Code::Abort.into());
+        }
+        if offset as u64 + data.len() as u64 > self.cell.payload as u64 {
+            return Err(corrupt());
+        }
+        self.touch()?;
+        // Only content changes: the chain stays what it is.
+        self.chain_generation = self.generation;
+        let mut offset = offset as usize;
+        let mut data = data;
+        let local = self.cell.local as usize;
+        if offset < local {
+            let k = data.len().min(local - offset);
+            let at = self.cell.at as usize + offset;
+            let n = self.path.last_mut().ok_or(Code::Internal)?;
+            let (now, rest) = data.split_at(k);
+            self.bt.pager()?.edit(n.pgno, &mut n.page, |b| b[at..at + k].copy_from_slice(now))?;
+            data = rest;
+            offset += k;
+        }
+        if data.is_empty() {
+            return Ok(());
+        }
+        offset -= local;
+        let chunk = self.layout.usable as usize - 4;
+        let mut i = offset / chunk;
+        let mut within = offset % chunk;
+        while !data.is_empty() {
+            let pgno = self.chain_page(i)?;
+            let mut pager = self.bt.pager()?;
+            let mut page = pager.get(pgno)?;
+            let k = data.len().min(chunk - within);
+            let (now, rest) = data.split_at(k);
+            pager.edit(pgno, &mut page, |b| b[4 + within..4 + within + k].copy_from_slice(now))?;
+            data = rest;
+            within = 0;
+            i += 1;
+        }
+        Ok(())
+    }
+
+    /// Page `i` of the present entry's chain; what was walked is remembered.
+    fn chain_page(&mut self, i: usize) -> Result<Pgno> {
+        let n = self.path.last().ok_or(Code::Internal)?;
+        let first = self.cell.overflow(&n.page);
+        if first == 0 {
+            return Err(corrupt());
+        }
+        let known = self.chain_of == first && self.chain_generation == self.generation;
+        if !known || self.chain.is_empty() {
+            self.chain.clear();
+            self.chain.push(first);
+            self.chain_of = first;
+            self.chain_generation = self.generation;
+        }
+        let pages = (self.cell.payload - self.cell.local).div_ceil(self.layout.usable - 4) as usize;
+        if i >= pages {
+            return Err(corrupt());
+        }
+        while self.chain.len() <= i {
+            let last = *self.chain.last().ok_or(Code::Internal)?;
+            let page = self.bt.pager()?.get(last)?;
+            alloc::reserve(&mut self.chain, 1)?;
+            self.chain.push(be::get_u32(&page, 0));
+        }
+        Ok(self.chain[i])
+    }
+}

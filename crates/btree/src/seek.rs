@@ -1,0 +1,195 @@
+//! Finding entries.
+//!
+//! Within a node the search runs on the raw bytes of the cells. From where the cursor already stands, the
+//! cheap cases come first: the same row, the one after it, anything beyond the last.
+
+use crate::btree::Shared;
+use crate::cursor::{Cursor, Pos};
+use crate::node::*;
+use iolite_base::{Code, Result};
+use std::cmp::Ordering;
+
+impl Cursor {
+    /// Goes to the row, or next to where it would be: how the entry that the cursor stands on compares with
+    /// `rowid`. `None`: the tree is empty.
+    #[inline]
+    pub fn seek_rowid(&mut self, rowid: i64) -> Result<Option<Ordering>> {
+        if self.pos == Pos::Valid && self.skip == 0 && self.current() {
+            if self.cell.rowid == rowid {
+                return Ok(Some(Ordering::Equal));
+            }
+            if self.cell.rowid < rowid {
+                if self.is_last() {
+                    return Ok(Some(Ordering::Less));
+                }
+                if self.cell.rowid.wrapping_add(1) == rowid
+                    && let Some(n) = self.path.last()
+                    && n.idx + 1 < n.ncell
+                {
+                    self.next()?;
+                    return Ok(Some(self.cell.rowid.cmp(&rowid)));
+                }
+            }
+        }
+        self.seek_rowid_from_root(rowid)
+    }
+
+    fn seek_rowid_from_root(&mut self, rowid: i64) -> Result<Option<Ordering>> {
+        self.go_to_root()?;
+        self.pos = Pos::Invalid;
+        let sought = Sought::new(rowid);
+        loop {
+            let n = self.path.last_mut().ok_or(Code::Internal)?;
+            if n.leaf {
+                return self.seek_in_leaf(&sought, rowid);
+            }
+            // The first cell whose row number is not below: rows up to and including it are left of it.
+            let low = n.search_rowid(&sought)?;
+            n.idx = low;
+            let pgno = n.child(low)?;
+            let child = self.load(pgno)?;
+            self.path.push(child);
+        }
+    }
+
+    #[inline(always)]
+    fn seek_in_leaf(&mut self, sought: &Sought, rowid: i64) -> Result<Option<Ordering>> {
+        let depth = self.path.len();
+        let n = self.path.last_mut().ok_or(Code::Internal)?;
+        if n.ncell == 0 {
+            return if depth == 1 { Ok(None) } else { Err(corrupt()) };
+        }
+        let low = n.search_rowid(sought)?;
+        n.idx = low.min(n.ncell - 1);
+        self.read_cell()?;
+        Ok(Some(self.cell.rowid.cmp(&rowid)))
+    }
+
+    /// Goes to an entry for which `cmp` (entry against key) answers `Equal`, or next to where it would be:
+    /// how the entry that the cursor stands on compares. `None`: the tree is empty.
+    pub fn seek_key<F>(&mut self, cmp: &mut F) -> Result<Option<Ordering>>
+    where
+        F: FnMut(&[u8]) -> Result<Ordering>,
+    {
+        if self.is_last() && self.kind == TreeKind::Index {
+            // Appending in order is common enough to ask the last entry first.
+            let n = self.path.last().ok_or(Code::Internal)?;
+            let last = n.idx;
+            if self.compare_cell(last, cmp)? == Ordering::Less && self.is_last() {
+                return Ok(Some(Ordering::Less));
+            }
+        }
+        // A comparison may run user code, and that may write to this tree: then begin again.
+        for _ in 0..100 {
+            self.go_to_root()?;
+            self.pos = Pos::Invalid;
+            let found = self.seek_key_from_root(cmp);
+            if self.current() {
+                return found;
+            }
+            self.disarm();
+        }
+        Err(Code::Locked.into())
+    }
+
+    fn seek_key_from_root<F>(&mut self, cmp: &mut F) -> Result<Option<Ordering>>
+    where
+        F: FnMut(&[u8]) -> Result<Ordering>,
+    {
+        loop {
+            let n = self.path.last().ok_or(Code::Internal)?;
+            let leaf = n.leaf;
+            if leaf && n.ncell == 0 {
+                return if self.path.len() == 1 { Ok(None) } else { Err(corrupt()) };
+            }
+            let (at, equal) = search_node(&self.bt, &self.layout, n, &mut self.whole, cmp)?;
+            let n = self.path.last_mut().ok_or(Code::Internal)?;
+            if equal {
+                n.idx = at;
+                self.read_cell()?;
+                return Ok(Some(Ordering::Equal));
+            }
+            if leaf {
+                // The entry at `at` is greater, unless all are less.
+                let c = if at == n.ncell { Ordering::Less } else { Ordering::Greater };
+                n.idx = at.min(n.ncell - 1);
+                self.read_cell()?;
+                return Ok(Some(c));
+            }
+            n.idx = at;
+            let pgno = n.child(at)?;
+            let child = self.load(pgno)?;
+            self.path.push(child);
+        }
+    }
+
+    /// Compares cell `i` of the top node with the key.
+    fn compare_cell<F>(&mut self, i: u32, cmp: &mut F) -> Result<Ordering>
+    where
+        F: FnMut(&[u8]) -> Result<Ordering>,
+    {
+        let n = self.path.last().ok_or(Code::Internal)?;
+        compare_any(&self.bt, &self.layout, n, n.cell_at(i), &mut self.whole, cmp)
+    }
+}
+
+/// The first cell that is not less than the key, and whether it is equal.
+#[inline]
+fn search_node<F>(
+    bt: &Shared,
+    layout: &Layout,
+    n: &Node,
+    whole: &mut Vec<u8>,
+    cmp: &mut F,
+) -> Result<(u32, bool)>
+where
+    F: FnMut(&[u8]) -> Result<Ordering>,
+{
+    let page: &[u8] = &n.page;
+    let ptrs = n.ptrs as usize;
+    let Some(pointers) = page.get(ptrs..ptrs + 2 * n.ncell as usize) else { return Err(corrupt()) };
+    let (pointers, _) = pointers.as_chunks::<2>();
+    let child = if n.leaf { 0 } else { 4 };
+    // A payload of up to 127 bytes that is whole on the node: one byte of length, then the entry.
+    let short = layout.max_index.min(0x7f) as usize;
+    let (mut low, mut high) = (0, pointers.len());
+    while low < high {
+        let mid = (low + high) / 2;
+        let at = u16::from_be_bytes(pointers[mid]) as usize;
+        let entry = match page.get(at + child..) {
+            Some([len, rest @ ..]) if *len as usize <= short => rest.get(..*len as usize),
+            _ => None,
+        };
+        let c = match entry {
+            Some(entry) => cmp(entry)?,
+            None => compare_any(bt, layout, n, at, whole, cmp)?,
+        };
+        match c {
+            Ordering::Less => low = mid + 1,
+            Ordering::Greater => high = mid,
+            Ordering::Equal => return Ok((mid as u32, true)),
+        }
+    }
+    Ok((low as u32, false))
+}
+
+/// Compares any cell with the key, collecting it first if it overflows.
+#[inline(never)]
+fn compare_any<F>(
+    bt: &Shared,
+    layout: &Layout,
+    n: &Node,
+    at: usize,
+    whole: &mut Vec<u8>,
+    cmp: &mut F,
+) -> Result<Ordering>
+where
+    F: FnMut(&[u8]) -> Result<Ordering>,
+{
+    let cell = Cell::read(&n.page, at, TreeKind::Index, n.leaf, layout)?;
+    if !cell.overflows() {
+        return cmp(&n.page[cell.at as usize..(cell.at + cell.local) as usize]);
+    }
+    bt.whole_payload(&n.page, &cell, whole)?;
+    cmp(whole)
+}

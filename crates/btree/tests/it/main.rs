@@ -1,0 +1,8 @@
+//! Tests of the trees as their callers see them, and of the files against the sqlite3 shell where one is
+//! installed.
+
+mod damage;
+mod files;
+mod model;
+mod stock;
+mod support;

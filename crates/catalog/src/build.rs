@@ -1,0 +1,701 @@
+//! From a parsed CREATE statement to what the catalog holds.
+//!
+//! The same functions serve a CREATE that is being executed, whose mistakes become its error messages, and the
+//! schema's text being read again.
+
+use crate::schema::Schema;
+use crate::stat::{DEFAULT_ROWS, IndexStat};
+use crate::table::*;
+use iolite_base::{Error, Limit, Limits, Pgno, Result};
+use iolite_sql::ast::{self, ColumnConstraintKind, Expr, Name, SortOrder, TableConstraintKind};
+use iolite_sql::parse_stmt;
+use iolite_value::Affinity;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Adds the object that a schema row's text describes.
+pub(crate) fn from_sql(schema: &mut Schema, name: &str, root: Pgno, sql: &str) -> Result<()> {
+    let parsed = parse_stmt(sql)?;
+    match parsed.stmt {
+        ast::Stmt::CreateTable(c) => {
+            let t = table_from_ast(&c, sql, root)?;
+            schema.add_table(t);
+        }
+        ast::Stmt::CreateView(v) => {
+            let t = view_from_ast(&v, sql);
+            schema.add_table(t);
+        }
+        ast::Stmt::CreateVirtualTable(v) => {
+            schema.add_table(virtual_from_ast(&v, sql));
+        }
+        ast::Stmt::CreateIndex(c) => {
+            let Some(table) = schema.table(&c.table.text).cloned() else {
+                return Err(Error::sql(format!("no such table: {}.{}", schema.name, c.table.text)));
+            };
+            let i = index_from_ast(&c, &table, sql, root)?;
+            schema.add_index(i)?;
+        }
+        ast::Stmt::CreateTrigger(t) => {
+            let tr = trigger_from_ast(*t, sql);
+            schema.add_trigger(tr);
+        }
+        _ => return Err(Error::sql(format!("not a CREATE statement: {name}"))),
+    }
+    Ok(())
+}
+
+fn blank_column(name: &str, decltype: &str) -> Column {
+    Column {
+        name: name.into(),
+        decltype: decltype.into(),
+        affinity: Affinity::of_type(decltype),
+        collation: None,
+        not_null: None,
+        default: None,
+        pk: 0,
+        hidden: false,
+        generated: None,
+        unique: false,
+    }
+}
+
+fn blank_table(name: &str, root: Pgno, columns: Vec<Column>, kind: TableKind, sql: Option<&str>) -> Table {
+    let n = columns.len();
+    Table {
+        name: name.into(),
+        root: Cell::new(root),
+        columns,
+        kind,
+        rowid_alias: None,
+        autoincrement: false,
+        strict: false,
+        key_conflict: None,
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        indexes: RefCell::new(Vec::new()),
+        triggers: RefCell::new(Vec::new()),
+        sql: sql.map(Into::into),
+        rows: Cell::new(DEFAULT_ROWS),
+        has_stat: Cell::new(false),
+        storage: (0..n).collect(),
+        field_of: (0..n).map(Some).collect(),
+    }
+}
+
+/// The schema table itself.
+pub(crate) fn schema_table(temp: bool) -> Table {
+    let columns =
+        [("type", "TEXT"), ("name", "TEXT"), ("tbl_name", "TEXT"), ("rootpage", "INT"), ("sql", "TEXT")];
+    let columns = columns.iter().map(|(n, t)| blank_column(n, t)).collect();
+    let name = if temp { "sqlite_temp_master" } else { "sqlite_master" };
+    blank_table(name, 1, columns, TableKind::Rowid, None)
+}
+
+/// A view.
+pub fn view_from_ast(v: &ast::CreateView, sql: &str) -> Table {
+    let kind = TableKind::View { names: v.columns.clone(), select: Rc::new((*v.select).clone()) };
+    blank_table(&v.name.name.text, 0, Vec::new(), kind, Some(sql))
+}
+
+fn virtual_from_ast(v: &ast::CreateVirtualTable, sql: &str) -> Table {
+    let kind = TableKind::Virtual {
+        module: v.module.text.clone(),
+        args: v.args.clone(),
+        connected: RefCell::new(None),
+    };
+    blank_table(&v.name.name.text, 0, Vec::new(), kind, Some(sql))
+}
+
+/// A trigger.
+pub fn trigger_from_ast(t: ast::CreateTrigger, sql: &str) -> Trigger {
+    Trigger {
+        name: (&*t.name.name.text).into(),
+        table: (&*t.table.name.text).into(),
+        table_schema: t.table.schema.as_ref().map(|s| s.text.clone()),
+        time: t.time,
+        event: t.event.clone(),
+        sql: sql.into(),
+        ast: Rc::new(t),
+    }
+}
+
+/// A table, with the indexes of its constraints (root pages unknown as yet).
+pub fn table_from_ast(c: &ast::CreateTable, sql: &str, root: Pgno) -> Result<Table> {
+    let ast::CreateTableBody::Columns { columns, constraints, without_rowid, strict } = &c.body else {
+        return Err(Error::sql("CREATE TABLE AS has no column definitions"));
+    };
+    let mut b = TableBuilder {
+        table: blank_table(&c.name.name.text, root, Vec::new(), TableKind::Rowid, Some(sql)),
+        primary: None,
+        uniques: Vec::new(),
+        autoincrement: None,
+        sql,
+    };
+    b.table.strict = *strict;
+    for def in columns {
+        b.column(def)?;
+    }
+    for con in constraints {
+        b.constraint(con)?;
+    }
+    b.finish(*without_rowid)
+}
+
+struct KeyConstraint {
+    columns: Vec<ast::SortTerm>,
+    conflict: ast::Conflict,
+    primary: bool,
+    /// The column that carried the constraint, when it was a column constraint.
+    own_column: Option<usize>,
+    column_desc: bool,
+}
+
+struct TableBuilder<'a> {
+    table: Table,
+    primary: Option<usize>,
+    uniques: Vec<KeyConstraint>,
+    autoincrement: Option<bool>,
+    sql: &'a str,
+}
+
+impl TableBuilder<'_> {
+    fn column(&mut self, def: &ast::ColumnDef) -> Result<()> {
+        let name = &def.name.text;
+        if self.table.column(name).is_some() {
+            return Err(Error::sql(format!("duplicate column name: {name}")).at(def.name.span.start));
+        }
+        let mut decltype: &str = def.ty.as_ref().map_or("", |t| &t.text);
+        // `GENERATED ALWAYS` may be swallowed by a type name; the parser keeps it apart, so nothing to do here.
+        decltype = decltype.trim();
+        let mut col = blank_column(name, decltype);
+        if self.table.strict && decltype.eq_ignore_ascii_case("ANY") {
+            col.affinity = Affinity::Blob;
+        }
+        self.table.columns.push(col);
+        let at = self.table.columns.len() - 1;
+        let mut last_fk: Option<usize> = None;
+        for con in &def.constraints {
+            self.column_constraint(at, con, &mut last_fk)?;
+        }
+        Ok(())
+    }
+
+    fn column_constraint(
+        &mut self,
+        at: usize,
+        con: &ast::ColumnConstraint,
+        last_fk: &mut Option<usize>,
+    ) -> Result<()> {
+        let own_term = || {
+            let name = Name {
+                text: (&*self.table.columns[at].name).into(),
+                quote: Default::default(),
+                span: con.span,
+            };
+            ast::SortTerm {
+                expr: Expr::Column { schema: None, table: None, column: name },
+                order: None,
+                nulls: None,
+            }
+        };
+        match &con.kind {
+            ColumnConstraintKind::PrimaryKey { order, conflict, autoincrement } => {
+                let key = KeyConstraint {
+                    columns: vec![own_term()],
+                    conflict: conflict.unwrap_or(ast::Conflict::Abort),
+                    primary: true,
+                    own_column: Some(at),
+                    column_desc: *order == Some(SortOrder::Desc),
+                };
+                self.key(key, *autoincrement)?;
+            }
+            ColumnConstraintKind::Unique(conflict) => {
+                let key = KeyConstraint {
+                    columns: vec![own_term()],
+                    conflict: conflict.unwrap_or(ast::Conflict::Abort),
+                    primary: false,
+                    own_column: Some(at),
+                    column_desc: false,
+                };
+                self.table.columns[at].unique = true;
+                self.key(key, false)?;
+            }
+            ColumnConstraintKind::Null(_) => {}
+            ColumnConstraintKind::NotNull(conflict) => {
+                self.table.columns[at].not_null = Some(conflict.unwrap_or(ast::Conflict::Abort));
+            }
+            ColumnConstraintKind::Check(expr, span) => self.check(con.name.as_ref(), expr, *span),
+            ColumnConstraintKind::Default(expr, span) => {
+                if self.table.columns[at].generated.is_some() {
+                    return Err(Error::sql("cannot use DEFAULT on a generated column"));
+                }
+                if !constant_default(expr) {
+                    let name = &self.table.columns[at].name;
+                    return Err(Error::sql(format!("default value of column [{name}] is not constant")));
+                }
+                let text = span.of(self.sql);
+                self.table.columns[at].default =
+                    Some(DefaultValue { expr: Rc::new(expr.clone()), text: default_text(text).into() });
+            }
+            ColumnConstraintKind::Collate(name) => {
+                self.table.columns[at].collation = Some((&*name.text).into())
+            }
+            ColumnConstraintKind::References(target) => {
+                *last_fk = Some(self.table.foreign_keys.len());
+                self.foreign_key(vec![at], target)?;
+            }
+            ColumnConstraintKind::Deferrable(deferred) => {
+                if let Some(fk) = *last_fk {
+                    self.table.foreign_keys[fk].deferred = *deferred;
+                }
+            }
+            ColumnConstraintKind::Generated { expr, stored, .. } => {
+                if self.table.columns[at].default.is_some() {
+                    return Err(Error::sql(format!(
+                        "error in generated column \"{}\"",
+                        self.table.columns[at].name
+                    )));
+                }
+                self.table.columns[at].generated =
+                    Some(Generated { expr: Rc::new(expr.clone()), stored: *stored });
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&mut self, name: Option<&Name>, expr: &Expr, span: ast::Span) {
+        let label = match name {
+            Some(n) => n.text.clone(),
+            None => span.of(self.sql).trim().into(),
+        };
+        self.table.checks.push(Check { expr: Rc::new(expr.clone()), label });
+    }
+
+    fn constraint(&mut self, con: &ast::TableConstraint) -> Result<()> {
+        match &con.kind {
+            TableConstraintKind::PrimaryKey { columns, autoincrement, conflict } => self.key(
+                KeyConstraint {
+                    columns: columns.clone(),
+                    conflict: conflict.unwrap_or(ast::Conflict::Abort),
+                    primary: true,
+                    own_column: None,
+                    column_desc: false,
+                },
+                *autoincrement,
+            ),
+            TableConstraintKind::Unique { columns, conflict } => self.key(
+                KeyConstraint {
+                    columns: columns.clone(),
+                    conflict: conflict.unwrap_or(ast::Conflict::Abort),
+                    primary: false,
+                    own_column: None,
+                    column_desc: false,
+                },
+                false,
+            ),
+            TableConstraintKind::Check { expr, span, .. } => {
+                self.check(con.name.as_ref(), expr, *span);
+                Ok(())
+            }
+            TableConstraintKind::ForeignKey { columns, target } => {
+                let mut cols = Vec::new();
+                for n in columns {
+                    let Some(i) = self.table.column(&n.text) else {
+                        return Err(Error::sql(format!(
+                            "unknown column \"{}\" in foreign key definition",
+                            n.text
+                        )));
+                    };
+                    cols.push(i);
+                }
+                self.foreign_key(cols, target)
+            }
+        }
+    }
+
+    fn foreign_key(&mut self, columns: Vec<usize>, target: &ast::ForeignKeyTarget) -> Result<()> {
+        if !target.columns.is_empty() && target.columns.len() != columns.len() {
+            if columns.len() == 1 {
+                return Err(Error::sql(format!(
+                    "foreign key on {} should reference only one column of table {}",
+                    self.table.columns[columns[0]].name, target.table.text
+                )));
+            }
+            return Err(Error::sql(
+                "number of columns in foreign key does not match the number of columns in the referenced table",
+            ));
+        }
+        self.table.foreign_keys.push(ForeignKey {
+            columns,
+            parent: target.table.text.clone(),
+            parent_columns: target.columns.iter().map(|n| n.text.clone()).collect(),
+            on_delete: target.on_delete,
+            on_update: target.on_update,
+            deferred: target.deferred,
+            matching: target.matching.as_ref().map_or("NONE".into(), |m| m.text.clone()),
+        });
+        Ok(())
+    }
+
+    fn key(&mut self, key: KeyConstraint, autoincrement: bool) -> Result<()> {
+        if key.primary {
+            if self.primary.is_some() {
+                return Err(Error::sql(format!(
+                    "table \"{}\" has more than one primary key",
+                    self.table.name
+                )));
+            }
+            self.primary = Some(self.uniques.len());
+            self.autoincrement = Some(autoincrement);
+        }
+        self.uniques.push(key);
+        Ok(())
+    }
+
+    fn finish(mut self, without_rowid: bool) -> Result<Table> {
+        let t = &mut self.table;
+        if t.strict {
+            for c in &t.columns {
+                if strict_type(&c.decltype).is_none() {
+                    return Err(Error::sql(if c.decltype.is_empty() {
+                        format!("missing datatype for {}.{}", t.name, c.name)
+                    } else {
+                        format!("unknown datatype for {}.{}: \"{}\"", t.name, c.name, c.decltype)
+                    }));
+                }
+            }
+        }
+        // The primary key: an alias of the rowid, or an index.
+        if let Some(p) = self.primary {
+            let key = &self.uniques[p];
+            let mut columns = Vec::new();
+            for (i, term) in key.columns.iter().enumerate() {
+                let (source, _) = resolve_term(term, t)?;
+                let ColumnSource::Column(c) = source else {
+                    return Err(Error::sql("expressions prohibited in PRIMARY KEY and UNIQUE constraints"));
+                };
+                if t.columns[c].pk == 0 {
+                    t.columns[c].pk = i + 1;
+                }
+                if t.columns[c].generated.is_some() {
+                    return Err(Error::sql("generated columns cannot be part of the PRIMARY KEY"));
+                }
+                columns.push(c);
+            }
+            let desc = key.column_desc;
+            if columns.len() == 1
+                && !desc
+                && !without_rowid
+                && t.columns[columns[0]].decltype.eq_ignore_ascii_case("INTEGER")
+            {
+                t.rowid_alias = Some(columns[0]);
+                t.key_conflict = Some(key.conflict);
+                t.autoincrement = self.autoincrement == Some(true);
+            } else if self.autoincrement == Some(true) {
+                return Err(Error::sql(if without_rowid {
+                    "AUTOINCREMENT not allowed on WITHOUT ROWID tables"
+                } else {
+                    "AUTOINCREMENT is only allowed on an INTEGER PRIMARY KEY"
+                }));
+            }
+            if without_rowid || (t.strict && t.rowid_alias.is_none()) {
+                for &c in &columns {
+                    if without_rowid {
+                        t.columns[c].not_null.get_or_insert(ast::Conflict::Abort);
+                    }
+                }
+            }
+        } else if without_rowid {
+            return Err(Error::sql(format!("PRIMARY KEY missing on table {}", t.name)));
+        }
+        if t.columns.iter().all(|c| c.generated.is_some()) {
+            return Err(Error::sql("must have at least one non-generated column"));
+        }
+        if without_rowid {
+            t.kind = TableKind::WithoutRowid;
+        }
+        self.make_indexes(without_rowid)?;
+        set_storage(&mut self.table);
+        Ok(self.table)
+    }
+
+    fn make_indexes(&mut self, without_rowid: bool) -> Result<()> {
+        let t = &self.table;
+        let mut made: Vec<Index> = Vec::new();
+        // The primary key's index of a WITHOUT ROWID table comes first in naming as declared, but every other
+        // index needs its columns, so they are resolved before.
+        let mut pk_columns: Vec<IndexColumn> = Vec::new();
+        if without_rowid && let Some(p) = self.primary {
+            for term in &self.uniques[p].columns {
+                let c = index_column(term, t)?;
+                if !has_column(&pk_columns, &c, t) {
+                    pk_columns.push(c);
+                }
+            }
+            if self.uniques[p].column_desc {
+                pk_columns[0].desc = true;
+            }
+        }
+        let mut number = 0;
+        for (i, key) in self.uniques.iter().enumerate() {
+            if key.primary && t.rowid_alias.is_some() {
+                continue;
+            }
+            let is_table = without_rowid && Some(i) == self.primary;
+            let mut columns: Vec<IndexColumn> = Vec::new();
+            if is_table {
+                columns = pk_columns.clone();
+            } else {
+                for term in &key.columns {
+                    let mut c = index_column(term, t)?;
+                    if matches!(c.source, ColumnSource::Expr(_)) {
+                        return Err(Error::sql(
+                            "expressions prohibited in PRIMARY KEY and UNIQUE constraints",
+                        ));
+                    }
+                    if key.own_column.is_some() {
+                        c.desc = key.column_desc;
+                    }
+                    columns.push(c);
+                }
+            }
+            // The same columns with the same collations need one index only.
+            let same = |m: &&mut Index| {
+                m.key_len == columns.len()
+                    && m.columns.iter().zip(&columns).all(|(a, b)| same_column(a, b, t))
+            };
+            if let Some(other) = made.iter_mut().find(|m| same(m)) {
+                if key.primary {
+                    other.origin = IndexOrigin::PrimaryKey;
+                }
+                if other.unique != Some(key.conflict) {
+                    let fresh = |c: Option<ast::Conflict>| c == Some(ast::Conflict::Abort);
+                    if !fresh(other.unique) && key.conflict != ast::Conflict::Abort {
+                        return Err(Error::sql("conflicting ON CONFLICT clauses specified"));
+                    }
+                    if fresh(other.unique) {
+                        other.unique = Some(key.conflict);
+                    }
+                }
+                if !is_table {
+                    continue;
+                }
+            }
+            number += 1;
+            let name = format!("sqlite_autoindex_{}_{number}", t.name);
+            let key_len = columns.len();
+            made.push(Index {
+                name: name.into(),
+                table: t.name.clone(),
+                root: Cell::new(if is_table { t.root.get() } else { 0 }),
+                columns,
+                key_len,
+                unique: Some(key.conflict),
+                filter: None,
+                origin: if key.primary { IndexOrigin::PrimaryKey } else { IndexOrigin::Unique },
+                sql: None,
+                stat: RefCell::new(IndexStat::assumed(key_len, true, false, DEFAULT_ROWS)),
+            });
+        }
+        for m in &mut made {
+            let is_table = without_rowid && m.origin == IndexOrigin::PrimaryKey;
+            complete_columns(m, t, without_rowid, is_table, &pk_columns);
+        }
+        let mut list = self.table.indexes.borrow_mut();
+        for m in made {
+            list.insert(0, Rc::new(m));
+        }
+        Ok(())
+    }
+}
+
+/// Appends what identifies the row: the rowid, or the primary key's columns; for the table itself, all columns.
+fn complete_columns(m: &mut Index, t: &Table, without_rowid: bool, is_table: bool, pk: &[IndexColumn]) {
+    if !without_rowid {
+        m.columns.push(IndexColumn { source: ColumnSource::Rowid, collation: None, desc: false });
+    } else if is_table {
+        for (i, c) in t.columns.iter().enumerate() {
+            let here = m.columns.iter().any(|x| matches!(x.source, ColumnSource::Column(n) if n == i));
+            if !here && c.is_stored() {
+                m.columns.push(IndexColumn { source: ColumnSource::Column(i), collation: None, desc: false });
+            }
+        }
+    } else {
+        for p in pk {
+            if !has_column(&m.columns, p, t) {
+                m.columns.push(IndexColumn { desc: p.desc, ..p.clone() });
+            }
+        }
+    }
+}
+
+fn has_column(list: &[IndexColumn], c: &IndexColumn, t: &Table) -> bool {
+    list.iter().any(|x| same_column(x, c, t))
+}
+
+fn same_column(a: &IndexColumn, b: &IndexColumn, t: &Table) -> bool {
+    match (&a.source, &b.source) {
+        (ColumnSource::Column(x), ColumnSource::Column(y)) => {
+            x == y && collation_of(a, t).eq_ignore_ascii_case(&collation_of(b, t))
+        }
+        _ => false,
+    }
+}
+
+fn collation_of(c: &IndexColumn, t: &Table) -> Rc<str> {
+    match (&c.collation, &c.source) {
+        (Some(n), _) => n.clone(),
+        (None, ColumnSource::Column(i)) => t.columns[*i].collation.clone().unwrap_or_else(|| "BINARY".into()),
+        _ => "BINARY".into(),
+    }
+}
+
+/// Where each stored column stands in a record.
+fn set_storage(t: &mut Table) {
+    t.storage = match t.primary_index() {
+        Some(pk) => pk
+            .columns
+            .iter()
+            .filter_map(|c| match c.source {
+                ColumnSource::Column(i) => Some(i),
+                _ => None,
+            })
+            .collect(),
+        None => (0..t.columns.len()).filter(|&i| t.columns[i].is_stored()).collect(),
+    };
+    t.field_of = vec![None; t.columns.len()];
+    for (field, &c) in t.storage.iter().enumerate() {
+        t.field_of[c].get_or_insert(field);
+    }
+}
+
+/// An index made by CREATE INDEX.
+pub fn index_from_ast(c: &ast::CreateIndex, t: &Table, sql: &str, root: Pgno) -> Result<Index> {
+    let mut columns = Vec::new();
+    for term in &c.columns {
+        columns.push(index_column(term, t)?);
+    }
+    let key_len = columns.len();
+    let unique = c.unique.then_some(ast::Conflict::Abort);
+    let mut i = Index {
+        name: (&*c.name.name.text).into(),
+        table: t.name.clone(),
+        root: Cell::new(root),
+        columns,
+        key_len,
+        unique,
+        filter: c.filter.clone().map(Rc::new),
+        origin: IndexOrigin::Create,
+        sql: Some(sql.into()),
+        stat: RefCell::new(IndexStat::assumed(key_len, c.unique, c.filter.is_some(), DEFAULT_ROWS)),
+    };
+    let pk: Vec<IndexColumn> = t.primary_index().map_or(Vec::new(), |p| p.columns[..p.key_len].to_vec());
+    complete_columns(&mut i, t, !t.has_rowid(), false, &pk);
+    Ok(i)
+}
+
+fn index_column(term: &ast::SortTerm, t: &Table) -> Result<IndexColumn> {
+    if let Some(n) = term.nulls {
+        let word = if n == ast::NullsOrder::First { "FIRST" } else { "LAST" };
+        return Err(Error::sql(format!("unsupported use of NULLS {word}")));
+    }
+    let (source, collation) = resolve_term(term, t)?;
+    let collation = collation.or_else(|| match source {
+        ColumnSource::Column(i) => t.columns[i].collation.clone(),
+        _ => None,
+    });
+    Ok(IndexColumn { source, collation, desc: term.order == Some(SortOrder::Desc) })
+}
+
+fn resolve_term(term: &ast::SortTerm, t: &Table) -> Result<(ColumnSource, Option<Rc<str>>)> {
+    let mut e = &term.expr;
+    let mut collation = None;
+    while let Expr::Collate(inner, name) = e {
+        collation.get_or_insert_with(|| Rc::from(&*name.text));
+        e = inner;
+    }
+    let source = match e {
+        Expr::Column { table: None, column, .. } => match t.column(&column.text) {
+            Some(i) => ColumnSource::Column(i),
+            None => {
+                return Err(Error::sql(format!("table {} has no column named {}", t.name, column.text))
+                    .at(column.span.start));
+            }
+        },
+        Expr::Literal(ast::Literal::Text(s), _) => match t.column(s) {
+            Some(i) => ColumnSource::Column(i),
+            None => return Err(Error::sql(format!("table {} has no column named {s}", t.name))),
+        },
+        other => ColumnSource::Expr(Rc::new(other.clone())),
+    };
+    Ok((source, collation))
+}
+
+/// A default must not depend on a row: literals, signed numbers, and parenthesised expressions without columns.
+fn constant_default(e: &Expr) -> bool {
+    match e {
+        Expr::Column { table: None, schema: None, column } => {
+            // A bare word after DEFAULT stands for itself as text; a name in an expression does not.
+            column.quote != ast::Quote::Bracket && column.quote != ast::Quote::Backtick
+        }
+        Expr::Column { .. }
+        | Expr::Variable { .. }
+        | Expr::Subquery(..)
+        | Expr::Exists(_)
+        | Expr::Raise(..) => false,
+        Expr::Literal(..) => true,
+        Expr::Unary(_, a) | Expr::IsNull(a) | Expr::NotNull(a) | Expr::Cast(a, _) | Expr::Collate(a, _) => {
+            constant_default(a)
+        }
+        Expr::Binary(_, a, b) => constant_default(a) && constant_default(b),
+        Expr::Like { lhs, rhs, escape, .. } => {
+            constant_default(lhs) && constant_default(rhs) && escape.as_deref().is_none_or(constant_default)
+        }
+        Expr::Between { e, lo, hi, .. } => [e, lo, hi].into_iter().all(|x| constant_default(x)),
+        Expr::In { lhs, rhs, .. } => {
+            constant_default(lhs) && matches!(rhs, ast::InSet::List(l) if l.iter().all(constant_default))
+        }
+        Expr::Case { base, arms, otherwise } => {
+            base.as_deref().is_none_or(constant_default)
+                && arms.iter().all(|(a, b)| constant_default(a) && constant_default(b))
+                && otherwise.as_deref().is_none_or(constant_default)
+        }
+        Expr::Call(c) => c.over.is_none() && c.args.iter().all(constant_default),
+        Expr::Row(list, _) => list.iter().all(constant_default),
+    }
+}
+
+fn default_text(text: &str) -> &str {
+    let t = text.trim();
+    match t.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {
+        Some(inner) => inner.trim(),
+        None => t,
+    }
+}
+
+/// "too many columns" where a table has more than the limit.
+pub fn check_column_count(n: usize, name: &str, limits: &Limits) -> Result<()> {
+    if n > limits.get(Limit::Column) as usize {
+        return Err(Error::sql(format!("too many columns on {name}")));
+    }
+    Ok(())
+}
+
+/// A table that stands for a view while rows go through its INSTEAD OF triggers.
+pub fn stand_in(name: &str, sql: Option<&str>, columns: &[(Rc<str>, Affinity)], view: &Table) -> Table {
+    let columns = columns
+        .iter()
+        .map(|(n, a)| {
+            let mut c = blank_column(n, "");
+            c.affinity = *a;
+            c
+        })
+        .collect();
+    let kind = match &view.kind {
+        TableKind::View { names, select } => TableKind::View { names: names.clone(), select: select.clone() },
+        _ => TableKind::Rowid,
+    };
+    let t = blank_table(name, 0, columns, kind, sql);
+    *t.triggers.borrow_mut() = view.triggers.borrow().clone();
+    t
+}

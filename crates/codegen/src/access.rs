@@ -1,0 +1,447 @@
+//! One loop's access: positions its cursor and says how the loop goes on.
+//!
+//! A range over an index must not see NULLs, which sort before all else: where one end is open on the NULL side, a
+//! NULL key closes it.
+
+use crate::context::{Codegen, Place};
+use crate::expr::internal;
+use crate::loops::{InLoop, Open, Prepared, Step};
+use iolite_base::Result;
+use iolite_bytecode::{Label, Opcode, P4, p5};
+use iolite_catalog::{ColumnSource, Table};
+use iolite_plan::bound::*;
+use iolite_plan::plan::*;
+use iolite_plan::print;
+use iolite_value::{Affinity, Collation};
+use std::rc::Rc;
+
+impl Codegen<'_> {
+    /// Emits the start of a level's loop.
+    pub(crate) fn open_access(&mut self, l: &Level, p: &Prepared, o: &mut Open) -> Result<()> {
+        if matches!(l.source.kind, SourceKind::Working(_)) {
+            return Ok(());
+        }
+        if let Some((yield_reg, ..)) = p.coroutine {
+            let top = self.b.here();
+            self.b.jump(Opcode::Yield, yield_reg, o.exit, 0);
+            o.step = Step::Goto { top };
+            return Ok(());
+        }
+        self.one_access(&l.access, l, p, o)
+    }
+
+    fn one_access(&mut self, access: &Access, l: &Level, p: &Prepared, o: &mut Open) -> Result<()> {
+        let table = match &l.source.kind {
+            SourceKind::Table { table, .. } => Some(table.clone()),
+            _ => None,
+        };
+        let cursor = p.table_cursor.unwrap_or(-1);
+        match access {
+            Access::Scan { reverse } => {
+                let reverse = *reverse || self.settings.reverse_unordered && table.is_some();
+                self.full_scan(cursor, reverse, o);
+            }
+            Access::IndexScan { index, reverse, covering, .. } => {
+                let icur = p.index_cursor.ok_or_else(|| internal("no index cursor"))?;
+                self.full_scan(icur, *reverse, o);
+                let t = table.ok_or_else(|| internal("an index without a table"))?;
+                if icur != cursor && (!covering || l.source.join.right || p.own_rows_only) {
+                    self.fetch_row(icur, index, cursor, &t, o)?;
+                }
+            }
+            Access::RowidEq(eq) => {
+                let reg = self.b.reg();
+                self.eq_value(eq, reg, o)?;
+                self.b.jump(Opcode::SeekRowid, cursor, o.next, reg);
+            }
+            Access::RowidRange { lo, hi, reverse } => self.rowid_range(cursor, lo, hi, *reverse, o)?,
+            Access::Index(a) => {
+                let icur = p.index_cursor.ok_or_else(|| internal("no index cursor"))?;
+                let t = table.ok_or_else(|| internal("an index without a table"))?;
+                self.index_range(icur, a, &t, o)?;
+                if icur != cursor && (!a.covering || l.source.join.right || p.own_rows_only) {
+                    self.fetch_row(icur, &a.index, cursor, &t, o)?;
+                }
+            }
+            Access::Or(branches) => self.or_access(branches, l, p, o)?,
+            Access::Auto { eq, key, columns, filter } => {
+                self.auto_index(eq, key, columns, filter, l, p, o)?
+            }
+            Access::Virtual { vtab: _, info, args } => {
+                let n = args.len();
+                let first = self.b.regs(n + 2);
+                self.expr_list(args, first + 2)?;
+                self.b.emit(Opcode::Integer, info.index_num, first, 0);
+                self.b.emit(Opcode::Integer, n as i32, first + 1, 0);
+                let text: Rc<str> = (&*info.index_str).into();
+                self.b.jump4(Opcode::VFilter, cursor, o.exit, first, P4::Name(text));
+                let top = self.b.here();
+                o.step = Step::Next { op: Opcode::VNext, cursor, top };
+            }
+        }
+        Ok(())
+    }
+
+    fn full_scan(&mut self, cursor: i32, reverse: bool, o: &mut Open) {
+        let (start, op) = if reverse { (Opcode::Last, Opcode::Prev) } else { (Opcode::Rewind, Opcode::Next) };
+        self.b.jump(start, cursor, o.exit, 0);
+        let top = self.b.here();
+        o.step = Step::Next { op, cursor, top };
+    }
+
+    /// Computes what a key field equals into `reg`, opening a loop over the values of IN.
+    fn eq_value(&mut self, eq: &EqTerm, reg: i32, o: &mut Open) -> Result<()> {
+        let out = o.in_exit();
+        match eq {
+            EqTerm::Eq { value, null_ok, .. } => {
+                self.expr_to(value, reg)?;
+                if !null_ok && !value.surely_not_null() {
+                    self.b.jump(Opcode::IsNull, reg, out, 0);
+                }
+            }
+            EqTerm::IsNull => {
+                self.b.emit(Opcode::Null, 0, reg, 0);
+            }
+            EqTerm::InList(list) => {
+                let cursor = if list.list.iter().all(Expr::is_constant) && self.no_once == 0 {
+                    self.list_set(list)?
+                } else {
+                    let c = self.b.cursor();
+                    self.fill_list_set(list, c)?;
+                    c
+                };
+                self.in_loop(cursor, 0, reg, out, o);
+            }
+            EqTerm::InSelect(s, field) => {
+                let cursor = self.select_set(s)?;
+                self.in_loop(cursor, *field as i32, reg, out, o);
+            }
+        }
+        Ok(())
+    }
+
+    fn in_loop(&mut self, cursor: i32, field: i32, reg: i32, out: Label, o: &mut Open) {
+        self.b.jump(Opcode::Rewind, cursor, out, 0);
+        let top = self.b.here();
+        self.b.emit(Opcode::Column, cursor, field, reg);
+        let next = self.b.label();
+        self.b.jump(Opcode::IsNull, reg, next, 0);
+        o.ins.push(InLoop { cursor, top, next });
+    }
+
+    fn rowid_range(
+        &mut self,
+        cursor: i32,
+        lo: &Option<Bound>,
+        hi: &Option<Bound>,
+        reverse: bool,
+        o: &mut Open,
+    ) -> Result<()> {
+        let (start, stop) = if reverse { (hi, lo) } else { (lo, hi) };
+        let mut stop_reg = None;
+        if let Some(b) = stop {
+            let reg = self.b.reg();
+            self.expr_to(&b.value, reg)?;
+            self.b.jump(Opcode::IsNull, reg, o.exit, 0);
+            stop_reg = Some((reg, b.inclusive));
+        }
+        match start {
+            Some(b) => {
+                let reg = self.b.reg();
+                self.expr_to(&b.value, reg)?;
+                self.b.jump(Opcode::IsNull, reg, o.exit, 0);
+                let op = match (reverse, b.inclusive) {
+                    (false, true) => Opcode::SeekGE,
+                    (false, false) => Opcode::SeekGT,
+                    (true, true) => Opcode::SeekLE,
+                    (true, false) => Opcode::SeekLT,
+                };
+                self.b.jump(op, cursor, o.exit, reg);
+            }
+            None => {
+                self.b.jump(if reverse { Opcode::Last } else { Opcode::Rewind }, cursor, o.exit, 0);
+            }
+        }
+        let top = self.b.here();
+        let op = if reverse { Opcode::Prev } else { Opcode::Next };
+        o.step = Step::Next { op, cursor, top };
+        if let Some((reg, inclusive)) = stop_reg {
+            let id = self.b.reg();
+            self.b.emit(Opcode::Rowid, cursor, id, 0);
+            let op = match (reverse, inclusive) {
+                (false, true) => Opcode::Gt,
+                (false, false) => Opcode::Ge,
+                (true, true) => Opcode::Lt,
+                (true, false) => Opcode::Le,
+            };
+            self.b.jump(op, reg, o.exit, id);
+            self.b.p5((Affinity::Numeric as u16 - b'@' as u16) & p5::AFFINITY_MASK);
+        }
+        Ok(())
+    }
+
+    /// The affinity of a field of an index.
+    fn field_affinity(&self, a: &IndexAccess, t: &Table, n: usize, value: &Expr) -> Affinity {
+        match &a.index.columns[n].source {
+            ColumnSource::Column(c) => t.columns[*c].affinity,
+            ColumnSource::Rowid => Affinity::Integer,
+            ColumnSource::Expr(_) => value.affinity(),
+        }
+    }
+
+    fn index_range(&mut self, cursor: i32, a: &IndexAccess, t: &Rc<Table>, o: &mut Open) -> Result<()> {
+        let n = a.eq.len();
+        let base = self.b.regs(n + 1);
+        let mut affinities = vec![Affinity::Blob; n];
+        for (k, eq) in a.eq.iter().enumerate() {
+            if let EqTerm::Eq { value, convert: true, .. } = eq {
+                affinities[k] = self.field_affinity(a, t, k, value);
+            }
+        }
+        let ins = o.ins.len();
+        for (k, eq) in a.eq.iter().enumerate() {
+            self.eq_value(eq, base + k as i32, o)?;
+            let _ = ins;
+        }
+        self.apply_affinity(base, &affinities);
+        let exit = o.in_exit();
+        let range = a.lo.is_some() || a.hi.is_some();
+        let desc = range && a.key.fields[n].desc;
+        // The end at which NULLs stand, in the index's order.
+        let (nulls_first, nulls_last) = (range && !desc, range && desc);
+        let (start, stop) = if a.reverse { (&a.hi, &a.lo) } else { (&a.lo, &a.hi) };
+        let (null_start, null_stop) =
+            if a.reverse { (nulls_last, nulls_first) } else { (nulls_first, nulls_last) };
+        let start_key = base + n as i32;
+        // The far end first: its register must outlive the loop.
+        let stop_base = if range { self.b.regs(n + 1) } else { base };
+        let mut stop_fields = n;
+        let mut stop_inclusive = true;
+        if range {
+            match stop {
+                Some(b) => {
+                    let reg = stop_base + n as i32;
+                    self.bound_value(b, reg, a, t, n, exit)?;
+                    stop_fields = n + 1;
+                    stop_inclusive = b.inclusive;
+                }
+                None if null_stop => {
+                    self.b.emit(Opcode::Null, 0, stop_base + n as i32, 0);
+                    stop_fields = n + 1;
+                    stop_inclusive = false;
+                }
+                None => {}
+            }
+            if stop_fields > 0 && n > 0 {
+                self.b.emit(Opcode::Copy, base, stop_base, n as i32 - 1);
+            }
+        }
+        let (mut fields, mut inclusive) = (n, true);
+        match start {
+            Some(b) => {
+                self.bound_value(b, start_key, a, t, n, exit)?;
+                fields = n + 1;
+                inclusive = b.inclusive;
+            }
+            None if null_start => {
+                self.b.emit(Opcode::Null, 0, start_key, 0);
+                fields = n + 1;
+                inclusive = false;
+            }
+            None => {}
+        }
+        if fields == 0 {
+            self.b.jump(if a.reverse { Opcode::Last } else { Opcode::Rewind }, cursor, exit, 0);
+        } else {
+            let op = match (a.reverse, inclusive) {
+                (false, true) => Opcode::SeekGE,
+                (false, false) => Opcode::SeekGT,
+                (true, true) => Opcode::SeekLE,
+                (true, false) => Opcode::SeekLT,
+            };
+            self.b.jump4(op, cursor, exit, base, P4::Int(fields as i64));
+        }
+        let top = self.b.here();
+        if stop_fields > 0 {
+            let op = match (a.reverse, stop_inclusive) {
+                (false, true) => Opcode::IdxGT,
+                (false, false) => Opcode::IdxGE,
+                (true, true) => Opcode::IdxLT,
+                (true, false) => Opcode::IdxLE,
+            };
+            self.b.jump4(op, cursor, exit, stop_base, P4::Int(stop_fields as i64));
+        }
+        o.step = if a.one_row {
+            Step::Once
+        } else {
+            Step::Next { op: if a.reverse { Opcode::Prev } else { Opcode::Next }, cursor, top }
+        };
+        Ok(())
+    }
+
+    fn bound_value(
+        &mut self,
+        b: &Bound,
+        reg: i32,
+        a: &IndexAccess,
+        t: &Table,
+        n: usize,
+        exit: Label,
+    ) -> Result<()> {
+        self.expr_to(&b.value, reg)?;
+        if !b.value.surely_not_null() {
+            self.b.jump(Opcode::IsNull, reg, exit, 0);
+        }
+        if b.convert {
+            let aff = self.field_affinity(a, t, n, &b.value);
+            self.apply_affinity(reg, &[aff]);
+        }
+        Ok(())
+    }
+
+    /// From an index entry to the table's row.
+    fn fetch_row(
+        &mut self,
+        icur: i32,
+        index: &Rc<iolite_catalog::Index>,
+        cursor: i32,
+        t: &Rc<Table>,
+        o: &mut Open,
+    ) -> Result<()> {
+        if t.has_rowid() {
+            self.b.emit(Opcode::DeferredSeek, icur, 0, cursor);
+            return Ok(());
+        }
+        let pk = t.primary_index().ok_or_else(|| internal("no primary key"))?;
+        let first = self.b.regs(pk.key_len);
+        for k in 0..pk.key_len {
+            let ColumnSource::Column(c) = pk.columns[k].source else {
+                return Err(internal("an expression in a primary key"));
+            };
+            let f = index.field_of(c).ok_or_else(|| internal("an index without the primary key"))?;
+            self.b.emit(Opcode::Column, icur, f as i32, first + k as i32);
+        }
+        self.b.jump4(Opcode::NotFound, cursor, o.next, first, P4::Int(pk.key_len as i64));
+        Ok(())
+    }
+
+    /// Several accesses to one table: each finds rows, a row found before is skipped, the body is a subroutine.
+    fn or_access(&mut self, branches: &[OrBranch], l: &Level, p: &Prepared, o: &mut Open) -> Result<()> {
+        let SourceKind::Table { db, table } = &l.source.kind else {
+            return Err(internal("OR access on no table"));
+        };
+        let cursor = p.table_cursor.ok_or_else(|| internal("no table cursor"))?;
+        let (set, body_return, rowid) = (self.b.reg(), self.b.reg(), self.b.reg());
+        self.b.emit(Opcode::Null, 0, set, 0);
+        let body = self.b.label();
+        let former = self.notes_parent;
+        for (k, br) in branches.iter().enumerate() {
+            self.notes_parent = former;
+            let name = print::source_name(&l.source);
+            self.push_note(&format!("INDEX {}", k + 1));
+            self.note(&print::access(&br.access, &l.source, &name));
+            let mut sub = Open::plain(self);
+            let mut sp = *p;
+            if let Access::Index(a) = &br.access {
+                let c = self.b.cursor();
+                let root = a.index.root.get() as i32;
+                self.b.emit4(Opcode::ReopenIdx, c, root, *db as i32, P4::KeyInfo(a.key.clone()));
+                sp.index_cursor = Some(c);
+            }
+            self.one_access(&br.access, l, &sp, &mut sub)?;
+            if matches!(br.access, Access::Index(_)) {
+                self.b.emit(Opcode::FinishSeek, cursor, 0, 0);
+            }
+            // The body reads the table's own cursor.
+            let place = Place::Table { cursor, table: table.clone(), index: None, index_only: false };
+            self.places.insert(l.source.id, place);
+            for e in &br.filter {
+                self.jump_unless(e, sub.next, true)?;
+            }
+            self.b.emit(Opcode::Rowid, cursor, rowid, 0);
+            self.b.jump4(Opcode::RowSetTest, set, sub.next, rowid, P4::Int(k as i64));
+            self.b.jump(Opcode::Gosub, body_return, body, 0);
+            self.close_level(sub)?;
+        }
+        self.notes_parent = former;
+        let exit = o.exit;
+        self.b.jump(Opcode::Goto, 0, exit, 0);
+        self.b.place(body);
+        o.or_body = Some(body_return);
+        o.step = Step::Once;
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn auto_index(
+        &mut self,
+        eq: &[(i32, EqTerm)],
+        key: &Rc<iolite_value::KeyInfo>,
+        columns: &[i32],
+        filter: &[Expr],
+        l: &Level,
+        p: &Prepared,
+        o: &mut Open,
+    ) -> Result<()> {
+        let icur = p.index_cursor.ok_or_else(|| internal("no cursor for an automatic index"))?;
+        let source = p.table_cursor.ok_or_else(|| internal("no cursor to index"))?;
+        let id = l.source.id;
+        // While it is built, columns come from the table itself.
+        let place = match &l.source.kind {
+            SourceKind::Table { table, .. } => {
+                Place::Table { cursor: source, table: table.clone(), index: None, index_only: false }
+            }
+            _ => Place::Fields { cursor: source, offset: 0 },
+        };
+        self.places.insert(id, place);
+        let build_once = self.no_once == 0 && l.query.as_ref().is_none_or(|q| !q.correlated);
+        let at = if build_once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
+        let n = columns.len();
+        self.b.emit4(Opcode::OpenAutoindex, icur, n as i32 + 1, 0, P4::KeyInfo(key.clone()));
+        let done = self.b.label();
+        self.b.jump(Opcode::Rewind, source, done, 0);
+        let top = self.b.here();
+        let next = self.b.label();
+        for e in filter {
+            self.jump_unless(e, next, true)?;
+        }
+        let first = self.b.regs(n + 1);
+        for (k, c) in columns.iter().enumerate() {
+            let col =
+                ColumnRef { table: id, column: *c, affinity: Affinity::Blob, collation: Collation::Binary };
+            self.column(&col, first + k as i32)?;
+        }
+        self.b.emit(Opcode::Rowid, source, first + n as i32, 0);
+        let record = self.b.temp();
+        self.b.emit(Opcode::MakeRecord, first, n as i32 + 1, record);
+        self.b.emit4(Opcode::IdxInsert, icur, record, first, P4::Int(n as i64 + 1));
+        self.b.free_temp(record);
+        self.b.place(next);
+        self.b.emit(Opcode::Next, source, top as i32, 0);
+        self.b.place(done);
+        if let Some(at) = at {
+            self.b.jump_here(at);
+        }
+        self.places.insert(id, Place::Auto { cursor: icur, columns: columns.to_vec() });
+        o.cursors = vec![icur];
+        let k = eq.len();
+        let base = self.b.regs(k);
+        let mut affinities = Vec::new();
+        for (n, (c, e)) in eq.iter().enumerate() {
+            self.eq_value(e, base + n as i32, o)?;
+            affinities.push(match &l.source.kind {
+                SourceKind::Table { table, .. } if *c >= 0 => table.columns[*c as usize].affinity,
+                SourceKind::Subquery(q) => {
+                    q.select.columns.get(*c as usize).map_or(Affinity::Blob, |x| x.affinity)
+                }
+                _ => Affinity::Blob,
+            });
+        }
+        self.apply_affinity(base, &affinities);
+        self.b.jump4(Opcode::SeekGE, icur, o.exit, base, P4::Int(k as i64));
+        let top = self.b.here();
+        self.b.jump4(Opcode::IdxGT, icur, o.exit, base, P4::Int(k as i64));
+        o.step = Step::Next { op: Opcode::Next, cursor: icur, top };
+        Ok(())
+    }
+}

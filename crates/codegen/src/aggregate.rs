@@ -1,0 +1,437 @@
+//! Aggregation: one group, groups next to each other, or groups looked up by key.
+//!
+//! Columns outside of aggregates ("bare" columns) come from the group's first row; with a `min` or `max`, from the
+//! row that gave it (documentation page `lang_select`, section 2.5).
+
+use crate::context::Codegen;
+use crate::select::Sink;
+use iolite_base::Result;
+use iolite_bytecode::{FunctionCall, Opcode, P4};
+use iolite_ext::{FunctionFlags, Implementation};
+use iolite_plan::bound::*;
+use iolite_plan::plan::*;
+use iolite_value::{Collation, KeyInfo, compare::KeyField};
+use std::rc::Rc;
+
+/// One aggregate being computed.
+struct Acc {
+    agg: Agg,
+    call: Rc<FunctionCall>,
+    /// Register of the result; of the state too, unless groups are hashed.
+    reg: i32,
+    /// First argument register.
+    args: i32,
+    /// Set of values seen, for DISTINCT.
+    distinct: Option<i32>,
+    arg_exprs: Vec<Expr>,
+}
+
+/// Where the states are.
+#[derive(Clone, Copy, PartialEq)]
+enum States {
+    Registers,
+    /// In hash aggregation `cursor`.
+    Hash {
+        cursor: i32,
+    },
+}
+
+impl Codegen<'_> {
+    /// Codes the loops and groups of an aggregating arm.
+    pub fn aggregate(&mut self, c: &CorePlan, sink: &mut Sink) -> Result<()> {
+        if c.count_only {
+            return self.count_only(c, sink);
+        }
+        let mut accs = Vec::new();
+        for a in &c.aggs {
+            accs.push(self.accumulator(a, c.grouping == Grouping::Hash)?);
+        }
+        let bare = self.bare_columns(c, sink);
+        let bare_regs = self.b.regs(bare.len().max(1));
+        match c.grouping {
+            Grouping::All => self.one_group(c, &accs, &bare, bare_regs, sink),
+            Grouping::Ordered => self.ordered_groups(c, &accs, &bare, bare_regs, sink),
+            _ => self.hashed_groups(c, &accs, &bare, bare_regs, sink),
+        }
+    }
+
+    fn count_only(&mut self, c: &CorePlan, sink: &mut Sink) -> Result<()> {
+        let level = &c.levels[0];
+        let SourceKind::Table { db, table } = &level.source.kind else {
+            return self.unsupported("count of a query");
+        };
+        self.read_database(*db);
+        let cursor = self.b.cursor();
+        self.note(&iolite_plan::print::level(level));
+        let end = self.b.label();
+        for e in &c.constant {
+            self.jump_unless(e, end, true)?;
+        }
+        match &level.access {
+            Access::IndexScan { index, key, .. } => {
+                let root = index.root.get() as i32;
+                self.b.emit4(Opcode::OpenRead, cursor, root, *db as i32, P4::KeyInfo(key.clone()));
+            }
+            _ => self.open_cursor(cursor, *db, table, Opcode::OpenRead)?,
+        }
+        let reg = self.b.reg();
+        self.b.emit(Opcode::Count, cursor, reg, 0);
+        self.b.emit(Opcode::Close, cursor, 0, 0);
+        self.b.place(end);
+        self.aggs.insert(c.aggs[0].id, reg);
+        let next = self.b.label();
+        self.sink_row(sink, next)?;
+        self.b.place(next);
+        Ok(())
+    }
+
+    fn accumulator(&mut self, a: &Agg, hashed: bool) -> Result<Acc> {
+        let mut function = a.function.clone();
+        let mut arg_exprs = a.args.clone();
+        if !a.order_by.is_empty()
+            && let Implementation::Aggregate(make) = &a.function.imp
+        {
+            // Rows are collected and sorted before the real function sees them.
+            let fields = a
+                .order_by
+                .iter()
+                .map(|t| KeyField { coll: t.collation.clone(), desc: t.desc, nulls_large: t.nulls_large })
+                .collect();
+            let key = Rc::new(KeyInfo { enc: self.env.encoding, fields, columns: a.order_by.len() });
+            let wrapped = crate::ordered_agg::wrap(&a.function, make.clone(), key);
+            function = Rc::new(wrapped);
+            let mut all: Vec<Expr> = a.order_by.iter().map(|t| t.expr.clone()).collect();
+            all.append(&mut arg_exprs);
+            arg_exprs = all;
+        }
+        let n = arg_exprs.len();
+        let site = self.b.site();
+        let call = FunctionCall { function, args: n, collation: a.collation.clone(), site };
+        let distinct = if a.distinct {
+            let cursor = self.b.cursor();
+            let field = KeyField {
+                coll: a.args[0].collation().map_or(self.binary(), |c| c.0),
+                ..KeyField::default()
+            };
+            let mut fields = vec![field];
+            if hashed {
+                fields.insert(0, KeyField::default());
+            }
+            let columns = fields.len();
+            let key = Rc::new(KeyInfo { enc: self.env.encoding, fields, columns });
+            self.b.emit4(Opcode::OpenEphemeral, cursor, columns as i32, 0, P4::KeyInfo(key));
+            Some(cursor)
+        } else {
+            None
+        };
+        // One register before the arguments: the group's number for DISTINCT.
+        let args = self.b.regs(n + 1) + 1;
+        Ok(Acc { agg: a.clone(), call: Rc::new(call), reg: self.b.reg(), args, distinct, arg_exprs })
+    }
+
+    /// Columns of the arm's own tables that are read outside of aggregates and are no group key.
+    fn bare_columns(&self, c: &CorePlan, sink: &Sink) -> Vec<Expr> {
+        let own: Vec<TableId> = c.levels.iter().map(|l| l.source.id).collect();
+        let mut out: Vec<Expr> = Vec::new();
+        let group = &c.group_by;
+        fn visit(e: &Expr, own: &[TableId], group: &[Expr], out: &mut Vec<Expr>) {
+            if group.iter().any(|g| g.same(e)) {
+                return;
+            }
+            match e {
+                Expr::Column(k) if own.contains(&k.table) => {
+                    if !out.iter().any(|o| o.same(e)) {
+                        out.push(e.clone());
+                    }
+                }
+                Expr::Subquery(s, _) | Expr::Exists(s) => nested(&s.select, own, group, out),
+                Expr::InSelect(i) => {
+                    nested(&i.select.select, own, group, out);
+                    i.lhs.iter().for_each(|l| visit(l, own, group, out));
+                }
+                other => other.children(&mut |x| visit(x, own, group, out)),
+            }
+        }
+        fn nested(s: &Select, own: &[TableId], group: &[Expr], out: &mut Vec<Expr>) {
+            iolite_plan::visit_select(s, &mut |e| {
+                if let Expr::Column(k) = e
+                    && own.contains(&k.table)
+                    && !group.iter().any(|g| g.same(e))
+                    && !out.iter().any(|o| o.same(e))
+                {
+                    out.push(e.clone());
+                }
+            });
+        }
+        for e in c.result.iter().chain(&c.having).chain(sink.order.iter().map(|t| &t.expr)) {
+            visit(e, &own, group, &mut out);
+        }
+        out
+    }
+
+    fn one_group(
+        &mut self,
+        c: &CorePlan,
+        accs: &[Acc],
+        bare: &[Expr],
+        bare_regs: i32,
+        sink: &mut Sink,
+    ) -> Result<()> {
+        let captured = self.b.reg();
+        self.reset(accs, bare, bare_regs, captured);
+        let loops = self.open_loops(&c.levels, &c.constant)?;
+        self.accumulate(accs, bare, bare_regs, captured, States::Registers)?;
+        if c.first_row_only {
+            let end = loops.end;
+            self.b.jump(Opcode::Goto, 0, end, 0);
+        }
+        self.close_loops(loops)?;
+        for a in accs {
+            self.b.emit4(Opcode::AggFinal, a.reg, a.call.args as i32, 0, P4::Function(a.call.clone()));
+            self.aggs.insert(a.agg.id, a.reg);
+        }
+        self.output_group(c, bare, bare_regs, None, sink)
+    }
+
+    fn reset(&mut self, accs: &[Acc], bare: &[Expr], bare_regs: i32, captured: i32) {
+        for a in accs {
+            self.b.emit(Opcode::Null, 0, a.reg, 0);
+            if let Some(d) = a.distinct {
+                self.b.emit(Opcode::Clear, d, -1, 0);
+            }
+        }
+        if !bare.is_empty() {
+            self.b.emit(Opcode::Null, 0, bare_regs, bare_regs + bare.len() as i32 - 1);
+        }
+        self.b.emit(Opcode::Integer, 0, captured, 0);
+    }
+
+    /// Feeds the present row to all aggregates.
+    fn accumulate(
+        &mut self,
+        accs: &[Acc],
+        bare: &[Expr],
+        bare_regs: i32,
+        captured: i32,
+        states: States,
+    ) -> Result<()> {
+        let by_value = |a: &Acc| {
+            a.agg.function.flags.has(FunctionFlags::MIN) || a.agg.function.flags.has(FunctionFlags::MAX)
+        };
+        let follows = !bare.is_empty() && accs.iter().any(by_value);
+        if follows {
+            self.b.emit(Opcode::Integer, 0, captured, 0);
+        }
+        let group = if matches!(states, States::Hash { .. }) && accs.iter().any(|a| a.distinct.is_some()) {
+            let g = self.b.temp();
+            if let States::Hash { cursor } = states {
+                self.b.emit(Opcode::HashGroup, cursor, g, 0);
+            }
+            Some(g)
+        } else {
+            None
+        };
+        for (k, a) in accs.iter().enumerate() {
+            let skip = self.b.label();
+            if let Some(f) = &a.agg.filter {
+                self.jump_unless(f, skip, true)?;
+            }
+            self.expr_list(&a.arg_exprs, a.args)?;
+            if let Some(d) = a.distinct {
+                let value = a.args + (a.arg_exprs.len() - a.agg.args.len()) as i32;
+                let (first, n) = match group {
+                    Some(g) => {
+                        // The pair (group, value) in consecutive registers.
+                        let pair = self.b.regs(2);
+                        self.copy(g, pair);
+                        self.copy(value, pair + 1);
+                        (pair, 2)
+                    }
+                    None => (value, 1),
+                };
+                self.b.jump4(Opcode::Found, d, skip, first, P4::Int(n));
+                let record = self.b.temp();
+                self.b.emit(Opcode::MakeRecord, first, n as i32, record);
+                self.b.emit4(Opcode::IdxInsert, d, record, first, P4::Int(n));
+                self.b.free_temp(record);
+            }
+            let hit = if follows && by_value(a) { captured } else { 0 };
+            match states {
+                States::Registers => {
+                    self.b.emit4(Opcode::AggStep, hit, a.args, a.reg, P4::Function(a.call.clone()));
+                }
+                States::Hash { cursor } => {
+                    self.b.emit4(Opcode::HashStep, cursor, a.args, k as i32, P4::Function(a.call.clone()));
+                    self.b.p5(hit as u16);
+                }
+            }
+            self.b.place(skip);
+        }
+        if let Some(g) = group {
+            self.b.free_temp(g);
+        }
+        if !bare.is_empty() {
+            match states {
+                States::Registers => {
+                    let at = if follows {
+                        self.b.emit(Opcode::IfNot, captured, 0, 0)
+                    } else {
+                        self.b.emit(Opcode::If, captured, 0, 0)
+                    };
+                    self.expr_list(bare, bare_regs)?;
+                    if !follows {
+                        self.b.emit(Opcode::Integer, 1, captured, 0);
+                    }
+                    self.b.jump_here(at);
+                }
+                States::Hash { cursor } => {
+                    if follows {
+                        let at = self.b.emit(Opcode::IfNot, captured, 0, 0);
+                        self.store_bare(bare, accs.len(), cursor)?;
+                        self.b.jump_here(at);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn store_bare(&mut self, bare: &[Expr], slots: usize, cursor: i32) -> Result<()> {
+        for (k, e) in bare.iter().enumerate() {
+            let v = self.expr(e)?;
+            self.b.emit(Opcode::HashStore, cursor, v.reg, (slots + k) as i32);
+            self.done(v);
+        }
+        Ok(())
+    }
+
+    /// Tests HAVING and passes the group's row on.
+    fn output_group(
+        &mut self,
+        c: &CorePlan,
+        bare: &[Expr],
+        bare_regs: i32,
+        keys: Option<i32>,
+        sink: &mut Sink,
+    ) -> Result<()> {
+        let before = self.known.len();
+        for (k, e) in bare.iter().enumerate() {
+            self.known.push((e.clone(), bare_regs + k as i32));
+        }
+        if let Some(keys) = keys {
+            for (k, e) in c.group_by.iter().enumerate() {
+                self.known.push((e.clone(), keys + k as i32));
+            }
+        }
+        // Nested queries coded here read registers, not cursors: their subroutines must not be shared with others.
+        let next = self.b.label();
+        if let Some(h) = &c.having {
+            self.jump_unless(h, next, true)?;
+        }
+        self.sink_row(sink, next)?;
+        self.b.place(next);
+        self.known.truncate(before);
+        Ok(())
+    }
+
+    fn group_key(&self, c: &CorePlan) -> Rc<KeyInfo> {
+        let fields = c
+            .group_by
+            .iter()
+            .enumerate()
+            .map(|(i, e)| KeyField {
+                coll: e.collation().map_or(self.binary(), |x| x.0),
+                desc: c.group_desc.get(i).copied().unwrap_or(false),
+                nulls_large: false,
+            })
+            .collect();
+        Rc::new(KeyInfo { enc: self.env.encoding, fields, columns: c.group_by.len() })
+    }
+
+    fn ordered_groups(
+        &mut self,
+        c: &CorePlan,
+        accs: &[Acc],
+        bare: &[Expr],
+        bare_regs: i32,
+        sink: &mut Sink,
+    ) -> Result<()> {
+        let n = c.group_by.len();
+        let (now, keys) = (self.b.regs(n), self.b.regs(n));
+        let (started, captured, ret) = (self.b.reg(), self.b.reg(), self.b.reg());
+        let output = self.b.label();
+        self.b.emit(Opcode::Integer, 0, started, 0);
+        self.reset(accs, bare, bare_regs, captured);
+        let loops = self.open_loops(&c.levels, &c.constant)?;
+        self.expr_list(&c.group_by, now)?;
+        let (differs, same, fresh) = (self.b.label(), self.b.label(), self.b.label());
+        self.b.jump(Opcode::IfNot, started, fresh, 0);
+        self.b.emit4(Opcode::Compare, keys, now, n as i32, P4::KeyInfo(self.group_key(c)));
+        let (d, e) = (self.b.raw(differs), self.b.raw(same));
+        self.b.emit(Opcode::Jump, d, e, d);
+        self.b.place(differs);
+        self.b.jump(Opcode::Gosub, ret, output, 0);
+        self.reset(accs, bare, bare_regs, captured);
+        self.b.place(fresh);
+        self.b.emit(Opcode::Copy, now, keys, n as i32 - 1);
+        self.b.emit(Opcode::Integer, 1, started, 0);
+        self.b.place(same);
+        self.accumulate(accs, bare, bare_regs, captured, States::Registers)?;
+        self.close_loops(loops)?;
+        let over = self.b.label();
+        self.b.jump(Opcode::IfNot, started, over, 0);
+        self.b.jump(Opcode::Gosub, ret, output, 0);
+        self.b.jump(Opcode::Goto, 0, over, 0);
+        self.b.place(output);
+        for a in accs {
+            self.b.emit4(Opcode::AggFinal, a.reg, a.call.args as i32, 0, P4::Function(a.call.clone()));
+            self.aggs.insert(a.agg.id, a.reg);
+        }
+        self.output_group(c, bare, bare_regs, Some(keys), sink)?;
+        self.b.emit(Opcode::Return, ret, 0, 0);
+        self.b.place(over);
+        Ok(())
+    }
+
+    fn hashed_groups(
+        &mut self,
+        c: &CorePlan,
+        accs: &[Acc],
+        bare: &[Expr],
+        bare_regs: i32,
+        sink: &mut Sink,
+    ) -> Result<()> {
+        let n = c.group_by.len();
+        let cursor = self.b.cursor();
+        let keys = self.b.regs(n);
+        let captured = self.b.reg();
+        let slots = accs.len() + bare.len();
+        let key = self.group_key(c);
+        self.b.emit4(Opcode::HashOpen, cursor, n as i32, slots as i32, P4::KeyInfo(key));
+        let loops = self.open_loops(&c.levels, &c.constant)?;
+        self.expr_list(&c.group_by, keys)?;
+        let known = self.b.label();
+        self.b.jump(Opcode::HashFind, cursor, known, keys);
+        self.store_bare(bare, accs.len(), cursor)?;
+        self.b.place(known);
+        self.accumulate(accs, bare, bare_regs, captured, States::Hash { cursor })?;
+        self.close_loops(loops)?;
+        self.note("USE TEMP B-TREE FOR GROUP BY");
+        let over = self.b.label();
+        self.b.jump(Opcode::HashSort, cursor, over, 0);
+        let top = self.b.here();
+        self.b.emit(Opcode::HashKey, cursor, keys, 0);
+        for (k, a) in accs.iter().enumerate() {
+            self.b.emit4(Opcode::HashSlot, cursor, a.reg, k as i32, P4::Function(a.call.clone()));
+            self.aggs.insert(a.agg.id, a.reg);
+        }
+        for k in 0..bare.len() {
+            self.b.emit(Opcode::HashSlot, cursor, bare_regs + k as i32, (accs.len() + k) as i32);
+        }
+        self.output_group(c, bare, bare_regs, Some(keys), sink)?;
+        self.b.emit(Opcode::HashNext, cursor, top as i32, 0);
+        self.b.place(over);
+        let _ = Collation::Binary;
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+//! Compound queries: UNION, UNION ALL, INTERSECT, EXCEPT.
+//!
+//! Arms are taken from left to right. Everything up to the last operator that removes duplicates ends up in a
+//! transient index, whose scan delivers it sorted by all columns; the arms behind follow as they are.
+
+use crate::context::{Codegen, Dest};
+use crate::select::Limits;
+use iolite_base::Result;
+use iolite_bytecode::{Label, Opcode, P4};
+use iolite_plan::bound::*;
+use iolite_plan::plan::SelectPlan;
+use iolite_sql::ast::CompoundOp;
+use iolite_value::{Affinity, Collation, KeyInfo, compare::KeyField};
+use std::rc::Rc;
+
+impl Codegen<'_> {
+    /// Codes a compound query.
+    pub fn compound(&mut self, plan: &SelectPlan, dest: &Dest, end: Label) -> Result<()> {
+        let limits = self.limits(plan.limit.as_ref(), plan.offset.as_ref(), end)?;
+        let former = self.push_note("COMPOUND QUERY");
+        let width = plan.columns.len();
+        // The rows of all arms pass through registers, to which the order refers.
+        let first = self.b.regs(width);
+        let stand_in: Vec<Expr> = (0..width)
+            .map(|k| {
+                let c = ColumnRef {
+                    table: 0,
+                    column: k as i32,
+                    affinity: Affinity::None,
+                    collation: plan.columns[k].collation.clone(),
+                };
+                Expr::TriggerColumn(c, usize::MAX - k)
+            })
+            .collect();
+        let mut order = plan.order_by.clone();
+        for t in &mut order {
+            if let Some(k) = t.column {
+                t.expr = stand_in[k].clone();
+            }
+        }
+        let mut sink = self.open_sink(&stand_in, &order, false, limits, dest, end)?;
+        let before = self.known.len();
+        for (k, e) in stand_in.iter().enumerate() {
+            self.known.push((e.clone(), first + k as i32));
+        }
+        let last_set = plan.ops.iter().rposition(|o| *o != CompoundOp::UnionAll);
+        let mut arm = 0;
+        if let Some(k) = last_set {
+            let cursor = self.set_of(plan, k + 1)?;
+            let over = self.b.label();
+            self.b.jump(Opcode::Rewind, cursor, over, 0);
+            let top = self.b.here();
+            for c in 0..width as i32 {
+                self.b.emit(Opcode::Column, cursor, c, first + c);
+            }
+            let next = self.b.label();
+            self.sink_row(&mut sink, next)?;
+            self.b.place(next);
+            self.b.emit(Opcode::Next, cursor, top as i32, 0);
+            self.b.place(over);
+            arm = k + 2;
+        }
+        while arm < plan.cores.len() {
+            let text = if arm == 0 { "LEFT-MOST SUBQUERY" } else { "UNION ALL" };
+            let up = self.push_note(text);
+            let yield_reg = self.b.reg();
+            let start = self.b.emit(Opcode::InitCoroutine, yield_reg, 0, 0);
+            self.b.at(start).p3 = start as i32 + 1;
+            let temps = self.b.drop_temps();
+            let hidden = self.known.split_off(before);
+            let done = self.b.label();
+            self.core(&plan.cores[arm], &[], Limits::default(), &Dest::Coroutine { yield_reg, first }, done)?;
+            self.b.place(done);
+            self.known.extend(hidden);
+            self.b.drop_temps();
+            for t in temps {
+                self.b.free_temp(t);
+            }
+            self.b.emit(Opcode::EndCoroutine, yield_reg, 0, 0);
+            self.b.jump_here(start);
+            let over = self.b.label();
+            let top = self.b.here();
+            self.b.jump(Opcode::Yield, yield_reg, over, 0);
+            let next = self.b.label();
+            self.sink_row(&mut sink, next)?;
+            self.b.place(next);
+            self.b.emit(Opcode::Goto, 0, top as i32, 0);
+            self.b.place(over);
+            self.notes_parent = up;
+            arm += 1;
+        }
+        self.close_sink(sink)?;
+        self.known.truncate(before);
+        self.notes_parent = former;
+        Ok(())
+    }
+
+    fn set_key(&self, plan: &SelectPlan) -> P4 {
+        let fields = plan
+            .columns
+            .iter()
+            .map(|c| KeyField { coll: c.collation.clone(), ..KeyField::default() })
+            .collect::<Vec<_>>();
+        let columns = fields.len();
+        P4::KeyInfo(Rc::new(KeyInfo { enc: self.env.encoding, fields, columns }))
+    }
+
+    fn open_set(&mut self, plan: &SelectPlan) -> i32 {
+        let cursor = self.b.cursor();
+        let key = self.set_key(plan);
+        self.b.emit4(Opcode::OpenEphemeral, cursor, plan.columns.len() as i32, 0, key);
+        cursor
+    }
+
+    /// The set that arms `0..=last` make.
+    fn set_of(&mut self, plan: &SelectPlan, last: usize) -> Result<i32> {
+        let mut cursor = self.open_set(plan);
+        let up = self.push_note("LEFT-MOST SUBQUERY");
+        self.arm_into(plan, 0, &Dest::Set { cursor, affinities: None })?;
+        self.notes_parent = up;
+        for arm in 1..=last {
+            let op = plan.ops[arm - 1];
+            let word = match op {
+                CompoundOp::Union | CompoundOp::UnionAll => "UNION USING TEMP B-TREE",
+                CompoundOp::Except => "EXCEPT USING TEMP B-TREE",
+                CompoundOp::Intersect => "INTERSECT USING TEMP B-TREE",
+            };
+            let up = self.push_note(word);
+            match op {
+                CompoundOp::Union | CompoundOp::UnionAll => {
+                    self.arm_into(plan, arm, &Dest::Set { cursor, affinities: None })?;
+                }
+                CompoundOp::Except => self.arm_into(plan, arm, &Dest::Except { cursor })?,
+                CompoundOp::Intersect => {
+                    let other = self.open_set(plan);
+                    self.arm_into(plan, arm, &Dest::Set { cursor: other, affinities: None })?;
+                    cursor = self.intersection(plan, cursor, other);
+                }
+            }
+            self.notes_parent = up;
+        }
+        Ok(cursor)
+    }
+
+    fn arm_into(&mut self, plan: &SelectPlan, arm: usize, dest: &Dest) -> Result<()> {
+        let done = self.b.label();
+        let known = std::mem::take(&mut self.known);
+        // What encloses the compound stays known; its own stand-ins have no meaning inside an arm.
+        self.known = known.iter().filter(|(e, _)| !matches!(e, Expr::TriggerColumn(..))).cloned().collect();
+        let r = self.core(&plan.cores[arm], &[], Limits::default(), dest, done);
+        self.known = known;
+        r?;
+        self.b.place(done);
+        Ok(())
+    }
+
+    fn intersection(&mut self, plan: &SelectPlan, a: i32, b: i32) -> i32 {
+        let out = self.open_set(plan);
+        let n = plan.columns.len();
+        let first = self.b.regs(n);
+        let record = self.b.reg();
+        let over = self.b.label();
+        self.b.jump(Opcode::Rewind, a, over, 0);
+        let top = self.b.here();
+        for c in 0..n as i32 {
+            self.b.emit(Opcode::Column, a, c, first + c);
+        }
+        let next = self.b.label();
+        self.b.jump4(Opcode::NotFound, b, next, first, P4::Int(n as i64));
+        self.b.emit(Opcode::MakeRecord, first, n as i32, record);
+        self.b.emit4(Opcode::IdxInsert, out, record, first, P4::Int(n as i64));
+        self.b.place(next);
+        self.b.emit(Opcode::Next, a, top as i32, 0);
+        self.b.place(over);
+        let _ = Collation::Binary;
+        out
+    }
+}

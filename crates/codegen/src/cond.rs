@@ -1,0 +1,323 @@
+//! Conditions as jumps, and IN.
+
+use crate::context::{Codegen, Dest};
+use iolite_base::Result;
+use iolite_bytecode::{Label, Opcode, P4, p5};
+use iolite_plan::bound::*;
+use iolite_value::{Affinity, KeyInfo, compare::KeyField};
+use std::rc::Rc;
+
+impl Codegen<'_> {
+    /// Jumps to `to` if `e` is true; if it is NULL, jumps if `null_jumps`.
+    pub fn jump_if(&mut self, e: &Expr, to: Label, null_jumps: bool) -> Result<()> {
+        match e {
+            Expr::And(a, b) if !null_jumps => {
+                let over = self.b.label();
+                self.jump_unless(a, over, true)?;
+                self.jump_if(b, to, false)?;
+                self.b.place(over);
+            }
+            Expr::Or(a, b) => {
+                self.jump_if(a, to, null_jumps)?;
+                self.jump_if(b, to, null_jumps)?;
+            }
+            Expr::Not(a) => self.jump_unless(a, to, null_jumps)?,
+            Expr::Compare(c) => {
+                let (x, y) = (self.expr(&c.lhs)?, self.expr(&c.rhs)?);
+                let at = self.emit_compare(c, c.op, x.reg, y.reg, null_jumps);
+                self.b.at(at).p2 = self.b.raw(to);
+                self.done(y);
+                self.done(x);
+            }
+            Expr::IsNull(a) | Expr::NotNull(a) => {
+                let v = self.expr(a)?;
+                let op = if matches!(e, Expr::IsNull(_)) { Opcode::IsNull } else { Opcode::NotNull };
+                self.b.jump(op, v.reg, to, 0);
+                self.done(v);
+            }
+            _ => {
+                let v = self.expr(e)?;
+                self.b.jump(Opcode::If, v.reg, to, null_jumps as i32);
+                self.done(v);
+            }
+        }
+        Ok(())
+    }
+
+    /// Jumps to `to` unless `e` is true; if it is NULL, jumps if `null_jumps`.
+    pub fn jump_unless(&mut self, e: &Expr, to: Label, null_jumps: bool) -> Result<()> {
+        match e {
+            Expr::And(a, b) => {
+                self.jump_unless(a, to, null_jumps)?;
+                self.jump_unless(b, to, null_jumps)?;
+            }
+            Expr::Or(a, b) if null_jumps => {
+                let over = self.b.label();
+                self.jump_if(a, over, false)?;
+                self.jump_unless(b, to, true)?;
+                self.b.place(over);
+            }
+            Expr::Not(a) => self.jump_if(a, to, null_jumps)?,
+            Expr::Compare(c) => {
+                let (x, y) = (self.expr(&c.lhs)?, self.expr(&c.rhs)?);
+                let at = self.emit_compare(c, c.op.negated(), x.reg, y.reg, null_jumps);
+                self.b.at(at).p2 = self.b.raw(to);
+                self.done(y);
+                self.done(x);
+            }
+            Expr::Between { lo, hi } if null_jumps => {
+                let x = self.expr(&lo.lhs)?;
+                for c in [lo, hi] {
+                    let y = self.expr(&c.rhs)?;
+                    let at = self.emit_compare(c, c.op.negated(), x.reg, y.reg, true);
+                    self.b.at(at).p2 = self.b.raw(to);
+                    self.done(y);
+                }
+                self.done(x);
+            }
+            Expr::IsNull(a) | Expr::NotNull(a) => {
+                let v = self.expr(a)?;
+                let op = if matches!(e, Expr::IsNull(_)) { Opcode::NotNull } else { Opcode::IsNull };
+                self.b.jump(op, v.reg, to, 0);
+                self.done(v);
+            }
+            Expr::InList(i) if null_jumps && !i.not => {
+                self.in_list_jump(i, to, to)?;
+            }
+            Expr::InSelect(i) if null_jumps && !i.not => {
+                self.in_select_jump(i, to, to)?;
+            }
+            _ => {
+                let v = self.expr(e)?;
+                self.b.jump(Opcode::IfNot, v.reg, to, null_jumps as i32);
+                self.done(v);
+            }
+        }
+        Ok(())
+    }
+
+    /// IN as a value: 1, 0 or NULL.
+    pub fn in_value(&mut self, e: &Expr, target: i32) -> Result<()> {
+        let (no, null, end) = (self.b.label(), self.b.label(), self.b.label());
+        let not = match e {
+            Expr::InList(i) => {
+                self.in_list_jump(i, no, null)?;
+                i.not
+            }
+            Expr::InSelect(i) => {
+                self.in_select_jump(i, no, null)?;
+                i.not
+            }
+            _ => false,
+        };
+        self.b.emit(Opcode::Integer, !not as i32, target, 0);
+        self.b.jump(Opcode::Goto, 0, end, 0);
+        self.b.place(no);
+        self.b.emit(Opcode::Integer, not as i32, target, 0);
+        self.b.jump(Opcode::Goto, 0, end, 0);
+        self.b.place(null);
+        self.b.emit(Opcode::Null, 0, target, 0);
+        self.b.place(end);
+        Ok(())
+    }
+
+    /// Falls through if the value is in the list; jumps to `no` if it is not, to `null` if that is unknown.
+    fn in_list_jump(&mut self, i: &InList, no: Label, null: Label) -> Result<()> {
+        let constant = i.list.iter().all(Expr::is_constant);
+        if constant && i.list.len() > 2 && self.no_once == 0 {
+            let cursor = self.list_set(i)?;
+            let reg = self.expr_owned(&i.lhs)?;
+            self.apply_affinity(reg, &[i.affinity]);
+            self.set_probe(
+                cursor,
+                reg,
+                1,
+                std::slice::from_ref(&i.collation),
+                no,
+                null,
+                i.list.iter().all(Expr::surely_not_null),
+            )?;
+            self.b.free_temp(reg);
+            return Ok(());
+        }
+        let x = self.expr_owned(&i.lhs)?;
+        if i.affinity > Affinity::Blob {
+            self.apply_affinity(x, &[i.affinity]);
+        }
+        let yes = self.b.label();
+        let track = no != null;
+        let null_seen = if track { self.b.temp() } else { 0 };
+        if track {
+            self.b.emit(Opcode::Integer, 0, null_seen, 0);
+        }
+        for item in &i.list {
+            let y = self.expr(item)?;
+            let c = Compare {
+                op: CmpOp::Eq,
+                null_eq: false,
+                affinity: i.affinity,
+                collation: i.collation.clone(),
+                lhs: Expr::int(0),
+                rhs: Expr::int(0),
+            };
+            let at = self.emit_compare(&c, CmpOp::Eq, x, y.reg, false);
+            self.b.at(at).p2 = self.b.raw(yes);
+            if track && !item.surely_not_null() {
+                let not_null = self.b.emit(Opcode::NotNull, y.reg, 0, 0);
+                self.b.emit(Opcode::Integer, 1, null_seen, 0);
+                self.b.jump_here(not_null);
+            }
+            self.done(y);
+        }
+        if track {
+            self.b.jump(Opcode::IsNull, x, null, 0);
+            self.b.jump(Opcode::If, null_seen, null, 0);
+            self.b.free_temp(null_seen);
+        }
+        self.b.jump(Opcode::Goto, 0, no, 0);
+        self.b.place(yes);
+        self.b.free_temp(x);
+        Ok(())
+    }
+
+    /// The set of a constant list, built once.
+    pub fn list_set(&mut self, i: &InList) -> Result<i32> {
+        let cursor = self.b.cursor();
+        let once = self.b.emit(Opcode::Once, 0, 0, 0);
+        self.fill_list_set(i, cursor)?;
+        self.b.jump_here(once);
+        Ok(cursor)
+    }
+
+    /// Fills a transient index with the values of a list.
+    pub fn fill_list_set(&mut self, i: &InList, cursor: i32) -> Result<()> {
+        let key = KeyInfo {
+            enc: self.env.encoding,
+            fields: vec![KeyField { coll: i.collation.clone(), ..KeyField::default() }],
+            columns: 1,
+        };
+        self.b.emit4(Opcode::OpenEphemeral, cursor, 1, 0, P4::KeyInfo(Rc::new(key)));
+        let (value, record) = (self.b.temp(), self.b.temp());
+        let affinity = P4::Affinities(Rc::from([i.affinity]));
+        for item in &i.list {
+            self.expr_to(item, value)?;
+            self.b.emit4(Opcode::MakeRecord, value, 1, record, affinity.clone());
+            self.b.emit4(Opcode::IdxInsert, cursor, record, value, P4::Int(1));
+        }
+        self.b.free_temp(value);
+        self.b.free_temp(record);
+        Ok(())
+    }
+
+    /// Applies affinities to consecutive registers.
+    pub fn apply_affinity(&mut self, first: i32, affinities: &[Affinity]) {
+        if affinities.iter().any(|a| *a > Affinity::Blob) {
+            let n = affinities.len() as i32;
+            self.b.emit4(Opcode::Affinity, first, n, 0, P4::Affinities(Rc::from(affinities)));
+        }
+    }
+
+    fn in_select_jump(&mut self, i: &InSelect, no: Label, null: Label) -> Result<()> {
+        let cursor = self.select_set(i)?;
+        let n = i.lhs.len();
+        let first = self.b.regs(n);
+        self.expr_list(&i.lhs, first)?;
+        self.apply_affinity(first, &i.affinities);
+        self.set_probe(cursor, first, n, &i.collations, no, null, false)
+    }
+
+    /// The set of a nested query: built once if it depends on nothing outside.
+    pub fn select_set(&mut self, i: &InSelect) -> Result<i32> {
+        let cursor = self.b.cursor();
+        let once = i.select.outer.is_empty() && self.no_once == 0 && self.trigger.is_none();
+        let at = if once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
+        self.fill_select_set(i, cursor)?;
+        if let Some(at) = at {
+            self.b.jump_here(at);
+        }
+        Ok(cursor)
+    }
+
+    /// Fills a transient index with the rows of a nested query.
+    pub fn fill_select_set(&mut self, i: &InSelect, cursor: i32) -> Result<()> {
+        let n = i.lhs.len();
+        let fields =
+            i.collations.iter().map(|c| KeyField { coll: c.clone(), ..KeyField::default() }).collect();
+        let key = KeyInfo { enc: self.env.encoding, fields, columns: n };
+        self.b.emit4(Opcode::OpenEphemeral, cursor, n as i32, 0, P4::KeyInfo(Rc::new(key)));
+        let plan = self.plan_of(&i.select)?;
+        self.subquery_count += 1;
+        let correlated = if i.select.outer.is_empty() { "" } else { "CORRELATED " };
+        let former = self.push_note(&format!("{correlated}LIST SUBQUERY {}", self.subquery_count));
+        let dest = Dest::Set { cursor, affinities: Some(Rc::from(&i.affinities[..])) };
+        self.nested_query(&plan, &dest)?;
+        self.notes_parent = former;
+        Ok(())
+    }
+
+    /// Looks `n` registers up in a set: falls through if found.
+    #[allow(clippy::too_many_arguments)]
+    fn set_probe(
+        &mut self,
+        cursor: i32,
+        first: i32,
+        n: usize,
+        collations: &[iolite_value::Collation],
+        no: Label,
+        null: Label,
+        no_nulls_in_set: bool,
+    ) -> Result<()> {
+        let yes = self.b.label();
+        let some_null = self.b.label();
+        for k in 0..n as i32 {
+            self.b.jump(Opcode::IsNull, first + k, some_null, 0);
+        }
+        if no == null {
+            // Unknown counts as no.
+            self.b.jump4(Opcode::NotFound, cursor, no, first, P4::Int(n as i64));
+            self.b.jump(Opcode::Goto, 0, yes, 0);
+            self.b.place(some_null);
+            self.b.jump(Opcode::Goto, 0, no, 0);
+            self.b.place(yes);
+            return Ok(());
+        }
+        self.b.jump4(Opcode::Found, cursor, yes, first, P4::Int(n as i64));
+        if no_nulls_in_set {
+            self.b.jump(Opcode::Goto, 0, no, 0);
+            self.b.place(some_null);
+            self.b.jump(Opcode::Goto, 0, null, 0);
+            self.b.place(yes);
+            return Ok(());
+        }
+        // Not found, or something is NULL: it is unknown if there is a row that differs in no field for sure.
+        self.b.place(some_null);
+        self.b.jump(Opcode::Rewind, cursor, no, 0);
+        if n == 1 {
+            // NULL sorts first: a NULL in the set, or a NULL asked for in a set that is not empty.
+            self.b.jump(Opcode::IsNull, first, null, 0);
+            let r = self.b.temp();
+            self.b.emit(Opcode::Column, cursor, 0, r);
+            self.b.jump(Opcode::IsNull, r, null, 0);
+            self.b.free_temp(r);
+            self.b.jump(Opcode::Goto, 0, no, 0);
+        } else {
+            let top = self.b.here();
+            let next = self.b.label();
+            let r = self.b.temp();
+            for (k, coll) in collations.iter().enumerate() {
+                self.b.emit(Opcode::Column, cursor, k as i32, r);
+                let p4 = P4::Collation(Rc::new(coll.clone()));
+                let at = self.b.jump4(Opcode::Ne, r, next, first + k as i32, p4);
+                debug_assert!(at > 0);
+                self.b.p5((Affinity::Blob as u16 - b'@' as u16) & p5::AFFINITY_MASK);
+            }
+            self.b.free_temp(r);
+            self.b.jump(Opcode::Goto, 0, null, 0);
+            self.b.place(next);
+            self.b.emit(Opcode::Next, cursor, top as i32, 0);
+            self.b.jump(Opcode::Goto, 0, no, 0);
+        }
+        self.b.place(yes);
+        Ok(())
+    }
+}

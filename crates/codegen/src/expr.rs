@@ -1,0 +1,645 @@
+//! Expressions into registers.
+
+use crate::context::{Codegen, Place, Val};
+use iolite_base::{Error, Result};
+use iolite_bytecode::{FunctionCall, Opcode, P4, p5};
+use iolite_catalog::{Column, Table};
+use iolite_ext::{FunctionFlags, Implementation, Inline};
+use iolite_plan::bind::Binder;
+use iolite_plan::bound::*;
+use iolite_value::{Affinity, Collation, Value};
+use std::rc::Rc;
+
+impl Codegen<'_> {
+    /// The register of an expression that already stands in one.
+    fn known_register(&self, e: &Expr) -> Option<i32> {
+        if self.known.is_empty() {
+            return None;
+        }
+        self.known.iter().rev().find(|(k, _)| k.same(e)).map(|(_, r)| *r)
+    }
+
+    /// Computes `e` into some register; where its value already stands in one, that one.
+    pub fn expr(&mut self, e: &Expr) -> Result<Val> {
+        if let Some(reg) = self.known_register(e) {
+            return Ok(Val { reg, temp: false });
+        }
+        match e {
+            Expr::Column(c) => {
+                if let Some(Place::Registers { rowid, first }) = self.places.get(&c.table) {
+                    let reg = if c.column == ROWID { *rowid } else { first + c.column };
+                    return Ok(Val { reg, temp: false });
+                }
+            }
+            Expr::Agg(id, _) => {
+                if let Some(reg) = self.aggs.get(id) {
+                    return Ok(Val { reg: *reg, temp: false });
+                }
+            }
+            Expr::CaseBase(..) => {
+                if let Some(reg) = self.case_bases.last() {
+                    return Ok(Val { reg: *reg, temp: false });
+                }
+            }
+            Expr::Collate(inner, _) | Expr::Plus(inner) => return self.expr(inner),
+            _ => {}
+        }
+        if hoistable(e) {
+            return Ok(Val { reg: self.constant(e), temp: false });
+        }
+        let reg = self.b.temp();
+        self.expr_to(e, reg)?;
+        Ok(Val { reg, temp: true })
+    }
+
+    /// Gives a register of [`Codegen::expr`] back.
+    pub fn done(&mut self, v: Val) {
+        if v.temp {
+            self.b.free_temp(v.reg);
+        }
+    }
+
+    /// The register that holds a constant during the whole run.
+    pub fn constant(&mut self, e: &Expr) -> i32 {
+        if let Some((_, reg)) = self.constants.iter().find(|(c, _)| c.same(e)) {
+            return *reg;
+        }
+        // Parts come before the whole: the prologue computes in this order.
+        if matches!(e, Expr::Neg(_)) {
+            self.constant(&Expr::int(0));
+        }
+        e.children(&mut |part| {
+            let mut part = part;
+            while let Expr::Collate(inner, _) | Expr::Plus(inner) = part {
+                part = inner;
+            }
+            self.constant(part);
+        });
+        let reg = self.b.reg();
+        self.constants.push((e.clone(), reg));
+        reg
+    }
+
+    /// Computes `e` into a register of one's own, which may be changed.
+    pub fn expr_owned(&mut self, e: &Expr) -> Result<i32> {
+        let reg = self.b.temp();
+        self.expr_to(e, reg)?;
+        Ok(reg)
+    }
+
+    /// Computes a list into consecutive registers.
+    pub fn expr_list(&mut self, list: &[Expr], first: i32) -> Result<()> {
+        for (i, e) in list.iter().enumerate() {
+            self.expr_to(e, first + i as i32)?;
+        }
+        Ok(())
+    }
+
+    /// Computes `e` into `target`.
+    pub fn expr_to(&mut self, e: &Expr, target: i32) -> Result<()> {
+        if let Some(reg) = self.known_register(e) {
+            self.copy(reg, target);
+            return Ok(());
+        }
+        if let Expr::Plus(inner) | Expr::Collate(inner, _) = e {
+            return self.expr_to(inner, target);
+        }
+        if hoistable(e) && !matches!(e, Expr::Const(_) | Expr::Param(_)) {
+            let reg = self.constant(e);
+            self.copy(reg, target);
+            return Ok(());
+        }
+        self.expr_compute(e, target)
+    }
+
+    pub fn copy(&mut self, from: i32, to: i32) {
+        if from != to {
+            self.b.emit(Opcode::SCopy, from, to, 0);
+        }
+    }
+
+    /// Computes `e` into `target` without looking whether it is known.
+    pub fn expr_compute(&mut self, e: &Expr, target: i32) -> Result<()> {
+        match e {
+            Expr::Const(v) => self.load(v, target),
+            Expr::Param(n) => {
+                self.b.emit(Opcode::Variable, *n as i32, target, 0);
+            }
+            Expr::Column(c) => self.column(c, target)?,
+            Expr::TriggerColumn(_, slot) => {
+                self.b.emit(Opcode::Param, *slot as i32, target, 0);
+                self.trigger_real(e, target);
+            }
+            Expr::Plus(a) | Expr::Collate(a, _) => self.expr_to(a, target)?,
+            Expr::Neg(a) => {
+                let zero = self.constant(&Expr::int(0));
+                let v = self.expr(a)?;
+                self.b.emit(Opcode::Subtract, v.reg, zero, target);
+                self.done(v);
+            }
+            Expr::BitNot(a) => self.unary(Opcode::BitNot, a, target)?,
+            Expr::Not(a) => self.unary(Opcode::Not, a, target)?,
+            Expr::Binary(op, a, b) => {
+                let (x, y) = (self.expr(a)?, self.expr(b)?);
+                let code = match op {
+                    BinOp::Add => Opcode::Add,
+                    BinOp::Sub => Opcode::Subtract,
+                    BinOp::Mul => Opcode::Multiply,
+                    BinOp::Div => Opcode::Divide,
+                    BinOp::Rem => Opcode::Remainder,
+                    BinOp::Concat => Opcode::Concat,
+                    BinOp::BitAnd => Opcode::BitAnd,
+                    BinOp::BitOr => Opcode::BitOr,
+                    BinOp::ShiftLeft => Opcode::ShiftLeft,
+                    BinOp::ShiftRight => Opcode::ShiftRight,
+                };
+                self.b.emit(code, y.reg, x.reg, target);
+                self.done(y);
+                self.done(x);
+            }
+            Expr::And(..) | Expr::Or(..) => self.logic(e, target)?,
+            Expr::Compare(c) => {
+                let (x, y) = (self.expr(&c.lhs)?, self.expr(&c.rhs)?);
+                self.compare_value(c, x.reg, y.reg, target);
+                self.done(y);
+                self.done(x);
+            }
+            Expr::Between { lo, hi } => {
+                let x = self.expr(&lo.lhs)?;
+                let (a, b) = (self.b.temp(), self.b.temp());
+                let y = self.expr(&lo.rhs)?;
+                self.compare_value(lo, x.reg, y.reg, a);
+                self.done(y);
+                let y = self.expr(&hi.rhs)?;
+                self.compare_value(hi, x.reg, y.reg, b);
+                self.done(y);
+                self.b.emit(Opcode::And, a, b, target);
+                self.b.free_temp(a);
+                self.b.free_temp(b);
+                self.done(x);
+            }
+            Expr::IsNull(a) | Expr::NotNull(a) => {
+                let v = self.expr(a)?;
+                let op = if matches!(e, Expr::IsNull(_)) { Opcode::IsNull } else { Opcode::NotNull };
+                let out = if v.reg == target { self.b.temp() } else { target };
+                self.b.emit(Opcode::Integer, 1, out, 0);
+                let at = self.b.emit(op, v.reg, 0, 0);
+                self.b.emit(Opcode::Integer, 0, out, 0);
+                self.b.jump_here(at);
+                if out != target {
+                    self.copy(out, target);
+                    self.b.free_temp(out);
+                }
+                self.done(v);
+            }
+            Expr::IsTruth { e: inner, truth, not } => {
+                let v = self.expr(inner)?;
+                // x IS TRUE is 0 for NULL; x IS NOT TRUE is 1; likewise for FALSE.
+                let invert = !*truth;
+                let null_result = *not;
+                let flip = invert != *not;
+                self.b.emit4(Opcode::IsTrue, v.reg, target, null_result as i32, P4::Int(flip as i64));
+                self.done(v);
+            }
+            Expr::InList(_) | Expr::InSelect(_) => self.in_value(e, target)?,
+            Expr::Case { base, arms, otherwise } => {
+                self.case(base.as_deref(), arms, otherwise.as_deref(), target)?
+            }
+            Expr::CaseBase(..) => {
+                let reg = *self.case_bases.last().ok_or_else(|| internal("CASE base outside CASE"))?;
+                self.copy(reg, target);
+            }
+            Expr::Cast(a, aff) => {
+                self.expr_to(a, target)?;
+                self.unshare(target);
+                self.b.emit(Opcode::Cast, target, aff.letter() as i32, 0);
+            }
+            Expr::Call(c) => self.call(c, target)?,
+            Expr::Agg(id, _) => {
+                let reg = *self.aggs.get(id).ok_or_else(|| Error::sql("misuse of aggregate"))?;
+                self.copy(reg, target);
+            }
+            Expr::Subquery(s, n) => self.scalar_subquery(s, *n, target)?,
+            Expr::Exists(s) => self.exists(s, target)?,
+            Expr::Row(_) => return Err(Error::sql("row value misused")),
+            Expr::Raise(kind, message) => self.raise(*kind, message.as_deref())?,
+            Expr::IfNotNullRow(t, inner) => {
+                let cursor = match self.places.get(t) {
+                    Some(Place::Table { cursor, index, index_only, .. }) => match index {
+                        Some((c, _)) if *index_only => Some(*c),
+                        _ => Some(*cursor),
+                    },
+                    Some(
+                        Place::Fields { cursor, .. } | Place::Auto { cursor, .. } | Place::Virtual { cursor },
+                    ) => Some(*cursor),
+                    _ => None,
+                };
+                let end = self.b.label();
+                if let Some(c) = cursor {
+                    self.b.jump(Opcode::IfNullRow, c, end, target);
+                }
+                // Constants inside must be computed here, not in the prologue's register.
+                self.expr_to(inner, target)?;
+                self.b.place(end);
+            }
+        }
+        Ok(())
+    }
+
+    /// `target` may share its value with another register only by counting: nothing to do; kept as a place to say
+    /// so. Values are immutable, a changed register gets a new one.
+    fn unshare(&mut self, _target: i32) {}
+
+    fn trigger_real(&mut self, e: &Expr, target: i32) {
+        if let Expr::TriggerColumn(c, _) = e
+            && c.affinity == Affinity::Real
+        {
+            self.b.emit(Opcode::RealAffinity, target, 0, 0);
+        }
+    }
+
+    fn unary(&mut self, op: Opcode, a: &Expr, target: i32) -> Result<()> {
+        let v = self.expr(a)?;
+        self.b.emit(op, v.reg, target, 0);
+        self.done(v);
+        Ok(())
+    }
+
+    /// Loads a constant.
+    pub fn load(&mut self, v: &Value, target: i32) {
+        match v {
+            Value::Null => {
+                self.b.emit(Opcode::Null, 0, target, 0);
+            }
+            Value::Int(i) => self.b.load_int(*i, target),
+            Value::Real(r) => {
+                self.b.emit4(Opcode::Real, 0, target, 0, P4::Real(*r));
+            }
+            Value::Text(b, _) => {
+                self.b.emit4(Opcode::String8, 0, target, 0, P4::Bytes(b.clone()));
+            }
+            Value::Blob(b, _) => {
+                self.b.emit4(Opcode::Blob, b.len() as i32, target, 0, P4::Bytes(b.clone()));
+            }
+        }
+    }
+
+    /// AND and OR: the right side is not computed where the left decides.
+    fn logic(&mut self, e: &Expr, target: i32) -> Result<()> {
+        let (a, b, and) = match e {
+            Expr::And(a, b) => (a, b, true),
+            Expr::Or(a, b) => (a, b, false),
+            _ => return Err(internal("not a conjunction")),
+        };
+        let x = self.expr(a)?;
+        let out = self.b.temp();
+        let skip = if iolite_plan::has_subquery(b) {
+            // Worth a jump: a nested query may not have to run.
+            let at = self.b.emit(if and { Opcode::IfNot } else { Opcode::If }, x.reg, 0, 0);
+            Some(at)
+        } else {
+            None
+        };
+        let y = self.expr(b)?;
+        self.b.emit(if and { Opcode::And } else { Opcode::Or }, x.reg, y.reg, out);
+        self.done(y);
+        if let Some(at) = skip {
+            let end = self.b.emit(Opcode::Goto, 0, 0, 0);
+            self.b.jump_here(at);
+            self.b.emit(Opcode::Integer, !and as i32, out, 0);
+            self.b.jump_here(end);
+        }
+        self.done(x);
+        self.copy(out, target);
+        self.b.free_temp(out);
+        Ok(())
+    }
+
+    /// `r[target] = r[x] op r[y]` as 1, 0 or NULL.
+    fn compare_value(&mut self, c: &Compare, x: i32, y: i32, target: i32) {
+        let out = if target == x || target == y { self.b.temp() } else { target };
+        self.b.emit(Opcode::Integer, 1, out, 0);
+        let at = self.emit_compare(c, c.op, x, y, false);
+        if c.null_eq {
+            self.b.emit(Opcode::Integer, 0, out, 0);
+        } else {
+            self.b.emit(Opcode::ZeroOrNull, x, out, y);
+        }
+        self.b.jump_here(at);
+        if out != target {
+            self.copy(out, target);
+            self.b.free_temp(out);
+        }
+    }
+
+    /// Emits the jump of a comparison, target open.
+    pub fn emit_compare(&mut self, c: &Compare, op: CmpOp, x: i32, y: i32, jump_if_null: bool) -> usize {
+        let code = match op {
+            CmpOp::Eq => Opcode::Eq,
+            CmpOp::Ne => Opcode::Ne,
+            CmpOp::Lt => Opcode::Lt,
+            CmpOp::Le => Opcode::Le,
+            CmpOp::Gt => Opcode::Gt,
+            CmpOp::Ge => Opcode::Ge,
+        };
+        let p4 = if c.collation == Collation::Binary {
+            P4::None
+        } else {
+            P4::Collation(Rc::new(c.collation.clone()))
+        };
+        let at = self.b.emit4(code, y, 0, x, p4);
+        let mut flags = (c.affinity as u16).saturating_sub(b'@' as u16) & p5::AFFINITY_MASK;
+        if c.null_eq {
+            flags |= p5::NULL_EQ;
+        } else if jump_if_null {
+            flags |= p5::JUMP_IF_NULL;
+        }
+        self.b.p5(flags);
+        at
+    }
+
+    fn case(
+        &mut self,
+        base: Option<&Expr>,
+        arms: &[(Expr, Expr)],
+        otherwise: Option<&Expr>,
+        target: i32,
+    ) -> Result<()> {
+        let end = self.b.label();
+        let base_reg = match base {
+            Some(b) => {
+                let reg = self.b.reg();
+                self.expr_to(b, reg)?;
+                self.case_bases.push(reg);
+                true
+            }
+            None => false,
+        };
+        let out = self.b.temp();
+        for (when, then) in arms {
+            let next = self.b.label();
+            self.jump_unless(when, next, true)?;
+            self.expr_to(then, out)?;
+            self.b.jump(Opcode::Goto, 0, end, 0);
+            self.b.place(next);
+        }
+        match otherwise {
+            Some(e) => self.expr_to(e, out)?,
+            None => {
+                self.b.emit(Opcode::Null, 0, out, 0);
+            }
+        }
+        self.b.place(end);
+        if base_reg {
+            self.case_bases.pop();
+        }
+        self.copy(out, target);
+        self.b.free_temp(out);
+        Ok(())
+    }
+
+    fn call(&mut self, c: &Call, target: i32) -> Result<()> {
+        if let Implementation::Inline(i) = c.function.imp {
+            return self.inline(i, c, target);
+        }
+        // A constant call is computed once, where it first stands, so that its errors come only if it is reached.
+        let constant = c.args.iter().all(Expr::is_constant)
+            && (c.function.flags.has(FunctionFlags::DETERMINISTIC)
+                || c.function.flags.has(FunctionFlags::SLOW_CHANGE));
+        if constant && self.no_once == 0 && self.trigger.is_none() {
+            let e = Expr::Call(Box::new(c.clone()));
+            let reg = self.b.reg();
+            let once = self.b.emit(Opcode::Once, 0, 0, 0);
+            self.emit_call(c, reg)?;
+            self.b.jump_here(once);
+            let _ = e;
+            self.copy(reg, target);
+            return Ok(());
+        }
+        self.emit_call(c, target)
+    }
+
+    fn emit_call(&mut self, c: &Call, target: i32) -> Result<()> {
+        let n = c.args.len();
+        let first = self.b.regs(n.max(1));
+        self.expr_list(&c.args, first)?;
+        let mut constant = 0u32;
+        for (i, a) in c.args.iter().enumerate().take(31) {
+            if a.is_constant() {
+                constant |= 1 << i;
+            }
+        }
+        let site = self.b.site();
+        let call =
+            FunctionCall { function: c.function.clone(), args: n, collation: c.collation.clone(), site };
+        self.b.emit4(Opcode::Function, constant as i32, first, target, P4::Function(Rc::new(call)));
+        Ok(())
+    }
+
+    fn inline(&mut self, i: Inline, c: &Call, target: i32) -> Result<()> {
+        match i {
+            Inline::Coalesce => {
+                let end = self.b.label();
+                let out = self.b.temp();
+                for (k, a) in c.args.iter().enumerate() {
+                    self.expr_to(a, out)?;
+                    if k + 1 < c.args.len() {
+                        self.b.jump(Opcode::NotNull, out, end, 0);
+                    }
+                }
+                self.b.place(end);
+                self.copy(out, target);
+                self.b.free_temp(out);
+            }
+            Inline::Iif => {
+                // iif(c1, v1, c2, v2, ..., otherwise).
+                let arms: Vec<(Expr, Expr)> =
+                    c.args.chunks_exact(2).map(|p| (p[0].clone(), p[1].clone())).collect();
+                let otherwise = if c.args.len() % 2 == 1 { c.args.last() } else { None };
+                self.case(None, &arms, otherwise, target)?;
+            }
+            Inline::Nullif => {
+                let out = self.b.temp();
+                self.expr_to(&c.args[0], out)?;
+                let y = self.expr(&c.args[1])?;
+                let cmp = Compare {
+                    op: CmpOp::Ne,
+                    null_eq: false,
+                    affinity: Affinity::Blob,
+                    collation: c.collation.clone(),
+                    lhs: c.args[0].clone(),
+                    rhs: c.args[1].clone(),
+                };
+                let at = self.emit_compare(&cmp, CmpOp::Ne, out, y.reg, true);
+                self.b.emit(Opcode::Null, 0, out, 0);
+                self.b.jump_here(at);
+                self.done(y);
+                self.copy(out, target);
+                self.b.free_temp(out);
+            }
+            Inline::Likelihood | Inline::Likely => self.expr_to(&c.args[0], target)?,
+            Inline::SqliteOffset => {
+                self.b.emit(Opcode::Null, 0, target, 0);
+            }
+            other => return self.unsupported(&format!("{other:?}")),
+        }
+        Ok(())
+    }
+
+    /// Reads a column.
+    pub fn column(&mut self, c: &ColumnRef, target: i32) -> Result<()> {
+        let Some(place) = self.places.get(&c.table).cloned() else {
+            return Err(internal("a column of a table that has no cursor"));
+        };
+        match place {
+            Place::Registers { rowid, first } => {
+                let from = if c.column == ROWID { rowid } else { first + c.column };
+                if from == 0 {
+                    self.b.emit(Opcode::Null, 0, target, 0);
+                } else {
+                    self.copy(from, target);
+                }
+            }
+            Place::Fields { cursor, offset } => {
+                if c.column == ROWID {
+                    self.b.emit(Opcode::Rowid, cursor, target, 0);
+                } else {
+                    self.b.emit(Opcode::Column, cursor, c.column + offset, target);
+                }
+            }
+            Place::Auto { cursor, columns } => {
+                let field = columns.iter().position(|k| *k == c.column).unwrap_or(columns.len());
+                self.b.emit(Opcode::Column, cursor, field as i32, target);
+            }
+            Place::Virtual { cursor } => {
+                if c.column == ROWID {
+                    self.b.emit(Opcode::VRowid, cursor, target, 0);
+                } else {
+                    self.b.emit(Opcode::VColumn, cursor, c.column, target);
+                }
+            }
+            Place::Table { cursor, table, index, index_only } => {
+                if let Some((icur, ix)) = &index {
+                    if c.column == ROWID {
+                        if table.has_rowid() {
+                            self.b.emit(Opcode::IdxRowid, *icur, target, 0);
+                            return Ok(());
+                        }
+                    } else if let Some(f) = ix.field_of(c.column as usize)
+                        && (index_only || f < ix.columns.len())
+                        && !is_virtual_generated(&table.columns[c.column as usize])
+                    {
+                        self.b.emit(Opcode::Column, *icur, f as i32, target);
+                        if table.columns[c.column as usize].affinity == Affinity::Real {
+                            self.b.emit(Opcode::RealAffinity, target, 0, 0);
+                        }
+                        return Ok(());
+                    }
+                }
+                self.table_column(cursor, &table, c.column, c.table, target)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a column of a table from its own cursor.
+    pub fn table_column(
+        &mut self,
+        cursor: i32,
+        t: &Rc<Table>,
+        column: i32,
+        id: TableId,
+        target: i32,
+    ) -> Result<()> {
+        if column == ROWID || t.rowid_alias == Some(column as usize) {
+            self.b.emit(Opcode::Rowid, cursor, target, 0);
+            return Ok(());
+        }
+        let col = &t.columns[column as usize];
+        let Some(field) = t.field_of[column as usize] else {
+            return self.virtual_column(t, column as usize, id, target);
+        };
+        let p4 = self.column_default(t, column as usize)?;
+        self.b.emit4(Opcode::Column, cursor, field as i32, target, p4);
+        if self.copy_columns {
+            self.b.p5(p5::COPY);
+        }
+        if col.affinity == Affinity::Real {
+            self.b.emit(Opcode::RealAffinity, target, 0, 0);
+        }
+        Ok(())
+    }
+
+    /// What a record that ends before the column stands for: rows older than an ALTER TABLE ADD COLUMN.
+    fn column_default(&mut self, t: &Rc<Table>, column: usize) -> Result<P4> {
+        let col = &t.columns[column];
+        let Some(d) = &col.default else { return Ok(P4::None) };
+        let mut b = Binder::new(self.env, "");
+        let e = b.restricted_expr(t, 0, &d.expr, iolite_plan::bind::Restriction::Default)?;
+        let mut v = match constant_value(&e) {
+            Some(v) => v,
+            None => return Ok(P4::None),
+        };
+        col.affinity.apply(&mut v)?;
+        Ok(match v {
+            Value::Null => P4::None,
+            v => P4::Value(Rc::new(v)),
+        })
+    }
+
+    /// Computes a generated column that is not stored.
+    fn virtual_column(&mut self, t: &Rc<Table>, column: usize, id: TableId, target: i32) -> Result<()> {
+        let g = t.columns[column]
+            .generated
+            .as_ref()
+            .ok_or_else(|| internal("a column that is stored nowhere"))?;
+        let mut b = Binder::new(self.env, "");
+        let e = b.restricted_expr(t, id, &g.expr, iolite_plan::bind::Restriction::Generated)?;
+        let known = std::mem::take(&mut self.known);
+        let r = self.expr_to(&e, target);
+        self.known = known;
+        r?;
+        let affinity = t.columns[column].affinity;
+        if affinity > Affinity::Blob {
+            self.b.emit4(Opcode::Affinity, target, 1, 0, P4::Affinities(Rc::from([affinity])));
+        }
+        Ok(())
+    }
+}
+
+fn is_virtual_generated(c: &Column) -> bool {
+    !c.is_stored()
+}
+
+/// The value of a default that needs no code: literals and signed numbers.
+pub(crate) fn constant_value(e: &Expr) -> Option<Value> {
+    match e {
+        Expr::Const(v) => Some(v.clone()),
+        Expr::Neg(a) => constant_value(a).map(|v| iolite_value::arith::negate(&v)),
+        Expr::Plus(a) | Expr::Collate(a, _) => constant_value(a),
+        Expr::Cast(a, aff) => aff.cast(&constant_value(a)?).ok(),
+        _ => None,
+    }
+}
+
+/// Whether the expression is a constant that the prologue may compute: it cannot fail and costs little.
+fn hoistable(e: &Expr) -> bool {
+    match e {
+        Expr::Const(_) | Expr::Param(_) => true,
+        Expr::Binary(_, a, b) => hoistable(a) && hoistable(b),
+        Expr::Neg(a)
+        | Expr::BitNot(a)
+        | Expr::Not(a)
+        | Expr::Plus(a)
+        | Expr::Collate(a, _)
+        | Expr::Cast(a, _) => hoistable(a),
+        Expr::Compare(c) => hoistable(&c.lhs) && hoistable(&c.rhs) && c.collation.is_binary(),
+        Expr::IsNull(a) | Expr::NotNull(a) => hoistable(a),
+        _ => false,
+    }
+}
+
+/// An error that no statement should ever see.
+pub(crate) fn internal(what: &str) -> Error {
+    Error::new(iolite_base::Code::Internal, format!("code generation: {what}"))
+}

@@ -1,0 +1,85 @@
+//! Plan trees become programs.
+//!
+//! [`Codegen`] holds what every statement kind needs: the builder, where each table's present row is, which
+//! expressions already stand in registers. `expr` and `cond` compute and test, `loops` opens and closes the
+//! nested loops of a plan, `select` and its helpers deliver rows to a [`Dest`]; one file per kind of statement that
+//! writes. What it does not know: how instructions are carried out.
+#![forbid(unsafe_code)]
+
+mod access;
+mod aggregate;
+mod compound;
+mod cond;
+mod context;
+mod ddl;
+mod delete;
+mod expr;
+mod insert;
+mod loops;
+mod ordered_agg;
+mod recursive;
+mod select;
+mod subquery;
+mod trigger;
+mod update;
+mod write;
+
+pub use context::Settings;
+
+use context::Codegen;
+use iolite_base::{Limit, Result};
+use iolite_bytecode::Program;
+use iolite_ext::SourceFactory;
+use iolite_plan::bind::{Binder, Env};
+use iolite_sql::ast::{ExplainMode, Parsed, Stmt};
+
+/// Compiles a statement that reads or changes rows, or defines or drops a schema object. `None`: a statement that the
+/// connection carries out by itself (transactions, ATTACH, PRAGMA, VACUUM, ALTER TABLE ...).
+pub fn compile(parsed: &Parsed, text: &str, env: &Env<'_>, settings: &Settings) -> Result<Option<Program>> {
+    let mut g = Codegen::new(env, settings);
+    let mut binder = Binder::new(env, text);
+    let columns = match &parsed.stmt {
+        Stmt::Select(s) => g.statement_select(&mut binder, s)?,
+        Stmt::Insert(s) => g.statement_insert(&mut binder, s)?,
+        Stmt::Update(s) => g.statement_update(&mut binder, s)?,
+        Stmt::Delete(s) => g.statement_delete(&mut binder, s)?,
+        Stmt::CreateTable(c) => g.create_table(&mut binder, c, parsed.span.of(text))?,
+        Stmt::CreateIndex(c) => g.create_index(&mut binder, c, parsed.span.of(text))?,
+        Stmt::CreateView(c) => g.create_view(&mut binder, c, parsed.span.of(text))?,
+        Stmt::CreateTrigger(c) => g.create_trigger(&mut binder, c, parsed.span.of(text))?,
+        Stmt::Drop { kind, if_exists, name } => g.drop_object(*kind, *if_exists, name)?,
+        Stmt::Reindex(what) => g.reindex(&mut binder, what.as_ref())?,
+        _ => return Ok(None),
+    };
+    let mut p = g.finish(env.limits.get(Limit::VdbeOp) as usize)?;
+    p.columns = columns;
+    p.variables = parsed.variables.clone();
+    p.explain = match parsed.explain {
+        ExplainMode::None => 0,
+        ExplainMode::Program => 1,
+        ExplainMode::QueryPlan => 2,
+        ExplainMode::Analyze => 3,
+    };
+    Ok(Some(p))
+}
+
+/// A program that yields the rows of a source. `databases` are those it begins a read transaction on first.
+pub fn source_program(
+    env: &Env<'_>,
+    settings: &Settings,
+    columns: &[&str],
+    source: SourceFactory,
+    databases: &[usize],
+) -> Result<Program> {
+    let mut g = Codegen::new(env, settings);
+    for db in databases {
+        g.read_database(*db);
+    }
+    g.source_rows(columns.len(), source);
+    let mut p = g.finish(usize::MAX)?;
+    p.columns = columns
+        .iter()
+        .map(|c| iolite_bytecode::ColumnMeta { name: (*c).into(), ..Default::default() })
+        .collect();
+    Ok(p)
+}

@@ -1,0 +1,472 @@
+//! Nested loops: opening them outside in, closing them inside out.
+//!
+//! Between [`Codegen::open_loops`] and [`Codegen::close_loops`] stands the body, run once for each row of the join.
+//! A register whose value must survive the body is never a temporary: the body may be a co-routine's.
+//!
+//! Outer joins. A LEFT JOIN level keeps a flag "some row matched"; when its loop ends without, its cursors stand on a
+//! row of NULLs and the body runs once more from just behind the match. A RIGHT JOIN level notes which rows matched
+//! and makes everything inside it a subroutine, which is called again at the very end for those that did not.
+
+use crate::context::{Codegen, Dest, Place};
+use crate::expr::internal;
+use iolite_base::Result;
+use iolite_bytecode::{Label, Opcode, P4};
+use iolite_catalog::{Index, Table};
+use iolite_plan::bound::*;
+use iolite_plan::plan::*;
+use iolite_plan::print;
+use iolite_value::KeyInfo;
+use std::rc::Rc;
+
+/// Open loops.
+pub(crate) struct Loops {
+    levels: Vec<Open>,
+    /// Behind all loops: where to go when no further row is wanted.
+    pub end: Label,
+}
+
+/// What [`Codegen::prepare`] has opened for a level.
+#[derive(Default, Clone, Copy)]
+pub(crate) struct Prepared {
+    /// The table's own cursor.
+    pub table_cursor: Option<i32>,
+    /// The index's cursor.
+    pub index_cursor: Option<i32>,
+    /// Yield register, first register, width.
+    pub coroutine: Option<(i32, i32, usize)>,
+    /// Columns are read from the table's cursor even where an index holds them.
+    pub own_rows_only: bool,
+}
+
+/// One open loop.
+pub(crate) struct Open {
+    /// Where the next row is sought.
+    pub next: Label,
+    /// Behind the loop.
+    pub exit: Label,
+    /// How the loop closes.
+    pub step: Step,
+    /// Loops over the values of IN, outermost first.
+    pub ins: Vec<InLoop>,
+    /// The LEFT JOIN's flag, and where a row of NULLs enters.
+    left: Option<(i32, usize)>,
+    right: Option<Right>,
+    /// Cursors to set to a row of NULLs.
+    pub cursors: Vec<i32>,
+    /// Registers to set to NULL likewise: first, count.
+    null_registers: Option<(i32, usize)>,
+    /// The body is a subroutine with this return register (multi-index OR).
+    pub or_body: Option<i32>,
+}
+
+pub(crate) struct InLoop {
+    pub cursor: i32,
+    pub top: usize,
+    pub next: Label,
+}
+
+impl Open {
+    /// A loop without anything around it.
+    pub fn plain(g: &mut Codegen<'_>) -> Open {
+        Open {
+            next: g.b.label(),
+            exit: g.b.label(),
+            step: Step::Once,
+            ins: Vec::new(),
+            left: None,
+            right: None,
+            cursors: Vec::new(),
+            null_registers: None,
+            or_body: None,
+        }
+    }
+
+    /// Where to go when the present key has no (more) entries: the next value of the innermost IN, or out.
+    pub fn in_exit(&self) -> Label {
+        self.ins.last().map_or(self.exit, |i| i.next)
+    }
+}
+
+pub(crate) struct Right {
+    table_cursor: i32,
+    matched: i32,
+    return_reg: i32,
+    subroutine: usize,
+    key: i32,
+    /// Where the loop itself goes on.
+    outer_next: Label,
+}
+
+pub(crate) enum Step {
+    /// No loop: one row at the most.
+    Once,
+    Next {
+        op: Opcode,
+        cursor: i32,
+        top: usize,
+    },
+    Goto {
+        top: usize,
+    },
+}
+
+impl Codegen<'_> {
+    /// Opens all loops of an arm; conditions that need no table are tested first.
+    pub fn open_loops(&mut self, levels: &[Level], constant: &[Expr]) -> Result<Loops> {
+        let end = self.b.label();
+        for e in constant {
+            self.jump_unless(e, end, true)?;
+        }
+        let mut prepared = Vec::with_capacity(levels.len());
+        for l in levels {
+            prepared.push(self.prepare(l)?);
+        }
+        let mut out = Loops { levels: Vec::new(), end };
+        for (i, (l, p)) in levels.iter().zip(prepared).enumerate() {
+            let open = self.open_level(l, p, i)?;
+            out.levels.push(open);
+        }
+        Ok(out)
+    }
+
+    /// Where to go for the next row of the innermost loop.
+    pub fn innermost_next(&self, loops: &Loops) -> Label {
+        loops.levels.last().map_or(loops.end, |l| l.next)
+    }
+
+    /// The table cursor and place of a level's table, for statements that write.
+    pub fn close_loops(&mut self, mut loops: Loops) -> Result<()> {
+        let mut rights = Vec::new();
+        let mut nulls: Vec<(Vec<i32>, Option<(i32, usize)>)> = Vec::new();
+        for l in &loops.levels {
+            nulls.push((l.cursors.clone(), l.null_registers));
+        }
+        while let Some(l) = loops.levels.pop() {
+            let depth = loops.levels.len();
+            if let Some(r) = &l.right {
+                rights.push((depth, r.subroutine, r.return_reg, r.table_cursor, r.matched, r.key));
+            }
+            self.close_level(l)?;
+        }
+        // Rows of the right sides without a match, the leftmost such join first.
+        rights.reverse();
+        for (depth, subroutine, return_reg, cursor, matched, key) in rights {
+            for (cursors, regs) in &nulls[..depth] {
+                for c in cursors {
+                    self.b.emit(Opcode::NullRow, *c, 0, 0);
+                }
+                if let Some((first, n)) = regs {
+                    self.b.emit(Opcode::Null, 0, *first, first + *n as i32 - 1);
+                }
+            }
+            let over = self.b.label();
+            self.b.jump(Opcode::Rewind, cursor, over, 0);
+            let top = self.b.here();
+            let skip = self.b.label();
+            self.b.emit(Opcode::Rowid, cursor, key, 0);
+            self.b.jump4(Opcode::Found, matched, skip, key, P4::Int(1));
+            self.b.emit(Opcode::Gosub, return_reg, subroutine as i32, 0);
+            self.b.place(skip);
+            self.b.emit(Opcode::Next, cursor, top as i32, 0);
+            self.b.place(over);
+        }
+        self.b.place(loops.end);
+        Ok(())
+    }
+
+    pub(crate) fn close_level(&mut self, l: Open) -> Result<()> {
+        self.b.place(l.next);
+        if let Some(r) = &l.right {
+            // Everything inside is done for this row.
+            self.b.emit(Opcode::Return, r.return_reg, 0, 1);
+            self.b.place(r.outer_next);
+        }
+        if let Some(ret) = l.or_body {
+            self.b.emit(Opcode::Return, ret, 0, 1);
+        }
+        match l.step {
+            Step::Once => {}
+            Step::Next { op, cursor, top } => {
+                self.b.emit(op, cursor, top as i32, 0);
+            }
+            Step::Goto { top } => {
+                self.b.emit(Opcode::Goto, 0, top as i32, 0);
+            }
+        }
+        for i in l.ins.into_iter().rev() {
+            self.b.place(i.next);
+            self.b.emit(Opcode::Next, i.cursor, i.top as i32, 0);
+        }
+        self.b.place(l.exit);
+        if let Some((flag, entry)) = l.left {
+            let done = self.b.label();
+            self.b.jump(Opcode::IfPos, flag, done, 0);
+            for c in &l.cursors {
+                self.b.emit(Opcode::NullRow, *c, 0, 0);
+            }
+            if let Some((first, n)) = l.null_registers {
+                self.b.emit(Opcode::Null, 0, first, first + n as i32 - 1);
+            }
+            if let Some(ret) = l.or_body {
+                self.b.emit(Opcode::Gosub, ret, entry as i32, 0);
+            } else {
+                self.b.emit(Opcode::Goto, 0, entry as i32, 0);
+            }
+            self.b.place(done);
+        }
+        Ok(())
+    }
+
+    /// Opens cursors, stores queries: everything done once before the loops.
+    fn prepare(&mut self, l: &Level) -> Result<Prepared> {
+        let id = l.source.id;
+        Ok(match &l.source.kind {
+            SourceKind::Table { db, table } => {
+                let p = self.open_table(l, *db, table)?;
+                let index_only = p.table_cursor.is_none();
+                let index = match (&l.access, p.index_cursor) {
+                    (Access::IndexScan { index, .. }, Some(c)) => Some((c, index.clone())),
+                    (Access::Index(a), Some(c)) => Some((c, a.index.clone())),
+                    _ => None,
+                };
+                let place = match &l.access {
+                    Access::Auto { columns, .. } => {
+                        Place::Auto { cursor: p.index_cursor.unwrap_or(0), columns: columns.clone() }
+                    }
+                    _ => Place::Table {
+                        cursor: p.table_cursor.unwrap_or(-1),
+                        table: table.clone(),
+                        index: if l.source.join.right || p.own_rows_only { None } else { index },
+                        index_only,
+                    },
+                };
+                if !matches!(l.access, Access::Auto { .. }) {
+                    self.places.insert(id, place);
+                }
+                p
+            }
+            SourceKind::Subquery(_) => {
+                let q = l.query.as_deref().ok_or_else(|| internal("a query in FROM without a plan"))?;
+                let name = print::source_name(&l.source);
+                if q.coroutine {
+                    let width = q.select.columns.len();
+                    let (yield_reg, first) = (self.b.reg(), self.b.regs(width));
+                    self.coroutine(q, &name, yield_reg, first)?;
+                    self.places.insert(id, Place::Registers { rowid: 0, first });
+                    return Ok(Prepared {
+                        coroutine: Some((yield_reg, first, width)),
+                        ..Prepared::default()
+                    });
+                }
+                let cursor = self.materialize(q, &name)?;
+                if !matches!(l.access, Access::Auto { .. }) {
+                    self.places.insert(id, Place::Fields { cursor, offset: 0 });
+                    return Ok(Prepared { table_cursor: Some(cursor), ..Prepared::default() });
+                }
+                self.places.insert(id, Place::Fields { cursor, offset: 0 });
+                let index_cursor = Some(self.b.cursor());
+                Prepared { table_cursor: Some(cursor), index_cursor, ..Prepared::default() }
+            }
+            SourceKind::Working(w) => {
+                let place = self.places.get(w).cloned().ok_or_else(|| internal("no working table"))?;
+                self.places.insert(id, place);
+                Prepared::default()
+            }
+            SourceKind::Virtual { .. } => {
+                let cursor = self.b.cursor();
+                let Access::Virtual { vtab, .. } = &l.access else {
+                    return Err(internal("a virtual table with another access"));
+                };
+                self.b.emit4(Opcode::VOpen, cursor, 0, 0, P4::VirtualTable(vtab.0.clone()));
+                self.places.insert(id, Place::Virtual { cursor });
+                Prepared { table_cursor: Some(cursor), ..Prepared::default() }
+            }
+        })
+    }
+
+    fn open_table(&mut self, l: &Level, db: usize, table: &Rc<Table>) -> Result<Prepared> {
+        self.read_database(db);
+        let mut p = Prepared::default();
+        let given = self.write_cursor.filter(|w| w.0 == l.source.id).map(|w| w.1);
+        let covering = match &l.access {
+            Access::IndexScan { covering, .. } => *covering,
+            Access::Index(a) => a.covering,
+            _ => false,
+        } && !l.source.join.right
+            && given.is_none();
+        p.own_rows_only = given.is_some();
+        // An index that is the table itself needs no second cursor.
+        let index = match &l.access {
+            Access::IndexScan { index, key, .. } => Some((index, key)),
+            Access::Index(a) => Some((&a.index, &a.key)),
+            _ => None,
+        };
+        let own = index.filter(|(i, _)| is_primary(table, i));
+        if let Some((i, key)) = own {
+            let c = self.b.cursor();
+            self.b.emit4(Opcode::OpenRead, c, i.root.get() as i32, db as i32, P4::KeyInfo(key.clone()));
+            p.table_cursor = Some(c);
+            p.index_cursor = Some(c);
+            return Ok(p);
+        }
+        if let Some(c) = given {
+            p.table_cursor = Some(c);
+        } else if !covering {
+            let c = self.b.cursor();
+            self.open_cursor(c, db, table, Opcode::OpenRead)?;
+            p.table_cursor = Some(c);
+        }
+        if let Some((i, key)) = index {
+            let c = self.b.cursor();
+            self.b.emit4(Opcode::OpenRead, c, i.root.get() as i32, db as i32, P4::KeyInfo(key.clone()));
+            p.index_cursor = Some(c);
+        }
+        if matches!(l.access, Access::Auto { .. }) {
+            p.index_cursor = Some(self.b.cursor());
+        }
+        Ok(p)
+    }
+
+    /// Opens a cursor on a table's own tree.
+    pub fn open_cursor(&mut self, c: i32, db: usize, table: &Rc<Table>, op: Opcode) -> Result<()> {
+        match table.primary_index() {
+            Some(pk) => {
+                let key = iolite_plan::bind::index_key(self.env, table, &pk)?;
+                self.b.emit4(op, c, pk.root.get() as i32, db as i32, P4::KeyInfo(key));
+            }
+            None => {
+                let width = table.storage.len() as i64;
+                self.b.emit4(op, c, table.root.get() as i32, db as i32, P4::Int(width));
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores a query's rows in a transient table; answers its cursor.
+    fn materialize(&mut self, q: &FromPlan, name: &str) -> Result<i32> {
+        if let Some(c) = q.cte.and_then(|n| self.ctes.get(&n).copied())
+            && !q.correlated
+            && self.no_once == 0
+        {
+            let cursor = self.b.cursor();
+            self.b.emit(Opcode::OpenDup, cursor, c, 0);
+            return Ok(cursor);
+        }
+        let cursor = self.b.cursor();
+        let width = q.select.columns.len();
+        let once = !q.correlated && self.no_once == 0;
+        let at = if once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
+        self.b.emit(Opcode::OpenEphemeral, cursor, width as i32, 0);
+        let former = self.push_note(&format!("MATERIALIZE {name}"));
+        self.from_rows(q, &Dest::Table { cursor })?;
+        self.notes_parent = former;
+        if let Some(at) = at {
+            self.b.jump_here(at);
+            if let Some(n) = q.cte {
+                self.ctes.insert(n, cursor);
+            }
+        }
+        Ok(cursor)
+    }
+
+    fn coroutine(&mut self, q: &FromPlan, name: &str, yield_reg: i32, first: i32) -> Result<()> {
+        let start = self.b.emit(Opcode::InitCoroutine, yield_reg, 0, 0);
+        let entry = self.b.here();
+        self.b.at(start).p3 = entry as i32;
+        let former = self.push_note(&format!("CO-ROUTINE {name}"));
+        let temps = self.b.drop_temps();
+        self.from_rows(q, &Dest::Coroutine { yield_reg, first })?;
+        self.b.drop_temps();
+        for t in temps {
+            self.b.free_temp(t);
+        }
+        self.notes_parent = former;
+        self.b.emit(Opcode::EndCoroutine, yield_reg, 0, 0);
+        self.b.jump_here(start);
+        Ok(())
+    }
+
+    /// The rows of a query in FROM.
+    fn from_rows(&mut self, q: &FromPlan, dest: &Dest) -> Result<()> {
+        match &q.recursive {
+            None => self.query(&q.select, dest),
+            Some(r) => self.recursive(q, r, dest),
+        }
+    }
+
+    fn open_level(&mut self, l: &Level, p: Prepared, depth: usize) -> Result<Open> {
+        let mut o = Open::plain(self);
+        let own_index = p.index_cursor.filter(|c| Some(*c) != p.table_cursor);
+        o.cursors = p.table_cursor.into_iter().chain(own_index).collect();
+        let left_flag = if l.source.join.left {
+            let flag = self.b.reg();
+            self.b.emit(Opcode::Integer, 0, flag, 0);
+            Some(flag)
+        } else {
+            None
+        };
+        let matched = if l.source.join.right && depth > 0 {
+            let m = self.b.cursor();
+            let once = self.b.emit(Opcode::Once, 0, 0, 0);
+            let key = KeyInfo::plain(1, self.env.encoding);
+            self.b.emit4(Opcode::OpenEphemeral, m, 1, 0, P4::KeyInfo(key));
+            self.b.jump_here(once);
+            Some(m)
+        } else {
+            None
+        };
+        if let Some((_, first, n)) = p.coroutine {
+            o.null_registers = Some((first, n));
+        }
+        if !matches!(l.source.kind, SourceKind::Working(_)) || !matches!(l.access, Access::Scan { .. }) {
+            self.note(&print::level(l));
+        } else {
+            self.note(&format!("SCAN {}", print::source_name(&l.source)));
+        }
+        self.open_access(l, &p, &mut o)?;
+        for e in &l.on {
+            self.jump_unless(e, o.next, true)?;
+        }
+        if let Some(m) = matched {
+            let cursor = p.table_cursor.ok_or_else(|| internal("a RIGHT JOIN without a table cursor"))?;
+            let key = self.b.reg();
+            let record = self.b.temp();
+            self.b.emit(Opcode::Rowid, cursor, key, 0);
+            self.b.emit(Opcode::MakeRecord, key, 1, record);
+            self.b.emit4(Opcode::IdxInsert, m, record, key, P4::Int(1));
+            self.b.free_temp(record);
+            if let Some(flag) = left_flag {
+                let entry = self.b.here();
+                self.b.emit(Opcode::Integer, 1, flag, 0);
+                o.left = Some((flag, entry));
+            }
+            let return_reg = self.b.reg();
+            let call = self.b.emit(Opcode::Gosub, return_reg, 0, 0);
+            let next = o.next;
+            self.b.jump(Opcode::Goto, 0, next, 0);
+            self.b.jump_here(call);
+            let subroutine = self.b.here();
+            // Inside the subroutine, "next" means to return.
+            let outer_next = std::mem::replace(&mut o.next, self.b.label());
+            for e in &l.filter {
+                self.jump_unless(e, o.next, true)?;
+            }
+            o.right =
+                Some(Right { table_cursor: cursor, matched: m, return_reg, subroutine, key, outer_next });
+            return Ok(o);
+        }
+        if let Some(flag) = left_flag {
+            let entry = self.b.here();
+            self.b.emit(Opcode::Integer, 1, flag, 0);
+            o.left = Some((flag, entry));
+        }
+        for e in &l.filter {
+            self.jump_unless(e, o.next, true)?;
+        }
+        Ok(o)
+    }
+}
+
+fn is_primary(t: &Table, i: &Index) -> bool {
+    !t.has_rowid() && i.origin == iolite_catalog::IndexOrigin::PrimaryKey
+}

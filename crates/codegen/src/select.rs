@@ -1,0 +1,420 @@
+//! Queries: from loops to rows at their destination.
+//!
+//! A [`Sink`] stands between the loops (or groups) that produce rows and the destination: it removes duplicates, sorts,
+//! applies LIMIT and OFFSET.
+
+use crate::context::{Codegen, Dest};
+use iolite_base::Result;
+use iolite_bytecode::{ColumnMeta, Label, Opcode, P4};
+use iolite_plan::Planner;
+use iolite_plan::bind::Binder;
+use iolite_plan::bound::*;
+use iolite_plan::plan::*;
+use iolite_sql::ast;
+use iolite_value::{Collation, KeyInfo, Value, compare::KeyField};
+use std::rc::Rc;
+
+/// Registers of LIMIT and OFFSET.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Limits {
+    pub limit: Option<i32>,
+    pub offset: Option<i32>,
+    /// Their sum: how many rows a sorter must keep.
+    pub both: Option<i32>,
+}
+
+/// What stands between rows and their destination.
+pub(crate) struct Sink {
+    result: Vec<Expr>,
+    pub order: Vec<OrderTerm>,
+    sorter: Option<Sorter>,
+    distinct: Option<i32>,
+    limits: Limits,
+    dest: Dest,
+    /// Behind everything: where to go when enough rows have come out.
+    end: Label,
+    first: i32,
+}
+
+struct Sorter {
+    cursor: i32,
+    /// The sorter's field of each result column.
+    fields: Vec<usize>,
+    /// Result columns that are stored behind the keys.
+    extra: Vec<usize>,
+}
+
+impl Codegen<'_> {
+    /// A SELECT statement.
+    pub fn statement_select(&mut self, b: &mut Binder<'_>, s: &ast::Select) -> Result<Vec<ColumnMeta>> {
+        let bound = b.select(s)?;
+        let mut p = Planner::new(self.env);
+        let plan = p.select(bound)?;
+        self.take_plans(p);
+        self.touch_databases(b.databases);
+        self.query(&plan, &Dest::Output)?;
+        Ok(plan.columns.into_iter().map(|c| c.meta).collect())
+    }
+
+    /// Notes the databases that binding has seen.
+    pub fn touch_databases(&mut self, mask: u64) {
+        for db in 0..64 {
+            if mask & 1 << db != 0 {
+                self.read_database(db);
+            }
+        }
+    }
+
+    /// Codes a query.
+    pub fn query(&mut self, plan: &SelectPlan, dest: &Dest) -> Result<()> {
+        let end = self.b.label();
+        if plan.cores.len() > 1 {
+            self.compound(plan, dest, end)?;
+        } else {
+            let limits = self.limits(plan.limit.as_ref(), plan.offset.as_ref(), end)?;
+            let order = if plan.ordered { &[][..] } else { &plan.order_by[..] };
+            self.core(&plan.cores[0], order, limits, dest, end)?;
+        }
+        self.b.place(end);
+        Ok(())
+    }
+
+    /// Computes LIMIT and OFFSET.
+    pub fn limits(&mut self, limit: Option<&Expr>, offset: Option<&Expr>, end: Label) -> Result<Limits> {
+        let mut out = Limits::default();
+        let Some(l) = limit else { return Ok(out) };
+        let reg = self.b.reg();
+        match l {
+            Expr::Const(Value::Int(n)) => {
+                self.b.load_int(*n, reg);
+                if *n == 0 {
+                    self.b.jump(Opcode::Goto, 0, end, 0);
+                }
+            }
+            e => {
+                self.expr_to(e, reg)?;
+                self.b.emit(Opcode::MustBeInt, reg, 0, 0);
+                self.b.jump(Opcode::IfNot, reg, end, 0);
+            }
+        }
+        out.limit = Some(reg);
+        out.both = Some(reg);
+        if let Some(o) = offset {
+            let off = self.b.reg();
+            self.expr_to(o, off)?;
+            self.b.emit(Opcode::MustBeInt, off, 0, 0);
+            let both = self.b.reg();
+            self.b.emit(Opcode::OffsetLimit, reg, both, off);
+            out.offset = Some(off);
+            out.both = Some(both);
+        }
+        Ok(out)
+    }
+
+    /// Codes one arm.
+    pub fn core(
+        &mut self,
+        c: &CorePlan,
+        order: &[OrderTerm],
+        limits: Limits,
+        dest: &Dest,
+        end: Label,
+    ) -> Result<()> {
+        if !c.values.is_empty() {
+            return self.values(c, order, limits, dest, end);
+        }
+        let mut sink = self.open_sink(&c.result, order, c.distinct && !c.distinct_free, limits, dest, end)?;
+        match c.grouping {
+            Grouping::None => {
+                if c.levels.is_empty() {
+                    self.note("SCAN CONSTANT ROW");
+                }
+                let loops = self.open_loops(&c.levels, &c.constant)?;
+                let next = self.innermost_next(&loops);
+                self.sink_row(&mut sink, next)?;
+                self.close_loops(loops)?;
+            }
+            _ => self.aggregate(c, &mut sink)?,
+        }
+        self.close_sink(sink)
+    }
+
+    fn values(
+        &mut self,
+        c: &CorePlan,
+        order: &[OrderTerm],
+        limits: Limits,
+        dest: &Dest,
+        end: Label,
+    ) -> Result<()> {
+        let n = c.values.len();
+        if n > 1 {
+            self.note(&format!("SCAN {n} CONSTANT ROWS"));
+        } else {
+            self.note("SCAN CONSTANT ROW");
+        }
+        // ORDER BY of a VALUES list names columns: each row brings its own expressions.
+        let width = c.result.len();
+        let first = self.b.regs(width);
+        let stand_in: Vec<Expr> =
+            (0..width).map(|k| Expr::TriggerColumn(dummy_column(k), usize::MAX - k)).collect();
+        let mut terms = order.to_vec();
+        for t in &mut terms {
+            if let Some(k) = t.column {
+                t.expr = stand_in[k].clone();
+            }
+        }
+        let mut sink = self.open_sink(&stand_in, &terms, false, limits, dest, end)?;
+        for row in &c.values {
+            self.expr_list(row, first)?;
+            let before = self.known.len();
+            for (k, e) in stand_in.iter().enumerate() {
+                self.known.push((e.clone(), first + k as i32));
+            }
+            let next = self.b.label();
+            self.sink_row(&mut sink, next)?;
+            self.b.place(next);
+            self.known.truncate(before);
+        }
+        self.close_sink(sink)
+    }
+
+    /// Opens what a sink needs before the loops.
+    pub fn open_sink(
+        &mut self,
+        result: &[Expr],
+        order: &[OrderTerm],
+        distinct: bool,
+        limits: Limits,
+        dest: &Dest,
+        end: Label,
+    ) -> Result<Sink> {
+        let width = result.len();
+        let first = match dest {
+            Dest::Coroutine { first, .. } | Dest::Registers { first } => *first,
+            _ => self.b.regs(width.max(1)),
+        };
+        let distinct = if distinct {
+            let cursor = self.b.cursor();
+            let fields = result
+                .iter()
+                .map(|e| KeyField {
+                    coll: e.collation().map_or(self.binary(), |c| c.0),
+                    ..KeyField::default()
+                })
+                .collect();
+            let key = KeyInfo { enc: self.env.encoding, fields, columns: width };
+            self.b.emit4(Opcode::OpenEphemeral, cursor, width as i32, 0, P4::KeyInfo(Rc::new(key)));
+            Some(cursor)
+        } else {
+            None
+        };
+        let sorter = if order.is_empty() {
+            None
+        } else {
+            let cursor = self.b.cursor();
+            let mut fields = vec![0; width];
+            let mut extra = Vec::new();
+            for (k, e) in result.iter().enumerate() {
+                match order.iter().position(|t| t.column == Some(k) && t.expr.same(e)) {
+                    Some(i) => fields[k] = i,
+                    None => {
+                        fields[k] = order.len() + extra.len();
+                        extra.push(k);
+                    }
+                }
+            }
+            let key = self.order_key(order, order.len() + extra.len());
+            self.b.emit4(
+                Opcode::SorterOpen,
+                cursor,
+                (order.len() + extra.len()) as i32,
+                limits.both.unwrap_or(0),
+                P4::KeyInfo(key),
+            );
+            Some(Sorter { cursor, fields, extra })
+        };
+        Ok(Sink {
+            result: result.to_vec(),
+            order: order.to_vec(),
+            sorter,
+            distinct,
+            limits,
+            dest: dest.clone(),
+            end,
+            first,
+        })
+    }
+
+    /// The key description of an ORDER BY.
+    pub fn order_key(&self, order: &[OrderTerm], columns: usize) -> Rc<KeyInfo> {
+        let fields = order
+            .iter()
+            .map(|t| KeyField { coll: t.collation.clone(), desc: t.desc, nulls_large: t.nulls_large })
+            .collect();
+        Rc::new(KeyInfo { enc: self.env.encoding, fields, columns })
+    }
+
+    /// BINARY in this database.
+    pub fn binary(&self) -> Collation {
+        if self.env.encoding == iolite_base::Encoding::Utf8 {
+            Collation::Binary
+        } else {
+            Collation::Binary16(self.env.encoding)
+        }
+    }
+
+    /// One row: computes the result and passes it on; jumps to `next` if the row is dropped.
+    pub fn sink_row(&mut self, s: &mut Sink, next: Label) -> Result<()> {
+        let width = s.result.len();
+        let result = s.result.clone();
+        if s.sorter.is_none() && s.distinct.is_none() && s.limits.offset.is_some() {
+            // A skipped row is not computed.
+            self.skip_offset(s, next);
+        }
+        let computed = !matches!(s.dest, Dest::Exists { .. }) || s.distinct.is_some() || s.sorter.is_some();
+        let all = s.sorter.is_none() || s.distinct.is_some();
+        if computed && all {
+            self.expr_list(&result, s.first)?;
+        }
+        if let Some(d) = s.distinct {
+            self.b.jump4(Opcode::Found, d, next, s.first, P4::Int(width as i64));
+            let record = self.b.temp();
+            self.b.emit(Opcode::MakeRecord, s.first, width as i32, record);
+            self.b.emit4(Opcode::IdxInsert, d, record, s.first, P4::Int(width as i64));
+            self.b.free_temp(record);
+        }
+        if let Some(sorter) = &s.sorter {
+            let n = s.order.len();
+            let total = n + sorter.extra.len();
+            let base = self.b.regs(total);
+            let (cursor, extra) = (sorter.cursor, sorter.extra.clone());
+            let order = s.order.clone();
+            for (i, t) in order.iter().enumerate() {
+                match t.column {
+                    Some(k) if all && t.expr.same(&result[k]) => {
+                        self.copy(s.first + k as i32, base + i as i32)
+                    }
+                    _ => self.expr_to(&t.expr, base + i as i32)?,
+                }
+            }
+            for (i, k) in extra.iter().enumerate() {
+                let to = base + (n + i) as i32;
+                if all {
+                    self.copy(s.first + *k as i32, to);
+                } else {
+                    self.expr_to(&result[*k], to)?;
+                }
+            }
+            let record = self.b.temp();
+            self.b.emit(Opcode::MakeRecord, base, total as i32, record);
+            self.b.emit(Opcode::SorterInsert, cursor, record, 0);
+            self.b.free_temp(record);
+            return Ok(());
+        }
+        if s.distinct.is_some() {
+            self.skip_offset(s, next);
+        }
+        self.deliver(&s.dest.clone(), s.first, width, s.end)?;
+        self.count_limit(s);
+        Ok(())
+    }
+
+    fn skip_offset(&mut self, s: &Sink, next: Label) {
+        if let Some(off) = s.limits.offset {
+            self.b.jump(Opcode::IfPos, off, next, 1);
+        }
+    }
+
+    fn count_limit(&mut self, s: &Sink) {
+        // A destination that takes one row has its own way to stop.
+        if let Some(l) = s.limits.limit {
+            self.b.jump(Opcode::DecrJumpZero, l, s.end, 0);
+        }
+    }
+
+    /// Emits sorted rows.
+    pub fn close_sink(&mut self, s: Sink) -> Result<()> {
+        let Some(sorter) = &s.sorter else { return Ok(()) };
+        self.note("USE TEMP B-TREE FOR ORDER BY");
+        let width = s.result.len();
+        let total = s.order.len() + sorter.extra.len();
+        let (pseudo, record) = (self.b.cursor(), self.b.reg());
+        self.b.emit(Opcode::OpenPseudo, pseudo, record, total as i32);
+        let over = self.b.label();
+        self.b.jump(Opcode::SorterSort, sorter.cursor, over, 0);
+        let top = self.b.here();
+        let next = self.b.label();
+        self.skip_offset(&s, next);
+        self.b.emit(Opcode::SorterData, sorter.cursor, record, pseudo);
+        if !matches!(s.dest, Dest::Exists { .. }) {
+            for (k, f) in sorter.fields.iter().enumerate() {
+                self.b.emit(Opcode::Column, pseudo, *f as i32, s.first + k as i32);
+            }
+        }
+        self.deliver(&s.dest.clone(), s.first, width, s.end)?;
+        self.count_limit(&s);
+        self.b.place(next);
+        self.b.emit(Opcode::SorterNext, sorter.cursor, top as i32, 0);
+        self.b.place(over);
+        Ok(())
+    }
+
+    /// Hands a row in registers to its destination.
+    pub fn deliver(&mut self, dest: &Dest, first: i32, width: usize, end: Label) -> Result<()> {
+        let n = width as i32;
+        match dest {
+            Dest::Output => {
+                self.b.emit(Opcode::ResultRow, first, n, 0);
+            }
+            Dest::Coroutine { yield_reg, first: to } => {
+                for k in 0..n {
+                    self.copy(first + k, to + k);
+                }
+                let at = self.b.here() as i32 + 1;
+                self.b.emit(Opcode::Yield, *yield_reg, at, 0);
+            }
+            Dest::Table { cursor } => {
+                let (record, rowid) = (self.b.temp(), self.b.temp());
+                self.b.emit(Opcode::MakeRecord, first, n, record);
+                self.b.emit(Opcode::NewRowid, *cursor, rowid, 0);
+                self.b.emit(Opcode::Insert, *cursor, record, rowid);
+                self.b.p5(iolite_bytecode::p5::APPEND);
+                self.b.free_temp(record);
+                self.b.free_temp(rowid);
+            }
+            Dest::Set { cursor, affinities } => {
+                let record = self.b.temp();
+                let p4 = affinities.clone().map_or(P4::None, P4::Affinities);
+                self.b.emit4(Opcode::MakeRecord, first, n, record, p4);
+                self.b.emit4(Opcode::IdxInsert, *cursor, record, first, P4::Int(width as i64));
+                self.b.free_temp(record);
+            }
+            Dest::Except { cursor } => {
+                self.b.emit(Opcode::IdxDelete, *cursor, first, n);
+            }
+            Dest::Registers { first: to } => {
+                for k in 0..n {
+                    self.copy(first + k, to + k);
+                }
+                self.b.jump(Opcode::Goto, 0, end, 0);
+            }
+            Dest::Exists { reg } => {
+                self.b.emit(Opcode::Integer, 1, *reg, 0);
+                self.b.jump(Opcode::Goto, 0, end, 0);
+            }
+            Dest::Queue(q) => self.enqueue(&q.clone(), first, width)?,
+            Dest::Discard => {}
+        }
+        Ok(())
+    }
+}
+
+fn dummy_column(k: usize) -> ColumnRef {
+    ColumnRef {
+        table: 0,
+        column: k as i32,
+        affinity: iolite_value::Affinity::None,
+        collation: Collation::Binary,
+    }
+}

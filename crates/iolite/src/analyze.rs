@@ -1,0 +1,148 @@
+//! ANALYZE: fills `sqlite_stat1` (file format, section 2.6.3).
+//!
+//! For each index: its entries, and for each prefix of its fields the average number of entries that share it, rounded
+//! up.
+
+use crate::connection::Connection;
+use crate::control::work_program;
+use crate::run::{exec_nested, nested_rows};
+use iolite_base::{Error, Result};
+use iolite_bytecode::Program;
+use iolite_catalog::{ColumnSource, Index, Table};
+use iolite_sql::ast::QualifiedName;
+use iolite_sql::print::{quote_name, quote_text};
+use iolite_value::Value;
+use std::rc::Rc;
+
+/// Compiles ANALYZE.
+pub(crate) fn compile(conn: &Connection, what: Option<&QualifiedName>) -> Result<Program> {
+    let list = targets(conn, what)?;
+    let mut databases: Vec<usize> = list.iter().map(|t| t.0).collect();
+    databases.dedup();
+    let work = move |c: &Connection| {
+        let mut dbs: Vec<usize> = list.iter().map(|t| t.0).collect();
+        dbs.dedup();
+        for db in dbs {
+            prepare(c, db)?;
+        }
+        for (db, table, only) in &list {
+            analyse(c, *db, table, only.as_deref())?;
+        }
+        for db in databases_of(&list) {
+            c.0.read_stats(db)?;
+        }
+        Ok(Vec::new())
+    };
+    work_program(conn, &[], Rc::new(work), &[])
+}
+
+type Target = (usize, Rc<Table>, Option<Rc<str>>);
+
+fn databases_of(list: &[Target]) -> Vec<usize> {
+    let mut out: Vec<usize> = list.iter().map(|t| t.0).collect();
+    out.dedup();
+    out
+}
+
+fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<Vec<Target>> {
+    let catalog = conn.0.catalog.borrow();
+    let mut out: Vec<Target> = Vec::new();
+    let mut whole = |db: usize| {
+        let mut tables: Vec<Rc<Table>> = catalog.schemas[db].tables().cloned().collect();
+        tables.sort_by(|a, b| a.name.cmp(&b.name));
+        out.extend(tables.into_iter().filter(|t| wanted(t)).map(|t| (db, t, None)));
+    };
+    match what {
+        None => (0..catalog.schemas.len()).filter(|d| *d != 1).for_each(&mut whole),
+        Some(q) => {
+            let schema = q.schema.as_ref().map(|s| &*s.text);
+            let name = &*q.name.text;
+            if schema.is_none()
+                && let Some(db) = catalog.database(name)
+            {
+                whole(db);
+            } else if let Some((db, t)) = catalog.table(schema, name) {
+                if wanted(&t) {
+                    out.push((db, t, None));
+                }
+            } else if let Some((db, i)) = catalog.index(schema, name) {
+                if let Some(t) = catalog.schemas[db].table(&i.table) {
+                    out.push((db, t.clone(), Some(i.name.clone())));
+                }
+            } else {
+                return Err(Error::sql(format!("no such table: {name}")));
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn wanted(t: &Table) -> bool {
+    !t.is_view() && !t.is_virtual() && !t.name.to_ascii_lowercase().starts_with("sqlite_")
+}
+
+fn prepare(c: &Connection, db: usize) -> Result<()> {
+    let schema = quote_name(&c.0.catalog.borrow().schemas[db].name).into_owned();
+    exec_nested(&c.0, &format!("CREATE TABLE IF NOT EXISTS {schema}.sqlite_stat1(tbl,idx,stat)"))
+}
+
+fn analyse(c: &Connection, db: usize, t: &Rc<Table>, only: Option<&str>) -> Result<()> {
+    let schema = quote_name(&c.0.catalog.borrow().schemas[db].name).into_owned();
+    let table = format!("{schema}.{}", quote_name(&t.name));
+    let name = quote_text(&t.name);
+    let keep = only.map_or(String::new(), |i| format!(" AND idx={}", quote_text(i)));
+    exec_nested(&c.0, &format!("DELETE FROM {schema}.sqlite_stat1 WHERE tbl={name}{keep}"))?;
+    let rows = count(c, &format!("SELECT count(*) FROM {table} NOT INDEXED"))?;
+    let indexes = t.indexes.borrow().clone();
+    let mut any = false;
+    for i in &indexes {
+        if only.is_some_and(|o| !i.name.eq_ignore_ascii_case(o)) {
+            continue;
+        }
+        let is_table = t.primary_index().is_some_and(|p| Rc::ptr_eq(&p, i));
+        let Some(stat) = statistics(c, &table, t, i)? else { continue };
+        any |= i.filter.is_none();
+        let label = if is_table { &t.name } else { &i.name };
+        let sql = format!("INSERT INTO {schema}.sqlite_stat1 VALUES({name},{},{})", quote_text(label), quote_text(&stat));
+        exec_nested(&c.0, &sql)?;
+    }
+    if !any && only.is_none() && rows > 0 {
+        exec_nested(&c.0, &format!("INSERT INTO {schema}.sqlite_stat1 VALUES({name},NULL,'{rows}')"))?;
+    }
+    Ok(())
+}
+
+fn count(c: &Connection, sql: &str) -> Result<i64> {
+    let rows = nested_rows(&c.0, sql, &[])?;
+    Ok(match rows.first().and_then(|r| r.first()) {
+        Some(Value::Int(n)) => *n,
+        _ => 0,
+    })
+}
+
+fn statistics(c: &Connection, table: &str, t: &Table, i: &Index) -> Result<Option<String>> {
+    let filter = i.filter.as_ref().map_or(String::new(), |f| format!(" WHERE {}", iolite_sql::print::expr(f)));
+    let n = count(c, &format!("SELECT count(*) FROM {table}{filter}"))?;
+    if n == 0 {
+        return Ok(None);
+    }
+    let mut out = n.to_string();
+    let mut fields: Vec<String> = Vec::new();
+    for (k, f) in i.columns[..i.key_len].iter().enumerate() {
+        let text = match &f.source {
+            ColumnSource::Column(k) => quote_name(&t.columns[*k].name).into_owned(),
+            ColumnSource::Rowid => "rowid".into(),
+            ColumnSource::Expr(e) => iolite_sql::print::expr(e),
+        };
+        let coll = f.collation.as_deref().unwrap_or("BINARY");
+        fields.push(format!("({text}) COLLATE {}", quote_name(coll)));
+        let distinct = if k + 1 == i.key_len && i.unique.is_some() && i.filter.is_none() {
+            n
+        } else {
+            count(c, &format!("SELECT count(*) FROM (SELECT DISTINCT {} FROM {table}{filter})", fields.join(",")))?
+        };
+        let average = (n + distinct - 1) / distinct.max(1);
+        out.push_str(&format!(" {average}"));
+    }
+    Ok(Some(out))
+}

@@ -1,0 +1,424 @@
+//! A connection: databases, catalog, functions, settings, counters.
+//!
+//! All state is in cells: user code called from a statement may come back to the same connection. No borrow is held
+//! across such a call. A connection and its statements live on one thread.
+
+use crate::open::{OpenFlags, target};
+use crate::statement::Statement;
+use iolite_base::{Encoding, Error, Limit, Limits, Result};
+use iolite_btree::{BusyHandler, Btree, TxnState};
+use iolite_catalog::{Catalog, Schema};
+use iolite_codegen::Settings;
+use iolite_ext::{Function, Module, Registry};
+use iolite_os::Vfs;
+use iolite_value::Collate;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A connection to a database and to those attached beside it.
+#[derive(Clone)]
+pub struct Connection(pub(crate) Rc<Inner>);
+
+/// One attached database.
+pub(crate) struct Database {
+    pub name: Rc<str>,
+    /// None: the temp database before its first use.
+    pub btree: Option<Btree>,
+    pub file: String,
+}
+
+/// What a connection consists of.
+pub(crate) struct Inner {
+    pub vfs: Arc<dyn Vfs>,
+    pub databases: RefCell<Vec<Database>>,
+    pub catalog: RefCell<Catalog>,
+    pub registry: RefCell<Registry>,
+    pub limits: RefCell<Limits>,
+    /// Rises with each change of a database's schema in the catalog.
+    pub generations: RefCell<Vec<u64>>,
+    pub flags: Flags,
+    pub autocommit: Cell<bool>,
+    /// Names of open savepoints, outermost first.
+    pub savepoints: RefCell<Vec<Box<str>>>,
+    /// The first savepoint began the transaction.
+    pub savepoint_began: Cell<bool>,
+    /// Depth of statement savepoints above the named ones.
+    pub statement_depth: Cell<usize>,
+    pub running: Cell<u32>,
+    pub writing: Cell<u32>,
+    pub last_rowid: Cell<i64>,
+    pub changes: Cell<i64>,
+    pub total_changes: Cell<i64>,
+    pub interrupt: Arc<AtomicBool>,
+    pub nested: Cell<u32>,
+    pub statement_time: Cell<i64>,
+    pub progress: RefCell<Option<Rc<dyn Fn() -> bool>>>,
+    pub commit_hook: RefCell<Option<Rc<dyn Fn() -> bool>>>,
+    pub rollback_hook: RefCell<Option<Rc<dyn Fn()>>>,
+    #[allow(clippy::type_complexity)]
+    pub update_hook: RefCell<Option<Rc<dyn Fn(iolite_vdbe::RowChange, &str, &str, i64)>>>,
+    pub busy: RefCell<Option<BusyHandler>>,
+    pub busy_timeout: Cell<u32>,
+    pub closed: Cell<bool>,
+}
+
+/// Settings made by PRAGMA that the catalog or programs depend on.
+#[derive(Default)]
+pub(crate) struct Flags {
+    pub foreign_keys: Cell<bool>,
+    pub recursive_triggers: Cell<bool>,
+    pub ignore_checks: Cell<bool>,
+    pub writable_schema: Cell<bool>,
+    pub reverse_unordered: Cell<bool>,
+    pub case_sensitive_like: Cell<bool>,
+    pub count_changes: Cell<bool>,
+    pub full_column_names: Cell<bool>,
+    pub short_column_names: Cell<bool>,
+    pub legacy_alter_table: Cell<bool>,
+    pub defer_foreign_keys: Cell<bool>,
+    pub query_only: Cell<bool>,
+    pub trusted_schema: Cell<bool>,
+    pub automatic_index: Cell<bool>,
+    pub cell_size_check: Cell<bool>,
+    pub checkpoint_fullfsync: Cell<bool>,
+    pub fullfsync: Cell<bool>,
+    pub read_uncommitted: Cell<bool>,
+    pub temp_store: Cell<i64>,
+    pub mmap_size: Cell<i64>,
+    pub analysis_limit: Cell<i64>,
+    pub threads: Cell<i64>,
+    pub dqs_dml: Cell<bool>,
+}
+
+impl Connection {
+    /// Opens a database file, creating it if it is missing. An empty name or `:memory:` is a private transient one.
+    pub fn open(name: &str) -> Result<Connection> {
+        Connection::open_with(name, OpenFlags::default())
+    }
+
+    /// A private database in memory.
+    pub fn open_in_memory() -> Result<Connection> {
+        Connection::open(":memory:")
+    }
+
+    /// Opens a database as `flags` say.
+    pub fn open_with(name: &str, flags: OpenFlags) -> Result<Connection> {
+        Connection::open_on(iolite_os::default_vfs(), name, flags)
+    }
+
+    /// Opens a database on a VFS of one's own.
+    pub fn open_on(vfs: Arc<dyn Vfs>, name: &str, flags: OpenFlags) -> Result<Connection> {
+        let t = target(name, flags)?;
+        let btree = Btree::open(vfs.clone(), &t.path, &t.options)?;
+        let file = if btree.is_memory() || btree.is_transient() {
+            String::new()
+        } else {
+            btree.file_name().to_string_lossy().into_owned()
+        };
+        let mut registry = Registry::default();
+        iolite_func::register(&mut registry);
+        let f = Flags::default();
+        f.short_column_names.set(true);
+        f.trusted_schema.set(true);
+        f.automatic_index.set(true);
+        f.dqs_dml.set(true);
+        let main = Database { name: "main".into(), btree: Some(btree), file };
+        let temp = Database { name: "temp".into(), btree: None, file: String::new() };
+        let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
+        let inner = Inner {
+            vfs,
+            databases: RefCell::new(vec![main, temp]),
+            catalog: RefCell::new(Catalog { schemas }),
+            registry: RefCell::new(registry),
+            limits: RefCell::new(Limits::default()),
+            generations: RefCell::new(vec![0, 0]),
+            flags: f,
+            autocommit: Cell::new(true),
+            savepoints: RefCell::new(Vec::new()),
+            savepoint_began: Cell::new(false),
+            statement_depth: Cell::new(0),
+            running: Cell::new(0),
+            writing: Cell::new(0),
+            last_rowid: Cell::new(0),
+            changes: Cell::new(0),
+            total_changes: Cell::new(0),
+            interrupt: Arc::new(AtomicBool::new(false)),
+            nested: Cell::new(0),
+            statement_time: Cell::new(0),
+            progress: RefCell::new(None),
+            commit_hook: RefCell::new(None),
+            rollback_hook: RefCell::new(None),
+            update_hook: RefCell::new(None),
+            busy: RefCell::new(None),
+            busy_timeout: Cell::new(0),
+            closed: Cell::new(false),
+        };
+        Ok(Connection(Rc::new(inner)))
+    }
+
+    /// Prepares the first statement of `sql`; answers it and the text behind it. `None` if there is only space.
+    pub fn prepare_next<'s>(&self, sql: &'s str) -> Result<Option<(Statement, &'s str)>> {
+        crate::run::prepare_next(self, sql)
+    }
+
+    /// Prepares a text of exactly one statement.
+    pub fn prepare(&self, sql: &str) -> Result<Statement> {
+        match self.prepare_next(sql)? {
+            Some((s, _)) => Ok(s),
+            None => Err(Error::new(iolite_base::Code::Misuse, "not a statement")),
+        }
+    }
+
+    /// Runs all statements of a text, dropping their rows.
+    pub fn execute_batch(&self, sql: &str) -> Result<()> {
+        let mut rest = sql;
+        while let Some((mut s, tail)) = self.prepare_next(rest)? {
+            while s.step()? == crate::Step::Row {}
+            s.reset()?;
+            rest = tail;
+        }
+        Ok(())
+    }
+
+    /// Runs one statement with parameters; answers how many rows it changed.
+    pub fn execute(&self, sql: &str, params: &[iolite_value::Value]) -> Result<i64> {
+        let mut s = self.prepare(sql)?;
+        for (i, v) in params.iter().enumerate() {
+            s.bind(i + 1, v.clone())?;
+        }
+        while s.step()? == crate::Step::Row {}
+        s.reset()?;
+        Ok(self.changes())
+    }
+
+    /// All rows of a query.
+    pub fn query(&self, sql: &str, params: &[iolite_value::Value]) -> Result<Vec<Vec<iolite_value::Value>>> {
+        let mut s = self.prepare(sql)?;
+        for (i, v) in params.iter().enumerate() {
+            s.bind(i + 1, v.clone())?;
+        }
+        let mut out = Vec::new();
+        while s.step()? == crate::Step::Row {
+            out.push(s.row().to_vec());
+        }
+        s.reset()?;
+        Ok(out)
+    }
+
+    /// Rows changed by the last INSERT, UPDATE or DELETE.
+    pub fn changes(&self) -> i64 {
+        self.0.changes.get()
+    }
+
+    /// Rows changed since the connection was opened.
+    pub fn total_changes(&self) -> i64 {
+        self.0.total_changes.get()
+    }
+
+    /// The rowid of the last INSERT.
+    pub fn last_insert_rowid(&self) -> i64 {
+        self.0.last_rowid.get()
+    }
+
+    /// Sets what [`Connection::last_insert_rowid`] answers.
+    pub fn set_last_insert_rowid(&self, id: i64) {
+        self.0.last_rowid.set(id);
+    }
+
+    /// Whether no transaction is open.
+    pub fn is_autocommit(&self) -> bool {
+        self.0.autocommit.get()
+    }
+
+    /// The state of the transaction on one database, or the highest of all.
+    pub fn txn_state(&self, database: Option<&str>) -> Option<TxnState> {
+        let dbs = self.0.databases.borrow();
+        let mut best = None;
+        for d in dbs.iter() {
+            if database.is_none_or(|n| n.eq_ignore_ascii_case(&d.name)) {
+                let s = d.btree.as_ref().map_or(TxnState::None, |b| b.txn_state());
+                best = Some(best.map_or(s, |b: TxnState| b.max(s)));
+            }
+        }
+        best
+    }
+
+    /// A handle by which another thread may interrupt a running statement.
+    pub fn interrupt_handle(&self) -> Arc<AtomicBool> {
+        self.0.interrupt.clone()
+    }
+
+    /// Makes running statements stop.
+    pub fn interrupt(&self) {
+        self.0.interrupt.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits up to `ms` milliseconds for locks.
+    pub fn busy_timeout(&self, ms: u32) -> Result<()> {
+        self.0.busy_timeout.set(ms);
+        *self.0.busy.borrow_mut() = None;
+        for d in self.0.databases.borrow().iter() {
+            if let Some(b) = &d.btree {
+                b.set_busy_timeout(ms)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `handler` with the number of tries so far while a lock is held by others; `false` gives up.
+    pub fn busy_handler(&self, handler: Option<BusyHandler>) -> Result<()> {
+        self.0.busy_timeout.set(0);
+        *self.0.busy.borrow_mut() = handler.clone();
+        for d in self.0.databases.borrow().iter() {
+            if let Some(b) = &d.btree {
+                b.set_busy_handler(handler.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `f` now and then during long statements; `true` interrupts.
+    pub fn progress_handler(&self, f: Option<Rc<dyn Fn() -> bool>>) {
+        *self.0.progress.borrow_mut() = f;
+    }
+
+    /// Calls `f` before each commit; `true` turns it into a rollback.
+    pub fn commit_hook(&self, f: Option<Rc<dyn Fn() -> bool>>) {
+        *self.0.commit_hook.borrow_mut() = f;
+    }
+
+    /// Calls `f` after each rollback.
+    pub fn rollback_hook(&self, f: Option<Rc<dyn Fn()>>) {
+        *self.0.rollback_hook.borrow_mut() = f;
+    }
+
+    /// Calls `f` for each changed row with database, table and rowid.
+    #[allow(clippy::type_complexity)]
+    pub fn update_hook(&self, f: Option<Rc<dyn Fn(iolite_vdbe::RowChange, &str, &str, i64)>>) {
+        *self.0.update_hook.borrow_mut() = f;
+    }
+
+    /// Registers a function.
+    pub fn create_function(&self, f: Function) {
+        self.0.registry.borrow_mut().add_function(f);
+        self.0.expire_statements();
+    }
+
+    /// Removes a function.
+    pub fn remove_function(&self, name: &str, args: i16) {
+        self.0.registry.borrow_mut().remove_function(name, args);
+        self.0.expire_statements();
+    }
+
+    /// Registers a collating sequence, or removes it.
+    pub fn create_collation(&self, name: &str, c: Option<Rc<dyn Collate>>) {
+        self.0.registry.borrow_mut().set_collation(name, c);
+        self.0.expire_statements();
+    }
+
+    /// Registers a virtual table module.
+    pub fn create_module(&self, name: &str, m: Rc<dyn Module>) {
+        self.0.registry.borrow_mut().add_module(name, m);
+        self.0.expire_statements();
+    }
+
+    /// Reads a limit; sets it if `value` is given. Answers the former value.
+    pub fn limit(&self, which: Limit, value: Option<i32>) -> i32 {
+        self.0.limits.borrow_mut().set(which, value.unwrap_or(-1))
+    }
+
+    /// The trees of a database, for tools.
+    pub fn btree(&self, database: &str) -> Result<Btree> {
+        let at = self.0.database_number(database)?;
+        self.0.btree_of(at)
+    }
+
+    /// Closes the connection; statements still running are ended.
+    pub fn close(self) -> Result<()> {
+        self.0.close()
+    }
+}
+
+impl Inner {
+    /// The number of the database with this name.
+    pub fn database_number(&self, name: &str) -> Result<usize> {
+        let at = self.catalog.borrow().database(name);
+        at.ok_or_else(|| Error::sql(format!("unknown database {name}")))
+    }
+
+    /// The trees of a database; the temp database is made at its first use.
+    pub fn btree_of(&self, db: usize) -> Result<Btree> {
+        let mut dbs = self.databases.borrow_mut();
+        let Some(d) = dbs.get_mut(db) else { return Err(iolite_base::Code::Internal.into()) };
+        if let Some(b) = &d.btree {
+            return Ok(b.clone());
+        }
+        let options = iolite_btree::OpenOptions {
+            memory: self.flags.temp_store.get() == 2,
+            page_size: 4096,
+            ..Default::default()
+        };
+        let b = Btree::open(self.vfs.clone(), "", &options)?;
+        b.set_encoding(self.catalog.borrow().schemas[0].encoding);
+        d.btree = Some(b.clone());
+        Ok(b)
+    }
+
+    /// The database's trees if they exist.
+    pub fn btree_if_open(&self, db: usize) -> Option<Btree> {
+        self.databases.borrow().get(db).and_then(|d| d.btree.clone())
+    }
+
+    /// The main database's encoding.
+    pub fn encoding(&self) -> Encoding {
+        self.catalog.borrow().schemas[0].encoding
+    }
+
+    /// Makes all prepared statements compile anew before their next run.
+    pub fn expire_statements(&self) {
+        for g in self.generations.borrow_mut().iter_mut() {
+            *g += 1;
+        }
+    }
+
+    /// What code generation needs to know.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            generations: self.generations.borrow().clone(),
+            recursive_triggers: self.flags.recursive_triggers.get(),
+            count_changes: self.flags.count_changes.get(),
+            ignore_checks: self.flags.ignore_checks.get(),
+            writable_schema: self.flags.writable_schema.get(),
+            reverse_unordered: self.flags.reverse_unordered.get(),
+            nested: self.nested.get() > 0,
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        if self.closed.replace(true) {
+            return Ok(());
+        }
+        if !self.autocommit.get() {
+            self.rollback_all()?;
+        }
+        let mut first = Ok(());
+        for d in self.databases.borrow_mut().drain(..) {
+            if let Some(b) = d.btree {
+                let r = b.close();
+                if first.is_ok() {
+                    first = r;
+                }
+            }
+        }
+        first
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // An error while closing has nobody left to hear it; recovery at the next open sees to the rest.
+        let _ = self.close();
+    }
+}

@@ -1,0 +1,64 @@
+//! What a table's or view's columns are, for `PRAGMA table_info` and the API.
+
+use crate::connection::Connection;
+use crate::run::with_env;
+use iolite_base::Result;
+use iolite_plan::bind::Binder;
+
+/// A column as described.
+pub(crate) struct Description {
+    pub name: String,
+    pub decltype: String,
+    pub not_null: bool,
+    pub default: Option<String>,
+    pub pk: usize,
+    /// 0 no, 1 hidden column of a virtual table, 2 virtual generated, 3 stored generated.
+    pub hidden: u8,
+}
+
+/// The columns of a table or view; none if there is no such thing.
+pub(crate) fn columns(conn: &Connection, schema: Option<&str>, name: &str) -> Result<Vec<Description>> {
+    let Some((db, t)) = conn.0.catalog.borrow().table(schema, name) else { return Ok(Vec::new()) };
+    if t.is_view() {
+        let q = iolite_sql::print::quote_name;
+        let schema_name = conn.0.catalog.borrow().schemas[db].name.clone();
+        let text = format!("SELECT * FROM {}.{}", q(&schema_name), q(&t.name));
+        let parsed = iolite_sql::parse_stmt(&text)?;
+        let iolite_sql::ast::Stmt::Select(s) = &parsed.stmt else { return Ok(Vec::new()) };
+        return with_env(conn, |env| {
+            let bound = Binder::new(env, &text).select(s)?;
+            Ok(bound
+                .columns
+                .into_iter()
+                .map(|c| Description {
+                    name: c.meta.name.into(),
+                    decltype: c.meta.decltype.map_or(String::new(), Into::into),
+                    not_null: false,
+                    default: None,
+                    pk: 0,
+                    hidden: 0,
+                })
+                .collect())
+        });
+    }
+    let t = if t.is_virtual() {
+        with_env(conn, |env| Ok(Binder::new(env, "").connect(db, &t)?.table.clone()))?
+    } else {
+        t
+    };
+    Ok(t.columns
+        .iter()
+        .map(|c| Description {
+            name: c.name.to_string(),
+            decltype: c.decltype.to_string(),
+            not_null: c.not_null.is_some(),
+            default: c.default.as_ref().map(|d| d.text.to_string()),
+            pk: c.pk,
+            hidden: match &c.generated {
+                Some(g) if g.stored => 3,
+                Some(_) => 2,
+                None => c.hidden as u8,
+            },
+        })
+        .collect())
+}

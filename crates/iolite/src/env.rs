@@ -1,0 +1,189 @@
+//! What a running program sees of its connection.
+
+use crate::connection::Inner;
+use iolite_base::{Code, Encoding, Limit, Result};
+use iolite_btree::{Btree, TxnState};
+use iolite_ext::Host;
+use iolite_vdbe::{Env, RowChange};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+/// One run of a statement on its connection.
+pub(crate) struct Running {
+    pub conn: Rc<Inner>,
+    /// The statement may have to be undone alone.
+    pub needs_statement: bool,
+    /// The depth of its savepoint, once it has one.
+    pub savepoint: Cell<Option<usize>>,
+    /// A schema turned out to be out of date.
+    pub stale: Cell<bool>,
+}
+
+impl Host for Running {
+    fn last_insert_rowid(&self) -> i64 {
+        self.conn.last_rowid.get()
+    }
+
+    fn changes(&self) -> i64 {
+        self.conn.changes.get()
+    }
+
+    fn total_changes(&self) -> i64 {
+        self.conn.total_changes.get()
+    }
+
+    fn limit(&self, which: Limit) -> i32 {
+        self.conn.limits.borrow().get(which)
+    }
+
+    fn encoding(&self) -> Encoding {
+        self.conn.encoding()
+    }
+
+    fn now_julian_ms(&self) -> i64 {
+        // Fixed at the first question of a step.
+        let t = self.conn.statement_time.get();
+        if t != 0 {
+            return t;
+        }
+        let now = self.conn.vfs.clock().unix_millis() + 210_866_760_000_000;
+        self.conn.statement_time.set(now);
+        now
+    }
+
+    fn local_offset(&self, unix_seconds: i64) -> Result<i64> {
+        Ok(self.conn.vfs.clock().local_offset(unix_seconds))
+    }
+
+    fn random(&self, out: &mut [u8]) {
+        self.conn.vfs.entropy().fill(out);
+    }
+}
+
+impl Env for Running {
+    fn btree(&self, db: usize) -> Result<Btree> {
+        self.conn.btree_of(db)
+    }
+
+    fn transient(&self) -> Result<Btree> {
+        Btree::ephemeral(self.conn.vfs.clone())
+    }
+
+    fn begin(&self, db: usize, write: i32, cookie: u32, generation: u64) -> Result<()> {
+        let c = &self.conn;
+        let b = if write > 0 || db != 1 {
+            c.btree_of(db)?
+        } else {
+            match c.btree_if_open(db) {
+                Some(b) => b,
+                None => return Ok(()),
+            }
+        };
+        if write > 0 && c.flags.query_only.get() && db != 1 {
+            return Err(Code::Readonly.into());
+        }
+        let was = b.txn_state();
+        if write == 0 {
+            b.begin_read()?;
+        } else {
+            b.begin_write(write > 1)?;
+            if was != TxnState::Write {
+                c.catch_up_savepoints(&b)?;
+            }
+        }
+        if b.meta(1)? != cookie {
+            // Another connection, or another process, has changed the schema.
+            if c.catalog.borrow().schemas[db].cookie == cookie {
+                c.forget_schema(db);
+            }
+            self.stale.set(true);
+            return Err(Code::Schema.into());
+        }
+        if c.generations.borrow().get(db).copied() != Some(generation) {
+            self.stale.set(true);
+            return Err(Code::Schema.into());
+        }
+        if write > 0 && self.needs_statement && (!c.autocommit.get() || c.running.get() > 1) {
+            let depth = match self.savepoint.get() {
+                Some(d) => d,
+                None => {
+                    let d = c.savepoint_depth();
+                    c.statement_depth.set(c.statement_depth.get() + 1);
+                    self.savepoint.set(Some(d));
+                    d
+                }
+            };
+            b.savepoint_open(depth)?;
+        }
+        Ok(())
+    }
+
+    fn set_meta(&self, db: usize, i: usize, v: u32) -> Result<()> {
+        self.conn.btree_of(db)?.set_meta(i, v)?;
+        match i {
+            1 => self.conn.edit_schema(db, |s| s.cookie = v),
+            2 => self.conn.edit_schema(db, |s| s.format = v),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn parse_schema(&self, db: usize, table: Option<&str>) -> Result<()> {
+        self.conn.parse_schema_rows(db, table)
+    }
+
+    fn drop_table(&self, db: usize, name: &str) {
+        self.conn.edit_schema(db, |s| s.remove_table(name));
+    }
+
+    fn drop_index(&self, db: usize, name: &str) {
+        self.conn.edit_schema(db, |s| s.remove_index(name));
+    }
+
+    fn drop_trigger(&self, db: usize, name: &str) {
+        self.conn.edit_schema(db, |s| s.remove_trigger(name));
+    }
+
+    fn move_root(&self, db: usize, from: u32, to: u32) -> Result<()> {
+        let name = self.conn.catalog.borrow().schemas[db].name.clone();
+        let schema = iolite_sql::print::quote_name(&name).into_owned();
+        self.conn.edit_schema(db, |s| s.move_root(from, to));
+        self.exec_nested(&format!("UPDATE {schema}.sqlite_master SET rootpage={to} WHERE rootpage={from}"))
+    }
+
+    fn exec_nested(&self, sql: &str) -> Result<()> {
+        crate::run::exec_nested(&self.conn, sql)
+    }
+
+    fn set_last_insert_rowid(&self, rowid: i64) {
+        self.conn.last_rowid.set(rowid);
+    }
+
+    fn check_interrupt(&self) -> Result<()> {
+        if self.conn.interrupt.load(Ordering::Relaxed) {
+            return Err(Code::Interrupt.into());
+        }
+        let p = self.conn.progress.borrow().clone();
+        if let Some(p) = p
+            && p()
+        {
+            return Err(Code::Interrupt.into());
+        }
+        Ok(())
+    }
+
+    fn row_changed(&self, change: RowChange, db: usize, table: &str, rowid: i64) {
+        let hook = self.conn.update_hook.borrow().clone();
+        if let Some(h) = hook
+            && self.conn.nested.get() == 0
+        {
+            let name = self.conn.catalog.borrow().schemas.get(db).map(|s| s.name.clone());
+            h(change, &name.unwrap_or_else(|| "main".into()), table, rowid);
+        }
+    }
+
+    fn watches_rows(&self) -> bool {
+        self.conn.update_hook.borrow().is_some()
+    }
+}

@@ -1,0 +1,33 @@
+//! iolite: an embedded SQL database that reads and writes SQLite 3 files.
+//!
+//! A [`Connection`] opens a database and prepares [`Statement`]s. This crate is the one place where the stages are
+//! joined: text, AST, bound query, plan, program, machine, trees. It owns transactions across databases, the catalog's
+//! life, PRAGMAs, and the statements that the engine carries out by SQL of its own.
+#![forbid(unsafe_code)]
+
+mod alter;
+mod analyze;
+mod attach;
+mod check;
+mod connection;
+mod control;
+mod describe;
+mod env;
+mod open;
+mod pragma;
+mod run;
+mod schema;
+mod statement;
+mod txn;
+mod vacuum;
+
+pub use connection::Connection;
+pub use iolite_base::{Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER};
+pub use iolite_btree::{Btree, CheckpointMode, JournalMode, TxnState};
+pub use iolite_bytecode::{ColumnMeta, ExplainRow};
+pub use iolite_ext::{
+    Aggregate, Context, Function, FunctionFlags, Implementation, Module, RowSource, Scalar, VirtualCursor, VirtualTable,
+};
+pub use iolite_value::{Collate, Value};
+pub use open::OpenFlags;
+pub use statement::{Statement, Step};

@@ -1,0 +1,92 @@
+//! From text to statements: the one place where the stages are joined.
+
+use crate::connection::{Connection, Inner};
+use crate::statement::Statement;
+use iolite_base::{Error, Result};
+use iolite_bytecode::Program;
+use iolite_plan::bind::Env;
+use iolite_sql::ast::{Parsed, Stmt};
+use std::rc::Rc;
+
+/// Prepares the first statement of a text.
+pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option<(Statement, &'s str)>> {
+    let limits = conn.0.limits.borrow().clone();
+    if sql.len() > limits.get(iolite_base::Limit::SqlLength) as usize {
+        return Err(Error::new(iolite_base::Code::Toobig, "statement too long"));
+    }
+    let Some((parsed, used)) = iolite_sql::parse_next(sql, &limits)? else { return Ok(None) };
+    let program = compile(conn, &parsed, sql)?;
+    let s = Statement::new(conn, &sql[..used], program)?;
+    Ok(Some((s, &sql[used..])))
+}
+
+/// Compiles the only statement of a text.
+pub(crate) fn compile_text(conn: &Connection, sql: &str) -> Result<Program> {
+    let limits = conn.0.limits.borrow().clone();
+    match iolite_sql::parse_next(sql, &limits)? {
+        Some((parsed, _)) => compile(conn, &parsed, sql),
+        None => Err(Error::sql("not a statement")),
+    }
+}
+
+/// Runs `f` with what binding needs.
+pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<T>) -> Result<T> {
+    let c = &conn.0;
+    // Copies of handles, so that nothing of the connection is borrowed while names are looked up.
+    let catalog = c.catalog.borrow().clone();
+    let registry = c.registry.borrow();
+    let limits = c.limits.borrow().clone();
+    let env = Env {
+        catalog: &catalog,
+        registry: &registry,
+        limits: &limits,
+        encoding: c.encoding(),
+        quoted_strings: c.flags.dqs_dml.get(),
+        connection: conn,
+        full_column_names: c.flags.full_column_names.get(),
+        short_column_names: c.flags.short_column_names.get(),
+    };
+    f(&env)
+}
+
+fn needs_schema(s: &Stmt) -> bool {
+    !matches!(s, Stmt::Begin(_) | Stmt::Commit | Stmt::Rollback | Stmt::Savepoint(_) | Stmt::Release(_) | Stmt::RollbackTo(_))
+}
+
+fn compile(conn: &Connection, parsed: &Parsed, text: &str) -> Result<Program> {
+    if needs_schema(&parsed.stmt) && !matches!(parsed.stmt, Stmt::Pragma { .. }) {
+        conn.0.load_schemas()?;
+    }
+    let settings = conn.0.settings();
+    let made = with_env(conn, |env| iolite_codegen::compile(parsed, text, env, &settings))?;
+    let mut p = match made {
+        Some(p) => p,
+        None => crate::control::compile(conn, parsed, text)?,
+    };
+    p.variables = parsed.variables.clone();
+    p.explain = match parsed.explain {
+        iolite_sql::ast::ExplainMode::None => 0,
+        iolite_sql::ast::ExplainMode::Program => 1,
+        iolite_sql::ast::ExplainMode::QueryPlan => 2,
+        iolite_sql::ast::ExplainMode::Analyze => 3,
+    };
+    Ok(p)
+}
+
+/// Runs SQL of the engine's own, in the transaction and savepoint of the statement that asks.
+pub(crate) fn exec_nested(conn: &Rc<Inner>, sql: &str) -> Result<()> {
+    nested_rows(conn, sql, &[]).map(|_| ())
+}
+
+/// As [`exec_nested`], with parameters; answers the rows.
+pub(crate) fn nested_rows(
+    conn: &Rc<Inner>,
+    sql: &str,
+    params: &[iolite_value::Value],
+) -> Result<Vec<Vec<iolite_value::Value>>> {
+    let c = Connection(conn.clone());
+    conn.nested.set(conn.nested.get() + 1);
+    let out = c.query(sql, params);
+    conn.nested.set(conn.nested.get() - 1);
+    out
+}

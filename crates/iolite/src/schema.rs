@@ -1,0 +1,196 @@
+//! The catalog's life: read at first need, read again when the file says that it has changed.
+
+use crate::connection::Inner;
+use iolite_base::{Code, Encoding, Error, Result};
+use iolite_btree::{Btree, TreeKind, TxnState};
+use iolite_catalog::Schema;
+use iolite_value::{Value, record};
+use std::rc::Rc;
+
+impl Inner {
+    /// Reads every schema that is not known yet.
+    pub fn load_schemas(&self) -> Result<()> {
+        let n = self.catalog.borrow().schemas.len();
+        for db in 0..n {
+            if !self.catalog.borrow().schemas[db].loaded {
+                self.load_schema(db)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads one database's schema.
+    pub fn load_schema(&self, db: usize) -> Result<()> {
+        let name = self.catalog.borrow().schemas[db].name.clone();
+        let mut schema = Schema::new(&name);
+        schema.encoding = self.encoding();
+        let Some(bt) = self.btree_if_open(db) else {
+            schema.loaded = true;
+            self.put_schema(db, schema);
+            return Ok(());
+        };
+        let was = bt.txn_state();
+        bt.begin_read()?;
+        let read = self.read_schema(db, &bt, &mut schema);
+        if was == TxnState::None {
+            bt.end_read();
+        }
+        read?;
+        schema.loaded = true;
+        self.put_schema(db, schema);
+        self.read_stats(db)?;
+        Ok(())
+    }
+
+    fn put_schema(&self, db: usize, schema: Schema) {
+        self.catalog.borrow_mut().schemas[db] = Rc::new(schema);
+        self.generations.borrow_mut()[db] += 1;
+    }
+
+    fn read_schema(&self, db: usize, bt: &Btree, schema: &mut Schema) -> Result<()> {
+        schema.cookie = bt.meta(1)?;
+        schema.format = bt.meta(2)?;
+        let enc = bt.meta(5)?;
+        if enc != 0 {
+            let enc = Encoding::from_header(enc & 3).unwrap_or(Encoding::Utf8);
+            if db == 0 {
+                schema.encoding = enc;
+            } else if enc != self.encoding() && db != 1 {
+                return Err(Error::sql("attached databases must use the same text encoding as main database"));
+            }
+        } else if db == 0 {
+            schema.encoding = bt.encoding()?;
+        }
+        if schema.format > 4 {
+            return Err(Error::sql("unsupported file format"));
+        }
+        let enc = schema.encoding;
+        if let Err(e) = for_schema_rows(bt, enc, &mut |row| add_row(schema, &row))
+            && !(self.flags.writable_schema.get() && e.code() == Code::Corrupt)
+        {
+            return Err(e);
+        }
+        Ok(())
+    }
+
+    /// Takes in the schema rows of one table that the catalog does not know yet.
+    pub fn parse_schema_rows(&self, db: usize, table: Option<&str>) -> Result<()> {
+        let bt = self.btree_of(db)?;
+        let Some(table) = table else {
+            return self.load_schema(db);
+        };
+        let mut rc = self.catalog.borrow().schemas[db].clone();
+        let schema = Rc::make_mut(&mut rc);
+        schema.format = bt.meta(2)?;
+        for_schema_rows(&bt, self.encoding(), &mut |row| {
+            if !row.table.eq_ignore_ascii_case(table) {
+                return Ok(());
+            }
+            let known = match &*row.kind {
+                "table" | "view" => schema.table(&row.name).is_some_and(|t| t.root.get() != 1),
+                "index" => schema.index(&row.name).is_some_and(|i| i.root.get() != 0),
+                _ => schema.trigger(&row.name).is_some(),
+            };
+            if known {
+                return Ok(());
+            }
+            add_row(schema, &row)
+        })?;
+        self.catalog.borrow_mut().schemas[db] = rc;
+        self.generations.borrow_mut()[db] += 1;
+        Ok(())
+    }
+
+    /// Reads the statistics into the catalog.
+    pub fn read_stats(&self, db: usize) -> Result<()> {
+        let mut rc = self.catalog.borrow().schemas[db].clone();
+        if rc.table("sqlite_stat1").is_none() {
+            return Ok(());
+        }
+        let Some(bt) = self.btree_if_open(db) else { return Ok(()) };
+        let schema = Rc::make_mut(&mut rc);
+        schema.clear_stats();
+        let root = schema.table("sqlite_stat1").map_or(0, |t| t.root.get());
+        let was = bt.txn_state();
+        bt.begin_read()?;
+        let read = for_rows(&bt, root, self.encoding(), &mut |v| {
+            let text = |i: usize| v.get(i).filter(|x| !x.is_null()).map(|x| x.to_string_lossy());
+            if let (Some(t), Some(stat)) = (text(0), text(2)) {
+                schema.add_stat(&t, text(1).as_deref(), &stat);
+            }
+            Ok(())
+        });
+        if was == TxnState::None {
+            bt.end_read();
+        }
+        read?;
+        self.catalog.borrow_mut().schemas[db] = rc;
+        self.generations.borrow_mut()[db] += 1;
+        Ok(())
+    }
+
+    /// Changes a schema in place.
+    pub fn edit_schema(&self, db: usize, f: impl FnOnce(&mut Schema)) {
+        let mut catalog = self.catalog.borrow_mut();
+        f(Rc::make_mut(&mut catalog.schemas[db]));
+        drop(catalog);
+        self.generations.borrow_mut()[db] += 1;
+    }
+
+    /// Forgets a schema: it is read again before the next statement is prepared.
+    pub fn forget_schema(&self, db: usize) {
+        self.edit_schema(db, |s| s.loaded = false);
+    }
+
+    /// Forgets all schemas.
+    pub fn forget_schemas(&self) {
+        let n = self.catalog.borrow().schemas.len();
+        for db in 0..n {
+            self.forget_schema(db);
+        }
+    }
+}
+
+struct SchemaRow {
+    kind: String,
+    name: String,
+    table: String,
+    root: u32,
+    sql: Option<String>,
+}
+
+fn add_row(schema: &mut Schema, r: &SchemaRow) -> Result<()> {
+    schema.add_row(&r.kind, &r.name, &r.table, r.root, r.sql.as_deref())
+}
+
+fn for_schema_rows(bt: &Btree, enc: Encoding, f: &mut dyn FnMut(SchemaRow) -> Result<()>) -> Result<()> {
+    for_rows(bt, 1, enc, &mut |v| {
+        let text = |i: usize| v.get(i).map(|x| x.to_string_lossy()).unwrap_or_default();
+        let sql = v.get(4).filter(|x| !x.is_null()).map(|x| x.to_string_lossy());
+        let root = match v.get(3) {
+            Some(Value::Int(n)) => u32::try_from(*n).unwrap_or(u32::MAX),
+            _ => 0,
+        };
+        f(SchemaRow { kind: text(0).to_ascii_lowercase(), name: text(1), table: text(2), root, sql })
+    })
+}
+
+fn for_rows(
+    bt: &Btree,
+    root: u32,
+    enc: Encoding,
+    f: &mut dyn FnMut(Vec<Value>) -> Result<()>,
+) -> Result<()> {
+    if bt.page_count() == 0 {
+        return Ok(());
+    }
+    let mut c = bt.cursor(root, TreeKind::Table, false)?;
+    let mut more = c.first()?;
+    while more {
+        let mut rec = iolite_base::alloc::zeroed(c.payload_len() as usize)?;
+        c.read_payload(0, &mut rec)?;
+        f(record::decode(&rec, enc)?)?;
+        more = c.next()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,348 @@
+//! Prepared statements.
+
+use crate::connection::{Connection, Inner};
+use crate::env::Running;
+use iolite_base::{Code, Error, Result};
+use iolite_bytecode::{ColumnMeta, ExplainRow, Opcode, P4, Program};
+use iolite_value::Value;
+use iolite_vdbe::{Action, Outcome, Vm};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// What a step ended with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// A row is there.
+    Row,
+    /// The statement has run to its end.
+    Done,
+}
+
+/// A prepared statement.
+pub struct Statement {
+    conn: Rc<Inner>,
+    sql: Rc<str>,
+    vm: Vm,
+    run: Option<Running>,
+    /// EXPLAIN's rows instead of the program's.
+    listing: Option<Listing>,
+    done: bool,
+    writes: bool,
+}
+
+struct Listing {
+    rows: Vec<Vec<Value>>,
+    next: usize,
+    names: Vec<ColumnMeta>,
+}
+
+/// How often a statement is compiled anew because the schema has changed under it.
+const MAX_RETRY: u32 = 50;
+
+impl Statement {
+    pub(crate) fn new(conn: &Connection, sql: &str, program: Program) -> Result<Statement> {
+        let writes = !program.readonly;
+        let listing = match program.explain {
+            0 => None,
+            kind => Some(Listing::of(&program, kind)?),
+        };
+        let vm = Vm::new(Rc::new(program));
+        Ok(Statement { conn: conn.0.clone(), sql: sql.into(), vm, run: None, listing, done: false, writes })
+    }
+
+    /// The statement's text.
+    pub fn sql(&self) -> &str {
+        &self.sql
+    }
+
+    /// The connection.
+    pub fn connection(&self) -> Connection {
+        Connection(self.conn.clone())
+    }
+
+    /// The compiled program.
+    pub fn program(&self) -> &Program {
+        self.vm.program()
+    }
+
+    /// The program as EXPLAIN lists it.
+    pub fn explain(&self) -> Vec<ExplainRow> {
+        iolite_bytecode::explain(self.vm.program())
+    }
+
+    /// Whether the statement leaves all database files as they are.
+    pub fn is_readonly(&self) -> bool {
+        !self.writes
+    }
+
+    /// How many parameters there are.
+    pub fn parameter_count(&self) -> usize {
+        self.vm.params.len()
+    }
+
+    /// A parameter's name, with its leading sign.
+    pub fn parameter_name(&self, i: usize) -> Option<&str> {
+        self.vm.program().variables.get(i.checked_sub(1)?)?.as_deref()
+    }
+
+    /// The number of the parameter with this name.
+    pub fn parameter_index(&self, name: &str) -> Option<usize> {
+        self.vm.program().variables.iter().position(|v| v.as_deref() == Some(name)).map(|i| i + 1)
+    }
+
+    /// Sets a parameter, counted from 1.
+    pub fn bind(&mut self, i: usize, v: Value) -> Result<()> {
+        if self.run.is_some() && !self.done {
+            return Err(Error::new(Code::Misuse, "bind on a busy prepared statement"));
+        }
+        match i.checked_sub(1).and_then(|i| self.vm.params.get_mut(i)) {
+            Some(p) => {
+                *p = v;
+                Ok(())
+            }
+            None => Err(Code::Range.into()),
+        }
+    }
+
+    /// Sets all parameters to NULL.
+    pub fn clear_bindings(&mut self) {
+        self.vm.params.fill(Value::Null);
+    }
+
+    /// The parameters' values.
+    pub fn bindings(&self) -> &[Value] {
+        &self.vm.params
+    }
+
+    /// How many columns a row has.
+    pub fn column_count(&self) -> usize {
+        self.columns().len()
+    }
+
+    /// The result columns.
+    pub fn columns(&self) -> &[ColumnMeta] {
+        match &self.listing {
+            Some(l) => &l.names,
+            None => &self.vm.program().columns,
+        }
+    }
+
+    /// A column's name.
+    pub fn column_name(&self, i: usize) -> Option<&str> {
+        self.columns().get(i).map(|c| &*c.name)
+    }
+
+    /// The values of the present row; empty if there is none.
+    #[inline]
+    pub fn row(&self) -> &[Value] {
+        match &self.listing {
+            Some(l) => l.next.checked_sub(1).and_then(|i| l.rows.get(i)).map_or(&[], |r| r),
+            None => self.vm.row(),
+        }
+    }
+
+    /// Whether the statement is between a step and its reset.
+    pub fn is_busy(&self) -> bool {
+        self.run.is_some() && !self.done
+    }
+
+    /// Runs to the next row or to the end. After the end, or an error, the next call starts anew.
+    pub fn step(&mut self) -> Result<Step> {
+        if let Some(l) = &mut self.listing {
+            if l.next < l.rows.len() {
+                l.next += 1;
+                return Ok(Step::Row);
+            }
+            l.next = 0;
+            return Ok(Step::Done);
+        }
+        if self.done {
+            self.reset()?;
+        }
+        let mut tries = 0;
+        loop {
+            if self.run.is_none() {
+                self.start();
+            }
+            let run = self.run.as_ref().expect("just started");
+            self.conn.statement_time.set(0);
+            match self.vm.step(run) {
+                Ok(Outcome::Row) => return Ok(Step::Row),
+                Ok(Outcome::Done) => {
+                    self.finish(None)?;
+                    return Ok(Step::Done);
+                }
+                Err(e) => {
+                    let stale = run.stale.get() && e.code() == Code::Schema;
+                    let action = self.vm.action;
+                    let r = self.finish(Some((&e, action)));
+                    if stale && tries < MAX_RETRY {
+                        tries += 1;
+                        self.vm.reset();
+                        self.done = false;
+                        self.recompile()?;
+                        continue;
+                    }
+                    r?;
+                    return Err(e);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self) {
+        let c = &self.conn;
+        if c.running.get() == 0 {
+            c.interrupt.store(false, std::sync::atomic::Ordering::Relaxed);
+        }
+        c.running.set(c.running.get() + 1);
+        if self.writes {
+            c.writing.set(c.writing.get() + 1);
+        }
+        self.run = Some(Running {
+            conn: c.clone(),
+            needs_statement: self.vm.program().needs_statement,
+            savepoint: Cell::new(None),
+            stale: Cell::new(false),
+        });
+    }
+
+    /// Ends the run: undoes what must be undone, commits what may be committed.
+    fn finish(&mut self, error: Option<(&Error, Action)>) -> Result<()> {
+        let Some(run) = self.run.take() else { return Ok(()) };
+        self.done = true;
+        let c = self.conn.clone();
+        let program = self.vm.program().clone();
+        let nested = c.nested.get() > 0;
+        let mut result = Ok(());
+        let mut rolled_back = false;
+        if let Some((e, action)) = error {
+            let p = e.code().primary();
+            let severe = matches!(p, Code::Nomem | Code::Ioerr | Code::Full | Code::Interrupt);
+            if severe && self.writes && p != Code::Interrupt || action == Action::Rollback {
+                let small = matches!(p, Code::Nomem | Code::Full) && run.savepoint.get().is_some();
+                if !small || action == Action::Rollback {
+                    rolled_back = true;
+                }
+            }
+        }
+        // The machine's cursors must be gone before trees are rolled back under them.
+        let (changes, total) = (self.vm.changes, self.vm.total_changes);
+        if error.is_some() {
+            self.vm.reset();
+        }
+        if rolled_back {
+            result = c.rollback_all();
+            c.statement_depth.set(0);
+        } else if let Some(depth) = run.savepoint.get() {
+            let undo = matches!(error, Some((_, Action::Abort)));
+            for b in c.databases.borrow().iter().filter_map(|d| d.btree.as_ref()) {
+                if undo && result.is_ok() {
+                    result = b.savepoint_rollback(depth);
+                }
+                let r = b.savepoint_release(depth);
+                if result.is_ok() {
+                    result = r;
+                }
+            }
+            c.statement_depth.set(c.statement_depth.get().saturating_sub(1));
+            if undo {
+                c.check_schemas()?;
+            }
+        }
+        if program.counts_changes && !nested && !rolled_back {
+            let undone = matches!(error, Some((_, Action::Abort)));
+            c.changes.set(if undone { 0 } else { changes });
+            if !undone {
+                c.total_changes.set(c.total_changes.get() + total);
+            }
+        }
+        let alone = c.running.get() <= 1;
+        let last_writer = !self.writes || c.writing.get() <= 1;
+        if c.autocommit.get() && !rolled_back && last_writer && !nested {
+            if self.writes {
+                let failed = matches!(error, Some((_, Action::Abort)));
+                let done = if failed { c.rollback_all() } else { c.commit_all() };
+                if let Err(e) = done {
+                    if e.code().primary() == Code::Busy && !self.writes {
+                        result = Err(e);
+                    } else {
+                        let _ = c.rollback_all();
+                        result = Err(e);
+                    }
+                }
+            } else if alone {
+                self.vm.reset();
+                c.end_reads();
+            }
+        }
+        c.running.set(c.running.get().saturating_sub(1));
+        if self.writes {
+            c.writing.set(c.writing.get().saturating_sub(1));
+        }
+        if c.running.get() == 0 && c.autocommit.get() {
+            c.end_reads();
+        }
+        result
+    }
+
+    /// Compiles the text again; parameters are kept.
+    fn recompile(&mut self) -> Result<()> {
+        let conn = Connection(self.conn.clone());
+        let program = crate::run::compile_text(&conn, &self.sql)?;
+        self.writes = !program.readonly;
+        let params = std::mem::take(&mut self.vm.params);
+        self.vm = Vm::new(Rc::new(program));
+        for (to, from) in self.vm.params.iter_mut().zip(params) {
+            *to = from;
+        }
+        Ok(())
+    }
+
+    /// Ends the present run, so that the statement can be run again. Parameters keep their values.
+    pub fn reset(&mut self) -> Result<()> {
+        if let Some(l) = &mut self.listing {
+            l.next = 0;
+        }
+        let r = if self.run.is_some() { self.finish(None) } else { Ok(()) };
+        self.vm.reset();
+        self.done = false;
+        r
+    }
+}
+
+impl Drop for Statement {
+    fn drop(&mut self) {
+        // Whatever goes wrong at this point, the next use of the connection reports.
+        let _ = self.reset();
+    }
+}
+
+impl Listing {
+    fn of(p: &Program, kind: u8) -> Result<Listing> {
+        let names = |list: &[&str]| list.iter().map(|n| ColumnMeta { name: (*n).into(), ..Default::default() }).collect();
+        if kind == 1 {
+            let mut rows = Vec::new();
+            for r in iolite_bytecode::explain(p) {
+                rows.push(vec![
+                    Value::Int(r.addr as i64),
+                    Value::text(r.opcode)?,
+                    Value::Int(r.p1 as i64),
+                    Value::Int(r.p2 as i64),
+                    Value::Int(r.p3 as i64),
+                    Value::text(r.p4)?,
+                    Value::Int(r.p5 as i64),
+                    Value::Null,
+                ]);
+            }
+            let names = names(&["addr", "opcode", "p1", "p2", "p3", "p4", "p5", "comment"]);
+            return Ok(Listing { rows, next: 0, names });
+        }
+        let mut rows = Vec::new();
+        for i in p.insns.iter().filter(|i| i.op == Opcode::Explain) {
+            let P4::Name(n) = &i.p4 else { continue };
+            rows.push(vec![Value::Int(i.p1 as i64), Value::Int(i.p2 as i64), Value::Int(0), Value::text(&**n)?]);
+        }
+        Ok(Listing { rows, next: 0, names: names(&["id", "parent", "notused", "detail"]) })
+    }
+}

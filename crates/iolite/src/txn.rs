@@ -1,0 +1,205 @@
+//! Transactions over all databases of a connection: commit, rollback, savepoints.
+
+use crate::connection::Inner;
+use iolite_base::{Code, Error, Result};
+use iolite_btree::{Btree, TxnState};
+
+impl Inner {
+    fn open_trees(&self) -> Vec<Btree> {
+        self.databases.borrow().iter().filter_map(|d| d.btree.clone()).collect()
+    }
+
+    /// Commits every database. With several changed files a super-journal makes them commit together.
+    pub fn commit_all(&self) -> Result<()> {
+        let trees = self.open_trees();
+        let writing: Vec<Btree> = trees.iter().filter(|b| b.txn_state() == TxnState::Write).cloned().collect();
+        if !writing.is_empty() {
+            let hook = self.commit_hook.borrow().clone();
+            if let Some(h) = hook
+                && h()
+            {
+                return Err(Code::ConstraintCommithook.into());
+            }
+        }
+        let needing: Vec<Btree> = writing.iter().filter(|b| b.needs_super_journal()).cloned().collect();
+        if needing.len() > 1 {
+            let names: Vec<Vec<u8>> = needing
+                .iter()
+                .map(|b| b.journal_name().to_string_lossy().into_owned().into_bytes())
+                .collect();
+            let path = needing[0].write_super_journal(&names)?;
+            let name = path.to_string_lossy().into_owned();
+            for b in &writing {
+                let with = needing.iter().any(|n| n.journal_name() == b.journal_name());
+                if let Err(e) = b.commit_phase_one(with.then_some(&*name)) {
+                    // The super-journal names journals that are about to be rolled back by us.
+                    let _ = self.vfs.delete(&path, false);
+                    return Err(e);
+                }
+            }
+            // The moment of commit: without the super-journal, the journals are no longer hot.
+            self.vfs.delete(&path, true)?;
+        } else {
+            for b in &writing {
+                b.commit_phase_one(None)?;
+            }
+        }
+        let keep = self.running.get() > 1;
+        for b in &writing {
+            b.commit_phase_two(!keep)?;
+        }
+        if !keep {
+            for b in &trees {
+                b.end_read();
+            }
+        }
+        self.savepoints.borrow_mut().clear();
+        self.savepoint_began.set(false);
+        self.flags.defer_foreign_keys.set(false);
+        Ok(())
+    }
+
+    /// Rolls every database back; auto-commit is on afterwards.
+    pub fn rollback_all(&self) -> Result<()> {
+        let mut first = Ok(());
+        let mut wrote = false;
+        let keep = self.running.get() > 1;
+        for b in self.open_trees() {
+            if b.txn_state() == TxnState::Write {
+                wrote = true;
+            }
+            let r = b.rollback(!keep);
+            if first.is_ok() {
+                first = r;
+            }
+        }
+        self.autocommit.set(true);
+        self.savepoints.borrow_mut().clear();
+        self.savepoint_began.set(false);
+        self.flags.defer_foreign_keys.set(false);
+        if wrote {
+            self.check_schemas()?;
+            let hook = self.rollback_hook.borrow().clone();
+            if let Some(h) = hook {
+                h();
+            }
+        }
+        first
+    }
+
+    /// After a rollback the catalog may know things that never were.
+    pub fn check_schemas(&self) -> Result<()> {
+        let n = self.catalog.borrow().schemas.len();
+        for db in 0..n {
+            let Some(b) = self.btree_if_open(db) else { continue };
+            let schema = self.catalog.borrow().schemas[db].clone();
+            if !schema.loaded {
+                continue;
+            }
+            let was = b.txn_state();
+            let cookie = b.begin_read().and_then(|()| b.meta(1));
+            if was == TxnState::None {
+                b.end_read();
+            }
+            if cookie.ok() != Some(schema.cookie) {
+                self.forget_schema(db);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends read transactions that nobody needs any more.
+    pub fn end_reads(&self) {
+        for b in self.open_trees() {
+            if b.txn_state() == TxnState::Read {
+                b.end_read();
+            }
+        }
+    }
+
+    /// Opens a savepoint in every database that has one less than are open.
+    pub fn open_savepoints(&self, depth: usize) -> Result<()> {
+        for b in self.open_trees() {
+            b.savepoint_open(depth)?;
+        }
+        Ok(())
+    }
+
+    /// Brings a database that has just begun to write to the present depth.
+    pub fn catch_up_savepoints(&self, b: &Btree) -> Result<()> {
+        for depth in 0..self.savepoint_depth() {
+            b.savepoint_open(depth)?;
+        }
+        Ok(())
+    }
+
+    /// Open savepoints, those of statements included.
+    pub fn savepoint_depth(&self) -> usize {
+        let named = self.savepoints.borrow().len();
+        let named = named - self.savepoint_began.get() as usize;
+        named + self.statement_depth.get()
+    }
+
+    /// `SAVEPOINT name`.
+    pub fn savepoint(&self, name: &str) -> Result<()> {
+        if self.writing.get() > 0 {
+            return Err(Error::new(Code::Busy, "cannot open savepoint - SQL statements in progress"));
+        }
+        if self.autocommit.get() {
+            self.autocommit.set(false);
+            self.savepoint_began.set(true);
+            self.savepoints.borrow_mut().push(name.into());
+            return Ok(());
+        }
+        let depth = self.savepoint_depth();
+        self.open_savepoints(depth)?;
+        self.savepoints.borrow_mut().push(name.into());
+        Ok(())
+    }
+
+    fn find_savepoint(&self, name: &str) -> Result<usize> {
+        let list = self.savepoints.borrow();
+        list.iter()
+            .rposition(|n| n.eq_ignore_ascii_case(name))
+            .ok_or_else(|| Error::sql(format!("no such savepoint: {name}")))
+    }
+
+    /// `RELEASE name`.
+    pub fn release(&self, name: &str) -> Result<()> {
+        let at = self.find_savepoint(name)?;
+        if self.writing.get() > 0 {
+            return Err(Error::new(Code::Busy, "cannot release savepoint - SQL statements in progress"));
+        }
+        if at == 0 && self.savepoint_began.get() {
+            self.autocommit.set(true);
+            if let Err(e) = self.commit_all() {
+                self.autocommit.set(false);
+                return Err(e);
+            }
+            return Ok(());
+        }
+        let depth = at - self.savepoint_began.get() as usize;
+        for b in self.open_trees() {
+            b.savepoint_release(depth)?;
+        }
+        self.savepoints.borrow_mut().truncate(at);
+        Ok(())
+    }
+
+    /// `ROLLBACK TO name`: the savepoint stays open.
+    pub fn rollback_to(&self, name: &str) -> Result<()> {
+        let at = self.find_savepoint(name)?;
+        let whole = at == 0 && self.savepoint_began.get();
+        for b in self.open_trees() {
+            if whole {
+                if b.txn_state() == TxnState::Write {
+                    b.rollback(false)?;
+                }
+            } else {
+                b.savepoint_rollback(at - self.savepoint_began.get() as usize)?;
+            }
+        }
+        self.savepoints.borrow_mut().truncate(at + 1);
+        self.check_schemas()
+    }
+}

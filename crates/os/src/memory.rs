@@ -1,0 +1,405 @@
+//! A VFS whose files are in this process: for tests, for temporary files that need no disk, and as the
+//! plainest statement of what the traits mean.
+//!
+//! What always holds: files with a name are shared by all handles of one [`MemoryVfs`]; locks conflict
+//! between handles exactly as on disk; a sync does nothing, since nothing outlives the process.
+
+use crate::traits::*;
+use iolite_base::{Code, Result, alloc};
+use std::any::Any;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// File identities, never the same twice in a process.
+static IDS: AtomicU64 = AtomicU64::new(0);
+
+/// Files in memory.
+#[derive(Default)]
+pub struct MemoryVfs {
+    files: Mutex<HashMap<PathBuf, Arc<Mutex<Node>>>>,
+    world: World,
+}
+
+#[derive(Default)]
+struct Node {
+    id: u64,
+    data: Vec<u8>,
+    shared: u32,
+    reserved: bool,
+    pending: bool,
+    exclusive: bool,
+    shm: Vec<Arc<Memory>>,
+    shm_shared: [u32; 8],
+    shm_exclusive: [bool; 8],
+    shm_users: u32,
+}
+
+struct Memory(NonNull<u8>, usize);
+
+// SAFETY: the memory is only reached through atomics (ShmRegion).
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn new(len: usize) -> Memory {
+        let words = vec![0u64; len / 8].into_boxed_slice();
+        Memory(NonNull::from(Box::leak(words)).cast(), len)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let words = std::ptr::slice_from_raw_parts_mut(self.0.as_ptr() as *mut u64, self.1 / 8);
+        // SAFETY: made in `new` from a boxed slice of this length.
+        drop(unsafe { Box::from_raw(words) });
+    }
+}
+
+impl MemoryVfs {
+    /// An empty world.
+    pub fn new() -> MemoryVfs {
+        MemoryVfs::default()
+    }
+
+    fn files(&self) -> MutexGuard<'_, HashMap<PathBuf, Arc<Mutex<Node>>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A copy of a file's content.
+    pub fn content(&self, path: &Path) -> Option<Vec<u8>> {
+        let node = self.files().get(path)?.clone();
+        Some(lock(&node).data.clone())
+    }
+
+    /// Puts a file in place.
+    pub fn put(&self, path: &Path, data: Vec<u8>) {
+        let id = IDS.fetch_add(1, Relaxed);
+        self.files().insert(path.to_owned(), Arc::new(Mutex::new(Node { id, data, ..Node::default() })));
+    }
+}
+
+fn lock(node: &Arc<Mutex<Node>>) -> MutexGuard<'_, Node> {
+    node.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Vfs for MemoryVfs {
+    fn name(&self) -> &str {
+        "memory"
+    }
+
+    fn open(&self, path: Option<&Path>, flags: OpenFlags) -> Result<Box<dyn File>> {
+        let id = IDS.fetch_add(1, Relaxed);
+        let node = match path {
+            None => Arc::new(Mutex::new(Node { id, ..Node::default() })),
+            Some(p) => {
+                let mut files = self.files();
+                match files.get(p) {
+                    Some(_) if flags.exclusive => return Err(Code::Cantopen.into()),
+                    Some(node) => node.clone(),
+                    None if !flags.create || flags.read_only => return Err(Code::Cantopen.into()),
+                    None => {
+                        let node = Arc::new(Mutex::new(Node { id, ..Node::default() }));
+                        files.insert(p.to_owned(), node.clone());
+                        node
+                    }
+                }
+            }
+        };
+        Ok(Box::new(MemoryFile {
+            node,
+            flags,
+            level: Cell::new(LockLevel::None),
+            shm_shared: Cell::new(0),
+            shm_exclusive: Cell::new(0),
+            shm_used: Cell::new(false),
+        }))
+    }
+
+    fn delete(&self, path: &Path, _sync_dir: bool) -> Result<()> {
+        match self.files().remove(path) {
+            Some(_) => Ok(()),
+            None => Err(Code::IoerrDeleteNoent.into()),
+        }
+    }
+
+    fn access(&self, path: &Path, what: Access) -> Result<bool> {
+        let files = self.files();
+        let Some(node) = files.get(path) else { return Ok(false) };
+        Ok(what != Access::Exists || !lock(node).data.is_empty())
+    }
+
+    fn full_path(&self, path: &Path) -> Result<PathBuf> {
+        Ok(path.to_owned())
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &self.world
+    }
+
+    fn entropy(&self) -> &dyn Entropy {
+        &self.world
+    }
+}
+
+struct World {
+    start: Instant,
+    seed: AtomicU64,
+}
+
+impl Default for World {
+    fn default() -> World {
+        World { start: Instant::now(), seed: AtomicU64::new(0x243f_6a88_85a3_08d3) }
+    }
+}
+
+impl Clock for World {
+    fn unix_millis(&self) -> i64 {
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
+    }
+
+    fn monotonic_nanos(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
+impl Entropy for World {
+    fn fill(&self, out: &mut [u8]) {
+        for b in out {
+            let x = self.seed.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
+            let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            *b = (x >> 56) as u8;
+        }
+    }
+}
+
+struct MemoryFile {
+    node: Arc<Mutex<Node>>,
+    flags: OpenFlags,
+    level: Cell<LockLevel>,
+    shm_shared: Cell<u8>,
+    shm_exclusive: Cell<u8>,
+    shm_used: Cell<bool>,
+}
+
+impl File for MemoryFile {
+    fn read(&self, buf: &mut [u8], offset: u64) -> Result<bool> {
+        let n = lock(&self.node);
+        let from = (offset as usize).min(n.data.len());
+        let have = (n.data.len() - from).min(buf.len());
+        buf[..have].copy_from_slice(&n.data[from..from + have]);
+        buf[have..].fill(0);
+        Ok(have == buf.len())
+    }
+
+    fn write(&self, buf: &[u8], offset: u64) -> Result<()> {
+        let mut n = lock(&self.node);
+        let end = offset as usize + buf.len();
+        if n.data.len() < end {
+            let more = end - n.data.len();
+            alloc::reserve(&mut n.data, more)?;
+            n.data.resize(end, 0);
+        }
+        n.data[offset as usize..end].copy_from_slice(buf);
+        Ok(())
+    }
+
+    fn truncate(&self, size: u64) -> Result<()> {
+        lock(&self.node).data.resize(size as usize, 0);
+        Ok(())
+    }
+
+    fn sync(&self, _kind: SyncKind) -> Result<()> {
+        Ok(())
+    }
+
+    fn size(&self) -> Result<u64> {
+        Ok(lock(&self.node).data.len() as u64)
+    }
+
+    fn lock(&self, level: LockLevel) -> Result<()> {
+        let now = self.level.get();
+        if now >= level {
+            return Ok(());
+        }
+        if self.flags.nolock {
+            self.level.set(level);
+            return Ok(());
+        }
+        let mut n = lock(&self.node);
+        match level {
+            LockLevel::None | LockLevel::Pending => {}
+            LockLevel::Shared => {
+                if n.pending || n.exclusive {
+                    return Err(Code::Busy.into());
+                }
+                n.shared += 1;
+            }
+            LockLevel::Reserved => {
+                if n.reserved {
+                    return Err(Code::Busy.into());
+                }
+                n.reserved = true;
+            }
+            LockLevel::Exclusive => {
+                if now < LockLevel::Pending {
+                    if n.pending || (n.reserved && now < LockLevel::Reserved) {
+                        return Err(Code::Busy.into());
+                    }
+                    n.pending = true;
+                    n.reserved = true;
+                    self.level.set(LockLevel::Pending);
+                }
+                if n.shared > 1 {
+                    return Err(Code::Busy.into());
+                }
+                n.exclusive = true;
+            }
+        }
+        self.level.set(level);
+        Ok(())
+    }
+
+    fn unlock(&self, level: LockLevel) -> Result<()> {
+        let now = self.level.get();
+        if now <= level {
+            return Ok(());
+        }
+        self.level.set(level);
+        if self.flags.nolock {
+            return Ok(());
+        }
+        let mut n = lock(&self.node);
+        if now == LockLevel::Exclusive {
+            n.exclusive = false;
+        }
+        if now >= LockLevel::Pending {
+            n.pending = false;
+        }
+        if now >= LockLevel::Reserved {
+            n.reserved = false;
+        }
+        if level == LockLevel::None {
+            n.shared -= 1;
+        }
+        Ok(())
+    }
+
+    fn check_reserved(&self) -> Result<bool> {
+        Ok(lock(&self.node).reserved)
+    }
+
+    fn sector_size(&self) -> u32 {
+        4096
+    }
+
+    fn characteristics(&self) -> Characteristics {
+        Characteristics { powersafe_overwrite: true, ..Characteristics::default() }
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.flags.read_only
+    }
+
+    fn identity(&self) -> Option<FileId> {
+        Some(FileId { device: u64::MAX, inode: lock(&self.node).id })
+    }
+
+    fn has_moved(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn shm_map(&self, index: usize, size: usize, extend: bool) -> Result<Option<ShmRegion>> {
+        let mut n = lock(&self.node);
+        if !self.shm_used.get() {
+            self.shm_used.set(true);
+            if n.shm_users == 0 {
+                n.shm.clear();
+            }
+            n.shm_users += 1;
+        }
+        while n.shm.len() <= index {
+            if !extend {
+                return Ok(None);
+            }
+            n.shm.push(Arc::new(Memory::new(size)));
+        }
+        let m = n.shm[index].clone();
+        let owner: Arc<dyn Any + Send + Sync> = m.clone();
+        // SAFETY: `m` is zeroed memory aligned to 8, alive as long as the Arc, reached through atomics only.
+        Ok(Some(unsafe { ShmRegion::new(m.0, m.1, owner) }))
+    }
+
+    fn shm_lock(&self, first: u8, count: u8, how: ShmLock) -> Result<()> {
+        let mut n = lock(&self.node);
+        let range = first as usize..(first + count) as usize;
+        let mask = |i: usize| 1u8 << i;
+        let (s, x) = (self.shm_shared.get(), self.shm_exclusive.get());
+        match how {
+            ShmLock::Shared => {
+                if range.clone().any(|i| n.shm_exclusive[i] && x & mask(i) == 0) {
+                    return Err(Code::Busy.into());
+                }
+                for i in range {
+                    if s & mask(i) == 0 {
+                        n.shm_shared[i] += 1;
+                        self.shm_shared.set(self.shm_shared.get() | mask(i));
+                    }
+                }
+            }
+            ShmLock::Exclusive => {
+                let taken = |i: usize| {
+                    (n.shm_exclusive[i] && x & mask(i) == 0) || n.shm_shared[i] > (s & mask(i) != 0) as u32
+                };
+                if range.clone().any(taken) {
+                    return Err(Code::Busy.into());
+                }
+                for i in range {
+                    n.shm_exclusive[i] = true;
+                    self.shm_exclusive.set(self.shm_exclusive.get() | mask(i));
+                }
+            }
+            ShmLock::UnlockShared | ShmLock::UnlockExclusive => {
+                for i in range {
+                    if s & mask(i) != 0 {
+                        n.shm_shared[i] -= 1;
+                    }
+                    if x & mask(i) != 0 {
+                        n.shm_exclusive[i] = false;
+                    }
+                    self.shm_shared.set(self.shm_shared.get() & !mask(i));
+                    self.shm_exclusive.set(self.shm_exclusive.get() & !mask(i));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn shm_barrier(&self) {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+
+    fn shm_unmap(&self, _delete: bool) -> Result<()> {
+        if self.shm_used.replace(false) {
+            self.shm_lock(0, 8, ShmLock::UnlockExclusive)?;
+            lock(&self.node).shm_users -= 1;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for MemoryFile {
+    fn drop(&mut self) {
+        let _ = self.shm_unmap(false);
+        let _ = self.unlock(LockLevel::None);
+    }
+}

@@ -1,0 +1,248 @@
+//! One open file of the operating system.
+
+use super::locks;
+use super::posix::Inode;
+use super::shm::Shm;
+use super::sys::{self, Fd, Owner};
+use crate::traits::*;
+use iolite_base::{Code, Result};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Device and inode have other widths elsewhere.
+#[allow(clippy::unnecessary_cast)]
+pub fn id_of(st: &libc::stat) -> FileId {
+    FileId { device: st.st_dev as u64, inode: st.st_ino as u64 }
+}
+
+/// See the module's head.
+pub struct UnixFile {
+    fd: Option<Fd>,
+    path: Option<PathBuf>,
+    flags: OpenFlags,
+    level: Cell<LockLevel>,
+    /// Set before the first lock: whose locks this inode uses. `Some`: the process's.
+    posix: OnceCell<Option<Arc<Inode>>>,
+    shm: RefCell<Option<Shm>>,
+    /// The directory entry is not durable yet.
+    new_entry: Cell<bool>,
+    born_after: u32,
+    /// Use the locks of processes even where there are better ones.
+    process_locks: bool,
+}
+
+impl UnixFile {
+    /// A handle on an open descriptor.
+    pub fn new(
+        fd: Fd,
+        path: Option<PathBuf>,
+        flags: OpenFlags,
+        created: bool,
+        process_locks: bool,
+    ) -> UnixFile {
+        UnixFile {
+            fd: Some(fd),
+            path,
+            flags,
+            level: Cell::new(LockLevel::None),
+            posix: OnceCell::new(),
+            shm: RefCell::new(None),
+            new_entry: Cell::new(created && flags.kind != FileKind::MainDb),
+            born_after: sys::forks(),
+            process_locks,
+        }
+    }
+
+    fn fd(&self) -> &Fd {
+        self.fd.as_ref().expect("closed only by drop")
+    }
+
+    fn inherited(&self) -> bool {
+        self.born_after != sys::forks()
+    }
+
+    fn locking(&self) -> &Option<Arc<Inode>> {
+        self.posix.get_or_init(|| {
+            if self.process_locks {
+                return self.identity().map(Inode::of);
+            }
+            // A lock far behind the ones in use asks whether the kernel has description locks at all.
+            const PROBE: u64 = 0x4000_0000 + 0x1000;
+            match sys::get_lock(self.fd(), Owner::Description, PROBE, 1) {
+                Err(libc::EINVAL) => self.identity().map(Inode::of),
+                _ => None,
+            }
+        })
+    }
+}
+
+impl File for UnixFile {
+    fn read(&self, buf: &mut [u8], offset: u64) -> Result<bool> {
+        match sys::pread(self.fd(), buf, offset) {
+            Ok(n) if n == buf.len() => Ok(true),
+            Ok(n) => {
+                buf[n..].fill(0);
+                Ok(false)
+            }
+            Err(libc::ERANGE | libc::EIO | libc::ENXIO) => Err(Code::IoerrCorruptfs.into()),
+            Err(_) => Err(Code::IoerrRead.into()),
+        }
+    }
+
+    fn write(&self, buf: &[u8], offset: u64) -> Result<()> {
+        match sys::pwrite(self.fd(), buf, offset) {
+            Ok(()) => Ok(()),
+            Err(libc::ENOSPC | libc::EDQUOT) => Err(Code::Full.into()),
+            Err(_) => Err(Code::IoerrWrite.into()),
+        }
+    }
+
+    fn truncate(&self, size: u64) -> Result<()> {
+        sys::ftruncate(self.fd(), size).map_err(|_| Code::IoerrTruncate.into())
+    }
+
+    fn sync(&self, kind: SyncKind) -> Result<()> {
+        sys::fsync(self.fd(), kind == SyncKind::Full).map_err(|_| Code::IoerrFsync)?;
+        if self.new_entry.get() {
+            if let Some(path) = &self.path {
+                sys::sync_dir_of(path)?;
+            }
+            self.new_entry.set(false);
+        }
+        Ok(())
+    }
+
+    fn size(&self) -> Result<u64> {
+        sys::fstat(self.fd()).map(|st| st.st_size as u64).map_err(|_| Code::IoerrFstat.into())
+    }
+
+    fn lock(&self, level: LockLevel) -> Result<()> {
+        let now = self.level.get();
+        if now >= level {
+            return Ok(());
+        }
+        if self.flags.nolock {
+            self.level.set(level);
+            return Ok(());
+        }
+        if self.inherited() {
+            return Err(Code::IoerrLock.into());
+        }
+        let raised = match self.locking() {
+            None => locks::raise(self.fd(), Owner::Description, now, level),
+            Some(inode) => inode.raise(self.fd(), now, level),
+        };
+        match raised {
+            Ok(()) => {
+                self.level.set(level);
+                Ok(())
+            }
+            Err((reached, e)) => {
+                self.level.set(reached);
+                Err(e)
+            }
+        }
+    }
+
+    fn unlock(&self, level: LockLevel) -> Result<()> {
+        let now = self.level.get();
+        if now <= level {
+            return Ok(());
+        }
+        self.level.set(level);
+        if self.flags.nolock || self.inherited() {
+            return Ok(());
+        }
+        match self.locking() {
+            None => locks::lower(self.fd(), Owner::Description, now, level),
+            Some(inode) => inode.lower(self.fd(), now, level),
+        }
+    }
+
+    fn check_reserved(&self) -> Result<bool> {
+        if self.level.get() > LockLevel::Shared {
+            return Ok(true);
+        }
+        if self.flags.nolock {
+            return Ok(false);
+        }
+        match self.locking() {
+            None => locks::reserved_elsewhere(self.fd(), Owner::Description),
+            Some(inode) => inode.reserved(self.fd()),
+        }
+    }
+
+    fn sector_size(&self) -> u32 {
+        4096
+    }
+
+    fn characteristics(&self) -> Characteristics {
+        Characteristics { powersafe_overwrite: true, ..Characteristics::default() }
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.flags.read_only
+    }
+
+    fn identity(&self) -> Option<FileId> {
+        let st = sys::fstat(self.fd()).ok()?;
+        Some(id_of(&st))
+    }
+
+    fn has_moved(&self) -> Result<bool> {
+        let Some(path) = &self.path else { return Ok(false) };
+        let now = sys::stat(path).ok().map(|st| id_of(&st));
+        Ok(now != self.identity())
+    }
+
+    fn shm_map(&self, index: usize, size: usize, extend: bool) -> Result<Option<ShmRegion>> {
+        let Some(path) = &self.path else { return Err(Code::Cantopen.into()) };
+        if self.inherited() {
+            return Err(Code::IoerrShmmap.into());
+        }
+        let mut shm = self.shm.borrow_mut();
+        if shm.is_none() {
+            *shm = Some(Shm::open(path, self.fd(), self.locking().is_some())?);
+        }
+        shm.as_mut().expect("just opened").map(index, size, extend)
+    }
+
+    fn shm_lock(&self, first: u8, n: u8, how: ShmLock) -> Result<()> {
+        if self.inherited() {
+            let unlocking = matches!(how, ShmLock::UnlockShared | ShmLock::UnlockExclusive);
+            return if unlocking { Ok(()) } else { Err(Code::IoerrShmlock.into()) };
+        }
+        match &*self.shm.borrow() {
+            Some(shm) => shm.lock(first, n, how),
+            None => Err(Code::IoerrShmlock.into()),
+        }
+    }
+
+    fn shm_barrier(&self) {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+
+    fn shm_unmap(&self, delete: bool) -> Result<()> {
+        if let Some(shm) = self.shm.borrow_mut().take() {
+            shm.close(delete && !self.inherited());
+        }
+        Ok(())
+    }
+
+    fn shm_read_only(&self) -> bool {
+        self.shm.borrow().as_ref().is_some_and(|s| s.is_read_only())
+    }
+}
+
+impl Drop for UnixFile {
+    fn drop(&mut self) {
+        let _ = self.shm_unmap(false);
+        let _ = self.unlock(LockLevel::None);
+        if let (Some(fd), Some(Some(inode))) = (self.fd.take(), self.posix.get())
+            && !self.inherited()
+        {
+            inode.close(fd);
+        }
+    }
+}

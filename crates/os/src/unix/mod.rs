@@ -1,0 +1,188 @@
+//! The unix VFS: files by descriptor, locks by byte range, time and randomness from the kernel.
+//!
+//! What always holds: each handle has its own open file description, so that open-file-description (OFD)
+//! locks belong to the handle alone; every descriptor is close-on-exec; a process that came out of `fork`
+//! never changes the locks it inherited, since they are still its parent's.
+
+mod file;
+mod locks;
+mod posix;
+mod shm;
+mod sys;
+
+use crate::traits::*;
+use file::UnixFile;
+use iolite_base::{Code, Error, Result};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use sys::Fd;
+
+/// Files of the operating system.
+pub struct UnixVfs {
+    process_locks: bool,
+}
+
+impl Default for UnixVfs {
+    fn default() -> UnixVfs {
+        UnixVfs::new()
+    }
+}
+
+impl UnixVfs {
+    /// The VFS. All of them are alike.
+    pub fn new() -> UnixVfs {
+        sys::watch_forks();
+        UnixVfs { process_locks: false }
+    }
+
+    /// The same with the locks that belong to processes, as on systems that have no others.
+    pub fn with_process_locks() -> UnixVfs {
+        sys::watch_forks();
+        UnixVfs { process_locks: true }
+    }
+}
+
+impl Vfs for UnixVfs {
+    fn name(&self) -> &str {
+        "unix"
+    }
+
+    fn open(&self, path: Option<&Path>, flags: OpenFlags) -> Result<Box<dyn File>> {
+        let Some(path) = path else {
+            let fd = temp_file(self)?;
+            return Ok(Box::new(UnixFile::new(fd, None, flags, false, false)));
+        };
+        // The mode of a journal or log is that of its database, so that whoever may write one may write both.
+        let mode = if flags.create { mode_beside(path, flags.kind) } else { None };
+        if !flags.read_only {
+            let existed = flags.create && sys::exists(path);
+            match sys::open(path, true, flags.create, flags.exclusive, mode) {
+                Ok(fd) => {
+                    let created = flags.create && !existed;
+                    return Ok(Box::new(UnixFile::new(
+                        fd,
+                        Some(path.to_owned()),
+                        flags,
+                        created,
+                        self.process_locks,
+                    )));
+                }
+                Err(e) if !flags.or_read_only => return Err(cantopen(path, e)),
+                Err(e) if e == libc::EISDIR => return Err(cantopen(path, e)),
+                Err(_) => {}
+            }
+        }
+        let fd = sys::open(path, false, false, false, None).map_err(|e| cantopen(path, e))?;
+        let flags = OpenFlags { read_only: true, ..flags };
+        Ok(Box::new(UnixFile::new(fd, Some(path.to_owned()), flags, false, self.process_locks)))
+    }
+
+    fn delete(&self, path: &Path, sync_dir: bool) -> Result<()> {
+        match sys::unlink(path) {
+            Ok(()) => {}
+            Err(libc::ENOENT) => return Err(Code::IoerrDeleteNoent.into()),
+            Err(_) => return Err(Code::IoerrDelete.into()),
+        }
+        if sync_dir { sys::sync_dir_of(path) } else { Ok(()) }
+    }
+
+    fn access(&self, path: &Path, what: Access) -> Result<bool> {
+        match what {
+            Access::Exists => Ok(sys::exists_nonempty(path)),
+            Access::ReadWrite => Ok(sys::may_write(path)),
+        }
+    }
+
+    fn full_path(&self, path: &Path) -> Result<PathBuf> {
+        let abs = if path.is_absolute() {
+            path.to_owned()
+        } else {
+            std::env::current_dir().map_err(|_| Code::CantopenFullpath)?.join(path)
+        };
+        if let Ok(real) = std::fs::canonicalize(&abs) {
+            return Ok(real);
+        }
+        // The file may not exist yet: resolve the directory and keep the name.
+        match (abs.parent(), abs.file_name()) {
+            (Some(dir), Some(name)) => match std::fs::canonicalize(dir) {
+                Ok(real) => Ok(real.join(name)),
+                Err(_) => Ok(abs),
+            },
+            _ => Ok(abs),
+        }
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &KernelClock
+    }
+
+    fn entropy(&self) -> &dyn Entropy {
+        &KernelEntropy
+    }
+}
+
+fn cantopen(path: &Path, errno: i32) -> Error {
+    if errno == libc::EISDIR || path.is_dir() { Code::CantopenIsdir.into() } else { Code::Cantopen.into() }
+}
+
+fn mode_beside(path: &Path, kind: FileKind) -> Option<u32> {
+    use std::os::unix::ffi::OsStrExt;
+    if !matches!(kind, FileKind::Journal | FileKind::Wal) {
+        return None;
+    }
+    let name = path.as_os_str().as_encoded_bytes();
+    let dash = name.iter().rposition(|&b| b == b'-')?;
+    sys::mode_of(Path::new(std::ffi::OsStr::from_bytes(&name[..dash])))
+}
+
+fn temp_file(vfs: &UnixVfs) -> Result<Fd> {
+    let candidates = [
+        std::env::var_os("SQLITE_TMPDIR").map(PathBuf::from),
+        std::env::var_os("TMPDIR").map(PathBuf::from),
+        Some(PathBuf::from("/var/tmp")),
+        Some(PathBuf::from("/usr/tmp")),
+        Some(PathBuf::from("/tmp")),
+        Some(PathBuf::from(".")),
+    ];
+    for dir in candidates.into_iter().flatten() {
+        for _ in 0..10 {
+            let mut r = [0u8; 8];
+            vfs.entropy().fill(&mut r);
+            let path = dir.join(format!("iolite_{:016x}", u64::from_ne_bytes(r)));
+            match sys::open(&path, true, true, true, Some(0o600)) {
+                Ok(fd) => {
+                    // Unlinked at once: it vanishes with the descriptor, whatever happens to the process.
+                    let _ = sys::unlink(&path);
+                    return Ok(fd);
+                }
+                Err(libc::EEXIST) => continue,
+                Err(_) => break,
+            }
+        }
+    }
+    Err(Code::IoerrGettemppath.into())
+}
+
+struct KernelClock;
+
+impl Clock for KernelClock {
+    fn unix_millis(&self) -> i64 {
+        sys::clock(libc::CLOCK_REALTIME) as i64 / 1_000_000
+    }
+
+    fn monotonic_nanos(&self) -> u64 {
+        sys::clock(libc::CLOCK_MONOTONIC)
+    }
+
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
+struct KernelEntropy;
+
+impl Entropy for KernelEntropy {
+    fn fill(&self, out: &mut [u8]) {
+        sys::random(out);
+    }
+}

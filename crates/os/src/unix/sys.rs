@@ -1,0 +1,373 @@
+//! The system calls themselves, each wrapped once: errors are numbers, interruptions are retried.
+
+use iolite_base::{Code, Result};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// An open descriptor, closed when dropped.
+pub struct Fd(libc::c_int);
+
+impl Drop for Fd {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is ours and not used afterwards.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn in_child() {
+    FORKS.fetch_add(1, Relaxed);
+}
+
+/// Begins to count forks, once per process.
+pub fn watch_forks() {
+    static ONCE: Once = Once::new();
+    // SAFETY: the handler only touches an atomic, which is allowed between fork and exec.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(in_child));
+    });
+}
+
+/// How many forks lie between the first use of this library and this process. A handle from before is
+/// inherited.
+pub fn forks() -> u32 {
+    FORKS.load(Relaxed)
+}
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}
+
+fn cpath(path: &Path) -> Result<CString, i32> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| libc::EINVAL)
+}
+
+/// Repeats a call that a signal interrupted.
+fn retry(mut call: impl FnMut() -> libc::c_int) -> Result<libc::c_int, i32> {
+    loop {
+        let r = call();
+        if r >= 0 {
+            return Ok(r);
+        }
+        let e = errno();
+        if e != libc::EINTR {
+            return Err(e);
+        }
+    }
+}
+
+/// Opens a file; `mode`, if given, is what a new file gets whatever the umask says. Descriptors 0 to 2 are
+/// never handed out: a stray `print` must not reach a database.
+pub fn open(path: &Path, write: bool, create: bool, exclusive: bool, mode: Option<u32>) -> Result<Fd, i32> {
+    let c = cpath(path)?;
+    let mut flags = libc::O_CLOEXEC | if write { libc::O_RDWR } else { libc::O_RDONLY };
+    if create {
+        flags |= libc::O_CREAT;
+    }
+    if exclusive {
+        flags |= libc::O_EXCL | libc::O_NOFOLLOW;
+    }
+    let bits = mode.unwrap_or(0o644) as libc::c_uint;
+    // SAFETY: `c` is a NUL-terminated path that lives through the call.
+    let mut fd = Fd(retry(|| unsafe { libc::open(c.as_ptr(), flags, bits) })?);
+    if fd.0 <= 2 {
+        // SAFETY: a plain call on our descriptor; the low one closes when replaced.
+        fd = Fd(retry(|| unsafe { libc::fcntl(fd.0, libc::F_DUPFD_CLOEXEC, 3) })?);
+    }
+    let st = fstat(&fd)?;
+    if st.st_mode & libc::S_IFMT == libc::S_IFDIR {
+        return Err(libc::EISDIR);
+    }
+    if let Some(mode) = mode
+        && create
+        && st.st_size == 0
+        && st.st_mode & 0o777 != mode
+    {
+        // The umask cut the mode down, but a journal must stay as accessible as its database.
+        // SAFETY: a plain call on our descriptor.
+        let _ = retry(|| unsafe { libc::fchmod(fd.0, mode) });
+    }
+    Ok(fd)
+}
+
+/// The status of an open file.
+pub fn fstat(fd: &Fd) -> Result<libc::stat, i32> {
+    // SAFETY: all-zero is a valid `stat`.
+    let mut st: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: `st` is writable and of the right type.
+    retry(|| unsafe { libc::fstat(fd.0, &mut st) })?;
+    Ok(st)
+}
+
+/// The status of a path.
+pub fn stat(path: &Path) -> Result<libc::stat, i32> {
+    let c = cpath(path)?;
+    // SAFETY: all-zero is a valid `stat`.
+    let mut st: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: NUL-terminated path, writable `st`.
+    retry(|| unsafe { libc::stat(c.as_ptr(), &mut st) })?;
+    Ok(st)
+}
+
+/// Whether the path leads to anything.
+pub fn exists(path: &Path) -> bool {
+    stat(path).is_ok()
+}
+
+/// Whether the path leads to something other than an empty regular file.
+pub fn exists_nonempty(path: &Path) -> bool {
+    stat(path).is_ok_and(|st| st.st_mode & libc::S_IFMT != libc::S_IFREG || st.st_size > 0)
+}
+
+/// The permission bits of a path.
+pub fn mode_of(path: &Path) -> Option<u32> {
+    stat(path).ok().map(|st| st.st_mode & 0o777)
+}
+
+/// Whether this process may read and write the path.
+pub fn may_write(path: &Path) -> bool {
+    // SAFETY: NUL-terminated path.
+    cpath(path).is_ok_and(|c| unsafe { libc::access(c.as_ptr(), libc::R_OK | libc::W_OK) } == 0)
+}
+
+/// Removes a name.
+pub fn unlink(path: &Path) -> Result<(), i32> {
+    let c = cpath(path)?;
+    // SAFETY: NUL-terminated path.
+    retry(|| unsafe { libc::unlink(c.as_ptr()) }).map(|_| ())
+}
+
+/// Makes the directory entries beside `path` durable.
+pub fn sync_dir_of(path: &Path) -> Result<()> {
+    let dir = match path.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    let c = cpath(dir).map_err(|_| Code::Cantopen)?;
+    // A directory that may not be opened cannot be synced; SQLite lets that pass, and so does this.
+    // SAFETY: NUL-terminated path.
+    let Ok(n) = retry(|| unsafe { libc::open(c.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC, 0) }) else {
+        return Ok(());
+    };
+    let fd = Fd(n);
+    // SAFETY: our descriptor.
+    match retry(|| unsafe { libc::fsync(fd.0) }) {
+        Ok(_) | Err(libc::EINVAL) => Ok(()),
+        Err(_) => Err(Code::IoerrDirFsync.into()),
+    }
+}
+
+/// Reads at an offset until `buf` is full or the file ends; returns the number of bytes read.
+pub fn pread(fd: &Fd, buf: &mut [u8], offset: u64) -> Result<usize, i32> {
+    let mut done = 0;
+    while done < buf.len() {
+        let rest = &mut buf[done..];
+        // SAFETY: `rest` is writable for its length.
+        let n = unsafe {
+            libc::pread(
+                fd.0,
+                rest.as_mut_ptr() as *mut libc::c_void,
+                rest.len(),
+                (offset + done as u64) as libc::off_t,
+            )
+        };
+        match n {
+            0 => break,
+            n if n > 0 => done += n as usize,
+            _ => match errno() {
+                libc::EINTR => {}
+                e => return Err(e),
+            },
+        }
+    }
+    Ok(done)
+}
+
+/// Writes all of `buf` at an offset.
+pub fn pwrite(fd: &Fd, buf: &[u8], offset: u64) -> Result<(), i32> {
+    let mut done = 0;
+    while done < buf.len() {
+        let rest = &buf[done..];
+        // SAFETY: `rest` is readable for its length.
+        let n = unsafe {
+            libc::pwrite(
+                fd.0,
+                rest.as_ptr() as *const libc::c_void,
+                rest.len(),
+                (offset + done as u64) as libc::off_t,
+            )
+        };
+        match n {
+            0 => return Err(libc::ENOSPC),
+            n if n > 0 => done += n as usize,
+            _ => match errno() {
+                libc::EINTR => {}
+                e => return Err(e),
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Sets the size.
+pub fn ftruncate(fd: &Fd, size: u64) -> Result<(), i32> {
+    // SAFETY: our descriptor.
+    retry(|| unsafe { libc::ftruncate(fd.0, size as libc::off_t) }).map(|_| ())
+}
+
+/// Content (and, if `full`, all metadata) to the disk.
+pub fn fsync(fd: &Fd, full: bool) -> Result<(), i32> {
+    #[cfg(target_os = "macos")]
+    {
+        let _ = full;
+        // fsync alone stops at the drive's cache there.
+        // SAFETY: our descriptor.
+        if retry(|| unsafe { libc::fcntl(fd.0, libc::F_FULLFSYNC, 0) }).is_ok() {
+            return Ok(());
+        }
+        // SAFETY: our descriptor.
+        retry(|| unsafe { libc::fsync(fd.0) }).map(|_| ())
+    }
+    #[cfg(not(target_os = "macos"))]
+    {
+        // SAFETY: our descriptor.
+        retry(|| unsafe { if full { libc::fsync(fd.0) } else { libc::fdatasync(fd.0) } }).map(|_| ())
+    }
+}
+
+/// Who owns a lock: the open file description or the process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Owner {
+    /// Open file description.
+    Description,
+    /// Process.
+    Process,
+}
+
+/// One of `F_RDLCK`, `F_WRLCK`, `F_UNLCK` over a byte range, without waiting. `Err` is the error number.
+pub fn set_lock(fd: &Fd, owner: Owner, kind: libc::c_int, start: u64, len: u64) -> Result<(), i32> {
+    let cmd = match owner {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        Owner::Description => libc::F_OFD_SETLK,
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        Owner::Description => return Err(libc::EINVAL),
+        Owner::Process => libc::F_SETLK,
+    };
+    let fl = flock(kind, start, len);
+    // SAFETY: `fl` is a valid flock.
+    retry(|| unsafe { libc::fcntl(fd.0, cmd, &fl) }).map(|_| ())
+}
+
+/// Which lock would stand in the way of an exclusive one over the range: `F_RDLCK`, `F_WRLCK` or `F_UNLCK`.
+pub fn get_lock(fd: &Fd, owner: Owner, start: u64, len: u64) -> Result<libc::c_int, i32> {
+    let cmd = match owner {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        Owner::Description => libc::F_OFD_GETLK,
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        Owner::Description => return Err(libc::EINVAL),
+        Owner::Process => libc::F_GETLK,
+    };
+    let mut fl = flock(libc::F_WRLCK, start, len);
+    // SAFETY: `fl` is a valid, writable flock.
+    retry(|| unsafe { libc::fcntl(fd.0, cmd, &mut fl) })?;
+    Ok(fl.l_type as libc::c_int)
+}
+
+fn flock(kind: libc::c_int, start: u64, len: u64) -> libc::flock {
+    // SAFETY: all-zero is a valid flock; OFD calls ask for l_pid to be 0.
+    let mut fl: libc::flock = unsafe { std::mem::zeroed() };
+    fl.l_type = kind as _;
+    fl.l_whence = libc::SEEK_SET as _;
+    fl.l_start = start as libc::off_t;
+    fl.l_len = len as libc::off_t;
+    fl
+}
+
+/// A mapping of a file, undone when dropped.
+pub struct Mapping {
+    ptr: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a mapping is plain memory; whoever shares it uses atomics.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `len` bytes from `offset`, shared, writable if `write`.
+    pub fn new(fd: &Fd, offset: u64, len: usize, write: bool) -> Result<Mapping, i32> {
+        let prot = libc::PROT_READ | if write { libc::PROT_WRITE } else { 0 };
+        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        let p = unsafe {
+            libc::mmap(std::ptr::null_mut(), len, prot, libc::MAP_SHARED, fd.0, offset as libc::off_t)
+        };
+        if p == libc::MAP_FAILED {
+            return Err(errno());
+        }
+        Ok(Mapping { ptr: NonNull::new(p as *mut u8).ok_or(libc::ENOMEM)?, len })
+    }
+
+    /// The first byte.
+    pub fn ptr(&self) -> NonNull<u8> {
+        self.ptr
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new` with this length; regions handed out hold an Arc of this.
+        unsafe { libc::munmap(self.ptr.as_ptr() as *mut libc::c_void, self.len) };
+    }
+}
+
+/// The page size of the machine.
+pub fn machine_page() -> usize {
+    // SAFETY: a plain query.
+    let n = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    if n > 0 { n as usize } else { 4096 }
+}
+
+/// A kernel clock in nanoseconds.
+pub fn clock(which: libc::clockid_t) -> u64 {
+    // SAFETY: all-zero is a valid timespec.
+    let mut t: libc::timespec = unsafe { std::mem::zeroed() };
+    // SAFETY: `t` is writable.
+    unsafe { libc::clock_gettime(which, &mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// Random bytes from the kernel; from clock and process number should it refuse.
+pub fn random(out: &mut [u8]) {
+    if let Ok(fd) = open(Path::new("/dev/urandom"), false, false, false, None)
+        && pread_stream(&fd, out)
+    {
+        return;
+    }
+    // SAFETY: a plain query.
+    let mut x = clock(libc::CLOCK_REALTIME) ^ (unsafe { libc::getpid() } as u64) << 32;
+    for b in out {
+        x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        *b = (x >> 33) as u8;
+    }
+}
+
+fn pread_stream(fd: &Fd, out: &mut [u8]) -> bool {
+    let mut done = 0;
+    while done < out.len() {
+        let rest = &mut out[done..];
+        // SAFETY: `rest` is writable for its length.
+        let n = unsafe { libc::read(fd.0, rest.as_mut_ptr() as *mut libc::c_void, rest.len()) };
+        if n > 0 {
+            done += n as usize;
+        } else if n == 0 || errno() != libc::EINTR {
+            return false;
+        }
+    }
+    true
+}

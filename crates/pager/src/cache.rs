@@ -1,0 +1,409 @@
+//! Fetching pages, changing them, and making room.
+//!
+//! What always holds: a page is changed in place only while the table and the one who changes it are its only
+//! holders; whoever else held it keeps the bytes he saw. Before the first change under an undo level, the
+//! image is saved for it; before the first change of a transaction, the original is in the rollback journal.
+
+use crate::journal::{Journal, Site};
+use crate::pager::{Kind, Pager, State};
+use crate::table::{DIRTY, DONT_WRITE, RECENT};
+use crate::types::*;
+use iolite_base::{Buf, Code, PageData, Pgno, Result, alloc};
+use iolite_os::{FileKind, LockLevel, OpenFlags};
+use std::sync::Arc;
+
+#[allow(unsafe_code)]
+mod in_place {
+    use iolite_base::Buf;
+
+    /// The bytes of a page that the page table also holds, to be changed.
+    #[inline(always)]
+    pub fn bytes<'a>(page: &'a mut Buf, _table: &'a mut crate::table::PageTable) -> Option<&'a mut [u8]> {
+        // SAFETY: the other holder is the slot in the table (`Pager::prepare` saw to that), and the table is
+        // borrowed mutably for as long as the bytes are, so it cannot hand the page out meanwhile.
+        unsafe { page.page_mut() }
+    }
+}
+
+impl Pager {
+    /// The page, for reading.
+    #[inline]
+    pub fn get(&mut self, pgno: Pgno) -> Result<Buf> {
+        if let Some(i) = self.table.find(pgno) {
+            let slot = self.table.slot_mut(i);
+            slot.flags |= RECENT;
+            if let Some(buf) = &slot.buf {
+                return Ok(buf.clone());
+            }
+        }
+        self.fetch(pgno)
+    }
+
+    #[inline(never)]
+    fn fetch(&mut self, pgno: Pgno) -> Result<Buf> {
+        if pgno == 0 || pgno > self.db_size || pgno == self.lock_page() || self.state == State::Open {
+            return Err(if self.state == State::Open { Code::Misuse } else { Code::Corrupt }.into());
+        }
+        self.stats.misses += 1;
+        self.make_room()?;
+        let name = self.shared_name(pgno)?;
+        let known = match (name, &self.share) {
+            (Some((era, frame)), Some(share)) => share.get(era, pgno, frame),
+            _ => None,
+        };
+        let buf = match known {
+            Some(page) => Buf::of_page(page)?,
+            None => {
+                let mut page = PageData::zeroed(self.page_size as usize)?;
+                let bytes = Arc::get_mut(&mut page).expect("just made").as_mut();
+                self.read_content(pgno, bytes)?;
+                if let (Some((era, frame)), Some(share)) = (name, &self.share) {
+                    share.put(era, pgno, frame, &page);
+                }
+                Buf::of_page(page)?
+            }
+        };
+        self.table.insert(pgno, buf.clone())?;
+        Ok(buf)
+    }
+
+    /// Under which era and frame the page can be shared with other sessions, if it can.
+    fn shared_name(&mut self, pgno: Pgno) -> Result<Option<(u64, u32)>> {
+        // What this session wrote itself and did not commit yet concerns nobody else.
+        let Some(era) = self.era else { return Ok(None) };
+        let Some(file) = &self.file else { return Ok(None) };
+        match &mut self.wal {
+            None if self.state < State::WriterDbMod => Ok(Some((era, 0))),
+            None => Ok(None),
+            Some(wal) => Ok(wal.name_of(&**file, pgno)?.map(|frame| (era, frame))),
+        }
+    }
+
+    /// Reads a page from log or file.
+    pub(crate) fn read_content(&mut self, pgno: Pgno, out: &mut [u8]) -> Result<()> {
+        let Some(file) = &self.file else {
+            out.fill(0);
+            return Ok(());
+        };
+        if let Some(wal) = &mut self.wal {
+            let frame = wal.find_frame(&**file, pgno)?;
+            if frame != 0 {
+                return wal.read_frame(frame, out);
+            }
+        }
+        if self.kind == Kind::Temp && pgno > self.file_pages {
+            out.fill(0);
+            return Ok(());
+        }
+        file.read(out, (pgno as u64 - 1) * self.page_size as u64)?;
+        if pgno == 1 && self.wal.is_none() && self.kind == Kind::File {
+            self.file_version.copy_from_slice(&out[24..40]);
+        }
+        Ok(())
+    }
+
+    /// The page as a blank sheet, for one that was free or lies beyond the end: nothing is read, and its old
+    /// content is not kept for a rollback, since nobody needs it.
+    pub fn get_blank(&mut self, pgno: Pgno) -> Result<Buf> {
+        if pgno == 0 || pgno == self.lock_page() || self.state < State::WriterLocked {
+            return Err(Code::Corrupt.into());
+        }
+        self.db_size = self.db_size.max(pgno);
+        self.begin_changes()?;
+        let page = PageData::zeroed(self.page_size as usize)?;
+        let buf = Buf::of_page(page)?;
+        let i = match self.table.find(pgno) {
+            Some(i) => i,
+            None => {
+                self.make_room()?;
+                self.table.insert(pgno, buf.clone())?
+            }
+        };
+        let serial = self.serial;
+        let slot = self.table.slot_mut(i);
+        let was_dirty = slot.flags & DIRTY != 0;
+        slot.buf = Some(buf.clone());
+        slot.flags = DIRTY | RECENT;
+        slot.saved = serial;
+        if !was_dirty {
+            self.note_dirty(pgno)?;
+        }
+        if pgno <= self.orig_size
+            && let Some(j) = &mut self.journal
+        {
+            j.mark(pgno);
+        }
+        Ok(buf)
+    }
+
+    /// The page behind the present end, to write on. If the database was larger when the transaction began,
+    /// its content is kept for a rollback.
+    pub fn extend(&mut self, pgno: Pgno) -> Result<Buf> {
+        if pgno > self.orig_size || pgno <= self.db_size {
+            return self.get_blank(pgno);
+        }
+        self.db_size = pgno;
+        let mut page = self.get(pgno)?;
+        self.edit(pgno, &mut page, |b| b.fill(0))?;
+        Ok(page)
+    }
+
+    fn note_dirty(&mut self, pgno: Pgno) -> Result<()> {
+        if self.kind == Kind::File {
+            alloc::reserve(&mut self.dirty, 1)?;
+            self.dirty.push(pgno);
+        }
+        Ok(())
+    }
+
+    /// Changes a page in place. `page` is the caller's hold on it; afterwards it is the changed page, which
+    /// need not be the same memory.
+    #[inline]
+    pub fn edit<R>(&mut self, pgno: Pgno, page: &mut Buf, f: impl FnOnce(&mut [u8]) -> R) -> Result<R> {
+        let ready = match self.table.find(pgno) {
+            Some(i) => {
+                let slot = self.table.slot(i);
+                slot.saved == self.serial
+                    && slot.flags & (DIRTY | DONT_WRITE) == DIRTY
+                    && page.refs() <= 2
+                    && slot.buf.as_ref().is_some_and(|b| b.same(page))
+            }
+            None => false,
+        };
+        if !ready {
+            self.prepare(pgno, page)?;
+        }
+        match in_place::bytes(page, &mut self.table) {
+            Some(bytes) => Ok(f(bytes)),
+            None => Err(Code::Internal.into()),
+        }
+    }
+
+    /// Makes sure that the page is journaled, saved, dirty, and held by the table and `page` alone.
+    #[inline(never)]
+    fn prepare(&mut self, pgno: Pgno, page: &mut Buf) -> Result<()> {
+        if self.state < State::WriterLocked {
+            return Err(Code::Readonly.into());
+        }
+        self.begin_changes()?;
+        let i = match self.table.find(pgno) {
+            Some(i) => i,
+            // Evicted while a cursor held it: what the cursor holds is still the page.
+            None => {
+                self.make_room()?;
+                self.table.insert(pgno, page.clone())?
+            }
+        };
+        let slot = self.table.slot(i);
+        let (saved, was_dirty) = (slot.saved, slot.flags & DIRTY != 0);
+        let held = slot.buf.clone().ok_or(Code::Internal)?;
+        if saved != self.serial || !was_dirty {
+            if pgno <= self.orig_size && self.journal.as_ref().is_some_and(|j| !j.contains(pgno)) {
+                self.journal_sector(pgno, &held)?;
+            }
+            if let Some(level) = self.undo.lacking(pgno, saved) {
+                self.undo.save(pgno, level, held.clone())?;
+                self.undo.trim((self.cache_target / 2).max(64), &*self.vfs)?;
+            }
+        }
+        let same = held.same(page);
+        // Ours (`held`), the table's, and the caller's if it is the same.
+        let others = held.refs() - 2 - same as usize;
+        let shared = held.page().is_none_or(|p| Arc::strong_count(p) != 1);
+        let slot = self.table.slot_mut(i);
+        if others > 0 || shared {
+            let copy = Buf::of_page(PageData::copy_of(&held)?)?;
+            slot.buf = Some(copy.clone());
+            *page = copy;
+        } else if !same {
+            *page = held.clone();
+        }
+        slot.flags = (slot.flags | DIRTY | RECENT) & !DONT_WRITE;
+        slot.saved = self.serial;
+        if !was_dirty {
+            self.note_dirty(pgno)?;
+        }
+        Ok(())
+    }
+
+    /// Records the original of a page, and of the others that share a sector of the device with it: a torn
+    /// write could damage them, too.
+    fn journal_sector(&mut self, pgno: Pgno, page: &Buf) -> Result<()> {
+        let per_sector = self.sector() / self.page_size;
+        if per_sector <= 1 {
+            return self.journal_page(pgno, page);
+        }
+        let first = (pgno - 1) / per_sector * per_sector + 1;
+        for p in first..(first + per_sector).min(self.orig_size + 1) {
+            if p == pgno {
+                self.journal_page(pgno, page)?;
+            } else if p != self.lock_page() && self.journal.as_ref().is_some_and(|j| !j.contains(p)) {
+                let neighbour = self.get(p)?;
+                self.journal_page(p, &neighbour)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn journal_page(&mut self, pgno: Pgno, page: &Buf) -> Result<()> {
+        let nonce = self.random();
+        let Some(mut j) = self.journal.take() else { return Ok(()) };
+        let done = j.add(&self.site(nonce), pgno, page);
+        self.journal = Some(j);
+        done
+    }
+
+    pub(crate) fn site(&self, nonce: u32) -> Site<'_> {
+        Site {
+            vfs: &*self.vfs,
+            path: &self.journal_path,
+            sync: self.sync,
+            device: self.file.as_ref().map(|f| f.characteristics()).unwrap_or_default(),
+            nonce,
+        }
+    }
+
+    /// The transaction is about to change something.
+    fn begin_changes(&mut self) -> Result<()> {
+        if self.state != State::WriterLocked {
+            return Ok(());
+        }
+        if self.kind == Kind::File && self.wal.is_none() && self.journal_mode != JournalMode::Off {
+            let memory = self.journal_mode == JournalMode::Memory;
+            let kept = self.kept_journal.take();
+            self.journal = Some(Journal::new(memory, kept, self.sector(), self.page_size, self.orig_size));
+        }
+        self.state = State::WriterCacheMod;
+        Ok(())
+    }
+
+    /// Says that a page just freed need not be written. Taken back by its next change.
+    pub fn dont_write(&mut self, pgno: Pgno) {
+        if self.kind != Kind::File || self.undo.depth() > 0 {
+            return;
+        }
+        if let Some(i) = self.table.find(pgno) {
+            let slot = self.table.slot_mut(i);
+            if slot.flags & DIRTY != 0 {
+                slot.flags |= DONT_WRITE;
+            }
+        }
+    }
+
+    /// Makes the database end after `pages`: what lies beyond is dropped.
+    pub fn truncate_image(&mut self, pages: Pgno) -> Result<()> {
+        for p in pages + 1..=self.db_size {
+            if self.undo.depth() > 0 && p != self.lock_page() {
+                // A page that is only here would be lost for those who go back to a savepoint.
+                let saved = self.table.find(p).map_or(0, |i| self.table.slot(i).saved);
+                if let Some(level) = self.undo.lacking(p, saved) {
+                    let image = self.get(p)?;
+                    self.undo.save(p, level, image)?;
+                }
+            }
+            self.table.remove(p);
+        }
+        self.db_size = pages;
+        Ok(())
+    }
+
+    /// Room for one more page. The cache size is a target: where nothing can go, the cache grows.
+    pub(crate) fn make_room(&mut self) -> Result<()> {
+        if self.table.len() < self.cache_target || self.kind == Kind::Memory {
+            return Ok(());
+        }
+        self.evict()
+    }
+
+    #[inline(never)]
+    fn evict(&mut self) -> Result<()> {
+        let mut left = 2;
+        while self.table.len() >= self.cache_target && left > 0 {
+            left -= 1;
+            let victim = match self.table.victim() {
+                Some(v) => Some(v),
+                None if self.spill()? => self.table.victim(),
+                None => None,
+            };
+            match victim {
+                Some(pgno) => drop(self.table.remove(pgno)),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes changed pages that nobody holds, so that they can be evicted. `false`: not possible now.
+    fn spill(&mut self) -> Result<bool> {
+        let writing = self.state >= State::WriterCacheMod || self.kind == Kind::Temp;
+        if !self.spill_enabled || !writing {
+            return Ok(false);
+        }
+        if self.kind == Kind::File && self.wal.is_none() {
+            // Without a journal on disk the file cannot be touched before commit.
+            if self.journal.is_none() && self.journal_mode != JournalMode::Off {
+                return Ok(false);
+            }
+            match self.raise(LockLevel::Exclusive) {
+                Ok(()) => {}
+                Err(e) if e.code() == Code::Busy => {
+                    // Readers are there: the cache grows instead. PENDING stays, as in SQLite, so that they
+                    // are the last ones.
+                    return Ok(false);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        // In one go: each spill costs a sync in rollback modes.
+        let most = (self.cache_target / 2).max(1);
+        let mut pages: Vec<(Pgno, Buf)> = Vec::new();
+        for s in self.table.iter() {
+            if pages.len() >= most {
+                break;
+            }
+            if s.flags & DIRTY != 0
+                && let Some(buf) = &s.buf
+                && buf.refs() == 1
+            {
+                alloc::reserve(&mut pages, 1)?;
+                pages.push((s.pgno, buf.clone()));
+            }
+        }
+        if pages.is_empty() {
+            return Ok(false);
+        }
+        pages.sort_unstable_by_key(|p| p.0);
+        pages.retain(|p| p.0 <= self.db_size);
+        self.stats.spills += pages.len() as u64;
+        match self.kind {
+            Kind::Memory => return Ok(false),
+            Kind::Temp => self.write_temp(&pages)?,
+            Kind::File if self.wal.is_some() => self.append_frames(&pages, 0)?,
+            Kind::File => {
+                let synced = self.seal_journal()?;
+                let _written = self.write_pages(&synced, &pages)?;
+            }
+        }
+        for (pgno, _) in &pages {
+            if let Some(i) = self.table.find(*pgno) {
+                let slot = self.table.slot_mut(i);
+                slot.flags &= !(DIRTY | DONT_WRITE | RECENT);
+                slot.saved = 0;
+            }
+        }
+        Ok(true)
+    }
+
+    fn write_temp(&mut self, pages: &[(Pgno, Buf)]) -> Result<()> {
+        if self.file.is_none() {
+            let flags = OpenFlags::read_write(FileKind::TempDb);
+            self.file = Some(self.vfs.open(None, flags)?);
+        }
+        let file = self.file.as_ref().expect("opened above");
+        for (pgno, buf) in pages {
+            file.write(buf, (*pgno as u64 - 1) * self.page_size as u64)?;
+            self.file_pages = self.file_pages.max(*pgno);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! Pages with transactions.
+//!
+//! A [`Pager`] is one connection's view of one database: it reads pages, lets them be changed, and commits or
+//! takes back the changes, by a rollback journal or a write-ahead log, under the locks that SQLite's file
+//! format prescribes. Savepoints, spilling when memory is short, and crash recovery are its business.
+//!
+//! What it does not know: what stands on a page (apart from the first 100 bytes of page 1), and SQL.
+
+#![deny(unsafe_code)]
+
+mod cache;
+mod durability;
+mod journal;
+mod pager;
+mod recover;
+mod settings;
+mod shared;
+mod table;
+mod txn;
+mod types;
+mod undo;
+mod wal;
+
+pub use journal::lock_byte_page;
+pub use pager::{Pager, State};
+pub use types::{
+    BusyHandler, CacheStats, CheckpointMode, CheckpointResult, JournalMode, LockingMode, OpenOptions,
+    SecureDelete, SyncMode, TxnState,
+};

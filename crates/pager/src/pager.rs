@@ -1,0 +1,356 @@
+//! The pager: its state, opening and closing.
+//!
+//! ```text
+//! Open --begin_read--> Reader --begin_write--> WriterLocked --first change--> WriterCacheMod
+//!   ^                  |  ^  ^                    |                              |
+//!   +-----end_read-----+  |  +------rollback------+                              | spill, commit
+//!                         |  +------rollback-------------------------------------+ (rollback modes)
+//!                         |  |                                                   v
+//!                         |  +------rollback--------------------------------- WriterDbMod
+//!                         |                                                      | phase one
+//!                         +------phase two------------------------------- WriterFinished
+//! ```
+//!
+//! What always holds ([`Pager::check`]): in `Reader` and above a database file is locked SHARED at least (in
+//! WAL mode also in `Open`, once the log was opened); in `WriterLocked` and above RESERVED at least or the
+//! log's write lock; in `WriterDbMod` EXCLUSIVE. Undo levels exist only in `WriterLocked` and above. In a
+//! log's mode the database file is never written by a transaction.
+
+use crate::journal::{self, Journal};
+use crate::shared::Share;
+use crate::table::PageTable;
+use crate::types::*;
+use crate::undo::Undo;
+use crate::wal::Wal;
+use iolite_base::{Code, Error, Pgno, Result};
+use iolite_os::{Access, File, FileKind, LockLevel, OpenFlags, Vfs};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where a session stands. See the drawing at the module's head.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum State {
+    /// No transaction.
+    Open,
+    /// Reading.
+    Reader,
+    /// May write; nothing changed.
+    WriterLocked,
+    /// Pages changed in memory (or in the log, uncommitted).
+    WriterCacheMod,
+    /// The database file was changed.
+    WriterDbMod,
+    /// All is in the file and synced; only the journal still says otherwise.
+    WriterFinished,
+}
+
+/// What is behind the pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// A database file.
+    File,
+    /// A private file that exists only once memory is short.
+    Temp,
+    /// Nothing.
+    Memory,
+}
+
+/// One connection's pages of one database.
+pub struct Pager {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) kind: Kind,
+    pub(crate) file: Option<Box<dyn File>>,
+    pub(crate) path: PathBuf,
+    pub(crate) journal_path: PathBuf,
+    pub(crate) wal_path: PathBuf,
+    pub(crate) read_only: bool,
+    /// The file's header says that this version must not write it.
+    pub(crate) format_read_only: bool,
+    pub(crate) immutable: bool,
+    pub(crate) nolock: bool,
+
+    pub(crate) page_size: u32,
+    pub(crate) reserved: u8,
+    /// Page size and reserved bytes come from a file's header.
+    pub(crate) page_size_fixed: bool,
+
+    pub(crate) state: State,
+    pub(crate) lock: LockLevel,
+    /// The header is about to say that there is no log: what it says now does not count.
+    pub(crate) no_wal: bool,
+    pub(crate) locking_mode: LockingMode,
+    pub(crate) journal_mode: JournalMode,
+    pub(crate) sync: SyncMode,
+    pub(crate) cache_setting: i32,
+    pub(crate) cache_target: usize,
+    pub(crate) spill_enabled: bool,
+    pub(crate) max_pages: Pgno,
+    pub(crate) journal_size_limit: i64,
+    pub(crate) persist_wal: bool,
+    pub(crate) busy: Option<BusyHandler>,
+
+    pub(crate) table: PageTable,
+    pub(crate) db_size: Pgno,
+    /// The size when the write transaction began.
+    pub(crate) orig_size: Pgno,
+    /// Pages in the database file, as far as this session wrote or saw it.
+    pub(crate) file_pages: Pgno,
+    /// Bytes 24 to 39 of the file when the cache was filled (rollback modes).
+    pub(crate) file_version: [u8; 16],
+    /// The header was checked and the cache belongs to it.
+    pub(crate) header_ok: bool,
+    /// All pages changed in this transaction; may name a page twice.
+    pub(crate) dirty: Vec<Pgno>,
+    pub(crate) serial: u64,
+    pub(crate) undo: Undo,
+    pub(crate) journal: Option<Journal>,
+    /// A journal file kept open between transactions.
+    pub(crate) kept_journal: Option<Box<dyn File>>,
+    pub(crate) wal: Option<Wal>,
+    /// In exclusive mode the counter is raised once.
+    pub(crate) change_counted: bool,
+    pub(crate) data_version: u32,
+    /// Raised whenever cached pages may have changed under cursors.
+    pub(crate) epoch: u64,
+    /// The content being written has pages of another size: so many, of so many bytes in all.
+    pub(crate) foreign_image: Option<(Pgno, u64)>,
+    pub(crate) error: Option<Error>,
+    pub(crate) stats: CacheStats,
+    /// What other sessions of this process know of the file.
+    pub(crate) share: Option<Share>,
+    /// The era of the present read transaction, if pages are shared in it.
+    pub(crate) era: Option<u64>,
+    pub(crate) random: u64,
+}
+
+impl Pager {
+    /// Opens a database. Only the file itself is opened; nothing is read or locked.
+    pub fn open(vfs: Arc<dyn Vfs>, path: &Path, opts: &OpenOptions) -> Result<Pager> {
+        let kind = if opts.memory {
+            Kind::Memory
+        } else if path.as_os_str().is_empty() {
+            Kind::Temp
+        } else {
+            Kind::File
+        };
+        let mut full = PathBuf::new();
+        let mut file = None;
+        let mut read_only = false;
+        if kind == Kind::File {
+            full = vfs.full_path(path)?;
+            let flags = OpenFlags {
+                kind: FileKind::MainDb,
+                read_only: opts.read_only,
+                create: opts.create && !opts.read_only,
+                exclusive: false,
+                or_read_only: true,
+                nolock: opts.nolock || opts.immutable,
+            };
+            let f = vfs.open(Some(&full), flags)?;
+            read_only = f.is_read_only() || opts.immutable;
+            file = Some(f);
+        }
+        let with = |suffix: &str| {
+            let mut name = full.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        let in_memory_journal = kind != Kind::File;
+        let mut pager = Pager {
+            journal_path: with("-journal"),
+            wal_path: with("-wal"),
+            path: full,
+            vfs,
+            kind,
+            file,
+            read_only,
+            format_read_only: false,
+            immutable: opts.immutable,
+            nolock: opts.nolock || opts.immutable,
+            page_size: opts.page_size,
+            reserved: opts.reserved,
+            page_size_fixed: false,
+            state: State::Open,
+            lock: LockLevel::None,
+            no_wal: false,
+            locking_mode: if kind == Kind::File { LockingMode::Normal } else { LockingMode::Exclusive },
+            journal_mode: if in_memory_journal { JournalMode::Memory } else { JournalMode::Delete },
+            sync: SyncMode::Full,
+            cache_setting: opts.cache_size,
+            cache_target: 0,
+            spill_enabled: true,
+            max_pages: 0xffff_fffe,
+            journal_size_limit: -1,
+            persist_wal: false,
+            busy: None,
+            table: PageTable::new(),
+            db_size: 0,
+            orig_size: 0,
+            file_pages: 0,
+            file_version: [0; 16],
+            header_ok: false,
+            dirty: Vec::new(),
+            serial: 1,
+            undo: Undo::default(),
+            journal: None,
+            kept_journal: None,
+            wal: None,
+            change_counted: false,
+            data_version: 1,
+            epoch: 0,
+            foreign_image: None,
+            error: None,
+            stats: CacheStats::default(),
+            share: None,
+            era: None,
+            random: 0,
+        };
+        pager.set_cache_size(opts.cache_size);
+        if let Some(id) = pager.file.as_ref().and_then(|f| f.identity()) {
+            pager.share = Some(Share::join(id));
+        }
+        Ok(pager)
+    }
+
+    /// Ends everything: an open transaction is taken back, a log that nobody else uses is copied into the
+    /// database and removed.
+    pub fn close(&mut self) -> Result<()> {
+        let rolled_back = if self.state > State::Reader { self.rollback(true) } else { Ok(()) };
+        if self.state != State::Open {
+            self.end_read();
+        }
+        let closed = self.close_wal();
+        self.finish_kept_journal();
+        self.unlock(LockLevel::None);
+        self.table.clear();
+        self.share = None;
+        self.file = None;
+        rolled_back.and(closed)
+    }
+
+    fn finish_kept_journal(&mut self) {
+        if self.kept_journal.take().is_some()
+            && self.locking_mode == LockingMode::Exclusive
+            && matches!(self.journal_mode, JournalMode::Delete)
+        {
+            let _ = self.vfs.delete(&self.journal_path, false);
+        }
+    }
+
+    /// Folds the log into the database if this is the last connection. Used by closing and by leaving WAL
+    /// mode.
+    pub(crate) fn close_wal(&mut self) -> Result<()> {
+        let Some(mut wal) = self.wal.take() else { return Ok(()) };
+        let file = self.file.as_deref().expect("a log belongs to a file");
+        let mut alone = self.lock == LockLevel::Exclusive;
+        if !alone && !self.read_only && !wal.is_read_only() && file.lock(LockLevel::Exclusive).is_ok() {
+            self.lock = LockLevel::Exclusive;
+            alone = true;
+        }
+        let mut done = Ok(());
+        let mut delete = false;
+        if alone && !self.read_only {
+            let sync = if self.sync == SyncMode::Off { None } else { Some(self.sync) };
+            done = wal.checkpoint(file, CheckpointMode::Passive, sync, None, self.page_size).map(|_| ());
+            delete = done.is_ok() && wal.is_backfilled();
+        }
+        let keep = delete && self.persist_wal;
+        wal.close(file, delete && !keep);
+        if keep && self.journal_size_limit >= 0 {
+            wal.limit_size(0);
+        }
+        drop(wal);
+        if delete && !keep {
+            let _ = self.vfs.delete(&self.wal_path, false);
+        }
+        done
+    }
+
+    /// The state, as callers ask for it.
+    pub fn txn_state(&self) -> TxnState {
+        match self.state {
+            State::Open => TxnState::None,
+            State::Reader => TxnState::Read,
+            _ => TxnState::Write,
+        }
+    }
+
+    /// Asserts the drawing at the module's head.
+    pub(crate) fn check(&self) {
+        if self.kind != Kind::File || self.nolock {
+            return;
+        }
+        debug_assert!(self.state < State::Reader || self.lock >= LockLevel::Shared);
+        debug_assert!(
+            self.state < State::WriterLocked || self.lock >= LockLevel::Reserved || self.wal.is_some()
+        );
+        debug_assert!(self.state != State::WriterDbMod || self.lock == LockLevel::Exclusive);
+        debug_assert!(self.state >= State::WriterLocked || self.undo.depth() == 0);
+        debug_assert!(self.wal.is_none() || self.state != State::WriterDbMod);
+    }
+
+    pub(crate) fn raise(&mut self, level: LockLevel) -> Result<()> {
+        if self.lock >= level {
+            return Ok(());
+        }
+        if let Some(f) = &self.file {
+            f.lock(level)?;
+        }
+        self.lock = level;
+        Ok(())
+    }
+
+    pub(crate) fn unlock(&mut self, level: LockLevel) {
+        if let Some(f) = &self.file {
+            // A failed unlock leaves others waiting, not data wrong; the next lock call reports.
+            let _ = f.unlock(level);
+        }
+        self.lock = self.lock.min(level);
+    }
+
+    /// A random number that need not be hard to guess.
+    pub(crate) fn random(&mut self) -> u32 {
+        if self.random == 0 {
+            let mut seed = [0; 8];
+            self.vfs.entropy().fill(&mut seed);
+            self.random = u64::from_ne_bytes(seed) | 1;
+        }
+        self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.random >> 32) as u32
+    }
+
+    /// The unit in which journal headers are laid out.
+    pub(crate) fn sector(&self) -> u32 {
+        match &self.file {
+            Some(f) if !f.characteristics().powersafe_overwrite => f.sector_size().clamp(512, 65536),
+            _ => 512,
+        }
+    }
+
+    /// The page that holds the lock bytes.
+    pub fn lock_page(&self) -> Pgno {
+        journal::lock_byte_page(self.page_size)
+    }
+
+    /// Whether `-wal` or `-journal` is there with content.
+    pub(crate) fn exists(&self, path: &Path) -> Result<bool> {
+        self.vfs.access(path, Access::Exists)
+    }
+
+    /// Lets all pages go: they may belong to another state of the file.
+    pub(crate) fn reset_cache(&mut self) {
+        self.table.clear();
+        self.header_ok = false;
+        self.epoch += 1;
+    }
+
+    pub(crate) fn file(&self) -> Result<&dyn File> {
+        self.file.as_deref().ok_or_else(|| Code::Misuse.into())
+    }
+}
+
+impl Drop for Pager {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}

@@ -1,0 +1,402 @@
+//! What pragmas ask and set.
+
+use crate::pager::{Kind, Pager, State};
+use crate::types::*;
+use iolite_base::{Code, Pgno, Result};
+use iolite_os::{LockLevel, Vfs};
+use std::path::Path;
+use std::sync::Arc;
+
+impl Pager {
+    /// Bytes in a page.
+    #[inline]
+    pub fn page_size(&self) -> u32 {
+        self.page_size
+    }
+
+    /// Bytes at the end of each page that hold no content.
+    pub fn reserved(&self) -> u8 {
+        self.reserved
+    }
+
+    /// Page size less reserved bytes.
+    #[inline]
+    pub fn usable(&self) -> u32 {
+        self.page_size - self.reserved as u32
+    }
+
+    /// Pages in the database.
+    #[inline]
+    pub fn db_size(&self) -> Pgno {
+        self.db_size
+    }
+
+    /// Pages in the database when the write transaction began.
+    pub fn orig_size(&self) -> Pgno {
+        self.orig_size
+    }
+
+    /// Where the transaction stands.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether page size and reserved bytes are given by existing content.
+    pub fn page_size_fixed(&self) -> bool {
+        self.page_size_fixed || self.db_size > 0
+    }
+
+    /// Sets page size and reserved bytes of an empty database; `false` if it is not empty.
+    pub fn set_page_size(&mut self, size: u32, reserved: Option<u8>) -> bool {
+        if self.state > State::Reader || self.page_size_fixed() {
+            return false;
+        }
+        let reserved = reserved.unwrap_or(self.reserved);
+        if !size.is_power_of_two() || !(512..=65536).contains(&size) || size - (reserved as u32) < 480 {
+            return false;
+        }
+        self.page_size = size;
+        self.reserved = reserved;
+        self.table.clear();
+        self.set_cache_size(self.cache_setting);
+        true
+    }
+
+    /// Says that the content being written consists of `pages` pages of another size, `bytes` bytes in all.
+    /// It is read as such once the transaction has ended.
+    pub fn set_foreign_image(&mut self, pages: Pgno, bytes: u64) -> Result<()> {
+        if self.kind != Kind::File || self.wal.is_some() || self.state < State::WriterLocked {
+            return Err(Code::Readonly.into());
+        }
+        self.foreign_image = Some((pages, bytes));
+        Ok(())
+    }
+
+    /// `PRAGMA cache_size`: pages, or KiB if negative.
+    pub fn set_cache_size(&mut self, n: i32) {
+        self.cache_setting = n;
+        self.cache_target = if n >= 0 {
+            n as usize
+        } else {
+            ((-(n as i64) * 1024) / (self.page_size as i64 + 64)).min(1_000_000_000) as usize
+        };
+    }
+
+    /// As set.
+    pub fn cache_size(&self) -> i32 {
+        self.cache_setting
+    }
+
+    /// `PRAGMA cache_spill`.
+    pub fn set_spill(&mut self, on: bool) {
+        self.spill_enabled = on;
+    }
+
+    /// Lets unused pages go.
+    pub fn shrink(&mut self) {
+        if self.kind == Kind::File {
+            let clean: Vec<Pgno> = self
+                .table
+                .iter()
+                .filter(|s| {
+                    s.flags & crate::table::DIRTY == 0 && s.buf.as_ref().is_some_and(|b| b.refs() == 1)
+                })
+                .map(|s| s.pgno)
+                .collect();
+            for p in clean {
+                self.table.remove(p);
+            }
+        }
+    }
+
+    /// `PRAGMA synchronous`.
+    pub fn sync_mode(&self) -> SyncMode {
+        self.sync
+    }
+
+    /// Sets it.
+    pub fn set_sync_mode(&mut self, mode: SyncMode) {
+        self.sync = mode;
+    }
+
+    /// The journal mode in force.
+    pub fn journal_mode(&self) -> JournalMode {
+        if self.wal.is_some() { JournalMode::Wal } else { self.journal_mode }
+    }
+
+    /// Sets one of the rollback modes (not to or from WAL); returns the mode in force.
+    pub fn set_journal_mode(&mut self, mode: JournalMode) -> JournalMode {
+        let mode = match self.kind {
+            Kind::File => mode,
+            // Nothing but memory to journal to.
+            _ if matches!(mode, JournalMode::Memory | JournalMode::Off) => mode,
+            _ => self.journal_mode,
+        };
+        if self.wal.is_some() || mode == JournalMode::Wal || self.state >= State::WriterCacheMod {
+            return self.journal_mode();
+        }
+        let old = std::mem::replace(&mut self.journal_mode, mode);
+        let keeps = |m| matches!(m, JournalMode::Persist | JournalMode::Truncate);
+        if self.kind == Kind::File && keeps(old) && !keeps(mode) {
+            self.kept_journal = None;
+            // The file lies there without meaning. Only with RESERVED is it certain that nobody writes it.
+            if self.lock >= LockLevel::Reserved {
+                let _ = self.vfs.delete(&self.journal_path, false);
+            } else if self.state == State::Open && self.raise(LockLevel::Shared).is_ok() {
+                if self.raise(LockLevel::Reserved).is_ok() {
+                    let _ = self.vfs.delete(&self.journal_path, false);
+                }
+                self.unlock(LockLevel::None);
+            }
+        }
+        mode
+    }
+
+    /// Whether a write-ahead log is open.
+    pub fn is_wal(&self) -> bool {
+        self.wal.is_some()
+    }
+
+    /// Whether the database can have a write-ahead log.
+    pub fn wal_possible(&self) -> bool {
+        self.kind == Kind::File
+            && !self.nolock
+            && (self.locking_mode == LockingMode::Exclusive
+                || self.file.as_ref().is_some_and(|f| f.has_shm()))
+    }
+
+    /// `PRAGMA locking_mode`.
+    pub fn locking_mode(&self) -> LockingMode {
+        self.locking_mode
+    }
+
+    /// Sets it; in WAL mode with a shared index, an exclusive mode only holds from the next opening of the
+    /// log.
+    pub fn set_locking_mode(&mut self, mode: LockingMode) -> LockingMode {
+        if self.kind == Kind::File {
+            let heap = self.wal.as_ref().is_some_and(|w| w.has_heap_index());
+            if mode == LockingMode::Normal && heap {
+                // A private index cannot be shared any more: fold the log, then begin again.
+                if self.state == State::Open && self.close_wal().is_ok() {
+                    self.reset_cache();
+                    self.unlock(LockLevel::None);
+                    self.locking_mode = mode;
+                }
+                return self.locking_mode;
+            }
+            self.locking_mode = mode;
+            if mode == LockingMode::Normal && self.state == State::Open && self.wal.is_none() {
+                self.unlock(LockLevel::None);
+                self.change_counted = false;
+            }
+        }
+        self.locking_mode
+    }
+
+    /// `PRAGMA max_page_count`.
+    pub fn max_pages(&self) -> Pgno {
+        self.max_pages
+    }
+
+    /// Sets it, never below the present size.
+    pub fn set_max_pages(&mut self, n: Pgno) -> Pgno {
+        if n > 0 {
+            self.max_pages = n.min(0xffff_fffe);
+        }
+        self.max_pages = self.max_pages.max(self.db_size);
+        self.max_pages
+    }
+
+    /// `PRAGMA journal_size_limit`.
+    pub fn journal_size_limit(&self) -> i64 {
+        self.journal_size_limit
+    }
+
+    /// Sets it; -1 is no limit.
+    pub fn set_journal_size_limit(&mut self, n: i64) {
+        self.journal_size_limit = n.max(-1);
+        if let Some(w) = &mut self.wal {
+            w.size_limit = self.journal_size_limit;
+        }
+    }
+
+    /// Whether the log stays when the last connection closes.
+    pub fn persist_wal(&self) -> bool {
+        self.persist_wal
+    }
+
+    /// Sets it (`SQLITE_FCNTL_PERSIST_WAL`).
+    pub fn set_persist_wal(&mut self, on: bool) {
+        self.persist_wal = on;
+    }
+
+    /// Whether the database cannot be written.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only || self.format_read_only
+    }
+
+    /// Whether there is no file behind it at all.
+    pub fn is_memory(&self) -> bool {
+        self.kind == Kind::Memory
+    }
+
+    /// Whether it is private and vanishes when closed.
+    pub fn is_transient(&self) -> bool {
+        self.kind != Kind::File
+    }
+
+    /// The file's full name; empty where there is none.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The rollback journal's name.
+    pub fn journal_path(&self) -> &Path {
+        &self.journal_path
+    }
+
+    /// The write-ahead log's name.
+    pub fn wal_path(&self) -> &Path {
+        &self.wal_path
+    }
+
+    /// Changes when another connection changed the database.
+    pub fn data_version(&self) -> u32 {
+        self.data_version
+    }
+
+    /// Rises when pages may have changed other than by this session's own edits.
+    #[inline]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Who is asked whether to wait for a lock.
+    pub fn set_busy_handler(&mut self, handler: Option<BusyHandler>) {
+        self.busy = handler;
+    }
+
+    /// The VFS below.
+    pub fn vfs(&self) -> &Arc<dyn Vfs> {
+        &self.vfs
+    }
+
+    /// Counters; `reset` sets them to zero.
+    pub fn stats(&mut self, reset: bool) -> CacheStats {
+        let s = self.stats;
+        if reset {
+            self.stats = CacheStats::default();
+        }
+        s
+    }
+
+    /// Bytes held by cached pages.
+    pub fn cache_bytes(&self) -> usize {
+        self.table.len() * (self.page_size as usize + 64)
+    }
+
+    /// Whether the file lies no longer under its name.
+    pub fn has_moved(&self) -> Result<bool> {
+        match &self.file {
+            Some(f) if self.kind == Kind::File => f.has_moved(),
+            _ => Ok(false),
+        }
+    }
+
+    /// The file itself, for file controls.
+    pub fn raw_file(&self) -> Option<&dyn iolite_os::File> {
+        self.file.as_deref()
+    }
+
+    /// Opens the log of a database whose header asks for one.
+    pub(crate) fn open_wal(&mut self) -> Result<()> {
+        if !self.wal_possible() {
+            return Err(Code::Cantopen.into());
+        }
+        if self.locking_mode == LockingMode::Exclusive {
+            self.raise(LockLevel::Exclusive)?;
+        }
+        let heap = self.lock == LockLevel::Exclusive;
+        let flags = iolite_os::OpenFlags {
+            // A reader, too, needs a log to look into, even an empty one.
+            or_read_only: true,
+            ..iolite_os::OpenFlags::read_write(iolite_os::FileKind::Wal)
+        };
+        let log = self.vfs.open(Some(&self.wal_path), flags)?;
+        let mut wal = crate::wal::Wal::new(log, heap, self.vfs.clone());
+        wal.size_limit = self.journal_size_limit;
+        self.wal = Some(wal);
+        self.kept_journal = None;
+        Ok(())
+    }
+
+    /// Leaves WAL mode: folds the log into the file and removes it. `SQLITE_BUSY` if others have the database
+    /// open.
+    pub fn leave_wal(&mut self) -> Result<()> {
+        if self.wal.is_none() {
+            return Ok(());
+        }
+        debug_assert!(self.state == State::Open);
+        self.raise(LockLevel::Shared)?;
+        if let Err(e) = self.raise(LockLevel::Exclusive) {
+            self.unlock(LockLevel::Shared);
+            return Err(e);
+        }
+        if let Err(e) = self.close_wal() {
+            self.unlock(LockLevel::None);
+            self.reset_cache();
+            return Err(e);
+        }
+        self.journal_mode = JournalMode::Delete;
+        self.reset_cache();
+        // EXCLUSIVE stays until the header says so, too: see `set_no_wal`.
+        Ok(())
+    }
+
+    /// While set, a header that asks for a log is not obeyed: for the transaction that changes the header.
+    pub fn set_no_wal(&mut self, on: bool) {
+        self.no_wal = on;
+    }
+
+    /// Copies frames from the log into the database file.
+    pub fn checkpoint(&mut self, mode: CheckpointMode) -> Result<CheckpointResult> {
+        let none = CheckpointResult { busy: false, log: -1, checkpointed: -1 };
+        if self.kind != Kind::File {
+            return Ok(none);
+        }
+        if self.wal.is_none() {
+            // The log of a database that was not read yet is only known from its header.
+            if self.state == State::Open {
+                self.begin_read()?;
+                self.end_read();
+            }
+            if self.wal.is_none() {
+                return Ok(none);
+            }
+        }
+        if self.read_only {
+            return Err(Code::Readonly.into());
+        }
+        if self.state != State::Open {
+            return Err(Code::Locked.into());
+        }
+        let sync = if self.sync == SyncMode::Off { None } else { Some(self.sync) };
+        let busy = self.busy.clone();
+        let busy = if mode == CheckpointMode::Passive { None } else { busy };
+        let file = self.file.as_deref().expect("a log belongs to a file");
+        let wal = self.wal.as_mut().expect("checked above");
+        wal.checkpoint(file, mode, sync, busy, self.page_size)
+    }
+
+    /// Makes the next read transaction look at the header again.
+    pub fn forget_header(&mut self) {
+        if self.state == State::Open {
+            self.reset_cache();
+        }
+    }
+
+    /// Frames in the log after the last commit: what the WAL hook is told.
+    pub fn wal_frames(&self) -> u32 {
+        self.wal.as_ref().map_or(0, |w| w.last_frame())
+    }
+}

@@ -1,0 +1,209 @@
+//! What the sessions of a process share about one file: committed pages, and whether a sync ever failed.
+//!
+//! A cached page is named by the state of the file it belongs to (its *era*) and a frame number. In the
+//! rollback modes an era is the 16 bytes of the header that change with every commit, and the frame is 0. In
+//! WAL mode an era is one life of the log, known by its salts, and the frame is the newest one of the page at
+//! the reader's snapshot, even if it was copied into the database meanwhile; 0 means that the log has none.
+//! "As it is in the file" is not a name: a checkpoint changes the file.
+//!
+//! What always holds: pages here are immutable; all belong to the present era; the count of bytes is that of
+//! the pages. A session that is alone shares nothing, and pays nothing. Pages enter at the back of a queue;
+//! at its front, one that was used meanwhile goes round once more, the others leave: a long scan pushes out
+//! its own pages.
+
+use iolite_base::{PageData, Pgno, hash::FastMap};
+use iolite_os::FileId;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+/// Bytes that the shared pages of one file may take.
+const BUDGET: usize = 64 << 20;
+
+/// Which state of the file pages belong to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Era {
+    /// Bytes 24 to 39 of a file without a log.
+    Journal([u8; 16]),
+    /// The salts of a log.
+    Log([u8; 8]),
+}
+
+/// One file, as all sessions of the process on it see it.
+pub struct Database {
+    sessions: AtomicUsize,
+    failed: AtomicBool,
+    cache: Mutex<Cache>,
+}
+
+#[derive(Default)]
+struct Cache {
+    era: Option<Era>,
+    /// Counts eras: what a session holds on to between calls.
+    serial: u64,
+    pages: FastMap<(Pgno, u32), Entry>,
+    queue: VecDeque<(Pgno, u32)>,
+    bytes: usize,
+}
+
+struct Entry {
+    page: Arc<PageData>,
+    used: bool,
+}
+
+/// A session's hold on its [`Database`].
+pub struct Share(Arc<Database>);
+
+impl Share {
+    /// Joins the sessions of a file.
+    pub fn join(id: FileId) -> Share {
+        static ALL: OnceLock<Mutex<HashMap<FileId, Weak<Database>>>> = OnceLock::new();
+        let mut all = ALL.get_or_init(Default::default).lock().unwrap_or_else(PoisonError::into_inner);
+        let db = match all.get(&id).and_then(Weak::upgrade) {
+            Some(db) => db,
+            None => {
+                all.retain(|_, w| w.strong_count() > 0);
+                let db = Arc::new(Database {
+                    sessions: AtomicUsize::new(0),
+                    failed: AtomicBool::new(false),
+                    cache: Mutex::default(),
+                });
+                all.insert(id, Arc::downgrade(&db));
+                db
+            }
+        };
+        db.sessions.fetch_add(1, Relaxed);
+        Share(db)
+    }
+
+    /// Whether there is anybody to share with.
+    #[inline]
+    pub fn in_company(&self) -> bool {
+        self.0.sessions.load(Relaxed) > 1
+    }
+
+    /// A sync failed: what the disk holds is not known any more, and asking again proves nothing.
+    pub fn fail(&self) {
+        self.0.failed.store(true, Relaxed);
+    }
+
+    /// Whether a sync failed since the first session of now joined.
+    pub fn has_failed(&self) -> bool {
+        self.0.failed.load(Relaxed)
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.0.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The serial of an era. Pages of another one are let go.
+    pub fn enter(&self, era: Era) -> u64 {
+        let mut c = self.cache();
+        if c.era != Some(era) {
+            c.clear();
+            c.era = Some(era);
+            c.serial += 1;
+        }
+        c.serial
+    }
+
+    /// A page, if it is there.
+    pub fn get(&self, serial: u64, pgno: Pgno, frame: u32) -> Option<Arc<PageData>> {
+        let mut c = self.cache();
+        if c.serial != serial {
+            return None;
+        }
+        let e = c.pages.get_mut(&(pgno, frame))?;
+        e.used = true;
+        Some(e.page.clone())
+    }
+
+    /// Puts a page in.
+    pub fn put(&self, serial: u64, pgno: Pgno, frame: u32, page: &Arc<PageData>) {
+        let mut c = self.cache();
+        if c.serial == serial {
+            c.put(pgno, frame, page);
+        }
+    }
+
+    /// A commit in a rollback mode: the pages it did not change belong to the new era as well.
+    pub fn advance(&self, serial: u64, era: Era, changed: &[Pgno]) {
+        let mut c = self.cache();
+        if c.serial != serial {
+            return;
+        }
+        for &p in changed {
+            c.remove((p, 0));
+        }
+        c.era = Some(era);
+        c.serial += 1;
+    }
+}
+
+impl Cache {
+    fn clear(&mut self) {
+        self.pages.clear();
+        self.queue.clear();
+        self.bytes = 0;
+    }
+
+    fn remove(&mut self, key: (Pgno, u32)) {
+        // Its place in the queue stays, and is passed over when its turn comes.
+        if let Some(e) = self.pages.remove(&key) {
+            self.bytes -= e.page.len();
+        }
+    }
+
+    fn put(&mut self, pgno: Pgno, frame: u32, page: &Arc<PageData>) {
+        if self.pages.contains_key(&(pgno, frame)) {
+            return;
+        }
+        while self.bytes + page.len() > BUDGET || self.queue.len() > 4 * self.pages.len() + 64 {
+            let Some(key) = self.queue.pop_front() else { break };
+            let Some(e) = self.pages.get_mut(&key) else { continue };
+            if std::mem::take(&mut e.used) {
+                self.queue.push_back(key);
+            } else {
+                self.remove(key);
+            }
+        }
+        self.bytes += page.len();
+        self.pages.insert((pgno, frame), Entry { page: page.clone(), used: false });
+        self.queue.push_back((pgno, frame));
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if self.0.sessions.fetch_sub(1, Relaxed) <= 2 {
+            self.cache().clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_belong_to_their_era() {
+        let id = FileId { device: 1, inode: u64::MAX };
+        let (a, b) = (Share::join(id), Share::join(id));
+        assert!(a.in_company());
+        let s = a.enter(Era::Log([1; 8]));
+        let page = PageData::copy_of(&[9; 512]).unwrap();
+        a.put(s, 7, 3, &page);
+        assert!(b.get(s, 7, 3).is_some());
+        assert!(b.get(s, 7, 4).is_none());
+        assert_eq!(b.enter(Era::Log([1; 8])), s);
+        let t = b.enter(Era::Journal([0; 16]));
+        assert!(a.get(s, 7, 3).is_none() && a.get(t, 7, 3).is_none());
+        a.put(s, 7, 3, &page);
+        assert!(b.get(t, 7, 3).is_none(), "what is put under an old era is lost");
+        a.put(t, 7, 0, &page);
+        a.put(t, 8, 0, &page);
+        a.advance(t, Era::Journal([1; 16]), &[8]);
+        let u = a.enter(Era::Journal([1; 16]));
+        assert!(a.get(u, 7, 0).is_some() && a.get(u, 8, 0).is_none());
+    }
+}

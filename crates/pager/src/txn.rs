@@ -1,0 +1,755 @@
+//! Transactions: beginning, committing, taking back, savepoints.
+//!
+//! The order of a commit in the rollback modes, which crash safety rests on: EXCLUSIVE lock; journal synced;
+//! its header with the number of records synced; database written; database synced; journal ended (this
+//! commits); locks given up. The tokens of the module `durability` pass from step to step.
+
+use crate::durability::{Synced, Truncatable, Written};
+use crate::pager::{Kind, Pager, State};
+use crate::shared::Era;
+use crate::table::{DIRTY, DONT_WRITE};
+use crate::types::*;
+use crate::wal::Snapshot;
+use iolite_base::{Buf, Code, Error, Pgno, Result, SQLITE_VERSION_NUMBER, alloc, be};
+use iolite_os::{FileKind, LockLevel, OpenFlags, SyncKind};
+
+const HEADER: &[u8; 16] = b"SQLite format 3\0";
+
+impl Pager {
+    /// Begins to read: from now on the database stands still. `SQLITE_BUSY` may be worth another attempt.
+    pub fn begin_read(&mut self) -> Result<()> {
+        if let Some(e) = &self.error {
+            return Err(e.clone());
+        }
+        if self.state != State::Open {
+            return Ok(());
+        }
+        if self.kind != Kind::File {
+            self.state = State::Reader;
+            return Ok(());
+        }
+        let begun = self.begin_read_file();
+        if begun.is_err() {
+            self.state = State::Open;
+            match &mut self.wal {
+                Some(wal) => wal.end_read(self.file.as_deref().expect("a log belongs to a file")),
+                None if self.locking_mode == LockingMode::Normal => self.unlock(LockLevel::None),
+                None => {}
+            }
+        }
+        self.check();
+        begun
+    }
+
+    fn begin_read_file(&mut self) -> Result<()> {
+        // Each turn learns something that changes how to read: the page size, that there is a log.
+        for _ in 0..5 {
+            if self.wal.is_some() {
+                self.begin_read_wal()?;
+            } else {
+                self.begin_read_journal()?;
+            }
+            self.state = State::Reader;
+            self.era = None;
+            if self.header_ok || self.read_header()? {
+                self.enter_era();
+                return Ok(());
+            }
+            self.state = State::Open;
+            if let Some(wal) = &mut self.wal {
+                wal.end_read(self.file.as_deref().expect("a log belongs to a file"));
+            }
+        }
+        Err(Code::Protocol.into())
+    }
+
+    /// Finds out whether there are other sessions to share pages with.
+    fn enter_era(&mut self) {
+        let Some(share) = &self.share else { return };
+        // In exclusive mode the header does not change with every commit.
+        if !share.in_company() || self.locking_mode == LockingMode::Exclusive || self.db_size == 0 {
+            return;
+        }
+        let era = match &self.wal {
+            None => Some(Era::Journal(self.file_version)),
+            Some(wal) => wal.salts().map(Era::Log),
+        };
+        self.era = era.map(|e| share.enter(e));
+    }
+
+    fn begin_read_journal(&mut self) -> Result<()> {
+        let had_lock = self.lock >= LockLevel::Shared;
+        self.raise(LockLevel::Shared)?;
+        if had_lock && self.header_ok {
+            // Kept from the last transaction: nobody could change anything.
+            return Ok(());
+        }
+        if self.lock <= LockLevel::Shared && !self.immutable {
+            self.roll_back_hot_journal()?;
+        }
+        if self.header_ok {
+            let mut now = [0; 16];
+            self.file()?.read(&mut now, 24)?;
+            if now == self.file_version {
+                return Ok(());
+            }
+            self.data_version = self.data_version.wrapping_add(1);
+            self.reset_cache();
+        } else {
+            self.reset_cache();
+        }
+        let size = self.file()?.size()?;
+        self.file_pages = size.div_ceil(self.page_size as u64).min(u32::MAX as u64 - 1) as Pgno;
+        self.db_size = self.file_pages;
+        if !self.immutable && self.exists(&self.wal_path.clone())? {
+            if size == 0 {
+                // A log without a database is left over from one that was deleted.
+                if !self.read_only {
+                    self.vfs.delete(&self.wal_path, false)?;
+                }
+            } else {
+                self.open_wal()?;
+                return self.begin_read_wal();
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_read_wal(&mut self) -> Result<()> {
+        let file = self.file.as_deref().expect("a log belongs to a file");
+        let wal = self.wal.as_mut().expect("called in WAL mode");
+        let change = wal.begin_read(file)?;
+        match change {
+            Snapshot::Same => {}
+            Snapshot::Appended(pages) => {
+                self.data_version = self.data_version.wrapping_add(1);
+                self.epoch += 1;
+                for p in pages {
+                    self.table.remove(p);
+                    if p == 1 {
+                        self.header_ok = false;
+                    }
+                }
+            }
+            Snapshot::Other => {
+                if self.header_ok {
+                    self.data_version = self.data_version.wrapping_add(1);
+                }
+                self.reset_cache();
+            }
+        }
+        let wal = self.wal.as_ref().expect("called in WAL mode");
+        let pages = wal.db_pages();
+        if pages != 0 {
+            self.db_size = pages;
+        } else if !self.header_ok {
+            let size = self.file()?.size()?;
+            self.file_pages = size.div_ceil(self.page_size as u64).min(u32::MAX as u64 - 1) as Pgno;
+            self.db_size = self.file_pages;
+        }
+        Ok(())
+    }
+
+    /// Reads and checks page 1. `false`: begin again, with what was learnt.
+    fn read_header(&mut self) -> Result<bool> {
+        if self.db_size == 0 {
+            self.file_version = [0; 16];
+            self.format_read_only = false;
+            self.header_ok = true;
+            return Ok(true);
+        }
+        let p1 = self.get(1)?;
+        let notadb = || Error::from(Code::Notadb);
+        if p1[..16] != HEADER[..] {
+            return Err(notadb());
+        }
+        let size = match be::get_u16(&p1, 16) {
+            1 => 65536,
+            n => n as u32,
+        };
+        if !size.is_power_of_two()
+            || !(512..=65536).contains(&size)
+            || p1[21..24] != [64, 32, 32]
+            || p1[19] > 2
+        {
+            return Err(notadb());
+        }
+        let reserved = p1[20];
+        if size - (reserved as u32) < 480 {
+            return Err(notadb());
+        }
+        self.reserved = reserved;
+        self.page_size_fixed = true;
+        if size != self.page_size {
+            self.page_size = size;
+            self.set_cache_size(self.cache_setting);
+            self.reset_cache();
+            return Ok(false);
+        }
+        if p1[19] == 2 && self.wal.is_none() && !self.immutable && !self.no_wal {
+            self.open_wal()?;
+            self.reset_cache();
+            return Ok(false);
+        }
+        self.format_read_only = p1[18] > 2;
+        let pages = be::get_u32(&p1, 28);
+        if pages != 0 && p1[24..28] == p1[92..96] {
+            if pages > self.db_size {
+                return Err(Code::Corrupt.into());
+            }
+            if self.wal.as_ref().is_none_or(|w| w.db_pages() == 0) {
+                self.db_size = pages;
+            }
+        }
+        self.header_ok = true;
+        Ok(true)
+    }
+
+    /// Ends reading, if nothing is being written.
+    pub fn end_read(&mut self) {
+        if self.state != State::Reader {
+            return;
+        }
+        self.state = State::Open;
+        match (&mut self.wal, &self.file) {
+            (Some(wal), Some(file)) => wal.end_read(&**file),
+            _ if self.locking_mode == LockingMode::Normal => self.unlock(LockLevel::None),
+            _ => {}
+        }
+    }
+
+    /// Begins to write; with `exclusive`, keeps others from reading, too (not in WAL mode).
+    pub fn begin_write(&mut self, exclusive: bool) -> Result<()> {
+        if let Some(e) = &self.error {
+            return Err(e.clone());
+        }
+        if self.state >= State::WriterLocked {
+            return Ok(());
+        }
+        debug_assert!(self.state == State::Reader);
+        if self.read_only || self.format_read_only {
+            return Err(Code::Readonly.into());
+        }
+        if self.share.as_ref().is_some_and(|s| s.has_failed()) {
+            // After a failed sync the kernel may have dropped what was not written, and a second one would
+            // succeed without it.
+            return Err(Code::IoerrFsync.into());
+        }
+        if self.kind == Kind::File {
+            match &mut self.wal {
+                Some(wal) => wal.begin_write(self.file.as_deref().expect("a log belongs to a file"))?,
+                None => {
+                    self.raise(LockLevel::Reserved)?;
+                    if exclusive {
+                        self.raise(LockLevel::Exclusive)?;
+                    }
+                }
+            }
+        }
+        self.orig_size = self.db_size;
+        self.dirty.clear();
+        self.serial += 1;
+        self.state = State::WriterLocked;
+        if self.kind != Kind::File {
+            self.undo.push(self.serial, self.db_size)?;
+        }
+        self.check();
+        Ok(())
+    }
+
+    fn base_level(&self) -> usize {
+        (self.kind != Kind::File) as usize
+    }
+
+    /// Opens savepoints until `depth + 1` are open.
+    pub fn savepoint_open(&mut self, depth: usize) -> Result<()> {
+        if self.state < State::WriterLocked {
+            return Ok(());
+        }
+        while self.undo.depth() < self.base_level() + depth + 1 {
+            self.serial += 1;
+            self.undo.push(self.serial, self.db_size)?;
+        }
+        Ok(())
+    }
+
+    /// Closes savepoint `depth` and all above it; their changes stay.
+    pub fn savepoint_release(&mut self, depth: usize) {
+        self.undo.release(self.base_level() + depth);
+    }
+
+    /// Takes back what happened since savepoint `depth` was opened; it stays open, those above it are gone.
+    pub fn savepoint_rollback(&mut self, depth: usize) -> Result<()> {
+        let level = self.base_level() + depth;
+        if level >= self.undo.depth() {
+            return Ok(());
+        }
+        self.undo_to(level)
+    }
+
+    fn undo_to(&mut self, level: usize) -> Result<()> {
+        self.epoch += 1;
+        self.serial += 1;
+        let size = self.undo.db_size(level);
+        let images = self.undo.rollback(level, self.serial, self.page_size as usize)?;
+        if size < self.db_size {
+            let beyond: Vec<Pgno> = self.table.iter().map(|s| s.pgno).filter(|&p| p > size).collect();
+            for p in beyond {
+                self.table.remove(p);
+            }
+        }
+        self.db_size = size;
+        for (pgno, image) in images {
+            match self.table.find(pgno) {
+                Some(i) => {
+                    let slot = self.table.slot_mut(i);
+                    slot.buf = Some(image);
+                    slot.flags = (slot.flags | DIRTY) & !DONT_WRITE;
+                    slot.saved = 0;
+                }
+                None => {
+                    let i = self.table.insert(pgno, image)?;
+                    self.table.slot_mut(i).flags = DIRTY;
+                }
+            }
+            if self.kind == Kind::File {
+                alloc::reserve(&mut self.dirty, 1)?;
+                self.dirty.push(pgno);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the lock that a commit needs: the step that may be busy, so that the caller can wait and repeat
+    /// it.
+    pub fn lock_for_commit(&mut self) -> Result<()> {
+        if self.kind == Kind::File && self.wal.is_none() && self.state >= State::WriterCacheMod {
+            self.raise(LockLevel::Exclusive)?;
+        }
+        Ok(())
+    }
+
+    /// The first half of a commit: after it, all is on disk, but a rollback is still possible (rollback
+    /// modes), or the transaction is committed (WAL).
+    pub fn commit_phase_one(&mut self, super_journal: Option<&[u8]>) -> Result<()> {
+        let done = self.write_transaction(super_journal);
+        if let (Err(e), Some(share)) = (&done, &self.share)
+            && e.code() == Code::IoerrFsync
+        {
+            share.fail();
+        }
+        done
+    }
+
+    fn write_transaction(&mut self, super_journal: Option<&[u8]>) -> Result<()> {
+        if let Some(e) = &self.error {
+            return Err(e.clone());
+        }
+        if self.state < State::WriterCacheMod
+            || self.kind != Kind::File
+            || self.state == State::WriterFinished
+        {
+            return Ok(());
+        }
+        self.lock_for_commit()?;
+        self.stamp_header()?;
+        self.dirty.sort_unstable();
+        self.dirty.dedup();
+        let mut pages: Vec<(Pgno, Buf)> = Vec::new();
+        alloc::reserve(&mut pages, self.dirty.len())?;
+        for &pgno in &self.dirty {
+            if pgno <= self.db_size
+                && let Some(i) = self.table.find(pgno)
+            {
+                let slot = self.table.slot(i);
+                if slot.flags & (DIRTY | DONT_WRITE) == DIRTY
+                    && let Some(buf) = &slot.buf
+                {
+                    pages.push((pgno, buf.clone()));
+                }
+            }
+        }
+        if self.wal.is_some() {
+            if !pages.is_empty() {
+                self.append_frames(&pages, self.db_size)?;
+                self.share_frames(&pages);
+            }
+            drop(pages);
+            let changed = std::mem::take(&mut self.dirty);
+            self.forget_dirty(&changed);
+            self.state = State::WriterFinished;
+            return Ok(());
+        }
+        if let Some(name) = super_journal
+            && let Some(mut j) = self.journal.take()
+        {
+            let nonce = self.random();
+            let named = j.name_super(&self.site(nonce), name);
+            self.journal = Some(j);
+            named?;
+        }
+        let synced = self.seal_journal()?;
+        let written = self.write_pages(&synced, &pages)?;
+        drop(pages);
+        self.extend_file()?;
+        let file = self.file()?;
+        if self.sync != SyncMode::Off {
+            file.sync(if self.sync >= SyncMode::Full { SyncKind::Data } else { SyncKind::Full })?;
+        }
+        let _truncatable: Truncatable = written.synced();
+        self.state = State::WriterFinished;
+        Ok(())
+    }
+
+    /// Pages just committed to the log: others need not read them from there.
+    fn share_frames(&self, pages: &[(Pgno, Buf)]) {
+        let (Some(share), Some(wal), Some(_)) = (&self.share, &self.wal, self.era) else { return };
+        let Some(salts) = wal.salts() else { return };
+        // The log may have been begun anew by this very commit.
+        let era = share.enter(Era::Log(salts));
+        let first = wal.last_frame() - pages.len() as u32 + 1;
+        for (i, (pgno, buf)) in pages.iter().enumerate() {
+            if let Some(page) = buf.page() {
+                share.put(era, *pgno, first + i as u32, page);
+            }
+        }
+    }
+
+    /// The second half: ends the journal, which commits, and gives up what locks there is no more need for.
+    pub fn commit_phase_two(&mut self, end_read: bool) -> Result<()> {
+        if self.state < State::WriterLocked {
+            if end_read {
+                self.end_read();
+            }
+            return Ok(());
+        }
+        let changed = self.state > State::WriterLocked;
+        if self.kind == Kind::File && self.wal.is_none() && changed {
+            self.end_journal()?;
+            self.shrink_file()?;
+            let changed = std::mem::take(&mut self.dirty);
+            self.forget_dirty(&changed);
+            let foreign = self.foreign_image.take();
+            if let Some((_, bytes)) = foreign {
+                self.file()?.truncate(bytes)?;
+                self.page_size_fixed = false;
+            }
+            self.change_counted = true;
+            if let Some(i) = self.table.find(1)
+                && let Some(p1) = &self.table.slot(i).buf
+            {
+                self.file_version.copy_from_slice(&p1[24..40]);
+            }
+            if let (Some(share), Some(era), None) = (&self.share, self.era, foreign) {
+                share.advance(era, Era::Journal(self.file_version), &changed);
+            }
+            if foreign.is_some() {
+                self.reset_cache();
+            }
+        }
+        self.end_write(end_read);
+        Ok(())
+    }
+
+    /// Takes the whole transaction back.
+    pub fn rollback(&mut self, end_read: bool) -> Result<()> {
+        if self.state < State::WriterLocked {
+            if end_read {
+                self.end_read();
+            }
+            return Ok(());
+        }
+        let undone = self.undo_transaction();
+        self.epoch += 1;
+        if undone.is_err() && self.kind == Kind::File {
+            // The file may be half restored. Where the journal is a file it is hot now: nothing in memory
+            // counts any more, and the next reader plays it back.
+            self.reset_cache();
+            let in_file = self.journal.as_ref().is_some_and(|j| j.in_file());
+            self.journal = None;
+            if !in_file && self.state >= State::WriterDbMod {
+                self.error = undone.as_ref().err().cloned();
+            }
+            self.undo.clear();
+            self.dirty.clear();
+            self.state = State::Open;
+            if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
+                wal.end_write(&**file);
+                wal.end_read(&**file);
+            } else {
+                self.unlock(LockLevel::None);
+            }
+            return undone;
+        }
+        self.end_write(end_read);
+        undone
+    }
+
+    fn undo_transaction(&mut self) -> Result<()> {
+        if self.kind != Kind::File {
+            return self.undo_to(0);
+        }
+        let touched = std::mem::take(&mut self.dirty);
+        for p in touched {
+            self.table.remove(p);
+        }
+        if self.state > State::WriterLocked
+            && let (Some(wal), Some(file)) = (&mut self.wal, &self.file)
+        {
+            wal.undo(&**file)?;
+        }
+        if self.state >= State::WriterDbMod && self.wal.is_none() {
+            match self.journal.take() {
+                Some(mut j) => {
+                    let played = self.play_back(&mut j);
+                    self.journal = Some(j);
+                    played?;
+                }
+                None => {
+                    // journal_mode=OFF after a spill: there is nothing to go back to.
+                    self.reset_cache();
+                    return Err(Code::Corrupt.into());
+                }
+            }
+        }
+        self.db_size = self.orig_size;
+        if self.journal.is_some() {
+            self.end_journal()?;
+        }
+        Ok(())
+    }
+
+    fn play_back(&mut self, journal: &mut crate::journal::Journal) -> Result<()> {
+        let file = self.file.as_deref().ok_or(Code::Misuse)?;
+        let size = self.page_size as u64;
+        let site = self.site(0);
+        journal.play(&site, &mut |pgno, page| file.write(page, (pgno as u64 - 1) * size))?;
+        file.truncate(self.orig_size as u64 * size)?;
+        if self.sync != SyncMode::Off {
+            file.sync(SyncKind::Full)?;
+        }
+        self.file_pages = self.orig_size;
+        Ok(())
+    }
+
+    fn end_write(&mut self, end_read: bool) {
+        self.undo.clear();
+        self.dirty.clear();
+        self.journal = None;
+        self.foreign_image = None;
+        // The state of the file is another one: the next transaction finds out which.
+        self.era = None;
+        self.serial += 1;
+        self.state = State::Reader;
+        if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
+            wal.end_write(&**file);
+        } else if self.kind == Kind::File && self.locking_mode == LockingMode::Normal {
+            self.unlock(LockLevel::Shared);
+        }
+        self.check();
+        if end_read {
+            self.end_read();
+        }
+    }
+
+    /// Page 1 gets a new change counter and the size of the database.
+    fn stamp_header(&mut self) -> Result<()> {
+        if self.db_size == 0 {
+            return Ok(());
+        }
+        let mut p1 = self.get(1)?;
+        let counter = be::get_u32(&p1, 24);
+        let db_size = self.foreign_image.map_or(self.db_size, |f| f.0);
+        let current = be::get_u32(&p1, 28) == db_size && be::get_u32(&p1, 92) == counter;
+        let page_one_dirty = self.table.find(1).is_some_and(|i| self.table.slot(i).flags & DIRTY != 0);
+        let count = match self.wal {
+            // The log's header tells of changes; page 1 is written only if it changes anyway, or to carry the
+            // commit of pages that were all spilled.
+            Some(_) => page_one_dirty || !current || self.all_spilled(),
+            None => !(self.change_counted && self.lock_kept() && current && !page_one_dirty),
+        };
+        if !count {
+            return Ok(());
+        }
+        self.edit(1, &mut p1, |b| {
+            let next = counter.wrapping_add(1);
+            be::put_u32(b, 24, next);
+            be::put_u32(b, 28, db_size);
+            be::put_u32(b, 92, next);
+            be::put_u32(b, 96, SQLITE_VERSION_NUMBER);
+        })
+    }
+
+    fn all_spilled(&self) -> bool {
+        !self.dirty.iter().any(|&p| {
+            self.table.find(p).is_some_and(|i| {
+                p <= self.db_size && self.table.slot(i).flags & (DIRTY | DONT_WRITE) == DIRTY
+            })
+        })
+    }
+
+    fn lock_kept(&self) -> bool {
+        self.locking_mode == LockingMode::Exclusive
+    }
+
+    pub(crate) fn seal_journal(&mut self) -> Result<Synced> {
+        let Some(mut j) = self.journal.take() else { return Ok(Synced::of_journal()) };
+        let sealed = j.seal(&self.site(0));
+        self.journal = Some(j);
+        sealed
+    }
+
+    pub(crate) fn write_pages(&mut self, synced: &Synced, pages: &[(Pgno, Buf)]) -> Result<Written> {
+        debug_assert!(self.lock == LockLevel::Exclusive || self.nolock);
+        self.state = State::WriterDbMod;
+        let size = self.page_size as u64;
+        for (pgno, buf) in pages {
+            self.file()?.write(buf, (*pgno as u64 - 1) * size)?;
+            self.file_pages = self.file_pages.max(*pgno);
+        }
+        self.stats.writes += pages.len() as u64;
+        Ok(Written::over(synced))
+    }
+
+    /// Pages the file should have: the lock-byte page is never written, so a database that ends there ends
+    /// before it.
+    fn wanted_pages(&self) -> Pgno {
+        self.db_size - (self.db_size == self.lock_page()) as Pgno
+    }
+
+    /// Extends the file to the size of the database: the last pages may not have been written.
+    fn extend_file(&mut self) -> Result<()> {
+        let pages = self.wanted_pages();
+        if self.file_pages < pages {
+            let want = pages as u64 * self.page_size as u64;
+            let file = self.file()?;
+            if file.size()? < want {
+                file.truncate(want)?;
+            }
+            self.file_pages = pages;
+        }
+        Ok(())
+    }
+
+    /// Cuts the file to the size of the database. Only once the transaction is committed: the journal does
+    /// not hold the pages that go.
+    fn shrink_file(&mut self) -> Result<()> {
+        let pages = self.wanted_pages();
+        if self.file_pages > pages && self.db_size < self.orig_size {
+            self.file()?.truncate(pages as u64 * self.page_size as u64)?;
+            self.file_pages = pages;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn append_frames(&mut self, pages: &[(Pgno, Buf)], commit: Pgno) -> Result<()> {
+        let file = self.file.as_deref().ok_or(Code::Misuse)?;
+        let wal = self.wal.as_mut().expect("called in WAL mode");
+        let sync = if self.sync == SyncMode::Off { None } else { Some(self.sync) };
+        self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        wal.append(file, &*self.vfs, pages, commit, self.page_size, sync)?;
+        self.stats.writes += pages.len() as u64;
+        Ok(())
+    }
+
+    fn forget_dirty(&mut self, dirty: &[Pgno]) {
+        for &p in dirty {
+            if p > self.db_size {
+                self.table.remove(p);
+                continue;
+            }
+            if let Some(i) = self.table.find(p) {
+                let slot = self.table.slot_mut(i);
+                if slot.flags & DONT_WRITE != 0 {
+                    // What the file holds differs from what is here.
+                    self.table.remove(p);
+                } else {
+                    slot.flags &= !DIRTY;
+                }
+            }
+        }
+    }
+
+    /// Ends the journal: the moment of commit in the rollback modes.
+    pub(crate) fn end_journal(&mut self) -> Result<()> {
+        let Some(journal) = self.journal.take() else { return Ok(()) };
+        let has_super = journal.has_super();
+        let Some(file) = journal.into_file() else { return Ok(()) };
+        let sync = self.sync;
+        let mode = match self.journal_mode {
+            JournalMode::Delete if self.locking_mode == LockingMode::Exclusive => JournalMode::Persist,
+            m => m,
+        };
+        match mode {
+            JournalMode::Truncate => {
+                file.truncate(0)?;
+                if sync >= SyncMode::Full {
+                    file.sync(SyncKind::Full)?;
+                }
+                self.kept_journal = Some(file);
+            }
+            JournalMode::Persist => {
+                let limit = self.journal_size_limit;
+                if has_super || limit == 0 {
+                    // A name left at the end could be taken for that of a later journal.
+                    file.truncate(0)?;
+                } else {
+                    file.write(&[0; 28], 0)?;
+                }
+                if sync != SyncMode::Off {
+                    file.sync(SyncKind::Data)?;
+                }
+                if limit > 0 && file.size()? > limit as u64 {
+                    file.truncate(limit as u64)?;
+                }
+                self.kept_journal = Some(file);
+            }
+            _ => {
+                drop(file);
+                match self.vfs.delete(&self.journal_path, sync == SyncMode::Extra) {
+                    Err(e) if e.code() == Code::IoerrDeleteNoent => {}
+                    other => other?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a commit of several databases needs this one in a super-journal.
+    pub fn needs_super_journal(&self) -> bool {
+        self.kind == Kind::File
+            && self.wal.is_none()
+            && self.state >= State::WriterCacheMod
+            && self.sync != SyncMode::Off
+            && !matches!(self.journal_mode, JournalMode::Memory | JournalMode::Off)
+    }
+
+    /// Writes a super-journal for the named journals, beside this database; returns its name.
+    pub fn write_super_journal(&mut self, journals: &[Vec<u8>]) -> Result<std::path::PathBuf> {
+        use std::path::PathBuf;
+        let mut path = PathBuf::new();
+        for attempt in 0..100 {
+            let mut name = self.path.as_os_str().to_owned();
+            // The last three characters, on file systems that keep only three, must look like no other
+            // suffix.
+            name.push(format!("-mj{:06X}9{:02X}", self.random() & 0xff_ffff, attempt as u8));
+            path = PathBuf::from(name);
+            if !self.exists(&path)? {
+                break;
+            }
+        }
+        let flags = OpenFlags { exclusive: true, ..OpenFlags::read_write(FileKind::SuperJournal) };
+        let file = self.vfs.open(Some(&path), flags)?;
+        let mut all = Vec::new();
+        for j in journals {
+            all.extend_from_slice(j);
+            all.push(0);
+        }
+        let written = file.write(&all, 0).and_then(|()| file.sync(SyncKind::Full));
+        if written.is_err() {
+            drop(file);
+            let _ = self.vfs.delete(&path, false);
+        }
+        written.map(|()| path)
+    }
+}

@@ -1,0 +1,215 @@
+//! Checkpoints: copying frames into the database.
+//!
+//! ```text
+//! checkpoint lock -> [write lock] -> marks looked at, raised where free
+//!   -> mark 0 locked, header looked at again -> log synced -> pages written
+//!   -> [database cut] -> database synced -> backfill count raised -> mark 0 free
+//!   -> [FULL: was all copied?] -> [RESTART: marks 1 to 4 locked, TRUNCATE: log emptied]
+//! ```
+//!
+//! What always holds: no frame beyond a mark that somebody holds is copied; the count is raised only for
+//! frames of the log that the header in hand describes. The second rule was broken in SQLite until 2026:
+//! between reading the header and locking mark 0, a writer could begin the log anew, and the count was raised
+//! for the new log. So the header is compared once more under mark 0, which a writer needs for a restart.
+
+use super::*;
+
+impl Wal {
+    /// Copies as much as `mode` asks for. `busy` is asked whether to wait where somebody is in the way.
+    pub fn checkpoint(
+        &mut self,
+        db: &dyn File,
+        mode: CheckpointMode,
+        sync: Option<SyncMode>,
+        busy: Option<BusyHandler>,
+        page_size: u32,
+    ) -> Result<CheckpointResult> {
+        if self.log.is_read_only() {
+            return Err(Code::Readonly.into());
+        }
+        if mode == CheckpointMode::Noop {
+            self.refresh_header(db)?;
+            return Ok(self.result(false));
+        }
+        self.wait_exclusive(db, LOCK_CHECKPOINT, 1, &busy)?;
+        let mut effective = mode;
+        let mut wrote_lock = false;
+        let mut blocked = false;
+        if mode > CheckpointMode::Passive && !self.writing {
+            match self.wait_exclusive(db, LOCK_WRITE, 1, &busy) {
+                Ok(()) => {
+                    self.writing = true;
+                    wrote_lock = true;
+                }
+                Err(e) if e.code() == Code::Busy => {
+                    effective = CheckpointMode::Passive;
+                    blocked = true;
+                }
+                Err(e) => {
+                    self.unlock_exclusive(db, LOCK_CHECKPOINT, 1);
+                    return Err(e);
+                }
+            }
+        }
+        let done = self.checkpoint_locked(db, effective, sync, &busy, page_size);
+        if wrote_lock {
+            self.end_write(db);
+        }
+        self.unlock_exclusive(db, LOCK_CHECKPOINT, 1);
+        match done {
+            Ok(finished) => Ok(self.result(blocked || !finished)),
+            Err(e) if e.code() == Code::Busy => Ok(self.result(true)),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn result(&self, busy: bool) -> CheckpointResult {
+        match self.index.header() {
+            Some(h) => CheckpointResult {
+                busy,
+                log: h.last_frame as i32,
+                checkpointed: self.index.backfill().min(h.last_frame) as i32,
+            },
+            None => CheckpointResult { busy, log: 0, checkpointed: 0 },
+        }
+    }
+
+    fn wait_exclusive(&self, db: &dyn File, first: u8, n: u8, busy: &Option<BusyHandler>) -> Result<()> {
+        let mut attempts = 0;
+        loop {
+            match self.lock_exclusive(db, first, n) {
+                Err(e) if e.code() == Code::Busy => match busy {
+                    Some(ask) if ask(attempts) => attempts += 1,
+                    _ => return Err(e),
+                },
+                other => return other,
+            }
+        }
+    }
+
+    /// The published header, recovered if need be. Within a read transaction, the snapshot's own stays.
+    fn refresh_header(&mut self, db: &dyn File) -> Result<Header> {
+        self.index.map(db, 0, true)?;
+        if self.mark.is_some() {
+            return Ok(self.index.header().unwrap_or_else(|| self.header.clone()));
+        }
+        self.read_index_header(db)?;
+        Ok(self.header.clone())
+    }
+
+    /// `true`: all that the mode asks for was done.
+    fn checkpoint_locked(
+        &mut self,
+        db: &dyn File,
+        mode: CheckpointMode,
+        sync: Option<SyncMode>,
+        busy: &Option<BusyHandler>,
+        page_size: u32,
+    ) -> Result<bool> {
+        let h = self.refresh_header(db)?;
+        if h.last_frame > 0 && h.page_size() != page_size {
+            return Err(Code::Corrupt.into());
+        }
+        let mut waiting = if mode == CheckpointMode::Passive { None } else { busy.clone() };
+        if self.index.backfill() < h.last_frame {
+            let mut safe = h.last_frame;
+            for i in 1..MARKS {
+                let m = self.index.mark(i);
+                if m >= safe {
+                    continue;
+                }
+                match self.wait_exclusive(db, LOCK_READ + i, 1, &waiting) {
+                    Ok(()) => {
+                        self.index.set_mark(i, if i == 1 { safe } else { NOT_USED });
+                        self.unlock_exclusive(db, LOCK_READ + i, 1);
+                    }
+                    Err(e) if e.code() == Code::Busy => {
+                        safe = m;
+                        waiting = None;
+                    }
+                    Err(e) => return Err(e),
+                }
+            }
+            if self.index.backfill() < safe {
+                self.wait_exclusive(db, LOCK_READ, 1, &waiting)?;
+                // See the module's head: the log must still be the one that `h` describes.
+                let copied = match self.index.header() {
+                    Some(now) if now.salt == h.salt && now.last_frame >= h.last_frame => {
+                        let from = self.index.backfill();
+                        if from < safe { self.copy_frames(db, &h, from, safe, sync) } else { Ok(()) }
+                    }
+                    _ => Err(Code::Busy.into()),
+                };
+                self.unlock_exclusive(db, LOCK_READ, 1);
+                copied?;
+            }
+        }
+        if mode == CheckpointMode::Passive {
+            return Ok(true);
+        }
+        if self.index.backfill() < h.last_frame {
+            return Ok(false);
+        }
+        if mode >= CheckpointMode::Restart {
+            self.wait_exclusive(db, LOCK_READ + 1, MARKS - 1, &waiting)?;
+            let mut cut = Ok(());
+            if mode == CheckpointMode::Truncate {
+                // Emptying the file under a header that still counts its frames would lose them for readers
+                // who come now, so the header goes first.
+                let mut salt = [0u8; 4];
+                self.vfs.entropy().fill(&mut salt);
+                self.header = h;
+                self.restart(db, salt);
+                cut = self.log.truncate(0);
+            }
+            self.unlock_exclusive(db, LOCK_READ + 1, MARKS - 1);
+            cut?;
+        }
+        Ok(true)
+    }
+
+    fn copy_frames(
+        &mut self,
+        db: &dyn File,
+        h: &Header,
+        from: u32,
+        safe: u32,
+        sync: Option<SyncMode>,
+    ) -> Result<()> {
+        let page_size = h.page_size();
+        self.index.set_backfill_attempted(safe);
+        if let Some(s) = sync {
+            self.log.sync(if s >= SyncMode::Full { SyncKind::Data } else { SyncKind::Full })?;
+        }
+        // The newest frame of each page, in page order.
+        let mut newest: Vec<(Pgno, u32)> = Vec::new();
+        alloc::reserve(&mut newest, (h.last_frame - from) as usize)?;
+        for frame in from + 1..=h.last_frame {
+            self.index.map(db, super::index::region_of(frame), true)?;
+            newest.push((self.index.page(frame).unwrap_or(0), frame));
+        }
+        newest.sort_unstable();
+        let mut page = alloc::zeroed(page_size as usize)?;
+        let mut it = newest.iter().peekable();
+        while let Some(&(pgno, frame)) = it.next() {
+            let superseded = it.peek().is_some_and(|n| n.0 == pgno);
+            if superseded || frame > safe || pgno > h.db_pages || pgno == 0 {
+                continue;
+            }
+            let at = LOG_HEADER + (frame as u64 - 1) * (page_size as u64 + FRAME_HEADER) + FRAME_HEADER;
+            self.log.read(&mut page, at)?;
+            db.write(&page, (pgno as u64 - 1) * page_size as u64)?;
+        }
+        if safe == self.index.header().map_or(0, |n| n.last_frame) {
+            let want = h.db_pages as u64 * page_size as u64;
+            if db.size()? != want {
+                db.truncate(want)?;
+            }
+        }
+        if sync.is_some() {
+            db.sync(SyncKind::Data)?;
+        }
+        self.index.set_backfill(safe);
+        Ok(())
+    }
+}

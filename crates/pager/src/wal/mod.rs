@@ -1,0 +1,581 @@
+//! The write-ahead log (file format, section 4; documentation page `walformat`).
+//!
+//! ```text
+//! log file:    header 32 | frame | frame | ...          frame = header 24 + page
+//! wal-index:   two copies of the header | backfill count, read marks, locks | page numbers and hash tables
+//! ```
+//!
+//! A reader fixes the last frame it will look at and, by a shared lock on one of five read marks, keeps
+//! checkpoints from writing what lies behind that frame into the database. A writer appends frames and, with
+//! the last one, publishes a new header. A checkpoint copies frames into the database; once all are copied
+//! and nobody reads from the log any more, the next writer begins it anew.
+//!
+//! What always holds: a header is published only after its frames were written (and, from `synchronous=FULL`
+//! on, synced); both copies agree whenever nobody is between the two stores; `backfill <= last frame`;
+//! backfill only grows under the checkpoint lock and becomes zero only under the write lock with all marks
+//! free; frames are never rewritten within a transaction.
+
+mod checkpoint;
+mod index;
+mod recover;
+
+use crate::types::*;
+use index::{Header, Index};
+use iolite_base::{Buf, Code, Pgno, Result, alloc, be};
+use iolite_os::{File, ShmLock, SyncKind, Vfs};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) const LOCK_WRITE: u8 = 0;
+pub(crate) const LOCK_CHECKPOINT: u8 = 1;
+pub(crate) const LOCK_RECOVER: u8 = 2;
+pub(crate) const LOCK_READ: u8 = 3;
+pub(crate) const MARKS: u8 = 5;
+pub(crate) const NOT_USED: u32 = u32::MAX;
+pub(crate) const FRAME_HEADER: u64 = 24;
+pub(crate) const LOG_HEADER: u64 = 32;
+const MAGIC: u32 = 0x377f_0682;
+const VERSION: u32 = 3_007_000;
+
+/// What a new read transaction finds compared with the one before.
+pub enum Snapshot {
+    /// The same state.
+    Same,
+    /// The same log went on: these pages have newer frames.
+    Appended(Vec<Pgno>),
+    /// Anything may have changed.
+    Other,
+}
+
+/// One connection's view of a log.
+pub struct Wal {
+    log: Box<dyn File>,
+    vfs: Arc<dyn Vfs>,
+    index: Index,
+    /// The header of the snapshot; during a write transaction, with the frames appended so far.
+    header: Header,
+    /// The read mark held; `None` outside of a transaction.
+    mark: Option<u8>,
+    /// Frames below this one are in the database file for certain, and are not looked for.
+    first_frame: u32,
+    writing: bool,
+    /// The index is a private one for this transaction: see `begin_read_private`.
+    private: bool,
+    /// The checkpoint sequence number of the log's header.
+    sequence: u32,
+    /// `PRAGMA journal_size_limit`; negative: none.
+    pub size_limit: i64,
+    /// The snapshot that the pager's cache belongs to.
+    seen: Option<Header>,
+    scratch: Vec<u8>,
+}
+
+/// The running checksum of a log.
+pub(crate) fn checksum(big_endian: bool, mut sum: [u32; 2], bytes: &[u8]) -> [u32; 2] {
+    debug_assert!(bytes.len().is_multiple_of(8));
+    let (chunks, _) = bytes.as_chunks::<8>();
+    if big_endian {
+        for c in chunks {
+            let (a, b) = (be::get_u32(c, 0), be::get_u32(c, 4));
+            sum[0] = sum[0].wrapping_add(a).wrapping_add(sum[1]);
+            sum[1] = sum[1].wrapping_add(b).wrapping_add(sum[0]);
+        }
+    } else {
+        for c in chunks {
+            let v = u64::from_le_bytes(*c);
+            sum[0] = sum[0].wrapping_add(v as u32).wrapping_add(sum[1]);
+            sum[1] = sum[1].wrapping_add((v >> 32) as u32).wrapping_add(sum[0]);
+        }
+    }
+    sum
+}
+
+/// An attempt to fix a snapshot.
+enum Attempt {
+    Done,
+    Retry,
+}
+
+impl Wal {
+    /// A view of an open log; with `heap_index`, the index is private (the database is locked exclusively).
+    pub fn new(log: Box<dyn File>, heap_index: bool, vfs: Arc<dyn Vfs>) -> Wal {
+        Wal {
+            log,
+            vfs,
+            index: Index::new(heap_index),
+            header: Header::default(),
+            mark: None,
+            first_frame: 1,
+            writing: false,
+            private: false,
+            sequence: 0,
+            size_limit: -1,
+            seen: None,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Whether the log could only be opened for reading.
+    pub fn is_read_only(&self) -> bool {
+        self.log.is_read_only()
+    }
+
+    /// Whether the index is private.
+    pub fn has_heap_index(&self) -> bool {
+        self.index.is_heap()
+    }
+
+    /// Pages in the database at this snapshot; 0: ask the file.
+    pub fn db_pages(&self) -> Pgno {
+        self.header.db_pages
+    }
+
+    /// The last frame of the snapshot.
+    pub fn last_frame(&self) -> u32 {
+        self.header.last_frame
+    }
+
+    fn frame_offset(&self, frame: u32) -> u64 {
+        LOG_HEADER + (frame as u64 - 1) * (self.header.page_size() as u64 + FRAME_HEADER)
+    }
+
+    /// Whether the log's checksums are computed on big-endian words.
+    fn big_endian(&self) -> bool {
+        self.header.big_endian_sum
+    }
+
+    fn lock(&self, db: &dyn File, first: u8, n: u8, how: ShmLock) -> Result<()> {
+        if self.index.is_heap() { Ok(()) } else { db.shm_lock(first, n, how) }
+    }
+
+    fn lock_exclusive(&self, db: &dyn File, first: u8, n: u8) -> Result<()> {
+        self.lock(db, first, n, ShmLock::Exclusive)
+    }
+
+    fn unlock_exclusive(&self, db: &dyn File, first: u8, n: u8) {
+        // A lock that cannot be given back makes others wait; there is no better answer here.
+        let _ = self.lock(db, first, n, ShmLock::UnlockExclusive);
+    }
+
+    fn unlock_shared(&self, db: &dyn File, lock: u8) {
+        let _ = self.lock(db, lock, 1, ShmLock::UnlockShared);
+    }
+
+    /// Fixes a snapshot.
+    pub fn begin_read(&mut self, db: &dyn File) -> Result<Snapshot> {
+        debug_assert!(self.mark.is_none());
+        let mut attempts = 0u32;
+        loop {
+            let attempt = match self.try_begin_read(db, false) {
+                Err(e) if e.code() == Code::ReadonlyCantinit => self.begin_read_private(db),
+                other => other,
+            };
+            match attempt? {
+                Attempt::Done => break,
+                Attempt::Retry => {
+                    attempts += 1;
+                    if attempts > 100 {
+                        return Err(Code::Protocol.into());
+                    }
+                    if attempts > 5 {
+                        // Somebody recovers or resets the log; the longer it takes, the longer the wait.
+                        let micros = if attempts >= 10 { (attempts - 9).pow(2) as u64 * 39 } else { 1 };
+                        self.vfs.clock().sleep(Duration::from_micros(micros.min(323_000)));
+                    }
+                }
+            }
+        }
+        let change = match &self.seen {
+            Some(old) if *old == self.header => Snapshot::Same,
+            Some(old) if old.salt == self.header.salt && old.last_frame <= self.header.last_frame => {
+                let (from, to) = (old.last_frame + 1, self.header.last_frame);
+                match self.index.map(db, index::region_of(to), false)? {
+                    true => Snapshot::Appended(self.index.pages(from, to)),
+                    false => Snapshot::Other,
+                }
+            }
+            _ => Snapshot::Other,
+        };
+        self.seen = Some(self.header.clone());
+        Ok(change)
+    }
+
+    /// Nobody has the shared index mapped, and this connection may not write to it: it reads the log into an
+    /// index of its own. Mark 0 keeps checkpoints away meanwhile, and without one the log is only added to.
+    fn begin_read_private(&mut self, db: &dyn File) -> Result<Attempt> {
+        match db.shm_lock(LOCK_READ, 1, ShmLock::Shared) {
+            Ok(()) => {}
+            Err(e) if e.code() == Code::Busy => return Ok(Attempt::Retry),
+            Err(e) => return Err(e),
+        }
+        self.private = true;
+        self.mark = Some(0);
+        self.index = Index::new(true);
+        self.first_frame = 1;
+        match self.rebuild(db) {
+            Ok(()) => Ok(Attempt::Done),
+            Err(e) => {
+                self.end_read(db);
+                Err(e)
+            }
+        }
+    }
+
+    fn try_begin_read(&mut self, db: &dyn File, use_log: bool) -> Result<Attempt> {
+        match self.read_index_header(db) {
+            Ok(()) => {}
+            Err(e) if e.code() == Code::Busy => {
+                // Who holds the write lock may be recovering: then the recovery lock is taken, too.
+                match self.lock(db, LOCK_RECOVER, 1, ShmLock::Shared) {
+                    Ok(()) => {
+                        self.unlock_shared(db, LOCK_RECOVER);
+                        return Ok(Attempt::Retry);
+                    }
+                    Err(e) if e.code() == Code::Busy => return Ok(Attempt::Retry),
+                    Err(e) => return Err(e),
+                }
+            }
+            Err(e) => return Err(e),
+        }
+        let last = self.header.last_frame;
+        if !use_log && self.index.backfill() == last {
+            // All is in the database: read from there alone.
+            match self.lock(db, LOCK_READ, 1, ShmLock::Shared) {
+                Ok(()) => {
+                    db.shm_barrier();
+                    if self.index.header_is(&self.header) {
+                        self.mark = Some(0);
+                        self.first_frame = last + 1;
+                        return Ok(Attempt::Done);
+                    }
+                    self.unlock_shared(db, LOCK_READ);
+                    return Ok(Attempt::Retry);
+                }
+                Err(e) if e.code() == Code::Busy => {}
+                Err(e) => return Err(e),
+            }
+        }
+        // The greatest mark that is not beyond the snapshot, raised to it if one of the marks is free.
+        let mut best = 0u8;
+        let mut best_value = 0;
+        for i in 1..MARKS {
+            let v = self.index.mark(i);
+            if v <= last && v >= best_value {
+                best = i;
+                best_value = v;
+            }
+        }
+        if (best_value < last || best == 0) && !db.shm_read_only() {
+            for i in 1..MARKS {
+                match self.lock_exclusive(db, LOCK_READ + i, 1) {
+                    Ok(()) => {
+                        self.index.set_mark(i, last);
+                        best = i;
+                        best_value = last;
+                        self.unlock_exclusive(db, LOCK_READ + i, 1);
+                        break;
+                    }
+                    Err(e) if e.code() == Code::Busy => {}
+                    Err(e) => return Err(e),
+                }
+            }
+        }
+        if best == 0 {
+            return if db.shm_read_only() { Err(Code::ReadonlyCantinit.into()) } else { Ok(Attempt::Retry) };
+        }
+        match self.lock(db, LOCK_READ + best, 1, ShmLock::Shared) {
+            Ok(()) => {}
+            Err(e) if e.code() == Code::Busy => return Ok(Attempt::Retry),
+            Err(e) => return Err(e),
+        }
+        // Read before the check below: if a checkpoint moves on afterwards, it does not move past our mark.
+        let first = self.index.backfill() + 1;
+        db.shm_barrier();
+        if self.index.mark(best) != best_value || !self.index.header_is(&self.header) {
+            self.unlock_shared(db, LOCK_READ + best);
+            return Ok(Attempt::Retry);
+        }
+        self.first_frame = first;
+        self.mark = Some(best);
+        Ok(Attempt::Done)
+    }
+
+    /// Reads the index's header; recovers it from the log where it is not valid.
+    fn read_index_header(&mut self, db: &dyn File) -> Result<()> {
+        self.index.map(db, 0, !db.shm_read_only() || self.index.is_heap())?;
+        if let Some(h) = self.index.header() {
+            self.header = h;
+            return Ok(());
+        }
+        if db.shm_read_only() {
+            return Err(Code::ReadonlyRecovery.into());
+        }
+        let locked = self.writing;
+        if !locked {
+            self.lock_exclusive(db, LOCK_WRITE, 1)?;
+        }
+        let done = match self.index.header() {
+            Some(h) => {
+                self.header = h;
+                Ok(())
+            }
+            None => self.recover(db),
+        };
+        if !locked {
+            self.unlock_exclusive(db, LOCK_WRITE, 1);
+        }
+        done
+    }
+
+    /// Lets the snapshot go.
+    pub fn end_read(&mut self, db: &dyn File) {
+        self.end_write(db);
+        if std::mem::take(&mut self.private) {
+            // The next transaction may find somebody who keeps the shared one.
+            self.index = Index::new(false);
+        }
+        if let Some(m) = self.mark.take() {
+            self.unlock_shared(db, LOCK_READ + m);
+        }
+    }
+
+    /// The newest frame of a page at this snapshot; 0: the page is in the database.
+    #[inline]
+    pub fn find_frame(&mut self, db: &dyn File, pgno: Pgno) -> Result<u32> {
+        let last = self.header.last_frame;
+        let ignored = match self.mark {
+            None => true,
+            Some(0) => !self.writing && !self.private,
+            Some(_) => false,
+        };
+        if last < self.first_frame || ignored {
+            return Ok(0);
+        }
+        self.index.find(db, pgno, self.first_frame, last)
+    }
+
+    /// What names one life of the log; `None` before its first frame.
+    pub fn salts(&self) -> Option<[u8; 8]> {
+        (self.header.salt != [0; 8]).then_some(self.header.salt)
+    }
+
+    /// The newest committed frame of a page at this snapshot, copied into the database or not; 0 if there is
+    /// none. `None`: not known for certain, or not committed.
+    pub fn name_of(&mut self, db: &dyn File, pgno: Pgno) -> Result<Option<u32>> {
+        let last = self.header.last_frame;
+        if self.writing || self.private || self.mark.is_none() {
+            return Ok(None);
+        }
+        let frame = if last == 0 { 0 } else { self.index.find(db, pgno, 1, last)? };
+        // Mark 0 does not keep a writer from beginning the log anew. He publishes that before he changes the
+        // tables, so a header that is still the same says that the answer is right.
+        db.shm_barrier();
+        Ok((self.mark != Some(0) || self.index.header_is(&self.header)).then_some(frame))
+    }
+
+    /// Reads a frame's page.
+    pub fn read_frame(&self, frame: u32, out: &mut [u8]) -> Result<()> {
+        self.log.read(out, self.frame_offset(frame) + FRAME_HEADER)?;
+        Ok(())
+    }
+
+    /// Takes the write lock. `SQLITE_BUSY_SNAPSHOT` if somebody wrote since the snapshot.
+    pub fn begin_write(&mut self, db: &dyn File) -> Result<()> {
+        if self.log.is_read_only() || db.shm_read_only() || self.private {
+            return Err(Code::Readonly.into());
+        }
+        self.lock_exclusive(db, LOCK_WRITE, 1)?;
+        if !self.index.header_is(&self.header) {
+            self.unlock_exclusive(db, LOCK_WRITE, 1);
+            return Err(Code::BusySnapshot.into());
+        }
+        self.writing = true;
+        Ok(())
+    }
+
+    /// Gives the write lock up.
+    pub fn end_write(&mut self, db: &dyn File) {
+        if self.writing {
+            self.writing = false;
+            self.unlock_exclusive(db, LOCK_WRITE, 1);
+        }
+    }
+
+    /// Forgets frames that were appended but not committed.
+    pub fn undo(&mut self, db: &dyn File) -> Result<()> {
+        if !self.writing {
+            return Ok(());
+        }
+        if let Some(h) = self.index.header() {
+            self.header = h;
+        }
+        self.index.forget_beyond(db, self.header.last_frame)
+    }
+
+    /// Appends frames for `pages`; with `commit` (the database's size), publishes them.
+    pub fn append(
+        &mut self,
+        db: &dyn File,
+        vfs: &dyn Vfs,
+        pages: &[(Pgno, Buf)],
+        commit: Pgno,
+        page_size: u32,
+        sync: Option<SyncMode>,
+    ) -> Result<()> {
+        debug_assert!(self.writing);
+        self.restart_if_possible(db, vfs)?;
+        if self.header.last_frame == 0 {
+            self.write_log_header(vfs, page_size, sync)?;
+        }
+        let full = sync.is_some_and(|s| s >= SyncMode::Full);
+        let mut sum = self.header.frame_sum;
+        let big = self.big_endian();
+        let first = self.header.last_frame;
+        let frame_len = page_size as usize + FRAME_HEADER as usize;
+        // Several frames to a write: a commit of many small pages is a few system calls.
+        const BATCH: usize = 1 << 18;
+        self.scratch.clear();
+        let mut at = self.frame_offset(first + 1);
+        for (i, (pgno, page)) in pages.iter().enumerate() {
+            let size = if i + 1 == pages.len() { commit } else { 0 };
+            let mut h = [0u8; FRAME_HEADER as usize];
+            be::put_u32(&mut h, 0, *pgno);
+            be::put_u32(&mut h, 4, size);
+            h[8..16].copy_from_slice(&self.header.salt);
+            sum = checksum(big, sum, &h[..8]);
+            sum = checksum(big, sum, page);
+            be::put_u32(&mut h, 16, sum[0]);
+            be::put_u32(&mut h, 20, sum[1]);
+            alloc::reserve(&mut self.scratch, frame_len)?;
+            self.scratch.extend_from_slice(&h);
+            self.scratch.extend_from_slice(page);
+            if self.scratch.len() + frame_len > BATCH || i + 1 == pages.len() {
+                self.log.write(&self.scratch, at)?;
+                at += self.scratch.len() as u64;
+                self.scratch.clear();
+            }
+        }
+        if self.scratch.capacity() > BATCH * 2 {
+            self.scratch = Vec::new();
+        }
+        if commit != 0 && full {
+            self.log.sync(SyncKind::Data)?;
+        }
+        let mut frame = first;
+        for (pgno, _) in pages {
+            frame += 1;
+            self.index.append(db, frame, *pgno)?;
+        }
+        self.header.frame_sum = sum;
+        self.header.last_frame = frame;
+        if commit != 0 {
+            if self.size_limit >= 0 && first == 0 {
+                self.limit_size_to(at);
+            }
+            self.header.db_pages = commit;
+            self.header.change = self.header.change.wrapping_add(1);
+            self.index.publish(db, &mut self.header);
+            self.seen = Some(self.header.clone());
+        }
+        Ok(())
+    }
+
+    fn write_log_header(&mut self, vfs: &dyn Vfs, page_size: u32, sync: Option<SyncMode>) -> Result<()> {
+        let mut h = [0u8; LOG_HEADER as usize];
+        let big = cfg!(target_endian = "big");
+        be::put_u32(&mut h, 0, MAGIC | big as u32);
+        be::put_u32(&mut h, 4, VERSION);
+        be::put_u32(&mut h, 8, page_size);
+        be::put_u32(&mut h, 12, self.sequence);
+        if self.sequence == 0 {
+            vfs.entropy().fill(&mut self.header.salt);
+        }
+        h[16..24].copy_from_slice(&self.header.salt);
+        let sum = checksum(big, [0, 0], &h[..24]);
+        be::put_u32(&mut h, 24, sum[0]);
+        be::put_u32(&mut h, 28, sum[1]);
+        self.header.set_page_size(page_size);
+        self.header.big_endian_sum = big;
+        self.header.frame_sum = sum;
+        self.log.write(&h, 0)?;
+        // The header must not reach the disk after frames that it makes valid: old frames with an old header
+        // under new ones would be taken for a log that ends early.
+        if sync.is_some() {
+            self.log.sync(SyncKind::Full)?;
+        }
+        Ok(())
+    }
+
+    /// At the start of a write: if all frames are in the database and nobody reads from the log, begins it
+    /// anew.
+    fn restart_if_possible(&mut self, db: &dyn File, vfs: &dyn Vfs) -> Result<()> {
+        if self.mark != Some(0) {
+            return Ok(());
+        }
+        if self.index.backfill() > 0 {
+            match self.lock_exclusive(db, LOCK_READ + 1, MARKS - 1) {
+                Ok(()) => {
+                    let mut salt = [0u8; 4];
+                    vfs.entropy().fill(&mut salt);
+                    self.restart(db, salt);
+                    self.unlock_exclusive(db, LOCK_READ + 1, MARKS - 1);
+                }
+                Err(e) if e.code() == Code::Busy => {}
+                Err(e) => return Err(e),
+            }
+        }
+        // A writer reads its own frames, so the promise of mark 0 (never to read the log) must be given up.
+        self.unlock_shared(db, LOCK_READ);
+        self.mark = None;
+        for _ in 0..100 {
+            if let Attempt::Done = self.try_begin_read(db, true)? {
+                return Ok(());
+            }
+        }
+        Err(Code::Protocol.into())
+    }
+
+    /// Empties the log for the next writer. Write lock and all marks but 0 are held.
+    fn restart(&mut self, db: &dyn File, salt2: [u8; 4]) {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.header.last_frame = 0;
+        let first = be::get_u32(&self.header.salt, 0).wrapping_add(1);
+        be::put_u32(&mut self.header.salt, 0, first);
+        self.header.salt[4..].copy_from_slice(&salt2);
+        self.index.publish(db, &mut self.header);
+        self.index.set_backfill(0);
+        self.index.set_backfill_attempted(0);
+        self.index.set_mark(1, 0);
+        for i in 2..MARKS {
+            self.index.set_mark(i, NOT_USED);
+        }
+    }
+
+    fn limit_size_to(&mut self, used: u64) {
+        let keep = used.max(self.size_limit as u64);
+        if self.log.size().is_ok_and(|s| s > keep) {
+            let _ = self.log.truncate(keep);
+        }
+    }
+
+    /// Cuts the log's file.
+    pub fn limit_size(&mut self, size: u64) {
+        let _ = self.log.truncate(size);
+    }
+
+    /// Lets go of the index; with `delete`, of its file.
+    pub fn close(&mut self, db: &dyn File, delete: bool) {
+        self.end_read(db);
+        if !self.index.is_heap() {
+            let _ = db.shm_unmap(delete);
+        }
+    }
+
+    /// Whether the database holds all that the log holds.
+    pub fn is_backfilled(&self) -> bool {
+        match self.index.header() {
+            Some(h) => self.index.backfill() == h.last_frame,
+            None => true,
+        }
+    }
+}

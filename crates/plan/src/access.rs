@@ -1,0 +1,820 @@
+//! Candidate accesses: for one source, every way of finding its rows that the terms allow.
+
+use crate::bind::{Binder, Env, index_key};
+use crate::bound::*;
+use crate::cost;
+use crate::plan::*;
+use crate::terms::{Form, Mask, Op, Term};
+use iolite_base::Result;
+use iolite_catalog::{ColumnSource, Index, Table};
+use iolite_sql::ast;
+use iolite_value::{Affinity, Collation, Value};
+use std::rc::Rc;
+
+/// One way of finding a source's rows.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The source.
+    pub source: usize,
+    /// Sources that must come before.
+    pub needs: Mask,
+    /// The access.
+    pub access: Access,
+    /// Cost paid once.
+    pub setup: f64,
+    /// Cost of each run.
+    pub cost: f64,
+    /// Rows of each run, after all conditions that can be tested then.
+    pub rows: f64,
+    /// Terms that need not be tested any more.
+    pub used: Vec<usize>,
+    /// Keys in whose order rows come out; see [`OrderKey`].
+    pub order: Vec<OrderKey>,
+    /// The keys of `order` together are unique.
+    pub order_unique: bool,
+    /// Columns that are constant during a run.
+    pub constant: Vec<i32>,
+    /// One row at the most.
+    pub one_row: bool,
+}
+
+/// A column by which rows come out sorted.
+#[derive(Clone, Debug)]
+pub struct OrderKey {
+    /// The column; `None`: an indexed expression.
+    pub column: Option<i32>,
+    /// The expression, if it is one.
+    pub expr: Option<Expr>,
+    /// Its collating sequence.
+    pub collation: Collation,
+    /// Descending.
+    pub desc: bool,
+}
+
+/// An index with its bound expressions.
+pub struct IndexInfoBound {
+    index: Rc<Index>,
+    key: Rc<iolite_value::KeyInfo>,
+    exprs: Vec<Option<Expr>>,
+    filter: Vec<Expr>,
+}
+
+/// Finds the candidates of one source.
+pub struct Accesses<'a> {
+    /// The world.
+    pub env: &'a Env<'a>,
+    /// All sources of the arm.
+    pub sources: &'a [Source],
+    /// All terms of the arm.
+    pub terms: &'a [Term],
+    /// Estimated rows of queries in FROM, by position.
+    pub query_rows: &'a [f64],
+}
+
+impl Accesses<'_> {
+    /// Whether a term may help to find rows of source `i`.
+    fn applies(&self, t: &Term, i: usize) -> bool {
+        let s = &self.sources[i];
+        match t.on {
+            // A condition of an outer join's ON constrains the right side only.
+            Some(p) if self.sources[p].join.left || self.sources[p].join.right => {
+                p == i && !self.sources[p].join.right
+            }
+            _ => !s.join.left && !s.join.right && !self.right_join_after(t, i),
+        }
+    }
+
+    /// Rows must not be dropped before a later RIGHT JOIN has seen them... unless the condition belongs to a join
+    /// that comes first.
+    fn right_join_after(&self, t: &Term, _i: usize) -> bool {
+        let from = t.on.map_or(self.sources.len(), |p| p + 1);
+        self.sources[..from].iter().any(|s| s.join.right)
+    }
+
+    /// All candidates for source `i`.
+    pub fn of(&self, i: usize) -> Result<Vec<Candidate>> {
+        let mut out = Vec::new();
+        match &self.sources[i].kind {
+            SourceKind::Table { table, .. } => self.table(i, table, self.terms, &mut out)?,
+            SourceKind::Subquery(_) | SourceKind::Working(_) => {
+                let rows = self.query_rows[i];
+                out.push(self.scan(i, rows, rows * 2.0));
+                if !matches!(self.sources[i].kind, SourceKind::Working(_)) {
+                    self.auto_index(i, rows, true, &mut out);
+                }
+            }
+            SourceKind::Virtual { table, vtab, args, .. } => {
+                self.virtual_table(i, table, vtab, args, &mut out)?
+            }
+        }
+        for c in &mut out {
+            c.rows = self.reduced(c, i);
+        }
+        Ok(out)
+    }
+
+    fn scan(&self, i: usize, rows: f64, cost: f64) -> Candidate {
+        Candidate {
+            source: i,
+            needs: 0,
+            access: Access::Scan { reverse: false },
+            setup: 0.0,
+            cost,
+            rows,
+            used: Vec::new(),
+            order: Vec::new(),
+            order_unique: false,
+            constant: Vec::new(),
+            one_row: false,
+        }
+    }
+
+    /// Conditions that drive no index still leave fewer rows.
+    fn reduced(&self, c: &Candidate, i: usize) -> f64 {
+        let mut rows = c.rows;
+        for (n, t) in self.terms.iter().enumerate() {
+            if c.used.contains(&n) || t.derived || t.mask & !(c.needs | 1 << i) != 0 || t.mask & 1 << i == 0 {
+                continue;
+            }
+            let eq = t.forms.iter().find(|f| matches!(f.op, Op::Eq { .. })).map(|f| match &f.value {
+                Expr::Const(Value::Int(v)) => Some(*v),
+                _ => None,
+            });
+            rows *= cost::residual(eq);
+        }
+        rows.max(if c.one_row { 0.01 } else { 1.0f64.min(c.rows) })
+    }
+
+    fn table(&self, i: usize, table: &Rc<Table>, terms: &[Term], out: &mut Vec<Candidate>) -> Result<()> {
+        let s = &self.sources[i];
+        let rows = table.rows.get();
+        let forced = match &s.indexed {
+            ast::Indexed::By(n) => Some(n.text.clone()),
+            _ => None,
+        };
+        if forced.is_none() {
+            if table.has_rowid() {
+                let mut c = self.scan(i, rows, rows * (cost::TABLE_ROW + cost::SCAN_PENALTY * 0.1));
+                c.order = vec![OrderKey {
+                    column: Some(ROWID),
+                    expr: None,
+                    collation: Collation::Binary,
+                    desc: false,
+                }];
+                c.order_unique = true;
+                out.push(c);
+                self.rowid(i, rows, terms, out);
+            }
+        }
+        if s.indexed != ast::Indexed::Not {
+            let before = out.len();
+            for index in table.indexes.borrow().iter() {
+                if forced.as_ref().is_some_and(|n| !index.name.eq_ignore_ascii_case(n)) {
+                    continue;
+                }
+                if index.root.get() == 0 {
+                    continue;
+                }
+                let info = self.index_info(i, table, index)?;
+                self.index(i, table, &info, terms, out);
+            }
+            if forced.is_some() && out.len() == before {
+                return Err(iolite_base::Error::sql("no query solution"));
+            }
+        } else if let Some(pk) = table.primary_index() {
+            let info = self.index_info(i, table, &pk)?;
+            self.index(i, table, &info, terms, out);
+        }
+        if forced.is_none() {
+            self.or_access(i, table, rows, out)?;
+            let has_seek = out.iter().any(|c| c.one_row);
+            if !has_seek && rows > 10.0 && table.has_rowid() {
+                self.auto_index(i, rows, false, out);
+            }
+        }
+        Ok(())
+    }
+
+    /// Binds the expressions of an index.
+    fn index_info(&self, i: usize, table: &Rc<Table>, index: &Rc<Index>) -> Result<IndexInfoBound> {
+        let key = index_key(self.env, table, index)?;
+        let mut exprs = vec![None; index.columns.len()];
+        let mut filter = Vec::new();
+        if index.filter.is_some() || index.has_expr() {
+            let mut b = Binder::new(self.env, "");
+            let id = self.sources[i].id;
+            for (n, c) in index.columns.iter().enumerate() {
+                if let ColumnSource::Expr(e) = &c.source {
+                    exprs[n] = Some(b.table_expr(table, id, e)?.without_collate().clone());
+                }
+            }
+            if let Some(f) = &index.filter {
+                b.table_expr(table, id, f)?.conjuncts(&mut filter);
+            }
+        }
+        Ok(IndexInfoBound { index: index.clone(), key, exprs, filter })
+    }
+
+    fn rowid(&self, i: usize, rows: f64, terms: &[Term], out: &mut Vec<Candidate>) {
+        let mut lo: Option<(usize, &Form)> = None;
+        let mut hi: Option<(usize, &Form)> = None;
+        for (n, t) in terms.iter().enumerate().filter(|(_, t)| self.applies(t, i)) {
+            for f in t.forms.iter().filter(|f| f.source == i && f.column == Some(ROWID)) {
+                if f.affinity == Affinity::Text {
+                    continue;
+                }
+                let (eq, count) = match &f.op {
+                    Op::Eq { .. } => {
+                        (EqTerm::Eq { value: f.value.clone(), null_ok: false, convert: true }, 1.0)
+                    }
+                    Op::InList(l) => (EqTerm::InList(l.clone()), l.list.len() as f64),
+                    Op::InSelect(s, k) if s.lhs.len() == 1 => (EqTerm::InSelect(s.clone(), *k), 25.0),
+                    Op::Range(CmpOp::Gt | CmpOp::Ge) => {
+                        if lo.is_none_or(|l| f.needs.count_ones() < l.1.needs.count_ones()) {
+                            lo = Some((n, f));
+                        }
+                        continue;
+                    }
+                    Op::Range(_) => {
+                        if hi.is_none_or(|l| f.needs.count_ones() < l.1.needs.count_ones()) {
+                            hi = Some((n, f));
+                        }
+                        continue;
+                    }
+                    _ => continue,
+                };
+                let one_row = matches!(eq, EqTerm::Eq { .. });
+                let mut c = self.scan(i, count, count * (cost::seek(rows) * 0.5 + 1.0));
+                c.needs = f.needs;
+                c.access = Access::RowidEq(eq);
+                c.used = vec![n];
+                c.one_row = one_row;
+                if one_row {
+                    c.constant = vec![ROWID];
+                }
+                out.push(c);
+            }
+        }
+        let pairs: Vec<(Option<(usize, &Form)>, Option<(usize, &Form)>)> =
+            vec![(lo, hi), (lo, None), (None, hi)];
+        let mut seen: Vec<Mask> = Vec::new();
+        for (lo, hi) in pairs {
+            if lo.is_none() && hi.is_none() {
+                continue;
+            }
+            let needs = lo.map_or(0, |l| l.1.needs) | hi.map_or(0, |h| h.1.needs);
+            if seen.contains(&needs) {
+                continue;
+            }
+            seen.push(needs);
+            let bound = |x: Option<(usize, &Form)>| {
+                x.map(|(_, f)| Bound {
+                    value: f.value.clone(),
+                    inclusive: matches!(f.op, Op::Range(CmpOp::Ge | CmpOp::Le)),
+                    convert: true,
+                })
+            };
+            let share =
+                if lo.is_some() { cost::RANGE } else { 1.0 } * if hi.is_some() { cost::RANGE } else { 1.0 };
+            let mut c = self.scan(i, rows * share, rows * share * cost::TABLE_ROW + cost::seek(rows));
+            c.needs = needs;
+            c.access = Access::RowidRange { lo: bound(lo), hi: bound(hi), reverse: false };
+            c.used = lo.iter().chain(&hi).map(|x| x.0).collect();
+            c.order =
+                vec![OrderKey { column: Some(ROWID), expr: None, collation: Collation::Binary, desc: false }];
+            c.order_unique = true;
+            out.push(c);
+        }
+    }
+
+    /// Whether an index holds every column that the query needs of the table.
+    fn covers(&self, i: usize, table: &Table, index: &Index) -> bool {
+        let s = &self.sources[i];
+        if !table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey {
+            return true;
+        }
+        s.used.iter().enumerate().all(|(c, used)| !used || index.field_of(c).is_some())
+            && (!s.rowid_used || table.has_rowid())
+    }
+
+    /// The partial index's condition follows from the terms.
+    fn implied(&self, i: usize, info: &IndexInfoBound) -> bool {
+        info.filter.iter().all(|f| {
+            self.terms.iter().any(|t| {
+                if !self.applies(t, i) || t.derived {
+                    return false;
+                }
+                if t.expr.same(f) {
+                    return true;
+                }
+                match f {
+                    Expr::NotNull(e) => implies_not_null(&t.expr, e),
+                    _ => false,
+                }
+            })
+        })
+    }
+
+    fn index(
+        &self,
+        i: usize,
+        table: &Rc<Table>,
+        info: &IndexInfoBound,
+        terms: &[Term],
+        out: &mut Vec<Candidate>,
+    ) {
+        if !info.filter.is_empty() && !self.implied(i, info) {
+            return;
+        }
+        let index = &info.index;
+        let covering = self.covers(i, table, index);
+        let stat = index.stat.borrow();
+        let table_rows = table.rows.get();
+        let entries = stat.rows.first().copied().unwrap_or(table_rows).min(table_rows.max(1.0));
+        let step = cost::index_step(index.columns.len(), table.columns.len());
+        let is_pk = !table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey;
+        // A scan of the whole index: for its order, or because it is narrower than the table.
+        {
+            let fetch = if covering { 0.0 } else { cost::TABLE_ROW * 5.0 };
+            let step = if is_pk { cost::TABLE_ROW } else { step };
+            let mut c = self.scan(i, entries, entries * (step + fetch) + 1.0);
+            c.access =
+                Access::IndexScan { index: index.clone(), key: info.key.clone(), reverse: false, covering };
+            c.order = self.order_keys(info, 0, table);
+            c.order_unique = true;
+            let narrower = covering && (is_pk || !index.has_expr());
+            let forced = matches!(self.sources[i].indexed, ast::Indexed::By(_));
+            if narrower || !stat.unordered || forced || !info.filter.is_empty() {
+                out.push(c);
+            }
+        }
+        if stat.unordered {
+            // Statistics say: equality only.
+        }
+        let mut build = IndexBuild {
+            a: self,
+            i,
+            table,
+            info,
+            terms,
+            covering,
+            entries,
+            step,
+            stat: &stat,
+            eq: Vec::new(),
+            used: Vec::new(),
+            needs: 0,
+            fan: 1.0,
+            out,
+        };
+        build.extend();
+    }
+
+    fn order_keys(&self, info: &IndexInfoBound, from: usize, table: &Table) -> Vec<OrderKey> {
+        let mut out = Vec::new();
+        for (n, c) in info.index.columns.iter().enumerate().skip(from) {
+            let key = info.key.fields.get(n);
+            let collation = key.map_or(Collation::Binary, |k| k.coll.clone());
+            let desc = key.is_some_and(|k| k.desc);
+            let (column, expr) = match &c.source {
+                ColumnSource::Column(k) if table.rowid_alias == Some(*k) => (Some(ROWID), None),
+                ColumnSource::Column(k) => (Some(*k as i32), None),
+                ColumnSource::Rowid => (Some(ROWID), None),
+                ColumnSource::Expr(_) => (None, info.exprs[n].clone()),
+            };
+            out.push(OrderKey { column, expr, collation, desc });
+            if n >= info.key.fields.len() {
+                out.pop();
+                break;
+            }
+        }
+        out
+    }
+
+    fn auto_index(&self, i: usize, rows: f64, stored: bool, out: &mut Vec<Candidate>) {
+        if self.sources[i].join.right {
+            return;
+        }
+        let mut eq: Vec<(i32, EqTerm)> = Vec::new();
+        let mut used = Vec::new();
+        let mut needs = 0;
+        let mut fields: Vec<iolite_value::compare::KeyField> = Vec::new();
+        for (n, t) in self.terms.iter().enumerate().filter(|(_, t)| self.applies(t, i) && !t.derived) {
+            for f in t.forms.iter().filter(|f| f.source == i && f.needs != 0) {
+                let (Some(column), Op::Eq { null_ok: false }) = (f.column, &f.op) else { continue };
+                if column == ROWID || eq.iter().any(|(c, _)| *c == column) || !self.affinity_ok(i, f) {
+                    continue;
+                }
+                eq.push((column, EqTerm::Eq { value: f.value.clone(), null_ok: false, convert: true }));
+                fields.push(iolite_value::compare::KeyField {
+                    coll: f.collation.clone(),
+                    ..Default::default()
+                });
+                used.push(n);
+                needs |= f.needs;
+            }
+        }
+        if eq.is_empty() {
+            return;
+        }
+        let mut columns: Vec<i32> = eq.iter().map(|e| e.0).collect();
+        for (c, u) in self.sources[i].used.iter().enumerate() {
+            if *u && !columns.contains(&(c as i32)) {
+                columns.push(c as i32);
+            }
+        }
+        let n = columns.len() + 1;
+        while fields.len() < n {
+            fields.push(Default::default());
+        }
+        let filter: Vec<Expr> = self
+            .terms
+            .iter()
+            .filter(|t| self.applies(t, i) && !t.derived && t.mask == 1 << i && !has_subquery(&t.expr))
+            .map(|t| t.expr.clone())
+            .collect();
+        let key = iolite_value::KeyInfo { enc: self.env.encoding, fields, columns: n };
+        let mut c = self.scan(i, cost::AUTO_INDEX_ROWS.min(rows), cost::seek(rows) + cost::AUTO_INDEX_ROWS);
+        c.setup = cost::auto_index_setup(rows, stored);
+        c.needs = needs;
+        c.used = used;
+        c.access = Access::Auto { eq, key: Rc::new(key), columns, filter };
+        out.push(c);
+    }
+
+    /// The comparison means the same on the column's stored values.
+    fn affinity_ok(&self, i: usize, f: &Form) -> bool {
+        let column = match (&self.sources[i].kind, f.column) {
+            (SourceKind::Table { table, .. } | SourceKind::Virtual { table, .. }, Some(c)) if c >= 0 => {
+                table.columns[c as usize].affinity
+            }
+            (SourceKind::Subquery(q), Some(c)) if c >= 0 => {
+                q.select.columns.get(c as usize).map_or(Affinity::None, |o| o.affinity)
+            }
+            (_, Some(_)) => Affinity::Integer,
+            (_, None) => f.lhs.affinity(),
+        };
+        match f.affinity {
+            Affinity::None | Affinity::Blob => true,
+            Affinity::Text => column == Affinity::Text,
+            _ => column.is_numeric(),
+        }
+    }
+
+    fn or_access(&self, i: usize, table: &Rc<Table>, rows: f64, out: &mut Vec<Candidate>) -> Result<()> {
+        for (n, t) in self.terms.iter().enumerate() {
+            let Some(arms) = &t.or else { continue };
+            if !self.applies(t, i) || !table.has_rowid() || t.mask & 1 << i == 0 {
+                continue;
+            }
+            let mut branches = Vec::new();
+            let mut needs = 0;
+            let (mut total, mut count) = (0.0, 0.0);
+            let mut good = true;
+            for arm in arms {
+                let sub = Accesses { terms: arm, ..*self };
+                let mut cands = Vec::new();
+                sub.rowid(i, rows, arm, &mut cands);
+                for index in table.indexes.borrow().iter() {
+                    if index.filter.is_some() || index.root.get() == 0 {
+                        continue;
+                    }
+                    let info = self.index_info(i, table, index)?;
+                    sub.index(i, table, &info, arm, &mut cands);
+                }
+                cands.retain(|c| !matches!(c.access, Access::IndexScan { .. } | Access::Scan { .. }));
+                let best = cands.into_iter().min_by(|a, b| {
+                    let key = |c: &Candidate| c.cost + c.needs.count_ones() as f64;
+                    key(a).total_cmp(&key(b))
+                });
+                let Some(best) = best else {
+                    good = false;
+                    break;
+                };
+                needs |= best.needs;
+                total += best.cost;
+                count += best.rows;
+                let mut access = best.access;
+                if let Access::Index(a) = &mut access {
+                    a.covering = false;
+                }
+                let filter = arm.iter().filter(|t| !t.derived).map(|t| t.expr.clone()).collect();
+                branches.push(OrBranch { access, filter });
+            }
+            if !good {
+                continue;
+            }
+            // Tables that a branch's conditions read beyond its access must be there too.
+            needs |= t.mask & !(1 << i);
+            let mut c = self.scan(i, count.min(rows), total * 1.5 + count);
+            c.needs = needs;
+            c.access = Access::Or(branches);
+            c.used = vec![n];
+            out.push(c);
+        }
+        Ok(())
+    }
+
+    fn virtual_table(
+        &self,
+        i: usize,
+        table: &Rc<Table>,
+        vtab: &Rc<dyn iolite_ext::VirtualTable>,
+        args: &[Expr],
+        out: &mut Vec<Candidate>,
+    ) -> Result<()> {
+        use iolite_ext::{Constraint, ConstraintOp, IndexInfo};
+        // Arguments of a table-valued function are equalities on its hidden columns.
+        let pos = crate::terms::Positions(self.sources);
+        let hidden: Vec<usize> = (0..table.columns.len()).filter(|&c| table.columns[c].hidden).collect();
+        let mut list: Vec<(Constraint, Expr, Mask, Option<usize>)> = Vec::new();
+        for (a, &c) in args.iter().zip(&hidden) {
+            let k = Constraint { column: c as i32, op: ConstraintOp::Eq, usable: true };
+            list.push((k, a.clone(), pos.mask(a), None));
+        }
+        for (n, t) in self.terms.iter().enumerate().filter(|(_, t)| self.applies(t, i)) {
+            for f in t.forms.iter().filter(|f| f.source == i) {
+                let Some(column) = f.column else { continue };
+                let op = match &f.op {
+                    Op::Eq { null_ok: false } => ConstraintOp::Eq,
+                    Op::Eq { null_ok: true } => ConstraintOp::Is,
+                    Op::Range(CmpOp::Lt) => ConstraintOp::Lt,
+                    Op::Range(CmpOp::Le) => ConstraintOp::Le,
+                    Op::Range(CmpOp::Gt) => ConstraintOp::Gt,
+                    Op::Range(_) => ConstraintOp::Ge,
+                    Op::IsNull => ConstraintOp::IsNull,
+                    Op::InList(_) | Op::InSelect(..) => continue,
+                };
+                list.push((Constraint { column, op, usable: true }, f.value.clone(), f.needs, Some(n)));
+            }
+        }
+        let mut columns_used = 0u64;
+        for (c, u) in self.sources[i].used.iter().enumerate() {
+            if *u {
+                columns_used |= 1 << c.min(63);
+            }
+        }
+        let mut needs_sets: Vec<Mask> = vec![list.iter().fold(0, |m, l| m | l.2), 0];
+        needs_sets.extend(list.iter().map(|l| l.2));
+        needs_sets.sort_unstable();
+        needs_sets.dedup();
+        for needs in needs_sets {
+            let mut info = IndexInfo { columns_used, cost: 1e12, rows: 1_000_000, ..IndexInfo::default() };
+            for (k, _, m, _) in &list {
+                info.constraints.push(Constraint { usable: m & !needs == 0, ..*k });
+            }
+            info.usage = vec![Default::default(); list.len()];
+            match vtab.best_index(&mut info) {
+                Ok(()) => {}
+                Err(e) if e.code() == iolite_base::Code::Constraint => continue,
+                Err(e) => return Err(e),
+            }
+            let mut args: Vec<(i32, Expr)> = Vec::new();
+            let mut used = Vec::new();
+            let mut real_needs = 0;
+            for (u, (_, value, m, term)) in info.usage.iter().zip(&list) {
+                if u.arg > 0 {
+                    args.push((u.arg, value.clone()));
+                    real_needs |= m;
+                    if let (true, Some(n)) = (u.omit, term) {
+                        used.push(*n);
+                    }
+                }
+            }
+            // A function's argument that the table did not take must still hold; those are lost otherwise.
+            args.sort_by_key(|a| a.0);
+            let mut c = self.scan(i, info.rows as f64, info.cost);
+            c.needs = real_needs;
+            c.used = used;
+            c.one_row = info.unique;
+            let args = args.into_iter().map(|a| a.1).collect();
+            c.access =
+                Access::Virtual { vtab: Rc::new(VtabHandle(vtab.clone())), info: Box::new(info), args };
+            out.push(c);
+        }
+        Ok(())
+    }
+}
+
+/// Extends an equality prefix of an index field by field, emitting a candidate at each step.
+struct IndexBuild<'b, 'a> {
+    a: &'b Accesses<'a>,
+    i: usize,
+    table: &'b Rc<Table>,
+    info: &'b IndexInfoBound,
+    terms: &'b [Term],
+    covering: bool,
+    entries: f64,
+    step: f64,
+    stat: &'b iolite_catalog::IndexStat,
+    eq: Vec<EqTerm>,
+    used: Vec<usize>,
+    needs: Mask,
+    fan: f64,
+    out: &'b mut Vec<Candidate>,
+}
+
+impl IndexBuild<'_, '_> {
+    fn matches(&self, f: &Form, field: usize) -> bool {
+        if f.source != self.i {
+            return false;
+        }
+        let Some(c) = self.info.index.columns.get(field) else { return false };
+        let same = match (&c.source, f.column) {
+            (ColumnSource::Column(k), Some(col)) => {
+                col == *k as i32 || col == ROWID && self.table.rowid_alias == Some(*k)
+            }
+            (ColumnSource::Rowid, Some(col)) => col == ROWID,
+            (ColumnSource::Expr(_), _) => self.info.exprs[field].as_ref().is_some_and(|e| e.same(&f.lhs)),
+            _ => false,
+        };
+        same && self.a.affinity_ok(self.i, f)
+            && (matches!(f.op, Op::IsNull)
+                || matches!(c.source, ColumnSource::Rowid)
+                || self.info.key.fields[field].coll == f.collation
+                || f.affinity.is_numeric())
+    }
+
+    fn extend(&mut self) {
+        let field = self.eq.len();
+        let limit = self.info.key.fields.len().min(if self.table.has_rowid() {
+            self.info.index.columns.len()
+        } else {
+            self.info.key.fields.len()
+        });
+        if field >= limit {
+            return;
+        }
+        self.range(field);
+        let mut seen: Vec<Mask> = Vec::new();
+        for n in 0..self.terms.len() {
+            let t = &self.terms[n];
+            if !self.a.applies(t, self.i)
+                || self.used.contains(&n) && !matches!(self.eq.last(), Some(EqTerm::InSelect(..)))
+            {
+                continue;
+            }
+            for f in &t.forms {
+                if !self.matches(f, field) {
+                    continue;
+                }
+                let (term, fan) = match &f.op {
+                    Op::Eq { null_ok } => (
+                        EqTerm::Eq {
+                            value: f.value.clone(),
+                            null_ok: *null_ok,
+                            convert: f.affinity > Affinity::Blob,
+                        },
+                        1.0,
+                    ),
+                    Op::IsNull => (EqTerm::IsNull, 1.0),
+                    Op::InList(l) => (EqTerm::InList(l.clone()), l.list.len() as f64),
+                    Op::InSelect(s, k) => {
+                        if self.used.contains(&n) && s.lhs.len() == 1 {
+                            continue;
+                        }
+                        (EqTerm::InSelect(s.clone(), *k), 25.0)
+                    }
+                    Op::Range(_) => continue,
+                };
+                // A row value's fields come from one run of the subquery: taking only the first that matches.
+                if let EqTerm::InSelect(s, _) = &term
+                    && s.lhs.len() > 1
+                {
+                    continue;
+                }
+                if matches!(term, EqTerm::Eq { .. }) {
+                    if seen.contains(&f.needs) {
+                        continue;
+                    }
+                    seen.push(f.needs);
+                }
+                let saved = (self.needs, self.fan);
+                self.eq.push(term);
+                self.used.push(n);
+                self.needs |= f.needs;
+                self.fan *= fan;
+                self.emit(None, None, &[]);
+                self.extend();
+                self.eq.pop();
+                self.used.pop();
+                (self.needs, self.fan) = saved;
+            }
+        }
+    }
+
+    fn range(&mut self, field: usize) {
+        if self.stat.unordered {
+            return;
+        }
+        let desc = self.info.key.fields[field].desc;
+        let mut lo: Option<(usize, Bound, Mask)> = None;
+        let mut hi: Option<(usize, Bound, Mask)> = None;
+        for (n, t) in self.terms.iter().enumerate() {
+            if !self.a.applies(t, self.i) || self.used.contains(&n) {
+                continue;
+            }
+            for f in &t.forms {
+                let Op::Range(op) = &f.op else { continue };
+                if !self.matches(f, field) {
+                    continue;
+                }
+                let b = Bound {
+                    value: f.value.clone(),
+                    inclusive: matches!(op, CmpOp::Ge | CmpOp::Le),
+                    convert: f.affinity > Affinity::Blob,
+                };
+                let lower = matches!(op, CmpOp::Gt | CmpOp::Ge) != desc;
+                let slot = if lower { &mut lo } else { &mut hi };
+                if slot.as_ref().is_none_or(|s| f.needs.count_ones() < s.2.count_ones()) {
+                    *slot = Some((n, b, f.needs));
+                }
+            }
+        }
+        let mut seen = Vec::new();
+        for (l, h) in [(lo.clone(), hi.clone()), (lo, None), (None, hi)] {
+            if l.is_none() && h.is_none() {
+                continue;
+            }
+            let needs = l.as_ref().map_or(0, |x| x.2) | h.as_ref().map_or(0, |x| x.2);
+            if seen.contains(&needs) {
+                continue;
+            }
+            seen.push(needs);
+            let used: Vec<usize> = l.iter().chain(&h).map(|x| x.0).collect();
+            let saved = self.needs;
+            self.needs |= needs;
+            self.emit(l.map(|x| x.1), h.map(|x| x.1), &used);
+            self.needs = saved;
+        }
+    }
+
+    fn emit(&mut self, lo: Option<Bound>, hi: Option<Bound>, more_used: &[usize]) {
+        let index = &self.info.index;
+        let n = self.eq.len();
+        let all_eq = self.eq.iter().all(|e| matches!(e, EqTerm::Eq { null_ok: false, .. }));
+        let one_row = index.unique.is_some() && n >= index.key_len && all_eq;
+        let mut rows = self.stat.rows.get(n).copied().unwrap_or(1.0).min(self.entries);
+        if n > index.key_len {
+            rows = 1.0;
+        }
+        rows *= self.fan;
+        if lo.is_some() {
+            rows *= cost::RANGE;
+        }
+        if hi.is_some() {
+            rows *= cost::RANGE;
+        }
+        rows = rows.min(self.entries).max(if one_row { 1.0 } else { 0.5 });
+        let is_pk = !self.table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey;
+        let fetch = if self.covering || is_pk { 0.0 } else { cost::TABLE_ROW };
+        let seek = cost::seek(self.entries) * 0.6 * self.fan;
+        let mut used = self.used.clone();
+        used.extend_from_slice(more_used);
+        // Whatever the index compares with a conversion, it compares exactly.
+        let has_in = self.eq.iter().any(|e| matches!(e, EqTerm::InList(_) | EqTerm::InSelect(..)));
+        let mut c = self.a.scan(self.i, rows, seek + rows * (self.step + fetch));
+        c.needs = self.needs;
+        c.used = used;
+        c.one_row = one_row;
+        if !has_in {
+            c.order = self.a.order_keys(self.info, n, self.table);
+            c.order_unique = index.unique.is_none() || self.table.has_rowid();
+            for f in 0..n {
+                match &index.columns[f].source {
+                    ColumnSource::Column(k) => c.constant.push(*k as i32),
+                    ColumnSource::Rowid => c.constant.push(ROWID),
+                    ColumnSource::Expr(_) => {}
+                }
+            }
+        }
+        c.access = Access::Index(Box::new(IndexAccess {
+            index: index.clone(),
+            key: self.info.key.clone(),
+            eq: self.eq.clone(),
+            lo,
+            hi,
+            reverse: false,
+            covering: self.covering,
+            one_row,
+        }));
+        self.out.push(c);
+    }
+}
+
+/// Whether `t` being true means that `e` is not NULL.
+pub fn implies_not_null(t: &Expr, e: &Expr) -> bool {
+    match t {
+        Expr::NotNull(x) => x.same(e),
+        Expr::Compare(c) if !c.null_eq => c.lhs.without_collate().same(e) || c.rhs.without_collate().same(e),
+        Expr::Between { lo, .. } => lo.lhs.same(e),
+        Expr::InList(i) if !i.not => i.lhs.same(e),
+        Expr::InSelect(i) if !i.not => i.lhs.iter().any(|l| l.same(e)),
+        _ => false,
+    }
+}
+
+/// Whether a nested query is evaluated in it.
+pub fn has_subquery(e: &Expr) -> bool {
+    e.any(&mut |x| matches!(x, Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_)))
+}

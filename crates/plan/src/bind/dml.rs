@@ -1,0 +1,624 @@
+//! Binding INSERT, UPDATE, DELETE, and the expressions that tables carry.
+
+use super::expr::{fields, width};
+use super::from::{no_such_table, push_filter};
+use super::names::is_rowid;
+use super::*;
+use iolite_catalog::{ColumnSource, Index, TableKind};
+use iolite_value::Value;
+
+pub use super::from::{Connected, declared_table};
+
+/// A table that is written to, with its expressions bound to table number `id`.
+#[derive(Clone)]
+pub struct Target {
+    /// Database number.
+    pub db: usize,
+    /// The table or view.
+    pub table: Rc<Table>,
+    /// The number by which expressions refer to its row.
+    pub id: TableId,
+    /// Its indexes, in the catalog's order.
+    pub indexes: Vec<TargetIndex>,
+    /// `CHECK` constraints with what the error message says.
+    pub checks: Vec<(Expr, Box<str>)>,
+    /// Generated columns, in an order in which each can be computed.
+    pub generated: Vec<(usize, Expr)>,
+    /// Defaults by column; none: NULL.
+    pub defaults: Vec<Option<Expr>>,
+}
+
+/// An index of a [`Target`].
+#[derive(Clone)]
+pub struct TargetIndex {
+    /// The index.
+    pub index: Rc<Index>,
+    /// Its key description.
+    pub key: Rc<KeyInfo>,
+    /// Bound expressions, by field.
+    pub exprs: Vec<Option<Expr>>,
+    /// Bound condition of a partial index.
+    pub filter: Option<Expr>,
+    /// The index is the table itself (WITHOUT ROWID).
+    pub is_table: bool,
+}
+
+/// Where inserted rows come from.
+#[derive(Clone, Debug)]
+pub enum Rows {
+    /// One row of expressions.
+    Row(Vec<Expr>),
+    /// A query.
+    Select(Select),
+    /// One row of defaults.
+    Defaults,
+}
+
+/// A bound INSERT.
+#[derive(Clone)]
+pub struct Insert {
+    /// The table.
+    pub target: Target,
+    /// For each column, its place in the source row.
+    pub columns: Vec<Option<usize>>,
+    /// The rowid's place in the source row.
+    pub rowid: Option<usize>,
+    /// The rows.
+    pub rows: Rows,
+    /// `OR ...`.
+    pub or: Option<ast::Conflict>,
+    /// `ON CONFLICT` clauses.
+    pub upserts: Vec<Upsert>,
+    /// `RETURNING`.
+    pub returning: Vec<Expr>,
+    /// What RETURNING yields.
+    pub out: Vec<OutColumn>,
+}
+
+/// Which constraint an upsert clause is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UpsertTarget {
+    /// Any.
+    Any,
+    /// The rowid.
+    Rowid,
+    /// An index, by its place in [`Target::indexes`].
+    Index(usize),
+}
+
+/// A bound `ON CONFLICT` clause.
+#[derive(Clone)]
+pub struct Upsert {
+    /// Which constraint.
+    pub target: UpsertTarget,
+    /// `DO UPDATE`: assignments and condition.
+    pub action: Option<(Vec<Set>, Option<Expr>)>,
+    /// The number by which expressions refer to the row that was to be inserted.
+    pub excluded: TableId,
+}
+
+/// One assignment.
+#[derive(Clone, Debug)]
+pub struct Set {
+    /// The column; [`ROWID`] for the rowid.
+    pub column: i32,
+    /// The new value.
+    pub value: Expr,
+}
+
+/// A bound UPDATE.
+#[derive(Clone)]
+pub struct Update {
+    /// The table.
+    pub target: Target,
+    /// The assignments; the last one to a column counts.
+    pub sets: Vec<Set>,
+    /// The rows: the table (first source) joined with FROM, filtered.
+    pub rows: Core,
+    /// `OR ...`.
+    pub or: Option<ast::Conflict>,
+    /// `RETURNING`.
+    pub returning: Vec<Expr>,
+    /// What RETURNING yields.
+    pub out: Vec<OutColumn>,
+}
+
+/// A bound DELETE.
+#[derive(Clone)]
+pub struct Delete {
+    /// The table.
+    pub target: Target,
+    /// The rows: the table, filtered.
+    pub rows: Core,
+    /// `RETURNING`.
+    pub returning: Vec<Expr>,
+    /// What RETURNING yields.
+    pub out: Vec<OutColumn>,
+}
+
+impl Binder<'_> {
+    /// Binds an expression that a table carries (index, CHECK, generated column) to its row under number `id`.
+    pub fn table_expr(&mut self, table: &Rc<Table>, id: TableId, e: &ast::Expr) -> Result<Expr> {
+        let scopes = std::mem::take(&mut self.scopes);
+        let source = ScopeSource {
+            id,
+            db: None,
+            name: table.name.clone(),
+            columns: Columns::Table(table.clone()),
+            hidden: Vec::new(),
+        };
+        self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
+        let out = self.expr(e);
+        self.scopes = scopes;
+        out.map_err(Error::without_offset)
+    }
+
+    /// As [`Binder::table_expr`], where only some forms are allowed.
+    pub fn restricted_expr(
+        &mut self,
+        table: &Rc<Table>,
+        id: TableId,
+        e: &ast::Expr,
+        place: Restriction,
+    ) -> Result<Expr> {
+        let saved = std::mem::replace(&mut self.restriction, place);
+        let out = self.table_expr(table, id, e);
+        self.restriction = saved;
+        out
+    }
+
+    /// A table with its expressions, ready to be written to.
+    pub fn target(&mut self, db: usize, table: &Rc<Table>) -> Result<Target> {
+        let id = self.new_table();
+        self.databases |= 1 << db;
+        let saved = (std::mem::take(&mut self.trigger), self.restriction);
+        let out = self.target_inner(db, table, id);
+        (self.trigger, self.restriction) = saved;
+        out
+    }
+
+    fn target_inner(&mut self, db: usize, table: &Rc<Table>, id: TableId) -> Result<Target> {
+        let mut indexes = Vec::new();
+        let pk = table.primary_index();
+        for index in table.indexes.borrow().iter() {
+            let key = self.index_key(table, index)?;
+            let mut exprs = vec![None; index.columns.len()];
+            for (n, c) in index.columns.iter().enumerate() {
+                if let ColumnSource::Expr(e) = &c.source {
+                    exprs[n] = Some(self.table_expr(table, id, e)?);
+                }
+            }
+            let filter = match &index.filter {
+                Some(f) => Some(self.table_expr(table, id, f)?),
+                None => None,
+            };
+            let is_table = pk.as_ref().is_some_and(|p| Rc::ptr_eq(p, index));
+            indexes.push(TargetIndex { index: index.clone(), key, exprs, filter, is_table });
+        }
+        let mut checks = Vec::new();
+        for c in &table.checks {
+            checks.push((self.restricted_expr(table, id, &c.expr, Restriction::Check)?, c.label.clone()));
+        }
+        let generated = self.generated(table, id)?;
+        let mut defaults = Vec::new();
+        for c in &table.columns {
+            defaults.push(match &c.default {
+                Some(d) => Some(self.restricted_expr(table, id, &d.expr, Restriction::Default)?),
+                None => None,
+            });
+        }
+        Ok(Target { db, table: table.clone(), id, indexes, checks, generated, defaults })
+    }
+
+    /// The generated columns of a table, those that others read first.
+    pub fn generated(&mut self, table: &Rc<Table>, id: TableId) -> Result<Vec<(usize, Expr)>> {
+        if !table.has_generated() {
+            return Ok(Vec::new());
+        }
+        let mut left: Vec<(usize, Expr)> = Vec::new();
+        for (i, c) in table.columns.iter().enumerate() {
+            if let Some(g) = &c.generated {
+                let e = self.restricted_expr(table, id, &g.expr, Restriction::Generated)?;
+                let e = Expr::Collate(Box::new(e), self.column_collation(table, i)?);
+                left.push((i, e));
+            }
+        }
+        let mut out: Vec<(usize, Expr)> = Vec::new();
+        while !left.is_empty() {
+            let waiting: Vec<i32> = left.iter().map(|l| l.0 as i32).collect();
+            let ready = left.iter().position(|(_, e)| {
+                !e.any(&mut |x| matches!(x, Expr::Column(c) if waiting.contains(&c.column)))
+            });
+            match ready {
+                Some(k) => out.push(left.remove(k)),
+                None => {
+                    let name = &table.columns[left[0].0].name;
+                    return Err(Error::sql(format!("generated column loop on \"{name}\"")));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Finds the table of a statement that writes.
+    fn written_table(&mut self, q: &ast::QualifiedName) -> Result<(usize, Rc<Table>)> {
+        let schema = q.schema.as_ref().map(|s| &*s.text);
+        let found = match (schema, &self.trigger) {
+            (None, Some(t)) => {
+                let own = &self.env.catalog.schemas[t.db];
+                own.table(&q.name.text)
+                    .map(|x| (t.db, x.clone()))
+                    .or_else(|| self.env.catalog.table(None, &q.name.text))
+            }
+            _ => self.env.catalog.table(schema, &q.name.text),
+        };
+        let (db, table) = found.ok_or_else(|| no_such_table(q))?;
+        self.databases |= 1 << db;
+        Ok((db, table))
+    }
+
+    fn target_scope(&mut self, t: &Target, alias: Option<&ast::Name>) {
+        let name: Rc<str> = alias.map_or_else(|| t.table.name.clone(), |a| (&*a.text).into());
+        let columns = Columns::Table(t.table.clone());
+        self.scopes.push(Scope {
+            sources: vec![ScopeSource { id: t.id, db: Some(t.db), name, columns, hidden: Vec::new() }],
+            ..Scope::default()
+        });
+    }
+
+    fn target_source(&self, t: &Target, alias: Option<&ast::Name>, indexed: &ast::Indexed) -> Source {
+        Source {
+            id: t.id,
+            kind: SourceKind::Table { db: t.db, table: t.table.clone() },
+            name: alias.map_or_else(|| t.table.name.clone(), |a| (&*a.text).into()),
+            alias: alias.map(|a| (&*a.text).into()),
+            join: JoinKind::default(),
+            indexed: indexed.clone(),
+            used: Vec::new(),
+            rowid_used: true,
+        }
+    }
+
+    /// The table or view to write to; a view becomes a target whose rows a query gives. Answers the view's query.
+    fn open_target(&mut self, q: &ast::QualifiedName) -> Result<(Target, Option<FromQuery>)> {
+        let (db, table) = self.written_table(q)?;
+        match &table.kind {
+            TableKind::View { names, select } => {
+                let (query, columns) = self.view(db, &table, names, select)?;
+                // A stand-in table with the view's columns, so that names and triggers find them.
+                let stand_in = view_stand_in(&table, &query, &columns);
+                let id = self.new_table();
+                let target = Target {
+                    db,
+                    table: Rc::new(stand_in),
+                    id,
+                    indexes: Vec::new(),
+                    checks: Vec::new(),
+                    generated: Vec::new(),
+                    defaults: vec![None; query.select.columns.len()],
+                };
+                Ok((target, Some(query)))
+            }
+            TableKind::Virtual { .. } => {
+                let c = self.connect(db, &table)?;
+                let mut t = self.target(db, &c.table)?;
+                t.table = c.table.clone();
+                Ok((t, None))
+            }
+            _ => Ok((self.target(db, &table)?, None)),
+        }
+    }
+
+    /// Binds INSERT and REPLACE.
+    pub fn insert(&mut self, s: &ast::Insert) -> Result<Insert> {
+        let pushed = self.push_with(s.with.as_ref())?;
+        let out = self.insert_inner(s);
+        self.pop_with(pushed);
+        out
+    }
+
+    fn insert_inner(&mut self, s: &ast::Insert) -> Result<Insert> {
+        let (target, _) = self.open_target(&s.table)?;
+        let t = target.table.clone();
+        let mut rows = match &s.source {
+            ast::InsertSource::DefaultValues => Rows::Defaults,
+            ast::InsertSource::Select(q) => {
+                let (select, _) = self.nested(|b| b.select(q))?;
+                let single = select.cores.len() == 1
+                    && select.cores[0].values.len() == 1
+                    && select.limit.is_none()
+                    && select.order_by.is_empty();
+                let mut select = select;
+                if single {
+                    Rows::Row(std::mem::take(&mut select.cores[0].values[0]))
+                } else {
+                    Rows::Select(select)
+                }
+            }
+        };
+        let supplied = match &rows {
+            Rows::Row(r) => r.len(),
+            Rows::Select(q) => q.columns.len(),
+            Rows::Defaults => 0,
+        };
+        let mut columns = vec![None; t.columns.len()];
+        let mut rowid = None;
+        if s.columns.is_empty() {
+            if !matches!(rows, Rows::Defaults) {
+                let open: Vec<usize> = (0..t.columns.len())
+                    .filter(|&i| t.columns[i].generated.is_none() && !t.columns[i].hidden)
+                    .collect();
+                if open.len() != supplied {
+                    return Err(Error::sql(format!(
+                        "table {} has {} columns but {supplied} values were supplied",
+                        t.name,
+                        open.len()
+                    ))
+                    .at(s.table.name.span.start));
+                }
+                for (k, i) in open.into_iter().enumerate() {
+                    columns[i] = Some(k);
+                }
+            }
+        } else {
+            for (k, n) in s.columns.iter().enumerate() {
+                match t.column(&n.text) {
+                    Some(i) => {
+                        if t.columns[i].generated.is_some() {
+                            return Err(Error::sql(format!(
+                                "cannot INSERT into generated column \"{}\"",
+                                n.text
+                            )));
+                        }
+                        // The first mention of a column counts.
+                        columns[i].get_or_insert(k);
+                    }
+                    None if is_rowid(&n.text) && t.has_rowid() => rowid = rowid.or(Some(k)),
+                    None => {
+                        return Err(Error::sql(format!("table {} has no column named {}", t.name, n.text))
+                            .at(n.span.start));
+                    }
+                }
+            }
+            if matches!(rows, Rows::Defaults) {
+                columns = vec![None; t.columns.len()];
+                rowid = None;
+            } else if s.columns.len() != supplied {
+                return Err(Error::sql(format!("{supplied} values for {} columns", s.columns.len())).at(s
+                    .table
+                    .name
+                    .span
+                    .start));
+            }
+        }
+        if let Some(a) = t.rowid_alias {
+            rowid = columns[a].or(rowid);
+        }
+        let mut upserts = Vec::new();
+        for u in &s.upserts {
+            upserts.push(self.upsert(u, &target, s.alias.as_ref())?);
+        }
+        if upserts.iter().rev().skip(1).any(|u| u.target == UpsertTarget::Any) {
+            // The parser lets only the last clause go without a target.
+        }
+        self.target_scope(&target, s.alias.as_ref());
+        let returning = self.returning_list(&s.returning);
+        self.scopes.pop();
+        let (returning, out) = returning?;
+        if let Rows::Row(r) = &mut rows {
+            r.shrink_to_fit();
+        }
+        Ok(Insert { target, columns, rowid, rows, or: s.or, upserts, returning, out })
+    }
+
+    fn upsert(&mut self, u: &ast::Upsert, target: &Target, alias: Option<&ast::Name>) -> Result<Upsert> {
+        let t = &target.table;
+        let constraint = if u.target.is_empty() { UpsertTarget::Any } else { self.upsert_target(u, target)? };
+        let excluded = self.new_table();
+        let action = match &u.action {
+            None => None,
+            Some(a) => {
+                self.target_scope(target, alias);
+                let columns = Columns::Table(t.clone());
+                let source = ScopeSource {
+                    id: excluded,
+                    db: None,
+                    name: "excluded".into(),
+                    columns,
+                    hidden: (0..t.columns.len()).collect(),
+                };
+                self.scopes.last_mut().expect("just pushed").sources.push(source);
+                let bound = (|| -> Result<_> {
+                    let sets = self.sets(&a.sets, t)?;
+                    let filter = a.filter.as_ref().map(|f| self.expr(f)).transpose()?;
+                    Ok((sets, filter))
+                })();
+                self.scopes.pop();
+                Some(bound?)
+            }
+        };
+        Ok(Upsert { target: constraint, action, excluded })
+    }
+
+    fn upsert_target(&mut self, u: &ast::Upsert, target: &Target) -> Result<UpsertTarget> {
+        let t = &target.table;
+        let mut terms = Vec::new();
+        for term in &u.target {
+            terms.push(self.table_expr(t, target.id, &term.expr)?);
+        }
+        let filter = match &u.target_filter {
+            Some(f) => Some(self.table_expr(t, target.id, f)?),
+            None => None,
+        };
+        if terms.len() == 1
+            && matches!(terms[0].without_collate(), Expr::Column(c) if c.column == ROWID)
+            && t.has_rowid()
+        {
+            return Ok(UpsertTarget::Rowid);
+        }
+        for (k, i) in target.indexes.iter().enumerate() {
+            if i.index.unique.is_none() || i.index.key_len != terms.len() {
+                continue;
+            }
+            let every = (0..i.index.key_len).all(|n| {
+                let coll = &i.key.fields[n].coll;
+                terms.iter().any(|e| {
+                    let named = match e {
+                        Expr::Collate(_, c) => c == coll,
+                        _ => true,
+                    };
+                    named
+                        && match (&i.index.columns[n].source, e.without_collate()) {
+                            (ColumnSource::Column(c), Expr::Column(col)) => {
+                                col.column == *c as i32 || col.column == ROWID && t.rowid_alias == Some(*c)
+                            }
+                            (ColumnSource::Expr(_), e) => {
+                                i.exprs[n].as_ref().is_some_and(|x| x.without_collate().same(e))
+                            }
+                            _ => false,
+                        }
+                })
+            });
+            let fits = match (&i.filter, &filter) {
+                (None, _) => true,
+                (Some(a), Some(b)) => a.same(b),
+                (Some(_), None) => false,
+            };
+            if every && fits {
+                return Ok(UpsertTarget::Index(k));
+            }
+        }
+        Err(Error::sql("ON CONFLICT clause does not match any PRIMARY KEY or UNIQUE constraint"))
+    }
+
+    fn sets(&mut self, list: &[ast::Assignment], t: &Table) -> Result<Vec<Set>> {
+        let mut out: Vec<Set> = Vec::new();
+        for a in list {
+            let value = self.any_expr(&a.value)?;
+            let n = width(&value);
+            if n != a.columns.len() {
+                if a.columns.len() == 1 {
+                    return Err(Error::sql("row value misused"));
+                }
+                return Err(Error::sql(format!("{} columns assigned {n} values", a.columns.len())));
+            }
+            for (name, value) in a.columns.iter().zip(fields(value)) {
+                let column = match t.column(&name.text) {
+                    Some(i) => {
+                        if t.columns[i].generated.is_some() {
+                            return Err(Error::sql(format!(
+                                "cannot UPDATE generated column \"{}\"",
+                                name.text
+                            )));
+                        }
+                        if t.rowid_alias == Some(i) { ROWID } else { i as i32 }
+                    }
+                    None if is_rowid(&name.text) && t.has_rowid() => ROWID,
+                    None => {
+                        return Err(Error::sql(format!("no such column: {}", name.text)).at(name.span.start));
+                    }
+                };
+                out.retain(|s| s.column != column);
+                out.push(Set { column, value });
+            }
+        }
+        Ok(out)
+    }
+
+    /// Binds UPDATE.
+    pub fn update(&mut self, s: &ast::Update) -> Result<Update> {
+        let pushed = self.push_with(s.with.as_ref())?;
+        let out = self.update_inner(s);
+        self.pop_with(pushed);
+        out
+    }
+
+    fn update_inner(&mut self, s: &ast::Update) -> Result<Update> {
+        if !s.order_by.is_empty() || s.limit.is_some() {
+            return Err(Error::sql("near \"LIMIT\": syntax error"));
+        }
+        let (target, view) = self.open_target(&s.table)?;
+        self.target_scope(&target, s.alias.as_ref());
+        let bound = (|| -> Result<_> {
+            let mut core = Core::default();
+            let mut own = self.target_source(&target, s.alias.as_ref(), &s.indexed);
+            if let Some(q) = view {
+                own.kind = SourceKind::Subquery(Box::new(q));
+            }
+            core.sources.push(own);
+            if let Some(f) = &s.from {
+                let from = self.from(f)?;
+                core.sources.extend(from.sources);
+                core.filter.extend(from.filter);
+            }
+            if let Some(w) = &s.filter {
+                let e = self.expr(w)?;
+                push_filter(&mut core.filter, e, None);
+            }
+            let sets = self.sets(&s.sets, &target.table)?;
+            Ok((core, sets))
+        })();
+        self.scopes.pop();
+        let (rows, sets) = bound?;
+        let (returning, out) = self.returning_of(&s.returning, &target, s.alias.as_ref())?;
+        Ok(Update { target, sets, rows, or: s.or, returning, out })
+    }
+
+    fn returning_of(
+        &mut self,
+        list: &[ast::ResultColumn],
+        target: &Target,
+        alias: Option<&ast::Name>,
+    ) -> Result<(Vec<Expr>, Vec<OutColumn>)> {
+        self.target_scope(target, alias);
+        let out = self.returning_list(list);
+        self.scopes.pop();
+        out
+    }
+
+    /// Binds DELETE.
+    pub fn delete(&mut self, s: &ast::Delete) -> Result<Delete> {
+        let pushed = self.push_with(s.with.as_ref())?;
+        let out = self.delete_inner(s);
+        self.pop_with(pushed);
+        out
+    }
+
+    fn delete_inner(&mut self, s: &ast::Delete) -> Result<Delete> {
+        if !s.order_by.is_empty() || s.limit.is_some() {
+            return Err(Error::sql("near \"LIMIT\": syntax error"));
+        }
+        let (target, view) = self.open_target(&s.table)?;
+        self.target_scope(&target, s.alias.as_ref());
+        let bound = (|| -> Result<_> {
+            let mut core = Core::default();
+            let mut own = self.target_source(&target, s.alias.as_ref(), &s.indexed);
+            if let Some(q) = view {
+                own.kind = SourceKind::Subquery(Box::new(q));
+            }
+            core.sources.push(own);
+            if let Some(w) = &s.filter {
+                let e = self.expr(w)?;
+                push_filter(&mut core.filter, e, None);
+            }
+            Ok(core)
+        })();
+        self.scopes.pop();
+        let rows: Core = bound?;
+        let (returning, out) = self.returning_of(&s.returning, &target, s.alias.as_ref())?;
+        Ok(Delete { target, rows, returning, out })
+    }
+}
+
+/// A table with a view's columns.
+fn view_stand_in(view: &Table, query: &FromQuery, columns: &Columns) -> Table {
+    let sql: Option<&str> = view.sql.as_deref();
+    let list: Vec<(Rc<str>, iolite_value::Affinity)> =
+        query.select.columns.iter().enumerate().map(|(i, c)| (columns.name(i), c.affinity)).collect();
+    iolite_catalog::stand_in(&view.name, sql, &list, view)
+}
+
+/// A constant NULL.
+pub fn null() -> Expr {
+    Expr::Const(Value::Null)
+}

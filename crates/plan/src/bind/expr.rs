@@ -1,0 +1,774 @@
+//! Binding expressions.
+
+use super::names::is_inline;
+use super::*;
+use crate::expr::{comparison_affinity, comparison_collation, match_affinity};
+use iolite_ext::{FunctionFlags, Implementation};
+use iolite_sql::ast::{BinaryOp, Literal, UnaryOp};
+use iolite_value::{Affinity, Value};
+
+/// Places where not every expression may stand, with the words of the error messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Restriction {
+    None,
+    Check,
+    IndexExpr,
+    PartialIndex,
+    Generated,
+    Default,
+}
+
+impl Restriction {
+    fn place(self) -> &'static str {
+        match self {
+            Restriction::None => "",
+            Restriction::Check => "CHECK constraints",
+            Restriction::IndexExpr => "index expressions",
+            Restriction::PartialIndex => "partial index WHERE clauses",
+            Restriction::Generated => "generated columns",
+            Restriction::Default => "DEFAULT values",
+        }
+    }
+
+    pub(crate) fn allows_quoted_string(self) -> bool {
+        // Stored before the rule, such schemas exist: DDL takes quoted strings where DML does, except in indexes.
+        !matches!(self, Restriction::IndexExpr | Restriction::Generated)
+    }
+}
+
+impl Binder<'_> {
+    fn prohibit(&self, what: &str) -> Result<()> {
+        match self.restriction {
+            Restriction::None => Ok(()),
+            r => Err(Error::sql(format!("{what} prohibited in {}", r.place()))),
+        }
+    }
+
+    /// Binds an expression that must be a single value.
+    pub fn expr(&mut self, e: &ast::Expr) -> Result<Expr> {
+        let b = self.any_expr(e)?;
+        let n = width(&b);
+        if n != 1 {
+            return Err(row_misused(&b, n, 1));
+        }
+        Ok(b)
+    }
+
+    /// Binds an expression that may be a row.
+    pub(crate) fn any_expr(&mut self, e: &ast::Expr) -> Result<Expr> {
+        self.enter()?;
+        let out = self.expr_inner(e);
+        self.leave();
+        out
+    }
+
+    fn boxed(&mut self, e: &ast::Expr) -> Result<Box<Expr>> {
+        Ok(Box::new(self.expr(e)?))
+    }
+
+    fn expr_inner(&mut self, e: &ast::Expr) -> Result<Expr> {
+        use ast::Expr as A;
+        Ok(match e {
+            A::Literal(l, span) => self.literal(l, false).map_err(|e| e.at(span.start))?,
+            A::Variable { number, .. } => {
+                self.prohibit("parameters")?;
+                Expr::Param(*number)
+            }
+            A::Column { schema, table, column } => {
+                if self.restriction == Restriction::Default {
+                    // `DEFAULT word` stands for the word.
+                    if table.is_none() {
+                        return self.default_word(&column.text);
+                    }
+                }
+                if let Some(t) = table
+                    && matches!(
+                        self.restriction,
+                        Restriction::IndexExpr | Restriction::Generated | Restriction::PartialIndex
+                    )
+                {
+                    let _ = t;
+                    self.prohibit("the \".\" operator")?;
+                }
+                self.bind_column(schema.as_ref(), table.as_ref(), column)?
+            }
+            A::Unary(op, a) => self.unary(*op, a)?,
+            A::Binary(op, a, b) => self.infix(*op, a, b)?,
+            A::IsNull(a) => Expr::IsNull(self.boxed(a)?),
+            A::NotNull(a) => Expr::NotNull(self.boxed(a)?),
+            A::Like { op, not, lhs, rhs, escape, at } => {
+                let name = match op {
+                    ast::LikeOp::Like => "like",
+                    ast::LikeOp::Glob => "glob",
+                    ast::LikeOp::Regexp => "regexp",
+                    ast::LikeOp::Match => "match",
+                };
+                let mut args = vec![self.expr(rhs)?, self.expr(lhs)?];
+                if let Some(e) = escape {
+                    args.push(self.expr(e)?);
+                }
+                let span = ast::Span { start: *at, end: *at + name.len() as u32 };
+                let name = ast::Name { text: name.into(), quote: ast::Quote::None, span };
+                let function = self.function(&name, args.len())?;
+                let call = self.make_call(function, args)?;
+                if *not { Expr::Not(Box::new(call)) } else { call }
+            }
+            A::Between { not, e, lo, hi } => {
+                let e = self.any_expr(e)?;
+                let (lo, hi) = (self.any_expr(lo)?, self.any_expr(hi)?);
+                let b = if width(&e) > 1 {
+                    Expr::And(
+                        Box::new(self.compare(CmpOp::Ge, false, e.clone(), lo)?),
+                        Box::new(self.compare(CmpOp::Le, false, e, hi)?),
+                    )
+                } else {
+                    check_single(&lo)?;
+                    check_single(&hi)?;
+                    let lo = Box::new(self.make_compare(CmpOp::Ge, false, e.clone(), lo));
+                    let hi = Box::new(self.make_compare(CmpOp::Le, false, e, hi));
+                    Expr::Between { lo, hi }
+                };
+                if *not { Expr::Not(Box::new(b)) } else { b }
+            }
+            A::In { not, lhs, rhs, at } => self.in_expr(*not, lhs, rhs).map_err(|e| e.at(*at))?,
+            A::Exists(s) => {
+                self.prohibit("subqueries")?;
+                Expr::Exists(self.subquery(s)?)
+            }
+            A::Subquery(s, _) => {
+                self.prohibit("subqueries")?;
+                let sub = self.subquery(s)?;
+                match sub.select.columns.len() {
+                    1 => Expr::Subquery(sub, 0),
+                    n => Expr::Row((0..n).map(|i| Expr::Subquery(sub.clone(), i)).collect()),
+                }
+            }
+            A::Case { base, arms, otherwise } => self.case(base.as_deref(), arms, otherwise.as_deref())?,
+            A::Cast(a, ty) => Expr::Cast(self.boxed(a)?, cast_affinity(&ty.text)),
+            A::Collate(a, name) => {
+                let coll = self.collation(&name.text).map_err(|e| e.at(name.span.start))?;
+                Expr::Collate(Box::new(self.any_expr(a)?), coll)
+            }
+            A::Call(c) => self.call(c)?,
+            A::Row(list, _) => {
+                let items: Result<Vec<Expr>> = list.iter().map(|e| self.expr(e)).collect();
+                Expr::Row(items?)
+            }
+            A::Raise(kind, message, span) => {
+                if self.trigger.is_none() {
+                    return Err(
+                        Error::sql("RAISE() may only be used within a trigger-program").at(span.start)
+                    );
+                }
+                let message = match message {
+                    Some(m) => Some(self.boxed(m)?),
+                    None => None,
+                };
+                Expr::Raise(*kind, message)
+            }
+        })
+    }
+
+    fn default_word(&self, word: &str) -> Result<Expr> {
+        Ok(if word.eq_ignore_ascii_case("true") {
+            Expr::int(1)
+        } else if word.eq_ignore_ascii_case("false") {
+            Expr::int(0)
+        } else {
+            Expr::Const(Value::text(word)?)
+        })
+    }
+
+    fn literal(&mut self, l: &Literal, negative: bool) -> Result<Expr> {
+        Ok(Expr::Const(match l {
+            Literal::Null => Value::Null,
+            Literal::Integer(text) => integer_literal(text, negative)?,
+            Literal::Real(text) => {
+                let r: f64 = text.parse().unwrap_or(0.0);
+                Value::real(if negative { -r } else { r })
+            }
+            Literal::Text(s) => Value::text(&**s)?,
+            Literal::Blob(b) => Value::blob(b)?,
+            Literal::True => Value::Int(1),
+            Literal::False => Value::Int(0),
+            Literal::CurrentDate => return self.current("current_date"),
+            Literal::CurrentTime => return self.current("current_time"),
+            Literal::CurrentTimestamp => return self.current("current_timestamp"),
+        }))
+    }
+
+    fn current(&mut self, name: &str) -> Result<Expr> {
+        if !matches!(self.restriction, Restriction::None | Restriction::Default | Restriction::Check) {
+            return Err(Error::sql(format!(
+                "non-deterministic use of {name}() in {}",
+                self.restriction.place()
+            )));
+        }
+        let name = ast::Name { text: name.into(), quote: ast::Quote::None, span: ast::Span::default() };
+        let f = self.function(&name, 0)?;
+        self.make_call(f, Vec::new())
+    }
+
+    fn unary(&mut self, op: UnaryOp, a: &ast::Expr) -> Result<Expr> {
+        if op == UnaryOp::Neg
+            && let ast::Expr::Literal(l @ (Literal::Integer(_) | Literal::Real(_)), span) = a
+        {
+            return self.literal(l, true).map_err(|e| e.at(span.start));
+        }
+        let a = self.boxed(a)?;
+        Ok(match op {
+            UnaryOp::Neg => Expr::Neg(a),
+            UnaryOp::Plus => Expr::Plus(a),
+            UnaryOp::BitNot => Expr::BitNot(a),
+            UnaryOp::Not => Expr::Not(a),
+        })
+    }
+
+    fn infix(&mut self, op: BinaryOp, a: &ast::Expr, b: &ast::Expr) -> Result<Expr> {
+        let cmp = |op| (op, false);
+        let (op, null_eq) = match op {
+            BinaryOp::And => return Ok(Expr::And(self.boxed(a)?, self.boxed(b)?)),
+            BinaryOp::Or => return Ok(Expr::Or(self.boxed(a)?, self.boxed(b)?)),
+            BinaryOp::Eq => cmp(CmpOp::Eq),
+            BinaryOp::Ne => cmp(CmpOp::Ne),
+            BinaryOp::Lt => cmp(CmpOp::Lt),
+            BinaryOp::Le => cmp(CmpOp::Le),
+            BinaryOp::Gt => cmp(CmpOp::Gt),
+            BinaryOp::Ge => cmp(CmpOp::Ge),
+            BinaryOp::Is | BinaryOp::IsNot => {
+                let not = op == BinaryOp::IsNot;
+                if let Some(truth) = self.truth_word(b) {
+                    return Ok(Expr::IsTruth { e: self.boxed(a)?, truth, not });
+                }
+                if matches!(b, ast::Expr::Literal(Literal::Null, _)) {
+                    let a = self.any_expr(a)?;
+                    if width(&a) == 1 {
+                        let a = Box::new(a);
+                        return Ok(if not { Expr::NotNull(a) } else { Expr::IsNull(a) });
+                    }
+                    return Err(row_misused(&a, width(&a), 1));
+                }
+                (if not { CmpOp::Ne } else { CmpOp::Eq }, true)
+            }
+            BinaryOp::Arrow | BinaryOp::ArrowText => {
+                let name = if op == BinaryOp::Arrow { "->" } else { "->>" };
+                let args = vec![self.expr(a)?, self.expr(b)?];
+                let name =
+                    ast::Name { text: name.into(), quote: ast::Quote::None, span: ast::Span::default() };
+                let f = self.function(&name, 2)?;
+                return self.make_call(f, args);
+            }
+            arith => {
+                let op = match arith {
+                    BinaryOp::BitAnd => BinOp::BitAnd,
+                    BinaryOp::BitOr => BinOp::BitOr,
+                    BinaryOp::ShiftLeft => BinOp::ShiftLeft,
+                    BinaryOp::ShiftRight => BinOp::ShiftRight,
+                    BinaryOp::Add => BinOp::Add,
+                    BinaryOp::Sub => BinOp::Sub,
+                    BinaryOp::Mul => BinOp::Mul,
+                    BinaryOp::Div => BinOp::Div,
+                    BinaryOp::Rem => BinOp::Rem,
+                    _ => BinOp::Concat,
+                };
+                return Ok(Expr::Binary(op, self.boxed(a)?, self.boxed(b)?));
+            }
+        };
+        let (a, b) = (self.any_expr(a)?, self.any_expr(b)?);
+        self.compare(op, null_eq, a, b)
+    }
+
+    fn truth_word(&self, e: &ast::Expr) -> Option<bool> {
+        match e {
+            ast::Expr::Literal(Literal::True, _) => Some(true),
+            ast::Expr::Literal(Literal::False, _) => Some(false),
+            ast::Expr::Column { schema: None, table: None, column } if column.quote == ast::Quote::None => {
+                if column.text.eq_ignore_ascii_case("true") {
+                    Some(true)
+                } else if column.text.eq_ignore_ascii_case("false") {
+                    Some(false)
+                } else {
+                    None
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// A comparison of values or of rows.
+    pub(crate) fn compare(&mut self, op: CmpOp, null_eq: bool, a: Expr, b: Expr) -> Result<Expr> {
+        let (n, m) = (width(&a), width(&b));
+        if n != m {
+            return Err(if n > 1 || m > 1 { row_mismatch(&a, &b, n, m) } else { row_misused(&a, n, m) });
+        }
+        if n == 1 {
+            return Ok(Expr::Compare(Box::new(self.make_compare(op, null_eq, a, b))));
+        }
+        let (a, b) = (fields(a), fields(b));
+        let mut pairs: Vec<(Expr, Expr)> = a.into_iter().zip(b).collect();
+        Ok(match op {
+            CmpOp::Eq | CmpOp::Ne => {
+                let mut all: Option<Expr> = None;
+                for (x, y) in pairs {
+                    let c = Expr::Compare(Box::new(self.make_compare(CmpOp::Eq, null_eq, x, y)));
+                    all = Some(match all {
+                        None => c,
+                        Some(p) => Expr::And(Box::new(p), Box::new(c)),
+                    });
+                }
+                let all = all.expect("rows have two fields at least");
+                if op == CmpOp::Ne { Expr::Not(Box::new(all)) } else { all }
+            }
+            _ => {
+                // Lexicographic: strictly less in the first field, or equal there and the rest in order.
+                let strict = match op {
+                    CmpOp::Le => CmpOp::Lt,
+                    CmpOp::Ge => CmpOp::Gt,
+                    other => other,
+                };
+                let (x, y) = pairs.pop().expect("rows have two fields at least");
+                let mut rest = Expr::Compare(Box::new(self.make_compare(op, false, x, y)));
+                while let Some((x, y)) = pairs.pop() {
+                    let less =
+                        Expr::Compare(Box::new(self.make_compare(strict, false, x.clone(), y.clone())));
+                    let equal = Expr::Compare(Box::new(self.make_compare(CmpOp::Eq, false, x, y)));
+                    rest = Expr::Or(Box::new(less), Box::new(Expr::And(Box::new(equal), Box::new(rest))));
+                }
+                rest
+            }
+        })
+    }
+
+    /// A comparison of two single values.
+    pub fn make_compare(&self, op: CmpOp, null_eq: bool, lhs: Expr, rhs: Expr) -> Compare {
+        let affinity = comparison_affinity(&lhs, &rhs);
+        let collation = comparison_collation(&lhs, &rhs, &self.binary());
+        Compare { op, null_eq, affinity, collation, lhs, rhs }
+    }
+
+    fn in_expr(&mut self, not: bool, lhs: &ast::Expr, rhs: &ast::InSet) -> Result<Expr> {
+        let lhs = self.any_expr(lhs)?;
+        let n = width(&lhs);
+        let select = match rhs {
+            ast::InSet::List(list) => {
+                if n > 1 {
+                    return self.row_in_list(not, lhs, list);
+                }
+                let mut items = Vec::with_capacity(list.len());
+                for e in list {
+                    items.push(self.expr(e)?);
+                }
+                if items.is_empty() {
+                    return Ok(Expr::int(not as i64));
+                }
+                let affinity = match lhs.affinity() {
+                    Affinity::None => Affinity::Blob,
+                    Affinity::Real => Affinity::Numeric,
+                    a => a,
+                };
+                let collation = lhs.collation().map_or(self.binary(), |c| c.0);
+                return Ok(Expr::InList(Box::new(InList { not, lhs, list: items, affinity, collation })));
+            }
+            ast::InSet::Select(s) => {
+                self.prohibit("subqueries")?;
+                self.subquery(s)?
+            }
+            ast::InSet::Table { table, args } => {
+                self.prohibit("subqueries")?;
+                let s = self.table_as_select(table, args.as_deref());
+                self.subquery(&s)?
+            }
+        };
+        let m = select.select.columns.len();
+        if n != m {
+            return Err(if n == 1 {
+                Error::sql(format!("sub-select returns {m} columns - expected 1"))
+            } else {
+                Error::sql(format!("sub-select returns {m} columns - expected {n}"))
+            });
+        }
+        let lhs = fields(lhs);
+        let mut affinities = Vec::new();
+        let mut collations = Vec::new();
+        for (e, c) in lhs.iter().zip(&select.select.columns) {
+            affinities.push(match_affinity(e.affinity(), c.affinity));
+            // The left side decides, then the column selected.
+            collations.push(match e.collation() {
+                Some((coll, _)) => coll,
+                None => c.collation.clone(),
+            });
+        }
+        Ok(Expr::InSelect(Box::new(InSelect { not, lhs, select, affinities, collations })))
+    }
+
+    fn row_in_list(&mut self, not: bool, lhs: Expr, list: &[ast::Expr]) -> Result<Expr> {
+        let mut any: Option<Expr> = None;
+        for e in list {
+            let item = self.any_expr(e)?;
+            if width(&item) != width(&lhs) {
+                return Err(Error::sql(format!(
+                    "IN(...) element has {} term{} - expected {}",
+                    width(&item),
+                    if width(&item) == 1 { "" } else { "s" },
+                    width(&lhs)
+                )));
+            }
+            let c = self.compare(CmpOp::Eq, false, lhs.clone(), item)?;
+            any = Some(match any {
+                None => c,
+                Some(p) => Expr::Or(Box::new(p), Box::new(c)),
+            });
+        }
+        Ok(match any {
+            None => Expr::int(not as i64),
+            Some(e) if not => Expr::Not(Box::new(e)),
+            Some(e) => e,
+        })
+    }
+
+    fn table_as_select(&self, table: &ast::QualifiedName, args: Option<&[ast::Expr]>) -> ast::Select {
+        let kind = match args {
+            None => ast::TableKind::Named { name: table.clone(), indexed: ast::Indexed::Any },
+            Some(a) => ast::TableKind::Function { name: table.clone(), args: a.to_vec() },
+        };
+        let span = table.name.span;
+        let query = ast::Query {
+            distinct: false,
+            columns: vec![ast::ResultColumn::Star(span)],
+            from: Some(ast::From { first: ast::Table { kind, alias: None }, joins: Vec::new() }),
+            filter: None,
+            group_by: Vec::new(),
+            having: None,
+            windows: Vec::new(),
+        };
+        ast::Select {
+            with: None,
+            first: ast::SelectCore::Query(Box::new(query)),
+            compounds: Vec::new(),
+            order_by: Vec::new(),
+            limit: None,
+            offset: None,
+            span,
+        }
+    }
+
+    /// Binds a nested query in an expression.
+    pub(crate) fn subquery(&mut self, s: &ast::Select) -> Result<Rc<Subquery>> {
+        let id = self.new_sub();
+        let (select, outer) = self.nested(|b| b.select(s))?;
+        Ok(Rc::new(Subquery { id, select, outer }))
+    }
+
+    /// Runs `f` as a nested query; answers which outer tables it refers to.
+    pub(crate) fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Vec<TableId>)> {
+        self.enter()?;
+        self.frames.push(Frame { outside: self.scopes.len(), outer: Vec::new() });
+        let out = f(self);
+        let frame = self.frames.pop().expect("pushed above");
+        self.leave();
+        Ok((out?, frame.outer))
+    }
+
+    fn case(
+        &mut self,
+        base: Option<&ast::Expr>,
+        arms: &[(ast::Expr, ast::Expr)],
+        otherwise: Option<&ast::Expr>,
+    ) -> Result<Expr> {
+        let base = match base {
+            Some(b) => Some(self.boxed(b)?),
+            None => None,
+        };
+        let mut out = Vec::with_capacity(arms.len());
+        for (when, then) in arms {
+            let mut w = self.expr(when)?;
+            if let Some(b) = &base {
+                let coll = b.collation();
+                let stand_in = Expr::CaseBase(b.affinity(), coll.clone().map_or(self.binary(), |c| c.0));
+                let bare = coll.is_none();
+                let stand_in = match coll {
+                    Some((c, true)) => Expr::Collate(Box::new(stand_in), c),
+                    _ => stand_in,
+                };
+                let mut c = self.make_compare(CmpOp::Eq, false, stand_in, w);
+                if bare && let Some((own, _)) = c.rhs.collation() {
+                    c.collation = own;
+                }
+                w = Expr::Compare(Box::new(c));
+            }
+            out.push((w, self.expr(then)?));
+        }
+        let otherwise = match otherwise {
+            Some(e) => Some(self.boxed(e)?),
+            None => None,
+        };
+        Ok(Expr::Case { base, arms: out, otherwise })
+    }
+
+    /// A call of a scalar function whose arguments are bound.
+    pub(crate) fn make_call(&mut self, function: Rc<iolite_ext::Function>, args: Vec<Expr>) -> Result<Expr> {
+        let f = function.flags;
+        if self.restriction != Restriction::None
+            && !f.has(FunctionFlags::DETERMINISTIC)
+            && !matches!(self.restriction, Restriction::Check | Restriction::Default)
+            && !is_inline(&function)
+        {
+            return Err(Error::sql(if f.has(FunctionFlags::SLOW_CHANGE) {
+                format!("non-deterministic use of {}() in {}", function.name, self.restriction.place())
+            } else {
+                format!("non-deterministic functions prohibited in {}", self.restriction.place())
+            }));
+        }
+        let collation = args.iter().find_map(|a| a.collation()).map_or(self.binary(), |c| c.0);
+        Ok(Expr::Call(Box::new(Call { function, args, collation })))
+    }
+
+    fn call(&mut self, c: &ast::Call) -> Result<Expr> {
+        let function = self.function(&c.name, c.args.len())?;
+        let name = &c.name.text;
+        if c.over.is_some() {
+            return Err(
+                Error::sql(format!("window functions are not supported yet: {name}()")).at(c.span.start)
+            );
+        }
+        if function.flags.has(FunctionFlags::WINDOW_ONLY) {
+            return Err(Error::sql(format!("misuse of window function {name}()")).at(c.span.start));
+        }
+        if matches!(function.imp, Implementation::Aggregate(_)) {
+            return self.aggregate(c, function);
+        }
+        if c.star {
+            return Err(
+                Error::sql(format!("wrong number of arguments to function {name}()")).at(c.span.start)
+            );
+        }
+        if c.filter.is_some() {
+            return Err(
+                Error::sql(format!("FILTER may not be used with non-aggregate {name}()")).at(c.span.start)
+            );
+        }
+        if !c.order_by.is_empty() {
+            return Err(
+                Error::sql(format!("ORDER BY may not be used with non-aggregate {name}()")).at(c.span.start)
+            );
+        }
+        let args: Result<Vec<Expr>> = c.args.iter().map(|a| self.expr(a)).collect();
+        let args = args?;
+        if let Implementation::Inline(iolite_ext::Inline::Likelihood) = function.imp {
+            let ok = matches!(&args[1], Expr::Const(Value::Real(r)) if (0.0..=1.0).contains(r));
+            if !ok {
+                return Err(Error::sql(
+                    "second argument to likelihood() must be a constant between 0.0 and 1.0",
+                )
+                .at(c.span.start));
+            }
+        }
+        self.make_call(function, args)
+    }
+
+    fn aggregate(&mut self, c: &ast::Call, function: Rc<iolite_ext::Function>) -> Result<Expr> {
+        let name = &c.name.text;
+        let misuse = || Error::sql(format!("misuse of aggregate function {}()", name));
+        if self.restriction != Restriction::None || self.scopes.is_empty() {
+            return Err(misuse().at(c.span.start));
+        }
+        if c.star && !(function.args == 0 && function.flags.has(FunctionFlags::COUNT)) {
+            return Err(
+                Error::sql(format!("wrong number of arguments to function {name}()")).at(c.span.start)
+            );
+        }
+        // Arguments are rows' business; which query the aggregate belongs to, they decide.
+        let here = self.scopes.len() - 1;
+        let saved: Vec<Phase> = self.scopes.iter().map(|s| s.phase).collect();
+        let phase_here = self.scopes[here].phase;
+        for s in &mut self.scopes {
+            if s.phase == Phase::Groups {
+                s.phase = Phase::Aggregate;
+            }
+        }
+        let bound = (|| -> Result<_> {
+            let args: Result<Vec<Expr>> = c.args.iter().map(|a| self.expr(a)).collect();
+            let args = args?;
+            let filter = match &c.filter {
+                Some(f) => Some(self.expr(f)?),
+                None => None,
+            };
+            let order_by = self.plain_order(&c.order_by)?;
+            Ok((args, filter, order_by))
+        })();
+        for (s, p) in self.scopes.iter_mut().zip(saved) {
+            s.phase = p;
+        }
+        let (args, filter, order_by): (Vec<Expr>, Option<Expr>, Vec<OrderTerm>) = bound?;
+        let mut args = args;
+        let mut order_by = order_by;
+        if c.within_group && order_by.len() == 1 {
+            args.insert(0, order_by.remove(0).expr);
+        }
+        let mut tables = Vec::new();
+        for e in args.iter().chain(&filter).chain(order_by.iter().map(|o| &o.expr)) {
+            e.tables(&mut |t| tables.push(t));
+        }
+        let mut owner = here;
+        if !tables.is_empty() {
+            while owner > 0 && !self.scopes[owner].sources.iter().any(|s| tables.contains(&s.id)) {
+                owner -= 1;
+            }
+        }
+        if owner == here && !matches!(phase_here, Phase::Groups) || self.scopes[owner].phase != Phase::Groups
+        {
+            return Err(match phase_here {
+                _ if self.scopes[owner].phase == Phase::Aggregate => {
+                    Error::sql(format!("misuse of aggregate function {}()", name))
+                }
+                _ => Error::sql(format!("misuse of aggregate: {}()", name)),
+            }
+            .at(c.span.start));
+        }
+        if c.distinct && args.len() != 1 {
+            return Err(Error::sql("DISTINCT aggregates must have exactly one argument").at(c.span.start));
+        }
+        let collation = args.iter().find_map(|a| a.collation()).map_or(self.binary(), |c| c.0);
+        let affinity = if function.flags.has(FunctionFlags::MIN) || function.flags.has(FunctionFlags::MAX) {
+            Affinity::None
+        } else {
+            Affinity::None
+        };
+        // Nested queries between here and the owner refer to its groups.
+        let owner_tables: Vec<TableId> = self.scopes[owner].sources.iter().map(|s| s.id).collect();
+        for frame in &mut self.frames {
+            if frame.outside > owner {
+                for t in &owner_tables {
+                    if !frame.outer.contains(t) {
+                        frame.outer.push(*t);
+                    }
+                }
+            }
+        }
+        let scope = &mut self.scopes[owner];
+        scope.has_agg = true;
+        let twin = scope.aggs.iter().find(|a| {
+            Rc::ptr_eq(&a.function, &function)
+                && a.distinct == c.distinct
+                && a.order_by.is_empty()
+                && order_by.is_empty()
+                && a.args.len() == args.len()
+                && a.args.iter().zip(&args).all(|(x, y)| x.same(y))
+                && a.collation == collation
+                && match (&a.filter, &filter) {
+                    (None, None) => true,
+                    (Some(x), Some(y)) => x.same(y),
+                    _ => false,
+                }
+        });
+        if let Some(t) = twin {
+            return Ok(Expr::Agg(t.id, affinity));
+        }
+        let id = self.new_agg();
+        let agg = Agg { id, function, args, distinct: c.distinct, filter, order_by, collation };
+        self.scopes[owner].aggs.push(agg);
+        Ok(Expr::Agg(id, affinity))
+    }
+
+    /// Sort terms that are plain expressions, not names of result columns.
+    pub(crate) fn plain_order(&mut self, terms: &[ast::SortTerm]) -> Result<Vec<OrderTerm>> {
+        let mut out = Vec::new();
+        for t in terms {
+            let expr = self.expr(&t.expr)?;
+            out.push(self.order_term(expr, None, t));
+        }
+        Ok(out)
+    }
+
+    pub(crate) fn order_term(&self, expr: Expr, column: Option<usize>, t: &ast::SortTerm) -> OrderTerm {
+        let desc = t.order == Some(ast::SortOrder::Desc);
+        let nulls_large = match t.nulls {
+            None => false,
+            Some(ast::NullsOrder::First) => desc,
+            Some(ast::NullsOrder::Last) => !desc,
+        };
+        let collation = expr.collation().map_or(self.binary(), |c| c.0);
+        OrderTerm { expr, column, desc, nulls_large, collation }
+    }
+}
+
+/// The affinity of a cast: that of the type name, NUMERIC where a column would have none... and BLOB for BLOB.
+fn cast_affinity(ty: &str) -> Affinity {
+    if ty.is_empty() { Affinity::Numeric } else { Affinity::of_type(ty) }
+}
+
+fn integer_literal(text: &str, negative: bool) -> Result<Value> {
+    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        let digits = hex.trim_start_matches('0');
+        if digits.len() > 16 {
+            return Err(Error::sql(format!(
+                "hex literal too big: {}{text}",
+                if negative { "-" } else { "" }
+            )));
+        }
+        let v = u64::from_str_radix(if digits.is_empty() { "0" } else { digits }, 16).unwrap_or(0) as i64;
+        if negative {
+            if v == i64::MIN {
+                return Err(Error::sql(format!("hex literal too big: -{text}")));
+            }
+            return Ok(Value::Int(-v));
+        }
+        return Ok(Value::Int(v));
+    }
+    let signed = if negative { format!("-{text}").parse::<i64>() } else { text.parse::<i64>() };
+    Ok(match signed {
+        Ok(i) => Value::Int(i),
+        Err(_) => {
+            let r: f64 = text.parse().unwrap_or(0.0);
+            Value::real(if negative { -r } else { r })
+        }
+    })
+}
+
+/// How many values an expression stands for.
+pub(crate) fn width(e: &Expr) -> usize {
+    match e {
+        Expr::Row(list) => list.len(),
+        Expr::Collate(e, _) => width(e),
+        _ => 1,
+    }
+}
+
+/// The values of a row.
+pub(crate) fn fields(e: Expr) -> Vec<Expr> {
+    match e {
+        Expr::Row(list) => list,
+        Expr::Collate(inner, c) if width(&inner) > 1 => {
+            fields(*inner).into_iter().map(|e| Expr::Collate(Box::new(e), c.clone())).collect()
+        }
+        other => vec![other],
+    }
+}
+
+fn check_single(e: &Expr) -> Result<()> {
+    match width(e) {
+        1 => Ok(()),
+        n => Err(row_misused(e, n, 1)),
+    }
+}
+
+fn row_misused(e: &Expr, n: usize, want: usize) -> Error {
+    match e {
+        Expr::Row(list) if matches!(list.first(), Some(Expr::Subquery(..))) => {
+            Error::sql(format!("sub-select returns {n} columns - expected {want}"))
+        }
+        _ => Error::sql("row value misused"),
+    }
+}
+
+fn row_mismatch(a: &Expr, b: &Expr, n: usize, m: usize) -> Error {
+    let is_sub = |e: &Expr| matches!(e, Expr::Row(l) if matches!(l.first(), Some(Expr::Subquery(..))));
+    if is_sub(b) {
+        Error::sql(format!("sub-select returns {m} columns - expected {n}"))
+    } else if is_sub(a) {
+        Error::sql(format!("sub-select returns {n} columns - expected {m}"))
+    } else {
+        Error::sql("row value misused")
+    }
+}

@@ -1,0 +1,664 @@
+//! Binding FROM clauses: tables, views, common table expressions, joins.
+
+use super::expr::width;
+use super::*;
+use iolite_catalog::TableKind;
+use iolite_ext::{ModuleKind, VirtualTable};
+use iolite_sql::ast::{JoinConstraint, JoinOp, Name};
+use iolite_sql::parse_stmt;
+use std::cell::Cell;
+
+/// A virtual table's declaration and code, kept in the catalog once connected.
+pub struct Connected {
+    /// Columns as declared.
+    pub table: Rc<Table>,
+    /// Code.
+    pub vtab: Rc<dyn VirtualTable>,
+}
+
+/// FROM, bound.
+#[derive(Default)]
+pub(crate) struct BoundFrom {
+    pub sources: Vec<Source>,
+    pub filter: Vec<Filter>,
+}
+
+impl Binder<'_> {
+    /// Binds a FROM clause into the innermost scope.
+    pub(crate) fn from(&mut self, f: &ast::From) -> Result<BoundFrom> {
+        let mut out = BoundFrom::default();
+        let mut clauses: Vec<(TableId, &ast::Expr)> = Vec::new();
+        self.from_into(f, &mut out, &mut clauses)?;
+        if out.sources.len() > 64 {
+            return Err(Error::sql("at most 64 tables in a join"));
+        }
+        let outer = out.sources.iter().any(|s| s.join.left || s.join.right);
+        for (id, e) in clauses {
+            let bound = self.expr(e)?;
+            if outer {
+                self.check_on_reach(&bound, id, &out.sources)?;
+            }
+            push_filter(&mut out.filter, bound, Some(id));
+        }
+        Ok(out)
+    }
+
+    fn check_on_reach(&self, e: &Expr, id: TableId, sources: &[Source]) -> Result<()> {
+        let at = sources.iter().position(|s| s.id == id).unwrap_or(0);
+        let mut beyond = false;
+        e.tables(&mut |t| beyond |= sources.iter().position(|s| s.id == t).is_some_and(|p| p > at));
+        if beyond {
+            return Err(Error::sql("ON clause references tables to its right"));
+        }
+        Ok(())
+    }
+
+    fn from_into<'f>(
+        &mut self,
+        f: &'f ast::From,
+        out: &mut BoundFrom,
+        clauses: &mut Vec<(TableId, &'f ast::Expr)>,
+    ) -> Result<()> {
+        self.from_table(&f.first, JoinKind::default(), true, out, clauses)?;
+        for j in &f.joins {
+            let kind = JoinKind {
+                left: matches!(j.op, JoinOp::Left | JoinOp::Full),
+                right: matches!(j.op, JoinOp::Right | JoinOp::Full),
+                cross: j.op == JoinOp::Cross,
+            };
+            let plain =
+                !kind.left && !kind.right && !j.natural && !matches!(j.constraint, JoinConstraint::Using(_));
+            let before = self.scope().sources.len();
+            self.from_table(&j.table, kind, plain, out, clauses)?;
+            let id = self.scope().sources.last().expect("just added").id;
+            if j.natural && !matches!(j.constraint, JoinConstraint::None) {
+                return Err(Error::sql("a NATURAL join may not have an ON or USING clause"));
+            }
+            match &j.constraint {
+                JoinConstraint::On(e) => clauses.push((id, e)),
+                JoinConstraint::Using(names) => {
+                    for n in names {
+                        self.using(n, before, kind, out)?;
+                    }
+                }
+                JoinConstraint::None if j.natural => {
+                    let right = self.scope().sources.last().expect("just added").columns.clone();
+                    for i in 0..right.len() {
+                        let name = right.name(i);
+                        let left = &self.scope().sources[..before];
+                        let shared = !right.is_hidden(i)
+                            && left
+                                .iter()
+                                .any(|s| s.columns.find(&name).is_some_and(|c| !s.columns.is_hidden(c)));
+                        if shared {
+                            let n = Name {
+                                text: (&*name).into(),
+                                quote: ast::Quote::Bracket,
+                                span: Default::default(),
+                            };
+                            self.using(&n, before, kind, out)?;
+                        }
+                    }
+                }
+                JoinConstraint::None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn scope(&mut self) -> &mut Scope {
+        self.scopes.last_mut().expect("a query is being bound")
+    }
+
+    fn using(&mut self, n: &Name, before: usize, kind: JoinKind, out: &mut BoundFrom) -> Result<()> {
+        let missing =
+            || Error::sql(format!("cannot join using column {} - column not present in both tables", n.text));
+        let depth = self.scopes.len() - 1;
+        let scope = &self.scopes[depth];
+        let right = &scope.sources[before];
+        let (rid, rcols) = (right.id, right.columns.clone());
+        let ri = rcols.find(&n.text).ok_or_else(missing)?;
+        let right_expr = self.column_of(rid, &rcols, ri)?;
+        let merged =
+            scope.merged.iter().find(|(m, _)| m.eq_ignore_ascii_case(&n.text)).map(|(_, e)| e.clone());
+        let left_expr = match merged {
+            Some(e) => e,
+            None => {
+                let mut found = None;
+                for s in &scope.sources[..before] {
+                    if let Some(i) = s.columns.find(&n.text)
+                        && !s.hidden.contains(&i)
+                    {
+                        if found.is_some() {
+                            return Err(Error::sql(format!("ambiguous reference to {} in USING()", n.text)));
+                        }
+                        found = Some(self.column_of(s.id, &s.columns, i)?);
+                    }
+                }
+                found.ok_or_else(missing)?
+            }
+        };
+        let c = self.make_compare(CmpOp::Eq, false, left_expr.clone(), right_expr.clone());
+        out.filter.push(Filter { expr: Expr::Compare(Box::new(c)), on: Some(rid) });
+        if kind.right {
+            let either = Expr::Case {
+                base: None,
+                arms: vec![(Expr::NotNull(Box::new(left_expr.clone())), left_expr)],
+                otherwise: Some(Box::new(right_expr)),
+            };
+            let scope = self.scope();
+            scope.merged.retain(|(m, _)| !m.eq_ignore_ascii_case(&n.text));
+            scope.merged.push(((&*n.text).into(), either));
+        }
+        self.scope().sources[before].hidden.push(ri);
+        Ok(())
+    }
+
+    fn from_table<'f>(
+        &mut self,
+        t: &'f ast::Table,
+        join: JoinKind,
+        plain: bool,
+        out: &mut BoundFrom,
+        clauses: &mut Vec<(TableId, &'f ast::Expr)>,
+    ) -> Result<()> {
+        let alias: Option<Rc<str>> = t.alias.as_ref().map(|a| Rc::from(&*a.text));
+        match &t.kind {
+            ast::TableKind::Join(inner) => {
+                let simple = inner.joins.iter().all(|j| !matches!(j.op, JoinOp::Right | JoinOp::Full));
+                if alias.is_none() && (inner.joins.is_empty() || plain && simple) {
+                    let first = out.sources.len();
+                    self.from_into(inner, out, clauses)?;
+                    if let Some(s) = out.sources.get_mut(first) {
+                        s.join = join;
+                    }
+                    return Ok(());
+                }
+                let (query, columns) = self.join_as_query(inner)?;
+                let name = alias.clone().unwrap_or_else(|| "".into());
+                self.add_source(SourceKind::Subquery(Box::new(query)), name, alias, None, columns, join, out);
+            }
+            ast::TableKind::Subquery(s) => {
+                let (select, outer) = self.nested(|b| b.select(s))?;
+                let columns = query_columns(&select, &[]);
+                let q = FromQuery { select, recursive: None, materialize: None, cte: None, outer };
+                let name = alias.clone().unwrap_or_else(|| "".into());
+                self.add_source(SourceKind::Subquery(Box::new(q)), name, alias, None, columns, join, out);
+            }
+            ast::TableKind::Named { name, indexed } => {
+                let (kind, shown, db, columns) = self.named(name, None)?;
+                let label = alias.clone().unwrap_or(shown);
+                self.add_source(kind, label, alias, db, columns, join, out);
+                let last = out.sources.last_mut().expect("just added");
+                last.indexed = indexed.clone();
+                if let (ast::Indexed::By(i), Some((_, table))) = (indexed, last.table()) {
+                    let known = table.indexes.borrow().iter().any(|x| x.name.eq_ignore_ascii_case(&i.text));
+                    if !known {
+                        return Err(Error::sql(format!("no such index: {}", i.text)).at(i.span.start));
+                    }
+                }
+            }
+            ast::TableKind::Function { name, args } => {
+                let (kind, shown, db, columns) = self.named(name, Some(args))?;
+                let label = alias.clone().unwrap_or(shown);
+                self.add_source(kind, label, alias, db, columns, join, out);
+            }
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn add_source(
+        &mut self,
+        kind: SourceKind,
+        name: Rc<str>,
+        alias: Option<Rc<str>>,
+        db: Option<usize>,
+        columns: Columns,
+        join: JoinKind,
+        out: &mut BoundFrom,
+    ) {
+        let id = self.new_table();
+        out.sources.push(Source {
+            id,
+            kind,
+            name: name.clone(),
+            alias,
+            join,
+            indexed: ast::Indexed::Any,
+            used: Vec::new(),
+            rowid_used: false,
+        });
+        self.scope().sources.push(ScopeSource { id, db, name, columns, hidden: Vec::new() });
+    }
+
+    /// A parenthesised join that cannot be dissolved: a query that selects everything.
+    fn join_as_query(&mut self, inner: &ast::From) -> Result<(FromQuery, Columns)> {
+        let (built, outer) = self.nested(|b| {
+            b.scopes.push(Scope::default());
+            let out = (|| -> Result<_> {
+                let from = b.from(inner)?;
+                let mut core = Core { sources: from.sources, filter: from.filter, ..Core::default() };
+                let mut columns = Vec::new();
+                let count = b.scope().sources.len();
+                for s in 0..count {
+                    let (id, cols, hidden, qualifier) = {
+                        let x = &b.scope().sources[s];
+                        (x.id, x.columns.clone(), x.hidden.clone(), x.name.clone())
+                    };
+                    for i in 0..cols.len() {
+                        let name = cols.name(i);
+                        let is_hidden = hidden.contains(&i);
+                        let mut e = b.column_of(id, &cols, i)?;
+                        let merged = b.scope().merged.iter().find(|(m, _)| m.eq_ignore_ascii_case(&name));
+                        if let Some((_, m)) = merged
+                            && !is_hidden
+                        {
+                            e = m.clone();
+                        }
+                        let out = b.out_column(&e, name.clone());
+                        let qualifier = match &cols {
+                            Columns::Query(q) => q[i].qualifier.clone().unwrap_or(qualifier.clone()),
+                            Columns::Table(_) => qualifier.clone(),
+                        };
+                        columns.push(QueryColumn {
+                            name,
+                            qualifier: Some(qualifier),
+                            out: out.clone(),
+                            shadowed: is_hidden || cols.is_hidden(i),
+                        });
+                        core.result.push(e);
+                    }
+                }
+                Ok((core, columns))
+            })();
+            b.scopes.pop();
+            out
+        })?;
+        let (core, columns) = built;
+        let select = Select {
+            cores: vec![core],
+            ops: Vec::new(),
+            order_by: Vec::new(),
+            limit: None,
+            offset: None,
+            columns: columns.iter().map(|c: &QueryColumn| c.out.clone()).collect(),
+        };
+        let q = FromQuery { select, recursive: None, materialize: None, cte: None, outer };
+        Ok((q, Columns::Query(columns.into())))
+    }
+
+    /// A name in FROM: a common table expression, a table, a view, a table-valued function.
+    #[allow(clippy::type_complexity)]
+    fn named(
+        &mut self,
+        q: &ast::QualifiedName,
+        args: Option<&[ast::Expr]>,
+    ) -> Result<(SourceKind, Rc<str>, Option<usize>, Columns)> {
+        let name = &q.name.text;
+        if q.schema.is_none()
+            && args.is_none()
+            && let Some(at) = self.ctes.iter().rposition(|c| c.ast.name.text.eq_ignore_ascii_case(name))
+        {
+            let (kind, columns) = self.cte(at)?;
+            return Ok((kind, (&**name).into(), None, columns));
+        }
+        let schema = q.schema.as_ref().map(|s| &*s.text);
+        if let Some(s) = schema
+            && self.env.catalog.database(s).is_none()
+        {
+            return Err(Error::sql(format!("no such table: {s}.{name}")).at(q.name.span.start));
+        }
+        let found = match (schema, &self.trigger) {
+            // Inside a trigger, unqualified names belong to the trigger's database first.
+            (None, Some(t)) => {
+                let own = &self.env.catalog.schemas[t.db];
+                own.table(name).map(|x| (t.db, x.clone())).or_else(|| self.env.catalog.table(None, name))
+            }
+            _ => self.env.catalog.table(schema, name),
+        };
+        let Some((db, table)) = found else {
+            if let Some(m) = self.env.registry.module(name)
+                && m.kind() != ModuleKind::Created
+            {
+                let (decl, vtab) = m.connect(self.env.connection, &[name, "main", name])?;
+                let table = declared_table(&decl, name)?;
+                return self.virtual_source(0, table, vtab, args);
+            }
+            return Err(no_such_table(q));
+        };
+        self.databases |= 1 << db;
+        match &table.kind {
+            TableKind::Rowid | TableKind::WithoutRowid => {
+                if args.is_some() {
+                    return Err(Error::sql(format!("'{name}' is not a function")).at(q.name.span.start));
+                }
+                let shown = table.name.clone();
+                let columns = Columns::Table(table.clone());
+                Ok((SourceKind::Table { db, table }, shown, Some(db), columns))
+            }
+            TableKind::View { names, select } => {
+                if args.is_some() {
+                    return Err(Error::sql(format!("'{name}' is not a function")).at(q.name.span.start));
+                }
+                let (query, columns) = self.view(db, &table, names, select)?;
+                Ok((SourceKind::Subquery(Box::new(query)), table.name.clone(), Some(db), columns))
+            }
+            TableKind::Virtual { .. } => {
+                let connected = self.connect(db, &table)?;
+                self.virtual_source(db, connected.table.clone(), connected.vtab.clone(), args)
+            }
+        }
+    }
+
+    /// The code of a virtual table.
+    pub fn connect(&self, db: usize, table: &Rc<Table>) -> Result<Rc<Connected>> {
+        let TableKind::Virtual { module, args, connected } = &table.kind else {
+            return Err(Error::sql(format!("not a virtual table: {}", table.name)));
+        };
+        if let Some(c) = connected.borrow().clone()
+            && let Ok(c) = c.downcast::<Connected>()
+        {
+            return Ok(c);
+        }
+        let Some(m) = self.env.registry.module(module) else {
+            return Err(Error::sql(format!("no such module: {module}")));
+        };
+        let db_name = self.env.catalog.schemas[db].name.clone();
+        let mut all: Vec<&str> = vec![module, &db_name, &table.name];
+        all.extend(args.iter().map(|a| &**a));
+        let (decl, vtab) = m.connect(self.env.connection, &all)?;
+        let c = Rc::new(Connected { table: declared_table(&decl, &table.name)?, vtab });
+        *connected.borrow_mut() = Some(c.clone());
+        Ok(c)
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn virtual_source(
+        &mut self,
+        db: usize,
+        table: Rc<Table>,
+        vtab: Rc<dyn VirtualTable>,
+        args: Option<&[ast::Expr]>,
+    ) -> Result<(SourceKind, Rc<str>, Option<usize>, Columns)> {
+        let mut bound = Vec::new();
+        for a in args.unwrap_or(&[]) {
+            bound.push(self.expr(a)?);
+        }
+        if bound.len() > table.columns.iter().filter(|c| c.hidden).count() {
+            return Err(Error::sql(format!(
+                "too many arguments on {}() - max {}",
+                table.name,
+                table.columns.iter().filter(|c| c.hidden).count()
+            )));
+        }
+        let shown = table.name.clone();
+        let columns = Columns::Table(table.clone());
+        Ok((SourceKind::Virtual { db, table, vtab, args: bound }, shown, Some(db), columns))
+    }
+
+    /// The query that a view stands for.
+    pub(crate) fn view(
+        &mut self,
+        db: usize,
+        view: &Rc<Table>,
+        names: &[Name],
+        select: &ast::Select,
+    ) -> Result<(FromQuery, Columns)> {
+        if self.views.iter().any(|(d, n)| *d == db && n.eq_ignore_ascii_case(&view.name)) {
+            return Err(Error::sql(format!("view {} is circularly defined", view.name)));
+        }
+        self.enter()?;
+        let text = view.sql.clone().unwrap_or_else(|| "".into());
+        self.views.push((db, view.name.clone()));
+        let bound = self.isolated(&text, |b| b.select(select));
+        self.views.pop();
+        self.leave();
+        let select = bound?;
+        if !names.is_empty() && names.len() != select.columns.len() {
+            return Err(Error::sql(format!(
+                "expected {} columns for '{}' but got {}",
+                names.len(),
+                view.name,
+                select.columns.len()
+            )));
+        }
+        let names: Vec<Rc<str>> = names.iter().map(|n| Rc::from(&*n.text)).collect();
+        let columns = query_columns(&select, &names);
+        Ok((FromQuery { select, recursive: None, materialize: None, cte: None, outer: Vec::new() }, columns))
+    }
+
+    /// Makes the definitions of a WITH clause visible; answers how many to take back.
+    pub(crate) fn push_with(&mut self, with: Option<&ast::With>) -> Result<usize> {
+        let Some(w) = with else { return Ok(0) };
+        let base = self.ctes.len();
+        for (i, c) in w.tables.iter().enumerate() {
+            if w.tables[..i].iter().any(|o| o.name.text.eq_ignore_ascii_case(&c.name.text)) {
+                return Err(
+                    Error::sql(format!("duplicate WITH table name: {}", c.name.text)).at(c.name.span.start)
+                );
+            }
+        }
+        let all = base + w.tables.len();
+        for c in &w.tables {
+            self.next_cte += 1;
+            self.ctes.push(CteDef {
+                ast: Rc::new(c.clone()),
+                recursive: true,
+                visible: all,
+                text: self.text.into(),
+                id: self.next_cte,
+                working: None,
+                busy: false,
+                uses: Rc::new(Cell::new(0)),
+            });
+        }
+        Ok(w.tables.len())
+    }
+
+    /// Takes back what [`Binder::push_with`] added.
+    pub(crate) fn pop_with(&mut self, n: usize) {
+        let keep = self.ctes.len() - n;
+        self.ctes.truncate(keep);
+    }
+
+    /// One use of a common table expression.
+    fn cte(&mut self, at: usize) -> Result<(SourceKind, Columns)> {
+        let def = self.ctes[at].clone();
+        if let Some((working, columns)) = &def.working {
+            return Ok((SourceKind::Working(*working), Columns::Query(columns.clone())));
+        }
+        let name = &def.ast.name.text;
+        if def.busy {
+            return Err(Error::sql(format!("circular reference: {name}")));
+        }
+        def.uses.set(def.uses.get() + 1);
+        // What follows the definitions it can see is hidden while it is bound.
+        let hidden = self.ctes.split_off(def.visible.max(at + 1).min(self.ctes.len()));
+        self.ctes[at].busy = true;
+        let scopes = self.scopes.len();
+        let bound = self.nested(|b| b.cte_query(at, &def));
+        debug_assert_eq!(scopes, self.scopes.len());
+        self.ctes[at].busy = false;
+        self.ctes.extend(hidden);
+        let ((mut query, columns), outer) = bound?;
+        query.outer = outer;
+        query.cte = Some(def.id);
+        query.materialize = def.ast.materialized;
+        Ok((SourceKind::Subquery(Box::new(query)), columns))
+    }
+
+    fn cte_query(&mut self, at: usize, def: &CteDef) -> Result<(FromQuery, Columns)> {
+        let s = &def.ast.select;
+        let name = &def.ast.name.text;
+        let names: Vec<Rc<str>> = def.ast.columns.iter().map(|n| Rc::from(&*n.text)).collect();
+        let refers = |c: &ast::SelectCore| match c {
+            ast::SelectCore::Query(q) => q.from.as_ref().is_some_and(|f| from_names(f, name)),
+            ast::SelectCore::Values(_) => false,
+        };
+        let check_width = |n: usize| {
+            if !names.is_empty() && n != names.len() {
+                return Err(Error::sql(format!("table {name} has {n} values for {} columns", names.len())));
+            }
+            Ok(())
+        };
+        let own_with_shadows =
+            s.with.as_ref().is_some_and(|w| w.tables.iter().any(|t| t.name.text.eq_ignore_ascii_case(name)));
+        let first_recursive = if own_with_shadows {
+            None
+        } else {
+            s.compounds.iter().position(|(op, c)| {
+                matches!(op, ast::CompoundOp::Union | ast::CompoundOp::UnionAll) && refers(c)
+            })
+        };
+        let Some(k) = first_recursive else {
+            let select = self.select(s)?;
+            check_width(select.columns.len())?;
+            let columns = query_columns(&select, &names);
+            let q = FromQuery { select, recursive: None, materialize: None, cte: None, outer: Vec::new() };
+            return Ok((q, columns));
+        };
+        let pushed = self.push_with(s.with.as_ref())?;
+        let initial = ast::Select {
+            with: None,
+            first: s.first.clone(),
+            compounds: s.compounds[..k].to_vec(),
+            order_by: Vec::new(),
+            limit: None,
+            offset: None,
+            span: s.span,
+        };
+        let result = (|| -> Result<_> {
+            let select = self.select(&initial)?;
+            check_width(select.columns.len())?;
+            let columns = query_columns(&select, &names);
+            let Columns::Query(list) = &columns else { unreachable!("query_columns makes a query") };
+            let id = self.new_table();
+            self.ctes[at].working = Some((id, list.clone()));
+            let mut arms = Vec::new();
+            let mut distinct = false;
+            let bound: Result<()> = (|| {
+                for (op, c) in &s.compounds[k..] {
+                    distinct |= *op == ast::CompoundOp::Union;
+                    let (core, outs) = self.core(c, &mut Vec::new())?;
+                    if core.aggregate {
+                        return Err(Error::sql("recursive aggregate queries not supported"));
+                    }
+                    if outs.len() != select.columns.len() {
+                        return Err(width_mismatch(*op));
+                    }
+                    let refs =
+                        core.sources.iter().filter(|s| matches!(s.kind, SourceKind::Working(w) if w == id));
+                    match refs.count() {
+                        1 => {}
+                        0 => return Err(Error::sql(format!("circular reference: {name}"))),
+                        _ => {
+                            return Err(Error::sql(format!("multiple references to recursive table: {name}")));
+                        }
+                    }
+                    arms.push(core);
+                }
+                Ok(())
+            })();
+            self.ctes[at].working = None;
+            bound?;
+            let order_by = self.compound_order(&s.order_by, &select, &[])?;
+            let (limit, offset) = self.limits(s)?;
+            let rec = Recursive { id, arms, distinct, order_by, limit, offset };
+            let q = FromQuery {
+                select,
+                recursive: Some(Box::new(rec)),
+                materialize: None,
+                cte: None,
+                outer: Vec::new(),
+            };
+            Ok((q, columns))
+        })();
+        self.pop_with(pushed);
+        result
+    }
+}
+
+/// Whether a FROM clause names `name` directly, parenthesised joins included.
+fn from_names(f: &ast::From, name: &str) -> bool {
+    let is = |t: &ast::Table| match &t.kind {
+        ast::TableKind::Named { name: q, .. } => q.schema.is_none() && q.name.text.eq_ignore_ascii_case(name),
+        ast::TableKind::Join(inner) => from_names(inner, name),
+        _ => false,
+    };
+    is(&f.first) || f.joins.iter().any(|j| is(&j.table))
+}
+
+/// The words for arms of different width.
+pub(crate) fn width_mismatch(op: ast::CompoundOp) -> Error {
+    let word = match op {
+        ast::CompoundOp::Union => "UNION",
+        ast::CompoundOp::UnionAll => "UNION ALL",
+        ast::CompoundOp::Intersect => "INTERSECT",
+        ast::CompoundOp::Except => "EXCEPT",
+    };
+    Error::sql(format!(
+        "SELECTs to the left and right of {word} do not have the same number of result columns"
+    ))
+}
+
+/// Adds a condition's conjuncts.
+pub(crate) fn push_filter(out: &mut Vec<Filter>, e: Expr, on: Option<TableId>) {
+    debug_assert_eq!(width(&e), 1);
+    let mut list = Vec::new();
+    e.conjuncts(&mut list);
+    out.extend(list.into_iter().map(|expr| Filter { expr, on }));
+}
+
+/// The columns of a query as a table: given names, or its own made unique.
+pub(crate) fn query_columns(s: &Select, names: &[Rc<str>]) -> Columns {
+    let mut out: Vec<QueryColumn> = Vec::with_capacity(s.columns.len());
+    for (i, c) in s.columns.iter().enumerate() {
+        let name: Rc<str> = match names.get(i) {
+            Some(n) => n.clone(),
+            None => {
+                let base: Rc<str> = (&*c.meta.name).into();
+                let mut name = base.clone();
+                let mut n = 0;
+                while out.iter().any(|o| o.name.eq_ignore_ascii_case(&name)) {
+                    n += 1;
+                    name = format!("{base}:{n}").into();
+                }
+                name
+            }
+        };
+        out.push(QueryColumn { name, qualifier: None, out: c.clone(), shadowed: false });
+    }
+    Columns::Query(out.into())
+}
+
+/// The complaint about an unknown table.
+pub(crate) fn no_such_table(q: &ast::QualifiedName) -> Error {
+    let name = match &q.schema {
+        Some(s) => format!("{}.{}", s.text, q.name.text),
+        None => q.name.text.to_string(),
+    };
+    Error::sql(format!("no such table: {name}")).at(q.name.span.start)
+}
+
+/// A virtual table's columns from its declaration.
+pub fn declared_table(decl: &str, name: &str) -> Result<Rc<Table>> {
+    let parsed = parse_stmt(decl)?;
+    let ast::Stmt::CreateTable(mut c) = parsed.stmt else {
+        return Err(Error::sql(format!("bad declaration of virtual table {name}")));
+    };
+    c.name.name.text = name.into();
+    let mut t = iolite_catalog::table_from_ast(&c, decl, 0)?;
+    t.kind = TableKind::Virtual { module: name.into(), args: Vec::new(), connected: Default::default() };
+    for col in &mut t.columns {
+        // The word HIDDEN in the type hides the column, and is no part of the type.
+        let words: Vec<&str> = col.decltype.split(' ').collect();
+        if words.iter().any(|w| w.eq_ignore_ascii_case("hidden")) {
+            col.hidden = true;
+            let rest: Vec<&str> = words.into_iter().filter(|w| !w.eq_ignore_ascii_case("hidden")).collect();
+            col.decltype = rest.join(" ").into();
+            col.affinity = iolite_value::Affinity::of_type(&col.decltype);
+        }
+    }
+    Ok(Rc::new(t))
+}

@@ -1,0 +1,290 @@
+//! Binding: an AST and a catalog become a bound query.
+//!
+//! Names are looked up innermost scope first. A [`Scope`] is one query's FROM clause with what its clauses may
+//! refer to; the stack of scopes is the chain of enclosing queries. What binding does not know: how a query will
+//! be run.
+
+mod dml;
+mod expr;
+mod from;
+mod names;
+mod select;
+
+pub use dml::*;
+pub use expr::Restriction;
+
+use crate::bound::*;
+use iolite_base::{Encoding, Error, Limit, Limits, Result};
+use iolite_catalog::{Catalog, Table};
+use iolite_ext::Registry;
+use iolite_sql::ast;
+use iolite_value::{Collation, KeyInfo};
+use std::any::Any;
+use std::rc::Rc;
+
+/// What binding needs to know of the world.
+pub struct Env<'a> {
+    /// The connection's databases.
+    pub catalog: &'a Catalog,
+    /// Its functions, collating sequences, modules.
+    pub registry: &'a Registry,
+    /// Its limits.
+    pub limits: &'a Limits,
+    /// The main database's encoding.
+    pub encoding: Encoding,
+    /// Double-quoted words that name nothing are strings, in DML.
+    pub quoted_strings: bool,
+    /// Connects virtual tables.
+    pub connection: &'a dyn Any,
+    /// `PRAGMA case_sensitive_like`... and others that change what expressions mean are functions' business;
+    /// this one changes names: `PRAGMA full_column_names` and `short_column_names`.
+    pub full_column_names: bool,
+    /// As above; on by default.
+    pub short_column_names: bool,
+}
+
+/// The state of binding one statement.
+pub struct Binder<'a> {
+    /// The world.
+    pub env: &'a Env<'a>,
+    /// The statement's text, for the names of result columns.
+    pub text: &'a str,
+    scopes: Vec<Scope>,
+    frames: Vec<Frame>,
+    ctes: Vec<CteDef>,
+    next_table: TableId,
+    next_agg: AggId,
+    next_sub: SubId,
+    next_cte: u32,
+    depth: u32,
+    /// Databases referred to.
+    pub databases: u64,
+    /// Where the expression stands, if not every form is allowed there.
+    pub restriction: Restriction,
+    /// The trigger whose body is being bound.
+    pub trigger: Option<TriggerScope>,
+    views: Vec<(usize, Rc<str>)>,
+}
+
+/// `OLD` and `NEW` of a trigger.
+pub struct TriggerScope {
+    /// The table.
+    pub table: Rc<Table>,
+    /// `OLD` exists.
+    pub old: bool,
+    /// `NEW` exists.
+    pub new: bool,
+    /// Database of the trigger: unqualified names are looked up there first.
+    pub db: usize,
+}
+
+/// One query's names.
+#[derive(Default)]
+pub(crate) struct Scope {
+    sources: Vec<ScopeSource>,
+    /// Columns merged by USING or NATURAL, and what stands for them.
+    merged: Vec<(Rc<str>, Expr)>,
+    aliases: Vec<(Box<str>, Expr)>,
+    aggs: Vec<Agg>,
+    phase: Phase,
+    has_agg: bool,
+}
+
+/// What part of a query is being bound: whether aggregates may stand there.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Phase {
+    /// FROM and WHERE: no aggregates.
+    #[default]
+    Rows,
+    /// Inside an aggregate's arguments.
+    Aggregate,
+    /// GROUP BY: no aggregates, aliases allowed.
+    GroupBy,
+    /// Result, HAVING, ORDER BY.
+    Groups,
+}
+
+pub(crate) struct ScopeSource {
+    id: TableId,
+    db: Option<usize>,
+    name: Rc<str>,
+    columns: Columns,
+    /// Columns that a USING or NATURAL of this table merged away.
+    hidden: Vec<usize>,
+}
+
+/// The columns of a table occurrence.
+#[derive(Clone)]
+pub(crate) enum Columns {
+    Table(Rc<Table>),
+    Query(Rc<[QueryColumn]>),
+}
+
+/// A column of a query in FROM; those of a parenthesised join remember whose they were.
+#[derive(Clone)]
+pub(crate) struct QueryColumn {
+    name: Rc<str>,
+    qualifier: Option<Rc<str>>,
+    out: OutColumn,
+    /// Merged away by USING inside the parentheses: found only by its qualified name.
+    shadowed: bool,
+}
+
+struct Frame {
+    /// Number of scopes outside of this nested query.
+    outside: usize,
+    outer: Vec<TableId>,
+}
+
+#[derive(Clone)]
+struct CteDef {
+    ast: Rc<ast::Cte>,
+    recursive: bool,
+    /// Number of definitions that it can see.
+    visible: usize,
+    text: Rc<str>,
+    id: u32,
+    /// While the recursive part of this one is bound: its working table.
+    working: Option<(TableId, Rc<[QueryColumn]>)>,
+    /// While it is bound: a reference to itself is circular unless `working`.
+    busy: bool,
+    uses: Rc<std::cell::Cell<u32>>,
+}
+
+impl<'a> Binder<'a> {
+    /// A binder for one statement.
+    pub fn new(env: &'a Env<'a>, text: &'a str) -> Binder<'a> {
+        Binder {
+            env,
+            text,
+            scopes: Vec::new(),
+            frames: Vec::new(),
+            ctes: Vec::new(),
+            next_table: 0,
+            next_agg: 0,
+            next_sub: 0,
+            next_cte: 0,
+            depth: 0,
+            databases: 0,
+            restriction: Restriction::None,
+            trigger: None,
+            views: Vec::new(),
+        }
+    }
+
+    /// A fresh table number.
+    pub fn new_table(&mut self) -> TableId {
+        self.next_table += 1;
+        self.next_table
+    }
+
+    /// A fresh aggregate number.
+    pub fn new_agg(&mut self) -> AggId {
+        self.next_agg += 1;
+        self.next_agg
+    }
+
+    fn new_sub(&mut self) -> SubId {
+        self.next_sub += 1;
+        self.next_sub
+    }
+
+    /// The collating sequence with this name.
+    pub fn collation(&self, name: &str) -> Result<Collation> {
+        self.env.registry.collation(name, self.env.encoding).ok_or_else(|| {
+            Error::new(iolite_base::Code::Error, format!("no such collation sequence: {name}"))
+        })
+    }
+
+    /// BINARY, as this database's encoding has it.
+    pub fn binary(&self) -> Collation {
+        if self.env.encoding == Encoding::Utf8 {
+            Collation::Binary
+        } else {
+            Collation::Binary16(self.env.encoding)
+        }
+    }
+
+    /// The collating sequence of a table's column.
+    pub fn column_collation(&self, t: &Table, column: usize) -> Result<Collation> {
+        match &t.columns[column].collation {
+            Some(name) => self.collation(name),
+            None => Ok(self.binary()),
+        }
+    }
+
+    /// The key description of an index.
+    pub fn index_key(&self, t: &Table, index: &iolite_catalog::Index) -> Result<Rc<KeyInfo>> {
+        index_key(self.env, t, index)
+    }
+
+    /// Runs `f` with the scopes, CTEs and text of the surroundings put aside: for views and triggers.
+    pub(crate) fn isolated<T>(
+        &mut self,
+        text: &str,
+        f: impl for<'t> FnOnce(&mut Binder<'t>) -> Result<T>,
+    ) -> Result<T>
+    where
+        'a: 'a,
+    {
+        let mut inner = Binder {
+            env: self.env,
+            text,
+            scopes: Vec::new(),
+            frames: Vec::new(),
+            ctes: Vec::new(),
+            next_table: self.next_table,
+            next_agg: self.next_agg,
+            next_sub: self.next_sub,
+            next_cte: self.next_cte,
+            depth: self.depth,
+            databases: self.databases,
+            restriction: Restriction::None,
+            trigger: None,
+            views: std::mem::take(&mut self.views),
+        };
+        let out = f(&mut inner);
+        self.next_table = inner.next_table;
+        self.next_agg = inner.next_agg;
+        self.next_sub = inner.next_sub;
+        self.next_cte = inner.next_cte;
+        self.databases = inner.databases;
+        self.views = std::mem::take(&mut inner.views);
+        out.map_err(Error::without_offset)
+    }
+
+    /// Counts nesting of queries and expressions against the limit.
+    pub(crate) fn enter(&mut self) -> Result<()> {
+        self.depth += 1;
+        let max = self.env.limits.get(Limit::ExprDepth);
+        if max > 0 && self.depth > max as u32 {
+            return Err(Error::sql(format!("Expression tree is too large (maximum depth {max})")));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+}
+
+/// The key description of an index.
+pub fn index_key(env: &Env<'_>, t: &Table, index: &iolite_catalog::Index) -> Result<Rc<KeyInfo>> {
+    use iolite_value::compare::KeyField;
+    let binary =
+        if env.encoding == Encoding::Utf8 { Collation::Binary } else { Collation::Binary16(env.encoding) };
+    let is_table = t.primary_index().is_some_and(|p| std::ptr::eq(&*p, index));
+    let mut fields = Vec::with_capacity(index.columns.len());
+    let n = if is_table { index.key_len } else { index.columns.len() };
+    for c in &index.columns[..n] {
+        let coll = match &c.collation {
+            None => binary.clone(),
+            Some(name) => env
+                .registry
+                .collation(name, env.encoding)
+                .ok_or_else(|| Error::sql(format!("no such collation sequence: {name}")))?,
+        };
+        fields.push(KeyField { coll, desc: c.desc, nulls_large: false });
+    }
+    Ok(Rc::new(KeyInfo { enc: env.encoding, fields, columns: index.columns.len() }))
+}

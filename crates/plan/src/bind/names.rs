@@ -1,0 +1,302 @@
+//! Looking up column names.
+
+use super::*;
+use iolite_ext::Implementation;
+use iolite_sql::ast::{Name, Quote};
+use iolite_value::{Affinity, Value};
+
+/// The names that the rowid answers to.
+pub(crate) fn is_rowid(name: &str) -> bool {
+    ["rowid", "oid", "_rowid_"].iter().any(|n| n.eq_ignore_ascii_case(name))
+}
+
+enum Found {
+    No,
+    One(Expr),
+    Ambiguous,
+}
+
+impl Columns {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Columns::Table(t) => t.columns.len(),
+            Columns::Query(q) => q.len(),
+        }
+    }
+
+    pub(crate) fn name(&self, i: usize) -> Rc<str> {
+        match self {
+            Columns::Table(t) => t.columns[i].name.clone(),
+            Columns::Query(q) => q[i].name.clone(),
+        }
+    }
+
+    /// Not listed by `*`.
+    pub(crate) fn is_hidden(&self, i: usize) -> bool {
+        match self {
+            Columns::Table(t) => t.columns[i].hidden,
+            Columns::Query(q) => q[i].shadowed,
+        }
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        match self {
+            Columns::Table(t) => t.column(name),
+            Columns::Query(q) => q.iter().position(|c| !c.shadowed && c.name.eq_ignore_ascii_case(name)),
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// The expression for column `i` of a source.
+    pub(crate) fn column_of(&self, id: TableId, columns: &Columns, i: usize) -> Result<Expr> {
+        let (affinity, collation) = match columns {
+            Columns::Table(t) => (t.columns[i].affinity, self.column_collation(t, i)?),
+            Columns::Query(q) => (q[i].out.affinity, q[i].out.collation.clone()),
+        };
+        let column = match columns {
+            Columns::Table(t) if t.rowid_alias == Some(i) => ROWID,
+            _ => i as i32,
+        };
+        Ok(Expr::Column(ColumnRef { table: id, column, affinity, collation }))
+    }
+
+    fn rowid_of(&self, id: TableId) -> Expr {
+        Expr::Column(ColumnRef {
+            table: id,
+            column: ROWID,
+            affinity: Affinity::Integer,
+            collation: self.binary(),
+        })
+    }
+
+    /// Binds `[[schema.]table.]column`.
+    pub(crate) fn bind_column(
+        &mut self,
+        schema: Option<&Name>,
+        table: Option<&Name>,
+        column: &Name,
+    ) -> Result<Expr> {
+        let at = schema.or(table).unwrap_or(column).span.start;
+        if let Some(s) = schema
+            && self.env.catalog.database(&s.text).is_none()
+            && !self.scopes.iter().any(|sc| sc.sources.iter().any(|x| x.name.eq_ignore_ascii_case(&s.text)))
+        {
+            return Err(self.no_such_column(schema, table, column).at(at));
+        }
+        for depth in (0..self.scopes.len()).rev() {
+            match self.find_in_scope(depth, schema, table, column)? {
+                Found::One(e) => {
+                    self.note_outer(depth, &e);
+                    return Ok(e);
+                }
+                Found::Ambiguous => {
+                    let name = display(schema, table, column);
+                    return Err(Error::sql(format!("ambiguous column name: {name}")).at(at));
+                }
+                Found::No => {}
+            }
+            if table.is_none()
+                && let Some(e) = self.find_alias(depth, column)?
+            {
+                return Ok(e);
+            }
+            if depth == 0 || self.scopes[depth].phase == Phase::Rows {
+                // Aliases and tables of enclosing queries come next.
+            }
+        }
+        if schema.is_none()
+            && let Some(e) = self.trigger_column(table, column)?
+        {
+            return Ok(e);
+        }
+        if table.is_none() && schema.is_none() {
+            if column.quote == Quote::Double
+                && self.env.quoted_strings
+                && self.restriction.allows_quoted_string()
+            {
+                return Ok(Expr::Const(Value::text(&*column.text)?));
+            }
+            if column.quote == Quote::None
+                && (column.text.eq_ignore_ascii_case("true") || column.text.eq_ignore_ascii_case("false"))
+            {
+                return Ok(Expr::int(column.text.eq_ignore_ascii_case("true") as i64));
+            }
+        }
+        Err(self.no_such_column(schema, table, column).at(at))
+    }
+
+    fn no_such_column(&self, schema: Option<&Name>, table: Option<&Name>, column: &Name) -> Error {
+        let name = display(schema, table, column);
+        if table.is_none() && column.quote == Quote::Double {
+            return Error::sql(format!(
+                "no such column: \"{name}\" - should this be a string literal in single-quotes?"
+            ));
+        }
+        Error::sql(format!("no such column: {name}"))
+    }
+
+    /// Remembers that nested queries between here and scope `depth` depend on the table.
+    fn note_outer(&mut self, depth: usize, e: &Expr) {
+        let mut ids = Vec::new();
+        e.tables(&mut |t| ids.push(t));
+        for frame in &mut self.frames {
+            if frame.outside > depth {
+                for t in &ids {
+                    if !frame.outer.contains(t) {
+                        frame.outer.push(*t);
+                    }
+                }
+            }
+        }
+    }
+
+    fn find_in_scope(
+        &self,
+        depth: usize,
+        schema: Option<&Name>,
+        table: Option<&Name>,
+        column: &Name,
+    ) -> Result<Found> {
+        let scope = &self.scopes[depth];
+        if table.is_none()
+            && let Some((_, e)) = scope.merged.iter().find(|(n, _)| n.eq_ignore_ascii_case(&column.text))
+        {
+            return Ok(Found::One(e.clone()));
+        }
+        let mut found = None;
+        for s in &scope.sources {
+            if let Some(t) = table {
+                if let Columns::Query(q) = &s.columns
+                    && !s.name.eq_ignore_ascii_case(&t.text)
+                {
+                    // A parenthesised join: its tables' names reach through.
+                    let inner = q.iter().position(|c| {
+                        c.qualifier.as_ref().is_some_and(|n| n.eq_ignore_ascii_case(&t.text))
+                            && c.name.eq_ignore_ascii_case(&column.text)
+                    });
+                    if let Some(i) = inner {
+                        if found.is_some() {
+                            return Ok(Found::Ambiguous);
+                        }
+                        found = Some(self.column_of(s.id, &s.columns, i)?);
+                    }
+                    continue;
+                }
+                if !s.name.eq_ignore_ascii_case(&t.text) {
+                    continue;
+                }
+                if let Some(sch) = schema
+                    && s.db != self.env.catalog.database(&sch.text)
+                {
+                    continue;
+                }
+            }
+            if let Some(i) = s.columns.find(&column.text) {
+                if table.is_none() && s.hidden.contains(&i) {
+                    continue;
+                }
+                if found.is_some() {
+                    return Ok(Found::Ambiguous);
+                }
+                found = Some(self.column_of(s.id, &s.columns, i)?);
+                if let Columns::Query(q) = &s.columns
+                    && table.is_none()
+                    && q[i].qualifier.is_some()
+                    && q.iter().filter(|c| !c.shadowed && c.name.eq_ignore_ascii_case(&column.text)).count()
+                        > 1
+                {
+                    return Ok(Found::Ambiguous);
+                }
+            }
+        }
+        if let Some(e) = found {
+            return Ok(Found::One(e));
+        }
+        if is_rowid(&column.text) && column.quote != Quote::Single {
+            let mut with_rowid = scope.sources.iter().filter(|s| {
+                table.is_none_or(|t| s.name.eq_ignore_ascii_case(&t.text))
+                    && matches!(&s.columns, Columns::Table(t) if t.has_rowid() || t.is_virtual())
+            });
+            if let (Some(s), more) = (with_rowid.next(), with_rowid.next()) {
+                if more.is_some() {
+                    return Ok(Found::Ambiguous);
+                }
+                return Ok(Found::One(self.rowid_of(s.id)));
+            }
+        }
+        Ok(Found::No)
+    }
+
+    fn find_alias(&mut self, depth: usize, column: &Name) -> Result<Option<Expr>> {
+        let scope = &self.scopes[depth];
+        let Some((_, e)) = scope.aliases.iter().find(|(n, _)| n.eq_ignore_ascii_case(&column.text)) else {
+            return Ok(None);
+        };
+        let e = e.clone();
+        if matches!(scope.phase, Phase::Rows | Phase::Aggregate | Phase::GroupBy)
+            && e.any(&mut |x| matches!(x, Expr::Agg(..)))
+        {
+            return Err(
+                Error::sql(format!("misuse of aliased aggregate {}", column.text)).at(column.span.start)
+            );
+        }
+        self.note_outer(depth, &e);
+        Ok(Some(e))
+    }
+
+    fn trigger_column(&self, table: Option<&Name>, column: &Name) -> Result<Option<Expr>> {
+        let (Some(t), Some(name)) = (&self.trigger, table) else {
+            return Ok(None);
+        };
+        let is = |w: &str| name.text.eq_ignore_ascii_case(w);
+        // Parameters: old rowid, old columns, new rowid, new columns.
+        let width = t.table.columns.len() + 1;
+        let first = if is("new") && t.new {
+            width
+        } else if is("old") && t.old {
+            0
+        } else {
+            return Ok(None);
+        };
+        let (slot, affinity, collation, number) = match t.table.column(&column.text) {
+            Some(i) => {
+                let slot = if t.table.rowid_alias == Some(i) { 0 } else { i + 1 };
+                (slot, t.table.columns[i].affinity, self.column_collation(&t.table, i)?, i as i32)
+            }
+            None if is_rowid(&column.text) && (t.table.has_rowid() || t.table.is_view()) => {
+                (0, Affinity::Integer, self.binary(), ROWID)
+            }
+            None => return Ok(None),
+        };
+        let c = ColumnRef { table: 0, column: number, affinity, collation };
+        Ok(Some(Expr::TriggerColumn(c, first + slot)))
+    }
+
+    /// The function to call, or SQLite's complaint.
+    pub(crate) fn function(&self, name: &Name, args: usize) -> Result<Rc<iolite_ext::Function>> {
+        if let Some(f) = self.env.registry.function(&name.text, args) {
+            return Ok(f);
+        }
+        Err(if self.env.registry.has_function(&name.text) {
+            Error::sql(format!("wrong number of arguments to function {}()", name.text)).at(name.span.start)
+        } else {
+            Error::sql(format!("no such function: {}", name.text)).at(name.span.start)
+        })
+    }
+}
+
+/// Whether the function has no code of its own to call.
+pub(crate) fn is_inline(f: &iolite_ext::Function) -> bool {
+    matches!(f.imp, Implementation::Inline(_))
+}
+
+fn display(schema: Option<&Name>, table: Option<&Name>, column: &Name) -> String {
+    let mut s = String::new();
+    for n in schema.into_iter().chain(table) {
+        s.push_str(&n.text);
+        s.push('.');
+    }
+    s.push_str(&column.text);
+    s
+}

@@ -1,0 +1,578 @@
+//! Binding queries.
+
+use super::expr::{fields, width};
+use super::from::{push_filter, width_mismatch};
+use super::*;
+use iolite_bytecode::ColumnMeta;
+use iolite_sql::ast::Literal;
+use iolite_value::Affinity;
+
+/// A result expression's alias and text, for ORDER BY.
+pub(crate) struct ResultName {
+    pub name: Box<str>,
+    /// Written with AS.
+    pub aliased: bool,
+}
+
+impl Binder<'_> {
+    /// Binds a whole query.
+    pub fn select(&mut self, s: &ast::Select) -> Result<Select> {
+        self.enter()?;
+        let pushed = self.push_with(s.with.as_ref())?;
+        let out = self.select_inner(s);
+        self.pop_with(pushed);
+        self.leave();
+        out
+    }
+
+    fn select_inner(&mut self, s: &ast::Select) -> Result<Select> {
+        if s.compounds.is_empty() {
+            let mut order = Vec::new();
+            let (core, columns) = self.core_ordered(&s.first, &s.order_by, &mut order)?;
+            let (limit, offset) = self.limits(s)?;
+            return Ok(Select {
+                cores: vec![core],
+                ops: Vec::new(),
+                order_by: order,
+                limit,
+                offset,
+                columns,
+            });
+        }
+        let max = self.env.limits.get(Limit::CompoundSelect) as usize;
+        if max > 0 && s.compounds.len() + 1 > max {
+            return Err(Error::sql("too many terms in compound SELECT"));
+        }
+        let mut names: Vec<Vec<ResultName>> = Vec::new();
+        let mut arm_names = Vec::new();
+        let (first, mut columns) = self.core(&s.first, &mut arm_names)?;
+        names.push(arm_names);
+        let mut cores = vec![first];
+        let mut ops = Vec::new();
+        for (op, c) in &s.compounds {
+            let mut arm_names = Vec::new();
+            let (core, outs) = self.core(c, &mut arm_names)?;
+            names.push(arm_names);
+            if outs.len() != columns.len() {
+                return Err(width_mismatch(*op));
+            }
+            cores.push(core);
+            ops.push(*op);
+        }
+        for (i, c) in columns.iter_mut().enumerate() {
+            let found = cores.iter().find_map(|k| k.result.get(i).and_then(|e| e.collation()));
+            c.collation = found.map_or(self.binary(), |f| f.0);
+        }
+        let mut select = Select { cores, ops, order_by: Vec::new(), limit: None, offset: None, columns };
+        select.order_by = self.compound_order(&s.order_by, &select, &names)?;
+        (select.limit, select.offset) = self.limits(s)?;
+        Ok(select)
+    }
+
+    /// LIMIT and OFFSET: they see no columns of the query.
+    pub(crate) fn limits(&mut self, s: &ast::Select) -> Result<(Option<Expr>, Option<Expr>)> {
+        self.scopes.push(Scope::default());
+        let out = (|| -> Result<_> {
+            let l = s.limit.as_ref().map(|e| self.expr(e)).transpose()?;
+            let o = s.offset.as_ref().map(|e| self.expr(e)).transpose()?;
+            Ok((l, o))
+        })();
+        self.scopes.pop();
+        out
+    }
+
+    /// ORDER BY of a compound: each term is a result column.
+    pub(crate) fn compound_order(
+        &mut self,
+        terms: &[ast::SortTerm],
+        s: &Select,
+        names: &[Vec<ResultName>],
+    ) -> Result<Vec<OrderTerm>> {
+        let n = s.columns.len();
+        let mut out = Vec::new();
+        for (i, t) in terms.iter().enumerate() {
+            let mut e = &t.expr;
+            let mut coll = None;
+            while let ast::Expr::Collate(inner, name) = e {
+                if coll.is_none() {
+                    coll = Some(self.collation(&name.text)?);
+                }
+                e = inner;
+            }
+            let column = match ordinal(e) {
+                Some(k) => {
+                    if k < 1 || k > n as i64 {
+                        return Err(out_of_range(i, "ORDER", n));
+                    }
+                    Some(k as usize - 1)
+                }
+                None => self.match_result(e, s, names)?,
+            };
+            let Some(column) = column else {
+                return Err(Error::sql(format!(
+                    "{} ORDER BY term does not match any column in the result set",
+                    nth(i + 1)
+                )));
+            };
+            let stand_in = s.cores[0].result.get(column).cloned().unwrap_or(Expr::int(0));
+            let mut term = self.order_term(stand_in, Some(column), t);
+            term.collation = coll.unwrap_or_else(|| s.columns[column].collation.clone());
+            out.push(term);
+        }
+        Ok(out)
+    }
+
+    fn match_result(
+        &mut self,
+        e: &ast::Expr,
+        s: &Select,
+        names: &[Vec<ResultName>],
+    ) -> Result<Option<usize>> {
+        if let ast::Expr::Column { schema: None, table: None, column } = e {
+            let found = names.iter().find_map(|arm| {
+                arm.iter().position(|r| r.aliased && r.name.eq_ignore_ascii_case(&column.text))
+            });
+            if found.is_some() {
+                return Ok(found);
+            }
+            if names.is_empty() {
+                let by_name = s.columns.iter().position(|c| c.meta.name.eq_ignore_ascii_case(&column.text));
+                if by_name.is_some() {
+                    return Ok(by_name);
+                }
+            }
+        }
+        // An expression that one of the arms has among its results, bound in that arm's scope.
+        for core in &s.cores {
+            let mut scope = Scope { phase: Phase::Groups, ..Scope::default() };
+            for src in &core.sources {
+                scope.sources.push(self.scope_of(src)?);
+            }
+            scope.aggs = core.aggs.clone();
+            self.scopes.push(scope);
+            let bound = self.expr(e);
+            self.scopes.pop();
+            if let Ok(b) = bound
+                && let Some(i) = core.result.iter().position(|r| r.without_collate().same(&b))
+            {
+                return Ok(Some(i));
+            }
+        }
+        Ok(None)
+    }
+
+    fn scope_of(&self, src: &Source) -> Result<ScopeSource> {
+        let columns = match &src.kind {
+            SourceKind::Table { table, .. } | SourceKind::Virtual { table, .. } => {
+                Columns::Table(table.clone())
+            }
+            SourceKind::Subquery(q) => super::from::query_columns(&q.select, &[]),
+            SourceKind::Working(_) => Columns::Query(Rc::from([])),
+        };
+        let db = src.table().map(|t| t.0);
+        Ok(ScopeSource { id: src.id, db, name: src.name.clone(), columns, hidden: Vec::new() })
+    }
+
+    /// One arm without an order of its own.
+    pub(crate) fn core(
+        &mut self,
+        c: &ast::SelectCore,
+        names: &mut Vec<ResultName>,
+    ) -> Result<(Core, Vec<OutColumn>)> {
+        match c {
+            ast::SelectCore::Values(rows) => self.values(rows, names),
+            ast::SelectCore::Query(q) => self.query(q, &[], &mut Vec::new(), names),
+        }
+    }
+
+    fn core_ordered(
+        &mut self,
+        c: &ast::SelectCore,
+        order_by: &[ast::SortTerm],
+        order: &mut Vec<OrderTerm>,
+    ) -> Result<(Core, Vec<OutColumn>)> {
+        let mut names = Vec::new();
+        match c {
+            ast::SelectCore::Values(rows) => {
+                let (core, columns) = self.values(rows, &mut names)?;
+                if !order_by.is_empty() {
+                    let s = Select {
+                        cores: vec![core],
+                        ops: Vec::new(),
+                        order_by: Vec::new(),
+                        limit: None,
+                        offset: None,
+                        columns,
+                    };
+                    *order = self.compound_order(order_by, &s, &[])?;
+                    let Select { mut cores, columns, .. } = s;
+                    return Ok((cores.remove(0), columns));
+                }
+                Ok((core, columns))
+            }
+            ast::SelectCore::Query(q) => self.query(q, order_by, order, &mut names),
+        }
+    }
+
+    fn values(
+        &mut self,
+        rows: &[Vec<ast::Expr>],
+        names: &mut Vec<ResultName>,
+    ) -> Result<(Core, Vec<OutColumn>)> {
+        self.scopes.push(Scope::default());
+        let bound: Result<Vec<Vec<Expr>>> =
+            rows.iter().map(|r| r.iter().map(|e| self.expr(e)).collect()).collect();
+        self.scopes.pop();
+        let values = bound?;
+        let n = values.first().map_or(0, |r| r.len());
+        let mut columns = Vec::new();
+        for i in 0..n {
+            let name = format!("column{}", i + 1);
+            names.push(ResultName { name: name.as_str().into(), aliased: false });
+            let mut c = self.out_column(&values[0][i], name.as_str().into());
+            if values.len() > 1 {
+                c.affinity = Affinity::None;
+            }
+            columns.push(c);
+        }
+        let result = values.first().cloned().unwrap_or_default();
+        Ok((Core { values, result, ..Core::default() }, columns))
+    }
+
+    fn query(
+        &mut self,
+        q: &ast::Query,
+        order_by: &[ast::SortTerm],
+        order: &mut Vec<OrderTerm>,
+        names: &mut Vec<ResultName>,
+    ) -> Result<(Core, Vec<OutColumn>)> {
+        self.scopes.push(Scope::default());
+        let out = self.query_in_scope(q, order_by, order, names);
+        self.scopes.pop();
+        out
+    }
+
+    fn top(&mut self) -> &mut Scope {
+        self.scopes.last_mut().expect("a query is being bound")
+    }
+
+    fn query_in_scope(
+        &mut self,
+        q: &ast::Query,
+        order_by: &[ast::SortTerm],
+        order: &mut Vec<OrderTerm>,
+        names: &mut Vec<ResultName>,
+    ) -> Result<(Core, Vec<OutColumn>)> {
+        let mut core = Core { distinct: q.distinct, ..Core::default() };
+        if !q.windows.is_empty() {
+            return Err(Error::sql("window functions are not supported yet: WINDOW clause"));
+        }
+        if let Some(f) = &q.from {
+            let from = self.from(f)?;
+            core.sources = from.sources;
+            core.filter = from.filter;
+        }
+        // The result list comes first: WHERE may use its aliases.
+        let mut columns = Vec::new();
+        self.top().phase = Phase::Groups;
+        for c in &q.columns {
+            self.result_column(c, &mut core, &mut columns, names)?;
+        }
+        if core.result.len() > self.env.limits.get(Limit::Column) as usize {
+            return Err(Error::sql("too many columns in result set"));
+        }
+        let aliases: Vec<(Box<str>, Expr)> = names
+            .iter()
+            .zip(&core.result)
+            .filter(|(n, _)| n.aliased)
+            .map(|(n, e)| (n.name.clone(), e.clone()))
+            .collect();
+        self.top().aliases = aliases;
+        if let Some(w) = &q.filter {
+            self.top().phase = Phase::Rows;
+            let e = self.expr(w)?;
+            push_filter(&mut core.filter, e, None);
+        }
+        self.top().phase = Phase::GroupBy;
+        for (i, g) in q.group_by.iter().enumerate() {
+            let e = match ordinal(g) {
+                Some(k) => {
+                    if k < 1 || k > core.result.len() as i64 {
+                        return Err(out_of_range(i, "GROUP", core.result.len()));
+                    }
+                    core.result[k as usize - 1].clone()
+                }
+                None => self.expr(g)?,
+            };
+            if e.any(&mut |x| matches!(x, Expr::Agg(..))) {
+                return Err(Error::sql("aggregate functions are not allowed in the GROUP BY clause"));
+            }
+            core.group_by.push(e);
+        }
+        self.top().phase = Phase::Groups;
+        if let Some(h) = &q.having {
+            core.having = Some(self.expr(h)?);
+        }
+        for (i, t) in order_by.iter().enumerate() {
+            let term = self.order_by_term(i, t, &core, names)?;
+            order.push(term);
+        }
+        let scope = self.top();
+        core.aggregate = scope.has_agg || !q.group_by.is_empty();
+        core.aggs = std::mem::take(&mut scope.aggs);
+        if core.having.is_some() && !core.aggregate {
+            return Err(Error::sql("HAVING clause on a non-aggregate query"));
+        }
+        if core.aggregate && core.group_by.is_empty() {
+            // One row at the most comes out: its order does not matter.
+            order.clear();
+        }
+        Ok((core, columns))
+    }
+
+    fn order_by_term(
+        &mut self,
+        i: usize,
+        t: &ast::SortTerm,
+        core: &Core,
+        names: &[ResultName],
+    ) -> Result<OrderTerm> {
+        let mut e = &t.expr;
+        let mut coll = None;
+        while let ast::Expr::Collate(inner, name) = e {
+            if coll.is_none() {
+                coll = Some(self.collation(&name.text).map_err(|x| x.at(name.span.start))?);
+            }
+            e = inner;
+        }
+        let mut column = None;
+        if let Some(k) = ordinal(e) {
+            if k < 1 || k > core.result.len() as i64 {
+                return Err(out_of_range(i, "ORDER", core.result.len()));
+            }
+            column = Some(k as usize - 1);
+        } else if let ast::Expr::Column { schema: None, table: None, column: name } = e {
+            column = names.iter().position(|n| n.aliased && n.name.eq_ignore_ascii_case(&name.text));
+        }
+        let expr = match column {
+            Some(c) => core.result[c].clone(),
+            None => self.expr(e)?,
+        };
+        let column = column.or_else(|| core.result.iter().position(|r| r.same(&expr)));
+        let mut term = self.order_term(expr, column, t);
+        if let Some(c) = coll {
+            term.expr = Expr::Collate(Box::new(term.expr), c.clone());
+            term.collation = c;
+        }
+        Ok(term)
+    }
+
+    fn result_column(
+        &mut self,
+        c: &ast::ResultColumn,
+        core: &mut Core,
+        columns: &mut Vec<OutColumn>,
+        names: &mut Vec<ResultName>,
+    ) -> Result<()> {
+        match c {
+            ast::ResultColumn::Expr { expr, alias, span } => {
+                let e = self.expr(expr)?;
+                let name: Rc<str> = match alias {
+                    Some(a) => (&*a.text).into(),
+                    None => self.result_name(expr, &e, *span),
+                };
+                let out = self.out_column(&e, name.clone());
+                names.push(ResultName { name: (&*name).into(), aliased: alias.is_some() });
+                columns.push(out);
+                core.result.push(e);
+            }
+            ast::ResultColumn::Star(_) => {
+                if self.top().sources.is_empty() {
+                    return Err(Error::sql("no tables specified"));
+                }
+                let n = self.top().sources.len();
+                for s in 0..n {
+                    self.star(s, core, columns, names, false, None)?;
+                }
+            }
+            ast::ResultColumn::TableStar(t) => {
+                let n = self.top().sources.len();
+                let mut any = false;
+                for s in 0..n {
+                    let src = &self.top().sources[s];
+                    if src.name.eq_ignore_ascii_case(&t.text) {
+                        any = true;
+                        self.star(s, core, columns, names, true, None)?;
+                    } else if let Columns::Query(q) = &src.columns
+                        && q.iter()
+                            .any(|c| c.qualifier.as_ref().is_some_and(|x| x.eq_ignore_ascii_case(&t.text)))
+                    {
+                        any = true;
+                        self.star(s, core, columns, names, true, Some(&t.text))?;
+                    }
+                }
+                if !any {
+                    return Err(Error::sql(format!("no such table: {}", t.text)).at(t.span.start));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn star(
+        &mut self,
+        s: usize,
+        core: &mut Core,
+        columns: &mut Vec<OutColumn>,
+        names: &mut Vec<ResultName>,
+        qualified: bool,
+        only: Option<&str>,
+    ) -> Result<()> {
+        let src = &self.top().sources[s];
+        let (id, cols, hidden) = (src.id, src.columns.clone(), src.hidden.clone());
+        let table_name = src.name.clone();
+        let count = self.top().sources.len();
+        for i in 0..cols.len() {
+            if let (Some(only), Columns::Query(q)) = (only, &cols) {
+                if !q[i].qualifier.as_ref().is_some_and(|x| x.eq_ignore_ascii_case(only)) {
+                    continue;
+                }
+            } else if cols.is_hidden(i) || !qualified && hidden.contains(&i) {
+                continue;
+            }
+            let name = cols.name(i);
+            let mut e = self.column_of(id, &cols, i)?;
+            if !qualified
+                && let Some((_, m)) = self.top().merged.iter().find(|(m, _)| m.eq_ignore_ascii_case(&name))
+            {
+                e = m.clone();
+            }
+            let mut shown = name.clone();
+            if self.env.full_column_names && !self.env.short_column_names && count > 0 {
+                shown = format!("{table_name}.{name}").into();
+            }
+            let out = self.out_column(&e, shown);
+            names.push(ResultName { name: (&*name).into(), aliased: false });
+            columns.push(out);
+            core.result.push(e);
+        }
+        Ok(())
+    }
+
+    fn result_name(&mut self, ast: &ast::Expr, e: &Expr, span: ast::Span) -> Rc<str> {
+        if let (ast::Expr::Column { .. }, Expr::Column(c)) = (ast, e)
+            && (self.env.short_column_names || self.env.full_column_names)
+        {
+            for scope in self.scopes.iter().rev() {
+                if let Some(s) = scope.sources.iter().find(|s| s.id == c.table) {
+                    let name: Rc<str> = match (&s.columns, c.column) {
+                        (Columns::Table(t), ROWID) => match t.rowid_alias {
+                            Some(i) => t.columns[i].name.clone(),
+                            None => "rowid".into(),
+                        },
+                        (cols, i) => cols.name(i as usize),
+                    };
+                    if self.env.full_column_names {
+                        let table = match &s.columns {
+                            Columns::Table(t) => t.name.clone(),
+                            Columns::Query(_) => s.name.clone(),
+                        };
+                        return format!("{table}.{name}").into();
+                    }
+                    return name;
+                }
+            }
+        }
+        if let ast::Expr::Column { column, .. } = ast
+            && matches!(e, Expr::TriggerColumn(..) | Expr::Case { .. })
+        {
+            return (&*column.text).into();
+        }
+        span.of(self.text).into()
+    }
+
+    /// What the API and enclosing queries see of a result expression.
+    pub(crate) fn out_column(&self, e: &Expr, name: Rc<str>) -> OutColumn {
+        let mut meta = ColumnMeta { name: (&*name).into(), decltype: None, origin: None };
+        if let Expr::Column(c) = e {
+            self.describe(c, &mut meta);
+        }
+        if let Expr::Subquery(s, n) = e
+            && let Some(c) = s.select.columns.get(*n)
+        {
+            meta.decltype = c.meta.decltype.clone();
+            meta.origin = c.meta.origin.clone();
+        }
+        let collation = e.collation().map_or(self.binary(), |c| c.0);
+        OutColumn { meta, affinity: e.affinity(), collation }
+    }
+
+    fn describe(&self, c: &ColumnRef, meta: &mut ColumnMeta) {
+        let source = self.scopes.iter().rev().find_map(|s| s.sources.iter().find(|x| x.id == c.table));
+        let Some(s) = source else { return };
+        match &s.columns {
+            Columns::Table(t) => {
+                let db = s.db.map_or("main".into(), |d| self.env.catalog.schemas[d].name.clone());
+                let (decl, name): (&str, &str) = match (c.column, t.rowid_alias) {
+                    (ROWID, Some(i)) => (&t.columns[i].decltype, &t.columns[i].name),
+                    (ROWID, None) => ("INTEGER", "rowid"),
+                    (i, _) => (&t.columns[i as usize].decltype, &t.columns[i as usize].name),
+                };
+                meta.decltype = (!decl.is_empty()).then(|| decl.into());
+                meta.origin = Some(((&*db).into(), (&*t.name).into(), name.into()));
+            }
+            Columns::Query(q) => {
+                if let Some(col) = q.get(c.column as usize) {
+                    meta.decltype = col.out.meta.decltype.clone();
+                    meta.origin = col.out.meta.origin.clone();
+                }
+            }
+        }
+    }
+
+    /// Binds the `RETURNING` list over a scope that holds the table alone.
+    pub(crate) fn returning_list(
+        &mut self,
+        list: &[ast::ResultColumn],
+    ) -> Result<(Vec<Expr>, Vec<OutColumn>)> {
+        let mut core = Core::default();
+        let mut columns = Vec::new();
+        let mut names = Vec::new();
+        for c in list {
+            if matches!(c, ast::ResultColumn::TableStar(_)) {
+                return Err(Error::sql("RETURNING may not use \"TABLE.*\" wildcards"));
+            }
+            self.result_column(c, &mut core, &mut columns, &mut names)?;
+        }
+        if !self.top().aggs.is_empty() {
+            let name = self.top().aggs[0].function.name.clone();
+            return Err(Error::sql(format!("misuse of aggregate function {name}()")));
+        }
+        debug_assert!(core.result.iter().all(|e| width(e) == 1 && fields(e.clone()).len() == 1));
+        Ok((core.result, columns))
+    }
+}
+
+/// A term that is an integer constant: the number of a result column.
+fn ordinal(e: &ast::Expr) -> Option<i64> {
+    match e {
+        ast::Expr::Literal(Literal::Integer(t), _) => t.parse().ok(),
+        ast::Expr::Unary(ast::UnaryOp::Neg, a) => ordinal(a).map(|k| -k),
+        ast::Expr::Unary(ast::UnaryOp::Plus, a) => ordinal(a),
+        _ => None,
+    }
+}
+
+fn out_of_range(i: usize, clause: &str, n: usize) -> Error {
+    Error::sql(format!("{} {clause} BY term out of range - should be between 1 and {n}", nth(i + 1)))
+}
+
+fn nth(n: usize) -> String {
+    let suffix = match (n % 10, n % 100) {
+        (1, x) if x != 11 => "st",
+        (2, x) if x != 12 => "nd",
+        (3, x) if x != 13 => "rd",
+        _ => "th",
+    };
+    format!("{n}{suffix}")
+}

@@ -1,0 +1,421 @@
+//! Bound queries: names have become table and column numbers; affinities, collations and functions are known.
+//!
+//! What always holds: a [`TableId`] is unique within a statement, nested queries included, so that a correlated
+//! column needs no more than its table's number; an [`Expr::Agg`] names an aggregate by a number that is unique
+//! likewise.
+
+use iolite_bytecode::ColumnMeta;
+use iolite_catalog::Table;
+use iolite_ext::Function;
+use iolite_sql::ast;
+use iolite_value::{Affinity, Collation, Value};
+use std::rc::Rc;
+
+/// A table occurrence's number within a statement.
+pub type TableId = u32;
+/// An aggregate's number within a statement.
+pub type AggId = u32;
+/// A subquery's number within a statement.
+pub type SubId = u32;
+
+/// The column number that stands for the rowid.
+pub const ROWID: i32 = -1;
+
+/// A column of a table occurrence.
+#[derive(Clone, Debug)]
+pub struct ColumnRef {
+    /// Which table.
+    pub table: TableId,
+    /// Which column; [`ROWID`] for the rowid.
+    pub column: i32,
+    /// Its affinity.
+    pub affinity: Affinity,
+    /// Its collating sequence.
+    pub collation: Collation,
+}
+
+/// Operators with two operands and no comparison.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum BinOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    Concat,
+    BitAnd,
+    BitOr,
+    ShiftLeft,
+    ShiftRight,
+}
+
+/// Comparison operators.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum CmpOp {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+impl CmpOp {
+    /// The operator with its sides exchanged.
+    pub fn swapped(self) -> CmpOp {
+        match self {
+            CmpOp::Lt => CmpOp::Gt,
+            CmpOp::Le => CmpOp::Ge,
+            CmpOp::Gt => CmpOp::Lt,
+            CmpOp::Ge => CmpOp::Le,
+            other => other,
+        }
+    }
+
+    /// The operator that holds where this one does not (NULL aside).
+    pub fn negated(self) -> CmpOp {
+        match self {
+            CmpOp::Eq => CmpOp::Ne,
+            CmpOp::Ne => CmpOp::Eq,
+            CmpOp::Lt => CmpOp::Ge,
+            CmpOp::Ge => CmpOp::Lt,
+            CmpOp::Gt => CmpOp::Le,
+            CmpOp::Le => CmpOp::Gt,
+        }
+    }
+}
+
+/// A comparison.
+#[derive(Clone, Debug)]
+pub struct Compare {
+    /// The operator.
+    pub op: CmpOp,
+    /// `IS`, `IS NOT`: NULL is a value like others.
+    pub null_eq: bool,
+    /// The affinity applied to both sides before.
+    pub affinity: Affinity,
+    /// The collating sequence.
+    pub collation: Collation,
+    /// Left side.
+    pub lhs: Expr,
+    /// Right side.
+    pub rhs: Expr,
+}
+
+/// A bound expression.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Expr {
+    Const(Value),
+    /// A parameter, by number.
+    Param(u32),
+    Column(ColumnRef),
+    /// `+e`: the value without the column's index and affinity.
+    Plus(Box<Expr>),
+    Neg(Box<Expr>),
+    BitNot(Box<Expr>),
+    Not(Box<Expr>),
+    Binary(BinOp, Box<Expr>, Box<Expr>),
+    Compare(Box<Compare>),
+    And(Box<Expr>, Box<Expr>),
+    Or(Box<Expr>, Box<Expr>),
+    IsNull(Box<Expr>),
+    NotNull(Box<Expr>),
+    /// `e IS [NOT] TRUE/FALSE`.
+    IsTruth {
+        e: Box<Expr>,
+        truth: bool,
+        not: bool,
+    },
+    /// `e BETWEEN lo AND hi`: the two comparisons share their left side, which is evaluated once.
+    Between {
+        lo: Box<Compare>,
+        hi: Box<Compare>,
+    },
+    InList(Box<InList>),
+    InSelect(Box<InSelect>),
+    Case {
+        base: Option<Box<Expr>>,
+        arms: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
+    /// What a `CASE base` compares against in its arms: the value of the base, already in a register.
+    CaseBase(Affinity, Collation),
+    Cast(Box<Expr>, Affinity),
+    Collate(Box<Expr>, Collation),
+    Call(Box<Call>),
+    /// An aggregate's result.
+    Agg(AggId, Affinity),
+    /// Column `n` of a subquery's single row.
+    Subquery(Rc<Subquery>, usize),
+    Exists(Rc<Subquery>),
+    /// A list in parentheses where a row value may stand.
+    Row(Vec<Expr>),
+    Raise(ast::RaiseKind, Option<Box<Expr>>),
+    /// `OLD.c`, `NEW.c` of the trigger being compiled: parameter number, affinity, collation.
+    TriggerColumn(ColumnRef, usize),
+    /// The value while the table's cursor stands on a row, NULL while it stands on a row of NULLs (a flattened
+    /// right side of a LEFT JOIN).
+    IfNotNullRow(TableId, Box<Expr>),
+}
+
+/// `lhs IN (list)`.
+#[derive(Clone, Debug)]
+pub struct InList {
+    /// NOT IN.
+    pub not: bool,
+    /// The tested value.
+    pub lhs: Expr,
+    /// The list.
+    pub list: Vec<Expr>,
+    /// Applied to both sides.
+    pub affinity: Affinity,
+    /// The left side's collating sequence.
+    pub collation: Collation,
+}
+
+/// `row IN (select)`.
+#[derive(Clone, Debug)]
+pub struct InSelect {
+    /// NOT IN.
+    pub not: bool,
+    /// The tested values.
+    pub lhs: Vec<Expr>,
+    /// The set.
+    pub select: Rc<Subquery>,
+    /// Affinity per field.
+    pub affinities: Vec<Affinity>,
+    /// Collating sequence per field.
+    pub collations: Vec<Collation>,
+}
+
+/// A scalar function call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The function.
+    pub function: Rc<Function>,
+    /// Arguments.
+    pub args: Vec<Expr>,
+    /// For functions that compare.
+    pub collation: Collation,
+}
+
+/// A nested query in an expression.
+#[derive(Debug)]
+pub struct Subquery {
+    /// Its number.
+    pub id: SubId,
+    /// The query.
+    pub select: Select,
+    /// Tables of enclosing queries that it refers to.
+    pub outer: Vec<TableId>,
+}
+
+/// A whole query.
+#[derive(Clone, Debug)]
+pub struct Select {
+    /// The arms; more than one for a compound.
+    pub cores: Vec<Core>,
+    /// Operators between the arms.
+    pub ops: Vec<ast::CompoundOp>,
+    /// `ORDER BY`.
+    pub order_by: Vec<OrderTerm>,
+    /// `LIMIT`.
+    pub limit: Option<Expr>,
+    /// `OFFSET`.
+    pub offset: Option<Expr>,
+    /// What comes out.
+    pub columns: Vec<OutColumn>,
+}
+
+/// A result column.
+#[derive(Clone, Debug)]
+pub struct OutColumn {
+    /// Name, declared type, origin.
+    pub meta: ColumnMeta,
+    /// Affinity for those who read it as a table's column.
+    pub affinity: Affinity,
+    /// Collating sequence.
+    pub collation: Collation,
+}
+
+/// One arm of a query.
+#[derive(Clone, Debug, Default)]
+pub struct Core {
+    /// `FROM`, flattened into a list.
+    pub sources: Vec<Source>,
+    /// `WHERE`, and `ON` of inner joins, as a conjunction.
+    pub filter: Vec<Filter>,
+    /// `GROUP BY`.
+    pub group_by: Vec<Expr>,
+    /// The arm aggregates: it has GROUP BY or an aggregate function.
+    pub aggregate: bool,
+    /// `HAVING`.
+    pub having: Option<Expr>,
+    /// Aggregates of this arm.
+    pub aggs: Vec<Agg>,
+    /// `DISTINCT`.
+    pub distinct: bool,
+    /// What comes out.
+    pub result: Vec<Expr>,
+    /// A `VALUES` arm: rows; then all else is empty.
+    pub values: Vec<Vec<Expr>>,
+}
+
+/// One conjunct of the filter.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    /// The condition.
+    pub expr: Expr,
+    /// The source whose `ON` clause it comes from, if that source is outer-joined or the clause belongs to a
+    /// join before one.
+    pub on: Option<TableId>,
+}
+
+/// An aggregate function call.
+#[derive(Clone, Debug)]
+pub struct Agg {
+    /// Its number.
+    pub id: AggId,
+    /// The function.
+    pub function: Rc<Function>,
+    /// Arguments.
+    pub args: Vec<Expr>,
+    /// `DISTINCT`.
+    pub distinct: bool,
+    /// `FILTER`.
+    pub filter: Option<Expr>,
+    /// `ORDER BY` inside.
+    pub order_by: Vec<OrderTerm>,
+    /// The collating sequence of its first argument that has one.
+    pub collation: Collation,
+}
+
+/// A sort term.
+#[derive(Clone, Debug)]
+pub struct OrderTerm {
+    /// What is sorted by.
+    pub expr: Expr,
+    /// The result column it is, if it is one.
+    pub column: Option<usize>,
+    /// Descending.
+    pub desc: bool,
+    /// NULLs count as larger than all else.
+    pub nulls_large: bool,
+    /// How it compares.
+    pub collation: Collation,
+}
+
+/// How a source joins with what is to its left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct JoinKind {
+    /// Rows of the left side without a match are kept.
+    pub left: bool,
+    /// Rows of this source without a match are kept.
+    pub right: bool,
+    /// `CROSS JOIN`: keep the order.
+    pub cross: bool,
+}
+
+/// A table occurrence in FROM.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Its number.
+    pub id: TableId,
+    /// What it is.
+    pub kind: SourceKind,
+    /// The name it goes by: alias or table name.
+    pub name: Rc<str>,
+    /// The alias as written, if any.
+    pub alias: Option<Rc<str>>,
+    /// How it joins.
+    pub join: JoinKind,
+    /// `INDEXED BY`, `NOT INDEXED`.
+    pub indexed: ast::Indexed,
+    /// Columns that are used, by number.
+    pub used: Vec<bool>,
+    /// The rowid is used.
+    pub rowid_used: bool,
+}
+
+/// What a source is.
+#[derive(Clone)]
+pub enum SourceKind {
+    /// A table of a database.
+    Table {
+        /// Database number.
+        db: usize,
+        /// The table.
+        table: Rc<Table>,
+    },
+    /// A query in FROM, a view, a common table expression.
+    Subquery(Box<FromQuery>),
+    /// The rows of the last step, within a recursive query: the number of the enclosing [`Recursive`] source.
+    Working(TableId),
+    /// A virtual table, with arguments for its hidden columns.
+    Virtual {
+        /// Database number.
+        db: usize,
+        /// The table's schema.
+        table: Rc<Table>,
+        /// Its code.
+        vtab: Rc<dyn iolite_ext::VirtualTable>,
+        /// Arguments of a table-valued function.
+        args: Vec<Expr>,
+    },
+}
+
+/// A query used as a table.
+#[derive(Clone, Debug)]
+pub struct FromQuery {
+    /// The query; of a recursive one, the initial part.
+    pub select: Select,
+    /// The recursive part.
+    pub recursive: Option<Box<Recursive>>,
+    /// `MATERIALIZED` / `NOT MATERIALIZED`, or used more than once.
+    pub materialize: Option<bool>,
+    /// Uses of the same common table expression share this number.
+    pub cte: Option<u32>,
+    /// Tables of enclosing queries that it refers to.
+    pub outer: Vec<TableId>,
+}
+
+/// The recursive part of a recursive common table expression.
+#[derive(Clone, Debug)]
+pub struct Recursive {
+    /// The number by which [`SourceKind::Working`] refers to it.
+    pub id: TableId,
+    /// The arms that refer to the table itself.
+    pub arms: Vec<Core>,
+    /// `UNION` rather than `UNION ALL`.
+    pub distinct: bool,
+    /// Order in which rows leave the queue.
+    pub order_by: Vec<OrderTerm>,
+    /// `LIMIT`.
+    pub limit: Option<Expr>,
+    /// `OFFSET`.
+    pub offset: Option<Expr>,
+}
+
+impl std::fmt::Debug for SourceKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SourceKind::Table { table, .. } => write!(f, "Table({})", table.name),
+            SourceKind::Subquery(q) => write!(f, "{q:?}"),
+            SourceKind::Working(id) => write!(f, "Working({id})"),
+            SourceKind::Virtual { table, .. } => write!(f, "Virtual({})", table.name),
+        }
+    }
+}
+
+impl Source {
+    /// The table, if it is one stored in a database.
+    pub fn table(&self) -> Option<(usize, &Rc<Table>)> {
+        match &self.kind {
+            SourceKind::Table { db, table } => Some((*db, table)),
+            _ => None,
+        }
+    }
+}

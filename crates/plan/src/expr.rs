@@ -1,0 +1,342 @@
+//! Questions about bound expressions: affinity, collation, equality, what they refer to; and walking them.
+
+use crate::bound::*;
+use iolite_ext::FunctionFlags;
+use iolite_value::{Affinity, Collation, Value};
+use std::ops::ControlFlow;
+
+impl Expr {
+    /// An integer constant.
+    pub fn int(i: i64) -> Expr {
+        Expr::Const(Value::Int(i))
+    }
+
+    /// The expression's affinity (documentation page `datatype3`, section 3.3).
+    pub fn affinity(&self) -> Affinity {
+        match self {
+            Expr::Column(c) | Expr::TriggerColumn(c, _) => c.affinity,
+            Expr::Cast(_, a) => *a,
+            Expr::Collate(e, _) | Expr::IfNotNullRow(_, e) => e.affinity(),
+            Expr::Agg(_, a) | Expr::CaseBase(a, _) => *a,
+            Expr::Subquery(s, n) => s.select.columns.get(*n).map_or(Affinity::None, |c| c.affinity),
+            Expr::Row(list) => list.first().map_or(Affinity::None, |e| e.affinity()),
+            _ => Affinity::None,
+        }
+    }
+
+    /// An explicit `COLLATE` anywhere that counts, or the collation of a column.
+    pub fn collation(&self) -> Option<(Collation, bool)> {
+        match self {
+            Expr::Collate(_, c) => Some((c.clone(), true)),
+            Expr::Column(c) | Expr::TriggerColumn(c, _) => Some((c.collation.clone(), false)),
+            Expr::CaseBase(_, c) => Some((c.clone(), false)),
+            Expr::Plus(e) | Expr::Cast(e, _) | Expr::IfNotNullRow(_, e) => e.collation(),
+            Expr::Subquery(s, n) => s.select.columns.get(*n).map(|c| (c.collation.clone(), false)),
+            _ => self.explicit_collation().map(|c| (c, true)),
+        }
+    }
+
+    /// A `COLLATE` inside an operand counts for the whole operator.
+    fn explicit_collation(&self) -> Option<Collation> {
+        match self {
+            Expr::Collate(_, c) => Some(c.clone()),
+            Expr::Column(_) | Expr::Const(_) | Expr::Subquery(..) | Expr::Exists(_) | Expr::Agg(..) => None,
+            _ => {
+                let mut found = None;
+                self.children(&mut |e| {
+                    if found.is_none() {
+                        found = e.explicit_collation();
+                    }
+                });
+                found
+            }
+        }
+    }
+
+    /// Calls `f` on each direct operand; nested queries are not entered.
+    pub fn children<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
+        match self {
+            Expr::Const(_) | Expr::Param(_) | Expr::Column(_) | Expr::CaseBase(..) | Expr::Agg(..) => {}
+            Expr::Subquery(..) | Expr::Exists(_) | Expr::TriggerColumn(..) => {}
+            Expr::Plus(e)
+            | Expr::Neg(e)
+            | Expr::BitNot(e)
+            | Expr::Not(e)
+            | Expr::IsNull(e)
+            | Expr::NotNull(e)
+            | Expr::Cast(e, _)
+            | Expr::Collate(e, _)
+            | Expr::IfNotNullRow(_, e)
+            | Expr::IsTruth { e, .. } => f(e),
+            Expr::Binary(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) => {
+                f(a);
+                f(b);
+            }
+            Expr::Compare(c) => {
+                f(&c.lhs);
+                f(&c.rhs);
+            }
+            Expr::Between { lo, hi } => {
+                f(&lo.lhs);
+                f(&lo.rhs);
+                f(&hi.rhs);
+            }
+            Expr::InList(i) => {
+                f(&i.lhs);
+                i.list.iter().for_each(f);
+            }
+            Expr::InSelect(i) => i.lhs.iter().for_each(f),
+            Expr::Case { base, arms, otherwise } => {
+                if let Some(b) = base {
+                    f(b);
+                }
+                for (w, t) in arms {
+                    f(w);
+                    f(t);
+                }
+                if let Some(o) = otherwise {
+                    f(o);
+                }
+            }
+            Expr::Call(c) => c.args.iter().for_each(f),
+            Expr::Row(list) => list.iter().for_each(f),
+            Expr::Raise(_, m) => {
+                if let Some(m) = m {
+                    f(m);
+                }
+            }
+        }
+    }
+
+    /// As [`Expr::children`], to change them.
+    pub fn children_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            Expr::Const(_) | Expr::Param(_) | Expr::Column(_) | Expr::CaseBase(..) | Expr::Agg(..) => {}
+            Expr::Subquery(..) | Expr::Exists(_) | Expr::TriggerColumn(..) => {}
+            Expr::Plus(e)
+            | Expr::Neg(e)
+            | Expr::BitNot(e)
+            | Expr::Not(e)
+            | Expr::IsNull(e)
+            | Expr::NotNull(e)
+            | Expr::Cast(e, _)
+            | Expr::Collate(e, _)
+            | Expr::IfNotNullRow(_, e)
+            | Expr::IsTruth { e, .. } => f(e),
+            Expr::Binary(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) => {
+                f(a);
+                f(b);
+            }
+            Expr::Compare(c) => {
+                f(&mut c.lhs);
+                f(&mut c.rhs);
+            }
+            Expr::Between { lo, hi } => {
+                f(&mut lo.lhs);
+                f(&mut lo.rhs);
+                f(&mut hi.lhs);
+                f(&mut hi.rhs);
+            }
+            Expr::InList(i) => {
+                f(&mut i.lhs);
+                i.list.iter_mut().for_each(f);
+            }
+            Expr::InSelect(i) => i.lhs.iter_mut().for_each(f),
+            Expr::Case { base, arms, otherwise } => {
+                if let Some(b) = base {
+                    f(b);
+                }
+                for (w, t) in arms {
+                    f(w);
+                    f(t);
+                }
+                if let Some(o) = otherwise {
+                    f(o);
+                }
+            }
+            Expr::Call(c) => c.args.iter_mut().for_each(f),
+            Expr::Row(list) => list.iter_mut().for_each(f),
+            Expr::Raise(_, m) => {
+                if let Some(m) = m {
+                    f(m);
+                }
+            }
+        }
+    }
+
+    /// Calls `f` on the expression and all below it, until it breaks. Nested queries are not entered.
+    pub fn walk(&self, f: &mut dyn FnMut(&Expr) -> ControlFlow<()>) -> ControlFlow<()> {
+        f(self)?;
+        let mut flow = ControlFlow::Continue(());
+        self.children(&mut |e| {
+            if flow.is_continue() {
+                flow = e.walk(f);
+            }
+        });
+        flow
+    }
+
+    /// Whether `pred` holds for the expression or one below it.
+    pub fn any(&self, pred: &mut dyn FnMut(&Expr) -> bool) -> bool {
+        self.walk(&mut |e| if pred(e) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            .is_break()
+    }
+
+    /// The tables it refers to, those of enclosing queries that nested queries refer to included.
+    pub fn tables(&self, f: &mut dyn FnMut(TableId)) {
+        let _ = self.walk(&mut |e| {
+            match e {
+                Expr::Column(c) => f(c.table),
+                Expr::IfNotNullRow(t, _) => f(*t),
+                Expr::Subquery(s, _) | Expr::Exists(s) => s.outer.iter().for_each(|t| f(*t)),
+                Expr::InSelect(i) => i.select.outer.iter().for_each(|t| f(*t)),
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// Whether its value is the same for the whole run: no columns, no nested query, no changing function.
+    pub fn is_constant(&self) -> bool {
+        !self.any(&mut |e| match e {
+            Expr::Column(_) | Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) | Expr::Agg(..) => {
+                true
+            }
+            Expr::Raise(..) | Expr::TriggerColumn(..) | Expr::CaseBase(..) | Expr::IfNotNullRow(..) => true,
+            Expr::Call(c) => {
+                !(c.function.flags.has(FunctionFlags::DETERMINISTIC)
+                    || c.function.flags.has(FunctionFlags::SLOW_CHANGE))
+            }
+            _ => false,
+        })
+    }
+
+    /// Structural equality: evaluates to the same value wherever both can be evaluated.
+    pub fn same(&self, other: &Expr) -> bool {
+        match (self, other) {
+            (Expr::Const(a), Expr::Const(b)) => {
+                a.class() == b.class()
+                    && match (a, b) {
+                        (Value::Real(x), Value::Real(y)) => x.to_bits() == y.to_bits(),
+                        _ => iolite_value::compare::compare(a, b, &Collation::Binary).is_eq(),
+                    }
+            }
+            (Expr::Param(a), Expr::Param(b)) => a == b,
+            (Expr::Column(a), Expr::Column(b)) => a.table == b.table && a.column == b.column,
+            (Expr::TriggerColumn(_, a), Expr::TriggerColumn(_, b)) => a == b,
+            (Expr::Agg(a, _), Expr::Agg(b, _)) => a == b,
+            (Expr::Subquery(a, i), Expr::Subquery(b, j)) => a.id == b.id && i == j,
+            (Expr::Exists(a), Expr::Exists(b)) => a.id == b.id,
+            (Expr::Binary(o, ..), Expr::Binary(p, ..)) if o != p => false,
+            (Expr::Compare(a), Expr::Compare(b))
+                if a.op != b.op
+                    || a.null_eq != b.null_eq
+                    || a.affinity != b.affinity
+                    || a.collation != b.collation =>
+            {
+                false
+            }
+            (Expr::Between { lo: a, .. }, Expr::Between { lo: b, .. })
+                if a.affinity != b.affinity || a.collation != b.collation =>
+            {
+                false
+            }
+            (Expr::IsTruth { truth: a, not: b, .. }, Expr::IsTruth { truth: c, not: d, .. })
+                if a != c || b != d =>
+            {
+                false
+            }
+            (Expr::InList(a), Expr::InList(b)) if a.not != b.not || a.collation != b.collation => false,
+            (Expr::InSelect(a), Expr::InSelect(b)) if a.not != b.not || a.select.id != b.select.id => false,
+            (Expr::Cast(_, a), Expr::Cast(_, b)) if a != b => false,
+            (Expr::Collate(_, a), Expr::Collate(_, b)) if a != b => false,
+            (Expr::Call(a), Expr::Call(b))
+                if !a.function.name.eq_ignore_ascii_case(&b.function.name)
+                    || !a.function.flags.has(FunctionFlags::DETERMINISTIC) =>
+            {
+                false
+            }
+            (Expr::Case { base: a, .. }, Expr::Case { base: b, .. }) if a.is_some() != b.is_some() => false,
+            (Expr::Raise(..), _) | (Expr::IfNotNullRow(..), _) => false,
+            (a, b) if std::mem::discriminant(a) != std::mem::discriminant(b) => false,
+            (a, b) => {
+                let (mut left, mut right) = (Vec::new(), Vec::new());
+                a.children(&mut |e| left.push(e));
+                b.children(&mut |e| right.push(e));
+                left.len() == right.len() && left.iter().zip(&right).all(|(x, y)| x.same(y))
+            }
+        }
+    }
+
+    /// Without `COLLATE` and unary plus around it... only `COLLATE`.
+    pub fn without_collate(&self) -> &Expr {
+        let mut e = self;
+        while let Expr::Collate(inner, _) = e {
+            e = inner;
+        }
+        e
+    }
+
+    /// Whether the value can be NULL, as far as the form tells.
+    pub fn surely_not_null(&self) -> bool {
+        match self {
+            Expr::Const(v) => !v.is_null(),
+            Expr::IsNull(_) | Expr::NotNull(_) | Expr::IsTruth { .. } | Expr::Exists(_) => true,
+            Expr::Collate(e, _) | Expr::Plus(e) => e.surely_not_null(),
+            Expr::Compare(c) => c.null_eq,
+            _ => false,
+        }
+    }
+
+    /// Splits a conjunction.
+    pub fn conjuncts(self, out: &mut Vec<Expr>) {
+        match self {
+            Expr::And(a, b) => {
+                a.conjuncts(out);
+                b.conjuncts(out);
+            }
+            other => out.push(other),
+        }
+    }
+
+    /// Replaces parts from the top down: where `f` answers an expression, it takes the place of the visited one
+    /// and is not entered.
+    pub fn replace(&mut self, f: &mut dyn FnMut(&Expr) -> Option<Expr>) {
+        if let Some(e) = f(self) {
+            *self = e;
+            return;
+        }
+        self.children_mut(&mut |e| e.replace(f));
+    }
+}
+
+/// The affinity with which two expressions are compared (documentation page `datatype3`, section 4.2).
+pub fn comparison_affinity(a: &Expr, b: &Expr) -> Affinity {
+    match_affinity(a.affinity(), b.affinity())
+}
+
+/// As [`comparison_affinity`], from the affinities.
+pub fn match_affinity(a: Affinity, b: Affinity) -> Affinity {
+    if a > Affinity::None && b > Affinity::None {
+        if a.is_numeric() || b.is_numeric() { Affinity::Numeric } else { Affinity::Blob }
+    } else {
+        // One side is no column: it takes the affinity of the other.
+        let one = if a > Affinity::None { a } else { b };
+        match one {
+            Affinity::None => Affinity::Blob,
+            other => other,
+        }
+    }
+}
+
+/// The collating sequence with which two expressions are compared: an explicit one, left before right; else a
+/// column's, left before right.
+pub fn comparison_collation(a: &Expr, b: &Expr, default: &Collation) -> Collation {
+    match (a.collation(), b.collation()) {
+        (Some((c, true)), _) => c,
+        (_, Some((c, true))) => c,
+        (Some((c, false)), _) => c,
+        (None, Some((c, false))) => c,
+        (None, None) => default.clone(),
+    }
+}

@@ -1,0 +1,246 @@
+//! Choosing one access per source and the order of the loops: a beam search over partial paths.
+//!
+//! The search never explodes: at each of at most 64 steps a fixed number of paths survives. Whether a path also
+//! delivers the wanted order is part of what is compared, so that an index in the right order can beat a sort.
+
+use crate::access::{Candidate, OrderKey};
+use crate::bound::*;
+use crate::cost;
+use crate::terms::Mask;
+
+/// An order that the loops might deliver by themselves.
+pub struct Wanted<'a> {
+    /// The terms.
+    pub terms: &'a [OrderTerm],
+    /// Any direction and any sequence of the terms will do: for grouping.
+    pub any: bool,
+    /// Columns that conditions make constant.
+    pub constant: &'a [(TableId, i32)],
+}
+
+/// The chosen path.
+pub struct Path {
+    /// Candidates, outermost first.
+    pub loops: Vec<Candidate>,
+    /// Which of them run backwards.
+    pub reverse: Vec<bool>,
+    /// The wanted order comes out.
+    pub ordered: bool,
+    /// Estimated rows.
+    pub rows: f64,
+}
+
+#[derive(Clone)]
+struct Partial {
+    mask: Mask,
+    cost: f64,
+    rows: f64,
+    picks: Vec<(usize, usize)>,
+    state: OrderState,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum OrderState {
+    Done,
+    Alive,
+    Dead,
+}
+
+/// Finds the cheapest path found by the search.
+pub fn search(
+    sources: &[Source],
+    candidates: &[Vec<Candidate>],
+    wanted: Option<&Wanted<'_>>,
+) -> Option<Path> {
+    let n = sources.len();
+    let any_right = sources.iter().any(|s| s.join.right);
+    let before: Vec<Mask> = (0..n)
+        .map(|i| {
+            let all = (1u64 << i) - 1;
+            if any_right || sources[i].join.left || sources[i].join.cross { all } else { 0 }
+        })
+        .collect();
+    let width = match n {
+        0 | 1 => 2,
+        2 => 6,
+        _ => 14,
+    };
+    let sort_cost = |rows: f64| wanted.map_or(0.0, |_| cost::sort(rows));
+    let start = Partial { mask: 0, cost: 0.0, rows: 1.0, picks: Vec::new(), state: OrderState::Alive };
+    let mut beam = vec![start];
+    for _ in 0..n {
+        let mut next: Vec<Partial> = Vec::new();
+        for p in &beam {
+            for i in 0..n {
+                if p.mask & 1 << i != 0 || before[i] & !p.mask != 0 {
+                    continue;
+                }
+                for (k, c) in candidates[i].iter().enumerate() {
+                    if c.needs & !p.mask != 0 {
+                        continue;
+                    }
+                    let left = sources[i].join.left;
+                    let rows = p.rows * if left { c.rows.max(1.0) } else { c.rows };
+                    let cost = p.cost + c.setup + p.rows.max(1.0) * c.cost;
+                    let mut picks = p.picks.clone();
+                    picks.push((i, k));
+                    let state = match (wanted, p.state) {
+                        (None, _) => OrderState::Dead,
+                        (_, OrderState::Dead) => OrderState::Dead,
+                        (Some(w), _) => {
+                            let loops: Vec<&Candidate> =
+                                picks.iter().map(|&(i, k)| &candidates[i][k]).collect();
+                            order_state(sources, &loops, w).0
+                        }
+                    };
+                    let new = Partial { mask: p.mask | 1 << i, cost, rows, picks, state };
+                    keep(&mut next, new, width, &sort_cost);
+                }
+            }
+        }
+        beam = next;
+    }
+    let best = beam.into_iter().min_by(|a, b| total(a, &sort_cost).total_cmp(&total(b, &sort_cost)))?;
+    let loops: Vec<Candidate> = best.picks.iter().map(|&(i, k)| candidates[i][k].clone()).collect();
+    let refs: Vec<&Candidate> = loops.iter().collect();
+    let (state, reverse) = match wanted {
+        Some(w) => order_state(sources, &refs, w),
+        None => (OrderState::Dead, vec![false; n]),
+    };
+    let ordered = state == OrderState::Done;
+    let reverse = if ordered { reverse } else { vec![false; n] };
+    Some(Path { loops, reverse, ordered, rows: best.rows })
+}
+
+fn total(p: &Partial, sort_cost: &dyn Fn(f64) -> f64) -> f64 {
+    p.cost + if p.state == OrderState::Dead { sort_cost(p.rows) } else { 0.0 }
+}
+
+/// Adds a partial path unless one at least as good covers the same sources; keeps the best `width`.
+fn keep(list: &mut Vec<Partial>, new: Partial, width: usize, sort_cost: &dyn Fn(f64) -> f64) {
+    let dead = new.state == OrderState::Dead;
+    let key = |p: &Partial| (total(p, sort_cost), p.rows);
+    if let Some(old) = list.iter_mut().find(|p| p.mask == new.mask && (p.state == OrderState::Dead) == dead) {
+        let (a, b) = (key(old), key(&new));
+        if b.0 < a.0 || b.0 == a.0 && b.1 < a.1 {
+            *old = new;
+        }
+        return;
+    }
+    if list.len() < width {
+        list.push(new);
+        return;
+    }
+    let worst =
+        (0..list.len()).max_by(|&a, &b| total(&list[a], sort_cost).total_cmp(&total(&list[b], sort_cost)));
+    if let Some(w) = worst
+        && total(&new, sort_cost) < total(&list[w], sort_cost)
+    {
+        list[w] = new;
+    }
+}
+
+/// How far a sequence of loops delivers the wanted order, and which of them must run backwards for it.
+fn order_state(sources: &[Source], loops: &[&Candidate], w: &Wanted<'_>) -> (OrderState, Vec<bool>) {
+    let mut reverse = vec![false; sources.len()];
+    let mut done = vec![false; w.terms.len()];
+    let is_constant = |t: &OrderTerm| match t.expr.without_collate() {
+        Expr::Column(c) => w.constant.contains(&(c.table, c.column)),
+        e => e.is_constant(),
+    };
+    for (d, t) in done.iter_mut().zip(w.terms) {
+        *d = is_constant(t);
+    }
+    let mut placed: Vec<TableId> = Vec::new();
+    for (n, c) in loops.iter().enumerate() {
+        if done.iter().all(|d| *d) {
+            return (OrderState::Done, reverse);
+        }
+        let s = &sources[c.source];
+        placed.push(s.id);
+        // What is constant for each run of this loop.
+        for (d, t) in done.iter_mut().zip(w.terms) {
+            if let Expr::Column(col) = t.expr.without_collate()
+                && col.table == s.id
+                && c.constant.contains(&col.column)
+                && !*d
+            {
+                // Only the next term may be skipped, unless the sequence does not matter.
+                *d = true;
+            }
+        }
+        if c.one_row {
+            for (d, t) in done.iter_mut().zip(w.terms) {
+                let mut inside = true;
+                t.expr.tables(&mut |x| inside &= placed.contains(&x));
+                if inside {
+                    *d = true;
+                }
+            }
+            continue;
+        }
+        if s.join.right {
+            return (OrderState::Dead, reverse);
+        }
+        let mut direction: Option<bool> = None;
+        let mut whole = true;
+        for key in &c.order {
+            let next = if w.any {
+                (0..done.len()).find(|&t| !done[t] && key_is(&w.terms[t], key, s.id))
+            } else {
+                match (0..done.len()).find(|&t| !done[t]) {
+                    Some(t) if key_is(&w.terms[t], key, s.id) => Some(t),
+                    _ => None,
+                }
+            };
+            let Some(t) = next else {
+                if done.iter().all(|d| *d) {
+                    return (OrderState::Done, reverse);
+                }
+                // A key that is constant does not disturb the order of those behind it.
+                if key.column.is_some_and(|k| w.constant.contains(&(s.id, k))) {
+                    continue;
+                }
+                whole = false;
+                break;
+            };
+            if !w.any {
+                let term = &w.terms[t];
+                if term.nulls_large {
+                    return (OrderState::Dead, reverse);
+                }
+                let back = term.desc != key.desc;
+                match direction {
+                    None => {
+                        direction = Some(back);
+                        reverse[n] = back;
+                    }
+                    Some(d) if d == back => {}
+                    Some(_) => {
+                        whole = false;
+                        break;
+                    }
+                }
+            }
+            done[t] = true;
+        }
+        if done.iter().all(|d| *d) {
+            return (OrderState::Done, reverse);
+        }
+        if !whole || !c.order_unique || c.order.is_empty() {
+            return (OrderState::Dead, reverse);
+        }
+    }
+    let state = if done.iter().all(|d| *d) { OrderState::Done } else { OrderState::Alive };
+    (state, reverse)
+}
+
+fn key_is(t: &OrderTerm, key: &OrderKey, table: TableId) -> bool {
+    match (t.expr.without_collate(), key.column, &key.expr) {
+        (Expr::Column(c), Some(k), _) => {
+            c.table == table && c.column == k && (k == ROWID || t.collation == key.collation)
+        }
+        (e, None, Some(x)) => e.same(x) && t.collation == key.collation,
+        _ => false,
+    }
+}

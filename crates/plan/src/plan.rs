@@ -1,0 +1,253 @@
+//! Plan trees: how a bound query will be run. Plain data: printed, costed, and run by more than one executor.
+
+use crate::bound::*;
+use iolite_catalog::Index;
+use iolite_ext::{IndexInfo, VirtualTable};
+use iolite_sql::ast::CompoundOp;
+use iolite_value::KeyInfo;
+use std::rc::Rc;
+
+/// The plan of a whole query.
+#[derive(Clone, Debug)]
+pub struct SelectPlan {
+    /// The arms.
+    pub cores: Vec<CorePlan>,
+    /// Operators between them.
+    pub ops: Vec<CompoundOp>,
+    /// `ORDER BY`.
+    pub order_by: Vec<OrderTerm>,
+    /// The loops already deliver that order.
+    pub ordered: bool,
+    /// `LIMIT`.
+    pub limit: Option<Expr>,
+    /// `OFFSET`.
+    pub offset: Option<Expr>,
+    /// What comes out.
+    pub columns: Vec<OutColumn>,
+    /// Estimated rows.
+    pub rows: f64,
+}
+
+/// The plan of one arm.
+#[derive(Clone, Debug, Default)]
+pub struct CorePlan {
+    /// Rows of a `VALUES` arm.
+    pub values: Vec<Vec<Expr>>,
+    /// Nested loops, outermost first.
+    pub levels: Vec<Level>,
+    /// Conditions that no table takes part in.
+    pub constant: Vec<Expr>,
+    /// How groups are formed.
+    pub grouping: Grouping,
+    /// Keys of groups.
+    pub group_by: Vec<Expr>,
+    /// Aggregates to compute.
+    pub aggs: Vec<Agg>,
+    /// Condition on groups.
+    pub having: Option<Expr>,
+    /// Duplicates are removed.
+    pub distinct: bool,
+    /// The loops deliver equal results next to each other or unique.
+    pub distinct_free: bool,
+    /// What comes out.
+    pub result: Vec<Expr>,
+    /// Directions in which the keys of hashed groups are to be sorted (GROUP BY and ORDER BY as one).
+    pub group_desc: Vec<bool>,
+    /// The first row decides: `min` or `max` over loops in that order.
+    pub first_row_only: bool,
+    /// `count(*)` over one whole table: no loop, the tree is counted.
+    pub count_only: bool,
+    /// Estimated rows.
+    pub rows: f64,
+}
+
+/// How groups are formed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Grouping {
+    /// No aggregation.
+    #[default]
+    None,
+    /// One group of all rows.
+    All,
+    /// Equal keys arrive next to each other.
+    Ordered,
+    /// Groups are looked up by key.
+    Hash,
+}
+
+/// One loop.
+#[derive(Clone, Debug)]
+pub struct Level {
+    /// The table.
+    pub source: Source,
+    /// The plan of a query in FROM.
+    pub query: Option<Box<FromPlan>>,
+    /// How its rows are found.
+    pub access: Access,
+    /// For the right side of an outer join: conditions that make a row a match.
+    pub on: Vec<Expr>,
+    /// Conditions tested as soon as this level's row is there.
+    pub filter: Vec<Expr>,
+    /// A Bloom filter is built over the keys of this level and probed before seeking.
+    pub bloom: bool,
+    /// Estimated rows that come out for each row that comes in.
+    pub rows: f64,
+}
+
+/// The plan of a query in FROM.
+#[derive(Clone, Debug)]
+pub struct FromPlan {
+    /// The query; the initial part of a recursive one.
+    pub select: SelectPlan,
+    /// The recursive part.
+    pub recursive: Option<RecursivePlan>,
+    /// Runs interleaved with its reader instead of being stored first.
+    pub coroutine: bool,
+    /// Uses of the same common table expression share what was stored.
+    pub cte: Option<u32>,
+    /// Depends on tables of enclosing queries.
+    pub correlated: bool,
+}
+
+/// The recursive part of a plan.
+#[derive(Clone, Debug)]
+pub struct RecursivePlan {
+    /// Number of the working table.
+    pub id: TableId,
+    /// The recursive arms.
+    pub arms: Vec<CorePlan>,
+    /// `UNION`.
+    pub distinct: bool,
+    /// Order of the queue.
+    pub order_by: Vec<OrderTerm>,
+    /// `LIMIT`.
+    pub limit: Option<Expr>,
+    /// `OFFSET`.
+    pub offset: Option<Expr>,
+}
+
+/// How rows of a table are found.
+#[derive(Clone, Debug)]
+pub enum Access {
+    /// All rows in rowid order (or, for stored queries, as stored).
+    Scan {
+        /// Backwards.
+        reverse: bool,
+    },
+    /// All rows by an index that holds every column needed.
+    IndexScan {
+        /// The index.
+        index: Rc<Index>,
+        /// Its key description.
+        key: Rc<KeyInfo>,
+        /// Backwards.
+        reverse: bool,
+        /// No column outside the index is needed.
+        covering: bool,
+    },
+    /// The row with this rowid.
+    RowidEq(EqTerm),
+    /// Rowids in a range.
+    RowidRange {
+        /// Lower end.
+        lo: Option<Bound>,
+        /// Upper end.
+        hi: Option<Bound>,
+        /// Backwards.
+        reverse: bool,
+    },
+    /// Entries of an index with equal first fields and a range in the next.
+    Index(Box<IndexAccess>),
+    /// Several accesses, rows found once only.
+    Or(Vec<OrBranch>),
+    /// An index made for the run of the statement.
+    Auto {
+        /// Columns of the key with what they must equal.
+        eq: Vec<(i32, EqTerm)>,
+        /// Key description: the equality columns, then what else is needed, then the rowid.
+        key: Rc<KeyInfo>,
+        /// Columns held, in order.
+        columns: Vec<i32>,
+        /// Conditions that rows must satisfy to enter the index.
+        filter: Vec<Expr>,
+    },
+    /// A virtual table.
+    Virtual {
+        /// Its code.
+        vtab: Rc<VtabHandle>,
+        /// The chosen plan.
+        info: Box<IndexInfo>,
+        /// Arguments of the filter call.
+        args: Vec<Expr>,
+    },
+}
+
+/// A virtual table's code, printable.
+pub struct VtabHandle(pub Rc<dyn VirtualTable>);
+
+impl std::fmt::Debug for VtabHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("virtual table")
+    }
+}
+
+/// Access by an index.
+#[derive(Clone, Debug)]
+pub struct IndexAccess {
+    /// The index.
+    pub index: Rc<Index>,
+    /// Its key description.
+    pub key: Rc<KeyInfo>,
+    /// What the first fields equal.
+    pub eq: Vec<EqTerm>,
+    /// Lower end of the next field, in the index's order.
+    pub lo: Option<Bound>,
+    /// Upper end of the next field, in the index's order.
+    pub hi: Option<Bound>,
+    /// Backwards.
+    pub reverse: bool,
+    /// No column outside the index is needed.
+    pub covering: bool,
+    /// At most one entry.
+    pub one_row: bool,
+}
+
+/// What a key field equals.
+#[derive(Clone, Debug)]
+pub enum EqTerm {
+    /// `= e`, or `IS e` where NULL may match.
+    Eq {
+        /// The value.
+        value: Expr,
+        /// `IS`.
+        null_ok: bool,
+        /// Apply the column's affinity to the value.
+        convert: bool,
+    },
+    /// `IN (list)`.
+    InList(Box<InList>),
+    /// One field of `(...) IN (select)`; the others of the same row are further terms with the same subquery.
+    InSelect(Box<InSelect>, usize),
+    /// `IS NULL`.
+    IsNull,
+}
+
+/// One end of a range.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// The value.
+    pub value: Expr,
+    /// The value itself belongs to the range.
+    pub inclusive: bool,
+    /// Apply the column's affinity to the value.
+    pub convert: bool,
+}
+
+/// One access of [`Access::Or`].
+#[derive(Clone, Debug)]
+pub struct OrBranch {
+    /// The access.
+    pub access: Access,
+    /// The whole disjunct, tested on each row found.
+    pub filter: Vec<Expr>,
+}

@@ -1,0 +1,474 @@
+//! From bound queries to plan trees.
+
+use crate::access::{Accesses, Candidate};
+use crate::bind::Env;
+use crate::bound::*;
+use crate::cost;
+use crate::join_order::{self, Path, Wanted};
+use crate::plan::*;
+use crate::rewrite::{flatten, outer_join};
+use crate::terms::{self, Mask, Term};
+use crate::walk;
+use iolite_base::hash::FastMap;
+use iolite_base::{Error, Result};
+use iolite_ext::FunctionFlags;
+use iolite_value::Value;
+
+/// Plans queries; keeps the plans of the queries nested in expressions, by their numbers.
+pub struct Planner<'a> {
+    env: &'a Env<'a>,
+    /// Plans of nested queries.
+    pub subplans: FastMap<SubId, SelectPlan>,
+}
+
+impl<'a> Planner<'a> {
+    /// A planner for one statement.
+    pub fn new(env: &'a Env<'a>) -> Planner<'a> {
+        Planner { env, subplans: FastMap::default() }
+    }
+
+    /// Plans a query.
+    pub fn select(&mut self, s: Select) -> Result<SelectPlan> {
+        let Select { mut cores, ops, mut order_by, limit, offset, columns } = s;
+        for e in order_by.iter().map(|o| &o.expr).chain(&limit).chain(&offset) {
+            self.nested(e)?;
+        }
+        if cores.len() > 1 || !cores[0].values.is_empty() {
+            let mut plans = Vec::new();
+            for c in cores {
+                plans.push(self.core(c, &mut Vec::new())?.0);
+            }
+            let rows = plans.iter().map(|p| p.rows).sum();
+            return Ok(SelectPlan {
+                cores: plans,
+                ops,
+                order_by,
+                ordered: false,
+                limit,
+                offset,
+                columns,
+                rows,
+            });
+        }
+        let core = cores.remove(0);
+        let (plan, ordered) = self.core(core, &mut order_by)?;
+        let rows = match &limit {
+            Some(Expr::Const(Value::Int(n))) if *n >= 0 => plan.rows.min(*n as f64),
+            _ => plan.rows,
+        };
+        Ok(SelectPlan { cores: vec![plan], ops, order_by, ordered, limit, offset, columns, rows })
+    }
+
+    /// Plans the queries nested in an expression.
+    pub fn nested(&mut self, e: &Expr) -> Result<()> {
+        let mut found = Vec::new();
+        let _ = e.walk(&mut |x| {
+            match x {
+                Expr::Subquery(s, _) | Expr::Exists(s) => {
+                    found.push((s.clone(), matches!(x, Expr::Exists(_))))
+                }
+                Expr::InSelect(i) => found.push((i.select.clone(), false)),
+                _ => {}
+            }
+            std::ops::ControlFlow::Continue(())
+        });
+        for (s, exists) in found {
+            if self.subplans.contains_key(&s.id) {
+                continue;
+            }
+            let mut select = s.select.clone();
+            if exists {
+                // Whether there is a row does not depend on order, duplicates or what is selected.
+                select.order_by.clear();
+                if select.cores.len() == 1 && !select.cores[0].aggregate {
+                    select.cores[0].distinct = false;
+                }
+            }
+            let plan = self.select(select)?;
+            self.subplans.insert(s.id, plan);
+        }
+        Ok(())
+    }
+
+    /// Plans one arm; `order_by` is that of the query, if this is its only arm. Answers whether the loops deliver it.
+    fn core(&mut self, mut core: Core, order_by: &mut Vec<OrderTerm>) -> Result<(CorePlan, bool)> {
+        if !core.values.is_empty() {
+            for e in core.values.iter().flatten() {
+                self.nested(e)?;
+            }
+            let rows = core.values.len() as f64;
+            return Ok((
+                CorePlan { values: core.values, result: core.result, rows, ..CorePlan::default() },
+                false,
+            ));
+        }
+        flatten::flatten(&mut core, order_by);
+        outer_join::strengthen(&mut core);
+        let extra: Vec<&Expr> = order_by.iter().map(|o| &o.expr).collect();
+        walk::mark_used(&mut core, &extra);
+        drop(extra);
+
+        let mut plan = CorePlan {
+            grouping: match (core.aggregate, core.group_by.is_empty()) {
+                (false, _) => Grouping::None,
+                (true, true) => Grouping::All,
+                (true, false) => Grouping::Hash,
+            },
+            ..CorePlan::default()
+        };
+        let min_max = self.min_max(&mut core);
+        let terms = terms::analyse(&core);
+        let (path, queries) = if core.sources.is_empty() {
+            (Path { loops: Vec::new(), reverse: Vec::new(), ordered: true, rows: 1.0 }, Vec::new())
+        } else {
+            self.loops(&core, &terms, order_by, min_max.as_ref())?
+        };
+        let mut ordered = path.ordered && plan.grouping == Grouping::None && !order_by.is_empty();
+        match plan.grouping {
+            Grouping::All => plan.first_row_only = min_max.is_some() && path.ordered,
+            Grouping::Hash => {
+                plan.group_desc = vec![false; core.group_by.len()];
+                let like_order = group_order(&core.group_by, order_by);
+                if path.ordered {
+                    plan.grouping = Grouping::Ordered;
+                    ordered = like_order.is_some() && !order_by.is_empty();
+                } else if let Some(desc) = like_order {
+                    for (g, d) in plan.group_desc.iter_mut().zip(&desc) {
+                        *g = *d;
+                    }
+                    ordered = !order_by.is_empty();
+                }
+            }
+            _ => {}
+        }
+        if core.distinct && ordered && plan.grouping != Grouping::None {
+            ordered = order_by.is_empty();
+        }
+        plan.count_only = count_only(&core, &terms);
+        plan.rows = match plan.grouping {
+            Grouping::None => path.rows,
+            Grouping::All => 1.0,
+            _ => (path.rows * 0.25).max(1.0),
+        };
+        self.levels(&mut plan, &core, path, queries, &terms)?;
+        plan.group_by = core.group_by;
+        plan.aggs = core.aggs;
+        plan.having = core.having;
+        plan.distinct = core.distinct;
+        plan.result = core.result;
+        for e in plan.group_by.iter().chain(&plan.having).chain(&plan.result).chain(&plan.constant) {
+            self.nested(e)?;
+        }
+        for a in &plan.aggs {
+            for e in a.args.iter().chain(&a.filter).chain(a.order_by.iter().map(|o| &o.expr)) {
+                self.nested(e)?;
+            }
+        }
+        for o in order_by.iter() {
+            self.nested(&o.expr)?;
+        }
+        plan.distinct_free =
+            plan.distinct && plan.levels.iter().all(|l| matches!(&l.access, Access::Index(a) if a.one_row));
+        Ok((plan, ordered))
+    }
+
+    /// `min(e)` or `max(e)` as the only aggregate of an ungrouped query: the first row in order decides.
+    fn min_max(&self, core: &mut Core) -> Option<Vec<OrderTerm>> {
+        if !core.aggregate || !core.group_by.is_empty() || core.aggs.len() != 1 || core.sources.len() != 1 {
+            return None;
+        }
+        let a = &core.aggs[0];
+        let max = a.function.flags.has(FunctionFlags::MAX);
+        if !(max || a.function.flags.has(FunctionFlags::MIN)) || a.args.len() != 1 || a.filter.is_some() {
+            return None;
+        }
+        let expr = a.args[0].clone();
+        if expr.is_constant() {
+            return None;
+        }
+        let bare = core
+            .result
+            .iter()
+            .chain(&core.having)
+            .any(|e| e.any(&mut |x| matches!(x, Expr::Column(c) if c.table == core.sources[0].id)));
+        if !bare && core.having.is_none() && !max {
+            core.filter.push(Filter { expr: Expr::NotNull(Box::new(expr.clone())), on: None });
+        } else if !max {
+            return None;
+        }
+        let collation = a.collation.clone();
+        Some(vec![OrderTerm { expr, column: None, desc: max, nulls_large: false, collation }])
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn loops(
+        &mut self,
+        core: &Core,
+        terms: &[Term],
+        order_by: &[OrderTerm],
+        min_max: Option<&Vec<OrderTerm>>,
+    ) -> Result<(Path, Vec<Option<FromPlan>>)> {
+        // Queries in FROM first: their size matters for the order of the loops.
+        let mut queries = Vec::new();
+        let mut rows = Vec::new();
+        for s in &core.sources {
+            match &s.kind {
+                SourceKind::Subquery(q) => {
+                    let p = self.from_query(q)?;
+                    rows.push(if p.recursive.is_some() { cost::QUERY_ROWS } else { p.select.rows.max(1.0) });
+                    queries.push(Some(p));
+                }
+                SourceKind::Working(_) => {
+                    rows.push(1.0);
+                    queries.push(None);
+                }
+                _ => {
+                    rows.push(0.0);
+                    queries.push(None);
+                }
+            }
+        }
+        let a = Accesses { env: self.env, sources: &core.sources, terms, query_rows: &rows };
+        let mut candidates: Vec<Vec<Candidate>> = Vec::new();
+        for i in 0..core.sources.len() {
+            candidates.push(a.of(i)?);
+        }
+        let constant = constants(core, terms);
+        let group_terms;
+        let wanted = if let Some(m) = min_max {
+            Some(Wanted { terms: m, any: false, constant: &constant })
+        } else if core.aggregate && !core.group_by.is_empty() {
+            let like_order = group_order(&core.group_by, order_by);
+            group_terms = core
+                .group_by
+                .iter()
+                .enumerate()
+                .map(|(i, g)| OrderTerm {
+                    expr: g.clone(),
+                    column: None,
+                    desc: like_order.as_ref().and_then(|d| d.get(i)).copied().unwrap_or(false),
+                    nulls_large: false,
+                    collation: g.collation().map_or(iolite_value::Collation::Binary, |c| c.0),
+                })
+                .collect::<Vec<_>>();
+            Some(Wanted {
+                terms: &group_terms,
+                any: order_by.is_empty() || like_order.is_none(),
+                constant: &constant,
+            })
+        } else if !order_by.is_empty() && !core.aggregate {
+            Some(Wanted { terms: order_by, any: false, constant: &constant })
+        } else {
+            None
+        };
+        let path = join_order::search(&core.sources, &candidates, wanted.as_ref());
+        let path = path.ok_or_else(|| Error::sql("no query solution"))?;
+        Ok((path, queries))
+    }
+
+    fn from_query(&mut self, q: &FromQuery) -> Result<FromPlan> {
+        let mut select = q.select.clone();
+        if select.limit.is_none() && select.offset.is_none() && q.recursive.is_none() && select.ops.is_empty()
+        {
+            // Without a limit, an order inside only matters to those who look: it is kept.
+        }
+        if q.recursive.is_some() {
+            select.order_by.clear();
+        }
+        let plan = self.select(select)?;
+        let recursive = match &q.recursive {
+            None => None,
+            Some(r) => {
+                let mut arms = Vec::new();
+                for a in &r.arms {
+                    arms.push(self.core(a.clone(), &mut Vec::new())?.0);
+                }
+                for e in r.limit.iter().chain(&r.offset) {
+                    self.nested(e)?;
+                }
+                Some(RecursivePlan {
+                    id: r.id,
+                    arms,
+                    distinct: r.distinct,
+                    order_by: r.order_by.clone(),
+                    limit: r.limit.clone(),
+                    offset: r.offset.clone(),
+                })
+            }
+        };
+        let coroutine = false;
+        Ok(FromPlan { select: plan, recursive, coroutine, cte: q.cte, correlated: !q.outer.is_empty() })
+    }
+
+    /// Turns the path into levels and hands each condition to the level where it is tested.
+    fn levels(
+        &mut self,
+        plan: &mut CorePlan,
+        core: &Core,
+        path: Path,
+        mut queries: Vec<Option<FromPlan>>,
+        terms: &[Term],
+    ) -> Result<()> {
+        let used: Vec<usize> = path.loops.iter().flat_map(|c| c.used.iter().copied()).collect();
+        let level_of = |source: usize| path.loops.iter().position(|c| c.source == source);
+        let mut on: Vec<Vec<Expr>> = vec![Vec::new(); path.loops.len()];
+        let mut filter: Vec<Vec<Expr>> = vec![Vec::new(); path.loops.len()];
+        let last_right =
+            |before: usize| (0..before).rev().find(|&s| core.sources[s].join.right).and_then(level_of);
+        for (n, t) in terms.iter().enumerate() {
+            if t.derived || used.contains(&n) {
+                continue;
+            }
+            self.nested(&t.expr)?;
+            if let Some(p) = t.on
+                && (core.sources[p].join.left || core.sources[p].join.right)
+            {
+                on[level_of(p).expect("every source has a level")].push(t.expr.clone());
+                continue;
+            }
+            let floor = last_right(t.on.map_or(core.sources.len(), |p| p + 1));
+            if t.mask == 0 && floor.is_none() {
+                plan.constant.push(t.expr.clone());
+                continue;
+            }
+            let mut placed: Mask = 0;
+            let mut at = 0;
+            for (l, c) in path.loops.iter().enumerate() {
+                placed |= 1 << c.source;
+                at = l;
+                if t.mask & !placed == 0 {
+                    break;
+                }
+            }
+            filter[at.max(floor.unwrap_or(0))].push(t.expr.clone());
+        }
+        let Path { loops, reverse, .. } = path;
+        for (l, (c, back)) in loops.into_iter().zip(reverse).enumerate() {
+            let source = core.sources[c.source].clone();
+            let mut query = queries[c.source].take().map(Box::new);
+            if let Some(q) = &mut query {
+                q.coroutine = l == 0
+                    && !source.join.left
+                    && !source.join.right
+                    && matches!(c.access, Access::Scan { .. })
+                    && !shared_cte(core, q.cte);
+            }
+            let mut access = c.access;
+            if back {
+                match &mut access {
+                    Access::Scan { reverse }
+                    | Access::IndexScan { reverse, .. }
+                    | Access::RowidRange { reverse, .. } => *reverse = true,
+                    Access::Index(a) => a.reverse = true,
+                    _ => {}
+                }
+            }
+            self.access_exprs(&access)?;
+            if let SourceKind::Virtual { args, .. } = &source.kind {
+                for a in args {
+                    self.nested(a)?;
+                }
+            }
+            // Cheap conditions first.
+            filter[l].sort_by_key(crate::access::has_subquery);
+            plan.levels.push(Level {
+                source,
+                query,
+                access,
+                on: std::mem::take(&mut on[l]),
+                filter: std::mem::take(&mut filter[l]),
+                bloom: false,
+                rows: c.rows,
+            });
+        }
+        Ok(())
+    }
+
+    fn access_exprs(&mut self, a: &Access) -> Result<()> {
+        let mut list: Vec<Expr> = Vec::new();
+        let mut eq_exprs = |eq: &EqTerm| match eq {
+            EqTerm::Eq { value, .. } => list.push(value.clone()),
+            EqTerm::InList(l) => list.extend(l.list.iter().cloned()),
+            EqTerm::InSelect(s, _) => list.push(Expr::InSelect(s.clone())),
+            EqTerm::IsNull => {}
+        };
+        match a {
+            Access::RowidEq(e) => eq_exprs(e),
+            Access::Index(i) => {
+                i.eq.iter().for_each(&mut eq_exprs);
+                list.extend(i.lo.iter().chain(&i.hi).map(|b| b.value.clone()));
+            }
+            Access::RowidRange { lo, hi, .. } => list.extend(lo.iter().chain(hi).map(|b| b.value.clone())),
+            Access::Auto { eq, filter, .. } => {
+                eq.iter().for_each(|(_, e)| eq_exprs(e));
+                list.extend(filter.iter().cloned());
+            }
+            Access::Virtual { args, .. } => list.extend(args.iter().cloned()),
+            Access::Or(branches) => {
+                for b in branches {
+                    self.access_exprs(&b.access)?;
+                    list.extend(b.filter.iter().cloned());
+                }
+            }
+            Access::Scan { .. } | Access::IndexScan { .. } => {}
+        }
+        for e in &list {
+            self.nested(e)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether another source uses the same common table expression.
+fn shared_cte(core: &Core, cte: Option<u32>) -> bool {
+    let same = |s: &&Source| matches!(&s.kind, SourceKind::Subquery(q) if q.cte == cte);
+    cte.is_some() && core.sources.iter().filter(same).count() > 1
+}
+
+/// The ORDER BY's directions, if it names the leading GROUP BY terms in their order.
+fn group_order(group_by: &[Expr], order_by: &[OrderTerm]) -> Option<Vec<bool>> {
+    if order_by.len() > group_by.len() {
+        return None;
+    }
+    let fits = order_by.iter().zip(group_by).all(|(o, g)| {
+        !o.nulls_large
+            && o.expr.same(g)
+            && o.collation == g.collation().map_or(iolite_value::Collation::Binary, |c| c.0)
+    });
+    fits.then(|| order_by.iter().map(|o| o.desc).collect())
+}
+
+/// Columns that an equality with a constant fixes.
+fn constants(core: &Core, terms: &[Term]) -> Vec<(TableId, i32)> {
+    let mut out = Vec::new();
+    for t in terms {
+        if t.on.is_some_and(|p| core.sources[p].join.left || core.sources[p].join.right) {
+            continue;
+        }
+        for f in &t.forms {
+            if let (Some(c), crate::terms::Op::Eq { .. }) = (f.column, &f.op)
+                && f.needs == 0
+                && !core.sources[f.source].join.left
+                && f.value.is_constant()
+            {
+                out.push((core.sources[f.source].id, c));
+            }
+        }
+    }
+    out
+}
+
+/// `SELECT count(*) FROM table`: the tree's entries are counted without looking at them.
+fn count_only(core: &Core, terms: &[Term]) -> bool {
+    core.aggregate
+        && core.group_by.is_empty()
+        && terms.is_empty()
+        && core.sources.len() == 1
+        && core.sources[0].table().is_some()
+        && core.aggs.len() == 1
+        && core.aggs[0].function.flags.has(FunctionFlags::COUNT)
+        && core.aggs[0].args.is_empty()
+        && core.aggs[0].filter.is_none()
+        && core.having.is_none()
+        && !core.result.iter().any(|e| e.any(&mut |x| matches!(x, Expr::Column(_))))
+}

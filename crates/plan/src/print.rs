@@ -1,0 +1,112 @@
+//! Plans in words: the lines of EXPLAIN QUERY PLAN, in SQLite's wording (documentation page `eqp`).
+
+use crate::bound::*;
+use crate::plan::*;
+use iolite_catalog::{ColumnSource, Index, IndexOrigin, Table};
+
+/// The line for one loop.
+pub fn level(l: &Level) -> String {
+    let name = source_name(&l.source);
+    let mut out = access(&l.access, &l.source, &name);
+    if l.source.join.left && l.source.join.right {
+        out.push_str(" FULL-JOIN");
+    } else if l.source.join.left {
+        out.push_str(" LEFT-JOIN");
+    }
+    out
+}
+
+/// The line for one way of finding rows.
+pub fn access(a: &Access, source: &Source, name: &str) -> String {
+    let table = match &source.kind {
+        SourceKind::Table { table, .. } | SourceKind::Virtual { table, .. } => Some(table),
+        _ => None,
+    };
+    match a {
+        Access::Scan { .. } => format!("SCAN {name}"),
+        Access::IndexScan { index, covering, .. } => {
+            if is_primary(index) && table.is_some_and(|t| !t.has_rowid()) {
+                return format!("SCAN {name}");
+            }
+            let word = if *covering { "COVERING INDEX" } else { "INDEX" };
+            format!("SCAN {name} USING {word} {}", index.name)
+        }
+        Access::RowidEq(_) => format!("SEARCH {name} USING INTEGER PRIMARY KEY (rowid=?)"),
+        Access::RowidRange { lo, hi, .. } => {
+            let mut conds = Vec::new();
+            if lo.is_some() {
+                conds.push("rowid>?");
+            }
+            if hi.is_some() {
+                conds.push("rowid<?");
+            }
+            format!("SEARCH {name} USING INTEGER PRIMARY KEY ({})", conds.join(" AND "))
+        }
+        Access::Index(i) => {
+            let word = if is_primary(&i.index) && table.is_some_and(|t| !t.has_rowid()) {
+                "PRIMARY KEY".to_string()
+            } else if i.covering {
+                format!("COVERING INDEX {}", i.index.name)
+            } else {
+                format!("INDEX {}", i.index.name)
+            };
+            format!("SEARCH {name} USING {word} ({})", conditions(i, table.map(|t| &**t)))
+        }
+        Access::Or(_) => "MULTI-INDEX OR".to_string(),
+        Access::Auto { eq, filter, .. } => {
+            let conds: Vec<String> =
+                eq.iter().map(|(c, _)| format!("{}=?", column_name(source, *c))).collect();
+            let partial = if filter.is_empty() { "" } else { "PARTIAL " };
+            format!("SEARCH {name} USING AUTOMATIC {partial}COVERING INDEX ({})", conds.join(" AND "))
+        }
+        Access::Virtual { info, .. } => {
+            format!("SCAN {name} VIRTUAL TABLE INDEX {}:{}", info.index_num, info.index_str)
+        }
+    }
+}
+
+fn is_primary(i: &Index) -> bool {
+    i.origin == IndexOrigin::PrimaryKey
+}
+
+/// The name under which a source is shown.
+pub fn source_name(s: &Source) -> String {
+    match &s.alias {
+        Some(a) => a.to_string(),
+        None if s.name.is_empty() => format!("(subquery-{})", s.id),
+        None => s.name.to_string(),
+    }
+}
+
+fn conditions(a: &IndexAccess, table: Option<&Table>) -> String {
+    let field = |n: usize| match &a.index.columns[n].source {
+        ColumnSource::Column(c) => table.map_or_else(|| "?".into(), |t| t.columns[*c].name.to_string()),
+        ColumnSource::Rowid => "rowid".to_string(),
+        ColumnSource::Expr(_) => "<expr>".to_string(),
+    };
+    let mut out: Vec<String> = (0..a.eq.len()).map(|n| format!("{}=?", field(n))).collect();
+    let (mut lo, mut hi) = (a.lo.is_some(), a.hi.is_some());
+    let n = a.eq.len();
+    if (lo || hi) && a.key.fields[n].desc {
+        std::mem::swap(&mut lo, &mut hi);
+    }
+    if lo {
+        out.push(format!("{}>?", field(n)));
+    }
+    if hi {
+        out.push(format!("{}<?", field(n)));
+    }
+    out.join(" AND ")
+}
+
+fn column_name(s: &Source, c: i32) -> String {
+    match &s.kind {
+        SourceKind::Table { table, .. } | SourceKind::Virtual { table, .. } if c >= 0 => {
+            table.columns[c as usize].name.to_string()
+        }
+        SourceKind::Subquery(q) if c >= 0 => {
+            q.select.columns.get(c as usize).map_or_else(String::new, |o| o.meta.name.to_string())
+        }
+        _ => "rowid".into(),
+    }
+}

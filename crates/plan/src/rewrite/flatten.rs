@@ -1,0 +1,106 @@
+//! Flattening: a query in FROM that only filters and projects dissolves into the one around it
+//! (documentation page `optoverview`, section 11).
+
+use super::substitute::{replace_in_core, replace_in_expr};
+use crate::bound::*;
+
+/// Flattens what can be flattened in `core`; `order_by` belongs to the same query.
+pub fn flatten(core: &mut Core, order_by: &mut Vec<OrderTerm>) {
+    let mut i = 0;
+    while i < core.sources.len() {
+        if fits(core, i, order_by) {
+            dissolve(core, i, order_by);
+            // What came in may itself be flattened: look at the same place again.
+        } else {
+            i += 1;
+        }
+    }
+}
+
+fn fits(core: &Core, i: usize, order_by: &[OrderTerm]) -> bool {
+    let s = &core.sources[i];
+    let SourceKind::Subquery(q) = &s.kind else { return false };
+    if q.recursive.is_some() || q.materialize == Some(true) || q.select.cores.len() != 1 {
+        return false;
+    }
+    if q.select.limit.is_some() || q.select.offset.is_some() {
+        return false;
+    }
+    let inner = &q.select.cores[0];
+    if inner.aggregate || inner.distinct || !inner.values.is_empty() || inner.sources.is_empty() {
+        return false;
+    }
+    if core.sources.len() + inner.sources.len() > 64 {
+        return false;
+    }
+    if core.sources.iter().chain(&inner.sources).any(|x| x.join.right) {
+        return false;
+    }
+    if s.join.left || s.join.cross {
+        if inner.sources.len() != 1 {
+            return false;
+        }
+    } else if i > 0 && inner.sources.iter().skip(1).any(|x| x.join.left) {
+        return false;
+    }
+    // A LEFT JOIN behind it whose ON reads computed columns is no obstacle; a nested query's order is: it must
+    // not get lost where it shows.
+    if !q.select.order_by.is_empty() && (core.aggregate || core.sources.len() > 1 || !order_by.is_empty()) {
+        // The outer query orders anew, or cannot tell: dropping the inner order changes no promise, but keeping
+        // the plan as written is what users of such queries look for.
+        return !order_by.is_empty();
+    }
+    // A result that costs much or changes from call to call must be computed once for each row.
+    let volatile = |e: &Expr| {
+        e.any(&mut |x| match x {
+            Expr::Call(c) => !c.function.flags.has(iolite_ext::FunctionFlags::DETERMINISTIC),
+            Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) => s.join.left,
+            _ => false,
+        })
+    };
+    !inner.result.iter().any(volatile)
+}
+
+fn dissolve(core: &mut Core, i: usize, order_by: &mut Vec<OrderTerm>) {
+    let outer = core.sources.remove(i);
+    let SourceKind::Subquery(q) = outer.kind else { unreachable!("`fits` saw a query") };
+    let mut select = q.select;
+    let mut inner = select.cores.remove(0);
+    let left = outer.join.left;
+    let only = inner.sources[0].id;
+    inner.sources[0].join = outer.join;
+    let results = inner.result;
+    let columns = select.columns;
+    let map = |c: &ColumnRef| -> Option<Expr> {
+        if c.table != outer.id {
+            return None;
+        }
+        let k = usize::try_from(c.column).ok()?;
+        let mut e = results.get(k)?.clone();
+        if left && !matches!(e, Expr::Column(_)) {
+            e = Expr::IfNotNullRow(only, Box::new(e));
+        }
+        let own = e.collation().map(|x| x.0);
+        if own.as_ref() != Some(&columns[k].collation) && own.is_some() {
+            e = Expr::Collate(Box::new(e), columns[k].collation.clone());
+        }
+        Some(e)
+    };
+    replace_in_core(core, &map);
+    order_by.iter_mut().for_each(|o| replace_in_expr(&mut o.expr, &map));
+    for f in &mut core.filter {
+        if f.on == Some(outer.id) {
+            f.on = Some(only);
+        }
+    }
+    for f in inner.filter {
+        let on = if left { Some(only) } else { f.on };
+        core.filter.push(Filter { expr: f.expr, on });
+    }
+    for (k, s) in inner.sources.into_iter().enumerate() {
+        core.sources.insert(i + k, s);
+    }
+    if order_by.is_empty() && !core.aggregate {
+        *order_by = select.order_by;
+    }
+}

@@ -1,0 +1,5 @@
+//! Rewrites of bound queries, one pass a file. Each leaves a query that means the same.
+
+pub mod flatten;
+pub mod outer_join;
+mod substitute;

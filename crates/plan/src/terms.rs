@@ -1,0 +1,411 @@
+//! The WHERE clause as a list of terms: which tables each needs, and how it could drive an index.
+
+use crate::bound::*;
+use iolite_value::{Affinity, Collation, Value};
+
+/// A set of sources of one arm, by position.
+pub type Mask = u64;
+
+/// One conjunct.
+#[derive(Clone, Debug)]
+pub struct Term {
+    /// The condition.
+    pub expr: Expr,
+    /// The source whose ON clause it stands in.
+    pub on: Option<usize>,
+    /// Sources it reads.
+    pub mask: Mask,
+    /// Ways in which it says something about one column.
+    pub forms: Vec<Form>,
+    /// A disjunction whose arms might each use an index.
+    pub or: Option<Vec<Vec<Term>>>,
+    /// Derived from others: helps to find rows, need not be tested.
+    pub derived: bool,
+}
+
+/// What a form says about its column.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// `= value`, or `IS value`.
+    Eq {
+        /// `IS`.
+        null_ok: bool,
+    },
+    /// `< value` and the like.
+    Range(CmpOp),
+    /// `IN (list)`.
+    InList(Box<InList>),
+    /// Field `n` of `(...) IN (select)`.
+    InSelect(Box<InSelect>, usize),
+    /// `IS NULL`.
+    IsNull,
+}
+
+/// A condition on one column (or indexed expression) of one source.
+#[derive(Clone, Debug)]
+pub struct Form {
+    /// The source.
+    pub source: usize,
+    /// The column; `None` if `lhs` is an expression that only an index on it could use.
+    pub column: Option<i32>,
+    /// The constrained side.
+    pub lhs: Expr,
+    /// What is said.
+    pub op: Op,
+    /// The other side; a constant NULL where there is none.
+    pub value: Expr,
+    /// Sources that the other side reads.
+    pub needs: Mask,
+    /// The comparison's affinity.
+    pub affinity: Affinity,
+    /// The comparison's collating sequence.
+    pub collation: Collation,
+}
+
+/// The sources' numbers by position.
+pub struct Positions<'a>(pub &'a [Source]);
+
+impl Positions<'_> {
+    /// The mask of the sources that an expression reads. Tables of enclosing queries do not count.
+    pub fn mask(&self, e: &Expr) -> Mask {
+        let mut m = 0;
+        e.tables(&mut |t| {
+            if let Some(p) = self.position(t) {
+                m |= 1 << p;
+            }
+        });
+        m
+    }
+
+    /// The position of a table.
+    pub fn position(&self, t: TableId) -> Option<usize> {
+        self.0.iter().position(|s| s.id == t)
+    }
+}
+
+/// Analyses an arm's filter.
+pub fn analyse(core: &Core) -> Vec<Term> {
+    let pos = Positions(&core.sources);
+    let mut out = Vec::new();
+    for f in &core.filter {
+        let on = f.on.and_then(|t| pos.position(t));
+        add(&f.expr, on, &pos, &mut out);
+    }
+    transitive(&mut out, &core.sources);
+    out
+}
+
+fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
+    if let Expr::Between { lo, hi } = e
+        && !matches!(lo.lhs, Expr::Call(_) | Expr::Subquery(..) | Expr::Case { .. })
+    {
+        add(&Expr::Compare(lo.clone()), on, pos, out);
+        add(&Expr::Compare(hi.clone()), on, pos, out);
+        return;
+    }
+    let e = match or_as_in(e) {
+        Some(i) => i,
+        None => e.clone(),
+    };
+    let mut forms = Vec::new();
+    forms_of(&e, pos, &mut forms);
+    let or = or_arms(&e, on, pos);
+    let mask = pos.mask(&e);
+    let derived = like_range(&e, pos);
+    out.push(Term { expr: e, on, mask, forms, or, derived: false });
+    for (expr, form) in derived {
+        let mask = pos.mask(&expr);
+        out.push(Term { expr, on, mask, forms: vec![form], or: None, derived: true });
+    }
+}
+
+/// The column that an expression is, as far as an index is concerned.
+fn indexable(e: &Expr, pos: &Positions<'_>) -> Option<(usize, Option<i32>)> {
+    match e {
+        Expr::Column(c) => pos.position(c.table).map(|p| (p, Some(c.column))),
+        Expr::Collate(inner, _) => indexable(inner, pos),
+        Expr::Const(_) | Expr::Param(_) => None,
+        other => {
+            // An expression over one source: an index on that very expression might serve.
+            let m = pos.mask(other);
+            if m.count_ones() == 1 { Some((m.trailing_zeros() as usize, None)) } else { None }
+        }
+    }
+}
+
+fn forms_of(e: &Expr, pos: &Positions<'_>, out: &mut Vec<Form>) {
+    match e {
+        Expr::Compare(c) => {
+            let op = match (c.op, c.null_eq) {
+                (CmpOp::Eq, null_ok) => Op::Eq { null_ok },
+                (CmpOp::Ne, _) => return,
+                (_, true) => return,
+                (op, false) => Op::Range(op),
+            };
+            let flipped = match &op {
+                Op::Range(o) => Op::Range(o.swapped()),
+                other => other.clone(),
+            };
+            for (lhs, value, op) in [(&c.lhs, &c.rhs, op), (&c.rhs, &c.lhs, flipped)] {
+                let Some((source, column)) = indexable(lhs, pos) else { continue };
+                let needs = pos.mask(value);
+                if needs & 1 << source != 0 {
+                    continue;
+                }
+                out.push(Form {
+                    source,
+                    column,
+                    lhs: lhs.without_collate().clone(),
+                    op,
+                    value: value.clone(),
+                    needs,
+                    affinity: c.affinity,
+                    collation: c.collation.clone(),
+                });
+            }
+        }
+        Expr::IsNull(inner) => {
+            if let Some((source, column)) = indexable(inner, pos) {
+                out.push(Form {
+                    source,
+                    column,
+                    lhs: (**inner).clone(),
+                    op: Op::IsNull,
+                    value: Expr::Const(Value::Null),
+                    needs: 0,
+                    affinity: Affinity::Blob,
+                    collation: inner.collation().map_or(Collation::Binary, |c| c.0),
+                });
+            }
+        }
+        Expr::InList(i) if !i.not => {
+            if let Some((source, column)) = indexable(&i.lhs, pos) {
+                let needs = i.list.iter().fold(0, |m, e| m | pos.mask(e));
+                if needs & 1 << source == 0 {
+                    out.push(Form {
+                        source,
+                        column,
+                        lhs: i.lhs.without_collate().clone(),
+                        op: Op::InList(i.clone()),
+                        value: Expr::Const(Value::Null),
+                        needs,
+                        affinity: i.affinity,
+                        collation: i.collation.clone(),
+                    });
+                }
+            }
+        }
+        Expr::InSelect(i) if !i.not => {
+            let mut needs = 0;
+            for t in &i.select.outer {
+                if let Some(p) = pos.position(*t) {
+                    needs |= 1 << p;
+                }
+            }
+            for (n, lhs) in i.lhs.iter().enumerate() {
+                if let Some((source, column)) = indexable(lhs, pos)
+                    && needs & 1 << source == 0
+                {
+                    out.push(Form {
+                        source,
+                        column,
+                        lhs: lhs.without_collate().clone(),
+                        op: Op::InSelect(i.clone(), n),
+                        value: Expr::Const(Value::Null),
+                        needs,
+                        affinity: i.affinities[n],
+                        collation: i.collations[n].clone(),
+                    });
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `c = 1 OR c = 2 OR ...` is `c IN (1, 2, ...)`.
+fn or_as_in(e: &Expr) -> Option<Expr> {
+    let Expr::Or(..) = e else { return None };
+    let mut arms = Vec::new();
+    disjuncts(e, &mut arms);
+    let mut column: Option<&Expr> = None;
+    let mut list = Vec::new();
+    let mut shape: Option<(Affinity, Collation)> = None;
+    for a in arms {
+        let (lhs, items, affinity, coll): (&Expr, Vec<Expr>, Affinity, &Collation) = match a {
+            Expr::Compare(c) if c.op == CmpOp::Eq && !c.null_eq => match (&c.lhs, &c.rhs) {
+                (Expr::Column(_), v) if !matches!(v, Expr::Column(_)) => {
+                    (&c.lhs, vec![v.clone()], c.affinity, &c.collation)
+                }
+                (v, Expr::Column(_)) => (&c.rhs, vec![v.clone()], c.affinity, &c.collation),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        match column {
+            None => column = Some(lhs),
+            Some(c) if c.same(lhs) => {}
+            Some(_) => return None,
+        }
+        match &shape {
+            None => shape = Some((affinity, coll.clone())),
+            Some((f, c)) if *f == affinity && c == coll => {}
+            Some(_) => return None,
+        }
+        list.extend(items);
+    }
+    let (affinity, collation) = shape?;
+    let lhs = column?.clone();
+    if list.iter().any(|i| !i.is_constant()) {
+        return None;
+    }
+    Some(Expr::InList(Box::new(InList { not: false, lhs, list, affinity, collation })))
+}
+
+fn disjuncts<'e>(e: &'e Expr, out: &mut Vec<&'e Expr>) {
+    match e {
+        Expr::Or(a, b) => {
+            disjuncts(a, out);
+            disjuncts(b, out);
+        }
+        other => out.push(other),
+    }
+}
+
+/// The arms of a disjunction, each a conjunction of terms, if every arm has a term with a form.
+fn or_arms(e: &Expr, on: Option<usize>, pos: &Positions<'_>) -> Option<Vec<Vec<Term>>> {
+    let Expr::Or(..) = e else { return None };
+    let mut arms = Vec::new();
+    disjuncts(e, &mut arms);
+    let mut out = Vec::new();
+    for a in arms {
+        let mut list = Vec::new();
+        a.clone().conjuncts(&mut list);
+        let mut terms = Vec::new();
+        for c in &list {
+            add(c, on, pos, &mut terms);
+        }
+        if !terms.iter().any(|t| !t.forms.is_empty()) {
+            return None;
+        }
+        out.push(terms);
+    }
+    Some(out)
+}
+
+/// `column LIKE 'abc%'` lies between `'ABC'` and `'abd'`: usable where the column compares without case (LIKE), or
+/// by bytes (GLOB).
+fn like_range(e: &Expr, pos: &Positions<'_>) -> Vec<(Expr, Form)> {
+    let Expr::Call(call) = e else { return Vec::new() };
+    let glob = call.function.name.eq_ignore_ascii_case("glob");
+    if !glob && !call.function.name.eq_ignore_ascii_case("like") || call.args.len() != 2 {
+        return Vec::new();
+    }
+    if !call.function.flags.has(iolite_ext::FunctionFlags::INNOCUOUS) {
+        return Vec::new();
+    }
+    let (Expr::Const(Value::Text(pattern, _)), Expr::Column(c)) = (&call.args[0], &call.args[1]) else {
+        return Vec::new();
+    };
+    let Some(source) = pos.position(c.table) else { return Vec::new() };
+    let stop: &[u8] = if glob { b"*?[" } else { b"%_" };
+    let n = pattern.iter().position(|b| stop.contains(b)).unwrap_or(pattern.len());
+    let prefix = &pattern[..n];
+    if c.affinity != Affinity::Text || prefix.is_empty() || prefix.iter().any(|b| *b >= 0x7f) {
+        return Vec::new();
+    }
+    let collation = if glob { Collation::Binary } else { Collation::Nocase };
+    let mut lo = prefix.to_vec();
+    let mut hi = prefix.to_vec();
+    if !glob {
+        lo.make_ascii_uppercase();
+        hi.make_ascii_lowercase();
+    }
+    let last = hi.len() - 1;
+    if !glob && (hi[last] == b'@' || hi[last] == b'Z') {
+        return Vec::new();
+    }
+    hi[last] += 1;
+    let mut out = Vec::new();
+    for (op, bytes) in [(CmpOp::Ge, lo), (CmpOp::Lt, hi)] {
+        let Ok(v) = Value::text(bytes) else { return Vec::new() };
+        let value = Expr::Const(v);
+        let expr = Expr::Compare(Box::new(Compare {
+            op,
+            null_eq: false,
+            affinity: Affinity::Text,
+            collation: collation.clone(),
+            lhs: call.args[1].clone(),
+            rhs: value.clone(),
+        }));
+        let form = Form {
+            source,
+            column: Some(c.column),
+            lhs: call.args[1].clone(),
+            op: Op::Range(op),
+            value,
+            needs: 0,
+            affinity: Affinity::Text,
+            collation: collation.clone(),
+        };
+        out.push((expr, form));
+    }
+    out
+}
+
+/// From `a = b` and `b = constant` follows `a = constant`.
+fn transitive(terms: &mut Vec<Term>, sources: &[Source]) {
+    let inner = |t: &Term| match t.on {
+        None => true,
+        Some(p) => !sources[p].join.left && !sources[p].join.right,
+    };
+    if sources.iter().any(|s| s.join.right) {
+        return;
+    }
+    let mut new: Vec<Term> = Vec::new();
+    for t in terms.iter().filter(|t| inner(t)) {
+        let Expr::Compare(c) = &t.expr else { continue };
+        let (Expr::Column(a), Expr::Column(b)) = (&c.lhs, &c.rhs) else { continue };
+        if c.op != CmpOp::Eq || c.null_eq || a.affinity != b.affinity || a.collation != b.collation {
+            continue;
+        }
+        for k in terms.iter().filter(|k| inner(k)) {
+            let Expr::Compare(d) = &k.expr else { continue };
+            if d.op != CmpOp::Eq || d.null_eq || !d.rhs.is_constant() || d.collation != c.collation {
+                continue;
+            }
+            for (from, to) in [(&c.lhs, &c.rhs), (&c.rhs, &c.lhs)] {
+                if !d.lhs.same(from) {
+                    continue;
+                }
+                let Expr::Column(col) = to else { continue };
+                let pos = Positions(sources);
+                let Some(source) = pos.position(col.table) else { continue };
+                let derived = Compare { lhs: to.clone(), ..(**d).clone() };
+                let form = Form {
+                    source,
+                    column: Some(col.column),
+                    lhs: to.clone(),
+                    op: Op::Eq { null_ok: false },
+                    value: d.rhs.clone(),
+                    needs: 0,
+                    affinity: d.affinity,
+                    collation: d.collation.clone(),
+                };
+                let expr = Expr::Compare(Box::new(derived));
+                if terms.iter().chain(&new).any(|x| x.expr.same(&expr)) {
+                    continue;
+                }
+                new.push(Term {
+                    expr,
+                    on: None,
+                    mask: 1 << source,
+                    forms: vec![form],
+                    or: None,
+                    derived: true,
+                });
+            }
+        }
+    }
+    terms.extend(new);
+}

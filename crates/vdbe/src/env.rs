@@ -1,0 +1,45 @@
+use iolite_base::Result;
+use iolite_btree::Btree;
+use iolite_ext::Host;
+
+/// A change of one row, for hooks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum RowChange {
+    Insert,
+    Update,
+    Delete,
+}
+
+/// What a running program asks of its connection.
+pub trait Env: Host {
+    /// A database's trees.
+    fn btree(&self, db: usize) -> Result<Btree>;
+    /// A private transient database.
+    fn transient(&self) -> Result<Btree>;
+    /// Begins a transaction (`write`: 0 read, 1 write, 2 exclusive) and checks that the schema is still the one the
+    /// program was compiled for: `SQLITE_SCHEMA` if not.
+    fn begin(&self, db: usize, write: i32, cookie: u32, generation: u64) -> Result<()>;
+    /// Sets a meta value; a changed schema cookie is the catalog's, too.
+    fn set_meta(&self, db: usize, i: usize, v: u32) -> Result<()>;
+    /// Reads the schema rows about a table into the catalog; all rows if `None`.
+    fn parse_schema(&self, db: usize, table: Option<&str>) -> Result<()>;
+    /// Removes a table from the catalog.
+    fn drop_table(&self, db: usize, name: &str);
+    /// Removes an index from the catalog.
+    fn drop_index(&self, db: usize, name: &str);
+    /// Removes a trigger from the catalog.
+    fn drop_trigger(&self, db: usize, name: &str);
+    /// A tree's root has moved: the schema table and the catalog follow.
+    fn move_root(&self, db: usize, from: u32, to: u32) -> Result<()>;
+    /// Runs SQL of the engine's own within the present statement.
+    fn exec_nested(&self, sql: &str) -> Result<()>;
+    /// Sets `last_insert_rowid()`.
+    fn set_last_insert_rowid(&self, rowid: i64);
+    /// Whether the statement shall stop: `sqlite3_interrupt`, progress handler. Asked now and then.
+    fn check_interrupt(&self) -> Result<()>;
+    /// A row has changed.
+    fn row_changed(&self, change: RowChange, db: usize, table: &str, rowid: i64);
+    /// Whether anybody wants to know of changed rows.
+    fn watches_rows(&self) -> bool;
+}

@@ -1,0 +1,711 @@
+//! The interpreter's loop.
+//!
+//! Jumps set `pc`; every other instruction leaves it at the next one. Nothing of the connection is borrowed across an
+//! instruction, so functions may call back.
+
+use crate::cursor::VCursor;
+use crate::env::Env;
+use crate::machine::{Action, Outcome, Vm};
+use crate::ops;
+use iolite_base::{Code, Error, Result};
+use iolite_bytecode::{Insn, Opcode, P4, p5};
+use iolite_value::arith::{self, Arith};
+use iolite_value::{Affinity, Collation, Value, compare};
+use std::cmp::Ordering;
+
+/// Interruption is asked for once in so many jumps back.
+const CHECK_EVERY: u32 = 1000;
+
+impl Vm {
+    /// Runs to the next row or the end.
+    pub fn step(&mut self, env: &dyn Env) -> Result<Outcome> {
+        if !self.started {
+            self.begin(env);
+        }
+        loop {
+            let program = self.f.program.clone();
+            match self.run(env, &program.insns)? {
+                Some(o) => return Ok(o),
+                // A trigger's program was entered or left.
+                None => continue,
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn reg(&self, n: i32) -> &Value {
+        &self.f.regs[n as usize]
+    }
+
+    #[inline(always)]
+    fn set(&mut self, n: i32, v: Value) {
+        self.f.regs[n as usize] = v;
+    }
+
+    fn run(&mut self, env: &dyn Env, insns: &[Insn]) -> Result<Option<Outcome>> {
+        let mut pc = self.f.pc;
+        loop {
+            let i = &insns[pc];
+            pc += 1;
+            match i.op {
+                Opcode::Init | Opcode::Goto => {
+                    if (i.p2 as usize) < pc {
+                        self.tick(env)?;
+                    }
+                    pc = i.p2 as usize;
+                }
+                Opcode::Gosub => {
+                    self.set(i.p1, Value::Int(pc as i64));
+                    pc = i.p2 as usize;
+                }
+                Opcode::Return => match self.reg(i.p1) {
+                    Value::Int(at) => pc = *at as usize,
+                    _ if i.p3 == 1 => {}
+                    _ => return Err(Code::Internal.into()),
+                },
+                Opcode::InitCoroutine => {
+                    self.set(i.p1, Value::Int(i.p3 as i64));
+                    if i.p2 != 0 {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::EndCoroutine => {
+                    if let Value::Int(at) = self.reg(i.p1) {
+                        let caller = *at as usize - 1;
+                        // From now on a Yield by the caller meets the end at once.
+                        self.set(i.p1, Value::Int(-(pc as i64)));
+                        pc = insns[caller].p2 as usize;
+                    }
+                }
+                Opcode::Yield => match self.reg(i.p1) {
+                    Value::Int(at) if *at >= 0 => {
+                        let to = *at as usize;
+                        self.set(i.p1, Value::Int(pc as i64));
+                        pc = to;
+                    }
+                    _ => pc = i.p2 as usize,
+                },
+                Opcode::Halt => {
+                    self.f.pc = pc - 1;
+                    return self.halt(i, env);
+                }
+                Opcode::HaltIfNull => {
+                    if self.reg(i.p3).is_null() {
+                        return Err(self.constraint(i, None));
+                    }
+                }
+                Opcode::Once => {
+                    let at = pc - 1;
+                    let bit = 1u64 << (at & 63);
+                    let word = &mut self.f.once[at >> 6];
+                    if *word & bit != 0 {
+                        pc = i.p2 as usize;
+                    } else {
+                        *word |= bit;
+                    }
+                }
+                Opcode::If => {
+                    let jump = match self.reg(i.p1) {
+                        Value::Int(v) => *v != 0,
+                        v => v.truth().unwrap_or(i.p3 != 0),
+                    };
+                    if jump {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::IfNot => {
+                    let jump = match self.reg(i.p1) {
+                        Value::Int(v) => *v == 0,
+                        v => v.truth().map_or(i.p3 != 0, |t| !t),
+                    };
+                    if jump {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::IfPos => {
+                    if let Value::Int(v) = &mut self.f.regs[i.p1 as usize]
+                        && *v > 0
+                    {
+                        *v -= i.p3 as i64;
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::DecrJumpZero => {
+                    if let Value::Int(v) = &mut self.f.regs[i.p1 as usize] {
+                        *v = v.saturating_sub(1);
+                        if *v == 0 {
+                            pc = i.p2 as usize;
+                        }
+                    }
+                }
+                Opcode::IsNull => {
+                    if self.reg(i.p1).is_null() {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::NotNull => {
+                    if !self.reg(i.p1).is_null() {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::IsTrue => {
+                    let t = match self.reg(i.p1).truth() {
+                        Some(t) => t != matches!(i.p4, P4::Int(1)),
+                        None => i.p3 != 0,
+                    };
+                    self.set(i.p2, Value::bool(t));
+                }
+                Opcode::ZeroOrNull => {
+                    let null = self.reg(i.p1).is_null() || self.reg(i.p3).is_null();
+                    self.set(i.p2, if null { Value::Null } else { Value::Int(0) });
+                }
+                Opcode::Jump => {
+                    pc = match self.f.compare {
+                        Ordering::Less => i.p1,
+                        Ordering::Equal => i.p2,
+                        Ordering::Greater => i.p3,
+                    } as usize;
+                }
+                Opcode::Compare => self.compare_keys(i),
+                Opcode::Noop | Opcode::Explain => {}
+                Opcode::Integer => self.set(i.p2, Value::Int(i.p1 as i64)),
+                Opcode::Int64 => {
+                    if let P4::Int(v) = i.p4 {
+                        self.set(i.p2, Value::Int(v));
+                    }
+                }
+                Opcode::Real => {
+                    if let P4::Real(v) = i.p4 {
+                        self.set(i.p2, Value::real(v));
+                    }
+                }
+                Opcode::String8 => {
+                    if let P4::Bytes(b) = &i.p4 {
+                        self.set(i.p2, Value::Text(b.clone(), 0));
+                    }
+                }
+                Opcode::Blob => {
+                    if let P4::Bytes(b) = &i.p4 {
+                        self.set(i.p2, Value::Blob(b.clone(), 0));
+                    }
+                }
+                Opcode::Null => {
+                    self.set(i.p2, Value::Null);
+                    for r in i.p2 + 1..=i.p3 {
+                        self.set(r, Value::Null);
+                    }
+                }
+                Opcode::Variable => {
+                    let v = self.params.get(i.p1 as usize - 1).cloned().unwrap_or_default();
+                    self.set(i.p2, v);
+                }
+                Opcode::Copy => {
+                    for k in 0..=i.p3 {
+                        let v = self.reg(i.p1 + k).clone();
+                        self.set(i.p2 + k, v);
+                    }
+                }
+                Opcode::SCopy => {
+                    let v = self.reg(i.p1).clone();
+                    self.set(i.p2, v);
+                }
+                Opcode::Add => self.arith(Arith::Add, i),
+                Opcode::Subtract => self.arith(Arith::Sub, i),
+                Opcode::Multiply => self.arith(Arith::Mul, i),
+                Opcode::Divide => self.arith(Arith::Div, i),
+                Opcode::Remainder => self.arith(Arith::Rem, i),
+                Opcode::Concat => {
+                    let v = arith::concat(self.reg(i.p2), self.reg(i.p1), self.max_length)?;
+                    self.set(i.p3, v);
+                }
+                Opcode::BitAnd => self.set(i.p3, arith::bit_and(self.reg(i.p2), self.reg(i.p1))),
+                Opcode::BitOr => self.set(i.p3, arith::bit_or(self.reg(i.p2), self.reg(i.p1))),
+                Opcode::ShiftLeft => self.set(i.p3, arith::shift_left(self.reg(i.p2), self.reg(i.p1))),
+                Opcode::ShiftRight => self.set(i.p3, arith::shift_right(self.reg(i.p2), self.reg(i.p1))),
+                Opcode::BitNot => self.set(i.p2, arith::bit_not(self.reg(i.p1))),
+                Opcode::Not => {
+                    let v = self.reg(i.p1).truth().map_or(Value::Null, |t| Value::bool(!t));
+                    self.set(i.p2, v);
+                }
+                Opcode::And | Opcode::Or => {
+                    let (a, b) = (self.reg(i.p1).truth(), self.reg(i.p2).truth());
+                    let t = if i.op == Opcode::And { arith::and(a, b) } else { arith::or(a, b) };
+                    self.set(i.p3, t.map_or(Value::Null, Value::bool));
+                }
+                Opcode::AddImm => {
+                    let v = self.reg(i.p1).to_int().wrapping_add(i.p2 as i64);
+                    self.set(i.p1, Value::Int(v));
+                }
+                Opcode::MustBeInt => {
+                    if !matches!(self.reg(i.p1), Value::Int(_)) {
+                        let mut v = self.reg(i.p1).clone();
+                        Affinity::Numeric.apply(&mut v)?;
+                        match v {
+                            Value::Int(_) => self.set(i.p1, v),
+                            _ if i.p2 != 0 => pc = i.p2 as usize,
+                            _ => return Err(Code::Mismatch.into()),
+                        }
+                    }
+                }
+                Opcode::RealAffinity => {
+                    if let Value::Int(v) = self.reg(i.p1) {
+                        let r = *v as f64;
+                        self.set(i.p1, Value::Real(r));
+                    }
+                }
+                Opcode::Cast => {
+                    let v = Affinity::from_letter(i.p2 as u8).cast(self.reg(i.p1))?;
+                    self.set(i.p1, v);
+                }
+                Opcode::Affinity => {
+                    if let P4::Affinities(list) = &i.p4 {
+                        for (k, a) in list.iter().enumerate() {
+                            a.apply(&mut self.f.regs[i.p1 as usize + k])?;
+                        }
+                    }
+                }
+                Opcode::TypeCheck => ops::strict::check(self, i)?,
+                Opcode::Eq | Opcode::Ne | Opcode::Lt | Opcode::Le | Opcode::Gt | Opcode::Ge => {
+                    if self.compare_jump(i)? {
+                        if (i.p2 as usize) < pc {
+                            self.tick(env)?;
+                        }
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::Function => {
+                    self.f.pc = pc;
+                    ops::function::call(self, i, env)?;
+                }
+                Opcode::AggStep => ops::aggregate::step(self, i, env)?,
+                Opcode::AggInverse => ops::aggregate::inverse(self, i, env)?,
+                Opcode::AggValue => ops::aggregate::value(self, i, env)?,
+                Opcode::AggFinal => ops::aggregate::finish(self, i, env)?,
+                Opcode::OpenRead | Opcode::OpenWrite => ops::open::table(self, i, env)?,
+                Opcode::ReopenIdx => ops::open::reopen(self, i, env)?,
+                Opcode::OpenEphemeral | Opcode::OpenAutoindex => ops::open::ephemeral(self, i, env)?,
+                Opcode::OpenDup => ops::open::duplicate(self, i)?,
+                Opcode::OpenPseudo => ops::open::pseudo(self, i),
+                Opcode::SorterOpen => ops::sort::open(self, i),
+                Opcode::Close => self.f.cursors[i.p1 as usize] = None,
+                Opcode::NullRow => ops::row::null_row(self, i),
+                Opcode::IfNullRow => {
+                    if ops::row::is_null_row(self, i.p1) {
+                        self.set(i.p3, Value::Null);
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::DeferredSeek => {
+                    let t = self.tree(i.p3)?;
+                    t.deferred = Some(i.p1 as usize);
+                    t.null_row = false;
+                    t.cache.reset();
+                }
+                Opcode::FinishSeek => self.pay(i.p1)?,
+                Opcode::SeekRowid | Opcode::NotExists => {
+                    if !ops::seek::rowid(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::SeekGE | Opcode::SeekGT | Opcode::SeekLE | Opcode::SeekLT => {
+                    if !ops::seek::range(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::Found => {
+                    if ops::seek::found(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::NotFound => {
+                    if !ops::seek::found(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::NoConflict => {
+                    let n = if let P4::Int(n) = i.p4 { n as usize } else { 0 };
+                    let key = &self.f.regs[i.p3 as usize..i.p3 as usize + n];
+                    if key.iter().any(Value::is_null) || !ops::seek::found(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::Rewind => {
+                    let t = self.tree(i.p1)?;
+                    let any = t.cur.first()?;
+                    t.moved(any);
+                    if !any {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::Last => {
+                    let t = self.tree(i.p1)?;
+                    let any = t.cur.last()?;
+                    t.moved(any);
+                    if !any {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::Next => {
+                    let more = match &mut self.f.cursors[i.p1 as usize] {
+                        Some(VCursor::Tree(t)) if t.null_row && t.deferred.is_none() && !t.cur.is_valid() => {
+                            false
+                        }
+                        Some(VCursor::Tree(t)) => {
+                            let more = t.cur.next()?;
+                            t.moved(more);
+                            more
+                        }
+                        _ => false,
+                    };
+                    if more {
+                        pc = i.p2 as usize;
+                        self.tick(env)?;
+                    }
+                }
+                Opcode::Prev => {
+                    let t = self.tree(i.p1)?;
+                    let more = t.cur.is_valid() && t.cur.prev()?;
+                    t.moved(more);
+                    if more {
+                        pc = i.p2 as usize;
+                        self.tick(env)?;
+                    }
+                }
+                Opcode::IdxGE | Opcode::IdxGT | Opcode::IdxLE | Opcode::IdxLT => {
+                    if ops::seek::index_compare(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::IdxRowid => {
+                    let t = self.tree(i.p1)?;
+                    let v = if t.null_row {
+                        Value::Null
+                    } else {
+                        t.settle()?;
+                        Value::Int(t.index_rowid()?)
+                    };
+                    self.set(i.p2, v);
+                }
+                Opcode::IdxInsert => ops::write::index_insert(self, i, env)?,
+                Opcode::IdxDelete => ops::write::index_delete(self, i)?,
+                Opcode::Rowid => {
+                    let v = ops::row::rowid(self, i.p1)?;
+                    self.set(i.p2, v);
+                }
+                Opcode::Column => ops::row::column(self, i)?,
+                Opcode::RowData => ops::row::data(self, i)?,
+                Opcode::MakeRecord => ops::row::make_record(self, i)?,
+                Opcode::NewRowid => ops::write::new_rowid(self, i, env)?,
+                Opcode::Insert => ops::write::insert(self, i, env)?,
+                Opcode::Delete => ops::write::delete(self, i, env)?,
+                Opcode::ResetCount => {}
+                Opcode::Count => {
+                    let t = self.tree(i.p1)?;
+                    let n = t.cur.count()?;
+                    t.moved(false);
+                    self.set(i.p2, Value::Int(n as i64));
+                }
+                Opcode::Sequence => {
+                    let t = self.tree(i.p1)?;
+                    let n = t.sequence;
+                    t.sequence += 1;
+                    self.set(i.p2, Value::Int(n));
+                }
+                Opcode::SorterInsert => ops::sort::insert(self, i)?,
+                Opcode::SorterSort => {
+                    self.counters.sorts += 1;
+                    if !ops::sort::sort(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::SorterNext => {
+                    if let Some(VCursor::Sorter(s)) = &mut self.f.cursors[i.p1 as usize]
+                        && s.next()
+                    {
+                        pc = i.p2 as usize;
+                        self.tick(env)?;
+                    }
+                }
+                Opcode::SorterData => ops::sort::data(self, i)?,
+                Opcode::ResultRow => {
+                    self.result = (i.p1 as usize, i.p2 as usize);
+                    self.f.pc = pc;
+                    return Ok(Some(Outcome::Row));
+                }
+                Opcode::HashOpen => ops::hash::open(self, i),
+                Opcode::HashFind => {
+                    if ops::hash::find(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::HashStep => ops::hash::step(self, i, env)?,
+                Opcode::HashStore => ops::hash::store(self, i)?,
+                Opcode::HashSort => {
+                    if !ops::hash::table(&mut self.f.cursors, i.p1)?.sort() {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::HashNext => {
+                    if ops::hash::table(&mut self.f.cursors, i.p1)?.next() {
+                        pc = i.p2 as usize;
+                        self.tick(env)?;
+                    }
+                }
+                Opcode::HashKey => ops::hash::key(self, i)?,
+                Opcode::HashGroup => {
+                    let n = ops::hash::table(&mut self.f.cursors, i.p1)?.current;
+                    self.set(i.p2, Value::Int(n as i64));
+                }
+                Opcode::HashSlot => ops::hash::slot(self, i, env)?,
+                Opcode::FilterAdd => ops::filter::add(self, i)?,
+                Opcode::Filter => {
+                    if !ops::filter::may_have(self, i) {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::RowSetTest => {
+                    let batch = if let P4::Int(n) = i.p4 { n } else { 0 };
+                    let id = self.reg(i.p3).to_int();
+                    if self.reg(i.p1).is_null() {
+                        self.f.row_sets.insert(i.p1, Default::default());
+                        self.set(i.p1, Value::Int(0));
+                    }
+                    let set = self.f.row_sets.entry(i.p1).or_default();
+                    match set.seen.get(&id) {
+                        Some(_) => pc = i.p2 as usize,
+                        None => {
+                            set.seen.insert(id, batch);
+                        }
+                    }
+                }
+                Opcode::OffsetLimit => {
+                    let (limit, offset) = (self.reg(i.p1).to_int(), self.reg(i.p3).to_int().max(0));
+                    let both = if limit <= 0 { -1 } else { limit.checked_add(offset).unwrap_or(-1) };
+                    self.set(i.p2, Value::Int(both));
+                }
+                Opcode::Program => {
+                    let Some(sub) = self.main.subprograms.get(i.p3 as usize).cloned() else {
+                        return Err(Code::Internal.into());
+                    };
+                    let running = |p: &iolite_bytecode::Program| std::ptr::eq(p, &*sub);
+                    if i.p5 & 1 != 0
+                        && (running(&self.f.program) || self.callers.iter().any(|f| running(&f.program)))
+                    {
+                        continue;
+                    }
+                    // Left at this instruction: RAISE(IGNORE) finds its jump target here.
+                    self.f.pc = pc - 1;
+                    self.f.last_rowid = env.last_insert_rowid();
+                    self.call(sub, i.p1 as usize)?;
+                    return Ok(None);
+                }
+                Opcode::Param => {
+                    let Some(caller) = self.callers.last() else { return Err(Code::Internal.into()) };
+                    let v = caller.regs[self.f.params + i.p1 as usize].clone();
+                    self.set(i.p2, v);
+                }
+                Opcode::Transaction => {
+                    let generation = if let P4::Int(g) = i.p4 { g as u64 } else { 0 };
+                    env.begin(i.p1 as usize, i.p2, i.p3 as u32, generation)?;
+                }
+                Opcode::ReadCookie => {
+                    let v = env.btree(i.p1 as usize)?.meta(i.p3 as usize)?;
+                    self.set(i.p2, Value::Int(v as i64));
+                }
+                Opcode::SetCookie => env.set_meta(i.p1 as usize, i.p2 as usize, i.p3 as u32)?,
+                Opcode::CreateBtree => ops::schema::create(self, i, env)?,
+                Opcode::Destroy => ops::schema::destroy(self, i, env)?,
+                Opcode::Clear => ops::schema::clear(self, i, env)?,
+                Opcode::ParseSchema => {
+                    self.f.pc = pc;
+                    let name = if let P4::Name(n) = &i.p4 { Some(&**n) } else { None };
+                    env.parse_schema(i.p1 as usize, name)?;
+                }
+                Opcode::DropTable | Opcode::DropIndex | Opcode::DropTrigger => {
+                    if let P4::Name(n) = &i.p4 {
+                        match i.op {
+                            Opcode::DropTable => env.drop_table(i.p1 as usize, n),
+                            Opcode::DropIndex => env.drop_index(i.p1 as usize, n),
+                            _ => env.drop_trigger(i.p1 as usize, n),
+                        }
+                    }
+                }
+                Opcode::MoveRoot => {
+                    let from = self.reg(i.p2).to_int() as u32;
+                    env.move_root(i.p1 as usize, from, i.p3 as u32)?;
+                }
+                Opcode::SqlExec => {
+                    if let P4::Name(sql) = &i.p4 {
+                        self.f.pc = pc;
+                        env.exec_nested(sql)?;
+                    }
+                }
+                Opcode::VOpen => ops::virt::open(self, i)?,
+                Opcode::VFilter => {
+                    if !ops::virt::filter(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::VColumn => ops::virt::column(self, i)?,
+                Opcode::VNext => {
+                    if ops::virt::next(self, i)? {
+                        pc = i.p2 as usize;
+                        self.tick(env)?;
+                    }
+                }
+                Opcode::VRowid => ops::virt::rowid(self, i)?,
+                Opcode::SourceOpen => {
+                    if let P4::Source(f) = &i.p4 {
+                        self.f.pc = pc;
+                        let s = (f.0)()?;
+                        self.f.cursors[i.p1 as usize] = Some(VCursor::Source(s));
+                    }
+                }
+                Opcode::SourceNext => {
+                    // The source may call back: it is taken out while it runs.
+                    let Some(VCursor::Source(mut s)) = self.f.cursors[i.p1 as usize].take() else {
+                        return Err(Code::Internal.into());
+                    };
+                    let (first, n) = (i.p3 as usize, i.p5 as usize);
+                    let more = s.next(&mut self.f.regs[first..first + n])?;
+                    self.f.cursors[i.p1 as usize] = Some(VCursor::Source(s));
+                    if !more {
+                        pc = i.p2 as usize;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts a jump back; asks now and then whether to stop.
+    #[inline(always)]
+    fn tick(&mut self, env: &dyn Env) -> Result<()> {
+        self.cpu += 1;
+        if self.cpu >= CHECK_EVERY {
+            self.cpu = 0;
+            self.counters.vm_steps += CHECK_EVERY as u64;
+            env.check_interrupt()?;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn arith(&mut self, op: Arith, i: &Insn) {
+        let v = arith::arith(op, self.reg(i.p2), self.reg(i.p1));
+        self.set(i.p3, v);
+    }
+
+    fn compare_keys(&mut self, i: &Insn) {
+        let P4::KeyInfo(key) = &i.p4 else { return };
+        let (a, b) = (i.p1 as usize, i.p2 as usize);
+        let mut out = Ordering::Equal;
+        for (k, f) in key.fields.iter().take(i.p3 as usize).enumerate() {
+            let (x, y) = (&self.f.regs[a + k], &self.f.regs[b + k]);
+            let o = compare::compare(x, y, &f.coll);
+            if o.is_ne() {
+                out = f.direct(o, x.is_null() || y.is_null());
+                break;
+            }
+        }
+        self.f.compare = out;
+    }
+
+    /// Whether a comparison's jump is taken.
+    #[inline]
+    fn compare_jump(&mut self, i: &Insn) -> Result<bool> {
+        let (lhs, rhs) = (self.reg(i.p3), self.reg(i.p1));
+        let o = match (lhs, rhs) {
+            (Value::Int(a), Value::Int(b)) => a.cmp(b),
+            _ => match compare_slow(lhs, rhs, i)? {
+                Some(o) => o,
+                None => return Ok(i.p5 & p5::JUMP_IF_NULL != 0),
+            },
+        };
+        Ok(match i.op {
+            Opcode::Eq => o.is_eq(),
+            Opcode::Ne => o.is_ne(),
+            Opcode::Lt => o.is_lt(),
+            Opcode::Le => o.is_le(),
+            Opcode::Gt => o.is_gt(),
+            _ => o.is_ge(),
+        })
+    }
+
+    /// The error of a `Halt` or `HaltIfNull`.
+    #[cold]
+    fn constraint(&mut self, i: &Insn, text: Option<String>) -> Error {
+        let code = Code::from_number(i.p1 as u32).unwrap_or(Code::Error);
+        self.action = match i.p2 {
+            1 => Action::Rollback,
+            3 => Action::Fail,
+            _ => Action::Abort,
+        };
+        let detail = match (&i.p4, text) {
+            (_, Some(t)) => t,
+            (P4::Name(n), None) => n.to_string(),
+            _ => return code.into(),
+        };
+        let kind = match i.p5 {
+            p5::NOT_NULL => "NOT NULL",
+            p5::UNIQUE => "UNIQUE",
+            p5::CHECK => "CHECK",
+            p5::FOREIGN_KEY => "FOREIGN KEY",
+            _ => return Error::new(code, detail),
+        };
+        Error::new(code, format!("{kind} constraint failed: {detail}"))
+    }
+
+    fn halt(&mut self, i: &Insn, _env: &dyn Env) -> Result<Option<Outcome>> {
+        if i.p1 == 0 {
+            if i.p2 == 4 && !self.callers.is_empty() {
+                // RAISE(IGNORE): the caller goes on where its instruction says.
+                self.leave();
+                let at = self.f.pc;
+                self.f.pc = self.f.program.insns[at].p2 as usize;
+                return Ok(None);
+            }
+            if self.leave() {
+                self.f.pc += 1;
+                return Ok(None);
+            }
+            return Ok(Some(Outcome::Done));
+        }
+        let text = if i.p3 != 0 { Some(self.reg(i.p3).to_string_lossy()) } else { None };
+        Err(self.constraint(i, text))
+    }
+}
+
+/// Compares values that are not both integers; `None` if one is NULL and that decides.
+#[inline(never)]
+fn compare_slow(lhs: &Value, rhs: &Value, i: &Insn) -> Result<Option<Ordering>> {
+    if lhs.is_null() || rhs.is_null() {
+        if i.p5 & p5::NULL_EQ == 0 {
+            return Ok(None);
+        }
+        return Ok(Some(match (lhs.is_null(), rhs.is_null()) {
+            (true, true) => Ordering::Equal,
+            (true, false) => Ordering::Less,
+            _ => Ordering::Greater,
+        }));
+    }
+    let binary = Collation::Binary;
+    let coll = if let P4::Collation(c) = &i.p4 { &**c } else { &binary };
+    let aff = Affinity::from_letter((i.p5 & p5::AFFINITY_MASK) as u8 + b'@');
+    if aff.is_numeric() {
+        if matches!(lhs, Value::Text(..)) || matches!(rhs, Value::Text(..)) {
+            let (mut a, mut b) = (lhs.clone(), rhs.clone());
+            Affinity::Numeric.apply(&mut a)?;
+            Affinity::Numeric.apply(&mut b)?;
+            return Ok(Some(compare::compare(&a, &b, coll)));
+        }
+    } else if aff == Affinity::Text {
+        let number = |v: &Value| matches!(v, Value::Int(_) | Value::Real(_));
+        if number(lhs) || number(rhs) {
+            let (mut a, mut b) = (lhs.clone(), rhs.clone());
+            Affinity::Text.apply(&mut a)?;
+            Affinity::Text.apply(&mut b)?;
+            return Ok(Some(compare::compare(&a, &b, coll)));
+        }
+    }
+    Ok(Some(compare::compare(lhs, rhs, coll)))
+}

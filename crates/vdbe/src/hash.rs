@@ -1,0 +1,202 @@
+//! Hash aggregation: groups found by key, in order of first appearance, sorted at the end.
+//!
+//! Keys that compare equal hash equal: 1 and 1.0, texts equal under their collating sequence.
+
+use iolite_base::{Result, alloc};
+use iolite_ext::Aggregate;
+use iolite_value::{Collation, KeyInfo, Value, compare};
+use std::cmp::Ordering;
+use std::hash::Hasher;
+use std::rc::Rc;
+
+/// A group's state for one aggregate or bare column.
+#[derive(Default)]
+pub(crate) enum Slot {
+    #[default]
+    Empty,
+    State(Box<dyn Aggregate>),
+    Value(Value),
+}
+
+/// The groups.
+pub(crate) struct HashTable {
+    key: Rc<KeyInfo>,
+    width: usize,
+    slots: usize,
+    keys: Vec<Value>,
+    states: Vec<Slot>,
+    hashes: Vec<u64>,
+    /// Open addressing; 0 is empty, else group number + 1.
+    index: Vec<u32>,
+    /// The present group.
+    pub current: usize,
+    order: Vec<u32>,
+    at: usize,
+}
+
+/// The hash of one value under a collating sequence.
+pub(crate) fn hash_value(v: &Value, coll: &Collation, h: &mut iolite_base::hash::FastHasher) {
+    match v {
+        Value::Null => h.write_u64(0x6e),
+        Value::Int(i) => h.write_u64(*i as u64),
+        Value::Real(r) => {
+            let i = *r as i64;
+            if i as f64 == *r { h.write_u64(i as u64) } else { h.write_u64(r.to_bits() ^ 0x5bd1) }
+        }
+        Value::Blob(b, _) => h.write(b),
+        Value::Text(b, _) => match coll {
+            Collation::Binary | Collation::Binary16(_) => h.write(b),
+            Collation::Nocase => h.write(&b.to_ascii_lowercase()),
+            Collation::Rtrim => {
+                let n = b.iter().rposition(|c| *c != b' ').map_or(0, |i| i + 1);
+                h.write(&b[..n]);
+            }
+            Collation::Custom(..) => h.write_u64(0x7c),
+        },
+    }
+}
+
+/// The hash of a key.
+pub(crate) fn hash_key(key: &[Value], info: &KeyInfo) -> u64 {
+    let mut h = iolite_base::hash::FastHasher::default();
+    for (v, f) in key.iter().zip(&info.fields) {
+        hash_value(v, &f.coll, &mut h);
+    }
+    h.finish()
+}
+
+impl HashTable {
+    pub fn new(key: Rc<KeyInfo>, width: usize, slots: usize) -> HashTable {
+        HashTable {
+            key,
+            width,
+            slots,
+            keys: Vec::new(),
+            states: Vec::new(),
+            hashes: Vec::new(),
+            index: vec![0; 64],
+            current: 0,
+            order: Vec::new(),
+            at: 0,
+        }
+    }
+
+    fn same(&self, group: usize, key: &[Value]) -> bool {
+        let own = &self.keys[group * self.width..][..self.width];
+        own.iter().zip(key).zip(&self.key.fields).all(|((a, b), f)| compare::compare(a, b, &f.coll).is_eq())
+    }
+
+    /// Makes the key's group the present one; answers whether it was there.
+    #[inline]
+    pub fn find(&mut self, key: &[Value]) -> Result<bool> {
+        let h = hash_key(key, &self.key);
+        let mask = self.index.len() - 1;
+        let mut at = h as usize & mask;
+        loop {
+            match self.index[at] {
+                0 => break,
+                g => {
+                    let g = g as usize - 1;
+                    if self.hashes[g] == h && self.same(g, key) {
+                        self.current = g;
+                        return Ok(true);
+                    }
+                }
+            }
+            at = (at + 1) & mask;
+        }
+        let g = self.hashes.len();
+        alloc::reserve(&mut self.keys, self.width)?;
+        alloc::reserve(&mut self.states, self.slots)?;
+        alloc::reserve(&mut self.hashes, 1)?;
+        for v in key {
+            self.keys.push(owned(v)?);
+        }
+        for _ in 0..self.slots {
+            self.states.push(Slot::Empty);
+        }
+        self.hashes.push(h);
+        self.index[at] = g as u32 + 1;
+        self.current = g;
+        if (g + 1) * 2 > self.index.len() {
+            self.grow()?;
+        }
+        Ok(false)
+    }
+
+    fn grow(&mut self) -> Result<()> {
+        let n = self.index.len() * 2;
+        let mut index: Vec<u32> = Vec::new();
+        alloc::reserve(&mut index, n)?;
+        index.resize(n, 0);
+        for (g, h) in self.hashes.iter().enumerate() {
+            let mut at = *h as usize & (n - 1);
+            while index[at] != 0 {
+                at = (at + 1) & (n - 1);
+            }
+            index[at] = g as u32 + 1;
+        }
+        self.index = index;
+        Ok(())
+    }
+
+    /// The present group's slot.
+    #[inline]
+    pub fn slot(&mut self, i: usize) -> &mut Slot {
+        &mut self.states[self.current * self.slots + i]
+    }
+
+    /// Sorts the groups and stands on the first; `false` if there is none.
+    pub fn sort(&mut self) -> bool {
+        let mut order: Vec<u32> = (0..self.hashes.len() as u32).collect();
+        let (keys, width, fields) = (&self.keys, self.width, &self.key.fields);
+        order.sort_by(|a, b| {
+            let (x, y) = (&keys[*a as usize * width..][..width], &keys[*b as usize * width..][..width]);
+            for ((p, q), f) in x.iter().zip(y).zip(fields) {
+                let o = compare::compare(p, q, &f.coll);
+                if o.is_ne() {
+                    return f.direct(o, p.is_null() || q.is_null());
+                }
+            }
+            Ordering::Equal
+        });
+        self.order = order;
+        self.at = 0;
+        self.step()
+    }
+
+    fn step(&mut self) -> bool {
+        match self.order.get(self.at) {
+            Some(g) => {
+                self.current = *g as usize;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Moves to the next group in order.
+    pub fn next(&mut self) -> bool {
+        self.at += 1;
+        self.step()
+    }
+
+    /// How many fields a key has.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The present group's key.
+    pub fn key(&self) -> &[Value] {
+        &self.keys[self.current * self.width..][..self.width]
+    }
+}
+
+/// A value that holds no page.
+pub(crate) fn owned(v: &Value) -> Result<Value> {
+    Ok(match v {
+        Value::Text(b, s) if b.in_page() => Value::Text(iolite_base::Bytes::copy_of(b)?, *s),
+        Value::Blob(b, s) if b.in_page() => Value::Blob(iolite_base::Bytes::copy_of(b)?, *s),
+        other => other.clone(),
+    })
+}

@@ -1,0 +1,17 @@
+//! The virtual machine: runs a program over registers and cursors.
+//!
+//! [`Vm`] is one run of one program. It sees root pages and records, never SQL; what it needs of the connection it asks
+//! of an [`Env`]. `exec` is the interpreter's loop; `ops` holds what is too long to stand there.
+#![forbid(unsafe_code)]
+
+mod bloom;
+mod cursor;
+mod env;
+mod exec;
+mod hash;
+mod machine;
+mod ops;
+mod sorter;
+
+pub use env::{Env, RowChange};
+pub use machine::{Action, Counters, Outcome, Vm};

@@ -1,0 +1,220 @@
+//! One run of one program: registers, cursors, frames of triggers.
+
+use crate::bloom::Bloom;
+use crate::cursor::VCursor;
+use iolite_base::hash::FastMap;
+use iolite_base::{Encoding, Error, Limit, Result};
+use iolite_bytecode::Program;
+use iolite_ext::{Aggregate, AuxData};
+use iolite_value::Value;
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+/// What a step ended with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// A result row stands in the registers.
+    Row,
+    /// The program has ended.
+    Done,
+}
+
+/// What a failing statement does to the transaction (conflict policies).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Action {
+    /// Undoes the statement.
+    #[default]
+    Abort,
+    /// Keeps what was done so far.
+    Fail,
+    /// Undoes the transaction.
+    Rollback,
+}
+
+/// Counters of a run (`sqlite3_stmt_status`).
+#[derive(Clone, Copy, Default, Debug)]
+#[allow(missing_docs)]
+pub struct Counters {
+    pub vm_steps: u64,
+    pub fullscan_steps: u64,
+    pub sorts: u64,
+    pub auto_index_rows: u64,
+}
+
+/// What a running program owns; a trigger's program gets its own and gives it back.
+pub(crate) struct Frame {
+    pub program: Rc<Program>,
+    pub pc: usize,
+    pub regs: Vec<Value>,
+    pub cursors: Vec<Option<VCursor>>,
+    pub once: Vec<u64>,
+    /// Running aggregates, by the register that stands for them.
+    pub states: Vec<Option<Box<dyn Aggregate>>>,
+    pub row_sets: FastMap<i32, RowSet>,
+    pub blooms: FastMap<i32, Bloom>,
+    pub aux: Vec<AuxData>,
+    pub compare: Ordering,
+    /// First register of the parameters in the caller.
+    pub params: usize,
+    pub last_rowid: i64,
+    pub changes: i64,
+}
+
+/// Rowids seen, by batch.
+#[derive(Default)]
+pub(crate) struct RowSet {
+    /// The batch in which each rowid was first added.
+    pub seen: FastMap<i64, i64>,
+}
+
+/// A run of a program.
+pub struct Vm {
+    pub(crate) main: Rc<Program>,
+    pub(crate) f: Frame,
+    pub(crate) callers: Vec<Frame>,
+    /// Parameter values, by number less one.
+    pub params: Vec<Value>,
+    pub(crate) result: (usize, usize),
+    /// Rows changed by this run that count in `changes()`.
+    pub changes: i64,
+    /// Rows changed in triggers and by REPLACE included.
+    pub total_changes: i64,
+    /// What the error that ended the run does to the transaction.
+    pub action: Action,
+    /// Counters.
+    pub counters: Counters,
+    pub(crate) started: bool,
+    pub(crate) enc: Encoding,
+    pub(crate) scratch: Vec<u8>,
+    pub(crate) max_length: usize,
+    pub(crate) max_depth: usize,
+    pub(crate) cpu: u32,
+}
+
+impl Frame {
+    fn new(program: Rc<Program>) -> Frame {
+        let mut cursors = Vec::new();
+        cursors.resize_with(program.cursors, || None);
+        let mut aux = Vec::new();
+        aux.resize_with(program.sites, AuxData::default);
+        Frame {
+            pc: 0,
+            regs: vec![Value::Null; program.registers + 1],
+            cursors,
+            once: vec![0; program.insns.len().div_ceil(64)],
+            states: Vec::new(),
+            row_sets: FastMap::default(),
+            blooms: FastMap::default(),
+            aux,
+            compare: Ordering::Equal,
+            params: 0,
+            last_rowid: 0,
+            changes: 0,
+            program,
+        }
+    }
+}
+
+impl Vm {
+    /// A run of `program`, not started.
+    pub fn new(program: Rc<Program>) -> Vm {
+        let params = vec![Value::Null; program.variables.len()];
+        Vm {
+            f: Frame::new(program.clone()),
+            main: program,
+            callers: Vec::new(),
+            params,
+            result: (0, 0),
+            changes: 0,
+            total_changes: 0,
+            action: Action::Abort,
+            counters: Counters::default(),
+            started: false,
+            enc: Encoding::Utf8,
+            scratch: Vec::new(),
+            max_length: 1_000_000_000,
+            max_depth: 1000,
+            cpu: 0,
+        }
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Rc<Program> {
+        &self.main
+    }
+
+    /// Whether a run is under way.
+    pub fn is_running(&self) -> bool {
+        self.started
+    }
+
+    /// Ends the run: closes cursors, forgets registers. Parameters stay.
+    pub fn reset(&mut self) {
+        if !self.started {
+            return;
+        }
+        while let Some(f) = self.callers.pop() {
+            self.f = f;
+        }
+        self.f.pc = 0;
+        for c in &mut self.f.cursors {
+            *c = None;
+        }
+        for r in &mut self.f.regs {
+            *r = Value::Null;
+        }
+        self.f.once.fill(0);
+        self.f.states.clear();
+        if !self.f.row_sets.is_empty() {
+            self.f.row_sets.clear();
+        }
+        self.f.blooms.clear();
+        for a in &mut self.f.aux {
+            a.clear();
+        }
+        self.changes = 0;
+        self.total_changes = 0;
+        self.action = Action::Abort;
+        self.started = false;
+        self.result = (0, 0);
+    }
+
+    /// The values of the present result row.
+    #[inline]
+    pub fn row(&self) -> &[Value] {
+        let (first, n) = self.result;
+        &self.f.regs[first..first + n]
+    }
+
+    /// Enters the program of a trigger.
+    pub(crate) fn call(&mut self, program: Rc<Program>, params: usize) -> Result<()> {
+        if self.callers.len() >= self.max_depth {
+            return Err(Error::sql("too many levels of trigger recursion"));
+        }
+        let mut f = Frame::new(program);
+        f.params = params;
+        f.changes = self.changes;
+        let caller = std::mem::replace(&mut self.f, f);
+        self.callers.push(caller);
+        Ok(())
+    }
+
+    /// Leaves the program of a trigger; `false` if none is running.
+    pub(crate) fn leave(&mut self) -> bool {
+        match self.callers.pop() {
+            Some(caller) => {
+                let inner = std::mem::replace(&mut self.f, caller);
+                self.changes = inner.changes;
+                true
+            }
+            None => false,
+        }
+    }
+
+    pub(crate) fn begin(&mut self, env: &dyn crate::Env) {
+        self.started = true;
+        self.enc = env.encoding();
+        self.max_length = env.limit(Limit::Length).max(0) as usize;
+        self.max_depth = env.limit(Limit::TriggerDepth).max(0) as usize;
+    }
+}

@@ -1,0 +1,90 @@
+//! Aggregates whose state belongs to a register: NULL there means "no row yet".
+
+use crate::env::Env;
+use crate::machine::Vm;
+use iolite_base::{Code, Result};
+use iolite_bytecode::{FunctionCall, Insn, P4};
+use iolite_ext::{Aggregate, AuxData, Context, Host, Implementation};
+use iolite_value::Value;
+
+/// A fresh state.
+pub(crate) fn make(f: &FunctionCall) -> Result<Box<dyn Aggregate>> {
+    match &f.function.imp {
+        Implementation::Aggregate(make) => Ok(make()),
+        _ => Err(Code::Internal.into()),
+    }
+}
+
+/// Runs `g` with a context for the call.
+pub(crate) fn with_context<T>(f: &FunctionCall, env: &dyn Env, g: impl FnOnce(&mut Context<'_>) -> T) -> T {
+    let host: &dyn Host = env;
+    let mut aux = AuxData::default();
+    let mut ctx = Context { host, collation: &f.collation, aux: &mut aux };
+    g(&mut ctx)
+}
+
+fn call(i: &Insn) -> Result<&FunctionCall> {
+    match &i.p4 {
+        P4::Function(f) => Ok(f),
+        _ => Err(Code::Internal.into()),
+    }
+}
+
+/// The state that belongs to a register, made if there is none yet. A statement is not re-entered while it runs, so the
+/// state may stay in its place during the call.
+#[inline]
+fn state<'s>(
+    states: &'s mut Vec<Option<Box<dyn Aggregate>>>,
+    marker: &mut Value,
+    reg: i32,
+    f: &FunctionCall,
+) -> Result<&'s mut Box<dyn Aggregate>> {
+    let at = reg as usize;
+    if !matches!(marker, Value::Int(_)) || states.get(at).is_none_or(Option::is_none) {
+        if states.len() <= at {
+            states.resize_with(at + 1, || None);
+        }
+        states[at] = Some(make(f)?);
+        *marker = Value::Int(1);
+    }
+    states[at].as_mut().ok_or_else(|| Code::Internal.into())
+}
+
+pub(crate) fn step(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+    let f = call(i)?;
+    let frame = &mut vm.f;
+    let s = state(&mut frame.states, &mut frame.regs[i.p3 as usize], i.p3, f)?;
+    let first = i.p2 as usize;
+    with_context(f, env, |c| s.step(c, &frame.regs[first..first + f.args]))?;
+    if i.p1 != 0 && s.changed() {
+        vm.put(i.p1, Value::Int(1));
+    }
+    Ok(())
+}
+
+pub(crate) fn inverse(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+    let f = call(i)?;
+    let frame = &mut vm.f;
+    let s = state(&mut frame.states, &mut frame.regs[i.p3 as usize], i.p3, f)?;
+    let first = i.p2 as usize;
+    with_context(f, env, |c| s.inverse(c, &frame.regs[first..first + f.args]))
+}
+
+pub(crate) fn value(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+    let f = call(i)?;
+    let frame = &mut vm.f;
+    let s = state(&mut frame.states, &mut frame.regs[i.p1 as usize], i.p1, f)?;
+    let v = with_context(f, env, |c| s.value(c))?;
+    vm.put(i.p3, v);
+    Ok(())
+}
+
+pub(crate) fn finish(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+    let f = call(i)?;
+    let frame = &mut vm.f;
+    let s = state(&mut frame.states, &mut frame.regs[i.p1 as usize], i.p1, f)?;
+    let v = with_context(f, env, |c| s.finish(c))?;
+    frame.states[i.p1 as usize] = None;
+    vm.put(i.p1, v);
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! Scalar functions.
+
+use crate::env::Env;
+use crate::machine::Vm;
+use iolite_base::{Code, Result};
+use iolite_bytecode::{Insn, P4};
+use iolite_ext::{AuxData, Context, Host, Implementation};
+use iolite_value::Value;
+
+pub(crate) fn call(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+    let P4::Function(f) = &i.p4 else { return Err(Code::Internal.into()) };
+    let first = i.p2 as usize;
+    // Kept values live with the call site; taken out, so that a function that calls back finds no borrow.
+    let mut aux: AuxData = match vm.f.aux.get_mut(f.site) {
+        Some(a) => std::mem::take(a),
+        None => AuxData::default(),
+    };
+    aux.constant_args = i.p1 as u32;
+    let host: &dyn Host = env;
+    let mut ctx = Context { host, collation: &f.collation, aux: &mut aux };
+    let args = &vm.f.regs[first..first + f.args];
+    let out = match &f.function.imp {
+        Implementation::Scalar(c) => c(&mut ctx, args),
+        Implementation::User(u) => u.call(&mut ctx, args),
+        _ => Err(Code::Internal.into()),
+    };
+    aux.end_call();
+    if let Some(a) = vm.f.aux.get_mut(f.site) {
+        *a = aux;
+    }
+    let v = out?;
+    if let Value::Text(b, _) | Value::Blob(b, _) = &v
+        && b.len() > vm.max_length
+    {
+        return Err(Code::Toobig.into());
+    }
+    vm.put(i.p3, v);
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Instructions that are too long for the interpreter's loop, by subject.
+
+pub(crate) mod aggregate;
+pub(crate) mod filter;
+pub(crate) mod function;
+pub(crate) mod hash;
+pub(crate) mod open;
+pub(crate) mod row;
+pub(crate) mod schema;
+pub(crate) mod seek;
+pub(crate) mod sort;
+pub(crate) mod strict;
+pub(crate) mod virt;
+pub(crate) mod write;
+
+use crate::cursor::{TreeCursor, VCursor};
+use crate::machine::Vm;
+use iolite_base::{Code, Result};
+use iolite_value::Value;
+use std::cmp::Ordering;
+
+impl Vm {
+    /// A cursor that must be on a tree.
+    #[inline(always)]
+    pub(crate) fn tree(&mut self, n: i32) -> Result<&mut TreeCursor> {
+        match &mut self.f.cursors[n as usize] {
+            Some(VCursor::Tree(t)) => Ok(t),
+            _ => Err(Code::Internal.into()),
+        }
+    }
+
+    /// Does the seek that a table cursor owes to an index cursor.
+    #[inline]
+    pub(crate) fn pay(&mut self, n: i32) -> Result<()> {
+        let Some(VCursor::Tree(t)) = &mut self.f.cursors[n as usize] else { return Ok(()) };
+        let Some(index) = t.deferred.take() else { return Ok(()) };
+        let id = match &mut self.f.cursors[index] {
+            Some(VCursor::Tree(x)) => {
+                x.settle()?;
+                if x.null_row { None } else { Some(x.index_rowid()?) }
+            }
+            _ => None,
+        };
+        let t = self.tree(n)?;
+        match id {
+            None => t.moved(false),
+            Some(id) => match t.cur.seek_rowid(id)? {
+                Some(Ordering::Equal) => t.moved(true),
+                _ => return Err(Code::CorruptIndex.into()),
+            },
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub(crate) fn put(&mut self, n: i32, v: Value) {
+        self.f.regs[n as usize] = v;
+    }
+}

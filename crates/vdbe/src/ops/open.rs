@@ -1,0 +1,76 @@
+//! Opening cursors.
+
+use crate::cursor::{PseudoCursor, RowCache, TreeCursor, VCursor};
+use crate::env::Env;
+use crate::machine::Vm;
+use iolite_base::{Code, Pgno, Result};
+use iolite_btree::TreeKind;
+use iolite_bytecode::{Insn, Opcode, P4, p5};
+
+pub(crate) fn table(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+    let root = if i.p5 & p5::ROOT_IN_REGISTER != 0 {
+        vm.f.regs[i.p2 as usize].to_int() as Pgno
+    } else {
+        i.p2 as Pgno
+    };
+    let bt = env.btree(i.p3 as usize)?;
+    let (kind, key) = match &i.p4 {
+        P4::KeyInfo(k) => (TreeKind::Index, Some(k.clone())),
+        _ => (TreeKind::Table, None),
+    };
+    let cur = bt.cursor(root, kind, i.op == Opcode::OpenWrite)?;
+    let c = TreeCursor::new(cur, i.p3 as usize, key);
+    vm.f.cursors[i.p1 as usize] = Some(VCursor::Tree(Box::new(c)));
+    Ok(())
+}
+
+pub(crate) fn reopen(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+    if let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize]
+        && t.cur.root() == i.p2 as Pgno
+        && t.db == i.p3 as usize
+    {
+        t.moved(false);
+        return Ok(());
+    }
+    table(vm, i, env)
+}
+
+pub(crate) fn ephemeral(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+    // Opened again: emptied, which is cheaper than a new one.
+    if let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize]
+        && let Some((bt, root)) = &t.transient
+    {
+        bt.clear_tree(*root, t.cur.kind())?;
+        t.cur.clear();
+        t.moved(false);
+        t.sequence = 0;
+        return Ok(());
+    }
+    let bt = env.transient()?;
+    let (kind, key) = match &i.p4 {
+        P4::KeyInfo(k) => (TreeKind::Index, Some(k.clone())),
+        _ => (TreeKind::Table, None),
+    };
+    let root = bt.create_tree(kind)?;
+    let cur = bt.cursor(root, kind, true)?;
+    let mut c = TreeCursor::new(cur, usize::MAX, key);
+    c.transient = Some((bt, root));
+    vm.f.cursors[i.p1 as usize] = Some(VCursor::Tree(Box::new(c)));
+    Ok(())
+}
+
+pub(crate) fn duplicate(vm: &mut Vm, i: &Insn) -> Result<()> {
+    let from = vm.tree(i.p2)?;
+    let (bt, root) = from.transient.clone().ok_or(Code::Internal)?;
+    let key = from.key.clone();
+    let cur = bt.cursor(root, from.cur.kind(), true)?;
+    let mut c = TreeCursor::new(cur, usize::MAX, key);
+    c.transient = Some((bt, root));
+    vm.f.cursors[i.p1 as usize] = Some(VCursor::Tree(Box::new(c)));
+    Ok(())
+}
+
+pub(crate) fn pseudo(vm: &mut Vm, i: &Insn) {
+    let c = PseudoCursor { reg: i.p2 as usize, null_row: false, cache: RowCache::default() };
+    vm.f.cursors[i.p1 as usize] = Some(VCursor::Pseudo(c));
+}

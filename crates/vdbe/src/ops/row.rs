@@ -1,0 +1,157 @@
+//! Reading rows, making records.
+
+use crate::cursor::VCursor;
+use crate::machine::Vm;
+use iolite_base::{Bytes, Code, Result};
+use iolite_bytecode::{Insn, P4, p5};
+use iolite_value::{Affinity, Value, record};
+
+pub(crate) fn null_row(vm: &mut Vm, i: &Insn) {
+    match &mut vm.f.cursors[i.p1 as usize] {
+        Some(VCursor::Tree(t)) => {
+            t.moved(false);
+        }
+        // With p2 the record has changed; without, the cursor stands on NULLs.
+        Some(VCursor::Pseudo(p)) => {
+            p.cache.reset();
+            p.null_row = i.p2 == 0;
+        }
+        Some(VCursor::Virtual { null_row, .. }) => *null_row = true,
+        _ => {}
+    }
+}
+
+pub(crate) fn is_null_row(vm: &Vm, n: i32) -> bool {
+    match &vm.f.cursors[n as usize] {
+        Some(VCursor::Tree(t)) => t.null_row,
+        Some(VCursor::Pseudo(p)) => p.null_row,
+        Some(VCursor::Virtual { null_row, .. }) => *null_row,
+        _ => true,
+    }
+}
+
+pub(crate) fn rowid(vm: &mut Vm, n: i32) -> Result<Value> {
+    match &mut vm.f.cursors[n as usize] {
+        Some(VCursor::Tree(t)) => {
+            if let Some(x) = t.deferred
+                && let Some(VCursor::Tree(index)) = &mut vm.f.cursors[x]
+            {
+                index.settle()?;
+                return Ok(Value::Int(index.index_rowid()?));
+            }
+            let t = vm.tree(n)?;
+            if t.null_row {
+                return Ok(Value::Null);
+            }
+            t.settle()?;
+            Ok(if t.null_row { Value::Null } else { Value::Int(t.cur.rowid()) })
+        }
+        _ => Ok(Value::Null),
+    }
+}
+
+#[inline(always)]
+pub(crate) fn column(vm: &mut Vm, i: &Insn) -> Result<()> {
+    let frame = &mut vm.f;
+    let found = match &mut frame.cursors[i.p1 as usize] {
+        Some(VCursor::Tree(t)) => {
+            if t.null_row || t.deferred.is_some() || t.cur.is_stale() {
+                return unsettled_column(vm, i);
+            }
+            t.field(i.p2 as usize, vm.enc, i.p5 & p5::COPY != 0, &mut frame.regs[i.p3 as usize])?
+        }
+        _ => return pseudo_column(vm, i),
+    };
+    if !found {
+        missing(vm, i);
+    }
+    Ok(())
+}
+
+/// A record that ends before the column: the column's default.
+#[cold]
+fn missing(vm: &mut Vm, i: &Insn) {
+    let v = match &i.p4 {
+        P4::Value(d) => (**d).clone(),
+        _ => Value::Null,
+    };
+    vm.put(i.p3, v);
+}
+
+/// A column of a cursor that must first find its row.
+#[inline(never)]
+fn unsettled_column(vm: &mut Vm, i: &Insn) -> Result<()> {
+    let enc = vm.enc;
+    if vm.tree(i.p1)?.null_row {
+        vm.put(i.p3, Value::Null);
+        return Ok(());
+    }
+    vm.pay(i.p1)?;
+    let t = vm.tree(i.p1)?;
+    t.settle()?;
+    if t.null_row {
+        vm.put(i.p3, Value::Null);
+        return Ok(());
+    }
+    let mut v = Value::Null;
+    if t.field(i.p2 as usize, enc, i.p5 & p5::COPY != 0, &mut v)? {
+        vm.put(i.p3, v);
+    } else {
+        missing(vm, i);
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn pseudo_column(vm: &mut Vm, i: &Insn) -> Result<()> {
+    let Some(VCursor::Pseudo(p)) = &mut vm.f.cursors[i.p1 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    let found = match &vm.f.regs[p.reg] {
+        Value::Blob(b, _) if !p.null_row => p.field(b, i.p2 as usize, vm.enc)?,
+        _ => Some(Value::Null),
+    };
+    match found {
+        Some(v) => vm.put(i.p3, v),
+        None => missing(vm, i),
+    }
+    Ok(())
+}
+
+pub(crate) fn data(vm: &mut Vm, i: &Insn) -> Result<()> {
+    vm.pay(i.p1)?;
+    let t = vm.tree(i.p1)?;
+    t.settle()?;
+    let v = t.with_record(|b| Value::blob(b))?;
+    vm.put(i.p2, v);
+    Ok(())
+}
+
+pub(crate) fn make_record(vm: &mut Vm, i: &Insn) -> Result<()> {
+    let first = i.p1 as usize;
+    let n = i.p2 as usize;
+    let mut out = std::mem::take(&mut vm.scratch);
+    out.clear();
+    let made = match &i.p4 {
+        P4::Affinities(list) => {
+            for (k, a) in list.iter().enumerate().take(n) {
+                if !matches!(a, Affinity::Real) {
+                    a.apply(&mut vm.f.regs[first + k])?;
+                } else if matches!(vm.f.regs[first + k], Value::Text(..)) {
+                    Affinity::Real.apply(&mut vm.f.regs[first + k])?;
+                }
+            }
+            let values = &vm.f.regs[first..first + n];
+            record::encode_with(values, vm.enc, |k| list.get(k) == Some(&Affinity::Real), &mut out)
+        }
+        _ => record::encode(&vm.f.regs[first..first + n], vm.enc, &mut out),
+    };
+    let bytes = match made {
+        Ok(()) if out.len() > vm.max_length => Err(Code::Toobig.into()),
+        Ok(()) => Bytes::copy_of(&out),
+        Err(e) => Err(e),
+    };
+    vm.scratch = out;
+    vm.put(i.p3, Value::Blob(bytes?, 0));
+    Ok(())
+}

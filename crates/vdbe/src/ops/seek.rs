@@ -1,0 +1,141 @@
+//! Finding entries.
+
+use crate::cursor::VCursor;
+use crate::machine::Vm;
+use iolite_base::{Code, Result};
+use iolite_bytecode::{Insn, Opcode, P4};
+use iolite_value::{Affinity, Value, compare, num};
+use std::cmp::Ordering::{self, Equal, Greater, Less};
+
+/// SeekRowid, NotExists: whether the row is there.
+#[inline]
+pub(crate) fn rowid(vm: &mut Vm, i: &Insn) -> Result<bool> {
+    let id = match &vm.f.regs[i.p3 as usize] {
+        Value::Int(v) => *v,
+        other => {
+            let mut v = other.clone();
+            Affinity::Numeric.apply(&mut v)?;
+            match v {
+                Value::Int(v) => v,
+                _ => {
+                    vm.tree(i.p1)?.moved(false);
+                    return Ok(false);
+                }
+            }
+        }
+    };
+    let t = vm.tree(i.p1)?;
+    let found = t.cur.seek_rowid(id)? == Some(Equal);
+    t.moved(found);
+    Ok(found)
+}
+
+/// SeekGE and its kin.
+pub(crate) fn range(vm: &mut Vm, i: &Insn) -> Result<bool> {
+    let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    let regs = &vm.f.regs;
+    let Some(key) = t.key.clone() else {
+        let found = table_range(t, &regs[i.p3 as usize], i.op)?;
+        t.moved(found);
+        return Ok(found);
+    };
+    let n = if let P4::Int(n) = i.p4 { n as usize } else { 1 };
+    let fields = &regs[i.p3 as usize..i.p3 as usize + n];
+    // Entries that begin with the key count as beyond it or before it, so that the seek ends at the right edge.
+    let tie = if matches!(i.op, Opcode::SeekGE | Opcode::SeekLT) { Greater } else { Less };
+    let at = t.cur.seek_key(&mut |entry| compare::record_key(entry, fields, &key, tie))?;
+    let forward = matches!(i.op, Opcode::SeekGE | Opcode::SeekGT);
+    let found = match (at, forward) {
+        (None, _) => false,
+        (Some(Less), true) => t.cur.next()?,
+        (Some(Greater), false) => t.cur.prev()?,
+        _ => true,
+    };
+    t.moved(found);
+    Ok(found)
+}
+
+/// A range's start among rowids; the key may be any value.
+fn table_range(t: &mut crate::cursor::TreeCursor, key: &Value, op: Opcode) -> Result<bool> {
+    let mut v = key.clone();
+    Affinity::Numeric.apply(&mut v)?;
+    let forward = matches!(op, Opcode::SeekGE | Opcode::SeekGT);
+    let (id, op) = match v {
+        Value::Int(id) => (id, op),
+        Value::Real(r) => {
+            // The nearest integer on the side that keeps the meaning.
+            if r >= 9_223_372_036_854_775_808.0 {
+                return if forward { Ok(false) } else { t.cur.last() };
+            }
+            if r < -9_223_372_036_854_775_808.0 {
+                return if forward { t.cur.first() } else { Ok(false) };
+            }
+            let whole = num::real_to_int(r);
+            let op = match compare::int_real(whole, r) {
+                Equal => op,
+                // whole < r: what is > r or >= r is > whole; what is < r or <= r is <= whole.
+                Less => {
+                    if forward {
+                        Opcode::SeekGT
+                    } else {
+                        Opcode::SeekLE
+                    }
+                }
+                Greater => {
+                    if forward {
+                        Opcode::SeekGE
+                    } else {
+                        Opcode::SeekLT
+                    }
+                }
+            };
+            (whole, op)
+        }
+        Value::Null => return Ok(false),
+        // Text and blobs are larger than all numbers.
+        _ => return if forward { Ok(false) } else { t.cur.last() },
+    };
+    let at = t.cur.seek_rowid(id)?;
+    Ok(match (at, op) {
+        (None, _) => false,
+        (Some(Less), Opcode::SeekGE | Opcode::SeekGT) | (Some(Equal), Opcode::SeekGT) => t.cur.next()?,
+        (Some(Greater), Opcode::SeekLE | Opcode::SeekLT) | (Some(Equal), Opcode::SeekLT) => t.cur.prev()?,
+        _ => true,
+    })
+}
+
+/// Found, NotFound, NoConflict: whether the index has an entry that begins with the key.
+#[inline]
+pub(crate) fn found(vm: &mut Vm, i: &Insn) -> Result<bool> {
+    let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    let n = if let P4::Int(n) = i.p4 { n as usize } else { 1 };
+    let fields = &vm.f.regs[i.p3 as usize..i.p3 as usize + n];
+    let key = t.key.clone().ok_or(Code::Internal)?;
+    let at = t.cur.seek_key(&mut |entry| compare::record_key(entry, fields, &key, Equal))?;
+    let hit = at == Some(Equal);
+    t.moved(hit);
+    Ok(hit)
+}
+
+/// IdxGE and its kin.
+#[inline]
+pub(crate) fn index_compare(vm: &mut Vm, i: &Insn) -> Result<bool> {
+    let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    t.settle()?;
+    let n = if let P4::Int(n) = i.p4 { n as usize } else { 1 };
+    let fields = &vm.f.regs[i.p3 as usize..i.p3 as usize + n];
+    let key = t.key.clone().ok_or(Code::Internal)?;
+    let o: Ordering = t.with_record(|entry| compare::record_key(entry, fields, &key, Equal))?;
+    Ok(match i.op {
+        Opcode::IdxGE => o.is_ge(),
+        Opcode::IdxGT => o.is_gt(),
+        Opcode::IdxLE => o.is_le(),
+        _ => o.is_lt(),
+    })
+}

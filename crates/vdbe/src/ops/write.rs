@@ -1,0 +1,147 @@
+//! Changing trees.
+
+use crate::cursor::VCursor;
+use crate::env::{Env, RowChange};
+use crate::machine::Vm;
+use iolite_base::{Code, Result};
+use iolite_btree::InsertAt;
+use iolite_bytecode::{Insn, P4, p5};
+use iolite_value::{Value, compare};
+use std::cmp::Ordering;
+
+pub(crate) fn new_rowid(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+    let floor = if i.p3 > 0 { Some(vm.f.regs[i.p3 as usize].to_int()) } else { None };
+    let t = vm.tree(i.p1)?;
+    let last = if t.cur.last()? { Some(t.cur.rowid()) } else { None };
+    t.moved(false);
+    let mut id = match last {
+        None => 1,
+        Some(i64::MAX) => {
+            if floor.is_some() {
+                return Err(Code::Full.into());
+            }
+            random_rowid(t, env)?
+        }
+        Some(n) => n + 1,
+    };
+    if let Some(f) = floor {
+        if f == i64::MAX {
+            return Err(Code::Full.into());
+        }
+        id = id.max(f + 1);
+        vm.f.regs[i.p3 as usize] = Value::Int(id);
+    }
+    vm.put(i.p2, Value::Int(id));
+    Ok(())
+}
+
+/// The largest rowid is taken: try others at random.
+#[cold]
+fn random_rowid(t: &mut crate::cursor::TreeCursor, env: &dyn Env) -> Result<i64> {
+    for _ in 0..100 {
+        let mut b = [0u8; 8];
+        env.random(&mut b);
+        let id = (i64::from_le_bytes(b) & (i64::MAX >> 1)) + 1;
+        if t.cur.seek_rowid(id)? != Some(Ordering::Equal) {
+            return Ok(id);
+        }
+    }
+    Err(Code::Full.into())
+}
+
+pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+    let id = vm.f.regs[i.p3 as usize].to_int();
+    let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    let Value::Blob(rec, _) = &vm.f.regs[i.p2 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    let at = if i.p5 & p5::APPEND != 0 { InsertAt::Append } else { InsertAt::Unknown };
+    t.cur.insert_row(id, rec, 0, at)?;
+    t.cache.reset();
+    t.null_row = false;
+    t.deferred = None;
+    let db = t.db;
+    if i.p5 & p5::COUNT_CHANGE != 0 {
+        vm.changes += 1;
+        vm.total_changes += 1;
+    }
+    if i.p5 & p5::LAST_ROWID != 0 {
+        env.set_last_insert_rowid(id);
+    }
+    if let P4::Name(table) = &i.p4
+        && env.watches_rows()
+    {
+        let change = if i.p5 & p5::IS_UPDATE != 0 { RowChange::Update } else { RowChange::Insert };
+        env.row_changed(change, db, table, id);
+    }
+    Ok(())
+}
+
+pub(crate) fn delete(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+    vm.pay(i.p1)?;
+    let t = vm.tree(i.p1)?;
+    t.settle()?;
+    if t.null_row {
+        return Ok(());
+    }
+    let id = if t.key.is_none() { t.cur.rowid() } else { 0 };
+    t.cur.delete(i.p5 & p5::SAVE_POSITION != 0)?;
+    t.cache.reset();
+    let db = t.db;
+    if i.p5 & p5::COUNT_CHANGE != 0 {
+        vm.changes += 1;
+        vm.total_changes += 1;
+    }
+    if let P4::Name(table) = &i.p4
+        && i.p5 & p5::IS_UPDATE == 0
+        && env.watches_rows()
+    {
+        env.row_changed(RowChange::Delete, db, table, id);
+    }
+    Ok(())
+}
+
+pub(crate) fn index_insert(vm: &mut Vm, i: &Insn, _env: &dyn Env) -> Result<()> {
+    let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    let Value::Blob(rec, _) = &vm.f.regs[i.p2 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    let key = t.key.clone().ok_or(Code::Internal)?;
+    let at = if i.p5 & p5::APPEND != 0 { InsertAt::Append } else { InsertAt::Unknown };
+    match i.p4 {
+        P4::Int(n) => {
+            let fields = &vm.f.regs[i.p3 as usize..i.p3 as usize + n as usize];
+            t.cur.insert_entry(rec, at, &mut |e| compare::record_key(e, fields, &key, Ordering::Equal))?;
+        }
+        _ => {
+            let n = key.fields.len();
+            t.cur.insert_entry(rec, at, &mut |e| compare::records(e, rec, n, &key))?;
+        }
+    }
+    t.cache.reset();
+    if i.p5 & p5::IS_ROW != 0 && i.p5 & p5::COUNT_CHANGE != 0 {
+        vm.changes += 1;
+        vm.total_changes += 1;
+    }
+    Ok(())
+}
+
+pub(crate) fn index_delete(vm: &mut Vm, i: &Insn) -> Result<()> {
+    let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    let fields = &vm.f.regs[i.p2 as usize..i.p2 as usize + i.p3 as usize];
+    let key = t.key.clone().ok_or(Code::Internal)?;
+    let at = t.cur.seek_key(&mut |e| compare::record_key(e, fields, &key, Ordering::Equal))?;
+    if at == Some(Ordering::Equal) {
+        t.cur.delete(false)?;
+    } else if i.p5 & p5::MUST_EXIST != 0 {
+        return Err(Code::CorruptIndex.into());
+    }
+    t.moved(false);
+    Ok(())
+}
