@@ -1,7 +1,8 @@
 //! `differ --statements N --seed S --threads T [--only KIND] [--keep-going] [--alter] [--windows] [--show N]`: compares
 //! iolite with stock SQLite on generated statements. Prints each kind of difference once, most frequent first, as a
 //! script for either shell, then what was covered. Exits with 1 if a difference is unexplained.
-//! `--replay FILE` runs a script, one statement a line, and prints the first difference.
+//! `--replay FILE` runs a script, one statement a line, and prints the first difference;
+//! with `--keep-going` all of them, and what the others answer.
 
 use iolite_conform::differ::coverage::Coverage;
 use iolite_conform::differ::explained::explain;
@@ -55,6 +56,7 @@ fn options() -> Options {
             "--replay" => o.replay = Some(value()),
             "--keep-going" => o.keep_going = true,
             "--alter" => o.features.alter = true,
+            "--table-functions" => o.features.table_functions = true,
             "--windows" => o.features.windows = true,
             _ => usage(&a),
         }
@@ -78,8 +80,19 @@ fn main() {
     std::panic::set_hook(Box::new(|_| {}));
     if let Some(file) = &o.replay {
         let text = std::fs::read_to_string(file).unwrap_or_else(|e| usage(&format!("{file}: {e}")));
-        let stmt = |l: &str| Stmt { kind: "replay", sql: l.into(), ordered: false, loose: false };
+        let stmt = |l: &str| Stmt { kind: "replay", sql: l.into(), ordered: true, loose: false };
         let script: Vec<Stmt> = text.lines().filter(|l| !l.trim().is_empty()).map(stmt).collect();
+        if o.keep_going {
+            let mut pair = iolite_conform::differ::pair::Pair::new(&folder("replay"), true);
+            for s in &script {
+                println!("-- {}", s.sql);
+                match pair.run(s) {
+                    Some(d) => println!("{}\n  stock: {}\n  ours:  {}", d.what, d.stock, d.ours),
+                    None => println!("{}", pair.shown()),
+                }
+            }
+            return;
+        }
         match shrink::replay(&script, &folder("replay"), false) {
             Some((i, d)) => println!("{}\n{}\nstock: {}\nours:  {}", script.get(i).map_or("end", |s| &s.sql), d.what, d.stock, d.ours),
             None => println!("no difference"),
@@ -109,10 +122,12 @@ fn main() {
                             continue;
                         }
                         let key = f.difference.signature(last.kind);
-                        let short = f.script.len();
-                        let k = total.kinds.entry(key).or_insert(Kind { count: 0, seed, first: f });
+                        let k = total.kinds.entry(key).or_insert_with(|| Kind { count: 0, seed, first: f.clone() });
                         k.count += 1;
-                        let _ = short;
+                        if f.script.len() < k.first.script.len() {
+                            k.first = f;
+                            k.seed = seed;
+                        }
                     }
                     let stop = !o.keep_going && !total.kinds.is_empty();
                     if total.statements >= o.statements || stop {

@@ -74,7 +74,7 @@ impl Gen<'_> {
                 def += &format!(" CONSTRAINT ck{i} CHECK (typeof({column}) <> 'real' OR {column} < 100)");
             }
             if self.rng.chance(4) {
-                def += &format!(" REFERENCES parent(a){}", self.one(&["", " ON DELETE CASCADE", " ON UPDATE SET NULL DEFERRABLE INITIALLY DEFERRED"]));
+                def += &format!(" REFERENCES parent{}", self.one(&["", " ON DELETE CASCADE", " ON UPDATE SET NULL DEFERRABLE INITIALLY DEFERRED"]));
             }
             scope.columns.push(column);
             columns.push(def);
@@ -118,7 +118,7 @@ impl Gen<'_> {
         let name = self.name("cta");
         let order: Vec<String> = (1..=q.columns).map(|i| format!("{i} COLLATE BINARY")).collect();
         let q = if q.sql.starts_with("VALUES") {
-            format!("SELECT * FROM ({})", q.sql)
+            format!("SELECT * FROM ({}) ORDER BY {}", q.sql, order.join(", "))
         } else {
             format!("{} ORDER BY {} LIMIT 30", q.sql, order.join(", "))
         };
@@ -301,7 +301,7 @@ impl Gen<'_> {
             17 => "PRAGMA incremental_vacuum(2)".into(),
             18 => format!("PRAGMA case_sensitive_like = {}", self.one(&["0", "1", "0"])),
             19 => format!("PRAGMA reverse_unordered_selects = {}", self.one(&["0", "0", "1"])),
-            20 => "PRAGMA foreign_key_check".into(),
+            20 if self.features.foreign_keys => "PRAGMA foreign_key_check".into(),
             21 => format!("PRAGMA cache_size = {}", self.one(&["5", "10", "-2000"])),
             22 => "PRAGMA application_id".into(),
             _ => "PRAGMA collation_list".into(),

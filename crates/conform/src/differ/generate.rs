@@ -11,6 +11,8 @@ pub struct Features {
     pub windows: bool,
     /// ALTER TABLE.
     pub alter: bool,
+    /// json_each and json_tree.
+    pub table_functions: bool,
     /// Foreign key enforcement.
     pub foreign_keys: bool,
 }

@@ -279,6 +279,11 @@ impl Pair {
         compare(s, &theirs, &ours)
     }
 
+    /// The last statement's outcome on stock, as text.
+    pub fn shown(&self) -> String {
+        show_outcome(&self.last)
+    }
+
     /// Ends the script: each engine checks its own file, opens, checks and continues the other's.
     pub fn finish(&mut self) -> Option<Difference> {
         if self.exhausted || self.ours.is_none() {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What a round found.
+#[derive(Clone)]
 pub struct Finding {
     /// The statements up to and with the one that differs.
     pub script: Vec<Stmt>,
@@ -218,7 +219,8 @@ fn statement(g: &mut Gen<'_>, step: usize, autocommit: bool) -> Option<Stmt> {
         },
         13 => plain("pragma", g.pragma()?),
         14 => match g.model.attached.first().cloned() {
-            Some(name) if g.rng.chance(40) => plain("detach", format!("DETACH {name}")),
+            // Within a transaction it depends on which databases have been read whether they can be detached.
+            Some(name) if autocommit && g.rng.chance(40) => plain("detach", format!("DETACH {name}")),
             Some(_) if g.rng.chance(80) => return None,
             _ => {
                 let name = g.name("aux");

@@ -22,7 +22,7 @@ pub fn shrink(mut script: Vec<Stmt>, d: Difference, dir: &Path, in_memory: bool)
     let mut best = d;
     let kind = script.last().map_or("", |s| s.kind);
     let wanted = best.signature(kind);
-    let mut budget = 900;
+    let mut budget = 4_000;
     let mut test = |script: &[Stmt]| -> Option<(usize, Difference)> {
         if budget == 0 {
             return None;
