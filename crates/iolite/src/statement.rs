@@ -271,10 +271,11 @@ impl Statement {
                         result = Err(e);
                     }
                 }
-            } else if alone {
-                self.vm.reset();
-                c.end_reads();
             }
+        }
+        if alone {
+            // Cursors leave their pages before the snapshot is given up.
+            self.vm.reset();
         }
         c.running.set(c.running.get().saturating_sub(1));
         if self.writes {

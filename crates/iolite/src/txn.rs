@@ -110,8 +110,10 @@ impl Inner {
 
     /// Ends read transactions that nobody needs any more.
     pub fn end_reads(&self) {
-        for b in self.open_trees() {
-            if b.txn_state() == TxnState::Read {
+        for d in self.databases.borrow().iter() {
+            if let Some(b) = &d.btree
+                && b.txn_state() == TxnState::Read
+            {
                 b.end_read();
             }
         }

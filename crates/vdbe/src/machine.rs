@@ -157,8 +157,16 @@ impl Vm {
             self.f = f;
         }
         self.f.pc = 0;
+        // Cursors on stored trees are kept, standing nowhere: the next run opens the same ones.
         for c in &mut self.f.cursors {
-            *c = None;
+            match c {
+                Some(VCursor::Tree(t)) if t.transient.is_none() => {
+                    t.cur.clear();
+                    t.moved(false);
+                }
+                Some(_) => *c = None,
+                None => {}
+            }
         }
         for r in &mut self.f.regs {
             *r = Value::Null;
