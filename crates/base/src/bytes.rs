@@ -214,6 +214,19 @@ impl Buf {
         Ok(())
     }
 
+    /// As [`Buf::reuse`], but the buffer holds `n` zero bytes afterwards, to be written.
+    #[inline]
+    pub fn reuse_zeroed(&mut self, n: usize) -> Result<&mut [u8]> {
+        self.reuse(n)?;
+        // SAFETY: sole holder of at least `n` bytes (`reuse`), which are initialised here.
+        unsafe {
+            let h = self.0.as_mut();
+            std::ptr::write_bytes(h.data, 0, n);
+            h.len = n as u32;
+            Ok(std::slice::from_raw_parts_mut(h.data, n))
+        }
+    }
+
     /// Appends `bytes`. The buffer must be unshared, of values, and have room; else `false` and no change.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) -> bool {
