@@ -462,8 +462,3 @@ fn matching_upsert(list: &[Upsert], which: Option<usize>) -> Option<&Upsert> {
         _ => false,
     })
 }
-
-/// `OR` policies that end the statement without undoing it all need no statement journal.
-pub(crate) fn keeps_changes(or: Option<Conflict>) -> bool {
-    matches!(or, Some(Conflict::Fail | Conflict::Rollback | Conflict::Ignore))
-}

@@ -574,7 +574,13 @@ impl Codegen<'_> {
             if i.filter.is_some() {
                 self.b.jump(Opcode::IsNull, e.record, skip, 0);
             }
-            self.b.emit4(Opcode::IdxInsert, w.cursors.indexes[k], e.record, e.first, P4::Int(e.fields as i64));
+            self.b.emit4(
+                Opcode::IdxInsert,
+                w.cursors.indexes[k],
+                e.record,
+                e.first,
+                P4::Int(e.fields as i64),
+            );
             if e.sought {
                 self.b.p5(p5::USE_SEEK);
             }

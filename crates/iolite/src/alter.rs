@@ -12,7 +12,9 @@ use iolite_btree::{InsertAt, TreeKind};
 use iolite_bytecode::Program;
 use iolite_catalog::Table;
 use iolite_plan::bind::{Binder, NameUse, TriggerScope};
-use iolite_sql::ast::{self, AlterAction, AlterTable, ColumnConstraintKind, Name, Quote, Span, Stmt, TriggerEvent};
+use iolite_sql::ast::{
+    self, AlterAction, AlterTable, ColumnConstraintKind, Name, Quote, Span, Stmt, TriggerEvent,
+};
 use iolite_sql::print::{expr as print_expr, quote_name, quote_text};
 use iolite_value::{Value, record};
 use std::cmp::Ordering;
@@ -91,9 +93,7 @@ fn written(new: &str, quote: Quote) -> String {
 
 impl Job {
     fn column(&self, n: &Name) -> Result<usize> {
-        self.table
-            .column(&n.text)
-            .ok_or_else(|| Error::sql(format!("no such column: \"{}\"", n.text)))
+        self.table.column(&n.text).ok_or_else(|| Error::sql(format!("no such column: \"{}\"", n.text)))
     }
 
     fn schema_name(&self, c: &Connection) -> String {
@@ -118,7 +118,10 @@ impl Job {
             AlterAction::RenameTable(new) => {
                 let schema = c.0.catalog.borrow().schemas[self.db].clone();
                 if schema.table(&new.text).is_some() || schema.index(&new.text).is_some() {
-                    return Err(Error::sql(format!("there is already another table or index with this name: {}", new.text)));
+                    return Err(Error::sql(format!(
+                        "there is already another table or index with this name: {}",
+                        new.text
+                    )));
                 }
                 if new.text.len() >= 7 && new.text.as_bytes()[..7].eq_ignore_ascii_case(b"sqlite_") {
                     return Err(Error::sql(format!("object name reserved for internal use: {}", new.text)));
@@ -137,7 +140,10 @@ impl Job {
                     return Err(Error::sql(format!("cannot drop UNIQUE column: \"{}\"", n.text)));
                 }
                 if self.table.columns.len() <= 1 {
-                    return Err(Error::sql(format!("cannot drop column \"{}\": no other columns exist", n.text)));
+                    return Err(Error::sql(format!(
+                        "cannot drop column \"{}\": no other columns exist",
+                        n.text
+                    )));
                 }
             }
             AlterAction::AddColumn(def) => self.check_new_column(def)?,
@@ -155,10 +161,6 @@ impl Job {
         if self.table.column(&def.name.text).is_some() {
             return Err(Error::sql(format!("duplicate column name: {}", def.name.text)));
         }
-        let default = def.constraints.iter().find_map(|c| match &c.kind {
-            ColumnConstraintKind::Default(e, _) => Some(e),
-            _ => None,
-        });
         let has = |f: &dyn Fn(&ColumnConstraintKind) -> bool| def.constraints.iter().any(|c| f(&c.kind));
         if has(&|k| matches!(k, ColumnConstraintKind::PrimaryKey { .. })) {
             return Err(Error::sql("Cannot add a PRIMARY KEY column"));
@@ -169,7 +171,7 @@ impl Job {
         if has(&|k| matches!(k, ColumnConstraintKind::Generated { stored: true, .. })) {
             return Err(Error::sql("cannot add a STORED column"));
         }
-        Ok(drop(default))
+        Ok(())
     }
 
     fn run(&self, c: &Connection) -> Result<()> {
@@ -212,7 +214,12 @@ impl Job {
         for db in [self.db, 1] {
             for row in schema_rows(c, db)? {
                 if let Err(e) = bind_definition(c, db, &row, false) {
-                    return Err(Error::sql(format!("error in {} {} {what}: {}", row.kind, row.name, e.message())));
+                    return Err(Error::sql(format!(
+                        "error in {} {} {what}: {}",
+                        row.kind,
+                        row.name,
+                        e.message()
+                    )));
                 }
             }
             if self.db == 1 {
@@ -228,8 +235,9 @@ impl Job {
         for db in [self.db, 1] {
             let mut changes = Vec::new();
             for row in schema_rows(c, db)? {
-                let uses = bind_definition(c, db, &row, true)
-                    .map_err(|e| Error::sql(format!("error in {} {}: {}", row.kind, row.name, e.message())))?;
+                let uses = bind_definition(c, db, &row, true).map_err(|e| {
+                    Error::sql(format!("error in {} {}: {}", row.kind, row.name, e.message()))
+                })?;
                 let mut edits: Vec<Edit> = uses
                     .iter()
                     .filter(|u| u.column == Some(i) && same(&u.table))
@@ -259,8 +267,10 @@ impl Job {
         match &parsed.stmt {
             Stmt::CreateTable(t) => {
                 let own = t.name.name.text.eq_ignore_ascii_case(&self.table.name);
-                let ast::CreateTableBody::Columns { columns, constraints, .. } = &t.body else { return Ok(()) };
-                let mut target = |f: &ast::ForeignKeyTarget, hit: &mut dyn FnMut(&Name)| {
+                let ast::CreateTableBody::Columns { columns, constraints, .. } = &t.body else {
+                    return Ok(());
+                };
+                let target = |f: &ast::ForeignKeyTarget, hit: &mut dyn FnMut(&Name)| {
                     if f.table.text.eq_ignore_ascii_case(&self.table.name) {
                         f.columns.iter().for_each(hit);
                     }
@@ -322,7 +332,12 @@ impl Job {
                     Ok(u) => u,
                     Err(_) if legacy => Vec::new(),
                     Err(e) => {
-                        return Err(Error::sql(format!("error in {} {}: {}", row.kind, row.name, e.message())));
+                        return Err(Error::sql(format!(
+                            "error in {} {}: {}",
+                            row.kind,
+                            row.name,
+                            e.message()
+                        )));
                     }
                 };
                 let mut edits: Vec<Edit> = uses
@@ -373,7 +388,9 @@ impl Job {
             } else {
                 exec_nested(
                     &c.0,
-                    &format!("UPDATE {schema}.sqlite_master SET tbl_name={q_new} WHERE tbl_name={q_old} COLLATE nocase AND type='trigger'"),
+                    &format!(
+                        "UPDATE {schema}.sqlite_master SET tbl_name={q_new} WHERE tbl_name={q_old} COLLATE nocase AND type='trigger'"
+                    ),
                 )?;
             }
             if self.db == 1 {
@@ -391,7 +408,9 @@ impl Job {
 
     fn add_column(&self, c: &Connection, def: &ast::ColumnDef) -> Result<()> {
         let (sql, create) = self.definition()?;
-        let ast::CreateTableBody::Columns { columns, .. } = &create.body else { return Err(Code::Corrupt.into()) };
+        let ast::CreateTableBody::Columns { columns, .. } = &create.body else {
+            return Err(Code::Corrupt.into());
+        };
         let end = columns.last().map_or(0, |d| d.span.end);
         let text = def.span.of(&self.text).trim_end_matches([';', ' ', '\n', '\t', '\r']);
         let new = apply(&sql, vec![(Span { start: end, end }, format!(", {text}"))]);
@@ -411,7 +430,9 @@ impl Job {
         let table = format!("{}.{}", self.schema_name(c), quote_name(&self.table.name));
         for k in &def.constraints {
             let (cond, message) = match &k.kind {
-                ColumnConstraintKind::Check(e, _) => (format!("NOT ({})", print_expr(e)), "CHECK constraint failed"),
+                ColumnConstraintKind::Check(e, _) => {
+                    (format!("NOT ({})", print_expr(e)), "CHECK constraint failed")
+                }
                 ColumnConstraintKind::NotNull(_) if is_generated(def) => {
                     (format!("{} IS NULL", quote_name(&def.name.text)), "NOT NULL constraint failed")
                 }
@@ -461,7 +482,9 @@ impl Job {
 
     fn drop_column(&self, c: &Connection, i: usize, name: &str) -> Result<()> {
         let (sql, create) = self.definition()?;
-        let ast::CreateTableBody::Columns { columns, .. } = &create.body else { return Err(Code::Corrupt.into()) };
+        let ast::CreateTableBody::Columns { columns, .. } = &create.body else {
+            return Err(Code::Corrupt.into());
+        };
         let span = if i + 1 < columns.len() {
             Span { start: columns[i].span.start, end: columns[i + 1].span.start }
         } else {
@@ -580,7 +603,9 @@ impl Job {
 
     fn drop_not_null(&self, c: &Connection, i: usize) -> Result<()> {
         let (sql, create) = self.definition()?;
-        let ast::CreateTableBody::Columns { columns, .. } = &create.body else { return Err(Code::Corrupt.into()) };
+        let ast::CreateTableBody::Columns { columns, .. } = &create.body else {
+            return Err(Code::Corrupt.into());
+        };
         let edits: Vec<Edit> = columns[i]
             .constraints
             .iter()
@@ -597,7 +622,9 @@ impl Job {
 
     fn set_not_null(&self, c: &Connection, i: usize, span: Span) -> Result<()> {
         let (sql, create) = self.definition()?;
-        let ast::CreateTableBody::Columns { columns, .. } = &create.body else { return Err(Code::Corrupt.into()) };
+        let ast::CreateTableBody::Columns { columns, .. } = &create.body else {
+            return Err(Code::Corrupt.into());
+        };
         let name = quote_name(&self.table.columns[i].name).into_owned();
         let table = format!("{}.{}", self.schema_name(c), quote_name(&self.table.name));
         let rows = nested_rows(&c.0, &format!("SELECT 1 FROM {table} WHERE {name} IS NULL LIMIT 1"), &[])?;
@@ -623,7 +650,8 @@ impl Job {
             return Err(Code::Corrupt.into());
         };
         let table = format!("{}.{}", self.schema_name(c), quote_name(&self.table.name));
-        let rows = nested_rows(&c.0, &format!("SELECT 1 FROM {table} WHERE NOT ({}) LIMIT 1", print_expr(e)), &[])?;
+        let rows =
+            nested_rows(&c.0, &format!("SELECT 1 FROM {table} WHERE NOT ({}) LIMIT 1", print_expr(e)), &[])?;
         if !rows.is_empty() {
             return Err(Error::new(Code::Constraint, "constraint failed"));
         }
@@ -693,7 +721,8 @@ fn schema_rows(c: &Connection, db: usize) -> Result<Vec<SchemaRow>> {
         return Ok(Vec::new());
     }
     let schema = quote_name(&c.0.catalog.borrow().schemas[db].name).into_owned();
-    let sql = format!("SELECT rowid,type,name,tbl_name,sql FROM {schema}.sqlite_master WHERE sql IS NOT NULL");
+    let sql =
+        format!("SELECT rowid,type,name,tbl_name,sql FROM {schema}.sqlite_master WHERE sql IS NOT NULL");
     let rows = nested_rows(&c.0, &sql, &[])?;
     Ok(rows
         .into_iter()
@@ -734,7 +763,8 @@ fn bind_definition(c: &Connection, db: usize, row: &SchemaRow, log: bool) -> Res
                     for col in columns {
                         for k in &col.constraints {
                             match &k.kind {
-                                ColumnConstraintKind::Check(e, _) | ColumnConstraintKind::Generated { expr: e, .. } => {
+                                ColumnConstraintKind::Check(e, _)
+                                | ColumnConstraintKind::Generated { expr: e, .. } => {
                                     b.table_expr(&t, 0, e)?;
                                 }
                                 _ => {}

@@ -321,7 +321,9 @@ impl Drop for Statement {
 
 impl Listing {
     fn of(p: &Program, kind: u8) -> Result<Listing> {
-        let names = |list: &[&str]| list.iter().map(|n| ColumnMeta { name: (*n).into(), ..Default::default() }).collect();
+        let names = |list: &[&str]| {
+            list.iter().map(|n| ColumnMeta { name: (*n).into(), ..Default::default() }).collect()
+        };
         if kind == 1 {
             let mut rows = Vec::new();
             for r in iolite_bytecode::explain(p) {
@@ -342,7 +344,12 @@ impl Listing {
         let mut rows = Vec::new();
         for i in p.insns.iter().filter(|i| i.op == Opcode::Explain) {
             let P4::Name(n) = &i.p4 else { continue };
-            rows.push(vec![Value::Int(i.p1 as i64), Value::Int(i.p2 as i64), Value::Int(0), Value::text(&**n)?]);
+            rows.push(vec![
+                Value::Int(i.p1 as i64),
+                Value::Int(i.p2 as i64),
+                Value::Int(0),
+                Value::text(&**n)?,
+            ]);
         }
         Ok(Listing { rows, next: 0, names: names(&["id", "parent", "notused", "detail"]) })
     }

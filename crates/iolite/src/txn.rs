@@ -12,7 +12,8 @@ impl Inner {
     /// Commits every database. With several changed files a super-journal makes them commit together.
     pub fn commit_all(&self) -> Result<()> {
         let trees = self.open_trees();
-        let writing: Vec<Btree> = trees.iter().filter(|b| b.txn_state() == TxnState::Write).cloned().collect();
+        let writing: Vec<Btree> =
+            trees.iter().filter(|b| b.txn_state() == TxnState::Write).cloned().collect();
         if !writing.is_empty() {
             let hook = self.commit_hook.borrow().clone();
             if let Some(h) = hook

@@ -566,7 +566,9 @@ impl Binder<'_> {
                         1 => {}
                         0 => return Err(Error::sql(format!("circular reference: {name}"))),
                         _ => {
-                            return Err(Error::sql(format!("multiple references to recursive table: {name}")));
+                            return Err(Error::sql(format!(
+                                "multiple references to recursive table: {name}"
+                            )));
                         }
                     }
                     arms.push(core);
