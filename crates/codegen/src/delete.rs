@@ -51,18 +51,16 @@ impl Codegen<'_> {
         let kept = self.key_exprs(t)?;
         let keys = kept.len();
         let plan = self.rows_plan(&s.rows, kept, false)?;
-        let all = vec![true; t.indexes.len()];
-        let simple = match &plan.levels[0].access {
-            Access::Scan { .. } | Access::RowidRange { .. } | Access::RowidEq(EqTerm::Eq { .. }) => true,
-            _ => false,
-        };
+        let simple = matches!(
+            &plan.levels[0].access,
+            Access::Scan { .. } | Access::RowidRange { .. } | Access::RowidEq(EqTerm::Eq { .. })
+        );
         let one_pass = simple
             && !triggers
             && t.table.has_rowid()
             && plan.levels.len() == 1
             && s.returning.is_empty()
             && !plan.levels[0].filter.iter().any(iolite_plan::has_subquery);
-        let _ = all;
         if one_pass {
             let cursors = self.open_for_write(t, None)?;
             self.write_cursor = Some((t.id, cursors.table));

@@ -25,10 +25,7 @@ impl Codegen<'_> {
     /// Complains about tables that may not be written.
     pub fn check_writable(&self, t: &Target) -> Result<()> {
         let name = &t.table.name;
-        let own = name.to_ascii_lowercase();
-        if t.table.root.get() == 1 && !self.settings.writable_schema && !self.settings.nested
-            || own.starts_with("sqlite_stat") && false
-        {
+        if t.table.root.get() == 1 && !self.settings.writable_schema && !self.settings.nested {
             return Err(Error::sql(format!("table {name} may not be modified")));
         }
         if t.table.is_view() && !self.has_any_trigger(t) {

@@ -43,6 +43,9 @@ pub(crate) struct Entry {
     pub sought: bool,
 }
 
+/// Codes what an upsert does about a conflict on the rowid (`None`) or an index; `false` if no clause is about it.
+pub(crate) type OnConflict<'w> = dyn Fn(&mut Codegen<'_>, Option<usize>) -> Result<bool> + 'w;
+
 /// How a row is being written.
 pub(crate) struct Writing<'w> {
     pub target: &'w Target,
@@ -61,7 +64,7 @@ pub(crate) struct Writing<'w> {
     /// Where a row goes that is ignored.
     pub ignore: Label,
     /// Upsert handling by constraint: `None` is the rowid.
-    pub upsert: Option<&'w dyn Fn(&mut Codegen<'_>, Option<usize>) -> Result<bool>>,
+    pub upsert: Option<&'w OnConflict<'w>>,
 }
 
 pub(crate) fn policy_number(c: Conflict) -> i32 {

@@ -461,15 +461,15 @@ impl Job {
         };
         for k in &def.constraints {
             match &k.kind {
-                ColumnConstraintKind::NotNull(_) if !is_generated(def) => {
-                    if matches!(value, Some(Value::Null)) && has_rows()? {
-                        return Err(Error::sql("Cannot add a NOT NULL column with default value NULL"));
-                    }
+                ColumnConstraintKind::NotNull(_)
+                    if !is_generated(def) && matches!(value, Some(Value::Null)) && has_rows()? =>
+                {
+                    return Err(Error::sql("Cannot add a NOT NULL column with default value NULL"));
                 }
-                ColumnConstraintKind::References(_) => {
-                    if c.0.flags.foreign_keys.get() && !matches!(value, Some(Value::Null)) && has_rows()? {
-                        return Err(Error::sql("Cannot add a REFERENCES column with non-NULL default value"));
-                    }
+                ColumnConstraintKind::References(_)
+                    if c.0.flags.foreign_keys.get() && !matches!(value, Some(Value::Null)) && has_rows()? =>
+                {
+                    return Err(Error::sql("Cannot add a REFERENCES column with non-NULL default value"));
                 }
                 _ => {}
             }

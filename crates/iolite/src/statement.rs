@@ -259,17 +259,15 @@ impl Statement {
         }
         let alone = c.running.get() <= 1;
         let last_writer = !self.writes || c.writing.get() <= 1;
-        if c.autocommit.get() && !rolled_back && last_writer && !nested {
-            if self.writes {
-                let failed = matches!(error, Some((_, Action::Abort)));
-                let done = if failed { c.rollback_all() } else { c.commit_all() };
-                if let Err(e) = done {
-                    if e.code().primary() == Code::Busy && !self.writes {
-                        result = Err(e);
-                    } else {
-                        let _ = c.rollback_all();
-                        result = Err(e);
-                    }
+        if c.autocommit.get() && !rolled_back && last_writer && !nested && self.writes {
+            let failed = matches!(error, Some((_, Action::Abort)));
+            let done = if failed { c.rollback_all() } else { c.commit_all() };
+            if let Err(e) = done {
+                if e.code().primary() == Code::Busy && !self.writes {
+                    result = Err(e);
+                } else {
+                    let _ = c.rollback_all();
+                    result = Err(e);
                 }
             }
         }

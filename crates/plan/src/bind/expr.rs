@@ -630,11 +630,7 @@ impl Binder<'_> {
             return Err(Error::sql("DISTINCT aggregates must have exactly one argument").at(c.span.start));
         }
         let collation = args.iter().find_map(|a| a.collation()).map_or(self.binary(), |c| c.0);
-        let affinity = if function.flags.has(FunctionFlags::MIN) || function.flags.has(FunctionFlags::MAX) {
-            Affinity::None
-        } else {
-            Affinity::None
-        };
+        let affinity = Affinity::None;
         // Nested queries between here and the owner refer to its groups.
         let owner_tables: Vec<TableId> = self.scopes[owner].sources.iter().map(|s| s.id).collect();
         for frame in &mut self.frames {

@@ -122,7 +122,7 @@ pub(crate) fn data(vm: &mut Vm, i: &Insn) -> Result<()> {
     vm.pay(i.p1)?;
     let t = vm.tree(i.p1)?;
     t.settle()?;
-    let v = t.with_record(|b| Value::blob(b))?;
+    let v = t.with_record(Value::blob)?;
     vm.put(i.p2, v);
     Ok(())
 }
