@@ -50,7 +50,7 @@ impl Codegen<'_> {
         }
         let kept = self.key_exprs(t)?;
         let keys = kept.len();
-        let plan = self.rows_plan(&s.rows, kept, false)?;
+        let plan = self.rows_plan(&s.rows, kept)?;
         let simple = matches!(
             &plan.levels[0].access,
             Access::Scan { .. } | Access::RowidRange { .. } | Access::RowidEq(EqTerm::Eq { .. })
@@ -108,7 +108,7 @@ impl Codegen<'_> {
         let t = &s.target;
         let n = t.table.columns.len();
         let kept: Vec<Expr> = (0..n as i32).map(|c| Expr::Column(crate::write::row_column(t, c))).collect();
-        let plan = self.rows_plan(&s.rows, kept, true)?;
+        let plan = self.rows_plan(&s.rows, kept)?;
         let temp = self.b.cursor();
         self.b.emit(Opcode::OpenEphemeral, temp, n as i32, 0);
         let done = self.b.label();

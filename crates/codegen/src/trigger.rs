@@ -184,9 +184,6 @@ impl Codegen<'_> {
                 let plan = p.select(bound)?;
                 self.take_plans(p);
                 // Rows go nowhere, but expressions with effects (RAISE) are computed.
-                let first = self.b.regs(plan.columns.len());
-                let sink = self.b.cursor();
-                let _ = (first, sink);
                 self.query(&plan, &Dest::Discard)
             }
             Stmt::Insert(s) => {

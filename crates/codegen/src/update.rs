@@ -35,10 +35,9 @@ impl Codegen<'_> {
     }
 
     /// The plan of the rows to change.
-    pub fn rows_plan(&mut self, rows: &Core, result: Vec<Expr>, needs_all: bool) -> Result<CorePlan> {
+    pub fn rows_plan(&mut self, rows: &Core, result: Vec<Expr>) -> Result<CorePlan> {
         let mut core = rows.clone();
         core.result = result;
-        let _ = needs_all;
         let select = Select {
             cores: vec![core],
             ops: Vec::new(),
@@ -110,7 +109,7 @@ impl Codegen<'_> {
         if has_from {
             kept.extend(s.sets.iter().map(|x| x.value.clone()));
         }
-        let plan = self.rows_plan(&s.rows, kept.clone(), true)?;
+        let plan = self.rows_plan(&s.rows, kept.clone())?;
         let nested = s.sets.iter().any(|x| iolite_plan::has_subquery(&x.value));
         let one_pass = !has_from
             && !triggers
@@ -387,7 +386,7 @@ impl Codegen<'_> {
         let mut kept: Vec<Expr> =
             (0..n as i32).map(|c| Expr::Column(crate::write::row_column(t, c))).collect();
         kept.extend(s.sets.iter().map(|x| x.value.clone()));
-        let plan = self.rows_plan(&s.rows, kept.clone(), true)?;
+        let plan = self.rows_plan(&s.rows, kept.clone())?;
         let temp = self.b.cursor();
         self.b.emit(Opcode::OpenEphemeral, temp, kept.len() as i32, 0);
         let done = self.b.label();

@@ -179,7 +179,7 @@ impl Job {
             AlterAction::RenameTable(new) => self.rename_table(c, new),
             AlterAction::RenameColumn(old, new) => self.rename_column(c, self.column(old)?, new),
             AlterAction::AddColumn(def) => self.add_column(c, def),
-            AlterAction::DropColumn(n) => self.drop_column(c, self.column(n)?, &n.text),
+            AlterAction::DropColumn(n) => self.drop_column(c, self.column(n)?),
             AlterAction::DropConstraint(n) => self.drop_constraint(c, n),
             AlterAction::DropNotNull(n) => self.drop_not_null(c, self.column(n)?),
             AlterAction::SetNotNull { column, span, .. } => self.set_not_null(c, self.column(column)?, *span),
@@ -480,7 +480,7 @@ impl Job {
         Ok(())
     }
 
-    fn drop_column(&self, c: &Connection, i: usize, name: &str) -> Result<()> {
+    fn drop_column(&self, c: &Connection, i: usize) -> Result<()> {
         let (sql, create) = self.definition()?;
         let ast::CreateTableBody::Columns { columns, .. } = &create.body else {
             return Err(Code::Corrupt.into());
@@ -499,7 +499,6 @@ impl Job {
         let field = self.table.field_of[i];
         self.store(c, self.db, vec![(self.own_row(c)?, new)])?;
         self.settle(c, "after drop column")?;
-        let _ = name;
         match field {
             Some(f) => self.remove_field(c, f),
             None => Ok(()),

@@ -154,7 +154,7 @@ struct SchemaRow {
 }
 
 fn add_row(schema: &mut Schema, r: &SchemaRow) -> Result<()> {
-    schema.add_row(&r.kind, &r.name, &r.table, r.root, r.sql.as_deref())
+    schema.add_row(&r.kind, &r.name, r.root, r.sql.as_deref())
 }
 
 fn for_schema_rows(bt: &Btree, enc: Encoding, f: &mut dyn FnMut(SchemaRow) -> Result<()>) -> Result<()> {

@@ -82,13 +82,12 @@ impl Binder<'_> {
                         return self.default_word(&column.text);
                     }
                 }
-                if let Some(t) = table
+                if table.is_some()
                     && matches!(
                         self.restriction,
                         Restriction::IndexExpr | Restriction::Generated | Restriction::PartialIndex
                     )
                 {
-                    let _ = t;
                     self.prohibit("the \".\" operator")?;
                 }
                 self.bind_column(schema.as_ref(), table.as_ref(), column)?
