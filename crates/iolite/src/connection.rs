@@ -6,7 +6,7 @@
 use crate::open::{OpenFlags, target};
 use crate::statement::Statement;
 use iolite_base::{Encoding, Error, Limit, Limits, Result};
-use iolite_btree::{BusyHandler, Btree, TxnState};
+use iolite_btree::{Btree, BusyHandler, TxnState};
 use iolite_catalog::{Catalog, Schema};
 use iolite_codegen::Settings;
 use iolite_ext::{Function, Module, Registry};

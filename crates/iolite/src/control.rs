@@ -34,7 +34,12 @@ impl RowSource for Rows {
 pub(crate) type Work = Rc<dyn Fn(&Connection) -> Result<Vec<Vec<Value>>>>;
 
 /// A program that does `work` when it is stepped, in a transaction that writes to the databases in `writes`.
-pub(crate) fn work_program(conn: &Connection, columns: &[&str], work: Work, writes: &[usize]) -> Result<Program> {
+pub(crate) fn work_program(
+    conn: &Connection,
+    columns: &[&str],
+    work: Work,
+    writes: &[usize],
+) -> Result<Program> {
     let weak: Weak<Inner> = Rc::downgrade(&conn.0);
     let factory = SourceFactory(Rc::new(move || {
         let Some(inner) = weak.upgrade() else { return Err(Code::Misuse.into()) };

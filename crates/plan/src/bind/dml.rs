@@ -171,9 +171,10 @@ impl Binder<'_> {
     pub fn target(&mut self, db: usize, table: &Rc<Table>) -> Result<Target> {
         let id = self.new_table();
         self.databases |= 1 << db;
-        let saved = (std::mem::take(&mut self.trigger), self.restriction);
+        // What a table carries stands in another text.
+        let saved = (std::mem::take(&mut self.trigger), self.restriction, self.log.take());
         let out = self.target_inner(db, table, id);
-        (self.trigger, self.restriction) = saved;
+        (self.trigger, self.restriction, self.log) = saved;
         out
     }
 
