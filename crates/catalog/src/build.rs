@@ -621,14 +621,18 @@ fn resolve_term(term: &ast::SortTerm, t: &Table) -> Result<(ColumnSource, Option
     let source = match e {
         Expr::Column { table: None, column, .. } => match t.column(&column.text) {
             Some(i) => ColumnSource::Column(i),
+            // In double quotes, what is no column is a text.
+            None if column.quote == ast::Quote::Double => ColumnSource::Expr(Rc::new(Expr::Literal(
+                ast::Literal::Text(column.text.clone()),
+                column.span,
+            ))),
             None => {
-                return Err(Error::sql(format!("table {} has no column named {}", t.name, column.text))
-                    .at(column.span.start));
+                return Err(Error::sql(format!("no such column: {}", column.text)).at(column.span.start));
             }
         },
         Expr::Literal(ast::Literal::Text(s), _) => match t.column(s) {
             Some(i) => ColumnSource::Column(i),
-            None => return Err(Error::sql(format!("table {} has no column named {s}", t.name))),
+            None => return Err(Error::sql(format!("no such column: {s}"))),
         },
         other => ColumnSource::Expr(Rc::new(other.clone())),
     };

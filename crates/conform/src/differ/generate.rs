@@ -113,7 +113,7 @@ impl Gen<'_> {
             0..=8 => self.int(),
             9..=11 => self.one(REALS),
             12..=16 => self.text(),
-            17 => self.one(BLOBS),
+            17 if self.utf8 => self.one(BLOBS),
             _ => "NULL".into(),
         }
     }
@@ -122,6 +122,10 @@ impl Gen<'_> {
     pub fn value_for(&mut self, c: &Column, strict: bool) -> String {
         if !c.not_null && self.rng.chance(8) {
             return "NULL".into();
+        }
+        if c.pk && c.decltype == "INTEGER" {
+            // The largest rowid makes the next one random.
+            return self.rng.range(1, 60).to_string();
         }
         if !strict && self.rng.chance(12) {
             return self.literal();

@@ -56,6 +56,9 @@ impl Binder<'_> {
             if outs.len() != columns.len() {
                 return Err(width_mismatch(*op));
             }
+            for (c, o) in columns.iter_mut().zip(outs) {
+                c.last = Some(Box::new(o.meta));
+            }
             cores.push(core);
             ops.push(*op);
         }
@@ -500,11 +503,12 @@ impl Binder<'_> {
         if let Expr::Subquery(s, n) = e
             && let Some(c) = s.select.columns.get(*n)
         {
-            meta.decltype = c.meta.decltype.clone();
-            meta.origin = c.meta.origin.clone();
+            let seen = c.last.as_deref().unwrap_or(&c.meta);
+            meta.decltype = seen.decltype.clone();
+            meta.origin = seen.origin.clone();
         }
         let collation = e.collation().map_or(self.binary(), |c| c.0);
-        OutColumn { meta, affinity: e.affinity(), collation }
+        OutColumn { meta, last: None, affinity: e.affinity(), collation }
     }
 
     fn describe(&self, c: &ColumnRef, meta: &mut ColumnMeta) {
@@ -523,8 +527,9 @@ impl Binder<'_> {
             }
             Columns::Query(q) => {
                 if let Some(col) = q.get(c.column as usize) {
-                    meta.decltype = col.out.meta.decltype.clone();
-                    meta.origin = col.out.meta.origin.clone();
+                    let seen = col.out.last.as_deref().unwrap_or(&col.out.meta);
+                    meta.decltype = seen.decltype.clone();
+                    meta.origin = seen.origin.clone();
                 }
             }
         }
