@@ -97,7 +97,7 @@ impl Printer {
                         Value::Text(b, _) if s.quoting == Quoting::Off && plain(b) && s.char_limit == 0 => {
                             out.write_all(b)?
                         }
-                        Value::Int(n) => write!(out, "{n}")?,
+                        Value::Int(n) if s.quoting != Quoting::Tcl => write!(out, "{n}")?,
                         _ => out.write_all(&limited(s, shown(s, v)))?,
                     }
                 }
@@ -178,6 +178,9 @@ pub fn literal(v: &Value) -> Vec<u8> {
 /// A value under the style's quoting, NULL and blob rules.
 fn shown(s: &Style, v: &Value) -> Vec<u8> {
     if v.is_null() {
+        if s.mode == Mode::Tcl {
+            return tcl(s.null_text().as_bytes());
+        }
         return s.null_text().as_bytes().to_vec();
     }
     quoted(s, v)
