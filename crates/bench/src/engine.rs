@@ -14,7 +14,7 @@ pub enum Engine {
 /// A prepared statement of one of the engines.
 pub enum Query<'e> {
     /// iolite's.
-    Iolite(iolite::Statement),
+    Iolite(Box<iolite::Statement>),
     /// Stock SQLite's.
     Stock(iolite_stock::Statement<'e>),
 }
@@ -49,7 +49,9 @@ impl Engine {
     /// Prepares a statement.
     pub fn prepare(&self, sql: &str) -> Result<Query<'_>> {
         match self {
-            Engine::Iolite(c) => c.prepare(sql).map(Query::Iolite).map_err(|e| format!("{e}: {sql}")),
+            Engine::Iolite(c) => {
+                c.prepare(sql).map(|s| Query::Iolite(Box::new(s))).map_err(|e| format!("{e}: {sql}"))
+            }
             Engine::Stock(c) => c.prepare(sql).map(Query::Stock).map_err(|e| format!("{}: {sql}", e.message)),
         }
     }

@@ -100,14 +100,7 @@ impl Schema {
     }
 
     /// Takes in one row of the schema table. `SQLITE_CORRUPT`, "malformed database schema", if it makes no sense.
-    pub fn add_row(
-        &mut self,
-        kind: &str,
-        name: &str,
-        table: &str,
-        root: Pgno,
-        sql: Option<&str>,
-    ) -> Result<()> {
+    pub fn add_row(&mut self, kind: &str, name: &str, root: Pgno, sql: Option<&str>) -> Result<()> {
         let malformed = |why: &str| {
             let more = if why.is_empty() { String::new() } else { format!(" - {why}") };
             Error::new(Code::Corrupt, format!("malformed database schema ({name}){more}"))
@@ -126,10 +119,7 @@ impl Schema {
                         Ok(())
                     }
                     Some(_) => Err(malformed("invalid rootpage")),
-                    None => {
-                        let _ = table;
-                        Err(malformed("orphan index"))
-                    }
+                    None => Err(malformed("orphan index")),
                 }
             }
             _ => Err(malformed("")),

@@ -198,10 +198,8 @@ impl Codegen<'_> {
                 affinities[k] = self.field_affinity(a, t, k, value);
             }
         }
-        let ins = o.ins.len();
         for (k, eq) in a.eq.iter().enumerate() {
             self.eq_value(eq, base + k as i32, o)?;
-            let _ = ins;
         }
         self.apply_affinity(base, &affinities);
         let exit = o.in_exit();

@@ -10,7 +10,7 @@ use iolite_bytecode::{FunctionCall, Opcode, P4};
 use iolite_ext::{FunctionFlags, Implementation};
 use iolite_plan::bound::*;
 use iolite_plan::plan::*;
-use iolite_value::{Collation, KeyInfo, compare::KeyField};
+use iolite_value::{KeyInfo, compare::KeyField};
 use std::rc::Rc;
 
 /// One aggregate being computed.
@@ -431,7 +431,6 @@ impl Codegen<'_> {
         self.output_group(c, bare, bare_regs, Some(keys), sink)?;
         self.b.emit(Opcode::HashNext, cursor, top as i32, 0);
         self.b.place(over);
-        let _ = Collation::Binary;
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use iolite_bytecode::{Label, Opcode, P4};
 use iolite_plan::bound::*;
 use iolite_plan::plan::SelectPlan;
 use iolite_sql::ast::CompoundOp;
-use iolite_value::{Affinity, Collation, KeyInfo, compare::KeyField};
+use iolite_value::{Affinity, KeyInfo, compare::KeyField};
 use std::rc::Rc;
 
 impl Codegen<'_> {
@@ -172,7 +172,6 @@ impl Codegen<'_> {
         self.b.place(next);
         self.b.emit(Opcode::Next, a, top as i32, 0);
         self.b.place(over);
-        let _ = Collation::Binary;
         out
     }
 }

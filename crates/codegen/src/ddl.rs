@@ -4,7 +4,6 @@
 //! schema table again (`ParseSchema`), so that what it knows is what the file says.
 
 use crate::context::{Codegen, Dest, Place};
-use crate::write::Cursors;
 use iolite_base::{Code, Error, Limit, Result};
 use iolite_bytecode::{ColumnMeta, Opcode, P4, p5};
 use iolite_catalog::{Index, Table, TableKind, index_from_ast, table_from_ast};
@@ -372,7 +371,6 @@ impl Codegen<'_> {
         self.b.emit(Opcode::Close, table, 0, 0);
         self.b.emit(Opcode::Close, own, 0, 0);
         self.b.emit(Opcode::Close, sorter, 0, 0);
-        let _ = Cursors { table, indexes: Vec::new() };
         Ok(())
     }
 

@@ -50,19 +50,17 @@ impl Codegen<'_> {
         }
         let kept = self.key_exprs(t)?;
         let keys = kept.len();
-        let plan = self.rows_plan(&s.rows, kept, false)?;
-        let all = vec![true; t.indexes.len()];
-        let simple = match &plan.levels[0].access {
-            Access::Scan { .. } | Access::RowidRange { .. } | Access::RowidEq(EqTerm::Eq { .. }) => true,
-            _ => false,
-        };
+        let plan = self.rows_plan(&s.rows, kept)?;
+        let simple = matches!(
+            &plan.levels[0].access,
+            Access::Scan { .. } | Access::RowidRange { .. } | Access::RowidEq(EqTerm::Eq { .. })
+        );
         let one_pass = simple
             && !triggers
             && t.table.has_rowid()
             && plan.levels.len() == 1
             && s.returning.is_empty()
             && !plan.levels[0].filter.iter().any(iolite_plan::has_subquery);
-        let _ = all;
         if one_pass {
             let cursors = self.open_for_write(t, None)?;
             self.write_cursor = Some((t.id, cursors.table));
@@ -110,7 +108,7 @@ impl Codegen<'_> {
         let t = &s.target;
         let n = t.table.columns.len();
         let kept: Vec<Expr> = (0..n as i32).map(|c| Expr::Column(crate::write::row_column(t, c))).collect();
-        let plan = self.rows_plan(&s.rows, kept, true)?;
+        let plan = self.rows_plan(&s.rows, kept)?;
         let temp = self.b.cursor();
         self.b.emit(Opcode::OpenEphemeral, temp, n as i32, 0);
         let done = self.b.label();

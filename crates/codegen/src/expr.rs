@@ -211,7 +211,6 @@ impl Codegen<'_> {
             }
             Expr::Cast(a, aff) => {
                 self.expr_to(a, target)?;
-                self.unshare(target);
                 self.b.emit(Opcode::Cast, target, aff.letter() as i32, 0);
             }
             Expr::Call(c) => self.call(c, target)?,
@@ -245,10 +244,6 @@ impl Codegen<'_> {
         }
         Ok(())
     }
-
-    /// `target` may share its value with another register only by counting: nothing to do; kept as a place to say
-    /// so. Values are immutable, a changed register gets a new one.
-    fn unshare(&mut self, _target: i32) {}
 
     fn trigger_real(&mut self, e: &Expr, target: i32) {
         if let Expr::TriggerColumn(c, _) = e
@@ -407,12 +402,10 @@ impl Codegen<'_> {
             && (c.function.flags.has(FunctionFlags::DETERMINISTIC)
                 || c.function.flags.has(FunctionFlags::SLOW_CHANGE));
         if constant && self.no_once == 0 && self.trigger.is_none() {
-            let e = Expr::Call(Box::new(c.clone()));
             let reg = self.b.reg();
             let once = self.b.emit(Opcode::Once, 0, 0, 0);
             self.emit_call(c, reg)?;
             self.b.jump_here(once);
-            let _ = e;
             self.copy(reg, target);
             return Ok(());
         }

@@ -8,8 +8,7 @@ use iolite_bytecode::{ColumnMeta, Label, Opcode, P4, p5};
 use iolite_plan::Planner;
 use iolite_plan::bind::{Binder, Insert, Rows, Upsert, UpsertTarget};
 use iolite_plan::bound::*;
-use iolite_sql::ast::{self, Conflict, TriggerTime};
-use iolite_value::{KeyInfo, compare::KeyField};
+use iolite_sql::ast::{self, TriggerTime};
 use std::rc::Rc;
 
 /// Registers that keep AUTOINCREMENT's largest rowid.
@@ -160,7 +159,7 @@ impl Codegen<'_> {
                 self.b.emit(Opcode::Null, 0, rowid, 0);
             }
             self.shape_row(t, row)?;
-            let done = self.insert_checked(s, cursors, row, fresh, many, next, returning)?;
+            let done = self.insert_checked(s, cursors, row, fresh, next, returning)?;
             if triggers {
                 self.fire(t, &Event::Insert, TriggerTime::After, None, Some(row), next, s.or)?;
             }
@@ -314,7 +313,6 @@ impl Codegen<'_> {
         cursors: &Cursors,
         row: Row,
         fresh: bool,
-        many: bool,
         next: Label,
         returning: Option<i32>,
     ) -> Result<Label> {
@@ -339,9 +337,7 @@ impl Codegen<'_> {
         };
         let records = self.check_constraints(&w)?;
         let mut flags = p5::COUNT_CHANGE | p5::LAST_ROWID;
-        if fresh && !many {
-            flags |= p5::APPEND;
-        } else if fresh {
+        if fresh {
             flags |= p5::APPEND;
         }
         if self.settings.nested {
@@ -448,7 +444,6 @@ impl Codegen<'_> {
     }
 
     fn insert_virtual(&mut self, s: &Insert) -> Result<()> {
-        let _ = (KeyInfo::default(), KeyField::default());
         self.unsupported(&format!("INSERT into virtual table {}", s.target.table.name))
     }
 }
@@ -461,9 +456,4 @@ fn matching_upsert(list: &[Upsert], which: Option<usize>) -> Option<&Upsert> {
         (UpsertTarget::Index(k), Some(j)) => k == j,
         _ => false,
     })
-}
-
-/// `OR` policies that end the statement without undoing it all need no statement journal.
-pub(crate) fn keeps_changes(or: Option<Conflict>) -> bool {
-    matches!(or, Some(Conflict::Fail | Conflict::Rollback | Conflict::Ignore))
 }

@@ -63,17 +63,18 @@ pub fn compile(parsed: &Parsed, text: &str, env: &Env<'_>, settings: &Settings) 
     Ok(Some(p))
 }
 
-/// A program that yields the rows of a source. `databases` are those it begins a read transaction on first.
+/// A program that yields the rows of a source. `writes` are the databases that it begins to write first.
 pub fn source_program(
     env: &Env<'_>,
     settings: &Settings,
     columns: &[&str],
     source: SourceFactory,
-    databases: &[usize],
+    writes: &[usize],
 ) -> Result<Program> {
     let mut g = Codegen::new(env, settings);
-    for db in databases {
-        g.read_database(*db);
+    for db in writes {
+        g.write_database(*db);
+        g.needs_statement = true;
     }
     g.source_rows(columns.len(), source);
     let mut p = g.finish(usize::MAX)?;

@@ -137,10 +137,7 @@ impl Codegen<'_> {
     /// The table cursor and place of a level's table, for statements that write.
     pub fn close_loops(&mut self, mut loops: Loops) -> Result<()> {
         let mut rights = Vec::new();
-        let mut nulls: Vec<(Vec<i32>, Option<(i32, usize)>)> = Vec::new();
-        for l in &loops.levels {
-            nulls.push((l.cursors.clone(), l.null_registers));
-        }
+        let nulls: Vec<_> = loops.levels.iter().map(|l| (l.cursors.clone(), l.null_registers)).collect();
         while let Some(l) = loops.levels.pop() {
             let depth = loops.levels.len();
             if let Some(r) = &l.right {
@@ -358,7 +355,7 @@ impl Codegen<'_> {
         let at = if once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
         self.b.emit(Opcode::OpenEphemeral, cursor, width as i32, 0);
         let former = self.push_note(&format!("MATERIALIZE {name}"));
-        self.from_rows(q, &Dest::Table { cursor })?;
+        self.stored_rows(q, &Dest::Table { cursor })?;
         self.notes_parent = former;
         if let Some(at) = at {
             self.b.jump_here(at);
@@ -375,7 +372,7 @@ impl Codegen<'_> {
         self.b.at(start).p3 = entry as i32;
         let former = self.push_note(&format!("CO-ROUTINE {name}"));
         let temps = self.b.drop_temps();
-        self.from_rows(q, &Dest::Coroutine { yield_reg, first })?;
+        self.stored_rows(q, &Dest::Coroutine { yield_reg, first })?;
         self.b.drop_temps();
         for t in temps {
             self.b.free_temp(t);
@@ -387,7 +384,7 @@ impl Codegen<'_> {
     }
 
     /// The rows of a query in FROM.
-    fn from_rows(&mut self, q: &FromPlan, dest: &Dest) -> Result<()> {
+    fn stored_rows(&mut self, q: &FromPlan, dest: &Dest) -> Result<()> {
         match &q.recursive {
             None => self.query(&q.select, dest),
             Some(r) => self.recursive(q, r, dest),

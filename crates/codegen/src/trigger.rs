@@ -25,13 +25,20 @@ pub(crate) enum Event {
 /// Compiled triggers of a statement.
 #[derive(Default)]
 pub(crate) struct TriggerCache {
-    list: Vec<(Rc<Trigger>, Option<Conflict>, Option<Rc<Program>>)>,
+    list: Vec<Compiled>,
+}
+
+/// One trigger under one `OR` policy; without a program while it is being compiled.
+struct Compiled {
+    trigger: Rc<Trigger>,
+    or: Option<Conflict>,
+    program: Option<Rc<Program>>,
 }
 
 impl TriggerCache {
     /// The finished programs, by number.
     pub fn programs(&self) -> Vec<Rc<Program>> {
-        self.list.iter().filter_map(|(_, _, p)| p.clone()).collect()
+        self.list.iter().filter_map(|c| c.program.clone()).collect()
     }
 }
 
@@ -121,13 +128,13 @@ impl Codegen<'_> {
         or: Option<Conflict>,
     ) -> Result<usize> {
         let cache = self.trigger_programs.clone();
-        let known = cache.borrow().list.iter().position(|(x, o, _)| Rc::ptr_eq(x, tr) && *o == or);
+        let known = cache.borrow().list.iter().position(|c| Rc::ptr_eq(&c.trigger, tr) && c.or == or);
         if let Some(k) = known {
             return Ok(k);
         }
         let number = {
             let mut c = cache.borrow_mut();
-            c.list.push((tr.clone(), or, None));
+            c.list.push(Compiled { trigger: tr.clone(), or, program: None });
             c.list.len() - 1
         };
         let mut g = self.child();
@@ -138,7 +145,7 @@ impl Codegen<'_> {
         }
         let mut p = g.finish(usize::MAX)?;
         p.trigger = Some(tr.name.clone());
-        cache.borrow_mut().list[number].2 = Some(Rc::new(p));
+        cache.borrow_mut().list[number].program = Some(Rc::new(p));
         Ok(number)
     }
 
@@ -177,9 +184,6 @@ impl Codegen<'_> {
                 let plan = p.select(bound)?;
                 self.take_plans(p);
                 // Rows go nowhere, but expressions with effects (RAISE) are computed.
-                let first = self.b.regs(plan.columns.len());
-                let sink = self.b.cursor();
-                let _ = (first, sink);
                 self.query(&plan, &Dest::Discard)
             }
             Stmt::Insert(s) => {

@@ -25,10 +25,7 @@ impl Codegen<'_> {
     /// Complains about tables that may not be written.
     pub fn check_writable(&self, t: &Target) -> Result<()> {
         let name = &t.table.name;
-        let own = name.to_ascii_lowercase();
-        if t.table.root.get() == 1 && !self.settings.writable_schema && !self.settings.nested
-            || own.starts_with("sqlite_stat") && false
-        {
+        if t.table.root.get() == 1 && !self.settings.writable_schema && !self.settings.nested {
             return Err(Error::sql(format!("table {name} may not be modified")));
         }
         if t.table.is_view() && !self.has_any_trigger(t) {
@@ -38,10 +35,9 @@ impl Codegen<'_> {
     }
 
     /// The plan of the rows to change.
-    pub fn rows_plan(&mut self, rows: &Core, result: Vec<Expr>, needs_all: bool) -> Result<CorePlan> {
+    pub fn rows_plan(&mut self, rows: &Core, result: Vec<Expr>) -> Result<CorePlan> {
         let mut core = rows.clone();
         core.result = result;
-        let _ = needs_all;
         let select = Select {
             cores: vec![core],
             ops: Vec::new(),
@@ -113,7 +109,7 @@ impl Codegen<'_> {
         if has_from {
             kept.extend(s.sets.iter().map(|x| x.value.clone()));
         }
-        let plan = self.rows_plan(&s.rows, kept.clone(), true)?;
+        let plan = self.rows_plan(&s.rows, kept.clone())?;
         let nested = s.sets.iter().any(|x| iolite_plan::has_subquery(&x.value));
         let one_pass = !has_from
             && !triggers
@@ -390,7 +386,7 @@ impl Codegen<'_> {
         let mut kept: Vec<Expr> =
             (0..n as i32).map(|c| Expr::Column(crate::write::row_column(t, c))).collect();
         kept.extend(s.sets.iter().map(|x| x.value.clone()));
-        let plan = self.rows_plan(&s.rows, kept.clone(), true)?;
+        let plan = self.rows_plan(&s.rows, kept.clone())?;
         let temp = self.b.cursor();
         self.b.emit(Opcode::OpenEphemeral, temp, kept.len() as i32, 0);
         let done = self.b.label();

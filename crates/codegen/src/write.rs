@@ -33,6 +33,19 @@ pub(crate) struct Cursors {
     pub indexes: Vec<i32>,
 }
 
+/// An index entry made by the check: its record, and its fields in registers. No record: the index is not touched.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Entry {
+    pub record: i32,
+    pub first: i32,
+    pub fields: usize,
+    /// The check has sought its place.
+    pub sought: bool,
+}
+
+/// Codes what an upsert does about a conflict on the rowid (`None`) or an index; `false` if no clause is about it.
+pub(crate) type OnConflict<'w> = dyn Fn(&mut Codegen<'_>, Option<usize>) -> Result<bool> + 'w;
+
 /// How a row is being written.
 pub(crate) struct Writing<'w> {
     pub target: &'w Target,
@@ -51,7 +64,7 @@ pub(crate) struct Writing<'w> {
     /// Where a row goes that is ignored.
     pub ignore: Label,
     /// Upsert handling by constraint: `None` is the rowid.
-    pub upsert: Option<&'w dyn Fn(&mut Codegen<'_>, Option<usize>) -> Result<bool>>,
+    pub upsert: Option<&'w OnConflict<'w>>,
 }
 
 pub(crate) fn policy_number(c: Conflict) -> i32 {
@@ -156,13 +169,10 @@ impl Codegen<'_> {
     fn violate(&mut self, code: Code, policy: Conflict, message: &str, kind: u16) {
         self.b.emit4(Opcode::Halt, code.number() as i32, policy_number(policy), 0, P4::Name(message.into()));
         self.b.p5(kind);
-        if matches!(policy, Conflict::Abort) {
-            self.needs_statement = true;
-        }
     }
 
     /// Checks all constraints of a new row. Index records are made on the way; answers their registers.
-    pub fn check_constraints(&mut self, w: &Writing<'_>) -> Result<Vec<i32>> {
+    pub fn check_constraints(&mut self, w: &Writing<'_>) -> Result<Vec<Entry>> {
         let place = self.row_place(w.new);
         let id = w.target.id;
         self.at_place(id, place, |g| {
@@ -208,9 +218,6 @@ impl Codegen<'_> {
             let code = Code::ConstraintNotnull.number() as i32;
             self.b.emit4(Opcode::HaltIfNull, code, policy_number(policy), reg, P4::Name(message.into()));
             self.b.p5(p5::NOT_NULL);
-            if policy == Conflict::Abort {
-                self.needs_statement = true;
-            }
         }
         Ok(())
     }
@@ -268,9 +275,9 @@ impl Codegen<'_> {
             .collect()
     }
 
-    fn uniqueness(&mut self, w: &Writing<'_>) -> Result<Vec<i32>> {
+    fn uniqueness(&mut self, w: &Writing<'_>) -> Result<Vec<Entry>> {
         let t = w.target;
-        let mut records = vec![0; t.indexes.len()];
+        let mut records = vec![Entry::default(); t.indexes.len()];
         let touched = w.changed.map(|c| self.touched_indexes(t, c, w.key_changes));
         // The rowid, unless its policy is REPLACE: then it comes after the indexes that are not.
         let rowid_policy = w.or.or(t.table.key_conflict).unwrap_or(Conflict::Abort);
@@ -380,7 +387,7 @@ impl Codegen<'_> {
         P4::Affinities(list.into())
     }
 
-    fn index_unique(&mut self, w: &Writing<'_>, k: usize) -> Result<i32> {
+    fn index_unique(&mut self, w: &Writing<'_>, k: usize) -> Result<Entry> {
         let t = w.target;
         let i = &t.indexes[k];
         let record = self.b.reg();
@@ -393,14 +400,17 @@ impl Codegen<'_> {
         let (first, n) = self.index_entry(t, i, place)?;
         let affinities = self.index_affinities(t, i);
         self.b.emit4(Opcode::MakeRecord, first, n as i32, record, affinities);
+        let mut entry = Entry { record, first, fields: n, sought: false };
         let Some(own) = i.index.unique else {
             self.b.place(done);
-            return Ok(record);
+            return Ok(entry);
         };
         if i.is_table && w.old.is_some() && !w.key_changes {
             self.b.place(done);
-            return Ok(record);
+            return Ok(entry);
         }
+        // Where nothing is deleted in between, the place that the check found is the place of the new entry.
+        entry.sought = w.old.is_none();
         let policy = w.or.unwrap_or(own);
         let cursor = w.cursors.indexes[k];
         let key_len = i.index.key_len;
@@ -441,7 +451,7 @@ impl Codegen<'_> {
             }
         }
         self.b.place(done);
-        Ok(record)
+        Ok(entry)
     }
 
     /// Jumps if the index entry under the cursor belongs to the row `old` (WITHOUT ROWID).
@@ -556,17 +566,27 @@ impl Codegen<'_> {
     }
 
     /// Inserts the checked row and its index entries.
-    pub fn insert_row(&mut self, w: &Writing<'_>, records: &[i32], flags: u16) -> Result<()> {
+    pub fn insert_row(&mut self, w: &Writing<'_>, records: &[Entry], flags: u16) -> Result<()> {
         let t = w.target;
         for (k, i) in t.indexes.iter().enumerate() {
-            if i.is_table || records[k] == 0 {
+            let e = records[k];
+            if i.is_table || e.record == 0 {
                 continue;
             }
             let skip = self.b.label();
             if i.filter.is_some() {
-                self.b.jump(Opcode::IsNull, records[k], skip, 0);
+                self.b.jump(Opcode::IsNull, e.record, skip, 0);
             }
-            self.b.emit(Opcode::IdxInsert, w.cursors.indexes[k], records[k], 0);
+            self.b.emit4(
+                Opcode::IdxInsert,
+                w.cursors.indexes[k],
+                e.record,
+                e.first,
+                P4::Int(e.fields as i64),
+            );
+            if e.sought {
+                self.b.p5(p5::USE_SEEK);
+            }
             self.b.place(skip);
         }
         if t.table.has_rowid() {
@@ -610,7 +630,7 @@ impl Codegen<'_> {
             self.b.free_temp(record);
         } else {
             let k = t.indexes.iter().position(|i| i.is_table).ok_or_else(|| internal("no primary key"))?;
-            let mut record = records[k];
+            let mut record = records[k].record;
             if record == 0 {
                 record = self.b.reg();
                 let (first, n) = self.index_entry(t, &t.indexes[k], self.row_place(w.new))?;

@@ -132,11 +132,7 @@ fn statement(conn: &Connection, r: &Record<'_>) -> Result<(), String> {
     }
 }
 
-fn query(
-    conn: &Connection,
-    r: &Record<'_>,
-    labels: &mut HashMap<String, String>,
-) -> Result<(), String> {
+fn query(conn: &Connection, r: &Record<'_>, labels: &mut HashMap<String, String>) -> Result<(), String> {
     let fail = |why: String| format!("{why}\n  {}", r.sql.trim());
     let types: Vec<char> = r.head.get(1).map_or(Vec::new(), |t| t.chars().collect());
     let sort = match r.head.get(2).copied() {

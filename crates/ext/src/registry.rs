@@ -4,11 +4,14 @@ use iolite_base::hash::FastMap;
 use iolite_value::{Collate, Collation};
 use std::rc::Rc;
 
+/// A user's collating sequence with its name as registered.
+type NamedCollation = (Rc<str>, Rc<dyn Collate>);
+
 /// The functions, collating sequences and modules of one connection.
 #[derive(Default, Clone)]
 pub struct Registry {
     functions: FastMap<Box<str>, Vec<Rc<Function>>>,
-    collations: FastMap<Box<str>, (Rc<str>, Rc<dyn Collate>)>,
+    collations: FastMap<Box<str>, NamedCollation>,
     modules: FastMap<Box<str>, Rc<dyn Module>>,
 }
 

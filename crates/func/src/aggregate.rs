@@ -180,17 +180,23 @@ sum_kind!(Average, |s| Ok(if s.count == 0 { Value::Null } else { Value::real(s.r
 struct Best {
     best: Value,
     better: fn(Ordering) -> bool,
+    /// The last row is the one whose bare columns count: it gave the best value, or nothing but NULLs came so far.
+    changed: bool,
 }
 
 impl Aggregate for Best {
     fn step(&mut self, ctx: &mut Context<'_>, args: &[Value]) -> Result<()> {
         let v = &args[0];
-        if !v.is_null()
-            && (self.best.is_null() || (self.better)(compare::compare(v, &self.best, ctx.collation)))
-        {
+        self.changed = self.best.is_null()
+            || !v.is_null() && (self.better)(compare::compare(v, &self.best, ctx.collation));
+        if self.changed && !v.is_null() {
             self.best = v.clone();
         }
         Ok(())
+    }
+
+    fn changed(&self) -> bool {
+        self.changed
     }
 
     fn value(&mut self, _: &mut Context<'_>) -> Result<Value> {
@@ -204,8 +210,10 @@ struct Concat {
     text: Vec<u8>,
     /// Where the text starts: rows that left the frame lie before.
     start: usize,
-    /// Rows in the text.
+    /// Rows in the frame that are not NULL.
     rows: i64,
+    /// Rows in the text: once the text has become empty, it starts anew, even if empty rows are still in the frame.
+    in_text: i64,
     /// The length of each separator in the text, while all are of one length.
     length: Option<usize>,
     /// The lengths one by one, from the first two that differ on.
@@ -217,7 +225,8 @@ impl Concat {
         match (&mut self.lengths, self.length) {
             (Some(each), _) => each.push_back(n),
             (None, Some(same)) if same != n => {
-                let mut each: VecDeque<usize> = std::iter::repeat_n(same, (self.rows - 1) as usize).collect();
+                let mut each: VecDeque<usize> =
+                    std::iter::repeat_n(same, (self.in_text - 1) as usize).collect();
                 each.push_back(n);
                 self.lengths = Some(each);
             }
@@ -241,12 +250,13 @@ impl Aggregate for Concat {
             return Err(too_big());
         }
         alloc::reserve(&mut self.text, separator.len() + b.len())?;
-        if self.rows > 0 {
+        if self.in_text > 0 {
             self.text.extend_from_slice(separator);
             self.note_separator(separator.len());
         }
         self.text.extend_from_slice(&b);
         self.rows += 1;
+        self.in_text += 1;
         Ok(())
     }
 
@@ -255,15 +265,15 @@ impl Aggregate for Concat {
             return Ok(());
         }
         self.rows -= 1;
-        if self.rows <= 0 {
-            *self = Concat::default();
-            return Ok(());
-        }
+        self.in_text -= 1;
         let separator = match &mut self.lengths {
             Some(each) => each.pop_front().unwrap_or(0),
             None => self.length.unwrap_or(0),
         };
         self.start = (self.start + args[0].text_bytes()?.len() + separator).min(self.text.len());
+        if self.start == self.text.len() {
+            *self = Concat { rows: self.rows, ..Concat::default() };
+        }
         if self.start > 4096 && self.start > self.text.len() / 2 {
             self.text.drain(..self.start);
             self.start = 0;
@@ -281,11 +291,11 @@ fn make<A: Aggregate + Default + 'static>() -> Box<dyn Aggregate> {
 }
 
 fn make_min() -> Box<dyn Aggregate> {
-    Box::new(Best { best: Value::Null, better: Ordering::is_lt })
+    Box::new(Best { best: Value::Null, better: Ordering::is_lt, changed: false })
 }
 
 fn make_max() -> Box<dyn Aggregate> {
-    Box::new(Best { best: Value::Null, better: Ordering::is_gt })
+    Box::new(Best { best: Value::Null, better: Ordering::is_gt, changed: false })
 }
 
 const COLLATED: FunctionFlags = WINDOWED.and(FunctionFlags::NEEDS_COLLATION).and(PURE);

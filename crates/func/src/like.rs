@@ -37,7 +37,9 @@ pub fn matches(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> 
                 if next == pattern.len() {
                     return true;
                 }
+                let Some(from) = seek(kind, pattern, next, text, t, escape) else { return false };
                 p = next;
+                t = from;
                 again = Some((p, t));
             }
             Step::Next(next, end) => {
@@ -47,6 +49,7 @@ pub fn matches(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> 
             Step::Fail => match again {
                 Some((behind, from)) if from < text.len() => {
                     let from = utf8::after(text, from);
+                    let Some(from) = seek(kind, pattern, behind, text, from, escape) else { return false };
                     p = behind;
                     t = from;
                     again = Some((behind, from));
@@ -55,6 +58,23 @@ pub fn matches(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> 
             },
         }
     }
+}
+
+/// The first place from `t` on where the element of the pattern at `p`, which stands behind a wildcard, can match.
+/// Where that element is an ASCII character, all places in between are skipped at memchr's speed.
+#[inline]
+fn seek(kind: Kind, pattern: &[u8], p: usize, text: &[u8], t: usize, escape: Option<u32>) -> Option<usize> {
+    let c = pattern[p];
+    let special = if kind == Kind::Glob { b"*?[" } else { b"%__" };
+    if c >= 0x80 || special.contains(&c) || escape == Some(c as u32) {
+        return Some(t);
+    }
+    let rest = &text[t..];
+    let found = match kind {
+        Kind::Like if c.is_ascii_alphabetic() => memchr::memchr2(c | 0x20, c & !0x20, rest),
+        _ => memchr::memchr(c, rest),
+    };
+    found.map(|n| t + n)
 }
 
 enum Step {

@@ -1,11 +1,821 @@
-//! ALTER TABLE.
+//! ALTER TABLE (documentation page `lang_altertable`).
+//!
+//! The schema keeps definitions as texts, so a change of the schema is a change of texts: definitions are parsed, names
+//! are looked up by the binder, which notes where each stands, and just those places are rewritten. Afterwards every
+//! definition is read and bound again; one that no longer makes sense undoes the whole statement.
 
 use crate::connection::Connection;
-use iolite_base::{Error, Result};
+use crate::control::work_program;
+use crate::run::{exec_nested, nested_rows, with_env};
+use iolite_base::{Code, Error, Result};
+use iolite_btree::{InsertAt, TreeKind};
 use iolite_bytecode::Program;
-use iolite_sql::ast::AlterTable;
+use iolite_catalog::Table;
+use iolite_plan::bind::{Binder, NameUse, TriggerScope};
+use iolite_sql::ast::{
+    self, AlterAction, AlterTable, ColumnConstraintKind, Name, Quote, Span, Stmt, TriggerEvent,
+};
+use iolite_sql::print::{expr as print_expr, quote_name, quote_text};
+use iolite_value::{Value, record};
+use std::cmp::Ordering;
+use std::rc::Rc;
 
 /// Compiles ALTER TABLE.
-pub(crate) fn compile(_conn: &Connection, a: &AlterTable, _text: &str) -> Result<Program> {
-    Err(Error::sql(format!("ALTER TABLE is not supported yet: {}", a.table.name.text)))
+pub(crate) fn compile(conn: &Connection, a: &AlterTable, text: &str) -> Result<Program> {
+    let schema = a.table.schema.as_ref().map(|s| &*s.text);
+    let name = &*a.table.name.text;
+    let found = conn.0.catalog.borrow().table(schema, name);
+    let Some((db, t)) = found else {
+        let shown = schema.map_or(name.to_string(), |s| format!("{s}.{name}"));
+        return Err(Error::sql(format!("no such table: {shown}")));
+    };
+    check_alterable(&t, &a.action)?;
+    let job = Job { db, table: t.clone(), action: a.action.clone(), text: text.to_string() };
+    job.check(conn)?;
+    work_program(conn, &[], Rc::new(move |c| job.run(c).map(|()| Vec::new())), &[db])
+}
+
+fn check_alterable(t: &Table, action: &AlterAction) -> Result<()> {
+    let name = &t.name;
+    if t.root.get() == 1 || name.to_ascii_lowercase().starts_with("sqlite_") {
+        return Err(Error::sql(format!("table {name} may not be altered")));
+    }
+    if t.is_view() {
+        return Err(Error::sql(match action {
+            AlterAction::RenameTable(_) => format!("view {name} may not be altered"),
+            AlterAction::RenameColumn(..) => format!("cannot rename columns of view \"{name}\""),
+            AlterAction::AddColumn(_) => "Cannot add a column to a view".to_string(),
+            AlterAction::DropColumn(_) => format!("cannot drop column from view \"{name}\""),
+            _ => format!("cannot edit constraints of view \"{name}\""),
+        }));
+    }
+    if t.is_virtual() {
+        return Err(Error::sql(match action {
+            AlterAction::AddColumn(_) => "virtual tables may not be altered".to_string(),
+            AlterAction::RenameColumn(..) => format!("cannot rename columns of virtual table \"{name}\""),
+            AlterAction::DropColumn(_) => format!("cannot drop column from virtual table \"{name}\""),
+            _ => "virtual tables may not be altered".to_string(),
+        }));
+    }
+    Ok(())
+}
+
+struct Job {
+    db: usize,
+    table: Rc<Table>,
+    action: AlterAction,
+    /// The statement's text.
+    text: String,
+}
+
+/// A replacement in a text.
+type Edit = (Span, String);
+
+fn apply(text: &str, mut edits: Vec<Edit>) -> String {
+    edits.sort_by_key(|e| e.0.start);
+    edits.dedup_by_key(|e| e.0.start);
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut at = 0;
+    for (span, new) in edits {
+        out.push_str(&text[at..span.start as usize]);
+        out.push_str(&new);
+        at = span.end as usize;
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
+/// The new name as it is written in place of one that was written so.
+fn written(new: &str, quote: Quote) -> String {
+    let plain = quote == Quote::None && quote_name(new) == new;
+    if plain { new.to_string() } else { format!("\"{}\"", new.replace('"', "\"\"")) }
+}
+
+impl Job {
+    fn column(&self, n: &Name) -> Result<usize> {
+        self.table.column(&n.text).ok_or_else(|| Error::sql(format!("no such column: \"{}\"", n.text)))
+    }
+
+    fn schema_name(&self, c: &Connection) -> String {
+        quote_name(&c.0.catalog.borrow().schemas[self.db].name).into_owned()
+    }
+
+    fn sql(&self) -> Result<String> {
+        self.table.sql.as_ref().map(|s| s.to_string()).ok_or_else(|| Code::Corrupt.into())
+    }
+
+    fn definition(&self) -> Result<(String, Box<ast::CreateTable>)> {
+        let sql = self.sql()?;
+        match iolite_sql::parse_stmt(&sql)?.stmt {
+            Stmt::CreateTable(c) => Ok((sql, c)),
+            _ => Err(Code::Corrupt.into()),
+        }
+    }
+
+    /// Complaints that need no look at the data.
+    fn check(&self, c: &Connection) -> Result<()> {
+        match &self.action {
+            AlterAction::RenameTable(new) => {
+                let schema = c.0.catalog.borrow().schemas[self.db].clone();
+                if schema.table(&new.text).is_some() || schema.index(&new.text).is_some() {
+                    return Err(Error::sql(format!(
+                        "there is already another table or index with this name: {}",
+                        new.text
+                    )));
+                }
+                if new.text.len() >= 7 && new.text.as_bytes()[..7].eq_ignore_ascii_case(b"sqlite_") {
+                    return Err(Error::sql(format!("object name reserved for internal use: {}", new.text)));
+                }
+            }
+            AlterAction::RenameColumn(old, _) => {
+                self.column(old)?;
+            }
+            AlterAction::DropColumn(n) => {
+                let i = self.column(n)?;
+                let col = &self.table.columns[i];
+                if col.pk > 0 {
+                    return Err(Error::sql(format!("cannot drop PRIMARY KEY column: \"{}\"", n.text)));
+                }
+                if col.unique {
+                    return Err(Error::sql(format!("cannot drop UNIQUE column: \"{}\"", n.text)));
+                }
+                if self.table.columns.len() <= 1 {
+                    return Err(Error::sql(format!(
+                        "cannot drop column \"{}\": no other columns exist",
+                        n.text
+                    )));
+                }
+            }
+            AlterAction::AddColumn(def) => self.check_new_column(def)?,
+            AlterAction::DropNotNull(n) | AlterAction::SetNotNull { column: n, .. } => {
+                if self.table.column(&n.text).is_none() {
+                    return Err(Error::sql(format!("no such column: {}", n.text)));
+                }
+            }
+            AlterAction::DropConstraint(_) | AlterAction::AddCheck { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn check_new_column(&self, def: &ast::ColumnDef) -> Result<()> {
+        if self.table.column(&def.name.text).is_some() {
+            return Err(Error::sql(format!("duplicate column name: {}", def.name.text)));
+        }
+        let has = |f: &dyn Fn(&ColumnConstraintKind) -> bool| def.constraints.iter().any(|c| f(&c.kind));
+        if has(&|k| matches!(k, ColumnConstraintKind::PrimaryKey { .. })) {
+            return Err(Error::sql("Cannot add a PRIMARY KEY column"));
+        }
+        if has(&|k| matches!(k, ColumnConstraintKind::Unique(_))) {
+            return Err(Error::sql("Cannot add a UNIQUE column"));
+        }
+        if has(&|k| matches!(k, ColumnConstraintKind::Generated { stored: true, .. })) {
+            return Err(Error::sql("cannot add a STORED column"));
+        }
+        Ok(())
+    }
+
+    fn run(&self, c: &Connection) -> Result<()> {
+        match &self.action {
+            AlterAction::RenameTable(new) => self.rename_table(c, new),
+            AlterAction::RenameColumn(old, new) => self.rename_column(c, self.column(old)?, new),
+            AlterAction::AddColumn(def) => self.add_column(c, def),
+            AlterAction::DropColumn(n) => self.drop_column(c, self.column(n)?),
+            AlterAction::DropConstraint(n) => self.drop_constraint(c, n),
+            AlterAction::DropNotNull(n) => self.drop_not_null(c, self.column(n)?),
+            AlterAction::SetNotNull { column, span, .. } => self.set_not_null(c, self.column(column)?, *span),
+            AlterAction::AddCheck { expr, span, .. } => self.add_check(c, expr, *span),
+        }
+    }
+
+    /// Stores new texts, and reads the schema anew.
+    fn store(&self, c: &Connection, db: usize, changes: Vec<(i64, String)>) -> Result<()> {
+        let schema = quote_name(&c.0.catalog.borrow().schemas[db].name).into_owned();
+        for (rowid, sql) in changes {
+            let text = format!("UPDATE {schema}.sqlite_master SET sql=?1 WHERE rowid=?2");
+            nested_rows(&c.0, &text, &[Value::text(sql)?, Value::Int(rowid)])?;
+        }
+        Ok(())
+    }
+
+    /// Makes the change known: cookie, catalog, and every definition bound again.
+    fn settle(&self, c: &Connection, what: &str) -> Result<()> {
+        let b = c.0.btree_of(self.db)?;
+        let cookie = b.meta(1)?.wrapping_add(1);
+        b.set_meta(1, cookie)?;
+        c.0.load_schema(self.db)?;
+        if c.0.btree_if_open(1).is_some() && self.db != 1 {
+            c.0.load_schema(1)?;
+        }
+        self.verify(c, what)
+    }
+
+    /// Binds views, triggers and what tables carry; the first complaint names its object.
+    fn verify(&self, c: &Connection, what: &str) -> Result<()> {
+        for db in [self.db, 1] {
+            for row in schema_rows(c, db)? {
+                if let Err(e) = bind_definition(c, db, &row, false) {
+                    return Err(Error::sql(format!(
+                        "error in {} {} {what}: {}",
+                        row.kind,
+                        row.name,
+                        e.message()
+                    )));
+                }
+            }
+            if self.db == 1 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn rename_column(&self, c: &Connection, i: usize, new: &Name) -> Result<()> {
+        let old = self.table.columns[i].name.clone();
+        let same = |t: &Rc<Table>| Rc::ptr_eq(t, &self.table);
+        for db in [self.db, 1] {
+            let mut changes = Vec::new();
+            for row in schema_rows(c, db)? {
+                let uses = bind_definition(c, db, &row, true).map_err(|e| {
+                    Error::sql(format!("error in {} {}: {}", row.kind, row.name, e.message()))
+                })?;
+                let mut edits: Vec<Edit> = uses
+                    .iter()
+                    .filter(|u| u.column == Some(i) && same(&u.table))
+                    .map(|u| (u.span, written(&new.text, u.quote)))
+                    .collect();
+                self.definition_columns(&row, &old, &new.text, &mut edits)?;
+                if !edits.is_empty() {
+                    changes.push((row.rowid, apply(&row.sql, edits)));
+                }
+            }
+            self.store(c, db, changes)?;
+            if self.db == 1 {
+                break;
+            }
+        }
+        self.settle(c, "after rename")
+    }
+
+    /// Places where a column is named by the definition itself: its own, keys, foreign keys, UPDATE OF.
+    fn definition_columns(&self, row: &SchemaRow, old: &str, new: &str, edits: &mut Vec<Edit>) -> Result<()> {
+        let mut hit = |n: &Name| {
+            if n.text.eq_ignore_ascii_case(old) {
+                edits.push((n.span, written(new, n.quote)));
+            }
+        };
+        let parsed = iolite_sql::parse_stmt(&row.sql)?;
+        match &parsed.stmt {
+            Stmt::CreateTable(t) => {
+                let own = t.name.name.text.eq_ignore_ascii_case(&self.table.name);
+                let ast::CreateTableBody::Columns { columns, constraints, .. } = &t.body else {
+                    return Ok(());
+                };
+                let target = |f: &ast::ForeignKeyTarget, hit: &mut dyn FnMut(&Name)| {
+                    if f.table.text.eq_ignore_ascii_case(&self.table.name) {
+                        f.columns.iter().for_each(hit);
+                    }
+                };
+                for col in columns {
+                    if own {
+                        hit(&col.name);
+                    }
+                    for k in &col.constraints {
+                        if let ColumnConstraintKind::References(f) = &k.kind {
+                            target(f, &mut hit);
+                        }
+                    }
+                }
+                for k in constraints {
+                    match &k.kind {
+                        ast::TableConstraintKind::ForeignKey { columns, target: f } => {
+                            if own {
+                                columns.iter().for_each(&mut hit);
+                            }
+                            target(f, &mut hit);
+                        }
+                        ast::TableConstraintKind::PrimaryKey { columns, .. }
+                        | ast::TableConstraintKind::Unique { columns, .. }
+                            if own =>
+                        {
+                            for term in columns {
+                                let mut e = &term.expr;
+                                while let ast::Expr::Collate(inner, _) = e {
+                                    e = inner;
+                                }
+                                if let ast::Expr::Column { column, .. } = e {
+                                    hit(column);
+                                }
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Stmt::CreateTrigger(t) if t.table.name.text.eq_ignore_ascii_case(&self.table.name) => {
+                if let TriggerEvent::Update(of) = &t.event {
+                    of.iter().for_each(&mut hit);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn rename_table(&self, c: &Connection, new: &Name) -> Result<()> {
+        let old = self.table.name.clone();
+        let same = |t: &Rc<Table>| Rc::ptr_eq(t, &self.table);
+        for db in [self.db, 1] {
+            let mut changes = Vec::new();
+            for row in schema_rows(c, db)? {
+                let legacy = c.0.flags.legacy_alter_table.get();
+                let uses = match bind_definition(c, db, &row, true) {
+                    Ok(u) => u,
+                    Err(_) if legacy => Vec::new(),
+                    Err(e) => {
+                        return Err(Error::sql(format!(
+                            "error in {} {}: {}",
+                            row.kind,
+                            row.name,
+                            e.message()
+                        )));
+                    }
+                };
+                let mut edits: Vec<Edit> = uses
+                    .iter()
+                    .filter(|u| u.column.is_none() && same(&u.table))
+                    .map(|u| (u.span, written(&new.text, u.quote)))
+                    .collect();
+                let mut hit = |n: &Name| {
+                    if n.text.eq_ignore_ascii_case(&old) {
+                        // The definition's own name is always written in quotes.
+                        edits.push((n.span, format!("\"{}\"", new.text.replace('"', "\"\""))));
+                    }
+                };
+                match &iolite_sql::parse_stmt(&row.sql)?.stmt {
+                    Stmt::CreateTable(t) => {
+                        if db == self.db {
+                            hit(&t.name.name);
+                        }
+                        foreign_targets(t).into_iter().for_each(&mut hit);
+                    }
+                    Stmt::CreateIndex(i) if db == self.db => hit(&i.table),
+                    Stmt::CreateTrigger(t) if row.table_is(&old) => hit(&t.table.name),
+                    _ => {}
+                }
+                if !edits.is_empty() {
+                    changes.push((row.rowid, apply(&row.sql, edits)));
+                }
+            }
+            self.store(c, db, changes)?;
+            let schema = quote_name(&c.0.catalog.borrow().schemas[db].name).into_owned();
+            let (q_old, q_new) = (quote_text(&old), quote_text(&new.text));
+            if db == self.db {
+                exec_nested(
+                    &c.0,
+                    &format!(
+                        "UPDATE {schema}.sqlite_master SET tbl_name={q_new}, name=CASE WHEN type='table' THEN {q_new} \
+                         WHEN name LIKE 'sqliteX_autoindex%' ESCAPE 'X' AND type='index' THEN 'sqlite_autoindex_' || {q_new} || substr(name,{}) \
+                         ELSE name END WHERE tbl_name={q_old} COLLATE nocase AND (type='table' OR type='index' OR type='trigger')",
+                        old.chars().count() + 18
+                    ),
+                )?;
+                if c.0.catalog.borrow().schemas[db].table("sqlite_sequence").is_some() {
+                    exec_nested(
+                        &c.0,
+                        &format!("UPDATE {schema}.sqlite_sequence SET name={q_new} WHERE name={q_old}"),
+                    )?;
+                }
+            } else {
+                exec_nested(
+                    &c.0,
+                    &format!(
+                        "UPDATE {schema}.sqlite_master SET tbl_name={q_new} WHERE tbl_name={q_old} COLLATE nocase AND type='trigger'"
+                    ),
+                )?;
+            }
+            if self.db == 1 {
+                break;
+            }
+        }
+        self.settle(c, "after rename")
+    }
+
+    fn own_row(&self, c: &Connection) -> Result<i64> {
+        let rows = schema_rows(c, self.db)?;
+        let own = rows.iter().find(|r| r.kind == "table" && r.name.eq_ignore_ascii_case(&self.table.name));
+        own.map(|r| r.rowid).ok_or_else(|| Code::Corrupt.into())
+    }
+
+    fn add_column(&self, c: &Connection, def: &ast::ColumnDef) -> Result<()> {
+        let (sql, create) = self.definition()?;
+        let ast::CreateTableBody::Columns { columns, .. } = &create.body else {
+            return Err(Code::Corrupt.into());
+        };
+        let end = columns.last().map_or(0, |d| d.span.end);
+        let text = def.span.of(&self.text).trim_end_matches([';', ' ', '\n', '\t', '\r']);
+        let new = apply(&sql, vec![(Span { start: end, end }, format!(", {text}"))]);
+        // Is it a good definition at all?
+        let parsed = iolite_sql::parse_stmt(&new)?;
+        if let Stmt::CreateTable(t) = &parsed.stmt {
+            iolite_catalog::table_from_ast(t, &new, 2).map_err(Error::without_offset)?;
+        }
+        self.check_default(c, def)?;
+        self.store(c, self.db, vec![(self.own_row(c)?, new)])?;
+        let b = c.0.btree_of(self.db)?;
+        if b.meta(2)? < 3 {
+            b.set_meta(2, 3)?;
+        }
+        self.settle(c, "after add column")?;
+        // Rows that exist must satisfy the new column's constraints.
+        let table = format!("{}.{}", self.schema_name(c), quote_name(&self.table.name));
+        for k in &def.constraints {
+            let (cond, message) = match &k.kind {
+                ColumnConstraintKind::Check(e, _) => {
+                    (format!("NOT ({})", print_expr(e)), "CHECK constraint failed")
+                }
+                ColumnConstraintKind::NotNull(_) if is_generated(def) => {
+                    (format!("{} IS NULL", quote_name(&def.name.text)), "NOT NULL constraint failed")
+                }
+                _ => continue,
+            };
+            let rows = nested_rows(&c.0, &format!("SELECT 1 FROM {table} WHERE {cond} LIMIT 1"), &[])?;
+            if !rows.is_empty() {
+                return Err(Error::new(Code::Constraint, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_default(&self, c: &Connection, def: &ast::ColumnDef) -> Result<()> {
+        let default = def.constraints.iter().find_map(|k| match &k.kind {
+            ColumnConstraintKind::Default(e, _) => Some(e),
+            _ => None,
+        });
+        let value = match default {
+            None => Some(Value::Null),
+            Some(e) => literal_value(e),
+        };
+        let table = format!("{}.{}", self.schema_name(c), quote_name(&self.table.name));
+        let has_rows = || -> Result<bool> {
+            Ok(!nested_rows(&c.0, &format!("SELECT 1 FROM {table} LIMIT 1"), &[])?.is_empty())
+        };
+        for k in &def.constraints {
+            match &k.kind {
+                ColumnConstraintKind::NotNull(_)
+                    if !is_generated(def) && matches!(value, Some(Value::Null)) && has_rows()? =>
+                {
+                    return Err(Error::sql("Cannot add a NOT NULL column with default value NULL"));
+                }
+                ColumnConstraintKind::References(_)
+                    if c.0.flags.foreign_keys.get() && !matches!(value, Some(Value::Null)) && has_rows()? =>
+                {
+                    return Err(Error::sql("Cannot add a REFERENCES column with non-NULL default value"));
+                }
+                _ => {}
+            }
+        }
+        if value.is_none() && has_rows()? {
+            return Err(Error::sql("Cannot add a column with non-constant default"));
+        }
+        Ok(())
+    }
+
+    fn drop_column(&self, c: &Connection, i: usize) -> Result<()> {
+        let (sql, create) = self.definition()?;
+        let ast::CreateTableBody::Columns { columns, .. } = &create.body else {
+            return Err(Code::Corrupt.into());
+        };
+        let span = if i + 1 < columns.len() {
+            Span { start: columns[i].span.start, end: columns[i + 1].span.start }
+        } else {
+            Span { start: columns[i - 1].span.end, end: columns[i].span.end }
+        };
+        let new = apply(&sql, vec![(span, String::new())]);
+        if let Stmt::CreateTable(t) = &iolite_sql::parse_stmt(&new)?.stmt {
+            iolite_catalog::table_from_ast(t, &new, 2).map_err(|e| {
+                Error::sql(format!("error in table {} after drop column: {}", self.table.name, e.message()))
+            })?;
+        }
+        let field = self.table.field_of[i];
+        self.store(c, self.db, vec![(self.own_row(c)?, new)])?;
+        self.settle(c, "after drop column")?;
+        match field {
+            Some(f) => self.remove_field(c, f),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes a field out of every record of the table.
+    fn remove_field(&self, c: &Connection, field: usize) -> Result<()> {
+        let b = c.0.btree_of(self.db)?;
+        let enc = c.0.encoding();
+        let primary = self.table.primary_index();
+        let (root, kind) = match &primary {
+            Some(i) => (i.root.get(), TreeKind::Index),
+            None => (self.table.root.get(), TreeKind::Table),
+        };
+        // Records are read from one tree while a new one grows; then the old root takes the new content.
+        let temp = iolite_btree::Btree::ephemeral(c.0.vfs.clone())?;
+        let new_root = temp.create_tree(kind)?;
+        let mut from = b.cursor(root, kind, false)?;
+        let mut to = temp.cursor(new_root, kind, true)?;
+        let mut more = from.first()?;
+        let real: Vec<bool> = self.real_fields(field);
+        while more {
+            let mut rec = iolite_base::alloc::zeroed(from.payload_len() as usize)?;
+            from.read_payload(0, &mut rec)?;
+            let mut values = record::decode(&rec, enc)?;
+            if field < values.len() {
+                values.remove(field);
+            }
+            let mut out = Vec::new();
+            record::encode_with(&values, enc, |k| real.get(k) == Some(&true), &mut out)?;
+            match kind {
+                TreeKind::Table => to.insert_row(from.rowid(), &out, 0, InsertAt::Append)?,
+                TreeKind::Index => to.insert_entry(&out, InsertAt::Append, &mut |_| Ok(Ordering::Less))?,
+            }
+            more = from.next()?;
+        }
+        drop(from);
+        b.clear_tree(root, kind)?;
+        let mut back = b.cursor(root, kind, true)?;
+        let mut more = to.first()?;
+        while more {
+            let mut rec = iolite_base::alloc::zeroed(to.payload_len() as usize)?;
+            to.read_payload(0, &mut rec)?;
+            match kind {
+                TreeKind::Table => back.insert_row(to.rowid(), &rec, 0, InsertAt::Append)?,
+                TreeKind::Index => back.insert_entry(&rec, InsertAt::Append, &mut |_| Ok(Ordering::Less))?,
+            }
+            more = to.next()?;
+        }
+        Ok(())
+    }
+
+    /// Which fields belong to REAL columns, the dropped one left out.
+    fn real_fields(&self, dropped: usize) -> Vec<bool> {
+        self.table
+            .storage
+            .iter()
+            .enumerate()
+            .filter(|(f, _)| *f != dropped)
+            .map(|(_, c)| self.table.columns[*c].affinity == iolite_value::Affinity::Real)
+            .collect()
+    }
+
+    fn drop_constraint(&self, c: &Connection, n: &Name) -> Result<()> {
+        let (sql, create) = self.definition()?;
+        let ast::CreateTableBody::Columns { columns, constraints, .. } = &create.body else {
+            return Err(Code::Corrupt.into());
+        };
+        let named = |x: &Option<Name>| x.as_ref().is_some_and(|x| x.text.eq_ignore_ascii_case(&n.text));
+        let mut edit = None;
+        for col in columns {
+            for k in &col.constraints {
+                if named(&k.name) {
+                    if !matches!(k.kind, ColumnConstraintKind::Check(..) | ColumnConstraintKind::NotNull(_)) {
+                        return Err(Error::sql(format!("constraint may not be dropped: {}", n.text)));
+                    }
+                    edit = Some(k.span);
+                }
+            }
+        }
+        for (i, k) in constraints.iter().enumerate() {
+            if named(&k.name) {
+                if !matches!(k.kind, ast::TableConstraintKind::Check { .. }) {
+                    return Err(Error::sql(format!("constraint may not be dropped: {}", n.text)));
+                }
+                let start = match i.checked_sub(1) {
+                    Some(p) => constraints[p].span.end,
+                    None => columns.last().map_or(k.span.start, |d| d.span.end),
+                };
+                edit = Some(Span { start, end: k.span.end });
+            }
+        }
+        let Some(span) = edit else {
+            return Err(Error::sql(format!("no such constraint: {}", n.text)));
+        };
+        let new = apply(&sql, vec![(trim_before(&sql, span), String::new())]);
+        self.store(c, self.db, vec![(self.own_row(c)?, new)])?;
+        self.settle(c, "after drop constraint")
+    }
+
+    fn drop_not_null(&self, c: &Connection, i: usize) -> Result<()> {
+        let (sql, create) = self.definition()?;
+        let ast::CreateTableBody::Columns { columns, .. } = &create.body else {
+            return Err(Code::Corrupt.into());
+        };
+        let edits: Vec<Edit> = columns[i]
+            .constraints
+            .iter()
+            .filter(|k| matches!(k.kind, ColumnConstraintKind::NotNull(_)))
+            .map(|k| (trim_before(&sql, k.span), String::new()))
+            .collect();
+        if edits.is_empty() {
+            return Ok(());
+        }
+        let new = apply(&sql, edits);
+        self.store(c, self.db, vec![(self.own_row(c)?, new)])?;
+        self.settle(c, "after drop not null")
+    }
+
+    fn set_not_null(&self, c: &Connection, i: usize, span: Span) -> Result<()> {
+        let (sql, create) = self.definition()?;
+        let ast::CreateTableBody::Columns { columns, .. } = &create.body else {
+            return Err(Code::Corrupt.into());
+        };
+        let name = quote_name(&self.table.columns[i].name).into_owned();
+        let table = format!("{}.{}", self.schema_name(c), quote_name(&self.table.name));
+        let rows = nested_rows(&c.0, &format!("SELECT 1 FROM {table} WHERE {name} IS NULL LIMIT 1"), &[])?;
+        if !rows.is_empty() {
+            return Err(Error::new(Code::Constraint, "constraint failed"));
+        }
+        let mut edits: Vec<Edit> = columns[i]
+            .constraints
+            .iter()
+            .filter(|k| matches!(k.kind, ColumnConstraintKind::NotNull(_)))
+            .map(|k| (trim_before(&sql, k.span), String::new()))
+            .collect();
+        let end = columns[i].span.end;
+        edits.push((Span { start: end, end }, format!(" {}", span.of(&self.text).trim())));
+        let new = apply(&sql, edits);
+        self.store(c, self.db, vec![(self.own_row(c)?, new)])?;
+        self.settle(c, "after set not null")
+    }
+
+    fn add_check(&self, c: &Connection, e: &ast::Expr, span: Span) -> Result<()> {
+        let (sql, create) = self.definition()?;
+        let ast::CreateTableBody::Columns { columns, constraints, .. } = &create.body else {
+            return Err(Code::Corrupt.into());
+        };
+        let table = format!("{}.{}", self.schema_name(c), quote_name(&self.table.name));
+        let rows =
+            nested_rows(&c.0, &format!("SELECT 1 FROM {table} WHERE NOT ({}) LIMIT 1", print_expr(e)), &[])?;
+        if !rows.is_empty() {
+            return Err(Error::new(Code::Constraint, "constraint failed"));
+        }
+        let end = constraints.last().map(|k| k.span.end).or(columns.last().map(|d| d.span.end)).unwrap_or(0);
+        let text = span.of(&self.text).trim();
+        let new = apply(&sql, vec![(Span { start: end, end }, format!(", {text}"))]);
+        self.store(c, self.db, vec![(self.own_row(c)?, new)])?;
+        self.settle(c, "after add constraint")
+    }
+}
+
+/// The span with the white space before it.
+fn trim_before(text: &str, span: Span) -> Span {
+    let kept = text[..span.start as usize].trim_end().len() as u32;
+    Span { start: kept, end: span.end }
+}
+
+fn is_generated(def: &ast::ColumnDef) -> bool {
+    def.constraints.iter().any(|k| matches!(k.kind, ColumnConstraintKind::Generated { .. }))
+}
+
+/// A default that is a literal, perhaps signed.
+fn literal_value(e: &ast::Expr) -> Option<Value> {
+    match e {
+        ast::Expr::Literal(ast::Literal::Null, _) => Some(Value::Null),
+        ast::Expr::Literal(
+            ast::Literal::CurrentDate | ast::Literal::CurrentTime | ast::Literal::CurrentTimestamp,
+            _,
+        ) => None,
+        ast::Expr::Literal(..) => Some(Value::Int(1)),
+        ast::Expr::Unary(ast::UnaryOp::Neg | ast::UnaryOp::Plus, a) => literal_value(a),
+        ast::Expr::Column { .. } => Some(Value::Int(1)),
+        _ => None,
+    }
+}
+
+fn foreign_targets(t: &ast::CreateTable) -> Vec<&Name> {
+    let ast::CreateTableBody::Columns { columns, constraints, .. } = &t.body else { return Vec::new() };
+    let own = columns.iter().flat_map(|c| &c.constraints).filter_map(|k| match &k.kind {
+        ColumnConstraintKind::References(f) => Some(&f.table),
+        _ => None,
+    });
+    let others = constraints.iter().filter_map(|k| match &k.kind {
+        ast::TableConstraintKind::ForeignKey { target, .. } => Some(&target.table),
+        _ => None,
+    });
+    own.chain(others).collect()
+}
+
+/// A row of the schema table that has a text.
+struct SchemaRow {
+    rowid: i64,
+    kind: String,
+    name: String,
+    table: String,
+    sql: String,
+}
+
+impl SchemaRow {
+    fn table_is(&self, name: &str) -> bool {
+        self.table.eq_ignore_ascii_case(name)
+    }
+}
+
+fn schema_rows(c: &Connection, db: usize) -> Result<Vec<SchemaRow>> {
+    if c.0.btree_if_open(db).is_none() {
+        return Ok(Vec::new());
+    }
+    let schema = quote_name(&c.0.catalog.borrow().schemas[db].name).into_owned();
+    let sql =
+        format!("SELECT rowid,type,name,tbl_name,sql FROM {schema}.sqlite_master WHERE sql IS NOT NULL");
+    let rows = nested_rows(&c.0, &sql, &[])?;
+    Ok(rows
+        .into_iter()
+        .map(|r| SchemaRow {
+            rowid: r[0].to_int(),
+            kind: r[1].to_string_lossy(),
+            name: r[2].to_string_lossy(),
+            table: r[3].to_string_lossy(),
+            sql: r[4].to_string_lossy(),
+        })
+        .collect())
+}
+
+/// Binds a definition; with `log`, answers where names of tables and columns stand in it.
+fn bind_definition(c: &Connection, db: usize, row: &SchemaRow, log: bool) -> Result<Vec<NameUse>> {
+    let parsed = iolite_sql::parse_stmt(&row.sql)?;
+    with_env(c, |env| {
+        let mut b = Binder::new(env, &row.sql);
+        b.log = log.then(Vec::new);
+        match &parsed.stmt {
+            Stmt::CreateView(v) => {
+                b.select(&v.select)?;
+            }
+            Stmt::CreateIndex(i) => {
+                if let Some(t) = env.catalog.schemas[db].table(&i.table.text).cloned() {
+                    for term in &i.columns {
+                        b.table_expr(&t, 0, &term.expr)?;
+                    }
+                    if let Some(f) = &i.filter {
+                        b.table_expr(&t, 0, f)?;
+                    }
+                }
+            }
+            Stmt::CreateTable(def) => {
+                if let (Some(t), ast::CreateTableBody::Columns { columns, constraints, .. }) =
+                    (env.catalog.schemas[db].table(&def.name.name.text).cloned(), &def.body)
+                {
+                    for col in columns {
+                        for k in &col.constraints {
+                            match &k.kind {
+                                ColumnConstraintKind::Check(e, _)
+                                | ColumnConstraintKind::Generated { expr: e, .. } => {
+                                    b.table_expr(&t, 0, e)?;
+                                }
+                                _ => {}
+                            }
+                        }
+                    }
+                    for k in constraints {
+                        if let ast::TableConstraintKind::Check { expr, .. } = &k.kind {
+                            b.table_expr(&t, 0, expr)?;
+                        }
+                    }
+                }
+            }
+            Stmt::CreateTrigger(tr) => {
+                let on = tr.table.schema.as_ref().map(|s| &*s.text);
+                let found = match on {
+                    Some(s) => env.catalog.table(Some(s), &tr.table.name.text),
+                    None => env.catalog.schemas[db]
+                        .table(&tr.table.name.text)
+                        .map(|t| (db, t.clone()))
+                        .or_else(|| env.catalog.table(None, &tr.table.name.text)),
+                };
+                let Some((_, t)) = found else {
+                    return Err(Error::sql(format!("no such table: main.{}", tr.table.name.text)));
+                };
+                let scope = || TriggerScope {
+                    table: t.clone(),
+                    old: !matches!(tr.event, TriggerEvent::Insert),
+                    new: !matches!(tr.event, TriggerEvent::Delete),
+                    db,
+                };
+                // The rows of a trigger on a view have the view's columns, which only binding the view tells; its
+                // statements are bound when it fires.
+                if t.is_view() {
+                    return Ok(b.log.take().unwrap_or_default());
+                }
+                b.trigger = Some(scope());
+                if let Some(w) = &tr.when {
+                    b.expr(w)?;
+                }
+                for (stmt, _) in &tr.body {
+                    match stmt {
+                        Stmt::Select(s) => drop(b.select(s)?),
+                        Stmt::Insert(s) => drop(b.insert(s)?),
+                        Stmt::Update(s) => drop(b.update(s)?),
+                        Stmt::Delete(s) => drop(b.delete(s)?),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(b.log.take().unwrap_or_default())
+    })
 }

@@ -33,7 +33,7 @@ pub(crate) fn compile(conn: &Connection, what: Option<&QualifiedName>) -> Result
         }
         Ok(Vec::new())
     };
-    work_program(conn, &[], Rc::new(work), &[])
+    work_program(conn, &[], Rc::new(work), &databases)
 }
 
 type Target = (usize, Rc<Table>, Option<Rc<str>>);
@@ -103,7 +103,11 @@ fn analyse(c: &Connection, db: usize, t: &Rc<Table>, only: Option<&str>) -> Resu
         let Some(stat) = statistics(c, &table, t, i)? else { continue };
         any |= i.filter.is_none();
         let label = if is_table { &t.name } else { &i.name };
-        let sql = format!("INSERT INTO {schema}.sqlite_stat1 VALUES({name},{},{})", quote_text(label), quote_text(&stat));
+        let sql = format!(
+            "INSERT INTO {schema}.sqlite_stat1 VALUES({name},{},{})",
+            quote_text(label),
+            quote_text(&stat)
+        );
         exec_nested(&c.0, &sql)?;
     }
     if !any && only.is_none() && rows > 0 {
@@ -121,7 +125,8 @@ fn count(c: &Connection, sql: &str) -> Result<i64> {
 }
 
 fn statistics(c: &Connection, table: &str, t: &Table, i: &Index) -> Result<Option<String>> {
-    let filter = i.filter.as_ref().map_or(String::new(), |f| format!(" WHERE {}", iolite_sql::print::expr(f)));
+    let filter =
+        i.filter.as_ref().map_or(String::new(), |f| format!(" WHERE {}", iolite_sql::print::expr(f)));
     let n = count(c, &format!("SELECT count(*) FROM {table}{filter}"))?;
     if n == 0 {
         return Ok(None);
@@ -139,7 +144,10 @@ fn statistics(c: &Connection, table: &str, t: &Table, i: &Index) -> Result<Optio
         let distinct = if k + 1 == i.key_len && i.unique.is_some() && i.filter.is_none() {
             n
         } else {
-            count(c, &format!("SELECT count(*) FROM (SELECT DISTINCT {} FROM {table}{filter})", fields.join(",")))?
+            count(
+                c,
+                &format!("SELECT count(*) FROM (SELECT DISTINCT {} FROM {table}{filter})", fields.join(",")),
+            )?
         };
         let average = (n + distinct - 1) / distinct.max(1);
         out.push_str(&format!(" {average}"));

@@ -22,8 +22,9 @@ pub(crate) fn attach(c: &Connection, file: &Expr, name: &Expr) -> Result<()> {
         return Err(Error::sql(format!("database {name} is already in use")));
     }
     let t = target(&file, OpenFlags::default())?;
-    let b = Btree::open(inner.vfs.clone(), &t.path, &t.options)
-        .map_err(|e| if e.has_message() { e } else { Error::new(e.code(), format!("unable to open database: {file}")) })?;
+    let b = Btree::open(inner.vfs.clone(), &t.path, &t.options).map_err(|e| {
+        if e.has_message() { e } else { Error::new(e.code(), format!("unable to open database: {file}")) }
+    })?;
     b.set_encoding(inner.encoding());
     match inner.busy.borrow().clone() {
         Some(h) => b.set_busy_handler(Some(h))?,

@@ -134,8 +134,7 @@ fn rows(
             "SELECT a.rowid FROM {table} AS a NOT INDEXED WHERE NOT EXISTS (SELECT 1 FROM {table} AS b INDEXED BY {name} WHERE {} AND b.rowid=a.rowid)",
             conds.join(" AND ")
         );
-        for (n, r) in nested_rows(&conn.0, &sql, &[])?.iter().enumerate() {
-            let _ = n;
+        for r in nested_rows(&conn.0, &sql, &[])? {
             found.push(format!("row {} missing from index {}", r[0].to_int(), i.name));
             if found.len() >= limit {
                 break;

@@ -6,7 +6,7 @@
 use crate::open::{OpenFlags, target};
 use crate::statement::Statement;
 use iolite_base::{Encoding, Error, Limit, Limits, Result};
-use iolite_btree::{BusyHandler, Btree, TxnState};
+use iolite_btree::{Btree, BusyHandler, TxnState};
 use iolite_catalog::{Catalog, Schema};
 use iolite_codegen::Settings;
 use iolite_ext::{Function, Module, Registry};
@@ -62,6 +62,10 @@ pub(crate) struct Inner {
     pub busy: RefCell<Option<BusyHandler>>,
     pub busy_timeout: Cell<u32>,
     pub closed: Cell<bool>,
+    /// The page size that the next VACUUM gives the file; 0: as it is.
+    pub vacuum_page_size: Cell<u32>,
+    /// The auto-vacuum mode likewise.
+    pub vacuum_auto_vacuum: Cell<Option<iolite_btree::AutoVacuum>>,
 }
 
 /// Settings made by PRAGMA that the catalog or programs depend on.
@@ -154,6 +158,8 @@ impl Connection {
             busy: RefCell::new(None),
             busy_timeout: Cell::new(0),
             closed: Cell::new(false),
+            vacuum_page_size: Cell::new(0),
+            vacuum_auto_vacuum: Cell::new(None),
         };
         Ok(Connection(Rc::new(inner)))
     }

@@ -33,8 +33,13 @@ impl RowSource for Rows {
 /// The work behind a statement: answers its rows.
 pub(crate) type Work = Rc<dyn Fn(&Connection) -> Result<Vec<Vec<Value>>>>;
 
-/// A program that does `work` when it is stepped.
-pub(crate) fn work_program(conn: &Connection, columns: &[&str], work: Work, databases: &[usize]) -> Result<Program> {
+/// A program that does `work` when it is stepped, in a transaction that writes to the databases in `writes`.
+pub(crate) fn work_program(
+    conn: &Connection,
+    columns: &[&str],
+    work: Work,
+    writes: &[usize],
+) -> Result<Program> {
     let weak: Weak<Inner> = Rc::downgrade(&conn.0);
     let factory = SourceFactory(Rc::new(move || {
         let Some(inner) = weak.upgrade() else { return Err(Code::Misuse.into()) };
@@ -42,7 +47,7 @@ pub(crate) fn work_program(conn: &Connection, columns: &[&str], work: Work, data
         Ok(Box::new(Rows { rows: rows.into_iter() }) as Box<dyn RowSource>)
     }));
     let settings = conn.0.settings();
-    with_env(conn, |env| iolite_codegen::source_program(env, &settings, columns, factory.clone(), databases))
+    with_env(conn, |env| iolite_codegen::source_program(env, &settings, columns, factory.clone(), writes))
 }
 
 fn action(conn: &Connection, f: impl Fn(&Connection) -> Result<()> + 'static) -> Result<Program> {

@@ -22,11 +22,14 @@ mod txn;
 mod vacuum;
 
 pub use connection::Connection;
-pub use iolite_base::{Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER};
+pub use iolite_base::{
+    Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER,
+};
 pub use iolite_btree::{Btree, CheckpointMode, JournalMode, TxnState};
 pub use iolite_bytecode::{ColumnMeta, ExplainRow};
 pub use iolite_ext::{
-    Aggregate, Context, Function, FunctionFlags, Implementation, Module, RowSource, Scalar, VirtualCursor, VirtualTable,
+    Aggregate, Context, Function, FunctionFlags, Implementation, Module, RowSource, Scalar, VirtualCursor,
+    VirtualTable,
 };
 pub use iolite_value::{Collate, Value};
 pub use open::OpenFlags;

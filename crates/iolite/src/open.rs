@@ -98,7 +98,8 @@ fn unescape(s: &str) -> String {
     while i < b.len() {
         let hex = |c: u8| (c as char).to_digit(16).map(|d| d as u8);
         if b[i] == b'%'
-            && let (Some(x), Some(y)) = (b.get(i + 1).copied().and_then(hex), b.get(i + 2).copied().and_then(hex))
+            && let (Some(x), Some(y)) =
+                (b.get(i + 1).copied().and_then(hex), b.get(i + 2).copied().and_then(hex))
         {
             let c = x << 4 | y;
             if c == 0 {

@@ -42,7 +42,12 @@ macro_rules! flag {
 
 /// All pragmas, by name.
 pub(crate) static PRAGMAS: &[Pragma] = &[
-    Pragma { name: "analysis_limit", columns: OWN, schema: false, code: |c| number(c, |f| &f.analysis_limit) },
+    Pragma {
+        name: "analysis_limit",
+        columns: OWN,
+        schema: false,
+        code: |c| number(c, |f| &f.analysis_limit),
+    },
     Pragma { name: "application_id", columns: OWN, schema: false, code: |c| meta(c, 8) },
     Pragma { name: "auto_vacuum", columns: OWN, schema: false, code: auto_vacuum },
     flag!("automatic_index", automatic_index),
@@ -77,7 +82,12 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     },
     flag!("ignore_check_constraints", ignore_checks),
     Pragma { name: "incremental_vacuum", columns: &[], schema: false, code: incremental_vacuum },
-    Pragma { name: "index_info", columns: &["seqno", "cid", "name"], schema: true, code: |c| index_info(c, false) },
+    Pragma {
+        name: "index_info",
+        columns: &["seqno", "cid", "name"],
+        schema: true,
+        code: |c| index_info(c, false),
+    },
     Pragma {
         name: "index_list",
         columns: &["seq", "name", "unique", "origin", "partial"],
@@ -135,7 +145,12 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     flag!("trusted_schema", trusted_schema),
     Pragma { name: "user_version", columns: OWN, schema: false, code: |c| meta(c, 6) },
     Pragma { name: "wal_autocheckpoint", columns: OWN, schema: false, code: wal_autocheckpoint },
-    Pragma { name: "wal_checkpoint", columns: &["busy", "log", "checkpointed"], schema: false, code: wal_checkpoint },
+    Pragma {
+        name: "wal_checkpoint",
+        columns: &["busy", "log", "checkpointed"],
+        schema: false,
+        code: wal_checkpoint,
+    },
     flag!("writable_schema", writable_schema),
 ];
 
@@ -145,7 +160,11 @@ pub(crate) fn find(name: &str) -> Option<&'static Pragma> {
 }
 
 /// Compiles PRAGMA. An unknown one does nothing.
-pub(crate) fn compile(conn: &Connection, name: &QualifiedName, value: Option<&PragmaValue>) -> Result<Program> {
+pub(crate) fn compile(
+    conn: &Connection,
+    name: &QualifiedName,
+    value: Option<&PragmaValue>,
+) -> Result<Program> {
     let Some(p) = find(&name.name.text) else {
         return work_program(conn, &[], Rc::new(|_| Ok(Vec::new())), &[]);
     };
@@ -172,11 +191,33 @@ pub(crate) fn compile(conn: &Connection, name: &QualifiedName, value: Option<&Pr
 
 /// Pragmas that answer nothing when they are given a value.
 const SETTERS_ARE_SILENT: &[&str] = &[
-    "application_id", "auto_vacuum", "automatic_index", "cache_size", "cache_spill", "cell_size_check",
-    "checkpoint_fullfsync", "count_changes", "defer_foreign_keys", "encoding", "foreign_keys", "full_column_names",
-    "fullfsync", "ignore_check_constraints", "legacy_alter_table", "page_size", "query_only", "read_uncommitted",
-    "recursive_triggers", "reverse_unordered_selects", "schema_version", "short_column_names", "synchronous",
-    "temp_store", "trusted_schema", "user_version", "writable_schema",
+    "application_id",
+    "auto_vacuum",
+    "automatic_index",
+    "cache_size",
+    "cache_spill",
+    "cell_size_check",
+    "checkpoint_fullfsync",
+    "count_changes",
+    "defer_foreign_keys",
+    "encoding",
+    "foreign_keys",
+    "full_column_names",
+    "fullfsync",
+    "ignore_check_constraints",
+    "legacy_alter_table",
+    "page_size",
+    "query_only",
+    "read_uncommitted",
+    "recursive_triggers",
+    "reverse_unordered_selects",
+    "schema_version",
+    "short_column_names",
+    "synchronous",
+    "temp_store",
+    "trusted_schema",
+    "user_version",
+    "writable_schema",
 ];
 
 fn one(v: Value) -> Result<Rows> {
@@ -305,6 +346,7 @@ fn auto_vacuum(c: &Call<'_>) -> Result<Rows> {
             _ => AutoVacuum::None,
         };
         b.set_auto_vacuum(mode)?;
+        c.inner().vacuum_auto_vacuum.set(Some(mode));
     }
     let mode = c.reading(|b| Ok(b.auto_vacuum()))?;
     int(match mode {
@@ -455,7 +497,14 @@ fn function_list(c: &Call<'_>) -> Result<Rows> {
             if f.flags.has(iolite_ext::FunctionFlags::INNOCUOUS) {
                 flags |= 0x20_0000;
             }
-            Ok(vec![text(&f.name)?, Value::Int(1), text(kind)?, text("utf8")?, Value::Int(narg), Value::Int(flags)])
+            Ok(vec![
+                text(&f.name)?,
+                Value::Int(1),
+                text(kind)?,
+                text("utf8")?,
+                Value::Int(narg),
+                Value::Int(flags),
+            ])
         })
         .collect()
 }
@@ -629,6 +678,7 @@ fn page_size(c: &Call<'_>) -> Result<Rows> {
             && (512..=65536).contains(&n)
         {
             b.set_page_size(n, None)?;
+            c.inner().vacuum_page_size.set(n);
         }
         return Ok(Vec::new());
     }

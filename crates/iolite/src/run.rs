@@ -50,7 +50,15 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
 }
 
 fn needs_schema(s: &Stmt) -> bool {
-    !matches!(s, Stmt::Begin(_) | Stmt::Commit | Stmt::Rollback | Stmt::Savepoint(_) | Stmt::Release(_) | Stmt::RollbackTo(_))
+    !matches!(
+        s,
+        Stmt::Begin(_)
+            | Stmt::Commit
+            | Stmt::Rollback
+            | Stmt::Savepoint(_)
+            | Stmt::Release(_)
+            | Stmt::RollbackTo(_)
+    )
 }
 
 fn compile(conn: &Connection, parsed: &Parsed, text: &str) -> Result<Program> {

@@ -56,7 +56,9 @@ impl Inner {
             if db == 0 {
                 schema.encoding = enc;
             } else if enc != self.encoding() && db != 1 {
-                return Err(Error::sql("attached databases must use the same text encoding as main database"));
+                return Err(Error::sql(
+                    "attached databases must use the same text encoding as main database",
+                ));
             }
         } else if db == 0 {
             schema.encoding = bt.encoding()?;
@@ -141,14 +143,6 @@ impl Inner {
     pub fn forget_schema(&self, db: usize) {
         self.edit_schema(db, |s| s.loaded = false);
     }
-
-    /// Forgets all schemas.
-    pub fn forget_schemas(&self) {
-        let n = self.catalog.borrow().schemas.len();
-        for db in 0..n {
-            self.forget_schema(db);
-        }
-    }
 }
 
 struct SchemaRow {
@@ -160,7 +154,7 @@ struct SchemaRow {
 }
 
 fn add_row(schema: &mut Schema, r: &SchemaRow) -> Result<()> {
-    schema.add_row(&r.kind, &r.name, &r.table, r.root, r.sql.as_deref())
+    schema.add_row(&r.kind, &r.name, r.root, r.sql.as_deref())
 }
 
 fn for_schema_rows(bt: &Btree, enc: Encoding, f: &mut dyn FnMut(SchemaRow) -> Result<()>) -> Result<()> {
@@ -175,12 +169,7 @@ fn for_schema_rows(bt: &Btree, enc: Encoding, f: &mut dyn FnMut(SchemaRow) -> Re
     })
 }
 
-fn for_rows(
-    bt: &Btree,
-    root: u32,
-    enc: Encoding,
-    f: &mut dyn FnMut(Vec<Value>) -> Result<()>,
-) -> Result<()> {
+fn for_rows(bt: &Btree, root: u32, enc: Encoding, f: &mut dyn FnMut(Vec<Value>) -> Result<()>) -> Result<()> {
     if bt.page_count() == 0 {
         return Ok(());
     }

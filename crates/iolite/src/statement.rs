@@ -259,22 +259,21 @@ impl Statement {
         }
         let alone = c.running.get() <= 1;
         let last_writer = !self.writes || c.writing.get() <= 1;
-        if c.autocommit.get() && !rolled_back && last_writer && !nested {
-            if self.writes {
-                let failed = matches!(error, Some((_, Action::Abort)));
-                let done = if failed { c.rollback_all() } else { c.commit_all() };
-                if let Err(e) = done {
-                    if e.code().primary() == Code::Busy && !self.writes {
-                        result = Err(e);
-                    } else {
-                        let _ = c.rollback_all();
-                        result = Err(e);
-                    }
+        if c.autocommit.get() && !rolled_back && last_writer && !nested && self.writes {
+            let failed = matches!(error, Some((_, Action::Abort)));
+            let done = if failed { c.rollback_all() } else { c.commit_all() };
+            if let Err(e) = done {
+                if e.code().primary() == Code::Busy && !self.writes {
+                    result = Err(e);
+                } else {
+                    let _ = c.rollback_all();
+                    result = Err(e);
                 }
-            } else if alone {
-                self.vm.reset();
-                c.end_reads();
             }
+        }
+        if alone {
+            // Cursors leave their pages before the snapshot is given up.
+            self.vm.reset();
         }
         c.running.set(c.running.get().saturating_sub(1));
         if self.writes {
@@ -320,7 +319,9 @@ impl Drop for Statement {
 
 impl Listing {
     fn of(p: &Program, kind: u8) -> Result<Listing> {
-        let names = |list: &[&str]| list.iter().map(|n| ColumnMeta { name: (*n).into(), ..Default::default() }).collect();
+        let names = |list: &[&str]| {
+            list.iter().map(|n| ColumnMeta { name: (*n).into(), ..Default::default() }).collect()
+        };
         if kind == 1 {
             let mut rows = Vec::new();
             for r in iolite_bytecode::explain(p) {
@@ -341,7 +342,12 @@ impl Listing {
         let mut rows = Vec::new();
         for i in p.insns.iter().filter(|i| i.op == Opcode::Explain) {
             let P4::Name(n) = &i.p4 else { continue };
-            rows.push(vec![Value::Int(i.p1 as i64), Value::Int(i.p2 as i64), Value::Int(0), Value::text(&**n)?]);
+            rows.push(vec![
+                Value::Int(i.p1 as i64),
+                Value::Int(i.p2 as i64),
+                Value::Int(0),
+                Value::text(&**n)?,
+            ]);
         }
         Ok(Listing { rows, next: 0, names: names(&["id", "parent", "notused", "detail"]) })
     }

@@ -12,7 +12,8 @@ impl Inner {
     /// Commits every database. With several changed files a super-journal makes them commit together.
     pub fn commit_all(&self) -> Result<()> {
         let trees = self.open_trees();
-        let writing: Vec<Btree> = trees.iter().filter(|b| b.txn_state() == TxnState::Write).cloned().collect();
+        let writing: Vec<Btree> =
+            trees.iter().filter(|b| b.txn_state() == TxnState::Write).cloned().collect();
         if !writing.is_empty() {
             let hook = self.commit_hook.borrow().clone();
             if let Some(h) = hook
@@ -110,8 +111,10 @@ impl Inner {
 
     /// Ends read transactions that nobody needs any more.
     pub fn end_reads(&self) {
-        for b in self.open_trees() {
-            if b.txn_state() == TxnState::Read {
+        for d in self.databases.borrow().iter() {
+            if let Some(b) = &d.btree
+                && b.txn_state() == TxnState::Read
+            {
                 b.end_read();
             }
         }

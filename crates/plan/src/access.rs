@@ -152,19 +152,13 @@ impl Accesses<'_> {
             ast::Indexed::By(n) => Some(n.text.clone()),
             _ => None,
         };
-        if forced.is_none() {
-            if table.has_rowid() {
-                let mut c = self.scan(i, rows, rows * (cost::TABLE_ROW + cost::SCAN_PENALTY * 0.1));
-                c.order = vec![OrderKey {
-                    column: Some(ROWID),
-                    expr: None,
-                    collation: Collation::Binary,
-                    desc: false,
-                }];
-                c.order_unique = true;
-                out.push(c);
-                self.rowid(i, rows, terms, out);
-            }
+        if forced.is_none() && table.has_rowid() {
+            let mut c = self.scan(i, rows, rows * (cost::TABLE_ROW + cost::SCAN_PENALTY * 0.1));
+            c.order =
+                vec![OrderKey { column: Some(ROWID), expr: None, collation: Collation::Binary, desc: false }];
+            c.order_unique = true;
+            out.push(c);
+            self.rowid(i, rows, terms, out);
         }
         if s.indexed != ast::Indexed::Not {
             let before = out.len();
@@ -255,8 +249,7 @@ impl Accesses<'_> {
                 out.push(c);
             }
         }
-        let pairs: Vec<(Option<(usize, &Form)>, Option<(usize, &Form)>)> =
-            vec![(lo, hi), (lo, None), (None, hi)];
+        let pairs = vec![(lo, hi), (lo, None), (None, hi)];
         let mut seen: Vec<Mask> = Vec::new();
         for (lo, hi) in pairs {
             if lo.is_none() && hi.is_none() {

@@ -214,7 +214,7 @@ impl<'a> Planner<'a> {
         for s in &core.sources {
             match &s.kind {
                 SourceKind::Subquery(q) => {
-                    let p = self.from_query(q)?;
+                    let p = self.query_in_from(q)?;
                     rows.push(if p.recursive.is_some() { cost::QUERY_ROWS } else { p.select.rows.max(1.0) });
                     queries.push(Some(p));
                 }
@@ -266,7 +266,7 @@ impl<'a> Planner<'a> {
         Ok((path, queries))
     }
 
-    fn from_query(&mut self, q: &FromQuery) -> Result<FromPlan> {
+    fn query_in_from(&mut self, q: &FromQuery) -> Result<FromPlan> {
         let mut select = q.select.clone();
         if select.limit.is_none() && select.offset.is_none() && q.recursive.is_none() && select.ops.is_empty()
         {

@@ -125,6 +125,9 @@ impl<'a> Lexer<'a> {
 
     fn raw(&mut self) -> Token {
         loop {
+            while let Some(b' ') = self.text.get(self.pos) {
+                self.pos += 1;
+            }
             let start = self.pos;
             let b = self.at(start);
             let kind = match CLASS[b as usize] {

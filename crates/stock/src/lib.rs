@@ -208,7 +208,9 @@ impl Statement<'_> {
     /// A column's name.
     pub fn column_name(&self, i: usize) -> String {
         // SAFETY: the index is below the count, so the library answers a string.
-        unsafe { CStr::from_ptr(ffi::sqlite3_column_name(self.stmt, i as c_int)) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(ffi::sqlite3_column_name(self.stmt, i as c_int)) }
+            .to_string_lossy()
+            .into_owned()
     }
 
     /// Whether the statement leaves the database as it is.
@@ -255,7 +257,9 @@ impl Statement<'_> {
         // SAFETY: the statement is valid.
         match unsafe { ffi::sqlite3_column_type(self.stmt, i as c_int) } {
             // SAFETY: as above.
-            ffi::SQLITE_INTEGER | ffi::SQLITE_FLOAT => unsafe { ffi::sqlite3_column_int64(self.stmt, i as c_int) },
+            ffi::SQLITE_INTEGER | ffi::SQLITE_FLOAT => unsafe {
+                ffi::sqlite3_column_int64(self.stmt, i as c_int)
+            },
             ffi::SQLITE_NULL => 0,
             _ => self.bytes(i).len() as i64,
         }

@@ -184,6 +184,68 @@ pub fn encode_with(
     Ok(())
 }
 
+/// Fields that [`encode_buf`] encodes without a detour.
+const FEW: usize = 40;
+
+/// As [`encode_with`], into a counted buffer whose memory is used again if nobody else holds it. `max` is the longest
+/// allowed record: `SQLITE_TOOBIG` beyond.
+#[inline]
+pub fn encode_buf(
+    values: &[Value],
+    enc: Encoding,
+    compact: impl Fn(usize) -> bool,
+    max: usize,
+    out: &mut Buf,
+) -> Result<()> {
+    if values.len() > FEW || enc != Encoding::Utf8 {
+        let mut v = Vec::new();
+        encode_with(values, enc, compact, &mut v)?;
+        if v.len() > max {
+            return Err(Code::Toobig.into());
+        }
+        *out = Buf::copy_of(&v)?;
+        return Ok(());
+    }
+    let mut types = [0u64; FEW];
+    let (mut header, mut body) = (1, 0);
+    for (i, (v, t)) in values.iter().zip(&mut types).enumerate() {
+        *t = serial_type(v, compact(i));
+        header += varint::len(*t);
+        body += serial_len(*t);
+    }
+    // Forty fields of at most nine bytes may need a second byte for the header's own length.
+    if header > 0x7f {
+        header += 1;
+    }
+    if header + body > max {
+        return Err(Code::Toobig.into());
+    }
+    let b = out.reuse_zeroed(header + body)?;
+    let (head, mut rest) = b.split_at_mut(header);
+    let mut at = varint::put(head, header as u64);
+    for (i, v) in values.iter().enumerate() {
+        let t = types[i];
+        at += varint::put(&mut head[at..], t);
+        let n = serial_len(t);
+        let (own, more) = rest.split_at_mut(n);
+        rest = more;
+        match v {
+            Value::Text(s, _) | Value::Blob(s, _) => own.copy_from_slice(s),
+            Value::Int(k) => put_int_at(*k, own),
+            Value::Real(r) if t == 7 => own.copy_from_slice(&r.to_be_bytes()),
+            Value::Real(r) => put_int_at(*r as i64, own),
+            Value::Null => {}
+        }
+    }
+    Ok(())
+}
+
+#[inline]
+fn put_int_at(i: i64, out: &mut [u8]) {
+    let n = out.len();
+    out.copy_from_slice(&i.to_be_bytes()[8 - n..]);
+}
+
 #[inline]
 fn serial_type(v: &Value, compact: bool) -> u64 {
     match v {

@@ -33,6 +33,8 @@ pub(crate) struct TreeCursor {
     /// The index cursor that knows where this one should be.
     pub deferred: Option<usize>,
     pub cache: RowCache,
+    /// Where the last probe for a key ended: the entry there compared with the key. Forgotten when the cursor moves.
+    pub probe: Option<std::cmp::Ordering>,
     /// `Sequence` counter.
     pub sequence: i64,
     /// The transient database, kept alive; cursors on the same one share it.
@@ -154,6 +156,7 @@ impl TreeCursor {
             null_row: true,
             deferred: None,
             cache: RowCache::default(),
+            probe: None,
             sequence: 0,
             transient: None,
         };
@@ -171,6 +174,7 @@ impl TreeCursor {
         self.null_row = !valid;
         self.deferred = None;
         self.cache.valid = false;
+        self.probe = None;
     }
 
     /// Finds the row again if somebody wrote to the tree; a row that is gone reads as NULLs.

@@ -85,7 +85,6 @@ pub struct Vm {
     pub counters: Counters,
     pub(crate) started: bool,
     pub(crate) enc: Encoding,
-    pub(crate) scratch: Vec<u8>,
     pub(crate) max_length: usize,
     pub(crate) max_depth: usize,
     pub(crate) cpu: u32,
@@ -131,7 +130,6 @@ impl Vm {
             counters: Counters::default(),
             started: false,
             enc: Encoding::Utf8,
-            scratch: Vec::new(),
             max_length: 1_000_000_000,
             max_depth: 1000,
             cpu: 0,
@@ -157,8 +155,16 @@ impl Vm {
             self.f = f;
         }
         self.f.pc = 0;
+        // Cursors on stored trees are kept, standing nowhere: the next run opens the same ones.
         for c in &mut self.f.cursors {
-            *c = None;
+            match c {
+                Some(VCursor::Tree(t)) if t.transient.is_none() => {
+                    t.cur.clear();
+                    t.moved(false);
+                }
+                Some(_) => *c = None,
+                None => {}
+            }
         }
         for r in &mut self.f.regs {
             *r = Value::Null;

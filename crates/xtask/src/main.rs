@@ -44,7 +44,8 @@ fn dist() -> bool {
     if !c.status().is_ok_and(|s| s.success()) {
         return false;
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from).join("release");
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from).join("release");
     let place = |from: &str, to: &str| {
         let to = root.join("dist").join(to);
         let made = to.parent().is_none_or(|p| std::fs::create_dir_all(p).is_ok());

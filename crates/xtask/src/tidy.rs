@@ -27,6 +27,8 @@ const MAX_LINES: usize = 1500;
 const UNSAFE: &[&str] = &[
     "crates/base/src/bytes.rs",
     "crates/os/src",
+    "crates/func/src/math.rs",
+    "crates/pager/src/cache.rs",
     "crates/pager/src/table.rs",
     "crates/pager/src/wal/index.rs",
     "crates/capi/src",

@@ -171,9 +171,10 @@ impl Binder<'_> {
     pub fn target(&mut self, db: usize, table: &Rc<Table>) -> Result<Target> {
         let id = self.new_table();
         self.databases |= 1 << db;
-        let saved = (std::mem::take(&mut self.trigger), self.restriction);
+        // What a table carries stands in another text.
+        let saved = (std::mem::take(&mut self.trigger), self.restriction, self.log.take());
         let out = self.target_inner(db, table, id);
-        (self.trigger, self.restriction) = saved;
+        (self.trigger, self.restriction, self.log) = saved;
         out
     }
 
@@ -254,6 +255,7 @@ impl Binder<'_> {
         };
         let (db, table) = found.ok_or_else(|| no_such_table(q))?;
         self.databases |= 1 << db;
+        self.note_name(&q.name, &table, None);
         Ok((db, table))
     }
 
@@ -370,6 +372,7 @@ impl Binder<'_> {
                                 n.text
                             )));
                         }
+                        self.note_name(n, &t, Some(i));
                         // The first mention of a column counts.
                         columns[i].get_or_insert(k);
                     }
@@ -491,7 +494,7 @@ impl Binder<'_> {
         Err(Error::sql("ON CONFLICT clause does not match any PRIMARY KEY or UNIQUE constraint"))
     }
 
-    fn sets(&mut self, list: &[ast::Assignment], t: &Table) -> Result<Vec<Set>> {
+    fn sets(&mut self, list: &[ast::Assignment], t: &Rc<Table>) -> Result<Vec<Set>> {
         let mut out: Vec<Set> = Vec::new();
         for a in list {
             let value = self.any_expr(&a.value)?;
@@ -511,6 +514,7 @@ impl Binder<'_> {
                                 name.text
                             )));
                         }
+                        self.note_name(name, t, Some(i));
                         if t.rowid_alias == Some(i) { ROWID } else { i as i32 }
                     }
                     None if is_rowid(&name.text) && t.has_rowid() => ROWID,

@@ -82,13 +82,12 @@ impl Binder<'_> {
                         return self.default_word(&column.text);
                     }
                 }
-                if let Some(t) = table
+                if table.is_some()
                     && matches!(
                         self.restriction,
                         Restriction::IndexExpr | Restriction::Generated | Restriction::PartialIndex
                     )
                 {
-                    let _ = t;
                     self.prohibit("the \".\" operator")?;
                 }
                 self.bind_column(schema.as_ref(), table.as_ref(), column)?
@@ -630,11 +629,7 @@ impl Binder<'_> {
             return Err(Error::sql("DISTINCT aggregates must have exactly one argument").at(c.span.start));
         }
         let collation = args.iter().find_map(|a| a.collation()).map_or(self.binary(), |c| c.0);
-        let affinity = if function.flags.has(FunctionFlags::MIN) || function.flags.has(FunctionFlags::MAX) {
-            Affinity::None
-        } else {
-            Affinity::None
-        };
+        let affinity = Affinity::None;
         // Nested queries between here and the owner refer to its groups.
         let owner_tables: Vec<TableId> = self.scopes[owner].sources.iter().map(|s| s.id).collect();
         for frame in &mut self.frames {

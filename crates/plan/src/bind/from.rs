@@ -28,7 +28,7 @@ impl Binder<'_> {
     pub(crate) fn from(&mut self, f: &ast::From) -> Result<BoundFrom> {
         let mut out = BoundFrom::default();
         let mut clauses: Vec<(TableId, &ast::Expr)> = Vec::new();
-        self.from_into(f, &mut out, &mut clauses)?;
+        self.join_into(f, &mut out, &mut clauses)?;
         if out.sources.len() > 64 {
             return Err(Error::sql("at most 64 tables in a join"));
         }
@@ -53,13 +53,13 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn from_into<'f>(
+    fn join_into<'f>(
         &mut self,
         f: &'f ast::From,
         out: &mut BoundFrom,
         clauses: &mut Vec<(TableId, &'f ast::Expr)>,
     ) -> Result<()> {
-        self.from_table(&f.first, JoinKind::default(), true, out, clauses)?;
+        self.joined_table(&f.first, JoinKind::default(), true, out, clauses)?;
         for j in &f.joins {
             let kind = JoinKind {
                 left: matches!(j.op, JoinOp::Left | JoinOp::Full),
@@ -69,7 +69,7 @@ impl Binder<'_> {
             let plain =
                 !kind.left && !kind.right && !j.natural && !matches!(j.constraint, JoinConstraint::Using(_));
             let before = self.scope().sources.len();
-            self.from_table(&j.table, kind, plain, out, clauses)?;
+            self.joined_table(&j.table, kind, plain, out, clauses)?;
             let id = self.scope().sources.last().expect("just added").id;
             if j.natural && !matches!(j.constraint, JoinConstraint::None) {
                 return Err(Error::sql("a NATURAL join may not have an ON or USING clause"));
@@ -139,6 +139,20 @@ impl Binder<'_> {
             }
         };
         let c = self.make_compare(CmpOp::Eq, false, left_expr.clone(), right_expr.clone());
+        if self.log.is_some() {
+            let tables: Vec<Rc<Table>> = self.scopes[depth].sources[..=before]
+                .iter()
+                .filter_map(|s| match &s.columns {
+                    Columns::Table(t) => Some(t.clone()),
+                    Columns::Query(_) => None,
+                })
+                .collect();
+            for t in tables {
+                if let Some(i) = t.column(&n.text) {
+                    self.note_name(n, &t, Some(i));
+                }
+            }
+        }
         out.filter.push(Filter { expr: Expr::Compare(Box::new(c)), on: Some(rid) });
         if kind.right {
             let either = Expr::Case {
@@ -154,7 +168,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn from_table<'f>(
+    fn joined_table<'f>(
         &mut self,
         t: &'f ast::Table,
         join: JoinKind,
@@ -168,7 +182,7 @@ impl Binder<'_> {
                 let simple = inner.joins.iter().all(|j| !matches!(j.op, JoinOp::Right | JoinOp::Full));
                 if alias.is_none() && (inner.joins.is_empty() || plain && simple) {
                     let first = out.sources.len();
-                    self.from_into(inner, out, clauses)?;
+                    self.join_into(inner, out, clauses)?;
                     if let Some(s) = out.sources.get_mut(first) {
                         s.join = join;
                     }
@@ -328,6 +342,7 @@ impl Binder<'_> {
             return Err(no_such_table(q));
         };
         self.databases |= 1 << db;
+        self.note_name(&q.name, &table, None);
         match &table.kind {
             TableKind::Rowid | TableKind::WithoutRowid => {
                 if args.is_some() {
@@ -444,9 +459,7 @@ impl Binder<'_> {
             self.next_cte += 1;
             self.ctes.push(CteDef {
                 ast: Rc::new(c.clone()),
-                recursive: true,
                 visible: all,
-                text: self.text.into(),
                 id: self.next_cte,
                 working: None,
                 busy: false,
@@ -553,7 +566,9 @@ impl Binder<'_> {
                         1 => {}
                         0 => return Err(Error::sql(format!("circular reference: {name}"))),
                         _ => {
-                            return Err(Error::sql(format!("multiple references to recursive table: {name}")));
+                            return Err(Error::sql(format!(
+                                "multiple references to recursive table: {name}"
+                            )));
                         }
                     }
                     arms.push(core);

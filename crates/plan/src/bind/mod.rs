@@ -64,6 +64,21 @@ pub struct Binder<'a> {
     /// The trigger whose body is being bound.
     pub trigger: Option<TriggerScope>,
     views: Vec<(usize, Rc<str>)>,
+    /// Where names of tables and columns stand in `text`, if somebody wants to know: for renaming.
+    pub log: Option<Vec<NameUse>>,
+}
+
+/// A name in a text and what it refers to.
+#[derive(Clone)]
+pub struct NameUse {
+    /// Where it stands.
+    pub span: ast::Span,
+    /// How it was written.
+    pub quote: ast::Quote,
+    /// The table.
+    pub table: Rc<Table>,
+    /// The column; `None`: the table itself is named.
+    pub column: Option<usize>,
 }
 
 /// `OLD` and `NEW` of a trigger.
@@ -139,10 +154,8 @@ struct Frame {
 #[derive(Clone)]
 struct CteDef {
     ast: Rc<ast::Cte>,
-    recursive: bool,
     /// Number of definitions that it can see.
     visible: usize,
-    text: Rc<str>,
     id: u32,
     /// While the recursive part of this one is bound: its working table.
     working: Option<(TableId, Rc<[QueryColumn]>)>,
@@ -169,6 +182,14 @@ impl<'a> Binder<'a> {
             restriction: Restriction::None,
             trigger: None,
             views: Vec::new(),
+            log: None,
+        }
+    }
+
+    /// Notes that a name refers to a table or to one of its columns.
+    pub(crate) fn note_name(&mut self, n: &ast::Name, table: &Rc<Table>, column: Option<usize>) {
+        if let Some(log) = &mut self.log {
+            log.push(NameUse { span: n.span, quote: n.quote, table: table.clone(), column });
         }
     }
 
@@ -242,6 +263,7 @@ impl<'a> Binder<'a> {
             restriction: Restriction::None,
             trigger: None,
             views: std::mem::take(&mut self.views),
+            log: None,
         };
         let out = f(&mut inner);
         self.next_table = inner.next_table;

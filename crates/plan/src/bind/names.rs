@@ -87,6 +87,9 @@ impl Binder<'_> {
         for depth in (0..self.scopes.len()).rev() {
             match self.find_in_scope(depth, schema, table, column)? {
                 Found::One(e) => {
+                    if self.log.is_some() {
+                        self.log_column(depth, table, column, &e);
+                    }
                     self.note_outer(depth, &e);
                     return Ok(e);
                 }
@@ -124,6 +127,21 @@ impl Binder<'_> {
             }
         }
         Err(self.no_such_column(schema, table, column).at(at))
+    }
+
+    fn log_column(&mut self, depth: usize, table: Option<&Name>, column: &Name, e: &Expr) {
+        let Expr::Column(c) = e else { return };
+        let found = self.scopes[depth].sources.iter().find(|s| s.id == c.table);
+        let Some(ScopeSource { columns: Columns::Table(t), name, .. }) = found else { return };
+        let (t, name) = (t.clone(), name.clone());
+        if let Some(i) = t.column(&column.text) {
+            self.note_name(column, &t, Some(i));
+        }
+        if let Some(q) = table
+            && name.eq_ignore_ascii_case(&t.name)
+        {
+            self.note_name(q, &t, None);
+        }
     }
 
     fn no_such_column(&self, schema: Option<&Name>, table: Option<&Name>, column: &Name) -> Error {
@@ -245,7 +263,7 @@ impl Binder<'_> {
         Ok(Some(e))
     }
 
-    fn trigger_column(&self, table: Option<&Name>, column: &Name) -> Result<Option<Expr>> {
+    fn trigger_column(&mut self, table: Option<&Name>, column: &Name) -> Result<Option<Expr>> {
         let (Some(t), Some(name)) = (&self.trigger, table) else {
             return Ok(None);
         };
@@ -259,6 +277,7 @@ impl Binder<'_> {
         } else {
             return Ok(None);
         };
+        let owner = t.table.clone();
         let (slot, affinity, collation, number) = match t.table.column(&column.text) {
             Some(i) => {
                 let slot = if t.table.rowid_alias == Some(i) { 0 } else { i + 1 };
@@ -269,6 +288,9 @@ impl Binder<'_> {
             }
             None => return Ok(None),
         };
+        if let Some(i) = owner.column(&column.text) {
+            self.note_name(column, &owner, Some(i));
+        }
         let c = ColumnRef { table: 0, column: number, affinity, collation };
         Ok(Some(Expr::TriggerColumn(c, first + slot)))
     }

@@ -19,12 +19,14 @@ fn hash(vm: &Vm, i: &Insn) -> u64 {
 
 pub(crate) fn add(vm: &mut Vm, i: &Insn) -> Result<()> {
     let h = hash(vm, i);
-    if !vm.f.blooms.contains_key(&i.p1) {
-        vm.f.blooms.insert(i.p1, Bloom::new(i.p2.max(1024) as usize)?);
-        vm.put(i.p1, Value::Int(1));
-    }
-    if let Some(b) = vm.f.blooms.get_mut(&i.p1) {
-        b.add(h);
+    match vm.f.blooms.get_mut(&i.p1) {
+        Some(b) => b.add(h),
+        None => {
+            let mut b = Bloom::new(i.p2.max(1024) as usize)?;
+            b.add(h);
+            vm.f.blooms.insert(i.p1, b);
+            vm.put(i.p1, Value::Int(1));
+        }
     }
     Ok(())
 }

@@ -13,12 +13,23 @@ pub(crate) fn table(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     } else {
         i.p2 as Pgno
     };
+    let write = i.op == Opcode::OpenWrite;
+    if let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize]
+        && t.cur.root() == root
+        && t.cur.is_writable() == write
+        && t.db == i.p3 as usize
+    {
+        // Left by an earlier run; what it is a cursor on cannot have changed without a new program.
+        t.cur.clear();
+        t.moved(false);
+        return Ok(());
+    }
     let bt = env.btree(i.p3 as usize)?;
     let (kind, key) = match &i.p4 {
         P4::KeyInfo(k) => (TreeKind::Index, Some(k.clone())),
         _ => (TreeKind::Table, None),
     };
-    let cur = bt.cursor(root, kind, i.op == Opcode::OpenWrite)?;
+    let cur = bt.cursor(root, kind, write)?;
     let c = TreeCursor::new(cur, i.p3 as usize, key);
     vm.f.cursors[i.p1 as usize] = Some(VCursor::Tree(Box::new(c)));
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::cursor::VCursor;
 use crate::machine::Vm;
-use iolite_base::{Bytes, Code, Result};
+use iolite_base::{Buf, Code, Result};
 use iolite_bytecode::{Insn, P4, p5};
 use iolite_value::{Affinity, Value, record};
 
@@ -122,7 +122,7 @@ pub(crate) fn data(vm: &mut Vm, i: &Insn) -> Result<()> {
     vm.pay(i.p1)?;
     let t = vm.tree(i.p1)?;
     t.settle()?;
-    let v = t.with_record(|b| Value::blob(b))?;
+    let v = t.with_record(Value::blob)?;
     vm.put(i.p2, v);
     Ok(())
 }
@@ -130,9 +130,12 @@ pub(crate) fn data(vm: &mut Vm, i: &Insn) -> Result<()> {
 pub(crate) fn make_record(vm: &mut Vm, i: &Insn) -> Result<()> {
     let first = i.p1 as usize;
     let n = i.p2 as usize;
-    let mut out = std::mem::take(&mut vm.scratch);
-    out.clear();
-    let made = match &i.p4 {
+    // The register's former record gives its memory.
+    let mut buf = match std::mem::take(&mut vm.f.regs[i.p3 as usize]) {
+        Value::Blob(b, _) => b.into_buf(),
+        _ => Buf::with_capacity(64)?,
+    };
+    match &i.p4 {
         P4::Affinities(list) => {
             for (k, a) in list.iter().enumerate().take(n) {
                 if !matches!(a, Affinity::Real) {
@@ -142,16 +145,11 @@ pub(crate) fn make_record(vm: &mut Vm, i: &Insn) -> Result<()> {
                 }
             }
             let values = &vm.f.regs[first..first + n];
-            record::encode_with(values, vm.enc, |k| list.get(k) == Some(&Affinity::Real), &mut out)
+            let real = |k: usize| list.get(k) == Some(&Affinity::Real);
+            record::encode_buf(values, vm.enc, real, vm.max_length, &mut buf)?;
         }
-        _ => record::encode(&vm.f.regs[first..first + n], vm.enc, &mut out),
-    };
-    let bytes = match made {
-        Ok(()) if out.len() > vm.max_length => Err(Code::Toobig.into()),
-        Ok(()) => Bytes::copy_of(&out),
-        Err(e) => Err(e),
-    };
-    vm.scratch = out;
-    vm.put(i.p3, Value::Blob(bytes?, 0));
+        _ => record::encode_buf(&vm.f.regs[first..first + n], vm.enc, |_| false, vm.max_length, &mut buf)?,
+    }
+    vm.put(i.p3, Value::Blob(buf.into_bytes(), 0));
     Ok(())
 }

@@ -118,6 +118,7 @@ pub(crate) fn found(vm: &mut Vm, i: &Insn) -> Result<bool> {
     let at = t.cur.seek_key(&mut |entry| compare::record_key(entry, fields, &key, Equal))?;
     let hit = at == Some(Equal);
     t.moved(hit);
+    t.probe = at;
     Ok(hit)
 }
 

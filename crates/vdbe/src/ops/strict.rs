@@ -17,14 +17,14 @@ pub(crate) fn check(vm: &mut Vm, i: &Insn) -> Result<()> {
             StrictType::Blob => Affinity::Blob,
         };
         affinity.apply(v)?;
-        let fits = match (c.ty, &*v) {
-            (_, Value::Null) => true,
-            (StrictType::Int | StrictType::Integer, Value::Int(_)) => true,
-            (StrictType::Real, Value::Real(_) | Value::Int(_)) => true,
-            (StrictType::Text, Value::Text(..)) => true,
-            (StrictType::Blob, Value::Blob(..)) => true,
-            _ => false,
-        };
+        let fits = matches!(
+            (c.ty, &*v),
+            (_, Value::Null)
+                | (StrictType::Int | StrictType::Integer, Value::Int(_))
+                | (StrictType::Real, Value::Real(_) | Value::Int(_))
+                | (StrictType::Text, Value::Text(..))
+                | (StrictType::Blob, Value::Blob(..))
+        );
         if !fits {
             let class = v.class().name().to_ascii_uppercase();
             let class = if class == "INTEGER" { "INT".to_string() } else { class };

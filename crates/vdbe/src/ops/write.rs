@@ -111,7 +111,12 @@ pub(crate) fn index_insert(vm: &mut Vm, i: &Insn, _env: &dyn Env) -> Result<()> 
         return Err(Code::Internal.into());
     };
     let key = t.key.clone().ok_or(Code::Internal)?;
-    let at = if i.p5 & p5::APPEND != 0 { InsertAt::Append } else { InsertAt::Unknown };
+    let at = match t.probe.take() {
+        _ if i.p5 & p5::APPEND != 0 => InsertAt::Append,
+        // The uniqueness check stands where the entry belongs, unless the tree has changed since.
+        Some(o) if i.p5 & p5::USE_SEEK != 0 && o.is_ne() && !t.cur.is_stale() => InsertAt::Here(o),
+        _ => InsertAt::Unknown,
+    };
     match i.p4 {
         P4::Int(n) => {
             let fields = &vm.f.regs[i.p3 as usize..i.p3 as usize + n as usize];
