@@ -336,8 +336,8 @@ impl Codegen<'_> {
         for (k, br) in branches.iter().enumerate() {
             self.notes_parent = former;
             let name = print::source_name(&l.source);
-            self.push_note(&format!("INDEX {}", k + 1));
-            self.note(&print::access(&br.access, &l.source, &name));
+            self.push_note(|| format!("INDEX {}", k + 1));
+            self.note(|| print::access(&br.access, &l.source, &name));
             let mut sub = Open::plain(self);
             let mut sp = *p;
             if let Access::Index(a) = &br.access {
