@@ -13,7 +13,11 @@ pub fn stages(conn: &Connection, sql: &str) -> Result<String> {
     let mut out = String::new();
     let parsed = iolite_sql::parse_stmt(sql)?;
     let _ = writeln!(out, "text\n  {sql}\n");
-    let _ = writeln!(out, "AST, printed back with every operator in parentheses\n  {}\n", iolite_sql::print::parsed_explicit(&parsed));
+    let _ = writeln!(
+        out,
+        "AST, printed back with every operator in parentheses\n  {}\n",
+        iolite_sql::print::parsed_explicit(&parsed)
+    );
     if let Stmt::Select(s) = &parsed.stmt {
         conn.0.load_schemas()?;
         with_env(conn, |env| {

@@ -2,11 +2,11 @@
 
 use iolite::{Connection, stages};
 
-const SCHEMA: &str = "CREATE TABLE album(id INTEGER PRIMARY KEY, title TEXT, artist_id INTEGER, year INTEGER);
+const SCHEMA: &str =
+    "CREATE TABLE album(id INTEGER PRIMARY KEY, title TEXT, artist_id INTEGER, year INTEGER);
     CREATE TABLE artist(id INTEGER PRIMARY KEY, name TEXT);
     CREATE INDEX album_year ON album(year);";
-const QUERY: &str =
-    "SELECT title, name FROM album JOIN artist ON artist.id = artist_id WHERE year BETWEEN 1970 AND 1979 ORDER BY name";
+const QUERY: &str = "SELECT title, name FROM album JOIN artist ON artist.id = artist_id WHERE year BETWEEN 1970 AND 1979 ORDER BY name";
 
 #[test]
 fn architecture_md_tells_what_happens() {
