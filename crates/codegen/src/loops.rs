@@ -389,7 +389,7 @@ impl Codegen<'_> {
         let once = !q.correlated && self.no_once == 0;
         let at = if once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
         self.b.emit(Opcode::OpenEphemeral, cursor, width as i32, 0);
-        let former = self.push_note(&format!("MATERIALIZE {name}"));
+        let former = self.push_note(|| format!("MATERIALIZE {name}"));
         self.stored_rows(q, &Dest::Table { cursor })?;
         self.notes_parent = former;
         if let Some(at) = at {
@@ -405,7 +405,7 @@ impl Codegen<'_> {
         let start = self.b.emit(Opcode::InitCoroutine, yield_reg, 0, 0);
         let entry = self.b.here();
         self.b.at(start).p3 = entry as i32;
-        let former = self.push_note(&format!("CO-ROUTINE {name}"));
+        let former = self.push_note(|| format!("CO-ROUTINE {name}"));
         let temps = self.b.drop_temps();
         self.stored_rows(q, &Dest::Coroutine { yield_reg, first })?;
         self.b.drop_temps();
@@ -441,9 +441,9 @@ impl Codegen<'_> {
             o.null_registers = Some((first, n));
         }
         if !matches!(l.source.kind, SourceKind::Working(_)) || !matches!(l.access, Access::Scan { .. }) {
-            self.note(&print::level(l));
+            self.note(|| print::level(l));
         } else {
-            self.note(&format!("SCAN {}", print::source_name(&l.source)));
+            self.note(|| format!("SCAN {}", print::source_name(&l.source)));
         }
         self.open_access(l, &p, &mut o)?;
         for e in &l.on {

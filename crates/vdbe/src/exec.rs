@@ -501,7 +501,11 @@ impl Vm {
                     let Some(sub) = self.main.subprograms.get(i.p3 as usize).cloned() else {
                         return Err(Code::Internal.into());
                     };
-                    let running = |p: &iolite_bytecode::Program| std::ptr::eq(p, &*sub);
+                    // One trigger may have several programs, by conflict policy: its name tells them apart from others'.
+                    let running = |p: &iolite_bytecode::Program| match (&p.trigger, &sub.trigger) {
+                        (Some(a), Some(b)) => std::rc::Rc::ptr_eq(a, b),
+                        _ => false,
+                    };
                     if i.p5 & 1 != 0
                         && (running(&self.f.program) || self.callers.iter().any(|f| running(&f.program)))
                     {

@@ -59,7 +59,7 @@ impl Gen<'_> {
                     def += &format!(" UNIQUE{}", self.conflict());
                 }
                 if self.rng.chance(12) {
-                    def += &format!(" DEFAULT {}", self.one(&["1", "'dflt'", "NULL", "-2.5", "(1+2)", "x'00'", "TRUE", "''"]));
+                    def += &format!(" DEFAULT {}", self.one(&["1", "'dflt'", "NULL", "-2.5", "(1+2)", "TRUE", "''"]));
                     if self.rng.chance(50) {
                         def += &format!(" NOT NULL{}", self.conflict());
                     }

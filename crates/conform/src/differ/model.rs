@@ -105,6 +105,12 @@ impl Model {
             if !pk.is_empty() {
                 keys.push(pk);
             }
+            // A key that holds the rowid's alias beside others is no target of an upsert.
+            let alias = columns.iter().filter(|c| c.pk).count() == 1 && ty == "table";
+            let is_alias = |k: &String| {
+                alias && columns.iter().any(|c| c.name == *k && c.pk && c.decltype.eq_ignore_ascii_case("INTEGER"))
+            };
+            keys.retain(|k| k.len() == 1 || !k.iter().any(is_alias));
             keys.retain(|k| k.iter().all(|c| columns.iter().any(|x| x.name == *c)));
             m.tables.push(Table {
                 schema,

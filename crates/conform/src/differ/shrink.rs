@@ -69,6 +69,11 @@ pub fn shrink(mut script: Vec<Stmt>, d: Difference, dir: &Path, in_memory: bool)
                 shorter.drain(at..(at + size).min(tokens.len()));
                 let mut trial = script.clone();
                 trial[n].sql = shorter.join("");
+                let orders = |s: &str| s.matches("ORDER BY").count();
+                if trial[n].ordered && orders(&trial[n].sql) < orders(&script[n].sql) {
+                    at += 1;
+                    continue;
+                }
                 match test(&trial) {
                     Some((i, d)) if i + 1 >= trial.len() => {
                         script = trial;

@@ -657,7 +657,7 @@ pub(crate) fn query_columns(s: &Select, names: &[Rc<str>]) -> Columns {
         let name: Rc<str> = match names.get(i) {
             Some(n) => n.clone(),
             None => {
-                let base: Rc<str> = (&*c.meta.name).into();
+                let base: Rc<str> = c.inner_name.clone().unwrap_or_else(|| (&*c.meta.name).into());
                 let mut name = base.clone();
                 let mut n = 0;
                 while out.iter().any(|o| o.name.eq_ignore_ascii_case(&name)) {

@@ -1,0 +1,5 @@
+-- same
+select 1;
+.bail on
+select x;
+select 'not reached';
