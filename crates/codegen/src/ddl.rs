@@ -381,6 +381,7 @@ impl Codegen<'_> {
         if self.taken(db, name, c.if_not_exists)? {
             return self.nothing(db);
         }
+        self.stay_at_home(db, "view", name, |w| w.select(&c.select))?;
         let sql = stored_text("CREATE VIEW", b.text, c.name.name.span.start, text);
         self.start_file(db);
         let cursor = self.open_schema_table(db);
@@ -389,6 +390,31 @@ impl Codegen<'_> {
         self.bump_cookie(db);
         self.parse_schema(db, name);
         Ok(Vec::new())
+    }
+
+    /// A view or trigger may name tables of its own database alone, unless it is a temporary one.
+    fn stay_at_home(
+        &self,
+        db: usize,
+        what: &str,
+        name: &str,
+        walk: impl FnOnce(&mut iolite_sql::walk::TableNames<'_>),
+    ) -> Result<()> {
+        let mut elsewhere = None;
+        let own = &self.env.catalog.schemas[db].name;
+        walk(&mut iolite_sql::walk::TableNames::new(&mut |q| {
+            if let Some(s) = &q.schema
+                && !s.text.eq_ignore_ascii_case(own)
+            {
+                elsewhere.get_or_insert_with(|| s.text.to_string());
+            }
+        }));
+        match elsewhere {
+            Some(s) if db != 1 => {
+                Err(Error::sql(format!("{what} {name} cannot reference objects in database {s}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// CREATE TRIGGER.
@@ -424,6 +450,7 @@ impl Codegen<'_> {
         if let Some(why) = crate::trigger::check_time(c, t.is_view()) {
             return Err(Error::sql(why));
         }
+        self.stay_at_home(db, "trigger", name, |w| w.trigger(c))?;
         let sql = stored_text("CREATE TRIGGER", b.text, c.name.name.span.start, text);
         self.start_file(db);
         let cursor = self.open_schema_table(db);
