@@ -149,7 +149,7 @@ impl Schema {
     /// Adds a trigger. `table` is the table it is on, which may belong to another database.
     pub fn add_trigger(&mut self, t: Trigger) {
         let t = Rc::new(t);
-        if t.table_schema.is_none()
+        if t.table_schema.as_ref().is_none_or(|s| s.eq_ignore_ascii_case(&self.name))
             && let Some(table) = self.table(&t.table)
         {
             table.triggers.borrow_mut().insert(0, t.clone());

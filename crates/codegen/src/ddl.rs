@@ -674,7 +674,7 @@ fn columns_as_text(name: &str, columns: &[OutColumn]) -> String {
     let mut names: Vec<String> = Vec::new();
     let mut parts = Vec::new();
     for c in columns {
-        let base = c.inner_name.as_deref().unwrap_or(&c.meta.name).to_string();
+        let base = c.inner_name.as_ref().map_or(&*c.meta.name, |n| &*n.0).to_string();
         let mut own = base.clone();
         let mut n = 0;
         while names.iter().any(|x| x.eq_ignore_ascii_case(&own)) {
@@ -691,7 +691,9 @@ fn columns_as_text(name: &str, columns: &[OutColumn]) -> String {
         parts.push(format!("{}{ty}", quote_name(&own)));
         names.push(own);
     }
-    let total: usize = parts.iter().map(|p| p.len() + 5).sum::<usize>() + name.len();
+    // One line, if the names alone are short.
+    let length = |n: &str| n.len() + n.matches('"').count() + 2;
+    let total: usize = names.iter().map(|n| length(n) + 5).sum::<usize>() + length(name);
     if total < 50 {
         format!("CREATE TABLE {}({})", quote_name(name), parts.join(","))
     } else {

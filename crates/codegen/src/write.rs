@@ -63,6 +63,8 @@ pub(crate) struct Writing<'w> {
     pub fresh_rowid: bool,
     /// Where a row goes that is ignored.
     pub ignore: Label,
+    /// Constraints that ON CONFLICT clauses name, in their order: these are checked first. `None` is the rowid.
+    pub named: &'w [Option<usize>],
     /// Upsert handling by constraint: `None` is the rowid.
     pub upsert: Option<&'w OnConflict<'w>>,
 }
@@ -288,6 +290,14 @@ impl Codegen<'_> {
             .any(|i| i.index.unique.is_some_and(|own| w.or.unwrap_or(own) != Conflict::Replace))
             || w.upsert.is_some();
         let rowid_last = rowid_policy == Conflict::Replace && others_refuse;
+        for n in w.named {
+            match n {
+                Some(k) => records[*k] = self.index_unique(w, *k)?,
+                None if check_rowid => self.rowid_unique(w, rowid_policy)?,
+                None => {}
+            }
+        }
+        let check_rowid = check_rowid && !w.named.contains(&None);
         if check_rowid && !rowid_last {
             self.rowid_unique(w, rowid_policy)?;
         }
@@ -296,7 +306,7 @@ impl Codegen<'_> {
             t.indexes[*k].index.unique.is_some_and(|own| w.or.unwrap_or(own) == Conflict::Replace)
         });
         for k in order {
-            if touched.as_ref().is_some_and(|x| !x[k]) {
+            if touched.as_ref().is_some_and(|x| !x[k]) || w.named.contains(&Some(k)) {
                 continue;
             }
             records[k] = self.index_unique(w, k)?;

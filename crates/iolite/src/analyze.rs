@@ -16,20 +16,17 @@ use std::rc::Rc;
 
 /// Compiles ANALYZE.
 pub(crate) fn compile(conn: &Connection, what: Option<&QualifiedName>) -> Result<Program> {
-    let list = targets(conn, what)?;
-    let mut databases: Vec<usize> = list.iter().map(|t| t.0).collect();
-    databases.dedup();
+    let (list, databases) = targets(conn, what)?;
+    let dbs = databases.clone();
     let work = move |c: &Connection| {
-        let mut dbs: Vec<usize> = list.iter().map(|t| t.0).collect();
-        dbs.dedup();
-        for db in dbs {
-            prepare(c, db)?;
+        for db in &dbs {
+            prepare(c, *db)?;
         }
         for (db, table, only) in &list {
             analyse(c, *db, table, only.as_deref())?;
         }
-        for db in databases_of(&list) {
-            c.0.read_stats(db)?;
+        for db in &dbs {
+            c.0.read_stats(*db)?;
         }
         Ok(Vec::new())
     };
@@ -38,16 +35,13 @@ pub(crate) fn compile(conn: &Connection, what: Option<&QualifiedName>) -> Result
 
 type Target = (usize, Rc<Table>, Option<Rc<str>>);
 
-fn databases_of(list: &[Target]) -> Vec<usize> {
-    let mut out: Vec<usize> = list.iter().map(|t| t.0).collect();
-    out.dedup();
-    out
-}
-
-fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<Vec<Target>> {
+/// What is to be analysed, and in which databases: one without tables gets its `sqlite_stat1`, too.
+fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<(Vec<Target>, Vec<usize>)> {
     let catalog = conn.0.catalog.borrow();
     let mut out: Vec<Target> = Vec::new();
+    let mut databases = Vec::new();
     let mut whole = |db: usize| {
+        databases.push(db);
         let mut tables: Vec<Rc<Table>> = catalog.schemas[db].tables().cloned().collect();
         tables.sort_by(|a, b| a.name.cmp(&b.name));
         out.extend(tables.into_iter().filter(|t| wanted(t)).map(|t| (db, t, None)));
@@ -74,7 +68,12 @@ fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<Vec<Target
             }
         }
     }
-    Ok(out)
+    for t in &out {
+        if !databases.contains(&t.0) {
+            databases.push(t.0);
+        }
+    }
+    Ok((out, databases))
 }
 
 fn wanted(t: &Table) -> bool {

@@ -141,7 +141,7 @@ impl Gen<'_> {
             24 => {
                 let op = self.one(&["=", "<", ">=", "<>", "IS"]);
                 let (a, b, c, e) = (self.leaf(sc), self.leaf(sc), self.leaf(sc), self.leaf(sc));
-                format!("({a}, {b}) {op} ({c}, {e})")
+                format!("(({a}, {b}) {op} ({c}, {e}))")
             }
             25..=27 if !self.schema_expr => self.in_query(sc, d, not),
             28..=29 if !self.schema_expr => {
@@ -150,7 +150,7 @@ impl Gen<'_> {
             }
             30 if !self.schema_expr => {
                 let q = self.subquery(sc, d, 2);
-                format!("({}, {}) {not}IN ({q})", self.column(sc), self.leaf(sc))
+                format!("(({}, {}) {not}IN ({q}))", self.column(sc), self.leaf(sc))
             }
             _ => self.expr(sc, d),
         }
@@ -194,6 +194,7 @@ impl Gen<'_> {
                 1 + 2 * self.rng.range(0, 2)
             }
             (_, "json_array_insert" | "jsonb_array_insert") => 1 + 2 * self.rng.range(0, 2),
+            (_, "min" | "max") => self.rng.range(2, 3),
             (-4, _) => self.rng.range(2, 4),
             (-3, _) => self.rng.range(1, 3),
             (n, "date" | "time" | "datetime" | "julianday" | "unixepoch") if n < 0 => self.rng.range(1, 3),

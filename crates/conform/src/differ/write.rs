@@ -158,6 +158,7 @@ impl Gen<'_> {
         if one_row && (from || !t.rowid) {
             policy.clear();
         }
+        let in_key = |t: &Table, set: &str| t.keys.iter().flatten().any(|k| set.contains(&quote(k)));
         let mut source = self.source(&t, &quote(&t.name), true);
         if t.schema == "temp" {
             source.alias = quote(&t.name);
@@ -182,7 +183,7 @@ impl Gen<'_> {
         }
         let set = self.assignments(&t, &sc, 2);
         let mut sql = format!("UPDATE {policy}{} SET {set}", t.full());
-        if one_row && !policy.is_empty() {
+        if t.rowid && (one_row && !policy.is_empty() || in_key(&t, &set)) {
             sql += &format!(" WHERE rowid = {}", self.rng.range(1, 12));
         } else if self.rng.chance(85) {
             sql += &format!(" WHERE {}", self.condition(&sc, 1));

@@ -197,7 +197,7 @@ impl Binder<'_> {
             }
             ast::TableKind::Subquery(s) => {
                 let (select, outer) = self.nested(|b| b.select(s))?;
-                let columns = query_columns(&select, &[]);
+                let columns = query_columns(&select, &[], false);
                 let q = FromQuery { select, recursive: None, materialize: None, cte: None, outer };
                 let name = alias.clone().unwrap_or_else(|| "".into());
                 self.add_source(SourceKind::Subquery(Box::new(q)), name, alias, None, columns, join, out);
@@ -464,7 +464,7 @@ impl Binder<'_> {
             )));
         }
         let names: Vec<Rc<str>> = names.iter().map(|n| Rc::from(&*n.text)).collect();
-        let columns = query_columns(&select, &names);
+        let columns = query_columns(&select, &names, true);
         Ok((FromQuery { select, recursive: None, materialize: None, cte: None, outer: Vec::new() }, columns))
     }
 
@@ -552,7 +552,7 @@ impl Binder<'_> {
         let Some(k) = first_recursive else {
             let select = self.select(s)?;
             check_width(select.columns.len())?;
-            let columns = query_columns(&select, &names);
+            let columns = query_columns(&select, &names, false);
             let q = FromQuery { select, recursive: None, materialize: None, cte: None, outer: Vec::new() };
             return Ok((q, columns));
         };
@@ -569,7 +569,7 @@ impl Binder<'_> {
         let result = (|| -> Result<_> {
             let select = self.select(&initial)?;
             check_width(select.columns.len())?;
-            let columns = query_columns(&select, &names);
+            let columns = query_columns(&select, &names, false);
             let Columns::Query(list) = &columns else { unreachable!("query_columns makes a query") };
             let id = self.new_table();
             self.ctes[at].working = Some((id, list.clone()));
@@ -650,14 +650,17 @@ pub(crate) fn push_filter(out: &mut Vec<Filter>, e: Expr, on: Option<TableId>) {
     out.extend(list.into_iter().map(|expr| Filter { expr, on }));
 }
 
-/// The columns of a query as a table: given names, or its own made unique.
-pub(crate) fn query_columns(s: &Select, names: &[Rc<str>]) -> Columns {
+/// The columns of a query as a table: given names, or its own made unique. `stored`: it is a view's.
+pub(crate) fn query_columns(s: &Select, names: &[Rc<str>], stored: bool) -> Columns {
     let mut out: Vec<QueryColumn> = Vec::with_capacity(s.columns.len());
     for (i, c) in s.columns.iter().enumerate() {
         let name: Rc<str> = match names.get(i) {
             Some(n) => n.clone(),
             None => {
-                let base: Rc<str> = c.inner_name.clone().unwrap_or_else(|| (&*c.meta.name).into());
+                let base: Rc<str> = match &c.inner_name {
+                    Some((n, likely)) if stored || !likely => n.clone(),
+                    _ => (&*c.meta.name).into(),
+                };
                 let mut name = base.clone();
                 let mut n = 0;
                 while out.iter().any(|o| o.name.eq_ignore_ascii_case(&name)) {

@@ -169,7 +169,7 @@ impl Binder<'_> {
             SourceKind::Table { table, .. } | SourceKind::Virtual { table, .. } => {
                 Columns::Table(table.clone())
             }
-            SourceKind::Subquery(q) => super::from::query_columns(&q.select, &[]),
+            SourceKind::Subquery(q) => super::from::query_columns(&q.select, &[], false),
             SourceKind::Working(_) => Columns::Query(Rc::from([])),
         };
         let db = src.table().map(|t| t.0);
@@ -388,7 +388,12 @@ impl Binder<'_> {
                 let bare = bare_column(expr);
                 if alias.is_none() && !std::ptr::eq(bare, expr) && matches!(bare, ast::Expr::Column { .. }) {
                     let inner = self.expr(bare)?;
-                    out.inner_name = Some(self.result_name(bare, &inner, *span));
+                    let mut under = expr;
+                    while let ast::Expr::Collate(e, _) = under {
+                        under = e;
+                    }
+                    let likely = matches!(under, ast::Expr::Call(_));
+                    out.inner_name = Some((self.result_name(bare, &inner, *span), likely));
                 }
                 names.push(ResultName { name: (&*name).into(), aliased: alias.is_some() });
                 columns.push(out);
