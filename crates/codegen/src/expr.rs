@@ -550,7 +550,12 @@ impl Codegen<'_> {
         }
         let col = &t.columns[column as usize];
         let Some(field) = t.field_of[column as usize] else {
-            return self.virtual_column(t, column as usize, id, target);
+            // A row of NULLs has no values to compute with: the column is NULL, too.
+            let end = self.b.label();
+            self.b.jump(Opcode::IfNullRow, cursor, end, target);
+            self.virtual_column(t, column as usize, id, target)?;
+            self.b.place(end);
+            return Ok(());
         };
         let p4 = self.column_default(t, column as usize)?;
         self.b.emit4(Opcode::Column, cursor, field as i32, target, p4);

@@ -24,10 +24,16 @@ impl Vm {
         }
         loop {
             let program = self.f.program.clone();
-            match self.run(env, &program.insns)? {
-                Some(o) => return Ok(o),
+            match self.run(env, &program.insns) {
+                Ok(Some(o)) => return Ok(o),
                 // A trigger's program was entered or left.
-                None => continue,
+                Ok(None) => continue,
+                Err(e) => {
+                    if let Some(outermost) = self.callers.first() {
+                        env.set_last_insert_rowid(outermost.last_rowid);
+                    }
+                    return Err(e);
+                }
             }
         }
     }
@@ -336,7 +342,13 @@ impl Vm {
                 Opcode::NoConflict => {
                     let n = if let P4::Int(n) = i.p4 { n as usize } else { 0 };
                     let key = &self.f.regs[i.p3 as usize..i.p3 as usize + n];
-                    if key.iter().any(Value::is_null) || !ops::seek::found(self, i)? {
+                    if key.iter().any(Value::is_null) {
+                        // Nothing was sought: what an earlier row's probe found must not place this one's entry.
+                        if let Some(VCursor::Tree(t)) = &mut self.f.cursors[i.p1 as usize] {
+                            t.probe = None;
+                        }
+                        pc = i.p2 as usize;
+                    } else if !ops::seek::found(self, i)? {
                         pc = i.p2 as usize;
                     }
                 }

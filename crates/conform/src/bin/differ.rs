@@ -5,7 +5,7 @@
 //! with `--keep-going` all of them, and what the others answer.
 
 use iolite_conform::differ::coverage::Coverage;
-use iolite_conform::differ::explained::explain;
+use iolite_conform::differ::explained::{EXPLAINED, explain};
 use iolite_conform::differ::generate::Features;
 use iolite_conform::differ::pair::Stmt;
 use iolite_conform::differ::session::{Finding, round};
@@ -117,7 +117,7 @@ fn main() {
                     total.coverage.add(&r.coverage);
                     for f in r.findings {
                         let last = f.script.last().expect("a finding has a statement");
-                        if let Some(e) = explain(last, &f.difference) {
+                        if let Some(e) = explain(&f.script, &f.difference) {
                             *total.explained.entry(e.title).or_default() += 1;
                             continue;
                         }
@@ -147,8 +147,9 @@ fn report(o: &Options, total: Total, functions: &[iolite_conform::differ::genera
     total.coverage.print(&names.into_iter().collect::<Vec<_>>());
     let mut kinds: Vec<(String, Kind)> = total.kinds.into_iter().collect();
     kinds.sort_by_key(|(_, k)| std::cmp::Reverse(k.count));
-    for (title, n) in &total.explained {
-        println!("\nexplained: {title}: {n}");
+    for e in EXPLAINED {
+        let n = total.explained.get(e.title).copied().unwrap_or(0);
+        println!("\nexplained, {n} times: {} ({})", e.title, e.page);
     }
     println!("\n{} rounds, {} statements, {} kinds of difference", total.rounds, total.statements, kinds.len());
     for (key, k) in &kinds {

@@ -282,7 +282,7 @@ impl Gen<'_> {
         let t = self.any_table()?;
         let name = t.name.replace('\'', "''");
         let schema = t.schema.clone();
-        Some(match self.rng.below(24) {
+        Some(match self.rng.below(23) {
             0 | 1 => format!("PRAGMA {schema}.table_info('{name}')"),
             2 | 3 => format!("PRAGMA {schema}.table_xinfo('{name}')"),
             4 | 5 => format!("PRAGMA {schema}.index_list('{name}')"),
@@ -299,7 +299,6 @@ impl Gen<'_> {
             15 => "PRAGMA quick_check".into(),
             16 => format!("PRAGMA recursive_triggers = {}", self.one(&["0", "1"])),
             17 => "PRAGMA incremental_vacuum(2)".into(),
-            18 => format!("PRAGMA case_sensitive_like = {}", self.one(&["0", "1", "0"])),
             19 => format!("PRAGMA reverse_unordered_selects = {}", self.one(&["0", "0", "1"])),
             20 if self.features.foreign_keys => "PRAGMA foreign_key_check".into(),
             21 => format!("PRAGMA cache_size = {}", self.one(&["5", "10", "-2000"])),

@@ -179,7 +179,8 @@ impl Gen<'_> {
         let mut c = *self.callables.iter().filter(|c| !c.aggregate).nth(pick).expect("below the count");
         // Blobs that a UTF-16 database's functions read as text.
         let makes_blob = c.name.starts_with("jsonb") || matches!(c.name, "zeroblob" | "unhex");
-        if !self.utf8 && makes_blob {
+        let of_build = self.schema_expr && c.name == "sqlite_compileoption_used";
+        if !self.utf8 && makes_blob || of_build {
             c = Callable { name: "quote", args: 1, aggregate: false };
         }
         self.call_of(c, sc, d)

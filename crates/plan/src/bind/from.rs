@@ -657,10 +657,8 @@ pub(crate) fn query_columns(s: &Select, names: &[Rc<str>], stored: bool) -> Colu
         let name: Rc<str> = match names.get(i) {
             Some(n) => n.clone(),
             None => {
-                let base: Rc<str> = match &c.inner_name {
-                    Some((n, likely)) if stored || !likely => n.clone(),
-                    _ => (&*c.meta.name).into(),
-                };
+                let own = if stored { &c.stored_name } else { &c.inner_name };
+                let base: Rc<str> = own.clone().unwrap_or_else(|| (&*c.meta.name).into());
                 let mut name = base.clone();
                 let mut n = 0;
                 while out.iter().any(|o| o.name.eq_ignore_ascii_case(&name)) {
