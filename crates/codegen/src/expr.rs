@@ -529,6 +529,18 @@ impl Codegen<'_> {
                         return Ok(());
                     }
                 }
+                let computed = c.column >= 0
+                    && table.rowid_alias != Some(c.column as usize)
+                    && is_virtual_generated(&table.columns[c.column as usize]);
+                if computed {
+                    // A row of NULLs has no values to compute with: the column is NULL, too.
+                    let end = self.b.label();
+                    let at = index.as_ref().filter(|_| index_only).map_or(cursor, |(i, _)| *i);
+                    self.b.jump(Opcode::IfNullRow, at, end, target);
+                    self.table_column(cursor, &table, c.column, c.table, target)?;
+                    self.b.place(end);
+                    return Ok(());
+                }
                 self.table_column(cursor, &table, c.column, c.table, target)?;
             }
         }
@@ -550,12 +562,7 @@ impl Codegen<'_> {
         }
         let col = &t.columns[column as usize];
         let Some(field) = t.field_of[column as usize] else {
-            // A row of NULLs has no values to compute with: the column is NULL, too.
-            let end = self.b.label();
-            self.b.jump(Opcode::IfNullRow, cursor, end, target);
-            self.virtual_column(t, column as usize, id, target)?;
-            self.b.place(end);
-            return Ok(());
+            return self.virtual_column(t, column as usize, id, target);
         };
         let p4 = self.column_default(t, column as usize)?;
         self.b.emit4(Opcode::Column, cursor, field as i32, target, p4);

@@ -96,6 +96,9 @@ impl Codegen<'_> {
         let returning = self.open_returning(&s.returning);
         let end = self.b.label();
         if t.table.is_view() {
+            if !triggers {
+                return Err(Error::sql(format!("cannot modify {} because it is a view", t.table.name)));
+            }
             return self.update_view(s, &event, returning, end);
         }
         let has_from = s.rows.sources.len() > 1;

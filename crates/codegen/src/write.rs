@@ -206,6 +206,7 @@ impl Codegen<'_> {
                         let ok = self.b.label();
                         self.b.jump(Opcode::NotNull, reg, ok, 0);
                         self.expr_to(&d, reg)?;
+                        self.apply_affinity(reg, &[c.affinity]);
                         self.b.place(ok);
                     }
                     _ => {}

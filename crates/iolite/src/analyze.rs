@@ -140,7 +140,11 @@ fn statistics(c: &Connection, table: &str, t: &Table, i: &Index) -> Result<Optio
         };
         let coll = f.collation.as_deref().unwrap_or("BINARY");
         fields.push(format!("({text}) COLLATE {}", quote_name(coll)));
-        let distinct = if k + 1 == i.key_len && i.unique.is_some() && i.filter.is_none() {
+        let never_null = i.columns[..i.key_len].iter().all(|c| match c.source {
+            ColumnSource::Column(k) => t.columns[k].not_null.is_some(),
+            _ => false,
+        });
+        let distinct = if k + 1 == i.key_len && i.unique.is_some() && i.filter.is_none() && never_null {
             n
         } else {
             count(

@@ -7,7 +7,7 @@ use crate::cursor::VCursor;
 use crate::env::Env;
 use crate::machine::{Action, Outcome, Vm};
 use crate::ops;
-use iolite_base::{Code, Error, Result};
+use iolite_base::{Code, Encoding, Error, Result};
 use iolite_bytecode::{Insn, Opcode, P4, p5};
 use iolite_value::arith::{self, Arith};
 use iolite_value::{Affinity, Collation, Value, compare};
@@ -221,7 +221,7 @@ impl Vm {
                 Opcode::Divide => self.arith(Arith::Div, i),
                 Opcode::Remainder => self.arith(Arith::Rem, i),
                 Opcode::Concat => {
-                    let v = if self.enc == iolite_base::Encoding::Utf8 {
+                    let v = if self.enc == Encoding::Utf8 {
                         arith::concat(self.reg(i.p2), self.reg(i.p1), self.max_length)?
                     } else {
                         let a = Affinity::Text.cast_utf16(self.reg(i.p2), self.enc)?;
@@ -267,7 +267,7 @@ impl Vm {
                 }
                 Opcode::Cast => {
                     let to = Affinity::from_letter(i.p2 as u8);
-                    let v = if self.enc == iolite_base::Encoding::Utf8 {
+                    let v = if self.enc == Encoding::Utf8 {
                         to.cast(self.reg(i.p1))?
                     } else {
                         to.cast_utf16(self.reg(i.p1), self.enc)?
@@ -646,7 +646,7 @@ impl Vm {
         let (lhs, rhs) = (self.reg(i.p3), self.reg(i.p1));
         let o = match (lhs, rhs) {
             (Value::Int(a), Value::Int(b)) => a.cmp(b),
-            _ => match compare_slow(lhs, rhs, i)? {
+            _ => match compare_slow(lhs, rhs, i, self.enc)? {
                 Some(o) => o,
                 None => return Ok(i.p5 & p5::JUMP_IF_NULL != 0),
             },
@@ -707,7 +707,7 @@ impl Vm {
 
 /// Compares values that are not both integers; `None` if one is NULL and that decides.
 #[inline(never)]
-fn compare_slow(lhs: &Value, rhs: &Value, i: &Insn) -> Result<Option<Ordering>> {
+fn compare_slow(lhs: &Value, rhs: &Value, i: &Insn, enc: Encoding) -> Result<Option<Ordering>> {
     if lhs.is_null() || rhs.is_null() {
         if i.p5 & p5::NULL_EQ == 0 {
             return Ok(None);
@@ -718,7 +718,7 @@ fn compare_slow(lhs: &Value, rhs: &Value, i: &Insn) -> Result<Option<Ordering>> 
             _ => Ordering::Greater,
         }));
     }
-    let binary = Collation::Binary;
+    let binary = if enc == Encoding::Utf8 { Collation::Binary } else { Collation::Binary16(enc) };
     let coll = if let P4::Collation(c) = &i.p4 { &**c } else { &binary };
     let aff = Affinity::from_letter((i.p5 & p5::AFFINITY_MASK) as u8 + b'@');
     if aff.is_numeric() {

@@ -77,7 +77,9 @@ fn folder(name: &str) -> PathBuf {
 fn main() {
     let o = options();
     // Panics are findings; their texts are shown there.
-    std::panic::set_hook(Box::new(|_| {}));
+    if o.replay.is_none() {
+        std::panic::set_hook(Box::new(|_| {}));
+    }
     if let Some(file) = &o.replay {
         let text = std::fs::read_to_string(file).unwrap_or_else(|e| usage(&format!("{file}: {e}")));
         let stmt = |l: &str| Stmt { kind: "replay", sql: l.into(), ordered: true, loose: false };

@@ -25,6 +25,15 @@ pub const EXPLAINED: &[Explained] = &[
         page: "pragma, journal_mode: without a journal ROLLBACK behaves in an undefined way",
         applies: |script, _| script.iter().any(|s| s.sql == "PRAGMA journal_mode = OFF"),
     },
+    Explained {
+        title: "which of several missing tables is named",
+        page: "c3ref/errcode: the wording of messages is for people; stock goes on after a view that names a dropped \
+               table, and names what it misses last",
+        applies: |_, d| {
+            let missing = |s: &str| s.starts_with("error 1: no such table: ");
+            missing(&d.stock) && missing(&d.ours)
+        },
+    },
 ];
 
 fn whole(rows: &str) -> String {

@@ -434,6 +434,7 @@ impl Binder<'_> {
         let t = &target.table;
         let constraint = if u.target.is_empty() { UpsertTarget::Any } else { self.upsert_target(u, target)? };
         let excluded = self.new_table();
+        self.excluded = Some(excluded);
         let action = match &u.action {
             None => None,
             Some(a) => {
