@@ -544,7 +544,8 @@ fn complete_columns(m: &mut Index, t: &Table, without_rowid: bool, is_table: boo
     } else {
         for p in pk {
             if !has_column(&m.columns, p, t) {
-                m.columns.push(IndexColumn { desc: p.desc, ..p.clone() });
+                // Ascending even where the primary key itself descends: so the format has it.
+                m.columns.push(IndexColumn { desc: false, ..p.clone() });
             }
         }
     }

@@ -132,21 +132,29 @@ impl Codegen<'_> {
         let table = t.table.clone();
         let affinities: Vec<Affinity> = table.columns.iter().map(|c| c.affinity).collect();
         if table.strict {
-            self.generate(t, r)?;
-            let columns: Vec<StrictColumn> = table
-                .columns
-                .iter()
-                .map(|c| StrictColumn {
-                    name: format!("{}.{}", table.name, c.name).into(),
-                    ty: strict_type(&c.decltype),
-                })
-                .collect();
-            let n = columns.len() as i32;
-            self.b.emit4(Opcode::TypeCheck, r.first, n, 0, P4::Strict(columns.into()));
-            return Ok(());
+            // Without generated columns and triggers to see the row, types are checked behind NOT NULL.
+            if !t.generated.is_empty() || self.has_any_trigger(t) {
+                self.check_types(t, r, false);
+            }
+            return self.generate(t, r);
         }
         self.apply_affinity(r.first, &affinities);
         self.generate(t, r)
+    }
+
+    /// Checks the types of a STRICT table's columns: those that are not generated, or all.
+    fn check_types(&mut self, t: &Target, r: Row, all: bool) {
+        let table = &t.table;
+        let columns: Vec<StrictColumn> = table
+            .columns
+            .iter()
+            .map(|c| StrictColumn {
+                name: format!("{}.{}", table.name, c.name).into(),
+                ty: if all || c.generated.is_none() { strict_type(&c.decltype) } else { StrictType::Any },
+            })
+            .collect();
+        let n = columns.len() as i32;
+        self.b.emit4(Opcode::TypeCheck, r.first, n, 0, P4::Strict(columns.into()));
     }
 
     fn generate(&mut self, t: &Target, r: Row) -> Result<()> {
@@ -179,6 +187,9 @@ impl Codegen<'_> {
         let id = w.target.id;
         self.at_place(id, place, |g| {
             g.not_null(w)?;
+            if w.target.table.strict {
+                g.check_types(w.target, w.new, true);
+            }
             if !g.settings.ignore_checks {
                 g.checks(w)?;
             }

@@ -128,7 +128,8 @@ fn statistics(c: &Connection, table: &str, t: &Table, i: &Index) -> Result<Optio
         i.filter.as_ref().map_or(String::new(), |f| format!(" WHERE {}", iolite_sql::print::expr(f)));
     let n = count(c, &format!("SELECT count(*) FROM {table}{filter}"))?;
     if n == 0 {
-        return Ok(None);
+        // An empty partial index says so; an empty table says nothing.
+        return Ok(i.filter.as_ref().map(|_| format!("0{}", " 0".repeat(i.key_len))));
     }
     let mut out = n.to_string();
     let mut fields: Vec<String> = Vec::new();
@@ -144,6 +145,8 @@ fn statistics(c: &Connection, table: &str, t: &Table, i: &Index) -> Result<Optio
             ColumnSource::Column(k) => t.columns[k].not_null.is_some(),
             _ => false,
         });
+        // NULLs count as one value only where they come before all others.
+        let never_null = never_null || i.key_len == 1 && f.desc;
         let distinct = if k + 1 == i.key_len && i.unique.is_some() && i.filter.is_none() && never_null {
             n
         } else {

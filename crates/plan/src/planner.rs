@@ -331,7 +331,9 @@ impl<'a> Planner<'a> {
                 continue;
             }
             let floor = last_right(t.on.map_or(core.sources.len(), |p| p + 1));
-            if t.mask == 0 && floor.is_none() {
+            // Where a RIGHT JOIN follows, a condition of ON does not decide about all rows.
+            let partial = t.on.is_some_and(|p| core.sources[p + 1..].iter().any(|s| s.join.right));
+            if t.mask == 0 && floor.is_none() && !partial {
                 plan.constant.push(t.expr.clone());
                 continue;
             }

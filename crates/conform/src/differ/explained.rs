@@ -34,6 +34,15 @@ pub const EXPLAINED: &[Explained] = &[
             missing(&d.stock) && missing(&d.ours)
         },
     },
+    Explained {
+        title: "rowids after VACUUM",
+        page: "lang_vacuum: it may change the rowids of tables without an INTEGER PRIMARY KEY; stock numbers them anew",
+        applies: |script, d| {
+            matches!(d.what, "rows" | "state")
+                && script.iter().any(|s| s.kind == "vacuum")
+                && script.last().is_some_and(|s| s.sql.contains("rowid"))
+        },
+    },
 ];
 
 fn whole(rows: &str) -> String {

@@ -14,11 +14,15 @@ impl Gen<'_> {
             return String::new();
         }
         let sc = Scope::of(Source { alias: String::new(), columns: self.source(t, "", true).columns });
-        match self.rng.below(3) {
+        // Subqueries may see the table at any moment of the statement (documentation page lang_returning).
+        self.schema_expr = true;
+        let out = match self.rng.below(3) {
             0 => " RETURNING *".into(),
             1 => format!(" RETURNING {} AS r1, {}", self.column(&sc), self.expr(&sc, 1)),
             _ => format!(" RETURNING {}", self.column(&sc)),
-        }
+        };
+        self.schema_expr = false;
+        out
     }
 
     /// The columns that an INSERT names.
