@@ -544,8 +544,8 @@ fn complete_columns(m: &mut Index, t: &Table, without_rowid: bool, is_table: boo
     } else {
         for p in pk {
             if !has_column(&m.columns, p, t) {
-                // Ascending even where the primary key itself descends: so the format has it.
-                m.columns.push(IndexColumn { desc: false, ..p.clone() });
+                // Of a constraint: ascending even where the primary key itself descends, as all files have it.
+                m.columns.push(IndexColumn { desc: p.desc && m.sql.is_some(), ..p.clone() });
             }
         }
     }

@@ -675,11 +675,12 @@ fn columns_as_text(name: &str, columns: &[OutColumn]) -> String {
     let mut parts = Vec::new();
     for c in columns {
         let base = c.stored_name.as_deref().unwrap_or(&c.meta.name).to_string();
+        let stem = iolite_plan::bind::unnumbered(&base);
         let mut own = base.clone();
         let mut n = 0;
         while names.iter().any(|x| x.eq_ignore_ascii_case(&own)) {
             n += 1;
-            own = format!("{base}:{n}");
+            own = format!("{stem}:{n}");
         }
         let ty = match c.affinity {
             Affinity::Text => " TEXT",
@@ -688,7 +689,10 @@ fn columns_as_text(name: &str, columns: &[OutColumn]) -> String {
             Affinity::Real => " REAL",
             _ => "",
         };
-        parts.push(format!("{}{ty}", quote_name(&own)));
+        // Every keyword is quoted, those too that may stand for names.
+        let quoted =
+            if iolite_sql::is_keyword(&own) { format!("\"{own}\"").into() } else { quote_name(&own) };
+        parts.push(format!("{quoted}{ty}"));
         names.push(own);
     }
     // One line, if the names alone are short.

@@ -155,7 +155,11 @@ fn statistics(c: &Connection, table: &str, t: &Table, i: &Index) -> Result<Optio
                 &format!("SELECT count(*) FROM (SELECT DISTINCT {} FROM {table}{filter})", fields.join(",")),
             )?
         };
-        let average = (n + distinct - 1) / distinct.max(1);
+        // Rounded up, but hardly more than one is one.
+        let average = match (n + distinct - 1) / distinct.max(1) {
+            2 if n * 10 <= distinct * 11 => 1,
+            a => a,
+        };
         out.push_str(&format!(" {average}"));
     }
     Ok(Some(out))

@@ -114,9 +114,11 @@ impl<'f> TableNames<'f> {
     fn expr(&mut self, e: &Expr) {
         match e {
             Expr::Literal(..) | Expr::Variable { .. } | Expr::Column { .. } => {}
-            Expr::Unary(_, a) | Expr::IsNull(a) | Expr::NotNull(a) | Expr::Cast(a, _) | Expr::Collate(a, _) => {
-                self.expr(a)
-            }
+            Expr::Unary(_, a)
+            | Expr::IsNull(a)
+            | Expr::NotNull(a)
+            | Expr::Cast(a, _)
+            | Expr::Collate(a, _) => self.expr(a),
             Expr::Binary(_, a, b) => {
                 self.expr(a);
                 self.expr(b);

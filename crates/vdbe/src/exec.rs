@@ -31,6 +31,8 @@ impl Vm {
                 Err(e) => {
                     if let Some(outermost) = self.callers.first() {
                         env.set_last_insert_rowid(outermost.last_rowid);
+                        // What triggers changed is no change of the statement's own.
+                        self.changes = self.callers.get(1).unwrap_or(&self.f).changes;
                     }
                     return Err(e);
                 }

@@ -70,7 +70,8 @@ fn usage(what: &str) -> ! {
 }
 
 fn folder(name: &str) -> PathBuf {
-    let base = if PathBuf::from("/dev/shm").is_dir() { PathBuf::from("/dev/shm") } else { std::env::temp_dir() };
+    let base =
+        if PathBuf::from("/dev/shm").is_dir() { PathBuf::from("/dev/shm") } else { std::env::temp_dir() };
     base.join(format!("differ-{}-{name}", std::process::id()))
 }
 
@@ -96,7 +97,13 @@ fn main() {
             return;
         }
         match shrink::replay(&script, &folder("replay"), false) {
-            Some((i, d)) => println!("{}\n{}\nstock: {}\nours:  {}", script.get(i).map_or("end", |s| &s.sql), d.what, d.stock, d.ours),
+            Some((i, d)) => println!(
+                "{}\n{}\nstock: {}\nours:  {}",
+                script.get(i).map_or("end", |s| &s.sql),
+                d.what,
+                d.stock,
+                d.ours
+            ),
             None => println!("no difference"),
         }
         return;
@@ -124,7 +131,11 @@ fn main() {
                             continue;
                         }
                         let key = f.difference.signature(last.kind);
-                        let k = total.kinds.entry(key).or_insert_with(|| Kind { count: 0, seed, first: f.clone() });
+                        let k = total.kinds.entry(key).or_insert_with(|| Kind {
+                            count: 0,
+                            seed,
+                            first: f.clone(),
+                        });
                         k.count += 1;
                         if f.script.len() < k.first.script.len() {
                             k.first = f;
@@ -153,7 +164,12 @@ fn report(o: &Options, total: Total, functions: &[iolite_conform::differ::genera
         let n = total.explained.get(e.title).copied().unwrap_or(0);
         println!("\nexplained, {n} times: {} ({})", e.title, e.page);
     }
-    println!("\n{} rounds, {} statements, {} kinds of difference", total.rounds, total.statements, kinds.len());
+    println!(
+        "\n{} rounds, {} statements, {} kinds of difference",
+        total.rounds,
+        total.statements,
+        kinds.len()
+    );
     for (key, k) in &kinds {
         println!("{:6}  {key}", k.count);
     }
@@ -173,7 +189,12 @@ fn report(o: &Options, total: Total, functions: &[iolite_conform::differ::genera
                     for s in &script {
                         text += &format!("{};\n", s.sql);
                     }
-                    text += &format!("-- {}\n-- stock: {}\n-- ours:  {}", d.what, d.stock.trim_end(), d.ours.trim_end());
+                    text += &format!(
+                        "-- {}\n-- stock: {}\n-- ours:  {}",
+                        d.what,
+                        d.stock.trim_end(),
+                        d.ours.trim_end()
+                    );
                     println!("{text}");
                 }
             });

@@ -279,7 +279,11 @@ impl Pair {
         };
         if ours.error.as_ref().is_some_and(|e| e.0 == 9) {
             self.exhausted = true;
-            return Some(Difference { what: "hang", stock: show_outcome(&theirs), ours: "runs on and on".into() });
+            return Some(Difference {
+                what: "hang",
+                stock: show_outcome(&theirs),
+                ours: "runs on and on".into(),
+            });
         }
         compare(s, &theirs, &ours)
     }
@@ -340,7 +344,8 @@ impl Pair {
                 return Some(d);
             }
         }
-        let tables = self.stock().query("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap_or_default();
+        let tables =
+            self.stock().query("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap_or_default();
         for t in tables {
             let stock::Value::Text(name) = &t[0] else { continue };
             let name = String::from_utf8_lossy(name).replace('"', "\"\"");

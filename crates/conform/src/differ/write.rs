@@ -5,7 +5,17 @@ use super::model::{Table, quote};
 
 impl Gen<'_> {
     fn policy(&mut self) -> String {
-        self.one(&["", "", "OR IGNORE ", "OR REPLACE ", "OR IGNORE ", "OR REPLACE ", "OR ABORT ", "OR FAIL ", "OR ROLLBACK "])
+        self.one(&[
+            "",
+            "",
+            "OR IGNORE ",
+            "OR REPLACE ",
+            "OR IGNORE ",
+            "OR REPLACE ",
+            "OR ABORT ",
+            "OR FAIL ",
+            "OR ROLLBACK ",
+        ])
     }
 
     /// RETURNING, sometimes. A view's triggers decide what came of its rows, so it has none.
@@ -187,7 +197,9 @@ impl Gen<'_> {
         }
         let set = self.assignments(&t, &sc, 2);
         let mut sql = format!("UPDATE {policy}{} SET {set}", t.full());
-        if t.rowid && (one_row && !policy.is_empty() || in_key(&t, &set)) {
+        // Triggers see the rows in the order of the plan.
+        let watched = self.model.triggered.contains(&t.name);
+        if t.rowid && (one_row && !policy.is_empty() || in_key(&t, &set) || watched) {
             sql += &format!(" WHERE rowid = {}", self.rng.range(1, 12));
         } else if self.rng.chance(85) {
             sql += &format!(" WHERE {}", self.condition(&sc, 1));
@@ -201,7 +213,9 @@ impl Gen<'_> {
         let t = self.base_table()?;
         let mut sql = format!("DELETE FROM {}", t.full());
         let sc = Scope::of(self.source(&t, &quote(&t.name), true));
-        if self.rng.chance(97) {
+        if t.rowid && self.model.triggered.contains(&t.name) {
+            sql += &format!(" WHERE rowid = {}", self.rng.range(1, 12));
+        } else if self.rng.chance(97) {
             sql += &format!(" WHERE {}", self.condition(&sc, 1));
             if self.rng.chance(50) {
                 sql += &format!(" AND {}", self.condition(&sc, 0));

@@ -660,10 +660,11 @@ pub(crate) fn query_columns(s: &Select, names: &[Rc<str>], stored: bool) -> Colu
                 let own = if stored { &c.stored_name } else { &c.inner_name };
                 let base: Rc<str> = own.clone().unwrap_or_else(|| (&*c.meta.name).into());
                 let mut name = base.clone();
+                let stem = unnumbered(&base);
                 let mut n = 0;
                 while out.iter().any(|o| o.name.eq_ignore_ascii_case(&name)) {
                     n += 1;
-                    name = format!("{base}:{n}").into();
+                    name = format!("{stem}:{n}").into();
                 }
                 name
             }
@@ -671,6 +672,14 @@ pub(crate) fn query_columns(s: &Select, names: &[Rc<str>], stored: bool) -> Colu
         out.push(QueryColumn { name, qualifier: None, out: c.clone(), shadowed: false });
     }
     Columns::Query(out.into())
+}
+
+/// A column's name without the number that told it from its like.
+pub fn unnumbered(name: &str) -> &str {
+    match name.rsplit_once(':') {
+        Some((stem, n)) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => stem,
+        _ => name,
+    }
 }
 
 /// A virtual table's columns from its declaration.
