@@ -91,7 +91,7 @@ impl Codegen<'_> {
         let exprs = t.checks.iter().map(|c| &c.0).chain(t.generated.iter().map(|g| &g.1)).chain(&s.returning);
         self.plan_exprs(exprs.chain(s.sets.iter().map(|x| &x.value)))?;
         let (changed, key_changes) = self.changes(t, &s.sets);
-        let event = Event::Update(changed.clone());
+        let event = update_event(t, &changed);
         let triggers = self.has_triggers(t, &event);
         let returning = self.open_returning(&s.returning);
         let end = self.b.label();
@@ -320,7 +320,7 @@ impl Codegen<'_> {
         sought: bool,
     ) -> Result<()> {
         let (changed, key_changes) = self.changes(t, sets);
-        let event = Event::Update(changed.clone());
+        let event = update_event(t, &changed);
         let plain = t.table.has_rowid() && returning.is_empty() && !(sought && self.has_triggers(t, &event));
         let (old, new) = if plain {
             self.new_row_at_cursor(t, sets, cursors.table, given)?
@@ -481,4 +481,11 @@ pub(crate) fn safe_access(a: &Access, t: &Target, touched: &[bool]) -> bool {
         }
         _ => false,
     }
+}
+
+/// The event of an UPDATE: a trigger's OF names columns that are assigned, not those computed from them.
+fn update_event(t: &Target, changed: &[bool]) -> Event {
+    let mut assigned = changed.to_vec();
+    t.generated.iter().for_each(|(c, _)| assigned[*c] = false);
+    Event::Update(assigned)
 }

@@ -50,6 +50,14 @@ fn fits(core: &Core, i: usize, order_by: &[OrderTerm]) -> bool {
         // the plan as written is what users of such queries look for.
         return !order_by.is_empty();
     }
+    // What an earlier step has made depend on this very source's row of NULLs needs it to stay.
+    let pinned = |e: &Expr| e.any(&mut |x| matches!(x, Expr::IfNotNullRow(t, _) if *t == s.id));
+    let filters = core.filter.iter().map(|f| &f.expr);
+    let exprs = core.result.iter().chain(&core.group_by).chain(&core.having).chain(filters);
+    let aggs = core.aggs.iter().flat_map(|a| a.args.iter().chain(&a.filter));
+    if exprs.chain(aggs).chain(order_by.iter().map(|o| &o.expr)).any(pinned) {
+        return false;
+    }
     // A result that costs much or changes from call to call must be computed once for each row.
     let volatile = |e: &Expr| {
         e.any(&mut |x| match x {
