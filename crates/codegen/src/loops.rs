@@ -132,8 +132,8 @@ impl Codegen<'_> {
             prepared.push(p);
         }
         let mut out = Loops { levels: Vec::new(), end };
-        for (i, (l, p)) in levels.iter().zip(prepared).enumerate() {
-            let open = self.open_level(l, p, i)?;
+        for (l, p) in levels.iter().zip(prepared) {
+            let open = self.open_level(l, p)?;
             out.levels.push(open);
         }
         Ok(out)
@@ -151,7 +151,14 @@ impl Codegen<'_> {
         while let Some(l) = loops.levels.pop() {
             let depth = loops.levels.len();
             if let Some(r) = &l.right {
-                rights.push((depth, r.subroutine, r.return_reg, r.table_cursor, r.matched, (r.key, r.width, r.rowid)));
+                rights.push((
+                    depth,
+                    r.subroutine,
+                    r.return_reg,
+                    r.table_cursor,
+                    r.matched,
+                    (r.key, r.width, r.rowid),
+                ));
             }
             self.close_level(l)?;
         }
@@ -426,7 +433,7 @@ impl Codegen<'_> {
         }
     }
 
-    fn open_level(&mut self, l: &Level, p: Prepared, depth: usize) -> Result<Open> {
+    fn open_level(&mut self, l: &Level, p: Prepared) -> Result<Open> {
         let mut o = Open::plain(self);
         let own_index = p.index_cursor.filter(|c| Some(*c) != p.table_cursor);
         o.cursors = p.table_cursor.into_iter().chain(own_index).collect();
@@ -477,8 +484,16 @@ impl Codegen<'_> {
             for e in &l.filter {
                 self.jump_unless(e, o.next, true)?;
             }
-            o.right =
-                Some(Right { table_cursor: cursor, matched: m, return_reg, subroutine, key, width, rowid: has_rowid(l), outer_next });
+            o.right = Some(Right {
+                table_cursor: cursor,
+                matched: m,
+                return_reg,
+                subroutine,
+                key,
+                width,
+                rowid: has_rowid(l),
+                outer_next,
+            });
             return Ok(o);
         }
         if let Some(flag) = left_flag {
