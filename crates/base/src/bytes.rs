@@ -14,6 +14,7 @@
 use crate::{Result, alloc};
 use std::alloc::{Layout, alloc as raw_alloc, dealloc};
 use std::cell::Cell;
+use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -45,6 +46,28 @@ impl PageData {
                 Err(crate::Code::Nomem.into())
             }
         }
+    }
+
+    /// `len` bytes that `fill` writes: it is given memory that holds nothing yet, and answers the same memory as bytes.
+    /// Clearing a page before it is read costs as much as reading it from the system's cache.
+    pub fn filled(
+        len: usize,
+        fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> Result<&mut [u8]>,
+    ) -> Result<Arc<PageData>> {
+        alloc::claim(len)?;
+        // SAFETY: the layout's size is not zero (`layout` rounds up).
+        let Some(ptr) = NonNull::new(unsafe { raw_alloc(Self::layout(len)) }) else {
+            alloc::release(len);
+            return Err(crate::Code::Nomem.into());
+        };
+        // From here on the memory is freed by the drop of `PageData`, which reads nothing.
+        let page = PageData { ptr, len };
+        // SAFETY: fresh memory of `len` bytes that nobody else knows; MaybeUninit asks for no content.
+        let raw = unsafe { std::slice::from_raw_parts_mut(ptr.as_ptr().cast::<MaybeUninit<u8>>(), len) };
+        let bytes = fill(raw)?;
+        // The bytes that came back are the whole of this memory, so all of it is initialised.
+        assert!(std::ptr::eq(bytes.as_ptr(), ptr.as_ptr()) && bytes.len() == len);
+        Ok(Arc::new(page))
     }
 
     /// A copy of `bytes`.
@@ -89,6 +112,15 @@ impl Drop for PageData {
         // SAFETY: allocated in `zeroed` with this very layout.
         unsafe { dealloc(self.ptr.as_ptr(), Self::layout(self.len)) }
     }
+}
+
+/// Writes zeros to memory that holds nothing yet.
+pub fn zero_fill(raw: &mut [MaybeUninit<u8>]) -> &mut [u8] {
+    for b in raw.iter_mut() {
+        b.write(0);
+    }
+    // SAFETY: every byte was just written.
+    unsafe { raw.assume_init_mut() }
 }
 
 struct Header {

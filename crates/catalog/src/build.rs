@@ -242,7 +242,7 @@ impl TableBuilder<'_> {
             }
             ColumnConstraintKind::References(target) => {
                 *last_fk = Some(self.table.foreign_keys.len());
-                self.foreign_key(vec![at], target)?;
+                self.foreign_key(vec![at], target, true)?;
             }
             ColumnConstraintKind::Deferrable(deferred) => {
                 if let Some(fk) = *last_fk {
@@ -308,14 +308,19 @@ impl TableBuilder<'_> {
                     };
                     cols.push(i);
                 }
-                self.foreign_key(cols, target)
+                self.foreign_key(cols, target, false)
             }
         }
     }
 
-    fn foreign_key(&mut self, columns: Vec<usize>, target: &ast::ForeignKeyTarget) -> Result<()> {
+    fn foreign_key(
+        &mut self,
+        columns: Vec<usize>,
+        target: &ast::ForeignKeyTarget,
+        of_column: bool,
+    ) -> Result<()> {
         if !target.columns.is_empty() && target.columns.len() != columns.len() {
-            if columns.len() == 1 {
+            if of_column {
                 return Err(Error::sql(format!(
                     "foreign key on {} should reference only one column of table {}",
                     self.table.columns[columns[0]].name, target.table.text
@@ -400,9 +405,7 @@ impl TableBuilder<'_> {
             }
             if without_rowid || (t.strict && t.rowid_alias.is_none()) {
                 for &c in &columns {
-                    if without_rowid {
-                        t.columns[c].not_null.get_or_insert(ast::Conflict::Abort);
-                    }
+                    t.columns[c].not_null.get_or_insert(ast::Conflict::Abort);
                 }
             }
         } else if without_rowid {
@@ -477,9 +480,10 @@ impl TableBuilder<'_> {
                         other.unique = Some(key.conflict);
                     }
                 }
-                if !is_table {
-                    continue;
+                if is_table {
+                    other.root.set(t.root.get());
                 }
+                continue;
             }
             number += 1;
             let name = format!("sqlite_autoindex_{}_{number}", t.name);
@@ -617,14 +621,18 @@ fn resolve_term(term: &ast::SortTerm, t: &Table) -> Result<(ColumnSource, Option
     let source = match e {
         Expr::Column { table: None, column, .. } => match t.column(&column.text) {
             Some(i) => ColumnSource::Column(i),
+            // In double quotes, what is no column is a text.
+            None if column.quote == ast::Quote::Double => ColumnSource::Expr(Rc::new(Expr::Literal(
+                ast::Literal::Text(column.text.clone()),
+                column.span,
+            ))),
             None => {
-                return Err(Error::sql(format!("table {} has no column named {}", t.name, column.text))
-                    .at(column.span.start));
+                return Err(Error::sql(format!("no such column: {}", column.text)).at(column.span.start));
             }
         },
         Expr::Literal(ast::Literal::Text(s), _) => match t.column(s) {
             Some(i) => ColumnSource::Column(i),
-            None => return Err(Error::sql(format!("table {} has no column named {s}", t.name))),
+            None => return Err(Error::sql(format!("no such column: {s}"))),
         },
         other => ColumnSource::Expr(Rc::new(other.clone())),
     };

@@ -248,6 +248,12 @@ impl Codegen<'_> {
             }
             None => {}
         }
+        if a.one_row {
+            // All of a unique key: the entry is there or not, nothing follows it.
+            self.b.jump4(Opcode::NotFound, cursor, exit, base, P4::Int(n as i64));
+            o.step = Step::Once;
+            return Ok(());
+        }
         if fields == 0 {
             self.b.jump(if a.reverse { Opcode::Last } else { Opcode::Rewind }, cursor, exit, 0);
         } else {
@@ -269,11 +275,7 @@ impl Codegen<'_> {
             };
             self.b.jump4(op, cursor, exit, stop_base, P4::Int(stop_fields as i64));
         }
-        o.step = if a.one_row {
-            Step::Once
-        } else {
-            Step::Next { op: if a.reverse { Opcode::Prev } else { Opcode::Next }, cursor, top }
-        };
+        o.step = Step::Next { op: if a.reverse { Opcode::Prev } else { Opcode::Next }, cursor, top };
         Ok(())
     }
 
@@ -336,8 +338,8 @@ impl Codegen<'_> {
         for (k, br) in branches.iter().enumerate() {
             self.notes_parent = former;
             let name = print::source_name(&l.source);
-            self.push_note(&format!("INDEX {}", k + 1));
-            self.note(&print::access(&br.access, &l.source, &name));
+            self.push_note(|| format!("INDEX {}", k + 1));
+            self.note(|| print::access(&br.access, &l.source, &name));
             let mut sub = Open::plain(self);
             let mut sp = *p;
             if let Access::Index(a) = &br.access {

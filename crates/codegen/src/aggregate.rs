@@ -62,7 +62,7 @@ impl Codegen<'_> {
         };
         self.read_database(*db);
         let cursor = self.b.cursor();
-        self.note(&iolite_plan::print::level(level));
+        self.note(|| iolite_plan::print::level(level));
         let end = self.b.label();
         for e in &c.constant {
             self.jump_unless(e, end, true)?;
@@ -416,7 +416,7 @@ impl Codegen<'_> {
         self.b.place(known);
         self.accumulate(accs, bare, bare_regs, captured, States::Hash { cursor })?;
         self.close_loops(loops)?;
-        self.note("USE TEMP B-TREE FOR GROUP BY");
+        self.note(|| "USE TEMP B-TREE FOR GROUP BY".into());
         let over = self.b.label();
         self.b.jump(Opcode::HashSort, cursor, over, 0);
         let top = self.b.here();

@@ -17,7 +17,7 @@ impl Codegen<'_> {
     /// Codes a compound query.
     pub fn compound(&mut self, plan: &SelectPlan, dest: &Dest, end: Label) -> Result<()> {
         let limits = self.limits(plan.limit.as_ref(), plan.offset.as_ref(), end)?;
-        let former = self.push_note("COMPOUND QUERY");
+        let former = self.push_note(|| "COMPOUND QUERY".into());
         let width = plan.columns.len();
         // The rows of all arms pass through registers, to which the order refers.
         let first = self.b.regs(width);
@@ -62,7 +62,7 @@ impl Codegen<'_> {
         }
         while arm < plan.cores.len() {
             let text = if arm == 0 { "LEFT-MOST SUBQUERY" } else { "UNION ALL" };
-            let up = self.push_note(text);
+            let up = self.push_note(|| text.into());
             let yield_reg = self.b.reg();
             let start = self.b.emit(Opcode::InitCoroutine, yield_reg, 0, 0);
             self.b.at(start).p3 = start as i32 + 1;
@@ -115,7 +115,7 @@ impl Codegen<'_> {
     /// The set that arms `0..=last` make.
     fn set_of(&mut self, plan: &SelectPlan, last: usize) -> Result<i32> {
         let mut cursor = self.open_set(plan);
-        let up = self.push_note("LEFT-MOST SUBQUERY");
+        let up = self.push_note(|| "LEFT-MOST SUBQUERY".into());
         self.arm_into(plan, 0, &Dest::Set { cursor, affinities: None })?;
         self.notes_parent = up;
         for arm in 1..=last {
@@ -125,7 +125,7 @@ impl Codegen<'_> {
                 CompoundOp::Except => "EXCEPT USING TEMP B-TREE",
                 CompoundOp::Intersect => "INTERSECT USING TEMP B-TREE",
             };
-            let up = self.push_note(word);
+            let up = self.push_note(|| word.into());
             match op {
                 CompoundOp::Union | CompoundOp::UnionAll => {
                     self.arm_into(plan, arm, &Dest::Set { cursor, affinities: None })?;

@@ -248,7 +248,8 @@ impl Codegen<'_> {
         let plan = self.plan_of(&i.select)?;
         self.subquery_count += 1;
         let correlated = if i.select.outer.is_empty() { "" } else { "CORRELATED " };
-        let former = self.push_note(&format!("{correlated}LIST SUBQUERY {}", self.subquery_count));
+        let number = self.subquery_count;
+        let former = self.push_note(|| format!("{correlated}LIST SUBQUERY {number}"));
         let dest = Dest::Set { cursor, affinities: Some(Rc::from(&i.affinities[..])) };
         self.nested_query(&plan, &dest)?;
         self.notes_parent = former;

@@ -113,6 +113,8 @@ pub(crate) struct Codegen<'a> {
     pub ctes: FastMap<u32, i32>,
     /// Databases touched: (number, written).
     pub databases: Vec<(usize, bool)>,
+    /// Lines of EXPLAIN QUERY PLAN are wanted.
+    pub notes: bool,
     pub notes_parent: i32,
     pub trigger: Option<crate::trigger::TriggerContext>,
     /// Set where columns of the table being written are read: text is copied out of pages.
@@ -146,6 +148,7 @@ impl<'a> Codegen<'a> {
             case_bases: Vec::new(),
             ctes: FastMap::default(),
             databases: Vec::new(),
+            notes: false,
             notes_parent: 0,
             trigger: None,
             copy_columns: false,
@@ -226,14 +229,17 @@ impl<'a> Codegen<'a> {
     }
 
     /// A line of EXPLAIN QUERY PLAN below the present parent; answers its number.
-    pub fn note(&mut self, text: &str) -> i32 {
+    pub fn note(&mut self, text: impl FnOnce() -> String) -> i32 {
+        if !self.notes {
+            return 0;
+        }
         let id = self.b.here() as i32;
-        self.b.emit4(Opcode::Explain, id, self.notes_parent, 0, P4::Name(text.into()));
+        self.b.emit4(Opcode::Explain, id, self.notes_parent, 0, P4::Name(text().into()));
         id
     }
 
     /// As [`Codegen::note`], and makes the line the parent of those that follow; answers the former parent.
-    pub fn push_note(&mut self, text: &str) -> i32 {
+    pub fn push_note(&mut self, text: impl FnOnce() -> String) -> i32 {
         let former = self.notes_parent;
         self.notes_parent = self.note(text);
         former

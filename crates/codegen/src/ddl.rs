@@ -647,7 +647,7 @@ fn columns_as_text(name: &str, columns: &[OutColumn]) -> String {
     let mut names: Vec<String> = Vec::new();
     let mut parts = Vec::new();
     for c in columns {
-        let base = c.meta.name.to_string();
+        let base = c.inner_name.as_deref().unwrap_or(&c.meta.name).to_string();
         let mut own = base.clone();
         let mut n = 0;
         while names.iter().any(|x| x.eq_ignore_ascii_case(&own)) {

@@ -391,7 +391,9 @@ impl Codegen<'_> {
                 let f = f.clone();
                 g.at_place(t.id, own, |g| g.jump_unless(&f, next, true))?;
             }
-            g.update_current(t, sets, cursors, None, s.or, next, &s.returning, returning, true)
+            // Whatever the statement's policy, the update of a conflicting row aborts where it conflicts itself.
+            let or = Some(iolite_sql::ast::Conflict::Abort);
+            g.update_current(t, sets, cursors, None, or, next, &s.returning, returning, true)
         })?;
         self.b.jump(Opcode::Goto, 0, next, 0);
         Ok(())

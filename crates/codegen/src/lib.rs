@@ -37,6 +37,7 @@ use iolite_sql::ast::{ExplainMode, Parsed, Stmt};
 /// connection carries out by itself (transactions, ATTACH, PRAGMA, VACUUM, ALTER TABLE ...).
 pub fn compile(parsed: &Parsed, text: &str, env: &Env<'_>, settings: &Settings) -> Result<Option<Program>> {
     let mut g = Codegen::new(env, settings);
+    g.notes = matches!(parsed.explain, ExplainMode::QueryPlan | ExplainMode::Analyze);
     let mut binder = Binder::new(env, text);
     let columns = match &parsed.stmt {
         Stmt::Select(s) => g.statement_select(&mut binder, s)?,

@@ -36,6 +36,8 @@ pub(crate) struct Prepared {
     pub coroutine: Option<(i32, i32, usize)>,
     /// Columns are read from the table's cursor even where an index holds them.
     pub own_rows_only: bool,
+    /// Of a RIGHT JOIN: the set of rows that have found a match.
+    pub matched: Option<i32>,
 }
 
 /// One open loop.
@@ -92,7 +94,11 @@ pub(crate) struct Right {
     matched: i32,
     return_reg: i32,
     subroutine: usize,
+    /// The registers of what names the row.
     key: i32,
+    width: usize,
+    /// That is its rowid.
+    rowid: bool,
     /// Where the loop itself goes on.
     outer_next: Label,
 }
@@ -118,8 +124,12 @@ impl Codegen<'_> {
             self.jump_unless(e, end, true)?;
         }
         let mut prepared = Vec::with_capacity(levels.len());
-        for l in levels {
-            prepared.push(self.prepare(l)?);
+        for (depth, l) in levels.iter().enumerate() {
+            let mut p = self.prepare(l)?;
+            if l.source.join.right && depth > 0 {
+                p.matched = Some(self.open_matched(l)?);
+            }
+            prepared.push(p);
         }
         let mut out = Loops { levels: Vec::new(), end };
         for (i, (l, p)) in levels.iter().zip(prepared).enumerate() {
@@ -141,7 +151,7 @@ impl Codegen<'_> {
         while let Some(l) = loops.levels.pop() {
             let depth = loops.levels.len();
             if let Some(r) = &l.right {
-                rights.push((depth, r.subroutine, r.return_reg, r.table_cursor, r.matched, r.key));
+                rights.push((depth, r.subroutine, r.return_reg, r.table_cursor, r.matched, (r.key, r.width, r.rowid)));
             }
             self.close_level(l)?;
         }
@@ -160,8 +170,9 @@ impl Codegen<'_> {
             self.b.jump(Opcode::Rewind, cursor, over, 0);
             let top = self.b.here();
             let skip = self.b.label();
-            self.b.emit(Opcode::Rowid, cursor, key, 0);
-            self.b.jump4(Opcode::Found, matched, skip, key, P4::Int(1));
+            let (key, width, rowid) = key;
+            self.key_of_row(cursor, key, width, rowid);
+            self.b.jump4(Opcode::Found, matched, skip, key, P4::Int(width as i64));
             self.b.emit(Opcode::Gosub, return_reg, subroutine as i32, 0);
             self.b.place(skip);
             self.b.emit(Opcode::Next, cursor, top as i32, 0);
@@ -169,6 +180,30 @@ impl Codegen<'_> {
         }
         self.b.place(loops.end);
         Ok(())
+    }
+
+    /// Opens the set of rows of a right side that have found a match, anew in each run of the query.
+    fn open_matched(&mut self, l: &Level) -> Result<i32> {
+        let m = self.b.cursor();
+        let width = row_key_width(l);
+        let key = KeyInfo::plain(width, self.env.encoding);
+        self.b.emit4(Opcode::OpenEphemeral, m, width as i32, 0, P4::KeyInfo(key));
+        Ok(m)
+    }
+
+    fn row_key(&mut self, cursor: i32, key: i32, width: usize, l: &Level) {
+        self.key_of_row(cursor, key, width, has_rowid(l));
+    }
+
+    /// What names the row under the cursor: its rowid, or its first fields, which are the primary key.
+    fn key_of_row(&mut self, cursor: i32, key: i32, width: usize, rowid: bool) {
+        if rowid {
+            self.b.emit(Opcode::Rowid, cursor, key, 0);
+            return;
+        }
+        for k in 0..width as i32 {
+            self.b.emit(Opcode::Column, cursor, k, key + k);
+        }
     }
 
     pub(crate) fn close_level(&mut self, l: Open) -> Result<()> {
@@ -354,7 +389,7 @@ impl Codegen<'_> {
         let once = !q.correlated && self.no_once == 0;
         let at = if once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
         self.b.emit(Opcode::OpenEphemeral, cursor, width as i32, 0);
-        let former = self.push_note(&format!("MATERIALIZE {name}"));
+        let former = self.push_note(|| format!("MATERIALIZE {name}"));
         self.stored_rows(q, &Dest::Table { cursor })?;
         self.notes_parent = former;
         if let Some(at) = at {
@@ -370,7 +405,7 @@ impl Codegen<'_> {
         let start = self.b.emit(Opcode::InitCoroutine, yield_reg, 0, 0);
         let entry = self.b.here();
         self.b.at(start).p3 = entry as i32;
-        let former = self.push_note(&format!("CO-ROUTINE {name}"));
+        let former = self.push_note(|| format!("CO-ROUTINE {name}"));
         let temps = self.b.drop_temps();
         self.stored_rows(q, &Dest::Coroutine { yield_reg, first })?;
         self.b.drop_temps();
@@ -402,35 +437,29 @@ impl Codegen<'_> {
         } else {
             None
         };
-        let matched = if l.source.join.right && depth > 0 {
-            let m = self.b.cursor();
-            let once = self.b.emit(Opcode::Once, 0, 0, 0);
-            let key = KeyInfo::plain(1, self.env.encoding);
-            self.b.emit4(Opcode::OpenEphemeral, m, 1, 0, P4::KeyInfo(key));
-            self.b.jump_here(once);
-            Some(m)
-        } else {
-            None
-        };
         if let Some((_, first, n)) = p.coroutine {
             o.null_registers = Some((first, n));
         }
         if !matches!(l.source.kind, SourceKind::Working(_)) || !matches!(l.access, Access::Scan { .. }) {
-            self.note(&print::level(l));
+            self.note(|| print::level(l));
         } else {
-            self.note(&format!("SCAN {}", print::source_name(&l.source)));
+            self.note(|| format!("SCAN {}", print::source_name(&l.source)));
         }
         self.open_access(l, &p, &mut o)?;
         for e in &l.on {
             self.jump_unless(e, o.next, true)?;
         }
-        if let Some(m) = matched {
+        if let Some(m) = p.matched {
             let cursor = p.table_cursor.ok_or_else(|| internal("a RIGHT JOIN without a table cursor"))?;
-            let key = self.b.reg();
+            let width = row_key_width(l);
+            let key = self.b.regs(width);
             let record = self.b.temp();
-            self.b.emit(Opcode::Rowid, cursor, key, 0);
-            self.b.emit(Opcode::MakeRecord, key, 1, record);
-            self.b.emit4(Opcode::IdxInsert, m, record, key, P4::Int(1));
+            let seen = self.b.label();
+            self.row_key(cursor, key, width, l);
+            self.b.jump4(Opcode::Found, m, seen, key, P4::Int(width as i64));
+            self.b.emit(Opcode::MakeRecord, key, width as i32, record);
+            self.b.emit4(Opcode::IdxInsert, m, record, key, P4::Int(width as i64));
+            self.b.place(seen);
             self.b.free_temp(record);
             if let Some(flag) = left_flag {
                 let entry = self.b.here();
@@ -449,7 +478,7 @@ impl Codegen<'_> {
                 self.jump_unless(e, o.next, true)?;
             }
             o.right =
-                Some(Right { table_cursor: cursor, matched: m, return_reg, subroutine, key, outer_next });
+                Some(Right { table_cursor: cursor, matched: m, return_reg, subroutine, key, width, rowid: has_rowid(l), outer_next });
             return Ok(o);
         }
         if let Some(flag) = left_flag {
@@ -462,6 +491,16 @@ impl Codegen<'_> {
         }
         Ok(o)
     }
+}
+
+fn has_rowid(l: &Level) -> bool {
+    l.source.table().is_none_or(|(_, t)| t.has_rowid())
+}
+
+/// How many values name a row: one rowid, or the primary key of a WITHOUT ROWID table.
+fn row_key_width(l: &Level) -> usize {
+    let key = l.source.table().filter(|(_, t)| !t.has_rowid()).and_then(|(_, t)| t.primary_index());
+    key.map_or(1, |k| k.key_len)
 }
 
 fn is_primary(t: &Table, i: &Index) -> bool {

@@ -49,7 +49,7 @@ impl Codegen<'_> {
         };
         let order = r.order_by.iter().enumerate().filter_map(|(i, t)| t.column.map(|c| (i, c))).collect();
         let into = Dest::Queue(Rc::new(QueueDest { cursor: queue, distinct, order, key }));
-        let former = self.push_note("SETUP");
+        let former = self.push_note(|| "SETUP".into());
         self.query(&q.select, &into)?;
         self.notes_parent = former;
 
@@ -77,7 +77,7 @@ impl Codegen<'_> {
         }
         self.b.place(skip);
         self.places.insert(r.id, Place::Fields { cursor: current, offset: keys as i32 });
-        let former = self.push_note("RECURSIVE STEP");
+        let former = self.push_note(|| "RECURSIVE STEP".into());
         for arm in &r.arms {
             let done = self.b.label();
             self.core(arm, &[], Limits::default(), &into, done)?;

@@ -127,7 +127,7 @@ impl Codegen<'_> {
         match c.grouping {
             Grouping::None => {
                 if c.levels.is_empty() {
-                    self.note("SCAN CONSTANT ROW");
+                    self.note(|| "SCAN CONSTANT ROW".into());
                 }
                 let loops = self.open_loops(&c.levels, &c.constant)?;
                 let next = self.innermost_next(&loops);
@@ -149,9 +149,9 @@ impl Codegen<'_> {
     ) -> Result<()> {
         let n = c.values.len();
         if n > 1 {
-            self.note(&format!("SCAN {n} CONSTANT ROWS"));
+            self.note(|| format!("SCAN {n} CONSTANT ROWS"));
         } else {
-            self.note("SCAN CONSTANT ROW");
+            self.note(|| "SCAN CONSTANT ROW".into());
         }
         // ORDER BY of a VALUES list names columns: each row brings its own expressions.
         let width = c.result.len();
@@ -336,7 +336,7 @@ impl Codegen<'_> {
     /// Emits sorted rows.
     pub fn close_sink(&mut self, s: Sink) -> Result<()> {
         let Some(sorter) = &s.sorter else { return Ok(()) };
-        self.note("USE TEMP B-TREE FOR ORDER BY");
+        self.note(|| "USE TEMP B-TREE FOR ORDER BY".into());
         let width = s.result.len();
         let total = s.order.len() + sorter.extra.len();
         let (pseudo, record) = (self.b.cursor(), self.b.reg());

@@ -43,12 +43,12 @@ impl Codegen<'_> {
         let first = self.b.regs(width);
         self.subquery_count += 1;
         let word = if s.outer.is_empty() { "" } else { "CORRELATED " };
-        let text = format!("{word}SCALAR SUBQUERY {}", self.subquery_count);
+        let number = self.subquery_count;
         if plan.limit.is_none() {
             plan.limit = Some(Expr::int(1));
         }
         let code = |g: &mut Self| -> Result<()> {
-            let former = g.push_note(&text);
+            let former = g.push_note(|| format!("{word}SCALAR SUBQUERY {number}"));
             g.b.emit(Opcode::Null, 0, first, first + width as i32 - 1);
             g.nested_query(&plan, &Dest::Registers { first })?;
             g.notes_parent = former;
@@ -80,7 +80,8 @@ impl Codegen<'_> {
         let at = if once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
         self.subquery_count += 1;
         let word = if s.outer.is_empty() { "" } else { "CORRELATED " };
-        let former = self.push_note(&format!("{word}SCALAR SUBQUERY {}", self.subquery_count));
+        let number = self.subquery_count;
+        let former = self.push_note(|| format!("{word}SCALAR SUBQUERY {number}"));
         self.b.emit(Opcode::Integer, 0, reg, 0);
         if plan.limit.is_none() {
             plan.limit = Some(Expr::int(1));

@@ -222,6 +222,45 @@ impl Codegen<'_> {
                 self.copy(old.first + c, new.first + c);
             }
         }
+        self.assign(t, sets, new, given, place)?;
+        Ok(new)
+    }
+
+    /// As [`Codegen::new_row`], where nobody asks for the old row as a whole: columns are read from the table's cursor
+    /// as they are needed.
+    fn new_row_at_cursor(
+        &mut self,
+        t: &Target,
+        sets: &[Set],
+        cursor: i32,
+        given: Option<i32>,
+    ) -> Result<(Row, Row)> {
+        let n = t.table.columns.len();
+        let old = Row { rowid: self.b.reg(), first: 0 };
+        self.b.emit(Opcode::Rowid, cursor, old.rowid, 0);
+        let moves = sets.iter().any(|s| s.column == ROWID);
+        let rowid = if moves { self.b.reg() } else { old.rowid };
+        let new = Row { rowid, first: self.b.regs(n) };
+        let place = Place::Table { cursor, table: t.table.clone(), index: None, index_only: false };
+        let saved = std::mem::replace(&mut self.copy_columns, true);
+        let done = self.at_place(t.id, place.clone(), |g| {
+            for c in 0..n {
+                let generated = t.table.columns[c].generated.is_some();
+                if !generated && t.table.rowid_alias != Some(c) && !sets.iter().any(|s| s.column == c as i32)
+                {
+                    g.column(&crate::write::row_column(t, c as i32), new.first + c as i32)?;
+                }
+            }
+            Ok(())
+        });
+        self.copy_columns = saved;
+        done?;
+        self.assign(t, sets, new, given, place)?;
+        Ok((old, new))
+    }
+
+    /// Computes the assigned columns of a new row, then everything that follows from them.
+    fn assign(&mut self, t: &Target, sets: &[Set], new: Row, given: Option<i32>, place: Place) -> Result<()> {
         let rows_before = self.sub_rows.len();
         self.at_place(t.id, place, |g| {
             // A nested query that gives several columns runs once.
@@ -251,8 +290,7 @@ impl Codegen<'_> {
         if let Some(a) = t.table.rowid_alias {
             self.copy(new.rowid, new.first + a as i32);
         }
-        self.shape_row(t, new)?;
-        Ok(new)
+        self.shape_row(t, new)
     }
 
     /// Changes the row under the table's cursor.
@@ -271,9 +309,14 @@ impl Codegen<'_> {
     ) -> Result<()> {
         let (changed, key_changes) = self.changes(t, sets);
         let event = Event::Update(changed.clone());
-        let old = self.load_row(t, cursors.table)?;
-        let place = self.row_place(old);
-        let new = self.new_row(t, sets, old, given, place)?;
+        let plain = t.table.has_rowid() && returning.is_empty() && !(sought && self.has_triggers(t, &event));
+        let (old, new) = if plain {
+            self.new_row_at_cursor(t, sets, cursors.table, given)?
+        } else {
+            let old = self.load_row(t, cursors.table)?;
+            let place = self.row_place(old);
+            (old, self.new_row(t, sets, old, given, place)?)
+        };
         if sought && self.has_triggers_at(t, &event, TriggerTime::Before) {
             // Upserts fire the update's triggers.
             self.fire(t, &event, TriggerTime::Before, Some(old), Some(new), next, or)?;

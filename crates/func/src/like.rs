@@ -181,6 +181,10 @@ pub fn glob_function(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn call(kind: Kind, ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
+    // As with SQLITE_LIKE_DOESNT_MATCH_BLOBS, which distributions set (documentation page `compile`).
+    if args[..2].iter().any(|v| matches!(v, Value::Blob(..))) {
+        return Ok(Value::Int(0));
+    }
     let pattern = args[0].text_bytes()?;
     if pattern.len() > ctx.host.limit(Limit::LikePatternLength) as usize {
         return Err(Error::sql("LIKE or GLOB pattern too complex"));

@@ -66,7 +66,11 @@ fn format(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn hex(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
-    let b = args[0].text_bytes()?;
+    let mut b = args[0].text_bytes()?;
+    if matches!(args[0], Value::Text(..)) && ctx.host.encoding() != iolite_base::Encoding::Utf8 {
+        // Text is shown as the database holds it.
+        b = iolite_base::Bytes::copy_of(&iolite_value::utf16::encode(&b, ctx.host.encoding()))?;
+    }
     if b.len() * 2 > limit(ctx) {
         return Err(too_big());
     }

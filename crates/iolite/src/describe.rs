@@ -4,6 +4,7 @@ use crate::connection::Connection;
 use crate::run::with_env;
 use iolite_base::Result;
 use iolite_plan::bind::Binder;
+use iolite_value::Affinity;
 
 /// A column as described.
 pub(crate) struct Description {
@@ -14,6 +15,18 @@ pub(crate) struct Description {
     pub pk: usize,
     /// 0 no, 1 hidden column of a virtual table, 2 virtual generated, 3 stored generated.
     pub hidden: u8,
+}
+
+/// The type that a view's column is said to have where its expression declares none.
+fn standard_type(a: Affinity) -> &'static str {
+    match a {
+        Affinity::None => "",
+        Affinity::Blob => "BLOB",
+        Affinity::Text => "TEXT",
+        Affinity::Numeric | Affinity::Flexnum => "NUM",
+        Affinity::Integer => "INT",
+        Affinity::Real => "REAL",
+    }
 }
 
 /// The columns of a table or view; none if there is no such thing.
@@ -31,8 +44,8 @@ pub(crate) fn columns(conn: &Connection, schema: Option<&str>, name: &str) -> Re
                 .columns
                 .into_iter()
                 .map(|c| Description {
+                    decltype: c.meta.decltype.map_or_else(|| standard_type(c.affinity).into(), Into::into),
                     name: c.meta.name.into(),
-                    decltype: c.meta.decltype.map_or(String::new(), Into::into),
                     not_null: false,
                     default: None,
                     pk: 0,

@@ -17,6 +17,7 @@ mod open;
 mod pragma;
 mod run;
 mod schema;
+mod stages;
 mod statement;
 mod txn;
 mod vacuum;
@@ -33,4 +34,5 @@ pub use iolite_ext::{
 };
 pub use iolite_value::{Collate, Value};
 pub use open::OpenFlags;
+pub use stages::stages;
 pub use statement::{Statement, Step};

@@ -746,10 +746,6 @@ fn table_info(c: &Call<'_>, extended: bool) -> Result<Rows> {
     let mut cid = 0;
     for col in columns {
         if col.hidden != 0 && !extended {
-            if col.hidden == 1 {
-                cid += 1;
-            }
-            cid += (col.hidden != 1) as i64;
             continue;
         }
         let mut row = vec![

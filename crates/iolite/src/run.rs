@@ -65,11 +65,13 @@ fn compile(conn: &Connection, parsed: &Parsed, text: &str) -> Result<Program> {
     if needs_schema(&parsed.stmt) && !matches!(parsed.stmt, Stmt::Pragma { .. }) {
         conn.0.load_schemas()?;
     }
-    let settings = conn.0.settings();
-    let made = with_env(conn, |env| iolite_codegen::compile(parsed, text, env, &settings))?;
-    let mut p = match made {
-        Some(p) => p,
-        None => crate::control::compile(conn, parsed, text)?,
+    let mut p = match compile_once(conn, parsed, text) {
+        // The catalog may be out of date: somebody else may have made what the text names.
+        Err(e) if e.code() == iolite_base::Code::Error && conn.0.check_schemas()? => {
+            conn.0.load_schemas()?;
+            compile_once(conn, parsed, text)?
+        }
+        other => other?,
     };
     p.variables = parsed.variables.clone();
     p.explain = match parsed.explain {
@@ -79,6 +81,14 @@ fn compile(conn: &Connection, parsed: &Parsed, text: &str) -> Result<Program> {
         iolite_sql::ast::ExplainMode::Analyze => 3,
     };
     Ok(p)
+}
+
+fn compile_once(conn: &Connection, parsed: &Parsed, text: &str) -> Result<Program> {
+    let settings = conn.0.settings();
+    match with_env(conn, |env| iolite_codegen::compile(parsed, text, env, &settings))? {
+        Some(p) => Ok(p),
+        None => crate::control::compile(conn, parsed, text),
+    }
 }
 
 /// Runs SQL of the engine's own, in the transaction and savepoint of the statement that asks.

@@ -227,7 +227,7 @@ impl Statement {
             }
         }
         // The machine's cursors must be gone before trees are rolled back under them.
-        let (changes, total) = (self.vm.changes, self.vm.total_changes);
+        let (changes, total, settled) = (self.vm.changes, self.vm.total_changes, self.vm.settled_changes);
         if error.is_some() {
             self.vm.reset();
         }
@@ -250,12 +250,10 @@ impl Statement {
                 c.check_schemas()?;
             }
         }
-        if program.counts_changes && !nested && !rolled_back {
-            let undone = matches!(error, Some((_, Action::Abort)));
+        if program.counts_changes && !nested {
+            let undone = rolled_back || matches!(error, Some((_, Action::Abort)));
             c.changes.set(if undone { 0 } else { changes });
-            if !undone {
-                c.total_changes.set(c.total_changes.get() + total);
-            }
+            c.total_changes.set(c.total_changes.get() + if undone { settled } else { total });
         }
         let alone = c.running.get() <= 1;
         let last_writer = !self.writes || c.writing.get() <= 1;

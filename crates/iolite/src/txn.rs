@@ -88,8 +88,10 @@ impl Inner {
         first
     }
 
-    /// After a rollback the catalog may know things that never were.
-    pub fn check_schemas(&self) -> Result<()> {
+    /// Forgets schemas that are not what the files say: after a rollback, or when another connection has changed
+    /// them. Answers whether there was one.
+    pub fn check_schemas(&self) -> Result<bool> {
+        let mut stale = false;
         let n = self.catalog.borrow().schemas.len();
         for db in 0..n {
             let Some(b) = self.btree_if_open(db) else { continue };
@@ -104,9 +106,10 @@ impl Inner {
             }
             if cookie.ok() != Some(schema.cookie) {
                 self.forget_schema(db);
+                stale = true;
             }
         }
-        Ok(())
+        Ok(stale)
     }
 
     /// Ends read transactions that nobody needs any more.
@@ -203,6 +206,6 @@ impl Inner {
             }
         }
         self.savepoints.borrow_mut().truncate(at + 1);
-        self.check_schemas()
+        self.check_schemas().map(|_| ())
     }
 }

@@ -65,7 +65,9 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
         let temp = Btree::open(inner.vfs.clone(), "", &options)?;
         temp.set_page_size(page_size, Some(from.reserved()))?;
         let mode = inner.vacuum_auto_vacuum.get().unwrap_or_else(|| from.auto_vacuum());
-        rebuild(from, &temp, mode, 1)?;
+        if let Some(id) = rebuild(from, &temp, mode, 1)? {
+            inner.last_rowid.set(id);
+        }
         temp.commit()?;
         let copied = from.replace_content(&temp);
         temp.close()?;
@@ -102,7 +104,9 @@ fn vacuum_into(c: &Connection, from: &Btree, file: &str) -> Result<()> {
         }
         to.end_read();
         to.set_page_size(options.page_size, Some(options.reserved))?;
-        rebuild(from, &to, from.auto_vacuum(), 0)?;
+        if let Some(id) = rebuild(from, &to, from.auto_vacuum(), 0)? {
+            inner.last_rowid.set(id);
+        }
         to.commit()
     })();
     from.end_read();
@@ -113,8 +117,9 @@ fn vacuum_into(c: &Connection, from: &Btree, file: &str) -> Result<()> {
     done.and(closed)
 }
 
-/// Copies every tree of `from` into the empty database `to`; `bump` is added to the schema cookie.
-fn rebuild(from: &Btree, to: &Btree, mode: AutoVacuum, bump: u32) -> Result<()> {
+/// Copies every tree of `from` into the empty database `to`; `bump` is added to the schema cookie. Answers what
+/// `last_insert_rowid()` becomes: views and triggers are moved by an INSERT behind everything else.
+fn rebuild(from: &Btree, to: &Btree, mode: AutoVacuum, bump: u32) -> Result<Option<i64>> {
     to.set_auto_vacuum(mode)?;
     let enc = from.encoding()?;
     to.set_encoding(enc);
@@ -123,10 +128,13 @@ fn rebuild(from: &Btree, to: &Btree, mode: AutoVacuum, bump: u32) -> Result<()> 
     let mut schema = from.cursor(1, TreeKind::Table, false)?;
     let mut out = to.cursor(1, TreeKind::Table, true)?;
     let mut more = schema.first()?;
+    let (mut count, mut without_tree) = (0, false);
     while more {
         let mut rec = iolite_base::alloc::zeroed(schema.payload_len() as usize)?;
         schema.read_payload(0, &mut rec)?;
         let mut row = record::decode(&rec, enc)?;
+        count += 1;
+        without_tree |= row.get(3).is_none_or(|r| r.to_int() == 0);
         if let Some(Value::Int(root)) = row.get(3).cloned()
             && root > 0
         {
@@ -146,7 +154,8 @@ fn rebuild(from: &Btree, to: &Btree, mode: AutoVacuum, bump: u32) -> Result<()> 
     for m in META {
         to.set_meta(m, from.meta(m)?)?;
     }
-    to.set_meta(1, from.meta(1)?.wrapping_add(bump))
+    to.set_meta(1, from.meta(1)?.wrapping_add(bump))?;
+    Ok(without_tree.then_some(count))
 }
 
 fn copy_tree(from: &Btree, to: &Btree, root: u32) -> Result<u32> {

@@ -6,6 +6,7 @@
 
 use iolite_base::Result;
 use std::any::Any;
+use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -216,6 +217,12 @@ pub trait Vfs: Send + Sync {
 pub trait File: Send {
     /// Fills `buf` from `offset`. `false`: the file ended before; the rest of `buf` is zero.
     fn read(&self, buf: &mut [u8], offset: u64) -> Result<bool>;
+    /// As [`File::read`], into memory that holds nothing yet; answers it as bytes.
+    fn read_new<'b>(&self, buf: &'b mut [MaybeUninit<u8>], offset: u64) -> Result<&'b mut [u8]> {
+        let bytes = iolite_base::bytes::zero_fill(buf);
+        self.read(bytes, offset)?;
+        Ok(bytes)
+    }
     /// Writes all of `buf` at `offset`.
     fn write(&self, buf: &[u8], offset: u64) -> Result<()>;
     /// Cuts (or extends) the file to `size` bytes.

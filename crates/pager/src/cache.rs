@@ -8,8 +8,10 @@ use crate::journal::{Journal, Site};
 use crate::pager::{Kind, Pager, State};
 use crate::table::{DIRTY, DONT_WRITE, RECENT};
 use crate::types::*;
+use iolite_base::bytes::zero_fill;
 use iolite_base::{Buf, Code, PageData, Pgno, Result, alloc};
 use iolite_os::{FileKind, LockLevel, OpenFlags};
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 #[allow(unsafe_code)]
@@ -23,6 +25,16 @@ mod in_place {
         // borrowed mutably for as long as the bytes are, so it cannot hand the page out meanwhile.
         unsafe { page.page_mut() }
     }
+}
+
+/// Where a page's present content is.
+enum Content {
+    /// Nowhere yet: zeros.
+    Blank,
+    /// In this frame of the log.
+    Frame(u32),
+    /// In the file.
+    File,
 }
 
 impl Pager {
@@ -54,9 +66,7 @@ impl Pager {
         let buf = match known {
             Some(page) => Buf::of_page(page)?,
             None => {
-                let mut page = PageData::zeroed(self.page_size as usize)?;
-                let bytes = Arc::get_mut(&mut page).expect("just made").as_mut();
-                self.read_content(pgno, bytes)?;
+                let page = PageData::filled(self.page_size as usize, |raw| self.read_new(pgno, raw))?;
                 if let (Some((era, frame)), Some(share)) = (name, &self.share) {
                     share.put(era, pgno, frame, &page);
                 }
@@ -79,27 +89,39 @@ impl Pager {
         }
     }
 
-    /// Reads a page from log or file.
-    pub(crate) fn read_content(&mut self, pgno: Pgno, out: &mut [u8]) -> Result<()> {
-        let Some(file) = &self.file else {
-            out.fill(0);
-            return Ok(());
-        };
+    /// Reads a page from log or file into memory that holds nothing yet.
+    fn read_new<'b>(&mut self, pgno: Pgno, raw: &'b mut [MaybeUninit<u8>]) -> Result<&'b mut [u8]> {
+        match (self.content_of(pgno)?, &self.wal, &self.file) {
+            (Content::Frame(frame), Some(wal), _) => wal.read_frame(frame, raw),
+            (Content::File, _, Some(file)) => {
+                let out = file.read_new(raw, (pgno as u64 - 1) * self.page_size as u64)?;
+                self.note_first_page(pgno, out);
+                Ok(out)
+            }
+            _ => Ok(zero_fill(raw)),
+        }
+    }
+
+    /// Where the present content of a page is.
+    fn content_of(&mut self, pgno: Pgno) -> Result<Content> {
+        let Some(file) = &self.file else { return Ok(Content::Blank) };
         if let Some(wal) = &mut self.wal {
             let frame = wal.find_frame(&**file, pgno)?;
             if frame != 0 {
-                return wal.read_frame(frame, out);
+                return Ok(Content::Frame(frame));
             }
         }
         if self.kind == Kind::Temp && pgno > self.file_pages {
-            out.fill(0);
-            return Ok(());
+            return Ok(Content::Blank);
         }
-        file.read(out, (pgno as u64 - 1) * self.page_size as u64)?;
+        Ok(Content::File)
+    }
+
+    /// The bytes of the first page by which a change of the file is noticed.
+    fn note_first_page(&mut self, pgno: Pgno, page: &[u8]) {
         if pgno == 1 && self.wal.is_none() && self.kind == Kind::File {
-            self.file_version.copy_from_slice(&out[24..40]);
+            self.file_version.copy_from_slice(&page[24..40]);
         }
-        Ok(())
     }
 
     /// The page as a blank sheet, for one that was free or lies beyond the end: nothing is read, and its old

@@ -153,12 +153,18 @@ impl Accesses<'_> {
             _ => None,
         };
         if forced.is_none() && table.has_rowid() {
+            self.rowid(i, rows, terms, out);
+            // Nothing is better than one row found by a rowid that is known from the start.
+            if let Some(k) = out.iter().position(|c| c.one_row && c.needs == 0) {
+                out.swap(0, k);
+                out.truncate(1);
+                return Ok(());
+            }
             let mut c = self.scan(i, rows, rows * (cost::TABLE_ROW + cost::SCAN_PENALTY * 0.1));
             c.order =
                 vec![OrderKey { column: Some(ROWID), expr: None, collation: Collation::Binary, desc: false }];
             c.order_unique = true;
             out.push(c);
-            self.rowid(i, rows, terms, out);
         }
         if s.indexed != ast::Indexed::Not {
             let before = out.len();

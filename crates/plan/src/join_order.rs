@@ -53,6 +53,17 @@ pub fn search(
     wanted: Option<&Wanted<'_>>,
 ) -> Option<Path> {
     let n = sources.len();
+    if let (1, [only]) = (n, candidates)
+        && let [c] = &only[..]
+    {
+        let (state, reverse) = match wanted {
+            Some(w) => order_state(sources, &[c], w),
+            None => (OrderState::Dead, vec![false]),
+        };
+        let ordered = state == OrderState::Done;
+        let reverse = if ordered { reverse } else { vec![false] };
+        return Some(Path { loops: vec![c.clone()], reverse, ordered, rows: c.rows });
+    }
     let any_right = sources.iter().any(|s| s.join.right);
     let before: Vec<Mask> = (0..n)
         .map(|i| {

@@ -15,6 +15,7 @@ pub mod plan;
 mod planner;
 pub mod print;
 mod rewrite;
+mod show;
 pub mod terms;
 mod walk;
 

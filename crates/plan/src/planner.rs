@@ -30,10 +30,14 @@ impl<'a> Planner<'a> {
     /// Plans a query.
     pub fn select(&mut self, s: Select) -> Result<SelectPlan> {
         let Select { mut cores, ops, mut order_by, limit, offset, columns } = s;
-        for e in order_by.iter().map(|o| &o.expr).chain(&limit).chain(&offset) {
+        for e in limit.iter().chain(&offset) {
             self.nested(e)?;
         }
         if cores.len() > 1 || !cores[0].values.is_empty() {
+            // A single arm's ORDER BY is planned after flattening, which changes what its queries refer to.
+            for o in &order_by {
+                self.nested(&o.expr)?;
+            }
             let mut plans = Vec::new();
             for c in cores {
                 plans.push(self.core(c, &mut Vec::new())?.0);

@@ -5,6 +5,7 @@
 //! that links this crate may link iolite's C library.
 
 use libsqlite3_sys as ffi;
+use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_int};
 use std::ptr;
 
@@ -31,6 +32,8 @@ pub struct Error {
 /// A connection.
 pub struct Connection {
     db: *mut ffi::sqlite3,
+    /// What `limit_steps` counts down, at a fixed address.
+    left: Box<UnsafeCell<i64>>,
 }
 
 /// A prepared statement.
@@ -53,7 +56,7 @@ impl Connection {
         let flags = ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE | ffi::SQLITE_OPEN_URI;
         // SAFETY: `name` ends with NUL and `db` is a valid place for the handle.
         let rc = unsafe { ffi::sqlite3_open_v2(name.as_ptr(), &mut db, flags, ptr::null()) };
-        let c = Connection { db };
+        let c = Connection { db, left: Box::new(UnsafeCell::new(0)) };
         if rc != ffi::SQLITE_OK {
             return Err(c.error());
         }
@@ -140,6 +143,23 @@ impl Connection {
         unsafe { ffi::sqlite3_get_autocommit(self.db) != 0 }
     }
 
+    /// Interrupts statements once `steps` thousand instructions have run in all; set anew before each statement.
+    pub fn limit_steps(&self, steps: i64) {
+        extern "C" fn tick(left: *mut std::ffi::c_void) -> c_int {
+            // SAFETY: the pointer is the counter that the connection owns; only this thread uses it.
+            unsafe {
+                let left = left.cast::<i64>();
+                *left -= 1;
+                (*left < 0) as c_int
+            }
+        }
+        // SAFETY: the counter lives as long as the connection, whose handle is open.
+        unsafe {
+            *self.left.get() = steps;
+            ffi::sqlite3_progress_handler(self.db, 1000, Some(tick), self.left.get().cast());
+        }
+    }
+
     /// Waits for locks.
     pub fn busy_timeout(&self, ms: i32) {
         // SAFETY: as above.
@@ -211,6 +231,15 @@ impl Statement<'_> {
         unsafe { CStr::from_ptr(ffi::sqlite3_column_name(self.stmt, i as c_int)) }
             .to_string_lossy()
             .into_owned()
+    }
+
+    /// A column's declared type, for columns of tables.
+    pub fn column_decltype(&self, i: usize) -> Option<String> {
+        // SAFETY: the statement is valid; the library answers a string or nothing.
+        unsafe {
+            let p = ffi::sqlite3_column_decltype(self.stmt, i as c_int);
+            if p.is_null() { None } else { Some(CStr::from_ptr(p).to_string_lossy().into_owned()) }
+        }
     }
 
     /// Whether the statement leaves the database as it is.

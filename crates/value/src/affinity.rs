@@ -149,6 +149,20 @@ impl Affinity {
     }
 }
 
+impl Affinity {
+    /// `CAST` in a database of UTF-16 text: a blob holds UTF-16, and a text becomes one that does.
+    pub fn cast_utf16(self, v: &Value, enc: iolite_base::Encoding) -> Result<Value> {
+        let to_blob = matches!(self, Affinity::None | Affinity::Blob);
+        match v {
+            Value::Blob(b, _) if !to_blob => self.cast(&Value::Text(crate::utf16::decode(b, enc)?, 0)),
+            Value::Text(..) | Value::Int(_) | Value::Real(_) if to_blob => {
+                Value::blob(&crate::utf16::encode(&v.text_bytes()?, enc))
+            }
+            _ => self.cast(v),
+        }
+    }
+}
+
 /// The number that a text is, if all of it is one: an integer where the value is whole and fits.
 fn numeric_text(b: &[u8]) -> Option<Value> {
     let first = *b.iter().find(|b| !num::is_space(**b))?;

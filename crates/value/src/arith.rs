@@ -132,10 +132,7 @@ pub fn concat(a: &Value, b: &Value, max: usize) -> Result<Value> {
     buf.push(&x);
     buf.push(&y);
     let bytes: Bytes = buf.into_bytes();
-    Ok(match (a, b) {
-        (Value::Blob(..), Value::Blob(..)) => Value::Blob(bytes, 0),
-        _ => Value::Text(bytes, 0),
-    })
+    Ok(Value::Text(bytes, 0))
 }
 
 /// Three-valued AND.

@@ -215,7 +215,13 @@ impl Vm {
                 Opcode::Divide => self.arith(Arith::Div, i),
                 Opcode::Remainder => self.arith(Arith::Rem, i),
                 Opcode::Concat => {
-                    let v = arith::concat(self.reg(i.p2), self.reg(i.p1), self.max_length)?;
+                    let v = if self.enc == iolite_base::Encoding::Utf8 {
+                        arith::concat(self.reg(i.p2), self.reg(i.p1), self.max_length)?
+                    } else {
+                        let a = Affinity::Text.cast_utf16(self.reg(i.p2), self.enc)?;
+                        let b = Affinity::Text.cast_utf16(self.reg(i.p1), self.enc)?;
+                        arith::concat(&a, &b, self.max_length)?
+                    };
                     self.set(i.p3, v);
                 }
                 Opcode::BitAnd => self.set(i.p3, arith::bit_and(self.reg(i.p2), self.reg(i.p1))),
@@ -254,7 +260,12 @@ impl Vm {
                     }
                 }
                 Opcode::Cast => {
-                    let v = Affinity::from_letter(i.p2 as u8).cast(self.reg(i.p1))?;
+                    let to = Affinity::from_letter(i.p2 as u8);
+                    let v = if self.enc == iolite_base::Encoding::Utf8 {
+                        to.cast(self.reg(i.p1))?
+                    } else {
+                        to.cast_utf16(self.reg(i.p1), self.enc)?
+                    };
                     self.set(i.p1, v);
                 }
                 Opcode::Affinity => {
@@ -398,7 +409,10 @@ impl Vm {
                 Opcode::NewRowid => ops::write::new_rowid(self, i, env)?,
                 Opcode::Insert => ops::write::insert(self, i, env)?,
                 Opcode::Delete => ops::write::delete(self, i, env)?,
-                Opcode::ResetCount => {}
+                Opcode::ResetCount => {
+                    self.settled_changes += self.total_changes - self.f.counted;
+                    self.f.counted = self.total_changes;
+                }
                 Opcode::Count => {
                     let t = self.tree(i.p1)?;
                     let n = t.cur.count()?;
@@ -487,7 +501,11 @@ impl Vm {
                     let Some(sub) = self.main.subprograms.get(i.p3 as usize).cloned() else {
                         return Err(Code::Internal.into());
                     };
-                    let running = |p: &iolite_bytecode::Program| std::ptr::eq(p, &*sub);
+                    // One trigger may have several programs, by conflict policy: its name tells them apart from others'.
+                    let running = |p: &iolite_bytecode::Program| match (&p.trigger, &sub.trigger) {
+                        (Some(a), Some(b)) => std::rc::Rc::ptr_eq(a, b),
+                        _ => false,
+                    };
                     if i.p5 & 1 != 0
                         && (running(&self.f.program) || self.callers.iter().any(|f| running(&f.program)))
                     {
@@ -655,16 +673,16 @@ impl Vm {
         Error::new(code, format!("{kind} constraint failed: {detail}"))
     }
 
-    fn halt(&mut self, i: &Insn, _env: &dyn Env) -> Result<Option<Outcome>> {
+    fn halt(&mut self, i: &Insn, env: &dyn Env) -> Result<Option<Outcome>> {
         if i.p1 == 0 {
             if i.p2 == 4 && !self.callers.is_empty() {
                 // RAISE(IGNORE): the caller goes on where its instruction says.
-                self.leave();
+                self.leave(env);
                 let at = self.f.pc;
                 self.f.pc = self.f.program.insns[at].p2 as usize;
                 return Ok(None);
             }
-            if self.leave() {
+            if self.leave(env) {
                 self.f.pc += 1;
                 return Ok(None);
             }

@@ -58,6 +58,9 @@ pub(crate) struct Frame {
     pub params: usize,
     pub last_rowid: i64,
     pub changes: i64,
+    /// `total_changes` when the program was entered, and after its last finished statement.
+    pub entered: i64,
+    pub counted: i64,
 }
 
 /// Rowids seen, by batch.
@@ -79,6 +82,8 @@ pub struct Vm {
     pub changes: i64,
     /// Rows changed in triggers and by REPLACE included.
     pub total_changes: i64,
+    /// Those of them that count even if the statement fails: finished statements of triggers.
+    pub settled_changes: i64,
     /// What the error that ended the run does to the transaction.
     pub action: Action,
     /// Counters.
@@ -109,6 +114,8 @@ impl Frame {
             params: 0,
             last_rowid: 0,
             changes: 0,
+            entered: 0,
+            counted: 0,
             program,
         }
     }
@@ -126,6 +133,7 @@ impl Vm {
             result: (0, 0),
             changes: 0,
             total_changes: 0,
+            settled_changes: 0,
             action: Action::Abort,
             counters: Counters::default(),
             started: false,
@@ -180,6 +188,7 @@ impl Vm {
         }
         self.changes = 0;
         self.total_changes = 0;
+        self.settled_changes = 0;
         self.action = Action::Abort;
         self.started = false;
         self.result = (0, 0);
@@ -200,17 +209,20 @@ impl Vm {
         let mut f = Frame::new(program);
         f.params = params;
         f.changes = self.changes;
+        (f.entered, f.counted) = (self.total_changes, self.total_changes);
         let caller = std::mem::replace(&mut self.f, f);
         self.callers.push(caller);
         Ok(())
     }
 
     /// Leaves the program of a trigger; `false` if none is running.
-    pub(crate) fn leave(&mut self) -> bool {
+    pub(crate) fn leave(&mut self, env: &dyn crate::Env) -> bool {
         match self.callers.pop() {
             Some(caller) => {
                 let inner = std::mem::replace(&mut self.f, caller);
                 self.changes = inner.changes;
+                self.f.counted += self.total_changes - inner.entered;
+                env.set_last_insert_rowid(self.f.last_rowid);
                 true
             }
             None => false,

@@ -57,10 +57,11 @@ impl Sorter {
         };
         let p = match t {
             0 => {
-                if field.nulls_large != field.desc {
-                    return Ok(if field.nulls_large { u64::MAX } else { 0 });
+                if field.nulls_large {
+                    u64::MAX
+                } else {
+                    0
                 }
-                if field.nulls_large { u64::MAX } else { 0 }
             }
             7 => real(record::read_real(bytes) + 0.0),
             1..=9 => real(record::read_int(t, bytes).unwrap_or(0) as f64),
@@ -75,10 +76,6 @@ impl Sorter {
                 class << 62 | u64::from_be_bytes(b) >> 2
             }
         };
-        if t == 0 && field.nulls_large {
-            // NULLs come last in ascending order, first in descending.
-            return Ok(if field.desc { 0 } else { u64::MAX });
-        }
         Ok(if field.desc { !p } else { p })
     }
 

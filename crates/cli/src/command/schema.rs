@@ -245,7 +245,7 @@ fn pretty(sql: &str) -> String {
             out.push('\n');
         }
         out.push(c);
-        if c == '(' && depth == 1 || c == ',' && depth == 1 {
+        if depth == 1 && (c == '(' || c == ',') {
             out.push_str("\n  ");
         }
     }

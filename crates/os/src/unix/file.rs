@@ -7,6 +7,7 @@ use super::sys::{self, Fd, Owner};
 use crate::traits::*;
 use iolite_base::{Code, Result};
 use std::cell::{Cell, OnceCell, RefCell};
+use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -85,6 +86,14 @@ impl File for UnixFile {
                 buf[n..].fill(0);
                 Ok(false)
             }
+            Err(libc::ERANGE | libc::EIO | libc::ENXIO) => Err(Code::IoerrCorruptfs.into()),
+            Err(_) => Err(Code::IoerrRead.into()),
+        }
+    }
+
+    fn read_new<'b>(&self, buf: &'b mut [MaybeUninit<u8>], offset: u64) -> Result<&'b mut [u8]> {
+        match sys::pread_new(self.fd(), buf, offset) {
+            Ok(bytes) => Ok(bytes),
             Err(libc::ERANGE | libc::EIO | libc::ENXIO) => Err(Code::IoerrCorruptfs.into()),
             Err(_) => Err(Code::IoerrRead.into()),
         }

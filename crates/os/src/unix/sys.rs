@@ -2,6 +2,7 @@
 
 use iolite_base::{Code, Result};
 use std::ffi::CString;
+use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::NonNull;
@@ -186,6 +187,34 @@ pub fn pread(fd: &Fd, buf: &mut [u8], offset: u64) -> Result<usize, i32> {
         }
     }
     Ok(done)
+}
+
+/// Reads into memory that holds nothing yet; what lies beyond the end of the file reads as zeros.
+pub fn pread_new<'b>(fd: &Fd, buf: &'b mut [MaybeUninit<u8>], offset: u64) -> Result<&'b mut [u8], i32> {
+    let mut done = 0;
+    while done < buf.len() {
+        let rest = &mut buf[done..];
+        // SAFETY: `rest` is writable for its length; the kernel only writes to it.
+        let n = unsafe {
+            libc::pread(
+                fd.0,
+                rest.as_mut_ptr() as *mut libc::c_void,
+                rest.len(),
+                (offset + done as u64) as libc::off_t,
+            )
+        };
+        match n {
+            0 => break,
+            n if n > 0 => done += n as usize,
+            _ => match errno() {
+                libc::EINTR => {}
+                e => return Err(e),
+            },
+        }
+    }
+    iolite_base::bytes::zero_fill(&mut buf[done..]);
+    // SAFETY: the first `done` bytes were written by the kernel, the rest just now.
+    Ok(unsafe { buf.assume_init_mut() })
 }
 
 /// Writes all of `buf` at an offset.

@@ -23,6 +23,7 @@ use crate::types::*;
 use index::{Header, Index};
 use iolite_base::{Buf, Code, Pgno, Result, alloc, be};
 use iolite_os::{File, ShmLock, SyncKind, Vfs};
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -374,9 +375,8 @@ impl Wal {
     }
 
     /// Reads a frame's page.
-    pub fn read_frame(&self, frame: u32, out: &mut [u8]) -> Result<()> {
-        self.log.read(out, self.frame_offset(frame) + FRAME_HEADER)?;
-        Ok(())
+    pub fn read_frame<'b>(&self, frame: u32, out: &'b mut [MaybeUninit<u8>]) -> Result<&'b mut [u8]> {
+        self.log.read_new(out, self.frame_offset(frame) + FRAME_HEADER)
     }
 
     /// Takes the write lock. `SQLITE_BUSY_SNAPSHOT` if somebody wrote since the snapshot.

@@ -1,13 +1,29 @@
 //! Binding INSERT, UPDATE, DELETE, and the expressions that tables carry.
 
 use super::expr::{fields, width};
-use super::from::{no_such_table, push_filter};
+use super::from::push_filter;
 use super::names::is_rowid;
 use super::*;
 use iolite_catalog::{ColumnSource, Index, TableKind};
 use iolite_value::Value;
 
 pub use super::from::{Connected, declared_table};
+
+/// What a statement does to its table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Insert,
+    Update,
+    Delete,
+}
+
+/// A table's name as messages repeat it: with the database if that was written.
+fn as_written(q: &ast::QualifiedName) -> String {
+    match &q.schema {
+        Some(s) => format!("{}.{}", s.text, q.name.text),
+        None => q.name.text.to_string(),
+    }
+}
 
 /// A table that is written to, with its expressions bound to table number `id`.
 #[derive(Clone)]
@@ -244,16 +260,8 @@ impl Binder<'_> {
     /// Finds the table of a statement that writes.
     fn written_table(&mut self, q: &ast::QualifiedName) -> Result<(usize, Rc<Table>)> {
         let schema = q.schema.as_ref().map(|s| &*s.text);
-        let found = match (schema, &self.trigger) {
-            (None, Some(t)) => {
-                let own = &self.env.catalog.schemas[t.db];
-                own.table(&q.name.text)
-                    .map(|x| (t.db, x.clone()))
-                    .or_else(|| self.env.catalog.table(None, &q.name.text))
-            }
-            _ => self.env.catalog.table(schema, &q.name.text),
-        };
-        let (db, table) = found.ok_or_else(|| no_such_table(q))?;
+        let found = self.find_table(schema, &q.name.text);
+        let (db, table) = found.ok_or_else(|| self.no_such_table(q))?;
         self.databases |= 1 << db;
         self.note_name(&q.name, &table, None);
         Ok((db, table))
@@ -282,10 +290,18 @@ impl Binder<'_> {
     }
 
     /// The table or view to write to; a view becomes a target whose rows a query gives. Answers the view's query.
-    fn open_target(&mut self, q: &ast::QualifiedName) -> Result<(Target, Option<FromQuery>)> {
+    fn open_target(&mut self, q: &ast::QualifiedName, event: Event) -> Result<(Target, Option<FromQuery>)> {
         let (db, table) = self.written_table(q)?;
         match &table.kind {
             TableKind::View { names, select } => {
+                let fits = |e: &ast::TriggerEvent| match e {
+                    ast::TriggerEvent::Insert => event == Event::Insert,
+                    ast::TriggerEvent::Delete => event == Event::Delete,
+                    ast::TriggerEvent::Update(_) => event == Event::Update,
+                };
+                if !self.env.catalog.triggers_of(db, &table).iter().any(|(_, t)| fits(&t.event)) {
+                    return Err(Error::sql(format!("cannot modify {} because it is a view", table.name)));
+                }
                 let (query, columns) = self.view(db, &table, names, select)?;
                 // A stand-in table with the view's columns, so that names and triggers find them.
                 let stand_in = view_stand_in(&table, &query, &columns);
@@ -320,7 +336,7 @@ impl Binder<'_> {
     }
 
     fn insert_inner(&mut self, s: &ast::Insert) -> Result<Insert> {
-        let (target, _) = self.open_target(&s.table)?;
+        let (target, _) = self.open_target(&s.table, Event::Insert)?;
         let t = target.table.clone();
         let mut rows = match &s.source {
             ast::InsertSource::DefaultValues => Rows::Defaults,
@@ -353,7 +369,7 @@ impl Binder<'_> {
                 if open.len() != supplied {
                     return Err(Error::sql(format!(
                         "table {} has {} columns but {supplied} values were supplied",
-                        t.name,
+                        as_written(&s.table),
                         open.len()
                     ))
                     .at(s.table.name.span.start));
@@ -378,7 +394,7 @@ impl Binder<'_> {
                     }
                     None if is_rowid(&n.text) && t.has_rowid() => rowid = rowid.or(Some(k)),
                     None => {
-                        return Err(Error::sql(format!("table {} has no column named {}", t.name, n.text))
+                        return Err(Error::sql(format!("table {} has no column named {}", as_written(&s.table), n.text))
                             .at(n.span.start));
                     }
                 }
@@ -541,7 +557,7 @@ impl Binder<'_> {
         if !s.order_by.is_empty() || s.limit.is_some() {
             return Err(Error::sql("near \"LIMIT\": syntax error"));
         }
-        let (target, view) = self.open_target(&s.table)?;
+        let (target, view) = self.open_target(&s.table, Event::Update)?;
         self.target_scope(&target, s.alias.as_ref());
         let bound = (|| -> Result<_> {
             let mut core = Core::default();
@@ -592,7 +608,7 @@ impl Binder<'_> {
         if !s.order_by.is_empty() || s.limit.is_some() {
             return Err(Error::sql("near \"LIMIT\": syntax error"));
         }
-        let (target, view) = self.open_target(&s.table)?;
+        let (target, view) = self.open_target(&s.table, Event::Delete)?;
         self.target_scope(&target, s.alias.as_ref());
         let bound = (|| -> Result<_> {
             let mut core = Core::default();

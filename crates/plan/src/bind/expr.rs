@@ -618,7 +618,10 @@ impl Binder<'_> {
         if owner == here && !matches!(phase_here, Phase::Groups) || self.scopes[owner].phase != Phase::Groups
         {
             return Err(match phase_here {
-                _ if self.scopes[owner].phase == Phase::Aggregate => {
+                Phase::GroupBy if owner == here => {
+                    Error::sql("aggregate functions are not allowed in the GROUP BY clause")
+                }
+                _ if owner == here || self.scopes[owner].phase == Phase::Aggregate => {
                     Error::sql(format!("misuse of aggregate function {}()", name))
                 }
                 _ => Error::sql(format!("misuse of aggregate: {}()", name)),

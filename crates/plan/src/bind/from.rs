@@ -16,6 +16,9 @@ pub struct Connected {
     pub vtab: Rc<dyn VirtualTable>,
 }
 
+/// The number of the database of temporary tables.
+const TEMP: usize = 1;
+
 /// FROM, bound.
 #[derive(Default)]
 pub(crate) struct BoundFrom {
@@ -205,8 +208,10 @@ impl Binder<'_> {
                 self.add_source(kind, label, alias, db, columns, join, out);
                 let last = out.sources.last_mut().expect("just added");
                 last.indexed = indexed.clone();
-                if let (ast::Indexed::By(i), Some((_, table))) = (indexed, last.table()) {
-                    let known = table.indexes.borrow().iter().any(|x| x.name.eq_ignore_ascii_case(&i.text));
+                if let ast::Indexed::By(i) = indexed {
+                    let known = last.table().is_some_and(|(_, table)| {
+                        table.indexes.borrow().iter().any(|x| x.name.eq_ignore_ascii_case(&i.text))
+                    });
                     if !known {
                         return Err(Error::sql(format!("no such index: {}", i.text)).at(i.span.start));
                     }
@@ -219,6 +224,34 @@ impl Binder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The database that names without a database belong to: that of the view or trigger whose text is being bound,
+    /// unless it is a temporary one, which may name what it likes.
+    fn home(&self) -> Option<usize> {
+        let db = match &self.trigger {
+            Some(t) => t.db,
+            None => self.views.last()?.0,
+        };
+        (db != TEMP).then_some(db)
+    }
+
+    /// The table with this name.
+    pub(crate) fn find_table(&self, schema: Option<&str>, name: &str) -> Option<(usize, Rc<Table>)> {
+        match (schema, self.home()) {
+            (None, Some(db)) => self.env.catalog.schemas[db].table(name).map(|t| (db, t.clone())),
+            _ => self.env.catalog.table(schema, name),
+        }
+    }
+
+    /// The complaint about an unknown table.
+    pub(crate) fn no_such_table(&self, q: &ast::QualifiedName) -> Error {
+        let name = match (&q.schema, self.home()) {
+            (Some(s), _) => format!("{}.{}", s.text, q.name.text),
+            (None, Some(db)) => format!("{}.{}", self.env.catalog.schemas[db].name, q.name.text),
+            (None, None) => q.name.text.to_string(),
+        };
+        Error::sql(format!("no such table: {name}")).at(q.name.span.start)
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -323,15 +356,7 @@ impl Binder<'_> {
         {
             return Err(Error::sql(format!("no such table: {s}.{name}")).at(q.name.span.start));
         }
-        let found = match (schema, &self.trigger) {
-            // Inside a trigger, unqualified names belong to the trigger's database first.
-            (None, Some(t)) => {
-                let own = &self.env.catalog.schemas[t.db];
-                own.table(name).map(|x| (t.db, x.clone())).or_else(|| self.env.catalog.table(None, name))
-            }
-            _ => self.env.catalog.table(schema, name),
-        };
-        let Some((db, table)) = found else {
+        let Some((db, table)) = self.find_table(schema, name) else {
             if let Some(m) = self.env.registry.module(name)
                 && m.kind() != ModuleKind::Created
             {
@@ -339,7 +364,7 @@ impl Binder<'_> {
                 let table = declared_table(&decl, name)?;
                 return self.virtual_source(0, table, vtab, args);
             }
-            return Err(no_such_table(q));
+            return Err(self.no_such_table(q));
         };
         self.databases |= 1 << db;
         self.note_name(&q.name, &table, None);
@@ -632,7 +657,7 @@ pub(crate) fn query_columns(s: &Select, names: &[Rc<str>]) -> Columns {
         let name: Rc<str> = match names.get(i) {
             Some(n) => n.clone(),
             None => {
-                let base: Rc<str> = (&*c.meta.name).into();
+                let base: Rc<str> = c.inner_name.clone().unwrap_or_else(|| (&*c.meta.name).into());
                 let mut name = base.clone();
                 let mut n = 0;
                 while out.iter().any(|o| o.name.eq_ignore_ascii_case(&name)) {
@@ -645,15 +670,6 @@ pub(crate) fn query_columns(s: &Select, names: &[Rc<str>]) -> Columns {
         out.push(QueryColumn { name, qualifier: None, out: c.clone(), shadowed: false });
     }
     Columns::Query(out.into())
-}
-
-/// The complaint about an unknown table.
-pub(crate) fn no_such_table(q: &ast::QualifiedName) -> Error {
-    let name = match &q.schema {
-        Some(s) => format!("{}.{}", s.text, q.name.text),
-        None => q.name.text.to_string(),
-    };
-    Error::sql(format!("no such table: {name}")).at(q.name.span.start)
 }
 
 /// A virtual table's columns from its declaration.

@@ -56,6 +56,9 @@ impl Binder<'_> {
             if outs.len() != columns.len() {
                 return Err(width_mismatch(*op));
             }
+            for (c, o) in columns.iter_mut().zip(outs) {
+                c.last = Some(Box::new(o.meta));
+            }
             cores.push(core);
             ops.push(*op);
         }
@@ -381,7 +384,12 @@ impl Binder<'_> {
                     Some(a) => (&*a.text).into(),
                     None => self.result_name(expr, &e, *span),
                 };
-                let out = self.out_column(&e, name.clone());
+                let mut out = self.out_column(&e, name.clone());
+                let bare = bare_column(expr);
+                if alias.is_none() && !std::ptr::eq(bare, expr) && matches!(bare, ast::Expr::Column { .. }) {
+                    let inner = self.expr(bare)?;
+                    out.inner_name = Some(self.result_name(bare, &inner, *span));
+                }
                 names.push(ResultName { name: (&*name).into(), aliased: alias.is_some() });
                 columns.push(out);
                 core.result.push(e);
@@ -500,11 +508,12 @@ impl Binder<'_> {
         if let Expr::Subquery(s, n) = e
             && let Some(c) = s.select.columns.get(*n)
         {
-            meta.decltype = c.meta.decltype.clone();
-            meta.origin = c.meta.origin.clone();
+            let seen = c.last.as_deref().unwrap_or(&c.meta);
+            meta.decltype = seen.decltype.clone();
+            meta.origin = seen.origin.clone();
         }
         let collation = e.collation().map_or(self.binary(), |c| c.0);
-        OutColumn { meta, affinity: e.affinity(), collation }
+        OutColumn { meta, inner_name: None, last: None, affinity: e.affinity(), collation }
     }
 
     fn describe(&self, c: &ColumnRef, meta: &mut ColumnMeta) {
@@ -523,8 +532,9 @@ impl Binder<'_> {
             }
             Columns::Query(q) => {
                 if let Some(col) = q.get(c.column as usize) {
-                    meta.decltype = col.out.meta.decltype.clone();
-                    meta.origin = col.out.meta.origin.clone();
+                    let seen = col.out.last.as_deref().unwrap_or(&col.out.meta);
+                    meta.decltype = seen.decltype.clone();
+                    meta.origin = seen.origin.clone();
                 }
             }
         }
@@ -550,6 +560,19 @@ impl Binder<'_> {
         }
         debug_assert!(core.result.iter().all(|e| width(e) == 1 && fields(e.clone()).len() == 1));
         Ok((core.result, columns))
+    }
+}
+
+/// What an expression is under COLLATE, `likely()` and their kin.
+fn bare_column(e: &ast::Expr) -> &ast::Expr {
+    match e {
+        ast::Expr::Collate(inner, _) => bare_column(inner),
+        ast::Expr::Call(c)
+            if ["likely", "unlikely", "likelihood"].iter().any(|n| c.name.text.eq_ignore_ascii_case(n)) =>
+        {
+            c.args.first().map_or(e, bare_column)
+        }
+        other => other,
     }
 }
 

@@ -38,7 +38,8 @@ pub fn rejects_null(e: &Expr, table: TableId) -> bool {
         Expr::Between { lo, hi } => {
             null_if(&lo.lhs, table) || null_if(&lo.rhs, table) && null_if(&hi.rhs, table)
         }
-        Expr::InList(i) => null_if(&i.lhs, table),
+        // `NULL NOT IN ()` is true.
+        Expr::InList(i) => !i.list.is_empty() && null_if(&i.lhs, table),
         Expr::InSelect(i) => !i.not && i.lhs.iter().any(|l| null_if(l, table)),
         Expr::Not(x) => match &**x {
             Expr::Compare(c) if !c.null_eq => null_if(&c.lhs, table) || null_if(&c.rhs, table),

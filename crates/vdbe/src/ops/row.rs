@@ -1,6 +1,6 @@
 //! Reading rows, making records.
 
-use crate::cursor::VCursor;
+use crate::cursor::{PseudoCursor, RowCache, VCursor};
 use crate::machine::Vm;
 use iolite_base::{Buf, Code, Result};
 use iolite_bytecode::{Insn, P4, p5};
@@ -17,6 +17,11 @@ pub(crate) fn null_row(vm: &mut Vm, i: &Insn) {
             p.null_row = i.p2 == 0;
         }
         Some(VCursor::Virtual { null_row, .. }) => *null_row = true,
+        // An automatic index that has not been built, because no loop around it had a row.
+        None => {
+            let p = PseudoCursor { reg: 0, null_row: true, cache: RowCache::default() };
+            vm.f.cursors[i.p1 as usize] = Some(VCursor::Pseudo(p));
+        }
         _ => {}
     }
 }

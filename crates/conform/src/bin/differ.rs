@@ -1,0 +1,183 @@
+//! `differ --statements N --seed S --threads T [--only KIND] [--keep-going] [--alter] [--windows] [--show N]`: compares
+//! iolite with stock SQLite on generated statements. Prints each kind of difference once, most frequent first, as a
+//! script for either shell, then what was covered. Exits with 1 if a difference is unexplained.
+//! `--replay FILE` runs a script, one statement a line, and prints the first difference;
+//! with `--keep-going` all of them, and what the others answer.
+
+use iolite_conform::differ::coverage::Coverage;
+use iolite_conform::differ::explained::explain;
+use iolite_conform::differ::generate::Features;
+use iolite_conform::differ::pair::Stmt;
+use iolite_conform::differ::session::{Finding, round};
+use iolite_conform::differ::{callables, shrink};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+#[derive(Default)]
+struct Options {
+    statements: usize,
+    seed: u64,
+    threads: usize,
+    only: Option<String>,
+    keep_going: bool,
+    show: usize,
+    features: Features,
+    replay: Option<String>,
+}
+
+struct Kind {
+    count: usize,
+    seed: u64,
+    first: Finding,
+}
+
+#[derive(Default)]
+struct Total {
+    statements: usize,
+    rounds: usize,
+    coverage: Coverage,
+    kinds: BTreeMap<String, Kind>,
+    explained: BTreeMap<&'static str, usize>,
+}
+
+fn options() -> Options {
+    let mut o = Options { statements: 20_000, seed: 1, threads: 2, show: 12, ..Options::default() };
+    let mut args = std::env::args().skip(1);
+    while let Some(a) = args.next() {
+        let mut value = || args.next().unwrap_or_else(|| usage(&a));
+        match a.as_str() {
+            "--statements" => o.statements = value().parse().unwrap_or_else(|_| usage(&a)),
+            "--seed" => o.seed = value().parse().unwrap_or_else(|_| usage(&a)),
+            "--threads" => o.threads = value().parse().unwrap_or_else(|_| usage(&a)),
+            "--show" => o.show = value().parse().unwrap_or_else(|_| usage(&a)),
+            "--only" => o.only = Some(value()),
+            "--replay" => o.replay = Some(value()),
+            "--keep-going" => o.keep_going = true,
+            "--alter" => o.features.alter = true,
+            "--table-functions" => o.features.table_functions = true,
+            "--windows" => o.features.windows = true,
+            _ => usage(&a),
+        }
+    }
+    o
+}
+
+fn usage(what: &str) -> ! {
+    eprintln!("differ: what is meant by {what}?");
+    std::process::exit(2);
+}
+
+fn folder(name: &str) -> PathBuf {
+    let base = if PathBuf::from("/dev/shm").is_dir() { PathBuf::from("/dev/shm") } else { std::env::temp_dir() };
+    base.join(format!("differ-{}-{name}", std::process::id()))
+}
+
+fn main() {
+    let o = options();
+    // Panics are findings; their texts are shown there.
+    std::panic::set_hook(Box::new(|_| {}));
+    if let Some(file) = &o.replay {
+        let text = std::fs::read_to_string(file).unwrap_or_else(|e| usage(&format!("{file}: {e}")));
+        let stmt = |l: &str| Stmt { kind: "replay", sql: l.into(), ordered: true, loose: false };
+        let script: Vec<Stmt> = text.lines().filter(|l| !l.trim().is_empty()).map(stmt).collect();
+        if o.keep_going {
+            let mut pair = iolite_conform::differ::pair::Pair::new(&folder("replay"), true);
+            for s in &script {
+                println!("-- {}", s.sql);
+                match pair.run(s) {
+                    Some(d) => println!("{}\n  stock: {}\n  ours:  {}", d.what, d.stock, d.ours),
+                    None => println!("{}", pair.shown()),
+                }
+            }
+            return;
+        }
+        match shrink::replay(&script, &folder("replay"), false) {
+            Some((i, d)) => println!("{}\n{}\nstock: {}\nours:  {}", script.get(i).map_or("end", |s| &s.sql), d.what, d.stock, d.ours),
+            None => println!("no difference"),
+        }
+        return;
+    }
+    let functions = callables();
+    let total = Mutex::new(Total::default());
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|s| {
+        for t in 0..o.threads {
+            let worker = std::thread::Builder::new().stack_size(64 << 20);
+            let (o, functions, total, next) = (&o, &functions, &total, &next);
+            let handle = worker.spawn_scoped(s, move || {
+                let dir = folder(&t.to_string());
+                loop {
+                    let seed = o.seed.wrapping_mul(1_000_003) + next.fetch_add(1, Ordering::Relaxed) as u64;
+                    let r = round(seed, &dir, functions, o.features, o.only.as_deref());
+                    let mut total = total.lock().expect("no worker panics while it counts");
+                    total.statements += r.statements;
+                    total.rounds += 1;
+                    total.coverage.add(&r.coverage);
+                    for f in r.findings {
+                        let last = f.script.last().expect("a finding has a statement");
+                        if let Some(e) = explain(last, &f.difference) {
+                            *total.explained.entry(e.title).or_default() += 1;
+                            continue;
+                        }
+                        let key = f.difference.signature(last.kind);
+                        let k = total.kinds.entry(key).or_insert_with(|| Kind { count: 0, seed, first: f.clone() });
+                        k.count += 1;
+                        if f.script.len() < k.first.script.len() {
+                            k.first = f;
+                            k.seed = seed;
+                        }
+                    }
+                    let stop = !o.keep_going && !total.kinds.is_empty();
+                    if total.statements >= o.statements || stop {
+                        break;
+                    }
+                }
+            });
+            handle.expect("threads can be started");
+        }
+    });
+    let total = total.into_inner().expect("all workers have ended");
+    report(&o, total, &functions);
+}
+
+fn report(o: &Options, total: Total, functions: &[iolite_conform::differ::generate::Callable]) {
+    let names: std::collections::BTreeSet<&'static str> = functions.iter().map(|f| f.name).collect();
+    total.coverage.print(&names.into_iter().collect::<Vec<_>>());
+    let mut kinds: Vec<(String, Kind)> = total.kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, k)| std::cmp::Reverse(k.count));
+    for (title, n) in &total.explained {
+        println!("\nexplained: {title}: {n}");
+    }
+    println!("\n{} rounds, {} statements, {} kinds of difference", total.rounds, total.statements, kinds.len());
+    for (key, k) in &kinds {
+        println!("{:6}  {key}", k.count);
+    }
+    let failed = !kinds.is_empty();
+    let next = Mutex::new(kinds.into_iter().take(o.show));
+    std::thread::scope(|s| {
+        for t in 0..o.threads {
+            let next = &next;
+            let worker = std::thread::Builder::new().stack_size(64 << 20);
+            let handle = worker.spawn_scoped(s, move || {
+                loop {
+                    let Some((key, k)) = next.lock().expect("no worker panics here").next() else { break };
+                    let dir = folder(&format!("shrink{t}"));
+                    let f = k.first;
+                    let (script, d) = shrink::shrink(f.script, f.difference, &dir, f.in_memory);
+                    let mut text = format!("\n==== {} x {key} (round {})\n", k.count, k.seed);
+                    for s in &script {
+                        text += &format!("{};\n", s.sql);
+                    }
+                    text += &format!("-- {}\n-- stock: {}\n-- ours:  {}", d.what, d.stock.trim_end(), d.ours.trim_end());
+                    println!("{text}");
+                }
+            });
+            handle.expect("threads can be started");
+        }
+    });
+    if failed {
+        std::process::exit(1);
+    }
+}

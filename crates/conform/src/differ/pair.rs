@@ -1,0 +1,430 @@
+//! Both engines side by side, each on a database of its own: runs a statement on both and says what differs.
+//!
+//! `@DIR@` in a statement stands for the engine's own folder.
+
+use super::coverage::Coverage;
+use iolite::Step;
+use iolite_stock as stock;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// A value of either engine. Reals by their bits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum V {
+    Null,
+    Int(i64),
+    Real(u64),
+    Text(Vec<u8>),
+    Blob(Vec<u8>),
+}
+
+impl V {
+    fn of_stock(v: stock::Value) -> V {
+        match v {
+            stock::Value::Null => V::Null,
+            stock::Value::Int(i) => V::Int(i),
+            stock::Value::Real(r) => V::Real(r.to_bits()),
+            stock::Value::Text(b) => V::Text(b),
+            stock::Value::Blob(b) => V::Blob(b),
+        }
+    }
+
+    fn of_ours(v: &iolite::Value) -> V {
+        match v {
+            iolite::Value::Null => V::Null,
+            iolite::Value::Int(i) => V::Int(*i),
+            iolite::Value::Real(r) => V::Real(r.to_bits()),
+            iolite::Value::Text(b, _) => V::Text(b.to_vec()),
+            iolite::Value::Blob(b, _) => V::Blob(b.to_vec()),
+        }
+    }
+
+    /// Equal where an ORDER BY cannot tell them apart.
+    fn ties(&self, other: &V) -> bool {
+        let number = |v: &V| match v {
+            V::Int(i) => Some(*i as f64),
+            V::Real(b) => Some(f64::from_bits(*b)),
+            _ => None,
+        };
+        self == other || number(self).is_some_and(|a| number(other) == Some(a))
+    }
+
+    /// As the shell's `quote` mode shows it.
+    pub fn show(&self) -> String {
+        match self {
+            V::Null => "NULL".into(),
+            V::Int(i) => i.to_string(),
+            V::Real(b) => format!("{:?}", f64::from_bits(*b)),
+            V::Text(b) => format!("'{}'", String::from_utf8_lossy(b).escape_debug()),
+            V::Blob(b) => format!("x'{}'", b.iter().map(|x| format!("{x:02x}")).collect::<String>()),
+        }
+    }
+}
+
+/// What a statement came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Code and message of the error.
+    pub error: Option<(i32, String)>,
+    /// The rows.
+    pub rows: Vec<Vec<V>>,
+    /// Column names and declared types.
+    pub columns: Vec<(String, Option<String>)>,
+    /// changes(), total_changes(), last_insert_rowid(), autocommit.
+    pub state: (i64, i64, i64, bool),
+}
+
+/// A statement of a script.
+#[derive(Clone, Debug)]
+pub struct Stmt {
+    /// Its kind, for the coverage table.
+    pub kind: &'static str,
+    /// Its text.
+    pub sql: String,
+    /// ORDER BY settles the order of the rows up to ties of equal numbers.
+    pub ordered: bool,
+    /// Only whether it fails is compared.
+    pub loose: bool,
+}
+
+/// A difference.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// What differs: `rows`, `error`, `columns`, `state`, `panic`, `file`.
+    pub what: &'static str,
+    /// Stock SQLite's side.
+    pub stock: String,
+    /// Ours.
+    pub ours: String,
+}
+
+impl Difference {
+    /// Differences of one cause mostly have one signature: names and numbers are taken out.
+    pub fn signature(&self, kind: &str) -> String {
+        let side = |s: &str| -> String {
+            match self.what {
+                "rows" => String::new(),
+                "columns" | "state" => String::new(),
+                _ => {
+                    let mut out = String::new();
+                    for w in s.split(' ') {
+                        let named = w.bytes().any(|b| b.is_ascii_digit() || b == b'.' || b == b'"');
+                        out += if named { "#" } else { w };
+                        out.push(' ');
+                    }
+                    out.truncate(out.floor_char_boundary(160));
+                    out
+                }
+            }
+        };
+        let kind = if matches!(self.what, "rows" | "columns" | "state") { kind } else { "" };
+        format!("{} {kind} | {}| {}", self.what, side(&self.stock), side(&self.ours))
+    }
+}
+
+/// Both engines.
+pub struct Pair {
+    dir: PathBuf,
+    stock: Option<stock::Connection>,
+    ours: Option<iolite::Connection>,
+    deadline: Rc<Cell<Instant>>,
+    in_memory: bool,
+    /// Counts, if wanted.
+    pub coverage: Option<Coverage>,
+    /// A statement ran too long on stock: nothing more can be compared.
+    pub exhausted: bool,
+    /// The last statement's outcome on stock.
+    pub last: Outcome,
+}
+
+/// Rows beyond these are not fetched.
+const MAX_ROWS: usize = 20_000;
+/// Thousands of stock's instructions after which a statement is given up.
+const MAX_STEPS: i64 = 3_000;
+/// After this our side is thought to hang: stock's steps take less than a tenth of it.
+const MAX_TIME: Duration = Duration::from_secs(8);
+
+impl Pair {
+    /// Fresh databases in a folder that is emptied first; in memory if the name says so.
+    pub fn new(dir: &Path, in_memory: bool) -> Pair {
+        let _ = std::fs::remove_dir_all(dir);
+        for side in ["stock", "ours"] {
+            std::fs::create_dir_all(dir.join(side)).expect("a folder for the databases");
+        }
+        let mut p = Pair {
+            dir: dir.into(),
+            stock: None,
+            ours: None,
+            deadline: Rc::new(Cell::new(Instant::now())),
+            in_memory,
+            coverage: None,
+            exhausted: false,
+            last: Outcome::default(),
+        };
+        p.open("stock", "ours").expect("fresh databases open");
+        p
+    }
+
+    fn file(&self, side: &str) -> String {
+        if self.in_memory { ":memory:".into() } else { format!("{}/{side}/main.db", self.dir.display()) }
+    }
+
+    /// Opens the database of one side with stock and the other's with ours.
+    fn open(&mut self, stock_side: &str, our_side: &str) -> Result<(), Difference> {
+        let c = stock::Connection::open(&self.file(stock_side));
+        let fail = |s: String, o: String| Difference { what: "file", stock: s, ours: o };
+        self.stock = Some(c.map_err(|e| fail(e.message, String::new()))?);
+        let flags = iolite::OpenFlags::default();
+        let c = iolite::Connection::open_with(&self.file(our_side), flags)
+            .map_err(|e| fail(String::new(), e.to_string()))?;
+        let deadline = self.deadline.clone();
+        c.progress_handler(Some(Rc::new(move || Instant::now() > deadline.get())));
+        self.ours = Some(c);
+        Ok(())
+    }
+
+    /// Stock's connection.
+    pub fn stock(&self) -> &stock::Connection {
+        self.stock.as_ref().expect("open")
+    }
+
+    fn run_stock(&self, sql: &str) -> Outcome {
+        let c = self.stock();
+        c.limit_steps(MAX_STEPS);
+        let sql = sql.replace("@DIR@", &self.dir.join("stock").to_string_lossy());
+        let mut out = Outcome::default();
+        let mut run = || -> Result<(), stock::Error> {
+            let mut s = c.prepare(&sql)?;
+            for i in 0..s.column_count() {
+                out.columns.push((s.column_name(i), s.column_decltype(i)));
+            }
+            while s.step()? {
+                out.rows.push(s.row().into_iter().map(V::of_stock).collect());
+                if out.rows.len() >= MAX_ROWS {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        let r = run();
+        if let Err(e) = r {
+            out.error = Some((e.code, e.message.replace("/stock", "/@")));
+        }
+        out.state = (c.changes(), c.total_changes(), c.last_insert_rowid(), c.is_autocommit());
+        out
+    }
+
+    fn run_ours(&mut self, kind: &'static str, sql: &str) -> Result<Outcome, String> {
+        self.deadline.set(Instant::now() + MAX_TIME);
+        let sql = sql.replace("@DIR@", &self.dir.join("ours").to_string_lossy());
+        let c = self.ours.as_ref().expect("open");
+        let coverage = &mut self.coverage;
+        let mut out = Outcome::default();
+        let r = catch_unwind(AssertUnwindSafe(|| -> Result<(), iolite::Error> {
+            let mut s = c.prepare(&sql)?;
+            for m in s.columns() {
+                out.columns.push((m.name.to_string(), m.decltype.as_ref().map(|d| d.to_string())));
+            }
+            if let Some(cov) = coverage {
+                cov.program(kind, s.program());
+            }
+            while s.step()? == Step::Row {
+                out.rows.push(s.row().iter().map(V::of_ours).collect());
+                if out.rows.len() >= MAX_ROWS {
+                    break;
+                }
+            }
+            Ok(())
+        }));
+        match r {
+            Ok(Ok(())) => {}
+            Ok(Err(e)) => {
+                out.error = Some((e.code().number() as i32, e.message().replace("/ours", "/@")));
+            }
+            Err(p) => {
+                let text = p.downcast_ref::<String>().cloned();
+                let text = text.or_else(|| p.downcast_ref::<&str>().map(|s| s.to_string()));
+                return Err(text.unwrap_or_default());
+            }
+        }
+        out.state = (c.changes(), c.total_changes(), c.last_insert_rowid(), c.is_autocommit());
+        Ok(out)
+    }
+
+    /// Runs a statement on both.
+    pub fn run(&mut self, s: &Stmt) -> Option<Difference> {
+        let theirs = self.run_stock(&s.sql);
+        self.last = theirs.clone();
+        if theirs.error.as_ref().is_some_and(|e| e.0 == 9) {
+            self.exhausted = true;
+            return None;
+        }
+        let ours = match self.run_ours(s.kind, &s.sql) {
+            Ok(o) => o,
+            Err(text) => {
+                // A connection that has panicked is not used again, not even to close it.
+                std::mem::forget(self.ours.take());
+                self.exhausted = true;
+                return Some(Difference { what: "panic", stock: show_outcome(&theirs), ours: text });
+            }
+        };
+        if ours.error.as_ref().is_some_and(|e| e.0 == 9) {
+            self.exhausted = true;
+            return Some(Difference { what: "hang", stock: show_outcome(&theirs), ours: "runs on and on".into() });
+        }
+        compare(s, &theirs, &ours)
+    }
+
+    /// The last statement's outcome on stock, as text.
+    pub fn shown(&self) -> String {
+        show_outcome(&self.last)
+    }
+
+    /// Ends the script: each engine checks its own file, opens, checks and continues the other's.
+    pub fn finish(&mut self) -> Option<Difference> {
+        if self.exhausted || self.ours.is_none() {
+            return None;
+        }
+        let stmt = |sql: &str| Stmt { kind: "check", sql: sql.into(), ordered: false, loose: false };
+        if !self.stock().is_autocommit() {
+            if let Some(d) = self.run(&stmt("ROLLBACK")) {
+                return Some(d);
+            }
+        }
+        if let Some(d) = self.check() {
+            return Some(d);
+        }
+        if self.in_memory {
+            return None;
+        }
+        self.close();
+        if let Err(d) = self.open("ours", "stock") {
+            return Some(d);
+        }
+        if let Some(mut d) = self.check() {
+            d.what = "file";
+            return Some(d);
+        }
+        let go_on = [
+            "CREATE TABLE differ_last(a INTEGER PRIMARY KEY, b TEXT UNIQUE)",
+            "INSERT INTO differ_last(b) VALUES ('x'), ('y'), (hex(zeroblob(3000)))",
+            "DELETE FROM differ_last WHERE a = 2",
+        ];
+        for sql in go_on {
+            if let Some(mut d) = self.run(&stmt(sql)) {
+                d.what = "file";
+                return Some(d);
+            }
+        }
+        if let Some(mut d) = self.check() {
+            d.what = "file";
+            return Some(d);
+        }
+        None
+    }
+
+    /// Integrity and the content of all tables.
+    fn check(&mut self) -> Option<Difference> {
+        let stmt = |sql: &str| Stmt { kind: "check", sql: sql.into(), ordered: false, loose: false };
+        for sql in ["PRAGMA integrity_check", "SELECT type, name, tbl_name, sql FROM sqlite_schema"] {
+            if let Some(d) = self.run(&stmt(sql)) {
+                return Some(d);
+            }
+        }
+        let tables = self.stock().query("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap_or_default();
+        for t in tables {
+            let stock::Value::Text(name) = &t[0] else { continue };
+            let name = String::from_utf8_lossy(name).replace('"', "\"\"");
+            if let Some(d) = self.run(&stmt(&format!("SELECT * FROM main.\"{name}\""))) {
+                return Some(d);
+            }
+        }
+        None
+    }
+
+    fn close(&mut self) {
+        self.stock = None;
+        if let Some(c) = self.ours.take() {
+            let _ = catch_unwind(AssertUnwindSafe(|| c.close()));
+        }
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.close();
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn show_rows(rows: &[Vec<V>]) -> String {
+    let mut out = String::new();
+    for r in rows.iter().take(30) {
+        let v: Vec<String> = r.iter().map(V::show).collect();
+        out += &v.join("|");
+        out.push('\n');
+    }
+    if rows.len() > 30 {
+        out += &format!("... {} rows\n", rows.len());
+    }
+    out
+}
+
+fn show_outcome(o: &Outcome) -> String {
+    match &o.error {
+        Some((code, text)) => format!("error {code}: {text}"),
+        None => format!("ok\n{}", show_rows(&o.rows)),
+    }
+}
+
+/// Whether rows are the same as far as the statement settles them.
+fn same_rows(s: &Stmt, a: &[Vec<V>], b: &[Vec<V>]) -> bool {
+    if a == b {
+        return true;
+    }
+    if a.len() != b.len() {
+        return false;
+    }
+    if s.ordered {
+        return a.iter().zip(b).all(|(x, y)| x.len() == y.len() && x.iter().zip(y).all(|(v, w)| v.ties(w)));
+    }
+    let sorted = |rows: &[Vec<V>]| {
+        let mut rows = rows.to_vec();
+        rows.sort();
+        rows
+    };
+    sorted(a) == sorted(b)
+}
+
+fn compare(s: &Stmt, theirs: &Outcome, ours: &Outcome) -> Option<Difference> {
+    let differ = |what, a: String, b: String| Some(Difference { what, stock: a, ours: b });
+    if s.loose {
+        return match (&theirs.error, &ours.error) {
+            (None, None) | (Some(_), Some(_)) => None,
+            _ => differ("error", show_outcome(theirs), show_outcome(ours)),
+        };
+    }
+    if theirs.error != ours.error {
+        let short = |o: &Outcome| match &o.error {
+            Some(_) => show_outcome(o),
+            None => "ok".into(),
+        };
+        return differ("error", short(theirs), short(ours));
+    }
+    if theirs.error.is_none() {
+        if theirs.columns != ours.columns {
+            return differ("columns", format!("{:?}", theirs.columns), format!("{:?}", ours.columns));
+        }
+        if !same_rows(s, &theirs.rows, &ours.rows) {
+            return differ("rows", show_rows(&theirs.rows), show_rows(&ours.rows));
+        }
+    }
+    if theirs.state != ours.state {
+        return differ("state", format!("{:?}", theirs.state), format!("{:?}", ours.state));
+    }
+    None
+}

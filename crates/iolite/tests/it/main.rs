@@ -1,0 +1,4 @@
+//! What a user of the Rust API sees.
+
+mod journey;
+mod transactions;

@@ -1,0 +1,75 @@
+//! Transactions, savepoints, conflict policies: what is there afterwards.
+
+use iolite::{Code, Connection, Step, Value};
+
+fn ints(c: &Connection, sql: &str) -> Vec<i64> {
+    c.query(sql, &[]).unwrap().iter().map(|r| r[0].to_int()).collect()
+}
+
+#[test]
+fn a_failed_statement_undoes_itself_and_nothing_else() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch("CREATE TABLE t(a UNIQUE); BEGIN; INSERT INTO t VALUES(1)").unwrap();
+    let e = c.execute_batch("INSERT INTO t SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 1").unwrap_err();
+    assert_eq!(e.code(), Code::ConstraintUnique);
+    assert_eq!(e.message(), "UNIQUE constraint failed: t.a");
+    c.execute_batch("INSERT INTO t VALUES(4); COMMIT").unwrap();
+    assert_eq!(ints(&c, "SELECT a FROM t ORDER BY a"), [1, 4]);
+}
+
+#[test]
+fn or_fail_keeps_and_or_rollback_drops_what_was_done() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch("CREATE TABLE t(a UNIQUE); INSERT INTO t VALUES(3)").unwrap();
+    assert!(c.execute_batch("INSERT OR FAIL INTO t SELECT 1 UNION ALL SELECT 3 UNION ALL SELECT 5").is_err());
+    assert_eq!(ints(&c, "SELECT a FROM t ORDER BY a"), [1, 3]);
+    c.execute_batch("BEGIN; INSERT INTO t VALUES(7)").unwrap();
+    assert!(c.execute_batch("INSERT OR ROLLBACK INTO t VALUES(8), (1)").is_err());
+    assert!(c.is_autocommit());
+    assert_eq!(ints(&c, "SELECT a FROM t ORDER BY a"), [1, 3]);
+}
+
+#[test]
+fn savepoints_nest() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "CREATE TABLE t(a); SAVEPOINT one; INSERT INTO t VALUES(1); SAVEPOINT two; INSERT INTO t VALUES(2);
+         ROLLBACK TO two; INSERT INTO t VALUES(3); RELEASE two; ROLLBACK TO one; INSERT INTO t VALUES(4); RELEASE one",
+    )
+    .unwrap();
+    assert!(c.is_autocommit());
+    assert_eq!(ints(&c, "SELECT a FROM t"), [4]);
+}
+
+#[test]
+fn a_statement_is_compiled_anew_when_the_schema_has_changed() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch("CREATE TABLE t(a); INSERT INTO t VALUES(1), (2)").unwrap();
+    let mut s = c.prepare("SELECT count(*) FROM t WHERE a > ?1").unwrap();
+    c.execute_batch("CREATE INDEX ta ON t(a); INSERT INTO t VALUES(3)").unwrap();
+    s.bind(1, Value::Int(1)).unwrap();
+    assert_eq!(s.step().unwrap(), Step::Row);
+    assert_eq!(s.row()[0].to_int(), 2);
+}
+
+#[test]
+fn two_connections_see_each_others_commits_and_locks() {
+    let dir = std::env::temp_dir().join(format!("iolite-it-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join("two.db");
+    for mode in ["delete", "wal"] {
+        let _ = std::fs::remove_file(&path);
+        let a = Connection::open(path.to_str().unwrap()).unwrap();
+        a.execute_batch(&format!("PRAGMA journal_mode={mode}; CREATE TABLE t(a)")).unwrap();
+        let b = Connection::open(path.to_str().unwrap()).unwrap();
+        assert!(ints(&b, "SELECT a FROM t").is_empty());
+        a.execute_batch("BEGIN IMMEDIATE; INSERT INTO t VALUES(1)").unwrap();
+        assert_eq!(b.execute_batch("INSERT INTO t VALUES(2)").unwrap_err().code(), Code::Busy);
+        a.execute_batch("COMMIT").unwrap();
+        assert_eq!(ints(&b, "SELECT a FROM t"), [1]);
+        b.execute_batch("ALTER TABLE t ADD COLUMN b DEFAULT 5").unwrap();
+        assert_eq!(ints(&a, "SELECT b FROM t"), [5]);
+        drop((a, b));
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
