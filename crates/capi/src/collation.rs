@@ -63,7 +63,8 @@ unsafe fn create(
             _ => return d.fail_code(MISUSE),
         };
         let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
-        let made = compare.map(|compare| Rc::new(CCollation { user, compare, destroy, wide }) as Rc<dyn Collate>);
+        let made =
+            compare.map(|compare| Rc::new(CCollation { user, compare, destroy, wide }) as Rc<dyn Collate>);
         c.create_collation(&name, made);
         d.ok()
     })
@@ -104,12 +105,55 @@ pub unsafe extern "C" fn sqlite3_create_collation16(
     create(db, name, encoding, user, compare, None)
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_collation_needed(_: *mut Db, _: *mut c_void, _: *mut c_void) -> c_int {
-    OK
+/// Who is asked for a collating sequence that is missing.
+#[derive(Clone, Copy)]
+pub(crate) enum Needed {
+    /// With its name in UTF-8.
+    Narrow(unsafe extern "C" fn(*mut c_void, *mut Db, c_int, *const c_char), *mut c_void),
+    /// With its name in UTF-16.
+    Wide(unsafe extern "C" fn(*mut c_void, *mut Db, c_int, *const c_void), *mut c_void),
+}
+
+/// Asks for the collating sequence that an error names; whether somebody was asked.
+pub(crate) unsafe fn ask(d: &Db, db: *mut Db, e: &iolite::Error) -> bool {
+    let (Some(needed), Some(name)) =
+        (d.hooks.needed.get(), e.message().strip_prefix("no such collation sequence: "))
+    else {
+        return false;
+    };
+    match needed {
+        Needed::Narrow(f, user) => {
+            let name = std::ffi::CString::new(name).unwrap_or_default();
+            f(user, db, 1, name.as_ptr());
+        }
+        Needed::Wide(f, user) => {
+            let name = crate::text::to_utf16(name.as_bytes());
+            f(user, db, 1, name.as_ptr() as *const c_void);
+        }
+    }
+    true
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_collation_needed16(_: *mut Db, _: *mut c_void, _: *mut c_void) -> c_int {
-    OK
+pub unsafe extern "C" fn sqlite3_collation_needed(
+    db: *mut Db,
+    user: *mut c_void,
+    f: Option<unsafe extern "C" fn(*mut c_void, *mut Db, c_int, *const c_char)>,
+) -> c_int {
+    with(db, MISUSE, |d| {
+        d.hooks.needed.set(f.map(|f| Needed::Narrow(f, user)));
+        OK
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_collation_needed16(
+    db: *mut Db,
+    user: *mut c_void,
+    f: Option<unsafe extern "C" fn(*mut c_void, *mut Db, c_int, *const c_void)>,
+) -> c_int {
+    with(db, MISUSE, |d| {
+        d.hooks.needed.set(f.map(|f| Needed::Wide(f, user)));
+        OK
+    })
 }

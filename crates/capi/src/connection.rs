@@ -232,10 +232,8 @@ pub unsafe extern "C" fn sqlite3_close(db: *mut Db) -> c_int {
         !idle(d)
     };
     if busy {
-        return d.fail_text(
-            crate::BUSY,
-            "unable to close due to unfinalized statements or unfinished backups",
-        );
+        return d
+            .fail_text(crate::BUSY, "unable to close due to unfinalized statements or unfinished backups");
     }
     destroy(db);
     OK
@@ -459,9 +457,7 @@ pub unsafe extern "C" fn sqlite3_db_cacheflush(db: *mut Db) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_get_clientdata(db: *mut Db, name: *const c_char) -> *mut c_void {
     let name = text(name).into_bytes();
-    with(db, null_mut(), |d| {
-        d.client_data.borrow().iter().find(|e| e.0 == name).map_or(null_mut(), |e| e.1)
-    })
+    with(db, null_mut(), |d| d.client_data.borrow().iter().find(|e| e.0 == name).map_or(null_mut(), |e| e.1))
 }
 
 #[unsafe(no_mangle)]
@@ -488,5 +484,5 @@ pub unsafe extern "C" fn sqlite3_set_clientdata(
 }
 
 /// The encoding of text that C calls UTF-16.
-pub(crate) const WIDE: Encoding = if cfg!(target_endian = "big") { Encoding::Utf16be } else { Encoding::Utf16le };
-
+pub(crate) const WIDE: Encoding =
+    if cfg!(target_endian = "big") { Encoding::Utf16be } else { Encoding::Utf16le };

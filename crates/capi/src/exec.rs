@@ -52,8 +52,10 @@ pub unsafe extern "C" fn sqlite3_exec(
                 break;
             }
             let Some(f) = f else { continue };
-            let mut names: Vec<*mut c_char> = (0..n).map(|i| sqlite3_column_name(s, i) as *mut c_char).collect();
-            let mut values: Vec<*mut c_char> = (0..n).map(|i| sqlite3_column_text(s, i) as *mut c_char).collect();
+            let mut names: Vec<*mut c_char> =
+                (0..n).map(|i| sqlite3_column_name(s, i) as *mut c_char).collect();
+            let mut values: Vec<*mut c_char> =
+                (0..n).map(|i| sqlite3_column_text(s, i) as *mut c_char).collect();
             names.push(null_mut());
             values.push(null_mut());
             if f(user, n, values.as_mut_ptr(), names.as_mut_ptr()) != 0 {
@@ -87,7 +89,12 @@ pub unsafe extern "C" fn sqlite3_get_table(
         columns: c_int,
         rows: c_int,
     }
-    unsafe extern "C" fn row(p: *mut c_void, n: c_int, v: *mut *mut c_char, names: *mut *mut c_char) -> c_int {
+    unsafe extern "C" fn row(
+        p: *mut c_void,
+        n: c_int,
+        v: *mut *mut c_char,
+        names: *mut *mut c_char,
+    ) -> c_int {
         let t = &mut *(p as *mut Table);
         let mut add = |from: *mut *mut c_char| {
             for i in 0..n as usize {

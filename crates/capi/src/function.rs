@@ -162,14 +162,20 @@ unsafe fn create(g: Given) -> c_int {
         let half = code.step.is_some() != code.finish.is_some();
         let window = code.value.is_some() || code.inverse.is_some();
         let wrong = half || scalar && code.step.is_some() || code.value.is_some() != code.inverse.is_some();
-        if wrong || name.is_empty() || name.len() > 255 || !(-1..=1000).contains(&args) || window && !aggregate {
+        if wrong
+            || name.is_empty()
+            || name.len() > 255
+            || !(-1..=1000).contains(&args)
+            || window && !aggregate
+        {
             return d.fail_code(MISUSE);
         }
         let running = |s: &*mut crate::statement::Stmt| {
             s.as_ref().is_some_and(|s| s.inner.try_borrow().map_or(true, |i| i.is_busy()))
         };
         if d.statements.borrow().iter().any(running) && !scalar && !aggregate {
-            return d.fail_text(crate::BUSY, "unable to delete/modify user-function due to active statements");
+            return d
+                .fail_text(crate::BUSY, "unable to delete/modify user-function due to active statements");
         }
         let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
         let mut set = FunctionFlags::default();

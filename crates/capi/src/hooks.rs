@@ -26,6 +26,7 @@ pub struct Hooks {
     commit_data: Cell<Option<*mut c_void>>,
     rollback_data: Cell<Option<*mut c_void>>,
     update_data: Cell<Option<*mut c_void>>,
+    pub(crate) needed: Cell<Option<crate::collation::Needed>>,
 }
 
 const STMT: c_uint = 1;
@@ -204,7 +205,8 @@ pub unsafe extern "C" fn sqlite3_update_hook(
                         iolite_vdbe::RowChange::Insert => 18,
                         iolite_vdbe::RowChange::Update => 23,
                     };
-                    let (db, table) = (CString::new(db).unwrap_or_default(), CString::new(table).unwrap_or_default());
+                    let (db, table) =
+                        (CString::new(db).unwrap_or_default(), CString::new(table).unwrap_or_default());
                     // SAFETY: registered for this shape of call; the names live across it.
                     unsafe { f(user, kind, db.as_ptr(), table.as_ptr(), rowid) };
                 }))),

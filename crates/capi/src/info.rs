@@ -13,7 +13,8 @@ use std::sync::{Mutex, OnceLock};
 pub(crate) fn static_text(t: &str) -> *const c_char {
     static KEPT: OnceLock<Mutex<HashMap<String, CString>>> = OnceLock::new();
     let Ok(mut kept) = KEPT.get_or_init(Mutex::default).lock() else { return null() };
-    let entry = kept.entry(t.to_string()).or_insert_with(|| CString::new(t.replace('\0', "")).unwrap_or_default());
+    let entry =
+        kept.entry(t.to_string()).or_insert_with(|| CString::new(t.replace('\0', "")).unwrap_or_default());
     entry.as_ptr()
 }
 
@@ -125,7 +126,12 @@ pub unsafe extern "C" fn sqlite3_config(op: c_int, arg: *mut c_void) -> c_int {
 
 /// As `sqlite3_config`: fixed arguments where C has a variable number.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_db_config(db: *mut Db, op: c_int, value: *mut c_void, out: *mut c_int) -> c_int {
+pub unsafe extern "C" fn sqlite3_db_config(
+    db: *mut Db,
+    op: c_int,
+    value: *mut c_void,
+    out: *mut c_int,
+) -> c_int {
     let pragma = match op {
         1000 | 1001 => return if db.is_null() { MISUSE } else { OK },
         1002 => "foreign_keys",
@@ -299,7 +305,11 @@ pub unsafe extern "C" fn sqlite3_uri_key(name: *const c_char, n: c_int) -> *cons
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_uri_boolean(name: *const c_char, key: *const c_char, default: c_int) -> c_int {
+pub unsafe extern "C" fn sqlite3_uri_boolean(
+    name: *const c_char,
+    key: *const c_char,
+    default: c_int,
+) -> c_int {
     let v = sqlite3_uri_parameter(name, key);
     if v.is_null() {
         return (default != 0) as c_int;
@@ -455,3 +465,87 @@ pub unsafe extern "C" fn sqlite3_create_module_v2(
 pub unsafe extern "C" fn sqlite3_declare_vtab(db: *mut Db, _sql: *const c_char) -> c_int {
     with(db, MISUSE, |d| d.fail_code(MISUSE))
 }
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_drop_modules(db: *mut Db, _keep: *mut *const c_char) -> c_int {
+    if db.is_null() { MISUSE } else { OK }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vtab_config(_: *mut Db, _: c_int, _: c_int) -> c_int {
+    MISUSE
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vtab_on_conflict(_: *mut Db) -> c_int {
+    4
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vtab_nochange(_: *mut c_void) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vtab_collation(_: *mut c_void, _: c_int) -> *const c_char {
+    c"BINARY".as_ptr()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vtab_distinct(_: *mut c_void) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vtab_in(_: *mut c_void, _: c_int, _: c_int) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_unlock_notify(
+    db: *mut Db,
+    f: Option<unsafe extern "C" fn(*mut *mut c_void, c_int)>,
+    user: *mut c_void,
+) -> c_int {
+    // No connection of this library waits for another one's table locks: it is told at once.
+    if db.is_null() {
+        return MISUSE;
+    }
+    if let Some(f) = f {
+        let mut list = [user];
+        f(list.as_mut_ptr(), 1);
+    }
+    OK
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_log(_code: c_int, _format: *const c_char) {}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_preupdate_hook(_: *mut Db, _: *mut c_void, _: *mut c_void) -> *mut c_void {
+    null_mut()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_stmt_scanstatus(
+    _: *mut c_void,
+    _: c_int,
+    _: c_int,
+    _: *mut c_void,
+) -> c_int {
+    ERROR
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_stmt_scanstatus_v2(
+    _: *mut c_void,
+    _: c_int,
+    _: c_int,
+    _: c_int,
+    _: *mut c_void,
+) -> c_int {
+    ERROR
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_stmt_scanstatus_reset(_: *mut c_void) {}

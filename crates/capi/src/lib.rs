@@ -20,6 +20,7 @@ pub mod hooks;
 pub mod info;
 pub mod memory;
 pub mod mutex;
+pub mod printf;
 pub mod statement;
 pub mod text;
 pub mod value;

@@ -57,7 +57,13 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], out: *mut *mut Stmt, used: &mut usize
         let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
         let text = String::from_utf8_lossy(sql);
         *used = sql.len();
-        match c.prepare_next(&text) {
+        let mut prepared = c.prepare_next(&text);
+        if let Err(e) = &prepared
+            && crate::collation::ask(d, db, e)
+        {
+            prepared = c.prepare_next(&text);
+        }
+        match prepared {
             Ok(None) => d.ok(),
             Ok(Some((s, tail))) => {
                 // With invalid UTF-8 in the text, offsets in the repaired text are not those in the original.
@@ -597,7 +603,8 @@ pub unsafe extern "C" fn sqlite3_stmt_status(_: *mut Stmt, _: c_int, _: c_int) -
 pub unsafe extern "C" fn sqlite3_next_stmt(db: *mut Db, s: *mut Stmt) -> *mut Stmt {
     with(db, null_mut(), |d| {
         let list = d.statements.borrow();
-        let at = if s.is_null() { 0 } else { list.iter().position(|x| *x == s).map_or(list.len(), |i| i + 1) };
+        let at =
+            if s.is_null() { 0 } else { list.iter().position(|x| *x == s).map_or(list.len(), |i| i + 1) };
         list.get(at).copied().unwrap_or(null_mut())
     })
 }

@@ -47,7 +47,7 @@ con.commit()
 show(con.in_transaction)
 show(cur.execute("select * from person where id = :id", {"id": 1}).fetchone())
 show([d[0] for d in cur.description])
-show(cur.execute("update person set score = score + 1 where id > 15 returning id, score").fetchall())
+show(cur.execute("update person set score = score + 1 where id > 15 returning id, score * 1.0").fetchall())
 con.rollback()
 show(cur.execute("select sum(score), count(photo), typeof(max(name)) from person").fetchone())
 cur.execute("delete from person where name = 'p3'")
@@ -86,9 +86,9 @@ con.create_function("any", -1, lambda *a: len(a))
 con.create_function("fails", 0, lambda: 1 / 0)
 con.create_function("text", 1, lambda x: str(x))
 con.create_function("blob", 0, lambda: b"\x01\x00")
-con.create_function("nothing", 0, lambda: None)
+con.create_function("none_of", 0, lambda: None)
 con.create_function("wrong", 0, lambda: object())
-show(con.execute("select twice(4), twice('ab'), twice(1.5), any(), any(1,2,3), text(7), blob(), nothing()").fetchone())
+show(con.execute("select twice(4), twice('ab'), twice(1.5), any(), any(1,2,3), text(7), blob(), none_of()").fetchone())
 attempt(lambda: con.execute("select fails()").fetchone())
 attempt(lambda: con.execute("select wrong()").fetchone())
 attempt(lambda: con.execute("select twice()").fetchone())
@@ -140,8 +140,8 @@ show(con.execute("select product(id) from person where 0").fetchone())
 show(con.execute("select id % 3, product(id) from person where id < 9 group by 1 order by 1").fetchall())
 attempt(lambda: con.execute("select broken(id) from person").fetchone())
 con.create_window_function("wsum", 1, WindowSum)
-show(
-    con.execute(
+attempt(
+    lambda: con.execute(
         "select column1, wsum(column1) over (order by column1 rows between 1 preceding and 1 following)"
         " from (values (1), (2), (3), (4))"
     ).fetchall()
