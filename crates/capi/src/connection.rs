@@ -27,8 +27,11 @@ pub struct Db {
     interrupt: Arc<AtomicBool>,
     pub(crate) filename: RefCell<Vec<u8>>,
     pub(crate) hooks: crate::hooks::Hooks,
-    pub(crate) client_data: RefCell<Vec<(Vec<u8>, *mut c_void, Option<Destructor>)>>,
+    pub(crate) client_data: RefCell<Vec<ClientData>>,
 }
+
+/// A named pointer of the application, and what releases it.
+type ClientData = (Vec<u8>, *mut c_void, Option<Destructor>);
 
 /// A function that releases what a pointer stands for.
 pub type Destructor = unsafe extern "C" fn(*mut c_void);

@@ -188,7 +188,7 @@ pub unsafe extern "C" fn sqlite3_table_column_metadata(
             }
         };
         if !decltype.is_null() {
-            *decltype = m.decltype.as_deref().map_or(null(), |t| crate::info::static_text(t));
+            *decltype = m.decltype.as_deref().map_or(null(), crate::info::static_text);
         }
         if !collation.is_null() {
             *collation = crate::info::static_text(&m.collation);

@@ -9,6 +9,7 @@
 //! dereference in an entry point leans on this one fact, so the bodies are unsafe as a whole.
 #![allow(unsafe_op_in_unsafe_fn, missing_docs, clippy::missing_safety_doc, clippy::not_unsafe_ptr_arg_deref)]
 
+pub mod absent;
 pub mod backup;
 pub mod blob;
 pub mod collation;

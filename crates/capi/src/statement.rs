@@ -20,11 +20,14 @@ pub struct Stmt {
     /// The row's values as C saw them.
     pub(crate) columns: RefCell<Vec<Column>>,
     /// Texts handed out: column names and the like.
-    pub(crate) names: RefCell<Vec<((usize, u8), Vec<u8>)>>,
+    pub(crate) names: RefCell<Vec<(NameKey, Vec<u8>)>>,
     started: Cell<Option<Instant>>,
     /// Pointers bound by `sqlite3_bind_pointer`.
     pub(crate) pointers: RefCell<Vec<(usize, *mut c_void, Option<Destructor>)>>,
 }
+
+/// Which text: the number of the column, and a letter for its kind.
+pub(crate) type NameKey = (usize, u8);
 
 /// One column of the present row.
 #[derive(Default)]

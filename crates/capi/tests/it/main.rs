@@ -1,6 +1,8 @@
 //! The C interface as a C program uses it. `tests/python` holds what needs a whole program.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
+mod python;
+
 use iolite_capi::backup::*;
 use iolite_capi::blob::*;
 use iolite_capi::collation::*;
