@@ -1,4 +1,4 @@
-//! Callbacks around statements: busy, progress, commit, rollback, update, log size, tracing, authorizer.
+//! Callbacks around statements: busy, progress, commit, rollback, update, log size, tracing.
 
 use crate::connection::{Db, with};
 use crate::statement::Stmt;
@@ -26,6 +26,7 @@ pub struct Hooks {
     commit_data: Cell<Option<*mut c_void>>,
     rollback_data: Cell<Option<*mut c_void>>,
     update_data: Cell<Option<*mut c_void>>,
+    pub(crate) authorizer: Cell<Option<crate::authorizer::Authorizer>>,
     pub(crate) needed: Cell<Option<crate::collation::Needed>>,
 }
 
@@ -224,12 +225,6 @@ pub unsafe extern "C" fn sqlite3_autovacuum_pages(
     _: *mut c_void,
 ) -> c_int {
     OK
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_set_authorizer(db: *mut Db, _f: *mut c_void, _user: *mut c_void) -> c_int {
-    // The engine asks no authorizer: everything is allowed.
-    with(db, MISUSE, |d| d.ok())
 }
 
 #[unsafe(no_mangle)]

@@ -10,6 +10,7 @@
 #![allow(unsafe_op_in_unsafe_fn, missing_docs, clippy::missing_safety_doc, clippy::not_unsafe_ptr_arg_deref)]
 
 pub mod absent;
+pub mod authorizer;
 pub mod backup;
 pub mod blob;
 pub mod collation;

@@ -66,6 +66,11 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], out: *mut *mut Stmt, used: &mut usize
         {
             prepared = c.prepare_next(&text);
         }
+        if let Ok(Some((s, _))) = &prepared
+            && let Err(e) = crate::authorizer::check(d, &c, s, &text)
+        {
+            prepared = Err(e);
+        }
         match prepared {
             Ok(None) => d.ok(),
             Ok(Some((s, tail))) => {

@@ -19,7 +19,8 @@ fn python(library: Option<&PathBuf>, args: &[&str]) -> Option<String> {
 #[test]
 fn tour() {
     let exe = std::env::current_exe().expect("this test's own path");
-    let built = exe.ancestors().nth(2).expect("the target folder").join("libiolite_capi.so");
+    // Tests leave it there; only `cargo build` copies it one folder up.
+    let built = exe.with_file_name("libiolite_capi.so");
     let dir = std::env::temp_dir().join(format!("iolite-capi-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a scratch folder");
     if !built.exists() || std::fs::copy(&built, dir.join("libsqlite3.so.0")).is_err() {

@@ -259,6 +259,25 @@ con.set_progress_handler(None, 0)
 show(con.getlimit(sqlite3.SQLITE_LIMIT_COLUMN), con.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 20))
 attempt(lambda: con.execute("select 1234567890123456789"))
 con.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 1000000)
+asked = []
+
+
+def authorizer(action, one, two, db, inner):
+    asked.append((action, one, two))
+    deny = action == sqlite3.SQLITE_DROP_TABLE or one == "person" and two == "photo"
+    return sqlite3.SQLITE_DENY if deny else sqlite3.SQLITE_OK
+
+
+con.set_authorizer(authorizer)
+attempt(lambda: con.execute("drop table person"))
+attempt(lambda: con.execute("select photo from person"))
+attempt(lambda: con.execute("select id from city c join person on photo = c.name"))
+show(con.execute("select people from city where name = 'x'").fetchall())
+show((sqlite3.SQLITE_SELECT, None, None) in asked, (sqlite3.SQLITE_READ, "city", "people") in asked)
+con.execute("pragma user_version")
+show((sqlite3.SQLITE_PRAGMA, "user_version", None) in asked)
+con.set_authorizer(None)
+show(con.execute("select count(photo) from person").fetchone())
 timer = threading.Timer(0.2, con.interrupt)
 timer.start()
 attempt(lambda: con.execute("with recursive c(x) as (select 1 union all select x+1 from c) select count(*) from c").fetchone())
