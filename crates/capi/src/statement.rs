@@ -263,6 +263,10 @@ pub unsafe extern "C" fn sqlite3_finalize(s: *mut Stmt) -> c_int {
     let Some(st) = s.as_ref() else { return OK };
     let db = st.db;
     let rc = with(db, MISUSE, |d| {
+        if st.inner.try_borrow_mut().is_err() {
+            // A function called by the running statement wants to end it: it cannot go away under its own feet.
+            return d.fail_code(MISUSE);
+        }
         let rc = reset(d, st, s);
         clear_pointers(st, None);
         d.statements.borrow_mut().retain(|x| *x != s);
