@@ -14,7 +14,7 @@ pub use dml::*;
 pub use expr::Restriction;
 
 use crate::bound::*;
-use iolite_base::{Encoding, Error, Limit, Limits, Result};
+use iolite_base::{Code, Encoding, Error, Limit, Limits, Result};
 use iolite_catalog::{Catalog, Table};
 use iolite_ext::Registry;
 use iolite_sql::ast;
@@ -213,7 +213,7 @@ impl<'a> Binder<'a> {
     /// The collating sequence with this name.
     pub fn collation(&self, name: &str) -> Result<Collation> {
         self.env.registry.collation(name, self.env.encoding).ok_or_else(|| {
-            Error::new(iolite_base::Code::Error, format!("no such collation sequence: {name}"))
+            Error::new(Code::ErrorMissingCollseq, format!("no such collation sequence: {name}"))
         })
     }
 
@@ -304,7 +304,7 @@ pub fn index_key(env: &Env<'_>, t: &Table, index: &iolite_catalog::Index) -> Res
             Some(name) => env
                 .registry
                 .collation(name, env.encoding)
-                .ok_or_else(|| Error::sql(format!("no such collation sequence: {name}")))?,
+                .ok_or_else(|| Error::new(Code::ErrorMissingCollseq, format!("no such collation sequence: {name}")))?,
         };
         fields.push(KeyField { coll, desc: c.desc, nulls_large: false });
     }
