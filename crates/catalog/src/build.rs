@@ -440,7 +440,24 @@ impl TableBuilder<'_> {
             }
         }
         let mut number = 0;
-        for (i, key) in self.uniques.iter().enumerate() {
+        // INTEGER PRIMARY KEY of a WITHOUT ROWID table becomes an index after all others.
+        let alone = |p: usize| {
+            let k = &self.uniques[p];
+            without_rowid
+                && k.columns.len() == 1
+                && !k.column_desc
+                && pk_columns.first().is_some_and(|c| match c.source {
+                    ColumnSource::Column(c) => t.columns[c].decltype.eq_ignore_ascii_case("INTEGER"),
+                    _ => false,
+                })
+        };
+        let mut order: Vec<usize> = (0..self.uniques.len()).collect();
+        if let Some(p) = self.primary.filter(|p| alone(*p)) {
+            order.retain(|i| *i != p);
+            order.push(p);
+        }
+        for i in order {
+            let key = &self.uniques[i];
             if key.primary && t.rowid_alias.is_some() {
                 continue;
             }
@@ -507,7 +524,7 @@ impl TableBuilder<'_> {
         }
         let mut list = self.table.indexes.borrow_mut();
         for m in made {
-            list.insert(0, Rc::new(m));
+            crate::schema::add_in_order(&mut list, Rc::new(m));
         }
         Ok(())
     }
@@ -527,7 +544,8 @@ fn complete_columns(m: &mut Index, t: &Table, without_rowid: bool, is_table: boo
     } else {
         for p in pk {
             if !has_column(&m.columns, p, t) {
-                m.columns.push(IndexColumn { desc: p.desc, ..p.clone() });
+                // Of a constraint: ascending even where the primary key itself descends, as all files have it.
+                m.columns.push(IndexColumn { desc: p.desc && m.sql.is_some(), ..p.clone() });
             }
         }
     }

@@ -141,7 +141,7 @@ impl Schema {
         let table = self.table(&i.table).cloned();
         let table = table.ok_or_else(|| Error::sql(format!("no such table: {}", i.table)))?;
         let i = Rc::new(i);
-        table.indexes.borrow_mut().insert(0, i.clone());
+        add_in_order(&mut table.indexes.borrow_mut(), i.clone());
         self.indexes.insert(key(&i.name), i.clone());
         Ok(i)
     }
@@ -149,7 +149,7 @@ impl Schema {
     /// Adds a trigger. `table` is the table it is on, which may belong to another database.
     pub fn add_trigger(&mut self, t: Trigger) {
         let t = Rc::new(t);
-        if t.table_schema.is_none()
+        if t.table_schema.as_ref().is_none_or(|s| s.eq_ignore_ascii_case(&self.name))
             && let Some(table) = self.table(&t.table)
         {
             table.triggers.borrow_mut().insert(0, t.clone());
@@ -321,4 +321,12 @@ impl Catalog {
         out.extend(table.triggers.borrow().iter().map(|t| (db, t.clone())));
         out
     }
+}
+
+/// Adds an index to a table's list: the newest first, but those whose conflict policy is REPLACE behind all others, so
+/// that nothing has been deleted when another constraint says no.
+pub(crate) fn add_in_order(list: &mut Vec<Rc<Index>>, i: Rc<Index>) {
+    let replaces = |i: &Index| i.unique == Some(iolite_sql::ast::Conflict::Replace);
+    let at = if replaces(&i) { list.iter().position(|x| replaces(x)).unwrap_or(list.len()) } else { 0 };
+    list.insert(at, i);
 }

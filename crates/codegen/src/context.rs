@@ -109,8 +109,8 @@ pub(crate) struct Codegen<'a> {
     /// Rows of nested queries computed just before.
     pub sub_rows: Vec<(SubId, i32)>,
     pub case_bases: Vec<i32>,
-    /// Stored common table expressions: number to cursor.
-    pub ctes: FastMap<u32, i32>,
+    /// Stored common table expressions, by number: what stores them, `first` being the cursor.
+    pub ctes: FastMap<u32, Subroutine>,
     /// Databases touched: (number, written).
     pub databases: Vec<(usize, bool)>,
     /// Lines of EXPLAIN QUERY PLAN are wanted.

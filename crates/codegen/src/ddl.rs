@@ -381,6 +381,7 @@ impl Codegen<'_> {
         if self.taken(db, name, c.if_not_exists)? {
             return self.nothing(db);
         }
+        self.stay_at_home(db, "view", name, |w| w.select(&c.select))?;
         let sql = stored_text("CREATE VIEW", b.text, c.name.name.span.start, text);
         self.start_file(db);
         let cursor = self.open_schema_table(db);
@@ -389,6 +390,31 @@ impl Codegen<'_> {
         self.bump_cookie(db);
         self.parse_schema(db, name);
         Ok(Vec::new())
+    }
+
+    /// A view or trigger may name tables of its own database alone, unless it is a temporary one.
+    fn stay_at_home(
+        &self,
+        db: usize,
+        what: &str,
+        name: &str,
+        walk: impl FnOnce(&mut iolite_sql::walk::TableNames<'_>),
+    ) -> Result<()> {
+        let mut elsewhere = None;
+        let own = &self.env.catalog.schemas[db].name;
+        walk(&mut iolite_sql::walk::TableNames::new(&mut |q| {
+            if let Some(s) = &q.schema
+                && !s.text.eq_ignore_ascii_case(own)
+            {
+                elsewhere.get_or_insert_with(|| s.text.to_string());
+            }
+        }));
+        match elsewhere {
+            Some(s) if db != 1 => {
+                Err(Error::sql(format!("{what} {name} cannot reference objects in database {s}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// CREATE TRIGGER.
@@ -424,6 +450,7 @@ impl Codegen<'_> {
         if let Some(why) = crate::trigger::check_time(c, t.is_view()) {
             return Err(Error::sql(why));
         }
+        self.stay_at_home(db, "trigger", name, |w| w.trigger(c))?;
         let sql = stored_text("CREATE TRIGGER", b.text, c.name.name.span.start, text);
         self.start_file(db);
         let cursor = self.open_schema_table(db);
@@ -647,12 +674,13 @@ fn columns_as_text(name: &str, columns: &[OutColumn]) -> String {
     let mut names: Vec<String> = Vec::new();
     let mut parts = Vec::new();
     for c in columns {
-        let base = c.inner_name.as_deref().unwrap_or(&c.meta.name).to_string();
+        let base = c.stored_name.as_deref().unwrap_or(&c.meta.name).to_string();
+        let stem = iolite_plan::bind::unnumbered(&base);
         let mut own = base.clone();
         let mut n = 0;
         while names.iter().any(|x| x.eq_ignore_ascii_case(&own)) {
             n += 1;
-            own = format!("{base}:{n}");
+            own = format!("{stem}:{n}");
         }
         let ty = match c.affinity {
             Affinity::Text => " TEXT",
@@ -661,10 +689,15 @@ fn columns_as_text(name: &str, columns: &[OutColumn]) -> String {
             Affinity::Real => " REAL",
             _ => "",
         };
-        parts.push(format!("{}{ty}", quote_name(&own)));
+        // Every keyword is quoted, those too that may stand for names.
+        let quoted =
+            if iolite_sql::is_keyword(&own) { format!("\"{own}\"").into() } else { quote_name(&own) };
+        parts.push(format!("{quoted}{ty}"));
         names.push(own);
     }
-    let total: usize = parts.iter().map(|p| p.len() + 5).sum::<usize>() + name.len();
+    // One line, if the names alone are short.
+    let length = |n: &str| n.len() + n.matches('"').count() + 2;
+    let total: usize = names.iter().map(|n| length(n) + 5).sum::<usize>() + length(name);
     if total < 50 {
         format!("CREATE TABLE {}({})", quote_name(name), parts.join(","))
     } else {

@@ -529,6 +529,18 @@ impl Codegen<'_> {
                         return Ok(());
                     }
                 }
+                let computed = c.column >= 0
+                    && table.rowid_alias != Some(c.column as usize)
+                    && is_virtual_generated(&table.columns[c.column as usize]);
+                if computed {
+                    // A row of NULLs has no values to compute with: the column is NULL, too.
+                    let end = self.b.label();
+                    let at = index.as_ref().filter(|_| index_only).map_or(cursor, |(i, _)| *i);
+                    self.b.jump(Opcode::IfNullRow, at, end, target);
+                    self.table_column(cursor, &table, c.column, c.table, target)?;
+                    self.b.place(end);
+                    return Ok(());
+                }
                 self.table_column(cursor, &table, c.column, c.table, target)?;
             }
         }

@@ -323,6 +323,17 @@ impl Codegen<'_> {
             g.upsert(s, u, which, cursors, row, next, returning)?;
             Ok(true)
         };
+        let mut named: Vec<Option<usize>> = Vec::new();
+        for u in &s.upserts {
+            let constraint = match &u.target {
+                UpsertTarget::Any => continue,
+                UpsertTarget::Rowid => None,
+                UpsertTarget::Index(k) => Some(*k),
+            };
+            if !named.contains(&constraint) {
+                named.push(constraint);
+            }
+        }
         let w = Writing {
             target: t,
             cursors,
@@ -333,6 +344,7 @@ impl Codegen<'_> {
             key_changes: true,
             fresh_rowid: fresh,
             ignore: next,
+            named: &named,
             upsert: if s.upserts.is_empty() { None } else { Some(&upsert) },
         };
         let records = self.check_constraints(&w)?;
@@ -373,6 +385,7 @@ impl Codegen<'_> {
             key_changes: true,
             fresh_rowid: false,
             ignore: next,
+            named: &[],
             upsert: None,
         };
         if let Some(k) = which {

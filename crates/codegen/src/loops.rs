@@ -383,17 +383,27 @@ impl Codegen<'_> {
 
     /// Stores a query's rows in a transient table; answers its cursor.
     fn materialize(&mut self, q: &FromPlan, name: &str) -> Result<i32> {
-        if let Some(c) = q.cte.and_then(|n| self.ctes.get(&n).copied())
-            && !q.correlated
-            && self.no_once == 0
-        {
+        let once = !q.correlated && self.no_once == 0;
+        if once && let Some(c) = q.cte.and_then(|n| self.ctes.get(&n).copied()) {
             let cursor = self.b.cursor();
-            self.b.emit(Opcode::OpenDup, cursor, c, 0);
+            // The place where it was first wanted may not have been reached.
+            self.b.emit(Opcode::Gosub, c.return_reg, c.address, 0);
+            self.b.emit(Opcode::OpenDup, cursor, c.first, 0);
             return Ok(cursor);
         }
         let cursor = self.b.cursor();
         let width = q.select.columns.len();
-        let once = !q.correlated && self.no_once == 0;
+        let shared = if once { q.cte } else { None };
+        let mut over = None;
+        let mut return_reg = 0;
+        let mut address = 0;
+        if shared.is_some() {
+            return_reg = self.b.reg();
+            let call = self.b.emit(Opcode::Gosub, return_reg, 0, 0);
+            over = Some(self.b.emit(Opcode::Goto, 0, 0, 0));
+            self.b.jump_here(call);
+            address = self.b.here() as i32;
+        }
         let at = if once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
         self.b.emit(Opcode::OpenEphemeral, cursor, width as i32, 0);
         let former = self.push_note(|| format!("MATERIALIZE {name}"));
@@ -401,9 +411,11 @@ impl Codegen<'_> {
         self.notes_parent = former;
         if let Some(at) = at {
             self.b.jump_here(at);
-            if let Some(n) = q.cte {
-                self.ctes.insert(n, cursor);
-            }
+        }
+        if let (Some(n), Some(over)) = (shared, over) {
+            self.b.emit(Opcode::Return, return_reg, 0, 0);
+            self.b.jump_here(over);
+            self.ctes.insert(n, crate::context::Subroutine { address, return_reg, first: cursor });
         }
         Ok(cursor)
     }

@@ -96,6 +96,9 @@ impl Codegen<'_> {
         let returning = self.open_returning(&s.returning);
         let end = self.b.label();
         if t.table.is_view() {
+            if !triggers {
+                return Err(Error::sql(format!("cannot modify {} because it is a view", t.table.name)));
+            }
             return self.update_view(s, &event, returning, end);
         }
         let has_from = s.rows.sources.len() > 1;
@@ -140,20 +143,29 @@ impl Codegen<'_> {
             let temp = self.b.cursor();
             self.b.emit(Opcode::OpenEphemeral, temp, kept.len() as i32, 0);
             let done = self.b.label();
-            let mut gather = plan;
-            // A row that several partners match is changed once, by the first.
-            if has_from {
-                gather.distinct = false;
-            }
-            self.core(&gather, &[], Default::default(), &Dest::Table { cursor: temp }, done)?;
+            self.core(&plan, &[], Default::default(), &Dest::Table { cursor: temp }, done)?;
             self.b.place(done);
             cursors = self.open_for_write(t, None)?;
+            // A row that several partners match is changed once, by the first.
+            let changed_rows = has_from.then(|| {
+                let seen = self.b.cursor();
+                let info = iolite_value::KeyInfo::plain(keys, self.env.encoding);
+                self.b.emit4(Opcode::OpenEphemeral, seen, keys as i32, 0, P4::KeyInfo(info));
+                seen
+            });
             self.b.jump(Opcode::Rewind, temp, end, 0);
             let top = self.b.here();
             let next = self.b.label();
             let key = self.b.regs(keys);
             for k in 0..keys as i32 {
                 self.b.emit(Opcode::Column, temp, k, key + k);
+            }
+            if let Some(seen) = changed_rows {
+                self.b.jump4(Opcode::Found, seen, next, key, P4::Int(keys as i64));
+                let record = self.b.temp();
+                self.b.emit(Opcode::MakeRecord, key, keys as i32, record);
+                self.b.emit4(Opcode::IdxInsert, seen, record, key, P4::Int(keys as i64));
+                self.b.free_temp(record);
             }
             self.seek_key(t, cursors.table, key, keys, next)?;
             let before = self.known.len();
@@ -367,6 +379,7 @@ impl Codegen<'_> {
             key_changes,
             fresh_rowid: false,
             ignore: next,
+            named: &[],
             upsert: None,
         };
         let records = self.check_constraints(&w)?;

@@ -63,6 +63,8 @@ pub(crate) struct Writing<'w> {
     pub fresh_rowid: bool,
     /// Where a row goes that is ignored.
     pub ignore: Label,
+    /// Constraints that ON CONFLICT clauses name, in their order: these are checked first. `None` is the rowid.
+    pub named: &'w [Option<usize>],
     /// Upsert handling by constraint: `None` is the rowid.
     pub upsert: Option<&'w OnConflict<'w>>,
 }
@@ -130,21 +132,29 @@ impl Codegen<'_> {
         let table = t.table.clone();
         let affinities: Vec<Affinity> = table.columns.iter().map(|c| c.affinity).collect();
         if table.strict {
-            self.generate(t, r)?;
-            let columns: Vec<StrictColumn> = table
-                .columns
-                .iter()
-                .map(|c| StrictColumn {
-                    name: format!("{}.{}", table.name, c.name).into(),
-                    ty: strict_type(&c.decltype),
-                })
-                .collect();
-            let n = columns.len() as i32;
-            self.b.emit4(Opcode::TypeCheck, r.first, n, 0, P4::Strict(columns.into()));
-            return Ok(());
+            // Without generated columns and triggers to see the row, types are checked behind NOT NULL.
+            if !t.generated.is_empty() || self.has_any_trigger(t) {
+                self.check_types(t, r, false);
+            }
+            return self.generate(t, r);
         }
         self.apply_affinity(r.first, &affinities);
         self.generate(t, r)
+    }
+
+    /// Checks the types of a STRICT table's columns: those that are not generated, or all.
+    fn check_types(&mut self, t: &Target, r: Row, all: bool) {
+        let table = &t.table;
+        let columns: Vec<StrictColumn> = table
+            .columns
+            .iter()
+            .map(|c| StrictColumn {
+                name: format!("{}.{}", table.name, c.name).into(),
+                ty: if all || c.generated.is_none() { strict_type(&c.decltype) } else { StrictType::Any },
+            })
+            .collect();
+        let n = columns.len() as i32;
+        self.b.emit4(Opcode::TypeCheck, r.first, n, 0, P4::Strict(columns.into()));
     }
 
     fn generate(&mut self, t: &Target, r: Row) -> Result<()> {
@@ -177,6 +187,9 @@ impl Codegen<'_> {
         let id = w.target.id;
         self.at_place(id, place, |g| {
             g.not_null(w)?;
+            if w.target.table.strict {
+                g.check_types(w.target, w.new, true);
+            }
             if !g.settings.ignore_checks {
                 g.checks(w)?;
             }
@@ -204,6 +217,7 @@ impl Codegen<'_> {
                         let ok = self.b.label();
                         self.b.jump(Opcode::NotNull, reg, ok, 0);
                         self.expr_to(&d, reg)?;
+                        self.apply_affinity(reg, &[c.affinity]);
                         self.b.place(ok);
                     }
                     _ => {}
@@ -288,6 +302,14 @@ impl Codegen<'_> {
             .any(|i| i.index.unique.is_some_and(|own| w.or.unwrap_or(own) != Conflict::Replace))
             || w.upsert.is_some();
         let rowid_last = rowid_policy == Conflict::Replace && others_refuse;
+        for n in w.named {
+            match n {
+                Some(k) => records[*k] = self.index_unique(w, *k)?,
+                None if check_rowid => self.rowid_unique(w, rowid_policy)?,
+                None => {}
+            }
+        }
+        let check_rowid = check_rowid && !w.named.contains(&None);
         if check_rowid && !rowid_last {
             self.rowid_unique(w, rowid_policy)?;
         }
@@ -296,7 +318,7 @@ impl Codegen<'_> {
             t.indexes[*k].index.unique.is_some_and(|own| w.or.unwrap_or(own) == Conflict::Replace)
         });
         for k in order {
-            if touched.as_ref().is_some_and(|x| !x[k]) {
+            if touched.as_ref().is_some_and(|x| !x[k]) || w.named.contains(&Some(k)) {
                 continue;
             }
             records[k] = self.index_unique(w, k)?;

@@ -16,20 +16,17 @@ use std::rc::Rc;
 
 /// Compiles ANALYZE.
 pub(crate) fn compile(conn: &Connection, what: Option<&QualifiedName>) -> Result<Program> {
-    let list = targets(conn, what)?;
-    let mut databases: Vec<usize> = list.iter().map(|t| t.0).collect();
-    databases.dedup();
+    let (list, databases) = targets(conn, what)?;
+    let dbs = databases.clone();
     let work = move |c: &Connection| {
-        let mut dbs: Vec<usize> = list.iter().map(|t| t.0).collect();
-        dbs.dedup();
-        for db in dbs {
-            prepare(c, db)?;
+        for db in &dbs {
+            prepare(c, *db)?;
         }
         for (db, table, only) in &list {
             analyse(c, *db, table, only.as_deref())?;
         }
-        for db in databases_of(&list) {
-            c.0.read_stats(db)?;
+        for db in &dbs {
+            c.0.read_stats(*db)?;
         }
         Ok(Vec::new())
     };
@@ -38,16 +35,13 @@ pub(crate) fn compile(conn: &Connection, what: Option<&QualifiedName>) -> Result
 
 type Target = (usize, Rc<Table>, Option<Rc<str>>);
 
-fn databases_of(list: &[Target]) -> Vec<usize> {
-    let mut out: Vec<usize> = list.iter().map(|t| t.0).collect();
-    out.dedup();
-    out
-}
-
-fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<Vec<Target>> {
+/// What is to be analysed, and in which databases: one without tables gets its `sqlite_stat1`, too.
+fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<(Vec<Target>, Vec<usize>)> {
     let catalog = conn.0.catalog.borrow();
     let mut out: Vec<Target> = Vec::new();
+    let mut databases = Vec::new();
     let mut whole = |db: usize| {
+        databases.push(db);
         let mut tables: Vec<Rc<Table>> = catalog.schemas[db].tables().cloned().collect();
         tables.sort_by(|a, b| a.name.cmp(&b.name));
         out.extend(tables.into_iter().filter(|t| wanted(t)).map(|t| (db, t, None)));
@@ -74,7 +68,12 @@ fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<Vec<Target
             }
         }
     }
-    Ok(out)
+    for t in &out {
+        if !databases.contains(&t.0) {
+            databases.push(t.0);
+        }
+    }
+    Ok((out, databases))
 }
 
 fn wanted(t: &Table) -> bool {
@@ -129,7 +128,8 @@ fn statistics(c: &Connection, table: &str, t: &Table, i: &Index) -> Result<Optio
         i.filter.as_ref().map_or(String::new(), |f| format!(" WHERE {}", iolite_sql::print::expr(f)));
     let n = count(c, &format!("SELECT count(*) FROM {table}{filter}"))?;
     if n == 0 {
-        return Ok(None);
+        // An empty partial index says so; an empty table says nothing.
+        return Ok(i.filter.as_ref().map(|_| format!("0{}", " 0".repeat(i.key_len))));
     }
     let mut out = n.to_string();
     let mut fields: Vec<String> = Vec::new();
@@ -141,7 +141,13 @@ fn statistics(c: &Connection, table: &str, t: &Table, i: &Index) -> Result<Optio
         };
         let coll = f.collation.as_deref().unwrap_or("BINARY");
         fields.push(format!("({text}) COLLATE {}", quote_name(coll)));
-        let distinct = if k + 1 == i.key_len && i.unique.is_some() && i.filter.is_none() {
+        let never_null = i.columns[..i.key_len].iter().all(|c| match c.source {
+            ColumnSource::Column(k) => t.columns[k].not_null.is_some(),
+            _ => false,
+        });
+        // NULLs count as one value only where they come before all others.
+        let never_null = never_null || i.key_len == 1 && f.desc;
+        let distinct = if k + 1 == i.key_len && i.unique.is_some() && i.filter.is_none() && never_null {
             n
         } else {
             count(
@@ -149,7 +155,11 @@ fn statistics(c: &Connection, table: &str, t: &Table, i: &Index) -> Result<Optio
                 &format!("SELECT count(*) FROM (SELECT DISTINCT {} FROM {table}{filter})", fields.join(",")),
             )?
         };
-        let average = (n + distinct - 1) / distinct.max(1);
+        // Rounded up, but hardly more than one is one.
+        let average = match (n + distinct - 1) / distinct.max(1) {
+            2 if n * 10 <= distinct * 11 => 1,
+            a => a,
+        };
         out.push_str(&format!(" {average}"));
     }
     Ok(Some(out))

@@ -235,8 +235,11 @@ pub struct Select {
 pub struct OutColumn {
     /// Name, declared type, origin.
     pub meta: ColumnMeta,
-    /// The name under which queries around it see it, where that is another: COLLATE and `likely()` do not count.
+    /// The name under which queries around it see it, where that is another: COLLATE does not count, and a column
+    /// is called as it is written.
     pub inner_name: Option<Rc<str>>,
+    /// The name as a column of a view or of CREATE TABLE AS, where that is another: COLLATE and `likely()` do not count.
+    pub stored_name: Option<Rc<str>>,
     /// Of a compound: the same of the last arm, which is what queries around it see.
     pub last: Option<Box<ColumnMeta>>,
     /// Affinity for those who read it as a table's column.

@@ -14,6 +14,8 @@ impl Expr {
     /// The expression's affinity (documentation page `datatype3`, section 3.3).
     pub fn affinity(&self) -> Affinity {
         match self {
+            // OLD and NEW hold values that have been converted already; in comparisons they have no affinity.
+            Expr::TriggerColumn(c, _) if c.column != crate::bound::ROWID => Affinity::None,
             Expr::Column(c) | Expr::TriggerColumn(c, _) => c.affinity,
             Expr::Cast(_, a) => *a,
             Expr::Collate(e, _) | Expr::IfNotNullRow(_, e) => e.affinity(),

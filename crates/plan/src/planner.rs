@@ -122,11 +122,13 @@ impl<'a> Planner<'a> {
         };
         let min_max = self.min_max(&mut core);
         let terms = terms::analyse(&core);
-        let (path, queries) = if core.sources.is_empty() {
+        let (mut path, queries) = if core.sources.is_empty() {
             (Path { loops: Vec::new(), reverse: Vec::new(), ordered: true, rows: 1.0 }, Vec::new())
         } else {
             self.loops(&core, &terms, order_by, min_max.as_ref())?
         };
+        // The rows of a right side without a match come last, whatever the loops' order.
+        path.ordered &= !core.sources.iter().any(|s| s.join.right);
         let mut ordered = path.ordered && plan.grouping == Grouping::None && !order_by.is_empty();
         match plan.grouping {
             Grouping::All => plan.first_row_only = min_max.is_some() && path.ordered,
@@ -331,7 +333,9 @@ impl<'a> Planner<'a> {
                 continue;
             }
             let floor = last_right(t.on.map_or(core.sources.len(), |p| p + 1));
-            if t.mask == 0 && floor.is_none() {
+            // Where a RIGHT JOIN follows, a condition of ON does not decide about all rows.
+            let partial = t.on.is_some_and(|p| core.sources[p + 1..].iter().any(|s| s.join.right));
+            if t.mask == 0 && floor.is_none() && !partial {
                 plan.constant.push(t.expr.clone());
                 continue;
             }

@@ -10,6 +10,7 @@ pub mod lexer;
 mod parser;
 pub mod print;
 pub mod token;
+pub mod walk;
 
 pub use complete::complete;
 pub use parser::{parse_expr, parse_next, parse_stmt};

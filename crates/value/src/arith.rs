@@ -71,6 +71,11 @@ fn real_arith(op: Arith, x: f64, y: f64) -> Value {
 fn slow_arith(op: Arith, a: &Value, b: &Value) -> Value {
     match (number(a), number(b)) {
         (Some(Number::Int(x)), Some(Number::Int(y))) => int_arith(op, x, y),
+        // The operands of % are cast to integers: '1e2' is 1, though as a number it is 100.0.
+        (Some(_), Some(_)) if op == Arith::Rem => match int_arith(op, a.to_int(), b.to_int()) {
+            Value::Int(i) => Value::Real(i as f64),
+            other => other,
+        },
         (Some(x), Some(y)) => real_arith(op, x.to_real(), y.to_real()),
         _ => Value::Null,
     }
@@ -119,7 +124,7 @@ fn bits(a: &Value, b: &Value, f: impl Fn(i64, i64) -> i64) -> Value {
     if a.is_null() || b.is_null() { Value::Null } else { Value::Int(f(a.to_int(), b.to_int())) }
 }
 
-/// `a || b`; the result is a blob only if both sides are. `max` is the longest allowed result in bytes.
+/// `a || b`. `max` is the longest allowed result in bytes.
 pub fn concat(a: &Value, b: &Value, max: usize) -> Result<Value> {
     if a.is_null() || b.is_null() {
         return Ok(Value::Null);

@@ -7,7 +7,7 @@ use crate::cursor::VCursor;
 use crate::env::Env;
 use crate::machine::{Action, Outcome, Vm};
 use crate::ops;
-use iolite_base::{Code, Error, Result};
+use iolite_base::{Code, Encoding, Error, Result};
 use iolite_bytecode::{Insn, Opcode, P4, p5};
 use iolite_value::arith::{self, Arith};
 use iolite_value::{Affinity, Collation, Value, compare};
@@ -24,10 +24,18 @@ impl Vm {
         }
         loop {
             let program = self.f.program.clone();
-            match self.run(env, &program.insns)? {
-                Some(o) => return Ok(o),
+            match self.run(env, &program.insns) {
+                Ok(Some(o)) => return Ok(o),
                 // A trigger's program was entered or left.
-                None => continue,
+                Ok(None) => continue,
+                Err(e) => {
+                    if let Some(outermost) = self.callers.first() {
+                        env.set_last_insert_rowid(outermost.last_rowid);
+                        // What triggers changed is no change of the statement's own.
+                        self.changes = self.callers.get(1).unwrap_or(&self.f).changes;
+                    }
+                    return Err(e);
+                }
             }
         }
     }
@@ -215,7 +223,7 @@ impl Vm {
                 Opcode::Divide => self.arith(Arith::Div, i),
                 Opcode::Remainder => self.arith(Arith::Rem, i),
                 Opcode::Concat => {
-                    let v = if self.enc == iolite_base::Encoding::Utf8 {
+                    let v = if self.enc == Encoding::Utf8 {
                         arith::concat(self.reg(i.p2), self.reg(i.p1), self.max_length)?
                     } else {
                         let a = Affinity::Text.cast_utf16(self.reg(i.p2), self.enc)?;
@@ -261,7 +269,7 @@ impl Vm {
                 }
                 Opcode::Cast => {
                     let to = Affinity::from_letter(i.p2 as u8);
-                    let v = if self.enc == iolite_base::Encoding::Utf8 {
+                    let v = if self.enc == Encoding::Utf8 {
                         to.cast(self.reg(i.p1))?
                     } else {
                         to.cast_utf16(self.reg(i.p1), self.enc)?
@@ -336,7 +344,13 @@ impl Vm {
                 Opcode::NoConflict => {
                     let n = if let P4::Int(n) = i.p4 { n as usize } else { 0 };
                     let key = &self.f.regs[i.p3 as usize..i.p3 as usize + n];
-                    if key.iter().any(Value::is_null) || !ops::seek::found(self, i)? {
+                    if key.iter().any(Value::is_null) {
+                        // Nothing was sought: what an earlier row's probe found must not place this one's entry.
+                        if let Some(VCursor::Tree(t)) = &mut self.f.cursors[i.p1 as usize] {
+                            t.probe = None;
+                        }
+                        pc = i.p2 as usize;
+                    } else if !ops::seek::found(self, i)? {
                         pc = i.p2 as usize;
                     }
                 }
@@ -634,7 +648,7 @@ impl Vm {
         let (lhs, rhs) = (self.reg(i.p3), self.reg(i.p1));
         let o = match (lhs, rhs) {
             (Value::Int(a), Value::Int(b)) => a.cmp(b),
-            _ => match compare_slow(lhs, rhs, i)? {
+            _ => match compare_slow(lhs, rhs, i, self.enc)? {
                 Some(o) => o,
                 None => return Ok(i.p5 & p5::JUMP_IF_NULL != 0),
             },
@@ -695,7 +709,7 @@ impl Vm {
 
 /// Compares values that are not both integers; `None` if one is NULL and that decides.
 #[inline(never)]
-fn compare_slow(lhs: &Value, rhs: &Value, i: &Insn) -> Result<Option<Ordering>> {
+fn compare_slow(lhs: &Value, rhs: &Value, i: &Insn, enc: Encoding) -> Result<Option<Ordering>> {
     if lhs.is_null() || rhs.is_null() {
         if i.p5 & p5::NULL_EQ == 0 {
             return Ok(None);
@@ -706,7 +720,7 @@ fn compare_slow(lhs: &Value, rhs: &Value, i: &Insn) -> Result<Option<Ordering>> 
             _ => Ordering::Greater,
         }));
     }
-    let binary = Collation::Binary;
+    let binary = if enc == Encoding::Utf8 { Collation::Binary } else { Collation::Binary16(enc) };
     let coll = if let P4::Collation(c) = &i.p4 { &**c } else { &binary };
     let aff = Affinity::from_letter((i.p5 & p5::AFFINITY_MASK) as u8 + b'@');
     if aff.is_numeric() {

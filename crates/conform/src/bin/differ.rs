@@ -5,7 +5,7 @@
 //! with `--keep-going` all of them, and what the others answer.
 
 use iolite_conform::differ::coverage::Coverage;
-use iolite_conform::differ::explained::explain;
+use iolite_conform::differ::explained::{EXPLAINED, explain};
 use iolite_conform::differ::generate::Features;
 use iolite_conform::differ::pair::Stmt;
 use iolite_conform::differ::session::{Finding, round};
@@ -70,14 +70,17 @@ fn usage(what: &str) -> ! {
 }
 
 fn folder(name: &str) -> PathBuf {
-    let base = if PathBuf::from("/dev/shm").is_dir() { PathBuf::from("/dev/shm") } else { std::env::temp_dir() };
+    let base =
+        if PathBuf::from("/dev/shm").is_dir() { PathBuf::from("/dev/shm") } else { std::env::temp_dir() };
     base.join(format!("differ-{}-{name}", std::process::id()))
 }
 
 fn main() {
     let o = options();
     // Panics are findings; their texts are shown there.
-    std::panic::set_hook(Box::new(|_| {}));
+    if o.replay.is_none() {
+        std::panic::set_hook(Box::new(|_| {}));
+    }
     if let Some(file) = &o.replay {
         let text = std::fs::read_to_string(file).unwrap_or_else(|e| usage(&format!("{file}: {e}")));
         let stmt = |l: &str| Stmt { kind: "replay", sql: l.into(), ordered: true, loose: false };
@@ -94,7 +97,13 @@ fn main() {
             return;
         }
         match shrink::replay(&script, &folder("replay"), false) {
-            Some((i, d)) => println!("{}\n{}\nstock: {}\nours:  {}", script.get(i).map_or("end", |s| &s.sql), d.what, d.stock, d.ours),
+            Some((i, d)) => println!(
+                "{}\n{}\nstock: {}\nours:  {}",
+                script.get(i).map_or("end", |s| &s.sql),
+                d.what,
+                d.stock,
+                d.ours
+            ),
             None => println!("no difference"),
         }
         return;
@@ -117,12 +126,16 @@ fn main() {
                     total.coverage.add(&r.coverage);
                     for f in r.findings {
                         let last = f.script.last().expect("a finding has a statement");
-                        if let Some(e) = explain(last, &f.difference) {
+                        if let Some(e) = explain(&f.script, &f.difference) {
                             *total.explained.entry(e.title).or_default() += 1;
                             continue;
                         }
                         let key = f.difference.signature(last.kind);
-                        let k = total.kinds.entry(key).or_insert_with(|| Kind { count: 0, seed, first: f.clone() });
+                        let k = total.kinds.entry(key).or_insert_with(|| Kind {
+                            count: 0,
+                            seed,
+                            first: f.clone(),
+                        });
                         k.count += 1;
                         if f.script.len() < k.first.script.len() {
                             k.first = f;
@@ -147,10 +160,16 @@ fn report(o: &Options, total: Total, functions: &[iolite_conform::differ::genera
     total.coverage.print(&names.into_iter().collect::<Vec<_>>());
     let mut kinds: Vec<(String, Kind)> = total.kinds.into_iter().collect();
     kinds.sort_by_key(|(_, k)| std::cmp::Reverse(k.count));
-    for (title, n) in &total.explained {
-        println!("\nexplained: {title}: {n}");
+    for e in EXPLAINED {
+        let n = total.explained.get(e.title).copied().unwrap_or(0);
+        println!("\nexplained, {n} times: {} ({})", e.title, e.page);
     }
-    println!("\n{} rounds, {} statements, {} kinds of difference", total.rounds, total.statements, kinds.len());
+    println!(
+        "\n{} rounds, {} statements, {} kinds of difference",
+        total.rounds,
+        total.statements,
+        kinds.len()
+    );
     for (key, k) in &kinds {
         println!("{:6}  {key}", k.count);
     }
@@ -170,7 +189,12 @@ fn report(o: &Options, total: Total, functions: &[iolite_conform::differ::genera
                     for s in &script {
                         text += &format!("{};\n", s.sql);
                     }
-                    text += &format!("-- {}\n-- stock: {}\n-- ours:  {}", d.what, d.stock.trim_end(), d.ours.trim_end());
+                    text += &format!(
+                        "-- {}\n-- stock: {}\n-- ours:  {}",
+                        d.what,
+                        d.stock.trim_end(),
+                        d.ours.trim_end()
+                    );
                     println!("{text}");
                 }
             });

@@ -66,7 +66,13 @@ impl Coverage {
                 sum[i] += v[i];
             }
         }
-        println!("{:24} {:7} {:7.1}% {:7.1}%", "all", sum[0], percent(sum[1], sum[0]), percent(sum[3], sum[2]));
+        println!(
+            "{:24} {:7} {:7.1}% {:7.1}%",
+            "all",
+            sum[0],
+            percent(sum[1], sum[0]),
+            percent(sum[3], sum[2])
+        );
         let count = |f: &&'static str| (self.functions.get(f).copied().unwrap_or(0), *f);
         list("functions", functions.iter().map(count).collect());
         let count = |o: &Opcode| (self.opcodes.get(o.name()).copied().unwrap_or(0), o.name());

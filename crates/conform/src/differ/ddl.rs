@@ -3,8 +3,22 @@
 use super::generate::{Gen, Scope, Source};
 use super::model::{Table, quote};
 
-const TYPES: &[&str] =
-    &["INTEGER", "INT", "TEXT", "TEXT", "REAL", "BLOB", "NUMERIC", "VARCHAR(10)", "", "BOOLEAN", "DATE", "DOUBLE", "BIGINT", "DECIMAL(10,2)"];
+const TYPES: &[&str] = &[
+    "INTEGER",
+    "INT",
+    "TEXT",
+    "TEXT",
+    "REAL",
+    "BLOB",
+    "NUMERIC",
+    "VARCHAR(10)",
+    "",
+    "BOOLEAN",
+    "DATE",
+    "DOUBLE",
+    "BIGINT",
+    "DECIMAL(10,2)",
+];
 const STRICT_TYPES: &[&str] = &["INTEGER", "INT", "TEXT", "REAL", "BLOB", "ANY"];
 const NAMES: &[&str] = &["a", "b", "c", "d", "e", "key", "x y", "Ünï"];
 
@@ -47,19 +61,27 @@ impl Gen<'_> {
                         def += " AUTOINCREMENT";
                     }
                 } else {
-                    def += &format!(" PRIMARY KEY{}{}", self.one(&["", "", " DESC", " ASC"]), self.conflict());
+                    def +=
+                        &format!(" PRIMARY KEY{}{}", self.one(&["", "", " DESC", " ASC"]), self.conflict());
                 }
             } else if i > 0 && self.rng.chance(12) {
                 self.schema_expr = true;
                 let e = self.expr(&Scope::of(scope.clone()), 1);
                 self.schema_expr = false;
-                def += &format!(" {}AS ({e}){}", self.one(&["", "GENERATED ALWAYS "]), self.one(&["", " STORED", " VIRTUAL"]));
+                def += &format!(
+                    " {}AS ({e}){}",
+                    self.one(&["", "GENERATED ALWAYS "]),
+                    self.one(&["", " STORED", " VIRTUAL"])
+                );
             } else {
                 if self.rng.chance(14) {
                     def += &format!(" UNIQUE{}", self.conflict());
                 }
                 if self.rng.chance(12) {
-                    def += &format!(" DEFAULT {}", self.one(&["1", "'dflt'", "NULL", "-2.5", "(1+2)", "TRUE", "''"]));
+                    def += &format!(
+                        " DEFAULT {}",
+                        self.one(&["1", "'dflt'", "NULL", "-2.5", "(1+2)", "TRUE", "''"])
+                    );
                     if self.rng.chance(50) {
                         def += &format!(" NOT NULL{}", self.conflict());
                     }
@@ -74,7 +96,14 @@ impl Gen<'_> {
                 def += &format!(" CONSTRAINT ck{i} CHECK (typeof({column}) <> 'real' OR {column} < 100)");
             }
             if self.rng.chance(4) {
-                def += &format!(" REFERENCES parent{}", self.one(&["", " ON DELETE CASCADE", " ON UPDATE SET NULL DEFERRABLE INITIALLY DEFERRED"]));
+                def += &format!(
+                    " REFERENCES parent{}",
+                    self.one(&[
+                        "",
+                        " ON DELETE CASCADE",
+                        " ON UPDATE SET NULL DEFERRABLE INITIALLY DEFERRED"
+                    ])
+                );
             }
             scope.columns.push(column);
             columns.push(def);
@@ -86,12 +115,19 @@ impl Gen<'_> {
             keys.truncate(self.rng.range(1, 2));
             let keys: Vec<String> = keys
                 .into_iter()
-                .map(|k| format!("{k}{}{}", self.one(&["", "", " COLLATE NOCASE"]), self.one(&["", "", " DESC"])))
+                .map(|k| {
+                    format!("{k}{}{}", self.one(&["", "", " COLLATE NOCASE"]), self.one(&["", "", " DESC"]))
+                })
                 .collect();
             columns.push(format!("PRIMARY KEY ({}){}", keys.join(", "), self.conflict()));
         }
         if n > 1 && self.rng.chance(15) {
-            columns.push(format!("CONSTRAINT uq UNIQUE ({}, {}){}", scope.columns[0], scope.columns[n - 1], self.conflict()));
+            columns.push(format!(
+                "CONSTRAINT uq UNIQUE ({}, {}){}",
+                scope.columns[0],
+                scope.columns[n - 1],
+                self.conflict()
+            ));
         }
         if self.rng.chance(8) {
             columns.push(format!("CHECK ({} IS NOT 'forbidden')", scope.columns[0]));
@@ -106,7 +142,11 @@ impl Gen<'_> {
         if strict {
             options.push("STRICT");
         }
-        let place = if temp { "TEMP TABLE ".to_string() } else { format!("TABLE {}", self.one(&["", "", "", "IF NOT EXISTS "])) };
+        let place = if temp {
+            "TEMP TABLE ".to_string()
+        } else {
+            format!("TABLE {}", self.one(&["", "", "", "IF NOT EXISTS "]))
+        };
         let db = if temp { String::new() } else { self.database() };
         let tail = if options.is_empty() { String::new() } else { format!(" {}", options.join(", ")) };
         format!("CREATE {place}{db}{name}({}){tail}", columns.join(", "))
@@ -134,20 +174,35 @@ impl Gen<'_> {
         self.schema_expr = true;
         let terms: Vec<String> = (0..self.rng.range(1, 3))
             .map(|_| {
-                let base = if self.rng.chance(20) { format!("({})", self.expr(&sc, 1)) } else { self.column(&sc) };
-                let coll = if self.rng.chance(20) { format!(" COLLATE {}", self.collation()) } else { String::new() };
+                let base =
+                    if self.rng.chance(20) { format!("({})", self.expr(&sc, 1)) } else { self.column(&sc) };
+                let coll = if self.rng.chance(20) {
+                    format!(" COLLATE {}", self.collation())
+                } else {
+                    String::new()
+                };
                 format!("{base}{coll}{}", self.one(&["", "", " DESC", " ASC"]))
             })
             .collect();
-        let filter = if self.rng.chance(20) { format!(" WHERE {}", self.condition(&sc, 1)) } else { String::new() };
+        let filter =
+            if self.rng.chance(20) { format!(" WHERE {}", self.condition(&sc, 1)) } else { String::new() };
         self.schema_expr = false;
-        Some(format!("CREATE {unique}INDEX {}.{name} ON {}({}){filter}", t.schema, quote(&t.name), terms.join(", ")))
+        Some(format!(
+            "CREATE {unique}INDEX {}.{name} ON {}({}){filter}",
+            t.schema,
+            quote(&t.name),
+            terms.join(", ")
+        ))
     }
 
     /// A view.
     pub fn create_view(&mut self) -> String {
         let name = self.name("view");
-        let q = if self.rng.chance(25) { self.compound(&Scope::default(), 1, None) } else { self.core(&Scope::default(), 2, None) };
+        let q = if self.rng.chance(25) {
+            self.compound(&Scope::default(), 1, None)
+        } else {
+            self.core(&Scope::default(), 2, None)
+        };
         let columns = if self.rng.chance(60) {
             let names: Vec<String> = (1..=q.columns).map(|i| format!("v{i}")).collect();
             format!("({})", names.join(", "))
@@ -160,7 +215,8 @@ impl Gen<'_> {
     /// A trigger.
     pub fn create_trigger(&mut self) -> Option<String> {
         let name = self.name("trg");
-        let views: Vec<Table> = self.model.tables.iter().filter(|t| t.view && t.schema == "main").cloned().collect();
+        let views: Vec<Table> =
+            self.model.tables.iter().filter(|t| t.view && t.schema == "main").cloned().collect();
         let instead = !views.is_empty() && self.rng.chance(25);
         let t = if instead { self.rng.pick(&views).clone() } else { self.base_table()? };
         let event = self.rng.below(3);
@@ -178,15 +234,21 @@ impl Gen<'_> {
         if event != 2 {
             sc.sources.push(Source { alias: "new".into(), columns });
         }
-        let time = if instead { "INSTEAD OF".to_string() } else { self.one(&["BEFORE", "AFTER", "AFTER", ""]) };
+        let time =
+            if instead { "INSTEAD OF".to_string() } else { self.one(&["BEFORE", "AFTER", "AFTER", ""]) };
         let each = self.one(&["", " FOR EACH ROW"]);
-        let when = if self.rng.chance(30) { format!(" WHEN {}", self.condition(&sc, 1)) } else { String::new() };
+        let when =
+            if self.rng.chance(30) { format!(" WHEN {}", self.condition(&sc, 1)) } else { String::new() };
         let mut body = String::new();
         for _ in 0..self.rng.range(1, 2) {
             body += &self.trigger_step(&sc, &t);
             body += "; ";
         }
-        let schema = if t.schema == "temp" || self.rng.chance(10) { "TEMP TRIGGER ".into() } else { format!("TRIGGER {}.", t.schema) };
+        let schema = if t.schema == "temp" || self.rng.chance(10) {
+            "TEMP TRIGGER ".into()
+        } else {
+            format!("TRIGGER {}.", t.schema)
+        };
         let on = if schema.starts_with("TEMP") { t.full() } else { quote(&t.name) };
         Some(format!("CREATE {schema}{name} {time} {event_text} ON {on}{each}{when} BEGIN {body}END"))
     }
@@ -215,7 +277,12 @@ impl Gen<'_> {
                     })
                     .collect();
                 let policy = self.one(&["OR IGNORE ", "OR REPLACE ", "OR IGNORE "]);
-                format!("INSERT {policy}INTO {}({}) VALUES ({})", quote(&t.name), names.join(", "), values.join(", "))
+                format!(
+                    "INSERT {policy}INTO {}({}) VALUES ({})",
+                    quote(&t.name),
+                    names.join(", "),
+                    values.join(", ")
+                )
             }
             5..=6 if !all.is_empty() => {
                 let c = self.rng.pick(&all).clone();
@@ -234,7 +301,8 @@ impl Gen<'_> {
                 format!("DELETE FROM {} WHERE {} = {}", quote(&t.name), self.column(&inner), self.column(sc))
             }
             8 => {
-                let what = self.one(&["IGNORE", "ABORT, 'stop'", "FAIL, 'fail' || 1", "ROLLBACK, 'back'", "IGNORE"]);
+                let what =
+                    self.one(&["IGNORE", "ABORT, 'stop'", "FAIL, 'fail' || 1", "ROLLBACK, 'back'", "IGNORE"]);
                 format!("SELECT RAISE({what}) WHERE {} = {}", self.column(sc), self.literal())
             }
             _ => format!("SELECT {} FROM {}", self.column(sc), quote(&t.name)),
@@ -266,11 +334,27 @@ impl Gen<'_> {
         let full = t.full();
         Some(match self.rng.below(8) {
             0 => format!("ALTER TABLE {full} RENAME TO {}", self.name("ren")),
-            1..=3 => format!("ALTER TABLE {full} RENAME {}{c} TO {}", self.one(&["", "COLUMN "]), self.name("rc")),
+            1..=3 => {
+                format!("ALTER TABLE {full} RENAME {}{c} TO {}", self.one(&["", "COLUMN "]), self.name("rc"))
+            }
             4..=5 => {
                 let n = self.name("add");
-                let tail = self.one(&["", " DEFAULT 7", " TEXT NOT NULL DEFAULT 'x'", " INTEGER", " CHECK (1)", " COLLATE NOCASE", " AS (1+1)", " NOT NULL", " UNIQUE"]);
-                let ty = if t.strict && !tail.starts_with(" TEXT") && !tail.starts_with(" INTEGER") { " ANY" } else { "" };
+                let tail = self.one(&[
+                    "",
+                    " DEFAULT 7",
+                    " TEXT NOT NULL DEFAULT 'x'",
+                    " INTEGER",
+                    " CHECK (1)",
+                    " COLLATE NOCASE",
+                    " AS (1+1)",
+                    " NOT NULL",
+                    " UNIQUE",
+                ]);
+                let ty = if t.strict && !tail.starts_with(" TEXT") && !tail.starts_with(" INTEGER") {
+                    " ANY"
+                } else {
+                    ""
+                };
                 format!("ALTER TABLE {full} ADD COLUMN {n}{ty}{tail}")
             }
             _ => format!("ALTER TABLE {full} DROP COLUMN {c}"),
@@ -282,7 +366,7 @@ impl Gen<'_> {
         let t = self.any_table()?;
         let name = t.name.replace('\'', "''");
         let schema = t.schema.clone();
-        Some(match self.rng.below(24) {
+        Some(match self.rng.below(23) {
             0 | 1 => format!("PRAGMA {schema}.table_info('{name}')"),
             2 | 3 => format!("PRAGMA {schema}.table_xinfo('{name}')"),
             4 | 5 => format!("PRAGMA {schema}.index_list('{name}')"),
@@ -294,12 +378,21 @@ impl Gen<'_> {
             10 => "PRAGMA table_list".into(),
             11 => format!("PRAGMA user_version = {}", self.small()),
             12 => "PRAGMA user_version".into(),
-            13 => format!("PRAGMA {}", self.one(&["page_count", "freelist_count", "encoding", "page_size", "auto_vacuum", "schema_version"])),
+            13 => format!(
+                "PRAGMA {}",
+                self.one(&[
+                    "page_count",
+                    "freelist_count",
+                    "encoding",
+                    "page_size",
+                    "auto_vacuum",
+                    "schema_version"
+                ])
+            ),
             14 => "PRAGMA integrity_check".into(),
             15 => "PRAGMA quick_check".into(),
             16 => format!("PRAGMA recursive_triggers = {}", self.one(&["0", "1"])),
             17 => "PRAGMA incremental_vacuum(2)".into(),
-            18 => format!("PRAGMA case_sensitive_like = {}", self.one(&["0", "1", "0"])),
             19 => format!("PRAGMA reverse_unordered_selects = {}", self.one(&["0", "0", "1"])),
             20 if self.features.foreign_keys => "PRAGMA foreign_key_check".into(),
             21 => format!("PRAGMA cache_size = {}", self.one(&["5", "10", "-2000"])),

@@ -3,25 +3,93 @@
 use super::generate::{Callable, Gen, Scope};
 
 const JSON: &[&str] = &[
-    "'{\"a\":1,\"b\":[1,2,{\"c\":null}],\"d\":\"x\"}'", "'[1,2.5,\"a\",null,true]'", "'{}'", "'[]'", "'3'", "'\"s\"'",
-    "'{\"a\":{\"b\":{\"c\":[10,20]}}}'", "'[[1],[2,[3]]]'", "'{a:1,b:''x''}'", "jsonb('{\"a\":[1,\"é\"]}')", "'null'",
-    "jsonb('[1,2,3]')", "NULL", "'[1,{\"a\":\"\\u00e9\\n\"}]'",
+    "'{\"a\":1,\"b\":[1,2,{\"c\":null}],\"d\":\"x\"}'",
+    "'[1,2.5,\"a\",null,true]'",
+    "'{}'",
+    "'[]'",
+    "'3'",
+    "'\"s\"'",
+    "'{\"a\":{\"b\":{\"c\":[10,20]}}}'",
+    "'[[1],[2,[3]]]'",
+    "'{a:1,b:''x''}'",
+    "jsonb('{\"a\":[1,\"é\"]}')",
+    "'null'",
+    "jsonb('[1,2,3]')",
+    "NULL",
+    "'[1,{\"a\":\"\\u00e9\\n\"}]'",
 ];
-const PATHS: &[&str] =
-    &["'$'", "'$.a'", "'$.b'", "'$.b[1]'", "'$[0]'", "'$[#-1]'", "'$.a.b'", "'$.b[2].c'", "'$.zz'", "'$[1].a'", "'$[#]'"];
+const PATHS: &[&str] = &[
+    "'$'",
+    "'$.a'",
+    "'$.b'",
+    "'$.b[1]'",
+    "'$[0]'",
+    "'$[#-1]'",
+    "'$.a.b'",
+    "'$.b[2].c'",
+    "'$.zz'",
+    "'$[1].a'",
+    "'$[#]'",
+];
 const TIMES: &[&str] = &[
-    "'2024-02-29'", "'2023-12-31 23:59:59.999'", "'2000-01-01T12:00'", "2460000.5", "'12:34:56'", "1700000000",
-    "'1970-01-01 00:00:00'", "'-4713-11-24 12:00'", "'9999-12-31'", "'2024-03-10 02:30:00+05:30'", "NULL", "'bogus'",
-    "'2024-01-31'", "0",
+    "'2024-02-29'",
+    "'2023-12-31 23:59:59.999'",
+    "'2000-01-01T12:00'",
+    "2460000.5",
+    "'12:34:56'",
+    "1700000000",
+    "'1970-01-01 00:00:00'",
+    "'-4713-11-24 12:00'",
+    "'9999-12-31'",
+    "'2024-03-10 02:30:00+05:30'",
+    "NULL",
+    "'bogus'",
+    "'2024-01-31'",
+    "0",
 ];
 const MODIFIERS: &[&str] = &[
-    "'+1 day'", "'-1 month'", "'start of month'", "'start of year'", "'start of day'", "'weekday 0'", "'unixepoch'",
-    "'auto'", "'+1.5 hours'", "'-3 years'", "'subsec'", "'julianday'", "'+01:30'", "'ceiling'", "'floor'", "'utc'",
-    "'+0001-01-01 00:00'", "'12 months'", "'weekday 3'",
+    "'+1 day'",
+    "'-1 month'",
+    "'start of month'",
+    "'start of year'",
+    "'start of day'",
+    "'weekday 0'",
+    "'unixepoch'",
+    "'auto'",
+    "'+1.5 hours'",
+    "'-3 years'",
+    "'subsec'",
+    "'julianday'",
+    "'+01:30'",
+    "'ceiling'",
+    "'floor'",
+    "'utc'",
+    "'+0001-01-01 00:00'",
+    "'12 months'",
+    "'weekday 3'",
 ];
 const FORMATS: &[&str] = &[
-    "'%d'", "'%5d|%-5d|%05d'", "'%s'", "'%q'", "'%Q'", "'%w'", "'%x %X %o'", "'%.3f'", "'%e'", "'%g'", "'%c'",
-    "'%,d'", "'%+d% d'", "'%10.4s|'", "'%%'", "'%!.15g'", "'%#x'", "'%-8s|'", "'%.*f'", "'%i %u'", "'%J'",
+    "'%d'",
+    "'%5d|%-5d|%05d'",
+    "'%s'",
+    "'%q'",
+    "'%Q'",
+    "'%w'",
+    "'%x %X %o'",
+    "'%.3f'",
+    "'%e'",
+    "'%g'",
+    "'%c'",
+    "'%,d'",
+    "'%+d% d'",
+    "'%10.4s|'",
+    "'%%'",
+    "'%!.15g'",
+    "'%#x'",
+    "'%-8s|'",
+    "'%.*f'",
+    "'%i %u'",
+    "'%J'",
 ];
 
 impl Gen<'_> {
@@ -107,14 +175,27 @@ impl Gen<'_> {
         match self.rng.below(if depth == 0 { 10 } else { 34 }) {
             0..=5 => {
                 let op = self.one(&[
-                    "=", "=", "=", "<>", "<", "<=", ">", ">=", "==", "!=", "IS", "IS NOT", "IS DISTINCT FROM",
+                    "=",
+                    "=",
+                    "=",
+                    "<>",
+                    "<",
+                    "<=",
+                    ">",
+                    ">=",
+                    "==",
+                    "!=",
+                    "IS",
+                    "IS NOT",
+                    "IS DISTINCT FROM",
                     "IS NOT DISTINCT FROM",
                 ]);
                 format!("{} {op} {}", self.column(sc), self.leaf(sc))
             }
             6..=7 => format!("{} {}BETWEEN {} AND {}", self.column(sc), not, self.leaf(sc), self.leaf(sc)),
             8 => {
-                let op = self.one(&["ISNULL", "NOTNULL", "IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT FALSE"]);
+                let op =
+                    self.one(&["ISNULL", "NOTNULL", "IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT FALSE"]);
                 format!("{} {op}", self.column(sc))
             }
             9 | 10 => {
@@ -131,9 +212,15 @@ impl Gen<'_> {
             21 => format!("NOT ({})", self.condition(sc, d)),
             22..=23 => {
                 let (op, p) = if self.rng.chance(60) {
-                    ("LIKE", self.one(&["'a%'", "'%b%'", "'A_c'", "'_'", "'%'", "''", "'1%'", "'ab%'", "'%é'"]))
+                    (
+                        "LIKE",
+                        self.one(&["'a%'", "'%b%'", "'A_c'", "'_'", "'%'", "''", "'1%'", "'ab%'", "'%é'"]),
+                    )
                 } else {
-                    ("GLOB", self.one(&["'a*'", "'*b*'", "'[a-c]*'", "'?'", "'*'", "'[^a]*'", "'1*'", "'A*'"]))
+                    (
+                        "GLOB",
+                        self.one(&["'a*'", "'*b*'", "'[a-c]*'", "'?'", "'*'", "'[^a]*'", "'1*'", "'A*'"]),
+                    )
                 };
                 let escape = if op == "LIKE" && self.rng.chance(15) { " ESCAPE '\\'" } else { "" };
                 format!("{} {not}{op} {p}{escape}", self.column(sc))
@@ -141,7 +228,7 @@ impl Gen<'_> {
             24 => {
                 let op = self.one(&["=", "<", ">=", "<>", "IS"]);
                 let (a, b, c, e) = (self.leaf(sc), self.leaf(sc), self.leaf(sc), self.leaf(sc));
-                format!("({a}, {b}) {op} ({c}, {e})")
+                format!("(({a}, {b}) {op} ({c}, {e}))")
             }
             25..=27 if !self.schema_expr => self.in_query(sc, d, not),
             28..=29 if !self.schema_expr => {
@@ -150,7 +237,7 @@ impl Gen<'_> {
             }
             30 if !self.schema_expr => {
                 let q = self.subquery(sc, d, 2);
-                format!("({}, {}) {not}IN ({q})", self.column(sc), self.leaf(sc))
+                format!("(({}, {}) {not}IN ({q}))", self.column(sc), self.leaf(sc))
             }
             _ => self.expr(sc, d),
         }
@@ -179,7 +266,8 @@ impl Gen<'_> {
         let mut c = *self.callables.iter().filter(|c| !c.aggregate).nth(pick).expect("below the count");
         // Blobs that a UTF-16 database's functions read as text.
         let makes_blob = c.name.starts_with("jsonb") || matches!(c.name, "zeroblob" | "unhex");
-        if !self.utf8 && makes_blob {
+        let of_build = self.schema_expr && c.name == "sqlite_compileoption_used";
+        if !self.utf8 && makes_blob || of_build {
             c = Callable { name: "quote", args: 1, aggregate: false };
         }
         self.call_of(c, sc, d)
@@ -190,10 +278,12 @@ impl Gen<'_> {
         *self.used.entry(c.name).or_default() += 1;
         let n = match (c.args, c.name) {
             (_, "json_object" | "jsonb_object") => 2 * self.rng.range(0, 2),
-            (_, "json_set" | "json_insert" | "json_replace" | "jsonb_set" | "jsonb_insert" | "jsonb_replace") => {
-                1 + 2 * self.rng.range(0, 2)
-            }
+            (
+                _,
+                "json_set" | "json_insert" | "json_replace" | "jsonb_set" | "jsonb_insert" | "jsonb_replace",
+            ) => 1 + 2 * self.rng.range(0, 2),
             (_, "json_array_insert" | "jsonb_array_insert") => 1 + 2 * self.rng.range(0, 2),
+            (_, "min" | "max") => self.rng.range(2, 3),
             (-4, _) => self.rng.range(2, 4),
             (-3, _) => self.rng.range(1, 3),
             (n, "date" | "time" | "datetime" | "julianday" | "unixepoch") if n < 0 => self.rng.range(1, 3),
@@ -207,8 +297,12 @@ impl Gen<'_> {
 
     fn argument(&mut self, f: &str, i: usize, n: usize, sc: &Scope, d: usize) -> String {
         match (f, i) {
-            ("json_array_insert" | "jsonb_array_insert", 0) => self.one(&["'[1,2,3]'", "'[]'", "'{\"a\":[1]}'", "NULL"]),
-            ("json_array_insert" | "jsonb_array_insert", _) if i % 2 == 1 => self.one(&["'$[0]'", "'$[1]'", "'$[#]'", "'$.a[0]'"]),
+            ("json_array_insert" | "jsonb_array_insert", 0) => {
+                self.one(&["'[1,2,3]'", "'[]'", "'{\"a\":[1]}'", "NULL"])
+            }
+            ("json_array_insert" | "jsonb_array_insert", _) if i % 2 == 1 => {
+                self.one(&["'$[0]'", "'$[1]'", "'$[#]'", "'$.a[0]'"])
+            }
             ("json_object" | "jsonb_object", _) if i % 2 == 0 => self.text(),
             ("json_object" | "jsonb_object" | "json_array" | "jsonb_array" | "json_quote", _) => {
                 // Blobs are no JSON.
@@ -222,20 +316,41 @@ impl Gen<'_> {
             ("json_valid", 1) => self.one(&["1", "2", "4", "6", "8", "5"]),
             ("json_patch" | "jsonb_patch", 1) => self.one(JSON),
             ("json_valid" | "json_error_position", 0) => {
-                if self.rng.chance(50) { self.one(JSON) } else { self.leaf(sc) }
+                if self.rng.chance(50) {
+                    self.one(JSON)
+                } else {
+                    self.leaf(sc)
+                }
             }
             _ if f.starts_with("json") && i == 0 => self.one(JSON),
-            ("json_set" | "json_insert" | "json_replace" | "jsonb_set" | "jsonb_insert" | "jsonb_replace", _)
-                if i % 2 == 0 =>
-            {
-                if self.rng.chance(30) { self.one(JSON) } else { self.int() }
+            (
+                "json_set" | "json_insert" | "json_replace" | "jsonb_set" | "jsonb_insert" | "jsonb_replace",
+                _,
+            ) if i % 2 == 0 => {
+                if self.rng.chance(30) {
+                    self.one(JSON)
+                } else {
+                    self.int()
+                }
             }
             _ if f.starts_with("json") => self.one(PATHS),
             ("strftime", 0) => self.one(&[
-                "'%Y-%m-%d'", "'%H:%M:%f'", "'%j %w %W %u'", "'%s %J'", "'%e %k %l %I %p %P'", "'%G-%V %g %U'", "'%F %T %R'",
+                "'%Y-%m-%d'",
+                "'%H:%M:%f'",
+                "'%j %w %W %u'",
+                "'%s %J'",
+                "'%e %k %l %I %p %P'",
+                "'%G-%V %g %U'",
+                "'%F %T %R'",
             ]),
-            ("strftime", 1) | ("date" | "time" | "datetime" | "julianday" | "unixepoch", 0) | ("timediff", _) => {
-                if self.rng.chance(85) { self.one(TIMES) } else { self.leaf(sc) }
+            ("strftime", 1)
+            | ("date" | "time" | "datetime" | "julianday" | "unixepoch", 0)
+            | ("timediff", _) => {
+                if self.rng.chance(85) {
+                    self.one(TIMES)
+                } else {
+                    self.leaf(sc)
+                }
             }
             ("strftime" | "date" | "time" | "datetime" | "julianday" | "unixepoch", _) => self.one(MODIFIERS),
             ("printf" | "format", 0) => self.one(FORMATS),
@@ -268,6 +383,9 @@ impl Gen<'_> {
         let all = self.callables.iter().filter(|c| c.aggregate).count();
         let pick = self.rng.below(all);
         let c = *self.callables.iter().filter(|c| c.aggregate).nth(pick).expect("below the count");
+        if !self.utf8 && c.name.starts_with("jsonb") {
+            return "count(*)".into();
+        }
         *self.used.entry(c.name).or_default() += 1;
         let x = self.column(sc);
         let distinct = if self.rng.chance(20) { "DISTINCT " } else { "" };
@@ -275,7 +393,11 @@ impl Gen<'_> {
             "count" if c.args == 0 => "count(*)".to_string(),
             "group_concat" | "string_agg" | "json_group_array" | "jsonb_group_array" => {
                 let x = if c.name.starts_with("json") { format!("CAST({x} AS TEXT)") } else { x };
-                let second = if c.args == 2 { format!(", {}", self.one(&["','", "'-'", "''", "NULL", "'; '"])) } else { String::new() };
+                let second = if c.args == 2 {
+                    format!(", {}", self.one(&["','", "'-'", "''", "NULL", "'; '"]))
+                } else {
+                    String::new()
+                };
                 format!("{}({x}{second} ORDER BY {x} COLLATE BINARY, typeof({x}))", c.name)
             }
             "json_group_object" | "jsonb_group_object" => {
@@ -290,7 +412,11 @@ impl Gen<'_> {
                 format!("{}({distinct}{x})", c.name)
             }
             "percentile" | "percentile_cont" | "percentile_disc" => {
-                let p = if c.name == "percentile" { self.one(&["0", "25", "50", "90.5", "100"]) } else { self.one(&["0.0", "0.25", "0.5", "1.0"]) };
+                let p = if c.name == "percentile" {
+                    self.one(&["0", "25", "50", "90.5", "100"])
+                } else {
+                    self.one(&["0.0", "0.25", "0.5", "1.0"])
+                };
                 format!("{}(length({x}), {p})", c.name)
             }
             _ => {

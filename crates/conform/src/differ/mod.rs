@@ -22,9 +22,21 @@ use iolite::FunctionFlags;
 
 /// Functions whose answers depend on more than their arguments, or that are one engine's own.
 const LEFT_OUT: &[&str] = &[
-    "random", "randomblob", "changes", "total_changes", "last_insert_rowid", "current_date", "current_time",
-    "current_timestamp", "sqlite_version", "sqlite_source_id", "sqlite_compileoption_get", "iolite_version",
-    "load_extension", "sqlite_log", "sqlite_offset",
+    "random",
+    "randomblob",
+    "changes",
+    "total_changes",
+    "last_insert_rowid",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "sqlite_version",
+    "sqlite_source_id",
+    "sqlite_compileoption_get",
+    "iolite_version",
+    "load_extension",
+    "sqlite_log",
+    "sqlite_offset",
 ];
 
 /// The functions that both engines have.

@@ -58,6 +58,8 @@ pub struct Model {
     pub indexes: Vec<(String, String)>,
     /// Database and name of each trigger.
     pub triggers: Vec<(String, String)>,
+    /// Tables that have triggers.
+    pub triggered: Vec<String>,
     /// Attached databases.
     pub attached: Vec<String>,
 }
@@ -72,7 +74,9 @@ impl Model {
         let int = |v: &Value| if let Value::Int(i) = v { *i } else { 0 };
         let mut m = Model::default();
         let query = |sql: &str| c.query(sql).unwrap_or_default();
-        for r in query("SELECT schema, name, type, wr, strict FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%'") {
+        for r in query(
+            "SELECT schema, name, type, wr, strict FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%'",
+        ) {
             let (schema, name, ty) = (text(&r[0]), text(&r[1]), text(&r[2]));
             let q = |s: &str| s.replace('\'', "''");
             let columns = query(&format!(
@@ -108,7 +112,10 @@ impl Model {
             // A key that holds the rowid's alias beside others is no target of an upsert.
             let alias = columns.iter().filter(|c| c.pk).count() == 1 && ty == "table";
             let is_alias = |k: &String| {
-                alias && columns.iter().any(|c| c.name == *k && c.pk && c.decltype.eq_ignore_ascii_case("INTEGER"))
+                alias
+                    && columns
+                        .iter()
+                        .any(|c| c.name == *k && c.pk && c.decltype.eq_ignore_ascii_case("INTEGER"))
             };
             keys.retain(|k| k.len() == 1 || !k.iter().any(is_alias));
             keys.retain(|k| k.iter().all(|c| columns.iter().any(|x| x.name == *c)));
@@ -124,10 +131,15 @@ impl Model {
         }
         for r in query("SELECT name FROM pragma_database_list") {
             let db = text(&r[0]);
-            for o in query(&format!("SELECT type, name FROM {db}.sqlite_schema WHERE sql IS NOT NULL")) {
+            for o in
+                query(&format!("SELECT type, name, tbl_name FROM {db}.sqlite_schema WHERE sql IS NOT NULL"))
+            {
                 match text(&o[0]).as_str() {
                     "index" => m.indexes.push((db.clone(), text(&o[1]))),
-                    "trigger" => m.triggers.push((db.clone(), text(&o[1]))),
+                    "trigger" => {
+                        m.triggers.push((db.clone(), text(&o[1])));
+                        m.triggered.push(text(&o[2]));
+                    }
                     _ => {}
                 }
             }

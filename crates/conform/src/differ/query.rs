@@ -77,9 +77,10 @@ impl Gen<'_> {
             let right = self.from_item(outer, d);
             let r = right.sources[0].clone();
             let l = f.sources[self.rng.below(f.sources.len())].clone();
-            let common = r.columns.iter().find(|c| {
-                **c != "rowid" && f.sources.iter().filter(|s| s.columns.contains(c)).count() == 1
-            });
+            let common = r
+                .columns
+                .iter()
+                .find(|c| **c != "rowid" && f.sources.iter().filter(|s| s.columns.contains(c)).count() == 1);
             let on = format!(
                 "{}.{} = {}.{}",
                 l.alias,
@@ -124,7 +125,8 @@ impl Gen<'_> {
         sources.extend(f.sources.clone());
         let sc = Scope { sources };
         let inner = Scope { sources: f.sources.clone() };
-        let filter = if self.rng.chance(55) { format!(" WHERE {}", self.condition(&sc, d)) } else { String::new() };
+        let filter =
+            if self.rng.chance(55) { format!(" WHERE {}", self.condition(&sc, d)) } else { String::new() };
         match self.rng.below(12) {
             0 | 1 => {
                 let keys: Vec<String> = (0..self.rng.range(1, 2)).map(|_| self.column(&inner)).collect();
@@ -132,7 +134,12 @@ impl Gen<'_> {
                     .map(|i| if i < keys.len() { keys[i].clone() } else { self.aggregate(&inner, d) })
                     .collect();
                 let having = if self.rng.chance(30) {
-                    format!(" HAVING {} {} {}", self.aggregate(&inner, 0), self.one(&[">", "<", "IS NOT", "<>"]), self.small())
+                    format!(
+                        " HAVING {} {} {}",
+                        self.aggregate(&inner, 0),
+                        self.one(&[">", "<", "IS NOT", "<>"]),
+                        self.small()
+                    )
                 } else {
                     String::new()
                 };
@@ -150,7 +157,10 @@ impl Gen<'_> {
             }
             3 => {
                 let outs: Vec<String> = (0..n).map(|_| self.column(&inner)).collect();
-                Query { sql: format!("SELECT DISTINCT {} FROM {}{filter}", outs.join(", "), f.sql), columns: n }
+                Query {
+                    sql: format!("SELECT DISTINCT {} FROM {}{filter}", outs.join(", "), f.sql),
+                    columns: n,
+                }
             }
             4 if columns.is_none() && f.sources.len() == 1 => {
                 let n = f.sources[0].columns.iter().filter(|c| *c != "rowid").count();
@@ -208,7 +218,11 @@ impl Gen<'_> {
         sources.extend(f.sources.clone());
         let sc = Scope { sources };
         let inner = Scope { sources: f.sources };
-        let filter = if self.rng.chance(60) { format!(" WHERE {}", self.condition(&sc, d.min(1))) } else { String::new() };
+        let filter = if self.rng.chance(60) {
+            format!(" WHERE {}", self.condition(&sc, d.min(1)))
+        } else {
+            String::new()
+        };
         format!("SELECT {} FROM {}{filter}", self.aggregate(&inner, 0), f.sql)
     }
 
@@ -308,7 +322,11 @@ impl Gen<'_> {
     fn window(&mut self, d: usize) -> Query {
         let f = self.from_item(&Scope::default(), 0);
         let sc = Scope { sources: f.sources.clone() };
-        let all: Vec<String> = f.sources[0].columns.iter().map(|c| format!("{}.{c} COLLATE BINARY", f.sources[0].alias)).collect();
+        let all: Vec<String> = f.sources[0]
+            .columns
+            .iter()
+            .map(|c| format!("{}.{c} COLLATE BINARY", f.sources[0].alias))
+            .collect();
         let call = match self.rng.below(12) {
             0 => "row_number()".into(),
             1 => "rank()".into(),
@@ -323,12 +341,21 @@ impl Gen<'_> {
             10 => format!("count({})", self.column(&sc)),
             _ => format!("max({})", self.column(&sc)),
         };
-        let part = if self.rng.chance(60) { format!("PARTITION BY {} ", self.column(&sc)) } else { String::new() };
+        let part =
+            if self.rng.chance(60) { format!("PARTITION BY {} ", self.column(&sc)) } else { String::new() };
         let frame = self.one(&[
-            "", " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", " ROWS UNBOUNDED PRECEDING", " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
-            " RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE TIES", " ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING EXCLUDE CURRENT ROW",
+            "",
+            " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+            " ROWS UNBOUNDED PRECEDING",
+            " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
+            " RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE TIES",
+            " ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING EXCLUDE CURRENT ROW",
         ]);
-        let filter = if self.rng.chance(40) { format!(" WHERE {}", self.condition(&sc, d.min(1))) } else { String::new() };
+        let filter = if self.rng.chance(40) {
+            format!(" WHERE {}", self.condition(&sc, d.min(1)))
+        } else {
+            String::new()
+        };
         let sql = format!(
             "SELECT {}, {}, {call} OVER ({part}ORDER BY {}{frame}) FROM {}{filter}",
             self.column(&sc),

@@ -132,7 +132,8 @@ fn written(sql: &str, g: &Gen<'_>) -> Option<String> {
     if !["INSERT", "REPLACE", "UPDATE", "DELETE"].contains(&head) {
         return None;
     }
-    let t = g.model.tables.iter().find(|t| sql.split_whitespace().take(5).any(|w| w.starts_with(&t.full())))?;
+    let t =
+        g.model.tables.iter().find(|t| sql.split_whitespace().take(5).any(|w| w.starts_with(&t.full())))?;
     Some(t.full())
 }
 
@@ -152,7 +153,10 @@ fn opening(rng: &mut Rng, in_memory: bool) -> Vec<Stmt> {
         add(format!("PRAGMA auto_vacuum = {}", rng.pick(&[1, 2])));
     }
     if !in_memory && rng.chance(70) {
-        add(format!("PRAGMA journal_mode = {}", rng.pick(&["DELETE", "TRUNCATE", "PERSIST", "MEMORY", "OFF", "WAL", "WAL"])));
+        add(format!(
+            "PRAGMA journal_mode = {}",
+            rng.pick(&["DELETE", "TRUNCATE", "PERSIST", "MEMORY", "OFF", "WAL", "WAL"])
+        ));
     }
     out
 }
@@ -230,7 +234,12 @@ fn statement(g: &mut Gen<'_>, step: usize, autocommit: bool) -> Option<Stmt> {
         },
         15 => {
             let (_, sql, _) = g.query();
-            Stmt { kind: "explain query plan", sql: format!("EXPLAIN QUERY PLAN {sql}"), ordered: false, loose: true }
+            Stmt {
+                kind: "explain query plan",
+                sql: format!("EXPLAIN QUERY PLAN {sql}"),
+                ordered: false,
+                loose: true,
+            }
         }
         16 => mistake(g),
         _ => plain("alter", g.alter()?),
@@ -245,7 +254,10 @@ fn transaction(g: &mut Gen<'_>, autocommit: bool) -> Stmt {
     let r = g.rng.below(100);
     if autocommit {
         return match r {
-            0..=69 => plain("begin", g.one(&["BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE", "BEGIN DEFERRED TRANSACTION"])),
+            0..=69 => plain(
+                "begin",
+                g.one(&["BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE", "BEGIN DEFERRED TRANSACTION"]),
+            ),
             70..=94 => plain("savepoint", "SAVEPOINT s1".into()),
             95..=96 => plain("commit", "COMMIT".into()),
             _ => plain("release", "RELEASE s1".into()),
@@ -255,7 +267,10 @@ fn transaction(g: &mut Gen<'_>, autocommit: bool) -> Stmt {
         0..=29 => plain("commit", g.one(&["COMMIT", "END"])),
         30..=44 => plain("rollback", "ROLLBACK".into()),
         45..=64 => plain("savepoint", g.one(&["SAVEPOINT s1", "SAVEPOINT s2", "SAVEPOINT S1"])),
-        65..=79 => plain("rollback to", g.one(&["ROLLBACK TO s1", "ROLLBACK TO s2", "ROLLBACK TRANSACTION TO SAVEPOINT s1"])),
+        65..=79 => plain(
+            "rollback to",
+            g.one(&["ROLLBACK TO s1", "ROLLBACK TO s2", "ROLLBACK TRANSACTION TO SAVEPOINT s1"]),
+        ),
         80..=97 => plain("release", g.one(&["RELEASE s1", "RELEASE SAVEPOINT s2"])),
         _ => plain("begin", "BEGIN".into()),
     }

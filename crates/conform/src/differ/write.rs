@@ -5,7 +5,17 @@ use super::model::{Table, quote};
 
 impl Gen<'_> {
     fn policy(&mut self) -> String {
-        self.one(&["", "", "OR IGNORE ", "OR REPLACE ", "OR IGNORE ", "OR REPLACE ", "OR ABORT ", "OR FAIL ", "OR ROLLBACK "])
+        self.one(&[
+            "",
+            "",
+            "OR IGNORE ",
+            "OR REPLACE ",
+            "OR IGNORE ",
+            "OR REPLACE ",
+            "OR ABORT ",
+            "OR FAIL ",
+            "OR ROLLBACK ",
+        ])
     }
 
     /// RETURNING, sometimes. A view's triggers decide what came of its rows, so it has none.
@@ -14,11 +24,15 @@ impl Gen<'_> {
             return String::new();
         }
         let sc = Scope::of(Source { alias: String::new(), columns: self.source(t, "", true).columns });
-        match self.rng.below(3) {
+        // Subqueries may see the table at any moment of the statement (documentation page lang_returning).
+        self.schema_expr = true;
+        let out = match self.rng.below(3) {
             0 => " RETURNING *".into(),
             1 => format!(" RETURNING {} AS r1, {}", self.column(&sc), self.expr(&sc, 1)),
             _ => format!(" RETURNING {}", self.column(&sc)),
-        }
+        };
+        self.schema_expr = false;
+        out
     }
 
     /// The columns that an INSERT names.
@@ -158,6 +172,7 @@ impl Gen<'_> {
         if one_row && (from || !t.rowid) {
             policy.clear();
         }
+        let in_key = |t: &Table, set: &str| t.keys.iter().flatten().any(|k| set.contains(&quote(k)));
         let mut source = self.source(&t, &quote(&t.name), true);
         if t.schema == "temp" {
             source.alias = quote(&t.name);
@@ -182,7 +197,9 @@ impl Gen<'_> {
         }
         let set = self.assignments(&t, &sc, 2);
         let mut sql = format!("UPDATE {policy}{} SET {set}", t.full());
-        if one_row && !policy.is_empty() {
+        // Triggers see the rows in the order of the plan.
+        let watched = self.model.triggered.contains(&t.name);
+        if t.rowid && (one_row && !policy.is_empty() || in_key(&t, &set) || watched) {
             sql += &format!(" WHERE rowid = {}", self.rng.range(1, 12));
         } else if self.rng.chance(85) {
             sql += &format!(" WHERE {}", self.condition(&sc, 1));
@@ -196,7 +213,9 @@ impl Gen<'_> {
         let t = self.base_table()?;
         let mut sql = format!("DELETE FROM {}", t.full());
         let sc = Scope::of(self.source(&t, &quote(&t.name), true));
-        if self.rng.chance(97) {
+        if t.rowid && self.model.triggered.contains(&t.name) {
+            sql += &format!(" WHERE rowid = {}", self.rng.range(1, 12));
+        } else if self.rng.chance(97) {
             sql += &format!(" WHERE {}", self.condition(&sc, 1));
             if self.rng.chance(50) {
                 sql += &format!(" AND {}", self.condition(&sc, 0));

@@ -7,7 +7,7 @@ use super::*;
 use iolite_catalog::{ColumnSource, Index, TableKind};
 use iolite_value::Value;
 
-pub use super::from::{Connected, declared_table};
+pub use super::from::{Connected, declared_table, unnumbered};
 
 /// What a statement does to its table.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -394,8 +394,12 @@ impl Binder<'_> {
                     }
                     None if is_rowid(&n.text) && t.has_rowid() => rowid = rowid.or(Some(k)),
                     None => {
-                        return Err(Error::sql(format!("table {} has no column named {}", as_written(&s.table), n.text))
-                            .at(n.span.start));
+                        return Err(Error::sql(format!(
+                            "table {} has no column named {}",
+                            as_written(&s.table),
+                            n.text
+                        ))
+                        .at(n.span.start));
                     }
                 }
             }
@@ -434,6 +438,7 @@ impl Binder<'_> {
         let t = &target.table;
         let constraint = if u.target.is_empty() { UpsertTarget::Any } else { self.upsert_target(u, target)? };
         let excluded = self.new_table();
+        self.excluded = Some(excluded);
         let action = match &u.action {
             None => None,
             Some(a) => {

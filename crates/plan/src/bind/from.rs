@@ -197,7 +197,7 @@ impl Binder<'_> {
             }
             ast::TableKind::Subquery(s) => {
                 let (select, outer) = self.nested(|b| b.select(s))?;
-                let columns = query_columns(&select, &[]);
+                let columns = query_columns(&select, &[], false);
                 let q = FromQuery { select, recursive: None, materialize: None, cte: None, outer };
                 let name = alias.clone().unwrap_or_else(|| "".into());
                 self.add_source(SourceKind::Subquery(Box::new(q)), name, alias, None, columns, join, out);
@@ -464,7 +464,7 @@ impl Binder<'_> {
             )));
         }
         let names: Vec<Rc<str>> = names.iter().map(|n| Rc::from(&*n.text)).collect();
-        let columns = query_columns(&select, &names);
+        let columns = query_columns(&select, &names, true);
         Ok((FromQuery { select, recursive: None, materialize: None, cte: None, outer: Vec::new() }, columns))
     }
 
@@ -552,7 +552,7 @@ impl Binder<'_> {
         let Some(k) = first_recursive else {
             let select = self.select(s)?;
             check_width(select.columns.len())?;
-            let columns = query_columns(&select, &names);
+            let columns = query_columns(&select, &names, false);
             let q = FromQuery { select, recursive: None, materialize: None, cte: None, outer: Vec::new() };
             return Ok((q, columns));
         };
@@ -569,7 +569,7 @@ impl Binder<'_> {
         let result = (|| -> Result<_> {
             let select = self.select(&initial)?;
             check_width(select.columns.len())?;
-            let columns = query_columns(&select, &names);
+            let columns = query_columns(&select, &names, false);
             let Columns::Query(list) = &columns else { unreachable!("query_columns makes a query") };
             let id = self.new_table();
             self.ctes[at].working = Some((id, list.clone()));
@@ -650,19 +650,21 @@ pub(crate) fn push_filter(out: &mut Vec<Filter>, e: Expr, on: Option<TableId>) {
     out.extend(list.into_iter().map(|expr| Filter { expr, on }));
 }
 
-/// The columns of a query as a table: given names, or its own made unique.
-pub(crate) fn query_columns(s: &Select, names: &[Rc<str>]) -> Columns {
+/// The columns of a query as a table: given names, or its own made unique. `stored`: it is a view's.
+pub(crate) fn query_columns(s: &Select, names: &[Rc<str>], stored: bool) -> Columns {
     let mut out: Vec<QueryColumn> = Vec::with_capacity(s.columns.len());
     for (i, c) in s.columns.iter().enumerate() {
         let name: Rc<str> = match names.get(i) {
             Some(n) => n.clone(),
             None => {
-                let base: Rc<str> = c.inner_name.clone().unwrap_or_else(|| (&*c.meta.name).into());
+                let own = if stored { &c.stored_name } else { &c.inner_name };
+                let base: Rc<str> = own.clone().unwrap_or_else(|| (&*c.meta.name).into());
                 let mut name = base.clone();
+                let stem = unnumbered(&base);
                 let mut n = 0;
                 while out.iter().any(|o| o.name.eq_ignore_ascii_case(&name)) {
                     n += 1;
-                    name = format!("{base}:{n}").into();
+                    name = format!("{stem}:{n}").into();
                 }
                 name
             }
@@ -670,6 +672,14 @@ pub(crate) fn query_columns(s: &Select, names: &[Rc<str>]) -> Columns {
         out.push(QueryColumn { name, qualifier: None, out: c.clone(), shadowed: false });
     }
     Columns::Query(out.into())
+}
+
+/// A column's name without the number that told it from its like.
+pub fn unnumbered(name: &str) -> &str {
+    match name.rsplit_once(':') {
+        Some((stem, n)) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => stem,
+        _ => name,
+    }
 }
 
 /// A virtual table's columns from its declaration.

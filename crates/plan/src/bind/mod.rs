@@ -64,6 +64,8 @@ pub struct Binder<'a> {
     /// The trigger whose body is being bound.
     pub trigger: Option<TriggerScope>,
     views: Vec<(usize, Rc<str>)>,
+    /// The number of `excluded` in the upsert that is being bound.
+    excluded: Option<TableId>,
     /// Where names of tables and columns stand in `text`, if somebody wants to know: for renaming.
     pub log: Option<Vec<NameUse>>,
 }
@@ -182,6 +184,7 @@ impl<'a> Binder<'a> {
             restriction: Restriction::None,
             trigger: None,
             views: Vec::new(),
+            excluded: None,
             log: None,
         }
     }
@@ -263,6 +266,7 @@ impl<'a> Binder<'a> {
             restriction: Restriction::None,
             trigger: None,
             views: std::mem::take(&mut self.views),
+            excluded: None,
             log: None,
         };
         let out = f(&mut inner);

@@ -54,6 +54,8 @@ impl Binder<'_> {
             Columns::Table(t) => (t.columns[i].affinity, self.column_collation(t, i)?),
             Columns::Query(q) => (q[i].out.affinity, q[i].out.collation.clone()),
         };
+        // The values of the row that was to be inserted have been converted already.
+        let affinity = if self.excluded == Some(id) { Affinity::None } else { affinity };
         let column = match columns {
             Columns::Table(t) if t.rowid_alias == Some(i) => ROWID,
             _ => i as i32,

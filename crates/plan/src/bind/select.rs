@@ -66,6 +66,9 @@ impl Binder<'_> {
             let found = cores.iter().find_map(|k| k.result.get(i).and_then(|e| e.collation()));
             c.collation = found.map_or(self.binary(), |f| f.0);
         }
+        for (i, c) in columns.iter_mut().enumerate() {
+            c.affinity = compound_affinity(cores.iter().filter_map(|k| k.result.get(i)));
+        }
         let mut select = Select { cores, ops, order_by: Vec::new(), limit: None, offset: None, columns };
         select.order_by = self.compound_order(&s.order_by, &select, &names)?;
         (select.limit, select.offset) = self.limits(s)?;
@@ -169,7 +172,7 @@ impl Binder<'_> {
             SourceKind::Table { table, .. } | SourceKind::Virtual { table, .. } => {
                 Columns::Table(table.clone())
             }
-            SourceKind::Subquery(q) => super::from::query_columns(&q.select, &[]),
+            SourceKind::Subquery(q) => super::from::query_columns(&q.select, &[], false),
             SourceKind::Working(_) => Columns::Query(Rc::from([])),
         };
         let db = src.table().map(|t| t.0);
@@ -385,10 +388,21 @@ impl Binder<'_> {
                     None => self.result_name(expr, &e, *span),
                 };
                 let mut out = self.out_column(&e, name.clone());
-                let bare = bare_column(expr);
-                if alias.is_none() && !std::ptr::eq(bare, expr) && matches!(bare, ast::Expr::Column { .. }) {
-                    let inner = self.expr(bare)?;
-                    out.inner_name = Some(self.result_name(bare, &inner, *span));
+                if alias.is_none() {
+                    let mut under = expr;
+                    while let ast::Expr::Collate(e, _) = under {
+                        under = e;
+                    }
+                    if let ast::Expr::Column { column, .. } = under
+                        && *column.text != *name
+                    {
+                        out.inner_name = Some((&*column.text).into());
+                    }
+                    let bare = bare_column(expr);
+                    if !std::ptr::eq(bare, expr) && matches!(bare, ast::Expr::Column { .. }) {
+                        let inner = self.expr(bare)?;
+                        out.stored_name = Some(self.result_name(bare, &inner, *span));
+                    }
                 }
                 names.push(ResultName { name: (&*name).into(), aliased: alias.is_some() });
                 columns.push(out);
@@ -513,7 +527,7 @@ impl Binder<'_> {
             meta.origin = seen.origin.clone();
         }
         let collation = e.collation().map_or(self.binary(), |c| c.0);
-        OutColumn { meta, inner_name: None, last: None, affinity: e.affinity(), collation }
+        OutColumn { meta, inner_name: None, stored_name: None, last: None, affinity: e.affinity(), collation }
     }
 
     fn describe(&self, c: &ColumnRef, meta: &mut ColumnMeta) {
@@ -573,6 +587,48 @@ fn bare_column(e: &ast::Expr) -> &ast::Expr {
             c.args.first().map_or(e, bare_column)
         }
         other => other,
+    }
+}
+
+/// The affinity of a compound's column: that of the first arm that has one, unless another arm may bring what it would
+/// convert (documentation page `datatype3`, section 3.3, leaves the choice among the arms open).
+fn compound_affinity<'e>(arms: impl Iterator<Item = &'e Expr> + Clone) -> Affinity {
+    let Some(at) = arms.clone().position(|e| e.affinity() != Affinity::None) else { return Affinity::None };
+    let affinity = arms.clone().nth(at).map_or(Affinity::None, |e| e.affinity());
+    let others = arms.enumerate().filter(|(i, _)| *i != at).fold(0, |m, (_, e)| m | classes(e));
+    match affinity {
+        Affinity::Text if others & NUMBERS != 0 => Affinity::Blob,
+        a if a > Affinity::Text && others & TEXTS != 0 => Affinity::Blob,
+        a => a,
+    }
+}
+
+const NUMBERS: u8 = 1;
+const TEXTS: u8 = 2;
+const BLOBS: u8 = 4;
+
+/// The storage classes that an expression's values may have, as far as its form tells.
+fn classes(e: &Expr) -> u8 {
+    match e {
+        Expr::Const(v) => match v.class() {
+            iolite_value::StorageClass::Null => 0,
+            iolite_value::StorageClass::Text => TEXTS,
+            iolite_value::StorageClass::Blob => BLOBS,
+            _ => NUMBERS,
+        },
+        Expr::Binary(BinOp::Concat, ..) => TEXTS | BLOBS,
+        Expr::Call(_) | Expr::Agg(..) | Expr::Param(_) => NUMBERS | TEXTS | BLOBS,
+        Expr::Column(_) | Expr::Cast(..) | Expr::Subquery(..) => match e.affinity() {
+            Affinity::Text => TEXTS | BLOBS,
+            a if a > Affinity::Text => NUMBERS | BLOBS,
+            _ => NUMBERS | TEXTS | BLOBS,
+        },
+        Expr::Case { arms, otherwise, .. } => {
+            let results = arms.iter().map(|(_, r)| r).chain(otherwise.as_deref());
+            results.fold(0, |m, r| m | classes(r))
+        }
+        Expr::Collate(inner, _) | Expr::Plus(inner) | Expr::IfNotNullRow(_, inner) => classes(inner),
+        _ => NUMBERS,
     }
 }
 

@@ -1,0 +1,12 @@
+CREATE TABLE t(a);
+INSERT INTO t VALUES (NULL), (2), ('x'), (x'00'), (1.5);
+SELECT a FROM t ORDER BY a DESC;
+SELECT a FROM t ORDER BY a DESC NULLS FIRST;
+SELECT a FROM t ORDER BY a NULLS LAST;
+SELECT a, 1 FROM t ORDER BY a;
+SELECT * FROM (VALUES (NULL, 7), (2, 3)) ORDER BY 1 DESC;
+CREATE INDEX i ON t(a DESC, (a || 'x'));
+INSERT INTO t VALUES (NULL), (7);
+PRAGMA integrity_check;
+SELECT 2 % '1e2', 7 % '3.9', typeof(x'61' || x'62'), x'61' LIKE 'a';
+SELECT (SELECT q.c) FROM (SELECT upper(a) AS c FROM t) q ORDER BY 1;

@@ -1,0 +1,158 @@
+//! Walks over syntax trees: every table name that a query or a trigger's statement mentions, nested queries included.
+//!
+//! Knows nothing of scopes: a name that a WITH clause defines is reported like any other.
+
+use crate::ast::*;
+
+/// Calls `f` with each table name.
+pub struct TableNames<'f> {
+    f: &'f mut dyn FnMut(&QualifiedName),
+}
+
+impl<'f> TableNames<'f> {
+    /// A walk that reports to `f`.
+    pub fn new(f: &'f mut dyn FnMut(&QualifiedName)) -> TableNames<'f> {
+        TableNames { f }
+    }
+
+    /// A query.
+    pub fn select(&mut self, s: &Select) {
+        self.with(s.with.as_ref());
+        self.core(&s.first);
+        for (_, c) in &s.compounds {
+            self.core(c);
+        }
+        self.terms(&s.order_by);
+        self.exprs(s.limit.iter().chain(&s.offset));
+    }
+
+    /// A trigger: its condition and its statements.
+    pub fn trigger(&mut self, t: &CreateTrigger) {
+        self.exprs(&t.when);
+        for (s, _) in &t.body {
+            match s {
+                Stmt::Select(s) => self.select(s),
+                Stmt::Insert(i) => {
+                    self.with(i.with.as_ref());
+                    (self.f)(&i.table);
+                    if let InsertSource::Select(s) = &i.source {
+                        self.select(s);
+                    }
+                    for u in i.upserts.iter().filter_map(|u| u.action.as_ref()) {
+                        self.exprs(u.sets.iter().map(|s| &s.value).chain(&u.filter));
+                    }
+                }
+                Stmt::Update(u) => {
+                    self.with(u.with.as_ref());
+                    (self.f)(&u.table);
+                    self.exprs(u.sets.iter().map(|s| &s.value).chain(&u.filter));
+                    u.from.iter().for_each(|f| self.from(f));
+                }
+                Stmt::Delete(d) => {
+                    self.with(d.with.as_ref());
+                    (self.f)(&d.table);
+                    self.exprs(&d.filter);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn with(&mut self, w: Option<&With>) {
+        for c in w.iter().flat_map(|w| &w.tables) {
+            self.select(&c.select);
+        }
+    }
+
+    fn core(&mut self, c: &SelectCore) {
+        match c {
+            SelectCore::Values(rows) => self.exprs(rows.iter().flatten()),
+            SelectCore::Query(q) => {
+                for c in &q.columns {
+                    if let ResultColumn::Expr { expr, .. } = c {
+                        self.expr(expr);
+                    }
+                }
+                q.from.iter().for_each(|f| self.from(f));
+                self.exprs(q.filter.iter().chain(&q.group_by).chain(&q.having));
+            }
+        }
+    }
+
+    fn from(&mut self, f: &From) {
+        self.table(&f.first);
+        for j in &f.joins {
+            self.table(&j.table);
+            if let JoinConstraint::On(e) = &j.constraint {
+                self.expr(e);
+            }
+        }
+    }
+
+    fn table(&mut self, t: &Table) {
+        match &t.kind {
+            TableKind::Named { name, .. } => (self.f)(name),
+            TableKind::Function { name, args } => {
+                (self.f)(name);
+                self.exprs(args);
+            }
+            TableKind::Subquery(s) => self.select(s),
+            TableKind::Join(f) => self.from(f),
+        }
+    }
+
+    fn terms(&mut self, terms: &[SortTerm]) {
+        self.exprs(terms.iter().map(|t| &t.expr));
+    }
+
+    fn exprs<'e>(&mut self, list: impl IntoIterator<Item = &'e Expr>) {
+        for e in list {
+            self.expr(e);
+        }
+    }
+
+    fn expr(&mut self, e: &Expr) {
+        match e {
+            Expr::Literal(..) | Expr::Variable { .. } | Expr::Column { .. } => {}
+            Expr::Unary(_, a)
+            | Expr::IsNull(a)
+            | Expr::NotNull(a)
+            | Expr::Cast(a, _)
+            | Expr::Collate(a, _) => self.expr(a),
+            Expr::Binary(_, a, b) => {
+                self.expr(a);
+                self.expr(b);
+            }
+            Expr::Like { lhs, rhs, escape, .. } => {
+                self.expr(lhs);
+                self.expr(rhs);
+                self.exprs(escape.as_deref());
+            }
+            Expr::Between { e, lo, hi, .. } => self.exprs([&**e, lo, hi]),
+            Expr::In { lhs, rhs, .. } => {
+                self.expr(lhs);
+                match rhs {
+                    InSet::List(list) => self.exprs(list),
+                    InSet::Select(s) => self.select(s),
+                    InSet::Table { table: name, args } => {
+                        (self.f)(name);
+                        self.exprs(args.iter().flatten());
+                    }
+                }
+            }
+            Expr::Exists(s) | Expr::Subquery(s, _) => self.select(s),
+            Expr::Case { base, arms, otherwise } => {
+                self.exprs(base.as_deref());
+                self.exprs(arms.iter().flat_map(|(a, b)| [a, b]));
+                self.exprs(otherwise.as_deref());
+            }
+            Expr::Call(c) => {
+                self.exprs(&c.args);
+                self.terms(&c.order_by);
+                self.exprs(&c.filter);
+            }
+            Expr::Row(list, _) => self.exprs(list),
+            Expr::Raise(_, e, _) => self.exprs(e.as_deref()),
+        }
+    }
+}
