@@ -305,10 +305,9 @@ pub fn index_key(env: &Env<'_>, t: &Table, index: &iolite_catalog::Index) -> Res
     for c in &index.columns[..n] {
         let coll = match &c.collation {
             None => binary.clone(),
-            Some(name) => env
-                .registry
-                .collation(name, env.encoding)
-                .ok_or_else(|| Error::new(Code::ErrorMissingCollseq, format!("no such collation sequence: {name}")))?,
+            Some(name) => env.registry.collation(name, env.encoding).ok_or_else(|| {
+                Error::new(Code::ErrorMissingCollseq, format!("no such collation sequence: {name}"))
+            })?,
         };
         fields.push(KeyField { coll, desc: c.desc, nulls_large: false });
     }
