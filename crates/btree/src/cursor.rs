@@ -334,7 +334,7 @@ impl Cursor {
     }
 
     /// Goes to the following entry. `false`: there is none, and the cursor stands nowhere.
-    #[inline]
+    #[inline(always)]
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<bool> {
         if self.is_settled()

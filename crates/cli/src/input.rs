@@ -101,7 +101,11 @@ pub fn process(shell: &mut Shell, lines: &mut dyn Lines, interactive: bool) -> E
                     shell.say(&line);
                 }
                 lines.complete(&line);
-                match command::run(shell, &line) {
+                let flow = command::run(shell, &line);
+                if let Err(e) = std::io::Write::flush(&mut shell.out) {
+                    crate::output::failed(&e);
+                }
+                match flow {
                     Flow::Next => {}
                     Flow::Exit(code) => return End::Exit(code),
                     Flow::Quit => return End::Input,

@@ -38,6 +38,7 @@ impl AuxData {
     }
 
     /// Drops what belongs to arguments that may change.
+    #[inline]
     pub fn end_call(&mut self) {
         if !self.slots.is_empty() {
             let constant = self.constant_args;

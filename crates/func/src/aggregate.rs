@@ -70,7 +70,21 @@ impl Sum {
         self.error = low as f64;
     }
 
+    #[inline(always)]
     fn step(&mut self, v: &Value) -> Result<()> {
+        if let Value::Int(i) = v
+            && !self.approximate
+            && let Some(sum) = self.int.checked_add(*i)
+        {
+            self.int = sum;
+            self.count += 1;
+            return Ok(());
+        }
+        self.step_slow(v)
+    }
+
+    #[inline(never)]
+    fn step_slow(&mut self, v: &Value) -> Result<()> {
         // Text that is an integer counts as one.
         let number = match v {
             Value::Null => return Ok(()),

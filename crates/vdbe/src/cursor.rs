@@ -51,15 +51,27 @@ pub(crate) struct PseudoCursor {
 /// How far a record's header is decoded.
 #[derive(Default)]
 pub(crate) struct RowCache {
-    pub valid: bool,
+    /// The decoding of this record has begun.
+    started: bool,
+    /// Serial type and start of the first `known` fields; beyond, what an earlier record left.
+    fields: Vec<(u32, u32)>,
+    known: usize,
     /// Where the next header byte is, where the header ends, where the next field starts.
     header_at: u32,
     header_end: u32,
     body_at: u32,
-    /// Serial type and start of each field decoded.
-    fields: Vec<(u32, u32)>,
     /// A header that reaches beyond what lies in the page.
     long_header: Vec<u8>,
+}
+
+/// What decoding up to a field found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Known,
+    /// The record is shorter.
+    Missing,
+    /// The header ends beyond what is at hand.
+    Far,
 }
 
 /// Lengths of the serial types that take one byte.
@@ -74,16 +86,16 @@ const SHORT: [u8; 128] = {
 };
 
 impl RowCache {
-    #[inline]
+    /// Another record is the cursor's now.
+    #[inline(always)]
     pub fn reset(&mut self) {
-        self.valid = false;
+        self.started = false;
+        self.known = 0;
     }
 
-    /// Starts on a new record of which `local` is at hand.
-    #[inline]
+    /// Starts on a record of which `local` is at hand.
+    #[inline(always)]
     fn start(&mut self, local: &[u8], total: usize) -> Result<()> {
-        self.fields.clear();
-        self.valid = true;
         let (len, n) = match local.first() {
             Some(b) if *b < 0x80 => (*b as u64, 1),
             // An empty record: all fields are missing.
@@ -91,60 +103,71 @@ impl RowCache {
             Some(_) => varint::get(local).ok_or(Code::Corrupt)?,
         };
         if len > total as u64 || len < n as u64 || len > 98_307 * 3 {
-            self.valid = false;
             return Err(Code::Corrupt.into());
         }
         self.header_at = n as u32;
         self.header_end = len as u32;
         self.body_at = len as u32;
+        self.started = true;
         Ok(())
     }
 
-    /// Decodes up to `field`; answers its type and start, or `None` if the record is shorter. `header` holds at least
-    /// the header.
-    #[inline]
-    fn locate(&mut self, header: &[u8], field: usize, total: usize) -> Result<Option<(u32, u32)>> {
-        if let Some(f) = self.fields.get(field) {
-            return Ok(Some(*f));
+    /// Decodes up to `field`, which is not known yet, of a record of `total` bytes of which `local` is at hand.
+    fn decode(&mut self, local: &[u8], field: usize, total: usize) -> Result<Field> {
+        if !self.started {
+            self.long_header.clear();
+            self.start(local, total)?;
         }
-        self.decode(header, field, total)
+        match local.get(..self.header_end as usize) {
+            Some(header) => self.decode_header(header, field, total),
+            None => Ok(Field::Far),
+        }
     }
 
-    fn decode(&mut self, header: &[u8], field: usize, total: usize) -> Result<Option<(u32, u32)>> {
-        let header = &header[..self.header_end as usize];
+    #[inline(always)]
+    fn decode_header(&mut self, header: &[u8], field: usize, total: usize) -> Result<Field> {
+        if self.fields.len() <= field {
+            self.grow(field);
+        }
         let mut at = self.header_at as usize;
         let mut body = self.body_at as u64;
-        let mut last = (0, 0);
-        let mut known = self.fields.len();
+        let mut known = self.known;
+        let fields = &mut self.fields[..=field];
         while known <= field {
-            let Some(&b) = header.get(at) else {
-                self.header_at = at as u32;
-                self.body_at = body as u32;
-                return Ok(None);
-            };
+            let Some(&b) = header.get(at) else { break };
             if b < 0x80 {
-                at += 1;
-                last = (b as u32, body as u32);
+                fields[known] = (b as u32, body as u32);
                 body += SHORT[b as usize] as u64;
+                at += 1;
             } else {
-                let (t, n) = varint::get(&header[at..]).ok_or(Code::Corrupt)?;
+                let (t, n) = long_type(&header[at..])?;
+                fields[known] = (t, body as u32);
+                body += record::serial_len(t as u64) as u64;
                 at += n;
-                if t > u32::MAX as u64 {
-                    return Err(Code::Corrupt.into());
-                }
-                last = (t as u32, body as u32);
-                body += record::serial_len(t) as u64;
             }
-            if body > total as u64 {
-                return Err(Code::Corrupt.into());
-            }
-            self.fields.push(last);
             known += 1;
+        }
+        // Fields only grow the sum: if the last one lies within the record, all do.
+        if body > total as u64 {
+            return Err(Code::Corrupt.into());
         }
         self.header_at = at as u32;
         self.body_at = body as u32;
-        Ok(Some(last))
+        self.known = known;
+        Ok(if known > field { Field::Known } else { Field::Missing })
     }
+
+    #[cold]
+    fn grow(&mut self, field: usize) {
+        self.fields.resize(field + 1, (0, 0));
+    }
+}
+
+/// A serial type of more than one byte, and its length.
+#[inline(never)]
+fn long_type(header: &[u8]) -> Result<(u32, usize)> {
+    let (t, n) = varint::get(header).ok_or(Code::Corrupt)?;
+    Ok((u32::try_from(t).map_err(|_| Code::Corrupt)?, n))
 }
 
 impl TreeCursor {
@@ -173,7 +196,7 @@ impl TreeCursor {
     pub fn moved(&mut self, valid: bool) {
         self.null_row = !valid;
         self.deferred = None;
-        self.cache.valid = false;
+        self.cache.reset();
         self.probe = None;
     }
 
@@ -181,7 +204,7 @@ impl TreeCursor {
     #[inline]
     pub fn settle(&mut self) -> Result<()> {
         if self.cur.is_stale() {
-            self.cache.valid = false;
+            self.cache.reset();
             if self.cur.restore()? {
                 self.null_row = true;
             }
@@ -192,23 +215,26 @@ impl TreeCursor {
     /// Reads field `n` of the row into `out`; `false` if the record is shorter. `copy`: hold no page.
     #[inline(always)]
     pub fn field(&mut self, n: usize, enc: Encoding, copy: bool, out: &mut Value) -> Result<bool> {
-        let total = self.cur.payload_len() as usize;
         let (buf, off, len) = self.cur.local();
-        let local = &buf[off..off + len];
-        if !self.cache.valid {
-            self.cache.start(local, total)?;
+        if n >= self.cache.known {
+            let total = self.cur.payload_len() as usize;
+            match self.cache.decode(&buf[off..off + len], n, total)? {
+                Field::Known => {}
+                Field::Missing => return Ok(false),
+                Field::Far => return self.far_field(n, enc, total, out),
+            }
         }
-        if self.cache.header_end as usize > len {
-            return self.far_field(n, enc, total, out);
-        }
-        let Some((t, at)) = self.cache.locate(local, n, total)? else { return Ok(false) };
+        let (t, at) = self.cache.fields[n];
         let at = at as usize;
         match t {
             0 => *out = Value::Null,
             8 => *out = Value::Int(0),
             9 => *out = Value::Int(1),
-            1..=6 => match record::read_int(t as u64, local.get(at..).unwrap_or(&[])) {
-                Some(i) if at + SHORT[t as usize] as usize <= len => *out = Value::Int(i),
+            1..=6 => match record::read_int(t as u64, buf.get(off + at..).unwrap_or(&[])) {
+                Some(i) if at + SHORT[t as usize] as usize <= len => match out {
+                    Value::Int(before) => *before = i,
+                    _ => *out = Value::Int(i),
+                },
                 _ => *out = self.read_far(t, at as u32, SHORT[t as usize] as usize, enc)?,
             },
             _ => {
@@ -216,7 +242,7 @@ impl TreeCursor {
                 if at + size > len {
                     *out = self.read_far(t, at as u32, size, enc)?;
                 } else if copy && t >= 12 {
-                    *out = record::value_of(t as u64, &local[at..at + size], enc)?;
+                    *out = record::value_of(t as u64, &buf[off + at..off + at + size], enc)?;
                 } else {
                     *out = record::value_in(t as u64, buf, off + at, size, enc)?;
                 }
@@ -234,9 +260,12 @@ impl TreeCursor {
             self.cache.long_header = h;
         }
         let header = std::mem::take(&mut self.cache.long_header);
-        let found = self.cache.locate(&header, n, total);
+        let found = self.cache.decode_header(&header, n, total);
         self.cache.long_header = header;
-        let Some((t, at)) = found? else { return Ok(false) };
+        if found? != Field::Known {
+            return Ok(false);
+        }
+        let (t, at) = self.cache.fields[n];
         *out = self.read_far(t, at, record::serial_len(t as u64), enc)?;
         Ok(true)
     }
@@ -277,10 +306,10 @@ impl PseudoCursor {
     /// Field `n` of the record.
     #[inline]
     pub fn field(&mut self, data: &Bytes, n: usize, enc: Encoding) -> Result<Option<Value>> {
-        if !self.cache.valid {
-            self.cache.start(data, data.len())?;
+        if n >= self.cache.known && self.cache.decode(data, n, data.len())? != Field::Known {
+            return Ok(None);
         }
-        let Some((t, at)) = self.cache.locate(data, n, data.len())? else { return Ok(None) };
+        let (t, at) = self.cache.fields[n];
         let size = record::serial_len(t as u64);
         Ok(Some(match t {
             0..=11 => record::value_of(t as u64, &data[at as usize..at as usize + size], enc)?,

@@ -53,6 +53,8 @@ pub(crate) struct Frame {
     pub row_sets: FastMap<i32, RowSet>,
     pub blooms: FastMap<i32, Bloom>,
     pub aux: Vec<AuxData>,
+    /// What calls of aggregates find for it.
+    pub aggregate_aux: AuxData,
     pub compare: Ordering,
     /// First register of the parameters in the caller.
     pub params: usize,
@@ -110,6 +112,7 @@ impl Frame {
             row_sets: FastMap::default(),
             blooms: FastMap::default(),
             aux,
+            aggregate_aux: AuxData::default(),
             compare: Ordering::Equal,
             params: 0,
             last_rowid: 0,

@@ -303,7 +303,7 @@ impl Gen<'_> {
             ("json_array_insert" | "jsonb_array_insert", _) if i % 2 == 1 => {
                 self.one(&["'$[0]'", "'$[1]'", "'$[#]'", "'$.a[0]'"])
             }
-            ("json_object" | "jsonb_object", _) if i % 2 == 0 => self.text(),
+            ("json_object" | "jsonb_object", _) if i.is_multiple_of(2) => self.text(),
             ("json_object" | "jsonb_object" | "json_array" | "jsonb_array" | "json_quote", _) => {
                 // Blobs are no JSON.
                 match self.rng.below(4) {
@@ -326,7 +326,7 @@ impl Gen<'_> {
             (
                 "json_set" | "json_insert" | "json_replace" | "jsonb_set" | "jsonb_insert" | "jsonb_replace",
                 _,
-            ) if i % 2 == 0 => {
+            ) if i.is_multiple_of(2) => {
                 if self.rng.chance(30) {
                     self.one(JSON)
                 } else {

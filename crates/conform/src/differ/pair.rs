@@ -299,10 +299,10 @@ impl Pair {
             return None;
         }
         let stmt = |sql: &str| Stmt { kind: "check", sql: sql.into(), ordered: false, loose: false };
-        if !self.stock().is_autocommit() {
-            if let Some(d) = self.run(&stmt("ROLLBACK")) {
-                return Some(d);
-            }
+        if !self.stock().is_autocommit()
+            && let Some(d) = self.run(&stmt("ROLLBACK"))
+        {
+            return Some(d);
         }
         if let Some(d) = self.check() {
             return Some(d);

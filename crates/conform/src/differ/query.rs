@@ -19,7 +19,7 @@ struct From {
 
 impl Gen<'_> {
     /// A table, view, common table expression, subquery or list of values, with an alias.
-    fn from_item(&mut self, outer: &Scope, d: usize) -> From {
+    fn source_item(&mut self, outer: &Scope, d: usize) -> From {
         let alias = self.name("t");
         if !self.ctes.is_empty() && self.rng.chance(30) {
             let i = self.rng.below(self.ctes.len());
@@ -72,9 +72,9 @@ impl Gen<'_> {
 
     fn from(&mut self, outer: &Scope, d: usize) -> From {
         let n = [1, 1, 1, 2, 2, 3][self.rng.below(6)];
-        let mut f = self.from_item(outer, d);
+        let mut f = self.source_item(outer, d);
         for _ in 1..n {
-            let right = self.from_item(outer, d);
+            let right = self.source_item(outer, d);
             let r = right.sources[0].clone();
             let l = f.sources[self.rng.below(f.sources.len())].clone();
             let common = r
@@ -213,7 +213,7 @@ impl Gen<'_> {
 
     /// A query of one value in an expression: one row whatever the plan.
     pub fn aggregate_subquery(&mut self, outer: &Scope, d: usize) -> String {
-        let f = self.from_item(outer, 0);
+        let f = self.source_item(outer, 0);
         let mut sources = outer.sources.clone();
         sources.extend(f.sources.clone());
         let sc = Scope { sources };
@@ -244,7 +244,7 @@ impl Gen<'_> {
             17 if self.features.windows => ("window", self.window(d)),
             _ => {
                 // Index and rowid look-ups on one table.
-                let f = self.from_item(&none, 0);
+                let f = self.source_item(&none, 0);
                 let sc = Scope { sources: f.sources.clone() };
                 let terms: Vec<String> = (0..self.rng.range(1, 3)).map(|_| self.condition(&sc, 0)).collect();
                 let op = self.one(&[" AND ", " AND ", " OR "]);
@@ -320,7 +320,7 @@ impl Gen<'_> {
     }
 
     fn window(&mut self, d: usize) -> Query {
-        let f = self.from_item(&Scope::default(), 0);
+        let f = self.source_item(&Scope::default(), 0);
         let sc = Scope { sources: f.sources.clone() };
         let all: Vec<String> = f.sources[0]
             .columns

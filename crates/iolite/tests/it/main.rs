@@ -1,4 +1,5 @@
 //! What a user of the Rust API sees.
 
 mod journey;
+mod records;
 mod transactions;

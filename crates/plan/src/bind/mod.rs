@@ -14,7 +14,7 @@ pub use dml::*;
 pub use expr::Restriction;
 
 use crate::bound::*;
-use iolite_base::{Encoding, Error, Limit, Limits, Result};
+use iolite_base::{Code, Encoding, Error, Limit, Limits, Result};
 use iolite_catalog::{Catalog, Table};
 use iolite_ext::Registry;
 use iolite_sql::ast;
@@ -216,7 +216,7 @@ impl<'a> Binder<'a> {
     /// The collating sequence with this name.
     pub fn collation(&self, name: &str) -> Result<Collation> {
         self.env.registry.collation(name, self.env.encoding).ok_or_else(|| {
-            Error::new(iolite_base::Code::Error, format!("no such collation sequence: {name}"))
+            Error::new(Code::ErrorMissingCollseq, format!("no such collation sequence: {name}"))
         })
     }
 
@@ -305,10 +305,9 @@ pub fn index_key(env: &Env<'_>, t: &Table, index: &iolite_catalog::Index) -> Res
     for c in &index.columns[..n] {
         let coll = match &c.collation {
             None => binary.clone(),
-            Some(name) => env
-                .registry
-                .collation(name, env.encoding)
-                .ok_or_else(|| Error::sql(format!("no such collation sequence: {name}")))?,
+            Some(name) => env.registry.collation(name, env.encoding).ok_or_else(|| {
+                Error::new(Code::ErrorMissingCollseq, format!("no such collation sequence: {name}"))
+            })?,
         };
         fields.push(KeyField { coll, desc: c.desc, nulls_large: false });
     }

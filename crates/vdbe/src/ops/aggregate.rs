@@ -15,12 +15,18 @@ pub(crate) fn make(f: &FunctionCall) -> Result<Box<dyn Aggregate>> {
     }
 }
 
-/// Runs `g` with a context for the call.
-pub(crate) fn with_context<T>(f: &FunctionCall, env: &dyn Env, g: impl FnOnce(&mut Context<'_>) -> T) -> T {
+/// Runs `g` with a context for the call. Aggregates keep nothing but their state: `aux` is empty before and after.
+#[inline]
+pub(crate) fn with_context<T>(
+    f: &FunctionCall,
+    env: &dyn Env,
+    aux: &mut AuxData,
+    g: impl FnOnce(&mut Context<'_>) -> T,
+) -> T {
     let host: &dyn Host = env;
-    let mut aux = AuxData::default();
-    let mut ctx = Context { host, collation: &f.collation, aux: &mut aux };
-    g(&mut ctx)
+    let out = g(&mut Context { host, collation: &f.collation, aux });
+    aux.end_call();
+    out
 }
 
 fn call(i: &Insn) -> Result<&FunctionCall> {
@@ -32,7 +38,7 @@ fn call(i: &Insn) -> Result<&FunctionCall> {
 
 /// The state that belongs to a register, made if there is none yet. A statement is not re-entered while it runs, so the
 /// state may stay in its place during the call.
-#[inline]
+#[inline(always)]
 fn state<'s>(
     states: &'s mut Vec<Option<Box<dyn Aggregate>>>,
     marker: &mut Value,
@@ -41,13 +47,24 @@ fn state<'s>(
 ) -> Result<&'s mut Box<dyn Aggregate>> {
     let at = reg as usize;
     if !matches!(marker, Value::Int(_)) || states.get(at).is_none_or(Option::is_none) {
-        if states.len() <= at {
-            states.resize_with(at + 1, || None);
-        }
-        states[at] = Some(make(f)?);
-        *marker = Value::Int(1);
+        begin(states, marker, at, f)?;
     }
     states[at].as_mut().ok_or_else(|| Code::Internal.into())
+}
+
+#[inline(never)]
+fn begin(
+    states: &mut Vec<Option<Box<dyn Aggregate>>>,
+    marker: &mut Value,
+    at: usize,
+    f: &FunctionCall,
+) -> Result<()> {
+    if states.len() <= at {
+        states.resize_with(at + 1, || None);
+    }
+    states[at] = Some(make(f)?);
+    *marker = Value::Int(1);
+    Ok(())
 }
 
 pub(crate) fn step(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
@@ -55,7 +72,7 @@ pub(crate) fn step(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let frame = &mut vm.f;
     let s = state(&mut frame.states, &mut frame.regs[i.p3 as usize], i.p3, f)?;
     let first = i.p2 as usize;
-    with_context(f, env, |c| s.step(c, &frame.regs[first..first + f.args]))?;
+    with_context(f, env, &mut frame.aggregate_aux, |c| s.step(c, &frame.regs[first..first + f.args]))?;
     if i.p1 != 0 && s.changed() {
         vm.put(i.p1, Value::Int(1));
     }
@@ -67,14 +84,14 @@ pub(crate) fn inverse(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let frame = &mut vm.f;
     let s = state(&mut frame.states, &mut frame.regs[i.p3 as usize], i.p3, f)?;
     let first = i.p2 as usize;
-    with_context(f, env, |c| s.inverse(c, &frame.regs[first..first + f.args]))
+    with_context(f, env, &mut frame.aggregate_aux, |c| s.inverse(c, &frame.regs[first..first + f.args]))
 }
 
 pub(crate) fn value(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let f = call(i)?;
     let frame = &mut vm.f;
     let s = state(&mut frame.states, &mut frame.regs[i.p1 as usize], i.p1, f)?;
-    let v = with_context(f, env, |c| s.value(c))?;
+    let v = with_context(f, env, &mut frame.aggregate_aux, |c| s.value(c))?;
     vm.put(i.p3, v);
     Ok(())
 }
@@ -83,7 +100,7 @@ pub(crate) fn finish(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let f = call(i)?;
     let frame = &mut vm.f;
     let s = state(&mut frame.states, &mut frame.regs[i.p1 as usize], i.p1, f)?;
-    let v = with_context(f, env, |c| s.finish(c))?;
+    let v = with_context(f, env, &mut frame.aggregate_aux, |c| s.finish(c))?;
     frame.states[i.p1 as usize] = None;
     vm.put(i.p1, v);
     Ok(())

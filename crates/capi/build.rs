@@ -1,0 +1,7 @@
+//! The shared library carries the name under which programs look for SQLite.
+
+fn main() {
+    if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libsqlite3.so.0");
+    }
+}

@@ -1,0 +1,159 @@
+//! Collating sequences written in C.
+
+use crate::connection::{Db, Destructor, text, with};
+use crate::statement::destroy;
+use crate::{MISUSE, OK};
+use iolite::Collate;
+use std::cmp::Ordering;
+use std::ffi::{c_char, c_int, c_void};
+use std::rc::Rc;
+
+type Compare = unsafe extern "C" fn(*mut c_void, c_int, *const c_void, c_int, *const c_void) -> c_int;
+
+struct CCollation {
+    user: *mut c_void,
+    compare: Compare,
+    destroy: Option<Destructor>,
+    wide: Option<iolite::Encoding>,
+}
+
+impl Collate for CCollation {
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let call = |a: &[u8], b: &[u8]| {
+            // SAFETY: the callback was registered for this shape of call; both texts live across it.
+            let n = unsafe {
+                (self.compare)(
+                    self.user,
+                    a.len() as c_int,
+                    a.as_ptr() as *const c_void,
+                    b.len() as c_int,
+                    b.as_ptr() as *const c_void,
+                )
+            };
+            n.cmp(&0)
+        };
+        match self.wide {
+            None => call(a, b),
+            Some(e) => call(&iolite_value::utf16::encode(a, e), &iolite_value::utf16::encode(b, e)),
+        }
+    }
+}
+
+impl Drop for CCollation {
+    fn drop(&mut self) {
+        // SAFETY: pointer and destructor were given together, and this is their last holder.
+        unsafe { destroy(self.destroy, self.user) };
+    }
+}
+
+unsafe fn create(
+    db: *mut Db,
+    name: String,
+    encoding: c_int,
+    user: *mut c_void,
+    compare: Option<Compare>,
+    destroy: Option<Destructor>,
+) -> c_int {
+    with(db, MISUSE, |d| {
+        let wide = match encoding & 0xf {
+            1 => None,
+            2 => Some(iolite::Encoding::Utf16le),
+            3 => Some(iolite::Encoding::Utf16be),
+            4 | 8 => Some(crate::connection::WIDE),
+            _ => return d.fail_code(MISUSE),
+        };
+        let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
+        let made =
+            compare.map(|compare| Rc::new(CCollation { user, compare, destroy, wide }) as Rc<dyn Collate>);
+        c.create_collation(&name, made);
+        d.ok()
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_create_collation(
+    db: *mut Db,
+    name: *const c_char,
+    encoding: c_int,
+    user: *mut c_void,
+    compare: Option<Compare>,
+) -> c_int {
+    create(db, text(name), encoding, user, compare, None)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_create_collation_v2(
+    db: *mut Db,
+    name: *const c_char,
+    encoding: c_int,
+    user: *mut c_void,
+    compare: Option<Compare>,
+    destroy: Option<Destructor>,
+) -> c_int {
+    create(db, text(name), encoding, user, compare, destroy)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_create_collation16(
+    db: *mut Db,
+    name: *const c_void,
+    encoding: c_int,
+    user: *mut c_void,
+    compare: Option<Compare>,
+) -> c_int {
+    let name = String::from_utf8_lossy(&crate::text::from_utf16(name, -1)).into_owned();
+    create(db, name, encoding, user, compare, None)
+}
+
+/// Who is asked for a collating sequence that is missing.
+#[derive(Clone, Copy)]
+pub(crate) enum Needed {
+    /// With its name in UTF-8.
+    Narrow(unsafe extern "C" fn(*mut c_void, *mut Db, c_int, *const c_char), *mut c_void),
+    /// With its name in UTF-16.
+    Wide(unsafe extern "C" fn(*mut c_void, *mut Db, c_int, *const c_void), *mut c_void),
+}
+
+/// Asks for the collating sequence that an error names; whether somebody was asked.
+pub(crate) unsafe fn ask(d: &Db, db: *mut Db, e: &iolite::Error) -> bool {
+    let (Some(needed), Some(name)) =
+        (d.hooks.needed.get(), e.message().strip_prefix("no such collation sequence: "))
+    else {
+        return false;
+    };
+    match needed {
+        Needed::Narrow(f, user) => {
+            let name = std::ffi::CString::new(name).unwrap_or_default();
+            f(user, db, 1, name.as_ptr());
+        }
+        Needed::Wide(f, user) => {
+            let name = crate::text::to_utf16(name.as_bytes());
+            f(user, db, 1, name.as_ptr() as *const c_void);
+        }
+    }
+    true
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_collation_needed(
+    db: *mut Db,
+    user: *mut c_void,
+    f: Option<unsafe extern "C" fn(*mut c_void, *mut Db, c_int, *const c_char)>,
+) -> c_int {
+    with(db, MISUSE, |d| {
+        d.hooks.needed.set(f.map(|f| Needed::Narrow(f, user)));
+        OK
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_collation_needed16(
+    db: *mut Db,
+    user: *mut c_void,
+    f: Option<unsafe extern "C" fn(*mut c_void, *mut Db, c_int, *const c_void)>,
+) -> c_int {
+    with(db, MISUSE, |d| {
+        d.hooks.needed.set(f.map(|f| Needed::Wide(f, user)));
+        OK
+    })
+}

@@ -1,0 +1,134 @@
+//! Results: the columns of a statement and the values of its present row.
+
+use crate::connection::Db;
+use crate::statement::{Column, Stmt, with_stmt};
+use crate::value::{CValue, kind};
+use iolite::Value;
+use std::ffi::{c_char, c_int, c_uchar, c_void};
+use std::ptr::null;
+
+/// Runs `f` on the value of column `i` of the present row and its buffers; `none` if there is none.
+unsafe fn column<T: Copy>(s: *mut Stmt, i: c_int, none: T, f: impl FnOnce(&Value, &mut Column) -> T) -> T {
+    with_stmt(s, none, |d: &Db, st| {
+        let value = match st.inner.try_borrow() {
+            Ok(inner) if st.has_row.get() => inner.row().get(i as usize).cloned(),
+            _ => None,
+        };
+        let Some(v) = value else {
+            d.fail_code(crate::RANGE);
+            return none;
+        };
+        let mut columns = st.columns.borrow_mut();
+        if columns.len() <= i as usize {
+            columns.resize_with(i as usize + 1, Column::default);
+        }
+        let c = &mut columns[i as usize];
+        c.used = true;
+        f(&v, c)
+    })
+}
+
+macro_rules! columns {
+    ($($name:ident($v:ident, $c:ident) -> $t:ty, $none:expr => $body:expr;)*) => {
+        $(#[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(s: *mut Stmt, i: c_int) -> $t {
+            column(s, i, $none, |$v, $c| {
+                let _ = &$c;
+                $body
+            })
+        })*
+    };
+}
+
+columns! {
+    sqlite3_column_type(v, c) -> c_int, 5 => kind(v);
+    sqlite3_column_int(v, c) -> c_int, 0 => v.to_int() as c_int;
+    sqlite3_column_int64(v, c) -> i64, 0 => v.to_int();
+    sqlite3_column_double(v, c) -> f64, 0.0 => v.to_real();
+    sqlite3_column_text(v, c) -> *const c_uchar, null() => c.buffers.text(v);
+    sqlite3_column_text16(v, c) -> *const c_void, null() => c.buffers.wide(v);
+    // The row itself keeps the bytes alive until the next step.
+    sqlite3_column_blob(v, c) -> *const c_void, null() => c.buffers.blob(v);
+    sqlite3_column_bytes(v, c) -> c_int, 0 => c.buffers.bytes(v);
+    sqlite3_column_bytes16(v, c) -> c_int, 0 => c.buffers.bytes16(v);
+    sqlite3_column_value(v, c) -> *mut CValue, std::ptr::null_mut() => {
+        &mut **c.value.get_or_insert_with(|| Box::new(CValue::new(v.clone()))) as *mut CValue
+    };
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_column_count(s: *mut Stmt) -> c_int {
+    with_stmt(s, 0, |_, st| st.inner.try_borrow().map_or(0, |i| i.column_count() as c_int))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_data_count(s: *mut Stmt) -> c_int {
+    with_stmt(s, 0, |_, st| match st.inner.try_borrow() {
+        Ok(i) if st.has_row.get() => i.row().len() as c_int,
+        _ => 0,
+    })
+}
+
+/// Keeps a text with the statement and answers a pointer to it, `zeros` zero bytes behind it. The same text again is
+/// the same pointer, so that names stay where they are.
+pub(crate) fn keep(st: &Stmt, key: (usize, u8), mut text: Vec<u8>, zeros: usize) -> *const c_char {
+    text.extend(std::iter::repeat_n(0, zeros));
+    let mut names = st.names.borrow_mut();
+    match names.iter().position(|n| n.0 == key) {
+        Some(i) if names[i].1 == text => names[i].1.as_ptr() as *const c_char,
+        Some(i) => {
+            names[i].1 = text;
+            names[i].1.as_ptr() as *const c_char
+        }
+        None => {
+            let p = text.as_ptr();
+            names.push((key, text));
+            p as *const c_char
+        }
+    }
+}
+
+unsafe fn described(
+    s: *mut Stmt,
+    i: c_int,
+    kind: u8,
+    wide: bool,
+    f: fn(&iolite::ColumnMeta) -> Option<String>,
+) -> *const c_char {
+    with_stmt(s, null(), |_, st| {
+        let found = match st.inner.try_borrow() {
+            Ok(inner) => usize::try_from(i).ok().and_then(|i| inner.columns().get(i)).and_then(f),
+            Err(_) => None,
+        };
+        match found {
+            Some(t) if wide => {
+                let t = crate::text::to_utf16(t.as_bytes());
+                keep(st, (i as usize, kind | 0x80), t, 0)
+            }
+            Some(t) => keep(st, (i as usize, kind), t.into_bytes(), 1),
+            None => null(),
+        }
+    })
+}
+
+macro_rules! descriptions {
+    ($($name:ident $name16:ident $key:literal $f:expr;)*) => {
+        $(#[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(s: *mut Stmt, i: c_int) -> *const c_char {
+            described(s, i, $key, false, $f)
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name16(s: *mut Stmt, i: c_int) -> *const c_void {
+            described(s, i, $key, true, $f) as *const c_void
+        })*
+    };
+}
+
+descriptions! {
+    sqlite3_column_name sqlite3_column_name16 b'c' |c| Some(c.name.to_string());
+    sqlite3_column_decltype sqlite3_column_decltype16 b'd' |c| c.decltype.as_ref().map(|t| t.to_string());
+    sqlite3_column_database_name sqlite3_column_database_name16 b'b' |c| c.origin.as_ref().map(|o| o.0.to_string());
+    sqlite3_column_table_name sqlite3_column_table_name16 b't' |c| c.origin.as_ref().map(|o| o.1.to_string());
+    sqlite3_column_origin_name sqlite3_column_origin_name16 b'o' |c| c.origin.as_ref().map(|o| o.2.to_string());
+}

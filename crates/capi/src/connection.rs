@@ -1,0 +1,491 @@
+//! Connections: opening, closing, errors, counters.
+
+use crate::mutex::{Guard, Mutex};
+use crate::statement::Stmt;
+use crate::{MISUSE, NOMEM, OK, guard};
+use iolite::{Code, Connection, Encoding, Error, Limit, OpenFlags};
+use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a `sqlite3*` points at.
+#[derive(Default)]
+pub struct Db {
+    pub(crate) mutex: Mutex,
+    /// None if opening failed.
+    pub(crate) conn: RefCell<Option<Connection>>,
+    error: RefCell<Last>,
+    extended: Cell<bool>,
+    /// Statements not yet finalized.
+    pub(crate) statements: RefCell<Vec<*mut Stmt>>,
+    /// Backups and blobs not yet closed.
+    pub(crate) others: Cell<usize>,
+    /// Closed by `sqlite3_close_v2`, waiting for the last statement.
+    zombie: Cell<bool>,
+    interrupt: Arc<AtomicBool>,
+    pub(crate) filename: RefCell<Vec<u8>>,
+    pub(crate) hooks: crate::hooks::Hooks,
+    pub(crate) client_data: RefCell<Vec<ClientData>>,
+}
+
+/// A named pointer of the application, and what releases it.
+type ClientData = (Vec<u8>, *mut c_void, Option<Destructor>);
+
+/// A function that releases what a pointer stands for.
+pub type Destructor = unsafe extern "C" fn(*mut c_void);
+
+/// The outcome of the last call.
+#[derive(Default)]
+struct Last {
+    code: i32,
+    message: Option<CString>,
+    wide: Vec<u8>,
+    offset: i32,
+}
+
+impl Db {
+    /// The connection, if it is open.
+    pub(crate) fn conn(&self) -> Option<Connection> {
+        self.conn.borrow().clone()
+    }
+
+    /// The code as the caller wants it: extended or primary.
+    pub(crate) fn mask(&self, code: i32) -> c_int {
+        if self.extended.get() { code } else { code & 0xff }
+    }
+
+    /// Remembers success.
+    pub(crate) fn ok(&self) -> c_int {
+        self.set(OK, None, -1)
+    }
+
+    /// Remembers an error; answers its code.
+    pub(crate) fn fail(&self, e: &Error) -> c_int {
+        self.set(e.code().number() as i32, Some(e.message()), e.offset().map_or(-1, |o| o as i32))
+    }
+
+    /// Remembers a bare code.
+    pub(crate) fn fail_code(&self, code: c_int) -> c_int {
+        self.set(code, None, -1)
+    }
+
+    /// Remembers a code with a message.
+    pub(crate) fn fail_text(&self, code: c_int, text: &str) -> c_int {
+        self.set(code, Some(text), -1)
+    }
+
+    /// Remembers how a call went.
+    pub(crate) fn outcome<T>(&self, r: Result<T, Error>) -> c_int {
+        match r {
+            Ok(_) => self.ok(),
+            Err(e) => self.fail(&e),
+        }
+    }
+
+    fn set(&self, code: i32, message: Option<&str>, offset: i32) -> c_int {
+        if let Ok(mut l) = self.error.try_borrow_mut() {
+            l.code = code;
+            l.offset = offset;
+            if code == OK && message.is_none() {
+                l.message = None;
+            } else {
+                let text = message.map_or_else(|| code_text(code).to_string(), str::to_string);
+                l.message = CString::new(text.replace('\0', " ")).ok();
+            }
+        }
+        self.mask(code)
+    }
+
+    /// Runs `f` on the open connection.
+    pub(crate) fn run<T>(&self, f: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+        match self.conn() {
+            Some(c) => f(&c),
+            None => Err(Code::Misuse.into()),
+        }
+    }
+}
+
+/// The text of a code.
+pub(crate) fn code_text(code: i32) -> &'static str {
+    let known = Code::from_number(code as u32).or_else(|| Code::from_number(code as u32 & 0xff));
+    known.map_or("unknown error", Code::text)
+}
+
+/// Runs `f` on a connection under its mutex; `bad` for NULL and after unwinding.
+pub(crate) unsafe fn with<T: Copy>(db: *mut Db, bad: T, f: impl FnOnce(&Db) -> T) -> T {
+    match db.as_ref() {
+        Some(d) => {
+            let _held: Guard = d.mutex.enter();
+            guard(bad, || f(d))
+        }
+        None => bad,
+    }
+}
+
+/// A C string as text; NULL is empty.
+pub(crate) unsafe fn text(p: *const c_char) -> String {
+    if p.is_null() { String::new() } else { CStr::from_ptr(p).to_string_lossy().into_owned() }
+}
+
+/// A C string; None for NULL.
+pub(crate) unsafe fn text_option(p: *const c_char) -> Option<String> {
+    if p.is_null() { None } else { Some(text(p)) }
+}
+
+const READONLY: c_int = 1;
+const CREATE: c_int = 4;
+const URI: c_int = 0x40;
+const MEMORY: c_int = 0x80;
+
+unsafe fn open(name: String, out: *mut *mut Db, flags: c_int, vfs: *const c_char) -> c_int {
+    if out.is_null() {
+        return MISUSE;
+    }
+    *out = null_mut();
+    guard(NOMEM, || {
+        let mut d = Db::default();
+        let options = OpenFlags {
+            read_only: flags & READONLY != 0,
+            create: flags & CREATE != 0,
+            uri: flags & URI != 0 || sqlite_use_uri(),
+            memory: flags & MEMORY != 0,
+        };
+        let vfs = text_option(vfs).filter(|v| !matches!(v.as_str(), "" | "unix" | "unix-excl"));
+        let opened = match vfs {
+            Some(v) => Err(Error::sql(format!("no such vfs: {v}"))),
+            None => Connection::open_with(&name, options),
+        };
+        let rc = match opened {
+            Ok(c) => {
+                d.interrupt = c.interrupt_handle();
+                let file = c.query("PRAGMA database_list", &[]).ok();
+                let file = file.and_then(|r| r.first().map(|r| r[2].to_string_lossy())).unwrap_or_default();
+                *d.filename.borrow_mut() = crate::info::filename_block(&file, &name, options.uri);
+                d.conn = RefCell::new(Some(c));
+                d.ok()
+            }
+            Err(e) => d.fail(&e),
+        };
+        *out = Box::into_raw(Box::new(d));
+        rc
+    })
+}
+
+fn sqlite_use_uri() -> bool {
+    crate::info::uri_by_default()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_open(name: *const c_char, out: *mut *mut Db) -> c_int {
+    open(text(name), out, 6, std::ptr::null())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_open_v2(
+    name: *const c_char,
+    out: *mut *mut Db,
+    flags: c_int,
+    vfs: *const c_char,
+) -> c_int {
+    if !matches!(flags & 7, 1 | 2 | 6) {
+        return MISUSE;
+    }
+    open(text(name), out, flags, vfs)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_open16(name: *const c_void, out: *mut *mut Db) -> c_int {
+    let name = String::from_utf8_lossy(&crate::text::from_utf16(name, -1)).into_owned();
+    let rc = open(name, out, 6, std::ptr::null());
+    if rc == OK {
+        // A database made by this call is in UTF-16, if it is still empty.
+        with(*out, (), |d| {
+            let _ = d.run(|c| c.execute_batch("PRAGMA encoding='UTF-16'"));
+        });
+    }
+    rc
+}
+
+/// Whether nothing is left that needs the connection.
+fn idle(d: &Db) -> bool {
+    d.statements.borrow().is_empty() && d.others.get() == 0
+}
+
+unsafe fn destroy(db: *mut Db) {
+    let d = Box::from_raw(db);
+    crate::hooks::closing(&d, db);
+    let conn = d.conn.borrow_mut().take();
+    if let Some(c) = conn {
+        let _ = guard(Ok(()), || c.close());
+    }
+    for (_, p, destroy) in d.client_data.borrow_mut().drain(..) {
+        if let Some(f) = destroy {
+            f(p);
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_close(db: *mut Db) -> c_int {
+    let Some(d) = db.as_ref() else { return OK };
+    let busy = {
+        let _held = d.mutex.enter();
+        !idle(d)
+    };
+    if busy {
+        return d
+            .fail_text(crate::BUSY, "unable to close due to unfinalized statements or unfinished backups");
+    }
+    destroy(db);
+    OK
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_close_v2(db: *mut Db) -> c_int {
+    let Some(d) = db.as_ref() else { return OK };
+    d.zombie.set(true);
+    release(db);
+    OK
+}
+
+/// Ends a zombie when its last statement is gone.
+pub(crate) unsafe fn release(db: *mut Db) {
+    let d = &*db;
+    if d.zombie.get() && idle(d) {
+        destroy(db);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_errcode(db: *mut Db) -> c_int {
+    match db.as_ref() {
+        Some(d) => d.mask(sqlite3_extended_errcode(db)),
+        None => NOMEM,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_extended_errcode(db: *mut Db) -> c_int {
+    with(db, NOMEM, |d| d.error.borrow().code)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_errmsg(db: *mut Db) -> *const c_char {
+    const NO_MEMORY: &CStr = c"out of memory";
+    const FINE: &CStr = c"not an error";
+    with(db, NO_MEMORY.as_ptr(), |d| d.error.borrow().message.as_ref().map_or(FINE.as_ptr(), |m| m.as_ptr()))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_errmsg16(db: *mut Db) -> *const c_void {
+    let message = CStr::from_ptr(sqlite3_errmsg(db));
+    with(db, std::ptr::null(), |d| {
+        let mut l = d.error.borrow_mut();
+        l.wide = crate::text::to_utf16(message.to_bytes());
+        l.wide.as_ptr() as *const c_void
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_errstr(code: c_int) -> *const c_char {
+    crate::info::static_text(code_text(code))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_error_offset(db: *mut Db) -> c_int {
+    with(db, -1, |d| {
+        let l = d.error.borrow();
+        if l.code == OK { -1 } else { l.offset }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_set_errmsg(db: *mut Db, code: c_int, message: *const c_char) -> c_int {
+    with(db, MISUSE, |d| {
+        match text_option(message) {
+            Some(m) => d.fail_text(code, &m),
+            None => d.fail_code(code),
+        };
+        OK
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_system_errno(_: *mut Db) -> c_int {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_extended_result_codes(db: *mut Db, on: c_int) -> c_int {
+    with(db, MISUSE, |d| {
+        d.extended.set(on != 0);
+        OK
+    })
+}
+
+/// Calls `f` on the open connection, or answers `bad`.
+unsafe fn ask<T: Copy>(db: *mut Db, bad: T, f: impl FnOnce(&Connection) -> T) -> T {
+    with(db, bad, |d| d.conn().map_or(bad, |c| f(&c)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_changes(db: *mut Db) -> c_int {
+    ask(db, 0, |c| c.changes() as c_int)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_changes64(db: *mut Db) -> i64 {
+    ask(db, 0, |c| c.changes())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_total_changes(db: *mut Db) -> c_int {
+    ask(db, 0, |c| c.total_changes() as c_int)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_total_changes64(db: *mut Db) -> i64 {
+    ask(db, 0, |c| c.total_changes())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_last_insert_rowid(db: *mut Db) -> i64 {
+    ask(db, 0, |c| c.last_insert_rowid())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_set_last_insert_rowid(db: *mut Db, id: i64) {
+    ask(db, (), |c| c.set_last_insert_rowid(id))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_get_autocommit(db: *mut Db) -> c_int {
+    ask(db, 0, |c| c.is_autocommit() as c_int)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_interrupt(db: *mut Db) {
+    // Called from other threads while a statement holds the mutex.
+    if let Some(d) = db.as_ref() {
+        d.interrupt.store(true, Ordering::Relaxed);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_is_interrupted(db: *mut Db) -> c_int {
+    db.as_ref().map_or(0, |d| d.interrupt.load(Ordering::Relaxed) as c_int)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_limit(db: *mut Db, id: c_int, value: c_int) -> c_int {
+    const ALL: [Limit; 13] = [
+        Limit::Length,
+        Limit::SqlLength,
+        Limit::Column,
+        Limit::ExprDepth,
+        Limit::CompoundSelect,
+        Limit::VdbeOp,
+        Limit::FunctionArg,
+        Limit::Attached,
+        Limit::LikePatternLength,
+        Limit::VariableNumber,
+        Limit::TriggerDepth,
+        Limit::WorkerThreads,
+        Limit::ParserDepth,
+    ];
+    let Some(which) = usize::try_from(id).ok().and_then(|i| ALL.get(i)) else { return -1 };
+    ask(db, -1, |c| c.limit(*which, (value >= 0).then_some(value)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_db_mutex(db: *mut Db) -> *mut Mutex {
+    db.as_ref().map_or(null_mut(), |d| &d.mutex as *const Mutex as *mut Mutex)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_db_filename(db: *mut Db, name: *const c_char) -> *const c_char {
+    let name = text_option(name).unwrap_or_else(|| "main".into());
+    with(db, std::ptr::null(), |d| {
+        if name.eq_ignore_ascii_case("main") {
+            return d.filename.borrow().as_ptr().wrapping_add(4) as *const c_char;
+        }
+        let Some(c) = d.conn() else { return std::ptr::null() };
+        let rows = c.query("PRAGMA database_list", &[]).unwrap_or_default();
+        match rows.iter().find(|r| r[1].to_string_lossy().eq_ignore_ascii_case(&name)) {
+            Some(r) => crate::info::static_text(&r[2].to_string_lossy()),
+            None => std::ptr::null(),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_db_name(db: *mut Db, n: c_int) -> *const c_char {
+    with(db, std::ptr::null(), |d| {
+        let Some(c) = d.conn() else { return std::ptr::null() };
+        if n == 1 {
+            return c"temp".as_ptr();
+        }
+        let rows = c.query("PRAGMA database_list", &[]).unwrap_or_default();
+        match rows.iter().find(|r| r[0].to_int() == n as i64) {
+            Some(r) => crate::info::static_text(&r[1].to_string_lossy()),
+            None => std::ptr::null(),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_db_readonly(db: *mut Db, name: *const c_char) -> c_int {
+    let name = text_option(name).unwrap_or_else(|| "main".into());
+    ask(db, -1, |c| c.btree(&name).map_or(-1, |b| b.is_read_only() as c_int))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_txn_state(db: *mut Db, name: *const c_char) -> c_int {
+    let name = text_option(name);
+    ask(db, -1, |c| match c.txn_state(name.as_deref()) {
+        None => -1,
+        Some(iolite::TxnState::None) => 0,
+        Some(iolite::TxnState::Read) => 1,
+        Some(iolite::TxnState::Write) => 2,
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_db_cacheflush(db: *mut Db) -> c_int {
+    if db.is_null() { MISUSE } else { OK }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_get_clientdata(db: *mut Db, name: *const c_char) -> *mut c_void {
+    let name = text(name).into_bytes();
+    with(db, null_mut(), |d| d.client_data.borrow().iter().find(|e| e.0 == name).map_or(null_mut(), |e| e.1))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_set_clientdata(
+    db: *mut Db,
+    name: *const c_char,
+    data: *mut c_void,
+    destroy: Option<Destructor>,
+) -> c_int {
+    let name = text(name).into_bytes();
+    with(db, MISUSE, |d| {
+        let mut list = d.client_data.borrow_mut();
+        if let Some(at) = list.iter().position(|e| e.0 == name) {
+            let (_, p, f) = list.remove(at);
+            if let Some(f) = f {
+                f(p);
+            }
+        }
+        if !data.is_null() {
+            list.push((name, data, destroy));
+        }
+        OK
+    })
+}
+
+/// The encoding of text that C calls UTF-16.
+pub(crate) const WIDE: Encoding =
+    if cfg!(target_endian = "big") { Encoding::Utf16be } else { Encoding::Utf16le };

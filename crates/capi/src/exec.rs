@@ -1,0 +1,276 @@
+//! `sqlite3_exec`, `sqlite3_get_table`, and what is known about a table's column.
+
+use crate::connection::{Db, text, text_option, with};
+use crate::memory::copy_out;
+use crate::{DONE, MISUSE, NOMEM, OK, ROW};
+use iolite::{Error, Value};
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::{null, null_mut};
+
+type Callback = unsafe extern "C" fn(*mut c_void, c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
+
+unsafe fn give_error(db: *mut Db, out: *mut *mut c_char) {
+    if !out.is_null() {
+        let m = std::ffi::CStr::from_ptr(crate::connection::sqlite3_errmsg(db));
+        *out = copy_out(m.to_bytes());
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_exec(
+    db: *mut Db,
+    sql: *const c_char,
+    f: Option<Callback>,
+    user: *mut c_void,
+    error: *mut *mut c_char,
+) -> c_int {
+    use crate::column::{sqlite3_column_count, sqlite3_column_name, sqlite3_column_text};
+    use crate::statement::{sqlite3_finalize, sqlite3_prepare_v2, sqlite3_step};
+    if !error.is_null() {
+        *error = null_mut();
+    }
+    if db.is_null() {
+        return MISUSE;
+    }
+    let mut rest = if sql.is_null() { c"".as_ptr() } else { sql };
+    while *rest != 0 {
+        let (mut s, mut tail) = (null_mut(), null());
+        let rc = sqlite3_prepare_v2(db, rest, -1, &mut s, &mut tail);
+        if rc != OK {
+            give_error(db, error);
+            return rc;
+        }
+        rest = tail;
+        if s.is_null() {
+            continue;
+        }
+        let n = sqlite3_column_count(s);
+        let mut rc;
+        loop {
+            rc = sqlite3_step(s);
+            if rc != ROW {
+                break;
+            }
+            let Some(f) = f else { continue };
+            let mut names: Vec<*mut c_char> =
+                (0..n).map(|i| sqlite3_column_name(s, i) as *mut c_char).collect();
+            let mut values: Vec<*mut c_char> =
+                (0..n).map(|i| sqlite3_column_text(s, i) as *mut c_char).collect();
+            names.push(null_mut());
+            values.push(null_mut());
+            if f(user, n, values.as_mut_ptr(), names.as_mut_ptr()) != 0 {
+                sqlite3_finalize(s);
+                let rc = with(db, MISUSE, |d| d.fail_text(4, "query aborted"));
+                give_error(db, error);
+                return rc;
+            }
+        }
+        if rc != DONE {
+            // The text must be read before finalizing says it again.
+            give_error(db, error);
+            return sqlite3_finalize(s);
+        }
+        sqlite3_finalize(s);
+    }
+    OK
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_get_table(
+    db: *mut Db,
+    sql: *const c_char,
+    out: *mut *mut *mut c_char,
+    rows: *mut c_int,
+    columns: *mut c_int,
+    error: *mut *mut c_char,
+) -> c_int {
+    struct Table {
+        cells: Vec<*mut c_char>,
+        columns: c_int,
+        rows: c_int,
+    }
+    unsafe extern "C" fn row(
+        p: *mut c_void,
+        n: c_int,
+        v: *mut *mut c_char,
+        names: *mut *mut c_char,
+    ) -> c_int {
+        let t = &mut *(p as *mut Table);
+        let mut add = |from: *mut *mut c_char| {
+            for i in 0..n as usize {
+                let cell = *from.add(i);
+                t.cells.push(if cell.is_null() {
+                    null_mut()
+                } else {
+                    copy_out(std::ffi::CStr::from_ptr(cell).to_bytes())
+                });
+            }
+        };
+        if t.rows == 0 {
+            add(names);
+            t.columns = n;
+        } else if t.columns != n {
+            return 1;
+        }
+        let t = &mut *(p as *mut Table);
+        for i in 0..n as usize {
+            let cell = *v.add(i);
+            t.cells.push(match cell.is_null() {
+                true => null_mut(),
+                false => copy_out(std::ffi::CStr::from_ptr(cell).to_bytes()),
+            });
+        }
+        t.rows += 1;
+        0
+    }
+    if out.is_null() {
+        return MISUSE;
+    }
+    *out = null_mut();
+    let mut t = Table { cells: Vec::new(), columns: 0, rows: 0 };
+    let rc = sqlite3_exec(db, sql, Some(row), &mut t as *mut Table as *mut c_void, error);
+    if rc != OK {
+        t.cells.iter().for_each(|c| libc::free(*c as *mut c_void));
+        return rc;
+    }
+    if !rows.is_null() {
+        *rows = t.rows;
+    }
+    if !columns.is_null() {
+        *columns = t.columns;
+    }
+    // How many cells there are stands before the first, for `sqlite3_free_table`.
+    let n = t.cells.len();
+    let block = libc::malloc((n + 1) * size_of::<*mut c_char>()) as *mut *mut c_char;
+    if block.is_null() {
+        return NOMEM;
+    }
+    *block = n as *mut c_char;
+    std::ptr::copy_nonoverlapping(t.cells.as_ptr(), block.add(1), n);
+    *out = block.add(1);
+    OK
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_free_table(table: *mut *mut c_char) {
+    if table.is_null() {
+        return;
+    }
+    let block = table.sub(1);
+    for i in 0..*block as usize {
+        libc::free(*table.add(i) as *mut c_void);
+    }
+    libc::free(block as *mut c_void);
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_table_column_metadata(
+    db: *mut Db,
+    schema: *const c_char,
+    table: *const c_char,
+    column: *const c_char,
+    decltype: *mut *const c_char,
+    collation: *mut *const c_char,
+    not_null: *mut c_int,
+    primary_key: *mut c_int,
+    autoincrement: *mut c_int,
+) -> c_int {
+    let (schema, table, column) = (text_option(schema), text(table), text_option(column));
+    with(db, MISUSE, |d| {
+        let found = d.run(|c| metadata(c, schema.as_deref(), &table, column.as_deref()));
+        let m = match found {
+            Ok(m) => m,
+            Err(e) => return d.fail(&e),
+        };
+        let put = |p: *mut c_int, b: bool| {
+            if !p.is_null() {
+                *p = b as c_int;
+            }
+        };
+        if !decltype.is_null() {
+            *decltype = m.decltype.as_deref().map_or(null(), crate::info::static_text);
+        }
+        if !collation.is_null() {
+            *collation = crate::info::static_text(&m.collation);
+        }
+        put(not_null, m.not_null);
+        put(primary_key, m.primary_key);
+        put(autoincrement, m.autoincrement);
+        d.ok()
+    })
+}
+
+struct Metadata {
+    decltype: Option<String>,
+    collation: String,
+    not_null: bool,
+    primary_key: bool,
+    autoincrement: bool,
+}
+
+fn metadata(
+    c: &iolite::Connection,
+    schema: Option<&str>,
+    table: &str,
+    column: Option<&str>,
+) -> Result<Metadata, Error> {
+    let missing = || {
+        Error::sql(match column {
+            Some(column) => format!("no such table column: {table}.{column}"),
+            None => format!("no such table: {table}"),
+        })
+    };
+    let prefix = schema.map_or(String::new(), |s| format!("{}.", iolite_sql::print::quote_name(s)));
+    let name = iolite_sql::print::quote_name(table);
+    let rows = c.query(&format!("PRAGMA {prefix}table_xinfo({name})"), &[])?;
+    let at = iolite_sql::print::quote_text(table);
+    let text = c.query(
+        &format!("SELECT sql FROM {prefix}sqlite_schema WHERE lower(name)=lower({at}) AND type='table'"),
+        &[],
+    )?;
+    let (Some(text), false) = (text.first(), rows.is_empty()) else { return Err(missing()) };
+    let text = text[0].to_string_lossy().to_ascii_uppercase();
+    let plain = Metadata {
+        decltype: Some("INTEGER".into()),
+        collation: "BINARY".into(),
+        not_null: false,
+        primary_key: true,
+        autoincrement: false,
+    };
+    let Some(column) = column else { return Ok(plain) };
+    match rows.iter().find(|r| r[1].to_string_lossy().eq_ignore_ascii_case(column)) {
+        Some(r) => {
+            let kind = r[2].to_string_lossy();
+            let primary_key = r[5].to_int() > 0;
+            let single = rows.iter().filter(|r| r[5].to_int() > 0).count() == 1;
+            let integer = primary_key && single && kind.eq_ignore_ascii_case("INTEGER");
+            Ok(Metadata {
+                decltype: (!kind.is_empty()).then_some(kind),
+                collation: collation_of(c, &name, column),
+                not_null: r[3].to_int() != 0,
+                primary_key,
+                autoincrement: integer && text.contains("AUTOINCREMENT"),
+            })
+        }
+        None if ["ROWID", "OID", "_ROWID_"].iter().any(|n| n.eq_ignore_ascii_case(column)) => Ok(plain),
+        None => Err(missing()),
+    }
+}
+
+/// The collating sequence by which the engine compares a column: found by comparing texts that differ in one way only.
+fn collation_of(c: &iolite::Connection, table: &str, column: &str) -> String {
+    let column = iolite_sql::print::quote_name(column);
+    let equal = |a: &str, b: &str| {
+        let q = format!(
+            "SELECT x={b} FROM (SELECT {column} AS x FROM {table} WHERE 0 UNION ALL SELECT {a}) LIMIT 1",
+            a = iolite_sql::print::quote_text(a),
+            b = iolite_sql::print::quote_text(b),
+        );
+        c.query(&q, &[]).is_ok_and(|r| matches!(r.first().map(|r| &r[0]), Some(Value::Int(1))))
+    };
+    match (equal("a", "A"), equal("a", "a ")) {
+        (true, false) => "NOCASE".into(),
+        (false, true) => "RTRIM".into(),
+        _ => "BINARY".into(),
+    }
+}

@@ -1,0 +1,521 @@
+//! Functions written in C: scalars, aggregates, window functions; their contexts and results.
+
+use crate::connection::{Db, Destructor, text, with};
+use crate::statement::{destroy, from_encoding, given, zeroblob};
+use crate::value::CValue;
+use crate::{MISUSE, OK};
+use iolite::{Aggregate, Code, Context, Error, Function, FunctionFlags, Implementation, Scalar, Value};
+use iolite_ext::AuxData;
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
+use std::ptr::null_mut;
+use std::rc::Rc;
+
+type Call = unsafe extern "C" fn(*mut CContext, c_int, *mut *mut CValue);
+type Final = unsafe extern "C" fn(*mut CContext);
+
+/// What a `sqlite3_context*` points at.
+pub struct CContext {
+    db: *mut Db,
+    user: *mut c_void,
+    result: RefCell<Result<Value, Error>>,
+    failed: Cell<bool>,
+    /// Where the aggregate keeps its memory.
+    memory: *mut Memory,
+    aux: *mut AuxData,
+}
+
+/// An aggregate's memory, allocated when first asked for.
+struct Memory(*mut c_void);
+
+/// The C side of a function.
+struct Callbacks {
+    db: *mut Db,
+    user: *mut c_void,
+    call: Option<Call>,
+    step: Option<Call>,
+    finish: Option<Final>,
+    value: Option<Final>,
+    inverse: Option<Call>,
+    destroy: Option<Destructor>,
+}
+
+impl Drop for Callbacks {
+    fn drop(&mut self) {
+        // SAFETY: the pointer and its destructor were given together, and this is the last holder of both.
+        unsafe { destroy(self.destroy, self.user) };
+    }
+}
+
+impl Callbacks {
+    fn context(&self, memory: *mut Memory, aux: *mut AuxData) -> CContext {
+        CContext {
+            db: self.db,
+            user: self.user,
+            result: RefCell::new(Ok(Value::Null)),
+            failed: Cell::new(false),
+            memory,
+            aux,
+        }
+    }
+
+    /// Calls C with arguments.
+    fn invoke(&self, f: Call, args: &[Value], cx: &mut CContext) {
+        let mut values: Vec<CValue> = args.iter().map(|v| CValue::new(v.clone())).collect();
+        let mut pointers: Vec<*mut CValue> = values.iter_mut().map(|v| v as *mut CValue).collect();
+        // SAFETY: the function was registered for this shape of call; context and arguments live across it.
+        unsafe { f(cx, args.len() as c_int, pointers.as_mut_ptr()) };
+    }
+}
+
+struct CScalar(Rc<Callbacks>);
+
+impl Scalar for CScalar {
+    fn call(&self, ctx: &mut Context<'_>, args: &[Value]) -> iolite::Result<Value> {
+        let Some(f) = self.0.call else { return Err(Code::Misuse.into()) };
+        let mut cx = self.0.context(null_mut(), ctx.aux);
+        self.0.invoke(f, args, &mut cx);
+        cx.result.into_inner()
+    }
+}
+
+struct CAggregate {
+    code: Rc<Callbacks>,
+    memory: Memory,
+    finished: bool,
+}
+
+impl CAggregate {
+    fn run(&mut self, f: Call, args: &[Value]) -> iolite::Result<()> {
+        let mut cx = self.code.context(&mut self.memory, null_mut());
+        self.code.invoke(f, args, &mut cx);
+        if cx.failed.get() { cx.result.into_inner().map(|_| ()) } else { Ok(()) }
+    }
+
+    fn ask(&mut self, f: Final) -> iolite::Result<Value> {
+        let mut cx = self.code.context(&mut self.memory, null_mut());
+        // SAFETY: as in `invoke`.
+        unsafe { f(&mut cx) };
+        cx.result.into_inner()
+    }
+}
+
+impl Aggregate for CAggregate {
+    fn step(&mut self, _: &mut Context<'_>, args: &[Value]) -> iolite::Result<()> {
+        match self.code.step {
+            Some(f) => self.run(f, args),
+            None => Err(Code::Misuse.into()),
+        }
+    }
+
+    fn inverse(&mut self, _: &mut Context<'_>, args: &[Value]) -> iolite::Result<()> {
+        match self.code.inverse {
+            Some(f) => self.run(f, args),
+            None => Err(Code::Misuse.into()),
+        }
+    }
+
+    fn value(&mut self, ctx: &mut Context<'_>) -> iolite::Result<Value> {
+        match self.code.value {
+            Some(f) => self.ask(f),
+            None => self.finish(ctx),
+        }
+    }
+
+    fn finish(&mut self, _: &mut Context<'_>) -> iolite::Result<Value> {
+        self.finished = true;
+        match self.code.finish {
+            Some(f) => self.ask(f),
+            None => Err(Code::Misuse.into()),
+        }
+    }
+}
+
+impl Drop for CAggregate {
+    fn drop(&mut self) {
+        // A group that was begun is ended, so that C can release what hangs on it.
+        if !self.finished
+            && !self.memory.0.is_null()
+            && let Some(f) = self.code.finish
+        {
+            let _ = self.ask(f);
+        }
+        // SAFETY: allocated by calloc, or NULL.
+        unsafe { libc::free(self.memory.0) };
+    }
+}
+
+/// What `create_function` is given.
+struct Given {
+    db: *mut Db,
+    name: String,
+    args: c_int,
+    flags: c_int,
+    code: Callbacks,
+}
+
+unsafe fn create(g: Given) -> c_int {
+    let Given { db, name, args, flags, code } = g;
+    with(db, MISUSE, |d| {
+        let scalar = code.call.is_some();
+        let aggregate = code.step.is_some() && code.finish.is_some();
+        let half = code.step.is_some() != code.finish.is_some();
+        let window = code.value.is_some() || code.inverse.is_some();
+        let wrong = half || scalar && code.step.is_some() || code.value.is_some() != code.inverse.is_some();
+        if wrong
+            || name.is_empty()
+            || name.len() > 255
+            || !(-1..=1000).contains(&args)
+            || window && !aggregate
+        {
+            return d.fail_code(MISUSE);
+        }
+        let running = |s: &*mut crate::statement::Stmt| {
+            s.as_ref().is_some_and(|s| s.inner.try_borrow().map_or(true, |i| i.is_busy()))
+        };
+        if d.statements.borrow().iter().any(running) && !scalar && !aggregate {
+            return d
+                .fail_text(crate::BUSY, "unable to delete/modify user-function due to active statements");
+        }
+        let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
+        let mut set = FunctionFlags::default();
+        for (bit, flag) in [
+            (0x800, FunctionFlags::DETERMINISTIC),
+            (0x80000, FunctionFlags::DIRECT_ONLY),
+            (0x100000, FunctionFlags::SUBTYPE),
+            (0x1000000, FunctionFlags::SUBTYPE),
+            (0x200000, FunctionFlags::INNOCUOUS),
+        ] {
+            if flags & bit != 0 {
+                set = set.and(flag);
+            }
+        }
+        if window {
+            set = set.and(FunctionFlags::WINDOW);
+        }
+        let code = Rc::new(code);
+        let imp = if scalar {
+            Implementation::User(Rc::new(CScalar(code)))
+        } else if aggregate {
+            Implementation::Aggregate(Rc::new(move || {
+                Box::new(CAggregate { code: code.clone(), memory: Memory(null_mut()), finished: false })
+            }))
+        } else {
+            c.remove_function(&name, args as i16);
+            return d.ok();
+        };
+        c.create_function(Function { name: name.as_str().into(), args: args as i16, flags: set, imp });
+        d.ok()
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_create_function(
+    db: *mut Db,
+    name: *const c_char,
+    args: c_int,
+    flags: c_int,
+    user: *mut c_void,
+    call: Option<Call>,
+    step: Option<Call>,
+    finish: Option<Final>,
+) -> c_int {
+    sqlite3_create_function_v2(db, name, args, flags, user, call, step, finish, None)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_create_function_v2(
+    db: *mut Db,
+    name: *const c_char,
+    args: c_int,
+    flags: c_int,
+    user: *mut c_void,
+    call: Option<Call>,
+    step: Option<Call>,
+    finish: Option<Final>,
+    destroy: Option<Destructor>,
+) -> c_int {
+    let code = Callbacks { db, user, call, step, finish, value: None, inverse: None, destroy };
+    create(Given { db, name: text(name), args, flags, code })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_create_function16(
+    db: *mut Db,
+    name: *const c_void,
+    args: c_int,
+    flags: c_int,
+    user: *mut c_void,
+    call: Option<Call>,
+    step: Option<Call>,
+    finish: Option<Final>,
+) -> c_int {
+    let name = String::from_utf8_lossy(&crate::text::from_utf16(name, -1)).into_owned();
+    let code = Callbacks { db, user, call, step, finish, value: None, inverse: None, destroy: None };
+    create(Given { db, name, args, flags, code })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_create_window_function(
+    db: *mut Db,
+    name: *const c_char,
+    args: c_int,
+    flags: c_int,
+    user: *mut c_void,
+    step: Option<Call>,
+    finish: Option<Final>,
+    value: Option<Final>,
+    inverse: Option<Call>,
+    destroy: Option<Destructor>,
+) -> c_int {
+    let code = Callbacks { db, user, call: None, step, finish, value, inverse, destroy };
+    create(Given { db, name: text(name), args, flags, code })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_overload_function(db: *mut Db, _name: *const c_char, _args: c_int) -> c_int {
+    if db.is_null() { MISUSE } else { OK }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_aggregate_context(cx: *mut CContext, n: c_int) -> *mut c_void {
+    let Some(m) = cx.as_ref().and_then(|c| c.memory.as_mut()) else { return null_mut() };
+    if m.0.is_null() && n > 0 {
+        m.0 = libc::calloc(1, n as usize);
+    }
+    m.0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_aggregate_count(_: *mut CContext) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_user_data(cx: *mut CContext) -> *mut c_void {
+    cx.as_ref().map_or(null_mut(), |c| c.user)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_context_db_handle(cx: *mut CContext) -> *mut Db {
+    cx.as_ref().map_or(null_mut(), |c| c.db)
+}
+
+/// A pointer kept for a constant argument.
+struct Kept(*mut c_void, Option<Destructor>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // SAFETY: pointer and destructor were given together, and nobody else holds them.
+        unsafe { destroy(self.1, self.0) };
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_get_auxdata(cx: *mut CContext, n: c_int) -> *mut c_void {
+    let aux = cx.as_ref().and_then(|c| c.aux.as_ref());
+    aux.and_then(|a| a.get::<Kept>(n)).map_or(null_mut(), |k| k.0)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_set_auxdata(
+    cx: *mut CContext,
+    n: c_int,
+    p: *mut c_void,
+    f: Option<Destructor>,
+) {
+    match cx.as_ref().and_then(|c| c.aux.as_mut()) {
+        Some(a) => a.set(n, Rc::new(Kept(p, f))),
+        None => destroy(f, p),
+    }
+}
+
+unsafe fn result(cx: *mut CContext, v: iolite::Result<Value>) {
+    if let Some(c) = cx.as_ref() {
+        c.failed.set(v.is_err());
+        *c.result.borrow_mut() = v;
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_null(cx: *mut CContext) {
+    result(cx, Ok(Value::Null));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_int(cx: *mut CContext, v: c_int) {
+    result(cx, Ok(Value::Int(v as i64)));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_int64(cx: *mut CContext, v: i64) {
+    result(cx, Ok(Value::Int(v)));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_double(cx: *mut CContext, v: f64) {
+    result(cx, Ok(Value::real(v)));
+}
+
+unsafe fn result_bytes(
+    cx: *mut CContext,
+    p: *const c_void,
+    n: i64,
+    f: Option<Destructor>,
+    make: impl FnOnce() -> iolite::Result<Value>,
+) {
+    let v = if p.is_null() {
+        Ok(Value::Null)
+    } else if n > i32::MAX as i64 {
+        Err(Code::Toobig.into())
+    } else {
+        make()
+    };
+    result(cx, v);
+    if !p.is_null() {
+        destroy(f, p);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_text(
+    cx: *mut CContext,
+    p: *const c_char,
+    n: c_int,
+    f: Option<Destructor>,
+) {
+    let p = p as *const c_void;
+    result_bytes(cx, p, n as i64, f, || Value::text(given(p, n as i64)));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_text64(
+    cx: *mut CContext,
+    p: *const c_char,
+    n: u64,
+    f: Option<Destructor>,
+    encoding: c_uchar,
+) {
+    let (p, n) = (p as *const c_void, i64::try_from(n).unwrap_or(i64::MAX));
+    result_bytes(cx, p, n, f, || from_encoding(p, n, encoding));
+}
+
+macro_rules! wide_results {
+    ($($name:ident $encoding:literal;)*) => {
+        $(#[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(cx: *mut CContext, p: *const c_void, n: c_int, f: Option<Destructor>) {
+            result_bytes(cx, p, n as i64, f, || {
+                let n = if n >= 0 { n as i64 } else { wide_length(p) };
+                from_encoding(p, n, $encoding)
+            });
+        })*
+    };
+}
+
+wide_results! {
+    sqlite3_result_text16 4;
+    sqlite3_result_text16le 2;
+    sqlite3_result_text16be 3;
+}
+
+unsafe fn wide_length(p: *const c_void) -> i64 {
+    let p = p as *const u8;
+    let mut n = 0;
+    while *p.add(n) != 0 || *p.add(n + 1) != 0 {
+        n += 2;
+    }
+    n as i64
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_blob(
+    cx: *mut CContext,
+    p: *const c_void,
+    n: c_int,
+    f: Option<Destructor>,
+) {
+    result_bytes(cx, p, n as i64, f, || Value::blob(given(p, n.max(0) as i64)));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_blob64(
+    cx: *mut CContext,
+    p: *const c_void,
+    n: u64,
+    f: Option<Destructor>,
+) {
+    let n = i64::try_from(n).unwrap_or(i64::MAX);
+    result_bytes(cx, p, n, f, || Value::blob(given(p, n)));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_value(cx: *mut CContext, v: *const CValue) {
+    result(cx, Ok(v.as_ref().map_or(Value::Null, |v| v.value.clone())));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_zeroblob(cx: *mut CContext, n: c_int) {
+    result(cx, zeroblob(n.max(0) as u64));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_zeroblob64(cx: *mut CContext, n: u64) -> c_int {
+    let v = zeroblob(n);
+    let rc = v.as_ref().map_or_else(|e| e.code().number() as c_int, |_| OK);
+    result(cx, v);
+    rc
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_pointer(
+    cx: *mut CContext,
+    p: *mut c_void,
+    _name: *const c_char,
+    f: Option<Destructor>,
+) {
+    result(cx, Ok(Value::Null));
+    destroy(f, p);
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_subtype(cx: *mut CContext, subtype: c_uint) {
+    if let Some(c) = cx.as_ref()
+        && let Ok(Value::Text(_, s) | Value::Blob(_, s)) = &mut *c.result.borrow_mut()
+    {
+        *s = subtype as u8;
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_error(cx: *mut CContext, p: *const c_char, n: c_int) {
+    let message = String::from_utf8_lossy(given(p as *const c_void, n as i64)).into_owned();
+    result(cx, Err(Error::sql(message)));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_error16(cx: *mut CContext, p: *const c_void, n: c_int) {
+    let message = String::from_utf8_lossy(&crate::text::from_utf16(p, n as i64)).into_owned();
+    result(cx, Err(Error::sql(message)));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_error_code(cx: *mut CContext, code: c_int) {
+    let Some(c) = cx.as_ref() else { return };
+    let code = Code::from_number(code as u32).unwrap_or(Code::Error);
+    // A message given before stays.
+    let e = match &*c.result.borrow() {
+        Err(e) => Error::new(code, e.message()),
+        Ok(_) => code.into(),
+    };
+    result(cx, Err(e));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_error_nomem(cx: *mut CContext) {
+    result(cx, Err(Code::Nomem.into()));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_result_error_toobig(cx: *mut CContext) {
+    result(cx, Err(Code::Toobig.into()));
+}

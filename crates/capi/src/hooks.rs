@@ -1,0 +1,287 @@
+//! Callbacks around statements: busy, progress, commit, rollback, update, log size, tracing.
+
+use crate::connection::{Db, with};
+use crate::statement::Stmt;
+use crate::{MISUSE, OK};
+use std::cell::Cell;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+use std::rc::Rc;
+use std::time::Duration;
+
+type TraceV2 = unsafe extern "C" fn(c_uint, *mut c_void, *mut c_void, *mut c_void) -> c_int;
+type Trace = unsafe extern "C" fn(*mut c_void, *const c_char);
+type Profile = unsafe extern "C" fn(*mut c_void, *const c_char, u64);
+type WalHook = unsafe extern "C" fn(*mut c_void, *mut Db, *const c_char, c_int) -> c_int;
+
+/// What a connection calls beside the engine's own hooks.
+#[derive(Default)]
+pub struct Hooks {
+    trace_v2: Cell<Option<(c_uint, TraceV2, *mut c_void)>>,
+    trace: Cell<Option<(Trace, *mut c_void)>>,
+    profile: Cell<Option<(Profile, *mut c_void)>>,
+    wal: Cell<Option<(WalHook, *mut c_void)>>,
+    wal_db: Cell<Option<*mut Db>>,
+    wal_frames: Cell<u32>,
+    commit_data: Cell<Option<*mut c_void>>,
+    rollback_data: Cell<Option<*mut c_void>>,
+    update_data: Cell<Option<*mut c_void>>,
+    pub(crate) authorizer: Cell<Option<crate::authorizer::Authorizer>>,
+    pub(crate) needed: Cell<Option<crate::collation::Needed>>,
+}
+
+const STMT: c_uint = 1;
+const PROFILE: c_uint = 2;
+const ROW: c_uint = 4;
+const CLOSE: c_uint = 8;
+
+fn trace(d: &Db, kind: c_uint, p: *mut c_void, x: *mut c_void) {
+    if let Some((mask, f, user)) = d.hooks.trace_v2.get()
+        && mask & kind != 0
+    {
+        // SAFETY: registered for this shape of call.
+        unsafe { f(kind, user, p, x) };
+    }
+}
+
+pub(crate) fn trace_start(d: &Db, s: *mut Stmt, sql: &CStr) {
+    let text = sql.as_ptr() as *mut c_void;
+    trace(d, STMT, s as *mut c_void, text);
+    if let Some((f, user)) = d.hooks.trace.get() {
+        // SAFETY: registered for this shape of call.
+        unsafe { f(user, sql.as_ptr()) };
+    }
+}
+
+pub(crate) fn trace_row(d: &Db, s: *mut Stmt) {
+    trace(d, ROW, s as *mut c_void, null_mut());
+}
+
+pub(crate) fn trace_end(d: &Db, s: *mut Stmt, took: Duration) {
+    let mut nanos = took.as_nanos() as i64;
+    trace(d, PROFILE, s as *mut c_void, &mut nanos as *mut i64 as *mut c_void);
+    if let Some((f, user)) = d.hooks.profile.get() {
+        // SAFETY: registered for this shape of call; the statement is alive.
+        unsafe { f(user, crate::statement::sqlite3_sql(s), nanos as u64) };
+    }
+}
+
+pub(crate) fn closing(d: &Db, db: *mut Db) {
+    trace(d, CLOSE, db as *mut c_void, null_mut());
+}
+
+/// Behind each statement: tells the WAL hook if a commit has grown the log.
+pub(crate) fn after_statement(d: &Db) {
+    let (Some((f, user)), Some(db)) = (d.hooks.wal.get(), d.hooks.wal_db.get()) else { return };
+    let Some(c) = d.conn() else { return };
+    if !c.is_autocommit() {
+        return;
+    }
+    let frames = c.btree("main").map_or(0, |b| b.wal_frames());
+    if frames != d.hooks.wal_frames.replace(frames) && frames > 0 {
+        // SAFETY: registered for this shape of call.
+        unsafe { f(user, db, c"main".as_ptr(), frames as c_int) };
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_trace_v2(
+    db: *mut Db,
+    mask: c_uint,
+    f: Option<TraceV2>,
+    user: *mut c_void,
+) -> c_int {
+    with(db, MISUSE, |d| {
+        d.hooks.trace.set(None);
+        d.hooks.trace_v2.set(f.filter(|_| mask != 0).map(|f| (mask, f, user)));
+        d.ok()
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_trace(db: *mut Db, f: Option<Trace>, user: *mut c_void) -> *mut c_void {
+    with(db, null_mut(), |d| {
+        d.hooks.trace_v2.set(None);
+        d.hooks.trace.replace(f.map(|f| (f, user))).map_or(null_mut(), |o| o.1)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_profile(db: *mut Db, f: Option<Profile>, user: *mut c_void) -> *mut c_void {
+    with(db, null_mut(), |d| d.hooks.profile.replace(f.map(|f| (f, user))).map_or(null_mut(), |o| o.1))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_busy_timeout(db: *mut Db, ms: c_int) -> c_int {
+    with(db, MISUSE, |d| d.outcome(d.run(|c| c.busy_timeout(ms.max(0) as u32))))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_setlk_timeout(db: *mut Db, ms: c_int, _flags: c_int) -> c_int {
+    sqlite3_busy_timeout(db, ms)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_busy_handler(
+    db: *mut Db,
+    f: Option<unsafe extern "C" fn(*mut c_void, c_int) -> c_int>,
+    user: *mut c_void,
+) -> c_int {
+    with(db, MISUSE, |d| {
+        let handler = f.map(|f| {
+            // SAFETY: registered for this shape of call.
+            Rc::new(move |n: u32| unsafe { f(user, n as c_int) != 0 }) as Rc<dyn Fn(u32) -> bool>
+        });
+        d.outcome(d.run(|c| c.busy_handler(handler)))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_progress_handler(
+    db: *mut Db,
+    n: c_int,
+    f: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+    user: *mut c_void,
+) {
+    with(db, (), |d| {
+        let handler = f.filter(|_| n > 0).map(|f| {
+            // SAFETY: registered for this shape of call.
+            Rc::new(move || unsafe { f(user) != 0 }) as Rc<dyn Fn() -> bool>
+        });
+        if let Some(c) = d.conn() {
+            c.progress_handler(handler);
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_commit_hook(
+    db: *mut Db,
+    f: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+    user: *mut c_void,
+) -> *mut c_void {
+    with(db, null_mut(), |d| {
+        let hook = f.map(|f| {
+            // SAFETY: registered for this shape of call.
+            Rc::new(move || unsafe { f(user) != 0 }) as Rc<dyn Fn() -> bool>
+        });
+        if let Some(c) = d.conn() {
+            c.commit_hook(hook);
+        }
+        d.hooks.commit_data.replace(f.map(|_| user)).unwrap_or(null_mut())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_rollback_hook(
+    db: *mut Db,
+    f: Option<unsafe extern "C" fn(*mut c_void)>,
+    user: *mut c_void,
+) -> *mut c_void {
+    with(db, null_mut(), |d| {
+        let hook = f.map(|f| {
+            // SAFETY: registered for this shape of call.
+            Rc::new(move || unsafe { f(user) }) as Rc<dyn Fn()>
+        });
+        if let Some(c) = d.conn() {
+            c.rollback_hook(hook);
+        }
+        d.hooks.rollback_data.replace(f.map(|_| user)).unwrap_or(null_mut())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_update_hook(
+    db: *mut Db,
+    f: Option<unsafe extern "C" fn(*mut c_void, c_int, *const c_char, *const c_char, i64)>,
+    user: *mut c_void,
+) -> *mut c_void {
+    with(db, null_mut(), |d| {
+        if let Some(c) = d.conn() {
+            match f {
+                None => c.update_hook(None),
+                Some(f) => c.update_hook(Some(Rc::new(move |kind, db: &str, table: &str, rowid| {
+                    let kind = match kind {
+                        iolite_vdbe::RowChange::Delete => 9,
+                        iolite_vdbe::RowChange::Insert => 18,
+                        iolite_vdbe::RowChange::Update => 23,
+                    };
+                    let (db, table) =
+                        (CString::new(db).unwrap_or_default(), CString::new(table).unwrap_or_default());
+                    // SAFETY: registered for this shape of call; the names live across it.
+                    unsafe { f(user, kind, db.as_ptr(), table.as_ptr(), rowid) };
+                }))),
+            }
+        }
+        d.hooks.update_data.replace(f.map(|_| user)).unwrap_or(null_mut())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_autovacuum_pages(
+    _: *mut Db,
+    _: *mut c_void,
+    _: *mut c_void,
+    _: *mut c_void,
+) -> c_int {
+    OK
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_wal_hook(db: *mut Db, f: Option<WalHook>, user: *mut c_void) -> *mut c_void {
+    with(db, null_mut(), |d| {
+        d.hooks.wal_db.set(Some(db));
+        d.hooks.wal.replace(f.map(|f| (f, user))).map_or(null_mut(), |o| o.1)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_wal_autocheckpoint(db: *mut Db, n: c_int) -> c_int {
+    with(db, MISUSE, |d| {
+        d.outcome(d.run(|c| c.execute_batch(&format!("PRAGMA wal_autocheckpoint={}", n.max(0)))))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_wal_checkpoint(db: *mut Db, name: *const c_char) -> c_int {
+    sqlite3_wal_checkpoint_v2(db, name, 0, null_mut(), null_mut())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_wal_checkpoint_v2(
+    db: *mut Db,
+    name: *const c_char,
+    mode: c_int,
+    log: *mut c_int,
+    done: *mut c_int,
+) -> c_int {
+    use iolite::CheckpointMode as M;
+    let name = crate::connection::text_option(name).filter(|n| !n.is_empty());
+    for p in [log, done] {
+        if !p.is_null() {
+            *p = -1;
+        }
+    }
+    with(db, MISUSE, |d| {
+        let mode = match mode {
+            -1 => M::Noop,
+            0 => M::Passive,
+            1 => M::Full,
+            2 => M::Restart,
+            3 => M::Truncate,
+            _ => return d.fail_code(MISUSE),
+        };
+        match d.run(|c| c.btree(name.as_deref().unwrap_or("main"))?.checkpoint(mode)) {
+            Ok(r) => {
+                if !log.is_null() {
+                    *log = r.log;
+                }
+                if !done.is_null() {
+                    *done = r.checkpointed;
+                }
+                if r.busy { d.fail_code(crate::BUSY) } else { d.ok() }
+            }
+            Err(e) => d.fail(&e),
+        }
+    })
+}

@@ -1,0 +1,551 @@
+//! What the library says about itself, settings of the process, and entries that answer that they can do nothing.
+
+use crate::connection::{Db, with};
+use crate::{ERROR, MISUSE, NOTFOUND, OK};
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+/// A text that stays for the life of the process; each text is kept once. Names only: their number is bounded by what
+/// schemas hold.
+pub(crate) fn static_text(t: &str) -> *const c_char {
+    static KEPT: OnceLock<Mutex<HashMap<String, CString>>> = OnceLock::new();
+    let Ok(mut kept) = KEPT.get_or_init(Mutex::default).lock() else { return null() };
+    let entry =
+        kept.entry(t.to_string()).or_insert_with(|| CString::new(t.replace('\0', "")).unwrap_or_default());
+    entry.as_ptr()
+}
+
+/// The file's name as VFSes see it: four zero bytes, name, and the URI's parameters, each with a zero byte behind, and
+/// more zero bytes.
+pub(crate) fn filename_block(file: &str, given: &str, uri: bool) -> Vec<u8> {
+    let mut out = vec![0; 4];
+    out.extend_from_slice(file.as_bytes());
+    out.push(0);
+    if let Some((_, query)) = given.strip_prefix("file:").filter(|_| uri).and_then(|g| g.split_once('?')) {
+        for part in query.split('#').next().unwrap_or("").split('&').filter(|p| !p.is_empty()) {
+            let (k, v) = part.split_once('=').unwrap_or((part, ""));
+            out.extend_from_slice(k.as_bytes());
+            out.push(0);
+            out.extend_from_slice(v.as_bytes());
+            out.push(0);
+        }
+    }
+    out.extend_from_slice(&[0; 4]);
+    out
+}
+
+static URI_BY_DEFAULT: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn uri_by_default() -> bool {
+    URI_BY_DEFAULT.load(Ordering::Relaxed)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_libversion() -> *const c_char {
+    static_text(iolite::SQLITE_VERSION)
+}
+
+/// The version as a variable, which some programs read.
+#[repr(transparent)]
+pub struct Version([c_uchar; 8]);
+
+#[unsafe(no_mangle)]
+pub static sqlite3_version: Version = Version(version());
+
+#[unsafe(no_mangle)]
+pub static mut sqlite3_temp_directory: *mut c_char = null_mut();
+
+#[unsafe(no_mangle)]
+pub static mut sqlite3_data_directory: *mut c_char = null_mut();
+
+const fn version() -> [c_uchar; 8] {
+    let (from, mut to) = (iolite::SQLITE_VERSION.as_bytes(), [0; 8]);
+    let mut i = 0;
+    while i < from.len() && i < 7 {
+        to[i] = from[i];
+        i += 1;
+    }
+    to
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_libversion_number() -> c_int {
+    iolite::SQLITE_VERSION_NUMBER as c_int
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_sourceid() -> *const c_char {
+    static_text(&format!("iolite {}", iolite::IOLITE_VERSION))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn iolite_version() -> *const c_char {
+    static_text(iolite::IOLITE_VERSION)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_threadsafe() -> c_int {
+    1
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_initialize() -> c_int {
+    OK
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_shutdown() -> c_int {
+    OK
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_os_init() -> c_int {
+    OK
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_os_end() -> c_int {
+    OK
+}
+
+/// In C this takes a variable number of arguments; the first one comes in the same register either way.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_config(op: c_int, arg: *mut c_void) -> c_int {
+    const URI: c_int = 17;
+    match op {
+        URI => URI_BY_DEFAULT.store(arg as usize as c_int != 0, Ordering::Relaxed),
+        // Threading modes, memory, log, lookaside, mmap and the like: accepted, without effect.
+        1..=30 => {}
+        _ => return ERROR,
+    }
+    OK
+}
+
+/// As `sqlite3_config`: fixed arguments where C has a variable number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_db_config(
+    db: *mut Db,
+    op: c_int,
+    value: *mut c_void,
+    out: *mut c_int,
+) -> c_int {
+    let pragma = match op {
+        1000 | 1001 => return if db.is_null() { MISUSE } else { OK },
+        1002 => "foreign_keys",
+        1011 => "writable_schema",
+        1012 => "legacy_alter_table",
+        1017 => "trusted_schema",
+        1019 => "reverse_unordered_selects",
+        _ => "",
+    };
+    let value = value as usize as c_int;
+    with(db, MISUSE, |d| {
+        if !(1002..=1025).contains(&op) {
+            return d.fail_code(ERROR);
+        }
+        let now = d.run(|c| {
+            if pragma.is_empty() {
+                // Triggers, views and double-quoted strings are on, the others off.
+                return Ok(matches!(op, 1003 | 1004 | 1013 | 1014 | 1015 | 1020 | 1021 | 1022));
+            }
+            if value >= 0 {
+                c.execute_batch(&format!("PRAGMA {pragma}={}", (value != 0) as i32))?;
+            }
+            let rows = c.query(&format!("PRAGMA {pragma}"), &[])?;
+            Ok(rows.first().is_some_and(|r| r[0].to_int() != 0))
+        });
+        if let (Ok(on), false) = (&now, out.is_null()) {
+            *out = *on as c_int;
+        }
+        d.outcome(now)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_compileoption_used(name: *const c_char) -> c_int {
+    let name = crate::connection::text(name);
+    let name = name.strip_prefix("SQLITE_").unwrap_or(&name);
+    options().iter().any(|o| o == name || o.strip_prefix(name).is_some_and(|r| r.starts_with('='))) as c_int
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_compileoption_get(n: c_int) -> *const c_char {
+    let all = options();
+    usize::try_from(n).ok().and_then(|n| all.get(n)).map_or(null(), |o| static_text(o))
+}
+
+/// The compile options as `PRAGMA compile_options` lists them.
+fn options() -> Vec<String> {
+    let list = iolite::Connection::open_in_memory().and_then(|c| c.query("PRAGMA compile_options", &[]));
+    list.unwrap_or_default().iter().map(|r| r[0].to_string_lossy()).collect()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_keyword_count() -> c_int {
+    iolite_sql::keyword_count() as c_int
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_keyword_name(i: c_int, name: *mut *const c_char, len: *mut c_int) -> c_int {
+    match usize::try_from(i).ok().and_then(iolite_sql::keyword_name) {
+        Some(k) => {
+            *name = static_text(k);
+            *len = k.len() as c_int;
+            OK
+        }
+        None => ERROR,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_keyword_check(word: *const c_char, n: c_int) -> c_int {
+    let bytes = std::slice::from_raw_parts(word as *const u8, n.max(0) as usize);
+    std::str::from_utf8(bytes).is_ok_and(iolite_sql::is_keyword) as c_int
+}
+
+unsafe fn zero<T: Default>(list: &[*mut T]) {
+    for p in list.iter().filter(|p| !p.is_null()) {
+        **p = T::default();
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_status64(op: c_int, now: *mut i64, high: *mut i64, reset: c_int) -> c_int {
+    zero(&[now, high]);
+    if op == 0 && !now.is_null() && !high.is_null() {
+        *now = iolite_base::alloc::used();
+        *high = iolite_base::alloc::highwater(reset != 0);
+    }
+    if (0..=9).contains(&op) { OK } else { MISUSE }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_status(op: c_int, now: *mut c_int, high: *mut c_int, reset: c_int) -> c_int {
+    let (mut a, mut b) = (0, 0);
+    let rc = sqlite3_status64(op, &mut a, &mut b, reset);
+    if !now.is_null() {
+        *now = a as c_int;
+    }
+    if !high.is_null() {
+        *high = b as c_int;
+    }
+    rc
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_db_status(
+    db: *mut Db,
+    op: c_int,
+    now: *mut c_int,
+    high: *mut c_int,
+    _reset: c_int,
+) -> c_int {
+    zero(&[now, high]);
+    with(db, MISUSE, |d| {
+        if op == 1
+            && !now.is_null()
+            && let Ok(b) = d.run(|c| c.btree("main"))
+        {
+            *now = b.cache_bytes() as c_int;
+        }
+        if (0..=13).contains(&op) { OK } else { ERROR }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_randomness(n: c_int, p: *mut c_void) {
+    if n <= 0 || p.is_null() {
+        return;
+    }
+    let out = std::slice::from_raw_parts_mut(p as *mut u8, n as usize);
+    let c = iolite::Connection::open_in_memory();
+    let v = c.and_then(|c| c.query(&format!("SELECT randomblob({n})"), &[]));
+    if let Some(iolite::Value::Blob(b, _)) = v.ok().and_then(|r| r.into_iter().next()?.into_iter().next()) {
+        out.copy_from_slice(&b);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_sleep(ms: c_int) -> c_int {
+    std::thread::sleep(std::time::Duration::from_millis(ms.max(0) as u64));
+    ms
+}
+
+/// The parameters of a file's name, as pairs.
+unsafe fn parameters(name: *const c_char) -> Vec<(*const c_char, *const c_char)> {
+    let mut out = Vec::new();
+    if name.is_null() {
+        return out;
+    }
+    let next = |p: *const c_char| p.add(CStr::from_ptr(p).to_bytes().len() + 1);
+    let mut p = next(name);
+    while *p != 0 {
+        let value = next(p);
+        out.push((p, value));
+        p = next(value);
+    }
+    out
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_uri_parameter(name: *const c_char, key: *const c_char) -> *const c_char {
+    if key.is_null() {
+        return null();
+    }
+    let key = CStr::from_ptr(key);
+    parameters(name).iter().find(|p| CStr::from_ptr(p.0) == key).map_or(null(), |p| p.1)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_uri_key(name: *const c_char, n: c_int) -> *const c_char {
+    usize::try_from(n).ok().and_then(|n| parameters(name).get(n).map(|p| p.0)).unwrap_or(null())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_uri_boolean(
+    name: *const c_char,
+    key: *const c_char,
+    default: c_int,
+) -> c_int {
+    let v = sqlite3_uri_parameter(name, key);
+    if v.is_null() {
+        return (default != 0) as c_int;
+    }
+    match CStr::from_ptr(v).to_string_lossy().to_ascii_lowercase().as_str() {
+        "on" | "yes" | "true" => 1,
+        "off" | "no" | "false" => 0,
+        n => n.parse::<i64>().map_or(default != 0, |n| n != 0) as c_int,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_uri_int64(name: *const c_char, key: *const c_char, default: i64) -> i64 {
+    let v = sqlite3_uri_parameter(name, key);
+    if v.is_null() { default } else { CStr::from_ptr(v).to_string_lossy().parse().unwrap_or(default) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_filename_database(name: *const c_char) -> *const c_char {
+    name
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_filename_journal(name: *const c_char) -> *const c_char {
+    if name.is_null() { null() } else { static_text(&format!("{}-journal", crate::connection::text(name))) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_filename_wal(name: *const c_char) -> *const c_char {
+    if name.is_null() { null() } else { static_text(&format!("{}-wal", crate::connection::text(name))) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_enable_shared_cache(_: c_int) -> c_int {
+    OK
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_enable_load_extension(db: *mut Db, _on: c_int) -> c_int {
+    if db.is_null() { MISUSE } else { OK }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_load_extension(
+    db: *mut Db,
+    _file: *const c_char,
+    _entry: *const c_char,
+    error: *mut *mut c_char,
+) -> c_int {
+    const MESSAGE: &str = "extension loading is not supported";
+    if !error.is_null() {
+        *error = crate::memory::copy_out(MESSAGE.as_bytes());
+    }
+    with(db, MISUSE, |d| d.fail_text(ERROR, MESSAGE))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_auto_extension(_: *mut c_void) -> c_int {
+    ERROR
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_cancel_auto_extension(_: *mut c_void) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_reset_auto_extension() {}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_file_control(
+    db: *mut Db,
+    name: *const c_char,
+    op: c_int,
+    arg: *mut c_void,
+) -> c_int {
+    const PERSIST_WAL: c_int = 10;
+    const HAS_MOVED: c_int = 20;
+    const DATA_VERSION: c_int = 35;
+    let name = crate::connection::text_option(name).unwrap_or_else(|| "main".into());
+    with(db, MISUSE, |d| {
+        let Ok(b) = d.run(|c| c.btree(&name)) else { return d.fail_code(ERROR) };
+        let out = arg as *mut c_int;
+        match op {
+            PERSIST_WAL if !out.is_null() => {
+                if *out >= 0 {
+                    let _ = b.set_persist_wal(*out != 0);
+                }
+                *out = b.persist_wal() as c_int;
+                OK
+            }
+            HAS_MOVED if !out.is_null() => {
+                *out = b.has_moved().unwrap_or(false) as c_int;
+                OK
+            }
+            DATA_VERSION if !out.is_null() => {
+                *out = b.data_version() as c_int;
+                OK
+            }
+            _ => NOTFOUND,
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_global_recover() -> c_int {
+    OK
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_test_control(_op: c_int) -> c_int {
+    OK
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vfs_find(_: *const c_char) -> *mut c_void {
+    null_mut()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vfs_register(_: *mut c_void, _: c_int) -> c_int {
+    ERROR
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vfs_unregister(_: *mut c_void) -> c_int {
+    ERROR
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_create_module(
+    db: *mut Db,
+    name: *const c_char,
+    module: *const c_void,
+    user: *mut c_void,
+) -> c_int {
+    sqlite3_create_module_v2(db, name, module, user, None)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_create_module_v2(
+    db: *mut Db,
+    _name: *const c_char,
+    _module: *const c_void,
+    user: *mut c_void,
+    destroy: Option<crate::connection::Destructor>,
+) -> c_int {
+    crate::statement::destroy(destroy, user);
+    with(db, MISUSE, |d| d.fail_text(ERROR, "virtual tables written in C are not supported"))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_declare_vtab(db: *mut Db, _sql: *const c_char) -> c_int {
+    with(db, MISUSE, |d| d.fail_code(MISUSE))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_drop_modules(db: *mut Db, _keep: *mut *const c_char) -> c_int {
+    if db.is_null() { MISUSE } else { OK }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vtab_config(_: *mut Db, _: c_int, _: c_int) -> c_int {
+    MISUSE
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vtab_on_conflict(_: *mut Db) -> c_int {
+    4
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vtab_nochange(_: *mut c_void) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vtab_collation(_: *mut c_void, _: c_int) -> *const c_char {
+    c"BINARY".as_ptr()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vtab_distinct(_: *mut c_void) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vtab_in(_: *mut c_void, _: c_int, _: c_int) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_unlock_notify(
+    db: *mut Db,
+    f: Option<unsafe extern "C" fn(*mut *mut c_void, c_int)>,
+    user: *mut c_void,
+) -> c_int {
+    // No connection of this library waits for another one's table locks: it is told at once.
+    if db.is_null() {
+        return MISUSE;
+    }
+    if let Some(f) = f {
+        let mut list = [user];
+        f(list.as_mut_ptr(), 1);
+    }
+    OK
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_log(_code: c_int, _format: *const c_char) {}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_preupdate_hook(_: *mut Db, _: *mut c_void, _: *mut c_void) -> *mut c_void {
+    null_mut()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_stmt_scanstatus(
+    _: *mut c_void,
+    _: c_int,
+    _: c_int,
+    _: *mut c_void,
+) -> c_int {
+    ERROR
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_stmt_scanstatus_v2(
+    _: *mut c_void,
+    _: c_int,
+    _: c_int,
+    _: c_int,
+    _: *mut c_void,
+) -> c_int {
+    ERROR
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_stmt_scanstatus_reset(_: *mut c_void) {}

@@ -1,0 +1,47 @@
+//! The C library: `sqlite3_*` functions with SQLite's ABI over the Rust API.
+//!
+//! Thin: every function here does what SQLite's documentation page of its name says, by asking the engine; no decision
+//! about SQL or files is made here. What always holds: each entry takes its connection's mutex (serialized mode, as
+//! `sqlite3_threadsafe` answers 1), catches unwinding, and answers `SQLITE_MISUSE` or nothing for NULL handles.
+//!
+//! All entry points are `unsafe`: their contract is the one of the C interface. Pointers that a caller passes are valid
+//! as that says; handles come from the function that makes them and are not used behind the one that ends them. Every
+//! dereference in an entry point leans on this one fact, so the bodies are unsafe as a whole.
+#![allow(unsafe_op_in_unsafe_fn, missing_docs, clippy::missing_safety_doc, clippy::not_unsafe_ptr_arg_deref)]
+
+pub mod absent;
+pub mod authorizer;
+pub mod backup;
+pub mod blob;
+pub mod collation;
+pub mod column;
+pub mod connection;
+pub mod exec;
+pub mod function;
+pub mod hooks;
+pub mod info;
+pub mod memory;
+pub mod mutex;
+pub mod printf;
+pub mod statement;
+pub mod text;
+pub mod value;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+pub const OK: i32 = 0;
+pub const ERROR: i32 = 1;
+pub const BUSY: i32 = 5;
+pub const NOMEM: i32 = 7;
+pub const NOTFOUND: i32 = 12;
+pub const CANTOPEN: i32 = 14;
+pub const TOOBIG: i32 = 18;
+pub const MISUSE: i32 = 21;
+pub const RANGE: i32 = 25;
+pub const ROW: i32 = 100;
+pub const DONE: i32 = 101;
+
+/// Runs `f`; what unwinds stops here and becomes `bad`.
+pub(crate) fn guard<T>(bad: T, f: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or(bad)
+}

@@ -1,0 +1,632 @@
+//! Prepared statements: preparing, binding, stepping, what is known about them.
+
+use crate::connection::{Db, Destructor, release, text_option, with};
+use crate::value::{Buffers, CValue};
+use crate::{DONE, MISUSE, NOMEM, OK, RANGE, ROW, TOOBIG, guard};
+use iolite::{Statement, Step, Value};
+use std::cell::{Cell, RefCell};
+use std::ffi::{CString, c_char, c_int, c_uchar, c_uint, c_void};
+use std::ptr::{null, null_mut};
+use std::time::Instant;
+
+/// What a `sqlite3_stmt*` points at.
+pub struct Stmt {
+    pub(crate) db: *mut Db,
+    pub(crate) inner: RefCell<Statement>,
+    sql: CString,
+    /// What the last step answered: `sqlite3_reset` says it again.
+    last: Cell<c_int>,
+    pub(crate) has_row: Cell<bool>,
+    /// The row's values as C saw them.
+    pub(crate) columns: RefCell<Vec<Column>>,
+    /// Texts handed out: column names and the like.
+    pub(crate) names: RefCell<Vec<(NameKey, Vec<u8>)>>,
+    started: Cell<Option<Instant>>,
+    /// Pointers bound by `sqlite3_bind_pointer`.
+    pub(crate) pointers: RefCell<Vec<(usize, *mut c_void, Option<Destructor>)>>,
+}
+
+/// Which text: the number of the column, and a letter for its kind.
+pub(crate) type NameKey = (usize, u8);
+
+/// One column of the present row.
+#[derive(Default)]
+pub(crate) struct Column {
+    pub(crate) buffers: Buffers,
+    pub(crate) value: Option<Box<CValue>>,
+    pub(crate) used: bool,
+}
+
+/// Runs `f` on a statement under its connection's mutex.
+pub(crate) unsafe fn with_stmt<T: Copy>(s: *mut Stmt, bad: T, f: impl FnOnce(&Db, &Stmt) -> T) -> T {
+    match s.as_ref() {
+        Some(st) => with(st.db, bad, |d| f(d, st)),
+        None => bad,
+    }
+}
+
+/// `n` bytes of SQL at `p`, or up to the NUL if that comes first or `n` is negative.
+unsafe fn sql_bytes<'a>(p: *const c_char, n: c_int) -> &'a [u8] {
+    let len = if n < 0 { libc::strlen(p) } else { libc::strnlen(p, n as usize) };
+    std::slice::from_raw_parts(p as *const u8, len)
+}
+
+unsafe fn prepare(db: *mut Db, sql: &[u8], out: *mut *mut Stmt, used: &mut usize) -> c_int {
+    if out.is_null() || db.is_null() {
+        return MISUSE;
+    }
+    *out = null_mut();
+    with(db, NOMEM, |d| {
+        let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
+        let text = String::from_utf8_lossy(sql);
+        *used = sql.len();
+        let mut prepared = c.prepare_next(&text);
+        if let Err(e) = &prepared
+            && crate::collation::ask(d, db, e)
+        {
+            prepared = c.prepare_next(&text);
+        }
+        if let Ok(Some((s, _))) = &prepared
+            && let Err(e) = crate::authorizer::check(d, &c, s, &text)
+        {
+            prepared = Err(e);
+        }
+        match prepared {
+            Ok(None) => d.ok(),
+            Ok(Some((s, tail))) => {
+                // With invalid UTF-8 in the text, offsets in the repaired text are not those in the original.
+                if let std::borrow::Cow::Borrowed(_) = text {
+                    *used = text.len() - tail.len();
+                }
+                let own = CString::new(s.sql().replace('\0', "")).unwrap_or_default();
+                let st = Box::into_raw(Box::new(Stmt {
+                    db,
+                    inner: RefCell::new(s),
+                    sql: own,
+                    last: Cell::new(OK),
+                    has_row: Cell::new(false),
+                    columns: RefCell::default(),
+                    names: RefCell::default(),
+                    started: Cell::new(None),
+                    pointers: RefCell::default(),
+                }));
+                d.statements.borrow_mut().push(st);
+                *out = st;
+                d.ok()
+            }
+            Err(e) => d.fail(&e),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_prepare_v2(
+    db: *mut Db,
+    sql: *const c_char,
+    n: c_int,
+    out: *mut *mut Stmt,
+    tail: *mut *const c_char,
+) -> c_int {
+    if sql.is_null() {
+        return MISUSE;
+    }
+    let mut used = 0;
+    let rc = prepare(db, sql_bytes(sql, n), out, &mut used);
+    if !tail.is_null() {
+        *tail = sql.add(used);
+    }
+    rc
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_prepare(
+    db: *mut Db,
+    sql: *const c_char,
+    n: c_int,
+    out: *mut *mut Stmt,
+    tail: *mut *const c_char,
+) -> c_int {
+    sqlite3_prepare_v2(db, sql, n, out, tail)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_prepare_v3(
+    db: *mut Db,
+    sql: *const c_char,
+    n: c_int,
+    _flags: c_uint,
+    out: *mut *mut Stmt,
+    tail: *mut *const c_char,
+) -> c_int {
+    sqlite3_prepare_v2(db, sql, n, out, tail)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_prepare16_v2(
+    db: *mut Db,
+    sql: *const c_void,
+    n: c_int,
+    out: *mut *mut Stmt,
+    tail: *mut *const c_void,
+) -> c_int {
+    if sql.is_null() {
+        return MISUSE;
+    }
+    let text = crate::text::from_utf16(sql, n as i64);
+    let mut used = 0;
+    let rc = prepare(db, &text, out, &mut used);
+    if !tail.is_null() {
+        let units = String::from_utf8_lossy(&text[..used.min(text.len())]).encode_utf16().count();
+        *tail = sql.add(units * 2);
+    }
+    rc
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_prepare16(
+    db: *mut Db,
+    sql: *const c_void,
+    n: c_int,
+    out: *mut *mut Stmt,
+    tail: *mut *const c_void,
+) -> c_int {
+    sqlite3_prepare16_v2(db, sql, n, out, tail)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_prepare16_v3(
+    db: *mut Db,
+    sql: *const c_void,
+    n: c_int,
+    _flags: c_uint,
+    out: *mut *mut Stmt,
+    tail: *mut *const c_void,
+) -> c_int {
+    sqlite3_prepare16_v2(db, sql, n, out, tail)
+}
+
+impl Stmt {
+    /// Forgets the row that was there.
+    fn leave_row(&self) {
+        self.has_row.set(false);
+        for c in self.columns.borrow_mut().iter_mut().filter(|c| c.used) {
+            c.buffers.clear();
+            c.value = None;
+            c.used = false;
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
+    with_stmt(s, MISUSE, |d, st| {
+        st.leave_row();
+        // A function called by this very statement has no business here.
+        let Ok(mut inner) = st.inner.try_borrow_mut() else { return d.fail_code(MISUSE) };
+        if st.started.get().is_none() {
+            st.started.set(Some(Instant::now()));
+            drop(inner);
+            crate::hooks::trace_start(d, s, &st.sql);
+            inner = match st.inner.try_borrow_mut() {
+                Ok(i) => i,
+                Err(_) => return d.fail_code(MISUSE),
+            };
+        }
+        let rc = match inner.step() {
+            Ok(Step::Row) => {
+                st.has_row.set(true);
+                d.ok();
+                ROW
+            }
+            Ok(Step::Done) => {
+                d.ok();
+                DONE
+            }
+            Err(e) => d.fail(&e),
+        };
+        st.last.set(if rc == ROW || rc == DONE { OK } else { rc });
+        drop(inner);
+        if rc == ROW {
+            crate::hooks::trace_row(d, s);
+        } else if let Some(t) = st.started.take() {
+            crate::hooks::trace_end(d, s, t.elapsed());
+            crate::hooks::after_statement(d);
+        }
+        rc
+    })
+}
+
+fn reset(d: &Db, st: &Stmt, s: *mut Stmt) -> c_int {
+    st.leave_row();
+    let Ok(mut inner) = st.inner.try_borrow_mut() else { return d.fail_code(MISUSE) };
+    let last = st.last.replace(OK);
+    let r = inner.reset();
+    drop(inner);
+    if let Some(t) = st.started.take() {
+        crate::hooks::trace_end(d, s, t.elapsed());
+    }
+    match r {
+        Err(e) => d.fail(&e),
+        // The message of the failed step stays.
+        Ok(()) if last != OK => last,
+        Ok(()) => d.ok(),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_reset(s: *mut Stmt) -> c_int {
+    with_stmt(s, OK, |d, st| reset(d, st, s))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_finalize(s: *mut Stmt) -> c_int {
+    let Some(st) = s.as_ref() else { return OK };
+    let db = st.db;
+    let rc = with(db, MISUSE, |d| {
+        if st.inner.try_borrow_mut().is_err() {
+            // A function called by the running statement wants to end it: it cannot go away under its own feet.
+            return d.fail_code(MISUSE);
+        }
+        let rc = reset(d, st, s);
+        clear_pointers(st, None);
+        d.statements.borrow_mut().retain(|x| *x != s);
+        drop(Box::from_raw(s));
+        rc
+    });
+    release(db);
+    rc
+}
+
+unsafe fn clear_pointers(st: &Stmt, only: Option<usize>) {
+    let mut list = st.pointers.borrow_mut();
+    let (gone, kept) = std::mem::take(&mut *list).into_iter().partition(|e| only.is_none_or(|i| i == e.0));
+    *list = kept;
+    drop(list);
+    let gone: Vec<_> = gone;
+    for (_, p, destroy) in gone {
+        if let Some(f) = destroy {
+            f(p);
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_clear_bindings(s: *mut Stmt) -> c_int {
+    with_stmt(s, MISUSE, |_, st| match st.inner.try_borrow_mut() {
+        Ok(mut i) => {
+            i.clear_bindings();
+            clear_pointers(st, None);
+            OK
+        }
+        Err(_) => MISUSE,
+    })
+}
+
+unsafe fn bind(s: *mut Stmt, i: c_int, v: iolite::Result<Value>) -> c_int {
+    with_stmt(s, MISUSE, |d, st| {
+        let Ok(mut inner) = st.inner.try_borrow_mut() else { return d.fail_code(MISUSE) };
+        if st.started.get().is_some() || inner.is_busy() {
+            return d.fail_text(MISUSE, "bind on a busy prepared statement");
+        }
+        if i < 1 {
+            return d.fail_code(RANGE);
+        }
+        let r = v.and_then(|v| inner.bind(i as usize, v));
+        drop(inner);
+        clear_pointers(st, Some(i as usize));
+        d.outcome(r)
+    })
+}
+
+/// What `SQLITE_TRANSIENT` looks like.
+fn is_transient(f: Option<Destructor>) -> bool {
+    f.is_some_and(|f| f as usize == usize::MAX)
+}
+
+/// Runs a destructor that is one. Content is always copied, so it may run at once.
+pub(crate) unsafe fn destroy(f: Option<Destructor>, p: *const c_void) {
+    if let Some(f) = f.filter(|f| !is_transient(Some(*f))) {
+        f(p as *mut c_void);
+    }
+}
+
+/// `n` bytes at `p`, or up to the NUL if `n` is negative.
+pub(crate) unsafe fn given<'a>(p: *const c_void, n: i64) -> &'a [u8] {
+    let len = if n < 0 { libc::strlen(p as *const c_char) } else { n as usize };
+    std::slice::from_raw_parts(p as *const u8, len)
+}
+
+unsafe fn bind_bytes(
+    s: *mut Stmt,
+    i: c_int,
+    p: *const c_void,
+    n: i64,
+    f: Option<Destructor>,
+    make: impl FnOnce(*const c_void, i64) -> iolite::Result<Value>,
+) -> c_int {
+    if p.is_null() {
+        return bind(s, i, Ok(Value::Null));
+    }
+    let rc = if n > i32::MAX as i64 {
+        with_stmt(s, MISUSE, |d, _| d.fail_code(TOOBIG))
+    } else {
+        bind(s, i, make(p, n))
+    };
+    destroy(f, p);
+    rc
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_text(
+    s: *mut Stmt,
+    i: c_int,
+    p: *const c_char,
+    n: c_int,
+    f: Option<Destructor>,
+) -> c_int {
+    bind_bytes(s, i, p as *const c_void, n as i64, f, |p, n| Value::text(given(p, n)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_text64(
+    s: *mut Stmt,
+    i: c_int,
+    p: *const c_char,
+    n: u64,
+    f: Option<Destructor>,
+    encoding: c_uchar,
+) -> c_int {
+    let n = i64::try_from(n).unwrap_or(i64::MAX);
+    bind_bytes(s, i, p as *const c_void, n, f, |p, n| from_encoding(p, n, encoding))
+}
+
+/// A text in the given encoding, by its number in the C interface.
+pub(crate) unsafe fn from_encoding(p: *const c_void, n: i64, encoding: c_uchar) -> iolite::Result<Value> {
+    match encoding {
+        2 | 3 => {
+            let e = if encoding == 2 { iolite::Encoding::Utf16le } else { iolite::Encoding::Utf16be };
+            Ok(Value::Text(iolite_value::utf16::decode(given(p, n), e)?, 0))
+        }
+        4 => Value::text(crate::text::from_utf16(p, n)),
+        _ => Value::text(given(p, n)),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_text16(
+    s: *mut Stmt,
+    i: c_int,
+    p: *const c_void,
+    n: c_int,
+    f: Option<Destructor>,
+) -> c_int {
+    bind_bytes(s, i, p, n as i64, f, |p, n| Value::text(crate::text::from_utf16(p, n)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_blob(
+    s: *mut Stmt,
+    i: c_int,
+    p: *const c_void,
+    n: c_int,
+    f: Option<Destructor>,
+) -> c_int {
+    if n < 0 {
+        return MISUSE;
+    }
+    bind_bytes(s, i, p, n as i64, f, |p, n| Value::blob(given(p, n)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_blob64(
+    s: *mut Stmt,
+    i: c_int,
+    p: *const c_void,
+    n: u64,
+    f: Option<Destructor>,
+) -> c_int {
+    bind_bytes(s, i, p, i64::try_from(n).unwrap_or(i64::MAX), f, |p, n| Value::blob(given(p, n)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_int(s: *mut Stmt, i: c_int, v: c_int) -> c_int {
+    bind(s, i, Ok(Value::Int(v as i64)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_int64(s: *mut Stmt, i: c_int, v: i64) -> c_int {
+    bind(s, i, Ok(Value::Int(v)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_double(s: *mut Stmt, i: c_int, v: f64) -> c_int {
+    bind(s, i, Ok(Value::real(v)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_null(s: *mut Stmt, i: c_int) -> c_int {
+    bind(s, i, Ok(Value::Null))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_value(s: *mut Stmt, i: c_int, v: *const CValue) -> c_int {
+    bind(s, i, Ok(v.as_ref().map_or(Value::Null, |v| v.value.clone())))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_zeroblob(s: *mut Stmt, i: c_int, n: c_int) -> c_int {
+    sqlite3_bind_zeroblob64(s, i, n.max(0) as u64)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_zeroblob64(s: *mut Stmt, i: c_int, n: u64) -> c_int {
+    bind(s, i, zeroblob(n))
+}
+
+/// A blob of zeroes.
+pub(crate) fn zeroblob(n: u64) -> iolite::Result<Value> {
+    if n > 1_000_000_000 {
+        return Err(iolite::Code::Toobig.into());
+    }
+    Value::blob(&iolite_base::alloc::zeroed(n as usize)?)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_pointer(
+    s: *mut Stmt,
+    i: c_int,
+    p: *mut c_void,
+    _name: *const c_char,
+    f: Option<Destructor>,
+) -> c_int {
+    // No function of ours takes a pointer; it reads as NULL and is released with the statement.
+    let rc = bind(s, i, Ok(Value::Null));
+    match s.as_ref() {
+        Some(st) if rc == OK => st.pointers.borrow_mut().push((i as usize, p, f)),
+        _ => destroy(f, p),
+    }
+    rc
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_parameter_count(s: *mut Stmt) -> c_int {
+    with_stmt(s, 0, |_, st| st.inner.try_borrow().map_or(0, |i| i.parameter_count() as c_int))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_parameter_name(s: *mut Stmt, i: c_int) -> *const c_char {
+    with_stmt(s, null(), |_, st| {
+        let name = st.inner.try_borrow().ok();
+        let name = name.and_then(|n| n.parameter_name(i.max(0) as usize).map(str::to_string));
+        name.map_or(null(), |n| crate::column::keep(st, (i as usize, b'p'), n.into_bytes(), 1))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_bind_parameter_index(s: *mut Stmt, name: *const c_char) -> c_int {
+    let Some(name) = text_option(name) else { return 0 };
+    with_stmt(s, 0, |_, st| {
+        st.inner.try_borrow().map_or(0, |i| i.parameter_index(&name).unwrap_or(0) as c_int)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_transfer_bindings(from: *mut Stmt, to: *mut Stmt) -> c_int {
+    let (Some(a), Some(b)) = (from.as_ref(), to.as_ref()) else { return MISUSE };
+    let values = a.inner.borrow().bindings().to_vec();
+    if values.len() != b.inner.borrow().parameter_count() {
+        return crate::ERROR;
+    }
+    for (i, v) in values.into_iter().enumerate() {
+        bind(to, i as c_int + 1, Ok(v));
+    }
+    sqlite3_clear_bindings(from)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_sql(s: *mut Stmt) -> *const c_char {
+    s.as_ref().map_or(null(), |st| st.sql.as_ptr())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_expanded_sql(s: *mut Stmt) -> *mut c_char {
+    with_stmt(s, null_mut(), |_, st| {
+        let Ok(inner) = st.inner.try_borrow() else {
+            // Asked by a callback of the running statement: its values are in use.
+            return crate::memory::copy_out(st.sql.to_bytes());
+        };
+        crate::memory::copy_out(expanded(&inner).as_bytes())
+    })
+}
+
+/// The text with its parameters replaced by their values.
+fn expanded(s: &Statement) -> String {
+    let sql = s.sql();
+    let mut out = String::with_capacity(sql.len());
+    let mut lexer = iolite_sql::lexer::Lexer::new(sql.as_bytes(), 0);
+    let (mut at, mut anonymous) = (0, 0);
+    loop {
+        let t = lexer.token();
+        if t.end <= t.start || t.start as usize >= sql.len() {
+            break;
+        }
+        let (from, to) = (t.start as usize, t.end as usize);
+        let word = &sql[from..to];
+        if !word.starts_with(['?', ':', '@', '$', '#']) {
+            continue;
+        }
+        let index = match word {
+            "?" => {
+                anonymous += 1;
+                Some(anonymous)
+            }
+            w => w.strip_prefix('?').and_then(|n| n.parse().ok()).or_else(|| s.parameter_index(w)),
+        };
+        if let Some(i) = index {
+            anonymous = anonymous.max(i);
+        }
+        out.push_str(&sql[at..from]);
+        let value = index.and_then(|i| s.bindings().get(i - 1)).cloned().unwrap_or_default();
+        out.push_str(&String::from_utf8_lossy(&iolite_func::quote(&value).unwrap_or_default()));
+        at = to;
+    }
+    out.push_str(&sql[at..]);
+    out
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_normalized_sql(s: *mut Stmt) -> *const c_char {
+    with_stmt(s, null(), |_, st| {
+        let text = st.sql.to_string_lossy();
+        let printed = match iolite_sql::parse_next(&text, &Default::default()) {
+            Ok(Some((p, _))) => iolite_sql::print::parsed(&p),
+            _ => text.into_owned(),
+        };
+        crate::column::keep(st, (0, b'n'), printed.into_bytes(), 1)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_stmt_readonly(s: *mut Stmt) -> c_int {
+    with_stmt(s, 1, |_, st| st.inner.try_borrow().map_or(1, |i| i.is_readonly() as c_int))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_stmt_busy(s: *mut Stmt) -> c_int {
+    with_stmt(s, 0, |_, st| st.inner.try_borrow().map_or(1, |i| i.is_busy() as c_int))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_stmt_isexplain(s: *mut Stmt) -> c_int {
+    with_stmt(s, 0, |_, st| st.inner.try_borrow().map_or(0, |i| i.program().explain as c_int))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_stmt_explain(_: *mut Stmt, mode: c_int) -> c_int {
+    if mode == 0 { OK } else { crate::ERROR }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_stmt_status(_: *mut Stmt, _: c_int, _: c_int) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_next_stmt(db: *mut Db, s: *mut Stmt) -> *mut Stmt {
+    with(db, null_mut(), |d| {
+        let list = d.statements.borrow();
+        let at =
+            if s.is_null() { 0 } else { list.iter().position(|x| *x == s).map_or(list.len(), |i| i + 1) };
+        list.get(at).copied().unwrap_or(null_mut())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_db_handle(s: *mut Stmt) -> *mut Db {
+    s.as_ref().map_or(null_mut(), |st| st.db)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_expired(_: *mut Stmt) -> c_int {
+    guard(0, || 0)
+}

@@ -1,0 +1,198 @@
+//! `sqlite3_value`: a value with the buffers in which C sees its text.
+
+use crate::text::to_utf16;
+use iolite::Value;
+use std::cell::RefCell;
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
+use std::ptr::{null, null_mut};
+
+/// What a `sqlite3_value*` points at.
+#[derive(Default)]
+pub struct CValue {
+    pub(crate) value: Value,
+    pub(crate) pointer: Option<(Vec<u8>, *mut c_void)>,
+    buffers: RefCell<Buffers>,
+}
+
+/// Text as C saw it last: pointers into these stay valid until the value changes.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    text: Vec<u8>,
+    has_text: bool,
+    wide: Vec<u8>,
+    has_wide: bool,
+}
+
+impl Buffers {
+    /// Forgets what belongs to the value before.
+    pub(crate) fn clear(&mut self) {
+        self.has_text = false;
+        self.has_wide = false;
+    }
+
+    /// The text of `v`, NUL behind it.
+    pub(crate) fn text(&mut self, v: &Value) -> *const c_uchar {
+        if v.is_null() {
+            return null();
+        }
+        if !self.has_text {
+            self.text.clear();
+            match v {
+                Value::Text(b, _) | Value::Blob(b, _) => self.text.extend_from_slice(b),
+                _ => self.text.extend_from_slice(&v.text_bytes().map(|b| b.to_vec()).unwrap_or_default()),
+            }
+            self.text.push(0);
+            self.has_text = true;
+        }
+        self.text.as_ptr()
+    }
+
+    /// The text of `v` in UTF-16, NUL behind it.
+    pub(crate) fn wide(&mut self, v: &Value) -> *const c_void {
+        if v.is_null() {
+            return null();
+        }
+        if !self.has_wide {
+            self.wide = to_utf16(&v.text_bytes().map(|b| b.to_vec()).unwrap_or_default());
+            self.has_wide = true;
+        }
+        self.wide.as_ptr() as *const c_void
+    }
+
+    /// How long the text of `v` is in bytes.
+    pub(crate) fn bytes(&mut self, v: &Value) -> c_int {
+        match v {
+            Value::Null => 0,
+            Value::Text(b, _) | Value::Blob(b, _) => b.len() as c_int,
+            _ => {
+                self.text(v);
+                self.text.len() as c_int - 1
+            }
+        }
+    }
+
+    /// How long its UTF-16 is.
+    pub(crate) fn bytes16(&mut self, v: &Value) -> c_int {
+        match v {
+            Value::Null => 0,
+            Value::Blob(b, _) => b.len() as c_int,
+            _ => {
+                self.wide(v);
+                self.wide.len() as c_int - 2
+            }
+        }
+    }
+
+    /// The bytes of `v`: a blob's own, text's with a NUL behind them; NULL for none.
+    pub(crate) fn blob(&mut self, v: &Value) -> *const c_void {
+        match v {
+            Value::Null => null(),
+            Value::Blob(b, _) if b.is_empty() => null(),
+            Value::Blob(b, _) => b.as_ptr() as *const c_void,
+            _ => self.text(v) as *const c_void,
+        }
+    }
+}
+
+/// The number of a storage class.
+pub(crate) fn kind(v: &Value) -> c_int {
+    match v {
+        Value::Int(_) => 1,
+        Value::Real(_) => 2,
+        Value::Text(..) => 3,
+        Value::Blob(..) => 4,
+        Value::Null => 5,
+    }
+}
+
+impl CValue {
+    pub(crate) fn new(value: Value) -> CValue {
+        CValue { value, pointer: None, buffers: RefCell::default() }
+    }
+}
+
+macro_rules! getters {
+    ($($name:ident($v:ident, $b:ident) -> $t:ty, $none:expr => $body:expr;)*) => {
+        $(#[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(p: *const CValue) -> $t {
+            let Some(c) = p.as_ref() else { return $none };
+            crate::guard($none, || {
+                let ($v, mut buffers) = (&c.value, c.buffers.borrow_mut());
+                let $b = &mut *buffers;
+                let _ = (&$v, &$b);
+                $body
+            })
+        })*
+    };
+}
+
+getters! {
+    sqlite3_value_type(v, b) -> c_int, 5 => kind(v);
+    sqlite3_value_int(v, b) -> c_int, 0 => v.to_int() as c_int;
+    sqlite3_value_int64(v, b) -> i64, 0 => v.to_int();
+    sqlite3_value_double(v, b) -> f64, 0.0 => v.to_real();
+    sqlite3_value_text(v, b) -> *const c_uchar, null() => b.text(v);
+    sqlite3_value_text16(v, b) -> *const c_void, null() => b.wide(v);
+    sqlite3_value_text16le(v, b) -> *const c_void, null() => b.wide(v);
+    sqlite3_value_text16be(v, b) -> *const c_void, null() => {
+        b.wide(v);
+        b.wide.chunks_exact_mut(2).for_each(|u| u.swap(0, 1));
+        b.has_wide = false;
+        b.wide.as_ptr() as *const c_void
+    };
+    sqlite3_value_blob(v, b) -> *const c_void, null() => b.blob(v);
+    sqlite3_value_bytes(v, b) -> c_int, 0 => b.bytes(v);
+    sqlite3_value_bytes16(v, b) -> c_int, 0 => b.bytes16(v);
+    sqlite3_value_subtype(v, b) -> c_uint, 0 => v.subtype() as c_uint;
+    sqlite3_value_encoding(v, b) -> c_int, 1 => 1;
+    sqlite3_value_nochange(v, b) -> c_int, 0 => 0;
+    sqlite3_value_frombind(v, b) -> c_int, 0 => 0;
+    sqlite3_value_numeric_type(v, b) -> c_int, 5 => match v {
+        Value::Text(t, _) => numeric(t).unwrap_or(3),
+        _ => kind(v),
+    };
+}
+
+/// The class of a text that is a number from end to end.
+fn numeric(t: &[u8]) -> Option<c_int> {
+    let s = std::str::from_utf8(t).ok()?.trim();
+    if s.parse::<i64>().is_ok() {
+        return Some(1);
+    }
+    let digits = s.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
+    (digits && s.parse::<f64>().is_ok()).then_some(2)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_value_pointer(p: *const CValue, name: *const c_char) -> *mut c_void {
+    let name = crate::connection::text(name).into_bytes();
+    match p.as_ref().and_then(|c| c.pointer.as_ref()) {
+        Some((n, p)) if *n == name => *p,
+        _ => null_mut(),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_value_dup(p: *const CValue) -> *mut CValue {
+    let Some(c) = p.as_ref() else { return null_mut() };
+    // A copy of the bytes: the duplicate may outlive the page under the original.
+    let value = match &c.value {
+        Value::Text(b, s) => match Value::text(&**b) {
+            Ok(Value::Text(b, _)) => Value::Text(b, *s),
+            _ => return null_mut(),
+        },
+        Value::Blob(b, s) => match Value::blob(b) {
+            Ok(Value::Blob(b, _)) => Value::Blob(b, *s),
+            _ => return null_mut(),
+        },
+        v => v.clone(),
+    };
+    Box::into_raw(Box::new(CValue::new(value)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_value_free(p: *mut CValue) {
+    if !p.is_null() {
+        drop(Box::from_raw(p));
+    }
+}
