@@ -259,6 +259,7 @@ impl Expr {
                 false
             }
             (Expr::Case { base: a, .. }, Expr::Case { base: b, .. }) if a.is_some() != b.is_some() => false,
+            (Expr::IfNotNullRow(a, x), Expr::IfNotNullRow(b, y)) => a == b && x.same(y),
             (Expr::Raise(..), _) | (Expr::IfNotNullRow(..), _) => false,
             (a, b) if std::mem::discriminant(a) != std::mem::discriminant(b) => false,
             (a, b) => {

@@ -28,10 +28,38 @@ fn bytes(u: u16, enc: Encoding) -> [u8; 2] {
     if enc == Encoding::Utf16be { u.to_be_bytes() } else { u.to_le_bytes() }
 }
 
+/// The UTF-16 units of UTF-8 bytes. A malformed sequence, a lead byte with whatever continuation bytes follow it, is one
+/// U+FFFD; a continuation byte that follows nothing stands for itself.
 fn units(b: &[u8]) -> impl Iterator<Item = u16> + '_ {
-    b.utf8_chunks().flat_map(|c| {
-        let bad = if c.invalid().is_empty() { "" } else { "\u{fffd}" };
-        c.valid().encode_utf16().chain(bad.encode_utf16())
+    let mut at = 0;
+    let chars = std::iter::from_fn(move || {
+        let lead = *b.get(at)?;
+        at += 1;
+        if lead < 0xc0 {
+            return Some(char::from(lead));
+        }
+        let mut c = match lead {
+            0xc0..=0xdf => lead as u32 & 0x1f,
+            0xe0..=0xef => lead as u32 & 0x0f,
+            0xf0..=0xf7 => lead as u32 & 0x07,
+            0xf8..=0xfb => lead as u32 & 0x03,
+            0xfc..=0xfd => lead as u32 & 0x01,
+            _ => 0,
+        };
+        while let Some(next) = b.get(at).filter(|n| **n & 0xc0 == 0x80) {
+            c = c.wrapping_shl(6).wrapping_add(*next as u32 & 0x3f);
+            at += 1;
+        }
+        Some(
+            char::from_u32(c)
+                .filter(|_| c >= 0x80 && c & !1 != 0xfffe)
+                .unwrap_or(char::REPLACEMENT_CHARACTER),
+        )
+    });
+    chars.flat_map(|c| {
+        let mut pair = [0; 2];
+        let n = c.encode_utf16(&mut pair).len();
+        pair.into_iter().take(n)
     })
 }
 

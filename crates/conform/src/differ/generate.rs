@@ -192,7 +192,7 @@ impl Gen<'_> {
             if low { self.one(REALS) } else { self.int() }
         } else if ty.contains("BLOB") {
             if !self.utf8 {
-                return if strict { "zeroblob(1)".into() } else { self.text() };
+                return if strict { "zeroblob(0)".into() } else { self.text() };
             }
             if strict || low { self.one(BLOBS) } else { self.literal() }
         } else {
