@@ -1,5 +1,6 @@
 //! UTF-16 databases: transcoding at the border, and the byte order of BINARY there.
 
+use crate::utf8;
 use iolite_base::{Bytes, Encoding, Result};
 use std::cmp::Ordering;
 
@@ -15,7 +16,7 @@ pub fn decode(b: &[u8], enc: Encoding) -> Result<Bytes> {
     Bytes::copy_of(&out)
 }
 
-/// UTF-8 bytes to UTF-16; invalid sequences become U+FFFD.
+/// UTF-8 bytes to UTF-16, read as leniently as SQLite does ([`crate::utf8`]): surrogates become U+FFFD.
 pub fn encode(b: &[u8], enc: Encoding) -> Vec<u8> {
     units(b).flat_map(|u| bytes(u, enc)).collect()
 }
@@ -29,9 +30,16 @@ fn bytes(u: u16, enc: Encoding) -> [u8; 2] {
 }
 
 fn units(b: &[u8]) -> impl Iterator<Item = u16> + '_ {
-    b.utf8_chunks().flat_map(|c| {
-        let bad = if c.invalid().is_empty() { "" } else { "\u{fffd}" };
-        c.valid().encode_utf16().chain(bad.encode_utf16())
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let c;
+        (c, at) = (at < b.len()).then(|| utf8::decode(b, at))?;
+        Some(char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER))
+    })
+    .flat_map(|c| {
+        let mut pair = [0; 2];
+        let n = c.encode_utf16(&mut pair).len();
+        pair.into_iter().take(n)
     })
 }
 
