@@ -11,10 +11,10 @@ mod format;
 mod parse;
 
 use crate::entry::{Entry, pure, scalar};
-use crate::utf8;
 use iolite_base::Result;
 use iolite_ext::{Context, FunctionFlags};
 use iolite_value::Value;
+use iolite_value::utf8;
 
 const DAY: i64 = 86_400_000;
 /// 1970-01-01 00:00 in milliseconds since the Julian epoch.

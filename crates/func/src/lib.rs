@@ -16,7 +16,6 @@ mod percentile;
 pub mod printf;
 mod scalar;
 mod text;
-mod utf8;
 mod window;
 
 pub use entry::Entry;

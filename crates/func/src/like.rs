@@ -4,10 +4,10 @@
 //! again one character further behind the last such wildcard. That is enough (an earlier wildcard cannot do better
 //! than the last one), needs no recursion, and takes at most pattern length times text length steps.
 
-use crate::utf8;
 use iolite_base::{Error, Limit, Result};
 use iolite_ext::Context;
 use iolite_value::Value;
+use iolite_value::utf8;
 
 /// How patterns are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

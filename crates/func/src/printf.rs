@@ -4,10 +4,10 @@
 //! are missing are NULL. Text is read up to its first NUL.
 
 use crate::scalar::too_big;
-use crate::utf8;
 use iolite_base::{Result, alloc};
 use iolite_value::Value;
 use iolite_value::num::{Decimal, Round};
+use iolite_value::utf8;
 
 /// One substitution, as written.
 #[derive(Default)]

@@ -1,10 +1,11 @@
 //! Core scalar functions on values of any class (documentation page `lang_corefunc`); those on text are in `text`.
 
 use crate::entry::{Code, Entry, pure, scalar};
-use crate::{inline, utf8};
+use crate::inline;
 use iolite_base::{Buf, Code as ResultCode, Error, Limit, Result};
 use iolite_ext::{Context, FunctionFlags, Inline};
 use iolite_value::num::{self, Decimal, Round};
+use iolite_value::utf8;
 use iolite_value::{Value, compare};
 use std::cmp::Ordering;
 

@@ -2,10 +2,11 @@
 
 use crate::entry::{Entry, pure};
 use crate::scalar::{bounded_text, hex_digits, limit, too_big, wrong_count};
-use crate::{like, printf, utf8};
+use crate::{like, printf};
 use iolite_base::{Encoding, Error, Result, alloc};
 use iolite_ext::Context;
 use iolite_value::Value;
+use iolite_value::utf8;
 
 fn char(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     let mut out = Vec::new();

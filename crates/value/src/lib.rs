@@ -13,6 +13,7 @@ pub mod num;
 mod pow10;
 pub mod record;
 pub mod utf16;
+pub mod utf8;
 mod value;
 
 pub use affinity::Affinity;

@@ -3,12 +3,13 @@
 //! The members are kept as text, one after another, with their lengths, so that the oldest can leave a window.
 
 use super::{blob_result, json_text, parse, push_text, render};
+use crate::WINDOWED;
 use crate::entry::{Entry, aggregate};
 use crate::scalar::{limit, too_big};
-use crate::{WINDOWED, utf8};
 use iolite_base::Result;
 use iolite_ext::{Aggregate, Context, FunctionFlags};
 use iolite_value::Value;
+use iolite_value::utf8;
 use std::collections::VecDeque;
 
 struct Group {

@@ -14,10 +14,10 @@ pub use view::{Json, JsonElement};
 
 use crate::entry::{Entry, pure, scalar};
 use crate::scalar::{limit, too_big};
-use crate::utf8;
 use blob::{Element, kind, malformed, root};
 use iolite_base::{Bytes, Error, Result};
 use iolite_ext::{Context, FunctionFlags};
+use iolite_value::utf8;
 use iolite_value::{Value, num};
 use path::{Change, Miss};
 use render::SUBTYPE;

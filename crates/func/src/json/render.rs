@@ -1,8 +1,8 @@
 //! JSONB to text, plain and indented, and elements to SQL values.
 
 use super::blob::{Children, Element, MAX_DEPTH, kind, malformed};
-use crate::utf8;
 use iolite_base::{Result, alloc};
+use iolite_value::utf8;
 use iolite_value::{Value, num};
 
 /// The subtype of JSON text.

@@ -5,16 +5,13 @@
 
 /// The text up to its first NUL.
 #[inline]
-pub(crate) fn to_nul(text: &[u8]) -> &[u8] {
-    match memchr::memchr(0, text) {
-        Some(n) => &text[..n],
-        None => text,
-    }
+pub fn to_nul(text: &[u8]) -> &[u8] {
+    &text[..memchr::memchr(0, text).unwrap_or(text.len())]
 }
 
 /// Where the character that starts at `i` ends.
 #[inline]
-pub(crate) fn after(text: &[u8], i: usize) -> usize {
+pub fn after(text: &[u8], i: usize) -> usize {
     let mut j = i + 1;
     if text[i] >= 0xc0 {
         while j < text.len() && text[j] & 0xc0 == 0x80 {
@@ -26,7 +23,7 @@ pub(crate) fn after(text: &[u8], i: usize) -> usize {
 
 /// The code point at `i` and where it ends. Overlong forms, surrogates and the like are U+FFFD.
 #[inline]
-pub(crate) fn decode(text: &[u8], i: usize) -> (u32, usize) {
+pub fn decode(text: &[u8], i: usize) -> (u32, usize) {
     let b = text[i];
     if b < 0xc0 {
         return (b as u32, i + 1);
@@ -50,7 +47,7 @@ pub(crate) fn decode(text: &[u8], i: usize) -> (u32, usize) {
 
 /// The number of characters.
 #[inline]
-pub(crate) fn count(text: &[u8]) -> usize {
+pub fn count(text: &[u8]) -> usize {
     if text.is_ascii() {
         return text.len();
     }
@@ -64,7 +61,7 @@ pub(crate) fn count(text: &[u8]) -> usize {
 
 /// Where the character number `n` starts, or the end of the text.
 #[inline]
-pub(crate) fn nth(text: &[u8], n: usize) -> usize {
+pub fn nth(text: &[u8], n: usize) -> usize {
     let (mut i, mut left) = (0, n);
     while left > 0 && i < text.len() {
         i = after(text, i);
@@ -74,7 +71,7 @@ pub(crate) fn nth(text: &[u8], n: usize) -> usize {
 }
 
 /// Appends the code point `c`, up to 21 bits, surrogates included.
-pub(crate) fn push(out: &mut Vec<u8>, c: u32) {
+pub fn push(out: &mut Vec<u8>, c: u32) {
     match c {
         0..=0x7f => out.push(c as u8),
         0x80..=0x7ff => out.extend_from_slice(&[0xc0 | (c >> 6) as u8, 0x80 | (c & 0x3f) as u8]),
