@@ -165,17 +165,29 @@ pub fn sync_dir_of(path: &Path) -> Result<()> {
 
 /// Reads at an offset until `buf` is full or the file ends; returns the number of bytes read.
 pub fn pread(fd: &Fd, buf: &mut [u8], offset: u64) -> Result<usize, i32> {
+    // SAFETY: `buf` is writable for its length.
+    unsafe { pread_raw(fd, buf.as_mut_ptr(), buf.len(), offset) }
+}
+
+/// Reads into memory that holds nothing yet; what lies beyond the end of the file reads as zeros.
+pub fn pread_new<'b>(fd: &Fd, buf: &'b mut [MaybeUninit<u8>], offset: u64) -> Result<&'b mut [u8], i32> {
+    // SAFETY: `buf` is writable for its length; the kernel only writes to it.
+    let done = unsafe { pread_raw(fd, buf.as_mut_ptr().cast(), buf.len(), offset)? };
+    iolite_base::bytes::zero_fill(&mut buf[done..]);
+    // SAFETY: the first `done` bytes were written by the kernel, the rest just now.
+    Ok(unsafe { buf.assume_init_mut() })
+}
+
+/// Reads up to `len` bytes to `to`; the number read is less only at the end of the file.
+///
+/// # Safety
+/// `to` is writable for `len` bytes. It need not be initialised; the bytes counted in the answer are.
+unsafe fn pread_raw(fd: &Fd, to: *mut u8, len: usize, offset: u64) -> Result<usize, i32> {
     let mut done = 0;
-    while done < buf.len() {
-        let rest = &mut buf[done..];
-        // SAFETY: `rest` is writable for its length.
+    while done < len {
+        // SAFETY: `done` is less than `len`, so the rest lies within what the caller vouches for.
         let n = unsafe {
-            libc::pread(
-                fd.0,
-                rest.as_mut_ptr() as *mut libc::c_void,
-                rest.len(),
-                (offset + done as u64) as libc::off_t,
-            )
+            libc::pread(fd.0, to.add(done).cast(), len - done, (offset + done as u64) as libc::off_t)
         };
         match n {
             0 => break,
@@ -187,34 +199,6 @@ pub fn pread(fd: &Fd, buf: &mut [u8], offset: u64) -> Result<usize, i32> {
         }
     }
     Ok(done)
-}
-
-/// Reads into memory that holds nothing yet; what lies beyond the end of the file reads as zeros.
-pub fn pread_new<'b>(fd: &Fd, buf: &'b mut [MaybeUninit<u8>], offset: u64) -> Result<&'b mut [u8], i32> {
-    let mut done = 0;
-    while done < buf.len() {
-        let rest = &mut buf[done..];
-        // SAFETY: `rest` is writable for its length; the kernel only writes to it.
-        let n = unsafe {
-            libc::pread(
-                fd.0,
-                rest.as_mut_ptr() as *mut libc::c_void,
-                rest.len(),
-                (offset + done as u64) as libc::off_t,
-            )
-        };
-        match n {
-            0 => break,
-            n if n > 0 => done += n as usize,
-            _ => match errno() {
-                libc::EINTR => {}
-                e => return Err(e),
-            },
-        }
-    }
-    iolite_base::bytes::zero_fill(&mut buf[done..]);
-    // SAFETY: the first `done` bytes were written by the kernel, the rest just now.
-    Ok(unsafe { buf.assume_init_mut() })
 }
 
 /// Writes all of `buf` at an offset.

@@ -565,12 +565,7 @@ impl Binder<'_> {
         let (target, view) = self.open_target(&s.table, Event::Update)?;
         self.target_scope(&target, s.alias.as_ref());
         let bound = (|| -> Result<_> {
-            let mut core = Core::default();
-            let mut own = self.target_source(&target, s.alias.as_ref(), &s.indexed);
-            if let Some(q) = view {
-                own.kind = SourceKind::Subquery(Box::new(q));
-            }
-            core.sources.push(own);
+            let mut core = self.target_rows(&target, view, s.alias.as_ref(), &s.indexed);
             if let Some(f) = &s.from {
                 let from = self.from(f)?;
                 core.sources.extend(from.sources);
@@ -587,6 +582,21 @@ impl Binder<'_> {
         let (rows, sets) = bound?;
         let (returning, out) = self.returning_of(&s.returning, &target, s.alias.as_ref())?;
         Ok(Update { target, sets, rows, or: s.or, returning, out })
+    }
+
+    /// The rows of the table or view that UPDATE or DELETE changes, before any condition.
+    fn target_rows(
+        &self,
+        target: &Target,
+        view: Option<FromQuery>,
+        alias: Option<&ast::Name>,
+        indexed: &ast::Indexed,
+    ) -> Core {
+        let mut own = self.target_source(target, alias, indexed);
+        if let Some(q) = view {
+            own.kind = SourceKind::Subquery(Box::new(q));
+        }
+        Core { sources: vec![own], ..Core::default() }
     }
 
     fn returning_of(
@@ -616,12 +626,7 @@ impl Binder<'_> {
         let (target, view) = self.open_target(&s.table, Event::Delete)?;
         self.target_scope(&target, s.alias.as_ref());
         let bound = (|| -> Result<_> {
-            let mut core = Core::default();
-            let mut own = self.target_source(&target, s.alias.as_ref(), &s.indexed);
-            if let Some(q) = view {
-                own.kind = SourceKind::Subquery(Box::new(q));
-            }
-            core.sources.push(own);
+            let mut core = self.target_rows(&target, view, s.alias.as_ref(), &s.indexed);
             if let Some(w) = &s.filter {
                 let e = self.expr(w)?;
                 push_filter(&mut core.filter, e, None);
