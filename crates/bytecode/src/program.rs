@@ -65,7 +65,7 @@ pub struct FunctionCall {
 #[derive(Clone, Debug)]
 pub struct StrictColumn {
     /// `table.column`, for the message.
-    pub name: Box<str>,
+    pub name: Rc<str>,
     /// The declared type.
     pub ty: StrictType,
 }
@@ -100,11 +100,11 @@ impl StrictType {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnMeta {
     /// Its name.
-    pub name: Box<str>,
+    pub name: Rc<str>,
     /// The declared type, for columns of tables.
-    pub decltype: Option<Box<str>>,
+    pub decltype: Option<Rc<str>>,
     /// Database, table and column it comes from, if it is one.
-    pub origin: Option<(Box<str>, Box<str>, Box<str>)>,
+    pub origin: Option<(Rc<str>, Rc<str>, Rc<str>)>,
 }
 
 /// A line of EXPLAIN QUERY PLAN.

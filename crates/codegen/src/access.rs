@@ -423,7 +423,7 @@ impl Codegen<'_> {
             self.b.jump_here(at);
         }
         self.places.insert(id, Place::Auto { cursor: icur, columns: columns.to_vec() });
-        o.cursors = vec![icur];
+        o.cursors = [Some(icur), None];
         let k = eq.len();
         let base = self.b.regs(k);
         let mut affinities = Vec::new();

@@ -15,7 +15,7 @@ use std::rc::Rc;
 #[derive(Clone, Default)]
 pub struct Settings {
     /// Schema generation per database: programs notice when it has changed.
-    pub generations: Vec<u64>,
+    pub generations: Rc<Vec<u64>>,
     /// `PRAGMA recursive_triggers`.
     pub recursive_triggers: bool,
     /// `PRAGMA count_changes`.
@@ -93,13 +93,41 @@ pub(crate) struct Subroutine {
     pub first: i32,
 }
 
+/// Where the tables' present rows are: a list, since there are few.
+#[derive(Default)]
+pub struct Places(Vec<(TableId, Place)>);
+
+impl Places {
+    /// Where the table's row is.
+    pub fn get(&self, id: TableId) -> Option<&Place> {
+        self.0.iter().find(|p| p.0 == id).map(|p| &p.1)
+    }
+
+    /// Says where it is; answers where it was.
+    pub fn insert(&mut self, id: TableId, place: Place) -> Option<Place> {
+        match self.0.iter_mut().find(|p| p.0 == id) {
+            Some(p) => Some(std::mem::replace(&mut p.1, place)),
+            None => {
+                self.0.push((id, place));
+                None
+            }
+        }
+    }
+
+    /// Forgets the table.
+    pub fn remove(&mut self, id: TableId) -> Option<Place> {
+        let at = self.0.iter().position(|p| p.0 == id)?;
+        Some(self.0.swap_remove(at).1)
+    }
+}
+
 /// What stands between the text of one statement and its program.
 pub(crate) struct Codegen<'a> {
     pub env: &'a Env<'a>,
     pub settings: &'a Settings,
     pub b: Builder,
     pub plans: FastMap<SubId, SelectPlan>,
-    pub places: FastMap<TableId, Place>,
+    pub places: Places,
     /// Expressions whose values stand in registers.
     pub known: Vec<(Expr, i32)>,
     pub aggs: FastMap<AggId, i32>,
@@ -122,7 +150,7 @@ pub(crate) struct Codegen<'a> {
     pub needs_statement: bool,
     pub counts_changes: bool,
     /// Compiled triggers of this statement, by name and conflict policy: recursion refers to them.
-    pub trigger_programs: Rc<std::cell::RefCell<crate::trigger::TriggerCache>>,
+    pub trigger_programs: Option<Rc<std::cell::RefCell<crate::trigger::TriggerCache>>>,
     pub subquery_count: i32,
     /// A table whose loop must run on this cursor, open for writing.
     pub write_cursor: Option<(TableId, i32)>,
@@ -132,14 +160,14 @@ pub(crate) struct Codegen<'a> {
 
 impl<'a> Codegen<'a> {
     pub fn new(env: &'a Env<'a>, settings: &'a Settings) -> Codegen<'a> {
-        let mut b = Builder::default();
+        let mut b = Builder::new();
         b.emit(Opcode::Init, 0, 0, 0);
         Codegen {
             env,
             settings,
             b,
             plans: FastMap::default(),
-            places: FastMap::default(),
+            places: Places::default(),
             known: Vec::new(),
             aggs: FastMap::default(),
             constants: Vec::new(),
@@ -154,7 +182,7 @@ impl<'a> Codegen<'a> {
             copy_columns: false,
             needs_statement: false,
             counts_changes: false,
-            trigger_programs: Default::default(),
+            trigger_programs: None,
             write_cursor: None,
             subquery_count: 0,
             no_once: 0,
@@ -218,9 +246,9 @@ impl<'a> Codegen<'a> {
         self.b.emit(Opcode::Goto, 0, 1, 0);
         let (needs_statement, counts) = (self.needs_statement, self.counts_changes);
         let subprograms =
-            if self.trigger.is_none() { self.trigger_programs.borrow().programs() } else { Vec::new() };
+            self.trigger_programs.filter(|_| self.trigger.is_none()).map(|c| c.borrow().programs());
         let mut p = self.b.finish(limit)?;
-        p.subprograms = subprograms;
+        p.subprograms = subprograms.unwrap_or_default();
         p.needs_statement = needs_statement;
         p.counts_changes = counts;
         p.readonly = !wrote;

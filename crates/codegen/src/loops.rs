@@ -54,7 +54,7 @@ pub(crate) struct Open {
     left: Option<(i32, usize)>,
     right: Option<Right>,
     /// Cursors to set to a row of NULLs.
-    pub cursors: Vec<i32>,
+    pub cursors: [Option<i32>; 2],
     /// Registers to set to NULL likewise: first, count.
     null_registers: Option<(i32, usize)>,
     /// The body is a subroutine with this return register (multi-index OR).
@@ -77,7 +77,7 @@ impl Open {
             ins: Vec::new(),
             left: None,
             right: None,
-            cursors: Vec::new(),
+            cursors: [None; 2],
             null_registers: None,
             or_body: None,
         }
@@ -131,7 +131,7 @@ impl Codegen<'_> {
             }
             prepared.push(p);
         }
-        let mut out = Loops { levels: Vec::new(), end };
+        let mut out = Loops { levels: Vec::with_capacity(levels.len()), end };
         for (l, p) in levels.iter().zip(prepared) {
             let open = self.open_level(l, p)?;
             out.levels.push(open);
@@ -147,7 +147,10 @@ impl Codegen<'_> {
     /// The table cursor and place of a level's table, for statements that write.
     pub fn close_loops(&mut self, mut loops: Loops) -> Result<()> {
         let mut rights = Vec::new();
-        let nulls: Vec<_> = loops.levels.iter().map(|l| (l.cursors.clone(), l.null_registers)).collect();
+        let nulls: Vec<_> = match loops.levels.iter().any(|l| l.right.is_some()) {
+            true => loops.levels.iter().map(|l| (l.cursors, l.null_registers)).collect(),
+            false => Vec::new(),
+        };
         while let Some(l) = loops.levels.pop() {
             let depth = loops.levels.len();
             if let Some(r) = &l.right {
@@ -166,7 +169,7 @@ impl Codegen<'_> {
         rights.reverse();
         for (depth, subroutine, return_reg, cursor, matched, key) in rights {
             for (cursors, regs) in &nulls[..depth] {
-                for c in cursors {
+                for c in cursors.iter().flatten() {
                     self.b.emit(Opcode::NullRow, *c, 0, 0);
                 }
                 if let Some((first, n)) = regs {
@@ -240,7 +243,7 @@ impl Codegen<'_> {
         if let Some((flag, entry)) = l.left {
             let done = self.b.label();
             self.b.jump(Opcode::IfPos, flag, done, 0);
-            for c in &l.cursors {
+            for c in l.cursors.iter().flatten() {
                 self.b.emit(Opcode::NullRow, *c, 0, 0);
             }
             if let Some((first, n)) = l.null_registers {
@@ -307,7 +310,7 @@ impl Codegen<'_> {
                 Prepared { table_cursor: Some(cursor), index_cursor, ..Prepared::default() }
             }
             SourceKind::Working(w) => {
-                let place = self.places.get(w).cloned().ok_or_else(|| internal("no working table"))?;
+                let place = self.places.get(*w).cloned().ok_or_else(|| internal("no working table"))?;
                 self.places.insert(id, place);
                 Prepared::default()
             }
@@ -448,7 +451,7 @@ impl Codegen<'_> {
     fn open_level(&mut self, l: &Level, p: Prepared) -> Result<Open> {
         let mut o = Open::plain(self);
         let own_index = p.index_cursor.filter(|c| Some(*c) != p.table_cursor);
-        o.cursors = p.table_cursor.into_iter().chain(own_index).collect();
+        o.cursors = [p.table_cursor, own_index];
         let left_flag = if l.source.join.left {
             let flag = self.b.reg();
             self.b.emit(Opcode::Integer, 0, flag, 0);

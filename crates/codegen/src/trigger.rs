@@ -127,7 +127,7 @@ impl Codegen<'_> {
         tr: &Rc<Trigger>,
         or: Option<Conflict>,
     ) -> Result<usize> {
-        let cache = self.trigger_programs.clone();
+        let cache = self.trigger_programs.get_or_insert_default().clone();
         let known = cache.borrow().list.iter().position(|c| Rc::ptr_eq(&c.trigger, tr) && c.or == or);
         if let Some(k) = known {
             return Ok(k);

@@ -117,7 +117,7 @@ impl Codegen<'_> {
         let out = f(self);
         match former {
             Some(p) => self.places.insert(id, p),
-            None => self.places.remove(&id),
+            None => self.places.remove(id),
         };
         out
     }

@@ -6,6 +6,7 @@ use crate::bound::*;
 use crate::cost;
 use crate::join_order::{self, Path, Wanted};
 use crate::plan::*;
+use crate::point;
 use crate::rewrite::{flatten, outer_join};
 use crate::terms::{self, Mask, Term};
 use crate::walk;
@@ -121,8 +122,9 @@ impl<'a> Planner<'a> {
             ..CorePlan::default()
         };
         let min_max = self.min_max(&mut core);
-        let terms = terms::analyse(&core);
-        let (mut path, queries) = if core.sources.is_empty() {
+        let point = point::find(&core);
+        let terms = if point.is_some() { Vec::new() } else { terms::analyse(&core) };
+        let (mut path, queries) = if core.sources.is_empty() || point.is_some() {
             (Path { loops: Vec::new(), reverse: Vec::new(), ordered: true, rows: 1.0 }, Vec::new())
         } else {
             self.loops(&core, &terms, order_by, min_max.as_ref())?
@@ -150,13 +152,16 @@ impl<'a> Planner<'a> {
         if core.distinct && ordered && plan.grouping != Grouping::None {
             ordered = order_by.is_empty();
         }
-        plan.count_only = count_only(&core, &terms);
+        plan.count_only = point.is_none() && count_only(&core, &terms);
         plan.rows = match plan.grouping {
             Grouping::None => path.rows,
             Grouping::All => 1.0,
             _ => (path.rows * 0.25).max(1.0),
         };
-        self.levels(&mut plan, &core, path, queries, &terms)?;
+        match point {
+            Some((at, eq)) => self.point_level(&mut plan, &mut core, at, eq)?,
+            None => self.levels(&mut plan, &core, path, queries, &terms)?,
+        }
         plan.group_by = core.group_by;
         plan.aggs = core.aggs;
         plan.having = core.having;
@@ -306,6 +311,28 @@ impl<'a> Planner<'a> {
         Ok(FromPlan { select: plan, recursive, coroutine, cte: q.cte, correlated: !q.outer.is_empty() })
     }
 
+    /// The only level of a plan that [`point::find`] found; the condition number `at` is the access.
+    fn point_level(&mut self, plan: &mut CorePlan, core: &mut Core, at: usize, eq: EqTerm) -> Result<()> {
+        let access = Access::RowidEq(eq);
+        self.access_exprs(&access)?;
+        let source = core.sources.pop().expect("there is one");
+        let mut filter = Vec::new();
+        for (n, f) in std::mem::take(&mut core.filter).into_iter().enumerate() {
+            if n == at {
+                continue;
+            }
+            self.nested(&f.expr)?;
+            let mut constant = true;
+            f.expr.tables(&mut |t| constant &= t != source.id);
+            if constant { plan.constant.push(f.expr) } else { filter.push(f.expr) }
+        }
+        // Cheap conditions first.
+        filter.sort_by_key(crate::access::has_subquery);
+        plan.levels.reserve_exact(1);
+        plan.levels.push(Level { source, query: None, access, on: Vec::new(), filter, bloom: false, rows: 1.0 });
+        Ok(())
+    }
+
     /// Turns the path into levels and hands each condition to the level where it is tested.
     fn levels(
         &mut self,
@@ -351,6 +378,7 @@ impl<'a> Planner<'a> {
             filter[at.max(floor.unwrap_or(0))].push(t.expr.clone());
         }
         let Path { loops, reverse, .. } = path;
+        plan.levels.reserve_exact(loops.len());
         for (l, (c, back)) in loops.into_iter().zip(reverse).enumerate() {
             let source = core.sources[c.source].clone();
             let mut query = queries[c.source].take().map(Box::new);
@@ -392,38 +420,52 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
+    /// Plans the queries nested in an access.
     fn access_exprs(&mut self, a: &Access) -> Result<()> {
-        let mut list: Vec<Expr> = Vec::new();
-        let mut eq_exprs = |eq: &EqTerm| match eq {
-            EqTerm::Eq { value, .. } => list.push(value.clone()),
-            EqTerm::InList(l) => list.extend(l.list.iter().cloned()),
-            EqTerm::InSelect(s, _) => list.push(Expr::InSelect(s.clone())),
-            EqTerm::IsNull => {}
-        };
         match a {
-            Access::RowidEq(e) => eq_exprs(e),
+            Access::RowidEq(e) => self.eq_exprs(e)?,
             Access::Index(i) => {
-                i.eq.iter().for_each(&mut eq_exprs);
-                list.extend(i.lo.iter().chain(&i.hi).map(|b| b.value.clone()));
+                for e in &i.eq {
+                    self.eq_exprs(e)?;
+                }
+                for b in i.lo.iter().chain(&i.hi) {
+                    self.nested(&b.value)?;
+                }
             }
-            Access::RowidRange { lo, hi, .. } => list.extend(lo.iter().chain(hi).map(|b| b.value.clone())),
+            Access::RowidRange { lo, hi, .. } => {
+                for b in lo.iter().chain(hi) {
+                    self.nested(&b.value)?;
+                }
+            }
             Access::Auto { eq, filter, .. } => {
-                eq.iter().for_each(|(_, e)| eq_exprs(e));
-                list.extend(filter.iter().cloned());
+                for (_, e) in eq {
+                    self.eq_exprs(e)?;
+                }
+                self.all_nested(filter)?;
             }
-            Access::Virtual { args, .. } => list.extend(args.iter().cloned()),
+            Access::Virtual { args, .. } => self.all_nested(args)?,
             Access::Or(branches) => {
                 for b in branches {
                     self.access_exprs(&b.access)?;
-                    list.extend(b.filter.iter().cloned());
+                    self.all_nested(&b.filter)?;
                 }
             }
             Access::Scan { .. } | Access::IndexScan { .. } => {}
         }
-        for e in &list {
-            self.nested(e)?;
-        }
         Ok(())
+    }
+
+    fn eq_exprs(&mut self, e: &EqTerm) -> Result<()> {
+        match e {
+            EqTerm::Eq { value, .. } => self.nested(value),
+            EqTerm::InList(l) => self.all_nested(&l.list),
+            EqTerm::InSelect(s, _) => self.nested(&Expr::InSelect(s.clone())),
+            EqTerm::IsNull => Ok(()),
+        }
+    }
+
+    fn all_nested(&mut self, list: &[Expr]) -> Result<()> {
+        list.iter().try_for_each(|e| self.nested(e))
     }
 }
 

@@ -158,16 +158,12 @@ impl Binder<'_> {
 
     /// Remembers that nested queries between here and scope `depth` depend on the table.
     fn note_outer(&mut self, depth: usize, e: &Expr) {
-        let mut ids = Vec::new();
-        e.tables(&mut |t| ids.push(t));
-        for frame in &mut self.frames {
-            if frame.outside > depth {
-                for t in &ids {
-                    if !frame.outer.contains(t) {
-                        frame.outer.push(*t);
-                    }
+        for frame in self.frames.iter_mut().filter(|f| f.outside > depth) {
+            e.tables(&mut |t| {
+                if !frame.outer.contains(&t) {
+                    frame.outer.push(t);
                 }
-            }
+            });
         }
     }
 

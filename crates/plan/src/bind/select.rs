@@ -9,7 +9,7 @@ use iolite_value::Affinity;
 
 /// A result expression's alias and text, for ORDER BY.
 pub(crate) struct ResultName {
-    pub name: Box<str>,
+    pub name: Rc<str>,
     /// Written with AS.
     pub aliased: bool,
 }
@@ -279,7 +279,9 @@ impl Binder<'_> {
             core.filter = from.filter;
         }
         // The result list comes first: WHERE may use its aliases.
-        let mut columns = Vec::new();
+        let mut columns = Vec::with_capacity(q.columns.len());
+        core.result.reserve_exact(q.columns.len());
+        names.reserve_exact(q.columns.len());
         self.top().phase = Phase::Groups;
         for c in &q.columns {
             self.result_column(c, &mut core, &mut columns, names)?;
@@ -287,7 +289,7 @@ impl Binder<'_> {
         if core.result.len() > self.env.limits.get(Limit::Column) as usize {
             return Err(Error::sql("too many columns in result set"));
         }
-        let aliases: Vec<(Box<str>, Expr)> = names
+        let aliases: Vec<(Rc<str>, Expr)> = names
             .iter()
             .zip(&core.result)
             .filter(|(n, _)| n.aliased)
@@ -404,7 +406,7 @@ impl Binder<'_> {
                         out.stored_name = Some(self.result_name(bare, &inner, *span));
                     }
                 }
-                names.push(ResultName { name: (&*name).into(), aliased: alias.is_some() });
+                names.push(ResultName { name, aliased: alias.is_some() });
                 columns.push(out);
                 core.result.push(e);
             }
@@ -474,7 +476,7 @@ impl Binder<'_> {
                 shown = format!("{table_name}.{name}").into();
             }
             let out = self.out_column(&e, shown);
-            names.push(ResultName { name: (&*name).into(), aliased: false });
+            names.push(ResultName { name, aliased: false });
             columns.push(out);
             core.result.push(e);
         }
@@ -515,7 +517,7 @@ impl Binder<'_> {
 
     /// What the API and enclosing queries see of a result expression.
     pub(crate) fn out_column(&self, e: &Expr, name: Rc<str>) -> OutColumn {
-        let mut meta = ColumnMeta { name: (&*name).into(), decltype: None, origin: None };
+        let mut meta = ColumnMeta { name, decltype: None, origin: None };
         if let Expr::Column(c) = e {
             self.describe(c, &mut meta);
         }
@@ -536,13 +538,15 @@ impl Binder<'_> {
         match &s.columns {
             Columns::Table(t) => {
                 let db = s.db.map_or("main".into(), |d| self.env.catalog.schemas[d].name.clone());
-                let (decl, name): (&str, &str) = match (c.column, t.rowid_alias) {
-                    (ROWID, Some(i)) => (&t.columns[i].decltype, &t.columns[i].name),
-                    (ROWID, None) => ("INTEGER", "rowid"),
-                    (i, _) => (&t.columns[i as usize].decltype, &t.columns[i as usize].name),
+                let (decl, name): (Rc<str>, Rc<str>) = match (c.column, t.rowid_alias) {
+                    (ROWID, None) => ("INTEGER".into(), "rowid".into()),
+                    (i, alias) => {
+                        let i = if i == ROWID { alias.unwrap_or(0) } else { i as usize };
+                        (t.columns[i].decltype.clone(), t.columns[i].name.clone())
+                    }
                 };
-                meta.decltype = (!decl.is_empty()).then(|| decl.into());
-                meta.origin = Some(((&*db).into(), (&*t.name).into(), name.into()));
+                meta.decltype = (!decl.is_empty()).then_some(decl);
+                meta.origin = Some((db, t.name.clone(), name));
             }
             Columns::Query(q) => {
                 if let Some(col) = q.get(c.column as usize) {
