@@ -173,12 +173,16 @@ impl Builder {
                 *p = at;
             }
         };
+        let mut onces = 0;
         for i in &mut self.insns {
             if i.op.jumps() {
                 resolve(&mut i.p2);
                 if i.op == Opcode::Jump {
                     resolve(&mut i.p1);
                     resolve(&mut i.p3);
+                } else if i.op == Opcode::Once {
+                    i.p1 = onces;
+                    onces += 1;
                 }
             }
         }
@@ -187,6 +191,7 @@ impl Builder {
             registers: self.registers as usize + 1,
             cursors: self.cursors as usize,
             sites: self.sites,
+            onces: onces as usize,
             ..Program::default()
         })
     }

@@ -7,7 +7,7 @@ use iolite_value::{Affinity, Collation, KeyInfo, Value};
 use std::rc::Rc;
 
 /// A parameter's name with its leading sign, or none for a bare `?`.
-pub type VariableName = Option<Box<str>>;
+pub type VariableName = Option<Rc<str>>;
 
 /// One instruction.
 #[derive(Clone, Debug)]
@@ -127,8 +127,10 @@ pub struct Program {
     pub registers: usize,
     /// Cursors used, numbered from 0.
     pub cursors: usize,
-    /// `Once` instructions are keyed by address; function call sites by number.
+    /// How many function call sites there are.
     pub sites: usize,
+    /// How many `Once` instructions there are.
+    pub onces: usize,
     /// Result columns.
     pub columns: Vec<ColumnMeta>,
     /// Parameters' names, by number less one.

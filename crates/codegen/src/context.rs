@@ -139,8 +139,10 @@ pub(crate) struct Codegen<'a> {
     pub case_bases: Vec<i32>,
     /// Stored common table expressions, by number: what stores them, `first` being the cursor.
     pub ctes: FastMap<u32, Subroutine>,
-    /// Databases touched: (number, written).
-    pub databases: Vec<(usize, bool)>,
+    /// Databases touched, a bit each.
+    pub databases: u64,
+    /// Those of them that are written.
+    pub written: u64,
     /// Lines of EXPLAIN QUERY PLAN are wanted.
     pub notes: bool,
     pub notes_parent: i32,
@@ -175,7 +177,8 @@ impl<'a> Codegen<'a> {
             sub_rows: Vec::new(),
             case_bases: Vec::new(),
             ctes: FastMap::default(),
-            databases: Vec::new(),
+            databases: 0,
+            written: 0,
             notes: false,
             notes_parent: 0,
             trigger: None,
@@ -203,27 +206,23 @@ impl<'a> Codegen<'a> {
 
     /// Notes that a database is read.
     pub fn read_database(&mut self, db: usize) {
-        if !self.databases.iter().any(|d| d.0 == db) {
-            self.databases.push((db, false));
-        }
+        self.databases |= 1 << db;
     }
 
     /// Notes that a database is written.
     pub fn write_database(&mut self, db: usize) {
-        match self.databases.iter_mut().find(|d| d.0 == db) {
-            Some(d) => d.1 = true,
-            None => self.databases.push((db, true)),
-        }
+        self.databases |= 1 << db;
+        self.written |= 1 << db;
     }
 
     /// Closes the program: `Halt`, then the prologue, to which `Init` jumps: transactions and constants.
     pub fn finish(mut self, limit: usize) -> Result<Program> {
         self.b.emit(Opcode::Halt, 0, 0, 0);
         self.b.jump_here(0);
-        self.databases.sort_unstable();
-        let (mut wrote, mut mask) = (false, 0u64);
-        if self.trigger.is_none() {
-            for (db, write) in std::mem::take(&mut self.databases) {
+        let mask = if self.trigger.is_none() { self.databases } else { 0 };
+        if mask != 0 {
+            for db in (0..self.env.catalog.schemas.len()).filter(|db| mask & 1 << db != 0) {
+                let write = self.written & 1 << db != 0;
                 let schema = &self.env.catalog.schemas[db];
                 let generation = self.settings.generations.get(db).copied().unwrap_or(0);
                 self.b.emit4(
@@ -233,8 +232,6 @@ impl<'a> Codegen<'a> {
                     schema.cookie as i32,
                     P4::Int(generation as i64),
                 );
-                wrote |= write;
-                mask |= 1 << db;
             }
         }
         let mut done = 0;
@@ -244,14 +241,14 @@ impl<'a> Codegen<'a> {
             self.expr_compute(&e, reg)?;
         }
         self.b.emit(Opcode::Goto, 0, 1, 0);
-        let (needs_statement, counts) = (self.needs_statement, self.counts_changes);
+        let (needs_statement, counts, written) = (self.needs_statement, self.counts_changes, self.written);
         let subprograms =
             self.trigger_programs.filter(|_| self.trigger.is_none()).map(|c| c.borrow().programs());
         let mut p = self.b.finish(limit)?;
         p.subprograms = subprograms.unwrap_or_default();
         p.needs_statement = needs_statement;
         p.counts_changes = counts;
-        p.readonly = !wrote;
+        p.readonly = mask & written == 0;
         p.databases = mask;
         Ok(p)
     }

@@ -57,6 +57,7 @@ pub(crate) struct Open {
     pub cursors: [Option<i32>; 2],
     /// Registers to set to NULL likewise: first, count.
     null_registers: Option<(i32, usize)>,
+    prepared: Prepared,
     /// The body is a subroutine with this return register (multi-index OR).
     pub or_body: Option<i32>,
 }
@@ -79,6 +80,7 @@ impl Open {
             right: None,
             cursors: [None; 2],
             null_registers: None,
+            prepared: Prepared::default(),
             or_body: None,
         }
     }
@@ -123,18 +125,17 @@ impl Codegen<'_> {
         for e in constant {
             self.jump_unless(e, end, true)?;
         }
-        let mut prepared = Vec::with_capacity(levels.len());
-        for (depth, l) in levels.iter().enumerate() {
-            let mut p = self.prepare(l)?;
-            if l.source.join.right && depth > 0 {
-                p.matched = Some(self.open_matched(l)?);
-            }
-            prepared.push(p);
-        }
         let mut out = Loops { levels: Vec::with_capacity(levels.len()), end };
-        for (l, p) in levels.iter().zip(prepared) {
-            let open = self.open_level(l, p)?;
-            out.levels.push(open);
+        for (depth, l) in levels.iter().enumerate() {
+            let mut o = Open::plain(self);
+            o.prepared = self.prepare(l)?;
+            if l.source.join.right && depth > 0 {
+                o.prepared.matched = Some(self.open_matched(l)?);
+            }
+            out.levels.push(o);
+        }
+        for (l, o) in levels.iter().zip(&mut out.levels) {
+            self.open_level(l, o)?;
         }
         Ok(out)
     }
@@ -448,8 +449,8 @@ impl Codegen<'_> {
         }
     }
 
-    fn open_level(&mut self, l: &Level, p: Prepared) -> Result<Open> {
-        let mut o = Open::plain(self);
+    fn open_level(&mut self, l: &Level, o: &mut Open) -> Result<()> {
+        let p = o.prepared;
         let own_index = p.index_cursor.filter(|c| Some(*c) != p.table_cursor);
         o.cursors = [p.table_cursor, own_index];
         let left_flag = if l.source.join.left {
@@ -467,7 +468,7 @@ impl Codegen<'_> {
         } else {
             self.note(|| format!("SCAN {}", print::source_name(&l.source)));
         }
-        self.open_access(l, &p, &mut o)?;
+        self.open_access(l, &p, o)?;
         for e in &l.on {
             self.jump_unless(e, o.next, true)?;
         }
@@ -509,7 +510,7 @@ impl Codegen<'_> {
                 rowid: has_rowid(l),
                 outer_next,
             });
-            return Ok(o);
+            return Ok(());
         }
         if let Some(flag) = left_flag {
             let entry = self.b.here();
@@ -519,7 +520,7 @@ impl Codegen<'_> {
         for e in &l.filter {
             self.jump_unless(e, o.next, true)?;
         }
-        Ok(o)
+        Ok(())
     }
 }
 

@@ -58,11 +58,7 @@ impl Codegen<'_> {
 
     /// Notes the databases that binding has seen.
     pub fn touch_databases(&mut self, mask: u64) {
-        for db in 0..64 {
-            if mask & 1 << db != 0 {
-                self.read_database(db);
-            }
-        }
+        self.databases |= mask;
     }
 
     /// Codes a query.

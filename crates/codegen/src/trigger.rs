@@ -140,9 +140,8 @@ impl Codegen<'_> {
         let mut g = self.child();
         g.trigger = Some(TriggerContext { or });
         g.trigger_body(t, db, tr)?;
-        for (d, w) in std::mem::take(&mut g.databases) {
-            if w { self.write_database(d) } else { self.read_database(d) }
-        }
+        self.databases |= g.databases;
+        self.written |= g.written;
         let mut p = g.finish(usize::MAX)?;
         p.trigger = Some(tr.name.clone());
         cache.borrow_mut().list[number].program = Some(Rc::new(p));

@@ -44,7 +44,10 @@ pub(crate) fn columns(conn: &Connection, schema: Option<&str>, name: &str) -> Re
                 .columns
                 .into_iter()
                 .map(|c| Description {
-                    decltype: c.meta.decltype.map_or_else(|| standard_type(c.affinity).into(), |d| d.to_string()),
+                    decltype: c
+                        .meta
+                        .decltype
+                        .map_or_else(|| standard_type(c.affinity).into(), |d| d.to_string()),
                     name: c.meta.name.to_string(),
                     not_null: false,
                     default: None,

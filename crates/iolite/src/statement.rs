@@ -22,7 +22,7 @@ pub enum Step {
 pub struct Statement {
     conn: Rc<Inner>,
     sql: Rc<str>,
-    vm: Vm,
+    vm: Box<Vm>,
     run: Option<Running>,
     /// EXPLAIN's rows instead of the program's.
     listing: Option<Listing>,
@@ -46,7 +46,7 @@ impl Statement {
             0 => None,
             kind => Some(Listing::of(&program, kind)?),
         };
-        let vm = Vm::new(Rc::new(program));
+        let vm = Box::new(Vm::new(Rc::new(program)));
         Ok(Statement { conn: conn.0.clone(), sql: sql.into(), vm, run: None, listing, done: false, writes })
     }
 
@@ -289,7 +289,7 @@ impl Statement {
         let program = crate::run::compile_text(&conn, &self.sql)?;
         self.writes = !program.readonly;
         let params = std::mem::take(&mut self.vm.params);
-        self.vm = Vm::new(Rc::new(program));
+        self.vm = Box::new(Vm::new(Rc::new(program)));
         for (to, from) in self.vm.params.iter_mut().zip(params) {
             *to = from;
         }

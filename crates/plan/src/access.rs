@@ -292,8 +292,7 @@ impl Accesses<'_> {
         if !table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey {
             return true;
         }
-        s.used.iter().enumerate().all(|(c, used)| !used || index.field_of(c).is_some())
-            && (!s.rowid_used || table.has_rowid())
+        s.used.iter().all(|c| index.field_of(c).is_some()) && (!s.rowid_used || table.has_rowid())
     }
 
     /// The partial index's condition follows from the terms.
@@ -417,8 +416,8 @@ impl Accesses<'_> {
             return;
         }
         let mut columns: Vec<i32> = eq.iter().map(|e| e.0).collect();
-        for (c, u) in self.sources[i].used.iter().enumerate() {
-            if *u && !columns.contains(&(c as i32)) {
+        for c in self.sources[i].used.iter() {
+            if !columns.contains(&(c as i32)) {
                 columns.push(c as i32);
             }
         }
@@ -548,10 +547,8 @@ impl Accesses<'_> {
             }
         }
         let mut columns_used = 0u64;
-        for (c, u) in self.sources[i].used.iter().enumerate() {
-            if *u {
-                columns_used |= 1 << c.min(63);
-            }
+        for c in self.sources[i].used.iter() {
+            columns_used |= 1 << c.min(63);
         }
         let mut needs_sets: Vec<Mask> = vec![list.iter().fold(0, |m, l| m | l.2), 0];
         needs_sets.extend(list.iter().map(|l| l.2));

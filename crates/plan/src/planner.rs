@@ -329,7 +329,15 @@ impl<'a> Planner<'a> {
         // Cheap conditions first.
         filter.sort_by_key(crate::access::has_subquery);
         plan.levels.reserve_exact(1);
-        plan.levels.push(Level { source, query: None, access, on: Vec::new(), filter, bloom: false, rows: 1.0 });
+        plan.levels.push(Level {
+            source,
+            query: None,
+            access,
+            on: Vec::new(),
+            filter,
+            bloom: false,
+            rows: 1.0,
+        });
         Ok(())
     }
 

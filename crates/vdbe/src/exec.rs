@@ -103,9 +103,8 @@ impl Vm {
                     }
                 }
                 Opcode::Once => {
-                    let at = pc - 1;
-                    let bit = 1u64 << (at & 63);
-                    let word = &mut self.f.once[at >> 6];
+                    let bit = 1u64 << (i.p1 & 63);
+                    let word = &mut self.f.once[i.p1 as usize >> 6];
                     if *word & bit != 0 {
                         pc = i.p2 as usize;
                     } else {

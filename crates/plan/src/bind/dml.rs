@@ -284,7 +284,7 @@ impl Binder<'_> {
             alias: alias.map(|a| (&*a.text).into()),
             join: JoinKind::default(),
             indexed: indexed.clone(),
-            used: Vec::new(),
+            used: ColumnSet::default(),
             rowid_used: true,
         }
     }

@@ -273,7 +273,7 @@ impl Binder<'_> {
             alias,
             join,
             indexed: ast::Indexed::Any,
-            used: Vec::new(),
+            used: ColumnSet::default(),
             rowid_used: false,
         });
         self.scope().sources.push(ScopeSource { id, db, name, columns, hidden: Vec::new() });
