@@ -82,6 +82,7 @@ opcodes! {
     NotNull "Jumps to p2 if r[p1] is not NULL.";
     IsTrue "r[p2] = truth of r[p1]; NULL counts as p3; the result is inverted if p4 is 1.";
     ZeroOrNull "r[p2] = NULL if r[p1] or r[p3] is NULL, else 0.";
+    ClrSubtype "r[p1] loses its subtype.";
     Jump "Jumps to p1, p2 or p3 after a Compare that found less, equal or greater.";
     Compare "Compares r[p1..] with r[p2..] over p3 registers by the key description p4, for the Jump that follows.";
     Noop "Does nothing.";

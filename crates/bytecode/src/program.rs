@@ -59,6 +59,8 @@ pub struct FunctionCall {
     pub collation: Collation,
     /// A place of its own for values kept between calls.
     pub site: usize,
+    /// The part of the schema in which it stands, in the words of the error message, if it must be pure.
+    pub pure: Option<&'static str>,
 }
 
 /// A column of a STRICT table, for [`Opcode::TypeCheck`].

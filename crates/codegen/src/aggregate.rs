@@ -106,7 +106,7 @@ impl Codegen<'_> {
         }
         let n = arg_exprs.len();
         let site = self.b.site();
-        let call = FunctionCall { function, args: n, collation: a.collation.clone(), site };
+        let call = FunctionCall { function, args: n, collation: a.collation.clone(), site, pure: None };
         let distinct = if a.distinct {
             let cursor = self.b.cursor();
             let field = KeyField {

@@ -70,11 +70,7 @@ impl Codegen<'_> {
             self.close_loops(loops)?;
         } else {
             self.needs_statement = true;
-            let temp = self.b.cursor();
-            self.b.emit(Opcode::OpenEphemeral, temp, keys as i32, 0);
-            let done = self.b.label();
-            self.core(&plan, &[], Default::default(), &Dest::Table { cursor: temp }, done)?;
-            self.b.place(done);
+            let temp = self.rows_by_key(t, &plan, keys)?;
             let cursors = self.open_for_write(t, None)?;
             self.b.jump(Opcode::Rewind, temp, end, 0);
             let top = self.b.here();

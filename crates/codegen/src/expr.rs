@@ -222,6 +222,10 @@ impl Codegen<'_> {
             Expr::Exists(s) => self.exists(s, target)?,
             Expr::Row(_) => return Err(Error::sql("row value misused")),
             Expr::Raise(kind, message) => self.raise(*kind, message.as_deref())?,
+            Expr::NoSubtype(inner) => {
+                self.expr_to(inner, target)?;
+                self.b.emit(Opcode::ClrSubtype, target, 0, 0);
+            }
             Expr::IfNotNullRow(t, inner) => {
                 let cursor = match self.places.get(*t) {
                     Some(Place::Table { cursor, index, index_only, .. }) => match index {
@@ -423,8 +427,13 @@ impl Codegen<'_> {
             }
         }
         let site = self.b.site();
-        let call =
-            FunctionCall { function: c.function.clone(), args: n, collation: c.collation.clone(), site };
+        let call = FunctionCall {
+            function: c.function.clone(),
+            args: n,
+            collation: c.collation.clone(),
+            site,
+            pure: c.pure,
+        };
         self.b.emit4(Opcode::Function, constant as i32, first, target, P4::Function(Rc::new(call)));
         Ok(())
     }

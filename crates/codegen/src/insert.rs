@@ -139,7 +139,7 @@ impl Codegen<'_> {
                 if let Some(a) = t.table.rowid_alias {
                     self.copy(before.rowid, before.first + a as i32);
                 }
-                self.shape_row(t, before)?;
+                self.shape_row(t, before, true)?;
             }
             let time = if is_view { TriggerTime::InsteadOf } else { TriggerTime::Before };
             self.fire(t, &Event::Insert, time, None, Some(before), next, s.or)?;
@@ -158,7 +158,7 @@ impl Codegen<'_> {
             } else {
                 self.b.emit(Opcode::Null, 0, rowid, 0);
             }
-            self.shape_row(t, row)?;
+            self.shape_row(t, row, false)?;
             let done = self.insert_checked(s, cursors, row, fresh, next, returning)?;
             if triggers {
                 self.fire(t, &Event::Insert, TriggerTime::After, None, Some(row), next, s.or)?;

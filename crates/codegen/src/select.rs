@@ -369,6 +369,20 @@ impl Codegen<'_> {
                 self.b.free_temp(record);
                 self.b.free_temp(rowid);
             }
+            Dest::Keyed { cursor, keys, rowid } => {
+                let record = self.b.temp();
+                self.b.emit(Opcode::MakeRecord, first, n, record);
+                if *rowid {
+                    self.b.emit(Opcode::Insert, *cursor, record, first);
+                } else {
+                    let fresh = self.b.label();
+                    self.b.jump4(Opcode::NotFound, *cursor, fresh, first, P4::Int(*keys as i64));
+                    self.b.emit(Opcode::Delete, *cursor, 0, 0);
+                    self.b.place(fresh);
+                    self.b.emit4(Opcode::IdxInsert, *cursor, record, first, P4::Int(width as i64));
+                }
+                self.b.free_temp(record);
+            }
             Dest::Set { cursor, affinities } => {
                 let record = self.b.temp();
                 let p4 = affinities.clone().map_or(P4::None, P4::Affinities);

@@ -127,14 +127,15 @@ impl Codegen<'_> {
         Place::Registers { rowid: r.rowid, first: r.first }
     }
 
-    /// Applies the columns' affinities, checks STRICT types, computes generated columns.
-    pub fn shape_row(&mut self, t: &Target, r: Row) -> Result<()> {
+    /// Applies the columns' affinities, checks STRICT types, computes generated columns. `seen`: a BEFORE trigger will
+    /// see the row.
+    pub fn shape_row(&mut self, t: &Target, r: Row, seen: bool) -> Result<()> {
         let table = t.table.clone();
         let affinities: Vec<Affinity> = table.columns.iter().map(|c| c.affinity).collect();
         if table.strict {
-            // Without generated columns and triggers to see the row, types are checked behind NOT NULL.
-            if !t.generated.is_empty() || self.has_any_trigger(t) {
-                self.check_types(t, r, false);
+            // Where nobody reads the row before, types are checked behind NOT NULL.
+            if !t.generated.is_empty() || seen {
+                self.check_types(t, r, |c| c.generated.is_none());
             }
             return self.generate(t, r);
         }
@@ -142,15 +143,15 @@ impl Codegen<'_> {
         self.generate(t, r)
     }
 
-    /// Checks the types of a STRICT table's columns: those that are not generated, or all.
-    fn check_types(&mut self, t: &Target, r: Row, all: bool) {
+    /// Checks the types of those columns of a STRICT table.
+    fn check_types(&mut self, t: &Target, r: Row, which: impl Fn(&iolite_catalog::Column) -> bool) {
         let table = &t.table;
         let columns: Vec<StrictColumn> = table
             .columns
             .iter()
             .map(|c| StrictColumn {
                 name: format!("{}.{}", table.name, c.name).into(),
-                ty: if all || c.generated.is_none() { strict_type(&c.decltype) } else { StrictType::Any },
+                ty: if which(c) { strict_type(&c.decltype) } else { StrictType::Any },
             })
             .collect();
         let n = columns.len() as i32;
@@ -169,7 +170,12 @@ impl Codegen<'_> {
                 let v = g.expr_owned(e)?;
                 g.copy(v, reg);
                 g.b.free_temp(v);
-                g.apply_affinity(reg, &[t.table.columns[*c].affinity]);
+                let column = &t.table.columns[*c];
+                if t.table.strict && column.generated.as_ref().is_some_and(|x| !x.stored) {
+                    g.check_types(t, r, |x| std::ptr::eq(x, column));
+                } else {
+                    g.apply_affinity(reg, &[column.affinity]);
+                }
             }
             Ok(())
         })
@@ -188,7 +194,8 @@ impl Codegen<'_> {
         self.at_place(id, place, |g| {
             g.not_null(w)?;
             if w.target.table.strict {
-                g.check_types(w.target, w.new, true);
+                // Columns computed when read were checked when they were computed.
+                g.check_types(w.target, w.new, |c| c.generated.as_ref().is_none_or(|x| x.stored));
             }
             if !g.settings.ignore_checks {
                 g.checks(w)?;
@@ -201,39 +208,57 @@ impl Codegen<'_> {
         w.changed.is_none_or(|c| c[column])
     }
 
+    /// NOT NULL: first the columns that are given, defaults taking the place of NULLs under REPLACE; then, since
+    /// that may change them, generated columns, and defaults that are NULL themselves.
     fn not_null(&mut self, w: &Writing<'_>) -> Result<()> {
         let t = w.target.table.clone();
+        let mut second: Vec<(usize, Conflict)> = Vec::new();
+        let mut replaced = false;
         for (i, c) in t.columns.iter().enumerate() {
             let Some(own) = c.not_null else { continue };
             if t.rowid_alias == Some(i) || !self.is_changed(w, i) && c.generated.is_none() {
                 continue;
             }
-            let reg = w.new.first + i as i32;
-            let mut policy = w.or.unwrap_or(own);
-            let default = w.target.defaults[i].clone();
-            if policy == Conflict::Replace {
-                match default {
-                    Some(d) if c.generated.is_none() => {
-                        let ok = self.b.label();
-                        self.b.jump(Opcode::NotNull, reg, ok, 0);
-                        self.expr_to(&d, reg)?;
-                        self.apply_affinity(reg, &[c.affinity]);
-                        self.b.place(ok);
-                    }
-                    _ => {}
-                }
-                policy = Conflict::Abort;
-            }
-            if policy == Conflict::Ignore {
-                self.b.jump(Opcode::IsNull, reg, w.ignore, 0);
+            let policy = w.or.unwrap_or(own);
+            if c.generated.is_some() {
+                second.push((i, policy));
                 continue;
             }
-            let message = format!("{}.{}", t.name, c.name);
-            let code = Code::ConstraintNotnull.number() as i32;
-            self.b.emit4(Opcode::HaltIfNull, code, policy_number(policy), reg, P4::Name(message.into()));
-            self.b.p5(p5::NOT_NULL);
+            match &w.target.defaults[i] {
+                Some(d) if policy == Conflict::Replace => {
+                    let reg = w.new.first + i as i32;
+                    let ok = self.b.label();
+                    self.b.jump(Opcode::NotNull, reg, ok, 0);
+                    self.expr_to(d, reg)?;
+                    self.apply_affinity(reg, &[c.affinity]);
+                    self.b.place(ok);
+                    replaced = true;
+                    second.push((i, policy));
+                }
+                _ => self.refuse_null(w, i, policy),
+            }
+        }
+        if replaced {
+            self.generate(w.target, w.new)?;
+        }
+        for (i, policy) in second {
+            self.refuse_null(w, i, policy);
         }
         Ok(())
+    }
+
+    fn refuse_null(&mut self, w: &Writing<'_>, column: usize, policy: Conflict) {
+        let reg = w.new.first + column as i32;
+        let policy = if policy == Conflict::Replace { Conflict::Abort } else { policy };
+        if policy == Conflict::Ignore {
+            self.b.jump(Opcode::IsNull, reg, w.ignore, 0);
+            return;
+        }
+        let table = &w.target.table;
+        let message = format!("{}.{}", table.name, table.columns[column].name);
+        let code = Code::ConstraintNotnull.number() as i32;
+        self.b.emit4(Opcode::HaltIfNull, code, policy_number(policy), reg, P4::Name(message.into()));
+        self.b.p5(p5::NOT_NULL);
     }
 
     fn checks(&mut self, w: &Writing<'_>) -> Result<()> {

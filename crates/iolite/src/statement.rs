@@ -289,7 +289,7 @@ impl Statement {
         let program = crate::run::compile_text(&conn, &self.sql)?;
         self.writes = !program.readonly;
         let params = std::mem::take(&mut self.vm.params);
-        self.vm = Box::new(Vm::new(Rc::new(program)));
+        *self.vm = Vm::new(Rc::new(program));
         for (to, from) in self.vm.params.iter_mut().zip(params) {
             *to = from;
         }

@@ -69,6 +69,8 @@ pub struct Accesses<'a> {
     pub terms: &'a [Term],
     /// Estimated rows of queries in FROM, by position.
     pub query_rows: &'a [f64],
+    /// The rows are to be changed: no scan of a whole index.
+    pub changing: bool,
 }
 
 impl Accesses<'_> {
@@ -342,7 +344,10 @@ impl Accesses<'_> {
             c.order_unique = true;
             let narrower = covering && (is_pk || !index.has_expr());
             let forced = matches!(self.sources[i].indexed, ast::Indexed::By(_));
-            if narrower || !stat.unordered || forced || !info.filter.is_empty() {
+            let partial = !info.filter.is_empty();
+            // The order in which rows change shows in what OR FAIL and triggers leave.
+            let allowed = !self.changing || forced || is_pk || partial;
+            if allowed && (narrower || !stat.unordered || forced || partial) {
                 out.push(c);
             }
         }
@@ -627,8 +632,7 @@ impl IndexBuild<'_, '_> {
         same && self.a.affinity_ok(self.i, f)
             && (matches!(f.op, Op::IsNull)
                 || matches!(c.source, ColumnSource::Rowid)
-                || self.info.key.fields[field].coll == f.collation
-                || f.affinity.is_numeric())
+                || self.info.key.fields[field].coll == f.collation)
     }
 
     fn extend(&mut self) {

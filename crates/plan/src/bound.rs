@@ -159,6 +159,8 @@ pub enum Expr {
     /// The value while the table's cursor stands on a row, NULL while it stands on a row of NULLs (a flattened
     /// right side of a LEFT JOIN).
     IfNotNullRow(TableId, Box<Expr>),
+    /// The value without its subtype, as if it had been stored: a column of a query in FROM.
+    NoSubtype(Box<Expr>),
 }
 
 /// `lhs IN (list)`.
@@ -200,6 +202,8 @@ pub struct Call {
     pub args: Vec<Expr>,
     /// For functions that compare.
     pub collation: Collation,
+    /// The part of the schema in which it stands, in the words of the error message, if it must be pure.
+    pub pure: Option<&'static str>,
 }
 
 /// A nested query in an expression.

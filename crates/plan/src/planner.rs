@@ -18,6 +18,8 @@ use iolite_value::Value;
 /// Plans queries; keeps the plans of the queries nested in expressions, by their numbers.
 pub struct Planner<'a> {
     env: &'a Env<'a>,
+    /// The rows found are to be changed: they are visited in the table's order unless an index is sought.
+    changing: bool,
     /// Plans of nested queries.
     pub subplans: FastMap<SubId, SelectPlan>,
 }
@@ -25,7 +27,12 @@ pub struct Planner<'a> {
 impl<'a> Planner<'a> {
     /// A planner for one statement.
     pub fn new(env: &'a Env<'a>) -> Planner<'a> {
-        Planner { env, subplans: FastMap::default() }
+        Planner { env, changing: false, subplans: FastMap::default() }
+    }
+
+    /// As [`Planner::new`], for the rows that an UPDATE or DELETE changes.
+    pub fn for_change(env: &'a Env<'a>) -> Planner<'a> {
+        Planner { changing: true, ..Planner::new(env) }
     }
 
     /// Plans a query.
@@ -239,7 +246,13 @@ impl<'a> Planner<'a> {
                 }
             }
         }
-        let a = Accesses { env: self.env, sources: &core.sources, terms, query_rows: &rows };
+        let a = Accesses {
+            env: self.env,
+            sources: &core.sources,
+            terms,
+            query_rows: &rows,
+            changing: self.changing && core.sources.len() == 1,
+        };
         let mut candidates: Vec<Vec<Candidate>> = Vec::new();
         for i in 0..core.sources.len() {
             candidates.push(a.of(i)?);
@@ -279,9 +292,8 @@ impl<'a> Planner<'a> {
 
     fn query_in_from(&mut self, q: &FromQuery) -> Result<FromPlan> {
         let mut select = q.select.clone();
-        if select.limit.is_none() && select.offset.is_none() && q.recursive.is_none() && select.ops.is_empty()
-        {
-            // Without a limit, an order inside only matters to those who look: it is kept.
+        for e in select.cores.iter_mut().flat_map(|c| c.values.iter_mut().flatten().chain(&mut c.result)) {
+            *e = std::mem::replace(e, Expr::int(0)).as_column();
         }
         if q.recursive.is_some() {
             select.order_by.clear();

@@ -166,6 +166,7 @@ impl Vm {
                     let null = self.reg(i.p1).is_null() || self.reg(i.p3).is_null();
                     self.set(i.p2, if null { Value::Null } else { Value::Int(0) });
                 }
+                Opcode::ClrSubtype => self.f.regs[i.p1 as usize].clear_subtype(),
                 Opcode::Jump => {
                     pc = match self.f.compare {
                         Ordering::Less => i.p1,

@@ -31,6 +31,16 @@ impl Restriction {
         }
     }
 
+    /// Where calls must give the same result for ever.
+    fn pure(self) -> Option<&'static str> {
+        match self {
+            Restriction::None | Restriction::Default => None,
+            Restriction::Check => Some("a CHECK constraint"),
+            Restriction::IndexExpr | Restriction::PartialIndex => Some("an index"),
+            Restriction::Generated => Some("a generated column"),
+        }
+    }
+
     pub(crate) fn allows_quoted_string(self) -> bool {
         // Stored before the rule, such schemas exist: DDL takes quoted strings where DML does, except in indexes.
         !matches!(self, Restriction::IndexExpr | Restriction::Generated)
@@ -520,7 +530,8 @@ impl Binder<'_> {
             }));
         }
         let collation = args.iter().find_map(|a| a.collation()).map_or(self.binary(), |c| c.0);
-        Ok(Expr::Call(Box::new(Call { function, args, collation })))
+        let pure = self.restriction.pure();
+        Ok(Expr::Call(Box::new(Call { function, args, collation, pure })))
     }
 
     fn call(&mut self, c: &ast::Call) -> Result<Expr> {

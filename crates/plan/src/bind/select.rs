@@ -631,7 +631,10 @@ fn classes(e: &Expr) -> u8 {
             let results = arms.iter().map(|(_, r)| r).chain(otherwise.as_deref());
             results.fold(0, |m, r| m | classes(r))
         }
-        Expr::Collate(inner, _) | Expr::Plus(inner) | Expr::IfNotNullRow(_, inner) => classes(inner),
+        Expr::Collate(inner, _)
+        | Expr::Plus(inner)
+        | Expr::IfNotNullRow(_, inner)
+        | Expr::NoSubtype(inner) => classes(inner),
         _ => NUMBERS,
     }
 }
