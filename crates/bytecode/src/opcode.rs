@@ -26,6 +26,8 @@ pub mod p5 {
     pub const MUST_EXIST: u16 = 1;
     /// `IdxInsert`: the entry is a row of a WITHOUT ROWID table.
     pub const IS_ROW: u16 = 128;
+    /// `IdxInsert`: where there is an equal entry already, it stays.
+    pub const KEEP: u16 = 2;
     /// `OpenWrite`: `p2` is a register that holds the root page.
     pub const ROOT_IN_REGISTER: u16 = 16;
     /// `ResultRow`: none. `Halt`: the kind of constraint, for the error's extended code.

@@ -180,13 +180,13 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    /// The affinity of a field of an index.
+    /// The affinity that a value to be sought in a field of an index gets.
     fn field_affinity(&self, a: &IndexAccess, t: &Table, n: usize, value: &Expr) -> Affinity {
-        match &a.index.columns[n].source {
+        sought(match &a.index.columns[n].source {
             ColumnSource::Column(c) => t.columns[*c].affinity,
             ColumnSource::Rowid => Affinity::Integer,
             ColumnSource::Expr(_) => value.affinity(),
-        }
+        })
     }
 
     fn index_range(&mut self, cursor: i32, a: &IndexAccess, t: &Rc<Table>, o: &mut Open) -> Result<()> {
@@ -429,13 +429,15 @@ impl Codegen<'_> {
         let mut affinities = Vec::new();
         for (n, (c, e)) in eq.iter().enumerate() {
             self.eq_value(e, base + n as i32, o)?;
-            affinities.push(match &l.source.kind {
+            let column = match &l.source.kind {
                 SourceKind::Table { table, .. } if *c >= 0 => table.columns[*c as usize].affinity,
                 SourceKind::Subquery(q) => {
                     q.select.columns.get(*c as usize).map_or(Affinity::Blob, |x| x.affinity)
                 }
                 _ => Affinity::Blob,
-            });
+            };
+            let convert = matches!(e, EqTerm::Eq { convert: true, .. });
+            affinities.push(if convert { sought(column) } else { Affinity::Blob });
         }
         self.apply_affinity(base, &affinities);
         self.b.jump4(Opcode::SeekGE, icur, o.exit, base, P4::Int(k as i64));
@@ -444,4 +446,9 @@ impl Codegen<'_> {
         o.step = Step::Next { op: Opcode::Next, cursor: icur, top };
         Ok(())
     }
+}
+
+/// Numbers are sought as they are: REAL would round an integer beyond 2^53, which compares exactly where it stands.
+fn sought(column: Affinity) -> Affinity {
+    if column.is_numeric() { Affinity::Numeric } else { column }
 }

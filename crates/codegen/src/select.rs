@@ -387,7 +387,9 @@ impl Codegen<'_> {
                 let record = self.b.temp();
                 let p4 = affinities.clone().map_or(P4::None, P4::Affinities);
                 self.b.emit4(Opcode::MakeRecord, first, n, record, p4);
+                // Of equal rows that look different, the first is the one that shows.
                 self.b.emit4(Opcode::IdxInsert, *cursor, record, first, P4::Int(width as i64));
+                self.b.p5(iolite_bytecode::p5::KEEP);
                 self.b.free_temp(record);
             }
             Dest::Except { cursor } => {

@@ -346,7 +346,7 @@ impl Accesses<'_> {
             let forced = matches!(self.sources[i].indexed, ast::Indexed::By(_));
             let partial = !info.filter.is_empty();
             // The order in which rows change shows in what OR FAIL and triggers leave.
-            let allowed = !self.changing || forced || is_pk || partial;
+            let allowed = !self.changing || forced || partial || !table.has_rowid();
             if allowed && (narrower || !stat.unordered || forced || partial) {
                 out.push(c);
             }
@@ -408,7 +408,8 @@ impl Accesses<'_> {
                 if column == ROWID || eq.iter().any(|(c, _)| *c == column) || !self.affinity_ok(i, f) {
                     continue;
                 }
-                eq.push((column, EqTerm::Eq { value: f.value.clone(), null_ok: false, convert: true }));
+                let convert = f.affinity > Affinity::Blob;
+                eq.push((column, EqTerm::Eq { value: f.value.clone(), null_ok: false, convert }));
                 fields.push(iolite_value::compare::KeyField {
                     coll: f.collation.clone(),
                     ..Default::default()
