@@ -38,7 +38,7 @@ impl Codegen<'_> {
         let cursor = p.table_cursor.unwrap_or(-1);
         match access {
             Access::Scan { reverse } => {
-                let reverse = *reverse || self.settings.reverse_unordered && table.is_some();
+                let reverse = *reverse || self.scan_backwards && table.is_some();
                 self.full_scan(cursor, reverse, o);
             }
             Access::IndexScan { index, reverse, covering, .. } => {

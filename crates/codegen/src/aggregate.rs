@@ -179,7 +179,7 @@ impl Codegen<'_> {
     ) -> Result<()> {
         let captured = self.b.reg();
         self.reset(accs, bare, bare_regs, captured);
-        let loops = self.open_loops(&c.levels, &c.constant)?;
+        let loops = self.open_loops(c)?;
         self.accumulate(accs, bare, bare_regs, captured, States::Registers)?;
         if c.first_row_only {
             let end = loops.end;
@@ -362,7 +362,7 @@ impl Codegen<'_> {
         let output = self.b.label();
         self.b.emit(Opcode::Integer, 0, started, 0);
         self.reset(accs, bare, bare_regs, captured);
-        let loops = self.open_loops(&c.levels, &c.constant)?;
+        let loops = self.open_loops(c)?;
         self.expr_list(&c.group_by, now)?;
         let (differs, same, fresh) = (self.b.label(), self.b.label(), self.b.label());
         self.b.jump(Opcode::IfNot, started, fresh, 0);
@@ -408,7 +408,7 @@ impl Codegen<'_> {
         let slots = accs.len() + bare.len();
         let key = self.group_key(c);
         self.b.emit4(Opcode::HashOpen, cursor, n as i32, slots as i32, P4::KeyInfo(key));
-        let loops = self.open_loops(&c.levels, &c.constant)?;
+        let loops = self.open_loops(c)?;
         self.expr_list(&c.group_by, keys)?;
         let known = self.b.label();
         self.b.jump(Opcode::HashFind, cursor, known, keys);

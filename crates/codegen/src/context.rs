@@ -159,6 +159,8 @@ pub(crate) struct Codegen<'a> {
     pub subquery_count: i32,
     /// A table whose loop must run on this cursor, open for writing.
     pub write_cursor: Option<(TableId, i32)>,
+    /// `PRAGMA reverse_unordered_selects` holds for the loops being opened.
+    pub scan_backwards: bool,
     /// A recursive part is being coded: `Once` would be wrong inside, since its rows change.
     pub no_once: u32,
 }
@@ -192,6 +194,7 @@ impl<'a> Codegen<'a> {
             write_cursor: None,
             subquery_count: 0,
             no_once: 0,
+            scan_backwards: false,
         }
     }
 
@@ -282,9 +285,7 @@ impl<'a> Codegen<'a> {
         let top = self.b.here();
         self.b.jump(Opcode::SourceNext, cursor, end, first);
         self.b.p5(width as u16);
-        if width > 0 {
-            self.b.emit(Opcode::ResultRow, first, width as i32, 0);
-        }
+        self.b.emit(Opcode::ResultRow, first, width as i32, 0);
         self.b.emit(Opcode::Goto, 0, top as i32, 0);
         self.b.place(end);
     }

@@ -64,7 +64,7 @@ impl Codegen<'_> {
         if one_pass {
             let cursors = self.open_for_write(t, None)?;
             self.write_cursor = Some((t.id, cursors.table));
-            let loops = self.open_loops(&plan.levels, &plan.constant)?;
+            let loops = self.open_loops(&plan)?;
             self.write_cursor = None;
             self.delete_row(t, &cursors, None, p5::COUNT_CHANGE | p5::SAVE_POSITION)?;
             self.close_loops(loops)?;

@@ -120,9 +120,10 @@ pub(crate) enum Step {
 
 impl Codegen<'_> {
     /// Opens all loops of an arm; conditions that need no table are tested first.
-    pub fn open_loops(&mut self, levels: &[Level], constant: &[Expr]) -> Result<Loops> {
+    pub fn open_loops(&mut self, c: &CorePlan) -> Result<Loops> {
+        let levels = &c.levels[..];
         let end = self.b.label();
-        for e in constant {
+        for e in &c.constant {
             self.jump_unless(e, end, true)?;
         }
         let mut out = Loops { levels: Vec::with_capacity(levels.len()), end };
@@ -134,9 +135,12 @@ impl Codegen<'_> {
             }
             out.levels.push(o);
         }
+        let backwards = self.settings.reverse_unordered && c.unordered;
+        let former = std::mem::replace(&mut self.scan_backwards, backwards);
         for (l, o) in levels.iter().zip(&mut out.levels) {
             self.open_level(l, o)?;
         }
+        self.scan_backwards = former;
         Ok(out)
     }
 

@@ -125,7 +125,7 @@ impl Codegen<'_> {
                 if c.levels.is_empty() {
                     self.note(|| "SCAN CONSTANT ROW".into());
                 }
-                let loops = self.open_loops(&c.levels, &c.constant)?;
+                let loops = self.open_loops(c)?;
                 let next = self.innermost_next(&loops);
                 self.sink_row(&mut sink, next)?;
                 self.close_loops(loops)?;

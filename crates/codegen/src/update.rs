@@ -130,7 +130,7 @@ impl Codegen<'_> {
             let only = if replaces { None } else { Some(&touched[..]) };
             cursors = self.open_for_write(t, only)?;
             self.write_cursor = Some((t.id, cursors.table));
-            let loops = self.open_loops(&plan.levels, &plan.constant)?;
+            let loops = self.open_loops(&plan)?;
             self.write_cursor = None;
             let next = self.innermost_next(&loops);
             self.b.emit(Opcode::FinishSeek, cursors.table, 0, 0);
@@ -142,7 +142,15 @@ impl Codegen<'_> {
         } else {
             self.needs_statement = true;
             // A row that several partners match is changed once, by the last.
-            let temp = self.rows_by_key(t, &plan, keys)?;
+            let as_found = !t.table.has_rowid()
+                && !has_from
+                && !triggers
+                && !key_changes
+                && !nested
+                && s.or != Some(Conflict::Replace)
+                && plan.levels.len() == 1
+                && found_in_place(&plan.levels[0].access, t, &touched);
+            let temp = if as_found { self.rows_as_found(&plan)? } else { self.rows_by_key(t, &plan, keys)? };
             cursors = self.open_for_write(t, None)?;
             self.b.jump(Opcode::Rewind, temp, end, 0);
             let top = self.b.here();
@@ -174,6 +182,16 @@ impl Codegen<'_> {
         self.b.place(end);
         self.close_returning(s.returning.len(), returning);
         Ok(())
+    }
+
+    /// Collects the rows to change in a transient table, in the order in which they are found.
+    fn rows_as_found(&mut self, plan: &CorePlan) -> Result<i32> {
+        let cursor = self.b.cursor();
+        self.b.emit(Opcode::OpenEphemeral, cursor, plan.result.len() as i32, 0);
+        let done = self.b.label();
+        self.core(plan, &[], Default::default(), &Dest::Table { cursor }, done)?;
+        self.b.place(done);
+        Ok(cursor)
     }
 
     /// Collects the rows to change in a transient tree, in the order of their keys, which stand first.
@@ -485,6 +503,20 @@ pub(crate) fn safe_access(a: &Access, t: &Target, touched: &[bool]) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether rows can be changed as they are found in a WITHOUT ROWID table: neither the order in which they are found
+/// changes, nor does a change delete another row.
+fn found_in_place(a: &Access, t: &Target, touched: &[bool]) -> bool {
+    let replaces = |k: usize| touched[k] && t.indexes[k].index.unique == Some(Conflict::Replace);
+    let index = match a {
+        Access::IndexScan { index, .. } => index,
+        Access::Index(i) => &i.index,
+        _ => return false,
+    };
+    let own = t.indexes.iter().position(|x| std::rc::Rc::ptr_eq(&x.index, index));
+    own.is_some_and(|k| !touched[k] || t.indexes[k].is_table)
+        && !(0..touched.len()).any(|k| !t.indexes[k].is_table && replaces(k))
 }
 
 /// The event of an UPDATE: a trigger's OF names columns that are assigned, not those computed from them.

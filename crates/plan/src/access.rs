@@ -336,7 +336,11 @@ impl Accesses<'_> {
         // A scan of the whole index: for its order, or because it is narrower than the table.
         {
             let fetch = if covering { 0.0 } else { cost::TABLE_ROW * 5.0 };
-            let step = if is_pk { cost::TABLE_ROW } else { step };
+            let step = match (is_pk, table.has_rowid() && !cost::narrower(index, table)) {
+                (true, _) => cost::TABLE_ROW,
+                (_, true) => cost::TABLE_ROW * 1.1,
+                _ => step,
+            };
             let mut c = self.scan(i, entries, entries * (step + fetch) + 1.0);
             c.access =
                 Access::IndexScan { index: index.clone(), key: info.key.clone(), reverse: false, covering };
@@ -350,9 +354,6 @@ impl Accesses<'_> {
             if allowed && (narrower || !stat.unordered || forced || partial) {
                 out.push(c);
             }
-        }
-        if stat.unordered {
-            // Statistics say: equality only.
         }
         let mut build = IndexBuild {
             a: self,

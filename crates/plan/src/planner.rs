@@ -104,6 +104,7 @@ impl<'a> Planner<'a> {
 
     /// Plans one arm; `order_by` is that of the query, if this is its only arm. Answers whether the loops deliver it.
     fn core(&mut self, mut core: Core, order_by: &mut Vec<OrderTerm>) -> Result<(CorePlan, bool)> {
+        let changing = std::mem::take(&mut self.changing);
         if !core.values.is_empty() {
             for e in core.values.iter().flatten() {
                 self.nested(e)?;
@@ -129,12 +130,14 @@ impl<'a> Planner<'a> {
             ..CorePlan::default()
         };
         let min_max = self.min_max(&mut core);
+        plan.unordered =
+            min_max.is_none() && core.group_by.is_empty() && (order_by.is_empty() || core.aggregate);
         let point = point::find(&core);
         let terms = if point.is_some() { Vec::new() } else { terms::analyse(&core) };
         let (mut path, queries) = if core.sources.is_empty() || point.is_some() {
             (Path { loops: Vec::new(), reverse: Vec::new(), ordered: true, rows: 1.0 }, Vec::new())
         } else {
-            self.loops(&core, &terms, order_by, min_max.as_ref())?
+            self.loops(&core, &terms, order_by, min_max.as_ref(), changing)?
         };
         // The rows of a right side without a match come last, whatever the loops' order.
         path.ordered &= !core.sources.iter().any(|s| s.join.right);
@@ -225,6 +228,7 @@ impl<'a> Planner<'a> {
         terms: &[Term],
         order_by: &[OrderTerm],
         min_max: Option<&Vec<OrderTerm>>,
+        changing: bool,
     ) -> Result<(Path, Vec<Option<FromPlan>>)> {
         // Queries in FROM first: their size matters for the order of the loops.
         let mut queries = Vec::new();
@@ -251,7 +255,7 @@ impl<'a> Planner<'a> {
             sources: &core.sources,
             terms,
             query_rows: &rows,
-            changing: self.changing && core.sources.len() == 1,
+            changing: changing && core.sources.len() == 1,
         };
         let mut candidates: Vec<Vec<Candidate>> = Vec::new();
         for i in 0..core.sources.len() {

@@ -100,9 +100,17 @@ pub struct Difference {
     pub stock: String,
     /// Ours.
     pub ours: String,
+    /// The code and message with which the writing statement before it failed on both, if it did.
+    pub before: Option<(i32, String)>,
+    /// A writing statement had failed before.
+    pub failed: bool,
 }
 
 impl Difference {
+    fn new(what: &'static str, stock: String, ours: String) -> Difference {
+        Difference { what, stock, ours, before: None, failed: false }
+    }
+
     /// Differences of one cause mostly have one signature: names and numbers are taken out.
     pub fn signature(&self, kind: &str) -> String {
         let side = |s: &str| -> String {
@@ -144,6 +152,15 @@ pub struct Pair {
     pub exhausted: bool,
     /// The last statement's outcome on stock.
     pub last: Outcome,
+    /// The last writing statement's error.
+    before: Option<(i32, String)>,
+    /// A writing statement has failed.
+    failed: bool,
+}
+
+/// Whether a statement leaves rows and schema as they are.
+pub fn only_reads(sql: &str) -> bool {
+    ["SELECT", "VALUES", "WITH", "EXPLAIN"].iter().any(|w| sql.starts_with(w))
 }
 
 /// Rows beyond these are not fetched.
@@ -169,6 +186,8 @@ impl Pair {
             coverage: None,
             exhausted: false,
             last: Outcome::default(),
+            before: None,
+            failed: false,
         };
         p.open("stock", "ours").expect("fresh databases open");
         p
@@ -181,7 +200,7 @@ impl Pair {
     /// Opens the database of one side with stock and the other's with ours.
     fn open(&mut self, stock_side: &str, our_side: &str) -> Result<(), Difference> {
         let c = stock::Connection::open(&self.file(stock_side));
-        let fail = |s: String, o: String| Difference { what: "file", stock: s, ours: o };
+        let fail = |s: String, o: String| Difference::new("file", s, o);
         self.stock = Some(c.map_err(|e| fail(e.message, String::new()))?);
         let flags = iolite::OpenFlags::default();
         let c = iolite::Connection::open_with(&self.file(our_side), flags)
@@ -274,18 +293,22 @@ impl Pair {
                 // A connection that has panicked is not used again, not even to close it.
                 std::mem::forget(self.ours.take());
                 self.exhausted = true;
-                return Some(Difference { what: "panic", stock: show_outcome(&theirs), ours: text });
+                return Some(Difference::new("panic", show_outcome(&theirs), text));
             }
         };
         if ours.error.as_ref().is_some_and(|e| e.0 == 9) {
             self.exhausted = true;
-            return Some(Difference {
-                what: "hang",
-                stock: show_outcome(&theirs),
-                ours: "runs on and on".into(),
-            });
+            return Some(Difference::new("hang", show_outcome(&theirs), "runs on and on".into()));
         }
-        compare(s, &theirs, &ours)
+        let mut d = compare(s, &theirs, &ours);
+        if let Some(d) = &mut d {
+            (d.before, d.failed) = (self.before.clone(), self.failed);
+        }
+        if !only_reads(&s.sql) {
+            self.before = theirs.error.clone();
+            self.failed |= self.before.is_some();
+        }
+        d
     }
 
     /// The last statement's outcome on stock, as text.
@@ -411,7 +434,7 @@ fn same_rows(s: &Stmt, a: &[Vec<V>], b: &[Vec<V>]) -> bool {
 }
 
 fn compare(s: &Stmt, theirs: &Outcome, ours: &Outcome) -> Option<Difference> {
-    let differ = |what, a: String, b: String| Some(Difference { what, stock: a, ours: b });
+    let differ = |what, a: String, b: String| Some(Difference::new(what, a, b));
     if s.loose {
         return match (&theirs.error, &ours.error) {
             (None, None) | (Some(_), Some(_)) => None,

@@ -3,7 +3,8 @@
 use super::coverage::Coverage;
 use super::generate::{Callable, Features, Gen};
 use super::model::Model;
-use super::pair::{Difference, Pair, Stmt};
+use super::explained::explain;
+use super::pair::{Difference, Pair, Stmt, only_reads};
 use super::rng::Rng;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,11 +32,6 @@ pub struct Round {
 
 /// How many statements a round has, the first part apart.
 const LENGTH: usize = 220;
-
-/// Whether a statement leaves rows and schema as they are.
-fn only_reads(sql: &str) -> bool {
-    ["SELECT", "VALUES", "WITH", "EXPLAIN"].iter().any(|w| sql.starts_with(w))
-}
 
 /// Runs the round with this seed.
 pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, only: Option<&str>) -> Round {
@@ -89,7 +85,8 @@ pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, 
             }
         }
         if let Some(difference) = d {
-            let fatal = !only_reads(&s.sql) || pair.exhausted;
+            let diverged = explain(&script, &difference).is_some_and(|e| e.diverges);
+            let fatal = !only_reads(&s.sql) || pair.exhausted || diverged;
             findings.push(Finding { script: script.clone(), difference, in_memory });
             script.pop();
             if fatal {
@@ -106,9 +103,6 @@ pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, 
             // Queries leave nothing behind: the script to be shrunk is shorter without them.
             script.pop();
             continue;
-        }
-        if failed && !s.kind.starts_with("create") {
-            // Errors may roll back.
         }
         g.model = Model::read(pair.stock());
         if let Some(t) = written(&s.sql, &g) {

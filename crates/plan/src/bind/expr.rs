@@ -32,7 +32,7 @@ impl Restriction {
     }
 
     /// Where calls must give the same result for ever.
-    fn pure(self) -> Option<&'static str> {
+    pub(crate) fn pure(self) -> Option<&'static str> {
         match self {
             Restriction::None | Restriction::Default => None,
             Restriction::Check => Some("a CHECK constraint"),

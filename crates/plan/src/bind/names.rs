@@ -106,9 +106,6 @@ impl Binder<'_> {
             {
                 return Ok(e);
             }
-            if depth == 0 || self.scopes[depth].phase == Phase::Rows {
-                // Aliases and tables of enclosing queries come next.
-            }
         }
         if schema.is_none()
             && let Some(e) = self.trigger_column(table, column)?
