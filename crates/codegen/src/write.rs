@@ -1,7 +1,7 @@
 //! Changing rows: constraints, index entries, the row itself.
 //!
 //! A new row stands in registers ([`Row`]); the table and its indexes are open ([`Cursors`]). Constraints are checked
-//! in this order: NOT NULL, CHECK, the rowid, unique indexes, those whose policy is REPLACE last, so that nothing has
+//! in this order: NOT NULL, CHECK, the rowid, STRICT types (before CHECK, if there is one), unique indexes, those whose policy is REPLACE last, so that nothing has
 //! been deleted when another constraint says no.
 
 use crate::context::{Codegen, Place};
@@ -193,15 +193,20 @@ impl Codegen<'_> {
         let id = w.target.id;
         self.at_place(id, place, |g| {
             g.not_null(w)?;
-            if w.target.table.strict {
-                // Columns computed when read were checked when they were computed.
-                g.check_types(w.target, w.new, |c| c.generated.as_ref().is_none_or(|x| x.stored));
-            }
-            if !g.settings.ignore_checks {
+            let checks = !g.settings.ignore_checks && !w.target.checks.is_empty();
+            if checks {
+                g.check_stored_types(w);
                 g.checks(w)?;
             }
-            g.uniqueness(w)
+            g.uniqueness(w, !checks)
         })
+    }
+
+    /// STRICT: the types of what will be stored. Columns computed when read were checked when they were computed.
+    fn check_stored_types(&mut self, w: &Writing<'_>) {
+        if w.target.table.strict {
+            self.check_types(w.target, w.new, |c| c.generated.as_ref().is_none_or(|x| x.stored));
+        }
     }
 
     fn is_changed(&self, w: &Writing<'_>, column: usize) -> bool {
@@ -314,7 +319,8 @@ impl Codegen<'_> {
             .collect()
     }
 
-    fn uniqueness(&mut self, w: &Writing<'_>) -> Result<Vec<Entry>> {
+    /// The rowid, then, if they have not been checked, the types of a STRICT table, then the indexes.
+    fn uniqueness(&mut self, w: &Writing<'_>, types: bool) -> Result<Vec<Entry>> {
         let t = w.target;
         let mut records = vec![Entry::default(); t.indexes.len()];
         let touched = w.changed.map(|c| self.touched_indexes(t, c, w.key_changes));
@@ -327,6 +333,9 @@ impl Codegen<'_> {
             .any(|i| i.index.unique.is_some_and(|own| w.or.unwrap_or(own) != Conflict::Replace))
             || w.upsert.is_some();
         let rowid_last = rowid_policy == Conflict::Replace && others_refuse;
+        if types && w.named.iter().any(Option::is_some) {
+            self.check_stored_types(w);
+        }
         for n in w.named {
             match n {
                 Some(k) => records[*k] = self.index_unique(w, *k)?,
@@ -337,6 +346,9 @@ impl Codegen<'_> {
         let check_rowid = check_rowid && !w.named.contains(&None);
         if check_rowid && !rowid_last {
             self.rowid_unique(w, rowid_policy)?;
+        }
+        if types && !w.named.iter().any(Option::is_some) {
+            self.check_stored_types(w);
         }
         let mut order: Vec<usize> = (0..t.indexes.len()).collect();
         order.sort_by_key(|k| {

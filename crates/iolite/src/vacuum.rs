@@ -66,7 +66,7 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
         temp.set_page_size(page_size, Some(from.reserved()))?;
         let mode = inner.vacuum_auto_vacuum.get().unwrap_or_else(|| from.auto_vacuum());
         let numbered = |root| !renumbered(inner, db, root);
-        if let Some(id) = rebuild(from, &temp, mode, 1, &numbered)? {
+        if let Some(id) = rebuild(from, &temp, mode, &numbered)? {
             inner.last_rowid.set(id);
         }
         temp.commit()?;
@@ -105,7 +105,7 @@ fn vacuum_into(c: &Connection, from: &Btree, file: &str) -> Result<()> {
         }
         to.end_read();
         to.set_page_size(options.page_size, Some(options.reserved))?;
-        if let Some(id) = rebuild(from, &to, from.auto_vacuum(), 0, &|_| true)? {
+        if let Some(id) = rebuild(from, &to, from.auto_vacuum(), &|_| true)? {
             inner.last_rowid.set(id);
         }
         to.commit()
@@ -118,14 +118,13 @@ fn vacuum_into(c: &Connection, from: &Btree, file: &str) -> Result<()> {
     done.and(closed)
 }
 
-/// Copies every tree of `from` into the empty database `to`; `bump` is added to the schema cookie. Answers what
+/// Copies every tree of `from` into the empty database `to`. Answers what
 /// `last_insert_rowid()` becomes: views and triggers are moved by an INSERT behind everything else. `numbered`: the table
 /// with this root page keeps its rowids.
 fn rebuild(
     from: &Btree,
     to: &Btree,
     mode: AutoVacuum,
-    bump: u32,
     numbered: &dyn Fn(u32) -> bool,
 ) -> Result<Option<i64>> {
     to.set_auto_vacuum(mode)?;
@@ -163,7 +162,7 @@ fn rebuild(
     for m in META {
         to.set_meta(m, from.meta(m)?)?;
     }
-    to.set_meta(1, from.meta(1)?.wrapping_add(bump))?;
+    to.set_meta(1, from.meta(1)?)?;
     Ok(without_tree.then_some(count))
 }
 

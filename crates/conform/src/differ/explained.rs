@@ -75,12 +75,49 @@ pub const EXPLAINED: &[Explained] = &[
         },
     },
     Explained {
+        title: "NULL in a set that a descending index holds",
+        page: "lang_expr, the IN and NOT IN operators: the result is NULL where the set holds a NULL and not the value; \
+               stock looks for the NULL at the front of the index, and a descending index has it at the end",
+        diverges: false,
+        applies: |script, d| {
+            let sql = script.last().map_or("", |s| &s.sql);
+            d.what == "rows" && sql.contains(" IN ") && script.iter().any(|s| descending_first(&s.sql))
+        },
+    },
+    Explained {
+        title: "the affinity of a compound's column",
+        page: "datatype3, section 3.3: the affinity of a column of a compound query in FROM is that of one of its arms, and \
+               no page says of which; stock pushes conditions into the arms, where each has its own",
+        diverges: false,
+        applies: |script, d| d.what == "rows" && reads_compound(script),
+    },
+    Explained {
         title: "a rowid chosen at random",
         page: "autoinc, section 2: where the largest rowid is taken, rowids are tried at random",
         diverges: true,
         applies: |_, d| d.what == "state" && random_rowids(&d.stock, &d.ours),
     },
 ];
+
+/// Whether the last statement compares columns of a compound in FROM: of its own, or of a view.
+fn reads_compound(script: &[Stmt]) -> bool {
+    let compound = |s: &str| [" UNION ", " EXCEPT ", " INTERSECT "].iter().any(|w| s.contains(w));
+    let Some((last, before)) = script.split_last() else { return false };
+    let nested = last.sql.split_once("FROM (").is_some_and(|(_, rest)| compound(rest)) || last.sql.starts_with("WITH");
+    let view = |s: &Stmt| {
+        let name = s.sql.split_once("VIEW ").and_then(|(_, r)| r.split([' ', '(']).next());
+        compound(&s.sql) && name.is_some_and(|n| last.sql.contains(n.rsplit('.').next().unwrap_or(n)))
+    };
+    last.sql.contains("WHERE")
+        && (nested && compound(&last.sql) || before.iter().filter(|s| s.kind == "create view").any(view))
+}
+
+/// Whether a statement makes an index whose first field descends.
+fn descending_first(sql: &str) -> bool {
+    let Some(list) = sql.strip_prefix("CREATE").and_then(|s| s.split_once('(')) else { return false };
+    let first = list.1.split([',', ')']).next().unwrap_or("");
+    sql.contains("INDEX") && first.contains("DESC") || sql.contains("PRIMARY KEY") && sql.contains("DESC")
+}
 
 /// Whether two states differ in nothing but `last_insert_rowid()`, and both look as drawn by lot.
 fn random_rowids(a: &str, b: &str) -> bool {

@@ -43,6 +43,26 @@ impl V {
         }
     }
 
+    fn to_stock(&self) -> stock::Value {
+        match self {
+            V::Null => stock::Value::Null,
+            V::Int(i) => stock::Value::Int(*i),
+            V::Real(b) => stock::Value::Real(f64::from_bits(*b)),
+            V::Text(b) => stock::Value::Text(b.clone()),
+            V::Blob(b) => stock::Value::Blob(b.clone()),
+        }
+    }
+
+    fn to_ours(&self) -> iolite::Result<iolite::Value> {
+        Ok(match self {
+            V::Null => iolite::Value::Null,
+            V::Int(i) => iolite::Value::Int(*i),
+            V::Real(b) => iolite::Value::Real(f64::from_bits(*b)),
+            V::Text(b) => iolite::Value::text(b)?,
+            V::Blob(b) => iolite::Value::blob(b)?,
+        })
+    }
+
     /// Equal where an ORDER BY cannot tell them apart.
     fn ties(&self, other: &V) -> bool {
         let number = |v: &V| match v {
@@ -85,10 +105,30 @@ pub struct Stmt {
     pub kind: &'static str,
     /// Its text.
     pub sql: String,
+    /// What is bound to its parameters.
+    pub params: Vec<V>,
     /// ORDER BY settles the order of the rows up to ties of equal numbers.
     pub ordered: bool,
     /// Only whether it fails is compared.
     pub loose: bool,
+}
+
+impl Stmt {
+    /// A statement whose rows are compared as a set.
+    pub fn plain(kind: &'static str, sql: String) -> Stmt {
+        Stmt { kind, sql, params: Vec::new(), ordered: false, loose: false }
+    }
+}
+
+impl std::fmt::Display for Stmt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{};", self.sql)?;
+        if !self.params.is_empty() {
+            let shown: Vec<String> = self.params.iter().map(V::show).collect();
+            write!(f, " -- with {}", shown.join(", "))?;
+        }
+        Ok(())
+    }
 }
 
 /// A difference.
@@ -216,13 +256,16 @@ impl Pair {
         self.stock.as_ref().expect("open")
     }
 
-    fn run_stock(&self, sql: &str) -> Outcome {
+    fn run_stock(&self, sql: &str, params: &[V]) -> Outcome {
         let c = self.stock();
         c.limit_steps(MAX_STEPS);
         let sql = sql.replace("@DIR@", &self.dir.join("stock").to_string_lossy());
         let mut out = Outcome::default();
         let mut run = || -> Result<(), stock::Error> {
             let mut s = c.prepare(&sql)?;
+            for (i, v) in params.iter().enumerate() {
+                s.bind(i + 1, &v.to_stock())?;
+            }
             for i in 0..s.column_count() {
                 out.columns.push((s.column_name(i), s.column_decltype(i)));
             }
@@ -242,7 +285,7 @@ impl Pair {
         out
     }
 
-    fn run_ours(&mut self, kind: &'static str, sql: &str) -> Result<Outcome, String> {
+    fn run_ours(&mut self, kind: &'static str, sql: &str, params: &[V]) -> Result<Outcome, String> {
         self.deadline.set(Instant::now() + MAX_TIME);
         let sql = sql.replace("@DIR@", &self.dir.join("ours").to_string_lossy());
         let c = self.ours.as_ref().expect("open");
@@ -250,6 +293,9 @@ impl Pair {
         let mut out = Outcome::default();
         let r = catch_unwind(AssertUnwindSafe(|| -> Result<(), iolite::Error> {
             let mut s = c.prepare(&sql)?;
+            for (i, v) in params.iter().enumerate() {
+                s.bind(i + 1, v.to_ours()?)?;
+            }
             for m in s.columns() {
                 out.columns.push((m.name.to_string(), m.decltype.as_ref().map(|d| d.to_string())));
             }
@@ -281,13 +327,13 @@ impl Pair {
 
     /// Runs a statement on both.
     pub fn run(&mut self, s: &Stmt) -> Option<Difference> {
-        let theirs = self.run_stock(&s.sql);
+        let theirs = self.run_stock(&s.sql, &s.params);
         self.last = theirs.clone();
         if theirs.error.as_ref().is_some_and(|e| e.0 == 9) {
             self.exhausted = true;
             return None;
         }
-        let ours = match self.run_ours(s.kind, &s.sql) {
+        let ours = match self.run_ours(s.kind, &s.sql, &s.params) {
             Ok(o) => o,
             Err(text) => {
                 // A connection that has panicked is not used again, not even to close it.
@@ -321,7 +367,7 @@ impl Pair {
         if self.exhausted || self.ours.is_none() {
             return None;
         }
-        let stmt = |sql: &str| Stmt { kind: "check", sql: sql.into(), ordered: false, loose: false };
+        let stmt = |sql: &str| Stmt::plain("check", sql.into());
         if !self.stock().is_autocommit()
             && let Some(d) = self.run(&stmt("ROLLBACK"))
         {
@@ -361,7 +407,7 @@ impl Pair {
 
     /// Integrity and the content of all tables.
     fn check(&mut self) -> Option<Difference> {
-        let stmt = |sql: &str| Stmt { kind: "check", sql: sql.into(), ordered: false, loose: false };
+        let stmt = |sql: &str| Stmt::plain("check", sql.into());
         for sql in ["PRAGMA integrity_check", "SELECT type, name, tbl_name, sql FROM sqlite_schema"] {
             if let Some(d) = self.run(&stmt(sql)) {
                 return Some(d);

@@ -65,7 +65,12 @@ pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, 
             None => {
                 step += 1;
                 let Some(s) = statement(&mut g, step, pair.stock().is_autocommit()) else { continue };
-                s
+                if takes_parameters(s.kind) && g.rng.chance(30) {
+                    let (sql, params) = super::params::lift(&s.sql, &mut g.rng);
+                    Stmt { sql, params, ..s }
+                } else {
+                    s
+                }
             }
         };
         if only.is_some_and(|k| step > 25 && !s.kind.starts_with(k)) {
@@ -117,7 +122,12 @@ pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, 
 }
 
 fn plain(kind: &'static str, sql: String) -> Stmt {
-    Stmt { kind, sql, ordered: false, loose: false }
+    Stmt::plain(kind, sql)
+}
+
+fn takes_parameters(kind: &str) -> bool {
+    let kinds = ["select", "lookup", "compound", "with", "insert", "replace", "upsert", "update", "delete"];
+    kinds.iter().any(|k| kind.starts_with(k))
 }
 
 /// The table that a statement names as its target.
@@ -193,7 +203,7 @@ fn statement(g: &mut Gen<'_>, step: usize, autocommit: bool) -> Option<Stmt> {
     Some(match g.rng.weighted(weights.iter().copied()) {
         0 => {
             let (kind, sql, ordered) = g.query();
-            Stmt { kind, sql, ordered, loose: false }
+            Stmt { ordered, ..plain(kind, sql) }
         }
         1 => from_pair(g.insert()?),
         2 => from_pair(g.update()?),
@@ -228,12 +238,7 @@ fn statement(g: &mut Gen<'_>, step: usize, autocommit: bool) -> Option<Stmt> {
         },
         15 => {
             let (_, sql, _) = g.query();
-            Stmt {
-                kind: "explain query plan",
-                sql: format!("EXPLAIN QUERY PLAN {sql}"),
-                ordered: false,
-                loose: true,
-            }
+            Stmt { loose: true, ..plain("explain query plan", format!("EXPLAIN QUERY PLAN {sql}")) }
         }
         16 => mistake(g),
         _ => plain("alter", g.alter()?),

@@ -400,8 +400,11 @@ impl Binder<'_> {
         let lhs = fields(lhs);
         let mut affinities = Vec::new();
         let mut collations = Vec::new();
-        for (e, c) in lhs.iter().zip(&select.select.columns) {
-            affinities.push(match_affinity(e.affinity(), c.affinity));
+        // Of a compound, the last arm says with what affinity the sides meet.
+        let last = select.select.cores.last().map_or(&[][..], |c| &c.result);
+        for (k, (e, c)) in lhs.iter().zip(&select.select.columns).enumerate() {
+            let own = last.get(k).map_or(c.affinity, Expr::affinity);
+            affinities.push(match_affinity(e.affinity(), own));
             // The left side decides, then the column selected.
             collations.push(match e.collation() {
                 Some((coll, _)) => coll,

@@ -67,7 +67,11 @@ impl Binder<'_> {
             c.collation = found.map_or(self.binary(), |f| f.0);
         }
         for (i, c) in columns.iter_mut().enumerate() {
-            c.affinity = compound_affinity(cores.iter().filter_map(|k| k.result.get(i)));
+            // The rows of a VALUES list that comes first are arms like others; of a later one nothing is known.
+            let first = cores[0].values.iter().skip(1).filter_map(|r| Some((r.get(i)?, false)));
+            let rest = cores.iter().skip(1).filter_map(|k| Some((k.result.get(i)?, k.values.len() > 1)));
+            let arms = cores[0].result.get(i).map(|e| (e, false)).into_iter().chain(first).chain(rest);
+            c.affinity = compound_affinity(arms);
         }
         let mut select = Select { cores, ops, order_by: Vec::new(), limit: None, offset: None, columns };
         select.order_by = self.compound_order(&s.order_by, &select, &names)?;
@@ -595,11 +599,14 @@ fn bare_column(e: &ast::Expr) -> &ast::Expr {
 }
 
 /// The affinity of a compound's column: that of the first arm that has one, unless another arm may bring what it would
-/// convert (documentation page `datatype3`, section 3.3, leaves the choice among the arms open).
-fn compound_affinity<'e>(arms: impl Iterator<Item = &'e Expr> + Clone) -> Affinity {
-    let Some(at) = arms.clone().position(|e| e.affinity() != Affinity::None) else { return Affinity::None };
-    let affinity = arms.clone().nth(at).map_or(Affinity::None, |e| e.affinity());
-    let others = arms.enumerate().filter(|(i, _)| *i != at).fold(0, |m, (_, e)| m | classes(e));
+/// convert (documentation page `datatype3`, section 3.3, leaves the choice among the arms open). An arm is an expression
+/// and whether it is but the first of several `VALUES`, of which nothing is known.
+fn compound_affinity<'e>(arms: impl Iterator<Item = (&'e Expr, bool)> + Clone) -> Affinity {
+    let own = |(e, several): (&Expr, bool)| if several { Affinity::None } else { e.affinity() };
+    let Some(at) = arms.clone().position(|a| own(a) != Affinity::None) else { return Affinity::None };
+    let affinity = arms.clone().nth(at).map_or(Affinity::None, own);
+    let all = |(e, several): (&Expr, bool)| if several { NUMBERS | TEXTS | BLOBS } else { classes(e) };
+    let others = arms.enumerate().filter(|(i, _)| *i != at).fold(0, |m, (_, a)| m | all(a));
     match affinity {
         Affinity::Text if others & NUMBERS != 0 => Affinity::Blob,
         a if a > Affinity::Text && others & TEXTS != 0 => Affinity::Blob,
