@@ -87,8 +87,8 @@ impl Codegen<'_> {
                     self.seek_key(t, cursors.table, key, keys, next)?;
                 }
                 self.delete_row(t, &cursors, None, p5::COUNT_CHANGE)?;
-                self.fire(t, &Event::Delete, TriggerTime::After, Some(old), None, next, None)?;
                 self.returning_row(t, &s.returning, old, returning)?;
+                self.fire(t, &Event::Delete, TriggerTime::After, Some(old), None, next, None)?;
             } else {
                 self.delete_row(t, &cursors, None, p5::COUNT_CHANGE)?;
             }

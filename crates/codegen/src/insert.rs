@@ -160,10 +160,11 @@ impl Codegen<'_> {
             }
             self.shape_row(t, row, false)?;
             let done = self.insert_checked(s, cursors, row, fresh, next, returning)?;
+            // RETURNING sees the row as it went in, whatever AFTER triggers do.
+            self.returning_row(t, &s.returning, row, returning)?;
             if triggers {
                 self.fire(t, &Event::Insert, TriggerTime::After, None, Some(row), next, s.or)?;
             }
-            self.returning_row(t, &s.returning, row, returning)?;
             self.b.place(done);
         }
         self.b.place(next);

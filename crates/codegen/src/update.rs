@@ -357,10 +357,11 @@ impl Codegen<'_> {
             self.reseek(t, cursors, old, next)?;
         }
         self.apply_update(t, cursors, old, new, or, &changed, key_changes, next)?;
+        self.returning_row(t, returning, new, returning_cursor)?;
         if sought && self.has_triggers_at(t, &event, TriggerTime::After) {
             self.fire(t, &event, TriggerTime::After, Some(old), Some(new), next, or)?;
         }
-        self.returning_row(t, returning, new, returning_cursor)
+        Ok(())
     }
 
     fn reseek(&mut self, t: &Target, cursors: &Cursors, old: Row, missing: Label) -> Result<()> {
@@ -453,8 +454,8 @@ impl Codegen<'_> {
             new = Row { rowid: new.rowid, first: new.first };
         }
         self.apply_update(t, cursors, old, new, s.or, &changed, key_changes, next)?;
-        self.fire(t, event, TriggerTime::After, Some(old), Some(new), next, s.or)?;
-        self.returning_row(t, &s.returning, new, returning)
+        self.returning_row(t, &s.returning, new, returning)?;
+        self.fire(t, event, TriggerTime::After, Some(old), Some(new), next, s.or)
     }
 
     fn update_view(&mut self, s: &Update, event: &Event, returning: Option<i32>, end: Label) -> Result<()> {
