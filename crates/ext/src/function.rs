@@ -24,9 +24,7 @@ impl Context<'_> {
     pub fn not_pure(&self) -> Result<()> {
         match self.pure {
             None => Ok(()),
-            Some((name, place)) => {
-                Err(Error::sql(format!("non-deterministic use of {name}() in {place}")))
-            }
+            Some((name, place)) => Err(Error::sql(format!("non-deterministic use of {name}() in {place}"))),
         }
     }
 }

@@ -145,7 +145,7 @@ fn statistics(c: &Connection, table: &str, t: &Table, i: &Index) -> Result<Optio
             ColumnSource::Column(k) => t.columns[k].not_null.is_some(),
             _ => false,
         });
-        let unique = k + 1 == i.key_len && i.unique.is_some() && i.filter.is_none();
+        let unique = k + 1 == i.key_len && i.unique.is_some();
         // Behind the first value that is not NULL all others of a unique index are taken for different: NULLs count as
         // one value where they come first, or are all there is.
         let nulls_last = i.key_len == 1 && f.desc;

@@ -253,7 +253,13 @@ impl Statement {
         if program.counts_changes && !nested {
             let undone = rolled_back || matches!(error, Some((_, Action::Abort)));
             c.changes.set(if undone { 0 } else { changes });
-            c.total_changes.set(c.total_changes.get() + if undone { settled } else { total });
+            // What a failed trigger program had begun does not count, what it had finished does.
+            let total = match (undone, error.is_some()) {
+                (true, _) => settled,
+                (_, true) => settled + changes,
+                _ => total,
+            };
+            c.total_changes.set(c.total_changes.get() + total);
         }
         let alone = c.running.get() <= 1;
         let last_writer = !self.writes || c.writing.get() <= 1;

@@ -41,12 +41,8 @@ fn width(c: &Column) -> u32 {
     if c.decltype.is_empty() || c.affinity.is_numeric() {
         return 1;
     }
-    let digits: String = c
-        .decltype
-        .chars()
-        .skip_while(|c| !c.is_ascii_digit())
-        .take_while(char::is_ascii_digit)
-        .collect();
+    let digits: String =
+        c.decltype.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
     let bytes = digits.parse().unwrap_or(16u32);
     (bytes / 4 + 1).min(255)
 }

@@ -32,9 +32,7 @@ impl Expr {
             Expr::Collate(_, c) => Some((c.clone(), true)),
             Expr::Column(c) | Expr::TriggerColumn(c, _) => Some((c.collation.clone(), false)),
             Expr::CaseBase(_, c) => Some((c.clone(), false)),
-            Expr::Plus(e) | Expr::Cast(e, _) | Expr::IfNotNullRow(_, e) | Expr::NoSubtype(e) => {
-                e.collation()
-            }
+            Expr::Plus(e) | Expr::Cast(e, _) | Expr::IfNotNullRow(_, e) | Expr::NoSubtype(e) => e.collation(),
             Expr::Subquery(s, n) => s.select.columns.get(*n).map(|c| (c.collation.clone(), false)),
             _ => self.explicit_collation().map(|c| (c, true)),
         }

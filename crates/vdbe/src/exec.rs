@@ -175,7 +175,7 @@ impl Vm {
                     } as usize;
                 }
                 Opcode::Compare => self.compare_keys(i),
-                Opcode::Noop | Opcode::Explain => {}
+                Opcode::Explain => {}
                 Opcode::Integer => self.set(i.p2, Value::Int(i.p1 as i64)),
                 Opcode::Int64 => {
                     if let P4::Int(v) = i.p4 {
@@ -245,10 +245,6 @@ impl Vm {
                     let (a, b) = (self.reg(i.p1).truth(), self.reg(i.p2).truth());
                     let t = if i.op == Opcode::And { arith::and(a, b) } else { arith::or(a, b) };
                     self.set(i.p3, t.map_or(Value::Null, Value::bool));
-                }
-                Opcode::AddImm => {
-                    let v = self.reg(i.p1).to_int().wrapping_add(i.p2 as i64);
-                    self.set(i.p1, Value::Int(v));
                 }
                 Opcode::MustBeInt => {
                     if !matches!(self.reg(i.p1), Value::Int(_)) {

@@ -69,7 +69,8 @@ pub const EXPLAINED: &[Explained] = &[
         diverges: false,
         applies: |script, d| {
             let sql = script.last().map_or("", |s| &s.sql);
-            let gone = script.iter().any(|s| s.sql.starts_with("DROP TABLE") || s.sql.starts_with("ROLLBACK"));
+            let ends = ["DROP TABLE", "DROP VIEW", "ROLLBACK"];
+            let gone = script.iter().any(|s| ends.iter().any(|w| s.sql.starts_with(w)));
             let asks = ["PRAGMA table_list", "table_info(", "table_xinfo("].iter().any(|w| sql.contains(w));
             asks && gone && (d.what == "rows" || d.ours.contains("no such table"))
         },
@@ -103,7 +104,8 @@ pub const EXPLAINED: &[Explained] = &[
 fn reads_compound(script: &[Stmt]) -> bool {
     let compound = |s: &str| [" UNION ", " EXCEPT ", " INTERSECT "].iter().any(|w| s.contains(w));
     let Some((last, before)) = script.split_last() else { return false };
-    let nested = last.sql.split_once("FROM (").is_some_and(|(_, rest)| compound(rest)) || last.sql.starts_with("WITH");
+    let nested =
+        last.sql.split_once("FROM (").is_some_and(|(_, rest)| compound(rest)) || last.sql.starts_with("WITH");
     let view = |s: &Stmt| {
         let name = s.sql.split_once("VIEW ").and_then(|(_, r)| r.split([' ', '(']).next());
         compound(&s.sql) && name.is_some_and(|n| last.sql.contains(n.rsplit('.').next().unwrap_or(n)))

@@ -8,7 +8,8 @@ use super::rng::Rng;
 use super::shrink::tokens;
 
 /// Words and signs behind which a literal is a value like any other.
-const BEFORE: &[&str] = &["=", "<", ">", "+", "*", "/", "%", "|", "AND", "BETWEEN", "THEN", "ELSE", "IS", "LIKE"];
+const BEFORE: &[&str] =
+    &["=", "<", ">", "+", "*", "/", "%", "|", "AND", "BETWEEN", "THEN", "ELSE", "IS", "LIKE"];
 
 /// The statement with some of its literals as parameters, and their values.
 pub fn lift(sql: &str, rng: &mut Rng) -> (String, Vec<V>) {

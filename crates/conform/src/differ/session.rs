@@ -1,9 +1,9 @@
 //! A round: one pair of databases from its first pragma to the comparison of files.
 
 use super::coverage::Coverage;
+use super::explained::explain;
 use super::generate::{Callable, Features, Gen};
 use super::model::Model;
-use super::explained::explain;
 use super::pair::{Difference, Pair, Stmt, only_reads};
 use super::rng::Rng;
 use std::collections::BTreeMap;

@@ -419,9 +419,8 @@ impl Binder<'_> {
         }
         let mut upserts = Vec::new();
         // Where nothing can conflict, stock never looks at what a clause would do.
-        let may_conflict = rowid.is_some()
-            || !t.has_rowid()
-            || target.indexes.iter().any(|i| i.index.unique.is_some());
+        let may_conflict =
+            rowid.is_some() || !t.has_rowid() || target.indexes.iter().any(|i| i.index.unique.is_some());
         for u in &s.upserts {
             upserts.push(self.upsert(u, &target, s.alias.as_ref(), may_conflict)?);
         }

@@ -275,9 +275,7 @@ impl Binder<'_> {
         let owner = t.table.clone();
         let (slot, affinity, collation, number) = match t.table.column(&column.text) {
             Some(i) if t.table.rowid_alias == Some(i) => (0, Affinity::Integer, self.binary(), ROWID),
-            Some(i) => {
-                (i + 1, t.table.columns[i].affinity, self.column_collation(&t.table, i)?, i as i32)
-            }
+            Some(i) => (i + 1, t.table.columns[i].affinity, self.column_collation(&t.table, i)?, i as i32),
             None if is_rowid(&column.text) && (t.table.has_rowid() || t.table.is_view()) => {
                 (0, Affinity::Integer, self.binary(), ROWID)
             }
