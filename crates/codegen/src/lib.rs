@@ -14,6 +14,7 @@ mod context;
 mod ddl;
 mod delete;
 mod expr;
+mod filters;
 mod insert;
 mod loops;
 mod ordered_agg;

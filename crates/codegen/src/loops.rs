@@ -57,7 +57,9 @@ pub(crate) struct Open {
     pub cursors: [Option<i32>; 2],
     /// Registers to set to NULL likewise: first, count.
     null_registers: Option<(i32, usize)>,
-    prepared: Prepared,
+    pub prepared: Prepared,
+    /// Where the key of an automatic index already stands, which then is built.
+    pub key: Option<i32>,
     /// The body is a subroutine with this return register (multi-index OR).
     pub or_body: Option<i32>,
 }
@@ -81,6 +83,7 @@ impl Open {
             cursors: [None; 2],
             null_registers: None,
             prepared: Prepared::default(),
+            key: None,
             or_body: None,
         }
     }
@@ -137,8 +140,15 @@ impl Codegen<'_> {
         }
         let backwards = self.settings.reverse_unordered && c.unordered;
         let former = std::mem::replace(&mut self.scan_backwards, backwards);
-        for (l, o) in levels.iter().zip(&mut out.levels) {
-            self.open_level(l, o)?;
+        let asked = self.filter_depths(levels);
+        for (depth, l) in levels.iter().enumerate() {
+            self.open_level(l, &mut out.levels[depth])?;
+            let next = out.levels[depth].next;
+            for (j, at) in asked.iter().enumerate() {
+                if *at == Some(depth) {
+                    self.ask_filter(&levels[j], &mut out.levels[j], next)?;
+                }
+            }
         }
         self.scan_backwards = former;
         Ok(out)

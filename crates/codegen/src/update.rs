@@ -364,7 +364,8 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    fn reseek(&mut self, t: &Target, cursors: &Cursors, old: Row, missing: Label) -> Result<()> {
+    /// Moves the table's cursor back to the row as it was.
+    pub fn reseek(&mut self, t: &Target, cursors: &Cursors, old: Row, missing: Label) -> Result<()> {
         if t.table.has_rowid() {
             self.b.jump(Opcode::NotExists, cursors.table, missing, old.rowid);
             return Ok(());

@@ -363,7 +363,85 @@ impl Codegen<'_> {
         if check_rowid && rowid_last {
             self.rowid_unique(w, rowid_policy)?;
         }
+        let replaces =
+            |i: &TargetIndex| i.index.unique.is_some_and(|own| w.or.unwrap_or(own) == Conflict::Replace);
+        if (rowid_policy == Conflict::Replace || t.indexes.iter().any(replaces)) && self.replace_fires(t) {
+            self.recheck(w, &records)?;
+        }
         Ok(records)
+    }
+
+    /// Whether rows that REPLACE deletes fire triggers.
+    fn replace_fires(&self, t: &Target) -> bool {
+        self.settings.recursive_triggers && self.has_triggers(t, &crate::trigger::Event::Delete)
+    }
+
+    /// Triggers that REPLACE fired may have put rows into the way: then the statement fails.
+    fn recheck(&mut self, w: &Writing<'_>, records: &[Entry]) -> Result<()> {
+        let t = w.target;
+        if t.table.has_rowid() {
+            let ok = self.b.label();
+            if let Some(old) = w.old {
+                self.b.jump(Opcode::Eq, old.rowid, ok, w.new.rowid);
+            }
+            self.b.jump(Opcode::NotExists, w.cursors.table, ok, w.new.rowid);
+            self.rowid_taken(t, Conflict::Abort);
+            self.b.place(ok);
+        }
+        for (k, i) in t.indexes.iter().enumerate() {
+            let e = records[k];
+            if i.index.unique.is_none() || e.record == 0 || i.is_table && w.old.is_some() && !w.key_changes {
+                continue;
+            }
+            let (ok, cursor) = (self.b.label(), w.cursors.indexes[k]);
+            // A row that a partial index leaves out has no record.
+            self.b.jump(Opcode::IsNull, e.record, ok, 0);
+            self.b.jump4(Opcode::NoConflict, cursor, ok, e.first, P4::Int(i.index.key_len as i64));
+            if let Some(old) = w.old {
+                self.own_entry_jump(t, i, cursor, old, ok)?;
+            }
+            self.index_taken(t, i, Conflict::Abort);
+            self.b.place(ok);
+        }
+        Ok(())
+    }
+
+    fn rowid_taken(&mut self, t: &Target, policy: Conflict) {
+        let (code, column) = match t.table.rowid_alias {
+            Some(c) => (Code::ConstraintPrimarykey, &*t.table.columns[c].name),
+            None => (Code::ConstraintRowid, "rowid"),
+        };
+        let message = format!("{}.{}", t.table.name, column);
+        self.violate(code, policy, &message, p5::UNIQUE);
+    }
+
+    fn index_taken(&mut self, t: &Target, i: &TargetIndex, policy: Conflict) {
+        let code = if i.index.origin == iolite_catalog::IndexOrigin::PrimaryKey {
+            Code::ConstraintPrimarykey
+        } else {
+            Code::ConstraintUnique
+        };
+        let message = unique_message(&t.table, i);
+        self.violate(code, policy, &message, p5::UNIQUE);
+    }
+
+    /// Jumps if the index entry found is that of the row as it was.
+    fn own_entry_jump(
+        &mut self,
+        t: &Target,
+        i: &TargetIndex,
+        cursor: i32,
+        old: Row,
+        to: Label,
+    ) -> Result<()> {
+        if t.table.has_rowid() {
+            let r = self.b.temp();
+            self.b.emit(Opcode::IdxRowid, cursor, r, 0);
+            self.b.jump(Opcode::Eq, old.rowid, to, r);
+            self.b.free_temp(r);
+            return Ok(());
+        }
+        self.same_key_jump(t, i, cursor, old, to)
     }
 
     fn rowid_unique(&mut self, w: &Writing<'_>, policy: Conflict) -> Result<()> {
@@ -383,14 +461,7 @@ impl Codegen<'_> {
                 Conflict::Ignore => {
                     self.b.jump(Opcode::Goto, 0, w.ignore, 0);
                 }
-                p => {
-                    let (code, column) = match t.table.rowid_alias {
-                        Some(c) => (Code::ConstraintPrimarykey, &*t.table.columns[c].name),
-                        None => (Code::ConstraintRowid, "rowid"),
-                    };
-                    let message = format!("{}.{}", t.table.name, column);
-                    self.violate(code, p, &message, p5::UNIQUE);
-                }
+                p => self.rowid_taken(t, p),
             }
         }
         self.b.place(ok);
@@ -476,14 +547,7 @@ impl Codegen<'_> {
         self.b.jump4(Opcode::NoConflict, cursor, done, first, P4::Int(key_len as i64));
         // The entry found may be the row's own.
         if let Some(old) = w.old {
-            if t.table.has_rowid() {
-                let r = self.b.temp();
-                self.b.emit(Opcode::IdxRowid, cursor, r, 0);
-                self.b.jump(Opcode::Eq, old.rowid, done, r);
-                self.b.free_temp(r);
-            } else {
-                self.same_key_jump(t, i, cursor, old, done)?;
-            }
+            self.own_entry_jump(t, i, cursor, old, done)?;
         }
         let handled = match w.upsert {
             Some(f) => f(self, Some(k))?,
@@ -498,15 +562,7 @@ impl Codegen<'_> {
                 Conflict::Ignore => {
                     self.b.jump(Opcode::Goto, 0, w.ignore, 0);
                 }
-                p => {
-                    let code = if i.index.origin == iolite_catalog::IndexOrigin::PrimaryKey {
-                        Code::ConstraintPrimarykey
-                    } else {
-                        Code::ConstraintUnique
-                    };
-                    let message = unique_message(&t.table, i);
-                    self.violate(code, p, &message, p5::UNIQUE);
-                }
+                p => self.index_taken(t, i, p),
             }
         }
         self.b.place(done);
@@ -568,7 +624,7 @@ impl Codegen<'_> {
     fn replace_row(&mut self, w: &Writing<'_>) -> Result<()> {
         self.needs_statement = true;
         let t = w.target;
-        if self.settings.recursive_triggers && self.has_triggers(t, &crate::trigger::Event::Delete) {
+        if self.replace_fires(t) {
             let old = self.load_row(t, w.cursors.table)?;
             let skip = self.b.label();
             self.fire(
@@ -580,6 +636,8 @@ impl Codegen<'_> {
                 skip,
                 w.or,
             )?;
+            // The trigger may have deleted or changed the row.
+            self.reseek(t, w.cursors, old, skip)?;
             self.delete_row(t, w.cursors, None, 0)?;
             self.fire(
                 t,

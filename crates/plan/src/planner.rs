@@ -403,6 +403,7 @@ impl<'a> Planner<'a> {
         }
         let Path { loops, reverse, .. } = path;
         plan.levels.reserve_exact(loops.len());
+        let mut outer_rows = 1.0;
         for (l, (c, back)) in loops.into_iter().zip(reverse).enumerate() {
             let source = core.sources[c.source].clone();
             let mut query = queries[c.source].take().map(Box::new);
@@ -440,6 +441,9 @@ impl<'a> Planner<'a> {
                 bloom: false,
                 rows: c.rows,
             });
+            let level = &mut plan.levels[l];
+            level.bloom = l > 0 && pays_filter(level, outer_rows);
+            outer_rows *= level.rows.max(1.0);
         }
         Ok(())
     }
@@ -491,6 +495,24 @@ impl<'a> Planner<'a> {
     fn all_nested(&mut self, list: &[Expr]) -> Result<()> {
         list.iter().try_for_each(|e| self.nested(e))
     }
+}
+
+/// Whether a filter over the rows of an inner table that its own conditions let pass is worth a scan of it: the table is
+/// known to be no larger than the number of look-ups, and has such conditions (VLDB 2022 paper, section 4.2.1).
+fn pays_filter(l: &Level, lookups: f64) -> bool {
+    let Some((_, table)) = l.source.table() else { return false };
+    let rows = table.rows.get();
+    let known = rows != iolite_catalog::DEFAULT_ROWS;
+    let own = |e: &Expr| {
+        let (mut own, mut any) = (true, false);
+        e.tables(&mut |t| (own, any) = (own && t == l.source.id, true));
+        own && any
+    };
+    known
+        && rows <= lookups
+        && !l.source.join.left
+        && matches!(l.access, Access::RowidEq(EqTerm::Eq { .. }))
+        && l.filter.iter().any(own)
 }
 
 /// Whether another source uses the same common table expression.
