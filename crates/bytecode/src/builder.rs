@@ -246,6 +246,7 @@ impl Opcode {
                 | HashNext
                 | Filter
                 | SourceNext
+                | WindowNext
                 | IfNullRow
                 | RowSetTest
                 | Program

@@ -119,6 +119,9 @@ impl Codegen<'_> {
         if !c.values.is_empty() {
             return self.values(c, order, limits, dest, end);
         }
+        if let Some(w) = &c.window {
+            return self.windowed(c, w, order, limits, dest, end);
+        }
         let mut sink = self.open_sink(&c.result, order, c.distinct && !c.distinct_free, limits, dest, end)?;
         match c.grouping {
             Grouping::None => {
@@ -406,6 +409,9 @@ impl Codegen<'_> {
                 self.b.jump(Opcode::Goto, 0, end, 0);
             }
             Dest::Queue(q) => self.enqueue(q, first, width)?,
+            Dest::Window { cursor } => {
+                self.b.emit(Opcode::WindowRow, *cursor, first, n);
+            }
             Dest::Discard => {}
         }
         Ok(())
