@@ -199,6 +199,23 @@ impl Gen<'_> {
     /// A compound.
     pub fn compound(&mut self, outer: &Scope, d: usize, columns: Option<usize>) -> Query {
         let n = columns.unwrap_or_else(|| self.rng.range(1, 3));
+        if n == 1 && self.rng.chance(25) {
+            // Values that are equal and look different.
+            let f = self.source_item(outer, 0);
+            let c = self.column(&Scope { sources: f.sources.clone() });
+            let op = self.one(&["UNION", "UNION", "INTERSECT", "EXCEPT"]);
+            let sql = match self.rng.below(2) {
+                0 => format!("SELECT {c} FROM {} {op} SELECT {c} * 1.0 FROM {}", f.sql, f.sql),
+                _ => {
+                    let coll = self.one(&["NOCASE", "RTRIM"]);
+                    format!(
+                        "SELECT {c} COLLATE {coll} FROM {} {op} SELECT upper({c}) || ' ' FROM {}",
+                        f.sql, f.sql
+                    )
+                }
+            };
+            return Query { sql, columns: 1 };
+        }
         let mut sql = self.core(outer, d, Some(n)).sql;
         for _ in 0..self.rng.range(1, 2) {
             let op = self.one(&["UNION", "UNION ALL", "INTERSECT", "EXCEPT"]);
