@@ -14,6 +14,7 @@ use crate::window;
 use iolite_base::hash::FastMap;
 use iolite_base::{Error, Result};
 use iolite_ext::FunctionFlags;
+use iolite_sql::ast::CompoundOp;
 use iolite_value::Value;
 
 /// Plans queries; keeps the plans of the queries nested in expressions, by their numbers.
@@ -117,6 +118,13 @@ impl<'a> Planner<'a> {
             ));
         }
         flatten::flatten(&mut core, order_by);
+        for s in &core.sources {
+            if let SourceKind::Subquery(q) = &s.kind
+                && let Some(wrong) = &q.misfit
+            {
+                return Err(Error::sql(&**wrong));
+            }
+        }
         outer_join::strengthen(&mut core);
         let extra: Vec<&Expr> = order_by.iter().map(|o| &o.expr).collect();
         walk::mark_used(&mut core, &extra);
@@ -248,7 +256,7 @@ impl<'a> Planner<'a> {
         for s in &core.sources {
             match &s.kind {
                 SourceKind::Subquery(q) => {
-                    let p = self.query_in_from(q)?;
+                    let p = self.query_in_from(q, &s.used)?;
                     rows.push(if p.recursive.is_some() { cost::QUERY_ROWS } else { p.select.rows.max(1.0) });
                     queries.push(Some(p));
                 }
@@ -306,8 +314,11 @@ impl<'a> Planner<'a> {
         Ok((path, queries))
     }
 
-    fn query_in_from(&mut self, q: &FromQuery) -> Result<FromPlan> {
+    fn query_in_from(&mut self, q: &FromQuery, used: &ColumnSet) -> Result<FromPlan> {
         let mut select = q.select.clone();
+        if q.recursive.is_none() && q.cte.is_none() && q.outer.is_empty() {
+            drop_unread(&mut select, used);
+        }
         for e in select.cores.iter_mut().flat_map(|c| c.values.iter_mut().flatten().chain(&mut c.result)) {
             *e = std::mem::replace(e, Expr::int(0)).as_column();
         }
@@ -506,6 +517,24 @@ impl<'a> Planner<'a> {
 
     fn all_nested(&mut self, list: &[Expr]) -> Result<()> {
         list.iter().try_for_each(|e| self.nested(e))
+    }
+}
+
+/// Puts NULL for the columns of a query in FROM that nobody reads, where that changes nothing else.
+fn drop_unread(select: &mut Select, used: &ColumnSet) {
+    let sets = select.ops.iter().any(|o| *o != CompoundOp::UnionAll);
+    let whole = |c: &Core| c.aggregate || c.distinct || !c.windows.is_empty();
+    if sets || !select.ops.is_empty() && !select.order_by.is_empty() || select.cores.iter().any(whole) {
+        return;
+    }
+    for i in (0..select.columns.len()).filter(|i| !used.contains(*i)) {
+        for c in &mut select.cores {
+            for row in c.values.iter_mut().chain(std::iter::once(&mut c.result)) {
+                if let Some(e) = row.get_mut(i) {
+                    *e = Expr::Const(Value::Null);
+                }
+            }
+        }
     }
 }
 
