@@ -94,8 +94,7 @@ fn main() {
     }
     if let Some(file) = &o.replay {
         let text = std::fs::read_to_string(file).unwrap_or_else(|e| usage(&format!("{file}: {e}")));
-        let stmt = |l: &str| Stmt { ordered: true, ..Stmt::plain("replay", l.into()) };
-        let script: Vec<Stmt> = text.lines().filter(|l| !l.trim().is_empty()).map(stmt).collect();
+        let script: Vec<Stmt> = text.lines().filter(|l| !l.trim().is_empty()).map(Stmt::parse).collect();
         if o.keep_going {
             let mut pair = iolite_conform::differ::pair::Pair::new(&folder("replay"), !o.on_file);
             for s in &script {
