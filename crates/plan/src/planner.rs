@@ -1,7 +1,7 @@
 //! From bound queries to plan trees.
 
 use crate::access::{Accesses, Candidate};
-use crate::bind::Env;
+use crate::bind::{Binder, Env};
 use crate::bound::*;
 use crate::cost;
 use crate::join_order::{self, Path, Wanted};
@@ -22,6 +22,8 @@ pub struct Planner<'a> {
     env: &'a Env<'a>,
     /// The rows found are to be changed: they are visited in the table's order unless an index is sought.
     changing: bool,
+    /// No expression holds a query: none is searched for one.
+    flat: bool,
     /// Plans of nested queries.
     pub subplans: FastMap<SubId, SelectPlan>,
 }
@@ -29,7 +31,12 @@ pub struct Planner<'a> {
 impl<'a> Planner<'a> {
     /// A planner for one statement.
     pub fn new(env: &'a Env<'a>) -> Planner<'a> {
-        Planner { env, changing: false, subplans: FastMap::default() }
+        Planner { env, changing: false, flat: false, subplans: FastMap::default() }
+    }
+
+    /// As [`Planner::new`], for what `binder` has bound and nothing else.
+    pub fn after(env: &'a Env<'a>, binder: &Binder<'_>) -> Planner<'a> {
+        Planner { flat: !binder.has_subqueries(), ..Planner::new(env) }
     }
 
     /// As [`Planner::new`], for the rows that an UPDATE or DELETE changes.
@@ -75,6 +82,9 @@ impl<'a> Planner<'a> {
 
     /// Plans the queries nested in an expression.
     pub fn nested(&mut self, e: &Expr) -> Result<()> {
+        if self.flat {
+            return Ok(());
+        }
         let mut found = Vec::new();
         let _ = e.walk(&mut |x| {
             match x {
@@ -126,9 +136,10 @@ impl<'a> Planner<'a> {
             }
         }
         outer_join::strengthen(&mut core);
-        let extra: Vec<&Expr> = order_by.iter().map(|o| &o.expr).collect();
-        walk::mark_used(&mut core, &extra);
-        drop(extra);
+        let point = point::find(&core);
+        if point.is_none() {
+            walk::mark_used(&mut core, order_by.iter().map(|o| &o.expr));
+        }
         // Behind window functions, rows are ordered anew.
         let windows = std::mem::take(&mut core.windows);
         let mut final_order = if windows.is_empty() { Vec::new() } else { std::mem::take(order_by) };
@@ -144,7 +155,6 @@ impl<'a> Planner<'a> {
         let min_max = if windows.is_empty() { self.min_max(&mut core) } else { None };
         plan.unordered =
             min_max.is_none() && core.group_by.is_empty() && (order_by.is_empty() || core.aggregate);
-        let point = point::find(&core);
         let terms = if point.is_some() { Vec::new() } else { terms::analyse(&core) };
         let (mut path, queries) = if core.sources.is_empty() || point.is_some() {
             (Path { loops: Vec::new(), reverse: Vec::new(), ordered: true, rows: 1.0 }, Vec::new())

@@ -86,6 +86,9 @@ impl Binder<'_> {
 
     /// LIMIT and OFFSET: they see no columns of the query.
     pub(crate) fn limits(&mut self, s: &ast::Select) -> Result<(Option<Expr>, Option<Expr>)> {
+        if s.limit.is_none() {
+            return Ok((None, None));
+        }
         self.scopes.push(Scope::default());
         let out = (|| -> Result<_> {
             let l = s.limit.as_ref().map(|e| self.expr(e)).transpose()?;
