@@ -22,7 +22,8 @@ pub struct Schema {
     pub format: u32,
     tables: FastMap<Box<str>, Rc<Table>>,
     indexes: FastMap<Box<str>, Rc<Index>>,
-    triggers: FastMap<Box<str>, Rc<Trigger>>,
+    /// In the order in which they were made: that is the order in which those of temp fire.
+    triggers: Vec<Rc<Trigger>>,
 }
 
 fn key(name: &str) -> Box<str> {
@@ -80,7 +81,7 @@ impl Schema {
 
     /// The trigger with this name.
     pub fn trigger(&self, name: &str) -> Option<&Rc<Trigger>> {
-        find(&self.triggers, name)
+        self.triggers.iter().find(|t| t.name.eq_ignore_ascii_case(name))
     }
 
     /// All tables and views but the schema table, in no order.
@@ -98,9 +99,9 @@ impl Schema {
         self.indexes.values()
     }
 
-    /// All triggers.
+    /// All triggers, the oldest first.
     pub fn triggers(&self) -> impl Iterator<Item = &Rc<Trigger>> {
-        self.triggers.values()
+        self.triggers.iter()
     }
 
     /// Takes in one row of the schema table. `SQLITE_CORRUPT`, "malformed database schema", if it makes no sense.
@@ -158,7 +159,7 @@ impl Schema {
         {
             table.triggers.borrow_mut().insert(0, t.clone());
         }
-        self.triggers.insert(key(&t.name), t);
+        self.triggers.push(t);
     }
 
     /// Removes a table with its indexes and triggers.
@@ -167,9 +168,8 @@ impl Schema {
             for i in t.indexes.borrow().iter() {
                 self.indexes.remove(&*key(&i.name));
             }
-            for tr in t.triggers.borrow().iter() {
-                self.triggers.remove(&*key(&tr.name));
-            }
+            let own = t.triggers.borrow();
+            self.triggers.retain(|tr| !own.iter().any(|o| Rc::ptr_eq(o, tr)));
         }
     }
 
@@ -184,7 +184,8 @@ impl Schema {
 
     /// Removes a trigger.
     pub fn remove_trigger(&mut self, name: &str) {
-        if let Some(tr) = self.triggers.remove(&*key(name))
+        let at = self.triggers.iter().position(|t| t.name.eq_ignore_ascii_case(name));
+        if let Some(tr) = at.map(|i| self.triggers.remove(i))
             && let Some(t) = self.table(&tr.table)
         {
             t.triggers.borrow_mut().retain(|other| !Rc::ptr_eq(other, &tr));

@@ -26,7 +26,9 @@ impl Codegen<'_> {
         }
         match e {
             Expr::Column(c) => {
-                if let Some(Place::Registers { rowid, first }) = self.places.get(c.table) {
+                if let Some(Place::Registers { rowid, first }) = self.places.get(c.table)
+                    && (c.affinity != Affinity::Real || c.column == ROWID)
+                {
                     let reg = if c.column == ROWID { *rowid } else { first + c.column };
                     return Ok(Val { reg, temp: false });
                 }
@@ -501,6 +503,7 @@ impl Codegen<'_> {
                     self.b.emit(Opcode::Null, 0, target, 0);
                 } else {
                     self.copy(from, target);
+                    self.as_real(c, target);
                 }
             }
             Place::Fields { cursor, offset } => {
@@ -508,6 +511,7 @@ impl Codegen<'_> {
                     self.b.emit(Opcode::Rowid, cursor, target, 0);
                 } else {
                     self.b.emit(Opcode::Column, cursor, c.column + offset, target);
+                    self.as_real(c, target);
                 }
             }
             Place::Auto { cursor, columns } => {
@@ -555,6 +559,13 @@ impl Codegen<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A query's column of affinity REAL shows whole numbers as reals, whichever arm they come from.
+    fn as_real(&mut self, c: &ColumnRef, target: i32) {
+        if c.affinity == Affinity::Real && c.column != ROWID {
+            self.b.emit(Opcode::RealAffinity, target, 0, 0);
+        }
     }
 
     /// Reads a column of a table from its own cursor.

@@ -190,7 +190,8 @@ fn arranged(rows: Vec<Vec<Value>>, autoincrement: &dyn Fn(&str) -> bool) -> Vec<
     let first = tables.iter().position(|t| autoincrement(t));
     // Place among the tables, then within what belongs to a table.
     let place = |r: &Vec<Value>| -> (usize, u8) {
-        let of = |name: &str| tables.iter().position(|t| t.eq_ignore_ascii_case(name)).unwrap_or(tables.len());
+        let of =
+            |name: &str| tables.iter().position(|t| t.eq_ignore_ascii_case(name)).unwrap_or(tables.len());
         match () {
             _ if is_sequence(r) => (first.unwrap_or(tables.len()), 2),
             _ if is_table(r) => (of(&text(r, 1)), 0),

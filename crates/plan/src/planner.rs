@@ -153,8 +153,9 @@ impl<'a> Planner<'a> {
             ..CorePlan::default()
         };
         let min_max = if windows.is_empty() { self.min_max(&mut core) } else { None };
-        plan.unordered =
-            min_max.is_none() && core.group_by.is_empty() && (order_by.is_empty() || core.aggregate);
+        plan.unordered = min_max.is_none()
+            && core.group_by.is_empty()
+            && (core.aggregate || order_by.is_empty() && !core.distinct);
         let terms = if point.is_some() { Vec::new() } else { terms::analyse(&core) };
         let (mut path, queries) = if core.sources.is_empty() || point.is_some() {
             (Path { loops: Vec::new(), reverse: Vec::new(), ordered: true, rows: 1.0 }, Vec::new())

@@ -18,10 +18,11 @@ impl<'f> TableNames<'f> {
     /// A query.
     pub fn select(&mut self, s: &Select) {
         self.with(s.with.as_ref());
-        self.core(&s.first);
-        for (_, c) in &s.compounds {
+        // The last arm first, as names are looked up.
+        for (_, c) in s.compounds.iter().rev() {
             self.core(c);
         }
+        self.core(&s.first);
         self.terms(&s.order_by);
         self.exprs(s.limit.iter().chain(&s.offset));
     }

@@ -46,3 +46,27 @@ SELECT * FROM wl;
 CREATE TABLE p(a);
 INSERT INTO p VALUES (1) ON CONFLICT DO UPDATE SET a = (SELECT b FROM nosuch);
 CREATE TABLE c1(a UNIQUE ON CONFLICT ABORT, PRIMARY KEY (a) ON CONFLICT ROLLBACK);
+-- A clause for conflicts that cannot be, or that another clause answers, is never looked at.
+CREATE TABLE answered(a PRIMARY KEY, b);
+INSERT INTO answered(a) VALUES (1) ON CONFLICT (a) DO NOTHING ON CONFLICT DO UPDATE SET b = (SELECT x FROM nosuch);
+INSERT INTO answered(a) VALUES (1) ON CONFLICT (a) DO NOTHING ON CONFLICT (rowid) DO UPDATE SET nosuch = 1;
+INSERT INTO answered(a) VALUES (1) ON CONFLICT DO UPDATE SET b = (SELECT x FROM nosuch);
+SELECT * FROM answered;
+-- Triggers of temp fire before the table's own, the oldest first; the table's own, the newest first.
+CREATE TABLE fired(a);
+CREATE TABLE fires(x);
+CREATE TEMP TRIGGER t1 AFTER INSERT ON main.fired BEGIN INSERT INTO fires VALUES ('t1'); END;
+CREATE TEMP TRIGGER t2 AFTER INSERT ON main.fired BEGIN INSERT INTO fires VALUES ('t2'); END;
+CREATE TRIGGER m1 AFTER INSERT ON fired BEGIN INSERT INTO fires VALUES ('m1'); END;
+CREATE TRIGGER m2 AFTER INSERT ON fired BEGIN INSERT INTO fires VALUES ('m2'); END;
+INSERT INTO fired VALUES (1);
+SELECT group_concat(x) FROM fires;
+-- VACUUM makes the schema anew: tables, then indexes, then the rest; sqlite_sequence only where it is needed.
+CREATE TABLE counted(k INTEGER PRIMARY KEY AUTOINCREMENT);
+CREATE INDEX of_fires ON fires(x);
+CREATE TABLE later(a UNIQUE);
+VACUUM;
+SELECT group_concat(name) FROM sqlite_schema WHERE name IN ('counted', 'sqlite_sequence', 'of_fires', 'later', 'm1', 'sqlite_autoindex_later_1');
+DROP TABLE counted;
+VACUUM;
+SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_sequence';

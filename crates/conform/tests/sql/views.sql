@@ -22,3 +22,16 @@ PRAGMA table_info(view20);
 SELECT * FROM view20;
 CREATE TABLE cta2 AS SELECT * FROM view20;
 PRAGMA table_info(cta2);
+-- A view whose query has another number of columns than the view: an error where it is read, and only there.
+CREATE TABLE two(a, b);
+CREATE VIEW one(x) AS SELECT a, b FROM two;
+CREATE VIEW three(x, y, z) AS SELECT a, b FROM two;
+SELECT x FROM one;
+SELECT z FROM three;
+CREATE VIEW around AS SELECT (SELECT one.x FROM one);
+SELECT 1 FROM around;
+SELECT * FROM around;
+CREATE TRIGGER into_one INSTEAD OF INSERT ON one BEGIN INSERT INTO two(a) VALUES (new.x); END;
+INSERT INTO one VALUES (5);
+SELECT * FROM two;
+INSERT INTO one VALUES (5, 6);

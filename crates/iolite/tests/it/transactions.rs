@@ -70,7 +70,10 @@ fn a_small_cache_loses_no_change_of_a_page_that_was_held_when_it_left() {
              DROP TABLE t2; CREATE TABLE t4(a UNIQUE, b UNIQUE, c UNIQUE, d CHECK (d <> '{long}'))"
         ))
         .unwrap();
-        assert_eq!(c.query("PRAGMA integrity_check", &[]).unwrap()[0][0].text_bytes().unwrap().as_ref(), b"ok");
+        assert_eq!(
+            c.query("PRAGMA integrity_check", &[]).unwrap()[0][0].text_bytes().unwrap().as_ref(),
+            b"ok"
+        );
     }
     std::fs::remove_dir_all(&dir).unwrap();
 }
