@@ -228,6 +228,7 @@ impl Opcode {
                 | HashSort
                 | HashNext
                 | Filter
+                | SourceOpen
                 | SourceNext
                 | IfNullRow
                 | RowSetTest

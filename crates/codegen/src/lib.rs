@@ -13,6 +13,7 @@ mod cond;
 mod context;
 mod ddl;
 mod delete;
+mod door;
 mod expr;
 mod insert;
 mod loops;
@@ -25,6 +26,7 @@ mod update;
 mod write;
 
 pub use context::Settings;
+pub use door::{Ask, Door, Offer, Taken};
 
 use context::Codegen;
 use iolite_base::{Limit, Result};

@@ -9,6 +9,7 @@ mod alter;
 mod analyze;
 mod attach;
 mod check;
+mod columns;
 mod connection;
 mod control;
 mod describe;

@@ -19,10 +19,13 @@ mod table;
 mod txn;
 mod types;
 mod undo;
+mod view;
 mod wal;
 
 pub use journal::lock_byte_page;
 pub use pager::{Pager, State};
+pub use view::Mark;
+pub use wal::LogMark;
 pub use types::{
     BusyHandler, CacheStats, CheckpointMode, CheckpointResult, JournalMode, LockingMode, OpenOptions,
     SecureDelete, SyncMode, TxnState,

@@ -18,9 +18,11 @@
 mod checkpoint;
 mod index;
 mod recover;
+mod view;
 
 use crate::types::*;
 use index::{Header, Index};
+pub use view::LogMark;
 use iolite_base::{Buf, Code, Pgno, Result, alloc, be};
 use iolite_os::{File, ShmLock, SyncKind, Vfs};
 use std::mem::MaybeUninit;

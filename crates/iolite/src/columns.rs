@@ -1,0 +1,152 @@
+//! The columnar engine, joined to connections: the door that code generation asks, and what a run in columns needs.
+
+use crate::connection::Inner;
+use iolite_base::{Code, Encoding, Result};
+use iolite_btree::Btree;
+use iolite_codegen::{Ask, Door, Offer, Taken};
+use iolite_columnar::{Asked, Compiled, Runtime, Store};
+use iolite_ext::{Host, RowSource, SourceFactory};
+use iolite_value::Value;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+/// `PRAGMA analytics`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Analytics {
+    /// Never in columns.
+    Off,
+    /// Where it is likely to pay.
+    #[default]
+    Auto,
+    /// Wherever it is possible; reasons where it is not.
+    Force,
+}
+
+impl Analytics {
+    /// The word of the pragma.
+    pub fn name(self) -> &'static str {
+        match self {
+            Analytics::Off => "off",
+            Analytics::Auto => "auto",
+            Analytics::Force => "force",
+        }
+    }
+}
+
+/// The door of a connection, if it has one at present.
+pub(crate) fn door(conn: &Inner) -> Option<Rc<dyn Door>> {
+    let mode = conn.flags.analytics.get();
+    let rows_only = mode == Analytics::Off
+        || conn.nested.get() > 0
+        || conn.flags.reverse_unordered.get()
+        || conn.encoding() != Encoding::Utf8;
+    (!rows_only).then(|| Rc::new(ColumnDoor { conn: conn.own.clone(), mode }) as Rc<dyn Door>)
+}
+
+struct ColumnDoor {
+    conn: Weak<Inner>,
+    mode: Analytics,
+}
+
+impl Door for ColumnDoor {
+    fn offer(&self, ask: &Ask<'_>) -> Result<Offer> {
+        let force = self.mode == Analytics::Force;
+        // The cheapest question first: an arm that finds its rows by key is none for columns.
+        let scans = ask.core.levels.first().is_some_and(|l| {
+            use iolite_plan::plan::Access::*;
+            matches!(l.access, Scan { .. } | IndexScan { .. } | RowidRange { .. } | Auto { .. })
+        });
+        if !scans && !force {
+            return Ok(Offer::No(None));
+        }
+        let asked =
+            Asked { core: ask.core, order: ask.order, limited: ask.limited, default_of: ask.default_of };
+        let compiled = match Compiled::new(&asked) {
+            Ok(c) => c,
+            Err(why) => return Ok(Offer::No(force.then_some(why))),
+        };
+        if !force && !compiled.worth_it() {
+            return Ok(Offer::No(None));
+        }
+        let mut notes: Vec<String> = Vec::new();
+        for l in &ask.core.levels {
+            let word = if notes.is_empty() { "SCAN" } else { "JOIN" };
+            notes.push(format!("{word} {} IN COLUMNS", iolite_plan::print::source_name(&l.source)));
+        }
+        let params = compiled.params().to_vec();
+        let conn = self.conn.clone();
+        let source = SourceFactory(Rc::new(move |host, given| {
+            let Some(conn) = conn.upgrade() else { return Err(Code::Misuse.into()) };
+            let wanted = given.first().map_or(-1, Value::to_int);
+            let rt = Run { conn: &conn, host, force };
+            let rows = compiled.run(&rt, given.get(1..).unwrap_or(&[]), wanted)?;
+            Ok(rows.map(|rows| {
+                conn.column_runs.set(conn.column_runs.get() + 1);
+                Box::new(Rows(rows.into_iter())) as Box<dyn RowSource>
+            }))
+        }));
+        Ok(Offer::Take(Taken { source, params, notes }))
+    }
+}
+
+/// Computed rows.
+struct Rows(std::vec::IntoIter<Vec<Value>>);
+
+impl RowSource for Rows {
+    fn next(&mut self, out: &mut [Value]) -> Result<bool> {
+        let Some(row) = self.0.next() else { return Ok(false) };
+        for (to, v) in out.iter_mut().zip(row) {
+            *to = v;
+        }
+        Ok(true)
+    }
+}
+
+struct Run<'a> {
+    conn: &'a Rc<Inner>,
+    host: &'a dyn Host,
+    force: bool,
+}
+
+impl Runtime for Run<'_> {
+    fn host(&self) -> &dyn Host {
+        self.host
+    }
+
+    fn btree(&self, db: usize) -> Result<Btree> {
+        self.conn.btree_of(db)
+    }
+
+    fn store(&self, db: usize) -> Result<Arc<Store>> {
+        let bt = self.conn.btree_of(db)?;
+        let dbs = self.conn.databases.borrow();
+        let d = dbs.get(db).ok_or(Code::Internal)?;
+        Ok(d.columns.get_or_init(|| Store::of(&bt)).clone())
+    }
+
+    fn check(&self) -> Result<()> {
+        crate::env::interrupted(self.conn)
+    }
+
+    fn overridden(&self, function: &str) -> bool {
+        self.conn.overridden.borrow().iter().any(|n| n == function)
+    }
+
+    fn force(&self) -> bool {
+        self.force
+    }
+}
+
+/// What has happened in the column cache of a database, for tests and statistics: segments decoded, segments patched,
+/// leaves hashed.
+impl crate::Connection {
+    /// See above.
+    pub fn column_counters(&self, db: usize) -> (u64, u64, u64) {
+        let dbs = self.0.databases.borrow();
+        let store = dbs.get(db).and_then(|d| d.columns.get());
+        store.map_or((0, 0, 0), |s| {
+            let n = |a: &std::sync::atomic::AtomicU64| a.load(std::sync::atomic::Ordering::Relaxed);
+            (n(&s.counters.decoded), n(&s.counters.patched), n(&s.counters.hashed))
+        })
+    }
+}
