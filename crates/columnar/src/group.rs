@@ -153,7 +153,6 @@ impl<'q> Groups<'q> {
         keys: Vec<Ex>,
         aggs: Vec<(Vec<Ex>, Option<Ex>)>,
         s: &Setting<'_>,
-        overridden: &dyn Fn(&str) -> bool,
     ) -> Result<Option<Groups<'q>>> {
         let mut g = Groups {
             q,
@@ -183,7 +182,7 @@ impl<'q> Groups<'q> {
         let n = if g.dense { product as usize } else { 0 };
         g.rows = zeros(n);
         for i in 0..q.aggs.len() {
-            match g.accumulator(&q.aggs[i], i, s, n, overridden) {
+            match g.accumulator(&q.aggs[i], i, s, n) {
                 Some(a) => g.accs.push(a),
                 None => return Ok(None),
             }
@@ -333,11 +332,10 @@ impl<'q> Groups<'q> {
         i: usize,
         s: &Setting<'_>,
         n: usize,
-        overridden: &dyn Fn(&str) -> bool,
     ) -> Option<Acc> {
         let name = a.function.name.to_ascii_lowercase();
         let (args, filter) = &self.aggs[i];
-        let plain = a.distinct.is_none() && filter.is_none() && !overridden(&name);
+        let plain = a.distinct.is_none() && filter.is_none();
         let nulls_of = |t: usize| self.q.tables[t].left;
         if plain && a.function.flags.has(FunctionFlags::COUNT) && args.is_empty() {
             return Some(Acc::Rows);
@@ -367,7 +365,7 @@ impl<'q> Groups<'q> {
                 _ => {}
             }
         }
-        let counts = name == "count" && !overridden(&name);
+        let counts = name == "count";
         if !s.in_order && !counts {
             return None;
         }

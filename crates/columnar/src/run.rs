@@ -36,8 +36,6 @@ pub trait Runtime {
     fn store(&self, db: usize) -> Result<Arc<Store>>;
     /// Whether to stop: an error then.
     fn check(&self) -> Result<()>;
-    /// Whether the user has put a function of his own in the place of a built-in one.
-    fn overridden(&self, function: &str) -> bool;
     /// Small tables, too.
     fn force(&self) -> bool;
 }
@@ -316,8 +314,7 @@ impl Run<'_> {
             return Ok(Some(rows.finish()));
         }
         let (keys, aggs) = (self.bound.keys.clone(), self.bound.aggs.clone());
-        let overridden = |name: &str| self.rt.overridden(name);
-        let Some(mut groups) = Groups::new(q, keys, aggs, &setting, &overridden)? else { return Ok(None) };
+        let Some(mut groups) = Groups::new(q, keys, aggs, &setting)? else { return Ok(None) };
         self.scan(&d, &preds, &setting, &mut |b| {
             groups.add(b, &setting)?;
             Ok(true)

@@ -59,8 +59,17 @@ impl Door for ColumnDoor {
         if !scans && !force {
             return Ok(Offer::No(None));
         }
-        let asked =
-            Asked { core: ask.core, order: ask.order, limited: ask.limited, default_of: ask.default_of };
+        let own = self.conn.upgrade();
+        let overridden = |name: &str| {
+            own.as_ref().is_none_or(|c| c.overridden.borrow().iter().any(|n| n.eq_ignore_ascii_case(name)))
+        };
+        let asked = Asked {
+            core: ask.core,
+            order: ask.order,
+            limited: ask.limited,
+            default_of: ask.default_of,
+            overridden: &overridden,
+        };
         let compiled = match Compiled::new(&asked) {
             Ok(c) => c,
             Err(why) => return Ok(Offer::No(force.then_some(why))),
@@ -126,10 +135,6 @@ impl Runtime for Run<'_> {
 
     fn check(&self) -> Result<()> {
         crate::env::interrupted(self.conn)
-    }
-
-    fn overridden(&self, function: &str) -> bool {
-        self.conn.overridden.borrow().iter().any(|n| n == function)
     }
 
     fn force(&self) -> bool {

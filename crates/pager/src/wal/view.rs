@@ -8,8 +8,10 @@ use iolite_os::File;
 /// A state of a log: its salts, a committed frame, and the running checksum up to that frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogMark {
-    /// Names one life of the log.
+    /// Names one life of the log; zeros: an empty log that was never begun.
     pub salt: [u8; 8],
+    /// Counts commits: what a page cache is held to be valid by, when all of the header is the same.
+    pub change: u32,
     /// The last frame.
     pub last: u32,
     /// The checksum up to it. After a power loss other frames may take the same numbers under the same salts.
@@ -20,14 +22,17 @@ impl Wal {
     /// The state that the present transaction reads; `None` if it has no name that others could use.
     pub fn mark(&self) -> Option<LogMark> {
         let h = &self.header;
-        let named = !self.writing && !self.private && self.mark.is_some() && h.salt != [0; 8];
-        named.then_some(LogMark { salt: h.salt, last: h.last_frame, sum: h.frame_sum })
+        let named = !self.writing && !self.private && self.mark.is_some();
+        let begun = h.salt != [0; 8] || h.last_frame == 0;
+        let mark = LogMark { salt: h.salt, change: h.change, last: h.last_frame, sum: h.frame_sum };
+        (named && begun).then_some(mark)
     }
 
     /// The pages that differ between `then` and the state that is being read; `None` if that cannot be told.
     pub fn changed_since(&mut self, db: &dyn File, then: &LogMark) -> Result<Option<Vec<Pgno>>> {
         let Some(now) = self.mark() else { return Ok(None) };
-        if now.salt != then.salt {
+        // Without salts there may have been several lives between two such states.
+        if now.salt != then.salt || then.salt == [0; 8] {
             return Ok(None);
         }
         let live = |w: &Wal| w.index.header().filter(|h| h.salt == then.salt).map(|h| h.last_frame);
