@@ -67,8 +67,12 @@ impl Engine {
                             iolite_stock::Value::Null => iolite::Value::Null,
                             iolite_stock::Value::Int(i) => iolite::Value::Int(i),
                             iolite_stock::Value::Real(r) => iolite::Value::Real(r),
-                            iolite_stock::Value::Text(t) => iolite::Value::text(t).map_err(|e| e.to_string())?,
-                            iolite_stock::Value::Blob(b) => iolite::Value::blob(&b).map_err(|e| e.to_string())?,
+                            iolite_stock::Value::Text(t) => {
+                                iolite::Value::text(t).map_err(|e| e.to_string())?
+                            }
+                            iolite_stock::Value::Blob(b) => {
+                                iolite::Value::blob(&b).map_err(|e| e.to_string())?
+                            }
                         };
                         let _ = write!(out, "{}|", v.to_string_lossy());
                     }

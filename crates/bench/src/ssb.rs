@@ -32,7 +32,8 @@ const NATIONS: [[&str; 5]; 5] = [
     ["FRANCE", "GERMANY", "ROMANIA", "RUSSIA", "UNITED KINGDOM"],
     ["EGYPT", "IRAN", "IRAQ", "JORDAN", "SAUDI ARABIA"],
 ];
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const COLORS: [&str; 10] =
     ["almond", "antique", "azure", "beige", "blush", "chiffon", "coral", "cornsilk", "frosted", "ghost"];
 const MODES: [&str; 7] = ["AIR", "FOB", "MAIL", "RAIL", "REG AIR", "SHIP", "TRUCK"];
@@ -116,7 +117,8 @@ pub fn load(db: &Engine, sf: f64) -> Result<i64> {
                     MONTHS[m as usize - 1],
                     (n + 3) % 7 + 1,
                     (in_year - 1) / 7 + 1,
-                    ["Winter", "Spring", "Summer", "Fall", "Christmas"][(m as usize - 1) / 3 + (m == 12) as usize],
+                    ["Winter", "Spring", "Summer", "Fall", "Christmas"]
+                        [(m as usize - 1) / 3 + (m == 12) as usize],
                     (m == 12 && d == 25) as i64,
                     ((n + 3) % 7 < 5) as i64,
                 ));
@@ -267,9 +269,7 @@ fn queries(r: &mut Rng) -> Vec<(&'static str, String)> {
         (city(NATIONS[a][b], d), city(NATIONS[a][b], d + 5))
     };
     let (x, z) = cities(r);
-    let of = |x: &str, z: &str| {
-        format!("(c_city='{x}' OR c_city='{z}') AND (s_city='{x}' OR s_city='{z}')")
-    };
+    let of = |x: &str, z: &str| format!("(c_city='{x}' OR c_city='{z}') AND (s_city='{x}' OR s_city='{z}')");
     out.push(("Q3.3", three("c_city, s_city", format!("{} AND {years}", of(&x, &z)))));
     let (x, z) = cities(r);
     let month = format!("{}{}", MONTHS[r.range(0, 11) as usize], year(r));
@@ -284,10 +284,7 @@ fn queries(r: &mut Rng) -> Vec<(&'static str, String)> {
     let g = region(r);
     let m = r.range(1, 4);
     let mfgr = format!("(p_mfgr = 'MFGR#{m}' OR p_mfgr = 'MFGR#{}')", m + 1);
-    out.push((
-        "Q4.1",
-        four("d_year, c_nation", format!("c_region = '{g}' AND s_region = '{g}' AND {mfgr}")),
-    ));
+    out.push(("Q4.1", four("d_year, c_nation", format!("c_region = '{g}' AND s_region = '{g}' AND {mfgr}"))));
     let g = region(r);
     let y = r.range(1992, 1997);
     let both = format!("(d_year = {y} OR d_year = {})", y + 1);
@@ -399,6 +396,9 @@ fn measure(name: &str, repeat: usize, with_stock: bool) -> Result<()> {
     }
     let (a, b) = ((log_ours / n as f64).exp(), (log_theirs / n as f64).exp());
     println!("| geometric mean | | {a:.2} | | | {b:.1} | {:.0} |", b / a);
-    println!("\nsum of medians {sum:.1} ms; answers compared with stock: {}", if with_stock { "yes" } else { "no" });
+    println!(
+        "\nsum of medians {sum:.1} ms; answers compared with stock: {}",
+        if with_stock { "yes" } else { "no" }
+    );
     Ok(())
 }

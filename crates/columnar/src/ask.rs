@@ -464,8 +464,7 @@ impl Compiler<'_> {
 
     fn call(&mut self, c: &Call) -> Answer<Ex> {
         let f = &c.function;
-        let pure =
-            f.flags.has(FunctionFlags::DETERMINISTIC) || f.flags.has(FunctionFlags::SLOW_CHANGE);
+        let pure = f.flags.has(FunctionFlags::DETERMINISTIC) || f.flags.has(FunctionFlags::SLOW_CHANGE);
         let known_code = match f.imp {
             Implementation::Scalar(_) => pure && !f.flags.has(FunctionFlags::SUBTYPE),
             Implementation::Inline(i) => matches!(

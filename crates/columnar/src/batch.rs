@@ -201,8 +201,7 @@ pub(crate) fn int_bounds(
             Some((hi.checked_neg()?, lo.checked_neg()?, null))
         }
         Ex::Binary(op, a, b) => {
-            let (a, b) =
-                (int_bounds(a, cols, places, nulls_of)?, int_bounds(b, cols, places, nulls_of)?);
+            let (a, b) = (int_bounds(a, cols, places, nulls_of)?, int_bounds(b, cols, places, nulls_of)?);
             let null = a.2 || b.2;
             match op {
                 BinOp::Add => Some((a.0.checked_add(b.0)?, a.1.checked_add(b.1)?, null)),

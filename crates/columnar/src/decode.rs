@@ -7,8 +7,8 @@
 use crate::chunk::{Chunk, Dict, Field, Plain};
 use iolite_base::{Code, Error, Pgno, Result, alloc, be, varint};
 use iolite_btree::Btree;
-use iolite_btree::pages::{Cell, Layout, TABLE_LEAF};
 use iolite_btree::TreeKind;
+use iolite_btree::pages::{Cell, Layout, TABLE_LEAF};
 use iolite_value::{Value, record};
 
 /// A column as it is read: equal keys are equal chunks.
@@ -115,10 +115,15 @@ impl<'d> Builder<'d> {
 
     #[inline(never)]
     fn push_other(&mut self, f: Field<'_>) -> Result<()> {
+        let f = match f {
+            // Whole numbers of a REAL column are stored as integers.
+            Field::Int(i) if self.real => Field::Real(i as f64),
+            f => f,
+        };
         match (&mut self.form, f) {
-            (Form::Real(v), Field::Int(i)) if self.real => {
+            (Form::Real(v), Field::Real(r)) if !r.is_nan() => {
                 alloc::reserve(v, 1)?;
-                v.push(i as f64);
+                v.push(r);
                 Ok(())
             }
             (Form::Int(v), Field::Null) => {

@@ -137,11 +137,8 @@ impl Cmp {
 pub(crate) fn converted(aff: Affinity, a: &Value, b: &Value, coll: &Collation) -> Result<Ordering> {
     let text = |v: &Value| matches!(v, Value::Text(..));
     let number = |v: &Value| matches!(v, Value::Int(_) | Value::Real(_));
-    let convert = if aff.is_numeric() {
-        text(a) || text(b)
-    } else {
-        aff == Affinity::Text && (number(a) || number(b))
-    };
+    let convert =
+        if aff.is_numeric() { text(a) || text(b) } else { aff == Affinity::Text && (number(a) || number(b)) };
     if !convert {
         return Ok(compare::compare(a, b, coll));
     }
@@ -180,9 +177,7 @@ impl Eval<'_> {
                 }
             }
             Ex::Compare(c) => boolean(c.test(&self.value(&c.lhs, row)?, &self.value(&c.rhs, row)?)?),
-            Ex::And(a, b) => {
-                boolean(arith::and(self.value(a, row)?.truth(), self.value(b, row)?.truth()))
-            }
+            Ex::And(a, b) => boolean(arith::and(self.value(a, row)?.truth(), self.value(b, row)?.truth())),
             Ex::Or(a, b) => boolean(arith::or(self.value(a, row)?.truth(), self.value(b, row)?.truth())),
             Ex::IsNull(a, not) => Value::bool(self.value(a, row)?.is_null() != *not),
             Ex::Truth { e, truth, not } => match self.value(e, row)?.truth() {

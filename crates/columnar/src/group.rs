@@ -326,13 +326,7 @@ impl<'q> Groups<'q> {
         })
     }
 
-    fn accumulator(
-        &self,
-        a: &AggSpec,
-        i: usize,
-        s: &Setting<'_>,
-        n: usize,
-    ) -> Option<Acc> {
+    fn accumulator(&self, a: &AggSpec, i: usize, s: &Setting<'_>, n: usize) -> Option<Acc> {
         let name = a.function.name.to_ascii_lowercase();
         let (args, filter) = &self.aggs[i];
         let plain = a.distinct.is_none() && filter.is_none();

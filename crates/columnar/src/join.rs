@@ -19,9 +19,14 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// How a key leads to a row.
 enum Map {
     /// The row `key - min`, if its bit is set.
-    Place { min: i64 },
+    Place {
+        min: i64,
+    },
     /// The row noted for `key - min`, if its bit is set.
-    Array { min: i64, rows: Vec<u32> },
+    Array {
+        min: i64,
+        rows: Vec<u32>,
+    },
     Hash(FastMap<i64, u32>),
     Text(HashMap<Box<[u8]>, u32>),
 }
@@ -33,8 +38,10 @@ pub(crate) struct Inner {
     pub bits: Option<Bits>,
     /// The next row with the same key.
     next: Option<Vec<u32>>,
-    /// Rows that satisfy the table's own conditions, where somebody wants to go through them.
+    /// Rows that satisfy the table's own conditions.
     pub passed: Vec<u32>,
+    /// Least and greatest integer key of these.
+    pub bounds: (i64, i64),
     /// How a key is converted before it is looked up.
     affinity: Affinity,
 }
@@ -57,8 +64,8 @@ pub(crate) fn each_row(
         while from < part.rows {
             let span = from..(from + BLOCK).min(part.rows);
             sel.fill(span.len());
-            for (i, p) in preds.iter().enumerate() {
-                p.select(cols, part, span.clone(), col_of, eval, i == 0, &mut sel)?;
+            for p in preds {
+                p.select(cols, part, span.clone(), col_of, eval, &mut sel)?;
             }
             for &i in sel.rows() {
                 let i = from + i as usize;
@@ -100,7 +107,8 @@ impl Inner {
     ) -> Result<Inner> {
         let (min, max) = cols.bounds[key];
         let rows = cols.loaded.rows;
-        let mut passed = crate::chunk::room(0)?;
+        let mut passed = Vec::new();
+        let (mut least, mut greatest) = (i64::MAX, i64::MIN);
         let span = max.checked_sub(min).map(|d| d as u64);
         let dense = min <= max && span.is_some_and(|s| s < (rows as u64 * 16).max(1 << 16));
         let place = dense
@@ -117,7 +125,12 @@ impl Inner {
                 passed.push(row as u32);
                 Ok(())
             })?;
-            return Ok(Inner { map: Map::Place { min }, bits: Some(bits), next: None, passed, affinity });
+            let bounds = match (passed.first(), passed.last()) {
+                (Some(a), Some(b)) => (min + *a as i64, min + *b as i64),
+                _ => (1, 0),
+            };
+            let map = Map::Place { min };
+            return Ok(Inner { map, bits: Some(bits), next: None, passed, bounds, affinity });
         }
         let mut heads: Vec<u32> = Vec::new();
         let mut bits = None;
@@ -133,6 +146,7 @@ impl Inner {
         let mut tails: FastMap<u32, u32> = FastMap::default();
         each_row(cols, preds, col_of, eval, &mut |p, i, row| {
             let Some(v) = cols.loaded.parts[p].cols[key].int(i) else { return Ok(()) };
+            (least, greatest) = (least.min(v), greatest.max(v));
             let row = row as u32;
             alloc::reserve(&mut passed, 1)?;
             passed.push(row);
@@ -168,7 +182,7 @@ impl Inner {
             Ok(())
         })?;
         let map = if dense { Map::Array { min, rows: heads } } else { Map::Hash(hash) };
-        Ok(Inner { map, bits, next, passed, affinity })
+        Ok(Inner { map, bits, next, passed, bounds: (least, greatest), affinity })
     }
 
     fn by_text(
@@ -217,7 +231,7 @@ impl Inner {
             Ok(())
         })?;
         let map = Map::Text(hash);
-        Ok((!other).then_some(Inner { map, bits: None, next, passed, affinity }))
+        Ok((!other).then_some(Inner { map, bits: None, next, passed, bounds: (1, 0), affinity }))
     }
 
     /// Whether no two rows have the same key.

@@ -184,7 +184,7 @@ impl Pred {
     pub fn cost(&self) -> f64 {
         match self {
             Pred::Never => 0.0,
-            Pred::Range { .. } => 1.0,
+            Pred::Range { .. } => 0.5,
             Pred::IntSet { .. } | Pred::DictSet { .. } | Pred::RealRange { .. } => 2.0,
             Pred::Any(_) => 200.0,
         }
@@ -202,7 +202,7 @@ impl Pred {
         }
     }
 
-    /// Selects among the rows `span` of a part: all of them if `fresh`, else those selected already.
+    /// Narrows the selection among the rows `span` of a part.
     pub fn select(
         &self,
         cols: &Columns,
@@ -210,34 +210,30 @@ impl Pred {
         span: Range<usize>,
         col_of: &[Option<usize>],
         eval: &Eval<'_>,
-        fresh: bool,
         sel: &mut Selection,
     ) -> Result<()> {
         let from = span.start;
         match self {
             Pred::Never => {
-                sel.fill(0);
+                sel.clear();
                 Ok(())
             }
             Pred::Range { col, lo, hi, not } => {
-                int_in_range(&part.cols[*col], span, *lo, *hi, *not, fresh, sel);
+                int_in_range(&part.cols[*col], span, *lo, *hi, *not, sel);
                 Ok(())
             }
             Pred::IntSet { col, base, set } => {
-                int_in_set(&part.cols[*col], span, *base, set, fresh, sel);
+                int_in_set(&part.cols[*col], span, *base, set, sel);
                 Ok(())
             }
             Pred::DictSet { col, set } => {
                 match &part.cols[*col].data {
-                    Data::Dict { codes } => kernel::member(slice(codes, &span), 0, set, fresh, sel),
+                    Data::Dict { codes } => kernel::member(slice(codes, &span), 0, set, sel),
                     _ => return Err(Code::Internal.into()),
                 }
                 Ok(())
             }
             Pred::RealRange { col, lo, hi, lo_in, hi_in } => {
-                if fresh {
-                    sel.fill(span.len());
-                }
                 let Data::Real { values, nulls } = &part.cols[*col].data else {
                     return Err(Code::Internal.into());
                 };
@@ -248,12 +244,7 @@ impl Pred {
                 });
                 Ok(())
             }
-            Pred::Any(ex) => {
-                if fresh {
-                    sel.fill(span.len());
-                }
-                sel.try_retain(|i| eval.holds(ex, &cols.row(part, from + i, col_of)))
-            }
+            Pred::Any(ex) => sel.try_retain(|i| eval.holds(ex, &cols.row(part, from + i, col_of))),
         }
     }
 }
@@ -267,26 +258,15 @@ pub(crate) fn slice<'c>(codes: &'c Codes, span: &Range<usize>) -> Slice<'c> {
     }
 }
 
-fn int_in_range(
-    c: &Chunk,
-    span: Range<usize>,
-    lo: i64,
-    hi: i64,
-    not: bool,
-    fresh: bool,
-    sel: &mut Selection,
-) {
+fn int_in_range(c: &Chunk, span: Range<usize>, lo: i64, hi: i64, not: bool, sel: &mut Selection) {
     let from = span.start;
     let inside = lo <= hi && c.min <= c.max && c.min <= hi && c.max >= lo;
     if !not && !inside {
-        sel.fill(0);
+        sel.clear();
         return;
     }
     let all = if not { !inside } else { lo <= c.min && c.max <= hi };
     if all && !c.may_be_null() {
-        if fresh {
-            sel.fill(span.len());
-        }
         return;
     }
     if let Data::Int { base, nulls, codes } = &c.data
@@ -295,24 +275,14 @@ fn int_in_range(
         let lo = (lo.max(c.min) - base) as u32;
         let hi = (hi.min(c.max) - base) as u32;
         debug_assert!(!nulls || lo > 0);
-        kernel::range(slice(codes, &span), lo, hi, fresh, sel);
+        kernel::range(slice(codes, &span), lo, hi, sel);
         return;
-    }
-    if fresh {
-        sel.fill(span.len());
     }
     sel.retain(|i| c.int(from + i).is_some_and(|v| (lo <= v && v <= hi) != not));
 }
 
 /// Selects the rows whose integer, less `base`, is in a set.
-pub(crate) fn int_in_set(
-    c: &Chunk,
-    span: Range<usize>,
-    base: i64,
-    set: &Bits,
-    fresh: bool,
-    sel: &mut Selection,
-) {
+pub(crate) fn int_in_set(c: &Chunk, span: Range<usize>, base: i64, set: &Bits, sel: &mut Selection) {
     let from = span.start;
     if let Data::Int { base: own, nulls, codes } = &c.data
         && let Some(shift) = own.checked_sub(base)
@@ -320,12 +290,9 @@ pub(crate) fn int_in_set(
     {
         // Code 0 is NULL: its number, one below the least, must not be in the set.
         if !nulls || !usize::try_from(shift).is_ok_and(|s| set.has(s)) {
-            kernel::member(slice(codes, &span), shift, set, fresh, sel);
+            kernel::member(slice(codes, &span), shift, set, sel);
             return;
         }
-    }
-    if fresh {
-        sel.fill(span.len());
     }
     sel.retain(|i| {
         c.int(from + i)
@@ -454,7 +421,9 @@ fn text_equality(ex: &Ex) -> Option<&[u8]> {
     let Ex::Compare(c) = ex else { return None };
     let (op, v) = oriented(c)?;
     match v {
-        Value::Text(t, _) if op == CmpOp::Eq && c.collation.is_binary() && !c.affinity.is_numeric() => Some(t),
+        Value::Text(t, _) if op == CmpOp::Eq && c.collation.is_binary() && !c.affinity.is_numeric() => {
+            Some(t)
+        }
         _ => None,
     }
 }

@@ -241,7 +241,11 @@ impl Run<'_> {
         None
     }
 
-    fn with_outer(&mut self, states: &[Arc<TableState>], limit: Option<usize>) -> Result<Option<Vec<Vec<Value>>>> {
+    fn with_outer(
+        &mut self,
+        states: &[Arc<TableState>],
+        limit: Option<usize>,
+    ) -> Result<Option<Vec<Vec<Value>>>> {
         let q = self.q;
         if q.grouping == Grouping::None && !self.in_order() {
             return Ok(None);
@@ -376,10 +380,19 @@ impl Run<'_> {
                 _ => None,
             })
             .collect();
+        let mut ranges: Vec<Pred> = Vec::new();
         for (k, j) in d.joins.iter().enumerate() {
             let Some(inner) = &s.inners[j.table] else { continue };
             if let (Some(col), Some(bits), false) = (plain[k], &inner.bits, q.tables[j.table].left) {
-                let cost = if bits.len() <= 2048 { 1.5 } else { 3.0 };
+                // A range of codes is tested faster than a large set, and often leaves little of it to test.
+                let (lo, hi) = inner.bounds;
+                let (min, max) = cols.bounds[col];
+                if bits.len() > 2048 && (hi - lo).max(0) as f64 * 1.5 < (max - min) as f64 {
+                    let what = What::Pred(own.len() + ranges.len());
+                    ranges.push(Pred::Range { col, lo, hi, not: false });
+                    steps.push(Step { what, cost: 0.5, seen: 3.0, passed: 1.0 });
+                }
+                let cost = if bits.len() <= 2048 { 0.7 } else { 5.0 };
                 let share = inner.passed.len() as f64 / (bits.len() as f64).max(1.0);
                 let what = What::Keys { join: k, col };
                 steps.push(Step { what, cost, seen: 4.0, passed: 4.0 * share.min(1.0) });
@@ -407,29 +420,30 @@ impl Run<'_> {
             let mut from = 0;
             while from < part.rows {
                 let span = from..(from + BLOCK).min(part.rows);
-                let mut fresh = true;
+                sel.fill(span.len());
                 for step in &mut steps {
-                    let before = if fresh { span.len() } else { sel.len() };
+                    let before = sel.len();
                     if before == 0 {
                         break;
                     }
                     match step.what {
-                        What::Pred(i) => {
-                            own[i].select(cols, part, span.clone(), of, self.eval, fresh, &mut sel)?
-                        }
+                        What::Pred(i) => own.get(i).unwrap_or_else(|| &ranges[i - own.len()]).select(
+                            cols,
+                            part,
+                            span.clone(),
+                            of,
+                            self.eval,
+                            &mut sel,
+                        )?,
                         What::Keys { join, col } => {
                             let inner = s.inners[d.joins[join].table].as_ref();
                             if let Some((bits, base)) = inner.and_then(|i| i.bits.as_ref().zip(i.base())) {
-                                pred::int_in_set(&part.cols[col], span.clone(), base, bits, fresh, &mut sel);
+                                pred::int_in_set(&part.cols[col], span.clone(), base, bits, &mut sel);
                             }
                         }
                     }
                     step.seen += before as f64;
                     step.passed += sel.len() as f64;
-                    fresh = false;
-                }
-                if fresh {
-                    sel.fill(span.len());
                 }
                 if sel.len() > 0 {
                     batch.outer.clear();

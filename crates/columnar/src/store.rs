@@ -153,7 +153,14 @@ impl Store {
             _ => {
                 let (interior, leaves) = walk(bt, root)?;
                 let segments = leaves.chunks(SEGMENT_LEAVES).map(Segment::new).collect();
-                TableState { mark, page_size, interior, segments, columns: Arc::default(), keep: mark.is_some() }
+                TableState {
+                    mark,
+                    page_size,
+                    interior,
+                    segments,
+                    columns: Arc::default(),
+                    keep: mark.is_some(),
+                }
             }
         };
         let state = Arc::new(state);
@@ -175,9 +182,9 @@ impl Store {
     fn follow(&self, bt: &Btree, root: Pgno, mark: Option<Mark>, old: &TableState) -> Result<TableState> {
         let then = old.mark.as_ref().ok_or(Code::Internal)?;
         let changed: Option<FastSet<Pgno>> = bt.changed_since(then)?.map(|p| p.into_iter().collect());
-        let same_shape = changed.as_ref().is_some_and(|c| {
-            !c.contains(&root) && old.interior.iter().all(|p| !c.contains(p))
-        });
+        let same_shape = changed
+            .as_ref()
+            .is_some_and(|c| !c.contains(&root) && old.interior.iter().all(|p| !c.contains(p)));
         let (interior, leaves) = if same_shape {
             (old.interior.clone(), old.segments.iter().flat_map(|s| s.leaves.iter().copied()).collect())
         } else {
@@ -311,7 +318,14 @@ impl Store {
                 Some(b) => Ok(b),
                 None => {
                     self.counters.decoded.fetch_add(1, Relaxed);
-                    decode::build(bt, self.seed, &s.leaves, &keys, &mut dicts, s.rows.get().map_or(0, Rows::len))
+                    decode::build(
+                        bt,
+                        self.seed,
+                        &s.leaves,
+                        &keys,
+                        &mut dicts,
+                        s.rows.get().map_or(0, Rows::len),
+                    )
                 }
             });
             for (w, d) in keys.iter().zip(dicts) {
@@ -435,7 +449,8 @@ fn patched(
                         Data::Dict { codes } => codes.get(from + i),
                         Data::Plain(_) => return Ok(None),
                         _ => {
-                            let f = new.int(from + i).map_or(crate::chunk::Field::Null, crate::chunk::Field::Int);
+                            let f =
+                                new.int(from + i).map_or(crate::chunk::Field::Null, crate::chunk::Field::Int);
                             match (new.is_int(), dict.code(f)?) {
                                 (true, Some(c)) => c,
                                 _ => return Ok(None),

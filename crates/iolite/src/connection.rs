@@ -138,7 +138,8 @@ impl Connection {
         f.automatic_index.set(true);
         f.dqs_dml.set(true);
         let main = Database { name: "main".into(), btree: Some(btree), file, columns: Default::default() };
-        let temp = Database { name: "temp".into(), btree: None, file: String::new(), columns: Default::default() };
+        let temp =
+            Database { name: "temp".into(), btree: None, file: String::new(), columns: Default::default() };
         let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
         let inner = Rc::new_cyclic(|own| Inner {
             vfs,

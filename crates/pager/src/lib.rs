@@ -24,9 +24,9 @@ mod wal;
 
 pub use journal::lock_byte_page;
 pub use pager::{Pager, State};
-pub use view::Mark;
-pub use wal::LogMark;
 pub use types::{
     BusyHandler, CacheStats, CheckpointMode, CheckpointResult, JournalMode, LockingMode, OpenOptions,
     SecureDelete, SyncMode, TxnState,
 };
+pub use view::Mark;
+pub use wal::LogMark;

@@ -1,42 +1,70 @@
 //! The innermost loops: from codes to selections.
 //!
-//! A selection is a list of positions within a block of at most [`BLOCK`] rows, ascending. Each kernel exists once in
-//! plain code, which says what it does, and where it pays again for a vector unit; which one runs is found out once.
-//! This is the only place in the crate with `unsafe` code.
+//! A selection says which rows of a block of at most [`BLOCK`] are still in: first as a bit mask, which conditions narrow
+//! for all rows at once, later, when few are left, as a list of positions. Each kernel exists once in plain code, which
+//! says what it does, and where it pays again for a vector unit; which one runs is found out once. This is the only
+//! place in the crate with `unsafe` code.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod list;
 mod scalar;
 
 use std::sync::OnceLock;
 
 /// Rows in a block.
 pub(crate) const BLOCK: usize = 4096;
+const WORDS: usize = BLOCK / 64;
 
-/// Positions of rows in a block.
+/// One bit for each row of a block.
+type Mask = [u64; WORDS];
+/// Positions; behind the last one lie places that kernels may write to.
+type Positions = [u16; BLOCK + 64];
+
+/// A mask is narrowed as long as more than one in so many rows is left.
+const SPARSE: usize = 16;
+
+/// Which rows of a block are in.
 pub(crate) struct Selection {
-    at: Box<[u16; BLOCK + 64]>,
+    mask: Box<Mask>,
+    scratch: Box<Mask>,
+    at: Box<Positions>,
     len: usize,
+    /// Rows of the block.
+    rows: usize,
+    /// The list counts, not the mask.
+    listed: bool,
 }
 
 impl Selection {
     /// An empty one.
     pub fn new() -> Selection {
-        Selection { at: Box::new([0; BLOCK + 64]), len: 0 }
+        Selection {
+            mask: Box::new([0; WORDS]),
+            scratch: Box::new([0; WORDS]),
+            at: Box::new([0; BLOCK + 64]),
+            len: 0,
+            rows: 0,
+            listed: false,
+        }
     }
 
     /// All rows of a block of `n`.
     pub fn fill(&mut self, n: usize) {
-        for (i, a) in self.at[..n].iter_mut().enumerate() {
-            *a = i as u16;
+        debug_assert!(n <= BLOCK);
+        for (i, w) in self.mask.iter_mut().enumerate() {
+            let left = n.saturating_sub(64 * i);
+            *w = if left >= 64 { u64::MAX } else { (1 << left) - 1 };
         }
         self.len = n;
+        self.rows = n;
+        self.listed = false;
     }
 
-    /// The positions.
-    #[inline(always)]
-    pub fn rows(&self) -> &[u16] {
-        &self.at[..self.len]
+    /// No rows.
+    pub fn clear(&mut self) {
+        self.len = 0;
+        self.listed = true;
     }
 
     /// How many.
@@ -44,9 +72,39 @@ impl Selection {
         self.len
     }
 
+    /// The positions, ascending.
+    #[inline]
+    pub fn rows(&mut self) -> &[u16] {
+        self.list();
+        &self.at[..self.len]
+    }
+
+    fn list(&mut self) {
+        if !self.listed {
+            self.listed = true;
+            (table().positions)(&self.mask, self.rows, &mut self.at);
+        }
+    }
+
+    /// Whether conditions are better tested on all rows.
+    fn dense(&self) -> bool {
+        !self.listed && self.len * SPARSE > self.rows
+    }
+
+    /// Takes the rows of the scratch mask only.
+    fn narrow(&mut self) {
+        let mut n = 0;
+        for (a, b) in self.mask.iter_mut().zip(self.scratch.iter()) {
+            *a &= b;
+            n += a.count_ones();
+        }
+        self.len = n as usize;
+    }
+
     /// Keeps the rows for which `keep` holds.
     #[inline(always)]
     pub fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
+        self.list();
         let mut n = 0;
         for i in 0..self.len {
             let p = self.at[i];
@@ -58,6 +116,7 @@ impl Selection {
 
     /// As [`Selection::retain`], where `keep` may fail.
     pub fn try_retain<E>(&mut self, mut keep: impl FnMut(usize) -> Result<bool, E>) -> Result<(), E> {
+        self.list();
         let mut n = 0;
         for i in 0..self.len {
             let p = self.at[i];
@@ -78,7 +137,8 @@ pub(crate) struct Bits {
 impl Bits {
     /// An empty set of numbers below `len`.
     pub fn new(len: usize) -> iolite_base::Result<Bits> {
-        let n = len.div_ceil(64).next_multiple_of(8).max(32);
+        // At least as many as fill the four registers of the kernel for small sets.
+        let n = len.div_ceil(64).max(32);
         let mut words = crate::chunk::room(n)?;
         words.resize(n, 0);
         Ok(Bits { words, len })
@@ -113,52 +173,48 @@ pub(crate) enum Slice<'a> {
     U32(&'a [u32]),
 }
 
-/// Selects the rows whose code is in `lo..=hi`, from all of a block (`fresh`) or from those selected already.
-pub(crate) fn range(codes: Slice<'_>, lo: u32, hi: u32, fresh: bool, sel: &mut Selection) {
-    if fresh {
-        sel.len = (table().range)(codes, lo, hi, &mut sel.at);
-        return;
-    }
-    match codes {
-        Slice::U8(c) => sel.retain(|i| (c[i] as u32).wrapping_sub(lo) <= hi - lo),
-        Slice::U16(c) => sel.retain(|i| (c[i] as u32).wrapping_sub(lo) <= hi - lo),
-        Slice::U32(c) => sel.retain(|i| c[i].wrapping_sub(lo) <= hi - lo),
-    }
-}
-
-/// Selects the rows whose code, `shift` added, is in a set.
-pub(crate) fn member(codes: Slice<'_>, shift: i64, set: &Bits, fresh: bool, sel: &mut Selection) {
-    if fresh {
-        let n = match codes {
+impl Slice<'_> {
+    fn len(&self) -> usize {
+        match self {
             Slice::U8(c) => c.len(),
             Slice::U16(c) => c.len(),
             Slice::U32(c) => c.len(),
-        };
-        if let Some(len) = (table().member)(codes, shift, set, &mut sel.at) {
-            sel.len = len;
-            return;
         }
-        sel.fill(n);
-    }
-    // A sum below zero becomes a great one: it is in no set.
-    let at = |c: u32| (c as i64 + shift) as usize;
-    match codes {
-        Slice::U8(c) => sel.retain(|i| set.has(at(c[i] as u32))),
-        Slice::U16(c) => sel.retain(|i| set.has(at(c[i] as u32))),
-        Slice::U32(c) => sel.retain(|i| set.has(at(c[i]))),
     }
 }
 
-type Out = [u16; BLOCK + 64];
+/// Keeps the rows whose code is in `lo..=hi`.
+pub(crate) fn range(codes: Slice<'_>, lo: u32, hi: u32, sel: &mut Selection) {
+    assert!(codes.len() == sel.rows && lo <= hi);
+    if sel.dense() {
+        (table().range)(codes, lo, hi, &mut sel.scratch);
+        sel.narrow();
+        return;
+    }
+    sel.list();
+    sel.len = list::range(codes, lo, hi, &mut sel.at, sel.len);
+}
+
+/// Keeps the rows whose code, `shift` added, is in a set.
+pub(crate) fn member(codes: Slice<'_>, shift: i64, set: &Bits, sel: &mut Selection) {
+    assert!(codes.len() == sel.rows);
+    if sel.dense() && (table().member)(codes, shift, set, &mut sel.scratch) {
+        sel.narrow();
+        return;
+    }
+    sel.list();
+    sel.len = list::member(codes, shift, set, &mut sel.at, sel.len);
+}
 
 /// The kernels of one vector unit.
 struct Table {
-    range: fn(Slice<'_>, u32, u32, &mut Out) -> usize,
-    /// `None`: this form has no kernel of its own.
-    member: fn(Slice<'_>, i64, &Bits, &mut Out) -> Option<usize>,
+    range: fn(Slice<'_>, u32, u32, &mut Mask),
+    /// `false`: this form has no kernel of its own.
+    member: fn(Slice<'_>, i64, &Bits, &mut Mask) -> bool,
+    positions: fn(&Mask, usize, &mut Positions),
 }
 
-const PLAIN: Table = Table { range: scalar::range, member: |_, _, _, _| None };
+const PLAIN: Table = Table { range: scalar::range, member: |_, _, _, _| false, positions: scalar::positions };
 
 fn table() -> &'static Table {
     static CHOSEN: OnceLock<Table> = OnceLock::new();
@@ -185,14 +241,22 @@ mod tests {
             .collect()
     }
 
-    fn selected(f: impl FnOnce(&mut Selection)) -> Vec<u16> {
-        let mut s = Selection::new();
-        f(&mut s);
-        s.rows().to_vec()
+    /// What `f` leaves of all rows, from a mask and from a list, by this machine's kernels.
+    fn selected(n: usize, f: impl Fn(&mut Selection)) -> Vec<u16> {
+        let mut dense = Selection::new();
+        dense.fill(n);
+        f(&mut dense);
+        let mut sparse = Selection::new();
+        sparse.fill(n);
+        sparse.list();
+        f(&mut sparse);
+        assert_eq!(dense.len(), sparse.len());
+        assert_eq!(dense.rows(), sparse.rows());
+        dense.rows().to_vec()
     }
 
     #[test]
-    fn vector_kernels_select_what_plain_ones_do() {
+    fn kernels_select_what_the_comparison_says() {
         for n in [0, 1, 15, 16, 17, 31, 63, 64, 65, 1000, BLOCK] {
             let (a, b, c) = (numbers(n, 256), numbers(n, 65_536), numbers(n, 1 << 31));
             let bytes: Vec<u8> = a.iter().map(|v| *v as u8).collect();
@@ -200,36 +264,57 @@ mod tests {
             for (slice, values, lo, hi) in [
                 (Slice::U8(&bytes), &a, 10, 200),
                 (Slice::U8(&bytes), &a, 0, 255),
+                (Slice::U8(&bytes), &a, 7, 70_000),
+                (Slice::U8(&bytes), &a, 300, 70_000),
                 (Slice::U16(&words), &b, 300, 40_000),
+                (Slice::U16(&words), &b, 300, u32::MAX),
                 (Slice::U32(&c), &c, 1 << 20, 1 << 30),
             ] {
                 let want: Vec<u16> =
                     (0..n).filter(|i| (lo..=hi).contains(&values[*i])).map(|i| i as u16).collect();
-                assert_eq!(selected(|s| range(slice, lo, hi, true, s)), want);
-                assert_eq!(
-                    selected(|s| {
-                        s.fill(n);
-                        range(slice, lo, hi, false, s)
-                    }),
-                    want
-                );
+                assert_eq!(selected(n, |s| range(slice, lo, hi, s)), want);
+                let mut mask = [0; WORDS];
+                scalar::range(slice, lo, hi, &mut mask);
+                let mut at = [0; BLOCK + 64];
+                scalar::positions(&mask, n, &mut at);
+                assert_eq!(at[..want.len()], want);
             }
-            for (len, shift) in [(2000usize, 0i64), (2048, -7), (300, 50), (70_000, 3)] {
+        }
+    }
+
+    #[test]
+    fn kernels_select_what_is_in_the_set() {
+        for n in [0, 1, 15, 16, 17, 31, 63, 64, 65, 1000, BLOCK] {
+            let (a, mut b, mut c) = (numbers(n, 256), numbers(n, 65_536), numbers(n, 1 << 31));
+            // Some that may be in.
+            b.iter_mut().step_by(3).for_each(|v| *v %= 2500);
+            c.iter_mut().step_by(3).for_each(|v| *v %= 2500);
+            if n > 0 {
+                (b[n / 2], c[n / 2]) = (65_535, u32::MAX);
+            }
+            let bytes: Vec<u8> = a.iter().map(|v| *v as u8).collect();
+            let words: Vec<u16> = b.iter().map(|v| *v as u16).collect();
+            for (len, shift) in [
+                (2000usize, 0i64),
+                (2048, -7),
+                (300, 50),
+                (70_000, 3),
+                (5, 1),
+                (2000, -64_000),
+                (2000, 60_000),
+                (1 << 21, -(1 << 33)),
+            ] {
                 let mut set = Bits::new(len).unwrap();
                 for v in numbers(len / 3, len as u32) {
                     set.set(v as usize);
                 }
-                for (slice, values) in [(Slice::U8(&bytes), &a), (Slice::U16(&words), &b), (Slice::U32(&c), &c)]
-                {
+                let slices = [(Slice::U8(&bytes), &a), (Slice::U16(&words), &b), (Slice::U32(&c), &c)];
+                for (slice, values) in slices {
                     let want: Vec<u16> = (0..n)
                         .filter(|i| set.has((values[*i] as i64 + shift) as usize))
                         .map(|i| i as u16)
                         .collect();
-                    assert_eq!(selected(|s| member(slice, shift, &set, true, s)), want, "{n} {len} {shift}");
-                    let mut s = Selection::new();
-                    s.fill(n);
-                    member(slice, shift, &set, false, &mut s);
-                    assert_eq!(s.rows(), want);
+                    assert_eq!(selected(n, |s| member(slice, shift, &set, s)), want, "{n} {len} {shift}");
                 }
             }
         }

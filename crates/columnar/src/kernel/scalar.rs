@@ -1,18 +1,33 @@
 //! Kernels in plain code.
 
-use super::{Out, Slice};
+use super::{Mask, Positions, Slice};
 
-/// Positions of codes in `lo..=hi`.
-pub fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Out) -> usize {
-    let mut n = 0;
-    let mut each = |i: usize, c: u32| {
-        out[n] = i as u16;
-        n += (c.wrapping_sub(lo) <= hi - lo) as usize;
-    };
-    match codes {
-        Slice::U8(c) => c.iter().enumerate().for_each(|(i, v)| each(i, *v as u32)),
-        Slice::U16(c) => c.iter().enumerate().for_each(|(i, v)| each(i, *v as u32)),
-        Slice::U32(c) => c.iter().enumerate().for_each(|(i, v)| each(i, *v)),
+/// Marks the codes in `lo..=hi`.
+pub fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask) {
+    fn each<T: Copy + Into<u32>>(codes: &[T], lo: u32, span: u32, out: &mut Mask) {
+        out.fill(0);
+        for (word, run) in out.iter_mut().zip(codes.chunks(64)) {
+            for (i, c) in run.iter().enumerate() {
+                *word |= ((<T as Into<u32>>::into(*c).wrapping_sub(lo) <= span) as u64) << i;
+            }
+        }
     }
-    n
+    match codes {
+        Slice::U8(c) => each(c, lo, hi - lo, out),
+        Slice::U16(c) => each(c, lo, hi - lo, out),
+        Slice::U32(c) => each(c, lo, hi - lo, out),
+    }
+}
+
+/// The positions of the bits.
+pub fn positions(mask: &Mask, _rows: usize, out: &mut Positions) {
+    let mut n = 0;
+    for (i, word) in mask.iter().enumerate() {
+        let mut w = *word;
+        while w != 0 {
+            out[n] = (i * 64) as u16 + w.trailing_zeros() as u16;
+            n += 1;
+            w &= w - 1;
+        }
+    }
 }

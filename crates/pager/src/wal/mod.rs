@@ -22,12 +22,12 @@ mod view;
 
 use crate::types::*;
 use index::{Header, Index};
-pub use view::LogMark;
 use iolite_base::{Buf, Code, Pgno, Result, alloc, be};
 use iolite_os::{File, ShmLock, SyncKind, Vfs};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
+pub use view::LogMark;
 
 pub(crate) const LOCK_WRITE: u8 = 0;
 pub(crate) const LOCK_CHECKPOINT: u8 = 1;
