@@ -26,6 +26,8 @@ pub(crate) struct Batch<'a> {
     pub part: usize,
     /// Rows within that part.
     pub outer: Vec<u32>,
+    /// They follow each other without a gap.
+    pub whole: bool,
     /// For each table, the row (empty: not looked up); [`NONE`] is a row of NULLs.
     pub inner: Vec<Vec<u32>>,
 }
@@ -156,7 +158,12 @@ fn gather(s: usize, b: &Batch<'_>, out: &mut Ints) {
     match &chunk.data {
         Data::Sequence { base } => values.extend(rows.iter().map(|i| base + *i as i64)),
         Data::Int { base, nulls, codes } => {
+            let first = rows.first().map_or(0, |r| *r as usize);
+            let span = first..first + rows.len();
             match codes {
+                Codes::U8(c) if b.whole => values.extend(c[span].iter().map(|v| base + *v as i64)),
+                Codes::U16(c) if b.whole => values.extend(c[span].iter().map(|v| base + *v as i64)),
+                Codes::U32(c) if b.whole => values.extend(c[span].iter().map(|v| base + *v as i64)),
                 Codes::U8(c) => values.extend(rows.iter().map(|i| base + c[*i as usize] as i64)),
                 Codes::U16(c) => values.extend(rows.iter().map(|i| base + c[*i as usize] as i64)),
                 Codes::U32(c) => values.extend(rows.iter().map(|i| base + c[*i as usize] as i64)),

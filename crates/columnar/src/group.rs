@@ -49,6 +49,8 @@ enum Acc {
     Count { ex: Ex, n: Vec<i64> },
     /// `sum`, `total`, `avg` of integers.
     Sum { ex: Ex, sum: Vec<i64>, n: Option<Vec<i64>>, kind: SumKind },
+    /// `sum`, `total`, `avg` of reals, in the order of the rows.
+    Reals { slot: usize, sums: Vec<RealSum>, kind: SumKind },
     /// `min`, `max` of integers.
     Best { ex: Ex, best: Vec<i64>, seen: Vec<bool>, max: bool },
     /// By the function's own code.
@@ -60,6 +62,29 @@ enum SumKind {
     Sum,
     Total,
     Avg,
+}
+
+/// A compensated sum (Kahan, Babuska, Neumaier): the one that `func` computes for reals.
+#[derive(Clone, Copy, Default)]
+struct RealSum {
+    sum: f64,
+    error: f64,
+    n: i64,
+}
+
+impl RealSum {
+    #[inline(always)]
+    fn add(&mut self, r: f64) {
+        let s = self.sum;
+        let t = s + r;
+        self.error += if s.abs() > r.abs() { (s - t) + r } else { (r - t) + s };
+        self.sum = t;
+        self.n += 1;
+    }
+
+    fn value(&self) -> f64 {
+        if self.error.is_nan() { self.sum } else { self.sum + self.error }
+    }
 }
 
 /// The groups of a query.
@@ -140,6 +165,15 @@ pub(crate) struct Setting<'a> {
     pub in_order: bool,
     /// Each outer row meets at most one inner row of each table.
     pub single: bool,
+}
+
+fn sum_kind(name: &str) -> Option<SumKind> {
+    match name {
+        "sum" => Some(SumKind::Sum),
+        "total" => Some(SumKind::Total),
+        "avg" => Some(SumKind::Avg),
+        _ => None,
+    }
 }
 
 fn zeros(n: usize) -> Vec<i64> {
@@ -315,12 +349,21 @@ impl<'q> Groups<'q> {
                     }
                     *values = now;
                 }
-                *null = values.len() as u32;
-                if s.cols.len() > *table {
-                    let row: Result<Vec<Value>> =
-                        keys.iter().map(|k| s.eval.value(&own[*k], &NullRow)).collect();
-                    values.push(row?);
-                }
+                // A row of NULLs may be one of the combinations.
+                let row: Result<Vec<Value>> = keys.iter().map(|k| s.eval.value(&own[*k], &NullRow)).collect();
+                let row = row?;
+                let same = |v: &Vec<Value>| {
+                    v.iter().zip(&row).all(|(a, b)| {
+                        identical(a, b) && compare::compare(a, b, &Collation::Binary).is_eq()
+                    })
+                };
+                *null = match values.iter().position(same) {
+                    Some(n) => n as u32,
+                    None => {
+                        values.push(row);
+                        values.len() as u32 - 1
+                    }
+                };
                 values.len() as u64
             }
         })
@@ -344,11 +387,7 @@ impl<'q> Groups<'q> {
                     let rows = s.cols[s.places.outer].loaded.rows as i128;
                     let most = (lo as i128).abs().max((hi as i128).abs());
                     if most * rows < 1 << 62 {
-                        let kind = match &*name {
-                            "sum" => SumKind::Sum,
-                            "total" => SumKind::Total,
-                            _ => SumKind::Avg,
-                        };
+                        let kind = sum_kind(&name)?;
                         return Some(Acc::Sum { ex: ex(), sum: zeros(n), n: null.then(|| zeros(n)), kind });
                     }
                 }
@@ -357,6 +396,15 @@ impl<'q> Groups<'q> {
                     return Some(Acc::Best { ex: ex(), best: zeros(n), seen: vec![false; n], max });
                 }
                 _ => {}
+            }
+        }
+        if plain
+            && s.in_order
+            && let (Some(kind), [Ex::Slot(slot)]) = (sum_kind(&name), &args[..])
+        {
+            let (t, c) = s.places.at[*slot];
+            if t == s.places.outer && s.cols[t].kinds[c] == Kind::Real {
+                return Some(Acc::Reals { slot: *slot, sums: vec![RealSum::default(); n], kind });
             }
         }
         let counts = name == "count";
@@ -371,6 +419,9 @@ impl<'q> Groups<'q> {
     /// Takes rows in.
     pub fn add(&mut self, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
         let n = b.outer.len();
+        if self.keys.is_empty() && self.one_group(b)? {
+            return Ok(());
+        }
         self.numbers.clear();
         alloc::reserve(&mut self.numbers, n)?;
         self.numbers.resize(n, 0);
@@ -400,6 +451,28 @@ impl<'q> Groups<'q> {
         Ok(())
     }
 
+    /// Takes rows in where there is but one group, if all aggregates can do so as a whole.
+    fn one_group(&mut self, b: &Batch<'_>) -> Result<bool> {
+        if !self.accs.iter().all(|a| matches!(a, Acc::Rows | Acc::Sum { n: None, .. })) {
+            return Ok(false);
+        }
+        self.rows[0] += b.outer.len() as i64;
+        for a in &mut self.accs {
+            if let Acc::Sum { ex, sum, .. } = a {
+                match ex {
+                    Ex::Slot(slot) if b.whole && b.places.at[*slot].0 == b.places.outer => {
+                        sum[0] += sum_run(b, b.places.at[*slot].1);
+                    }
+                    _ => {
+                        Ints::of(ex, b, &mut self.ints)?;
+                        sum[0] += self.ints.values.iter().sum::<i64>();
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
     fn grow(&mut self, groups: usize) -> Result<()> {
         let more = groups - self.rows.len();
         alloc::reserve(&mut self.rows, more)?;
@@ -414,6 +487,7 @@ impl<'q> Groups<'q> {
                         n.resize(groups, 0);
                     }
                 }
+                Acc::Reals { sums, .. } => sums.resize(groups, RealSum::default()),
                 Acc::Best { best, seen, .. } => {
                     best.resize(groups, 0);
                     seen.resize(groups, false);
@@ -509,6 +583,19 @@ impl<'q> Groups<'q> {
                     return Err(Code::Internal.into());
                 }
             }
+            Acc::Reals { slot, sums, .. } => {
+                let col = s.places.at[*slot].1;
+                let Data::Real { values, nulls } = &b.cols[b.places.outer].loaded.parts[b.part].cols[col].data
+                else {
+                    return Err(Code::Internal.into());
+                };
+                for (g, r) in at.iter().zip(&b.outer) {
+                    let i = *r as usize;
+                    if nulls.as_ref().is_none_or(|n| !n.has(i)) {
+                        sums[*g as usize].add(values[i]);
+                    }
+                }
+            }
             Acc::Best { ex, best, seen, max } => {
                 Ints::of(ex, b, ints)?;
                 for (i, (g, v)) in at.iter().zip(&ints.values).enumerate() {
@@ -556,69 +643,123 @@ impl<'q> Groups<'q> {
         Ok(())
     }
 
-    /// The groups in the order of their keys: keys, and the aggregates' values. `None`: two groups compare equal
-    /// though their keys differ, so that they are one group to everybody else.
-    #[allow(clippy::type_complexity)]
-    pub fn finish(mut self, s: &Setting<'_>) -> Result<Option<Vec<(Vec<Value>, Vec<Value>)>>> {
-        let all = self.q.keys.is_empty();
-        if all && self.rows.is_empty() {
-            self.grow(1)?;
-        }
-        let mut out: Vec<(Vec<Value>, Vec<Value>)> = Vec::new();
-        for g in 0..self.rows.len() {
-            if self.rows[g] == 0 && !all {
-                continue;
+    /// The groups in the order of their keys. `None`: two keys compare equal though they differ, so that their groups
+    /// are one group to everybody else.
+    pub fn order(&mut self, s: &Setting<'_>) -> Result<Option<Vec<u32>>> {
+        if self.q.keys.is_empty() {
+            if self.rows.is_empty() {
+                self.grow(1)?;
             }
-            let number = if self.dense || all { g as u64 } else { self.index.numbers[g] };
-            let keys = self.keys_of(number, s)?;
-            let mut values = Vec::with_capacity(self.accs.len());
-            for k in 0..self.accs.len() {
-                values.push(self.value(k, g, s)?);
-            }
-            alloc::reserve(&mut out, 1)?;
-            out.push((keys, values));
+            return Ok(Some(vec![0]));
         }
-        let fields = &self.q.key_fields;
-        let order = |a: &[Value], b: &[Value]| {
-            for ((x, y), f) in a.iter().zip(b).zip(fields) {
-                let o = compare::compare(x, y, &f.coll);
-                if o.is_ne() {
-                    return f.direct(o, x.is_null() || y.is_null());
+        let mut groups: Vec<u32> = crate::chunk::room(self.rows.len())?;
+        groups.extend((0..self.rows.len() as u32).filter(|g| self.rows[*g as usize] > 0));
+        if let ([Source::Int { .. }], [f], true) = (&self.sources[..], &self.q.key_fields[..], self.dense) {
+            // Numbers ascend as the keys do.
+            if f.desc {
+                groups.reverse();
+            }
+            return Ok(Some(groups));
+        }
+        // Each key gets a rank among its kind; then the ranks decide.
+        let n = self.q.keys.len();
+        let mut ranks: Vec<u32> = crate::chunk::room(groups.len() * n)?;
+        ranks.resize(groups.len() * n, 0);
+        for k in 0..n {
+            let mut values: FastMap<u64, Value> = FastMap::default();
+            for g in &groups {
+                let number = self.part_of(*g, k);
+                if let std::collections::hash_map::Entry::Vacant(e) = values.entry(number) {
+                    e.insert(self.key_value(*g, k, s)?);
                 }
             }
-            std::cmp::Ordering::Equal
-        };
-        out.sort_by(|a, b| order(&a.0, &b.0));
-        if out.windows(2).any(|w| order(&w[0].0, &w[1].0).is_eq()) {
+            let f = &self.q.key_fields[k];
+            let mut list: Vec<(u64, Value)> = values.into_iter().collect();
+            let order = |a: &Value, b: &Value| {
+                f.direct(compare::compare(a, b, &f.coll), a.is_null() || b.is_null())
+            };
+            list.sort_by(|a, b| order(&a.1, &b.1));
+            let mut rank_of: FastMap<u64, u32> = FastMap::default();
+            let mut rank = 0;
+            for i in 0..list.len() {
+                if i > 0 && compare::compare(&list[i - 1].1, &list[i].1, &f.coll).is_ne() {
+                    rank += 1;
+                } else if i > 0 && !identical(&list[i - 1].1, &list[i].1) {
+                    return Ok(None);
+                }
+                rank_of.insert(list[i].0, rank);
+            }
+            for (i, g) in groups.iter().enumerate() {
+                ranks[i * n + k] = rank_of[&self.part_of(*g, k)];
+            }
+        }
+        let mut at: Vec<u32> = (0..groups.len() as u32).collect();
+        at.sort_unstable_by(|a, b| ranks[*a as usize * n..][..n].cmp(&ranks[*b as usize * n..][..n]));
+        let rank = |i: u32| &ranks[i as usize * n..][..n];
+        if at.windows(2).any(|w| rank(w[0]) == rank(w[1])) {
             return Ok(None);
         }
-        Ok(Some(out))
+        Ok(Some(at.into_iter().map(|i| groups[i as usize]).collect()))
     }
 
-    fn keys_of(&self, mut number: u64, s: &Setting<'_>) -> Result<Vec<Value>> {
-        let mut out = vec![Value::Null; self.q.keys.len()];
-        for (source, radix) in self.sources.iter().zip(&self.radix).rev() {
-            let n = number % radix;
-            number /= radix;
-            match source {
-                Source::Inner { keys, values, .. } => {
-                    for (k, v) in keys.iter().zip(&values[n as usize]) {
-                        out[*k] = v.clone();
+    /// The group's number within one source.
+    fn source_number(&self, group: u32, source: usize) -> u64 {
+        let mut number = if self.dense { group as u64 } else { self.index.numbers[group as usize] };
+        for i in (0..self.sources.len()).rev() {
+            let n = number % self.radix[i];
+            if i == source {
+                return n;
+            }
+            number /= self.radix[i];
+        }
+        0
+    }
+
+    /// The source of a key, and the key's place in it.
+    fn source_of(&self, k: usize) -> (usize, usize) {
+        for (i, s) in self.sources.iter().enumerate() {
+            match s {
+                Source::Inner { keys, .. } => {
+                    if let Some(at) = keys.iter().position(|x| *x == k) {
+                        return (i, at);
                     }
                 }
-                Source::Int { key, min, nullable, .. } => {
-                    let n = n as i64 - *nullable as i64;
-                    if n >= 0 {
-                        out[*key] = Value::Int(min + n);
+                Source::Int { key, .. } | Source::Dict { key, .. } | Source::Any { key, .. } => {
+                    if *key == k {
+                        return (i, 0);
                     }
                 }
-                Source::Dict { key, col } => {
-                    out[*key] = s.cols[s.places.outer].loaded.dicts[*col].get(n as u32).value()?;
-                }
-                Source::Any { key, dict } => out[*key] = dict.get(n as u32).value()?,
             }
         }
-        Ok(out)
+        (0, 0)
+    }
+
+    /// What stands for a key of a group: the same number is the same value.
+    fn part_of(&self, group: u32, k: usize) -> u64 {
+        self.source_number(group, self.source_of(k).0)
+    }
+
+    fn key_value(&self, group: u32, k: usize, s: &Setting<'_>) -> Result<Value> {
+        let (source, at) = self.source_of(k);
+        let n = self.source_number(group, source);
+        match &self.sources[source] {
+            Source::Inner { values, .. } => Ok(values[n as usize][at].clone()),
+            Source::Int { min, nullable, .. } => {
+                let n = n as i64 - *nullable as i64;
+                Ok(if n >= 0 { Value::Int(min + n) } else { Value::Null })
+            }
+            Source::Dict { col, .. } => s.cols[s.places.outer].loaded.dicts[*col].get(n as u32).value(),
+            Source::Any { dict, .. } => dict.get(n as u32).value(),
+        }
+    }
+
+    /// A group as a row of keys and aggregates.
+    pub fn row<'g>(&'g mut self, group: u32, s: &'g Setting<'g>) -> Result<GroupRow<'g>> {
+        let mut values = Vec::with_capacity(self.accs.len());
+        for k in 0..self.accs.len() {
+            values.push(self.value(k, group as usize, s)?);
+        }
+        Ok(GroupRow { groups: self, group, values, s })
     }
 
     fn value(&mut self, k: usize, g: usize, s: &Setting<'_>) -> Result<Value> {
@@ -634,6 +775,12 @@ impl<'q> Groups<'q> {
                     SumKind::Avg => Value::real(sum[g] as f64 / n as f64),
                 }
             }
+            Acc::Reals { sums, kind, .. } => match kind {
+                SumKind::Total => Value::real(sums[g].value()),
+                _ if sums[g].n == 0 => Value::Null,
+                SumKind::Sum => Value::real(sums[g].value()),
+                SumKind::Avg => Value::real(sums[g].value() / sums[g].n as f64),
+            },
             Acc::Best { best, seen, .. } => {
                 if seen[g] {
                     Value::Int(best[g])
@@ -676,6 +823,55 @@ pub(crate) fn distinct_code(dict: &mut Dict, v: &Value, coll: &Collation) -> Res
         other => Field::of(other),
     };
     Ok(dict.code(f)?.ok_or(Code::Internal)?)
+}
+
+/// The sum of a column of integers over consecutive rows.
+fn sum_run(b: &Batch<'_>, col: usize) -> i64 {
+    let chunk = &b.cols[b.places.outer].loaded.parts[b.part].cols[col];
+    let first = b.outer.first().map_or(0, |r| *r as usize);
+    let span = first..first + b.outer.len();
+    match &chunk.data {
+        Data::Int { base, nulls: false, codes } => {
+            let sum: u64 = match codes {
+                Codes::U8(c) => c[span].iter().map(|v| *v as u64).sum(),
+                Codes::U16(c) => c[span].iter().map(|v| *v as u64).sum(),
+                Codes::U32(c) => c[span].iter().map(|v| *v as u64).sum(),
+            };
+            sum as i64 + base * b.outer.len() as i64
+        }
+        _ => span.filter_map(|i| chunk.int(i)).sum(),
+    }
+}
+
+/// Whether two values that compare equal are the same.
+fn identical(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Text(x, _), Value::Text(y, _)) => x[..] == y[..],
+        (Value::Real(x), Value::Real(y)) => x.to_bits() == y.to_bits(),
+        _ => a.class() == b.class(),
+    }
+}
+
+/// A group.
+pub(crate) struct GroupRow<'g> {
+    groups: &'g Groups<'g>,
+    group: u32,
+    values: Vec<Value>,
+    s: &'g Setting<'g>,
+}
+
+impl Row for GroupRow<'_> {
+    fn slot(&self, _: usize) -> Result<Value> {
+        Err(Code::Internal.into())
+    }
+
+    fn key(&self, i: usize) -> Result<Value> {
+        self.groups.key_value(self.group, i, self.s)
+    }
+
+    fn agg(&self, i: usize) -> Result<Value> {
+        Ok(self.values[i].clone())
+    }
 }
 
 /// A row of NULLs.

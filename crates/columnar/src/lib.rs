@@ -22,6 +22,7 @@ mod run;
 mod store;
 
 pub use ask::Asked;
+pub use rows::Answer;
 pub use run::Runtime;
 pub use store::{Counters, Store};
 
@@ -55,7 +56,7 @@ impl Compiled {
     }
 
     /// Runs the arm with parameters; at most `wanted` rows are needed unless it is negative. `None`: not here.
-    pub fn run(&self, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Vec<Vec<Value>>>> {
+    pub fn run(&self, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
         match run::run(&self.query, rt, params, wanted) {
             // Whatever else went wrong, a program will find it where it is to be found.
             Err(e) if !matches!(e.code().primary(), Code::Interrupt | Code::Nomem) => Ok(None),

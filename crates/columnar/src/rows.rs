@@ -1,4 +1,4 @@
-//! Result rows: duplicates removed, sorted, cut.
+//! Result rows: duplicates removed, sorted, cut. The values of all rows lie in one vector.
 
 use crate::chunk::Dict;
 use crate::expr::{Eval, Ex, Row};
@@ -16,8 +16,20 @@ pub(crate) struct Rows<'q> {
     distinct: Option<(&'q [Collation], Dict, HashSet<Vec<u32>>)>,
     /// Rows wanted; all if `None`.
     limit: Option<usize>,
-    /// Sort keys and row.
-    rows: Vec<(Vec<Value>, Vec<Value>)>,
+    rows: usize,
+    values: Vec<Value>,
+    /// What rows are sorted by.
+    keys: Vec<Value>,
+}
+
+/// The rows of a query, ready to be taken.
+pub struct Answer {
+    values: Vec<Value>,
+    width: usize,
+    /// Where each row is; in order if `None`.
+    order: Option<Vec<u32>>,
+    rows: usize,
+    next: usize,
 }
 
 /// Beyond this many values the rows go to a program, which need not hold them all.
@@ -32,12 +44,12 @@ impl<'q> Rows<'q> {
         limit: Option<usize>,
     ) -> Rows<'q> {
         let distinct = distinct.map(|c| (c, Dict::default(), HashSet::new()));
-        Rows { result, order, distinct, limit, rows: Vec::new() }
+        Rows { result, order, distinct, limit, rows: 0, values: Vec::new(), keys: Vec::new() }
     }
 
     /// Whether no further row is wanted.
     pub fn full(&self) -> bool {
-        self.order.is_empty() && self.limit.is_some_and(|n| self.rows.len() >= n)
+        self.order.is_empty() && self.limit.is_some_and(|n| self.rows >= n)
     }
 
     /// Adds a row.
@@ -45,42 +57,46 @@ impl<'q> Rows<'q> {
         if self.full() {
             return Ok(());
         }
-        let mut out = Vec::with_capacity(self.result.len());
+        let start = self.values.len();
+        alloc::reserve(&mut self.values, self.result.len())?;
         for e in self.result {
-            out.push(eval.value(e, row)?);
+            self.values.push(eval.value(e, row)?);
         }
         if let Some((colls, dict, seen)) = &mut self.distinct {
-            let mut key = Vec::with_capacity(out.len());
-            for (v, c) in out.iter().zip(*colls) {
+            let mut key = Vec::with_capacity(colls.len());
+            for (v, c) in self.values[start..].iter().zip(*colls) {
                 key.push(distinct_code(dict, v, c)?);
             }
             if !seen.insert(key) {
+                self.values.truncate(start);
                 return Ok(());
             }
         }
-        let mut keys = Vec::with_capacity(self.order.len());
+        alloc::reserve(&mut self.keys, self.order.len())?;
         for (e, _) in self.order {
-            keys.push(eval.value(e, row)?);
+            self.keys.push(eval.value(e, row)?);
         }
-        alloc::reserve(&mut self.rows, 1)?;
-        self.rows.push((keys, out));
+        self.rows += 1;
         if let Some(n) = self.limit
             && !self.order.is_empty()
-            && self.rows.len() >= 2 * n + 1024
+            && self.rows >= 2 * n + 1024
         {
-            self.sort();
-            self.rows.truncate(n);
+            self.cut(n)?;
         }
-        if self.rows.len() * self.result.len().max(1) > MOST_VALUES {
+        if self.values.len() > MOST_VALUES {
             return Err(Code::Internal.into());
         }
         Ok(())
     }
 
-    fn sort(&mut self) {
-        let order = self.order;
-        self.rows.sort_by(|a, b| {
-            for ((x, y), (_, f)) in a.0.iter().zip(&b.0).zip(order) {
+    /// The rows' places, sorted; equal ones stay as they came.
+    fn sorted(&self) -> Result<Vec<u32>> {
+        let mut at: Vec<u32> = crate::chunk::room(self.rows)?;
+        at.extend(0..self.rows as u32);
+        let (n, keys, order) = (self.order.len(), &self.keys, self.order);
+        at.sort_by(|a, b| {
+            let (x, y) = (&keys[*a as usize * n..][..n], &keys[*b as usize * n..][..n]);
+            for ((x, y), (_, f)) in x.iter().zip(y).zip(order) {
                 let o = compare::compare(x, y, &f.coll);
                 if o.is_ne() {
                     return f.direct(o, x.is_null() || y.is_null());
@@ -88,16 +104,46 @@ impl<'q> Rows<'q> {
             }
             Ordering::Equal
         });
+        Ok(at)
+    }
+
+    /// Keeps the first `n` rows in order.
+    fn cut(&mut self, n: usize) -> Result<()> {
+        let mut at = self.sorted()?;
+        at.truncate(n);
+        let taken = |from: &mut Vec<Value>, width: usize| -> Result<Vec<Value>> {
+            let mut out = crate::chunk::room(n * width)?;
+            for i in &at {
+                out.extend(from[*i as usize * width..][..width].iter_mut().map(std::mem::take));
+            }
+            Ok(out)
+        };
+        self.values = taken(&mut self.values, self.result.len())?;
+        self.keys = taken(&mut self.keys, self.order.len())?;
+        self.rows = at.len();
+        Ok(())
     }
 
     /// The rows.
-    pub fn finish(mut self) -> Vec<Vec<Value>> {
-        if !self.order.is_empty() {
-            self.sort();
+    pub fn finish(self) -> Result<Answer> {
+        let order = if self.order.is_empty() { None } else { Some(self.sorted()?) };
+        let rows = self.limit.map_or(self.rows, |n| n.min(self.rows));
+        Ok(Answer { width: self.result.len(), values: self.values, order, rows, next: 0 })
+    }
+}
+
+impl Answer {
+    /// Puts the next row into `out`, or answers `false`.
+    pub fn next(&mut self, out: &mut [Value]) -> bool {
+        if self.next >= self.rows {
+            return false;
         }
-        if let Some(n) = self.limit {
-            self.rows.truncate(n);
+        let row = self.order.as_ref().map_or(self.next, |o| o[self.next] as usize);
+        self.next += 1;
+        let values = &mut self.values[row * self.width..][..self.width];
+        for (to, v) in out.iter_mut().zip(values) {
+            *to = std::mem::take(v);
         }
-        self.rows.into_iter().map(|r| r.1).collect()
+        true
     }
 }

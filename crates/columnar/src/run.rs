@@ -10,12 +10,12 @@ use crate::ask::{Cond, Query};
 use crate::batch::{Batch, BatchRow, Places};
 use crate::chunk::Data;
 use crate::decode::ColKey;
-use crate::expr::{Cmp, Eval, Ex, Row};
+use crate::expr::{Cmp, Eval, Ex};
 use crate::group::{Groups, Setting};
 use crate::join::{Inner, NONE};
 use crate::kernel::{BLOCK, Selection};
 use crate::pred::{self, Columns, Kind, Pred};
-use crate::rows::Rows;
+use crate::rows::{Answer, Rows};
 use crate::store::{Store, TableState};
 use iolite_base::{Limit, Result};
 use iolite_btree::Btree;
@@ -94,7 +94,7 @@ pub(crate) fn run(
     rt: &dyn Runtime,
     params: &[Value],
     wanted: i64,
-) -> Result<Option<Vec<Vec<Value>>>> {
+) -> Result<Option<Answer>> {
     if q.tables.len() > 60 {
         return Ok(None);
     }
@@ -245,7 +245,7 @@ impl Run<'_> {
         &mut self,
         states: &[Arc<TableState>],
         limit: Option<usize>,
-    ) -> Result<Option<Vec<Vec<Value>>>> {
+    ) -> Result<Option<Answer>> {
         let q = self.q;
         if q.grouping == Grouping::None && !self.in_order() {
             return Ok(None);
@@ -315,7 +315,7 @@ impl Run<'_> {
                 }
                 Ok(!rows.full())
             })?;
-            return Ok(Some(rows.finish()));
+            return Ok(Some(rows.finish()?));
         }
         let (keys, aggs) = (self.bound.keys.clone(), self.bound.aggs.clone());
         let Some(mut groups) = Groups::new(q, keys, aggs, &setting)? else { return Ok(None) };
@@ -323,18 +323,21 @@ impl Run<'_> {
             groups.add(b, &setting)?;
             Ok(true)
         })?;
-        let Some(groups) = groups.finish(&setting)? else { return Ok(None) };
+        let Some(order) = groups.order(&setting)? else { return Ok(None) };
         let mut rows = Rows::new(&self.bound.result, &self.bound.order, q.distinct.as_deref(), limit);
-        for (keys, values) in &groups {
-            let row = GroupRow { keys, values };
+        for g in order {
+            let row = groups.row(g, &setting)?;
             if let Some(h) = &self.bound.having
                 && !self.eval.holds(h, &row)?
             {
                 continue;
             }
             rows.add(&row, self.eval)?;
+            if rows.full() {
+                break;
+            }
         }
-        Ok(Some(rows.finish()))
+        Ok(Some(rows.finish()?))
     }
 
     /// Which inner tables are looked at behind the join.
@@ -404,6 +407,7 @@ impl Run<'_> {
             places: s.places,
             part: 0,
             outer: Vec::new(),
+            whole: false,
             inner: vec![Vec::new(); q.tables.len()],
         };
         let mut sel = Selection::new();
@@ -447,6 +451,7 @@ impl Run<'_> {
                 }
                 if sel.len() > 0 {
                     batch.outer.clear();
+                    batch.whole = sel.len() == span.len();
                     batch.outer.extend(sel.rows().iter().map(|i| from as u32 + *i as u32));
                     self.join(d, s, &plain, needed, &mut batch)?;
                     self.test_rest(d, &mut batch)?;
@@ -504,6 +509,7 @@ impl Run<'_> {
                     }
                 }
             }
+            b.whole = false;
             if inner.unique() {
                 if !left && !filtered && found.contains(&NONE) {
                     keep(&mut b.outer, &found);
@@ -563,6 +569,7 @@ impl Run<'_> {
         if d.rest.is_empty() {
             return Ok(());
         }
+        b.whole = false;
         let mut flags: Vec<u32> = Vec::with_capacity(b.outer.len());
         for i in 0..b.outer.len() {
             let row = BatchRow { batch: b, i };
@@ -586,23 +593,4 @@ impl Run<'_> {
 fn keep(v: &mut Vec<u32>, flags: &[u32]) {
     let mut flag = flags.iter();
     v.retain(|_| flag.next().is_some_and(|f| *f != NONE));
-}
-
-struct GroupRow<'a> {
-    keys: &'a [Value],
-    values: &'a [Value],
-}
-
-impl Row for GroupRow<'_> {
-    fn slot(&self, _: usize) -> Result<Value> {
-        Err(iolite_base::Code::Internal.into())
-    }
-
-    fn key(&self, i: usize) -> Result<Value> {
-        Ok(self.keys[i].clone())
-    }
-
-    fn agg(&self, i: usize) -> Result<Value> {
-        Ok(self.values[i].clone())
-    }
 }

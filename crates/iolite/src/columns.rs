@@ -4,7 +4,7 @@ use crate::connection::Inner;
 use iolite_base::{Code, Encoding, Result};
 use iolite_btree::Btree;
 use iolite_codegen::{Ask, Door, Offer, Taken};
-use iolite_columnar::{Asked, Compiled, Runtime, Store};
+use iolite_columnar::{Answer, Asked, Compiled, Runtime, Store};
 use iolite_ext::{Host, RowSource, SourceFactory};
 use iolite_value::Value;
 use std::rc::{Rc, Weak};
@@ -91,7 +91,7 @@ impl Door for ColumnDoor {
             let rows = compiled.run(&rt, given.get(1..).unwrap_or(&[]), wanted)?;
             Ok(rows.map(|rows| {
                 conn.column_runs.set(conn.column_runs.get() + 1);
-                Box::new(Rows(rows.into_iter())) as Box<dyn RowSource>
+                Box::new(Rows(rows)) as Box<dyn RowSource>
             }))
         }));
         Ok(Offer::Take(Taken { source, params, notes }))
@@ -99,15 +99,11 @@ impl Door for ColumnDoor {
 }
 
 /// Computed rows.
-struct Rows(std::vec::IntoIter<Vec<Value>>);
+struct Rows(Answer);
 
 impl RowSource for Rows {
     fn next(&mut self, out: &mut [Value]) -> Result<bool> {
-        let Some(row) = self.0.next() else { return Ok(false) };
-        for (to, v) in out.iter_mut().zip(row) {
-            *to = v;
-        }
-        Ok(true)
+        Ok(self.0.next(out))
     }
 }
 
