@@ -109,6 +109,8 @@ pub(crate) struct Chunk {
     /// Least and greatest integer; `min > max`: there is none. For integers only.
     pub min: i64,
     pub max: i64,
+    /// Of a derived column: some row has no match.
+    pub absent: bool,
     counted: usize,
 }
 
@@ -233,6 +235,10 @@ pub(crate) struct Dict {
     hashes: Vec<u32>,
     /// Open addressing; 0 is empty, else number + 1.
     index: Vec<u32>,
+    /// An entry for rows without a value, where no row had a NULL when it was added.
+    null: Option<u32>,
+    /// Some row has a NULL.
+    has_null: bool,
 }
 
 /// A dictionary does not grow beyond this many entries, or bytes: values that are nearly all different are not worth
@@ -255,6 +261,28 @@ impl Dict {
     /// The number of a value, which is added if it is new; `None`: the dictionary is full.
     #[inline]
     pub fn code(&mut self, f: Field<'_>) -> Result<Option<u32>> {
+        if matches!(f, Field::Null) {
+            self.has_null = true;
+        }
+        self.code_of(f)
+    }
+
+    /// The entry that stands for "no row", if there is one that no row uses.
+    pub fn added_null(&self) -> Option<u32> {
+        if self.has_null { None } else { self.null }
+    }
+
+    /// Adds such an entry; `None`: rows use it.
+    pub fn add_null(&mut self) -> Result<Option<u32>> {
+        if self.has_null {
+            return Ok(None);
+        }
+        self.null = self.code_of(Field::Null)?;
+        Ok(self.null)
+    }
+
+    #[inline]
+    fn code_of(&mut self, f: Field<'_>) -> Result<Option<u32>> {
         let hash = f.hash();
         let short = (hash >> 32) as u32;
         if self.index.is_empty() {
@@ -321,7 +349,7 @@ impl Dict {
 
 impl Chunk {
     fn new(data: Data, len: usize, min: i64, max: i64) -> Result<Chunk> {
-        let mut c = Chunk { data, len, min, max, counted: 0 };
+        let mut c = Chunk { data, len, min, max, absent: false, counted: 0 };
         let n = c.bytes();
         alloc::claim(n)?;
         c.counted = n;

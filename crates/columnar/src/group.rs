@@ -100,6 +100,8 @@ pub(crate) struct Groups<'q> {
     /// Rows of each group.
     rows: Vec<i64>,
     accs: Vec<Acc>,
+    /// The source of each key, and the key's place in it.
+    key_at: Vec<(usize, usize)>,
     numbers: Vec<u64>,
     at: Vec<u32>,
     ints: Ints,
@@ -198,11 +200,13 @@ impl<'q> Groups<'q> {
             index: Index::default(),
             rows: Vec::new(),
             accs: Vec::new(),
+            key_at: Vec::new(),
             numbers: Vec::new(),
             at: Vec::new(),
             ints: Ints::default(),
         };
         g.find_sources(s)?;
+        g.key_at = (0..g.keys.len()).map(|k| g.source_of(k)).collect();
         let mut product: u64 = 1;
         for r in &g.radix {
             match product.checked_mul((*r).max(1)) {
@@ -705,6 +709,9 @@ impl<'q> Groups<'q> {
     /// The group's number within one source.
     fn source_number(&self, group: u32, source: usize) -> u64 {
         let mut number = if self.dense { group as u64 } else { self.index.numbers[group as usize] };
+        if self.sources.len() == 1 {
+            return number;
+        }
         for i in (0..self.sources.len()).rev() {
             let n = number % self.radix[i];
             if i == source {
@@ -715,7 +722,6 @@ impl<'q> Groups<'q> {
         0
     }
 
-    /// The source of a key, and the key's place in it.
     fn source_of(&self, k: usize) -> (usize, usize) {
         for (i, s) in self.sources.iter().enumerate() {
             match s {
@@ -736,11 +742,11 @@ impl<'q> Groups<'q> {
 
     /// What stands for a key of a group: the same number is the same value.
     fn part_of(&self, group: u32, k: usize) -> u64 {
-        self.source_number(group, self.source_of(k).0)
+        self.source_number(group, self.key_at[k].0)
     }
 
     fn key_value(&self, group: u32, k: usize, s: &Setting<'_>) -> Result<Value> {
-        let (source, at) = self.source_of(k);
+        let (source, at) = self.key_at[k];
         let n = self.source_number(group, source);
         match &self.sources[source] {
             Source::Inner { values, .. } => Ok(values[n as usize][at].clone()),
@@ -755,15 +761,20 @@ impl<'q> Groups<'q> {
 
     /// A group as a row of keys and aggregates.
     pub fn row<'g>(&'g mut self, group: u32, s: &'g Setting<'g>) -> Result<GroupRow<'g>> {
-        let mut values = Vec::with_capacity(self.accs.len());
-        for k in 0..self.accs.len() {
-            values.push(self.value(k, group as usize, s)?);
+        // What functions compute themselves is asked of them once.
+        let mut values = Vec::new();
+        if self.accs.iter().any(|a| matches!(a, Acc::Any { .. })) {
+            for k in 0..self.accs.len() {
+                let v = self.finished(k, group as usize, s)?;
+                values.push(v);
+            }
         }
         Ok(GroupRow { groups: self, group, values, s })
     }
 
-    fn value(&mut self, k: usize, g: usize, s: &Setting<'_>) -> Result<Value> {
-        Ok(match &mut self.accs[k] {
+    #[inline]
+    fn value(&self, k: usize, g: usize) -> Result<Value> {
+        Ok(match &self.accs[k] {
             Acc::Rows => Value::Int(self.rows[g]),
             Acc::Count { n, .. } => Value::Int(n[g]),
             Acc::Sum { sum, n, kind, .. } => {
@@ -788,16 +799,19 @@ impl<'q> Groups<'q> {
                     Value::Null
                 }
             }
-            Acc::Any { states, .. } => {
-                let spec = &self.q.aggs[k];
-                let Implementation::Aggregate(make) = &spec.function.imp else {
-                    return Err(Code::Internal.into());
-                };
-                let mut aux = AuxData::default();
-                let mut ctx = Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux };
-                states[g].get_or_insert_with(|| make()).finish(&mut ctx)?
-            }
+            Acc::Any { .. } => return Err(Code::Internal.into()),
         })
+    }
+
+    fn finished(&mut self, k: usize, g: usize, s: &Setting<'_>) -> Result<Value> {
+        let Acc::Any { states, .. } = &mut self.accs[k] else { return self.value(k, g) };
+        let spec = &self.q.aggs[k];
+        let Implementation::Aggregate(make) = &spec.function.imp else {
+            return Err(Code::Internal.into());
+        };
+        let mut aux = AuxData::default();
+        let mut ctx = Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux };
+        states[g].get_or_insert_with(|| make()).finish(&mut ctx)
     }
 }
 
@@ -870,7 +884,10 @@ impl Row for GroupRow<'_> {
     }
 
     fn agg(&self, i: usize) -> Result<Value> {
-        Ok(self.values[i].clone())
+        match self.values.get(i) {
+            Some(v) => Ok(v.clone()),
+            None => self.groups.value(i, self.group as usize),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod ask;
 mod batch;
 mod chunk;
 mod decode;
+mod derive;
 mod expr;
 mod group;
 mod join;

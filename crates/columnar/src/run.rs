@@ -10,6 +10,7 @@ use crate::ask::{Cond, Query};
 use crate::batch::{Batch, BatchRow, Places};
 use crate::chunk::Data;
 use crate::decode::ColKey;
+use crate::derive;
 use crate::expr::{Cmp, Eval, Ex};
 use crate::group::{Groups, Setting};
 use crate::join::{Inner, NONE};
@@ -250,13 +251,14 @@ impl Run<'_> {
         if q.grouping == Grouping::None && !self.in_order() {
             return Ok(None);
         }
-        let Some(d) = self.divide() else { return Ok(None) };
+        let Some(mut d) = self.divide() else { return Ok(None) };
         let mut places = Places {
             at: vec![(0, 0); q.slots.len()],
             of_table: vec![vec![None; q.slots.len()]; q.tables.len()],
             outer: self.outer,
         };
         let mut cols = Vec::new();
+        let mut names: Vec<Vec<ColKey>> = Vec::new();
         for (t, state) in states.iter().enumerate() {
             let mut wanted: Vec<(ColKey, &Value)> = Vec::new();
             for (s, slot) in q.slots.iter().enumerate().filter(|(_, s)| s.table == t) {
@@ -271,7 +273,9 @@ impl Run<'_> {
                 return Ok(None);
             }
             cols.push(Columns::new(loaded));
+            names.push(wanted.iter().map(|w| w.0).collect());
         }
+        let matched = self.derive(&mut d, states, &names, &mut cols, &mut places)?;
         let mut preds: Vec<Vec<Pred>> = Vec::new();
         for (t, c) in cols.iter().enumerate() {
             let list: Result<Vec<Pred>> =
@@ -280,6 +284,7 @@ impl Run<'_> {
             list.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
             preds.push(list);
         }
+        preds[self.outer].extend(matched);
         let mut inners: Vec<Option<Inner>> = Vec::new();
         inners.resize_with(q.tables.len(), || None);
         for j in &d.joins {
@@ -338,6 +343,71 @@ impl Run<'_> {
             }
         }
         Ok(Some(rows.finish()?))
+    }
+
+    /// Replaces joins by columns laid beside the outer table, where that is possible; answers the conditions that
+    /// matches exist.
+    fn derive(
+        &self,
+        d: &mut Division,
+        states: &[Arc<TableState>],
+        names: &[Vec<ColKey>],
+        cols: &mut [Columns],
+        places: &mut Places,
+    ) -> Result<Vec<Pred>> {
+        let q = self.q;
+        let store = self.rt.store(q.tables[self.outer].db)?;
+        let mut matched = Vec::new();
+        let mut k = 0;
+        while k < d.joins.len() {
+            let j = &d.joins[k];
+            let t = j.table;
+            let fk = match &j.other {
+                Ex::Slot(s) if places.at[*s].0 == self.outer && j.affinity != Affinity::Text => {
+                    Some(places.at[*s].1)
+                }
+                _ => None,
+            };
+            // What else is used of the table; a column of it may be the key of another join.
+            let mut slots: Vec<usize> = Vec::new();
+            let mut plain = d.local[t].iter().all(|e| e.only_slot().is_some());
+            let mut note = |e: &Ex| {
+                e.slots(&mut |s| {
+                    if q.slots[s].table == t && !slots.contains(&s) {
+                        slots.push(s);
+                    }
+                });
+            };
+            d.local[t].iter().chain(&d.rest).for_each(&mut note);
+            d.joins.iter().filter(|o| o.table != t).for_each(|o| note(&o.other));
+            self.bound.keys.iter().for_each(&mut note);
+            self.bound.aggs.iter().for_each(|(a, f)| a.iter().chain(f).for_each(&mut note));
+            self.bound.result.iter().chain(self.bound.order.iter().map(|o| &o.0)).for_each(&mut note);
+            plain &= !q.tables[t].left;
+            let g = derive::Ground {
+                q,
+                outer: self.outer,
+                states,
+                keys: names,
+                eval: self.eval,
+                store: &store,
+                force: self.rt.force(),
+            };
+            if let (Some(fk), true) = (fk, plain)
+                && let Some(pred) =
+                    derive::derive(&g, t, places.at[j.slot].1, fk, &slots, cols, places)?
+            {
+                matched.extend(pred);
+                let moved = std::mem::take(&mut d.local[t]);
+                d.local[self.outer].extend(moved);
+                d.joins.remove(k);
+                // What hung on a column of this table hangs on the outer one now.
+                k = 0;
+                continue;
+            }
+            k += 1;
+        }
+        Ok(matched)
     }
 
     /// Which inner tables are looked at behind the join.

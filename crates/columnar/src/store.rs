@@ -46,15 +46,29 @@ pub struct Counters {
     pub patched: AtomicU64,
     /// Leaves that were hashed to find out whether they changed.
     pub hashed: AtomicU64,
+    /// Segments for which a column of an inner table was derived.
+    pub derived: AtomicU64,
 }
 
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A column of an inner table as seen from the rows of an outer one: the outer table's key column, the inner table's
+/// key column, and the column itself.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct DerivedKey {
+    pub outer: ColKey,
+    pub root: Pgno,
+    pub key: ColKey,
+    pub column: ColKey,
+}
+
 /// Columns of one file. See the module's head.
 pub struct Store {
     tables: Mutex<FastMap<Pgno, Arc<TableState>>>,
+    /// How often derived columns were wanted of which state of the inner table.
+    wanted: Mutex<HashMap<DerivedKey, (u64, u32)>>,
     seed: u64,
     /// What happened here.
     pub counters: Counters,
@@ -74,7 +88,9 @@ pub(crate) struct TableState {
     pub segments: Vec<Arc<Segment>>,
     columns: Arc<Columns>,
     /// Chunks may be kept.
-    keep: bool,
+    pub keep: bool,
+    /// Equal stamps are equal contents.
+    pub stamp: u64,
 }
 
 /// A run of leaves.
@@ -82,6 +98,8 @@ pub(crate) struct Segment {
     leaves: Vec<Pgno>,
     rows: OnceLock<Rows>,
     chunks: Mutex<FastMap<ColKey, Arc<Chunk>>>,
+    /// Columns of inner tables, with the stamp of the inner table's state.
+    derived: Mutex<HashMap<DerivedKey, (u64, Arc<Chunk>)>>,
     /// The same leaves at an earlier state, and which of them have changed since. Of a chain of states only the last
     /// link is kept.
     former: Mutex<Option<(Arc<Segment>, Vec<usize>)>>,
@@ -90,7 +108,9 @@ pub(crate) struct Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         let chunks = self.chunks.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let bytes: usize = chunks.values().map(|c| c.bytes()).sum();
+        let mut bytes: usize = chunks.values().map(|c| c.bytes()).sum();
+        let derived = self.derived.get_mut().unwrap_or_else(PoisonError::into_inner);
+        bytes += derived.values().map(|c| c.1.bytes()).sum::<usize>();
         USED.fetch_sub(bytes, Relaxed);
     }
 }
@@ -110,6 +130,11 @@ pub(crate) struct Part {
     pub cols: Vec<Arc<Chunk>>,
 }
 
+fn next_stamp() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Relaxed) + 1
+}
+
 fn corrupt() -> Error {
     Code::Corrupt.into()
 }
@@ -117,7 +142,7 @@ fn corrupt() -> Error {
 impl Store {
     fn new() -> Store {
         let seed = std::collections::hash_map::RandomState::new().build_hasher().finish();
-        Store { tables: Mutex::default(), seed, counters: Counters::default() }
+        Store { tables: Mutex::default(), wanted: Mutex::default(), seed, counters: Counters::default() }
     }
 
     /// The store of a database: that of its file, which other connections may have already.
@@ -160,6 +185,7 @@ impl Store {
                     segments,
                     columns: Arc::default(),
                     keep: mark.is_some(),
+                    stamp: next_stamp(),
                 }
             }
         };
@@ -207,7 +233,10 @@ impl Store {
             loose = i;
         }
         segments.extend(leaves[loose..].chunks(SEGMENT_LEAVES).map(Segment::new));
+        let same = segments.len() == old.segments.len()
+            && segments.iter().zip(&old.segments).all(|(a, b)| Arc::ptr_eq(a, b));
         Ok(TableState {
+            stamp: if same { old.stamp } else { next_stamp() },
             mark,
             page_size: old.page_size,
             interior,
@@ -286,6 +315,51 @@ impl Store {
             own.into_iter().map(Arc::new).collect()
         };
         Ok(Loaded { parts, dicts, rows: start })
+    }
+
+    /// Whether a derived column is wanted often enough of the same state of the inner table: at the second time.
+    pub(crate) fn worth_deriving(&self, key: DerivedKey, stamp: u64) -> bool {
+        let mut wanted = lock(&self.wanted);
+        let w = wanted.entry(key).or_insert((stamp, 0));
+        if w.0 != stamp {
+            *w = (stamp, 0);
+        }
+        w.1 += 1;
+        w.1 > 1 && USED.load(Relaxed) < BUDGET / 4 * 3
+    }
+
+    /// The derived column of a segment, which `build` makes if it is not there.
+    pub(crate) fn derived(
+        &self,
+        s: &Segment,
+        key: DerivedKey,
+        stamp: u64,
+        build: &mut dyn FnMut() -> Result<Chunk>,
+    ) -> Result<Arc<Chunk>> {
+        if let Some((have, c)) = lock(&s.derived).get(&key)
+            && *have == stamp
+        {
+            return Ok(c.clone());
+        }
+        self.counters.derived.fetch_add(1, Relaxed);
+        let c = Arc::new(build()?);
+        USED.fetch_add(c.bytes(), Relaxed);
+        if let Some((_, old)) = lock(&s.derived).insert(key, (stamp, c.clone())) {
+            USED.fetch_sub(old.bytes(), Relaxed);
+        }
+        Ok(c)
+    }
+
+    /// The number of NULL in a column's dictionary, and the dictionary with it; `None` if the column has NULLs of its
+    /// own.
+    pub(crate) fn null_code(&self, t: &TableState, key: &ColKey) -> Result<Option<(u32, Arc<Dict>)>> {
+        let mut all = lock(&t.columns.dicts);
+        let Some(d) = all.get_mut(key) else { return Ok(None) };
+        if let Some(code) = d.added_null() {
+            return Ok(Some((code, d.clone())));
+        }
+        let code = Arc::make_mut(d).add_null()?;
+        Ok(code.map(|c| (c, d.clone())))
     }
 
     /// Builds the missing chunks of a segment.
@@ -491,6 +565,14 @@ fn with_values(codes: &Codes, values: &[(usize, u32)]) -> Result<Option<Codes>> 
 }
 
 impl TableState {
+    /// Whether all segments hold these columns: they are functions of the leaves alone then.
+    pub fn holds(&self, keys: &[ColKey]) -> bool {
+        self.segments.iter().all(|s| {
+            let chunks = lock(&s.chunks);
+            keys.iter().all(|k| chunks.contains_key(k))
+        })
+    }
+
     /// Leaves.
     pub fn leaves(&self) -> usize {
         self.segments.iter().map(|s| s.leaves.len()).sum()
@@ -503,6 +585,7 @@ impl Segment {
             leaves: leaves.to_vec(),
             rows: OnceLock::new(),
             chunks: Mutex::default(),
+            derived: Mutex::default(),
             former: Mutex::default(),
         })
     }
@@ -512,6 +595,7 @@ impl Segment {
             leaves: former.leaves.clone(),
             rows: OnceLock::new(),
             chunks: Mutex::default(),
+            derived: Mutex::default(),
             former: Mutex::new(Some((former.clone(), stale))),
         })
     }

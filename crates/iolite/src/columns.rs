@@ -40,17 +40,18 @@ pub(crate) fn door(conn: &Inner) -> Option<Rc<dyn Door>> {
         || conn.nested.get() > 0
         || conn.flags.reverse_unordered.get()
         || conn.encoding() != Encoding::Utf8;
-    (!rows_only).then(|| Rc::new(ColumnDoor { conn: conn.own.clone(), mode }) as Rc<dyn Door>)
+    let own = || Rc::new(ColumnDoor { conn: conn.own.clone() }) as Rc<dyn Door>;
+    (!rows_only).then(|| conn.door.get_or_init(own).clone())
 }
 
 struct ColumnDoor {
     conn: Weak<Inner>,
-    mode: Analytics,
 }
 
 impl Door for ColumnDoor {
     fn offer(&self, ask: &Ask<'_>) -> Result<Offer> {
-        let force = self.mode == Analytics::Force;
+        let Some(conn) = self.conn.upgrade() else { return Ok(Offer::No(None)) };
+        let force = conn.flags.analytics.get() == Analytics::Force;
         // The cheapest question first: an arm that finds its rows by key is none for columns.
         let scans = ask.core.levels.first().is_some_and(|l| {
             use iolite_plan::plan::Access::*;
@@ -59,10 +60,8 @@ impl Door for ColumnDoor {
         if !scans && !force {
             return Ok(Offer::No(None));
         }
-        let own = self.conn.upgrade();
-        let overridden = |name: &str| {
-            own.as_ref().is_none_or(|c| c.overridden.borrow().iter().any(|n| n.eq_ignore_ascii_case(name)))
-        };
+        let overridden =
+            |name: &str| conn.overridden.borrow().iter().any(|n| n.eq_ignore_ascii_case(name));
         let asked = Asked {
             core: ask.core,
             order: ask.order,

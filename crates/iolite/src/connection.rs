@@ -66,6 +66,8 @@ pub(crate) struct Inner {
     pub closed: Cell<bool>,
     /// This connection, for programs that come back to it.
     pub own: Weak<Inner>,
+    /// Who takes queries over that run in columns; made when it is first wanted.
+    pub door: std::cell::OnceCell<Rc<dyn iolite_codegen::Door>>,
     /// Names of built-in functions that the user has replaced.
     pub overridden: RefCell<Vec<String>>,
     /// Arms of queries that ran in columns.
@@ -169,6 +171,7 @@ impl Connection {
             busy_timeout: Cell::new(0),
             closed: Cell::new(false),
             own: own.clone(),
+            door: std::cell::OnceCell::new(),
             overridden: RefCell::default(),
             column_runs: Cell::new(0),
             vacuum_page_size: Cell::new(0),
