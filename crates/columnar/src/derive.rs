@@ -79,12 +79,7 @@ pub(crate) fn derive(
         return Ok(None);
     }
     let of = &places.of_table[table];
-    let Some(map) = Inner::build(inner, key, Affinity::Integer, true, &[], of, g.eval)? else {
-        return Ok(None);
-    };
-    if !map.unique() {
-        return Ok(None);
-    }
+    let mut map: Option<Inner> = None;
     let mut made = Vec::new();
     for s in slots {
         let c = places.at[*s].1;
@@ -99,14 +94,22 @@ pub(crate) fn derive(
         let mut codes: Option<Vec<u32>> = None;
         let mut chunks = Vec::new();
         for (part, segment) in cols[outer].loaded.parts.iter().zip(&g.states[outer].segments) {
-            let mut build = || {
-                let codes = match &mut codes {
-                    Some(c) => c,
-                    None => codes.insert(codes_by_row(inner, c)?),
-                };
-                build(part, fk, &map, codes, inner.bounds[c], null.as_ref().map(|n| n.0))
-            };
-            chunks.push(g.store.derived(segment, name, stamp, &mut build)?);
+            if let Some(c) = segment.derived(&name, stamp) {
+                chunks.push(c);
+                continue;
+            }
+            if map.is_none() {
+                map = Inner::build(inner, key, Affinity::Integer, true, &[], of, g.eval)?;
+            }
+            let Some(map) = map.as_ref().filter(|m| m.unique()) else { return Ok(None) };
+            if codes.is_none() {
+                codes = Some(codes_by_row(inner, c)?);
+            }
+            let codes = codes.as_deref().unwrap_or(&[]);
+            let absent = null.as_ref().map(|n| n.0);
+            let made = Arc::new(build(part, fk, map, codes, inner.bounds[c], absent)?);
+            g.store.keep_derived(segment, name, stamp, &made);
+            chunks.push(made);
         }
         made.push((*s, c, null, chunks));
     }

@@ -328,26 +328,13 @@ impl Store {
         w.1 > 1 && USED.load(Relaxed) < BUDGET / 4 * 3
     }
 
-    /// The derived column of a segment, which `build` makes if it is not there.
-    pub(crate) fn derived(
-        &self,
-        s: &Segment,
-        key: DerivedKey,
-        stamp: u64,
-        build: &mut dyn FnMut() -> Result<Chunk>,
-    ) -> Result<Arc<Chunk>> {
-        if let Some((have, c)) = lock(&s.derived).get(&key)
-            && *have == stamp
-        {
-            return Ok(c.clone());
-        }
+    /// Keeps a derived column of a segment.
+    pub(crate) fn keep_derived(&self, s: &Segment, key: DerivedKey, stamp: u64, c: &Arc<Chunk>) {
         self.counters.derived.fetch_add(1, Relaxed);
-        let c = Arc::new(build()?);
         USED.fetch_add(c.bytes(), Relaxed);
         if let Some((_, old)) = lock(&s.derived).insert(key, (stamp, c.clone())) {
             USED.fetch_sub(old.bytes(), Relaxed);
         }
-        Ok(c)
     }
 
     /// The number of NULL in a column's dictionary, and the dictionary with it; `None` if the column has NULLs of its
@@ -598,6 +585,11 @@ impl Segment {
             derived: Mutex::default(),
             former: Mutex::new(Some((former.clone(), stale))),
         })
+    }
+
+    /// A derived column, if it is there for this state of the inner table.
+    pub fn derived(&self, key: &DerivedKey, stamp: u64) -> Option<Arc<Chunk>> {
+        lock(&self.derived).get(key).filter(|d| d.0 == stamp).map(|d| d.1.clone())
     }
 
     /// All wanted chunks, if they are there.

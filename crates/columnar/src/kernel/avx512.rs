@@ -13,7 +13,7 @@ pub fn table() -> Option<Table> {
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi2")
         && is_x86_feature_detected!("popcnt");
-    can.then_some(Table { range, member, positions })
+    can.then_some(Table { range, member, positions, narrow })
 }
 
 fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask) {
@@ -75,6 +75,15 @@ unsafe fn range_u32(c: &[u32], lo: u32, hi: u32, out: &mut Mask) {
             *word |= (m as u64) << (16 * part);
         }
     }
+}
+
+fn narrow(a: &mut Mask, b: &Mask) -> usize {
+    #[target_feature(enable = "avx512f,popcnt")]
+    fn with_popcnt(a: &mut Mask, b: &Mask) -> usize {
+        super::scalar::narrow(a, b)
+    }
+    // SAFETY: `table` hands this out only where the features are there.
+    unsafe { with_popcnt(a, b) }
 }
 
 fn positions(mask: &Mask, rows: usize, out: &mut Positions) {

@@ -93,12 +93,7 @@ impl Selection {
 
     /// Takes the rows of the scratch mask only.
     fn narrow(&mut self) {
-        let mut n = 0;
-        for (a, b) in self.mask.iter_mut().zip(self.scratch.iter()) {
-            *a &= b;
-            n += a.count_ones();
-        }
-        self.len = n as usize;
+        self.len = (table().narrow)(&mut self.mask, &self.scratch);
     }
 
     /// Keeps the rows for which `keep` holds.
@@ -212,9 +207,16 @@ struct Table {
     /// `false`: this form has no kernel of its own.
     member: fn(Slice<'_>, i64, &Bits, &mut Mask) -> bool,
     positions: fn(&Mask, usize, &mut Positions),
+    /// Intersects; answers how many are left.
+    narrow: fn(&mut Mask, &Mask) -> usize,
 }
 
-const PLAIN: Table = Table { range: scalar::range, member: |_, _, _, _| false, positions: scalar::positions };
+const PLAIN: Table = Table {
+    range: scalar::range,
+    member: |_, _, _, _| false,
+    positions: scalar::positions,
+    narrow: scalar::narrow,
+};
 
 fn table() -> &'static Table {
     static CHOSEN: OnceLock<Table> = OnceLock::new();

@@ -31,3 +31,14 @@ pub fn positions(mask: &Mask, _rows: usize, out: &mut Positions) {
         }
     }
 }
+
+/// Intersects two masks; answers how many bits are left.
+#[inline(always)]
+pub fn narrow(a: &mut Mask, b: &Mask) -> usize {
+    let mut n = 0;
+    for (a, b) in a.iter_mut().zip(b) {
+        *a &= b;
+        n += a.count_ones();
+    }
+    n as usize
+}
