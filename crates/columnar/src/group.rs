@@ -357,9 +357,9 @@ impl<'q> Groups<'q> {
                 let row: Result<Vec<Value>> = keys.iter().map(|k| s.eval.value(&own[*k], &NullRow)).collect();
                 let row = row?;
                 let same = |v: &Vec<Value>| {
-                    v.iter().zip(&row).all(|(a, b)| {
-                        identical(a, b) && compare::compare(a, b, &Collation::Binary).is_eq()
-                    })
+                    v.iter()
+                        .zip(&row)
+                        .all(|(a, b)| identical(a, b) && compare::compare(a, b, &Collation::Binary).is_eq())
                 };
                 *null = match values.iter().position(same) {
                     Some(n) => n as u32,
@@ -589,7 +589,8 @@ impl<'q> Groups<'q> {
             }
             Acc::Reals { slot, sums, .. } => {
                 let col = s.places.at[*slot].1;
-                let Data::Real { values, nulls } = &b.cols[b.places.outer].loaded.parts[b.part].cols[col].data
+                let Data::Real { values, nulls } =
+                    &b.cols[b.places.outer].loaded.parts[b.part].cols[col].data
                 else {
                     return Err(Code::Internal.into());
                 };
@@ -679,9 +680,8 @@ impl<'q> Groups<'q> {
             }
             let f = &self.q.key_fields[k];
             let mut list: Vec<(u64, Value)> = values.into_iter().collect();
-            let order = |a: &Value, b: &Value| {
-                f.direct(compare::compare(a, b, &f.coll), a.is_null() || b.is_null())
-            };
+            let order =
+                |a: &Value, b: &Value| f.direct(compare::compare(a, b, &f.coll), a.is_null() || b.is_null());
             list.sort_by(|a, b| order(&a.1, &b.1));
             let mut rank_of: FastMap<u64, u32> = FastMap::default();
             let mut rank = 0;

@@ -90,12 +90,7 @@ fn tables_of(q: &Query, e: &Ex) -> u64 {
 }
 
 /// The result rows, or `None`: not here.
-pub(crate) fn run(
-    q: &Query,
-    rt: &dyn Runtime,
-    params: &[Value],
-    wanted: i64,
-) -> Result<Option<Answer>> {
+pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
     if q.tables.len() > 60 {
         return Ok(None);
     }
@@ -242,11 +237,7 @@ impl Run<'_> {
         None
     }
 
-    fn with_outer(
-        &mut self,
-        states: &[Arc<TableState>],
-        limit: Option<usize>,
-    ) -> Result<Option<Answer>> {
+    fn with_outer(&mut self, states: &[Arc<TableState>], limit: Option<usize>) -> Result<Option<Answer>> {
         let q = self.q;
         if q.grouping == Grouping::None && !self.in_order() {
             return Ok(None);
@@ -394,8 +385,7 @@ impl Run<'_> {
                 force: self.rt.force(),
             };
             if let (Some(fk), true) = (fk, plain)
-                && let Some(pred) =
-                    derive::derive(&g, t, places.at[j.slot].1, fk, &slots, cols, places)?
+                && let Some(pred) = derive::derive(&g, t, places.at[j.slot].1, fk, &slots, cols, places)?
             {
                 matched.extend(pred);
                 let moved = std::mem::take(&mut d.local[t]);

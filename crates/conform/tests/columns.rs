@@ -460,3 +460,215 @@ fn all_ways_agree_on_small_pages() {
 fn all_ways_agree_on_a_file_that_shrinks_and_moves() {
     three_ways("vacuum", "PRAGMA auto_vacuum=FULL; PRAGMA journal_mode=WAL", 4, 2000, queries());
 }
+
+/// A file with a table of some segments, opened by both engines.
+fn large(name: &str, mode: &str) -> (File, stock::Connection, iolite::Connection) {
+    let file = File::new(name);
+    let s = stock::Connection::open(&file.name()).unwrap();
+    s.execute_batch(&format!("PRAGMA page_size=1024; PRAGMA journal_mode={mode}")).unwrap();
+    s.execute_batch(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a INTEGER, pad TEXT, b INTEGER);
+         CREATE TABLE d(id INTEGER PRIMARY KEY, name TEXT, year INTEGER);
+         INSERT INTO t WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 40000)
+           SELECT i, i % 100, printf('%.*c', 20, 'p'), i % 7 FROM c;
+         INSERT INTO d WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < 99)
+           SELECT i, 'n' || i % 10, 1990 + i % 10 FROM c;",
+    )
+    .unwrap();
+    let c = iolite::Connection::open(&file.name()).unwrap();
+    c.execute_batch("PRAGMA analytics=force").unwrap();
+    (file, s, c)
+}
+
+const TOTAL: &str = "SELECT count(*), sum(a), sum(b), min(id), max(pad) FROM t";
+
+fn same(s: &stock::Connection, c: &iolite::Connection, q: &str) {
+    let before = c.column_runs();
+    assert_eq!(by_iolite(c, q), by_stock(s, q), "{q}");
+    assert!(c.column_runs() > before, "not in columns: {q}");
+}
+
+#[test]
+fn what_did_not_change_is_not_read_again() {
+    for mode in ["WAL", "DELETE"] {
+        let (_file, s, c) = large(&format!("again-{mode}"), mode);
+        same(&s, &c, TOTAL);
+        let first = c.column_counters(0);
+        assert!(first.decoded > 2, "{first:?}");
+        same(&s, &c, TOTAL);
+        assert_eq!(c.column_counters(0), first, "{mode}");
+        // A column more: its segments are decoded, the others stay.
+        same(&s, &c, "SELECT b, count(*) FROM t GROUP BY b");
+        assert_eq!(c.column_counters(0), first);
+        s.execute_batch("UPDATE t SET a = 50 WHERE id IN (77, 30000)").unwrap();
+        same(&s, &c, TOTAL);
+        let now = c.column_counters(0);
+        assert_eq!(
+            now.decoded, first.decoded,
+            "{mode}: two leaves changed, no segment is decoded as a whole"
+        );
+        assert_eq!(now.patched, 2, "{mode}");
+        // A log knows what changed; without one the leaves are hashed.
+        assert_eq!(now.hashed > 0, mode == "DELETE");
+        s.execute_batch(
+            "DELETE FROM t WHERE id BETWEEN 100 AND 130; INSERT INTO t VALUES(1000000, 1, 'x', 2)",
+        )
+        .unwrap();
+        same(&s, &c, TOTAL);
+        assert!(c.column_counters(0).decoded < first.decoded + 4);
+    }
+}
+
+#[test]
+fn values_in_overflow_pages_change_behind_their_leaves() {
+    let (_file, s, c) = large("overflow", "WAL");
+    s.execute_batch("UPDATE t SET pad = printf('%.*c', 5000, 'o') WHERE id % 1000 = 0").unwrap();
+    same(&s, &c, TOTAL);
+    for i in 1..6 {
+        // Only the overflow page is written: the column lies behind the long text.
+        s.execute_batch(&format!("UPDATE t SET b = {i} WHERE id = 5000")).unwrap();
+        same(&s, &c, TOTAL);
+        same(&s, &c, "SELECT b, count(*) FROM t GROUP BY b");
+    }
+}
+
+#[test]
+fn tables_come_and_go_under_the_same_root() {
+    for mode in ["WAL", "DELETE"] {
+        let (_file, s, c) = large(&format!("roots-{mode}"), mode);
+        same(&s, &c, TOTAL);
+        for sql in [
+            "DELETE FROM t",
+            "INSERT INTO t SELECT id, id, name, year FROM d",
+            "ALTER TABLE t ADD COLUMN e INTEGER DEFAULT 5",
+            "DROP TABLE t; CREATE TABLE t(id INTEGER PRIMARY KEY, a INTEGER, pad TEXT, b INTEGER, e)",
+            "INSERT INTO t SELECT id * 3, year, name, id, 'e' FROM d",
+            "VACUUM",
+            "INSERT INTO t SELECT NULL, x.year, y.name, x.id, 1.5 FROM d x, d y",
+            "PRAGMA wal_checkpoint(TRUNCATE)",
+            "UPDATE t SET a = a + 1",
+        ] {
+            s.execute_batch(sql).unwrap();
+            same(&s, &c, TOTAL);
+            if c.query("SELECT 1 FROM pragma_table_info('t') WHERE name = 'e'", &[])
+                .is_ok_and(|r| !r.is_empty())
+            {
+                same(&s, &c, "SELECT e, count(*) FROM t GROUP BY e");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_reader_sees_its_own_snapshot() {
+    let (file, s, c) = large("snapshots", "WAL");
+    let old = iolite::Connection::open(&file.name()).unwrap();
+    old.execute_batch("PRAGMA analytics=force; BEGIN").unwrap();
+    let before = by_iolite(&old, TOTAL);
+    assert_eq!(before, by_stock(&s, TOTAL));
+    for i in 0..5 {
+        s.execute_batch(&format!(
+            "UPDATE t SET a = {i} WHERE id % 997 = {i}; INSERT INTO t VALUES(NULL, 1, 'y', 2)"
+        ))
+        .unwrap();
+        same(&s, &c, TOTAL);
+        // Newer segments are there for the file; the older snapshot takes none of them.
+        assert_eq!(by_iolite(&old, TOTAL), before);
+        same(&s, &c, TOTAL);
+    }
+    old.execute_batch("COMMIT").unwrap();
+    same(&s, &old, TOTAL);
+    // What a transaction changed and did not commit is seen by itself only.
+    c.execute_batch("BEGIN; UPDATE t SET b = 100 WHERE id < 9000").unwrap();
+    let own = by_iolite(&c, TOTAL);
+    assert_ne!(own, by_stock(&s, TOTAL));
+    same(&s, &old, TOTAL);
+    c.execute_batch("SAVEPOINT x; DELETE FROM t WHERE id > 100").unwrap();
+    assert_ne!(by_iolite(&c, TOTAL), own);
+    c.execute_batch("ROLLBACK TO x").unwrap();
+    assert_eq!(by_iolite(&c, TOTAL), own);
+    c.execute_batch("ROLLBACK").unwrap();
+    same(&s, &c, TOTAL);
+}
+
+#[test]
+fn derived_columns_follow_both_tables() {
+    let (_file, s, c) = large("derived", "WAL");
+    let q = "SELECT year, count(*), sum(b) FROM t, d WHERE t.a = d.id AND name <> 'n3' GROUP BY year";
+    for _ in 0..3 {
+        same(&s, &c, q);
+    }
+    let derived = c.column_counters(0).derived;
+    assert!(derived > 0);
+    same(&s, &c, q);
+    assert_eq!(c.column_counters(0).derived, derived, "what is derived stays");
+    for sql in [
+        "UPDATE d SET name = 'n3' WHERE id = 5",
+        "UPDATE t SET a = 5 WHERE id = 30000",
+        "UPDATE t SET a = 5000 WHERE id = 29000",
+        "DELETE FROM d WHERE id = 7",
+        "UPDATE d SET year = NULL WHERE id = 8",
+        "INSERT INTO d VALUES(5000, 'new', 2020)",
+        "UPDATE d SET name = NULL WHERE id = 9",
+    ] {
+        s.execute_batch(sql).unwrap();
+        for _ in 0..3 {
+            same(&s, &c, q);
+        }
+    }
+}
+
+#[test]
+fn a_database_in_memory_has_columns_too() {
+    let c = iolite::Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "CREATE TABLE t(a INTEGER, b INTEGER);
+         INSERT INTO t WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 50000)
+           SELECT i % 10, i FROM c;",
+    )
+    .unwrap();
+    // Without being forced: the table is large enough.
+    let q = "SELECT a, sum(b) FROM t GROUP BY a";
+    let sums = by_iolite(&c, q);
+    assert_eq!(c.column_runs(), 1);
+    let decoded = c.column_counters(0).decoded;
+    c.execute_batch("UPDATE t SET b = b + 1 WHERE rowid = 40000").unwrap();
+    assert_ne!(by_iolite(&c, q), sums);
+    assert_eq!(c.column_counters(0).decoded, decoded);
+    // Small tables, and rows found by key, stay with programs.
+    c.execute_batch("CREATE TABLE s AS SELECT * FROM t LIMIT 100").unwrap();
+    by_iolite(&c, "SELECT a, sum(b) FROM s GROUP BY a");
+    by_iolite(&c, "SELECT b FROM t WHERE rowid = 7");
+    assert_eq!(c.column_runs(), 2);
+    c.execute_batch("PRAGMA analytics=off").unwrap();
+    by_iolite(&c, q);
+    assert_eq!(c.column_runs(), 2);
+}
+
+#[test]
+fn a_run_in_columns_can_be_interrupted() {
+    let (_file, _s, c) = large("interrupt", "WAL");
+    c.progress_handler(Some(std::rc::Rc::new(|| true)));
+    assert_eq!(c.query(TOTAL, &[]).unwrap_err().code(), iolite::Code::Interrupt);
+    c.progress_handler(None);
+    assert!(c.query(TOTAL, &[]).is_ok());
+}
+
+#[test]
+fn explain_says_what_runs_in_columns_and_why_not() {
+    let (_file, _s, c) = large("explain", "WAL");
+    let plan = |q: &str| {
+        let rows = c.query(&format!("EXPLAIN QUERY PLAN {q}"), &[]).unwrap();
+        rows.iter().map(|r| r[3].to_string_lossy()).collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(
+        plan("SELECT year, sum(b) FROM t, d WHERE t.a = d.id GROUP BY year"),
+        "SCAN t IN COLUMNS; JOIN d IN COLUMNS"
+    );
+    assert!(
+        plan("SELECT a, (SELECT max(id) FROM d) FROM t")
+            .starts_with("IN ROWS: a query nested in an expression")
+    );
+    c.execute_batch("PRAGMA analytics=auto").unwrap();
+    assert_eq!(plan("SELECT * FROM t WHERE id = 5"), "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)");
+}

@@ -60,8 +60,7 @@ impl Door for ColumnDoor {
         if !scans && !force {
             return Ok(Offer::No(None));
         }
-        let overridden =
-            |name: &str| conn.overridden.borrow().iter().any(|n| n.eq_ignore_ascii_case(name));
+        let overridden = |name: &str| conn.overridden.borrow().iter().any(|n| n.eq_ignore_ascii_case(name));
         let asked = Asked {
             core: ask.core,
             order: ask.order,
@@ -137,16 +136,31 @@ impl Runtime for Run<'_> {
     }
 }
 
-/// What has happened in the column cache of a database, for tests and statistics: segments decoded, segments patched,
-/// leaves hashed.
+/// What has happened in the column cache of a database, for tests and statistics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ColumnCounters {
+    /// Segments whose pages were decoded.
+    pub decoded: u64,
+    /// Segments brought up to date leaf by leaf.
+    pub patched: u64,
+    /// Leaves hashed to find out whether they changed.
+    pub hashed: u64,
+    /// Segments for which a column of an inner table was derived.
+    pub derived: u64,
+}
+
 impl crate::Connection {
-    /// See above.
-    pub fn column_counters(&self, db: usize) -> (u64, u64, u64) {
+    /// What has happened in the column cache of a database.
+    pub fn column_counters(&self, db: usize) -> ColumnCounters {
         let dbs = self.0.databases.borrow();
-        let store = dbs.get(db).and_then(|d| d.columns.get());
-        store.map_or((0, 0, 0), |s| {
-            let n = |a: &std::sync::atomic::AtomicU64| a.load(std::sync::atomic::Ordering::Relaxed);
-            (n(&s.counters.decoded), n(&s.counters.patched), n(&s.counters.hashed))
-        })
+        let Some(store) = dbs.get(db).and_then(|d| d.columns.get()) else { return ColumnCounters::default() };
+        let n = |a: &std::sync::atomic::AtomicU64| a.load(std::sync::atomic::Ordering::Relaxed);
+        let c = &store.counters;
+        ColumnCounters {
+            decoded: n(&c.decoded),
+            patched: n(&c.patched),
+            hashed: n(&c.hashed),
+            derived: n(&c.derived),
+        }
     }
 }

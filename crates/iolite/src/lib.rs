@@ -23,6 +23,7 @@ mod statement;
 mod txn;
 mod vacuum;
 
+pub use columns::ColumnCounters;
 pub use connection::Connection;
 pub use iolite_base::{
     Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER,
