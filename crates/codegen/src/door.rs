@@ -23,6 +23,8 @@ pub struct Ask<'a> {
     pub order: &'a [OrderTerm],
     /// Not all rows may be wanted.
     pub limited: bool,
+    /// Somebody asks how the arm will be run.
+    pub explained: bool,
     /// What a record that ends before a column stands for.
     #[allow(clippy::type_complexity)]
     pub default_of: &'a dyn Fn(&Rc<Table>, usize) -> Result<Value>,
@@ -42,7 +44,7 @@ pub struct Taken {
     pub source: SourceFactory,
     /// What the source needs to know from outside.
     pub params: Vec<Expr>,
-    /// Lines for EXPLAIN QUERY PLAN.
+    /// Lines for EXPLAIN QUERY PLAN; none if the source is going to decline.
     pub notes: Vec<String>,
 }
 
@@ -65,7 +67,7 @@ impl Codegen<'_> {
             return Ok(None);
         }
         let default_of = |t: &Rc<Table>, column: usize| self.default_value(t, column);
-        match door.offer(&Ask { core: c, order, limited, default_of: &default_of })? {
+        match door.offer(&Ask { core: c, order, limited, explained: self.notes, default_of: &default_of })? {
             Offer::Take(t) => Ok(Some(t)),
             Offer::No(None) => Ok(None),
             Offer::No(Some(why)) => {
@@ -90,6 +92,7 @@ impl Codegen<'_> {
                 self.read_database(*db);
             }
         }
+        let noted = !t.notes.is_empty();
         for n in t.notes {
             self.note(|| n);
         }
@@ -121,7 +124,8 @@ impl Codegen<'_> {
         self.b.place(next);
         self.b.emit(Opcode::Goto, 0, top as i32, 0);
         self.b.place(declined);
-        let notes = std::mem::replace(&mut self.notes, false);
+        let notes = self.notes;
+        self.notes &= !noted;
         let coded = self.core_in_rows(c, order, limits, dest, end);
         self.notes = notes;
         coded?;

@@ -1,11 +1,12 @@
 //! Joined rows on their way from the scan to groups or results, and vectors of integers computed from them.
 
 use crate::chunk::{Codes, Data};
-use crate::expr::{Ex, Row};
+use crate::expr::{Cmp, Ex, Row};
+use crate::group::Setting;
 use crate::join::NONE;
 use crate::pred::{Columns, Kind};
 use iolite_base::{Code, Result, alloc};
-use iolite_plan::bound::BinOp;
+use iolite_plan::bound::{BinOp, CmpOp};
 use iolite_value::Value;
 
 /// Where each column in use is.
@@ -128,6 +129,142 @@ impl Ints {
         }
         Ok(())
     }
+}
+
+/// Reals, some of them NULL.
+#[derive(Default)]
+pub(crate) struct Reals {
+    pub values: Vec<f64>,
+    /// Empty: none is NULL.
+    pub nulls: Vec<bool>,
+}
+
+impl Reals {
+    /// The values of an expression for which [`is_real`] vouches.
+    pub fn of(ex: &Ex, b: &Batch<'_>, s: &Setting<'_>, out: &mut Reals) -> Result<()> {
+        let n = b.outer.len();
+        out.values.clear();
+        out.nulls.clear();
+        alloc::reserve(&mut out.values, n)?;
+        match ex {
+            Ex::Const(Value::Real(r)) => out.values.resize(n, *r),
+            Ex::Slot(slot) if b.cols[b.places.at[*slot].0].kinds[b.places.at[*slot].1] == Kind::Real => {
+                let (t, c) = b.places.at[*slot];
+                let cols = &b.cols[t];
+                let outer = &cols.loaded.parts[b.part.min(cols.loaded.parts.len() - 1)].cols[c];
+                let rows = if t == b.places.outer { &b.outer } else { &b.inner[t] };
+                for (i, row) in rows.iter().enumerate() {
+                    let v = if t == b.places.outer {
+                        real_at(outer, *row as usize)
+                    } else if *row == NONE {
+                        None
+                    } else {
+                        let (p, r) = cols.locate(*row as usize);
+                        real_at(&cols.loaded.parts[p].cols[c], r)
+                    };
+                    if v.is_none() && out.nulls.is_empty() {
+                        out.nulls.resize(n, false);
+                    }
+                    if v.is_none() {
+                        out.nulls[i] = true;
+                    }
+                    out.values.push(v.unwrap_or(0.0));
+                }
+            }
+            Ex::Binary(op, x, y) if is_real(ex, s) => {
+                Reals::of(x, b, s, out)?;
+                let mut other = Reals::default();
+                Reals::of(y, b, s, &mut other)?;
+                let f = out.values.iter_mut().zip(&other.values);
+                match op {
+                    BinOp::Add => f.for_each(|(a, b)| *a += *b),
+                    BinOp::Sub => f.for_each(|(a, b)| *a -= *b),
+                    BinOp::Mul => f.for_each(|(a, b)| *a *= *b),
+                    // A quotient by zero is NULL, as is everything that is no number.
+                    _ => f.for_each(|(a, b)| *a = if *b == 0.0 { f64::NAN } else { *a / *b }),
+                }
+                if out.nulls.is_empty() {
+                    out.nulls = other.nulls;
+                } else if !other.nulls.is_empty() {
+                    out.nulls.iter_mut().zip(&other.nulls).for_each(|(a, b)| *a |= *b);
+                }
+                if out.values.iter().any(|v| v.is_nan()) {
+                    out.nulls.resize(n, false);
+                    for (v, null) in out.values.iter_mut().zip(&mut out.nulls) {
+                        *null |= v.is_nan();
+                        *v = if v.is_nan() { 0.0 } else { *v };
+                    }
+                }
+            }
+            // An integer among reals counts as a real.
+            _ => {
+                let mut ints = Ints::default();
+                Ints::of(ex, b, &mut ints)?;
+                out.values.extend(ints.values.iter().map(|v| *v as f64));
+                out.nulls = ints.nulls;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn real_at(c: &crate::chunk::Chunk, i: usize) -> Option<f64> {
+    match &c.data {
+        Data::Real { values, nulls } if nulls.as_ref().is_none_or(|n| !n.has(i)) => Some(values[i]),
+        _ => None,
+    }
+}
+
+/// Whether the values of an expression are reals or NULL, and computed by nothing but the four operations.
+pub(crate) fn is_real(ex: &Ex, s: &Setting<'_>) -> bool {
+    match ex {
+        Ex::Const(Value::Real(_)) => true,
+        Ex::Slot(i) => {
+            let (t, c) = s.places.at[*i];
+            s.cols[t].kinds[c] == Kind::Real
+        }
+        Ex::Binary(BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Div, a, b) => {
+            let int = |e: &Ex| int_bounds(e, s.cols, s.places, &|t| s.left[t]).is_some();
+            is_real(a, s) && (is_real(b, s) || int(b)) || is_real(b, s) && int(a)
+        }
+        _ => false,
+    }
+}
+
+/// Tests a comparison of two integer expressions, or of two real ones, for all rows at once; `None`: it is neither.
+pub(crate) fn compare_all(c: &Cmp, b: &Batch<'_>, s: &Setting<'_>) -> Result<Option<Vec<bool>>> {
+    if c.null_eq || c.affinity == iolite_value::Affinity::Text {
+        return Ok(None);
+    }
+    let int = |e: &Ex| int_bounds(e, s.cols, s.places, &|t| s.left[t]).is_some();
+    fn test<T: PartialOrd + Copy>(op: CmpOp, a: &[T], b: &[T]) -> Vec<bool> {
+        let f = a.iter().zip(b);
+        match op {
+            CmpOp::Eq => f.map(|(x, y)| x == y).collect(),
+            CmpOp::Ne => f.map(|(x, y)| x != y).collect(),
+            CmpOp::Lt => f.map(|(x, y)| x < y).collect(),
+            CmpOp::Le => f.map(|(x, y)| x <= y).collect(),
+            CmpOp::Gt => f.map(|(x, y)| x > y).collect(),
+            CmpOp::Ge => f.map(|(x, y)| x >= y).collect(),
+        }
+    }
+    let (mut out, nulls) = if int(&c.lhs) && int(&c.rhs) {
+        let (mut x, mut y) = (Ints::default(), Ints::default());
+        Ints::of(&c.lhs, b, &mut x)?;
+        Ints::of(&c.rhs, b, &mut y)?;
+        (test(c.op, &x.values, &y.values), [x.nulls, y.nulls])
+    } else if is_real(&c.lhs, s) && is_real(&c.rhs, s) {
+        let (mut x, mut y) = (Reals::default(), Reals::default());
+        Reals::of(&c.lhs, b, s, &mut x)?;
+        Reals::of(&c.rhs, b, s, &mut y)?;
+        (test(c.op, &x.values, &y.values), [x.nulls, y.nulls])
+    } else {
+        return Ok(None);
+    };
+    for n in &nulls {
+        out.iter_mut().zip(n).for_each(|(t, null)| *t &= !null);
+    }
+    Ok(Some(out))
 }
 
 /// The integers of a column.

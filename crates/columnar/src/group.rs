@@ -7,7 +7,7 @@
 //! themselves, row by row, in the order of the rows.
 
 use crate::ask::{AggSpec, Query};
-use crate::batch::{Batch, BatchRow, Ints, Places, int_bounds};
+use crate::batch::{Batch, BatchRow, Ints, Places, Reals, int_bounds, is_real};
 use crate::chunk::{Codes, Data, Dict, Field};
 use crate::expr::{Eval, Ex, Row};
 use crate::join::{Inner, NONE};
@@ -37,6 +37,8 @@ enum Source {
     Int { key: usize, col: usize, min: i64, nullable: bool },
     /// A column of the outer table with a dictionary.
     Dict { key: usize, col: usize },
+    /// Computed from one column of the outer table that has few values, once for each.
+    Mapped { key: usize, slot: usize, map: Vec<u32>, dict: Dict },
     /// Anything.
     Any { key: usize, dict: Dict },
 }
@@ -50,7 +52,7 @@ enum Acc {
     /// `sum`, `total`, `avg` of integers.
     Sum { ex: Ex, sum: Vec<i64>, n: Option<Vec<i64>>, kind: SumKind },
     /// `sum`, `total`, `avg` of reals, in the order of the rows.
-    Reals { slot: usize, sums: Vec<RealSum>, kind: SumKind },
+    Reals { ex: Ex, sums: Vec<RealSum>, kind: SumKind },
     /// `min`, `max` of integers.
     Best { ex: Ex, best: Vec<i64>, seen: Vec<bool>, max: bool },
     /// By the function's own code.
@@ -105,6 +107,7 @@ pub(crate) struct Groups<'q> {
     numbers: Vec<u64>,
     at: Vec<u32>,
     ints: Ints,
+    reals: Reals,
 }
 
 /// Group numbers that lie far apart, by a hash table.
@@ -167,6 +170,8 @@ pub(crate) struct Setting<'a> {
     pub in_order: bool,
     /// Each outer row meets at most one inner row of each table.
     pub single: bool,
+    /// Which tables may be rows of NULLs.
+    pub left: &'a [bool],
 }
 
 fn sum_kind(name: &str) -> Option<SumKind> {
@@ -204,6 +209,7 @@ impl<'q> Groups<'q> {
             numbers: Vec::new(),
             at: Vec::new(),
             ints: Ints::default(),
+            reals: Reals::default(),
         };
         g.find_sources(s)?;
         g.key_at = (0..g.keys.len()).map(|k| g.source_of(k)).collect();
@@ -273,6 +279,10 @@ impl<'q> Groups<'q> {
                     }
                 }
                 Some(col) if cols.kinds[col] == Kind::Dict => Source::Dict { key: k, col },
+                _ if tables == [outer] && few_values(ex, s).is_some() => {
+                    let (slot, n) = few_values(ex, s).ok_or(Code::Internal)?;
+                    Source::Mapped { key: k, slot, map: vec![NONE; n], dict: Dict::default() }
+                }
                 _ => Source::Any { key: k, dict: Dict::default() },
             };
             self.sources.push(source);
@@ -293,6 +303,7 @@ impl<'q> Groups<'q> {
                 (max - *min + 1).max(0) as u64 + *nullable as u64
             }
             Source::Dict { col, .. } => s.cols[s.places.outer].loaded.dicts[*col].len() as u64,
+            Source::Mapped { map, .. } => map.len() as u64,
             Source::Any { .. } => 1 << 18,
             Source::Inner { table, keys, numbers, values, null } => {
                 let cols = &s.cols[*table];
@@ -377,7 +388,7 @@ impl<'q> Groups<'q> {
         let name = a.function.name.to_ascii_lowercase();
         let (args, filter) = &self.aggs[i];
         let plain = a.distinct.is_none() && filter.is_none();
-        let nulls_of = |t: usize| self.q.tables[t].left;
+        let nulls_of = |t: usize| s.left[t];
         if plain && a.function.flags.has(FunctionFlags::COUNT) && args.is_empty() {
             return Some(Acc::Rows);
         }
@@ -404,12 +415,10 @@ impl<'q> Groups<'q> {
         }
         if plain
             && s.in_order
-            && let (Some(kind), [Ex::Slot(slot)]) = (sum_kind(&name), &args[..])
+            && let (Some(kind), [ex]) = (sum_kind(&name), &args[..])
+            && is_real(ex, s)
         {
-            let (t, c) = s.places.at[*slot];
-            if t == s.places.outer && s.cols[t].kinds[c] == Kind::Real {
-                return Some(Acc::Reals { slot: *slot, sums: vec![RealSum::default(); n], kind });
-            }
+            return Some(Acc::Reals { ex: ex.clone(), sums: vec![RealSum::default(); n], kind });
         }
         let counts = name == "count";
         if !s.in_order && !counts {
@@ -546,6 +555,25 @@ impl<'q> Groups<'q> {
                     *o = *o * radix + codes.get(*r as usize) as u64;
                 }
             }
+            Source::Mapped { key, slot, map, dict } => {
+                let col = s.places.at[*slot].1;
+                let chunk = &s.cols[outer].loaded.parts[b.part].cols[col];
+                let min = s.cols[outer].bounds[col].0;
+                let entries = &s.cols[outer].loaded.dicts[col];
+                for (o, r) in out.iter_mut().zip(&b.outer) {
+                    let code = match &chunk.data {
+                        Data::Dict { codes } => codes.get(*r as usize) as usize,
+                        // The last place is that of NULL.
+                        _ => chunk.int(*r as usize).map_or(map.len() - 1, |v| (v - min) as usize),
+                    };
+                    if map[code] == NONE {
+                        let f = chunk.field(*r as usize, entries);
+                        let v = s.eval.value(&self.keys[*key], &OneValue(f.value()?))?;
+                        map[code] = dict.code(Field::of(&v))?.ok_or(Code::Internal)?;
+                    }
+                    *o = *o * radix + map[code] as u64;
+                }
+            }
             Source::Any { key, dict } => {
                 for (j, o) in out.iter_mut().enumerate() {
                     let v = s.eval.value(&self.keys[*key], &BatchRow { batch: b, i: j })?;
@@ -587,17 +615,12 @@ impl<'q> Groups<'q> {
                     return Err(Code::Internal.into());
                 }
             }
-            Acc::Reals { slot, sums, .. } => {
-                let col = s.places.at[*slot].1;
-                let Data::Real { values, nulls } =
-                    &b.cols[b.places.outer].loaded.parts[b.part].cols[col].data
-                else {
-                    return Err(Code::Internal.into());
-                };
-                for (g, r) in at.iter().zip(&b.outer) {
-                    let i = *r as usize;
-                    if nulls.as_ref().is_none_or(|n| !n.has(i)) {
-                        sums[*g as usize].add(values[i]);
+            Acc::Reals { ex, sums, .. } => {
+                let reals = &mut self.reals;
+                Reals::of(ex, b, s, reals)?;
+                for (i, (g, v)) in at.iter().zip(&reals.values).enumerate() {
+                    if !reals.nulls.get(i).copied().unwrap_or(false) {
+                        sums[*g as usize].add(*v);
                     }
                 }
             }
@@ -730,7 +753,10 @@ impl<'q> Groups<'q> {
                         return (i, at);
                     }
                 }
-                Source::Int { key, .. } | Source::Dict { key, .. } | Source::Any { key, .. } => {
+                Source::Int { key, .. }
+                | Source::Dict { key, .. }
+                | Source::Mapped { key, .. }
+                | Source::Any { key, .. } => {
                     if *key == k {
                         return (i, 0);
                     }
@@ -755,7 +781,7 @@ impl<'q> Groups<'q> {
                 Ok(if n >= 0 { Value::Int(min + n) } else { Value::Null })
             }
             Source::Dict { col, .. } => s.cols[s.places.outer].loaded.dicts[*col].get(n as u32).value(),
-            Source::Any { dict, .. } => dict.get(n as u32).value(),
+            Source::Mapped { dict, .. } | Source::Any { dict, .. } => dict.get(n as u32).value(),
         }
     }
 
@@ -888,6 +914,32 @@ impl Row for GroupRow<'_> {
             Some(v) => Ok(v.clone()),
             None => self.groups.value(i, self.group as usize),
         }
+    }
+}
+
+/// The only column of an expression and how many values it may have, if these are few.
+fn few_values(ex: &Ex, s: &Setting<'_>) -> Option<(usize, usize)> {
+    const FEW: i64 = 1 << 16;
+    let slot = ex.only_slot()?;
+    let (t, c) = s.places.at[slot];
+    let cols = &s.cols[t];
+    let n = match cols.kinds[c] {
+        Kind::Dict => cols.loaded.dicts[c].len() as i64,
+        Kind::Int => {
+            let (lo, hi) = cols.bounds[c];
+            if lo > hi { 1 } else { hi.checked_sub(lo)?.checked_add(2)? }
+        }
+        _ => return None,
+    };
+    (n <= FEW && n <= cols.loaded.rows as i64 + 2).then_some((slot, n as usize))
+}
+
+/// A row of which one column is looked at.
+struct OneValue(Value);
+
+impl Row for OneValue {
+    fn slot(&self, _: usize) -> Result<Value> {
+        Ok(self.0.clone())
     }
 }
 

@@ -7,7 +7,7 @@
 //! and a program runs the query instead.
 
 use crate::ask::{Cond, Query};
-use crate::batch::{Batch, BatchRow, Places};
+use crate::batch::{Batch, BatchRow, Places, compare_all};
 use crate::chunk::Data;
 use crate::decode::ColKey;
 use crate::derive;
@@ -17,7 +17,7 @@ use crate::join::{Inner, NONE};
 use crate::kernel::{BLOCK, Selection};
 use crate::pred::{self, Columns, Kind, Pred};
 use crate::rows::{Answer, Rows};
-use crate::store::{Store, TableState};
+use crate::store::{FEW_LEAVES, Store, TableState};
 use iolite_base::{Limit, Result};
 use iolite_btree::Btree;
 use iolite_ext::Host;
@@ -40,9 +40,6 @@ pub trait Runtime {
     /// Small tables, too.
     fn force(&self) -> bool;
 }
-
-/// Tables of fewer leaves are left to programs.
-const FEW_LEAVES: usize = 64;
 
 /// An inner table's key and what it equals.
 struct Join {
@@ -178,6 +175,13 @@ impl Run<'_> {
                 Some(t) if mask & !(1 << t) == 0 => d.local[t].push(c.ex.clone()),
                 Some(_) => open.push(c),
                 None if mask == 0 => d.local[self.outer].push(c.ex.clone()),
+                // A comparison of several columns is tested for many rows at once, behind the others.
+                None if mask == 1 << self.outer
+                    && matches!(c.ex, Ex::Compare(_))
+                    && c.ex.only_slot().is_none() =>
+                {
+                    d.rest.push(c.ex.clone());
+                }
                 None if mask.is_power_of_two() && !q.tables[mask.trailing_zeros() as usize].left => {
                     d.local[mask.trailing_zeros() as usize].push(c.ex.clone());
                 }
@@ -294,6 +298,7 @@ impl Run<'_> {
         if q.grouping == Grouping::None && !as_loops {
             return Ok(None);
         }
+        let left: Vec<bool> = q.tables.iter().map(|t| t.left).collect();
         let setting = Setting {
             cols: &cols,
             places: &places,
@@ -301,6 +306,7 @@ impl Run<'_> {
             eval: self.eval,
             in_order: self.in_order() && as_loops,
             single,
+            left: &left,
         };
         if q.grouping == Grouping::None {
             let distinct = q.distinct.as_deref();
@@ -514,7 +520,7 @@ impl Run<'_> {
                     batch.whole = sel.len() == span.len();
                     batch.outer.extend(sel.rows().iter().map(|i| from as u32 + *i as u32));
                     self.join(d, s, &plain, needed, &mut batch)?;
-                    self.test_rest(d, &mut batch)?;
+                    self.test_rest(d, s, &mut batch)?;
                     if !batch.outer.is_empty() && !take(&batch)? {
                         return Ok(());
                     }
@@ -625,24 +631,30 @@ impl Run<'_> {
     }
 
     /// Drops the rows that fail the other conditions.
-    fn test_rest(&self, d: &Division, b: &mut Batch<'_>) -> Result<()> {
-        if d.rest.is_empty() {
-            return Ok(());
-        }
-        b.whole = false;
-        let mut flags: Vec<u32> = Vec::with_capacity(b.outer.len());
-        for i in 0..b.outer.len() {
-            let row = BatchRow { batch: b, i };
-            let mut ok = true;
-            for e in &d.rest {
-                ok = ok && self.eval.holds(e, &row)?;
-            }
-            flags.push(if ok { 0 } else { NONE });
-        }
-        keep(&mut b.outer, &flags);
-        for v in &mut b.inner {
-            if !v.is_empty() {
-                keep(v, &flags);
+    fn test_rest(&self, d: &Division, s: &Setting<'_>, b: &mut Batch<'_>) -> Result<()> {
+        for e in &d.rest {
+            let n = b.outer.len();
+            let vector = match e {
+                Ex::Compare(c) => compare_all(c, b, s)?,
+                _ => None,
+            };
+            let flags: Vec<u32> = match vector {
+                Some(v) => v.into_iter().map(|t| if t { 0 } else { NONE }).collect(),
+                None => {
+                    let mut flags = crate::chunk::room(n)?;
+                    for i in 0..n {
+                        let ok = self.eval.holds(e, &BatchRow { batch: b, i })?;
+                        flags.push(if ok { 0 } else { NONE });
+                    }
+                    flags
+                }
+            };
+            b.whole = false;
+            keep(&mut b.outer, &flags);
+            for v in &mut b.inner {
+                if !v.is_empty() {
+                    keep(v, &flags);
+                }
             }
         }
         Ok(())

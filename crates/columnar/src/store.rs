@@ -28,11 +28,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 /// Leaves in a segment: some 30,000 rows of a fact table, which are decoded in half a millisecond.
 const SEGMENT_LEAVES: usize = 512;
 
+/// Tables of fewer leaves are left to programs.
+pub(crate) const FEW_LEAVES: usize = 64;
+
 /// Deeper trees are taken for damaged.
 const MAX_DEPTH: usize = 20;
 
 /// What the column caches of the process may take together.
 const BUDGET: usize = 1 << 30;
+
+/// What one query may hold of columns that are not kept.
+const LOOSE: usize = BUDGET / 4;
 
 /// Bytes in all column caches.
 static USED: AtomicUsize = AtomicUsize::new(0);
@@ -162,6 +168,11 @@ impl Store {
     /// Lets all segments go.
     pub fn clear(&self) {
         lock(&self.tables).clear();
+    }
+
+    /// Whether a table is large enough for columns to pay. To be asked within a read transaction.
+    pub fn is_large(&self, bt: &Btree, root: Pgno) -> Result<bool> {
+        Ok(self.table(bt, root)?.leaves() >= FEW_LEAVES)
     }
 
     /// A table as the present transaction sees it.
@@ -295,13 +306,22 @@ impl Store {
     ) -> Result<Loaded> {
         let mut parts = Vec::with_capacity(t.segments.len());
         let mut start = 0;
+        let mut loose = 0;
         let mut own: Vec<Dict> = wanted.iter().map(|_| Dict::default()).collect();
         for s in &t.segments {
             let cols = match s.chunks_of(wanted) {
                 Some(c) => c,
                 None => {
                     check()?;
-                    self.fill(bt, t, s, wanted, &mut own)?
+                    let cols = self.fill(bt, t, s, wanted, &mut own)?;
+                    if USED.load(Relaxed) + LOOSE > BUDGET || !t.keep {
+                        // What is not kept is held until the query ends; too much of it is not for columns.
+                        loose += cols.iter().map(|c| c.bytes()).sum::<usize>();
+                        if loose > LOOSE {
+                            return Err(Code::Internal.into());
+                        }
+                    }
+                    cols
                 }
             };
             let rows = s.rows.get().map_or(0, Rows::len);

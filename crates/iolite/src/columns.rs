@@ -76,7 +76,8 @@ impl Door for ColumnDoor {
             return Ok(Offer::No(None));
         }
         let mut notes: Vec<String> = Vec::new();
-        for l in &ask.core.levels {
+        let shown = ask.explained && (force || large(&conn, ask)?);
+        for l in ask.core.levels.iter().filter(|_| shown) {
             let word = if notes.is_empty() { "SCAN" } else { "JOIN" };
             notes.push(format!("{word} {} IN COLUMNS", iolite_plan::print::source_name(&l.source)));
         }
@@ -94,6 +95,30 @@ impl Door for ColumnDoor {
         }));
         Ok(Offer::Take(Taken { source, params, notes }))
     }
+}
+
+/// Whether a table of the arm is as large as a run in columns wants it.
+fn large(conn: &Rc<Inner>, ask: &Ask<'_>) -> Result<bool> {
+    for l in &ask.core.levels {
+        let Some((db, table)) = l.source.table() else { continue };
+        let bt = conn.btree_of(db)?;
+        let was = bt.txn_state();
+        bt.begin_read()?;
+        let large = store(conn, db, &bt)?.is_large(&bt, table.root.get());
+        if was == iolite_btree::TxnState::None {
+            bt.end_read();
+        }
+        if large? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn store(conn: &Inner, db: usize, bt: &Btree) -> Result<Arc<Store>> {
+    let dbs = conn.databases.borrow();
+    let d = dbs.get(db).ok_or(Code::Internal)?;
+    Ok(d.columns.get_or_init(|| Store::of(bt)).clone())
 }
 
 /// Computed rows.
@@ -121,10 +146,7 @@ impl Runtime for Run<'_> {
     }
 
     fn store(&self, db: usize) -> Result<Arc<Store>> {
-        let bt = self.conn.btree_of(db)?;
-        let dbs = self.conn.databases.borrow();
-        let d = dbs.get(db).ok_or(Code::Internal)?;
-        Ok(d.columns.get_or_init(|| Store::of(&bt)).clone())
+        store(self.conn, db, &self.conn.btree_of(db)?)
     }
 
     fn check(&self) -> Result<()> {
