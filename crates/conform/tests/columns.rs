@@ -97,7 +97,10 @@ fn fill(r: &mut Rng, rows: u64) -> String {
 
 fn condition(r: &mut Rng, p: &str) -> String {
     let op = r.pick(&["=", "<>", "<", "<=", ">", ">="]);
-    match r.below(16) {
+    match r.below(20) {
+        16 => format!("{p}k {op} {p}g * {}", r.below(40)),
+        17 => format!("{p}r * 2 {op} {p}r + {p}k"),
+        18 => format!("{p}r / {p}g {op} 1.5 - {p}r"),
         0 => format!("{p}k {op} {}", r.below(130)),
         1 => format!("{p}k BETWEEN {} AND {}", r.below(60), 50 + r.below(80)),
         2 => format!("{p}g {op} {}.5", r.below(5)),
@@ -135,7 +138,10 @@ fn key(r: &mut Rng, p: &str) -> String {
 }
 
 fn aggregate(r: &mut Rng, p: &str) -> String {
-    match r.below(18) {
+    match r.below(22) {
+        18 => format!("sum({p}r * (1 - {p}r))"),
+        19 => format!("avg({p}r + {p}k), total({p}r / {p}g)"),
+        20 => format!("sum({p}r - {p}k * 2)"),
         0 | 1 => "count(*)".into(),
         2 => format!("sum({p}k)"),
         3 => format!("sum({p}k * {p}g)"),
