@@ -11,7 +11,6 @@ pub struct Label(i32);
 ///
 /// Labels stand in `p2` as negative numbers until [`Builder::finish`]. Registers are counted from 1; temporary
 /// ones go back to a pool with [`Builder::free_temp`].
-#[derive(Default)]
 pub struct Builder {
     insns: Vec<Insn>,
     labels: Vec<i32>,
@@ -22,6 +21,19 @@ pub struct Builder {
 }
 
 impl Builder {
+    /// An empty program; with room for that of a simple statement, which is most of them.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Builder {
+        Builder {
+            insns: Vec::with_capacity(24),
+            labels: Vec::with_capacity(8),
+            registers: 0,
+            cursors: 0,
+            sites: 0,
+            temps: Vec::new(),
+        }
+    }
+
     /// Appends an instruction and returns its address.
     pub fn emit(&mut self, op: Opcode, p1: i32, p2: i32, p3: i32) -> usize {
         self.insns.push(Insn { op, p5: 0, p1, p2, p3, p4: P4::None });
@@ -161,12 +173,16 @@ impl Builder {
                 *p = at;
             }
         };
+        let mut onces = 0;
         for i in &mut self.insns {
             if i.op.jumps() {
                 resolve(&mut i.p2);
                 if i.op == Opcode::Jump {
                     resolve(&mut i.p1);
                     resolve(&mut i.p3);
+                } else if i.op == Opcode::Once {
+                    i.p1 = onces;
+                    onces += 1;
                 }
             }
         }
@@ -175,6 +191,7 @@ impl Builder {
             registers: self.registers as usize + 1,
             cursors: self.cursors as usize,
             sites: self.sites,
+            onces: onces as usize,
             ..Program::default()
         })
     }

@@ -26,6 +26,8 @@ pub mod p5 {
     pub const MUST_EXIST: u16 = 1;
     /// `IdxInsert`: the entry is a row of a WITHOUT ROWID table.
     pub const IS_ROW: u16 = 128;
+    /// `IdxInsert`: where there is an equal entry already, it stays.
+    pub const KEEP: u16 = 2;
     /// `OpenWrite`: `p2` is a register that holds the root page.
     pub const ROOT_IN_REGISTER: u16 = 16;
     /// `ResultRow`: none. `Halt`: the kind of constraint, for the error's extended code.
@@ -82,9 +84,9 @@ opcodes! {
     NotNull "Jumps to p2 if r[p1] is not NULL.";
     IsTrue "r[p2] = truth of r[p1]; NULL counts as p3; the result is inverted if p4 is 1.";
     ZeroOrNull "r[p2] = NULL if r[p1] or r[p3] is NULL, else 0.";
+    ClrSubtype "r[p1] loses its subtype.";
     Jump "Jumps to p1, p2 or p3 after a Compare that found less, equal or greater.";
     Compare "Compares r[p1..] with r[p2..] over p3 registers by the key description p4, for the Jump that follows.";
-    Noop "Does nothing.";
     Explain "A line of EXPLAIN QUERY PLAN: id p1, parent p2, text p4. Does nothing.";
     Integer "r[p2] = p1.";
     Int64 "r[p2] = p4.";
@@ -109,7 +111,6 @@ opcodes! {
     Not "r[p2] = NOT r[p1].";
     And "r[p3] = r[p1] AND r[p2].";
     Or "r[p3] = r[p1] OR r[p2].";
-    AddImm "Adds p2 to the integer r[p1].";
     MustBeInt "Makes r[p1] an integer; if that loses anything, jumps to p2, or fails if p2 is 0.";
     RealAffinity "Makes an integer r[p1] a real.";
     Cast "Casts r[p1] to the affinity with letter p2.";

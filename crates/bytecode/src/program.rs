@@ -7,7 +7,7 @@ use iolite_value::{Affinity, Collation, KeyInfo, Value};
 use std::rc::Rc;
 
 /// A parameter's name with its leading sign, or none for a bare `?`.
-pub type VariableName = Option<Box<str>>;
+pub type VariableName = Option<Rc<str>>;
 
 /// One instruction.
 #[derive(Clone, Debug)]
@@ -59,13 +59,15 @@ pub struct FunctionCall {
     pub collation: Collation,
     /// A place of its own for values kept between calls.
     pub site: usize,
+    /// The part of the schema in which it stands, in the words of the error message, if it must be pure.
+    pub pure: Option<&'static str>,
 }
 
 /// A column of a STRICT table, for [`Opcode::TypeCheck`].
 #[derive(Clone, Debug)]
 pub struct StrictColumn {
     /// `table.column`, for the message.
-    pub name: Box<str>,
+    pub name: Rc<str>,
     /// The declared type.
     pub ty: StrictType,
 }
@@ -100,11 +102,11 @@ impl StrictType {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnMeta {
     /// Its name.
-    pub name: Box<str>,
+    pub name: Rc<str>,
     /// The declared type, for columns of tables.
-    pub decltype: Option<Box<str>>,
+    pub decltype: Option<Rc<str>>,
     /// Database, table and column it comes from, if it is one.
-    pub origin: Option<(Box<str>, Box<str>, Box<str>)>,
+    pub origin: Option<(Rc<str>, Rc<str>, Rc<str>)>,
 }
 
 /// A line of EXPLAIN QUERY PLAN.
@@ -127,8 +129,10 @@ pub struct Program {
     pub registers: usize,
     /// Cursors used, numbered from 0.
     pub cursors: usize,
-    /// `Once` instructions are keyed by address; function call sites by number.
+    /// How many function call sites there are.
     pub sites: usize,
+    /// How many `Once` instructions there are.
+    pub onces: usize,
     /// Result columns.
     pub columns: Vec<ColumnMeta>,
     /// Parameters' names, by number less one.

@@ -143,7 +143,8 @@ pub fn table_from_ast(c: &ast::CreateTable, sql: &str, root: Pgno) -> Result<Tab
 
 struct KeyConstraint {
     columns: Vec<ast::SortTerm>,
-    conflict: ast::Conflict,
+    /// `ON CONFLICT`, if written.
+    conflict: Option<ast::Conflict>,
     primary: bool,
     /// The column that carried the constraint, when it was a column constraint.
     own_column: Option<usize>,
@@ -202,7 +203,7 @@ impl TableBuilder<'_> {
             ColumnConstraintKind::PrimaryKey { order, conflict, autoincrement } => {
                 let key = KeyConstraint {
                     columns: vec![own_term()],
-                    conflict: conflict.unwrap_or(ast::Conflict::Abort),
+                    conflict: *conflict,
                     primary: true,
                     own_column: Some(at),
                     column_desc: *order == Some(SortOrder::Desc),
@@ -212,7 +213,7 @@ impl TableBuilder<'_> {
             ColumnConstraintKind::Unique(conflict) => {
                 let key = KeyConstraint {
                     columns: vec![own_term()],
-                    conflict: conflict.unwrap_or(ast::Conflict::Abort),
+                    conflict: *conflict,
                     primary: false,
                     own_column: Some(at),
                     column_desc: false,
@@ -273,20 +274,27 @@ impl TableBuilder<'_> {
 
     fn constraint(&mut self, con: &ast::TableConstraint) -> Result<()> {
         match &con.kind {
-            TableConstraintKind::PrimaryKey { columns, autoincrement, conflict } => self.key(
-                KeyConstraint {
+            TableConstraintKind::PrimaryKey { columns, autoincrement, conflict } => {
+                for term in columns {
+                    if let Ok((ColumnSource::Column(c), _)) = resolve_term(term, &self.table)
+                        && self.table.columns[c].generated.is_some()
+                    {
+                        return Err(generated_key());
+                    }
+                }
+                let key = KeyConstraint {
                     columns: columns.clone(),
-                    conflict: conflict.unwrap_or(ast::Conflict::Abort),
+                    conflict: *conflict,
                     primary: true,
                     own_column: None,
                     column_desc: false,
-                },
-                *autoincrement,
-            ),
+                };
+                self.key(key, *autoincrement)
+            }
             TableConstraintKind::Unique { columns, conflict } => self.key(
                 KeyConstraint {
                     columns: columns.clone(),
-                    conflict: conflict.unwrap_or(ast::Conflict::Abort),
+                    conflict: *conflict,
                     primary: false,
                     own_column: None,
                     column_desc: false,
@@ -383,7 +391,7 @@ impl TableBuilder<'_> {
                     t.columns[c].pk = i + 1;
                 }
                 if t.columns[c].generated.is_some() {
-                    return Err(Error::sql("generated columns cannot be part of the PRIMARY KEY"));
+                    return Err(generated_key());
                 }
                 columns.push(c);
             }
@@ -394,7 +402,7 @@ impl TableBuilder<'_> {
                 && t.columns[columns[0]].decltype.eq_ignore_ascii_case("INTEGER")
             {
                 t.rowid_alias = Some(columns[0]);
-                t.key_conflict = Some(key.conflict);
+                t.key_conflict = Some(key.conflict.unwrap_or(ast::Conflict::Abort));
                 t.autoincrement = self.autoincrement == Some(true);
             } else if self.autoincrement == Some(true) {
                 return Err(Error::sql(if without_rowid {
@@ -424,7 +432,8 @@ impl TableBuilder<'_> {
 
     fn make_indexes(&mut self, without_rowid: bool) -> Result<()> {
         let t = &self.table;
-        let mut made: Vec<Index> = Vec::new();
+        // With what was written of a policy.
+        let mut made: Vec<(Index, Option<ast::Conflict>)> = Vec::new();
         // The primary key's index of a WITHOUT ROWID table comes first in naming as declared, but every other
         // index needs its columns, so they are resolved before.
         let mut pk_columns: Vec<IndexColumn> = Vec::new();
@@ -440,7 +449,7 @@ impl TableBuilder<'_> {
             }
         }
         let mut number = 0;
-        // INTEGER PRIMARY KEY of a WITHOUT ROWID table becomes an index after all others.
+        // INTEGER PRIMARY KEY of a WITHOUT ROWID table becomes an index after all others, and forgets a COLLATE.
         let alone = |p: usize| {
             let k = &self.uniques[p];
             without_rowid
@@ -455,6 +464,9 @@ impl TableBuilder<'_> {
         if let Some(p) = self.primary.filter(|p| alone(*p)) {
             order.retain(|i| *i != p);
             order.push(p);
+            if let ColumnSource::Column(c) = pk_columns[0].source {
+                pk_columns[0].collation = t.columns[c].collation.clone();
+            }
         }
         for i in order {
             let key = &self.uniques[i];
@@ -480,22 +492,23 @@ impl TableBuilder<'_> {
                 }
             }
             // The same columns with the same collations need one index only.
-            let same = |m: &&mut Index| {
+            let same = |(m, _): &&mut (Index, Option<ast::Conflict>)| {
                 m.key_len == columns.len()
                     && m.columns.iter().zip(&columns).all(|(a, b)| same_column(a, b, t))
             };
-            if let Some(other) = made.iter_mut().find(|m| same(m)) {
+            if let Some((other, written)) = made.iter_mut().find(|m| same(m)) {
                 if key.primary {
                     other.origin = IndexOrigin::PrimaryKey;
                 }
-                if other.unique != Some(key.conflict) {
-                    let fresh = |c: Option<ast::Conflict>| c == Some(ast::Conflict::Abort);
-                    if !fresh(other.unique) && key.conflict != ast::Conflict::Abort {
+                match (*written, key.conflict) {
+                    (Some(a), Some(b)) if a != b => {
                         return Err(Error::sql("conflicting ON CONFLICT clauses specified"));
                     }
-                    if fresh(other.unique) {
-                        other.unique = Some(key.conflict);
+                    (None, Some(policy)) => {
+                        *written = key.conflict;
+                        other.unique = Some(policy);
                     }
+                    _ => {}
                 }
                 if is_table {
                     other.root.set(t.root.get());
@@ -505,25 +518,26 @@ impl TableBuilder<'_> {
             number += 1;
             let name = format!("sqlite_autoindex_{}_{number}", t.name);
             let key_len = columns.len();
-            made.push(Index {
+            let index = Index {
                 name: name.into(),
                 table: t.name.clone(),
                 root: Cell::new(if is_table { t.root.get() } else { 0 }),
                 columns,
                 key_len,
-                unique: Some(key.conflict),
+                unique: Some(key.conflict.unwrap_or(ast::Conflict::Abort)),
                 filter: None,
                 origin: if key.primary { IndexOrigin::PrimaryKey } else { IndexOrigin::Unique },
                 sql: None,
                 stat: RefCell::new(IndexStat::assumed(key_len, true, false, DEFAULT_ROWS)),
-            });
+            };
+            made.push((index, key.conflict));
         }
-        for m in &mut made {
+        for (m, _) in &mut made {
             let is_table = without_rowid && m.origin == IndexOrigin::PrimaryKey;
             complete_columns(m, t, without_rowid, is_table, &pk_columns);
         }
         let mut list = self.table.indexes.borrow_mut();
-        for m in made {
+        for (m, _) in made {
             crate::schema::add_in_order(&mut list, Rc::new(m));
         }
         Ok(())
@@ -632,11 +646,15 @@ fn index_column(term: &ast::SortTerm, t: &Table) -> Result<IndexColumn> {
 fn resolve_term(term: &ast::SortTerm, t: &Table) -> Result<(ColumnSource, Option<Rc<str>>)> {
     let mut e = &term.expr;
     let mut collation = None;
+    let mut depth = 0;
     while let Expr::Collate(inner, name) = e {
         collation.get_or_insert_with(|| Rc::from(&*name.text));
         e = inner;
+        depth += 1;
     }
     let source = match e {
+        // A string names a column, unless it is buried.
+        Expr::Literal(ast::Literal::Text(_), _) if depth > 1 => ColumnSource::Expr(Rc::new(e.clone())),
         Expr::Column { table: None, column, .. } => match t.column(&column.text) {
             Some(i) => ColumnSource::Column(i),
             // In double quotes, what is no column is a text.
@@ -655,6 +673,10 @@ fn resolve_term(term: &ast::SortTerm, t: &Table) -> Result<(ColumnSource, Option
         other => ColumnSource::Expr(Rc::new(other.clone())),
     };
     Ok((source, collation))
+}
+
+fn generated_key() -> Error {
+    Error::sql("generated columns cannot be part of the PRIMARY KEY")
 }
 
 /// A default must not depend on a row: literals, signed numbers, and parenthesised expressions without columns.

@@ -30,6 +30,10 @@ fn key(name: &str) -> Box<str> {
 }
 
 fn find<'a, T>(map: &'a FastMap<Box<str>, Rc<T>>, name: &str) -> Option<&'a Rc<T>> {
+    if map.len() <= 1 {
+        // That of temporary tables, nearly always.
+        return map.iter().find(|(k, _)| k.eq_ignore_ascii_case(name)).map(|(_, t)| t);
+    }
     let mut low = [0u8; 48];
     if let Some(buf) = low.get_mut(..name.len()) {
         buf.copy_from_slice(name.as_bytes());

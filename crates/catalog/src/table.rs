@@ -77,7 +77,7 @@ pub struct Column {
     /// Name as written.
     pub name: Rc<str>,
     /// The declared type; empty if none.
-    pub decltype: Box<str>,
+    pub decltype: Rc<str>,
     /// Its affinity.
     pub affinity: Affinity,
     /// The collating sequence's name, if declared.

@@ -5,6 +5,7 @@
 
 use crate::context::{Codegen, Place};
 use crate::expr::internal;
+use crate::filters::hashable;
 use crate::loops::{InLoop, Open, Prepared, Step};
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4, p5};
@@ -38,7 +39,7 @@ impl Codegen<'_> {
         let cursor = p.table_cursor.unwrap_or(-1);
         match access {
             Access::Scan { reverse } => {
-                let reverse = *reverse || self.settings.reverse_unordered && table.is_some();
+                let reverse = *reverse || self.scan_backwards && table.is_some();
                 self.full_scan(cursor, reverse, o);
             }
             Access::IndexScan { index, reverse, covering, .. } => {
@@ -64,9 +65,7 @@ impl Codegen<'_> {
                 }
             }
             Access::Or(branches) => self.or_access(branches, l, p, o)?,
-            Access::Auto { eq, key, columns, filter } => {
-                self.auto_index(eq, key, columns, filter, l, p, o)?
-            }
+            Access::Auto { .. } => self.auto_index(l, p, o)?,
             Access::Virtual { vtab: _, info, args } => {
                 let n = args.len();
                 let first = self.b.regs(n + 2);
@@ -180,13 +179,13 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    /// The affinity of a field of an index.
+    /// The affinity that a value to be sought in a field of an index gets.
     fn field_affinity(&self, a: &IndexAccess, t: &Table, n: usize, value: &Expr) -> Affinity {
-        match &a.index.columns[n].source {
+        sought(match &a.index.columns[n].source {
             ColumnSource::Column(c) => t.columns[*c].affinity,
             ColumnSource::Rowid => Affinity::Integer,
             ColumnSource::Expr(_) => value.affinity(),
-        }
+        })
     }
 
     fn index_range(&mut self, cursor: i32, a: &IndexAccess, t: &Rc<Table>, o: &mut Open) -> Result<()> {
@@ -372,17 +371,10 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn auto_index(
-        &mut self,
-        eq: &[(i32, EqTerm)],
-        key: &Rc<iolite_value::KeyInfo>,
-        columns: &[i32],
-        filter: &[Expr],
-        l: &Level,
-        p: &Prepared,
-        o: &mut Open,
-    ) -> Result<()> {
+    /// Fills an automatic index, once in a run unless its query depends on what is outside; answers the register of the
+    /// filter over its keys, if its keys can be hashed.
+    pub(crate) fn build_auto_index(&mut self, l: &Level, p: &Prepared) -> Result<Option<i32>> {
+        let Access::Auto { eq, key, columns, filter } = &l.access else { return Ok(None) };
         let icur = p.index_cursor.ok_or_else(|| internal("no cursor for an automatic index"))?;
         let source = p.table_cursor.ok_or_else(|| internal("no cursor to index"))?;
         let id = l.source.id;
@@ -395,7 +387,11 @@ impl Codegen<'_> {
         };
         self.places.insert(id, place);
         let build_once = self.no_once == 0 && l.query.as_ref().is_none_or(|q| !q.correlated);
+        let bloom = (build_once && hashable(key, eq.len())).then(|| self.b.reg());
         let at = if build_once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
+        if bloom.is_some() {
+            self.note(|| print::bloom_filter(l));
+        }
         let n = columns.len();
         self.b.emit4(Opcode::OpenAutoindex, icur, n as i32 + 1, 0, P4::KeyInfo(key.clone()));
         let done = self.b.label();
@@ -412,6 +408,9 @@ impl Codegen<'_> {
             self.column(&col, first + k as i32)?;
         }
         self.b.emit(Opcode::Rowid, source, first + n as i32, 0);
+        if let Some(bloom) = bloom {
+            self.b.emit4(Opcode::FilterAdd, bloom, 0, first, P4::Int(eq.len() as i64));
+        }
         let record = self.b.temp();
         self.b.emit(Opcode::MakeRecord, first, n as i32 + 1, record);
         self.b.emit4(Opcode::IdxInsert, icur, record, first, P4::Int(n as i64 + 1));
@@ -423,25 +422,60 @@ impl Codegen<'_> {
             self.b.jump_here(at);
         }
         self.places.insert(id, Place::Auto { cursor: icur, columns: columns.to_vec() });
-        o.cursors = vec![icur];
-        let k = eq.len();
-        let base = self.b.regs(k);
+        Ok(bloom)
+    }
+
+    /// Computes the key to seek in an automatic index; goes to `null` where it is NULL. Answers its first register.
+    pub(crate) fn auto_key(&mut self, eq: &[(i32, EqTerm)], l: &Level, null: Label) -> Result<i32> {
+        let base = self.b.regs(eq.len());
         let mut affinities = Vec::new();
         for (n, (c, e)) in eq.iter().enumerate() {
-            self.eq_value(e, base + n as i32, o)?;
-            affinities.push(match &l.source.kind {
+            let EqTerm::Eq { value, convert, .. } = e else {
+                return Err(internal("an automatic index on something else than an equality"));
+            };
+            let reg = base + n as i32;
+            self.expr_to(value, reg)?;
+            if !value.surely_not_null() {
+                self.b.jump(Opcode::IsNull, reg, null, 0);
+            }
+            let column = match &l.source.kind {
                 SourceKind::Table { table, .. } if *c >= 0 => table.columns[*c as usize].affinity,
                 SourceKind::Subquery(q) => {
                     q.select.columns.get(*c as usize).map_or(Affinity::Blob, |x| x.affinity)
                 }
                 _ => Affinity::Blob,
-            });
+            };
+            affinities.push(if *convert { sought(column) } else { Affinity::Blob });
         }
         self.apply_affinity(base, &affinities);
-        self.b.jump4(Opcode::SeekGE, icur, o.exit, base, P4::Int(k as i64));
+        Ok(base)
+    }
+
+    fn auto_index(&mut self, l: &Level, p: &Prepared, o: &mut Open) -> Result<()> {
+        let Access::Auto { eq, .. } = &l.access else { return Err(internal("no automatic index")) };
+        let icur = p.index_cursor.ok_or_else(|| internal("no cursor for an automatic index"))?;
+        let base = match o.key {
+            Some(base) => base,
+            None => {
+                let bloom = self.build_auto_index(l, p)?;
+                let base = self.auto_key(eq, l, o.exit)?;
+                if let Some(bloom) = bloom {
+                    self.ask(bloom, base, eq.len(), o.exit);
+                }
+                base
+            }
+        };
+        o.cursors = [Some(icur), None];
+        let k = P4::Int(eq.len() as i64);
+        self.b.jump4(Opcode::SeekGE, icur, o.exit, base, k.clone());
         let top = self.b.here();
-        self.b.jump4(Opcode::IdxGT, icur, o.exit, base, P4::Int(k as i64));
+        self.b.jump4(Opcode::IdxGT, icur, o.exit, base, k);
         o.step = Step::Next { op: Opcode::Next, cursor: icur, top };
         Ok(())
     }
+}
+
+/// Numbers are sought as they are: REAL would round an integer beyond 2^53, which compares exactly where it stands.
+fn sought(column: Affinity) -> Affinity {
+    if column.is_numeric() { Affinity::Numeric } else { column }
 }

@@ -38,7 +38,7 @@ enum States {
 
 impl Codegen<'_> {
     /// Codes the loops and groups of an aggregating arm.
-    pub fn aggregate(&mut self, c: &CorePlan, sink: &mut Sink) -> Result<()> {
+    pub fn aggregate(&mut self, c: &CorePlan, sink: &mut Sink<'_>) -> Result<()> {
         if c.count_only {
             return self.count_only(c, sink);
         }
@@ -55,7 +55,7 @@ impl Codegen<'_> {
         }
     }
 
-    fn count_only(&mut self, c: &CorePlan, sink: &mut Sink) -> Result<()> {
+    fn count_only(&mut self, c: &CorePlan, sink: &mut Sink<'_>) -> Result<()> {
         let level = &c.levels[0];
         let SourceKind::Table { db, table } = &level.source.kind else {
             return self.unsupported("count of a query");
@@ -106,7 +106,7 @@ impl Codegen<'_> {
         }
         let n = arg_exprs.len();
         let site = self.b.site();
-        let call = FunctionCall { function, args: n, collation: a.collation.clone(), site };
+        let call = FunctionCall { function, args: n, collation: a.collation.clone(), site, pure: None };
         let distinct = if a.distinct {
             let cursor = self.b.cursor();
             let field = KeyField {
@@ -130,7 +130,7 @@ impl Codegen<'_> {
     }
 
     /// Columns of the arm's own tables that are read outside of aggregates and are no group key.
-    fn bare_columns(&self, c: &CorePlan, sink: &Sink) -> Vec<Expr> {
+    fn bare_columns(&self, c: &CorePlan, sink: &Sink<'_>) -> Vec<Expr> {
         let own: Vec<TableId> = c.levels.iter().map(|l| l.source.id).collect();
         let mut out: Vec<Expr> = Vec::new();
         let group = &c.group_by;
@@ -175,11 +175,11 @@ impl Codegen<'_> {
         accs: &[Acc],
         bare: &[Expr],
         bare_regs: i32,
-        sink: &mut Sink,
+        sink: &mut Sink<'_>,
     ) -> Result<()> {
         let captured = self.b.reg();
         self.reset(accs, bare, bare_regs, captured);
-        let loops = self.open_loops(&c.levels, &c.constant)?;
+        let loops = self.open_loops(c)?;
         self.accumulate(accs, bare, bare_regs, captured, States::Registers)?;
         if c.first_row_only {
             let end = loops.end;
@@ -312,7 +312,7 @@ impl Codegen<'_> {
         bare: &[Expr],
         bare_regs: i32,
         keys: Option<i32>,
-        sink: &mut Sink,
+        sink: &mut Sink<'_>,
     ) -> Result<()> {
         let before = self.known.len();
         for (k, e) in bare.iter().enumerate() {
@@ -354,7 +354,7 @@ impl Codegen<'_> {
         accs: &[Acc],
         bare: &[Expr],
         bare_regs: i32,
-        sink: &mut Sink,
+        sink: &mut Sink<'_>,
     ) -> Result<()> {
         let n = c.group_by.len();
         let (now, keys) = (self.b.regs(n), self.b.regs(n));
@@ -362,7 +362,7 @@ impl Codegen<'_> {
         let output = self.b.label();
         self.b.emit(Opcode::Integer, 0, started, 0);
         self.reset(accs, bare, bare_regs, captured);
-        let loops = self.open_loops(&c.levels, &c.constant)?;
+        let loops = self.open_loops(c)?;
         self.expr_list(&c.group_by, now)?;
         let (differs, same, fresh) = (self.b.label(), self.b.label(), self.b.label());
         self.b.jump(Opcode::IfNot, started, fresh, 0);
@@ -399,7 +399,7 @@ impl Codegen<'_> {
         accs: &[Acc],
         bare: &[Expr],
         bare_regs: i32,
-        sink: &mut Sink,
+        sink: &mut Sink<'_>,
     ) -> Result<()> {
         let n = c.group_by.len();
         let cursor = self.b.cursor();
@@ -408,7 +408,7 @@ impl Codegen<'_> {
         let slots = accs.len() + bare.len();
         let key = self.group_key(c);
         self.b.emit4(Opcode::HashOpen, cursor, n as i32, slots as i32, P4::KeyInfo(key));
-        let loops = self.open_loops(&c.levels, &c.constant)?;
+        let loops = self.open_loops(c)?;
         self.expr_list(&c.group_by, keys)?;
         let known = self.b.label();
         self.b.jump(Opcode::HashFind, cursor, known, keys);

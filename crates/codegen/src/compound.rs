@@ -1,12 +1,12 @@
 //! Compound queries: UNION, UNION ALL, INTERSECT, EXCEPT.
 //!
-//! Arms are taken from left to right. Everything up to the last operator that removes duplicates ends up in a
+//! Everything up to the last operator that removes duplicates ends up in a
 //! transient index, whose scan delivers it sorted by all columns; the arms behind follow as they are.
 
 use crate::context::{Codegen, Dest};
 use crate::select::Limits;
 use iolite_base::Result;
-use iolite_bytecode::{Label, Opcode, P4};
+use iolite_bytecode::{Label, Opcode, P4, p5};
 use iolite_plan::bound::*;
 use iolite_plan::plan::SelectPlan;
 use iolite_sql::ast::CompoundOp;
@@ -114,32 +114,42 @@ impl Codegen<'_> {
 
     /// The set that arms `0..=last` make.
     fn set_of(&mut self, plan: &SelectPlan, last: usize) -> Result<i32> {
+        let is_union = |op: &CompoundOp| matches!(op, CompoundOp::Union | CompoundOp::UnionAll);
+        let unions = plan.ops[..last].iter().take_while(|op| is_union(op)).count();
         let mut cursor = self.open_set(plan);
-        let up = self.push_note(|| "LEFT-MOST SUBQUERY".into());
-        self.arm_into(plan, 0, &Dest::Set { cursor, affinities: None })?;
-        self.notes_parent = up;
-        for arm in 1..=last {
-            let op = plan.ops[arm - 1];
-            let word = match op {
-                CompoundOp::Union | CompoundOp::UnionAll => "UNION USING TEMP B-TREE",
-                CompoundOp::Except => "EXCEPT USING TEMP B-TREE",
-                CompoundOp::Intersect => "INTERSECT USING TEMP B-TREE",
-            };
-            let up = self.push_note(|| word.into());
-            match op {
+        for arm in union_order(&plan.ops[..unions]) {
+            let word = if arm == 0 { "LEFT-MOST SUBQUERY" } else { "UNION USING TEMP B-TREE" };
+            self.arm_into_set(plan, arm, cursor, word)?;
+        }
+        for arm in unions + 1..=last {
+            match plan.ops[arm - 1] {
                 CompoundOp::Union | CompoundOp::UnionAll => {
-                    self.arm_into(plan, arm, &Dest::Set { cursor, affinities: None })?;
+                    let all = self.open_set(plan);
+                    self.arm_into_set(plan, arm, all, "UNION USING TEMP B-TREE")?;
+                    self.copy_set(plan, cursor, all, None);
+                    cursor = all;
                 }
-                CompoundOp::Except => self.arm_into(plan, arm, &Dest::Except { cursor })?,
+                CompoundOp::Except => {
+                    let up = self.push_note(|| "EXCEPT USING TEMP B-TREE".into());
+                    self.arm_into(plan, arm, &Dest::Except { cursor })?;
+                    self.notes_parent = up;
+                }
                 CompoundOp::Intersect => {
-                    let other = self.open_set(plan);
-                    self.arm_into(plan, arm, &Dest::Set { cursor: other, affinities: None })?;
-                    cursor = self.intersection(plan, cursor, other);
+                    let (other, both) = (self.open_set(plan), self.open_set(plan));
+                    self.arm_into_set(plan, arm, other, "INTERSECT USING TEMP B-TREE")?;
+                    self.copy_set(plan, cursor, both, Some(other));
+                    cursor = both;
                 }
             }
-            self.notes_parent = up;
         }
         Ok(cursor)
+    }
+
+    fn arm_into_set(&mut self, plan: &SelectPlan, arm: usize, cursor: i32, note: &str) -> Result<()> {
+        let up = self.push_note(|| note.into());
+        self.arm_into(plan, arm, &Dest::Set { cursor, affinities: None })?;
+        self.notes_parent = up;
+        Ok(())
     }
 
     fn arm_into(&mut self, plan: &SelectPlan, arm: usize, dest: &Dest) -> Result<()> {
@@ -154,24 +164,39 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    fn intersection(&mut self, plan: &SelectPlan, a: i32, b: i32) -> i32 {
-        let out = self.open_set(plan);
+    /// Adds the members of a set to another: those that a third holds too, if there is a third.
+    fn copy_set(&mut self, plan: &SelectPlan, from: i32, to: i32, and: Option<i32>) {
         let n = plan.columns.len();
         let first = self.b.regs(n);
         let record = self.b.reg();
         let over = self.b.label();
-        self.b.jump(Opcode::Rewind, a, over, 0);
+        self.b.jump(Opcode::Rewind, from, over, 0);
         let top = self.b.here();
         for c in 0..n as i32 {
-            self.b.emit(Opcode::Column, a, c, first + c);
+            self.b.emit(Opcode::Column, from, c, first + c);
         }
         let next = self.b.label();
-        self.b.jump4(Opcode::NotFound, b, next, first, P4::Int(n as i64));
+        if let Some(other) = and {
+            self.b.jump4(Opcode::NotFound, other, next, first, P4::Int(n as i64));
+        }
         self.b.emit(Opcode::MakeRecord, first, n as i32, record);
-        self.b.emit4(Opcode::IdxInsert, out, record, first, P4::Int(n as i64));
+        self.b.emit4(Opcode::IdxInsert, to, record, first, P4::Int(n as i64));
+        self.b.p5(p5::KEEP);
         self.b.place(next);
-        self.b.emit(Opcode::Next, a, top as i32, 0);
+        self.b.emit(Opcode::Next, from, top as i32, 0);
         self.b.place(over);
-        out
     }
+}
+
+/// In which order arms joined by these operators go into a set that keeps the first of equal rows: of rows that are
+/// equal but look different, UNION shows that of its right arm, UNION ALL has its left arm first.
+fn union_order(ops: &[CompoundOp]) -> Vec<usize> {
+    let mut order = std::collections::VecDeque::from([0]);
+    for (n, op) in ops.iter().enumerate() {
+        match op {
+            CompoundOp::UnionAll => order.push_back(n + 1),
+            _ => order.push_front(n + 1),
+        }
+    }
+    order.into()
 }

@@ -15,7 +15,7 @@ use std::rc::Rc;
 #[derive(Clone, Default)]
 pub struct Settings {
     /// Schema generation per database: programs notice when it has changed.
-    pub generations: Vec<u64>,
+    pub generations: Rc<Vec<u64>>,
     /// `PRAGMA recursive_triggers`.
     pub recursive_triggers: bool,
     /// `PRAGMA count_changes`.
@@ -56,6 +56,9 @@ pub(crate) enum Dest {
     Coroutine { yield_reg: i32, first: i32 },
     /// Into a transient table.
     Table { cursor: i32 },
+    /// Into a transient tree under the key of the row that is to be changed, which the first `keys` results are; a later
+    /// row with the same key takes the place of an earlier one.
+    Keyed { cursor: i32, keys: usize, rowid: bool },
     /// Into a transient index, as a set, with affinities applied.
     Set { cursor: i32, affinities: Option<Rc<[iolite_value::Affinity]>> },
     /// Out of a transient index.
@@ -95,13 +98,41 @@ pub(crate) struct Subroutine {
     pub first: i32,
 }
 
+/// Where the tables' present rows are: a list, since there are few.
+#[derive(Default)]
+pub struct Places(Vec<(TableId, Place)>);
+
+impl Places {
+    /// Where the table's row is.
+    pub fn get(&self, id: TableId) -> Option<&Place> {
+        self.0.iter().find(|p| p.0 == id).map(|p| &p.1)
+    }
+
+    /// Says where it is; answers where it was.
+    pub fn insert(&mut self, id: TableId, place: Place) -> Option<Place> {
+        match self.0.iter_mut().find(|p| p.0 == id) {
+            Some(p) => Some(std::mem::replace(&mut p.1, place)),
+            None => {
+                self.0.push((id, place));
+                None
+            }
+        }
+    }
+
+    /// Forgets the table.
+    pub fn remove(&mut self, id: TableId) -> Option<Place> {
+        let at = self.0.iter().position(|p| p.0 == id)?;
+        Some(self.0.swap_remove(at).1)
+    }
+}
+
 /// What stands between the text of one statement and its program.
 pub(crate) struct Codegen<'a> {
     pub env: &'a Env<'a>,
     pub settings: &'a Settings,
     pub b: Builder,
     pub plans: FastMap<SubId, SelectPlan>,
-    pub places: FastMap<TableId, Place>,
+    pub places: Places,
     /// Expressions whose values stand in registers.
     pub known: Vec<(Expr, i32)>,
     pub aggs: FastMap<AggId, i32>,
@@ -113,8 +144,10 @@ pub(crate) struct Codegen<'a> {
     pub case_bases: Vec<i32>,
     /// Stored common table expressions, by number: what stores them, `first` being the cursor.
     pub ctes: FastMap<u32, Subroutine>,
-    /// Databases touched: (number, written).
-    pub databases: Vec<(usize, bool)>,
+    /// Databases touched, a bit each.
+    pub databases: u64,
+    /// Those of them that are written.
+    pub written: u64,
     /// Lines of EXPLAIN QUERY PLAN are wanted.
     pub notes: bool,
     pub notes_parent: i32,
@@ -124,24 +157,26 @@ pub(crate) struct Codegen<'a> {
     pub needs_statement: bool,
     pub counts_changes: bool,
     /// Compiled triggers of this statement, by name and conflict policy: recursion refers to them.
-    pub trigger_programs: Rc<std::cell::RefCell<crate::trigger::TriggerCache>>,
+    pub trigger_programs: Option<Rc<std::cell::RefCell<crate::trigger::TriggerCache>>>,
     pub subquery_count: i32,
     /// A table whose loop must run on this cursor, open for writing.
     pub write_cursor: Option<(TableId, i32)>,
+    /// `PRAGMA reverse_unordered_selects` holds for the loops being opened.
+    pub scan_backwards: bool,
     /// A recursive part is being coded: `Once` would be wrong inside, since its rows change.
     pub no_once: u32,
 }
 
 impl<'a> Codegen<'a> {
     pub fn new(env: &'a Env<'a>, settings: &'a Settings) -> Codegen<'a> {
-        let mut b = Builder::default();
+        let mut b = Builder::new();
         b.emit(Opcode::Init, 0, 0, 0);
         Codegen {
             env,
             settings,
             b,
             plans: FastMap::default(),
-            places: FastMap::default(),
+            places: Places::default(),
             known: Vec::new(),
             aggs: FastMap::default(),
             constants: Vec::new(),
@@ -149,17 +184,19 @@ impl<'a> Codegen<'a> {
             sub_rows: Vec::new(),
             case_bases: Vec::new(),
             ctes: FastMap::default(),
-            databases: Vec::new(),
+            databases: 0,
+            written: 0,
             notes: false,
             notes_parent: 0,
             trigger: None,
             copy_columns: false,
             needs_statement: false,
             counts_changes: false,
-            trigger_programs: Default::default(),
+            trigger_programs: None,
             write_cursor: None,
             subquery_count: 0,
             no_once: 0,
+            scan_backwards: false,
         }
     }
 
@@ -177,27 +214,23 @@ impl<'a> Codegen<'a> {
 
     /// Notes that a database is read.
     pub fn read_database(&mut self, db: usize) {
-        if !self.databases.iter().any(|d| d.0 == db) {
-            self.databases.push((db, false));
-        }
+        self.databases |= 1 << db;
     }
 
     /// Notes that a database is written.
     pub fn write_database(&mut self, db: usize) {
-        match self.databases.iter_mut().find(|d| d.0 == db) {
-            Some(d) => d.1 = true,
-            None => self.databases.push((db, true)),
-        }
+        self.databases |= 1 << db;
+        self.written |= 1 << db;
     }
 
     /// Closes the program: `Halt`, then the prologue, to which `Init` jumps: transactions and constants.
     pub fn finish(mut self, limit: usize) -> Result<Program> {
         self.b.emit(Opcode::Halt, 0, 0, 0);
         self.b.jump_here(0);
-        self.databases.sort_unstable();
-        let (mut wrote, mut mask) = (false, 0u64);
-        if self.trigger.is_none() {
-            for (db, write) in std::mem::take(&mut self.databases) {
+        let mask = if self.trigger.is_none() { self.databases } else { 0 };
+        if mask != 0 {
+            for db in (0..self.env.catalog.schemas.len()).filter(|db| mask & 1 << db != 0) {
+                let write = self.written & 1 << db != 0;
                 let schema = &self.env.catalog.schemas[db];
                 let generation = self.settings.generations.get(db).copied().unwrap_or(0);
                 self.b.emit4(
@@ -207,8 +240,6 @@ impl<'a> Codegen<'a> {
                     schema.cookie as i32,
                     P4::Int(generation as i64),
                 );
-                wrote |= write;
-                mask |= 1 << db;
             }
         }
         let mut done = 0;
@@ -218,14 +249,14 @@ impl<'a> Codegen<'a> {
             self.expr_compute(&e, reg)?;
         }
         self.b.emit(Opcode::Goto, 0, 1, 0);
-        let (needs_statement, counts) = (self.needs_statement, self.counts_changes);
+        let (needs_statement, counts, written) = (self.needs_statement, self.counts_changes, self.written);
         let subprograms =
-            if self.trigger.is_none() { self.trigger_programs.borrow().programs() } else { Vec::new() };
+            self.trigger_programs.filter(|_| self.trigger.is_none()).map(|c| c.borrow().programs());
         let mut p = self.b.finish(limit)?;
-        p.subprograms = subprograms;
+        p.subprograms = subprograms.unwrap_or_default();
         p.needs_statement = needs_statement;
         p.counts_changes = counts;
-        p.readonly = !wrote;
+        p.readonly = mask & written == 0;
         p.databases = mask;
         Ok(p)
     }
@@ -256,9 +287,7 @@ impl<'a> Codegen<'a> {
         let top = self.b.here();
         self.b.jump(Opcode::SourceNext, cursor, end, first);
         self.b.p5(width as u16);
-        if width > 0 {
-            self.b.emit(Opcode::ResultRow, first, width as i32, 0);
-        }
+        self.b.emit(Opcode::ResultRow, first, width as i32, 0);
         self.b.emit(Opcode::Goto, 0, top as i32, 0);
         self.b.place(end);
     }

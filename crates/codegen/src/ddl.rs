@@ -188,12 +188,13 @@ impl Codegen<'_> {
             self.schema_row(cursor, "index", &i.name, &t.name, r, None)?;
         }
         self.b.emit(Opcode::Close, cursor, 0, 0);
-        self.bump_cookie(db);
         if t.autoincrement && self.env.catalog.schemas[db].table("sqlite_sequence").is_none() {
             let schema = quote_name(&self.env.catalog.schemas[db].name).into_owned();
             let text = format!("CREATE TABLE IF NOT EXISTS {schema}.sqlite_sequence(name,seq)");
             self.b.emit4(Opcode::SqlExec, 0, 0, 0, P4::Name(text.into()));
         }
+        // Both tables are one change of the schema.
+        self.bump_cookie(db);
         self.parse_schema(db, &t.name);
         Ok(root)
     }

@@ -64,17 +64,13 @@ impl Codegen<'_> {
         if one_pass {
             let cursors = self.open_for_write(t, None)?;
             self.write_cursor = Some((t.id, cursors.table));
-            let loops = self.open_loops(&plan.levels, &plan.constant)?;
+            let loops = self.open_loops(&plan)?;
             self.write_cursor = None;
             self.delete_row(t, &cursors, None, p5::COUNT_CHANGE | p5::SAVE_POSITION)?;
             self.close_loops(loops)?;
         } else {
             self.needs_statement = true;
-            let temp = self.b.cursor();
-            self.b.emit(Opcode::OpenEphemeral, temp, keys as i32, 0);
-            let done = self.b.label();
-            self.core(&plan, &[], Default::default(), &Dest::Table { cursor: temp }, done)?;
-            self.b.place(done);
+            let temp = self.rows_by_key(t, &plan, keys)?;
             let cursors = self.open_for_write(t, None)?;
             self.b.jump(Opcode::Rewind, temp, end, 0);
             let top = self.b.here();
@@ -91,8 +87,8 @@ impl Codegen<'_> {
                     self.seek_key(t, cursors.table, key, keys, next)?;
                 }
                 self.delete_row(t, &cursors, None, p5::COUNT_CHANGE)?;
-                self.fire(t, &Event::Delete, TriggerTime::After, Some(old), None, next, None)?;
                 self.returning_row(t, &s.returning, old, returning)?;
+                self.fire(t, &Event::Delete, TriggerTime::After, Some(old), None, next, None)?;
             } else {
                 self.delete_row(t, &cursors, None, p5::COUNT_CHANGE)?;
             }

@@ -26,7 +26,7 @@ impl Codegen<'_> {
         }
         match e {
             Expr::Column(c) => {
-                if let Some(Place::Registers { rowid, first }) = self.places.get(&c.table) {
+                if let Some(Place::Registers { rowid, first }) = self.places.get(c.table) {
                     let reg = if c.column == ROWID { *rowid } else { first + c.column };
                     return Ok(Val { reg, temp: false });
                 }
@@ -222,8 +222,12 @@ impl Codegen<'_> {
             Expr::Exists(s) => self.exists(s, target)?,
             Expr::Row(_) => return Err(Error::sql("row value misused")),
             Expr::Raise(kind, message) => self.raise(*kind, message.as_deref())?,
+            Expr::NoSubtype(inner) => {
+                self.expr_to(inner, target)?;
+                self.b.emit(Opcode::ClrSubtype, target, 0, 0);
+            }
             Expr::IfNotNullRow(t, inner) => {
-                let cursor = match self.places.get(t) {
+                let cursor = match self.places.get(*t) {
                     Some(Place::Table { cursor, index, index_only, .. }) => match index {
                         Some((c, _)) if *index_only => Some(*c),
                         _ => Some(*cursor),
@@ -423,8 +427,13 @@ impl Codegen<'_> {
             }
         }
         let site = self.b.site();
-        let call =
-            FunctionCall { function: c.function.clone(), args: n, collation: c.collation.clone(), site };
+        let call = FunctionCall {
+            function: c.function.clone(),
+            args: n,
+            collation: c.collation.clone(),
+            site,
+            pure: c.pure,
+        };
         self.b.emit4(Opcode::Function, constant as i32, first, target, P4::Function(Rc::new(call)));
         Ok(())
     }
@@ -481,7 +490,7 @@ impl Codegen<'_> {
 
     /// Reads a column.
     pub fn column(&mut self, c: &ColumnRef, target: i32) -> Result<()> {
-        let Some(place) = self.places.get(&c.table).cloned() else {
+        let Some(place) = self.places.get(c.table).cloned() else {
             return Err(internal("a column of a table that has no cursor"));
         };
         match place {

@@ -139,7 +139,7 @@ impl Codegen<'_> {
                 if let Some(a) = t.table.rowid_alias {
                     self.copy(before.rowid, before.first + a as i32);
                 }
-                self.shape_row(t, before)?;
+                self.shape_row(t, before, true)?;
             }
             let time = if is_view { TriggerTime::InsteadOf } else { TriggerTime::Before };
             self.fire(t, &Event::Insert, time, None, Some(before), next, s.or)?;
@@ -158,12 +158,13 @@ impl Codegen<'_> {
             } else {
                 self.b.emit(Opcode::Null, 0, rowid, 0);
             }
-            self.shape_row(t, row)?;
+            self.shape_row(t, row, false)?;
             let done = self.insert_checked(s, cursors, row, fresh, next, returning)?;
+            // RETURNING sees the row as it went in, whatever AFTER triggers do.
+            self.returning_row(t, &s.returning, row, returning)?;
             if triggers {
                 self.fire(t, &Event::Insert, TriggerTime::After, None, Some(row), next, s.or)?;
             }
-            self.returning_row(t, &s.returning, row, returning)?;
             self.b.place(done);
         }
         self.b.place(next);
@@ -423,28 +424,39 @@ impl Codegen<'_> {
         let root = table.root.get() as i32;
         self.b.emit4(Opcode::OpenRead, cursor, root, db as i32, P4::Int(2));
         self.b.emit(Opcode::Integer, 0, max, 0);
-        self.b.emit(Opcode::Null, 0, max + 1, 0);
-        let (name, found) = (self.b.reg(), self.b.reg());
-        self.b.load_text(&s.target.table.name, name)?;
-        let over = self.b.label();
-        self.b.jump(Opcode::Rewind, cursor, over, 0);
-        let top = self.b.here();
-        let skip = self.b.label();
-        self.b.emit(Opcode::Column, cursor, 0, found);
-        self.b.jump(Opcode::Ne, name, skip, found);
-        self.b.emit(Opcode::Rowid, cursor, max + 1, 0);
-        self.b.emit(Opcode::Column, cursor, 1, max);
-        self.b.emit(Opcode::Cast, max, b'D' as i32, 0);
-        self.b.jump(Opcode::Goto, 0, over, 0);
-        self.b.place(skip);
-        self.b.emit(Opcode::Next, cursor, top as i32, 0);
-        self.b.place(over);
+        let q = Sequence { max, cursor, db, root };
+        self.find_sequence(q, &s.target.table.name)?;
         self.b.emit(Opcode::Close, cursor, 0, 0);
-        Ok(Sequence { max, cursor, db, root })
+        Ok(q)
     }
 
+    /// Finds the table's row in `sqlite_sequence`: its rowid goes behind `max`, and `max` rises to what it says.
+    fn find_sequence(&mut self, q: Sequence, table: &str) -> Result<()> {
+        self.b.emit(Opcode::Null, 0, q.max + 1, 0);
+        let (name, found) = (self.b.reg(), self.b.reg());
+        self.b.load_text(table, name)?;
+        let over = self.b.label();
+        self.b.jump(Opcode::Rewind, q.cursor, over, 0);
+        let top = self.b.here();
+        let skip = self.b.label();
+        self.b.emit(Opcode::Column, q.cursor, 0, found);
+        self.b.jump(Opcode::Ne, name, skip, found);
+        self.b.emit(Opcode::Rowid, q.cursor, q.max + 1, 0);
+        self.b.emit(Opcode::Column, q.cursor, 1, found);
+        self.b.emit(Opcode::Cast, found, b'D' as i32, 0);
+        self.b.jump(Opcode::Ge, found, over, q.max);
+        self.b.emit(Opcode::SCopy, found, q.max, 0);
+        self.b.jump(Opcode::Goto, 0, over, 0);
+        self.b.place(skip);
+        self.b.emit(Opcode::Next, q.cursor, top as i32, 0);
+        self.b.place(over);
+        Ok(())
+    }
+
+    /// Writes the sequence back. A trigger may have inserted into the same table meanwhile, and made or raised the row.
     fn close_sequence(&mut self, q: Sequence, name: &str) -> Result<()> {
         self.b.emit4(Opcode::OpenWrite, q.cursor, q.root, q.db as i32, P4::Int(2));
+        self.find_sequence(q, name)?;
         let known = self.b.label();
         self.b.jump(Opcode::NotNull, q.max + 1, known, 0);
         self.b.emit(Opcode::NewRowid, q.cursor, q.max + 1, 0);

@@ -15,6 +15,7 @@ mod ddl;
 mod delete;
 mod door;
 mod expr;
+mod filters;
 mod insert;
 mod loops;
 mod ordered_agg;
@@ -56,13 +57,6 @@ pub fn compile(parsed: &Parsed, text: &str, env: &Env<'_>, settings: &Settings) 
     };
     let mut p = g.finish(env.limits.get(Limit::VdbeOp) as usize)?;
     p.columns = columns;
-    p.variables = parsed.variables.clone();
-    p.explain = match parsed.explain {
-        ExplainMode::None => 0,
-        ExplainMode::Program => 1,
-        ExplainMode::QueryPlan => 2,
-        ExplainMode::Analyze => 3,
-    };
     Ok(Some(p))
 }
 

@@ -54,9 +54,12 @@ pub(crate) struct Open {
     left: Option<(i32, usize)>,
     right: Option<Right>,
     /// Cursors to set to a row of NULLs.
-    pub cursors: Vec<i32>,
+    pub cursors: [Option<i32>; 2],
     /// Registers to set to NULL likewise: first, count.
     null_registers: Option<(i32, usize)>,
+    pub prepared: Prepared,
+    /// Where the key of an automatic index already stands, which then is built.
+    pub key: Option<i32>,
     /// The body is a subroutine with this return register (multi-index OR).
     pub or_body: Option<i32>,
 }
@@ -77,8 +80,10 @@ impl Open {
             ins: Vec::new(),
             left: None,
             right: None,
-            cursors: Vec::new(),
+            cursors: [None; 2],
             null_registers: None,
+            prepared: Prepared::default(),
+            key: None,
             or_body: None,
         }
     }
@@ -118,24 +123,34 @@ pub(crate) enum Step {
 
 impl Codegen<'_> {
     /// Opens all loops of an arm; conditions that need no table are tested first.
-    pub fn open_loops(&mut self, levels: &[Level], constant: &[Expr]) -> Result<Loops> {
+    pub fn open_loops(&mut self, c: &CorePlan) -> Result<Loops> {
+        let levels = &c.levels[..];
         let end = self.b.label();
-        for e in constant {
+        for e in &c.constant {
             self.jump_unless(e, end, true)?;
         }
-        let mut prepared = Vec::with_capacity(levels.len());
+        let mut out = Loops { levels: Vec::with_capacity(levels.len()), end };
         for (depth, l) in levels.iter().enumerate() {
-            let mut p = self.prepare(l)?;
+            let mut o = Open::plain(self);
+            o.prepared = self.prepare(l)?;
             if l.source.join.right && depth > 0 {
-                p.matched = Some(self.open_matched(l)?);
+                o.prepared.matched = Some(self.open_matched(l)?);
             }
-            prepared.push(p);
+            out.levels.push(o);
         }
-        let mut out = Loops { levels: Vec::new(), end };
-        for (l, p) in levels.iter().zip(prepared) {
-            let open = self.open_level(l, p)?;
-            out.levels.push(open);
+        let backwards = self.settings.reverse_unordered && c.unordered;
+        let former = std::mem::replace(&mut self.scan_backwards, backwards);
+        let asked = self.filter_depths(levels);
+        for (depth, l) in levels.iter().enumerate() {
+            self.open_level(l, &mut out.levels[depth])?;
+            let next = out.levels[depth].next;
+            for (j, at) in asked.iter().enumerate() {
+                if *at == Some(depth) {
+                    self.ask_filter(&levels[j], &mut out.levels[j], next)?;
+                }
+            }
         }
+        self.scan_backwards = former;
         Ok(out)
     }
 
@@ -147,7 +162,10 @@ impl Codegen<'_> {
     /// The table cursor and place of a level's table, for statements that write.
     pub fn close_loops(&mut self, mut loops: Loops) -> Result<()> {
         let mut rights = Vec::new();
-        let nulls: Vec<_> = loops.levels.iter().map(|l| (l.cursors.clone(), l.null_registers)).collect();
+        let nulls: Vec<_> = match loops.levels.iter().any(|l| l.right.is_some()) {
+            true => loops.levels.iter().map(|l| (l.cursors, l.null_registers)).collect(),
+            false => Vec::new(),
+        };
         while let Some(l) = loops.levels.pop() {
             let depth = loops.levels.len();
             if let Some(r) = &l.right {
@@ -166,7 +184,7 @@ impl Codegen<'_> {
         rights.reverse();
         for (depth, subroutine, return_reg, cursor, matched, key) in rights {
             for (cursors, regs) in &nulls[..depth] {
-                for c in cursors {
+                for c in cursors.iter().flatten() {
                     self.b.emit(Opcode::NullRow, *c, 0, 0);
                 }
                 if let Some((first, n)) = regs {
@@ -240,7 +258,7 @@ impl Codegen<'_> {
         if let Some((flag, entry)) = l.left {
             let done = self.b.label();
             self.b.jump(Opcode::IfPos, flag, done, 0);
-            for c in &l.cursors {
+            for c in l.cursors.iter().flatten() {
                 self.b.emit(Opcode::NullRow, *c, 0, 0);
             }
             if let Some((first, n)) = l.null_registers {
@@ -307,7 +325,7 @@ impl Codegen<'_> {
                 Prepared { table_cursor: Some(cursor), index_cursor, ..Prepared::default() }
             }
             SourceKind::Working(w) => {
-                let place = self.places.get(w).cloned().ok_or_else(|| internal("no working table"))?;
+                let place = self.places.get(*w).cloned().ok_or_else(|| internal("no working table"))?;
                 self.places.insert(id, place);
                 Prepared::default()
             }
@@ -445,10 +463,10 @@ impl Codegen<'_> {
         }
     }
 
-    fn open_level(&mut self, l: &Level, p: Prepared) -> Result<Open> {
-        let mut o = Open::plain(self);
+    fn open_level(&mut self, l: &Level, o: &mut Open) -> Result<()> {
+        let p = o.prepared;
         let own_index = p.index_cursor.filter(|c| Some(*c) != p.table_cursor);
-        o.cursors = p.table_cursor.into_iter().chain(own_index).collect();
+        o.cursors = [p.table_cursor, own_index];
         let left_flag = if l.source.join.left {
             let flag = self.b.reg();
             self.b.emit(Opcode::Integer, 0, flag, 0);
@@ -464,7 +482,7 @@ impl Codegen<'_> {
         } else {
             self.note(|| format!("SCAN {}", print::source_name(&l.source)));
         }
-        self.open_access(l, &p, &mut o)?;
+        self.open_access(l, &p, o)?;
         for e in &l.on {
             self.jump_unless(e, o.next, true)?;
         }
@@ -506,7 +524,7 @@ impl Codegen<'_> {
                 rowid: has_rowid(l),
                 outer_next,
             });
-            return Ok(o);
+            return Ok(());
         }
         if let Some(flag) = left_flag {
             let entry = self.b.here();
@@ -516,7 +534,7 @@ impl Codegen<'_> {
         for e in &l.filter {
             self.jump_unless(e, o.next, true)?;
         }
-        Ok(o)
+        Ok(())
     }
 }
 

@@ -24,13 +24,13 @@ pub(crate) struct Limits {
 }
 
 /// What stands between rows and their destination.
-pub(crate) struct Sink {
-    result: Vec<Expr>,
-    pub order: Vec<OrderTerm>,
+pub(crate) struct Sink<'p> {
+    result: &'p [Expr],
+    pub order: &'p [OrderTerm],
     sorter: Option<Sorter>,
     distinct: Option<i32>,
     limits: Limits,
-    dest: Dest,
+    dest: &'p Dest,
     /// Behind everything: where to go when enough rows have come out.
     end: Label,
     first: i32,
@@ -58,11 +58,7 @@ impl Codegen<'_> {
 
     /// Notes the databases that binding has seen.
     pub fn touch_databases(&mut self, mask: u64) {
-        for db in 0..64 {
-            if mask & 1 << db != 0 {
-                self.read_database(db);
-            }
-        }
+        self.databases |= mask;
     }
 
     /// Codes a query.
@@ -146,7 +142,7 @@ impl Codegen<'_> {
                 if c.levels.is_empty() {
                     self.note(|| "SCAN CONSTANT ROW".into());
                 }
-                let loops = self.open_loops(&c.levels, &c.constant)?;
+                let loops = self.open_loops(c)?;
                 let next = self.innermost_next(&loops);
                 self.sink_row(&mut sink, next)?;
                 self.close_loops(loops)?;
@@ -197,15 +193,15 @@ impl Codegen<'_> {
     }
 
     /// Opens what a sink needs before the loops.
-    pub fn open_sink(
+    pub fn open_sink<'p>(
         &mut self,
-        result: &[Expr],
-        order: &[OrderTerm],
+        result: &'p [Expr],
+        order: &'p [OrderTerm],
         distinct: bool,
         limits: Limits,
-        dest: &Dest,
+        dest: &'p Dest,
         end: Label,
-    ) -> Result<Sink> {
+    ) -> Result<Sink<'p>> {
         let width = result.len();
         let first = match dest {
             Dest::Coroutine { first, .. } | Dest::Registers { first } => *first,
@@ -251,16 +247,7 @@ impl Codegen<'_> {
             );
             Some(Sorter { cursor, fields, extra })
         };
-        Ok(Sink {
-            result: result.to_vec(),
-            order: order.to_vec(),
-            sorter,
-            distinct,
-            limits,
-            dest: dest.clone(),
-            end,
-            first,
-        })
+        Ok(Sink { result, order, sorter, distinct, limits, dest, end, first })
     }
 
     /// The key description of an ORDER BY.
@@ -282,9 +269,9 @@ impl Codegen<'_> {
     }
 
     /// One row: computes the result and passes it on; jumps to `next` if the row is dropped.
-    pub fn sink_row(&mut self, s: &mut Sink, next: Label) -> Result<()> {
+    pub fn sink_row(&mut self, s: &mut Sink<'_>, next: Label) -> Result<()> {
         let width = s.result.len();
-        let result = s.result.clone();
+        let result = s.result;
         if s.sorter.is_none() && s.distinct.is_none() && s.limits.offset.is_some() {
             // A skipped row is not computed.
             self.skip_offset(s, next);
@@ -292,7 +279,7 @@ impl Codegen<'_> {
         let computed = !matches!(s.dest, Dest::Exists { .. }) || s.distinct.is_some() || s.sorter.is_some();
         let all = s.sorter.is_none() || s.distinct.is_some();
         if computed && all {
-            self.expr_list(&result, s.first)?;
+            self.expr_list(result, s.first)?;
         }
         if let Some(d) = s.distinct {
             self.b.jump4(Opcode::Found, d, next, s.first, P4::Int(width as i64));
@@ -305,9 +292,8 @@ impl Codegen<'_> {
             let n = s.order.len();
             let total = n + sorter.extra.len();
             let base = self.b.regs(total);
-            let (cursor, extra) = (sorter.cursor, sorter.extra.clone());
-            let order = s.order.clone();
-            for (i, t) in order.iter().enumerate() {
+            let cursor = sorter.cursor;
+            for (i, t) in s.order.iter().enumerate() {
                 match t.column {
                     Some(k) if all && t.expr.same(&result[k]) => {
                         self.copy(s.first + k as i32, base + i as i32)
@@ -315,7 +301,7 @@ impl Codegen<'_> {
                     _ => self.expr_to(&t.expr, base + i as i32)?,
                 }
             }
-            for (i, k) in extra.iter().enumerate() {
+            for (i, k) in sorter.extra.iter().enumerate() {
                 let to = base + (n + i) as i32;
                 if all {
                     self.copy(s.first + *k as i32, to);
@@ -332,18 +318,18 @@ impl Codegen<'_> {
         if s.distinct.is_some() {
             self.skip_offset(s, next);
         }
-        self.deliver(&s.dest.clone(), s.first, width, s.end)?;
+        self.deliver(s.dest, s.first, width, s.end)?;
         self.count_limit(s);
         Ok(())
     }
 
-    fn skip_offset(&mut self, s: &Sink, next: Label) {
+    fn skip_offset(&mut self, s: &Sink<'_>, next: Label) {
         if let Some(off) = s.limits.offset {
             self.b.jump(Opcode::IfPos, off, next, 1);
         }
     }
 
-    fn count_limit(&mut self, s: &Sink) {
+    fn count_limit(&mut self, s: &Sink<'_>) {
         // A destination that takes one row has its own way to stop.
         if let Some(l) = s.limits.limit {
             self.b.jump(Opcode::DecrJumpZero, l, s.end, 0);
@@ -351,7 +337,7 @@ impl Codegen<'_> {
     }
 
     /// Emits sorted rows.
-    pub fn close_sink(&mut self, s: Sink) -> Result<()> {
+    pub fn close_sink(&mut self, s: Sink<'_>) -> Result<()> {
         let Some(sorter) = &s.sorter else { return Ok(()) };
         self.note(|| "USE TEMP B-TREE FOR ORDER BY".into());
         let width = s.result.len();
@@ -369,7 +355,7 @@ impl Codegen<'_> {
                 self.b.emit(Opcode::Column, pseudo, *f as i32, s.first + k as i32);
             }
         }
-        self.deliver(&s.dest.clone(), s.first, width, s.end)?;
+        self.deliver(s.dest, s.first, width, s.end)?;
         self.count_limit(&s);
         self.b.place(next);
         self.b.emit(Opcode::SorterNext, sorter.cursor, top as i32, 0);
@@ -400,11 +386,27 @@ impl Codegen<'_> {
                 self.b.free_temp(record);
                 self.b.free_temp(rowid);
             }
+            Dest::Keyed { cursor, keys, rowid } => {
+                let record = self.b.temp();
+                self.b.emit(Opcode::MakeRecord, first, n, record);
+                if *rowid {
+                    self.b.emit(Opcode::Insert, *cursor, record, first);
+                } else {
+                    let fresh = self.b.label();
+                    self.b.jump4(Opcode::NotFound, *cursor, fresh, first, P4::Int(*keys as i64));
+                    self.b.emit(Opcode::Delete, *cursor, 0, 0);
+                    self.b.place(fresh);
+                    self.b.emit4(Opcode::IdxInsert, *cursor, record, first, P4::Int(width as i64));
+                }
+                self.b.free_temp(record);
+            }
             Dest::Set { cursor, affinities } => {
                 let record = self.b.temp();
                 let p4 = affinities.clone().map_or(P4::None, P4::Affinities);
                 self.b.emit4(Opcode::MakeRecord, first, n, record, p4);
+                // Of equal rows that look different, the first is the one that shows.
                 self.b.emit4(Opcode::IdxInsert, *cursor, record, first, P4::Int(width as i64));
+                self.b.p5(iolite_bytecode::p5::KEEP);
                 self.b.free_temp(record);
             }
             Dest::Except { cursor } => {
@@ -420,7 +422,7 @@ impl Codegen<'_> {
                 self.b.emit(Opcode::Integer, 1, *reg, 0);
                 self.b.jump(Opcode::Goto, 0, end, 0);
             }
-            Dest::Queue(q) => self.enqueue(&q.clone(), first, width)?,
+            Dest::Queue(q) => self.enqueue(q, first, width)?,
             Dest::Discard => {}
         }
         Ok(())

@@ -76,6 +76,13 @@ impl Codegen<'_> {
         self.triggers(t, e).iter().any(|(_, tr)| tr.time == time)
     }
 
+    /// Whether a BEFORE UPDATE trigger might see a new row.
+    pub fn may_be_seen(&self, t: &Target) -> bool {
+        let all = self.env.catalog.triggers_of(t.db, &t.table);
+        all.iter()
+            .any(|(_, tr)| tr.time == TriggerTime::Before && matches!(tr.event, TriggerEvent::Update(_)))
+    }
+
     /// Whether the table has triggers at all.
     pub fn has_any_trigger(&self, t: &Target) -> bool {
         !self.env.catalog.triggers_of(t.db, &t.table).is_empty()
@@ -127,7 +134,7 @@ impl Codegen<'_> {
         tr: &Rc<Trigger>,
         or: Option<Conflict>,
     ) -> Result<usize> {
-        let cache = self.trigger_programs.clone();
+        let cache = self.trigger_programs.get_or_insert_default().clone();
         let known = cache.borrow().list.iter().position(|c| Rc::ptr_eq(&c.trigger, tr) && c.or == or);
         if let Some(k) = known {
             return Ok(k);
@@ -140,9 +147,8 @@ impl Codegen<'_> {
         let mut g = self.child();
         g.trigger = Some(TriggerContext { or });
         g.trigger_body(t, db, tr)?;
-        for (d, w) in std::mem::take(&mut g.databases) {
-            if w { self.write_database(d) } else { self.read_database(d) }
-        }
+        self.databases |= g.databases;
+        self.written |= g.written;
         let mut p = g.finish(usize::MAX)?;
         p.trigger = Some(tr.name.clone());
         cache.borrow_mut().list[number].program = Some(Rc::new(p));

@@ -12,6 +12,7 @@ use iolite_plan::bind::{Binder, Set, Target, Update};
 use iolite_plan::bound::*;
 use iolite_plan::plan::*;
 use iolite_sql::ast::{self, Conflict, TriggerTime};
+use iolite_value::KeyInfo;
 
 impl Codegen<'_> {
     /// An UPDATE statement.
@@ -46,7 +47,7 @@ impl Codegen<'_> {
             offset: None,
             columns: Vec::new(),
         };
-        let mut p = Planner::new(self.env);
+        let mut p = Planner::for_change(self.env);
         let mut plan = p.select(select)?;
         self.take_plans(p);
         Ok(plan.cores.remove(0))
@@ -129,7 +130,7 @@ impl Codegen<'_> {
             let only = if replaces { None } else { Some(&touched[..]) };
             cursors = self.open_for_write(t, only)?;
             self.write_cursor = Some((t.id, cursors.table));
-            let loops = self.open_loops(&plan.levels, &plan.constant)?;
+            let loops = self.open_loops(&plan)?;
             self.write_cursor = None;
             let next = self.innermost_next(&loops);
             self.b.emit(Opcode::FinishSeek, cursors.table, 0, 0);
@@ -140,32 +141,23 @@ impl Codegen<'_> {
             }
         } else {
             self.needs_statement = true;
-            let temp = self.b.cursor();
-            self.b.emit(Opcode::OpenEphemeral, temp, kept.len() as i32, 0);
-            let done = self.b.label();
-            self.core(&plan, &[], Default::default(), &Dest::Table { cursor: temp }, done)?;
-            self.b.place(done);
+            // A row that several partners match is changed once, by the last.
+            let as_found = !t.table.has_rowid()
+                && !has_from
+                && !triggers
+                && !key_changes
+                && !nested
+                && s.or != Some(Conflict::Replace)
+                && plan.levels.len() == 1
+                && found_in_place(&plan.levels[0].access, t, &touched);
+            let temp = if as_found { self.rows_as_found(&plan)? } else { self.rows_by_key(t, &plan, keys)? };
             cursors = self.open_for_write(t, None)?;
-            // A row that several partners match is changed once, by the first.
-            let changed_rows = has_from.then(|| {
-                let seen = self.b.cursor();
-                let info = iolite_value::KeyInfo::plain(keys, self.env.encoding);
-                self.b.emit4(Opcode::OpenEphemeral, seen, keys as i32, 0, P4::KeyInfo(info));
-                seen
-            });
             self.b.jump(Opcode::Rewind, temp, end, 0);
             let top = self.b.here();
             let next = self.b.label();
             let key = self.b.regs(keys);
             for k in 0..keys as i32 {
                 self.b.emit(Opcode::Column, temp, k, key + k);
-            }
-            if let Some(seen) = changed_rows {
-                self.b.jump4(Opcode::Found, seen, next, key, P4::Int(keys as i64));
-                let record = self.b.temp();
-                self.b.emit(Opcode::MakeRecord, key, keys as i32, record);
-                self.b.emit4(Opcode::IdxInsert, seen, record, key, P4::Int(keys as i64));
-                self.b.free_temp(record);
             }
             self.seek_key(t, cursors.table, key, keys, next)?;
             let before = self.known.len();
@@ -190,6 +182,35 @@ impl Codegen<'_> {
         self.b.place(end);
         self.close_returning(s.returning.len(), returning);
         Ok(())
+    }
+
+    /// Collects the rows to change in a transient table, in the order in which they are found.
+    fn rows_as_found(&mut self, plan: &CorePlan) -> Result<i32> {
+        let cursor = self.b.cursor();
+        self.b.emit(Opcode::OpenEphemeral, cursor, plan.result.len() as i32, 0);
+        let done = self.b.label();
+        self.core(plan, &[], Default::default(), &Dest::Table { cursor }, done)?;
+        self.b.place(done);
+        Ok(cursor)
+    }
+
+    /// Collects the rows to change in a transient tree, in the order of their keys, which stand first.
+    pub fn rows_by_key(&mut self, t: &Target, plan: &CorePlan, keys: usize) -> Result<i32> {
+        let cursor = self.b.cursor();
+        let width = plan.result.len();
+        let rowid = t.table.has_rowid();
+        let info = match t.indexes.iter().find(|i| i.is_table) {
+            Some(pk) => {
+                let fields = pk.key.fields[..keys].to_vec();
+                P4::KeyInfo(std::rc::Rc::new(KeyInfo { enc: self.env.encoding, fields, columns: width }))
+            }
+            None => P4::None,
+        };
+        self.b.emit4(Opcode::OpenEphemeral, cursor, width as i32, 0, info);
+        let done = self.b.label();
+        self.core(plan, &[], Default::default(), &Dest::Keyed { cursor, keys, rowid }, done)?;
+        self.b.place(done);
+        Ok(cursor)
     }
 
     /// What identifies a row of the target.
@@ -302,7 +323,8 @@ impl Codegen<'_> {
         if let Some(a) = t.table.rowid_alias {
             self.copy(new.rowid, new.first + a as i32);
         }
-        self.shape_row(t, new)
+        let seen = t.table.strict && self.may_be_seen(t);
+        self.shape_row(t, new, seen)
     }
 
     /// Changes the row under the table's cursor.
@@ -335,13 +357,15 @@ impl Codegen<'_> {
             self.reseek(t, cursors, old, next)?;
         }
         self.apply_update(t, cursors, old, new, or, &changed, key_changes, next)?;
+        self.returning_row(t, returning, new, returning_cursor)?;
         if sought && self.has_triggers_at(t, &event, TriggerTime::After) {
             self.fire(t, &event, TriggerTime::After, Some(old), Some(new), next, or)?;
         }
-        self.returning_row(t, returning, new, returning_cursor)
+        Ok(())
     }
 
-    fn reseek(&mut self, t: &Target, cursors: &Cursors, old: Row, missing: Label) -> Result<()> {
+    /// Moves the table's cursor back to the row as it was.
+    pub fn reseek(&mut self, t: &Target, cursors: &Cursors, old: Row, missing: Label) -> Result<()> {
         if t.table.has_rowid() {
             self.b.jump(Opcode::NotExists, cursors.table, missing, old.rowid);
             return Ok(());
@@ -426,13 +450,13 @@ impl Codegen<'_> {
                     self.copy(again.first + c, new.first + c);
                 }
             }
-            self.shape_row(t, new)?;
+            self.shape_row(t, new, false)?;
             old = Row { rowid: old.rowid, first: old.first };
             new = Row { rowid: new.rowid, first: new.first };
         }
         self.apply_update(t, cursors, old, new, s.or, &changed, key_changes, next)?;
-        self.fire(t, event, TriggerTime::After, Some(old), Some(new), next, s.or)?;
-        self.returning_row(t, &s.returning, new, returning)
+        self.returning_row(t, &s.returning, new, returning)?;
+        self.fire(t, event, TriggerTime::After, Some(old), Some(new), next, s.or)
     }
 
     fn update_view(&mut self, s: &Update, event: &Event, returning: Option<i32>, end: Label) -> Result<()> {
@@ -481,6 +505,20 @@ pub(crate) fn safe_access(a: &Access, t: &Target, touched: &[bool]) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether rows can be changed as they are found in a WITHOUT ROWID table: neither the order in which they are found
+/// changes, nor does a change delete another row.
+fn found_in_place(a: &Access, t: &Target, touched: &[bool]) -> bool {
+    let replaces = |k: usize| touched[k] && t.indexes[k].index.unique == Some(Conflict::Replace);
+    let index = match a {
+        Access::IndexScan { index, .. } => index,
+        Access::Index(i) => &i.index,
+        _ => return false,
+    };
+    let own = t.indexes.iter().position(|x| std::rc::Rc::ptr_eq(&x.index, index));
+    own.is_some_and(|k| !touched[k] || t.indexes[k].is_table)
+        && !(0..touched.len()).any(|k| !t.indexes[k].is_table && replaces(k))
 }
 
 /// The event of an UPDATE: a trigger's OF names columns that are assigned, not those computed from them.

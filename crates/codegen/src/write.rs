@@ -1,7 +1,7 @@
 //! Changing rows: constraints, index entries, the row itself.
 //!
 //! A new row stands in registers ([`Row`]); the table and its indexes are open ([`Cursors`]). Constraints are checked
-//! in this order: NOT NULL, CHECK, the rowid, unique indexes, those whose policy is REPLACE last, so that nothing has
+//! in this order: NOT NULL, CHECK, the rowid, STRICT types (before CHECK, if there is one), unique indexes, those whose policy is REPLACE last, so that nothing has
 //! been deleted when another constraint says no.
 
 use crate::context::{Codegen, Place};
@@ -117,7 +117,7 @@ impl Codegen<'_> {
         let out = f(self);
         match former {
             Some(p) => self.places.insert(id, p),
-            None => self.places.remove(&id),
+            None => self.places.remove(id),
         };
         out
     }
@@ -127,14 +127,15 @@ impl Codegen<'_> {
         Place::Registers { rowid: r.rowid, first: r.first }
     }
 
-    /// Applies the columns' affinities, checks STRICT types, computes generated columns.
-    pub fn shape_row(&mut self, t: &Target, r: Row) -> Result<()> {
+    /// Applies the columns' affinities, checks STRICT types, computes generated columns. `seen`: a BEFORE trigger will
+    /// see the row.
+    pub fn shape_row(&mut self, t: &Target, r: Row, seen: bool) -> Result<()> {
         let table = t.table.clone();
         let affinities: Vec<Affinity> = table.columns.iter().map(|c| c.affinity).collect();
         if table.strict {
-            // Without generated columns and triggers to see the row, types are checked behind NOT NULL.
-            if !t.generated.is_empty() || self.has_any_trigger(t) {
-                self.check_types(t, r, false);
+            // Where nobody reads the row before, types are checked behind NOT NULL.
+            if !t.generated.is_empty() || seen {
+                self.check_types(t, r, |c| c.generated.is_none());
             }
             return self.generate(t, r);
         }
@@ -142,15 +143,15 @@ impl Codegen<'_> {
         self.generate(t, r)
     }
 
-    /// Checks the types of a STRICT table's columns: those that are not generated, or all.
-    fn check_types(&mut self, t: &Target, r: Row, all: bool) {
+    /// Checks the types of those columns of a STRICT table.
+    fn check_types(&mut self, t: &Target, r: Row, which: impl Fn(&iolite_catalog::Column) -> bool) {
         let table = &t.table;
         let columns: Vec<StrictColumn> = table
             .columns
             .iter()
             .map(|c| StrictColumn {
                 name: format!("{}.{}", table.name, c.name).into(),
-                ty: if all || c.generated.is_none() { strict_type(&c.decltype) } else { StrictType::Any },
+                ty: if which(c) { strict_type(&c.decltype) } else { StrictType::Any },
             })
             .collect();
         let n = columns.len() as i32;
@@ -169,7 +170,12 @@ impl Codegen<'_> {
                 let v = g.expr_owned(e)?;
                 g.copy(v, reg);
                 g.b.free_temp(v);
-                g.apply_affinity(reg, &[t.table.columns[*c].affinity]);
+                let column = &t.table.columns[*c];
+                if t.table.strict && column.generated.as_ref().is_some_and(|x| !x.stored) {
+                    g.check_types(t, r, |x| std::ptr::eq(x, column));
+                } else {
+                    g.apply_affinity(reg, &[column.affinity]);
+                }
             }
             Ok(())
         })
@@ -187,53 +193,77 @@ impl Codegen<'_> {
         let id = w.target.id;
         self.at_place(id, place, |g| {
             g.not_null(w)?;
-            if w.target.table.strict {
-                g.check_types(w.target, w.new, true);
-            }
-            if !g.settings.ignore_checks {
+            let checks = !g.settings.ignore_checks && !w.target.checks.is_empty();
+            if checks {
+                g.check_stored_types(w);
                 g.checks(w)?;
             }
-            g.uniqueness(w)
+            g.uniqueness(w, !checks)
         })
+    }
+
+    /// STRICT: the types of what will be stored. Columns computed when read were checked when they were computed.
+    fn check_stored_types(&mut self, w: &Writing<'_>) {
+        if w.target.table.strict {
+            self.check_types(w.target, w.new, |c| c.generated.as_ref().is_none_or(|x| x.stored));
+        }
     }
 
     fn is_changed(&self, w: &Writing<'_>, column: usize) -> bool {
         w.changed.is_none_or(|c| c[column])
     }
 
+    /// NOT NULL: first the columns that are given, defaults taking the place of NULLs under REPLACE; then, since
+    /// that may change them, generated columns, and defaults that are NULL themselves.
     fn not_null(&mut self, w: &Writing<'_>) -> Result<()> {
         let t = w.target.table.clone();
+        let mut second: Vec<(usize, Conflict)> = Vec::new();
+        let mut replaced = false;
         for (i, c) in t.columns.iter().enumerate() {
             let Some(own) = c.not_null else { continue };
             if t.rowid_alias == Some(i) || !self.is_changed(w, i) && c.generated.is_none() {
                 continue;
             }
-            let reg = w.new.first + i as i32;
-            let mut policy = w.or.unwrap_or(own);
-            let default = w.target.defaults[i].clone();
-            if policy == Conflict::Replace {
-                match default {
-                    Some(d) if c.generated.is_none() => {
-                        let ok = self.b.label();
-                        self.b.jump(Opcode::NotNull, reg, ok, 0);
-                        self.expr_to(&d, reg)?;
-                        self.apply_affinity(reg, &[c.affinity]);
-                        self.b.place(ok);
-                    }
-                    _ => {}
-                }
-                policy = Conflict::Abort;
-            }
-            if policy == Conflict::Ignore {
-                self.b.jump(Opcode::IsNull, reg, w.ignore, 0);
+            let policy = w.or.unwrap_or(own);
+            if c.generated.is_some() {
+                second.push((i, policy));
                 continue;
             }
-            let message = format!("{}.{}", t.name, c.name);
-            let code = Code::ConstraintNotnull.number() as i32;
-            self.b.emit4(Opcode::HaltIfNull, code, policy_number(policy), reg, P4::Name(message.into()));
-            self.b.p5(p5::NOT_NULL);
+            match &w.target.defaults[i] {
+                Some(d) if policy == Conflict::Replace => {
+                    let reg = w.new.first + i as i32;
+                    let ok = self.b.label();
+                    self.b.jump(Opcode::NotNull, reg, ok, 0);
+                    self.expr_to(d, reg)?;
+                    self.apply_affinity(reg, &[c.affinity]);
+                    self.b.place(ok);
+                    replaced = true;
+                    second.push((i, policy));
+                }
+                _ => self.refuse_null(w, i, policy),
+            }
+        }
+        if replaced {
+            self.generate(w.target, w.new)?;
+        }
+        for (i, policy) in second {
+            self.refuse_null(w, i, policy);
         }
         Ok(())
+    }
+
+    fn refuse_null(&mut self, w: &Writing<'_>, column: usize, policy: Conflict) {
+        let reg = w.new.first + column as i32;
+        let policy = if policy == Conflict::Replace { Conflict::Abort } else { policy };
+        if policy == Conflict::Ignore {
+            self.b.jump(Opcode::IsNull, reg, w.ignore, 0);
+            return;
+        }
+        let table = &w.target.table;
+        let message = format!("{}.{}", table.name, table.columns[column].name);
+        let code = Code::ConstraintNotnull.number() as i32;
+        self.b.emit4(Opcode::HaltIfNull, code, policy_number(policy), reg, P4::Name(message.into()));
+        self.b.p5(p5::NOT_NULL);
     }
 
     fn checks(&mut self, w: &Writing<'_>) -> Result<()> {
@@ -289,7 +319,8 @@ impl Codegen<'_> {
             .collect()
     }
 
-    fn uniqueness(&mut self, w: &Writing<'_>) -> Result<Vec<Entry>> {
+    /// The rowid, then, if they have not been checked, the types of a STRICT table, then the indexes.
+    fn uniqueness(&mut self, w: &Writing<'_>, types: bool) -> Result<Vec<Entry>> {
         let t = w.target;
         let mut records = vec![Entry::default(); t.indexes.len()];
         let touched = w.changed.map(|c| self.touched_indexes(t, c, w.key_changes));
@@ -302,6 +333,9 @@ impl Codegen<'_> {
             .any(|i| i.index.unique.is_some_and(|own| w.or.unwrap_or(own) != Conflict::Replace))
             || w.upsert.is_some();
         let rowid_last = rowid_policy == Conflict::Replace && others_refuse;
+        if types && w.named.iter().any(Option::is_some) {
+            self.check_stored_types(w);
+        }
         for n in w.named {
             match n {
                 Some(k) => records[*k] = self.index_unique(w, *k)?,
@@ -312,6 +346,9 @@ impl Codegen<'_> {
         let check_rowid = check_rowid && !w.named.contains(&None);
         if check_rowid && !rowid_last {
             self.rowid_unique(w, rowid_policy)?;
+        }
+        if types && !w.named.iter().any(Option::is_some) {
+            self.check_stored_types(w);
         }
         let mut order: Vec<usize> = (0..t.indexes.len()).collect();
         order.sort_by_key(|k| {
@@ -326,7 +363,85 @@ impl Codegen<'_> {
         if check_rowid && rowid_last {
             self.rowid_unique(w, rowid_policy)?;
         }
+        let replaces =
+            |i: &TargetIndex| i.index.unique.is_some_and(|own| w.or.unwrap_or(own) == Conflict::Replace);
+        if (rowid_policy == Conflict::Replace || t.indexes.iter().any(replaces)) && self.replace_fires(t) {
+            self.recheck(w, &records)?;
+        }
         Ok(records)
+    }
+
+    /// Whether rows that REPLACE deletes fire triggers.
+    fn replace_fires(&self, t: &Target) -> bool {
+        self.settings.recursive_triggers && self.has_triggers(t, &crate::trigger::Event::Delete)
+    }
+
+    /// Triggers that REPLACE fired may have put rows into the way: then the statement fails.
+    fn recheck(&mut self, w: &Writing<'_>, records: &[Entry]) -> Result<()> {
+        let t = w.target;
+        if t.table.has_rowid() {
+            let ok = self.b.label();
+            if let Some(old) = w.old {
+                self.b.jump(Opcode::Eq, old.rowid, ok, w.new.rowid);
+            }
+            self.b.jump(Opcode::NotExists, w.cursors.table, ok, w.new.rowid);
+            self.rowid_taken(t, Conflict::Abort);
+            self.b.place(ok);
+        }
+        for (k, i) in t.indexes.iter().enumerate() {
+            let e = records[k];
+            if i.index.unique.is_none() || e.record == 0 || i.is_table && w.old.is_some() && !w.key_changes {
+                continue;
+            }
+            let (ok, cursor) = (self.b.label(), w.cursors.indexes[k]);
+            // A row that a partial index leaves out has no record.
+            self.b.jump(Opcode::IsNull, e.record, ok, 0);
+            self.b.jump4(Opcode::NoConflict, cursor, ok, e.first, P4::Int(i.index.key_len as i64));
+            if let Some(old) = w.old {
+                self.own_entry_jump(t, i, cursor, old, ok)?;
+            }
+            self.index_taken(t, i, Conflict::Abort);
+            self.b.place(ok);
+        }
+        Ok(())
+    }
+
+    fn rowid_taken(&mut self, t: &Target, policy: Conflict) {
+        let (code, column) = match t.table.rowid_alias {
+            Some(c) => (Code::ConstraintPrimarykey, &*t.table.columns[c].name),
+            None => (Code::ConstraintRowid, "rowid"),
+        };
+        let message = format!("{}.{}", t.table.name, column);
+        self.violate(code, policy, &message, p5::UNIQUE);
+    }
+
+    fn index_taken(&mut self, t: &Target, i: &TargetIndex, policy: Conflict) {
+        let code = if i.index.origin == iolite_catalog::IndexOrigin::PrimaryKey {
+            Code::ConstraintPrimarykey
+        } else {
+            Code::ConstraintUnique
+        };
+        let message = unique_message(&t.table, i);
+        self.violate(code, policy, &message, p5::UNIQUE);
+    }
+
+    /// Jumps if the index entry found is that of the row as it was.
+    fn own_entry_jump(
+        &mut self,
+        t: &Target,
+        i: &TargetIndex,
+        cursor: i32,
+        old: Row,
+        to: Label,
+    ) -> Result<()> {
+        if t.table.has_rowid() {
+            let r = self.b.temp();
+            self.b.emit(Opcode::IdxRowid, cursor, r, 0);
+            self.b.jump(Opcode::Eq, old.rowid, to, r);
+            self.b.free_temp(r);
+            return Ok(());
+        }
+        self.same_key_jump(t, i, cursor, old, to)
     }
 
     fn rowid_unique(&mut self, w: &Writing<'_>, policy: Conflict) -> Result<()> {
@@ -346,14 +461,7 @@ impl Codegen<'_> {
                 Conflict::Ignore => {
                     self.b.jump(Opcode::Goto, 0, w.ignore, 0);
                 }
-                p => {
-                    let (code, column) = match t.table.rowid_alias {
-                        Some(c) => (Code::ConstraintPrimarykey, &*t.table.columns[c].name),
-                        None => (Code::ConstraintRowid, "rowid"),
-                    };
-                    let message = format!("{}.{}", t.table.name, column);
-                    self.violate(code, p, &message, p5::UNIQUE);
-                }
+                p => self.rowid_taken(t, p),
             }
         }
         self.b.place(ok);
@@ -439,14 +547,7 @@ impl Codegen<'_> {
         self.b.jump4(Opcode::NoConflict, cursor, done, first, P4::Int(key_len as i64));
         // The entry found may be the row's own.
         if let Some(old) = w.old {
-            if t.table.has_rowid() {
-                let r = self.b.temp();
-                self.b.emit(Opcode::IdxRowid, cursor, r, 0);
-                self.b.jump(Opcode::Eq, old.rowid, done, r);
-                self.b.free_temp(r);
-            } else {
-                self.same_key_jump(t, i, cursor, old, done)?;
-            }
+            self.own_entry_jump(t, i, cursor, old, done)?;
         }
         let handled = match w.upsert {
             Some(f) => f(self, Some(k))?,
@@ -461,15 +562,7 @@ impl Codegen<'_> {
                 Conflict::Ignore => {
                     self.b.jump(Opcode::Goto, 0, w.ignore, 0);
                 }
-                p => {
-                    let code = if i.index.origin == iolite_catalog::IndexOrigin::PrimaryKey {
-                        Code::ConstraintPrimarykey
-                    } else {
-                        Code::ConstraintUnique
-                    };
-                    let message = unique_message(&t.table, i);
-                    self.violate(code, p, &message, p5::UNIQUE);
-                }
+                p => self.index_taken(t, i, p),
             }
         }
         self.b.place(done);
@@ -531,7 +624,7 @@ impl Codegen<'_> {
     fn replace_row(&mut self, w: &Writing<'_>) -> Result<()> {
         self.needs_statement = true;
         let t = w.target;
-        if self.settings.recursive_triggers && self.has_triggers(t, &crate::trigger::Event::Delete) {
+        if self.replace_fires(t) {
             let old = self.load_row(t, w.cursors.table)?;
             let skip = self.b.label();
             self.fire(
@@ -543,6 +636,8 @@ impl Codegen<'_> {
                 skip,
                 w.or,
             )?;
+            // The trigger may have deleted or changed the row.
+            self.reseek(t, w.cursors, old, skip)?;
             self.delete_row(t, w.cursors, None, 0)?;
             self.fire(
                 t,

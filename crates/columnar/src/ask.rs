@@ -413,7 +413,8 @@ impl Compiler<'_> {
                 }
                 self.column(t, c.column)?
             }
-            Expr::Plus(a) | Expr::Collate(a, _) => self.expr(a)?,
+            // No function that gives subtypes is let in.
+            Expr::Plus(a) | Expr::Collate(a, _) | Expr::NoSubtype(a) => self.expr(a)?,
             Expr::Neg(a) => Ex::Neg(self.boxed(a)?),
             Expr::BitNot(a) => Ex::BitNot(self.boxed(a)?),
             Expr::Not(a) => Ex::Not(self.boxed(a)?),

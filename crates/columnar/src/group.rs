@@ -663,7 +663,8 @@ impl<'q> Groups<'q> {
                         }
                     }
                     let state = states[*g as usize].get_or_insert_with(|| make());
-                    let mut ctx = Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux };
+                    let mut ctx =
+                        Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux, pure: None };
                     state.step(&mut ctx, &given)?;
                 }
             }
@@ -836,7 +837,7 @@ impl<'q> Groups<'q> {
             return Err(Code::Internal.into());
         };
         let mut aux = AuxData::default();
-        let mut ctx = Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux };
+        let mut ctx = Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux, pure: None };
         states[g].get_or_insert_with(|| make()).finish(&mut ctx)
     }
 }

@@ -1,5 +1,5 @@
 use crate::Host;
-use iolite_base::Result;
+use iolite_base::{Error, Result};
 use iolite_value::{Collation, Value};
 use std::any::Any;
 use std::rc::Rc;
@@ -11,8 +11,22 @@ pub struct Context<'a> {
     /// The collating sequence of the first argument that has one; BINARY otherwise. Only for functions flagged
     /// [`FunctionFlags::NEEDS_COLLATION`].
     pub collation: &'a Collation,
+    /// The function's name and the place of the schema in which the call stands, if it stands in one where results must
+    /// never change.
+    pub pure: Option<(&'a str, &'static str)>,
     /// What earlier calls at the same place of the statement kept, by argument number (`sqlite3_set_auxdata`).
     pub aux: &'a mut AuxData,
+}
+
+impl Context<'_> {
+    /// To be called before the clock, the time zone or the like is asked: refuses where results must never change
+    /// (documentation page `deterministic`).
+    pub fn not_pure(&self) -> Result<()> {
+        match self.pure {
+            None => Ok(()),
+            Some((name, place)) => Err(Error::sql(format!("non-deterministic use of {name}() in {place}"))),
+        }
+    }
 }
 
 /// Values that a call site keeps between calls while the arguments they were derived from stay constant.

@@ -200,6 +200,7 @@ fn from_number(r: f64) -> Moment {
 /// The moment that a time value and modifiers mean; `None`: NULL.
 fn moment(ctx: &mut Context<'_>, args: &[Value]) -> Result<Option<Moment>> {
     let Some((first, modifiers)) = args.split_first() else {
+        ctx.not_pure()?;
         return Ok(Some(Moment::at(ctx.host.now_julian_ms())));
     };
     let mut m = match first {
@@ -207,7 +208,7 @@ fn moment(ctx: &mut Context<'_>, args: &[Value]) -> Result<Option<Moment>> {
         Value::Int(_) | Value::Real(_) => from_number(first.to_real()),
         v => {
             let b = v.text_bytes()?;
-            match parse::time_value(ctx, utf8::to_nul(&b)) {
+            match parse::time_value(ctx, utf8::to_nul(&b))? {
                 Some(m) => m,
                 None => return Ok(None),
             }

@@ -145,9 +145,14 @@ fn statistics(c: &Connection, table: &str, t: &Table, i: &Index) -> Result<Optio
             ColumnSource::Column(k) => t.columns[k].not_null.is_some(),
             _ => false,
         });
-        // NULLs count as one value only where they come before all others.
-        let never_null = never_null || i.key_len == 1 && f.desc;
-        let distinct = if k + 1 == i.key_len && i.unique.is_some() && i.filter.is_none() && never_null {
+        let unique = k + 1 == i.key_len && i.unique.is_some();
+        // Behind the first value that is not NULL all others of a unique index are taken for different: NULLs count as
+        // one value where they come first, or are all there is.
+        let nulls_last = i.key_len == 1 && f.desc;
+        let all_differ = unique
+            && (never_null
+                || nulls_last && count(c, &format!("SELECT count({text}) FROM {table}{filter}"))? > 0);
+        let distinct = if all_differ {
             n
         } else {
             count(

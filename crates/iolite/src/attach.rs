@@ -41,8 +41,8 @@ pub(crate) fn attach(c: &Connection, file: &Expr, name: &Expr) -> Result<()> {
         file: path,
         columns: Default::default(),
     });
-    inner.catalog.borrow_mut().schemas.push(Rc::new(Schema::new(&name)));
-    inner.generations.borrow_mut().push(0);
+    Rc::make_mut(&mut inner.catalog.borrow_mut()).schemas.push(Rc::new(Schema::new(&name)));
+    Rc::make_mut(&mut inner.generations.borrow_mut()).push(0);
     inner.expire_statements();
     let at = inner.databases.borrow().len() - 1;
     if let Err(e) = inner.load_schema(at) {
@@ -58,8 +58,8 @@ pub(crate) fn attach(c: &Connection, file: &Expr, name: &Expr) -> Result<()> {
 fn remove(c: &Connection, at: usize) -> Result<()> {
     let inner = &c.0;
     let d = inner.databases.borrow_mut().remove(at);
-    inner.catalog.borrow_mut().schemas.remove(at);
-    inner.generations.borrow_mut().remove(at);
+    Rc::make_mut(&mut inner.catalog.borrow_mut()).schemas.remove(at);
+    Rc::make_mut(&mut inner.generations.borrow_mut()).remove(at);
     inner.expire_statements();
     match d.btree {
         Some(b) => b.close(),

@@ -95,9 +95,9 @@ fn rows(
         let sql = format!("SELECT 1 FROM {table} NOT INDEXED WHERE NOT ({})", expr(&k.expr));
         report(&sql, &|_| format!("CHECK constraint failed in {}", t.name))?;
     }
-    if quick || !t.has_rowid() {
-        return Ok(());
-    }
+    // A name of the rowid that no column has taken.
+    let rowid = ["rowid", "_rowid_", "oid"].into_iter().find(|n| t.column(n).is_none());
+    let (false, true, Some(rowid)) = (quick, t.has_rowid(), rowid) else { return Ok(()) };
     for i in t.indexes.borrow().iter() {
         let filter = i.filter.as_ref().map_or(String::new(), |f| format!(" WHERE {}", expr(f)));
         let name = quote_name(&i.name);
@@ -131,7 +131,7 @@ fn rows(
             })
             .collect();
         let sql = format!(
-            "SELECT a.rowid FROM {table} AS a NOT INDEXED WHERE NOT EXISTS (SELECT 1 FROM {table} AS b INDEXED BY {name} WHERE {} AND b.rowid=a.rowid)",
+            "SELECT a.{rowid} FROM {table} AS a NOT INDEXED WHERE NOT EXISTS (SELECT 1 FROM {table} AS b INDEXED BY {name} WHERE {} AND b.{rowid}=a.{rowid})",
             conds.join(" AND ")
         );
         for r in nested_rows(&conn.0, &sql, &[])? {

@@ -35,11 +35,11 @@ pub(crate) struct Database {
 pub(crate) struct Inner {
     pub vfs: Arc<dyn Vfs>,
     pub databases: RefCell<Vec<Database>>,
-    pub catalog: RefCell<Catalog>,
+    pub catalog: RefCell<Rc<Catalog>>,
     pub registry: RefCell<Registry>,
     pub limits: RefCell<Limits>,
     /// Rises with each change of a database's schema in the catalog.
-    pub generations: RefCell<Vec<u64>>,
+    pub generations: RefCell<Rc<Vec<u64>>>,
     pub flags: Flags,
     pub autocommit: Cell<bool>,
     /// Names of open savepoints, outermost first.
@@ -146,10 +146,10 @@ impl Connection {
         let inner = Rc::new_cyclic(|own| Inner {
             vfs,
             databases: RefCell::new(vec![main, temp]),
-            catalog: RefCell::new(Catalog { schemas }),
+            catalog: RefCell::new(Rc::new(Catalog { schemas })),
             registry: RefCell::new(registry),
             limits: RefCell::new(Limits::default()),
-            generations: RefCell::new(vec![0, 0]),
+            generations: RefCell::new(Rc::new(vec![0, 0])),
             flags: f,
             autocommit: Cell::new(true),
             savepoints: RefCell::new(Vec::new()),
@@ -406,7 +406,7 @@ impl Inner {
 
     /// Makes all prepared statements compile anew before their next run.
     pub fn expire_statements(&self) {
-        for g in self.generations.borrow_mut().iter_mut() {
+        for g in Rc::make_mut(&mut self.generations.borrow_mut()).iter_mut() {
             *g += 1;
         }
     }

@@ -4,6 +4,7 @@ use crate::connection::Connection;
 use crate::run::with_env;
 use iolite_base::Result;
 use iolite_plan::bind::Binder;
+use iolite_plan::bound::SourceKind;
 use iolite_value::Affinity;
 
 /// A column as described.
@@ -40,12 +41,21 @@ pub(crate) fn columns(conn: &Connection, schema: Option<&str>, name: &str) -> Re
         let iolite_sql::ast::Stmt::Select(s) = &parsed.stmt else { return Ok(Vec::new()) };
         return with_env(conn, |env| {
             let bound = Binder::new(env, &text).select(s)?;
+            // A compound's first arm says what types its columns have.
+            let own = match &bound.cores[0].sources[0].kind {
+                SourceKind::Subquery(q) => q.select.columns.clone(),
+                _ => Vec::new(),
+            };
             Ok(bound
                 .columns
                 .into_iter()
-                .map(|c| Description {
-                    decltype: c.meta.decltype.map_or_else(|| standard_type(c.affinity).into(), Into::into),
-                    name: c.meta.name.into(),
+                .zip(own)
+                .map(|(c, first)| Description {
+                    decltype: match first.meta.decltype {
+                        Some(d) if Affinity::of_type(&d) == c.affinity => d.to_string(),
+                        _ => standard_type(c.affinity).into(),
+                    },
+                    name: c.meta.name.to_string(),
                     not_null: false,
                     default: None,
                     pk: 0,

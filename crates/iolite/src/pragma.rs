@@ -5,7 +5,7 @@ use crate::control::work_program;
 use iolite_base::{Encoding, Error, Result};
 use iolite_btree::{AutoVacuum, Btree, CheckpointMode, JournalMode, LockingMode, SecureDelete, SyncMode};
 use iolite_bytecode::Program;
-use iolite_catalog::{ColumnSource, Table};
+use iolite_catalog::{ColumnSource, Table, TableKind};
 use iolite_sql::ast::{ForeignKeyAction, PragmaValue, QualifiedName};
 use iolite_value::Value;
 use std::cell::Cell;
@@ -533,13 +533,16 @@ fn incremental_vacuum(c: &Call<'_>) -> Result<Rows> {
     if left <= 0 {
         left = i64::MAX;
     }
+    // A row without columns for each page, so that who steps through them vacuums step by step.
+    let mut rows = Vec::new();
     c.writing(|b| {
         while left > 0 && b.incremental_vacuum()? {
             left -= 1;
+            rows.push(Vec::new());
         }
         Ok(())
     })?;
-    Ok(Vec::new())
+    Ok(rows)
 }
 
 fn index_info(c: &Call<'_>, extended: bool) -> Result<Rows> {
@@ -810,7 +813,14 @@ fn table_list(c: &Call<'_>) -> Result<Rows> {
                 "table"
             };
             let ncol = if t.is_view() {
-                crate::describe::columns(c.conn, Some(&s.name), &t.name).map_or(0, |v| v.len())
+                match crate::describe::columns(c.conn, Some(&s.name), &t.name) {
+                    Ok(v) => v.len(),
+                    // A view that names its columns has them, unless what it reads is missing.
+                    Err(e) => match &t.kind {
+                        TableKind::View { names, .. } if !e.message().starts_with("no such") => names.len(),
+                        _ => 0,
+                    },
+                }
             } else {
                 t.columns.len()
             };

@@ -14,8 +14,8 @@ pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option
     if sql.len() > limits.get(iolite_base::Limit::SqlLength) as usize {
         return Err(Error::new(iolite_base::Code::Toobig, "statement too long"));
     }
-    let Some((parsed, used)) = iolite_sql::parse_next(sql, &limits)? else { return Ok(None) };
-    let program = compile(conn, &parsed, sql)?;
+    let Some((mut parsed, used)) = iolite_sql::parse_next(sql, &limits)? else { return Ok(None) };
+    let program = compile(conn, &mut parsed, sql)?;
     let s = Statement::new(conn, &sql[..used], program)?;
     Ok(Some((s, &sql[used..])))
 }
@@ -24,7 +24,7 @@ pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option
 pub(crate) fn compile_text(conn: &Connection, sql: &str) -> Result<Program> {
     let limits = conn.0.limits.borrow().clone();
     match iolite_sql::parse_next(sql, &limits)? {
-        Some((parsed, _)) => compile(conn, &parsed, sql),
+        Some((mut parsed, _)) => compile(conn, &mut parsed, sql),
         None => Err(Error::sql("not a statement")),
     }
 }
@@ -61,7 +61,7 @@ fn needs_schema(s: &Stmt) -> bool {
     )
 }
 
-fn compile(conn: &Connection, parsed: &Parsed, text: &str) -> Result<Program> {
+fn compile(conn: &Connection, parsed: &mut Parsed, text: &str) -> Result<Program> {
     if needs_schema(&parsed.stmt) && !matches!(parsed.stmt, Stmt::Pragma { .. }) {
         conn.0.load_schemas()?;
     }
@@ -73,7 +73,7 @@ fn compile(conn: &Connection, parsed: &Parsed, text: &str) -> Result<Program> {
         }
         other => other?,
     };
-    p.variables = parsed.variables.clone();
+    p.variables = std::mem::take(&mut parsed.variables);
     p.explain = match parsed.explain {
         iolite_sql::ast::ExplainMode::None => 0,
         iolite_sql::ast::ExplainMode::Program => 1,

@@ -43,8 +43,8 @@ impl Inner {
     }
 
     fn put_schema(&self, db: usize, schema: Schema) {
-        self.catalog.borrow_mut().schemas[db] = Rc::new(schema);
-        self.generations.borrow_mut()[db] += 1;
+        Rc::make_mut(&mut self.catalog.borrow_mut()).schemas[db] = Rc::new(schema);
+        Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
     }
 
     fn read_schema(&self, db: usize, bt: &Btree, schema: &mut Schema) -> Result<()> {
@@ -98,8 +98,8 @@ impl Inner {
             }
             add_row(schema, &row)
         })?;
-        self.catalog.borrow_mut().schemas[db] = rc;
-        self.generations.borrow_mut()[db] += 1;
+        Rc::make_mut(&mut self.catalog.borrow_mut()).schemas[db] = rc;
+        Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
         Ok(())
     }
 
@@ -126,17 +126,17 @@ impl Inner {
             bt.end_read();
         }
         read?;
-        self.catalog.borrow_mut().schemas[db] = rc;
-        self.generations.borrow_mut()[db] += 1;
+        Rc::make_mut(&mut self.catalog.borrow_mut()).schemas[db] = rc;
+        Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
         Ok(())
     }
 
     /// Changes a schema in place.
     pub fn edit_schema(&self, db: usize, f: impl FnOnce(&mut Schema)) {
         let mut catalog = self.catalog.borrow_mut();
-        f(Rc::make_mut(&mut catalog.schemas[db]));
+        f(Rc::make_mut(&mut Rc::make_mut(&mut catalog).schemas[db]));
         drop(catalog);
-        self.generations.borrow_mut()[db] += 1;
+        Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
     }
 
     /// Forgets a schema: it is read again before the next statement is prepared.

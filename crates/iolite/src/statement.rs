@@ -22,7 +22,7 @@ pub enum Step {
 pub struct Statement {
     conn: Rc<Inner>,
     sql: Rc<str>,
-    vm: Vm,
+    vm: Box<Vm>,
     run: Option<Running>,
     /// EXPLAIN's rows instead of the program's.
     listing: Option<Listing>,
@@ -46,7 +46,7 @@ impl Statement {
             0 => None,
             kind => Some(Listing::of(&program, kind)?),
         };
-        let vm = Vm::new(Rc::new(program));
+        let vm = Box::new(Vm::new(Rc::new(program)));
         Ok(Statement { conn: conn.0.clone(), sql: sql.into(), vm, run: None, listing, done: false, writes })
     }
 
@@ -253,7 +253,13 @@ impl Statement {
         if program.counts_changes && !nested {
             let undone = rolled_back || matches!(error, Some((_, Action::Abort)));
             c.changes.set(if undone { 0 } else { changes });
-            c.total_changes.set(c.total_changes.get() + if undone { settled } else { total });
+            // What a failed trigger program had begun does not count, what it had finished does.
+            let total = match (undone, error.is_some()) {
+                (true, _) => settled,
+                (_, true) => settled + changes,
+                _ => total,
+            };
+            c.total_changes.set(c.total_changes.get() + total);
         }
         let alone = c.running.get() <= 1;
         let last_writer = !self.writes || c.writing.get() <= 1;
@@ -289,7 +295,7 @@ impl Statement {
         let program = crate::run::compile_text(&conn, &self.sql)?;
         self.writes = !program.readonly;
         let params = std::mem::take(&mut self.vm.params);
-        self.vm = Vm::new(Rc::new(program));
+        *self.vm = Vm::new(Rc::new(program));
         for (to, from) in self.vm.params.iter_mut().zip(params) {
             *to = from;
         }

@@ -4,7 +4,7 @@
 //! Entries are copied as bytes, so nothing about them can change: rowids, encodings, what stock SQLite wrote. Only the
 //! schema table's root pages are new.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Inner};
 use crate::control::constant;
 use crate::open::{OpenFlags, target};
 use iolite_base::hash::FastMap;
@@ -65,7 +65,8 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
         let temp = Btree::open(inner.vfs.clone(), "", &options)?;
         temp.set_page_size(page_size, Some(from.reserved()))?;
         let mode = inner.vacuum_auto_vacuum.get().unwrap_or_else(|| from.auto_vacuum());
-        if let Some(id) = rebuild(from, &temp, mode, 1)? {
+        let numbered = |root| !renumbered(inner, db, root);
+        if let Some(id) = rebuild(from, &temp, mode, &numbered)? {
             inner.last_rowid.set(id);
         }
         temp.commit()?;
@@ -104,7 +105,7 @@ fn vacuum_into(c: &Connection, from: &Btree, file: &str) -> Result<()> {
         }
         to.end_read();
         to.set_page_size(options.page_size, Some(options.reserved))?;
-        if let Some(id) = rebuild(from, &to, from.auto_vacuum(), 0)? {
+        if let Some(id) = rebuild(from, &to, from.auto_vacuum(), &|_| true)? {
             inner.last_rowid.set(id);
         }
         to.commit()
@@ -117,9 +118,15 @@ fn vacuum_into(c: &Connection, from: &Btree, file: &str) -> Result<()> {
     done.and(closed)
 }
 
-/// Copies every tree of `from` into the empty database `to`; `bump` is added to the schema cookie. Answers what
-/// `last_insert_rowid()` becomes: views and triggers are moved by an INSERT behind everything else.
-fn rebuild(from: &Btree, to: &Btree, mode: AutoVacuum, bump: u32) -> Result<Option<i64>> {
+/// Copies every tree of `from` into the empty database `to`. Answers what
+/// `last_insert_rowid()` becomes: views and triggers are moved by an INSERT behind everything else. `numbered`: the table
+/// with this root page keeps its rowids.
+fn rebuild(
+    from: &Btree,
+    to: &Btree,
+    mode: AutoVacuum,
+    numbered: &dyn Fn(u32) -> bool,
+) -> Result<Option<i64>> {
     to.set_auto_vacuum(mode)?;
     let enc = from.encoding()?;
     to.set_encoding(enc);
@@ -141,7 +148,8 @@ fn rebuild(from: &Btree, to: &Btree, mode: AutoVacuum, bump: u32) -> Result<Opti
             if roots.contains_key(&root) {
                 return Err(Code::Corrupt.into());
             }
-            let new = copy_tree(from, to, u32::try_from(root).map_err(|_| Code::Corrupt)?)?;
+            let at = u32::try_from(root).map_err(|_| Code::Corrupt)?;
+            let new = copy_tree(from, to, at, numbered(at))?;
             roots.insert(root, new);
             row[3] = Value::Int(new as i64);
         }
@@ -154,11 +162,19 @@ fn rebuild(from: &Btree, to: &Btree, mode: AutoVacuum, bump: u32) -> Result<Opti
     for m in META {
         to.set_meta(m, from.meta(m)?)?;
     }
-    to.set_meta(1, from.meta(1)?.wrapping_add(bump))?;
+    to.set_meta(1, from.meta(1)?)?;
     Ok(without_tree.then_some(count))
 }
 
-fn copy_tree(from: &Btree, to: &Btree, root: u32) -> Result<u32> {
+/// Whether VACUUM gives the rows of the table with this root page new rowids: those of tables with neither an INTEGER
+/// PRIMARY KEY nor an index, as stock does (documentation page `lang_vacuum`).
+fn renumbered(c: &Inner, db: usize, root: u32) -> bool {
+    let catalog = c.catalog.borrow();
+    let found = catalog.schemas[db].tables().find(|t| t.root.get() == root);
+    found.is_some_and(|t| t.has_rowid() && t.rowid_alias.is_none() && t.indexes.borrow().is_empty())
+}
+
+fn copy_tree(from: &Btree, to: &Btree, root: u32, numbered: bool) -> Result<u32> {
     let page = from.read_page(root)?;
     let kind = match page.first() {
         Some(2 | 10) => TreeKind::Index,
@@ -171,13 +187,18 @@ fn copy_tree(from: &Btree, to: &Btree, root: u32) -> Result<u32> {
     let mut b = to.cursor(new, kind, true)?;
     let mut rec = Vec::new();
     let mut more = a.first()?;
+    let mut rows = 0;
     while more {
+        rows += 1;
         rec.clear();
         iolite_base::alloc::reserve(&mut rec, a.payload_len() as usize)?;
         rec.resize(a.payload_len() as usize, 0);
         a.read_payload(0, &mut rec)?;
         match kind {
-            TreeKind::Table => b.insert_row(a.rowid(), &rec, 0, InsertAt::Append)?,
+            TreeKind::Table => {
+                let rowid = if numbered { a.rowid() } else { rows };
+                b.insert_row(rowid, &rec, 0, InsertAt::Append)?
+            }
             // Entries come in their own order: each belongs behind all others.
             TreeKind::Index => b.insert_entry(&rec, InsertAt::Append, &mut |_| Ok(Ordering::Less))?,
         }

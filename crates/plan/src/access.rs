@@ -69,6 +69,8 @@ pub struct Accesses<'a> {
     pub terms: &'a [Term],
     /// Estimated rows of queries in FROM, by position.
     pub query_rows: &'a [f64],
+    /// The rows are to be changed: no scan of a whole index.
+    pub changing: bool,
 }
 
 impl Accesses<'_> {
@@ -292,8 +294,7 @@ impl Accesses<'_> {
         if !table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey {
             return true;
         }
-        s.used.iter().enumerate().all(|(c, used)| !used || index.field_of(c).is_some())
-            && (!s.rowid_used || table.has_rowid())
+        s.used.iter().all(|c| index.field_of(c).is_some()) && (!s.rowid_used || table.has_rowid())
     }
 
     /// The partial index's condition follows from the terms.
@@ -335,7 +336,11 @@ impl Accesses<'_> {
         // A scan of the whole index: for its order, or because it is narrower than the table.
         {
             let fetch = if covering { 0.0 } else { cost::TABLE_ROW * 5.0 };
-            let step = if is_pk { cost::TABLE_ROW } else { step };
+            let step = match (is_pk, table.has_rowid() && !cost::narrower(index, table)) {
+                (true, _) => cost::TABLE_ROW,
+                (_, true) => cost::TABLE_ROW * 1.1,
+                _ => step,
+            };
             let mut c = self.scan(i, entries, entries * (step + fetch) + 1.0);
             c.access =
                 Access::IndexScan { index: index.clone(), key: info.key.clone(), reverse: false, covering };
@@ -343,12 +348,12 @@ impl Accesses<'_> {
             c.order_unique = true;
             let narrower = covering && (is_pk || !index.has_expr());
             let forced = matches!(self.sources[i].indexed, ast::Indexed::By(_));
-            if narrower || !stat.unordered || forced || !info.filter.is_empty() {
+            let partial = !info.filter.is_empty();
+            // The order in which rows change shows in what OR FAIL and triggers leave.
+            let allowed = !self.changing || forced || partial || !table.has_rowid();
+            if allowed && (narrower || !stat.unordered || forced || partial) {
                 out.push(c);
             }
-        }
-        if stat.unordered {
-            // Statistics say: equality only.
         }
         let mut build = IndexBuild {
             a: self,
@@ -404,7 +409,8 @@ impl Accesses<'_> {
                 if column == ROWID || eq.iter().any(|(c, _)| *c == column) || !self.affinity_ok(i, f) {
                     continue;
                 }
-                eq.push((column, EqTerm::Eq { value: f.value.clone(), null_ok: false, convert: true }));
+                let convert = f.affinity > Affinity::Blob;
+                eq.push((column, EqTerm::Eq { value: f.value.clone(), null_ok: false, convert }));
                 fields.push(iolite_value::compare::KeyField {
                     coll: f.collation.clone(),
                     ..Default::default()
@@ -417,8 +423,8 @@ impl Accesses<'_> {
             return;
         }
         let mut columns: Vec<i32> = eq.iter().map(|e| e.0).collect();
-        for (c, u) in self.sources[i].used.iter().enumerate() {
-            if *u && !columns.contains(&(c as i32)) {
+        for c in self.sources[i].used.iter() {
+            if !columns.contains(&(c as i32)) {
                 columns.push(c as i32);
             }
         }
@@ -548,10 +554,8 @@ impl Accesses<'_> {
             }
         }
         let mut columns_used = 0u64;
-        for (c, u) in self.sources[i].used.iter().enumerate() {
-            if *u {
-                columns_used |= 1 << c.min(63);
-            }
+        for c in self.sources[i].used.iter() {
+            columns_used |= 1 << c.min(63);
         }
         let mut needs_sets: Vec<Mask> = vec![list.iter().fold(0, |m, l| m | l.2), 0];
         needs_sets.extend(list.iter().map(|l| l.2));
@@ -630,8 +634,7 @@ impl IndexBuild<'_, '_> {
         same && self.a.affinity_ok(self.i, f)
             && (matches!(f.op, Op::IsNull)
                 || matches!(c.source, ColumnSource::Rowid)
-                || self.info.key.fields[field].coll == f.collation
-                || f.affinity.is_numeric())
+                || self.info.key.fields[field].coll == f.collation)
     }
 
     fn extend(&mut self) {

@@ -159,6 +159,8 @@ pub enum Expr {
     /// The value while the table's cursor stands on a row, NULL while it stands on a row of NULLs (a flattened
     /// right side of a LEFT JOIN).
     IfNotNullRow(TableId, Box<Expr>),
+    /// The value without its subtype, as if it had been stored: a column of a query in FROM.
+    NoSubtype(Box<Expr>),
 }
 
 /// `lhs IN (list)`.
@@ -200,6 +202,8 @@ pub struct Call {
     pub args: Vec<Expr>,
     /// For functions that compare.
     pub collation: Collation,
+    /// The part of the schema in which it stands, in the words of the error message, if it must be pure.
+    pub pure: Option<&'static str>,
 }
 
 /// A nested query in an expression.
@@ -315,6 +319,43 @@ pub struct OrderTerm {
     pub collation: Collation,
 }
 
+/// A set of a table's columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ColumnSet {
+    /// Columns 0 to 63, a bit each: nearly always all there are.
+    low: u64,
+    /// Columns 64 and above.
+    high: Vec<u64>,
+}
+
+impl ColumnSet {
+    /// All of a table's columns.
+    pub fn first(n: usize) -> ColumnSet {
+        let mut s = ColumnSet::default();
+        (0..n).for_each(|c| s.insert(c));
+        s
+    }
+
+    /// Adds a column.
+    pub fn insert(&mut self, column: usize) {
+        match column.checked_sub(64) {
+            None => self.low |= 1 << column,
+            Some(c) => {
+                if self.high.len() <= c / 64 {
+                    self.high.resize(c / 64 + 1, 0);
+                }
+                self.high[c / 64] |= 1 << (c % 64);
+            }
+        }
+    }
+
+    /// The columns, in order.
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        let words = std::iter::once(self.low).chain(self.high.iter().copied()).enumerate();
+        words.flat_map(|(k, w)| (0..64).filter(move |b| w >> b & 1 != 0).map(move |b| k * 64 + b))
+    }
+}
+
 /// How a source joins with what is to its left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct JoinKind {
@@ -341,8 +382,8 @@ pub struct Source {
     pub join: JoinKind,
     /// `INDEXED BY`, `NOT INDEXED`.
     pub indexed: ast::Indexed,
-    /// Columns that are used, by number.
-    pub used: Vec<bool>,
+    /// Columns that are used.
+    pub used: ColumnSet,
     /// The rowid is used.
     pub rowid_used: bool,
 }

@@ -3,6 +3,8 @@
 //! The relations between the numbers follow what SQLite's documentation tells of its planner (pages
 //! `queryplanner-ng`, `optoverview`); absolute values mean nothing.
 
+use iolite_catalog::{Column, ColumnSource, Index, IndexColumn, Table};
+
 /// Reading one row of a table in a full scan, relative to a step in an index.
 pub const TABLE_ROW: f64 = 3.0;
 
@@ -21,6 +23,28 @@ pub fn sort(rows: f64) -> f64 {
 pub fn index_step(index_columns: usize, table_columns: usize) -> f64 {
     let share = index_columns as f64 / (table_columns.max(index_columns) as f64 + 1.0);
     1.0 + share.min(1.0) * 0.9
+}
+
+/// Whether an index's entries are thought to be shorter than the rows of its table.
+pub fn narrower(index: &Index, table: &Table) -> bool {
+    let of = |c: &IndexColumn| match c.source {
+        ColumnSource::Column(k) => width(&table.columns[k]),
+        _ => 1,
+    };
+    let rowid = table.rowid_alias.is_none() as u32;
+    let row: u32 = table.columns.iter().map(width).sum();
+    index.columns.iter().map(of).sum::<u32>() < row + rowid
+}
+
+/// A column's width in units of four bytes: as declared, else 16 bytes for what may be text.
+fn width(c: &Column) -> u32 {
+    if c.decltype.is_empty() || c.affinity.is_numeric() {
+        return 1;
+    }
+    let digits: String =
+        c.decltype.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+    let bytes = digits.parse().unwrap_or(16u32);
+    (bytes / 4 + 1).min(255)
 }
 
 /// Each one-sided bound leaves a quarter of the rows.

@@ -18,7 +18,7 @@ impl Expr {
             Expr::TriggerColumn(c, _) if c.column != crate::bound::ROWID => Affinity::None,
             Expr::Column(c) | Expr::TriggerColumn(c, _) => c.affinity,
             Expr::Cast(_, a) => *a,
-            Expr::Collate(e, _) | Expr::IfNotNullRow(_, e) => e.affinity(),
+            Expr::Collate(e, _) | Expr::IfNotNullRow(_, e) | Expr::NoSubtype(e) => e.affinity(),
             Expr::Agg(_, a) | Expr::CaseBase(a, _) => *a,
             Expr::Subquery(s, n) => s.select.columns.get(*n).map_or(Affinity::None, |c| c.affinity),
             Expr::Row(list) => list.first().map_or(Affinity::None, |e| e.affinity()),
@@ -32,7 +32,7 @@ impl Expr {
             Expr::Collate(_, c) => Some((c.clone(), true)),
             Expr::Column(c) | Expr::TriggerColumn(c, _) => Some((c.collation.clone(), false)),
             Expr::CaseBase(_, c) => Some((c.clone(), false)),
-            Expr::Plus(e) | Expr::Cast(e, _) | Expr::IfNotNullRow(_, e) => e.collation(),
+            Expr::Plus(e) | Expr::Cast(e, _) | Expr::IfNotNullRow(_, e) | Expr::NoSubtype(e) => e.collation(),
             Expr::Subquery(s, n) => s.select.columns.get(*n).map(|c| (c.collation.clone(), false)),
             _ => self.explicit_collation().map(|c| (c, true)),
         }
@@ -69,6 +69,7 @@ impl Expr {
             | Expr::Cast(e, _)
             | Expr::Collate(e, _)
             | Expr::IfNotNullRow(_, e)
+            | Expr::NoSubtype(e)
             | Expr::IsTruth { e, .. } => f(e),
             Expr::Binary(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) => {
                 f(a);
@@ -124,6 +125,7 @@ impl Expr {
             | Expr::Cast(e, _)
             | Expr::Collate(e, _)
             | Expr::IfNotNullRow(_, e)
+            | Expr::NoSubtype(e)
             | Expr::IsTruth { e, .. } => f(e),
             Expr::Binary(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) => {
                 f(a);
@@ -216,6 +218,7 @@ impl Expr {
     /// Structural equality: evaluates to the same value wherever both can be evaluated.
     pub fn same(&self, other: &Expr) -> bool {
         match (self, other) {
+            (Expr::NoSubtype(a), b) | (b, Expr::NoSubtype(a)) => a.same(b),
             (Expr::Const(a), Expr::Const(b)) => {
                 a.class() == b.class()
                     && match (a, b) {
@@ -287,6 +290,25 @@ impl Expr {
             Expr::IsNull(_) | Expr::NotNull(_) | Expr::IsTruth { .. } | Expr::Exists(_) => true,
             Expr::Collate(e, _) | Expr::Plus(e) => e.surely_not_null(),
             Expr::Compare(c) => c.null_eq,
+            _ => false,
+        }
+    }
+
+    /// The expression as a column of a query in FROM shows it: those have no subtypes.
+    pub fn as_column(self) -> Expr {
+        if self.may_have_subtype() { Expr::NoSubtype(Box::new(self)) } else { self }
+    }
+
+    fn may_have_subtype(&self) -> bool {
+        match self {
+            Expr::Call(c) => {
+                c.function.flags.has(FunctionFlags::SUBTYPE) || c.args.iter().any(Expr::may_have_subtype)
+            }
+            Expr::Agg(..) | Expr::Subquery(..) => true,
+            Expr::Case { arms, otherwise, .. } => {
+                arms.iter().map(|a| &a.1).chain(otherwise.as_deref()).any(Expr::may_have_subtype)
+            }
+            Expr::Collate(e, _) | Expr::Plus(e) | Expr::IfNotNullRow(_, e) => e.may_have_subtype(),
             _ => false,
         }
     }

@@ -13,6 +13,7 @@ mod expr;
 mod join_order;
 pub mod plan;
 mod planner;
+mod point;
 pub mod print;
 mod rewrite;
 mod show;

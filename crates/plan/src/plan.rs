@@ -47,6 +47,8 @@ pub struct CorePlan {
     pub having: Option<Expr>,
     /// Duplicates are removed.
     pub distinct: bool,
+    /// Nobody asked for an order of the rows, not even to group them.
+    pub unordered: bool,
     /// The loops deliver equal results next to each other or unique.
     pub distinct_free: bool,
     /// What comes out.

@@ -6,6 +6,7 @@ use crate::bound::*;
 use crate::cost;
 use crate::join_order::{self, Path, Wanted};
 use crate::plan::*;
+use crate::point;
 use crate::rewrite::{flatten, outer_join};
 use crate::terms::{self, Mask, Term};
 use crate::walk;
@@ -17,6 +18,8 @@ use iolite_value::Value;
 /// Plans queries; keeps the plans of the queries nested in expressions, by their numbers.
 pub struct Planner<'a> {
     env: &'a Env<'a>,
+    /// The rows found are to be changed: they are visited in the table's order unless an index is sought.
+    changing: bool,
     /// Plans of nested queries.
     pub subplans: FastMap<SubId, SelectPlan>,
 }
@@ -24,7 +27,12 @@ pub struct Planner<'a> {
 impl<'a> Planner<'a> {
     /// A planner for one statement.
     pub fn new(env: &'a Env<'a>) -> Planner<'a> {
-        Planner { env, subplans: FastMap::default() }
+        Planner { env, changing: false, subplans: FastMap::default() }
+    }
+
+    /// As [`Planner::new`], for the rows that an UPDATE or DELETE changes.
+    pub fn for_change(env: &'a Env<'a>) -> Planner<'a> {
+        Planner { changing: true, ..Planner::new(env) }
     }
 
     /// Plans a query.
@@ -96,6 +104,7 @@ impl<'a> Planner<'a> {
 
     /// Plans one arm; `order_by` is that of the query, if this is its only arm. Answers whether the loops deliver it.
     fn core(&mut self, mut core: Core, order_by: &mut Vec<OrderTerm>) -> Result<(CorePlan, bool)> {
+        let changing = std::mem::take(&mut self.changing);
         if !core.values.is_empty() {
             for e in core.values.iter().flatten() {
                 self.nested(e)?;
@@ -121,11 +130,14 @@ impl<'a> Planner<'a> {
             ..CorePlan::default()
         };
         let min_max = self.min_max(&mut core);
-        let terms = terms::analyse(&core);
-        let (mut path, queries) = if core.sources.is_empty() {
+        plan.unordered =
+            min_max.is_none() && core.group_by.is_empty() && (order_by.is_empty() || core.aggregate);
+        let point = point::find(&core);
+        let terms = if point.is_some() { Vec::new() } else { terms::analyse(&core) };
+        let (mut path, queries) = if core.sources.is_empty() || point.is_some() {
             (Path { loops: Vec::new(), reverse: Vec::new(), ordered: true, rows: 1.0 }, Vec::new())
         } else {
-            self.loops(&core, &terms, order_by, min_max.as_ref())?
+            self.loops(&core, &terms, order_by, min_max.as_ref(), changing)?
         };
         // The rows of a right side without a match come last, whatever the loops' order.
         path.ordered &= !core.sources.iter().any(|s| s.join.right);
@@ -150,13 +162,16 @@ impl<'a> Planner<'a> {
         if core.distinct && ordered && plan.grouping != Grouping::None {
             ordered = order_by.is_empty();
         }
-        plan.count_only = count_only(&core, &terms);
+        plan.count_only = point.is_none() && count_only(&core, &terms);
         plan.rows = match plan.grouping {
             Grouping::None => path.rows,
             Grouping::All => 1.0,
             _ => (path.rows * 0.25).max(1.0),
         };
-        self.levels(&mut plan, &core, path, queries, &terms)?;
+        match point {
+            Some((at, eq)) => self.point_level(&mut plan, &mut core, at, eq)?,
+            None => self.levels(&mut plan, &core, path, queries, &terms)?,
+        }
         plan.group_by = core.group_by;
         plan.aggs = core.aggs;
         plan.having = core.having;
@@ -213,6 +228,7 @@ impl<'a> Planner<'a> {
         terms: &[Term],
         order_by: &[OrderTerm],
         min_max: Option<&Vec<OrderTerm>>,
+        changing: bool,
     ) -> Result<(Path, Vec<Option<FromPlan>>)> {
         // Queries in FROM first: their size matters for the order of the loops.
         let mut queries = Vec::new();
@@ -234,7 +250,13 @@ impl<'a> Planner<'a> {
                 }
             }
         }
-        let a = Accesses { env: self.env, sources: &core.sources, terms, query_rows: &rows };
+        let a = Accesses {
+            env: self.env,
+            sources: &core.sources,
+            terms,
+            query_rows: &rows,
+            changing: changing && core.sources.len() == 1,
+        };
         let mut candidates: Vec<Vec<Candidate>> = Vec::new();
         for i in 0..core.sources.len() {
             candidates.push(a.of(i)?);
@@ -274,9 +296,8 @@ impl<'a> Planner<'a> {
 
     fn query_in_from(&mut self, q: &FromQuery) -> Result<FromPlan> {
         let mut select = q.select.clone();
-        if select.limit.is_none() && select.offset.is_none() && q.recursive.is_none() && select.ops.is_empty()
-        {
-            // Without a limit, an order inside only matters to those who look: it is kept.
+        for e in select.cores.iter_mut().flat_map(|c| c.values.iter_mut().flatten().chain(&mut c.result)) {
+            *e = std::mem::replace(e, Expr::int(0)).as_column();
         }
         if q.recursive.is_some() {
             select.order_by.clear();
@@ -304,6 +325,36 @@ impl<'a> Planner<'a> {
         };
         let coroutine = false;
         Ok(FromPlan { select: plan, recursive, coroutine, cte: q.cte, correlated: !q.outer.is_empty() })
+    }
+
+    /// The only level of a plan that [`point::find`] found; the condition number `at` is the access.
+    fn point_level(&mut self, plan: &mut CorePlan, core: &mut Core, at: usize, eq: EqTerm) -> Result<()> {
+        let access = Access::RowidEq(eq);
+        self.access_exprs(&access)?;
+        let source = core.sources.pop().expect("there is one");
+        let mut filter = Vec::new();
+        for (n, f) in std::mem::take(&mut core.filter).into_iter().enumerate() {
+            if n == at {
+                continue;
+            }
+            self.nested(&f.expr)?;
+            let mut constant = true;
+            f.expr.tables(&mut |t| constant &= t != source.id);
+            if constant { plan.constant.push(f.expr) } else { filter.push(f.expr) }
+        }
+        // Cheap conditions first.
+        filter.sort_by_key(crate::access::has_subquery);
+        plan.levels.reserve_exact(1);
+        plan.levels.push(Level {
+            source,
+            query: None,
+            access,
+            on: Vec::new(),
+            filter,
+            bloom: false,
+            rows: 1.0,
+        });
+        Ok(())
     }
 
     /// Turns the path into levels and hands each condition to the level where it is tested.
@@ -351,6 +402,8 @@ impl<'a> Planner<'a> {
             filter[at.max(floor.unwrap_or(0))].push(t.expr.clone());
         }
         let Path { loops, reverse, .. } = path;
+        plan.levels.reserve_exact(loops.len());
+        let mut outer_rows = 1.0;
         for (l, (c, back)) in loops.into_iter().zip(reverse).enumerate() {
             let source = core.sources[c.source].clone();
             let mut query = queries[c.source].take().map(Box::new);
@@ -388,43 +441,78 @@ impl<'a> Planner<'a> {
                 bloom: false,
                 rows: c.rows,
             });
+            let level = &mut plan.levels[l];
+            level.bloom = l > 0 && pays_filter(level, outer_rows);
+            outer_rows *= level.rows.max(1.0);
         }
         Ok(())
     }
 
+    /// Plans the queries nested in an access.
     fn access_exprs(&mut self, a: &Access) -> Result<()> {
-        let mut list: Vec<Expr> = Vec::new();
-        let mut eq_exprs = |eq: &EqTerm| match eq {
-            EqTerm::Eq { value, .. } => list.push(value.clone()),
-            EqTerm::InList(l) => list.extend(l.list.iter().cloned()),
-            EqTerm::InSelect(s, _) => list.push(Expr::InSelect(s.clone())),
-            EqTerm::IsNull => {}
-        };
         match a {
-            Access::RowidEq(e) => eq_exprs(e),
+            Access::RowidEq(e) => self.eq_exprs(e)?,
             Access::Index(i) => {
-                i.eq.iter().for_each(&mut eq_exprs);
-                list.extend(i.lo.iter().chain(&i.hi).map(|b| b.value.clone()));
+                for e in &i.eq {
+                    self.eq_exprs(e)?;
+                }
+                for b in i.lo.iter().chain(&i.hi) {
+                    self.nested(&b.value)?;
+                }
             }
-            Access::RowidRange { lo, hi, .. } => list.extend(lo.iter().chain(hi).map(|b| b.value.clone())),
+            Access::RowidRange { lo, hi, .. } => {
+                for b in lo.iter().chain(hi) {
+                    self.nested(&b.value)?;
+                }
+            }
             Access::Auto { eq, filter, .. } => {
-                eq.iter().for_each(|(_, e)| eq_exprs(e));
-                list.extend(filter.iter().cloned());
+                for (_, e) in eq {
+                    self.eq_exprs(e)?;
+                }
+                self.all_nested(filter)?;
             }
-            Access::Virtual { args, .. } => list.extend(args.iter().cloned()),
+            Access::Virtual { args, .. } => self.all_nested(args)?,
             Access::Or(branches) => {
                 for b in branches {
                     self.access_exprs(&b.access)?;
-                    list.extend(b.filter.iter().cloned());
+                    self.all_nested(&b.filter)?;
                 }
             }
             Access::Scan { .. } | Access::IndexScan { .. } => {}
         }
-        for e in &list {
-            self.nested(e)?;
-        }
         Ok(())
     }
+
+    fn eq_exprs(&mut self, e: &EqTerm) -> Result<()> {
+        match e {
+            EqTerm::Eq { value, .. } => self.nested(value),
+            EqTerm::InList(l) => self.all_nested(&l.list),
+            EqTerm::InSelect(s, _) => self.nested(&Expr::InSelect(s.clone())),
+            EqTerm::IsNull => Ok(()),
+        }
+    }
+
+    fn all_nested(&mut self, list: &[Expr]) -> Result<()> {
+        list.iter().try_for_each(|e| self.nested(e))
+    }
+}
+
+/// Whether a filter over the rows of an inner table that its own conditions let pass is worth a scan of it: the table is
+/// known to be no larger than the number of look-ups, and has such conditions (VLDB 2022 paper, section 4.2.1).
+fn pays_filter(l: &Level, lookups: f64) -> bool {
+    let Some((_, table)) = l.source.table() else { return false };
+    let rows = table.rows.get();
+    let known = rows != iolite_catalog::DEFAULT_ROWS;
+    let own = |e: &Expr| {
+        let (mut own, mut any) = (true, false);
+        e.tables(&mut |t| (own, any) = (own && t == l.source.id, true));
+        own && any
+    };
+    known
+        && rows <= lookups
+        && !l.source.join.left
+        && matches!(l.access, Access::RowidEq(EqTerm::Eq { .. }))
+        && l.filter.iter().any(own)
 }
 
 /// Whether another source uses the same common table expression.

@@ -16,6 +16,13 @@ pub fn level(l: &Level) -> String {
     out
 }
 
+/// The line for the filter over an automatic index's keys.
+pub fn bloom_filter(l: &Level) -> String {
+    let Access::Auto { eq, .. } = &l.access else { return String::new() };
+    let conds: Vec<String> = eq.iter().map(|(c, _)| format!("{}=?", column_name(&l.source, *c))).collect();
+    format!("BLOOM FILTER ON {} ({})", source_name(&l.source), conds.join(" AND "))
+}
+
 /// The line for one way of finding rows.
 pub fn access(a: &Access, source: &Source, name: &str) -> String {
     let table = match &source.kind {

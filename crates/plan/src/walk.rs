@@ -16,18 +16,22 @@ pub fn select(s: &Select, f: &mut dyn FnMut(&Expr)) {
 
 /// As [`select`], for one arm.
 pub fn core(c: &Core, f: &mut dyn FnMut(&Expr)) {
-    for s in &c.sources {
-        match &s.kind {
-            SourceKind::Subquery(q) => from_query(q, f),
-            SourceKind::Virtual { args, .. } => args.iter().for_each(|a| expr(a, f)),
-            _ => {}
-        }
-    }
+    sources_of(&c.sources, f);
     let aggs =
         c.aggs.iter().flat_map(|a| a.args.iter().chain(&a.filter).chain(a.order_by.iter().map(|o| &o.expr)));
     let plain = c.filter.iter().map(|x| &x.expr).chain(&c.group_by).chain(&c.having).chain(&c.result);
     for e in plain.chain(aggs).chain(c.values.iter().flatten()) {
         expr(e, f);
+    }
+}
+
+fn sources_of(sources: &[Source], f: &mut dyn FnMut(&Expr)) {
+    for s in sources {
+        match &s.kind {
+            SourceKind::Subquery(q) => from_query(q, f),
+            SourceKind::Virtual { args, .. } => args.iter().for_each(|a| expr(a, f)),
+            _ => {}
+        }
     }
 }
 
@@ -59,39 +63,45 @@ pub fn expr(e: &Expr, f: &mut dyn FnMut(&Expr)) {
 
 /// Notes in each source of `c` which columns any of the expressions in `roots` or the arm itself read.
 pub fn mark_used(c: &mut Core, extra: &[&Expr]) {
-    let mut seen: Vec<(TableId, i32)> = Vec::new();
-    {
-        let mut note = |e: &Expr| {
-            if let Expr::Column(col) = e
-                && !seen.contains(&(col.table, col.column))
-            {
-                seen.push((col.table, col.column));
-            }
-        };
-        core(c, &mut note);
-        for e in extra {
-            expr(e, &mut note);
+    // The sources are put aside, so that they can be marked while the rest is read; what queries in FROM refer to is
+    // read first.
+    let mut sources = std::mem::take(&mut c.sources);
+    let mut inside: Vec<(TableId, i32)> = Vec::new();
+    sources_of(&sources, &mut |e| {
+        if let Expr::Column(col) = e
+            && !inside.contains(&(col.table, col.column))
+        {
+            inside.push((col.table, col.column));
         }
+    });
+    let mut mark = |table: TableId, column: i32| {
+        for s in sources.iter_mut().filter(|s| s.id == table) {
+            if column == ROWID {
+                s.rowid_used = true;
+            } else {
+                s.used.insert(column as usize);
+            }
+        }
+    };
+    for (table, column) in inside {
+        mark(table, column);
     }
-    for s in &mut c.sources {
-        for &(t, column) in &seen {
-            if t == s.id {
-                if column == ROWID {
-                    s.rowid_used = true;
-                } else {
-                    let i = column as usize;
-                    if s.used.len() <= i {
-                        s.used.resize(i + 1, false);
-                    }
-                    s.used[i] = true;
-                }
-            }
+    let mut note = |e: &Expr| {
+        if let Expr::Column(col) = e {
+            mark(col.table, col.column);
         }
+    };
+    core(c, &mut note);
+    for e in extra {
+        expr(e, &mut note);
+    }
+    for s in &mut sources {
         // A generated column that is computed when read needs the columns of its expression.
         if let SourceKind::Table { table, .. } = &s.kind
             && table.has_generated()
         {
-            s.used = vec![true; table.columns.len()];
+            s.used = ColumnSet::first(table.columns.len());
         }
     }
+    c.sources = sources;
 }

@@ -4,6 +4,8 @@
 //! on character boundaries; identifiers are already unquoted; parentheses leave no node of their own, except
 //! that a parenthesised list of two or more becomes [`Expr::Row`].
 
+use std::rc::Rc;
+
 /// A half-open range of byte offsets into the statement's text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Span {
@@ -139,7 +141,7 @@ pub enum Expr {
         /// The parameter's number, from 1.
         number: u32,
         /// `?5`, `:a`, `@a`, `$a::b(c)`.
-        name: Option<Box<str>>,
+        name: Option<Rc<str>>,
         /// Where it stands.
         span: Span,
     },
@@ -921,5 +923,5 @@ pub struct Parsed {
     /// The statement's text, without the semicolon and the space around it.
     pub span: Span,
     /// Names of the parameters, by number less one; `None` for bare `?` and for unused numbers.
-    pub variables: Vec<Option<Box<str>>>,
+    pub variables: Vec<Option<Rc<str>>>,
 }

@@ -88,7 +88,8 @@ pub fn prefix(text: &[u8]) -> Prefix {
             i = j;
         }
     }
-    let whole = text[i..].iter().all(|&b| is_space(b));
+    // A NUL ends a number's text as the end does.
+    let whole = text[i..].iter().take_while(|b| **b != 0).all(|&b| is_space(b));
     let limit = i64::MAX as u64 + negative as u64;
     let number = if !real && whole_digits && d.value <= limit {
         Number::Int(if negative { (d.value as i64).wrapping_neg() } else { d.value as i64 })

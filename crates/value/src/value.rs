@@ -105,6 +105,13 @@ impl Value {
         }
     }
 
+    /// Forgets the subtype.
+    pub fn clear_subtype(&mut self) {
+        if let Value::Text(_, s) | Value::Blob(_, s) = self {
+            *s = 0;
+        }
+    }
+
     /// The value as text, as `CAST(v AS TEXT)` gives it; NULL stays NULL. Text and blobs are not copied.
     #[inline]
     pub fn to_text(&self) -> Result<Value> {

@@ -103,9 +103,8 @@ impl Vm {
                     }
                 }
                 Opcode::Once => {
-                    let at = pc - 1;
-                    let bit = 1u64 << (at & 63);
-                    let word = &mut self.f.once[at >> 6];
+                    let bit = 1u64 << (i.p1 & 63);
+                    let word = &mut self.f.once[i.p1 as usize >> 6];
                     if *word & bit != 0 {
                         pc = i.p2 as usize;
                     } else {
@@ -167,6 +166,7 @@ impl Vm {
                     let null = self.reg(i.p1).is_null() || self.reg(i.p3).is_null();
                     self.set(i.p2, if null { Value::Null } else { Value::Int(0) });
                 }
+                Opcode::ClrSubtype => self.f.regs[i.p1 as usize].clear_subtype(),
                 Opcode::Jump => {
                     pc = match self.f.compare {
                         Ordering::Less => i.p1,
@@ -175,7 +175,7 @@ impl Vm {
                     } as usize;
                 }
                 Opcode::Compare => self.compare_keys(i),
-                Opcode::Noop | Opcode::Explain => {}
+                Opcode::Explain => {}
                 Opcode::Integer => self.set(i.p2, Value::Int(i.p1 as i64)),
                 Opcode::Int64 => {
                     if let P4::Int(v) = i.p4 {
@@ -245,10 +245,6 @@ impl Vm {
                     let (a, b) = (self.reg(i.p1).truth(), self.reg(i.p2).truth());
                     let t = if i.op == Opcode::And { arith::and(a, b) } else { arith::or(a, b) };
                     self.set(i.p3, t.map_or(Value::Null, Value::bool));
-                }
-                Opcode::AddImm => {
-                    let v = self.reg(i.p1).to_int().wrapping_add(i.p2 as i64);
-                    self.set(i.p1, Value::Int(v));
                 }
                 Opcode::MustBeInt => {
                     if !matches!(self.reg(i.p1), Value::Int(_)) {

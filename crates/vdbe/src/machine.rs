@@ -47,6 +47,7 @@ pub(crate) struct Frame {
     pub pc: usize,
     pub regs: Vec<Value>,
     pub cursors: Vec<Option<VCursor>>,
+    /// Which `Once` have been passed, a bit each.
     pub once: Vec<u64>,
     /// Running aggregates, by the register that stands for them.
     pub states: Vec<Option<Box<dyn Aggregate>>>,
@@ -107,7 +108,7 @@ impl Frame {
             pc: 0,
             regs: vec![Value::Null; program.registers + 1],
             cursors,
-            once: vec![0; program.insns.len().div_ceil(64)],
+            once: vec![0; program.onces.div_ceil(64)],
             states: Vec::new(),
             row_sets: FastMap::default(),
             blooms: FastMap::default(),

@@ -1,9 +1,11 @@
 //! `cargo xtask COMMAND`: chores of the project.
 //!
 //! - `tidy`: layers, file lengths, where `unsafe` stands, headers, forbidden words.
+//! - `faults [SEED]`: plants twenty faults in a copy and sees whether `differ` finds them.
 //! - `dist`: builds a release and lays out `dist/bin` and `dist/lib`.
 #![forbid(unsafe_code)]
 
+mod faults;
 mod tidy;
 
 use std::path::PathBuf;
@@ -13,9 +15,10 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let ok = match args.first().map(String::as_str) {
         Some("tidy") => tidy::run(&root()),
+        Some("faults") => faults::run(&root(), args.get(1).map_or("1", String::as_str)),
         Some("dist") => dist(),
         _ => {
-            eprintln!("usage: cargo xtask tidy | dist");
+            eprintln!("usage: cargo xtask tidy | faults [SEED] | dist");
             false
         }
     };

@@ -83,7 +83,7 @@ fn main() {
     }
     if let Some(file) = &o.replay {
         let text = std::fs::read_to_string(file).unwrap_or_else(|e| usage(&format!("{file}: {e}")));
-        let stmt = |l: &str| Stmt { kind: "replay", sql: l.into(), ordered: true, loose: false };
+        let stmt = |l: &str| Stmt { ordered: true, ..Stmt::plain("replay", l.into()) };
         let script: Vec<Stmt> = text.lines().filter(|l| !l.trim().is_empty()).map(stmt).collect();
         if o.keep_going {
             let mut pair = iolite_conform::differ::pair::Pair::new(&folder("replay"), true);
@@ -187,7 +187,7 @@ fn report(o: &Options, total: Total, functions: &[iolite_conform::differ::genera
                     let (script, d) = shrink::shrink(f.script, f.difference, &dir, f.in_memory);
                     let mut text = format!("\n==== {} x {key} (round {})\n", k.count, k.seed);
                     for s in &script {
-                        text += &format!("{};\n", s.sql);
+                        text += &format!("{s}\n");
                     }
                     text += &format!(
                         "-- {}\n-- stock: {}\n-- ours:  {}",

@@ -8,6 +8,8 @@ pub struct Explained {
     pub title: &'static str,
     /// The page, and what it says.
     pub page: &'static str,
+    /// From then on the databases differ: the round ends.
+    pub diverges: bool,
     applies: fn(&[Stmt], &Difference) -> bool,
 }
 
@@ -18,32 +20,114 @@ pub const EXPLAINED: &[Explained] = &[
         page: "datatype3, section 2: a REAL column forces integer values into floating point, and that they are stored \
                as integers is invisible; stock shows the integer where it reads a register instead of the row \
                (excluded., RETURNING, coalesce() of an outer join's column)",
+        diverges: false,
         applies: |_, d| d.what == "rows" && d.ours.contains(".0") && whole(&d.ours) == whole(&d.stock),
     },
     Explained {
         title: "journal_mode = OFF and a statement that fails",
         page: "pragma, journal_mode: without a journal ROLLBACK behaves in an undefined way",
-        applies: |script, _| script.iter().any(|s| s.sql == "PRAGMA journal_mode = OFF"),
+        diverges: true,
+        applies: |script, d| d.failed && script.iter().any(|s| s.sql == "PRAGMA journal_mode = OFF"),
     },
     Explained {
         title: "which of several missing tables is named",
         page: "c3ref/errcode: the wording of messages is for people; stock goes on after a view that names a dropped \
                table, and names what it misses last",
+        diverges: false,
         applies: |_, d| {
             let missing = |s: &str| s.starts_with("error 1: no such table: ");
             missing(&d.stock) && missing(&d.ours)
         },
     },
     Explained {
-        title: "rowids after VACUUM",
-        page: "lang_vacuum: it may change the rowids of tables without an INTEGER PRIMARY KEY; stock numbers them anew",
+        title: "a LEFT JOIN with LIKE on an indexed column in ON",
+        page: "lang_select, section 2.1: a LEFT JOIN adds a row of NULLs for each left row without a match; stock loses \
+               those rows where ON has a LIKE that an index with the LIKE's collation serves",
+        diverges: false,
         applies: |script, d| {
-            matches!(d.what, "rows" | "state")
-                && script.iter().any(|s| s.kind == "vacuum")
-                && script.last().is_some_and(|s| s.sql.contains("rowid"))
+            let sql = &script.last().map_or("", |s| &s.sql);
+            let like = script.iter().any(|s| s.sql.contains("LIKE '"));
+            d.what == "rows" && sql.contains("LEFT JOIN") && like && d.stock.is_empty()
         },
     },
+    Explained {
+        title: "a statement that fails in its middle, where stock expects none to fail",
+        page: "lang_conflict, ABORT: the statement's earlier changes are backed out; stock leaves the rows before a rowid \
+               that is no integer or a value that a STRICT table refuses, and before triggers that recur too deeply under \
+               OR IGNORE",
+        diverges: true,
+        applies: |_, d| {
+            let (code, text) = d.before.as_ref().map_or((0, ""), |(c, t)| (*c, t.as_str()));
+            let midway = matches!(code, 20 | 3091) || text == "too many levels of trigger recursion";
+            matches!(d.what, "rows" | "state") && midway
+        },
+    },
+    Explained {
+        title: "the columns of a view whose tables are gone",
+        page: "pragma, table_info and table_list: they tell of what the schema defines; stock remembers the columns that a \
+               temporary view had before its tables went",
+        diverges: false,
+        applies: |script, d| {
+            let sql = script.last().map_or("", |s| &s.sql);
+            let ends = ["DROP TABLE", "DROP VIEW", "ROLLBACK"];
+            let gone = script.iter().any(|s| ends.iter().any(|w| s.sql.starts_with(w)));
+            let asks = ["PRAGMA table_list", "table_info(", "table_xinfo("].iter().any(|w| sql.contains(w));
+            asks && gone && (d.what == "rows" || d.ours.contains("no such table"))
+        },
+    },
+    Explained {
+        title: "NULL in a set that a descending index holds",
+        page: "lang_expr, the IN and NOT IN operators: the result is NULL where the set holds a NULL and not the value; \
+               stock looks for the NULL at the front of the index, and a descending index has it at the end",
+        diverges: false,
+        applies: |script, d| {
+            let sql = script.last().map_or("", |s| &s.sql);
+            d.what == "rows" && sql.contains(" IN ") && script.iter().any(|s| descending_first(&s.sql))
+        },
+    },
+    Explained {
+        title: "the affinity of a compound's column",
+        page: "datatype3, section 3.3: the affinity of a column of a compound query in FROM is that of one of its arms, and \
+               no page says of which; stock pushes conditions into the arms, where each has its own",
+        diverges: false,
+        applies: |script, d| d.what == "rows" && reads_compound(script),
+    },
+    Explained {
+        title: "a rowid chosen at random",
+        page: "autoinc, section 2: where the largest rowid is taken, rowids are tried at random",
+        diverges: true,
+        applies: |_, d| d.what == "state" && random_rowids(&d.stock, &d.ours),
+    },
 ];
+
+/// Whether the last statement compares columns of a compound in FROM: of its own, or of a view.
+fn reads_compound(script: &[Stmt]) -> bool {
+    let compound = |s: &str| [" UNION ", " EXCEPT ", " INTERSECT "].iter().any(|w| s.contains(w));
+    let Some((last, before)) = script.split_last() else { return false };
+    let nested =
+        last.sql.split_once("FROM (").is_some_and(|(_, rest)| compound(rest)) || last.sql.starts_with("WITH");
+    let view = |s: &Stmt| {
+        let name = s.sql.split_once("VIEW ").and_then(|(_, r)| r.split([' ', '(']).next());
+        compound(&s.sql) && name.is_some_and(|n| last.sql.contains(n.rsplit('.').next().unwrap_or(n)))
+    };
+    last.sql.contains("WHERE")
+        && (nested && compound(&last.sql) || before.iter().filter(|s| s.kind == "create view").any(view))
+}
+
+/// Whether a statement makes an index whose first field descends.
+fn descending_first(sql: &str) -> bool {
+    let Some(list) = sql.strip_prefix("CREATE").and_then(|s| s.split_once('(')) else { return false };
+    let first = list.1.split([',', ')']).next().unwrap_or("");
+    sql.contains("INDEX") && first.contains("DESC") || sql.contains("PRIMARY KEY") && sql.contains("DESC")
+}
+
+/// Whether two states differ in nothing but `last_insert_rowid()`, and both look as drawn by lot.
+fn random_rowids(a: &str, b: &str) -> bool {
+    let parts = |s: &str| -> Vec<String> { s.split(", ").map(String::from).collect() };
+    let (a, b) = (parts(a), parts(b));
+    let drawn = |s: &str| s.parse::<i64>().is_ok_and(|n| n > 1 << 40 && n < i64::MAX);
+    a.len() == 4 && b.len() == 4 && drawn(&a[2]) && drawn(&b[2]) && [0, 1, 3].iter().all(|&k| a[k] == b[k])
+}
 
 fn whole(rows: &str) -> String {
     rows.replace(".0", "")

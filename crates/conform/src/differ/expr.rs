@@ -140,7 +140,8 @@ impl Gen<'_> {
             24..=39 => self.call(sc, d),
             40..=43 if !self.schema_expr => self.scalar_subquery(sc, d),
             _ => {
-                let op = self.one(&["->", "->>"]);
+                let op = *self.rng.pick(&["->", "->>"]);
+                *self.used.entry(op).or_default() += 1;
                 let (j, p) = (self.one(JSON), self.one(PATHS));
                 format!("({j} {op} {p})")
             }

@@ -11,6 +11,7 @@ mod expr;
 pub mod generate;
 pub mod model;
 pub mod pair;
+mod params;
 mod query;
 mod rng;
 pub mod session;

@@ -43,6 +43,26 @@ impl V {
         }
     }
 
+    fn to_stock(&self) -> stock::Value {
+        match self {
+            V::Null => stock::Value::Null,
+            V::Int(i) => stock::Value::Int(*i),
+            V::Real(b) => stock::Value::Real(f64::from_bits(*b)),
+            V::Text(b) => stock::Value::Text(b.clone()),
+            V::Blob(b) => stock::Value::Blob(b.clone()),
+        }
+    }
+
+    fn to_ours(&self) -> iolite::Result<iolite::Value> {
+        Ok(match self {
+            V::Null => iolite::Value::Null,
+            V::Int(i) => iolite::Value::Int(*i),
+            V::Real(b) => iolite::Value::Real(f64::from_bits(*b)),
+            V::Text(b) => iolite::Value::text(b)?,
+            V::Blob(b) => iolite::Value::blob(b)?,
+        })
+    }
+
     /// Equal where an ORDER BY cannot tell them apart.
     fn ties(&self, other: &V) -> bool {
         let number = |v: &V| match v {
@@ -85,10 +105,30 @@ pub struct Stmt {
     pub kind: &'static str,
     /// Its text.
     pub sql: String,
+    /// What is bound to its parameters.
+    pub params: Vec<V>,
     /// ORDER BY settles the order of the rows up to ties of equal numbers.
     pub ordered: bool,
     /// Only whether it fails is compared.
     pub loose: bool,
+}
+
+impl Stmt {
+    /// A statement whose rows are compared as a set.
+    pub fn plain(kind: &'static str, sql: String) -> Stmt {
+        Stmt { kind, sql, params: Vec::new(), ordered: false, loose: false }
+    }
+}
+
+impl std::fmt::Display for Stmt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{};", self.sql)?;
+        if !self.params.is_empty() {
+            let shown: Vec<String> = self.params.iter().map(V::show).collect();
+            write!(f, " -- with {}", shown.join(", "))?;
+        }
+        Ok(())
+    }
 }
 
 /// A difference.
@@ -100,9 +140,17 @@ pub struct Difference {
     pub stock: String,
     /// Ours.
     pub ours: String,
+    /// The code and message with which the writing statement before it failed on both, if it did.
+    pub before: Option<(i32, String)>,
+    /// A writing statement had failed before.
+    pub failed: bool,
 }
 
 impl Difference {
+    fn new(what: &'static str, stock: String, ours: String) -> Difference {
+        Difference { what, stock, ours, before: None, failed: false }
+    }
+
     /// Differences of one cause mostly have one signature: names and numbers are taken out.
     pub fn signature(&self, kind: &str) -> String {
         let side = |s: &str| -> String {
@@ -144,6 +192,15 @@ pub struct Pair {
     pub exhausted: bool,
     /// The last statement's outcome on stock.
     pub last: Outcome,
+    /// The last writing statement's error.
+    before: Option<(i32, String)>,
+    /// A writing statement has failed.
+    failed: bool,
+}
+
+/// Whether a statement leaves rows and schema as they are.
+pub fn only_reads(sql: &str) -> bool {
+    ["SELECT", "VALUES", "WITH", "EXPLAIN"].iter().any(|w| sql.starts_with(w))
 }
 
 /// Rows beyond these are not fetched.
@@ -169,6 +226,8 @@ impl Pair {
             coverage: None,
             exhausted: false,
             last: Outcome::default(),
+            before: None,
+            failed: false,
         };
         p.open("stock", "ours").expect("fresh databases open");
         p
@@ -181,7 +240,7 @@ impl Pair {
     /// Opens the database of one side with stock and the other's with ours.
     fn open(&mut self, stock_side: &str, our_side: &str) -> Result<(), Difference> {
         let c = stock::Connection::open(&self.file(stock_side));
-        let fail = |s: String, o: String| Difference { what: "file", stock: s, ours: o };
+        let fail = |s: String, o: String| Difference::new("file", s, o);
         self.stock = Some(c.map_err(|e| fail(e.message, String::new()))?);
         let flags = iolite::OpenFlags::default();
         let c = iolite::Connection::open_with(&self.file(our_side), flags)
@@ -198,13 +257,16 @@ impl Pair {
         self.stock.as_ref().expect("open")
     }
 
-    fn run_stock(&self, sql: &str) -> Outcome {
+    fn run_stock(&self, sql: &str, params: &[V]) -> Outcome {
         let c = self.stock();
         c.limit_steps(MAX_STEPS);
         let sql = sql.replace("@DIR@", &self.dir.join("stock").to_string_lossy());
         let mut out = Outcome::default();
         let mut run = || -> Result<(), stock::Error> {
             let mut s = c.prepare(&sql)?;
+            for (i, v) in params.iter().enumerate() {
+                s.bind(i + 1, &v.to_stock())?;
+            }
             for i in 0..s.column_count() {
                 out.columns.push((s.column_name(i), s.column_decltype(i)));
             }
@@ -224,7 +286,7 @@ impl Pair {
         out
     }
 
-    fn run_ours(&mut self, kind: &'static str, sql: &str) -> Result<Outcome, String> {
+    fn run_ours(&mut self, kind: &'static str, sql: &str, params: &[V]) -> Result<Outcome, String> {
         self.deadline.set(Instant::now() + MAX_TIME);
         let sql = sql.replace("@DIR@", &self.dir.join("ours").to_string_lossy());
         let c = self.ours.as_ref().expect("open");
@@ -232,6 +294,9 @@ impl Pair {
         let mut out = Outcome::default();
         let r = catch_unwind(AssertUnwindSafe(|| -> Result<(), iolite::Error> {
             let mut s = c.prepare(&sql)?;
+            for (i, v) in params.iter().enumerate() {
+                s.bind(i + 1, v.to_ours()?)?;
+            }
             for m in s.columns() {
                 out.columns.push((m.name.to_string(), m.decltype.as_ref().map(|d| d.to_string())));
             }
@@ -263,30 +328,34 @@ impl Pair {
 
     /// Runs a statement on both.
     pub fn run(&mut self, s: &Stmt) -> Option<Difference> {
-        let theirs = self.run_stock(&s.sql);
+        let theirs = self.run_stock(&s.sql, &s.params);
         self.last = theirs.clone();
         if theirs.error.as_ref().is_some_and(|e| e.0 == 9) {
             self.exhausted = true;
             return None;
         }
-        let ours = match self.run_ours(s.kind, &s.sql) {
+        let ours = match self.run_ours(s.kind, &s.sql, &s.params) {
             Ok(o) => o,
             Err(text) => {
                 // A connection that has panicked is not used again, not even to close it.
                 std::mem::forget(self.ours.take());
                 self.exhausted = true;
-                return Some(Difference { what: "panic", stock: show_outcome(&theirs), ours: text });
+                return Some(Difference::new("panic", show_outcome(&theirs), text));
             }
         };
         if ours.error.as_ref().is_some_and(|e| e.0 == 9) {
             self.exhausted = true;
-            return Some(Difference {
-                what: "hang",
-                stock: show_outcome(&theirs),
-                ours: "runs on and on".into(),
-            });
+            return Some(Difference::new("hang", show_outcome(&theirs), "runs on and on".into()));
         }
-        compare(s, &theirs, &ours)
+        let mut d = compare(s, &theirs, &ours);
+        if let Some(d) = &mut d {
+            (d.before, d.failed) = (self.before.clone(), self.failed);
+        }
+        if !only_reads(&s.sql) {
+            self.before = theirs.error.clone();
+            self.failed |= self.before.is_some();
+        }
+        d
     }
 
     /// The last statement's outcome on stock, as text.
@@ -299,7 +368,7 @@ impl Pair {
         if self.exhausted || self.ours.is_none() {
             return None;
         }
-        let stmt = |sql: &str| Stmt { kind: "check", sql: sql.into(), ordered: false, loose: false };
+        let stmt = |sql: &str| Stmt::plain("check", sql.into());
         if !self.stock().is_autocommit()
             && let Some(d) = self.run(&stmt("ROLLBACK"))
         {
@@ -339,7 +408,7 @@ impl Pair {
 
     /// Integrity and the content of all tables.
     fn check(&mut self) -> Option<Difference> {
-        let stmt = |sql: &str| Stmt { kind: "check", sql: sql.into(), ordered: false, loose: false };
+        let stmt = |sql: &str| Stmt::plain("check", sql.into());
         for sql in ["PRAGMA integrity_check", "SELECT type, name, tbl_name, sql FROM sqlite_schema"] {
             if let Some(d) = self.run(&stmt(sql)) {
                 return Some(d);
@@ -412,7 +481,7 @@ fn same_rows(s: &Stmt, a: &[Vec<V>], b: &[Vec<V>]) -> bool {
 }
 
 fn compare(s: &Stmt, theirs: &Outcome, ours: &Outcome) -> Option<Difference> {
-    let differ = |what, a: String, b: String| Some(Difference { what, stock: a, ours: b });
+    let differ = |what, a: String, b: String| Some(Difference::new(what, a, b));
     if s.loose {
         return match (&theirs.error, &ours.error) {
             (None, None) | (Some(_), Some(_)) => None,

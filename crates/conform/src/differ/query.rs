@@ -171,7 +171,12 @@ impl Gen<'_> {
                 let m = self.one(&["min", "max"]);
                 let a = f.sources[0].alias.clone();
                 let outs: Vec<String> = (1..n).map(|_| self.column(&inner)).collect();
-                let sql = format!("SELECT {m}({a}.rowid), {} FROM {}{filter}", outs.join(", "), f.sql);
+                let group = if self.rng.chance(50) {
+                    format!(" GROUP BY {}", self.column(&inner))
+                } else {
+                    String::new()
+                };
+                let sql = format!("SELECT {m}({a}.rowid), {} FROM {}{filter}{group}", outs.join(", "), f.sql);
                 Query { sql, columns: n }
             }
             _ => {
@@ -226,6 +231,23 @@ impl Gen<'_> {
         format!("SELECT {} FROM {}{filter}", self.aggregate(&inner, 0), f.sql)
     }
 
+    /// One column of one table in its own order, in a range, mostly from its upper end.
+    fn range(&mut self) -> (&'static str, String, bool) {
+        let f = self.source_item(&Scope::default(), 0);
+        let c = self.column(&Scope { sources: f.sources.clone() });
+        let (lo, hi) = (self.one(&[">", ">="]), self.one(&["<", "<="]));
+        let (x, y) = (self.literal(), self.literal());
+        let range = match self.rng.below(3) {
+            0 => format!("{c} {lo} {x}"),
+            1 => format!("{c} {hi} {y}"),
+            _ => format!("{c} {lo} {x} AND {c} {hi} {y}"),
+        };
+        let end = self.one(&[" DESC", " DESC", ""]);
+        let limit =
+            if self.rng.chance(50) { format!(" LIMIT {}", self.rng.range(1, 5)) } else { String::new() };
+        ("range", format!("SELECT {c} FROM {} WHERE {range} ORDER BY {c}{end}{limit}", f.sql), true)
+    }
+
     /// A complete query: kind, text, and whether its order is settled.
     pub fn query(&mut self) -> (&'static str, String, bool) {
         self.ctes.clear();
@@ -242,6 +264,7 @@ impl Gen<'_> {
                 ("functions", Query { sql: format!("SELECT {}", e.join(", ")), columns: n })
             }
             17 if self.features.windows => ("window", self.window(d)),
+            18 => return self.range(),
             _ => {
                 // Index and rowid look-ups on one table.
                 let f = self.source_item(&none, 0);

@@ -1,9 +1,10 @@
 //! A round: one pair of databases from its first pragma to the comparison of files.
 
 use super::coverage::Coverage;
+use super::explained::explain;
 use super::generate::{Callable, Features, Gen};
 use super::model::Model;
-use super::pair::{Difference, Pair, Stmt};
+use super::pair::{Difference, Pair, Stmt, only_reads};
 use super::rng::Rng;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,11 +32,6 @@ pub struct Round {
 
 /// How many statements a round has, the first part apart.
 const LENGTH: usize = 220;
-
-/// Whether a statement leaves rows and schema as they are.
-fn only_reads(sql: &str) -> bool {
-    ["SELECT", "VALUES", "WITH", "EXPLAIN"].iter().any(|w| sql.starts_with(w))
-}
 
 /// Runs the round with this seed.
 pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, only: Option<&str>) -> Round {
@@ -69,7 +65,12 @@ pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, 
             None => {
                 step += 1;
                 let Some(s) = statement(&mut g, step, pair.stock().is_autocommit()) else { continue };
-                s
+                if takes_parameters(s.kind) && g.rng.chance(30) {
+                    let (sql, params) = super::params::lift(&s.sql, &mut g.rng);
+                    Stmt { sql, params, ..s }
+                } else {
+                    s
+                }
             }
         };
         if only.is_some_and(|k| step > 25 && !s.kind.starts_with(k)) {
@@ -89,7 +90,8 @@ pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, 
             }
         }
         if let Some(difference) = d {
-            let fatal = !only_reads(&s.sql) || pair.exhausted;
+            let diverged = explain(&script, &difference).is_some_and(|e| e.diverges);
+            let fatal = !only_reads(&s.sql) || pair.exhausted || diverged;
             findings.push(Finding { script: script.clone(), difference, in_memory });
             script.pop();
             if fatal {
@@ -107,9 +109,6 @@ pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, 
             script.pop();
             continue;
         }
-        if failed && !s.kind.starts_with("create") {
-            // Errors may roll back.
-        }
         g.model = Model::read(pair.stock());
         if let Some(t) = written(&s.sql, &g) {
             pending.push(plain("dump", format!("SELECT * FROM {t}")));
@@ -123,7 +122,12 @@ pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, 
 }
 
 fn plain(kind: &'static str, sql: String) -> Stmt {
-    Stmt { kind, sql, ordered: false, loose: false }
+    Stmt::plain(kind, sql)
+}
+
+fn takes_parameters(kind: &str) -> bool {
+    let kinds = ["select", "lookup", "compound", "with", "insert", "replace", "upsert", "update", "delete"];
+    kinds.iter().any(|k| kind.starts_with(k))
 }
 
 /// The table that a statement names as its target.
@@ -199,7 +203,7 @@ fn statement(g: &mut Gen<'_>, step: usize, autocommit: bool) -> Option<Stmt> {
     Some(match g.rng.weighted(weights.iter().copied()) {
         0 => {
             let (kind, sql, ordered) = g.query();
-            Stmt { kind, sql, ordered, loose: false }
+            Stmt { ordered, ..plain(kind, sql) }
         }
         1 => from_pair(g.insert()?),
         2 => from_pair(g.update()?),
@@ -234,12 +238,7 @@ fn statement(g: &mut Gen<'_>, step: usize, autocommit: bool) -> Option<Stmt> {
         },
         15 => {
             let (_, sql, _) = g.query();
-            Stmt {
-                kind: "explain query plan",
-                sql: format!("EXPLAIN QUERY PLAN {sql}"),
-                ordered: false,
-                loose: true,
-            }
+            Stmt { loose: true, ..plain("explain query plan", format!("EXPLAIN QUERY PLAN {sql}")) }
         }
         16 => mistake(g),
         _ => plain("alter", g.alter()?),

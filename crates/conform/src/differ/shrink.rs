@@ -90,7 +90,7 @@ pub fn shrink(mut script: Vec<Stmt>, d: Difference, dir: &Path, in_memory: bool)
 
 /// The words, numbers, strings and signs of a text; a group in brackets that holds no bracket is one token too, as
 /// space before a token belongs to it.
-fn tokens(sql: &str) -> Vec<String> {
+pub(super) fn tokens(sql: &str) -> Vec<String> {
     let b: Vec<char> = sql.chars().collect();
     let mut out: Vec<String> = Vec::new();
     let mut i = 0;

@@ -31,28 +31,29 @@ fn whole_number(z: &[u8]) -> Option<f64> {
 }
 
 /// A time value: the formats of the documentation.
-pub(super) fn time_value(ctx: &Context<'_>, z: &[u8]) -> Option<Moment> {
+pub(super) fn time_value(ctx: &Context<'_>, z: &[u8]) -> Result<Option<Moment>> {
     if let Some(m) = date_and_time(z) {
-        return Some(m);
+        return Ok(Some(m));
     }
     let mut m = Moment::default();
     if clock(z, &mut m) {
-        return Some(m);
+        return Ok(Some(m));
     }
     if z.eq_ignore_ascii_case(b"now") {
-        return Some(now(ctx));
+        return Ok(Some(now(ctx)?));
     }
     if let Some(r) = whole_number(z) {
-        return Some(from_number(r));
+        return Ok(Some(from_number(r)));
     }
     if is_subsecond(z) {
-        return Some(Moment { subsecond: true, ..now(ctx) });
+        return Ok(Some(Moment { subsecond: true, ..now(ctx)? }));
     }
-    None
+    Ok(None)
 }
 
-fn now(ctx: &Context<'_>) -> Moment {
-    Moment { utc: true, ..Moment::at(ctx.host.now_julian_ms()) }
+fn now(ctx: &Context<'_>) -> Result<Moment> {
+    ctx.not_pure()?;
+    Ok(Moment { utc: true, ..Moment::at(ctx.host.now_julian_ms()) })
 }
 
 fn is_subsecond(z: &[u8]) -> bool {
@@ -160,6 +161,7 @@ pub(super) fn modifier(ctx: &Context<'_>, m: &mut Moment, z: &[u8], index: usize
             good
         }
         Some(b'l') if is(b"localtime") => {
+            ctx.not_pure()?;
             if !m.local {
                 let ms = m.ms();
                 let subsecond = m.subsecond;
@@ -172,6 +174,7 @@ pub(super) fn modifier(ctx: &Context<'_>, m: &mut Moment, z: &[u8], index: usize
         }
         Some(b'u') if is(b"unixepoch") => index == 0 && unix_epoch(m),
         Some(b'u') if is(b"utc") => {
+            ctx.not_pure()?;
             if !m.utc {
                 utc(ctx, m)?;
             }

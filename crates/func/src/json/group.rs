@@ -76,7 +76,11 @@ impl Aggregate for Group {
             return json_text(ctx, &out);
         }
         match parse::parse(&out) {
-            Ok(p) => blob_result(ctx, &p.blob),
+            // Of the binary ones, stock marks the object's result and not the array's.
+            Ok(p) => Ok(match blob_result(ctx, &p.blob)? {
+                Value::Blob(b, _) if self.object => Value::Blob(b, render::SUBTYPE),
+                v => v,
+            }),
             Err(_) => Err(super::malformed()),
         }
     }

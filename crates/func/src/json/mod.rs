@@ -178,8 +178,12 @@ fn built(ctx: &Context<'_>, text: &[u8], binary: bool) -> Result<Value> {
     if !binary {
         return json_text(ctx, text);
     }
+    // What is put together from arguments has the subtype even as a blob.
     match parse::parse(text) {
-        Ok(p) => blob_result(ctx, &p.blob),
+        Ok(p) => Ok(match blob_result(ctx, &p.blob)? {
+            Value::Blob(b, _) => Value::Blob(b, SUBTYPE),
+            v => v,
+        }),
         Err(_) => Err(malformed()),
     }
 }

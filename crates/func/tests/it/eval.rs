@@ -100,7 +100,7 @@ fn parse(text: &str) -> Result<Expr> {
 
 fn with<R>(world: &World, f: impl FnOnce(&mut Context<'_>) -> R) -> R {
     let mut aux = AuxData::default();
-    f(&mut Context { host: world, collation: &Collation::Binary, aux: &mut aux })
+    f(&mut Context { host: world, collation: &Collation::Binary, pure: None, aux: &mut aux })
 }
 
 fn aggregate(world: &World, call: &str) -> Result<(Box<dyn Aggregate>, Vec<Expr>)> {

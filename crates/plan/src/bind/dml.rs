@@ -202,11 +202,11 @@ impl Binder<'_> {
             let mut exprs = vec![None; index.columns.len()];
             for (n, c) in index.columns.iter().enumerate() {
                 if let ColumnSource::Expr(e) = &c.source {
-                    exprs[n] = Some(self.table_expr(table, id, e)?);
+                    exprs[n] = Some(of_index(self.table_expr(table, id, e)?));
                 }
             }
             let filter = match &index.filter {
-                Some(f) => Some(self.table_expr(table, id, f)?),
+                Some(f) => Some(of_index(self.table_expr(table, id, f)?)),
                 None => None,
             };
             let is_table = pk.as_ref().is_some_and(|p| Rc::ptr_eq(p, index));
@@ -284,8 +284,8 @@ impl Binder<'_> {
             alias: alias.map(|a| (&*a.text).into()),
             join: JoinKind::default(),
             indexed: indexed.clone(),
-            used: Vec::new(),
-            rowid_used: true,
+            used: ColumnSet::default(),
+            rowid_used: t.table.has_rowid(),
         }
     }
 
@@ -418,11 +418,11 @@ impl Binder<'_> {
             rowid = columns[a].or(rowid);
         }
         let mut upserts = Vec::new();
+        // Where nothing can conflict, stock never looks at what a clause would do.
+        let may_conflict =
+            rowid.is_some() || !t.has_rowid() || target.indexes.iter().any(|i| i.index.unique.is_some());
         for u in &s.upserts {
-            upserts.push(self.upsert(u, &target, s.alias.as_ref())?);
-        }
-        if upserts.iter().rev().skip(1).any(|u| u.target == UpsertTarget::Any) {
-            // The parser lets only the last clause go without a target.
+            upserts.push(self.upsert(u, &target, s.alias.as_ref(), may_conflict)?);
         }
         self.target_scope(&target, s.alias.as_ref());
         let returning = self.returning_list(&s.returning);
@@ -434,13 +434,20 @@ impl Binder<'_> {
         Ok(Insert { target, columns, rowid, rows, or: s.or, upserts, returning, out })
     }
 
-    fn upsert(&mut self, u: &ast::Upsert, target: &Target, alias: Option<&ast::Name>) -> Result<Upsert> {
+    fn upsert(
+        &mut self,
+        u: &ast::Upsert,
+        target: &Target,
+        alias: Option<&ast::Name>,
+        may_conflict: bool,
+    ) -> Result<Upsert> {
         let t = &target.table;
         let constraint = if u.target.is_empty() { UpsertTarget::Any } else { self.upsert_target(u, target)? };
         let excluded = self.new_table();
         self.excluded = Some(excluded);
         let action = match &u.action {
             None => None,
+            Some(_) if !may_conflict => None,
             Some(a) => {
                 self.target_scope(target, alias);
                 let columns = Columns::Table(t.clone());
@@ -651,4 +658,16 @@ fn view_stand_in(view: &Table, query: &FromQuery, columns: &Columns) -> Table {
 /// A constant NULL.
 pub fn null() -> Expr {
     Expr::Const(Value::Null)
+}
+
+/// An expression of an index: it must give the same result for ever.
+fn of_index(mut e: Expr) -> Expr {
+    fn mark(e: &mut Expr) {
+        if let Expr::Call(c) = e {
+            c.pure = Restriction::IndexExpr.pure();
+        }
+        e.children_mut(&mut |x| mark(x));
+    }
+    mark(&mut e);
+    e
 }

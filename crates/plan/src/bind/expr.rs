@@ -31,6 +31,16 @@ impl Restriction {
         }
     }
 
+    /// Where calls must give the same result for ever.
+    pub(crate) fn pure(self) -> Option<&'static str> {
+        match self {
+            Restriction::None | Restriction::Default => None,
+            Restriction::Check => Some("a CHECK constraint"),
+            Restriction::IndexExpr | Restriction::PartialIndex => Some("an index"),
+            Restriction::Generated => Some("a generated column"),
+        }
+    }
+
     pub(crate) fn allows_quoted_string(self) -> bool {
         // Stored before the rule, such schemas exist: DDL takes quoted strings where DML does, except in indexes.
         !matches!(self, Restriction::IndexExpr | Restriction::Generated)
@@ -390,8 +400,11 @@ impl Binder<'_> {
         let lhs = fields(lhs);
         let mut affinities = Vec::new();
         let mut collations = Vec::new();
-        for (e, c) in lhs.iter().zip(&select.select.columns) {
-            affinities.push(match_affinity(e.affinity(), c.affinity));
+        // Of a compound, the last arm says with what affinity the sides meet.
+        let last = select.select.cores.last().map_or(&[][..], |c| &c.result);
+        for (k, (e, c)) in lhs.iter().zip(&select.select.columns).enumerate() {
+            let own = last.get(k).map_or(c.affinity, Expr::affinity);
+            affinities.push(match_affinity(e.affinity(), own));
             // The left side decides, then the column selected.
             collations.push(match e.collation() {
                 Some((coll, _)) => coll,
@@ -520,7 +533,8 @@ impl Binder<'_> {
             }));
         }
         let collation = args.iter().find_map(|a| a.collation()).map_or(self.binary(), |c| c.0);
-        Ok(Expr::Call(Box::new(Call { function, args, collation })))
+        let pure = self.restriction.pure();
+        Ok(Expr::Call(Box::new(Call { function, args, collation, pure })))
     }
 
     fn call(&mut self, c: &ast::Call) -> Result<Expr> {

@@ -273,7 +273,7 @@ impl Binder<'_> {
             alias,
             join,
             indexed: ast::Indexed::Any,
-            used: Vec::new(),
+            used: ColumnSet::default(),
             rowid_used: false,
         });
         self.scope().sources.push(ScopeSource { id, db, name, columns, hidden: Vec::new() });
@@ -645,9 +645,14 @@ pub(crate) fn width_mismatch(op: ast::CompoundOp) -> Error {
 /// Adds a condition's conjuncts.
 pub(crate) fn push_filter(out: &mut Vec<Filter>, e: Expr, on: Option<TableId>) {
     debug_assert_eq!(width(&e), 1);
-    let mut list = Vec::new();
-    e.conjuncts(&mut list);
-    out.extend(list.into_iter().map(|expr| Filter { expr, on }));
+    match e {
+        Expr::And(..) => {
+            let mut list = Vec::new();
+            e.conjuncts(&mut list);
+            out.extend(list.into_iter().map(|expr| Filter { expr, on }));
+        }
+        expr => out.push(Filter { expr, on }),
+    }
 }
 
 /// The columns of a query as a table: given names, or its own made unique. `stored`: it is a view's.

@@ -101,7 +101,7 @@ pub(crate) struct Scope {
     sources: Vec<ScopeSource>,
     /// Columns merged by USING or NATURAL, and what stands for them.
     merged: Vec<(Rc<str>, Expr)>,
-    aliases: Vec<(Box<str>, Expr)>,
+    aliases: Vec<(Rc<str>, Expr)>,
     aggs: Vec<Agg>,
     phase: Phase,
     has_agg: bool,

@@ -106,9 +106,6 @@ impl Binder<'_> {
             {
                 return Ok(e);
             }
-            if depth == 0 || self.scopes[depth].phase == Phase::Rows {
-                // Aliases and tables of enclosing queries come next.
-            }
         }
         if schema.is_none()
             && let Some(e) = self.trigger_column(table, column)?
@@ -158,16 +155,12 @@ impl Binder<'_> {
 
     /// Remembers that nested queries between here and scope `depth` depend on the table.
     fn note_outer(&mut self, depth: usize, e: &Expr) {
-        let mut ids = Vec::new();
-        e.tables(&mut |t| ids.push(t));
-        for frame in &mut self.frames {
-            if frame.outside > depth {
-                for t in &ids {
-                    if !frame.outer.contains(t) {
-                        frame.outer.push(*t);
-                    }
+        for frame in self.frames.iter_mut().filter(|f| f.outside > depth) {
+            e.tables(&mut |t| {
+                if !frame.outer.contains(&t) {
+                    frame.outer.push(t);
                 }
-            }
+            });
         }
     }
 
@@ -281,10 +274,8 @@ impl Binder<'_> {
         };
         let owner = t.table.clone();
         let (slot, affinity, collation, number) = match t.table.column(&column.text) {
-            Some(i) => {
-                let slot = if t.table.rowid_alias == Some(i) { 0 } else { i + 1 };
-                (slot, t.table.columns[i].affinity, self.column_collation(&t.table, i)?, i as i32)
-            }
+            Some(i) if t.table.rowid_alias == Some(i) => (0, Affinity::Integer, self.binary(), ROWID),
+            Some(i) => (i + 1, t.table.columns[i].affinity, self.column_collation(&t.table, i)?, i as i32),
             None if is_rowid(&column.text) && (t.table.has_rowid() || t.table.is_view()) => {
                 (0, Affinity::Integer, self.binary(), ROWID)
             }

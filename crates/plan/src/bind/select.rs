@@ -9,7 +9,7 @@ use iolite_value::Affinity;
 
 /// A result expression's alias and text, for ORDER BY.
 pub(crate) struct ResultName {
-    pub name: Box<str>,
+    pub name: Rc<str>,
     /// Written with AS.
     pub aliased: bool,
 }
@@ -67,7 +67,11 @@ impl Binder<'_> {
             c.collation = found.map_or(self.binary(), |f| f.0);
         }
         for (i, c) in columns.iter_mut().enumerate() {
-            c.affinity = compound_affinity(cores.iter().filter_map(|k| k.result.get(i)));
+            // The rows of a VALUES list that comes first are arms like others; of a later one nothing is known.
+            let first = cores[0].values.iter().skip(1).filter_map(|r| Some((r.get(i)?, false)));
+            let rest = cores.iter().skip(1).filter_map(|k| Some((k.result.get(i)?, k.values.len() > 1)));
+            let arms = cores[0].result.get(i).map(|e| (e, false)).into_iter().chain(first).chain(rest);
+            c.affinity = compound_affinity(arms);
         }
         let mut select = Select { cores, ops, order_by: Vec::new(), limit: None, offset: None, columns };
         select.order_by = self.compound_order(&s.order_by, &select, &names)?;
@@ -279,7 +283,9 @@ impl Binder<'_> {
             core.filter = from.filter;
         }
         // The result list comes first: WHERE may use its aliases.
-        let mut columns = Vec::new();
+        let mut columns = Vec::with_capacity(q.columns.len());
+        core.result.reserve_exact(q.columns.len());
+        names.reserve_exact(q.columns.len());
         self.top().phase = Phase::Groups;
         for c in &q.columns {
             self.result_column(c, &mut core, &mut columns, names)?;
@@ -287,7 +293,7 @@ impl Binder<'_> {
         if core.result.len() > self.env.limits.get(Limit::Column) as usize {
             return Err(Error::sql("too many columns in result set"));
         }
-        let aliases: Vec<(Box<str>, Expr)> = names
+        let aliases: Vec<(Rc<str>, Expr)> = names
             .iter()
             .zip(&core.result)
             .filter(|(n, _)| n.aliased)
@@ -404,7 +410,7 @@ impl Binder<'_> {
                         out.stored_name = Some(self.result_name(bare, &inner, *span));
                     }
                 }
-                names.push(ResultName { name: (&*name).into(), aliased: alias.is_some() });
+                names.push(ResultName { name, aliased: alias.is_some() });
                 columns.push(out);
                 core.result.push(e);
             }
@@ -474,7 +480,7 @@ impl Binder<'_> {
                 shown = format!("{table_name}.{name}").into();
             }
             let out = self.out_column(&e, shown);
-            names.push(ResultName { name: (&*name).into(), aliased: false });
+            names.push(ResultName { name, aliased: false });
             columns.push(out);
             core.result.push(e);
         }
@@ -515,7 +521,7 @@ impl Binder<'_> {
 
     /// What the API and enclosing queries see of a result expression.
     pub(crate) fn out_column(&self, e: &Expr, name: Rc<str>) -> OutColumn {
-        let mut meta = ColumnMeta { name: (&*name).into(), decltype: None, origin: None };
+        let mut meta = ColumnMeta { name, decltype: None, origin: None };
         if let Expr::Column(c) = e {
             self.describe(c, &mut meta);
         }
@@ -536,13 +542,15 @@ impl Binder<'_> {
         match &s.columns {
             Columns::Table(t) => {
                 let db = s.db.map_or("main".into(), |d| self.env.catalog.schemas[d].name.clone());
-                let (decl, name): (&str, &str) = match (c.column, t.rowid_alias) {
-                    (ROWID, Some(i)) => (&t.columns[i].decltype, &t.columns[i].name),
-                    (ROWID, None) => ("INTEGER", "rowid"),
-                    (i, _) => (&t.columns[i as usize].decltype, &t.columns[i as usize].name),
+                let (decl, name): (Rc<str>, Rc<str>) = match (c.column, t.rowid_alias) {
+                    (ROWID, None) => ("INTEGER".into(), "rowid".into()),
+                    (i, alias) => {
+                        let i = if i == ROWID { alias.unwrap_or(0) } else { i as usize };
+                        (t.columns[i].decltype.clone(), t.columns[i].name.clone())
+                    }
                 };
-                meta.decltype = (!decl.is_empty()).then(|| decl.into());
-                meta.origin = Some(((&*db).into(), (&*t.name).into(), name.into()));
+                meta.decltype = (!decl.is_empty()).then_some(decl);
+                meta.origin = Some((db, t.name.clone(), name));
             }
             Columns::Query(q) => {
                 if let Some(col) = q.get(c.column as usize) {
@@ -591,11 +599,14 @@ fn bare_column(e: &ast::Expr) -> &ast::Expr {
 }
 
 /// The affinity of a compound's column: that of the first arm that has one, unless another arm may bring what it would
-/// convert (documentation page `datatype3`, section 3.3, leaves the choice among the arms open).
-fn compound_affinity<'e>(arms: impl Iterator<Item = &'e Expr> + Clone) -> Affinity {
-    let Some(at) = arms.clone().position(|e| e.affinity() != Affinity::None) else { return Affinity::None };
-    let affinity = arms.clone().nth(at).map_or(Affinity::None, |e| e.affinity());
-    let others = arms.enumerate().filter(|(i, _)| *i != at).fold(0, |m, (_, e)| m | classes(e));
+/// convert (documentation page `datatype3`, section 3.3, leaves the choice among the arms open). An arm is an expression
+/// and whether it is but the first of several `VALUES`, of which nothing is known.
+fn compound_affinity<'e>(arms: impl Iterator<Item = (&'e Expr, bool)> + Clone) -> Affinity {
+    let own = |(e, several): (&Expr, bool)| if several { Affinity::None } else { e.affinity() };
+    let Some(at) = arms.clone().position(|a| own(a) != Affinity::None) else { return Affinity::None };
+    let affinity = arms.clone().nth(at).map_or(Affinity::None, own);
+    let all = |(e, several): (&Expr, bool)| if several { NUMBERS | TEXTS | BLOBS } else { classes(e) };
+    let others = arms.enumerate().filter(|(i, _)| *i != at).fold(0, |m, (_, a)| m | all(a));
     match affinity {
         Affinity::Text if others & NUMBERS != 0 => Affinity::Blob,
         a if a > Affinity::Text && others & TEXTS != 0 => Affinity::Blob,
@@ -627,7 +638,10 @@ fn classes(e: &Expr) -> u8 {
             let results = arms.iter().map(|(_, r)| r).chain(otherwise.as_deref());
             results.fold(0, |m, r| m | classes(r))
         }
-        Expr::Collate(inner, _) | Expr::Plus(inner) | Expr::IfNotNullRow(_, inner) => classes(inner),
+        Expr::Collate(inner, _)
+        | Expr::Plus(inner)
+        | Expr::IfNotNullRow(_, inner)
+        | Expr::NoSubtype(inner) => classes(inner),
         _ => NUMBERS,
     }
 }

@@ -84,7 +84,7 @@ fn dissolve(core: &mut Core, i: usize, order_by: &mut Vec<OrderTerm>) {
             return None;
         }
         let k = usize::try_from(c.column).ok()?;
-        let mut e = results.get(k)?.clone();
+        let mut e = results.get(k)?.clone().as_column();
         if left && !matches!(e, Expr::Column(_)) {
             e = Expr::IfNotNullRow(only, Box::new(e));
         }

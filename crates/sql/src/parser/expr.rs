@@ -633,7 +633,7 @@ impl Parser<'_> {
         if self.variables.len() < number as usize {
             self.variables.resize(number as usize, None);
         }
-        let name: Option<Box<str>> = if bare { None } else { Some(raw.into()) };
+        let name: Option<Rc<str>> = if bare { None } else { Some(raw.into()) };
         if let Some(name) = &name {
             self.variables[number as usize - 1].get_or_insert_with(|| name.clone());
         }

@@ -17,6 +17,7 @@ use crate::ast::*;
 use crate::lexer::{Lexer, Token, is_space};
 use crate::token::T;
 use iolite_base::{Code, Error, Limit, Limits, Result};
+use std::rc::Rc;
 
 /// Parses the first statement in `text`. The second part of the answer is how many bytes were used, the
 /// semicolon included; `None` means that nothing but space, comments and semicolons is left.
@@ -76,7 +77,7 @@ pub(crate) struct Parser<'a> {
     variable_limit: u32,
     sql_length: usize,
     limits: &'a Limits,
-    variables: Vec<Option<Box<str>>>,
+    variables: Vec<Option<Rc<str>>>,
     /// The name that the last `CONSTRAINT` gave. SQLite lets it stick to later `CHECK`s.
     constraint_name: Option<Name>,
     in_trigger: bool,

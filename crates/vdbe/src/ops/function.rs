@@ -17,7 +17,8 @@ pub(crate) fn call(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     };
     aux.constant_args = i.p1 as u32;
     let host: &dyn Host = env;
-    let mut ctx = Context { host, collation: &f.collation, aux: &mut aux };
+    let pure = f.pure.map(|place| (&*f.function.name, place));
+    let mut ctx = Context { host, collation: &f.collation, pure, aux: &mut aux };
     let args = &vm.f.regs[first..first + f.args];
     let out = match &f.function.imp {
         Implementation::Scalar(c) => c(&mut ctx, args),

@@ -9,6 +9,8 @@ use iolite_value::{Affinity, Value, record};
 pub(crate) fn null_row(vm: &mut Vm, i: &Insn) {
     match &mut vm.f.cursors[i.p1 as usize] {
         Some(VCursor::Tree(t)) => {
+            // It stands nowhere, so that the loop's Next finds its end.
+            t.cur.clear();
             t.moved(false);
         }
         // With p2 the record has changed; without, the cursor stands on NULLs.
@@ -143,10 +145,12 @@ pub(crate) fn make_record(vm: &mut Vm, i: &Insn) -> Result<()> {
     match &i.p4 {
         P4::Affinities(list) => {
             for (k, a) in list.iter().enumerate().take(n) {
-                if !matches!(a, Affinity::Real) {
-                    a.apply(&mut vm.f.regs[first + k])?;
-                } else if matches!(vm.f.regs[first + k], Value::Text(..)) {
-                    Affinity::Real.apply(&mut vm.f.regs[first + k])?;
+                let v = &mut vm.f.regs[first + k];
+                match v {
+                    // Small whole numbers of a REAL column are stored as integers: no need to make reals of them first.
+                    Value::Int(i) if *a == Affinity::Real && i.unsigned_abs() < 1 << 47 => {}
+                    Value::Real(_) if *a == Affinity::Real => {}
+                    _ => a.apply(v)?,
                 }
             }
             let values = &vm.f.regs[first..first + n];

@@ -120,6 +120,17 @@ pub(crate) fn index_insert(vm: &mut Vm, i: &Insn, _env: &dyn Env) -> Result<()> 
     match i.p4 {
         P4::Int(n) => {
             let fields = &vm.f.regs[i.p3 as usize..i.p3 as usize + n as usize];
+            let at = match i.p5 & p5::KEEP {
+                0 => at,
+                _ => match t.cur.seek_key(&mut |e| compare::record_key(e, fields, &key, Ordering::Equal))? {
+                    Some(Ordering::Equal) => {
+                        t.moved(false);
+                        return Ok(());
+                    }
+                    Some(o) => InsertAt::Here(o),
+                    None => InsertAt::Unknown,
+                },
+            };
             t.cur.insert_entry(rec, at, &mut |e| compare::record_key(e, fields, &key, Ordering::Equal))?;
         }
         _ => {

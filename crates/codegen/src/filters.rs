@@ -1,0 +1,135 @@
+//! Bloom filters, with lookahead information passing.
+//!
+//! Whether an inner table has a partner for a row is asked of a small filter over the table's keys as soon as the columns
+//! that make the key are there, at the head of the outermost loop that has them, and not only when the loops have come
+//! down to that table: in a star join all filters are asked at the head of the fact table's loop ("SQLite: Past, Present,
+//! and Future", VLDB 2022, section 4.2). A filter may say yes too often, never no too often, so the loops stay as they are.
+//!
+//! Filters are filled where they are first asked, once in a run: those of automatic indexes while the index is built, those
+//! of stored tables by a scan that tests the table's own conditions. Outer joins are left alone, as a row without a partner
+//! must come out of them.
+
+use crate::context::{Codegen, Place};
+use crate::loops::Open;
+use iolite_base::Result;
+use iolite_bytecode::{Label, Opcode, P4};
+use iolite_plan::bound::*;
+use iolite_plan::plan::*;
+use iolite_plan::print;
+use iolite_value::{Affinity, Collation, KeyInfo};
+
+impl Codegen<'_> {
+    /// For each level the depth of the loop at whose head its filter is asked; empty if there is none at all.
+    pub(crate) fn filter_depths(&self, levels: &[Level]) -> Vec<Option<usize>> {
+        if levels.len() < 2 || self.no_once > 0 || levels.iter().any(|l| l.source.join.right) {
+            return Vec::new();
+        }
+        let depths: Vec<Option<usize>> = (0..levels.len()).map(|j| filter_depth(levels, j)).collect();
+        if depths.iter().any(Option::is_some) { depths } else { Vec::new() }
+    }
+
+    /// Fills and asks the filter of an inner level; where there is surely no partner, goes to `next`.
+    pub(crate) fn ask_filter(&mut self, l: &Level, o: &mut Open, next: Label) -> Result<()> {
+        match &l.access {
+            Access::Auto { eq, .. } => {
+                let filter = self.build_auto_index(l, &o.prepared)?;
+                let base = self.auto_key(eq, l, next)?;
+                o.key = Some(base);
+                if let Some(filter) = filter {
+                    self.ask(filter, base, eq.len(), next);
+                }
+            }
+            Access::RowidEq(EqTerm::Eq { value, .. }) => {
+                let filter = self.fill_from_table(l)?;
+                let key = self.b.reg();
+                self.expr_to(value, key)?;
+                self.b.jump(Opcode::IsNull, key, next, 0);
+                self.apply_affinity(key, &[Affinity::Integer]);
+                self.ask(filter, key, 1, next);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Goes to `to` if the filter has surely not seen the key.
+    pub(crate) fn ask(&mut self, filter: i32, key: i32, n: usize, to: Label) {
+        self.b.jump4(Opcode::Filter, filter, to, key, P4::Int(n as i64));
+    }
+
+    /// A filter over the rowids of those rows of a table that its own conditions let pass.
+    fn fill_from_table(&mut self, l: &Level) -> Result<i32> {
+        let filter = self.b.reg();
+        let Some((db, table)) = l.source.table() else { return Ok(filter) };
+        let table = table.clone();
+        let once = self.b.emit(Opcode::Once, 0, 0, 0);
+        self.note(|| format!("BLOOM FILTER ON {} (rowid=?)", print::source_name(&l.source)));
+        let cursor = self.b.cursor();
+        self.open_cursor(cursor, db, &table, Opcode::OpenRead)?;
+        let (done, next) = (self.b.label(), self.b.label());
+        self.b.jump(Opcode::Rewind, cursor, done, 0);
+        let top = self.b.here();
+        let place = Place::Table { cursor, table, index: None, index_only: false };
+        let key = self.b.reg();
+        self.at_place(l.source.id, place, |g| {
+            for e in l.filter.iter().filter(|e| is_own(e, l.source.id)) {
+                g.jump_unless(e, next, true)?;
+            }
+            Ok(())
+        })?;
+        self.b.emit(Opcode::Rowid, cursor, key, 0);
+        self.b.emit4(Opcode::FilterAdd, filter, 0, key, P4::Int(1));
+        self.b.place(next);
+        self.b.emit(Opcode::Next, cursor, top as i32, 0);
+        self.b.place(done);
+        self.b.emit(Opcode::Close, cursor, 0, 0);
+        self.b.jump_here(once);
+        Ok(filter)
+    }
+}
+
+/// Whether values of these leading key fields can be hashed: equal ones have equal bytes.
+pub(crate) fn hashable(key: &KeyInfo, fields: usize) -> bool {
+    key.fields.iter().take(fields).all(|f| matches!(f.coll, Collation::Binary | Collation::Binary16(_)))
+}
+
+fn is_own(e: &Expr, table: TableId) -> bool {
+    let mut own = true;
+    e.tables(&mut |t| own &= t == table);
+    own && !iolite_plan::has_subquery(e)
+}
+
+fn filter_depth(levels: &[Level], j: usize) -> Option<usize> {
+    let l = &levels[j];
+    if l.source.join.left || l.query.as_ref().is_some_and(|q| q.correlated) {
+        return None;
+    }
+    let values: Vec<&Expr> = match &l.access {
+        Access::Auto { eq, key, .. } if hashable(key, eq.len()) => {
+            let value = |e: &'_ (i32, EqTerm)| matches!(e.1, EqTerm::Eq { .. });
+            if !eq.iter().all(value) {
+                return None;
+            }
+            eq.iter()
+                .filter_map(|(_, e)| match e {
+                    EqTerm::Eq { value, .. } => Some(value),
+                    _ => None,
+                })
+                .collect()
+        }
+        Access::RowidEq(EqTerm::Eq { value, .. }) if l.bloom => vec![value],
+        _ => return None,
+    };
+    if values.iter().any(|v| iolite_plan::has_subquery(v)) {
+        return None;
+    }
+    let mut depth = 0;
+    for v in values {
+        v.tables(&mut |t| {
+            if let Some(d) = levels[..j].iter().position(|l| l.source.id == t) {
+                depth = depth.max(d);
+            }
+        });
+    }
+    Some(depth)
+}
