@@ -60,6 +60,8 @@ pub(crate) struct Query {
     pub in_order: bool,
     pub grouping: Grouping,
     pub keys: Vec<Ex>,
+    /// Which key decides first about the order of groups, which second, and so on.
+    pub key_order: Vec<usize>,
     pub key_fields: Vec<KeyField>,
     pub aggs: Vec<AggSpec>,
     pub having: Option<Ex>,
@@ -109,6 +111,7 @@ pub(crate) fn compile(ask: &Asked<'_>) -> Answer<(Query, Vec<Expr>)> {
         in_order: true,
         grouping: c.grouping,
         keys: Vec::new(),
+        key_order: Vec::new(),
         key_fields: Vec::new(),
         aggs: Vec::new(),
         having: None,
@@ -125,9 +128,6 @@ pub(crate) fn compile(ask: &Asked<'_>) -> Answer<(Query, Vec<Expr>)> {
 impl Compiler<'_> {
     fn arm(&mut self) -> Answer<()> {
         let c = self.ask.core;
-        if c.grouping == Grouping::Ordered {
-            return no("groups come in an index's order");
-        }
         if c.first_row_only {
             return no("the first row decides");
         }
@@ -156,6 +156,10 @@ impl Compiler<'_> {
                 nulls_large: false,
             });
         }
+        self.q.key_order = (0..c.group_by.len()).collect();
+        if c.grouping == Grouping::Ordered {
+            self.index_order()?;
+        }
         for a in &c.aggs {
             self.aggregate(a)?;
         }
@@ -181,6 +185,40 @@ impl Compiler<'_> {
                 KeyField { coll: known(t.collation.clone())?, desc: t.desc, nulls_large: t.nulls_large };
             self.q.order.push((ex, field));
         }
+        Ok(())
+    }
+
+    /// Groups that come out as an index delivers them.
+    fn index_order(&mut self) -> Answer<()> {
+        let c = self.ask.core;
+        let l = &c.levels[0];
+        let (index, key, reverse) = match &l.access {
+            Access::IndexScan { index, key, reverse, .. } => (index, key, *reverse),
+            Access::Index(a) if a.eq.is_empty() => (&a.index, &a.key, a.reverse),
+            _ => return no("groups come in an order of their own"),
+        };
+        let mut order = Vec::new();
+        let mut fields = 0;
+        for (f, column) in key.fields.iter().zip(&index.columns) {
+            let found = c.group_by.iter().position(|g| match (g.without_collate(), &column.source) {
+                (Expr::Column(k), ColumnSource::Column(n)) => k.table == l.source.id && k.column == *n as i32,
+                _ => false,
+            });
+            let Some(k) = found.filter(|k| !order.contains(k)) else { break };
+            if self.q.key_fields[k].coll != f.coll {
+                return no("an index with another collating sequence");
+            }
+            self.q.key_fields[k].desc = f.desc != reverse;
+            order.push(k);
+            fields += 1;
+        }
+        if order.len() != c.group_by.len() {
+            return no("groups come in an order of their own");
+        }
+        self.q.key_order = order;
+        // Within a group the rows come by number, if nothing else stands in the index.
+        let alone = fields == index.key_len && !reverse && c.levels.len() == 1;
+        self.q.in_order = alone;
         Ok(())
     }
 

@@ -692,9 +692,10 @@ impl<'q> Groups<'q> {
         }
         // Each key gets a rank among its kind; then the ranks decide.
         let n = self.q.keys.len();
+        let order = &self.q.key_order;
         let mut ranks: Vec<u32> = crate::chunk::room(groups.len() * n)?;
         ranks.resize(groups.len() * n, 0);
-        for k in 0..n {
+        for (at, &k) in order.iter().enumerate() {
             let mut values: FastMap<u64, Value> = FastMap::default();
             for g in &groups {
                 let number = self.part_of(*g, k);
@@ -718,7 +719,7 @@ impl<'q> Groups<'q> {
                 rank_of.insert(list[i].0, rank);
             }
             for (i, g) in groups.iter().enumerate() {
-                ranks[i * n + k] = rank_of[&self.part_of(*g, k)];
+                ranks[i * n + at] = rank_of[&self.part_of(*g, k)];
             }
         }
         let mut at: Vec<u32> = (0..groups.len() as u32).collect();
