@@ -53,7 +53,7 @@ impl Compiled {
     pub fn worth_it(&self) -> bool {
         let q = &self.query;
         let reduces = q.grouping != iolite_plan::plan::Grouping::None || q.distinct.is_some();
-        reduces || !q.order.is_empty() || !q.limited && !q.conds.is_empty()
+        reduces || q.limited && !q.order.is_empty() || !q.limited && !q.conds.is_empty()
     }
 
     /// Runs the arm with parameters; at most `wanted` rows are needed unless it is negative. `None`: not here.

@@ -6,7 +6,6 @@ use crate::group::distinct_code;
 use iolite_base::{Code, Result, alloc};
 use iolite_value::compare::KeyField;
 use iolite_value::{Collation, Value, compare};
-use std::cmp::Ordering;
 use std::collections::HashSet;
 
 /// Collects result rows.
@@ -20,6 +19,8 @@ pub(crate) struct Rows<'q> {
     values: Vec<Value>,
     /// What rows are sorted by.
     keys: Vec<Value>,
+    /// The first key of the last row that is still wanted, if it is an integer.
+    worst: Option<i64>,
 }
 
 /// The rows of a query, ready to be taken.
@@ -44,7 +45,7 @@ impl<'q> Rows<'q> {
         limit: Option<usize>,
     ) -> Rows<'q> {
         let distinct = distinct.map(|c| (c, Dict::default(), HashSet::new()));
-        Rows { result, order, distinct, limit, rows: 0, values: Vec::new(), keys: Vec::new() }
+        Rows { result, order, distinct, limit, rows: 0, values: Vec::new(), keys: Vec::new(), worst: None }
     }
 
     /// Whether no further row is wanted.
@@ -91,20 +92,38 @@ impl<'q> Rows<'q> {
 
     /// The rows' places, sorted; equal ones stay as they came.
     fn sorted(&self) -> Result<Vec<u32>> {
-        let mut at: Vec<u32> = crate::chunk::room(self.rows)?;
-        at.extend(0..self.rows as u32);
         let (n, keys, order) = (self.order.len(), &self.keys, self.order);
-        at.sort_by(|a, b| {
-            let (x, y) = (&keys[*a as usize * n..][..n], &keys[*b as usize * n..][..n]);
-            for ((x, y), (_, f)) in x.iter().zip(y).zip(order) {
-                let o = compare::compare(x, y, &f.coll);
-                if o.is_ne() {
-                    return f.direct(o, x.is_null() || y.is_null());
+        // An image of the first key decides most comparisons.
+        let mut at: Vec<(u64, u32)> = crate::chunk::room(self.rows)?;
+        at.extend((0..self.rows).map(|i| (prefix(&keys[i * n], &order[0].1), i as u32)));
+        at.sort_unstable_by(|a, b| {
+            a.0.cmp(&b.0).then_with(|| {
+                let (x, y) = (&keys[a.1 as usize * n..][..n], &keys[b.1 as usize * n..][..n]);
+                for ((x, y), (_, f)) in x.iter().zip(y).zip(order) {
+                    let o = compare::compare(x, y, &f.coll);
+                    if o.is_ne() {
+                        return f.direct(o, x.is_null() || y.is_null());
+                    }
                 }
-            }
-            Ordering::Equal
+                a.1.cmp(&b.1)
+            })
         });
-        Ok(at)
+        Ok(at.into_iter().map(|a| a.1).collect())
+    }
+
+    /// Where the first key of the sort is an integer column's and only the first rows are wanted: the value beyond which
+    /// a row has no chance, and whether that means above it.
+    pub fn limit_of_first(&self) -> Option<(i64, bool)> {
+        let (_, f) = self.order.first()?;
+        match (self.limit, self.worst) {
+            (Some(_), Some(w)) if self.distinct.is_none() => Some((w, !f.desc)),
+            _ => None,
+        }
+    }
+
+    /// The first expression that rows are sorted by.
+    pub fn first_key(&self) -> Option<&'q Ex> {
+        self.order.first().map(|o| &o.0).filter(|_| self.limit.is_some())
     }
 
     /// Keeps the first `n` rows in order.
@@ -121,6 +140,10 @@ impl<'q> Rows<'q> {
         self.values = taken(&mut self.values, self.result.len())?;
         self.keys = taken(&mut self.keys, self.order.len())?;
         self.rows = at.len();
+        self.worst = match self.keys.chunks(self.order.len()).last().and_then(|k| k.first()) {
+            Some(Value::Int(i)) if self.rows == n => Some(*i),
+            _ => None,
+        };
         Ok(())
     }
 
@@ -130,6 +153,30 @@ impl<'q> Rows<'q> {
         let rows = self.limit.map_or(self.rows, |n| n.min(self.rows));
         Ok(Answer { width: self.result.len(), values: self.values, order, rows, next: 0 })
     }
+}
+
+/// An image of a value that sorts as the value does, as far as it goes: different images decide, equal ones do not.
+fn prefix(v: &Value, f: &KeyField) -> u64 {
+    let real = |r: f64| {
+        let bits = r.to_bits();
+        let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+        1 << 62 | ordered >> 2
+    };
+    let p = match v {
+        Value::Null => return if f.desc != f.nulls_large { u64::MAX } else { 0 },
+        // Equal images for numbers that are near each other: the comparison decides then.
+        Value::Int(i) => real(*i as f64),
+        Value::Real(r) => real(*r + 0.0),
+        Value::Text(b, _) if f.coll == Collation::Binary => {
+            let mut first = [0u8; 8];
+            let n = b.len().min(8);
+            first[..n].copy_from_slice(&b[..n]);
+            2 << 62 | u64::from_be_bytes(first) >> 2
+        }
+        Value::Text(..) => 2 << 62,
+        Value::Blob(..) => 3 << 62,
+    };
+    if f.desc { !p } else { p }
 }
 
 impl Answer {

@@ -7,7 +7,7 @@
 //! and a program runs the query instead.
 
 use crate::ask::{Cond, Query};
-use crate::batch::{Batch, BatchRow, Places, compare_all};
+use crate::batch::{Batch, BatchRow, Ints, Places, compare_all, int_bounds};
 use crate::chunk::Data;
 use crate::decode::ColKey;
 use crate::derive;
@@ -311,8 +311,20 @@ impl Run<'_> {
         if q.grouping == Grouping::None {
             let distinct = q.distinct.as_deref();
             let mut rows = Rows::new(&self.bound.result, &self.bound.order, distinct, limit);
+            let first = rows
+                .first_key()
+                .filter(|e| int_bounds(e, &cols, &places, &|t| left[t]).is_some_and(|b| !b.2));
+            let mut ints = Ints::default();
             self.scan(&d, &preds, &setting, &mut |b| {
+                if let Some(e) = first {
+                    Ints::of(e, b, &mut ints)?;
+                }
                 for i in 0..b.outer.len() {
+                    if let (Some((worst, above)), Some(v)) = (rows.limit_of_first(), ints.values.get(i))
+                        && (if above { *v > worst } else { *v < worst })
+                    {
+                        continue;
+                    }
                     rows.add(&BatchRow { batch: b, i }, self.eval)?;
                 }
                 Ok(!rows.full())
