@@ -100,6 +100,28 @@ impl Ints {
         match ex {
             Ex::Const(Value::Int(i)) => out.values.resize(n, *i),
             Ex::Slot(s) => gather(*s, b, out),
+            Ex::Mapped(m) => {
+                let (t, c) = b.places.at[m.slot];
+                let least = b.cols[t].bounds[c].0;
+                let chunk = &b.cols[t].loaded.parts[b.part].cols[c];
+                let mut push = |at: usize| {
+                    let v = m.values[at];
+                    if m.bounds.2 {
+                        out.nulls.push(v.is_none());
+                    }
+                    out.values.push(v.unwrap_or(0));
+                };
+                match &chunk.data {
+                    Data::Dict { codes } => {
+                        b.outer.iter().for_each(|r| push(codes.get(*r as usize) as usize))
+                    }
+                    _ => {
+                        let null = m.values.len() - 1;
+                        let at = |r: u32| chunk.int(r as usize).map_or(null, |v| (v - least) as usize);
+                        b.outer.iter().for_each(|r| push(at(*r)));
+                    }
+                }
+            }
             Ex::Neg(a) => {
                 Ints::of(a, b, out)?;
                 out.values.iter_mut().for_each(|v| *v = v.wrapping_neg());
@@ -328,6 +350,7 @@ pub(crate) fn int_bounds(
 ) -> Option<(i64, i64, bool)> {
     match ex {
         Ex::Const(Value::Int(i)) => Some((*i, *i, false)),
+        Ex::Mapped(m) => Some(m.bounds),
         Ex::Slot(s) => {
             let (t, c) = places.at[*s];
             if cols[t].kinds[c] != Kind::Int {

@@ -21,6 +21,8 @@ pub(crate) enum Ex {
     Param(usize),
     /// A column in use, by number.
     Slot(usize),
+    /// An integer for each value of a column that has few.
+    Mapped(Rc<Mapped>),
     /// A key of the present group.
     Key(usize),
     /// An aggregate of the present group.
@@ -58,6 +60,15 @@ pub(crate) enum Ex {
         args: Vec<Ex>,
         collation: Collation,
     },
+}
+
+/// What an expression of one column comes to, computed once for each value that the column may have.
+pub(crate) struct Mapped {
+    pub slot: usize,
+    /// By code, or by integer less the least; the last place of integers is that of NULL. `None` is NULL.
+    pub values: Vec<Option<i64>>,
+    /// Least and greatest, and whether some are NULL.
+    pub bounds: (i64, i64, bool),
 }
 
 /// A comparison.
@@ -157,7 +168,7 @@ impl Eval<'_> {
             Ex::Slot(i) => row.slot(*i)?,
             Ex::Key(i) => row.key(*i)?,
             Ex::Agg(i) => row.agg(*i)?,
-            Ex::Param(_) => return Err(Code::Internal.into()),
+            Ex::Param(_) | Ex::Mapped(_) => return Err(Code::Internal.into()),
             Ex::Neg(a) => arith::negate(&self.value(a, row)?),
             Ex::BitNot(a) => arith::bit_not(&self.value(a, row)?),
             Ex::Not(a) => boolean(self.value(a, row)?.truth().map(|t| !t)),
@@ -297,7 +308,8 @@ impl Ex {
     /// Calls `f` on each operand.
     pub fn children<'e>(&'e self, f: &mut dyn FnMut(&'e Ex)) {
         match self {
-            Ex::Const(_) | Ex::Param(_) | Ex::Slot(_) | Ex::Key(_) | Ex::Agg(_) | Ex::CaseBase => {}
+            Ex::Const(_) | Ex::Param(_) | Ex::Slot(_) | Ex::Mapped(_) => {}
+            Ex::Key(_) | Ex::Agg(_) | Ex::CaseBase => {}
             Ex::Neg(a) | Ex::BitNot(a) | Ex::Not(a) | Ex::IsNull(a, _) | Ex::Cast(a, _) => f(a),
             Ex::Truth { e, .. } => f(e),
             Ex::Binary(_, a, b) | Ex::And(a, b) | Ex::Or(a, b) => {
@@ -331,7 +343,8 @@ impl Ex {
 
     fn children_mut(&mut self, f: &mut dyn FnMut(&mut Ex)) {
         match self {
-            Ex::Const(_) | Ex::Param(_) | Ex::Slot(_) | Ex::Key(_) | Ex::Agg(_) | Ex::CaseBase => {}
+            Ex::Const(_) | Ex::Param(_) | Ex::Slot(_) | Ex::Mapped(_) => {}
+            Ex::Key(_) | Ex::Agg(_) | Ex::CaseBase => {}
             Ex::Neg(a) | Ex::BitNot(a) | Ex::Not(a) | Ex::IsNull(a, _) | Ex::Cast(a, _) => f(a),
             Ex::Truth { e, .. } => f(e),
             Ex::Binary(_, a, b) | Ex::And(a, b) | Ex::Or(a, b) => {
@@ -366,8 +379,10 @@ impl Ex {
 
     /// Calls `f` with each column that is read.
     pub fn slots(&self, f: &mut dyn FnMut(usize)) {
-        if let Ex::Slot(i) = self {
-            f(*i);
+        match self {
+            Ex::Slot(i) => f(*i),
+            Ex::Mapped(m) => f(m.slot),
+            _ => {}
         }
         self.children(&mut |e| e.slots(f));
     }

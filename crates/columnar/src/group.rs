@@ -9,13 +9,14 @@
 use crate::ask::{AggSpec, Query};
 use crate::batch::{Batch, BatchRow, Ints, Places, Reals, int_bounds, is_real};
 use crate::chunk::{Codes, Data, Dict, Field};
-use crate::expr::{Eval, Ex, Row};
+use crate::expr::{Eval, Ex, Mapped, Row};
 use crate::join::{Inner, NONE};
 use crate::pred::{Columns, Kind};
 use iolite_base::hash::{FastMap, FastSet};
 use iolite_base::{Code, Result, alloc};
 use iolite_ext::{Aggregate, AuxData, Context, FunctionFlags, Implementation};
 use iolite_value::{Collation, Value, compare};
+use std::rc::Rc;
 
 /// The most groups whose states are arrays by number.
 const DENSE: u64 = 1 << 22;
@@ -53,6 +54,8 @@ enum Acc {
     Sum { ex: Ex, sum: Vec<i64>, n: Option<Vec<i64>>, kind: SumKind },
     /// `sum`, `total`, `avg` of reals, in the order of the rows.
     Reals { ex: Ex, sums: Vec<RealSum>, kind: SumKind },
+    /// `min`, `max` of reals.
+    BestReal { ex: Ex, best: Vec<f64>, seen: Vec<bool>, max: bool },
     /// `min`, `max` of integers.
     Best { ex: Ex, best: Vec<i64>, seen: Vec<bool>, max: bool },
     /// By the function's own code.
@@ -387,6 +390,8 @@ impl<'q> Groups<'q> {
     fn accumulator(&self, a: &AggSpec, i: usize, s: &Setting<'_>, n: usize) -> Option<Acc> {
         let name = a.function.name.to_ascii_lowercase();
         let (args, filter) = &self.aggs[i];
+        let mapped = if args.len() == 1 { mapped(&args[0], s).map(|m| [m]) } else { None };
+        let args = mapped.as_ref().map_or(&args[..], |m| &m[..]);
         let plain = a.distinct.is_none() && filter.is_none();
         let nulls_of = |t: usize| s.left[t];
         if plain && a.function.flags.has(FunctionFlags::COUNT) && args.is_empty() {
@@ -419,6 +424,15 @@ impl<'q> Groups<'q> {
             && is_real(ex, s)
         {
             return Some(Acc::Reals { ex: ex.clone(), sums: vec![RealSum::default(); n], kind });
+        }
+        if plain
+            && s.in_order
+            && matches!(&*name, "min" | "max")
+            && let [ex] = args
+            && is_real(ex, s)
+        {
+            let max = name == "max";
+            return Some(Acc::BestReal { ex: ex.clone(), best: vec![0.0; n], seen: vec![false; n], max });
         }
         let counts = name == "count";
         if !s.in_order && !counts {
@@ -501,6 +515,10 @@ impl<'q> Groups<'q> {
                     }
                 }
                 Acc::Reals { sums, .. } => sums.resize(groups, RealSum::default()),
+                Acc::BestReal { best, seen, .. } => {
+                    best.resize(groups, 0.0);
+                    seen.resize(groups, false);
+                }
                 Acc::Best { best, seen, .. } => {
                     best.resize(groups, 0);
                     seen.resize(groups, false);
@@ -621,6 +639,18 @@ impl<'q> Groups<'q> {
                 for (i, (g, v)) in at.iter().zip(&reals.values).enumerate() {
                     if !reals.nulls.get(i).copied().unwrap_or(false) {
                         sums[*g as usize].add(*v);
+                    }
+                }
+            }
+            Acc::BestReal { ex, best, seen, max } => {
+                let reals = &mut self.reals;
+                Reals::of(ex, b, s, reals)?;
+                for (i, (g, v)) in at.iter().zip(&reals.values).enumerate() {
+                    let g = *g as usize;
+                    let null = reals.nulls.get(i).copied().unwrap_or(false);
+                    if !null && (!seen[g] || (*max && *v > best[g]) || (!*max && *v < best[g])) {
+                        best[g] = *v;
+                        seen[g] = true;
                     }
                 }
             }
@@ -820,6 +850,13 @@ impl<'q> Groups<'q> {
                 SumKind::Sum => Value::real(sums[g].value()),
                 SumKind::Avg => Value::real(sums[g].value() / sums[g].n as f64),
             },
+            Acc::BestReal { best, seen, .. } => {
+                if seen[g] {
+                    Value::Real(best[g])
+                } else {
+                    Value::Null
+                }
+            }
             Acc::Best { best, seen, .. } => {
                 if seen[g] {
                     Value::Int(best[g])
@@ -917,6 +954,39 @@ impl Row for GroupRow<'_> {
             None => self.groups.value(i, self.group as usize),
         }
     }
+}
+
+/// The expression by value of its only column, where that has few and all results are integers or NULL.
+fn mapped(ex: &Ex, s: &Setting<'_>) -> Option<Ex> {
+    const FEW: usize = 4096;
+    let known = matches!(ex, Ex::Slot(_)) || int_bounds(ex, s.cols, s.places, &|t| s.left[t]).is_some();
+    let (slot, n) = few_values(ex, s)?;
+    let (t, c) = s.places.at[slot];
+    if known || n > FEW || t != s.places.outer {
+        return None;
+    }
+    let cols = &s.cols[t];
+    let mut values = Vec::with_capacity(n);
+    let (mut lo, mut hi, mut null) = (0, 0, false);
+    for i in 0..n {
+        let v = match cols.kinds[c] {
+            Kind::Dict => cols.loaded.dicts[c].get(i as u32).value().ok()?,
+            _ if i + 1 == n => Value::Null,
+            _ => Value::Int(cols.bounds[c].0 + i as i64),
+        };
+        match s.eval.value(ex, &OneValue(v)).ok()? {
+            Value::Int(v) => {
+                (lo, hi) = (v.min(lo), v.max(hi));
+                values.push(Some(v));
+            }
+            Value::Null => {
+                null = true;
+                values.push(None);
+            }
+            _ => return None,
+        }
+    }
+    Some(Ex::Mapped(Rc::new(Mapped { slot, values, bounds: (lo, hi, null) })))
 }
 
 /// The only column of an expression and how many values it may have, if these are few.

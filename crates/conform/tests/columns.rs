@@ -138,7 +138,10 @@ fn key(r: &mut Rng, p: &str) -> String {
 }
 
 fn aggregate(r: &mut Rng, p: &str) -> String {
-    match r.below(22) {
+    match r.below(25) {
+        22 => format!("sum(CASE WHEN {p}k > 50 THEN 1 ELSE 0 END), sum({p}g > 3)"),
+        23 => format!("sum(CASE {p}c WHEN 'ab' THEN 2 WHEN 'e' THEN NULL ELSE length({p}c) END)"),
+        24 => format!("avg(length({p}c)), max({p}k % 10), count(nullif({p}g, 2))"),
         18 => format!("sum({p}r * (1 - {p}r))"),
         19 => format!("avg({p}r + {p}k), total({p}r / {p}g)"),
         20 => format!("sum({p}r - {p}k * 2)"),

@@ -6,6 +6,8 @@
 //! place in the crate with `unsafe` code.
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 mod list;
 mod scalar;
@@ -222,7 +224,7 @@ fn table() -> &'static Table {
     static CHOSEN: OnceLock<Table> = OnceLock::new();
     CHOSEN.get_or_init(|| {
         #[cfg(target_arch = "x86_64")]
-        if let Some(t) = avx512::table() {
+        if let Some(t) = avx512::table().or_else(avx2::table) {
             return t;
         }
         PLAIN
@@ -241,6 +243,28 @@ mod tests {
                 (x >> 33) as u32 % below
             })
             .collect()
+    }
+
+    /// The kernels of all vector units that this machine has.
+    fn tables() -> Vec<Table> {
+        let mut out = vec![PLAIN];
+        #[cfg(target_arch = "x86_64")]
+        out.extend(avx2::table().into_iter().chain(avx512::table()));
+        out
+    }
+
+    /// The positions that a table's kernel marks.
+    fn marked(t: &Table, n: usize, f: impl Fn(&mut Mask) -> bool) -> Option<Vec<u16>> {
+        let mut mask = [u64::MAX; WORDS];
+        if !f(&mut mask) {
+            return None;
+        }
+        let mut all = Selection::new();
+        all.fill(n);
+        let len = (t.narrow)(&mut all.mask, &mask);
+        let mut at = [0; BLOCK + 64];
+        (t.positions)(&all.mask, n, &mut at);
+        Some(at[..len].to_vec())
     }
 
     /// What `f` leaves of all rows, from a mask and from a list, by this machine's kernels.
@@ -275,11 +299,13 @@ mod tests {
                 let want: Vec<u16> =
                     (0..n).filter(|i| (lo..=hi).contains(&values[*i])).map(|i| i as u16).collect();
                 assert_eq!(selected(n, |s| range(slice, lo, hi, s)), want);
-                let mut mask = [0; WORDS];
-                scalar::range(slice, lo, hi, &mut mask);
-                let mut at = [0; BLOCK + 64];
-                scalar::positions(&mask, n, &mut at);
-                assert_eq!(at[..want.len()], want);
+                for t in tables() {
+                    let got = marked(&t, n, |m| {
+                        (t.range)(slice, lo, hi, m);
+                        true
+                    });
+                    assert_eq!(got, Some(want.clone()));
+                }
             }
         }
     }
@@ -317,6 +343,10 @@ mod tests {
                         .map(|i| i as u16)
                         .collect();
                     assert_eq!(selected(n, |s| member(slice, shift, &set, s)), want, "{n} {len} {shift}");
+                    for t in tables() {
+                        let got = marked(&t, n, |m| (t.member)(slice, shift, &set, m));
+                        assert!(got.is_none_or(|g| g == want), "{n} {len} {shift}");
+                    }
                 }
             }
         }
