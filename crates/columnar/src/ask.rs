@@ -266,6 +266,7 @@ impl Compiler<'_> {
         }
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn compare(
         &mut self,
         t: usize,

@@ -147,7 +147,7 @@ impl<'d> Builder<'d> {
                     Ok(())
                 }
                 None => {
-                    self.to_plain()?;
+                    self.become_plain()?;
                     self.push_other(f)
                 }
             },
@@ -160,14 +160,14 @@ impl<'d> Builder<'d> {
                 self.push(f)
             }
             _ => {
-                self.to_dict()?;
+                self.become_dict()?;
                 self.push_other(f)
             }
         }
     }
 
     /// Goes over to a dictionary.
-    fn to_dict(&mut self) -> Result<()> {
+    fn become_dict(&mut self) -> Result<()> {
         let n = self.len();
         let old = std::mem::replace(&mut self.form, Form::Dict(crate::chunk::room(n)?));
         let nulls = std::mem::take(&mut self.nulls);
@@ -188,7 +188,7 @@ impl<'d> Builder<'d> {
         Ok(())
     }
 
-    fn to_plain(&mut self) -> Result<()> {
+    fn become_plain(&mut self) -> Result<()> {
         let Form::Dict(codes) = std::mem::replace(&mut self.form, Form::Plain(Plain::default())) else {
             return Err(Code::Internal.into());
         };

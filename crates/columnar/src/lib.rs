@@ -8,6 +8,7 @@
 //! What it does not know: SQL text, programs, how a snapshot comes about.
 #![deny(unsafe_code)]
 
+mod acc;
 mod ask;
 mod batch;
 mod chunk;

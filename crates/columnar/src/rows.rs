@@ -12,7 +12,7 @@ use std::collections::HashSet;
 pub(crate) struct Rows<'q> {
     result: &'q [Ex],
     order: &'q [(Ex, KeyField)],
-    distinct: Option<(&'q [Collation], Dict, HashSet<Vec<u32>>)>,
+    distinct: Option<Seen<'q>>,
     /// Rows wanted; all if `None`.
     limit: Option<usize>,
     rows: usize,
@@ -22,6 +22,9 @@ pub(crate) struct Rows<'q> {
     /// The first key of the last row that is still wanted, if it is an integer.
     worst: Option<i64>,
 }
+
+/// The rows that came before: how they compare, the numbers of their values, their combinations.
+type Seen<'q> = (&'q [Collation], Dict, HashSet<Vec<u32>>);
 
 /// The rows of a query, ready to be taken.
 pub struct Answer {

@@ -80,6 +80,9 @@ pub struct Store {
     pub counters: Counters,
 }
 
+/// The stores of open files, by device and inode.
+type ByFile = HashMap<(u64, u64), Weak<Store>>;
+
 /// What the segments of a table share over all its states.
 #[derive(Default)]
 struct Columns {
@@ -153,7 +156,7 @@ impl Store {
 
     /// The store of a database: that of its file, which other connections may have already.
     pub fn of(bt: &Btree) -> Arc<Store> {
-        static ALL: OnceLock<Mutex<HashMap<(u64, u64), Weak<Store>>>> = OnceLock::new();
+        static ALL: OnceLock<Mutex<ByFile>> = OnceLock::new();
         let Some(id) = bt.identity() else { return Arc::new(Store::new()) };
         let mut all = lock(ALL.get_or_init(Default::default));
         if let Some(s) = all.get(&id).and_then(Weak::upgrade) {
@@ -393,7 +396,7 @@ impl Store {
                 missing.iter().map(|i| Wanted { key: wanted[*i].0, default: wanted[*i].1 }).collect();
             let mut dicts: Vec<Dict> = keys
                 .iter()
-                .map(|w| all.remove(&w.key).map_or_else(Dict::default, |d| Arc::unwrap_or_clone(d)))
+                .map(|w| all.remove(&w.key).map_or_else(Dict::default, Arc::unwrap_or_clone))
                 .collect();
             let built = self.patch(bt, s, &keys, &mut dicts).and_then(|p| match p {
                 Some(b) => Ok(b),
