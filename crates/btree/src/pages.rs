@@ -13,6 +13,11 @@ impl Btree {
         self.0.pager()?.get(pgno)
     }
 
+    /// Reads `n` consecutive pages from the file at once, past the cache. `false`: some of them are elsewhere.
+    pub fn raw_pages(&self, first: Pgno, n: usize, out: &mut Vec<u8>) -> Result<bool> {
+        self.0.pager()?.read_run(first, n, out)
+    }
+
     /// The sizes that follow from page size and reserved bytes.
     pub fn layout(&self) -> Layout {
         self.0.layout.get()

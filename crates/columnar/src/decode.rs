@@ -258,43 +258,28 @@ pub(crate) fn build(
         wanted.iter().enumerate().filter(|(_, w)| w.key.field.is_none()).map(|(i, _)| i).collect();
     let mut rows = Rows::default();
     rows.first.push(0);
-    let mut n = 0u32;
-    let mut whole = Vec::new();
-    for &pgno in leaves {
-        let page = bt.raw_page(pgno)?;
-        rows.hashes.push(hash_page(seed, &page));
-        let (hdr, ncell) = leaf_header(&page, pgno, &layout)?;
-        for i in 0..ncell {
-            let at = be::get_u16(&page, hdr + 8 + 2 * i) as usize;
-            // By far the most rows: short, whole on the leaf.
-            if let Some(c) = Cell::table_leaf(&page, at, &layout) {
-                for &b in &rowids {
-                    builders[b].push(Field::Int(c.rowid))?;
-                }
-                let (from, len) = (c.at as usize, c.payload as usize);
-                if !fields.is_empty() && !record_fast(&page, from, len, &fields, &mut builders)? {
-                    let local = page.get(from..from + len).ok_or_else(corrupt)?;
-                    record_fields(local, local, &fields, wanted, &mut builders)?;
-                }
-                continue;
+    let mut page = Pages { bt, layout, whole: Vec::new(), fields, rowids, wanted };
+    let size = bt.page_size() as usize;
+    let mut run = Vec::new();
+    let mut left = leaves;
+    while let Some((&pgno, _)) = left.split_first() {
+        // Leaves that follow each other in the file are read at once.
+        let n = left.iter().take(RUN).enumerate().take_while(|(i, p)| **p == pgno + *i as Pgno).count();
+        if n > 1 && bt.raw_pages(pgno, n, &mut run)? {
+            for (i, bytes) in run.chunks(size).take(n).enumerate() {
+                rows.hashes.push(hash_page(seed, bytes));
+                let more = page.leaf(bytes, pgno + i as Pgno, &mut builders)?;
+                rows.first.push(rows.len() as u32 + more);
             }
-            let cell = Cell::read(&page, at, TreeKind::Table, true, &layout)?;
-            for &b in &rowids {
-                builders[b].push(Field::Int(cell.rowid))?;
-            }
-            let local = page.get(cell.at as usize..(cell.at + cell.local) as usize).ok_or_else(corrupt)?;
-            if fields.is_empty() {
-                continue;
-            }
-            if cell.overflows() {
-                overflowing(bt, &page, &cell, local, &mut whole)?;
-                record_fields(&whole, local, &fields, wanted, &mut builders)?;
-            } else {
-                record_fields(local, local, &fields, wanted, &mut builders)?;
+        } else {
+            for &pgno in &left[..n] {
+                let bytes = bt.raw_page(pgno)?;
+                rows.hashes.push(hash_page(seed, &bytes));
+                let more = page.leaf(&bytes, pgno, &mut builders)?;
+                rows.first.push(rows.len() as u32 + more);
             }
         }
-        n += ncell as u32;
-        rows.first.push(n);
+        left = &left[n..];
     }
     let pure = builders.iter().map(|b| b.pure).collect();
     let mut chunks = Vec::with_capacity(builders.len());
@@ -302,6 +287,58 @@ pub(crate) fn build(
         chunks.push(b.finish(w.key.field.is_none())?);
     }
     Ok(Built { rows, chunks, pure })
+}
+
+/// Pages that are read at once.
+const RUN: usize = 32;
+
+/// What the reading of leaves needs to know.
+struct Pages<'a> {
+    bt: &'a Btree,
+    layout: Layout,
+    /// A payload that lies on several pages.
+    whole: Vec<u8>,
+    fields: Vec<(usize, usize)>,
+    rowids: Vec<usize>,
+    wanted: &'a [Wanted<'a>],
+}
+
+impl Pages<'_> {
+    /// Appends the rows of a leaf; answers how many.
+    fn leaf(&mut self, page: &[u8], pgno: Pgno, builders: &mut [Builder<'_>]) -> Result<u32> {
+        let (fields, layout) = (&self.fields[..], &self.layout);
+        let (hdr, ncell) = leaf_header(page, pgno, layout)?;
+        for i in 0..ncell {
+            let at = be::get_u16(page, hdr + 8 + 2 * i) as usize;
+            // By far the most rows: short, whole on the leaf.
+            if let Some(c) = Cell::table_leaf(page, at, layout) {
+                for &b in &self.rowids {
+                    builders[b].push(Field::Int(c.rowid))?;
+                }
+                let (from, len) = (c.at as usize, c.payload as usize);
+                if !fields.is_empty() && !record_fast(page, from, len, fields, builders)? {
+                    let local = page.get(from..from + len).ok_or_else(corrupt)?;
+                    record_fields(local, local, fields, self.wanted, builders)?;
+                }
+                continue;
+            }
+            let cell = Cell::read(page, at, TreeKind::Table, true, layout)?;
+            for &b in &self.rowids {
+                builders[b].push(Field::Int(cell.rowid))?;
+            }
+            let local = page.get(cell.at as usize..(cell.at + cell.local) as usize).ok_or_else(corrupt)?;
+            if fields.is_empty() {
+                continue;
+            }
+            if cell.overflows() {
+                overflowing(self.bt, page, &cell, local, &mut self.whole)?;
+                record_fields(&self.whole, local, fields, self.wanted, builders)?;
+            } else {
+                record_fields(local, local, fields, self.wanted, builders)?;
+            }
+        }
+        Ok(ncell as u32)
+    }
 }
 
 /// Where a leaf's header begins, and how many cells there are.

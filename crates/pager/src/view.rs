@@ -39,6 +39,33 @@ impl Pager {
         }
     }
 
+    /// Reads `n` consecutive pages from the file at once, past the cache. `false`: some of them are elsewhere.
+    pub fn read_run(&mut self, first: Pgno, n: usize, out: &mut Vec<u8>) -> Result<bool> {
+        let last = first as u64 + n as u64 - 1;
+        let lock_page = self.lock_page() as u64;
+        let Some(file) = &self.file else { return Ok(false) };
+        if self.kind != Kind::File
+            || self.state != State::Reader
+            || last > self.db_size as u64
+            || (first as u64..=last).contains(&lock_page)
+        {
+            return Ok(false);
+        }
+        if let Some(wal) = &mut self.wal {
+            for p in first..=last as Pgno {
+                if wal.find_frame(&**file, p)? != 0 {
+                    return Ok(false);
+                }
+            }
+        }
+        let size = self.page_size as usize;
+        if out.len() < n * size {
+            iolite_base::alloc::reserve(out, n * size - out.len())?;
+            out.resize(n * size, 0);
+        }
+        file.read(&mut out[..n * size], (first as u64 - 1) * size as u64)
+    }
+
     /// The pages that differ between `then` and the state being read; `None` if that cannot be told.
     pub fn changed_since(&mut self, then: &Mark) -> Result<Option<Vec<Pgno>>> {
         if self.mark().as_ref() == Some(then) {
