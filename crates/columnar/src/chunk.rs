@@ -490,6 +490,16 @@ impl Chunk {
         }
     }
 
+    /// The bits of the real in row `i`; `None` is NULL.
+    pub fn real_bits(&self, i: usize) -> Option<u64> {
+        match &self.data {
+            Data::Real { values, nulls } if nulls.as_ref().is_none_or(|n| !n.has(i)) => {
+                Some(values[i].to_bits())
+            }
+            _ => None,
+        }
+    }
+
     /// The value in row `i`.
     #[inline]
     pub fn field<'c>(&'c self, i: usize, dict: &'c Dict) -> Field<'c> {

@@ -258,29 +258,13 @@ pub(crate) fn build(
         wanted.iter().enumerate().filter(|(_, w)| w.key.field.is_none()).map(|(i, _)| i).collect();
     let mut rows = Rows::default();
     rows.first.push(0);
-    let mut page = Pages { bt, layout, whole: Vec::new(), fields, rowids, wanted };
-    let size = bt.page_size() as usize;
-    let mut run = Vec::new();
-    let mut left = leaves;
-    while let Some((&pgno, _)) = left.split_first() {
-        // Leaves that follow each other in the file are read at once.
-        let n = left.iter().take(RUN).enumerate().take_while(|(i, p)| **p == pgno + *i as Pgno).count();
-        if n > 1 && bt.raw_pages(pgno, n, &mut run)? {
-            for (i, bytes) in run.chunks(size).take(n).enumerate() {
-                rows.hashes.push(hash_page(seed, bytes));
-                let more = page.leaf(bytes, pgno + i as Pgno, &mut builders)?;
-                rows.first.push(rows.len() as u32 + more);
-            }
-        } else {
-            for &pgno in &left[..n] {
-                let bytes = bt.raw_page(pgno)?;
-                rows.hashes.push(hash_page(seed, &bytes));
-                let more = page.leaf(&bytes, pgno, &mut builders)?;
-                rows.first.push(rows.len() as u32 + more);
-            }
-        }
-        left = &left[n..];
-    }
+    let mut pages = Pages { bt, layout, whole: Vec::new(), fields, rowids, wanted };
+    each_leaf(bt, leaves, &mut |_, pgno, page| {
+        rows.hashes.push(hash_page(seed, page));
+        let more = pages.leaf(page, pgno, &mut builders)?;
+        rows.first.push(rows.len() as u32 + more);
+        Ok(())
+    })?;
     let pure = builders.iter().map(|b| b.pure).collect();
     let mut chunks = Vec::with_capacity(builders.len());
     for (b, w) in builders.into_iter().zip(wanted) {
@@ -291,6 +275,32 @@ pub(crate) fn build(
 
 /// Pages that are read at once.
 const RUN: usize = 32;
+
+/// What is done with each leaf.
+type EachLeaf<'f> = &'f mut dyn FnMut(usize, Pgno, &[u8]) -> Result<()>;
+
+/// Calls `f` with each leaf: its place in the list, its number, its bytes. Leaves that follow each other in the file are
+/// read at once.
+pub(crate) fn each_leaf(bt: &Btree, leaves: &[Pgno], f: EachLeaf<'_>) -> Result<()> {
+    let size = bt.page_size() as usize;
+    let mut run = Vec::new();
+    let mut at = 0;
+    while let Some(&pgno) = leaves.get(at) {
+        let next = leaves[at..].iter().take(RUN).enumerate();
+        let n = next.take_while(|(i, p)| Some(**p) == pgno.checked_add(*i as Pgno)).count();
+        if n > 1 && bt.raw_pages(pgno, n, &mut run)? {
+            for (i, page) in run.chunks(size).take(n).enumerate() {
+                f(at + i, pgno + i as Pgno, page)?;
+            }
+        } else {
+            for (i, &pgno) in leaves[at..at + n].iter().enumerate() {
+                f(at + i, pgno, &bt.raw_page(pgno)?)?;
+            }
+        }
+        at += n;
+    }
+    Ok(())
+}
 
 /// What the reading of leaves needs to know.
 struct Pages<'a> {

@@ -280,16 +280,16 @@ impl Store {
             };
         };
         let mut stale = Vec::new();
-        for (i, l) in s.leaves.iter().enumerate() {
-            let differs = match changed {
-                Some(c) => c.contains(l),
-                None => {
-                    self.counters.hashed.fetch_add(1, Relaxed);
-                    decode::hash_page(self.seed, &bt.raw_page(*l)?) != rows.hashes[i]
-                }
-            };
-            if differs {
-                stale.push(i);
+        match changed {
+            Some(c) => stale.extend((0..s.leaves.len()).filter(|i| c.contains(&s.leaves[*i]))),
+            None => {
+                self.counters.hashed.fetch_add(s.leaves.len() as u64, Relaxed);
+                decode::each_leaf(bt, &s.leaves, &mut |i, _, page| {
+                    if decode::hash_page(self.seed, page) != rows.hashes[i] {
+                        stale.push(i);
+                    }
+                    Ok(())
+                })?;
             }
         }
         if stale.is_empty() {
@@ -399,27 +399,24 @@ impl Store {
                 .map(|w| all.remove(&w.key).map_or_else(Dict::default, Arc::unwrap_or_clone))
                 .collect();
             let built = self.patch(bt, s, &keys, &mut dicts).and_then(|p| match p {
-                Some(b) => Ok(b),
+                Some((rows, chunks)) => {
+                    let pure = vec![true; chunks.len()];
+                    Ok((rows, chunks, pure))
+                }
                 None => {
                     self.counters.decoded.fetch_add(1, Relaxed);
-                    decode::build(
-                        bt,
-                        self.seed,
-                        &s.leaves,
-                        &keys,
-                        &mut dicts,
-                        s.rows.get().map_or(0, Rows::len),
-                    )
+                    let room = s.rows.get().map_or(0, Rows::len);
+                    let b = decode::build(bt, self.seed, &s.leaves, &keys, &mut dicts, room)?;
+                    Ok((b.rows, b.chunks.into_iter().map(Arc::new).collect(), b.pure))
                 }
             });
             for (w, d) in keys.iter().zip(dicts) {
                 all.insert(w.key, Arc::new(d));
             }
-            let built = built?;
-            let _ = s.rows.set(built.rows);
+            let (rows, made, pure) = built?;
+            let _ = s.rows.set(rows);
             let mut chunks = lock(&s.chunks);
-            for ((i, c), pure) in missing.iter().zip(built.chunks).zip(built.pure) {
-                let c = Arc::new(c);
+            for ((i, c), pure) in missing.iter().zip(made).zip(pure) {
                 have[*i] = Some(c.clone());
                 let bytes = c.bytes();
                 if pure && USED.load(Relaxed) + bytes <= BUDGET && chunks.insert(wanted[*i].0, c).is_none() {
@@ -427,6 +424,9 @@ impl Store {
                 }
             }
             let mut former = lock(&s.former);
+            if let Some((f, stale)) = &*former {
+                carry_derived(f, s, stale, &chunks);
+            }
             let spent = former.as_ref().is_some_and(|(f, _)| lock(&f.chunks).len() <= chunks.len());
             if spent {
                 *former = None;
@@ -449,7 +449,7 @@ impl Store {
         s: &Segment,
         keys: &[Wanted<'_>],
         dicts: &mut [Dict],
-    ) -> Result<Option<decode::Built>> {
+    ) -> Result<Option<(Rows, Vec<Arc<Chunk>>)>> {
         let Some((former, stale)) = lock(&s.former).clone() else { return Ok(None) };
         let Some(rows) = former.rows.get() else { return Ok(None) };
         let olds: Option<Vec<Arc<Chunk>>> = {
@@ -470,8 +470,13 @@ impl Store {
             let places = stale.iter().enumerate().map(|(k, i)| {
                 (rows.first[*i] as usize, fresh.rows.first[k] as usize, count(rows, *i) as usize)
             });
+            // Mostly one column changed, and the others are the same chunks.
+            if unchanged(old, new, places.clone()) {
+                chunks.push(old.clone());
+                continue;
+            }
             match patched(old, new, places, dict)? {
-                Some(c) => chunks.push(c),
+                Some(c) => chunks.push(Arc::new(c)),
                 None => return Ok(None),
             }
         }
@@ -480,8 +485,41 @@ impl Store {
             rows.hashes[*i] = fresh.rows.hashes[k];
         }
         self.counters.patched.fetch_add(1, Relaxed);
-        let pure = vec![true; chunks.len()];
-        Ok(Some(decode::Built { rows, chunks, pure }))
+        Ok(Some((rows, chunks)))
+    }
+}
+
+/// Derived columns hold in a later state of a segment, too, if in the changed leaves the outer key stayed what it was.
+fn carry_derived(f: &Segment, s: &Segment, stale: &[usize], chunks: &FastMap<ColKey, Arc<Chunk>>) {
+    let (Some(old), Some(new)) = (f.rows.get(), s.rows.get()) else { return };
+    if old.first != new.first {
+        return;
+    }
+    let before = lock(&f.chunks);
+    let mut derived = lock(&s.derived);
+    for (key, (stamp, c)) in lock(&f.derived).iter() {
+        let (Some(a), Some(b)) = (before.get(&key.outer), chunks.get(&key.outer)) else { continue };
+        let mut rows = stale.iter().flat_map(|i| new.first[*i] as usize..new.first[i + 1] as usize);
+        if !derived.contains_key(key) && rows.all(|r| a.int(r) == b.int(r)) {
+            USED.fetch_add(c.bytes(), Relaxed);
+            derived.insert(*key, (*stamp, c.clone()));
+        }
+    }
+}
+
+/// Whether runs of rows (at, from, count) are the same in `new` as they were in `old`.
+fn unchanged(old: &Chunk, new: &Chunk, mut places: impl Iterator<Item = (usize, usize, usize)>) -> bool {
+    match (&old.data, &new.data) {
+        (Data::Dict { codes: a }, Data::Dict { codes: b }) => {
+            places.all(|(at, from, n)| (0..n).all(|i| a.get(at + i) == b.get(from + i)))
+        }
+        (Data::Real { .. }, Data::Real { .. }) => {
+            places.all(|(at, from, n)| (0..n).all(|i| old.real_bits(at + i) == new.real_bits(from + i)))
+        }
+        _ if old.is_int() && new.is_int() => {
+            places.all(|(at, from, n)| (0..n).all(|i| old.int(at + i) == new.int(from + i)))
+        }
+        _ => false,
     }
 }
 
