@@ -247,6 +247,7 @@ impl Opcode {
                 | Filter
                 | SourceOpen
                 | SourceNext
+                | WindowNext
                 | IfNullRow
                 | RowSetTest
                 | Program

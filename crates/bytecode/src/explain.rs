@@ -64,6 +64,11 @@ pub(crate) fn p4_text(p4: &P4) -> String {
         P4::Strict(_) => "strict".into(),
         P4::VirtualTable(_) => "vtab".into(),
         P4::Source(_) => "source".into(),
+        P4::Windows(w) => {
+            let names =
+                w.iter().flat_map(|p| &p.calls).map(|c| format!("{}({})", c.0.function.name, c.0.args));
+            names.collect::<Vec<_>>().join(",")
+        }
         P4::Numbers(n) => {
             let list: Vec<String> = n.iter().map(|v| v.to_string()).collect();
             format!("[{}]", list.join(","))

@@ -13,5 +13,6 @@ pub use builder::{Builder, Label};
 pub use explain::{ExplainRow, explain};
 pub use opcode::{Opcode, p5};
 pub use program::{
-    ColumnMeta, FunctionCall, Insn, P4, PlanNote, Program, StrictColumn, StrictType, VariableName,
+    ColumnMeta, FrameEdge, FrameExclude, FrameUnit, FunctionCall, Insn, P4, PlanNote, Program, StrictColumn,
+    StrictType, VariableName, WindowPass,
 };

@@ -124,8 +124,6 @@ opcodes! {
     Ge "Jumps to p2 if r[p3] >= r[p1]; operands as Eq.";
     Function "r[p3] = function p4 of the registers from p2 on; bits of p1 mark constant arguments.";
     AggStep "Feeds the registers from p2 on to the aggregate p4 with state r[p3]; sets r[p1] to whether that changed the result of a min or max, if p1 is not 0.";
-    AggInverse "Takes the registers from p2 on out of the aggregate p4 with state r[p3].";
-    AggValue "r[p3] = present value of the aggregate p4 with state r[p1]; the state goes on.";
     AggFinal "r[p1] = final value of the aggregate p4 with state r[p1].";
     OpenRead "Opens cursor p1 on root page p2 of database p3; p4 is the key description of an index, or a count of columns.";
     OpenWrite "As OpenRead, for writing.";
@@ -184,6 +182,10 @@ opcodes! {
     HashGroup "r[p2] = number of hash p1's present group, in order of first appearance.";
     HashSlot "r[p2] = slot p3 of hash p1's present group: the final value of aggregate p4, or the stored value.";
     FilterAdd "Adds p4 registers from p3 on to the Bloom filter in r[p1].";
+    WindowOpen "Opens cursor p1 on an empty list of rows for window functions.";
+    WindowRow "Adds the p3 registers from p2 on as a row to the list p1.";
+    WindowRun "Computes the window functions p4 for the rows of the list p1.";
+    WindowNext "Fetches the next row of the list p1, the functions' values behind it, into the registers from p3 on; jumps to p2 at the end.";
     Filter "Jumps to p2 if p4 registers from p3 on are surely not in the Bloom filter in r[p1].";
     RowSetTest "Jumps to p2 if r[p3] is in the set in r[p1] from an earlier batch than p4; adds it otherwise.";
     OffsetLimit "r[p2] = r[p1] + r[p3], or -1 where r[p1] says there is no limit.";

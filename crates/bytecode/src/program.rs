@@ -3,7 +3,7 @@
 use crate::Opcode;
 use iolite_base::Bytes;
 use iolite_ext::{Function, VirtualTable};
-use iolite_value::{Affinity, Collation, KeyInfo, Value};
+use iolite_value::{Affinity, Collation, KeyInfo, Value, compare::KeyField};
 use std::rc::Rc;
 
 /// A parameter's name with its leading sign, or none for a bare `?`.
@@ -46,6 +46,56 @@ pub enum P4 {
     Source(iolite_ext::SourceFactory),
     /// A list of numbers: column maps, root pages.
     Numbers(Rc<[i64]>),
+    Windows(Rc<[WindowPass]>),
+}
+
+/// One window over the rows of a list; numbers of columns are those of the rows as they were added.
+#[derive(Clone)]
+pub struct WindowPass {
+    /// `PARTITION BY`.
+    pub partition: Vec<(usize, Collation)>,
+    /// `ORDER BY`.
+    pub order: Vec<(usize, KeyField)>,
+    /// How frames are counted.
+    pub unit: FrameUnit,
+    /// The frame's start.
+    pub start: FrameEdge,
+    /// The frame's end.
+    pub end: FrameEdge,
+    /// What is left out of the frame.
+    pub exclude: FrameExclude,
+    /// The functions, with their arguments' columns and that of their filter.
+    pub calls: Vec<(Rc<FunctionCall>, Vec<usize>, Option<usize>)>,
+}
+
+/// `ROWS`, `RANGE`, `GROUPS`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum FrameUnit {
+    Rows,
+    Range,
+    Groups,
+}
+
+/// One end of a frame; offsets stand in registers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum FrameEdge {
+    UnboundedPreceding,
+    Preceding(i32),
+    CurrentRow,
+    Following(i32),
+    UnboundedFollowing,
+}
+
+/// `EXCLUDE`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum FrameExclude {
+    NoOthers,
+    CurrentRow,
+    Group,
+    Ties,
 }
 
 /// A function call: the function, how many arguments, the collating sequence it compares with.

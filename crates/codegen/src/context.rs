@@ -69,6 +69,8 @@ pub(crate) enum Dest {
     Exists { reg: i32 },
     /// Into the queue of a recursive query.
     Queue(Rc<QueueDest>),
+    /// Into a list of rows for window functions.
+    Window { cursor: i32 },
     /// Nowhere (a SELECT in a trigger).
     Discard,
 }

@@ -220,6 +220,7 @@ impl Codegen<'_> {
             }
             Expr::Subquery(s, n) => self.scalar_subquery(s, *n, target)?,
             Expr::Exists(s) => self.exists(s, target)?,
+            Expr::Window(..) => return Err(internal("a window function in the place of its value")),
             Expr::Row(_) => return Err(Error::sql("row value misused")),
             Expr::Raise(kind, message) => self.raise(*kind, message.as_deref())?,
             Expr::NoSubtype(inner) => {

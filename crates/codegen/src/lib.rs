@@ -24,6 +24,7 @@ mod select;
 mod subquery;
 mod trigger;
 mod update;
+mod window;
 mod write;
 
 pub use context::Settings;

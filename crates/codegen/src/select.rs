@@ -119,6 +119,9 @@ impl Codegen<'_> {
         if !c.values.is_empty() {
             return self.values(c, order, limits, dest, end);
         }
+        if let Some(w) = &c.window {
+            return self.windowed(c, w, order, limits, dest, end);
+        }
         if self.settings.door.is_some()
             && let Some(t) = self.ask_door(c, order, limits.limit.is_some())?
         {
@@ -423,6 +426,9 @@ impl Codegen<'_> {
                 self.b.jump(Opcode::Goto, 0, end, 0);
             }
             Dest::Queue(q) => self.enqueue(q, first, width)?,
+            Dest::Window { cursor } => {
+                self.b.emit(Opcode::WindowRow, *cursor, first, n);
+            }
             Dest::Discard => {}
         }
         Ok(())

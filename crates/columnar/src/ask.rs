@@ -496,7 +496,11 @@ impl Compiler<'_> {
             Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) => {
                 return no("a query nested in an expression");
             }
-            Expr::Row(_) | Expr::Raise(..) | Expr::TriggerColumn(..) | Expr::IfNotNullRow(..) => {
+            Expr::Window(..)
+            | Expr::Row(_)
+            | Expr::Raise(..)
+            | Expr::TriggerColumn(..)
+            | Expr::IfNotNullRow(..) => {
                 return no("an expression that columns do not know");
             }
         })

@@ -65,9 +65,7 @@ fn answers_are_stocks() {
         let mut pair = Pair::new(&dir, true);
         for sql in lines(&path) {
             let ordered = sql.contains("ORDER BY");
-            if let Some(d) =
-                pair.run(&Stmt { kind: "test", sql: sql.clone(), ordered, loose: false, params: Vec::new() })
-            {
+            if let Some(d) = pair.run(&Stmt { ordered, ..Stmt::plain("test", sql.clone()) }) {
                 panic!("{}: {sql}\n{}\nstock: {}\nours:  {}", path.display(), d.what, d.stock, d.ours);
             }
         }

@@ -148,6 +148,8 @@ pub enum Expr {
     Call(Box<Call>),
     /// An aggregate's result.
     Agg(AggId, Affinity),
+    /// A window function's result.
+    Window(AggId, Affinity),
     /// Column `n` of a subquery's single row.
     Subquery(Rc<Subquery>, usize),
     Exists(Rc<Subquery>),
@@ -267,6 +269,8 @@ pub struct Core {
     pub having: Option<Expr>,
     /// Aggregates of this arm.
     pub aggs: Vec<Agg>,
+    /// Its windows with the functions over each.
+    pub windows: Vec<WindowDef>,
     /// `DISTINCT`.
     pub distinct: bool,
     /// What comes out.
@@ -302,6 +306,58 @@ pub struct Agg {
     pub order_by: Vec<OrderTerm>,
     /// The collating sequence of its first argument that has one.
     pub collation: Collation,
+}
+
+/// A window and the functions over it.
+#[derive(Clone, Debug)]
+pub struct WindowDef {
+    /// `PARTITION BY`.
+    pub partition: Vec<Expr>,
+    /// `ORDER BY`.
+    pub order: Vec<OrderTerm>,
+    /// The frame.
+    pub frame: Frame,
+    /// The functions.
+    pub calls: Vec<WindowCall>,
+}
+
+/// A window function call.
+#[derive(Clone, Debug)]
+pub struct WindowCall {
+    /// Its number, of the same kind as an aggregate's.
+    pub id: AggId,
+    /// The function.
+    pub function: Rc<Function>,
+    /// Arguments.
+    pub args: Vec<Expr>,
+    /// `FILTER`.
+    pub filter: Option<Expr>,
+    /// The collating sequence of its first argument that has one.
+    pub collation: Collation,
+}
+
+/// Which rows around the present one a function sees.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// `ROWS`, `RANGE`, `GROUPS`.
+    pub unit: ast::FrameUnit,
+    /// Its start.
+    pub start: FrameBound,
+    /// Its end.
+    pub end: FrameBound,
+    /// `EXCLUDE`.
+    pub exclude: ast::FrameExclude,
+}
+
+/// One end of a frame.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum FrameBound {
+    UnboundedPreceding,
+    Preceding(Expr),
+    CurrentRow,
+    Following(Expr),
+    UnboundedFollowing,
 }
 
 /// A sort term.

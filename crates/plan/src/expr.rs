@@ -19,7 +19,7 @@ impl Expr {
             Expr::Column(c) | Expr::TriggerColumn(c, _) => c.affinity,
             Expr::Cast(_, a) => *a,
             Expr::Collate(e, _) | Expr::IfNotNullRow(_, e) | Expr::NoSubtype(e) => e.affinity(),
-            Expr::Agg(_, a) | Expr::CaseBase(a, _) => *a,
+            Expr::Agg(_, a) | Expr::Window(_, a) | Expr::CaseBase(a, _) => *a,
             Expr::Subquery(s, n) => s.select.columns.get(*n).map_or(Affinity::None, |c| c.affinity),
             Expr::Row(list) => list.first().map_or(Affinity::None, |e| e.affinity()),
             _ => Affinity::None,
@@ -42,7 +42,8 @@ impl Expr {
     fn explicit_collation(&self) -> Option<Collation> {
         match self {
             Expr::Collate(_, c) => Some(c.clone()),
-            Expr::Column(_) | Expr::Const(_) | Expr::Subquery(..) | Expr::Exists(_) | Expr::Agg(..) => None,
+            Expr::Column(_) | Expr::Const(_) | Expr::Subquery(..) | Expr::Exists(_) => None,
+            Expr::Agg(..) | Expr::Window(..) => None,
             _ => {
                 let mut found = None;
                 self.children(&mut |e| {
@@ -58,7 +59,8 @@ impl Expr {
     /// Calls `f` on each direct operand; nested queries are not entered.
     pub fn children<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
         match self {
-            Expr::Const(_) | Expr::Param(_) | Expr::Column(_) | Expr::CaseBase(..) | Expr::Agg(..) => {}
+            Expr::Const(_) | Expr::Param(_) | Expr::Column(_) | Expr::CaseBase(..) => {}
+            Expr::Agg(..) | Expr::Window(..) => {}
             Expr::Subquery(..) | Expr::Exists(_) | Expr::TriggerColumn(..) => {}
             Expr::Plus(e)
             | Expr::Neg(e)
@@ -114,7 +116,8 @@ impl Expr {
     /// As [`Expr::children`], to change them.
     pub fn children_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         match self {
-            Expr::Const(_) | Expr::Param(_) | Expr::Column(_) | Expr::CaseBase(..) | Expr::Agg(..) => {}
+            Expr::Const(_) | Expr::Param(_) | Expr::Column(_) | Expr::CaseBase(..) => {}
+            Expr::Agg(..) | Expr::Window(..) => {}
             Expr::Subquery(..) | Expr::Exists(_) | Expr::TriggerColumn(..) => {}
             Expr::Plus(e)
             | Expr::Neg(e)
@@ -207,6 +210,7 @@ impl Expr {
                 true
             }
             Expr::Raise(..) | Expr::TriggerColumn(..) | Expr::CaseBase(..) | Expr::IfNotNullRow(..) => true,
+            Expr::Window(..) => true,
             Expr::Call(c) => {
                 !(c.function.flags.has(FunctionFlags::DETERMINISTIC)
                     || c.function.flags.has(FunctionFlags::SLOW_CHANGE))
@@ -229,7 +233,7 @@ impl Expr {
             (Expr::Param(a), Expr::Param(b)) => a == b,
             (Expr::Column(a), Expr::Column(b)) => a.table == b.table && a.column == b.column,
             (Expr::TriggerColumn(_, a), Expr::TriggerColumn(_, b)) => a == b,
-            (Expr::Agg(a, _), Expr::Agg(b, _)) => a == b,
+            (Expr::Agg(a, _), Expr::Agg(b, _)) | (Expr::Window(a, _), Expr::Window(b, _)) => a == b,
             (Expr::Subquery(a, i), Expr::Subquery(b, j)) => a.id == b.id && i == j,
             (Expr::Exists(a), Expr::Exists(b)) => a.id == b.id,
             (Expr::Binary(o, ..), Expr::Binary(p, ..)) if o != p => false,
@@ -304,7 +308,7 @@ impl Expr {
             Expr::Call(c) => {
                 c.function.flags.has(FunctionFlags::SUBTYPE) || c.args.iter().any(Expr::may_have_subtype)
             }
-            Expr::Agg(..) | Expr::Subquery(..) => true,
+            Expr::Agg(..) | Expr::Window(..) | Expr::Subquery(..) => true,
             Expr::Case { arms, otherwise, .. } => {
                 arms.iter().map(|a| &a.1).chain(otherwise.as_deref()).any(Expr::may_have_subtype)
             }

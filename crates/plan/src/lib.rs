@@ -19,6 +19,7 @@ mod rewrite;
 mod show;
 pub mod terms;
 mod walk;
+mod window;
 
 pub use access::has_subquery;
 pub use expr::{comparison_affinity, comparison_collation, match_affinity};

@@ -4,7 +4,7 @@ use crate::bound::*;
 use iolite_catalog::Index;
 use iolite_ext::{IndexInfo, VirtualTable};
 use iolite_sql::ast::CompoundOp;
-use iolite_value::KeyInfo;
+use iolite_value::{Collation, KeyInfo};
 use std::rc::Rc;
 
 /// The plan of a whole query.
@@ -59,8 +59,45 @@ pub struct CorePlan {
     pub first_row_only: bool,
     /// `count(*)` over one whole table: no loop, the tree is counted.
     pub count_only: bool,
+    /// Window functions: where rows come from; the loops and groups above are empty then.
+    pub window: Option<Box<WindowPlan>>,
     /// Estimated rows.
     pub rows: f64,
+}
+
+/// Window functions over the rows of an arm.
+#[derive(Clone, Debug)]
+pub struct WindowPlan {
+    /// What yields the rows: the values that windows and result need.
+    pub input: CorePlan,
+    /// The number under which the result reads those values and, behind them, the functions'.
+    pub table: TableId,
+    /// The windows; rows come out in the order of the first.
+    pub windows: Vec<WindowPass>,
+}
+
+/// One window over rows of values; numbers are those of the input's results.
+#[derive(Clone, Debug)]
+pub struct WindowPass {
+    /// `PARTITION BY`.
+    pub partition: Vec<(usize, Collation)>,
+    /// `ORDER BY`.
+    pub order: Vec<(usize, OrderTerm)>,
+    /// The frame.
+    pub frame: Frame,
+    /// The functions.
+    pub calls: Vec<PassCall>,
+}
+
+/// A function over a window.
+#[derive(Clone, Debug)]
+pub struct PassCall {
+    /// The call as bound.
+    pub call: WindowCall,
+    /// Its arguments.
+    pub args: Vec<usize>,
+    /// Its filter.
+    pub filter: Option<usize>,
 }
 
 /// How groups are formed.

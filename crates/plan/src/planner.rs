@@ -10,6 +10,7 @@ use crate::point;
 use crate::rewrite::{flatten, outer_join};
 use crate::terms::{self, Mask, Term};
 use crate::walk;
+use crate::window;
 use iolite_base::hash::FastMap;
 use iolite_base::{Error, Result};
 use iolite_ext::FunctionFlags;
@@ -120,6 +121,9 @@ impl<'a> Planner<'a> {
         let extra: Vec<&Expr> = order_by.iter().map(|o| &o.expr).collect();
         walk::mark_used(&mut core, &extra);
         drop(extra);
+        // Behind window functions, rows are ordered anew.
+        let windows = std::mem::take(&mut core.windows);
+        let mut final_order = if windows.is_empty() { Vec::new() } else { std::mem::take(order_by) };
 
         let mut plan = CorePlan {
             grouping: match (core.aggregate, core.group_by.is_empty()) {
@@ -129,7 +133,7 @@ impl<'a> Planner<'a> {
             },
             ..CorePlan::default()
         };
-        let min_max = self.min_max(&mut core);
+        let min_max = if windows.is_empty() { self.min_max(&mut core) } else { None };
         plan.unordered =
             min_max.is_none() && core.group_by.is_empty() && (order_by.is_empty() || core.aggregate);
         let point = point::find(&core);
@@ -162,7 +166,7 @@ impl<'a> Planner<'a> {
         if core.distinct && ordered && plan.grouping != Grouping::None {
             ordered = order_by.is_empty();
         }
-        plan.count_only = point.is_none() && count_only(&core, &terms);
+        plan.count_only = point.is_none() && windows.is_empty() && count_only(&core, &terms);
         plan.rows = match plan.grouping {
             Grouping::None => path.rows,
             Grouping::All => 1.0,
@@ -185,8 +189,16 @@ impl<'a> Planner<'a> {
                 self.nested(e)?;
             }
         }
-        for o in order_by.iter() {
+        for e in windows.iter().flat_map(WindowDef::exprs) {
+            self.nested(e)?;
+        }
+        for o in order_by.iter().chain(&final_order) {
             self.nested(&o.expr)?;
+        }
+        if !windows.is_empty() {
+            let plan = window::split(plan, windows, &mut final_order);
+            *order_by = final_order;
+            return Ok((plan, false));
         }
         plan.distinct_free =
             plan.distinct && plan.levels.iter().all(|l| matches!(&l.access, Access::Index(a) if a.one_row));

@@ -20,7 +20,8 @@ pub fn core(c: &Core, f: &mut dyn FnMut(&Expr)) {
     let aggs =
         c.aggs.iter().flat_map(|a| a.args.iter().chain(&a.filter).chain(a.order_by.iter().map(|o| &o.expr)));
     let plain = c.filter.iter().map(|x| &x.expr).chain(&c.group_by).chain(&c.having).chain(&c.result);
-    for e in plain.chain(aggs).chain(c.values.iter().flatten()) {
+    let windows = c.windows.iter().flat_map(WindowDef::exprs);
+    for e in plain.chain(aggs).chain(windows).chain(c.values.iter().flatten()) {
         expr(e, f);
     }
 }

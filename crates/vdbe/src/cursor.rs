@@ -19,6 +19,7 @@ pub(crate) enum VCursor {
     Hash(HashTable),
     Virtual { cursor: Box<dyn VirtualCursor>, null_row: bool },
     Source(Box<dyn RowSource>),
+    Window(crate::window::Rows),
 }
 
 /// A cursor on a tree.

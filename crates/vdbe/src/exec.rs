@@ -293,8 +293,6 @@ impl Vm {
                     ops::function::call(self, i, env)?;
                 }
                 Opcode::AggStep => ops::aggregate::step(self, i, env)?,
-                Opcode::AggInverse => ops::aggregate::inverse(self, i, env)?,
-                Opcode::AggValue => ops::aggregate::value(self, i, env)?,
                 Opcode::AggFinal => ops::aggregate::finish(self, i, env)?,
                 Opcode::OpenRead | Opcode::OpenWrite => ops::open::table(self, i, env)?,
                 Opcode::ReopenIdx => ops::open::reopen(self, i, env)?,
@@ -482,6 +480,16 @@ impl Vm {
                 }
                 Opcode::HashSlot => ops::hash::slot(self, i, env)?,
                 Opcode::FilterAdd => ops::filter::add(self, i)?,
+                Opcode::WindowOpen => {
+                    self.f.cursors[i.p1 as usize] = Some(VCursor::Window(Default::default()));
+                }
+                Opcode::WindowRow => ops::window::add(self, i)?,
+                Opcode::WindowRun => ops::window::run(self, i, env)?,
+                Opcode::WindowNext => {
+                    if !ops::window::next(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
                 Opcode::Filter => {
                     if !ops::filter::may_have(self, i) {
                         pc = i.p2 as usize;

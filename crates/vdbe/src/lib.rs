@@ -12,6 +12,7 @@ mod hash;
 mod machine;
 mod ops;
 mod sorter;
+mod window;
 
 pub use env::{Env, RowChange};
 pub use machine::{Action, Counters, Outcome, Vm};

@@ -1,4 +1,4 @@
-//! `differ --statements N --seed S --threads T [--only KIND] [--keep-going] [--alter] [--windows] [--show N]`: compares
+//! `differ --statements N --seed S --threads T [--only KIND] [--keep-going] [--alter] [--known FILE] [--show N]`: compares
 //! iolite with stock SQLite on generated statements. Prints each kind of difference once, most frequent first, as a
 //! script for either shell, then what was covered. Exits with 1 if a difference is unexplained.
 //! `--replay FILE` runs a script, one statement a line, and prints the first difference;
@@ -25,6 +25,8 @@ struct Options {
     show: usize,
     features: Features,
     replay: Option<String>,
+    /// Kinds of difference that do not count.
+    known: Vec<String>,
 }
 
 struct Kind {
@@ -54,10 +56,13 @@ fn options() -> Options {
             "--show" => o.show = value().parse().unwrap_or_else(|_| usage(&a)),
             "--only" => o.only = Some(value()),
             "--replay" => o.replay = Some(value()),
+            "--known" => {
+                let text = std::fs::read_to_string(value()).unwrap_or_default();
+                o.known = text.lines().map(String::from).collect();
+            }
             "--keep-going" => o.keep_going = true,
             "--alter" => o.features.alter = true,
             "--table-functions" => o.features.table_functions = true,
-            "--windows" => o.features.windows = true,
             _ => usage(&a),
         }
     }
@@ -131,6 +136,9 @@ fn main() {
                             continue;
                         }
                         let key = f.difference.signature(last.kind);
+                        if o.known.contains(&key) {
+                            continue;
+                        }
                         let k = total.kinds.entry(key).or_insert_with(|| Kind {
                             count: 0,
                             seed,

@@ -360,7 +360,8 @@ impl Gen<'_> {
             // A lone surrogate becomes U+FFFD in a UTF-16 database at once or when it is stored.
             ("char", _) if !self.utf8 => self.one(&["65", "97", "233", "26085", "128512", "-1", "1114112"]),
             ("char", _) => self.one(&["65", "97", "233", "26085", "128512", "0", "-1", "55296", "1114112"]),
-            ("substr" | "substring", 1 | 2) => self.small(),
+            ("substr" | "substring", 1) => self.one(&["-6", "-4", "-3", "-2", "-1", "0", "1", "2", "3", "5"]),
+            ("substr" | "substring", 2) => self.one(&["1", "2", "3", "4", "0", "-1", "-2"]),
             ("round", 1) => self.small(),
             ("likelihood", 1) => self.one(&["0.5", "0.25", "1.0", "0.0"]),
             ("replace", 1 | 2) => self.text(),

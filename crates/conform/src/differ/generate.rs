@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 /// What is generated beyond the common ground.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Features {
-    /// Window functions.
-    pub windows: bool,
     /// ALTER TABLE.
     pub alter: bool,
     /// json_each and json_tree.

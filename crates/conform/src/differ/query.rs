@@ -199,6 +199,23 @@ impl Gen<'_> {
     /// A compound.
     pub fn compound(&mut self, outer: &Scope, d: usize, columns: Option<usize>) -> Query {
         let n = columns.unwrap_or_else(|| self.rng.range(1, 3));
+        if n == 1 && self.rng.chance(25) {
+            // Values that are equal and look different.
+            let f = self.source_item(outer, 0);
+            let c = self.column(&Scope { sources: f.sources.clone() });
+            let op = self.one(&["UNION", "UNION", "INTERSECT", "EXCEPT"]);
+            let sql = match self.rng.below(2) {
+                0 => format!("SELECT {c} FROM {} {op} SELECT {c} * 1.0 FROM {}", f.sql, f.sql),
+                _ => {
+                    let coll = self.one(&["NOCASE", "RTRIM"]);
+                    format!(
+                        "SELECT {c} COLLATE {coll} FROM {} {op} SELECT upper({c}) || ' ' FROM {}",
+                        f.sql, f.sql
+                    )
+                }
+            };
+            return Query { sql, columns: 1 };
+        }
         let mut sql = self.core(outer, d, Some(n)).sql;
         for _ in 0..self.rng.range(1, 2) {
             let op = self.one(&["UNION", "UNION ALL", "INTERSECT", "EXCEPT"]);
@@ -263,7 +280,7 @@ impl Gen<'_> {
                 let e: Vec<String> = (0..n).map(|_| self.call(&none, 1)).collect();
                 ("functions", Query { sql: format!("SELECT {}", e.join(", ")), columns: n })
             }
-            17 if self.features.windows => ("window", self.window(d)),
+            17 => ("window", self.window(d)),
             18 => return self.range(),
             _ => {
                 // Index and rowid look-ups on one table.
@@ -345,47 +362,71 @@ impl Gen<'_> {
     fn window(&mut self, d: usize) -> Query {
         let f = self.source_item(&Scope::default(), 0);
         let sc = Scope { sources: f.sources.clone() };
-        let all: Vec<String> = f.sources[0]
-            .columns
-            .iter()
-            .map(|c| format!("{}.{c} COLLATE BINARY", f.sources[0].alias))
-            .collect();
-        let call = match self.rng.below(12) {
-            0 => "row_number()".into(),
-            1 => "rank()".into(),
-            2 => "dense_rank()".into(),
-            3 => "percent_rank()".into(),
-            4 => "cume_dist()".into(),
-            5 => format!("ntile({})", self.rng.range(1, 4)),
-            6 => format!("lag({}, {})", self.column(&sc), self.rng.range(0, 2)),
-            7 => format!("lead({}, 1, 'none')", self.column(&sc)),
-            8 => format!("first_value({})", self.column(&sc)),
-            9 => format!("nth_value({}, 2)", self.column(&sc)),
-            10 => format!("count({})", self.column(&sc)),
-            _ => format!("max({})", self.column(&sc)),
-        };
-        let part =
-            if self.rng.chance(60) { format!("PARTITION BY {} ", self.column(&sc)) } else { String::new() };
-        let frame = self.one(&[
-            "",
-            " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
-            " ROWS UNBOUNDED PRECEDING",
-            " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
-            " RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE TIES",
-            " ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING EXCLUDE CURRENT ROW",
-        ]);
+        let alias = &f.sources[0].alias;
+        // An order that leaves no ties but of equal rows.
+        let all: Vec<String> =
+            f.sources[0].columns.iter().map(|c| format!("{alias}.{c} COLLATE BINARY")).collect();
+        let all = all.join(", ");
+        let rowid = f.sources[0].columns.iter().any(|c| c == "rowid").then(|| format!("{alias}.rowid"));
+        let mut calls = Vec::new();
+        for _ in 0..self.rng.range(1, 3) {
+            let call = match self.rng.below(16) {
+                0 => "row_number()".into(),
+                1 => "rank()".into(),
+                2 => "dense_rank()".into(),
+                3 => "percent_rank()".into(),
+                4 => "cume_dist()".into(),
+                5 => format!("ntile({})", self.rng.range(1, 4)),
+                6 => format!("lag({}, {})", self.column(&sc), self.rng.range(0, 2)),
+                7 => format!("lead({}, 1, 'none')", self.column(&sc)),
+                8 => format!("first_value({})", self.column(&sc)),
+                9 => format!("nth_value({}, 2)", self.column(&sc)),
+                10 => format!("last_value({})", self.column(&sc)),
+                11 => format!("count({})", self.column(&sc)),
+                12 => format!("sum(CAST({} AS INTEGER) % 100000)", self.column(&sc)),
+                13 => format!("min({})", self.column(&sc)),
+                14 => format!("group_concat({}, '-')", self.column(&sc)),
+                _ => format!("max({})", self.column(&sc)),
+            };
+            let part = if self.rng.chance(60) {
+                format!("PARTITION BY {} ", self.column(&sc))
+            } else {
+                String::new()
+            };
+            let (order, frame) = match &rowid {
+                Some(r) if self.rng.chance(35) => {
+                    let end = self.one(&["", " DESC"]);
+                    let frames = &[
+                        " RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING",
+                        " RANGE BETWEEN 1 FOLLOWING AND 4 FOLLOWING",
+                        " RANGE 1.5 PRECEDING",
+                        " GROUPS BETWEEN 2 PRECEDING AND 1 PRECEDING",
+                    ];
+                    (format!("{r}{end}"), self.one(frames))
+                }
+                _ => {
+                    let frames = &[
+                        "",
+                        " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+                        " ROWS UNBOUNDED PRECEDING",
+                        " ROWS BETWEEN 2 FOLLOWING AND UNBOUNDED FOLLOWING",
+                        " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
+                        " GROUPS BETWEEN CURRENT ROW AND 1 FOLLOWING EXCLUDE GROUP",
+                        " RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE TIES",
+                        " ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING EXCLUDE CURRENT ROW",
+                    ];
+                    (all.clone(), self.one(frames))
+                }
+            };
+            calls.push(format!("{call} OVER ({part}ORDER BY {order}{frame})"));
+        }
         let filter = if self.rng.chance(40) {
             format!(" WHERE {}", self.condition(&sc, d.min(1)))
         } else {
             String::new()
         };
-        let sql = format!(
-            "SELECT {}, {}, {call} OVER ({part}ORDER BY {}{frame}) FROM {}{filter}",
-            self.column(&sc),
-            self.column(&sc),
-            all.join(", "),
-            f.sql
-        );
-        Query { sql, columns: 3 }
+        let n = calls.len() + 1;
+        let sql = format!("SELECT {}, {} FROM {}{filter}", self.column(&sc), calls.join(", "), f.sql);
+        Query { sql, columns: n }
     }
 }

@@ -475,7 +475,7 @@ impl Binder<'_> {
     /// Runs `f` as a nested query; answers which outer tables it refers to.
     pub(crate) fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Vec<TableId>)> {
         self.enter()?;
-        self.frames.push(Frame { outside: self.scopes.len(), outer: Vec::new() });
+        self.frames.push(Nesting { outside: self.scopes.len(), outer: Vec::new() });
         let out = f(self);
         let frame = self.frames.pop().expect("pushed above");
         self.leave();
@@ -540,10 +540,8 @@ impl Binder<'_> {
     fn call(&mut self, c: &ast::Call) -> Result<Expr> {
         let function = self.function(&c.name, c.args.len())?;
         let name = &c.name.text;
-        if c.over.is_some() {
-            return Err(
-                Error::sql(format!("window functions are not supported yet: {name}()")).at(c.span.start)
-            );
+        if let Some(over) = &c.over {
+            return self.window_call(c, over, function);
         }
         if function.flags.has(FunctionFlags::WINDOW_ONLY) {
             return Err(Error::sql(format!("misuse of window function {name}()")).at(c.span.start));

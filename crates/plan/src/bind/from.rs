@@ -582,6 +582,9 @@ impl Binder<'_> {
                     if core.aggregate {
                         return Err(Error::sql("recursive aggregate queries not supported"));
                     }
+                    if !core.windows.is_empty() {
+                        return Err(Error::sql("cannot use window functions in recursive queries"));
+                    }
                     if outs.len() != select.columns.len() {
                         return Err(width_mismatch(*op));
                     }

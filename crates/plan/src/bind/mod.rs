@@ -9,6 +9,7 @@ mod expr;
 mod from;
 mod names;
 mod select;
+mod window;
 
 pub use dml::*;
 pub use expr::Restriction;
@@ -50,7 +51,7 @@ pub struct Binder<'a> {
     /// The statement's text, for the names of result columns.
     pub text: &'a str,
     scopes: Vec<Scope>,
-    frames: Vec<Frame>,
+    frames: Vec<Nesting>,
     ctes: Vec<CteDef>,
     next_table: TableId,
     next_agg: AggId,
@@ -103,6 +104,11 @@ pub(crate) struct Scope {
     merged: Vec<(Rc<str>, Expr)>,
     aliases: Vec<(Rc<str>, Expr)>,
     aggs: Vec<Agg>,
+    windows: Vec<WindowDef>,
+    /// The WINDOW clause.
+    named_windows: Vec<(Rc<str>, ast::Window)>,
+    /// What stands in a window function's call is being bound.
+    in_window: bool,
     phase: Phase,
     has_agg: bool,
 }
@@ -147,7 +153,7 @@ pub(crate) struct QueryColumn {
     shadowed: bool,
 }
 
-struct Frame {
+struct Nesting {
     /// Number of scopes outside of this nested query.
     outside: usize,
     outer: Vec<TableId>,

@@ -159,6 +159,7 @@ impl Binder<'_> {
                 scope.sources.push(self.scope_of(src)?);
             }
             scope.aggs = core.aggs.clone();
+            scope.windows = core.windows.clone();
             self.scopes.push(scope);
             let bound = self.expr(e);
             self.scopes.pop();
@@ -275,7 +276,7 @@ impl Binder<'_> {
     ) -> Result<(Core, Vec<OutColumn>)> {
         let mut core = Core { distinct: q.distinct, ..Core::default() };
         if !q.windows.is_empty() {
-            return Err(Error::sql("window functions are not supported yet: WINDOW clause"));
+            self.window_clause(&q.windows)?;
         }
         if let Some(f) = &q.from {
             let from = self.from(f)?;
@@ -332,6 +333,7 @@ impl Binder<'_> {
         let scope = self.top();
         core.aggregate = scope.has_agg || !q.group_by.is_empty();
         core.aggs = std::mem::take(&mut scope.aggs);
+        core.windows = std::mem::take(&mut scope.windows);
         if core.having.is_some() && !core.aggregate {
             return Err(Error::sql("HAVING clause on a non-aggregate query"));
         }

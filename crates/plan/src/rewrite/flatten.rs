@@ -27,7 +27,12 @@ fn fits(core: &Core, i: usize, order_by: &[OrderTerm]) -> bool {
         return false;
     }
     let inner = &q.select.cores[0];
-    if inner.aggregate || inner.distinct || !inner.values.is_empty() || inner.sources.is_empty() {
+    if inner.aggregate
+        || inner.distinct
+        || !inner.windows.is_empty()
+        || !inner.values.is_empty()
+        || inner.sources.is_empty()
+    {
         return false;
     }
     if core.sources.len() + inner.sources.len() > 64 {
@@ -54,8 +59,9 @@ fn fits(core: &Core, i: usize, order_by: &[OrderTerm]) -> bool {
     let pinned = |e: &Expr| e.any(&mut |x| matches!(x, Expr::IfNotNullRow(t, _) if *t == s.id));
     let filters = core.filter.iter().map(|f| &f.expr);
     let exprs = core.result.iter().chain(&core.group_by).chain(&core.having).chain(filters);
+    let windows = core.windows.iter().flat_map(WindowDef::exprs);
     let aggs = core.aggs.iter().flat_map(|a| a.args.iter().chain(&a.filter));
-    if exprs.chain(aggs).chain(order_by.iter().map(|o| &o.expr)).any(pinned) {
+    if exprs.chain(aggs).chain(windows).chain(order_by.iter().map(|o| &o.expr)).any(pinned) {
         return false;
     }
     // A result that costs much or changes from call to call must be computed once for each row.
@@ -108,7 +114,7 @@ fn dissolve(core: &mut Core, i: usize, order_by: &mut Vec<OrderTerm>) {
     for (k, s) in inner.sources.into_iter().enumerate() {
         core.sources.insert(i + k, s);
     }
-    if order_by.is_empty() && !core.aggregate {
+    if order_by.is_empty() && !core.aggregate && core.windows.is_empty() {
         *order_by = select.order_by;
     }
 }

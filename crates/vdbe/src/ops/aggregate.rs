@@ -79,23 +79,6 @@ pub(crate) fn step(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn inverse(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
-    let f = call(i)?;
-    let frame = &mut vm.f;
-    let s = state(&mut frame.states, &mut frame.regs[i.p3 as usize], i.p3, f)?;
-    let first = i.p2 as usize;
-    with_context(f, env, &mut frame.aggregate_aux, |c| s.inverse(c, &frame.regs[first..first + f.args]))
-}
-
-pub(crate) fn value(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
-    let f = call(i)?;
-    let frame = &mut vm.f;
-    let s = state(&mut frame.states, &mut frame.regs[i.p1 as usize], i.p1, f)?;
-    let v = with_context(f, env, &mut frame.aggregate_aux, |c| s.value(c))?;
-    vm.put(i.p3, v);
-    Ok(())
-}
-
 pub(crate) fn finish(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let f = call(i)?;
     let frame = &mut vm.f;

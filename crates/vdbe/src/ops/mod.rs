@@ -11,6 +11,7 @@ pub(crate) mod seek;
 pub(crate) mod sort;
 pub(crate) mod strict;
 pub(crate) mod virt;
+pub(crate) mod window;
 pub(crate) mod write;
 
 use crate::cursor::{TreeCursor, VCursor};

@@ -1,0 +1,101 @@
+//! Window functions: the input's rows go into a list, one instruction computes all functions over it, and the result is
+//! made of the list's rows and the functions' values, which stand in registers as a table's columns do.
+
+use crate::context::{Codegen, Dest, Place};
+use crate::select::Limits;
+use iolite_base::Result;
+use iolite_bytecode as code;
+use iolite_bytecode::{FunctionCall, Label, Opcode, P4};
+use iolite_plan::bound::*;
+use iolite_plan::plan::*;
+use iolite_sql::ast;
+use iolite_value::compare::KeyField;
+use std::rc::Rc;
+
+impl Codegen<'_> {
+    /// Codes an arm with window functions.
+    pub fn windowed(
+        &mut self,
+        c: &CorePlan,
+        w: &WindowPlan,
+        order: &[OrderTerm],
+        limits: Limits,
+        dest: &Dest,
+        end: Label,
+    ) -> Result<()> {
+        let mut sink = self.open_sink(&c.result, order, c.distinct, limits, dest, end)?;
+        let cursor = self.b.cursor();
+        self.b.emit(Opcode::WindowOpen, cursor, 0, 0);
+        let filled = self.b.label();
+        self.core(&w.input, &[], Limits::default(), &Dest::Window { cursor }, filled)?;
+        self.b.place(filled);
+        self.note(|| "USE TEMP B-TREE FOR WINDOW FUNCTIONS".into());
+        let mut passes = Vec::with_capacity(w.windows.len());
+        for p in &w.windows {
+            passes.push(self.window_pass(p)?);
+        }
+        self.b.emit4(Opcode::WindowRun, cursor, 0, 0, P4::Windows(passes.into()));
+        let calls: usize = w.windows.iter().map(|p| p.calls.len()).sum();
+        let first = self.b.regs(w.input.result.len() + calls);
+        self.places.insert(w.table, Place::Registers { rowid: 0, first });
+        let (over, next) = (self.b.label(), self.b.label());
+        let top = self.b.here();
+        self.b.jump(Opcode::WindowNext, cursor, over, first);
+        self.sink_row(&mut sink, next)?;
+        self.b.place(next);
+        self.b.emit(Opcode::Goto, 0, top as i32, 0);
+        self.b.place(over);
+        self.close_sink(sink)
+    }
+
+    fn window_pass(&mut self, p: &WindowPass) -> Result<code::WindowPass> {
+        let field =
+            |t: &OrderTerm| KeyField { coll: t.collation.clone(), desc: t.desc, nulls_large: t.nulls_large };
+        let (start, end) = (self.frame_edge(&p.frame.start)?, self.frame_edge(&p.frame.end)?);
+        let mut calls = Vec::with_capacity(p.calls.len());
+        for c in &p.calls {
+            let call = FunctionCall {
+                function: c.call.function.clone(),
+                args: c.args.len(),
+                collation: c.call.collation.clone(),
+                site: self.b.site(),
+                pure: None,
+            };
+            calls.push((Rc::new(call), c.args.clone(), c.filter));
+        }
+        Ok(code::WindowPass {
+            partition: p.partition.clone(),
+            order: p.order.iter().map(|(k, t)| (*k, field(t))).collect(),
+            unit: match p.frame.unit {
+                ast::FrameUnit::Rows => code::FrameUnit::Rows,
+                ast::FrameUnit::Range => code::FrameUnit::Range,
+                ast::FrameUnit::Groups => code::FrameUnit::Groups,
+            },
+            start,
+            end,
+            exclude: match p.frame.exclude {
+                ast::FrameExclude::NoOthers => code::FrameExclude::NoOthers,
+                ast::FrameExclude::CurrentRow => code::FrameExclude::CurrentRow,
+                ast::FrameExclude::Group => code::FrameExclude::Group,
+                ast::FrameExclude::Ties => code::FrameExclude::Ties,
+            },
+            calls,
+        })
+    }
+
+    fn frame_edge(&mut self, b: &FrameBound) -> Result<code::FrameEdge> {
+        Ok(match b {
+            FrameBound::UnboundedPreceding => code::FrameEdge::UnboundedPreceding,
+            FrameBound::CurrentRow => code::FrameEdge::CurrentRow,
+            FrameBound::UnboundedFollowing => code::FrameEdge::UnboundedFollowing,
+            FrameBound::Preceding(e) | FrameBound::Following(e) => {
+                let reg = self.b.reg();
+                self.expr_to(e, reg)?;
+                match b {
+                    FrameBound::Preceding(_) => code::FrameEdge::Preceding(reg),
+                    _ => code::FrameEdge::Following(reg),
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,11 @@
+-- A column of a query in FROM has no subtype, as if it had been stored.
+CREATE TABLE t(a);
+INSERT INTO t VALUES (1), (2);
+CREATE VIEW v AS SELECT json_array(a) AS x FROM t;
+SELECT json_array(x) FROM (SELECT json_array(a) AS x FROM t);
+SELECT json_array(x) FROM (SELECT json_group_array(a) AS x FROM t);
+SELECT json_array(x) FROM (SELECT json_array(a) AS x FROM t LIMIT 1);
+SELECT json_array(x) FROM v;
+SELECT json_array(column1) FROM (VALUES (json_array(1)), (json_array(2)));
+SELECT json_array(json_array(1)), json_array((SELECT json_array(a) FROM t)), json_array(coalesce(NULL, json_array(1)));
+SELECT subtype(jsonb_object()), subtype(jsonb_array(1)), subtype(jsonb('{}'));

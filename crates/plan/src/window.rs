@@ -1,0 +1,149 @@
+//! Splitting an arm with window functions: an input that computes what the windows and the result need of each row, and
+//! a result over a row of that and of the functions' values.
+//!
+//! The parts of result and ORDER BY that hold no window function are computed by the input, once for each row, as large
+//! as they are; the rest reads them as columns of a table of its own, the functions' values behind them.
+
+use crate::bound::*;
+use crate::plan::*;
+use iolite_value::Collation;
+
+/// Takes the window functions out of a plan whose loops and groups are settled; `order_by` is the query's.
+pub(crate) fn split(mut plan: CorePlan, defs: Vec<WindowDef>, order_by: &mut [OrderTerm]) -> CorePlan {
+    let table = TableId::MAX - defs[0].calls[0].id;
+    let mut carried = Carried { table, list: Vec::new() };
+    // What the functions themselves read comes first, as it is.
+    let windows: Vec<WindowPass> = defs
+        .into_iter()
+        .map(|d| WindowPass {
+            partition: d.partition.iter().map(|e| (carried.slot(e), collation(e))).collect(),
+            order: d.order.iter().map(|t| (carried.slot(&t.expr), t.clone())).collect(),
+            frame: d.frame,
+            calls: d
+                .calls
+                .into_iter()
+                .map(|c| PassCall {
+                    args: c.args.iter().map(|a| carried.slot(a)).collect(),
+                    filter: c.filter.as_ref().map(|f| carried.slot(f)),
+                    call: c,
+                })
+                .collect(),
+        })
+        .collect();
+    let mut result = std::mem::take(&mut plan.result);
+    for e in result.iter_mut().chain(order_by.iter_mut().map(|t| &mut t.expr)) {
+        carried.take(e);
+    }
+    let ids: Vec<AggId> = windows.iter().flat_map(|w| w.calls.iter().map(|c| c.call.id)).collect();
+    let width = carried.list.len();
+    for e in result.iter_mut().chain(order_by.iter_mut().map(|t| &mut t.expr)) {
+        place_results(e, table, width, &ids);
+    }
+    let outer = CorePlan { rows: plan.rows, distinct: plan.distinct, result, ..CorePlan::default() };
+    plan.distinct = false;
+    plan.distinct_free = false;
+    plan.result = carried.list;
+    CorePlan { window: Some(Box::new(WindowPlan { input: plan, table, windows })), ..outer }
+}
+
+fn collation(e: &Expr) -> Collation {
+    e.collation().map_or(Collation::Binary, |c| c.0)
+}
+
+struct Carried {
+    table: TableId,
+    list: Vec<Expr>,
+}
+
+impl Carried {
+    fn slot(&mut self, e: &Expr) -> usize {
+        match self.list.iter().position(|x| x.same(e)) {
+            Some(k) => k,
+            None => {
+                self.list.push(e.clone());
+                self.list.len() - 1
+            }
+        }
+    }
+
+    /// Puts columns in the place of the largest parts without a window function.
+    fn take(&mut self, e: &mut Expr) {
+        if e.is_constant() {
+            return;
+        }
+        if e.any(&mut |x| matches!(x, Expr::Window(..))) {
+            e.children_mut(&mut |c| self.take(c));
+            return;
+        }
+        let column = self.slot(e) as i32;
+        let c = ColumnRef { table: self.table, column, affinity: e.affinity(), collation: collation(e) };
+        let explicit = matches!(e.collation(), Some((_, true)));
+        let named = Expr::Column(c.clone());
+        *e = if explicit { Expr::Collate(Box::new(named), c.collation) } else { named };
+    }
+}
+
+fn place_results(e: &mut Expr, table: TableId, width: usize, ids: &[AggId]) {
+    if let Expr::Window(id, affinity) = e {
+        let at = ids.iter().position(|k| k == id).unwrap_or(0);
+        let column = (width + at) as i32;
+        *e = Expr::Column(ColumnRef { table, column, affinity: *affinity, collation: Collation::Binary });
+        return;
+    }
+    e.children_mut(&mut |c| place_results(c, table, width, ids));
+}
+
+impl WindowDef {
+    /// Whether both are the same window.
+    pub fn same(&self, other: &WindowDef) -> bool {
+        let all = |a: &[Expr], b: &[Expr]| a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.same(y));
+        let terms = |a: &OrderTerm, b: &OrderTerm| {
+            a.expr.same(&b.expr)
+                && a.desc == b.desc
+                && a.nulls_large == b.nulls_large
+                && a.collation == b.collation
+        };
+        all(&self.partition, &other.partition)
+            && self.order.len() == other.order.len()
+            && self.order.iter().zip(&other.order).all(|(a, b)| terms(a, b))
+            && self.frame.same(&other.frame)
+    }
+
+    /// All expressions in it.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let calls = self.calls.iter().flat_map(|c| c.args.iter().chain(&c.filter));
+        self.partition.iter().chain(self.order.iter().map(|t| &t.expr)).chain(calls)
+    }
+
+    /// As [`WindowDef::exprs`], to change them.
+    pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let calls = self.calls.iter_mut().flat_map(|c| c.args.iter_mut().chain(&mut c.filter));
+        self.partition.iter_mut().chain(self.order.iter_mut().map(|t| &mut t.expr)).chain(calls)
+    }
+}
+
+impl Frame {
+    fn same(&self, other: &Frame) -> bool {
+        let bound = |a: &FrameBound, b: &FrameBound| match (a, b) {
+            (FrameBound::Preceding(x), FrameBound::Preceding(y))
+            | (FrameBound::Following(x), FrameBound::Following(y)) => x.same(y),
+            _ => std::mem::discriminant(a) == std::mem::discriminant(b),
+        };
+        self.unit == other.unit
+            && self.exclude == other.exclude
+            && bound(&self.start, &other.start)
+            && bound(&self.end, &other.end)
+    }
+}
+
+impl Default for Frame {
+    /// From the partition's first row to the last peer of the present one.
+    fn default() -> Frame {
+        Frame {
+            unit: iolite_sql::ast::FrameUnit::Range,
+            start: FrameBound::UnboundedPreceding,
+            end: FrameBound::CurrentRow,
+            exclude: Default::default(),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Instructions on lists of rows for window functions.
+
+use crate::cursor::VCursor;
+use crate::env::Env;
+use crate::machine::Vm;
+use crate::window::Rows;
+use iolite_base::{Code, Result};
+use iolite_bytecode::{FrameEdge, Insn, P4};
+use iolite_value::Value;
+
+fn list(vm: &mut Vm, n: i32) -> Result<&mut Rows> {
+    match &mut vm.f.cursors[n as usize] {
+        Some(VCursor::Window(w)) => Ok(w),
+        _ => Err(Code::Internal.into()),
+    }
+}
+
+pub(crate) fn add(vm: &mut Vm, i: &Insn) -> Result<()> {
+    let (first, n) = (i.p2 as usize, i.p3 as usize);
+    let row: Vec<Value> = vm.f.regs[first..first + n].to_vec();
+    list(vm, i.p1)?.add(row)
+}
+
+pub(crate) fn run(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+    let P4::Windows(passes) = &i.p4 else { return Err(Code::Internal.into()) };
+    let offset = |e: &FrameEdge| match e {
+        FrameEdge::Preceding(r) | FrameEdge::Following(r) => vm.f.regs[*r as usize].clone(),
+        _ => Value::Null,
+    };
+    let offsets: Vec<(Value, Value)> = passes.iter().map(|p| (offset(&p.start), offset(&p.end))).collect();
+    // Functions may call back: the list is taken out while they run.
+    let mut rows = std::mem::take(list(vm, i.p1)?);
+    let done = rows.run(passes, &offsets, env);
+    *list(vm, i.p1)? = rows;
+    done
+}
+
+/// `false` at the end.
+pub(crate) fn next(vm: &mut Vm, i: &Insn) -> Result<bool> {
+    let Some(row) = list(vm, i.p1)?.next() else { return Ok(false) };
+    for (k, v) in row.into_iter().enumerate() {
+        vm.put(i.p3 + k as i32, v);
+    }
+    Ok(true)
+}
