@@ -91,12 +91,6 @@ pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) ->
     if q.tables.len() > 60 {
         return Ok(None);
     }
-    let eval = Eval {
-        host: rt.host(),
-        max: rt.host().limit(Limit::Length).max(0) as usize,
-        bases: RefCell::default(),
-    };
-    let bound = Bound::new(q, params, &eval)?;
     let mut states = Vec::new();
     for t in &q.tables {
         let bt = rt.btree(t.db)?;
@@ -106,6 +100,12 @@ pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) ->
     if most < FEW_LEAVES && !rt.force() {
         return Ok(None);
     }
+    let eval = Eval {
+        host: rt.host(),
+        max: rt.host().limit(Limit::Length).max(0) as usize,
+        bases: RefCell::default(),
+    };
+    let bound = Bound::new(q, params, &eval)?;
     let mut outers = Vec::new();
     let fixed = q.grouping == Grouping::None || q.tables.iter().any(|t| t.left);
     if !fixed {
