@@ -338,6 +338,7 @@ fn sum_run(b: &Batch<'_>, col: usize) -> i64 {
     match &chunk.data {
         Data::Int { base, nulls: false, codes } => {
             let sum: u64 = match codes {
+                Codes::U4(_) => span.map(|i| codes.get(i) as u64).sum(),
                 Codes::U8(c) => c[span].iter().map(|v| *v as u64).sum(),
                 Codes::U16(c) => c[span].iter().map(|v| *v as u64).sum(),
                 Codes::U32(c) => c[span].iter().map(|v| *v as u64).sum(),

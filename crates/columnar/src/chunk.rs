@@ -9,6 +9,8 @@ use iolite_value::Value;
 
 /// Narrow unsigned numbers.
 pub(crate) enum Codes {
+    /// Two to a byte, the first one in the low half.
+    U4(Vec<u8>),
     U8(Vec<u8>),
     U16(Vec<u16>),
     U32(Vec<u32>),
@@ -18,7 +20,14 @@ impl Codes {
     /// As narrow as `max` allows.
     pub fn pack(values: &[u32], max: u32) -> Result<Codes> {
         Ok(match max {
-            0..=0xff => {
+            0..=0xf => {
+                let mut out = room(values.len().div_ceil(2))?;
+                out.extend(
+                    values.chunks(2).map(|p| p[0] as u8 | (p.get(1).copied().unwrap_or(0) as u8) << 4),
+                );
+                Codes::U4(out)
+            }
+            0x10..=0xff => {
                 let mut out = room(values.len())?;
                 out.extend(values.iter().map(|v| *v as u8));
                 Codes::U8(out)
@@ -40,6 +49,7 @@ impl Codes {
     #[inline(always)]
     pub fn get(&self, i: usize) -> u32 {
         match self {
+            Codes::U4(c) => (c[i / 2] >> (i % 2 * 4) & 15) as u32,
             Codes::U8(c) => c[i] as u32,
             Codes::U16(c) => c[i] as u32,
             Codes::U32(c) => c[i],
@@ -48,7 +58,7 @@ impl Codes {
 
     fn bytes(&self) -> usize {
         match self {
-            Codes::U8(c) => c.len(),
+            Codes::U4(c) | Codes::U8(c) => c.len(),
             Codes::U16(c) => c.len() * 2,
             Codes::U32(c) => c.len() * 4,
         }

@@ -388,6 +388,9 @@ impl<'q> Groups<'q> {
                     let shift = (base - *min) as u64;
                     let rows = out.iter_mut().zip(&b.outer);
                     match codes {
+                        Codes::U4(_) => rows.for_each(|(o, r)| {
+                            *o = *o * radix + shift + codes.get(*r as usize) as u64;
+                        }),
                         Codes::U8(c) => {
                             rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64)
                         }

@@ -252,6 +252,8 @@ impl Pred {
 /// The codes of some rows.
 pub(crate) fn slice<'c>(codes: &'c Codes, span: &Range<usize>) -> Slice<'c> {
     match codes {
+        // Blocks begin at even rows.
+        Codes::U4(c) => Slice::U4(&c[span.start / 2..span.end.div_ceil(2)], span.len()),
         Codes::U8(c) => Slice::U8(&c[span.clone()]),
         Codes::U16(c) => Slice::U16(&c[span.clone()]),
         Codes::U32(c) => Slice::U32(&c[span.clone()]),

@@ -593,6 +593,14 @@ fn patched(
 fn with_values(codes: &Codes, values: &[(usize, u32)]) -> Result<Option<Codes>> {
     let max = values.iter().map(|v| v.1).max().unwrap_or(0);
     Ok(Some(match codes {
+        Codes::U4(c) if max <= 0xf => {
+            let mut c = c.clone();
+            for (i, v) in values {
+                let shift = i % 2 * 4;
+                c[i / 2] = c[i / 2] & !(15 << shift) | (*v as u8) << shift;
+            }
+            Codes::U4(c)
+        }
         Codes::U8(c) if max <= 0xff => {
             let mut c = c.clone();
             values.iter().for_each(|(i, v)| c[*i] = *v as u8);

@@ -21,6 +21,7 @@ fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask) {
     // SAFETY: `table` hands this out only where the features are there.
     unsafe {
         match codes {
+            Slice::U4(c, n) => halves(c, n, |v| v.wrapping_sub(lo) <= hi - lo, out),
             Slice::U8(c) if lo <= 0xff => range_u8(c, lo as u8, hi.min(0xff) as u8, out),
             Slice::U16(c) if lo <= 0xffff => range_u16(c, lo as u16, hi.min(0xffff) as u16, out),
             Slice::U32(c) => range_u32(c, lo, hi, out),
@@ -33,6 +34,26 @@ fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask) {
 #[inline(always)]
 fn first(n: usize) -> u64 {
     if n >= 64 { u64::MAX } else { (1 << n) - 1 }
+}
+
+/// Marks the half bytes for which `keep` holds; it is asked once for each of the sixteen.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn halves(c: &[u8], n: usize, keep: impl Fn(u32) -> bool, out: &mut Mask) {
+    assert!(n <= BLOCK && c.len() * 2 >= n);
+    let answers: [u8; 16] = std::array::from_fn(|i| if keep(i as u32) { 0xff } else { 0 });
+    // SAFETY: 16 bytes are read from an array of 16 bytes.
+    let answers = _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(answers.as_ptr().cast()) });
+    for (i, (run, word)) in c.chunks(32).zip(out).enumerate() {
+        let valid = first(run.len()) as u32;
+        // SAFETY: only lanes that lie in the slice are loaded.
+        let v = unsafe { _mm256_maskz_loadu_epi8(valid, run.as_ptr().cast()) };
+        // Each byte becomes two, its low half first.
+        let wide = _mm512_cvtepu8_epi16(v);
+        let both = _mm512_or_si512(wide, _mm512_slli_epi16::<4>(wide));
+        let codes = _mm512_and_si512(both, _mm512_set1_epi8(15));
+        let hit = _mm512_movepi8_mask(_mm512_shuffle_epi8(answers, codes));
+        *word = hit & first(n - (64 * i).min(n));
+    }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
@@ -115,17 +136,20 @@ unsafe fn compress(mask: &Mask, rows: usize, out: &mut Positions) {
 fn member(codes: Slice<'_>, shift: i64, set: &Bits, out: &mut Mask) -> bool {
     // Sums are computed in the width of the lanes: none may come round to a number of the set.
     let fits = match codes {
+        Slice::U4(..) => true,
         Slice::U8(_) => (-60_000..=60_000).contains(&shift),
         Slice::U16(_) => (-60_000..=0).contains(&shift),
         Slice::U32(_) => (-1_000_000_000..=0).contains(&shift),
     };
-    if set.len() > 2048 || !fits {
+    let small = set.len() <= 2048 || matches!(codes, Slice::U4(..));
+    if !small || !fits {
         return false;
     }
     out.fill(0);
     // SAFETY: `table` hands this out only where the features are there.
     unsafe {
         match codes {
+            Slice::U4(c, n) => halves(c, n, |v| set.has((v as i64 + shift) as usize), out),
             Slice::U8(c) => member_u8(c, shift, set, out),
             Slice::U16(c) => member_u16(c, shift, set, out),
             Slice::U32(c) => member_u32(c, shift, set, out),

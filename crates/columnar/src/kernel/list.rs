@@ -24,10 +24,22 @@ fn thin<T: Copy>(codes: &[T], at: &mut Positions, len: usize, keep: impl Fn(T) -
     n
 }
 
+/// Keeps the positions for which `keep` holds of the half byte there.
+fn thin_halves(c: &[u8], at: &mut Positions, len: usize, keep: impl Fn(u32) -> bool) -> usize {
+    let mut n = 0;
+    for i in 0..len {
+        let p = at[i];
+        at[n] = p;
+        n += keep((c[p as usize / 2] >> (p % 2 * 4) & 15) as u32) as usize;
+    }
+    n
+}
+
 /// Keeps the positions of codes in `lo..=hi`.
 pub fn range(codes: Slice<'_>, lo: u32, hi: u32, at: &mut Positions, len: usize) -> usize {
     let span = hi - lo;
     match codes {
+        Slice::U4(c, _) => thin_halves(c, at, len, |v| v.wrapping_sub(lo) <= span),
         Slice::U8(c) => thin(c, at, len, |v| (v as u32).wrapping_sub(lo) <= span),
         Slice::U16(c) => thin(c, at, len, |v| (v as u32).wrapping_sub(lo) <= span),
         Slice::U32(c) => thin(c, at, len, |v| v.wrapping_sub(lo) <= span),
@@ -46,6 +58,7 @@ pub fn member(codes: Slice<'_>, shift: i64, set: &Bits, at: &mut Positions, len:
         inside & (word >> (i % 64) & 1 != 0)
     };
     match codes {
+        Slice::U4(c, _) => thin_halves(c, at, len, has),
         Slice::U8(c) => thin(c, at, len, |v| has(v as u32)),
         Slice::U16(c) => thin(c, at, len, |v| has(v as u32)),
         Slice::U32(c) => thin(c, at, len, has),

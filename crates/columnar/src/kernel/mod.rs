@@ -165,6 +165,8 @@ impl Bits {
 /// Codes of some width.
 #[derive(Clone, Copy)]
 pub(crate) enum Slice<'a> {
+    /// Two to a byte; and how many.
+    U4(&'a [u8], usize),
     U8(&'a [u8]),
     U16(&'a [u16]),
     U32(&'a [u32]),
@@ -173,6 +175,7 @@ pub(crate) enum Slice<'a> {
 impl Slice<'_> {
     fn len(&self) -> usize {
         match self {
+            Slice::U4(_, n) => *n,
             Slice::U8(c) => c.len(),
             Slice::U16(c) => c.len(),
             Slice::U32(c) => c.len(),
@@ -287,7 +290,14 @@ mod tests {
             let (a, b, c) = (numbers(n, 256), numbers(n, 65_536), numbers(n, 1 << 31));
             let bytes: Vec<u8> = a.iter().map(|v| *v as u8).collect();
             let words: Vec<u16> = b.iter().map(|v| *v as u16).collect();
+            let d: Vec<u32> = a.iter().map(|v| v % 16).collect();
+            let halves: Vec<u8> =
+                d.chunks(2).map(|p| p[0] as u8 | (p.get(1).copied().unwrap_or(9) as u8) << 4).collect();
             for (slice, values, lo, hi) in [
+                (Slice::U4(&halves, n), &d, 3, 11),
+                (Slice::U4(&halves, n), &d, 0, 15),
+                (Slice::U4(&halves, n), &d, 20, 70),
+                (Slice::U4(&halves, n), &d, 5, u32::MAX),
                 (Slice::U8(&bytes), &a, 10, 200),
                 (Slice::U8(&bytes), &a, 0, 255),
                 (Slice::U8(&bytes), &a, 7, 70_000),
@@ -336,7 +346,15 @@ mod tests {
                 for v in numbers(len / 3, len as u32) {
                     set.set(v as usize);
                 }
-                let slices = [(Slice::U8(&bytes), &a), (Slice::U16(&words), &b), (Slice::U32(&c), &c)];
+                let d: Vec<u32> = a.iter().map(|v| v % 16).collect();
+                let halves: Vec<u8> =
+                    d.chunks(2).map(|p| p[0] as u8 | (p.get(1).copied().unwrap_or(9) as u8) << 4).collect();
+                let slices = [
+                    (Slice::U4(&halves, n), &d),
+                    (Slice::U8(&bytes), &a),
+                    (Slice::U16(&words), &b),
+                    (Slice::U32(&c), &c),
+                ];
                 for (slice, values) in slices {
                     let want: Vec<u16> = (0..n)
                         .filter(|i| set.has((values[*i] as i64 + shift) as usize))

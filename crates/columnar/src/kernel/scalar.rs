@@ -13,6 +13,13 @@ pub fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask) {
         }
     }
     match codes {
+        Slice::U4(c, n) => {
+            out.fill(0);
+            for i in 0..n {
+                let v = (c[i / 2] >> (i % 2 * 4) & 15) as u32;
+                out[i / 64] |= ((v.wrapping_sub(lo) <= hi - lo) as u64) << (i % 64);
+            }
+        }
         Slice::U8(c) => each(c, lo, hi - lo, out),
         Slice::U16(c) => each(c, lo, hi - lo, out),
         Slice::U32(c) => each(c, lo, hi - lo, out),
