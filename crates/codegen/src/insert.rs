@@ -277,7 +277,8 @@ impl Codegen<'_> {
                 };
                 if null == Some(true) {
                     make(self);
-                    true
+                    // Clauses for a conflict are looked at although there cannot be one.
+                    s.upserts.is_empty()
                 } else {
                     self.source_value(s, source, k, rowid)?;
                     if null.is_none() {
@@ -414,20 +415,27 @@ impl Codegen<'_> {
     }
 
     fn open_sequence(&mut self, s: &Insert) -> Result<Sequence> {
-        let db = s.target.db;
-        let table = self.env.catalog.schemas[db]
-            .table("sqlite_sequence")
-            .cloned()
-            .ok_or_else(|| iolite_base::Error::from(iolite_base::Code::CorruptSequence))?;
-        let cursor = self.b.cursor();
-        let max = self.b.regs(2);
-        let root = table.root.get() as i32;
-        self.b.emit4(Opcode::OpenRead, cursor, root, db as i32, P4::Int(2));
-        self.b.emit(Opcode::Integer, 0, max, 0);
-        let q = Sequence { max, cursor, db, root };
-        self.find_sequence(q, &s.target.table.name)?;
-        self.b.emit(Opcode::Close, cursor, 0, 0);
+        let (db, name) = (s.target.db, &s.target.table.name);
+        self.note_sequence(db, name);
+        let q = self.sequence(db)?;
+        self.b.emit4(Opcode::OpenRead, q.cursor, q.root, db as i32, P4::Int(2));
+        self.b.emit(Opcode::Integer, 0, q.max, 0);
+        self.find_sequence(q, name)?;
+        self.b.emit(Opcode::Close, q.cursor, 0, 0);
         Ok(q)
+    }
+
+    fn sequence(&mut self, db: usize) -> Result<Sequence> {
+        let table = self.env.catalog.schemas[db].table("sqlite_sequence");
+        let root = table.ok_or(iolite_base::Code::CorruptSequence)?.root.get() as i32;
+        Ok(Sequence { max: self.b.regs(2), cursor: self.b.cursor(), db, root })
+    }
+
+    /// Makes sure that `sqlite_sequence` has a row for the table.
+    pub fn touch_sequence(&mut self, db: usize, table: &str) -> Result<()> {
+        let q = self.sequence(db)?;
+        self.b.emit(Opcode::Integer, 0, q.max, 0);
+        self.close_sequence(q, table)
     }
 
     /// Finds the table's row in `sqlite_sequence`: its rowid goes behind `max`, and `max` rises to what it says.

@@ -56,6 +56,7 @@ pub fn compile(parsed: &Parsed, text: &str, env: &Env<'_>, settings: &Settings) 
         Stmt::Reindex(what) => g.reindex(&mut binder, what.as_ref())?,
         _ => return Ok(None),
     };
+    g.finish_sequences()?;
     let mut p = g.finish(env.limits.get(Limit::VdbeOp) as usize)?;
     p.columns = columns;
     Ok(Some(p))

@@ -48,7 +48,7 @@ impl Codegen<'_> {
     /// A SELECT statement.
     pub fn statement_select(&mut self, b: &mut Binder<'_>, s: &ast::Select) -> Result<Vec<ColumnMeta>> {
         let bound = b.select(s)?;
-        let mut p = Planner::new(self.env);
+        let mut p = Planner::after(self.env, b);
         let plan = p.select(bound)?;
         self.take_plans(p);
         self.touch_databases(b.databases);

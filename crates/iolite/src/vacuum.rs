@@ -2,7 +2,7 @@
 //! leaves it in a file of its own.
 //!
 //! Entries are copied as bytes, so nothing about them can change: rowids, encodings, what stock SQLite wrote. Only the
-//! schema table's root pages are new.
+//! schema table is new: its root pages, and its order, which is that in which stock makes everything anew.
 
 use crate::connection::{Connection, Inner};
 use crate::control::constant;
@@ -37,7 +37,7 @@ pub(crate) fn vacuum(c: &Connection, schema: Option<&str>, into: Option<&Expr>) 
             if !matches!(v, Value::Text(..)) {
                 return Err(Error::sql("non-text filename"));
             }
-            vacuum_into(c, &from, &v.to_string_lossy())
+            vacuum_into(c, db, &from, &v.to_string_lossy())
         }
         None => {
             if from.is_memory() || from.is_transient() {
@@ -57,6 +57,7 @@ pub(crate) fn vacuum(c: &Connection, schema: Option<&str>, into: Option<&Expr>) 
 fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<()> {
     let inner = &c.0;
     from.begin_write(true)?;
+    let autoincrement = |table: &str| has_autoincrement(inner, db, table);
     let done = (|| {
         if from.page_count() == 0 {
             return Ok(());
@@ -66,7 +67,7 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
         temp.set_page_size(page_size, Some(from.reserved()))?;
         let mode = inner.vacuum_auto_vacuum.get().unwrap_or_else(|| from.auto_vacuum());
         let numbered = |root| !renumbered(inner, db, root);
-        if let Some(id) = rebuild(from, &temp, mode, &numbered)? {
+        if let Some(id) = rebuild(from, &temp, mode, &numbered, &autoincrement)? {
             inner.last_rowid.set(id);
         }
         temp.commit()?;
@@ -87,7 +88,7 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
     Ok(())
 }
 
-fn vacuum_into(c: &Connection, from: &Btree, file: &str) -> Result<()> {
+fn vacuum_into(c: &Connection, db: usize, from: &Btree, file: &str) -> Result<()> {
     let inner = &c.0;
     let t = target(file, OpenFlags::default())?;
     let mut options = t.options.clone();
@@ -98,6 +99,7 @@ fn vacuum_into(c: &Connection, from: &Btree, file: &str) -> Result<()> {
     }
     let to = Btree::open(inner.vfs.clone(), &t.path, &options)?;
     from.begin_read()?;
+    let autoincrement = |table: &str| has_autoincrement(inner, db, table);
     let done = (|| {
         to.begin_read()?;
         if to.page_count() > 0 {
@@ -105,7 +107,7 @@ fn vacuum_into(c: &Connection, from: &Btree, file: &str) -> Result<()> {
         }
         to.end_read();
         to.set_page_size(options.page_size, Some(options.reserved))?;
-        if let Some(id) = rebuild(from, &to, from.auto_vacuum(), &|_| true)? {
+        if let Some(id) = rebuild(from, &to, from.auto_vacuum(), &|_| true, &autoincrement)? {
             inner.last_rowid.set(id);
         }
         to.commit()
@@ -120,26 +122,22 @@ fn vacuum_into(c: &Connection, from: &Btree, file: &str) -> Result<()> {
 
 /// Copies every tree of `from` into the empty database `to`. Answers what
 /// `last_insert_rowid()` becomes: views and triggers are moved by an INSERT behind everything else. `numbered`: the table
-/// with this root page keeps its rowids.
+/// with this root page keeps its rowids. `autoincrement`: the table with this name has AUTOINCREMENT.
 fn rebuild(
     from: &Btree,
     to: &Btree,
     mode: AutoVacuum,
     numbered: &dyn Fn(u32) -> bool,
+    autoincrement: &dyn Fn(&str) -> bool,
 ) -> Result<Option<i64>> {
     to.set_auto_vacuum(mode)?;
     let enc = from.encoding()?;
     to.set_encoding(enc);
     to.begin_write(false)?;
     let mut roots: FastMap<i64, u32> = FastMap::default();
-    let mut schema = from.cursor(1, TreeKind::Table, false)?;
     let mut out = to.cursor(1, TreeKind::Table, true)?;
-    let mut more = schema.first()?;
     let (mut count, mut without_tree) = (0, false);
-    while more {
-        let mut rec = iolite_base::alloc::zeroed(schema.payload_len() as usize)?;
-        schema.read_payload(0, &mut rec)?;
-        let mut row = record::decode(&rec, enc)?;
+    for mut row in arranged(schema_rows(from)?, autoincrement) {
         count += 1;
         without_tree |= row.get(3).is_none_or(|r| r.to_int() == 0);
         if let Some(Value::Int(root)) = row.get(3).cloned()
@@ -155,8 +153,7 @@ fn rebuild(
         }
         let mut rec = Vec::new();
         record::encode(&row, enc, &mut rec)?;
-        out.insert_row(schema.rowid(), &rec, 0, InsertAt::Append)?;
-        more = schema.next()?;
+        out.insert_row(count, &rec, 0, InsertAt::Append)?;
     }
     drop(out);
     for m in META {
@@ -166,12 +163,57 @@ fn rebuild(
     Ok(without_tree.then_some(count))
 }
 
+/// The rows of the schema table.
+fn schema_rows(from: &Btree) -> Result<Vec<Vec<Value>>> {
+    let enc = from.encoding()?;
+    let mut schema = from.cursor(1, TreeKind::Table, false)?;
+    let mut rows = Vec::new();
+    let mut more = schema.first()?;
+    while more {
+        let mut rec = iolite_base::alloc::zeroed(schema.payload_len() as usize)?;
+        schema.read_payload(0, &mut rec)?;
+        rows.push(record::decode(&rec, enc)?);
+        more = schema.next()?;
+    }
+    Ok(rows)
+}
+
+/// The order in which stock makes everything anew: tables, each with the indexes that its constraints need and the first
+/// with AUTOINCREMENT with `sqlite_sequence`, which goes where no table needs it; then indexes; then what has no tree.
+fn arranged(rows: Vec<Vec<Value>>, autoincrement: &dyn Fn(&str) -> bool) -> Vec<Vec<Value>> {
+    let text = |r: &[Value], i: usize| r.get(i).map(|v| v.to_string_lossy()).unwrap_or_default();
+    let has_tree = |r: &[Value]| r.get(3).is_some_and(|v| v.to_int() > 0);
+    let is_table = |r: &[Value]| text(r, 0) == "table" && has_tree(r);
+    let is_sequence = |r: &[Value]| is_table(r) && text(r, 1) == "sqlite_sequence";
+    let is_auto = |r: &[Value]| text(r, 0) == "index" && r.get(4).is_none_or(Value::is_null);
+    let tables: Vec<String> = rows.iter().filter(|r| is_table(r)).map(|r| text(r, 1)).collect();
+    let first = tables.iter().position(|t| autoincrement(t));
+    // Place among the tables, then within what belongs to a table.
+    let place = |r: &Vec<Value>| -> (usize, u8) {
+        let of = |name: &str| tables.iter().position(|t| t.eq_ignore_ascii_case(name)).unwrap_or(tables.len());
+        match () {
+            _ if is_sequence(r) => (first.unwrap_or(tables.len()), 2),
+            _ if is_table(r) => (of(&text(r, 1)), 0),
+            _ if is_auto(r) => (of(&text(r, 2)), 1),
+            _ if has_tree(r) => (tables.len() + 1, 0),
+            _ => (tables.len() + 2, 0),
+        }
+    };
+    let mut rows: Vec<_> = rows.into_iter().filter(|r| first.is_some() || !is_sequence(r)).collect();
+    rows.sort_by_key(place);
+    rows
+}
+
 /// Whether VACUUM gives the rows of the table with this root page new rowids: those of tables with neither an INTEGER
 /// PRIMARY KEY nor an index, as stock does (documentation page `lang_vacuum`).
 fn renumbered(c: &Inner, db: usize, root: u32) -> bool {
     let catalog = c.catalog.borrow();
     let found = catalog.schemas[db].tables().find(|t| t.root.get() == root);
     found.is_some_and(|t| t.has_rowid() && t.rowid_alias.is_none() && t.indexes.borrow().is_empty())
+}
+
+fn has_autoincrement(c: &Inner, db: usize, table: &str) -> bool {
+    c.catalog.borrow().schemas[db].table(table).is_some_and(|t| t.autoincrement)
 }
 
 fn copy_tree(from: &Btree, to: &Btree, root: u32, numbered: bool) -> Result<u32> {

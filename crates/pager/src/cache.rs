@@ -210,10 +210,10 @@ impl Pager {
         self.begin_changes()?;
         let i = match self.table.find(pgno) {
             Some(i) => i,
-            // Evicted while a cursor held it: what the cursor holds is still the page.
+            // Evicted while a cursor held it. Others may have changed it before that: what counts is what was written.
             None => {
-                self.make_room()?;
-                self.table.insert(pgno, page.clone())?
+                self.fetch(pgno)?;
+                self.table.find(pgno).ok_or(Code::Internal)?
             }
         };
         let slot = self.table.slot(i);

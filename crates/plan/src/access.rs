@@ -331,7 +331,7 @@ impl Accesses<'_> {
         let stat = index.stat.borrow();
         let table_rows = table.rows.get();
         let entries = stat.rows.first().copied().unwrap_or(table_rows).min(table_rows.max(1.0));
-        let step = cost::index_step(index.columns.len(), table.columns.len());
+        let step = cost::index_step(index, table);
         let is_pk = !table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey;
         // A scan of the whole index: for its order, or because it is narrower than the table.
         {

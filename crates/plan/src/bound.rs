@@ -405,6 +405,14 @@ impl ColumnSet {
         }
     }
 
+    /// Whether the column is in it.
+    pub fn contains(&self, column: usize) -> bool {
+        match column.checked_sub(64) {
+            None => self.low >> column & 1 != 0,
+            Some(c) => self.high.get(c / 64).is_some_and(|w| w >> (c % 64) & 1 != 0),
+        }
+    }
+
     /// The columns, in order.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         let words = std::iter::once(self.low).chain(self.high.iter().copied()).enumerate();
@@ -484,6 +492,16 @@ pub struct FromQuery {
     pub cte: Option<u32>,
     /// Tables of enclosing queries that it refers to.
     pub outer: Vec<TableId>,
+    /// A view whose query has not as many columns as the view has names: what is wrong. It is an error only where
+    /// the view is really read.
+    pub misfit: Option<Rc<str>>,
+}
+
+impl FromQuery {
+    /// A query without recursion that may be materialized or not.
+    pub fn plain(select: Select) -> FromQuery {
+        FromQuery { select, recursive: None, materialize: None, cte: None, outer: Vec::new(), misfit: None }
+    }
 }
 
 /// The recursive part of a recursive common table expression.

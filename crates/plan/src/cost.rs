@@ -19,21 +19,28 @@ pub fn sort(rows: f64) -> f64 {
     n * n.log2() * 1.2
 }
 
-/// One step in an index of `index_columns` fields over a table of `table_columns`.
-pub fn index_step(index_columns: usize, table_columns: usize) -> f64 {
-    let share = index_columns as f64 / (table_columns.max(index_columns) as f64 + 1.0);
-    1.0 + share.min(1.0) * 0.9
+/// One step in an index over a table: nearly a step in the table where its entries are thought to be as long as the
+/// rows, less the shorter they are.
+pub fn index_step(index: &Index, table: &Table) -> f64 {
+    let share = f64::from(4 * entry_width(index, table)).log2() / f64::from(4 * row_width(table)).log2();
+    (0.1 + 1.5 * share).exp2().min(TABLE_ROW)
 }
 
 /// Whether an index's entries are thought to be shorter than the rows of its table.
 pub fn narrower(index: &Index, table: &Table) -> bool {
+    entry_width(index, table) < row_width(table)
+}
+
+fn entry_width(index: &Index, table: &Table) -> u32 {
     let of = |c: &IndexColumn| match c.source {
         ColumnSource::Column(k) => width(&table.columns[k]),
         _ => 1,
     };
-    let rowid = table.rowid_alias.is_none() as u32;
-    let row: u32 = table.columns.iter().map(width).sum();
-    index.columns.iter().map(of).sum::<u32>() < row + rowid
+    index.columns.iter().map(of).sum()
+}
+
+fn row_width(table: &Table) -> u32 {
+    table.columns.iter().map(width).sum::<u32>() + table.rowid_alias.is_none() as u32
 }
 
 /// A column's width in units of four bytes: as declared, else 16 bytes for what may be text.

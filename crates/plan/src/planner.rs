@@ -1,7 +1,7 @@
 //! From bound queries to plan trees.
 
 use crate::access::{Accesses, Candidate};
-use crate::bind::Env;
+use crate::bind::{Binder, Env};
 use crate::bound::*;
 use crate::cost;
 use crate::join_order::{self, Path, Wanted};
@@ -14,6 +14,7 @@ use crate::window;
 use iolite_base::hash::FastMap;
 use iolite_base::{Error, Result};
 use iolite_ext::FunctionFlags;
+use iolite_sql::ast::CompoundOp;
 use iolite_value::Value;
 
 /// Plans queries; keeps the plans of the queries nested in expressions, by their numbers.
@@ -21,6 +22,8 @@ pub struct Planner<'a> {
     env: &'a Env<'a>,
     /// The rows found are to be changed: they are visited in the table's order unless an index is sought.
     changing: bool,
+    /// No expression holds a query: none is searched for one.
+    flat: bool,
     /// Plans of nested queries.
     pub subplans: FastMap<SubId, SelectPlan>,
 }
@@ -28,7 +31,12 @@ pub struct Planner<'a> {
 impl<'a> Planner<'a> {
     /// A planner for one statement.
     pub fn new(env: &'a Env<'a>) -> Planner<'a> {
-        Planner { env, changing: false, subplans: FastMap::default() }
+        Planner { env, changing: false, flat: false, subplans: FastMap::default() }
+    }
+
+    /// As [`Planner::new`], for what `binder` has bound and nothing else.
+    pub fn after(env: &'a Env<'a>, binder: &Binder<'_>) -> Planner<'a> {
+        Planner { flat: !binder.has_subqueries(), ..Planner::new(env) }
     }
 
     /// As [`Planner::new`], for the rows that an UPDATE or DELETE changes.
@@ -74,6 +82,9 @@ impl<'a> Planner<'a> {
 
     /// Plans the queries nested in an expression.
     pub fn nested(&mut self, e: &Expr) -> Result<()> {
+        if self.flat {
+            return Ok(());
+        }
         let mut found = Vec::new();
         let _ = e.walk(&mut |x| {
             match x {
@@ -117,10 +128,18 @@ impl<'a> Planner<'a> {
             ));
         }
         flatten::flatten(&mut core, order_by);
+        for s in &core.sources {
+            if let SourceKind::Subquery(q) = &s.kind
+                && let Some(wrong) = &q.misfit
+            {
+                return Err(Error::sql(&**wrong));
+            }
+        }
         outer_join::strengthen(&mut core);
-        let extra: Vec<&Expr> = order_by.iter().map(|o| &o.expr).collect();
-        walk::mark_used(&mut core, &extra);
-        drop(extra);
+        let point = point::find(&core);
+        if point.is_none() {
+            walk::mark_used(&mut core, order_by.iter().map(|o| &o.expr));
+        }
         // Behind window functions, rows are ordered anew.
         let windows = std::mem::take(&mut core.windows);
         let mut final_order = if windows.is_empty() { Vec::new() } else { std::mem::take(order_by) };
@@ -136,7 +155,6 @@ impl<'a> Planner<'a> {
         let min_max = if windows.is_empty() { self.min_max(&mut core) } else { None };
         plan.unordered =
             min_max.is_none() && core.group_by.is_empty() && (order_by.is_empty() || core.aggregate);
-        let point = point::find(&core);
         let terms = if point.is_some() { Vec::new() } else { terms::analyse(&core) };
         let (mut path, queries) = if core.sources.is_empty() || point.is_some() {
             (Path { loops: Vec::new(), reverse: Vec::new(), ordered: true, rows: 1.0 }, Vec::new())
@@ -248,7 +266,7 @@ impl<'a> Planner<'a> {
         for s in &core.sources {
             match &s.kind {
                 SourceKind::Subquery(q) => {
-                    let p = self.query_in_from(q)?;
+                    let p = self.query_in_from(q, &s.used)?;
                     rows.push(if p.recursive.is_some() { cost::QUERY_ROWS } else { p.select.rows.max(1.0) });
                     queries.push(Some(p));
                 }
@@ -306,8 +324,11 @@ impl<'a> Planner<'a> {
         Ok((path, queries))
     }
 
-    fn query_in_from(&mut self, q: &FromQuery) -> Result<FromPlan> {
+    fn query_in_from(&mut self, q: &FromQuery, used: &ColumnSet) -> Result<FromPlan> {
         let mut select = q.select.clone();
+        if q.recursive.is_none() && q.cte.is_none() && q.outer.is_empty() {
+            drop_unread(&mut select, used);
+        }
         for e in select.cores.iter_mut().flat_map(|c| c.values.iter_mut().flatten().chain(&mut c.result)) {
             *e = std::mem::replace(e, Expr::int(0)).as_column();
         }
@@ -506,6 +527,24 @@ impl<'a> Planner<'a> {
 
     fn all_nested(&mut self, list: &[Expr]) -> Result<()> {
         list.iter().try_for_each(|e| self.nested(e))
+    }
+}
+
+/// Puts NULL for the columns of a query in FROM that nobody reads, where that changes nothing else.
+fn drop_unread(select: &mut Select, used: &ColumnSet) {
+    let sets = select.ops.iter().any(|o| *o != CompoundOp::UnionAll);
+    let whole = |c: &Core| c.aggregate || c.distinct || !c.windows.is_empty();
+    if sets || !select.ops.is_empty() && !select.order_by.is_empty() || select.cores.iter().any(whole) {
+        return;
+    }
+    for i in (0..select.columns.len()).filter(|i| !used.contains(*i)) {
+        for c in &mut select.cores {
+            for row in c.values.iter_mut().chain(std::iter::once(&mut c.result)) {
+                if let Some(e) = row.get_mut(i) {
+                    *e = Expr::Const(Value::Null);
+                }
+            }
+        }
     }
 }
 

@@ -62,8 +62,8 @@ pub fn expr(e: &Expr, f: &mut dyn FnMut(&Expr)) {
     });
 }
 
-/// Notes in each source of `c` which columns any of the expressions in `roots` or the arm itself read.
-pub fn mark_used(c: &mut Core, extra: &[&Expr]) {
+/// Notes in each source of `c` which columns the arm or any of the expressions in `extra` read.
+pub fn mark_used<'e>(c: &mut Core, extra: impl Iterator<Item = &'e Expr>) {
     // The sources are put aside, so that they can be marked while the rest is read; what queries in FROM refer to is
     // read first.
     let mut sources = std::mem::take(&mut c.sources);

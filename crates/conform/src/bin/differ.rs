@@ -1,8 +1,10 @@
-//! `differ --statements N --seed S --threads T [--only KIND] [--keep-going] [--alter] [--known FILE] [--show N]`: compares
+//! `differ --statements N --seed S --threads T [--only KIND] [--keep-going] [--alter] [--known FILE] [--show N]
+//! [--round R]`: compares
 //! iolite with stock SQLite on generated statements. Prints each kind of difference once, most frequent first, as a
-//! script for either shell, then what was covered. Exits with 1 if a difference is unexplained.
+//! script for either shell, then what was covered. Exits with 1 if a difference is unexplained. `--round R` runs that
+//! one round again.
 //! `--replay FILE` runs a script, one statement a line, and prints the first difference;
-//! with `--keep-going` all of them, and what the others answer.
+//! with `--keep-going` all of them, and what the others answer; with `--on-file` in files rather than in memory.
 
 use iolite_conform::differ::coverage::Coverage;
 use iolite_conform::differ::explained::{EXPLAINED, explain};
@@ -22,9 +24,11 @@ struct Options {
     threads: usize,
     only: Option<String>,
     keep_going: bool,
+    on_file: bool,
     show: usize,
     features: Features,
     replay: Option<String>,
+    round: Option<u64>,
     /// Kinds of difference that do not count.
     known: Vec<String>,
 }
@@ -54,6 +58,7 @@ fn options() -> Options {
             "--seed" => o.seed = value().parse().unwrap_or_else(|_| usage(&a)),
             "--threads" => o.threads = value().parse().unwrap_or_else(|_| usage(&a)),
             "--show" => o.show = value().parse().unwrap_or_else(|_| usage(&a)),
+            "--round" => o.round = Some(value().parse().unwrap_or_else(|_| usage(&a))),
             "--only" => o.only = Some(value()),
             "--replay" => o.replay = Some(value()),
             "--known" => {
@@ -61,6 +66,7 @@ fn options() -> Options {
                 o.known = text.lines().map(String::from).collect();
             }
             "--keep-going" => o.keep_going = true,
+            "--on-file" => o.on_file = true,
             "--alter" => o.features.alter = true,
             "--table-functions" => o.features.table_functions = true,
             _ => usage(&a),
@@ -88,10 +94,9 @@ fn main() {
     }
     if let Some(file) = &o.replay {
         let text = std::fs::read_to_string(file).unwrap_or_else(|e| usage(&format!("{file}: {e}")));
-        let stmt = |l: &str| Stmt { ordered: true, ..Stmt::plain("replay", l.into()) };
-        let script: Vec<Stmt> = text.lines().filter(|l| !l.trim().is_empty()).map(stmt).collect();
+        let script: Vec<Stmt> = text.lines().filter(|l| !l.trim().is_empty()).map(Stmt::parse).collect();
         if o.keep_going {
-            let mut pair = iolite_conform::differ::pair::Pair::new(&folder("replay"), true);
+            let mut pair = iolite_conform::differ::pair::Pair::new(&folder("replay"), !o.on_file);
             for s in &script {
                 println!("-- {}", s.sql);
                 match pair.run(s) {
@@ -101,7 +106,7 @@ fn main() {
             }
             return;
         }
-        match shrink::replay(&script, &folder("replay"), false) {
+        match shrink::replay(&script, &folder("replay"), !o.on_file) {
             Some((i, d)) => println!(
                 "{}\n{}\nstock: {}\nours:  {}",
                 script.get(i).map_or("end", |s| &s.sql),
@@ -117,13 +122,14 @@ fn main() {
     let total = Mutex::new(Total::default());
     let next = AtomicUsize::new(0);
     std::thread::scope(|s| {
-        for t in 0..o.threads {
+        for t in 0..if o.round.is_some() { 1 } else { o.threads } {
             let worker = std::thread::Builder::new().stack_size(64 << 20);
             let (o, functions, total, next) = (&o, &functions, &total, &next);
             let handle = worker.spawn_scoped(s, move || {
                 let dir = folder(&t.to_string());
                 loop {
-                    let seed = o.seed.wrapping_mul(1_000_003) + next.fetch_add(1, Ordering::Relaxed) as u64;
+                    let k = next.fetch_add(1, Ordering::Relaxed) as u64;
+                    let seed = o.round.unwrap_or_else(|| o.seed.wrapping_mul(1_000_003) + k);
                     let r = round(seed, &dir, functions, o.features, o.only.as_deref());
                     let mut total = total.lock().expect("no worker panics while it counts");
                     total.statements += r.statements;
@@ -151,7 +157,7 @@ fn main() {
                         }
                     }
                     let stop = !o.keep_going && !total.kinds.is_empty();
-                    if total.statements >= o.statements || stop {
+                    if total.statements >= o.statements || stop || o.round.is_some() {
                         break;
                     }
                 }

@@ -227,15 +227,19 @@ impl Gen<'_> {
             1 => "UPDATE".to_string(),
             _ => "DELETE".to_string(),
         };
+        let time =
+            if instead { "INSTEAD OF".to_string() } else { self.one(&["BEFORE", "AFTER", "AFTER", ""]) };
         let mut sc = Scope::default();
         if event != 0 {
             sc.sources.push(Source { alias: "old".into(), columns: columns.clone() });
         }
         if event != 2 {
-            sc.sources.push(Source { alias: "new".into(), columns });
+            // Before the change stock has not computed the new row's generated columns, and shows what happens to
+            // be in their place.
+            let early = matches!(&*time, "BEFORE" | "");
+            let known = t.columns.iter().filter(|c| !early || !c.generated);
+            sc.sources.push(Source { alias: "new".into(), columns: known.map(|c| quote(&c.name)).collect() });
         }
-        let time =
-            if instead { "INSTEAD OF".to_string() } else { self.one(&["BEFORE", "AFTER", "AFTER", ""]) };
         let each = self.one(&["", " FOR EACH ROW"]);
         let when =
             if self.rng.chance(30) { format!(" WHEN {}", self.condition(&sc, 1)) } else { String::new() };

@@ -40,14 +40,15 @@ pub const EXPLAINED: &[Explained] = &[
         },
     },
     Explained {
-        title: "a LEFT JOIN with LIKE on an indexed column in ON",
-        page: "lang_select, section 2.1: a LEFT JOIN adds a row of NULLs for each left row without a match; stock loses \
+        title: "an outer join with LIKE on an indexed column in ON",
+        page: "lang_select, section 2.1: an outer join adds a row of NULLs for each row without a match; stock loses \
                those rows where ON has a LIKE that an index with the LIKE's collation serves",
         diverges: false,
         applies: |script, d| {
             let sql = &script.last().map_or("", |s| &s.sql);
             let like = script.iter().any(|s| s.sql.contains("LIKE '"));
-            d.what == "rows" && sql.contains("LEFT JOIN") && like && d.stock.is_empty()
+            let outer = ["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"].iter().any(|j| sql.contains(j));
+            d.what == "rows" && outer && like && d.stock.is_empty()
         },
     },
     Explained {
@@ -71,7 +72,7 @@ pub const EXPLAINED: &[Explained] = &[
             let sql = script.last().map_or("", |s| &s.sql);
             let ends = ["DROP TABLE", "DROP VIEW", "ROLLBACK"];
             let gone = script.iter().any(|s| ends.iter().any(|w| s.sql.starts_with(w)));
-            let asks = ["PRAGMA table_list", "table_info(", "table_xinfo("].iter().any(|w| sql.contains(w));
+            let asks = ["PRAGMA table_list", "table_info(", "table_xinfo(", "INDEXED BY nosuch"].iter().any(|w| sql.contains(w));
             asks && gone && (d.what == "rows" || d.ours.contains("no such table"))
         },
     },
@@ -91,6 +92,13 @@ pub const EXPLAINED: &[Explained] = &[
                no page says of which; stock pushes conditions into the arms, where each has its own",
         diverges: false,
         applies: |script, d| d.what == "rows" && reads_compound(script),
+    },
+    Explained {
+        title: "group_concat() over a window that joins nothing but empty strings",
+        page: "lang_aggfunc, group_concat(X,Y): a string which is the concatenation of all non-NULL values; stock gives \
+               a byte of zero for the empty string",
+        diverges: false,
+        applies: |_, d| d.what == "rows" && d.stock.contains("'\\0'") && d.stock.replace("'\\0'", "''") == d.ours,
     },
     Explained {
         title: "a rowid chosen at random",

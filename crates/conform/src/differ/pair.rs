@@ -118,6 +118,19 @@ impl Stmt {
     pub fn plain(kind: &'static str, sql: String) -> Stmt {
         Stmt { kind, sql, params: Vec::new(), ordered: false, loose: false }
     }
+
+    /// A statement to be run again, as findings show it: its text, and behind `; -- with ` what is bound.
+    pub fn parse(line: &str) -> Stmt {
+        let (sql, list) = line.split_once("; -- with ").unwrap_or((line, ""));
+        let mut s = Stmt { ordered: true, ..Stmt::plain("replay", sql.into()) };
+        if !list.is_empty() {
+            let list = list.replace("\\'", "''");
+            let db = stock::Connection::open(":memory:").expect("there is memory");
+            let mut rows = db.query(&format!("SELECT {list}")).expect("values are shown as literals");
+            s.params = rows.remove(0).into_iter().map(V::of_stock).collect();
+        }
+        s
+    }
 }
 
 impl std::fmt::Display for Stmt {

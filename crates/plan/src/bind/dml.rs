@@ -418,11 +418,15 @@ impl Binder<'_> {
             rowid = columns[a].or(rowid);
         }
         let mut upserts = Vec::new();
-        // Where nothing can conflict, stock never looks at what a clause would do.
-        let may_conflict =
-            rowid.is_some() || !t.has_rowid() || target.indexes.iter().any(|i| i.index.unique.is_some());
+        // What can conflict and no clause answers yet: stock never looks at what a clause without any would do.
+        let mut open: Vec<UpsertTarget> = Vec::new();
+        if !s.upserts.is_empty() {
+            let unique = |k: &usize| target.indexes[*k].index.unique.is_some();
+            open.extend((0..target.indexes.len()).filter(unique).map(UpsertTarget::Index));
+            open.extend((rowid.is_some() && t.has_rowid()).then_some(UpsertTarget::Rowid));
+        }
         for u in &s.upserts {
-            upserts.push(self.upsert(u, &target, s.alias.as_ref(), may_conflict)?);
+            upserts.push(self.upsert(u, &target, s.alias.as_ref(), &mut open)?);
         }
         self.target_scope(&target, s.alias.as_ref());
         let returning = self.returning_list(&s.returning);
@@ -439,15 +443,18 @@ impl Binder<'_> {
         u: &ast::Upsert,
         target: &Target,
         alias: Option<&ast::Name>,
-        may_conflict: bool,
+        open: &mut Vec<UpsertTarget>,
     ) -> Result<Upsert> {
         let t = &target.table;
         let constraint = if u.target.is_empty() { UpsertTarget::Any } else { self.upsert_target(u, target)? };
+        let before = open.len();
+        open.retain(|o| constraint != UpsertTarget::Any && *o != constraint);
+        let reached = open.len() < before;
         let excluded = self.new_table();
         self.excluded = Some(excluded);
         let action = match &u.action {
             None => None,
-            Some(_) if !may_conflict => None,
+            Some(_) if !reached => None,
             Some(a) => {
                 self.target_scope(target, alias);
                 let columns = Columns::Table(t.clone());

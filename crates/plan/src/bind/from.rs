@@ -196,9 +196,9 @@ impl Binder<'_> {
                 self.add_source(SourceKind::Subquery(Box::new(query)), name, alias, None, columns, join, out);
             }
             ast::TableKind::Subquery(s) => {
-                let (select, outer) = self.nested(|b| b.select(s))?;
+                let (select, outer) = self.beside(|b| b.select(s))?;
                 let columns = query_columns(&select, &[], false);
-                let q = FromQuery { select, recursive: None, materialize: None, cte: None, outer };
+                let q = FromQuery { outer, ..FromQuery::plain(select) };
                 let name = alias.clone().unwrap_or_else(|| "".into());
                 self.add_source(SourceKind::Subquery(Box::new(q)), name, alias, None, columns, join, out);
             }
@@ -279,9 +279,17 @@ impl Binder<'_> {
         self.scope().sources.push(ScopeSource { id, db, name, columns, hidden: Vec::new() });
     }
 
+    /// Binds a query in FROM: it sees the queries around the one that it is a table of, not the tables beside it.
+    fn beside<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Vec<TableId>)> {
+        let own = self.scopes.pop().expect("a query is being bound");
+        let out = self.nested(f);
+        self.scopes.push(own);
+        out
+    }
+
     /// A parenthesised join that cannot be dissolved: a query that selects everything.
     fn join_as_query(&mut self, inner: &ast::From) -> Result<(FromQuery, Columns)> {
-        let (built, outer) = self.nested(|b| {
+        let (built, outer) = self.beside(|b| {
             b.scopes.push(Scope::default());
             let out = (|| -> Result<_> {
                 let from = b.from(inner)?;
@@ -331,7 +339,7 @@ impl Binder<'_> {
             offset: None,
             columns: columns.iter().map(|c: &QueryColumn| c.out.clone()).collect(),
         };
-        let q = FromQuery { select, recursive: None, materialize: None, cte: None, outer };
+        let q = FromQuery { outer, ..FromQuery::plain(select) };
         Ok((q, Columns::Query(columns.into())))
     }
 
@@ -454,18 +462,17 @@ impl Binder<'_> {
         let bound = self.isolated(&text, |b| b.select(select));
         self.views.pop();
         self.leave();
-        let select = bound?;
+        let mut select = bound?;
+        let mut misfit = None;
         if !names.is_empty() && names.len() != select.columns.len() {
-            return Err(Error::sql(format!(
-                "expected {} columns for '{}' but got {}",
-                names.len(),
-                view.name,
-                select.columns.len()
-            )));
+            let (want, got) = (names.len(), select.columns.len());
+            misfit = Some(format!("expected {want} columns for '{}' but got {got}", view.name).into());
+            let like = select.columns[got - 1].clone();
+            select.columns.resize(want, like);
         }
         let names: Vec<Rc<str>> = names.iter().map(|n| Rc::from(&*n.text)).collect();
         let columns = query_columns(&select, &names, true);
-        Ok((FromQuery { select, recursive: None, materialize: None, cte: None, outer: Vec::new() }, columns))
+        Ok((FromQuery { misfit, ..FromQuery::plain(select) }, columns))
     }
 
     /// Makes the definitions of a WITH clause visible; answers how many to take back.
@@ -515,7 +522,7 @@ impl Binder<'_> {
         let hidden = self.ctes.split_off(def.visible.max(at + 1).min(self.ctes.len()));
         self.ctes[at].busy = true;
         let scopes = self.scopes.len();
-        let bound = self.nested(|b| b.cte_query(at, &def));
+        let bound = self.beside(|b| b.cte_query(at, &def));
         debug_assert_eq!(scopes, self.scopes.len());
         self.ctes[at].busy = false;
         self.ctes.extend(hidden);
@@ -553,7 +560,7 @@ impl Binder<'_> {
             let select = self.select(s)?;
             check_width(select.columns.len())?;
             let columns = query_columns(&select, &names, false);
-            let q = FromQuery { select, recursive: None, materialize: None, cte: None, outer: Vec::new() };
+            let q = FromQuery::plain(select);
             return Ok((q, columns));
         };
         let pushed = self.push_with(s.with.as_ref())?;
@@ -608,13 +615,7 @@ impl Binder<'_> {
             let order_by = self.compound_order(&s.order_by, &select, &[])?;
             let (limit, offset) = self.limits(s)?;
             let rec = Recursive { id, arms, distinct, order_by, limit, offset };
-            let q = FromQuery {
-                select,
-                recursive: Some(Box::new(rec)),
-                materialize: None,
-                cte: None,
-                outer: Vec::new(),
-            };
+            let q = FromQuery { recursive: Some(Box::new(rec)), ..FromQuery::plain(select) };
             Ok((q, columns))
         })();
         self.pop_with(pushed);

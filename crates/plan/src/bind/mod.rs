@@ -248,6 +248,11 @@ impl<'a> Binder<'a> {
         index_key(self.env, t, index)
     }
 
+    /// Whether an expression bound so far holds a query.
+    pub fn has_subqueries(&self) -> bool {
+        self.next_sub > 0
+    }
+
     /// Runs `f` with the scopes, CTEs and text of the surroundings put aside: for views and triggers.
     pub(crate) fn isolated<T>(
         &mut self,

@@ -43,25 +43,30 @@ impl Binder<'_> {
         if max > 0 && s.compounds.len() + 1 > max {
             return Err(Error::sql("too many terms in compound SELECT"));
         }
-        let mut names: Vec<Vec<ResultName>> = Vec::new();
-        let mut arm_names = Vec::new();
-        let (first, mut columns) = self.core(&s.first, &mut arm_names)?;
-        names.push(arm_names);
-        let mut cores = vec![first];
-        let mut ops = Vec::new();
-        for (op, c) in &s.compounds {
-            let mut arm_names = Vec::new();
-            let (core, outs) = self.core(c, &mut arm_names)?;
-            names.push(arm_names);
-            if outs.len() != columns.len() {
-                return Err(width_mismatch(*op));
+        // The arms from the last to the first: of several errors, it is the last arm's that stock tells of.
+        let arms = s.compounds.len() + 1;
+        let (mut cores, mut names) = (Vec::with_capacity(arms), Vec::with_capacity(arms));
+        let mut columns: Vec<OutColumn> = Vec::new();
+        let mut last = Vec::new();
+        for i in (0..arms).rev() {
+            let arm = if i == 0 { &s.first } else { &s.compounds[i - 1].1 };
+            let mut arm_names: Vec<ResultName> = Vec::new();
+            let (core, outs) = self.core(arm, &mut arm_names)?;
+            if i + 1 == arms {
+                last = outs.iter().map(|o| o.meta.clone()).collect();
+            } else if outs.len() != columns.len() {
+                return Err(width_mismatch(s.compounds[i].0));
             }
-            for (c, o) in columns.iter_mut().zip(outs) {
-                c.last = Some(Box::new(o.meta));
-            }
+            columns = outs;
             cores.push(core);
-            ops.push(*op);
+            names.push(arm_names);
         }
+        cores.reverse();
+        names.reverse();
+        for (c, meta) in columns.iter_mut().zip(last) {
+            c.last = Some(Box::new(meta));
+        }
+        let ops = s.compounds.iter().map(|(op, _)| *op).collect();
         for (i, c) in columns.iter_mut().enumerate() {
             let found = cores.iter().find_map(|k| k.result.get(i).and_then(|e| e.collation()));
             c.collation = found.map_or(self.binary(), |f| f.0);
@@ -81,6 +86,9 @@ impl Binder<'_> {
 
     /// LIMIT and OFFSET: they see no columns of the query.
     pub(crate) fn limits(&mut self, s: &ast::Select) -> Result<(Option<Expr>, Option<Expr>)> {
+        if s.limit.is_none() {
+            return Ok((None, None));
+        }
         self.scopes.push(Scope::default());
         let out = (|| -> Result<_> {
             let l = s.limit.as_ref().map(|e| self.expr(e)).transpose()?;

@@ -20,7 +20,11 @@ pub fn flatten(core: &mut Core, order_by: &mut Vec<OrderTerm>) {
 fn fits(core: &Core, i: usize, order_by: &[OrderTerm]) -> bool {
     let s = &core.sources[i];
     let SourceKind::Subquery(q) = &s.kind else { return false };
-    if q.recursive.is_some() || q.materialize == Some(true) || q.select.cores.len() != 1 {
+    if q.recursive.is_some()
+        || q.materialize == Some(true)
+        || q.misfit.is_some()
+        || q.select.cores.len() != 1
+    {
         return false;
     }
     if q.select.limit.is_some() || q.select.offset.is_some() {
