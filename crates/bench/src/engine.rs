@@ -46,6 +46,43 @@ impl Engine {
         }
     }
 
+    /// A query's rows as text, a line each.
+    pub fn rows(&self, sql: &str) -> Result<String> {
+        use std::fmt::Write;
+        let mut out = String::new();
+        match self {
+            Engine::Iolite(c) => {
+                let mut s = c.prepare(sql).map_err(|e| format!("{e}: {sql}"))?;
+                while s.step().map_err(|e| format!("{e}: {sql}"))? == iolite::Step::Row {
+                    for v in s.row() {
+                        let _ = write!(out, "{}|", v.to_string_lossy());
+                    }
+                    out.push('\n');
+                }
+            }
+            Engine::Stock(c) => {
+                for row in c.query(sql).map_err(|e| format!("{}: {sql}", e.message))? {
+                    for v in row {
+                        let v = match v {
+                            iolite_stock::Value::Null => iolite::Value::Null,
+                            iolite_stock::Value::Int(i) => iolite::Value::Int(i),
+                            iolite_stock::Value::Real(r) => iolite::Value::Real(r),
+                            iolite_stock::Value::Text(t) => {
+                                iolite::Value::text(t).map_err(|e| e.to_string())?
+                            }
+                            iolite_stock::Value::Blob(b) => {
+                                iolite::Value::blob(&b).map_err(|e| e.to_string())?
+                            }
+                        };
+                        let _ = write!(out, "{}|", v.to_string_lossy());
+                    }
+                    out.push('\n');
+                }
+            }
+        }
+        Ok(out)
+    }
+
     /// Prepares a statement.
     pub fn prepare(&self, sql: &str) -> Result<Query<'_>> {
         match self {

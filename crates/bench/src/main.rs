@@ -3,12 +3,16 @@
 //! - `step ENGINE CASE N`: sets a case up and runs its measured part N times; what the other commands run under callgrind.
 //! - `instructions`: instruction counts per case of both engines, as a table in Markdown.
 //! - `quick`: times of both engines, interleaved, as a table.
+//! - `groups`: SUM and GROUP BY over a million rows.
+//! - `ssb [--sf N] [--repeat N] [--file PATH] [--no-stock]`: the Star Schema Benchmark, warm.
 #![forbid(unsafe_code)]
 
 mod cases;
 mod engine;
+mod groups;
 mod instructions;
 mod quick;
+mod ssb;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -17,7 +21,9 @@ fn main() {
         ["step", engine, case, n] => cases::step(engine, case, n.parse().unwrap_or(1)),
         ["instructions", ref only @ ..] => instructions::run(only),
         ["quick", ref only @ ..] => quick::run(only),
-        _ => Err("usage: iolite-bench step ENGINE CASE N | instructions [CASE...] | quick [CASE...]".into()),
+        ["groups"] => groups::run(),
+        ["ssb", ref rest @ ..] => ssb::run(rest),
+        _ => Err("usage: iolite-bench step ENGINE CASE N | instructions [CASE...] | quick [CASE...] | groups | ssb [--sf N]".into()),
     };
     if let Err(e) = done {
         eprintln!("iolite-bench: {e}");

@@ -19,6 +19,7 @@ mod freelist;
 mod insert;
 mod node;
 mod overflow;
+pub mod pages;
 mod ptrmap;
 mod seek;
 mod settings;
@@ -29,6 +30,7 @@ pub use btree::{AutoVacuum, Btree};
 
 pub use copy::Backup;
 pub use cursor::{Cursor, InsertAt, KeyCompare};
+pub use iolite_pager::Mark;
 pub use iolite_pager::{
     BusyHandler, CacheStats, CheckpointMode, CheckpointResult, JournalMode, LockingMode, OpenOptions,
     SecureDelete, SyncMode, TxnState,

@@ -293,6 +293,7 @@ impl Cell {
     }
 
     /// Bytes of the cell, child and overflow page numbers included.
+    #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u32 {
         self.head + self.local + if self.overflows() { 4 } else { 0 }
     }

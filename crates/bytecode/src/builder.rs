@@ -245,6 +245,7 @@ impl Opcode {
                 | HashSort
                 | HashNext
                 | Filter
+                | SourceOpen
                 | SourceNext
                 | WindowNext
                 | IfNullRow

@@ -208,7 +208,7 @@ opcodes! {
     VColumn "r[p3] = column p2 of virtual cursor p1.";
     VNext "Moves virtual cursor p1 on and jumps to p2; falls through at the end.";
     VRowid "r[p2] = rowid of virtual cursor p1.";
-    SourceOpen "Opens cursor p1 on the row source p4.";
+    SourceOpen "Opens cursor p1 on the row source p4, which is given p5 registers from p3 on; jumps to p2 if it declines.";
     SourceNext "Fetches a row of source p1 into the registers from p3 on (p5 of them); jumps to p2 at the end.";
     IfNullRow "If cursor p1 stands on a row of NULLs, sets r[p3] to NULL and jumps to p2.";
 }

@@ -28,6 +28,8 @@ pub struct Settings {
     pub reverse_unordered: bool,
     /// The statement runs as part of a schema change of the engine's own.
     pub nested: bool,
+    /// Who may take whole arms over; none: all run as programs.
+    pub door: Option<Rc<dyn crate::door::Door>>,
 }
 
 /// Where a table's present row is.

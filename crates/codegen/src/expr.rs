@@ -598,19 +598,21 @@ impl Codegen<'_> {
 
     /// What a record that ends before the column stands for: rows older than an ALTER TABLE ADD COLUMN.
     fn column_default(&mut self, t: &Rc<Table>, column: usize) -> Result<P4> {
-        let col = &t.columns[column];
-        let Some(d) = &col.default else { return Ok(P4::None) };
-        let mut b = Binder::new(self.env, "");
-        let e = b.restricted_expr(t, 0, &d.expr, iolite_plan::bind::Restriction::Default)?;
-        let mut v = match constant_value(&e) {
-            Some(v) => v,
-            None => return Ok(P4::None),
-        };
-        col.affinity.apply(&mut v)?;
-        Ok(match v {
+        Ok(match self.default_value(t, column)? {
             Value::Null => P4::None,
             v => P4::Value(Rc::new(v)),
         })
+    }
+
+    /// The same as a value.
+    pub fn default_value(&self, t: &Rc<Table>, column: usize) -> Result<Value> {
+        let col = &t.columns[column];
+        let Some(d) = &col.default else { return Ok(Value::Null) };
+        let mut b = Binder::new(self.env, "");
+        let e = b.restricted_expr(t, 0, &d.expr, iolite_plan::bind::Restriction::Default)?;
+        let Some(mut v) = constant_value(&e) else { return Ok(Value::Null) };
+        col.affinity.apply(&mut v)?;
+        Ok(v)
     }
 
     /// Computes a generated column that is not stored.

@@ -13,6 +13,7 @@ mod cond;
 mod context;
 mod ddl;
 mod delete;
+mod door;
 mod expr;
 mod filters;
 mod insert;
@@ -27,6 +28,7 @@ mod window;
 mod write;
 
 pub use context::Settings;
+pub use door::{Ask, Door, Offer, Taken};
 
 use context::Codegen;
 use iolite_base::{Limit, Result};

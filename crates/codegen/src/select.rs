@@ -122,6 +122,23 @@ impl Codegen<'_> {
         if let Some(w) = &c.window {
             return self.windowed(c, w, order, limits, dest, end);
         }
+        if self.settings.door.is_some()
+            && let Some(t) = self.ask_door(c, order, limits.limit.is_some())?
+        {
+            return self.through_door(t, c, order, limits, dest, end);
+        }
+        self.core_in_rows(c, order, limits, dest, end)
+    }
+
+    /// Codes one arm as nested loops.
+    pub fn core_in_rows(
+        &mut self,
+        c: &CorePlan,
+        order: &[OrderTerm],
+        limits: Limits,
+        dest: &Dest,
+        end: Label,
+    ) -> Result<()> {
         let mut sink = self.open_sink(&c.result, order, c.distinct && !c.distinct_free, limits, dest, end)?;
         match c.grouping {
             Grouping::None => {

@@ -5,3 +5,10 @@
 
 pub mod differ;
 pub mod slt;
+
+/// Sets `PRAGMA analytics` on a connection as the variable IOLITE_ANALYTICS says, if it is there.
+pub fn choose_analytics(conn: &iolite::Connection) {
+    if let Ok(mode) = std::env::var("IOLITE_ANALYTICS") {
+        conn.execute_batch(&format!("PRAGMA analytics={mode}")).expect("a setting");
+    }
+}

@@ -21,6 +21,8 @@ pub struct Report {
     pub skipped: usize,
     /// Records whose outcome was another: line and what was wrong.
     pub failures: Vec<(usize, String)>,
+    /// Arms of queries that ran in columns.
+    pub in_columns: u64,
 }
 
 /// How rows are ordered before they are compared.
@@ -50,6 +52,7 @@ pub fn run(script: &str) -> Report {
             return report;
         }
     };
+    crate::choose_analytics(&conn);
     for r in records(script) {
         let applies = r.conditions.iter().all(|(only, who)| *only == who.eq_ignore_ascii_case("sqlite"));
         match r.head[0] {
@@ -73,6 +76,7 @@ pub fn run(script: &str) -> Report {
             report.failures.push((r.line, why));
         }
     }
+    report.in_columns = conn.column_runs();
     report
 }
 

@@ -16,7 +16,7 @@ pub use function::{
 };
 pub use host::Host;
 pub use registry::Registry;
-pub use source::{RowSource, SourceFactory};
+pub use source::{Opened, RowSource, SourceFactory};
 pub use vtab::{
     Constraint, ConstraintOp, ConstraintUse, IndexInfo, Module, ModuleKind, OrderTerm, VirtualCursor,
     VirtualTable,

@@ -1,3 +1,4 @@
+use crate::Host;
 use iolite_base::Result;
 use iolite_value::Value;
 use std::rc::Rc;
@@ -8,6 +9,10 @@ pub trait RowSource {
     fn next(&mut self, out: &mut [Value]) -> Result<bool>;
 }
 
-/// Makes a row source each time the program is run.
+/// A row source, or `None` where the program shall go on without it.
+pub type Opened = Result<Option<Box<dyn RowSource>>>;
+
+/// Makes a row source each time the program is run, from values that the program passes.
 #[derive(Clone)]
-pub struct SourceFactory(pub Rc<dyn Fn() -> Result<Box<dyn RowSource>>>);
+#[allow(clippy::type_complexity)]
+pub struct SourceFactory(pub Rc<dyn Fn(&dyn Host, &[Value]) -> Opened>);

@@ -35,7 +35,12 @@ pub(crate) fn attach(c: &Connection, file: &Expr, name: &Expr) -> Result<()> {
     } else {
         b.file_name().to_string_lossy().into_owned()
     };
-    inner.databases.borrow_mut().push(Database { name: (&*name).into(), btree: Some(b), file: path });
+    inner.databases.borrow_mut().push(Database {
+        name: (&*name).into(),
+        btree: Some(b),
+        file: path,
+        columns: Default::default(),
+    });
     Rc::make_mut(&mut inner.catalog.borrow_mut()).schemas.push(Rc::new(Schema::new(&name)));
     Rc::make_mut(&mut inner.generations.borrow_mut()).push(0);
     inner.expire_statements();

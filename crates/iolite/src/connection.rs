@@ -13,7 +13,7 @@ use iolite_ext::{Function, Module, Registry};
 use iolite_os::Vfs;
 use iolite_value::Collate;
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,6 +27,8 @@ pub(crate) struct Database {
     /// None: the temp database before its first use.
     pub btree: Option<Btree>,
     pub file: String,
+    /// Columns derived from its tables.
+    pub columns: std::cell::OnceCell<Arc<iolite_columnar::Store>>,
 }
 
 /// What a connection consists of.
@@ -62,6 +64,14 @@ pub(crate) struct Inner {
     pub busy: RefCell<Option<BusyHandler>>,
     pub busy_timeout: Cell<u32>,
     pub closed: Cell<bool>,
+    /// This connection, for programs that come back to it.
+    pub own: Weak<Inner>,
+    /// Who takes queries over that run in columns; made when it is first wanted.
+    pub door: std::cell::OnceCell<Rc<dyn iolite_codegen::Door>>,
+    /// Names of built-in functions that the user has replaced.
+    pub overridden: RefCell<Vec<String>>,
+    /// Arms of queries that ran in columns.
+    pub column_runs: Cell<u64>,
     /// The page size that the next VACUUM gives the file; 0: as it is.
     pub vacuum_page_size: Cell<u32>,
     /// The auto-vacuum mode likewise.
@@ -94,6 +104,7 @@ pub(crate) struct Flags {
     pub analysis_limit: Cell<i64>,
     pub threads: Cell<i64>,
     pub dqs_dml: Cell<bool>,
+    pub analytics: Cell<crate::columns::Analytics>,
 }
 
 impl Connection {
@@ -128,10 +139,11 @@ impl Connection {
         f.trusted_schema.set(true);
         f.automatic_index.set(true);
         f.dqs_dml.set(true);
-        let main = Database { name: "main".into(), btree: Some(btree), file };
-        let temp = Database { name: "temp".into(), btree: None, file: String::new() };
+        let main = Database { name: "main".into(), btree: Some(btree), file, columns: Default::default() };
+        let temp =
+            Database { name: "temp".into(), btree: None, file: String::new(), columns: Default::default() };
         let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
-        let inner = Inner {
+        let inner = Rc::new_cyclic(|own| Inner {
             vfs,
             databases: RefCell::new(vec![main, temp]),
             catalog: RefCell::new(Rc::new(Catalog { schemas })),
@@ -158,10 +170,14 @@ impl Connection {
             busy: RefCell::new(None),
             busy_timeout: Cell::new(0),
             closed: Cell::new(false),
+            own: own.clone(),
+            door: std::cell::OnceCell::new(),
+            overridden: RefCell::default(),
+            column_runs: Cell::new(0),
             vacuum_page_size: Cell::new(0),
             vacuum_auto_vacuum: Cell::new(None),
-        };
-        Ok(Connection(Rc::new(inner)))
+        });
+        Ok(Connection(inner))
     }
 
     /// Prepares the first statement of `sql`; answers it and the text behind it. `None` if there is only space.
@@ -216,6 +232,11 @@ impl Connection {
     /// Rows changed by the last INSERT, UPDATE or DELETE.
     pub fn changes(&self) -> i64 {
         self.0.changes.get()
+    }
+
+    /// How many arms of queries have run in columns on this connection.
+    pub fn column_runs(&self) -> u64 {
+        self.0.column_runs.get()
     }
 
     /// Rows changed since the connection was opened.
@@ -308,6 +329,7 @@ impl Connection {
 
     /// Registers a function.
     pub fn create_function(&self, f: Function) {
+        self.0.overridden.borrow_mut().push(f.name.to_ascii_lowercase());
         self.0.registry.borrow_mut().add_function(f);
         self.0.expire_statements();
     }
@@ -399,6 +421,7 @@ impl Inner {
             writable_schema: self.flags.writable_schema.get(),
             reverse_unordered: self.flags.reverse_unordered.get(),
             nested: self.nested.get() > 0,
+            door: crate::columns::door(self),
         }
     }
 

@@ -41,10 +41,10 @@ pub(crate) fn work_program(
     writes: &[usize],
 ) -> Result<Program> {
     let weak: Weak<Inner> = Rc::downgrade(&conn.0);
-    let factory = SourceFactory(Rc::new(move || {
+    let factory = SourceFactory(Rc::new(move |_, _| {
         let Some(inner) = weak.upgrade() else { return Err(Code::Misuse.into()) };
         let rows = work(&Connection(inner))?;
-        Ok(Box::new(Rows { rows: rows.into_iter() }) as Box<dyn RowSource>)
+        Ok(Some(Box::new(Rows { rows: rows.into_iter() }) as Box<dyn RowSource>))
     }));
     let settings = conn.0.settings();
     with_env(conn, |env| iolite_codegen::source_program(env, &settings, columns, factory.clone(), writes))

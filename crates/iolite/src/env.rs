@@ -161,16 +161,7 @@ impl Env for Running {
     }
 
     fn check_interrupt(&self) -> Result<()> {
-        if self.conn.interrupt.load(Ordering::Relaxed) {
-            return Err(Code::Interrupt.into());
-        }
-        let p = self.conn.progress.borrow().clone();
-        if let Some(p) = p
-            && p()
-        {
-            return Err(Code::Interrupt.into());
-        }
-        Ok(())
+        interrupted(&self.conn)
     }
 
     fn row_changed(&self, change: RowChange, db: usize, table: &str, rowid: i64) {
@@ -186,4 +177,18 @@ impl Env for Running {
     fn watches_rows(&self) -> bool {
         self.conn.update_hook.borrow().is_some()
     }
+}
+
+/// Whether the running statement shall stop: an error then.
+pub(crate) fn interrupted(conn: &Inner) -> Result<()> {
+    if conn.interrupt.load(Ordering::Relaxed) {
+        return Err(Code::Interrupt.into());
+    }
+    let p = conn.progress.borrow().clone();
+    if let Some(p) = p
+        && p()
+    {
+        return Err(Code::Interrupt.into());
+    }
+    Ok(())
 }

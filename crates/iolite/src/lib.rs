@@ -9,6 +9,7 @@ mod alter;
 mod analyze;
 mod attach;
 mod check;
+mod columns;
 mod connection;
 mod control;
 mod describe;
@@ -22,6 +23,7 @@ mod statement;
 mod txn;
 mod vacuum;
 
+pub use columns::ColumnCounters;
 pub use connection::Connection;
 pub use iolite_base::{
     Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER,

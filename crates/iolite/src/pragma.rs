@@ -42,6 +42,7 @@ macro_rules! flag {
 
 /// All pragmas, by name.
 pub(crate) static PRAGMAS: &[Pragma] = &[
+    Pragma { name: "analytics", columns: OWN, schema: false, code: analytics },
     Pragma {
         name: "analysis_limit",
         columns: OWN,
@@ -322,6 +323,24 @@ fn number(c: &Call<'_>, get: fn(&Flags) -> &Cell<i64>) -> Result<Rows> {
         cell.set(parse_number(v).max(0));
     }
     int(cell.get())
+}
+
+/// Which queries run in columns: `off`, `auto`, `force`.
+fn analytics(c: &Call<'_>) -> Result<Rows> {
+    use crate::columns::Analytics;
+    let cell = &c.inner().flags.analytics;
+    if let Some(v) = c.value {
+        let mode = match v.to_ascii_lowercase().as_str() {
+            "force" => Analytics::Force,
+            "auto" => Analytics::Auto,
+            other if truth(other) => Analytics::Auto,
+            _ => Analytics::Off,
+        };
+        if cell.replace(mode) != mode {
+            c.inner().expire_statements();
+        }
+    }
+    one(text(cell.get().name())?)
 }
 
 fn meta(c: &Call<'_>, i: usize) -> Result<Rows> {

@@ -19,6 +19,7 @@ mod table;
 mod txn;
 mod types;
 mod undo;
+mod view;
 mod wal;
 
 pub use journal::lock_byte_page;
@@ -27,3 +28,5 @@ pub use types::{
     BusyHandler, CacheStats, CheckpointMode, CheckpointResult, JournalMode, LockingMode, OpenOptions,
     SecureDelete, SyncMode, TxnState,
 };
+pub use view::Mark;
+pub use wal::LogMark;

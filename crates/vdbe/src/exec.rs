@@ -593,8 +593,11 @@ impl Vm {
                 Opcode::SourceOpen => {
                     if let P4::Source(f) = &i.p4 {
                         self.f.pc = pc;
-                        let s = (f.0)()?;
-                        self.f.cursors[i.p1 as usize] = Some(VCursor::Source(s));
+                        let given = &self.f.regs[i.p3 as usize..i.p3 as usize + i.p5 as usize];
+                        match (f.0)(env, given)? {
+                            Some(s) => self.f.cursors[i.p1 as usize] = Some(VCursor::Source(s)),
+                            None => pc = i.p2 as usize,
+                        }
                     }
                 }
                 Opcode::SourceNext => {

@@ -1,5 +1,5 @@
 //! `slt [--quick] PATH...`: runs sqllogictest scripts, files or folders; without a path, the folder that the variable
-//! IOLITE_SLT names. Prints executed, skipped and failed counts; exits with 1 if anything failed.
+//! IOLITE_SLT names. IOLITE_ANALYTICS (off, auto, force) chooses which queries run in columns. Prints executed, skipped and failed counts; exits with 1 if anything failed.
 
 use iolite_conform::slt;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,7 @@ fn main() {
     }
     let next = AtomicUsize::new(0);
     let total = Mutex::new((0usize, 0usize, 0usize));
+    let in_columns = std::sync::atomic::AtomicU64::new(0);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     std::thread::scope(|s| {
         for _ in 0..threads {
@@ -56,6 +57,7 @@ fn main() {
                         }
                     };
                     let r = slt::run(&text);
+                    in_columns.fetch_add(r.in_columns, Ordering::Relaxed);
                     let mut t = total.lock().expect("no worker panics while it counts");
                     t.0 += r.executed;
                     t.1 += r.skipped;
@@ -80,6 +82,7 @@ fn main() {
     });
     let (executed, skipped, failed) = *total.lock().expect("all workers have ended");
     println!("{} files: {executed} executed, {skipped} skipped, {failed} failed", files.len());
+    println!("{} arms of queries ran in columns", in_columns.load(Ordering::Relaxed));
     println!("{} passed, {failed} failed", executed - failed);
     if failed > 0 || executed == 0 {
         std::process::exit(1);

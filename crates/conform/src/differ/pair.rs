@@ -264,6 +264,7 @@ impl Pair {
         let flags = iolite::OpenFlags::default();
         let c = iolite::Connection::open_with(&self.file(our_side), flags)
             .map_err(|e| fail(String::new(), e.to_string()))?;
+        crate::choose_analytics(&c);
         let deadline = self.deadline.clone();
         c.progress_handler(Some(Rc::new(move || Instant::now() > deadline.get())));
         self.ours = Some(c);

@@ -18,6 +18,7 @@
 mod checkpoint;
 mod index;
 mod recover;
+mod view;
 
 use crate::types::*;
 use index::{Header, Index};
@@ -26,6 +27,7 @@ use iolite_os::{File, ShmLock, SyncKind, Vfs};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
+pub use view::LogMark;
 
 pub(crate) const LOCK_WRITE: u8 = 0;
 pub(crate) const LOCK_CHECKPOINT: u8 = 1;

@@ -1,0 +1,40 @@
+//! Raw pages of a tree, for readers that decode whole leaves at once.
+
+use crate::btree::Btree;
+use iolite_base::{Buf, Pgno, Result};
+use iolite_pager::Mark;
+
+pub use crate::node::{Cell, Layout, TABLE_INTERIOR, TABLE_LEAF};
+
+impl Btree {
+    /// A page as the present transaction sees it.
+    #[inline]
+    pub fn raw_page(&self, pgno: Pgno) -> Result<Buf> {
+        self.0.pager()?.get(pgno)
+    }
+
+    /// Reads `n` consecutive pages from the file at once, past the cache. `false`: some of them are elsewhere.
+    pub fn raw_pages(&self, first: Pgno, n: usize, out: &mut Vec<u8>) -> Result<bool> {
+        self.0.pager()?.read_run(first, n, out)
+    }
+
+    /// The sizes that follow from page size and reserved bytes.
+    pub fn layout(&self) -> Layout {
+        self.0.layout.get()
+    }
+
+    /// Which state is read: see [`Mark`].
+    pub fn mark(&self) -> Option<Mark> {
+        self.0.pager().ok()?.mark()
+    }
+
+    /// The pages that differ between `then` and the state being read; `None` if that cannot be told.
+    pub fn changed_since(&self, then: &Mark) -> Result<Option<Vec<Pgno>>> {
+        self.0.pager()?.changed_since(then)
+    }
+
+    /// The file, as device and inode, if it can be told apart from others.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        self.0.pager().ok()?.identity().map(|i| (i.device, i.inode))
+    }
+}

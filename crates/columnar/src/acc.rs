@@ -1,0 +1,383 @@
+//! Aggregates: what is kept of each group, and how a batch of rows is added.
+
+use crate::ask::AggSpec;
+use crate::batch::{Batch, BatchRow, Ints, Reals, int_bounds, is_real};
+use crate::chunk::{Codes, Data, Dict};
+use crate::expr::{Ex, Mapped};
+use crate::group::{Groups, OneValue, Setting, distinct_code, few_values};
+use crate::pred::Kind;
+use iolite_base::hash::FastSet;
+use iolite_base::{Code, Result};
+use iolite_ext::{Aggregate, AuxData, Context, FunctionFlags, Implementation};
+use iolite_value::Value;
+use std::rc::Rc;
+
+/// How an aggregate is computed.
+pub(crate) enum Acc {
+    /// `count(*)`, and `count(x)` where x is never NULL.
+    Rows,
+    /// `count(x)`.
+    Count { ex: Ex, n: Vec<i64> },
+    /// `sum`, `total`, `avg` of integers.
+    Sum { ex: Ex, sum: Vec<i64>, n: Option<Vec<i64>>, kind: SumKind },
+    /// `sum`, `total`, `avg` of reals, in the order of the rows.
+    Reals { ex: Ex, sums: Vec<RealSum>, kind: SumKind },
+    /// `min`, `max` of reals.
+    BestReal { ex: Ex, best: Vec<f64>, seen: Vec<bool>, max: bool },
+    /// `min`, `max` of integers.
+    Best { ex: Ex, best: Vec<i64>, seen: Vec<bool>, max: bool },
+    /// By the function's own code.
+    Any { states: Vec<Option<Box<dyn Aggregate>>>, seen: FastSet<(u32, u32)>, dict: Dict },
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum SumKind {
+    Sum,
+    Total,
+    Avg,
+}
+
+/// A compensated sum (Kahan, Babuska, Neumaier): the one that `func` computes for reals.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct RealSum {
+    sum: f64,
+    error: f64,
+    n: i64,
+}
+
+impl RealSum {
+    #[inline(always)]
+    fn add(&mut self, r: f64) {
+        let s = self.sum;
+        let t = s + r;
+        self.error += if s.abs() > r.abs() { (s - t) + r } else { (r - t) + s };
+        self.sum = t;
+        self.n += 1;
+    }
+
+    fn value(&self) -> f64 {
+        if self.error.is_nan() { self.sum } else { self.sum + self.error }
+    }
+}
+
+fn sum_kind(name: &str) -> Option<SumKind> {
+    match name {
+        "sum" => Some(SumKind::Sum),
+        "total" => Some(SumKind::Total),
+        "avg" => Some(SumKind::Avg),
+        _ => None,
+    }
+}
+
+/// So many zeros.
+pub(crate) fn zeros(n: usize) -> Vec<i64> {
+    vec![0; n]
+}
+
+impl Acc {
+    /// Room for so many groups.
+    pub fn grow(&mut self, groups: usize) {
+        match self {
+            Acc::Rows => {}
+            Acc::Count { n, .. } => n.resize(groups, 0),
+            Acc::Sum { sum, n, .. } => {
+                sum.resize(groups, 0);
+                if let Some(n) = n {
+                    n.resize(groups, 0);
+                }
+            }
+            Acc::Reals { sums, .. } => sums.resize(groups, RealSum::default()),
+            Acc::BestReal { best, seen, .. } => {
+                best.resize(groups, 0.0);
+                seen.resize(groups, false);
+            }
+            Acc::Best { best, seen, .. } => {
+                best.resize(groups, 0);
+                seen.resize(groups, false);
+            }
+            Acc::Any { states, .. } => states.resize_with(groups, || None),
+        }
+    }
+}
+
+impl Groups<'_> {
+    /// How an aggregate is best computed; `None`: not here.
+    pub fn accumulator(&self, a: &AggSpec, i: usize, s: &Setting<'_>, n: usize) -> Option<Acc> {
+        let name = a.function.name.to_ascii_lowercase();
+        let (args, filter) = &self.aggs[i];
+        let mapped = if args.len() == 1 { mapped(&args[0], s).map(|m| [m]) } else { None };
+        let args = mapped.as_ref().map_or(&args[..], |m| &m[..]);
+        let plain = a.distinct.is_none() && filter.is_none();
+        let nulls_of = |t: usize| s.left[t];
+        if plain && a.function.flags.has(FunctionFlags::COUNT) && args.is_empty() {
+            return Some(Acc::Rows);
+        }
+        if plain && args.len() == 1 {
+            let bounds = int_bounds(&args[0], s.cols, s.places, &nulls_of);
+            let ex = || args[0].clone();
+            match (&*name, bounds) {
+                ("count", Some((_, _, false))) => return Some(Acc::Rows),
+                ("count", Some(_)) => return Some(Acc::Count { ex: ex(), n: zeros(n) }),
+                ("sum" | "total" | "avg", Some((lo, hi, null))) if s.single => {
+                    let rows = s.cols[s.places.outer].loaded.rows as i128;
+                    let most = (lo as i128).abs().max((hi as i128).abs());
+                    if most * rows < 1 << 62 {
+                        let kind = sum_kind(&name)?;
+                        return Some(Acc::Sum { ex: ex(), sum: zeros(n), n: null.then(|| zeros(n)), kind });
+                    }
+                }
+                ("min" | "max", Some(_)) => {
+                    let max = name == "max";
+                    return Some(Acc::Best { ex: ex(), best: zeros(n), seen: vec![false; n], max });
+                }
+                _ => {}
+            }
+        }
+        if plain
+            && s.in_order
+            && let (Some(kind), [ex]) = (sum_kind(&name), args)
+            && is_real(ex, s)
+        {
+            return Some(Acc::Reals { ex: ex.clone(), sums: vec![RealSum::default(); n], kind });
+        }
+        if plain
+            && s.in_order
+            && matches!(&*name, "min" | "max")
+            && let [ex] = args
+            && is_real(ex, s)
+        {
+            let max = name == "max";
+            return Some(Acc::BestReal { ex: ex.clone(), best: vec![0.0; n], seen: vec![false; n], max });
+        }
+        let counts = name == "count";
+        if !s.in_order && !counts {
+            return None;
+        }
+        let mut states = Vec::new();
+        states.resize_with(n, || None);
+        Some(Acc::Any { states, seen: FastSet::default(), dict: Dict::default() })
+    }
+
+    /// Takes rows in where there is but one group, if all aggregates can do so as a whole.
+    pub fn one_group(&mut self, b: &Batch<'_>) -> Result<bool> {
+        if !self.accs.iter().all(|a| matches!(a, Acc::Rows | Acc::Sum { n: None, .. })) {
+            return Ok(false);
+        }
+        self.rows[0] += b.outer.len() as i64;
+        for a in &mut self.accs {
+            if let Acc::Sum { ex, sum, .. } = a {
+                match ex {
+                    Ex::Slot(slot) if b.whole && b.places.at[*slot].0 == b.places.outer => {
+                        sum[0] += sum_run(b, b.places.at[*slot].1);
+                    }
+                    _ => {
+                        Ints::of(ex, b, &mut self.ints)?;
+                        sum[0] += self.ints.values.iter().sum::<i64>();
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Adds a batch to aggregate `k`.
+    pub fn accumulate(&mut self, k: usize, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
+        let (at, ints) = (&self.at, &mut self.ints);
+        match &mut self.accs[k] {
+            Acc::Rows => {}
+            Acc::Count { ex, n } => {
+                Ints::of(ex, b, ints)?;
+                for (i, g) in at.iter().enumerate() {
+                    n[*g as usize] += !ints.nulls.get(i).copied().unwrap_or(false) as i64;
+                }
+            }
+            Acc::Sum { ex, sum, n, .. } => {
+                Ints::of(ex, b, ints)?;
+                if ints.nulls.is_empty() {
+                    for (g, v) in at.iter().zip(&ints.values) {
+                        sum[*g as usize] += v;
+                    }
+                    if let Some(n) = n {
+                        at.iter().for_each(|g| n[*g as usize] += 1);
+                    }
+                } else if let Some(n) = n {
+                    for ((g, v), null) in at.iter().zip(&ints.values).zip(&ints.nulls) {
+                        if !null {
+                            sum[*g as usize] += v;
+                            n[*g as usize] += 1;
+                        }
+                    }
+                } else {
+                    return Err(Code::Internal.into());
+                }
+            }
+            Acc::Reals { ex, sums, .. } => {
+                let reals = &mut self.reals;
+                Reals::of(ex, b, s, reals)?;
+                for (i, (g, v)) in at.iter().zip(&reals.values).enumerate() {
+                    if !reals.nulls.get(i).copied().unwrap_or(false) {
+                        sums[*g as usize].add(*v);
+                    }
+                }
+            }
+            Acc::BestReal { ex, best, seen, max } => {
+                let reals = &mut self.reals;
+                Reals::of(ex, b, s, reals)?;
+                for (i, (g, v)) in at.iter().zip(&reals.values).enumerate() {
+                    let g = *g as usize;
+                    let null = reals.nulls.get(i).copied().unwrap_or(false);
+                    if !null && (!seen[g] || (*max && *v > best[g]) || (!*max && *v < best[g])) {
+                        best[g] = *v;
+                        seen[g] = true;
+                    }
+                }
+            }
+            Acc::Best { ex, best, seen, max } => {
+                Ints::of(ex, b, ints)?;
+                for (i, (g, v)) in at.iter().zip(&ints.values).enumerate() {
+                    let g = *g as usize;
+                    if ints.nulls.get(i).copied().unwrap_or(false) {
+                        continue;
+                    }
+                    if !seen[g] || (*max && *v > best[g]) || (!*max && *v < best[g]) {
+                        best[g] = *v;
+                        seen[g] = true;
+                    }
+                }
+            }
+            Acc::Any { states, seen, dict } => {
+                let (args, filter) = &self.aggs[k];
+                let spec = &self.q.aggs[k];
+                let Implementation::Aggregate(make) = &spec.function.imp else {
+                    return Err(Code::Internal.into());
+                };
+                let mut aux = AuxData::default();
+                let mut given = Vec::with_capacity(args.len());
+                for (i, g) in at.iter().enumerate() {
+                    let row = BatchRow { batch: b, i };
+                    if let Some(f) = filter
+                        && !s.eval.holds(f, &row)?
+                    {
+                        continue;
+                    }
+                    given.clear();
+                    for a in args {
+                        given.push(s.eval.value(a, &row)?);
+                    }
+                    if let Some(coll) = &spec.distinct {
+                        let code = distinct_code(dict, &given[0], coll)?;
+                        if !seen.insert((*g, code)) {
+                            continue;
+                        }
+                    }
+                    let state = states[*g as usize].get_or_insert_with(|| make());
+                    let mut ctx =
+                        Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux, pure: None };
+                    state.step(&mut ctx, &given)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub fn value(&self, k: usize, g: usize) -> Result<Value> {
+        Ok(match &self.accs[k] {
+            Acc::Rows => Value::Int(self.rows[g]),
+            Acc::Count { n, .. } => Value::Int(n[g]),
+            Acc::Sum { sum, n, kind, .. } => {
+                let n = n.as_ref().map_or(self.rows[g], |n| n[g]);
+                match kind {
+                    SumKind::Total => Value::Real(sum[g] as f64),
+                    _ if n == 0 => Value::Null,
+                    SumKind::Sum => Value::Int(sum[g]),
+                    SumKind::Avg => Value::real(sum[g] as f64 / n as f64),
+                }
+            }
+            Acc::Reals { sums, kind, .. } => match kind {
+                SumKind::Total => Value::real(sums[g].value()),
+                _ if sums[g].n == 0 => Value::Null,
+                SumKind::Sum => Value::real(sums[g].value()),
+                SumKind::Avg => Value::real(sums[g].value() / sums[g].n as f64),
+            },
+            Acc::BestReal { best, seen, .. } => {
+                if seen[g] {
+                    Value::Real(best[g])
+                } else {
+                    Value::Null
+                }
+            }
+            Acc::Best { best, seen, .. } => {
+                if seen[g] {
+                    Value::Int(best[g])
+                } else {
+                    Value::Null
+                }
+            }
+            Acc::Any { .. } => return Err(Code::Internal.into()),
+        })
+    }
+
+    pub fn finished(&mut self, k: usize, g: usize, s: &Setting<'_>) -> Result<Value> {
+        let Acc::Any { states, .. } = &mut self.accs[k] else { return self.value(k, g) };
+        let spec = &self.q.aggs[k];
+        let Implementation::Aggregate(make) = &spec.function.imp else {
+            return Err(Code::Internal.into());
+        };
+        let mut aux = AuxData::default();
+        let mut ctx = Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux, pure: None };
+        states[g].get_or_insert_with(|| make()).finish(&mut ctx)
+    }
+}
+
+/// The sum of a column of integers over consecutive rows.
+fn sum_run(b: &Batch<'_>, col: usize) -> i64 {
+    let chunk = &b.cols[b.places.outer].loaded.parts[b.part].cols[col];
+    let first = b.outer.first().map_or(0, |r| *r as usize);
+    let span = first..first + b.outer.len();
+    match &chunk.data {
+        Data::Int { base, nulls: false, codes } => {
+            let sum: u64 = match codes {
+                Codes::U4(_) => span.map(|i| codes.get(i) as u64).sum(),
+                Codes::U8(c) => c[span].iter().map(|v| *v as u64).sum(),
+                Codes::U16(c) => c[span].iter().map(|v| *v as u64).sum(),
+                Codes::U32(c) => c[span].iter().map(|v| *v as u64).sum(),
+            };
+            sum as i64 + base * b.outer.len() as i64
+        }
+        _ => span.filter_map(|i| chunk.int(i)).sum(),
+    }
+}
+
+/// The expression by value of its only column, where that has few and all results are integers or NULL.
+fn mapped(ex: &Ex, s: &Setting<'_>) -> Option<Ex> {
+    const FEW: usize = 4096;
+    let known = matches!(ex, Ex::Slot(_)) || int_bounds(ex, s.cols, s.places, &|t| s.left[t]).is_some();
+    let (slot, n) = few_values(ex, s)?;
+    let (t, c) = s.places.at[slot];
+    if known || n > FEW || t != s.places.outer {
+        return None;
+    }
+    let cols = &s.cols[t];
+    let mut values = Vec::with_capacity(n);
+    let (mut lo, mut hi, mut null) = (0, 0, false);
+    for i in 0..n {
+        let v = match cols.kinds[c] {
+            Kind::Dict => cols.loaded.dicts[c].get(i as u32).value().ok()?,
+            _ if i + 1 == n => Value::Null,
+            _ => Value::Int(cols.bounds[c].0 + i as i64),
+        };
+        match s.eval.value(ex, &OneValue(v)).ok()? {
+            Value::Int(v) => {
+                (lo, hi) = (v.min(lo), v.max(hi));
+                values.push(Some(v));
+            }
+            Value::Null => {
+                null = true;
+                values.push(None);
+            }
+            _ => return None,
+        }
+    }
+    Some(Ex::Mapped(Rc::new(Mapped { slot, values, bounds: (lo, hi, null) })))
+}

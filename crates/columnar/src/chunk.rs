@@ -1,0 +1,572 @@
+//! One column of one segment, encoded; and dictionaries, which all segments of a column share.
+//!
+//! What always holds: a chunk is a pure function of the pages it was built from (and, for codes of a dictionary, of
+//! the entries that were added before, which never change). Codes are as narrow as the segment's values allow, and
+//! byte-aligned: a filter compares them as they are.
+
+use iolite_base::{Result, alloc, hash::hash_bytes};
+use iolite_value::Value;
+
+/// Narrow unsigned numbers.
+pub(crate) enum Codes {
+    /// Two to a byte, the first one in the low half.
+    U4(Vec<u8>),
+    U8(Vec<u8>),
+    U16(Vec<u16>),
+    U32(Vec<u32>),
+}
+
+impl Codes {
+    /// As narrow as `max` allows.
+    pub fn pack(values: &[u32], max: u32) -> Result<Codes> {
+        Ok(match max {
+            0..=0xf => {
+                let mut out = room(values.len().div_ceil(2))?;
+                out.extend(
+                    values.chunks(2).map(|p| p[0] as u8 | (p.get(1).copied().unwrap_or(0) as u8) << 4),
+                );
+                Codes::U4(out)
+            }
+            0x10..=0xff => {
+                let mut out = room(values.len())?;
+                out.extend(values.iter().map(|v| *v as u8));
+                Codes::U8(out)
+            }
+            0x100..=0xffff => {
+                let mut out = room(values.len())?;
+                out.extend(values.iter().map(|v| *v as u16));
+                Codes::U16(out)
+            }
+            _ => {
+                let mut out = room(values.len())?;
+                out.extend_from_slice(values);
+                Codes::U32(out)
+            }
+        })
+    }
+
+    /// One of them.
+    #[inline(always)]
+    pub fn get(&self, i: usize) -> u32 {
+        match self {
+            Codes::U4(c) => (c[i / 2] >> (i % 2 * 4) & 15) as u32,
+            Codes::U8(c) => c[i] as u32,
+            Codes::U16(c) => c[i] as u32,
+            Codes::U32(c) => c[i],
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Codes::U4(c) | Codes::U8(c) => c.len(),
+            Codes::U16(c) => c.len() * 2,
+            Codes::U32(c) => c.len() * 4,
+        }
+    }
+}
+
+/// A vector of exactly this room.
+pub(crate) fn room<T>(n: usize) -> Result<Vec<T>> {
+    let mut v = Vec::new();
+    alloc::reserve(&mut v, n)?;
+    Ok(v)
+}
+
+/// Which rows are NULL.
+#[derive(Default)]
+pub(crate) struct Nulls(Vec<u64>);
+
+impl Nulls {
+    fn of(rows: &[u32], len: usize) -> Option<Nulls> {
+        if rows.is_empty() {
+            return None;
+        }
+        let mut bits = vec![0u64; len.div_ceil(64)];
+        for r in rows {
+            bits[*r as usize / 64] |= 1 << (r % 64);
+        }
+        Some(Nulls(bits))
+    }
+
+    /// Whether row `i` is NULL.
+    #[inline(always)]
+    pub fn has(&self, i: usize) -> bool {
+        self.0[i / 64] >> (i % 64) & 1 != 0
+    }
+}
+
+/// What a column's values in a segment look like.
+pub(crate) enum Data {
+    /// Integers `base`, `base + 1`, ...
+    Sequence { base: i64 },
+    /// Integers `base + code`; with `nulls`, code 0 is NULL.
+    Int { base: i64, nulls: bool, codes: Codes },
+    /// Integers that lie too far apart for codes.
+    Wide { values: Vec<i64>, nulls: Option<Nulls> },
+    /// Reals.
+    Real { values: Vec<f64>, nulls: Option<Nulls> },
+    /// Values of any kind: entries of the column's dictionary.
+    Dict { codes: Codes },
+    /// Values of any kind, one by one: many different texts.
+    Plain(Plain),
+}
+
+/// A column of a segment.
+pub(crate) struct Chunk {
+    pub data: Data,
+    /// Rows.
+    pub len: usize,
+    /// Least and greatest integer; `min > max`: there is none. For integers only.
+    pub min: i64,
+    pub max: i64,
+    /// Of a derived column: some row has no match.
+    pub absent: bool,
+    counted: usize,
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        alloc::release(self.counted);
+    }
+}
+
+/// Values that lie one behind the other.
+#[derive(Default)]
+pub(crate) struct Plain {
+    entries: Vec<Entry>,
+    bytes: Vec<u8>,
+}
+
+/// A value in bytes that are held elsewhere.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Entry {
+    kind: Kind,
+    len: u32,
+    /// The number's bits, or where the bytes begin.
+    data: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Null,
+    Int,
+    Real,
+    Text,
+    Blob,
+}
+
+/// A field as it is read from a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Field<'a> {
+    Null,
+    Int(i64),
+    Real(f64),
+    Text(&'a [u8]),
+    Blob(&'a [u8]),
+}
+
+impl<'a> Field<'a> {
+    /// The same as a value.
+    pub fn value(self) -> Result<Value> {
+        Ok(match self {
+            Field::Null => Value::Null,
+            Field::Int(i) => Value::Int(i),
+            Field::Real(r) => Value::real(r),
+            Field::Text(b) => Value::text(b)?,
+            Field::Blob(b) => Value::blob(b)?,
+        })
+    }
+
+    /// A value's field.
+    pub fn of(v: &'a Value) -> Field<'a> {
+        match v {
+            Value::Null => Field::Null,
+            Value::Int(i) => Field::Int(*i),
+            Value::Real(r) => Field::Real(*r),
+            Value::Text(b, _) => Field::Text(b),
+            Value::Blob(b, _) => Field::Blob(b),
+        }
+    }
+
+    fn parts(self) -> (Kind, u64, &'a [u8]) {
+        match self {
+            Field::Null => (Kind::Null, 0, &[]),
+            Field::Int(i) => (Kind::Int, i as u64, &[]),
+            Field::Real(r) => (Kind::Real, r.to_bits(), &[]),
+            Field::Text(b) => (Kind::Text, 0, b),
+            Field::Blob(b) => (Kind::Blob, 0, b),
+        }
+    }
+
+    /// A number that equal fields share.
+    pub fn hash(self) -> u64 {
+        let (kind, data, bytes) = self.parts();
+        let h = if bytes.is_empty() { data.wrapping_mul(0x9e37_79b9_7f4a_7c15) } else { hash_bytes(bytes) };
+        (h ^ (kind as u64) << 59).wrapping_mul(0xff51_afd7_ed55_8ccd)
+    }
+}
+
+fn field_of<'b>(e: &Entry, bytes: &'b [u8]) -> Field<'b> {
+    let run = || &bytes[e.data as usize..e.data as usize + e.len as usize];
+    match e.kind {
+        Kind::Null => Field::Null,
+        Kind::Int => Field::Int(e.data as i64),
+        Kind::Real => Field::Real(f64::from_bits(e.data)),
+        Kind::Text => Field::Text(run()),
+        Kind::Blob => Field::Blob(run()),
+    }
+}
+
+impl Plain {
+    /// Adds a value.
+    pub fn push(&mut self, f: Field<'_>) -> Result<()> {
+        let (kind, data, bytes) = f.parts();
+        let data = if matches!(kind, Kind::Text | Kind::Blob) { self.bytes.len() as u64 } else { data };
+        alloc::reserve(&mut self.entries, 1)?;
+        alloc::reserve(&mut self.bytes, bytes.len())?;
+        self.bytes.extend_from_slice(bytes);
+        self.entries.push(Entry { kind, len: bytes.len() as u32, data });
+        Ok(())
+    }
+
+    /// A value.
+    #[inline]
+    pub fn get(&self, i: usize) -> Field<'_> {
+        field_of(&self.entries[i], &self.bytes)
+    }
+}
+
+/// The distinct values of a column, numbered in the order in which they were met. Values that compare equal but are not
+/// the same (1 and 1.0) have numbers of their own.
+#[derive(Clone, Default)]
+pub(crate) struct Dict {
+    entries: Vec<Entry>,
+    bytes: Vec<u8>,
+    hashes: Vec<u32>,
+    /// Open addressing; 0 is empty, else number + 1.
+    index: Vec<u32>,
+    /// An entry for rows without a value, where no row had a NULL when it was added.
+    null: Option<u32>,
+    /// Some row has a NULL.
+    has_null: bool,
+}
+
+/// A dictionary does not grow beyond this many entries, or bytes: values that are nearly all different are not worth
+/// one.
+const DICT_ENTRIES: usize = 1 << 18;
+const DICT_BYTES: usize = 32 << 20;
+
+impl Dict {
+    /// How many values.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// A value.
+    #[inline]
+    pub fn get(&self, code: u32) -> Field<'_> {
+        field_of(&self.entries[code as usize], &self.bytes)
+    }
+
+    /// The number of a value, which is added if it is new; `None`: the dictionary is full.
+    #[inline]
+    pub fn code(&mut self, f: Field<'_>) -> Result<Option<u32>> {
+        if matches!(f, Field::Null) {
+            self.has_null = true;
+        }
+        self.code_of(f)
+    }
+
+    /// The entry that stands for "no row", if there is one that no row uses.
+    pub fn added_null(&self) -> Option<u32> {
+        if self.has_null { None } else { self.null }
+    }
+
+    /// Adds such an entry; `None`: rows use it.
+    pub fn add_null(&mut self) -> Result<Option<u32>> {
+        if self.has_null {
+            return Ok(None);
+        }
+        self.null = self.code_of(Field::Null)?;
+        Ok(self.null)
+    }
+
+    #[inline]
+    fn code_of(&mut self, f: Field<'_>) -> Result<Option<u32>> {
+        let hash = f.hash();
+        let short = (hash >> 32) as u32;
+        if self.index.is_empty() {
+            self.index = vec![0; 64];
+        }
+        let (kind, data, bytes) = f.parts();
+        let mask = self.index.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            match self.index[at] {
+                0 => break,
+                n => {
+                    let n = n as usize - 1;
+                    let e = &self.entries[n];
+                    if self.hashes[n] == short && e.kind == kind {
+                        let same = match kind {
+                            Kind::Text | Kind::Blob => {
+                                e.len as usize == bytes.len()
+                                    && self.bytes[e.data as usize..][..bytes.len()] == *bytes
+                            }
+                            _ => e.data == data,
+                        };
+                        if same {
+                            return Ok(Some(n as u32));
+                        }
+                    }
+                }
+            }
+            at = (at + 1) & mask;
+        }
+        if self.entries.len() >= DICT_ENTRIES || self.bytes.len() + bytes.len() > DICT_BYTES {
+            return Ok(None);
+        }
+        let n = self.entries.len() as u32;
+        let data = if matches!(kind, Kind::Text | Kind::Blob) { self.bytes.len() as u64 } else { data };
+        alloc::reserve(&mut self.bytes, bytes.len())?;
+        alloc::reserve(&mut self.entries, 1)?;
+        alloc::reserve(&mut self.hashes, 1)?;
+        self.bytes.extend_from_slice(bytes);
+        self.entries.push(Entry { kind, len: bytes.len() as u32, data });
+        self.hashes.push(short);
+        self.index[at] = n + 1;
+        if self.entries.len() * 2 > self.index.len() {
+            self.grow()?;
+        }
+        Ok(Some(n))
+    }
+
+    fn grow(&mut self) -> Result<()> {
+        let n = self.index.len() * 2;
+        let mut index = room(n)?;
+        index.resize(n, 0u32);
+        for i in 0..self.entries.len() {
+            let mut at = self.get(i as u32).hash() as usize & (n - 1);
+            while index[at] != 0 {
+                at = (at + 1) & (n - 1);
+            }
+            index[at] = i as u32 + 1;
+        }
+        self.index = index;
+        Ok(())
+    }
+}
+
+impl Chunk {
+    fn new(data: Data, len: usize, min: i64, max: i64) -> Result<Chunk> {
+        let mut c = Chunk { data, len, min, max, absent: false, counted: 0 };
+        let n = c.bytes();
+        alloc::claim(n)?;
+        c.counted = n;
+        Ok(c)
+    }
+
+    /// Memory held.
+    pub fn bytes(&self) -> usize {
+        64 + match &self.data {
+            Data::Sequence { .. } => 0,
+            Data::Int { codes, .. } | Data::Dict { codes } => codes.bytes(),
+            Data::Wide { values, nulls } => values.len() * 8 + nulls.as_ref().map_or(0, |n| n.0.len() * 8),
+            Data::Real { values, nulls } => values.len() * 8 + nulls.as_ref().map_or(0, |n| n.0.len() * 8),
+            Data::Plain(p) => p.bytes.len() + p.entries.len() * size_of::<Entry>(),
+        }
+    }
+
+    /// Integers, some of them NULL (whose place in `values` does not count).
+    pub fn of_ints(values: Vec<i64>, nulls: &[u32]) -> Result<Chunk> {
+        let len = values.len();
+        let (mut min, mut max) = (i64::MAX, i64::MIN);
+        let mut next_null = nulls.iter().copied().peekable();
+        if nulls.is_empty() {
+            for v in &values {
+                min = min.min(*v);
+                max = max.max(*v);
+            }
+        } else {
+            for (i, v) in values.iter().enumerate() {
+                if next_null.peek() == Some(&(i as u32)) {
+                    next_null.next();
+                    continue;
+                }
+                min = min.min(*v);
+                max = max.max(*v);
+            }
+        }
+        if min > max {
+            let mut codes = room(len)?;
+            codes.resize(len, 0u8);
+            return Chunk::new(Data::Int { base: 0, nulls: true, codes: Codes::U8(codes) }, len, 1, 0);
+        }
+        let span = max.wrapping_sub(min) as u64;
+        if max < min.saturating_add(u32::MAX as i64 - 1) && span < u32::MAX as u64 - 1 && min > i64::MIN {
+            let shift = !nulls.is_empty() as i64;
+            let base = min - shift;
+            let mut codes: Vec<u32> = room(len)?;
+            codes.extend(values.iter().map(|v| v.wrapping_sub(base) as u32));
+            for n in nulls {
+                codes[*n as usize] = 0;
+            }
+            let codes = Codes::pack(&codes, span as u32 + shift as u32)?;
+            return Chunk::new(Data::Int { base, nulls: shift != 0, codes }, len, min, max);
+        }
+        Chunk::new(Data::Wide { nulls: Nulls::of(nulls, len), values }, len, min, max)
+    }
+
+    /// Consecutive integers.
+    pub fn of_sequence(base: i64, len: usize) -> Result<Chunk> {
+        Chunk::new(Data::Sequence { base }, len, base, base + len as i64 - 1)
+    }
+
+    /// Integers as codes; `min` and `max` bound them.
+    pub fn of_int_codes(
+        base: i64,
+        nulls: bool,
+        codes: Codes,
+        len: usize,
+        min: i64,
+        max: i64,
+    ) -> Result<Chunk> {
+        Chunk::new(Data::Int { base, nulls, codes }, len, min, max)
+    }
+
+    /// Entries of a dictionary, packed.
+    pub fn of_dict_codes(codes: Codes, len: usize) -> Result<Chunk> {
+        Chunk::new(Data::Dict { codes }, len, 1, 0)
+    }
+
+    /// Row numbers: mostly consecutive.
+    pub fn of_rowids(values: Vec<i64>) -> Result<Chunk> {
+        match (values.first(), values.last()) {
+            (Some(a), Some(b)) if b.wrapping_sub(*a) as u64 == values.len() as u64 - 1 => {
+                // Row numbers ascend, so these leave no gap.
+                Chunk::new(Data::Sequence { base: *a }, values.len(), *a, *b)
+            }
+            _ => Chunk::of_ints(values, &[]),
+        }
+    }
+
+    /// Reals.
+    pub fn of_reals(values: Vec<f64>, nulls: &[u32]) -> Result<Chunk> {
+        let len = values.len();
+        Chunk::new(Data::Real { nulls: Nulls::of(nulls, len), values }, len, 1, 0)
+    }
+
+    /// Entries of a dictionary.
+    pub fn of_codes(codes: &[u32]) -> Result<Chunk> {
+        let max = codes.iter().copied().max().unwrap_or(0);
+        Chunk::new(Data::Dict { codes: Codes::pack(codes, max)? }, codes.len(), 1, 0)
+    }
+
+    /// Values one by one.
+    pub fn of_plain(p: Plain) -> Result<Chunk> {
+        let len = p.entries.len();
+        Chunk::new(Data::Plain(p), len, 1, 0)
+    }
+
+    /// Whether all values are integers or NULL.
+    pub fn is_int(&self) -> bool {
+        matches!(self.data, Data::Sequence { .. } | Data::Int { .. } | Data::Wide { .. })
+    }
+
+    /// Whether some value may be NULL.
+    pub fn may_be_null(&self) -> bool {
+        match &self.data {
+            Data::Sequence { .. } => false,
+            Data::Int { nulls, .. } => *nulls,
+            Data::Wide { nulls, .. } | Data::Real { nulls, .. } => nulls.is_some(),
+            _ => true,
+        }
+    }
+
+    /// The integer in row `i`; `None` is NULL. Only where [`Chunk::is_int`].
+    #[inline(always)]
+    pub fn int(&self, i: usize) -> Option<i64> {
+        match &self.data {
+            Data::Sequence { base } => Some(base + i as i64),
+            Data::Int { base, nulls, codes } => {
+                let c = codes.get(i);
+                if *nulls && c == 0 { None } else { Some(base + c as i64) }
+            }
+            Data::Wide { values, nulls } => match nulls {
+                Some(n) if n.has(i) => None,
+                _ => Some(values[i]),
+            },
+            _ => None,
+        }
+    }
+
+    /// The bits of the real in row `i`; `None` is NULL.
+    pub fn real_bits(&self, i: usize) -> Option<u64> {
+        match &self.data {
+            Data::Real { values, nulls } if nulls.as_ref().is_none_or(|n| !n.has(i)) => {
+                Some(values[i].to_bits())
+            }
+            _ => None,
+        }
+    }
+
+    /// The value in row `i`.
+    #[inline]
+    pub fn field<'c>(&'c self, i: usize, dict: &'c Dict) -> Field<'c> {
+        match &self.data {
+            Data::Dict { codes } => dict.get(codes.get(i)),
+            Data::Plain(p) => p.get(i),
+            Data::Real { values, nulls } => match nulls {
+                Some(n) if n.has(i) => Field::Null,
+                _ if values[i].is_nan() => Field::Null,
+                _ => Field::Real(values[i]),
+            },
+            _ => self.int(i).map_or(Field::Null, Field::Int),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_come_back_whatever_their_span() {
+        for values in [
+            vec![5],
+            vec![0, 255],
+            vec![-1, 255],
+            vec![7, 7 + 65_535, 9],
+            vec![i64::MIN, i64::MAX, 0],
+            vec![i64::MIN, i64::MIN + 1],
+            vec![i64::MAX - 1, i64::MAX],
+            vec![-4_000_000_000, 0],
+            vec![0, u32::MAX as i64 - 2],
+            vec![0, u32::MAX as i64],
+        ] {
+            for nulls in [vec![], vec![0u32]] {
+                let mut v = values.clone();
+                if !nulls.is_empty() {
+                    v.insert(0, 99);
+                }
+                let c = Chunk::of_ints(v.clone(), &nulls).unwrap();
+                for (i, x) in v.iter().enumerate() {
+                    let want = if nulls.contains(&(i as u32)) { None } else { Some(*x) };
+                    assert_eq!(c.int(i), want, "{v:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_dictionary_tells_one_from_one_point_zero() {
+        let mut d = Dict::default();
+        let fields = [Field::Int(1), Field::Real(1.0), Field::Text(b"1"), Field::Blob(b"1"), Field::Null];
+        let codes: Vec<_> = fields.iter().map(|f| d.code(*f).unwrap().unwrap()).collect();
+        assert_eq!(codes, [0, 1, 2, 3, 4]);
+        for i in 0..1000 {
+            d.code(Field::Int(i)).unwrap();
+        }
+        assert!(fields.iter().zip(&codes).all(|(f, c)| d.code(*f).unwrap() == Some(*c)));
+    }
+}

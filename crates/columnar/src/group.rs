@@ -1,0 +1,668 @@
+//! Groups and their aggregates.
+//!
+//! A group's number is computed from one small number for each key: a code, an integer less the least, the number of a
+//! combination of an inner table's columns, or what a dictionary of computed values says. Where the product of these is
+//! small, the states are arrays indexed by it; else it is looked up in a hash table. Sums of integers for which bounds
+//! prove that no partial sum can overflow are added without looking; everything else is computed by the functions
+//! themselves, row by row, in the order of the rows.
+
+use crate::acc::{Acc, zeros};
+use crate::ask::Query;
+use crate::batch::{Batch, BatchRow, Ints, Places, Reals};
+use crate::chunk::{Codes, Data, Dict, Field};
+use crate::expr::{Eval, Ex, Row};
+use crate::join::{Inner, NONE};
+use crate::pred::{Columns, Kind};
+use iolite_base::hash::FastMap;
+use iolite_base::{Code, Result, alloc};
+use iolite_value::{Collation, Value, compare};
+
+/// The most groups whose states are arrays by number.
+const DENSE: u64 = 1 << 22;
+
+/// Where some of the keys come from.
+enum Source {
+    /// Columns of an inner table: each row's combination has a number.
+    Inner {
+        table: usize,
+        keys: Vec<usize>,
+        /// By row of the inner table.
+        numbers: Vec<u32>,
+        /// Each combination's values.
+        values: Vec<Vec<Value>>,
+        /// The combination of a row of NULLs.
+        null: u32,
+    },
+    /// An integer column of the outer table.
+    Int { key: usize, col: usize, min: i64, nullable: bool },
+    /// A column of the outer table with a dictionary.
+    Dict { key: usize, col: usize },
+    /// Computed from one column of the outer table that has few values, once for each.
+    Mapped { key: usize, slot: usize, map: Vec<u32>, dict: Dict },
+    /// Anything.
+    Any { key: usize, dict: Dict },
+}
+
+/// The groups of a query.
+pub(crate) struct Groups<'q> {
+    pub(crate) q: &'q Query,
+    pub(crate) keys: Vec<Ex>,
+    pub(crate) aggs: Vec<(Vec<Ex>, Option<Ex>)>,
+    sources: Vec<Source>,
+    radix: Vec<u64>,
+    /// States are arrays by number.
+    pub(crate) dense: bool,
+    index: Index,
+    /// Rows of each group.
+    pub(crate) rows: Vec<i64>,
+    pub(crate) accs: Vec<Acc>,
+    /// The source of each key, and the key's place in it.
+    key_at: Vec<(usize, usize)>,
+    pub(crate) numbers: Vec<u64>,
+    pub(crate) at: Vec<u32>,
+    pub(crate) ints: Ints,
+    pub(crate) reals: Reals,
+}
+
+/// Group numbers that lie far apart, by a hash table.
+#[derive(Default)]
+struct Index {
+    slots: Vec<u32>,
+    numbers: Vec<u64>,
+}
+
+impl Index {
+    #[inline]
+    fn find(&mut self, number: u64) -> Result<u32> {
+        if (self.numbers.len() + 1) * 2 > self.slots.len() {
+            self.grow()?;
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = Index::home(number) & mask;
+        loop {
+            match self.slots[at] {
+                0 => break,
+                g if self.numbers[g as usize - 1] == number => return Ok(g - 1),
+                _ => at = (at + 1) & mask,
+            }
+        }
+        alloc::reserve(&mut self.numbers, 1)?;
+        self.numbers.push(number);
+        self.slots[at] = self.numbers.len() as u32;
+        Ok(self.numbers.len() as u32 - 1)
+    }
+
+    #[inline(always)]
+    fn home(number: u64) -> usize {
+        let m = number.wrapping_add(1) as u128 * 0x9e37_79b9_7f4a_7c15;
+        ((m as u64) ^ (m >> 64) as u64) as usize
+    }
+
+    fn grow(&mut self) -> Result<()> {
+        let n = (self.slots.len() * 2).max(1024);
+        let mut slots = crate::chunk::room(n)?;
+        slots.resize(n, 0u32);
+        for (i, number) in self.numbers.iter().enumerate() {
+            let mut at = Index::home(*number) & (n - 1);
+            while slots[at] != 0 {
+                at = (at + 1) & (n - 1);
+            }
+            slots[at] = i as u32 + 1;
+        }
+        self.slots = slots;
+        Ok(())
+    }
+}
+
+/// What building groups needs to know.
+pub(crate) struct Setting<'a> {
+    pub cols: &'a [Columns],
+    pub places: &'a Places,
+    pub inners: &'a [Option<Inner>],
+    pub eval: &'a Eval<'a>,
+    /// Rows come in the order of the planner's loops.
+    pub in_order: bool,
+    /// Each outer row meets at most one inner row of each table.
+    pub single: bool,
+    /// Which tables may be rows of NULLs.
+    pub left: &'a [bool],
+}
+
+impl<'q> Groups<'q> {
+    /// Prepares. `None`: the form is not known here.
+    pub fn new(
+        q: &'q Query,
+        keys: Vec<Ex>,
+        aggs: Vec<(Vec<Ex>, Option<Ex>)>,
+        s: &Setting<'_>,
+    ) -> Result<Option<Groups<'q>>> {
+        let mut g = Groups {
+            q,
+            keys,
+            aggs,
+            sources: Vec::new(),
+            radix: Vec::new(),
+            dense: true,
+            index: Index::default(),
+            rows: Vec::new(),
+            accs: Vec::new(),
+            key_at: Vec::new(),
+            numbers: Vec::new(),
+            at: Vec::new(),
+            ints: Ints::default(),
+            reals: Reals::default(),
+        };
+        g.find_sources(s)?;
+        g.key_at = (0..g.keys.len()).map(|k| g.source_of(k)).collect();
+        let mut product: u64 = 1;
+        for r in &g.radix {
+            match product.checked_mul((*r).max(1)) {
+                Some(p) => product = p,
+                None => return Ok(None),
+            }
+        }
+        let outer = s.cols[s.places.outer].loaded.rows as u64;
+        g.dense = product <= DENSE.min((outer * 2).max(1 << 16))
+            && !g.sources.iter().any(|s| matches!(s, Source::Any { .. }));
+        let n = if g.dense { product as usize } else { 0 };
+        g.rows = zeros(n);
+        for i in 0..q.aggs.len() {
+            match g.accumulator(&q.aggs[i], i, s, n) {
+                Some(a) => g.accs.push(a),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(g))
+    }
+
+    fn find_sources(&mut self, s: &Setting<'_>) -> Result<()> {
+        let outer = s.places.outer;
+        for (k, ex) in self.keys.clone().iter().enumerate() {
+            let mut tables: Vec<usize> = Vec::new();
+            ex.slots(&mut |i| {
+                let t = s.places.at[i].0;
+                if !tables.contains(&t) {
+                    tables.push(t);
+                }
+            });
+            match tables[..] {
+                [t] if t != outer => {
+                    let known = self.sources.iter_mut().find_map(|x| match x {
+                        Source::Inner { table, keys, .. } if *table == t => Some(keys),
+                        _ => None,
+                    });
+                    match known {
+                        Some(keys) => keys.push(k),
+                        None => self.sources.push(Source::Inner {
+                            table: t,
+                            keys: vec![k],
+                            numbers: Vec::new(),
+                            values: Vec::new(),
+                            null: 0,
+                        }),
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            let plain = match ex {
+                Ex::Slot(i) if tables == [outer] => Some(s.places.at[*i].1),
+                _ => None,
+            };
+            let cols = &s.cols[outer];
+            let source = match plain {
+                Some(col) if cols.kinds[col] == Kind::Int => {
+                    let (min, max) = cols.bounds[col];
+                    let span = max.checked_sub(min).filter(|d| *d < 1 << 40);
+                    match span {
+                        Some(_) => Source::Int { key: k, col, min, nullable: cols.nullable[col] },
+                        None => Source::Any { key: k, dict: Dict::default() },
+                    }
+                }
+                Some(col) if cols.kinds[col] == Kind::Dict => Source::Dict { key: k, col },
+                _ if tables == [outer] && few_values(ex, s).is_some() => {
+                    let (slot, n) = few_values(ex, s).ok_or(Code::Internal)?;
+                    Source::Mapped { key: k, slot, map: vec![NONE; n], dict: Dict::default() }
+                }
+                _ => Source::Any { key: k, dict: Dict::default() },
+            };
+            self.sources.push(source);
+        }
+        for i in 0..self.sources.len() {
+            let radix = self.number_source(i, s)?;
+            self.radix.push(radix);
+        }
+        Ok(())
+    }
+
+    /// Numbers the combinations of an inner table; answers how many numbers a source has.
+    fn number_source(&mut self, i: usize, s: &Setting<'_>) -> Result<u64> {
+        let own = &self.keys;
+        Ok(match &mut self.sources[i] {
+            Source::Int { col, min, nullable, .. } => {
+                let max = s.cols[s.places.outer].bounds[*col].1;
+                (max - *min + 1).max(0) as u64 + *nullable as u64
+            }
+            Source::Dict { col, .. } => s.cols[s.places.outer].loaded.dicts[*col].len() as u64,
+            Source::Mapped { map, .. } => map.len() as u64,
+            Source::Any { .. } => 1 << 18,
+            Source::Inner { table, keys, numbers, values, null } => {
+                let cols = &s.cols[*table];
+                let inner = s.inners[*table].as_ref().ok_or(Code::Internal)?;
+                *numbers = crate::chunk::room(cols.loaded.rows)?;
+                numbers.resize(cols.loaded.rows, 0);
+                let mut combine: FastMap<(u32, u32), u32> = FastMap::default();
+                // One key after the other: the number so far and the key's own make a new one.
+                for (n, k) in keys.iter().enumerate() {
+                    let mut now: Vec<Vec<Value>> = Vec::new();
+                    let mut dict = Dict::default();
+                    // Numbers of entries of the column's own dictionary, where the key is such a column.
+                    let plain = match &own[*k] {
+                        Ex::Slot(slot) => Some(s.places.at[*slot].1),
+                        _ => None,
+                    };
+                    let mut of_code: Vec<u32> = match plain {
+                        Some(c) if cols.kinds[c] == Kind::Dict => vec![NONE; cols.loaded.dicts[c].len()],
+                        _ => Vec::new(),
+                    };
+                    combine.clear();
+                    for &row in &inner.passed {
+                        let (p, r) = cols.locate(row as usize);
+                        let part = &cols.loaded.parts[p];
+                        let mut code = NONE;
+                        if let (Some(c), false) = (plain, of_code.is_empty())
+                            && let Data::Dict { codes } = &part.cols[c].data
+                        {
+                            let raw = codes.get(r) as usize;
+                            if of_code[raw] == NONE {
+                                let f = cols.loaded.dicts[c].get(raw as u32);
+                                of_code[raw] = dict.code(f)?.ok_or(Code::Internal)?;
+                            }
+                            code = of_code[raw];
+                        }
+                        if code == NONE {
+                            let v = s.eval.value(&own[*k], &cols.row(part, r, &s.places.of_table[*table]))?;
+                            code = dict.code(Field::of(&v))?.ok_or(Code::Internal)?;
+                        }
+                        let before = numbers[row as usize];
+                        if n == 0 {
+                            numbers[row as usize] = code;
+                            continue;
+                        }
+                        let next = combine.len() as u32;
+                        let number = *combine.entry((before, code)).or_insert(next);
+                        if number == next {
+                            let mut v = values[before as usize].clone();
+                            v.push(dict.get(code).value()?);
+                            now.push(v);
+                        }
+                        numbers[row as usize] = number;
+                    }
+                    if n == 0 {
+                        for c in 0..dict.len() as u32 {
+                            now.push(vec![dict.get(c).value()?]);
+                        }
+                    }
+                    *values = now;
+                }
+                // A row of NULLs may be one of the combinations.
+                let row: Result<Vec<Value>> = keys.iter().map(|k| s.eval.value(&own[*k], &NullRow)).collect();
+                let row = row?;
+                let same = |v: &Vec<Value>| {
+                    v.iter()
+                        .zip(&row)
+                        .all(|(a, b)| identical(a, b) && compare::compare(a, b, &Collation::Binary).is_eq())
+                };
+                *null = match values.iter().position(same) {
+                    Some(n) => n as u32,
+                    None => {
+                        values.push(row);
+                        values.len() as u32 - 1
+                    }
+                };
+                values.len() as u64
+            }
+        })
+    }
+
+    /// Takes rows in.
+    pub fn add(&mut self, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
+        let n = b.outer.len();
+        if self.keys.is_empty() && self.one_group(b)? {
+            return Ok(());
+        }
+        self.numbers.clear();
+        alloc::reserve(&mut self.numbers, n)?;
+        self.numbers.resize(n, 0);
+        for i in 0..self.sources.len() {
+            self.number_rows(i, b, s)?;
+        }
+        self.at.clear();
+        alloc::reserve(&mut self.at, n)?;
+        if self.dense {
+            self.at.extend(self.numbers.iter().map(|n| *n as u32));
+        } else {
+            for number in &self.numbers {
+                let g = self.index.find(*number)?;
+                self.at.push(g);
+            }
+            let groups = self.index.numbers.len();
+            if groups > self.rows.len() {
+                self.grow(groups)?;
+            }
+        }
+        for g in &self.at {
+            self.rows[*g as usize] += 1;
+        }
+        for k in 0..self.accs.len() {
+            self.accumulate(k, b, s)?;
+        }
+        Ok(())
+    }
+
+    fn grow(&mut self, groups: usize) -> Result<()> {
+        let more = groups - self.rows.len();
+        alloc::reserve(&mut self.rows, more)?;
+        self.rows.resize(groups, 0);
+        self.accs.iter_mut().for_each(|a| a.grow(groups));
+        Ok(())
+    }
+
+    /// Adds the numbers of one source.
+    fn number_rows(&mut self, i: usize, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
+        let radix = self.radix[i];
+        let out = &mut self.numbers;
+        let outer = s.places.outer;
+        match &mut self.sources[i] {
+            Source::Inner { table, numbers, null, .. } => {
+                let null = *null as u64;
+                for (o, row) in out.iter_mut().zip(&b.inner[*table]) {
+                    let n = if *row == NONE { null } else { numbers[*row as usize] as u64 };
+                    *o = *o * radix + n;
+                }
+            }
+            Source::Int { col, min, nullable, .. } => {
+                let chunk = &s.cols[outer].loaded.parts[b.part].cols[*col];
+                let one = *nullable as u64;
+                if let (Data::Int { base, nulls: false, codes }, false) = (&chunk.data, *nullable) {
+                    let shift = (base - *min) as u64;
+                    let rows = out.iter_mut().zip(&b.outer);
+                    match codes {
+                        Codes::U4(_) => rows.for_each(|(o, r)| {
+                            *o = *o * radix + shift + codes.get(*r as usize) as u64;
+                        }),
+                        Codes::U8(c) => {
+                            rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64)
+                        }
+                        Codes::U16(c) => {
+                            rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64)
+                        }
+                        Codes::U32(c) => {
+                            rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64)
+                        }
+                    }
+                } else {
+                    for (o, r) in out.iter_mut().zip(&b.outer) {
+                        let n = chunk.int(*r as usize).map_or(0, |v| (v - *min) as u64 + one);
+                        *o = *o * radix + n;
+                    }
+                }
+            }
+            Source::Dict { col, .. } => {
+                let chunk = &s.cols[outer].loaded.parts[b.part].cols[*col];
+                let Data::Dict { codes } = &chunk.data else { return Err(Code::Internal.into()) };
+                for (o, r) in out.iter_mut().zip(&b.outer) {
+                    *o = *o * radix + codes.get(*r as usize) as u64;
+                }
+            }
+            Source::Mapped { key, slot, map, dict } => {
+                let col = s.places.at[*slot].1;
+                let chunk = &s.cols[outer].loaded.parts[b.part].cols[col];
+                let min = s.cols[outer].bounds[col].0;
+                let entries = &s.cols[outer].loaded.dicts[col];
+                for (o, r) in out.iter_mut().zip(&b.outer) {
+                    let code = match &chunk.data {
+                        Data::Dict { codes } => codes.get(*r as usize) as usize,
+                        // The last place is that of NULL.
+                        _ => chunk.int(*r as usize).map_or(map.len() - 1, |v| (v - min) as usize),
+                    };
+                    if map[code] == NONE {
+                        let f = chunk.field(*r as usize, entries);
+                        let v = s.eval.value(&self.keys[*key], &OneValue(f.value()?))?;
+                        map[code] = dict.code(Field::of(&v))?.ok_or(Code::Internal)?;
+                    }
+                    *o = *o * radix + map[code] as u64;
+                }
+            }
+            Source::Any { key, dict } => {
+                for (j, o) in out.iter_mut().enumerate() {
+                    let v = s.eval.value(&self.keys[*key], &BatchRow { batch: b, i: j })?;
+                    let code = dict.code(Field::of(&v))?.ok_or(Code::Internal)?;
+                    *o = *o * radix + code as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The groups in the order of their keys. `None`: two keys compare equal though they differ, so that their groups
+    /// are one group to everybody else.
+    pub fn order(&mut self, s: &Setting<'_>) -> Result<Option<Vec<u32>>> {
+        if self.q.keys.is_empty() {
+            if self.rows.is_empty() {
+                self.grow(1)?;
+            }
+            return Ok(Some(vec![0]));
+        }
+        let mut groups: Vec<u32> = crate::chunk::room(self.rows.len())?;
+        groups.extend((0..self.rows.len() as u32).filter(|g| self.rows[*g as usize] > 0));
+        if let ([Source::Int { .. }], [f], true) = (&self.sources[..], &self.q.key_fields[..], self.dense) {
+            // Numbers ascend as the keys do.
+            if f.desc {
+                groups.reverse();
+            }
+            return Ok(Some(groups));
+        }
+        // Each key gets a rank among its kind; then the ranks decide.
+        let n = self.q.keys.len();
+        let order = &self.q.key_order;
+        let mut ranks: Vec<u32> = crate::chunk::room(groups.len() * n)?;
+        ranks.resize(groups.len() * n, 0);
+        for (at, &k) in order.iter().enumerate() {
+            let mut values: FastMap<u64, Value> = FastMap::default();
+            for g in &groups {
+                let number = self.part_of(*g, k);
+                if let std::collections::hash_map::Entry::Vacant(e) = values.entry(number) {
+                    e.insert(self.key_value(*g, k, s)?);
+                }
+            }
+            let f = &self.q.key_fields[k];
+            let mut list: Vec<(u64, Value)> = values.into_iter().collect();
+            let order =
+                |a: &Value, b: &Value| f.direct(compare::compare(a, b, &f.coll), a.is_null() || b.is_null());
+            list.sort_by(|a, b| order(&a.1, &b.1));
+            let mut rank_of: FastMap<u64, u32> = FastMap::default();
+            let mut rank = 0;
+            for i in 0..list.len() {
+                if i > 0 && compare::compare(&list[i - 1].1, &list[i].1, &f.coll).is_ne() {
+                    rank += 1;
+                } else if i > 0 && !identical(&list[i - 1].1, &list[i].1) {
+                    return Ok(None);
+                }
+                rank_of.insert(list[i].0, rank);
+            }
+            for (i, g) in groups.iter().enumerate() {
+                ranks[i * n + at] = rank_of[&self.part_of(*g, k)];
+            }
+        }
+        let mut at: Vec<u32> = (0..groups.len() as u32).collect();
+        at.sort_unstable_by(|a, b| ranks[*a as usize * n..][..n].cmp(&ranks[*b as usize * n..][..n]));
+        let rank = |i: u32| &ranks[i as usize * n..][..n];
+        if at.windows(2).any(|w| rank(w[0]) == rank(w[1])) {
+            return Ok(None);
+        }
+        Ok(Some(at.into_iter().map(|i| groups[i as usize]).collect()))
+    }
+
+    /// The group's number within one source.
+    fn source_number(&self, group: u32, source: usize) -> u64 {
+        let mut number = if self.dense { group as u64 } else { self.index.numbers[group as usize] };
+        if self.sources.len() == 1 {
+            return number;
+        }
+        for i in (0..self.sources.len()).rev() {
+            let n = number % self.radix[i];
+            if i == source {
+                return n;
+            }
+            number /= self.radix[i];
+        }
+        0
+    }
+
+    fn source_of(&self, k: usize) -> (usize, usize) {
+        for (i, s) in self.sources.iter().enumerate() {
+            match s {
+                Source::Inner { keys, .. } => {
+                    if let Some(at) = keys.iter().position(|x| *x == k) {
+                        return (i, at);
+                    }
+                }
+                Source::Int { key, .. }
+                | Source::Dict { key, .. }
+                | Source::Mapped { key, .. }
+                | Source::Any { key, .. } => {
+                    if *key == k {
+                        return (i, 0);
+                    }
+                }
+            }
+        }
+        (0, 0)
+    }
+
+    /// What stands for a key of a group: the same number is the same value.
+    fn part_of(&self, group: u32, k: usize) -> u64 {
+        self.source_number(group, self.key_at[k].0)
+    }
+
+    fn key_value(&self, group: u32, k: usize, s: &Setting<'_>) -> Result<Value> {
+        let (source, at) = self.key_at[k];
+        let n = self.source_number(group, source);
+        match &self.sources[source] {
+            Source::Inner { values, .. } => Ok(values[n as usize][at].clone()),
+            Source::Int { min, nullable, .. } => {
+                let n = n as i64 - *nullable as i64;
+                Ok(if n >= 0 { Value::Int(min + n) } else { Value::Null })
+            }
+            Source::Dict { col, .. } => s.cols[s.places.outer].loaded.dicts[*col].get(n as u32).value(),
+            Source::Mapped { dict, .. } | Source::Any { dict, .. } => dict.get(n as u32).value(),
+        }
+    }
+
+    /// A group as a row of keys and aggregates.
+    pub fn row<'g>(&'g mut self, group: u32, s: &'g Setting<'g>) -> Result<GroupRow<'g>> {
+        // What functions compute themselves is asked of them once.
+        let mut values = Vec::new();
+        if self.accs.iter().any(|a| matches!(a, Acc::Any { .. })) {
+            for k in 0..self.accs.len() {
+                let v = self.finished(k, group as usize, s)?;
+                values.push(v);
+            }
+        }
+        Ok(GroupRow { groups: self, group, values, s })
+    }
+}
+
+/// A number that values share exactly if they compare equal.
+pub(crate) fn distinct_code(dict: &mut Dict, v: &Value, coll: &Collation) -> Result<u32> {
+    let folded;
+    let f = match v {
+        Value::Real(r) => {
+            let i = *r as i64;
+            if iolite_value::compare::int_real(i, *r).is_eq() { Field::Int(i) } else { Field::Real(*r) }
+        }
+        Value::Text(t, _) => match coll {
+            Collation::Nocase => {
+                folded = t.to_ascii_lowercase();
+                Field::Text(&folded)
+            }
+            Collation::Rtrim => {
+                let n = t.iter().rposition(|c| *c != b' ').map_or(0, |i| i + 1);
+                Field::Text(&t[..n])
+            }
+            _ => Field::Text(t),
+        },
+        other => Field::of(other),
+    };
+    Ok(dict.code(f)?.ok_or(Code::Internal)?)
+}
+
+/// Whether two values that compare equal are the same.
+fn identical(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Text(x, _), Value::Text(y, _)) => x[..] == y[..],
+        (Value::Real(x), Value::Real(y)) => x.to_bits() == y.to_bits(),
+        _ => a.class() == b.class(),
+    }
+}
+
+/// A group.
+pub(crate) struct GroupRow<'g> {
+    groups: &'g Groups<'g>,
+    group: u32,
+    values: Vec<Value>,
+    s: &'g Setting<'g>,
+}
+
+impl Row for GroupRow<'_> {
+    fn slot(&self, _: usize) -> Result<Value> {
+        Err(Code::Internal.into())
+    }
+
+    fn key(&self, i: usize) -> Result<Value> {
+        self.groups.key_value(self.group, i, self.s)
+    }
+
+    fn agg(&self, i: usize) -> Result<Value> {
+        match self.values.get(i) {
+            Some(v) => Ok(v.clone()),
+            None => self.groups.value(i, self.group as usize),
+        }
+    }
+}
+
+/// The only column of an expression and how many values it may have, if these are few.
+pub(crate) fn few_values(ex: &Ex, s: &Setting<'_>) -> Option<(usize, usize)> {
+    const FEW: i64 = 1 << 16;
+    let slot = ex.only_slot()?;
+    let (t, c) = s.places.at[slot];
+    let cols = &s.cols[t];
+    let n = match cols.kinds[c] {
+        Kind::Dict => cols.loaded.dicts[c].len() as i64,
+        Kind::Int => {
+            let (lo, hi) = cols.bounds[c];
+            if lo > hi { 1 } else { hi.checked_sub(lo)?.checked_add(2)? }
+        }
+        _ => return None,
+    };
+    (n <= FEW && n <= cols.loaded.rows as i64 + 2).then_some((slot, n as usize))
+}
+
+/// A row of which one column is looked at.
+pub(crate) struct OneValue(pub(crate) Value);
+
+impl Row for OneValue {
+    fn slot(&self, _: usize) -> Result<Value> {
+        Ok(self.0.clone())
+    }
+}
+
+/// A row of NULLs.
+struct NullRow;
+
+impl Row for NullRow {
+    fn slot(&self, _: usize) -> Result<Value> {
+        Ok(Value::Null)
+    }
+}

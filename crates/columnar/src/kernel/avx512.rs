@@ -1,0 +1,250 @@
+//! Kernels for AVX-512 (with VBMI2, which compresses 16-bit lanes).
+//!
+//! Small sets are held in four registers, from which permutations fetch the word of each code: 32 codes at a time.
+#![allow(unsafe_code)]
+
+use super::{BLOCK, Bits, Mask, Positions, Slice, Table};
+use std::arch::x86_64::*;
+
+/// The kernels, if this machine can run them.
+pub fn table() -> Option<Table> {
+    let can = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vbmi2")
+        && is_x86_feature_detected!("popcnt");
+    can.then_some(Table { range, member, positions, narrow })
+}
+
+fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask) {
+    out.fill(0);
+    // SAFETY: `table` hands this out only where the features are there.
+    unsafe {
+        match codes {
+            Slice::U4(c, n) => halves(c, n, |v| v.wrapping_sub(lo) <= hi - lo, out),
+            Slice::U8(c) if lo <= 0xff => range_u8(c, lo as u8, hi.min(0xff) as u8, out),
+            Slice::U16(c) if lo <= 0xffff => range_u16(c, lo as u16, hi.min(0xffff) as u16, out),
+            Slice::U32(c) => range_u32(c, lo, hi, out),
+            _ => {}
+        }
+    }
+}
+
+/// A mask of the first `n` of up to 64 lanes.
+#[inline(always)]
+fn first(n: usize) -> u64 {
+    if n >= 64 { u64::MAX } else { (1 << n) - 1 }
+}
+
+/// Marks the half bytes for which `keep` holds; it is asked once for each of the sixteen.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn halves(c: &[u8], n: usize, keep: impl Fn(u32) -> bool, out: &mut Mask) {
+    assert!(n <= BLOCK && c.len() * 2 >= n);
+    let answers: [u8; 16] = std::array::from_fn(|i| if keep(i as u32) { 0xff } else { 0 });
+    // SAFETY: 16 bytes are read from an array of 16 bytes.
+    let answers = _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(answers.as_ptr().cast()) });
+    for (i, (run, word)) in c.chunks(32).zip(out).enumerate() {
+        let valid = first(run.len()) as u32;
+        // SAFETY: only lanes that lie in the slice are loaded.
+        let v = unsafe { _mm256_maskz_loadu_epi8(valid, run.as_ptr().cast()) };
+        // Each byte becomes two, its low half first.
+        let wide = _mm512_cvtepu8_epi16(v);
+        let both = _mm512_or_si512(wide, _mm512_slli_epi16::<4>(wide));
+        let codes = _mm512_and_si512(both, _mm512_set1_epi8(15));
+        let hit = _mm512_movepi8_mask(_mm512_shuffle_epi8(answers, codes));
+        *word = hit & first(n - (64 * i).min(n));
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn range_u8(c: &[u8], lo: u8, hi: u8, out: &mut Mask) {
+    assert!(c.len() <= BLOCK);
+    let (low, span) = (_mm512_set1_epi8(lo as i8), _mm512_set1_epi8((hi - lo) as i8));
+    for (run, word) in c.chunks(64).zip(out) {
+        let valid = first(run.len());
+        // SAFETY: only lanes that lie in the slice are loaded.
+        let v = unsafe { _mm512_maskz_loadu_epi8(valid, run.as_ptr().cast()) };
+        *word = _mm512_mask_cmple_epu8_mask(valid, _mm512_sub_epi8(v, low), span);
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn range_u16(c: &[u16], lo: u16, hi: u16, out: &mut Mask) {
+    assert!(c.len() <= BLOCK);
+    let (low, span) = (_mm512_set1_epi16(lo as i16), _mm512_set1_epi16((hi - lo) as i16));
+    for (run, word) in c.chunks(64).zip(out) {
+        for (half, codes) in run.chunks(32).enumerate() {
+            let valid = first(codes.len()) as u32;
+            // SAFETY: only lanes that lie in the slice are loaded.
+            let v = unsafe { _mm512_maskz_loadu_epi16(valid, codes.as_ptr().cast()) };
+            let m = _mm512_mask_cmple_epu16_mask(valid, _mm512_sub_epi16(v, low), span);
+            *word |= (m as u64) << (32 * half);
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn range_u32(c: &[u32], lo: u32, hi: u32, out: &mut Mask) {
+    assert!(c.len() <= BLOCK);
+    let (low, span) = (_mm512_set1_epi32(lo as i32), _mm512_set1_epi32((hi - lo) as i32));
+    for (run, word) in c.chunks(64).zip(out) {
+        for (part, codes) in run.chunks(16).enumerate() {
+            let valid = first(codes.len()) as u16;
+            // SAFETY: only lanes that lie in the slice are loaded.
+            let v = unsafe { _mm512_maskz_loadu_epi32(valid, codes.as_ptr().cast()) };
+            let m = _mm512_mask_cmple_epu32_mask(valid, _mm512_sub_epi32(v, low), span);
+            *word |= (m as u64) << (16 * part);
+        }
+    }
+}
+
+fn narrow(a: &mut Mask, b: &Mask) -> usize {
+    #[target_feature(enable = "avx512f,popcnt")]
+    fn with_popcnt(a: &mut Mask, b: &Mask) -> usize {
+        super::scalar::narrow(a, b)
+    }
+    // SAFETY: `table` hands this out only where the features are there.
+    unsafe { with_popcnt(a, b) }
+}
+
+fn positions(mask: &Mask, rows: usize, out: &mut Positions) {
+    // SAFETY: `table` hands this out only where the features are there.
+    unsafe { compress(mask, rows, out) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt")]
+unsafe fn compress(mask: &Mask, rows: usize, out: &mut Positions) {
+    assert!(rows <= BLOCK);
+    let lanes: [u16; 32] = std::array::from_fn(|i| i as u16);
+    // SAFETY: 64 bytes are read from an array of 64 bytes.
+    let mut at = unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) };
+    let step = _mm512_set1_epi16(32);
+    let mut n = 0;
+    for word in &mask[..rows.div_ceil(64)] {
+        for half in [*word as u32, (*word >> 32) as u32] {
+            // SAFETY: `n` never exceeds the rows seen before, and the output is 64 places longer than a block.
+            unsafe {
+                let p = _mm512_maskz_compress_epi16(half, at);
+                _mm512_storeu_si512(out.as_mut_ptr().add(n).cast(), p);
+            }
+            n += half.count_ones() as usize;
+            at = _mm512_add_epi16(at, step);
+        }
+    }
+}
+
+fn member(codes: Slice<'_>, shift: i64, set: &Bits, out: &mut Mask) -> bool {
+    // Sums are computed in the width of the lanes: none may come round to a number of the set.
+    let fits = match codes {
+        Slice::U4(..) => true,
+        Slice::U8(_) => (-60_000..=60_000).contains(&shift),
+        Slice::U16(_) => (-60_000..=0).contains(&shift),
+        Slice::U32(_) => (-1_000_000_000..=0).contains(&shift),
+    };
+    let small = set.len() <= 2048 || matches!(codes, Slice::U4(..));
+    if !small || !fits {
+        return false;
+    }
+    out.fill(0);
+    // SAFETY: `table` hands this out only where the features are there.
+    unsafe {
+        match codes {
+            Slice::U4(c, n) => halves(c, n, |v| set.has((v as i64 + shift) as usize), out),
+            Slice::U8(c) => member_u8(c, shift, set, out),
+            Slice::U16(c) => member_u16(c, shift, set, out),
+            Slice::U32(c) => member_u32(c, shift, set, out),
+        }
+    }
+    true
+}
+
+/// A set of up to 2,048 numbers in four registers.
+struct Four {
+    bits: [__m512i; 4],
+    len: usize,
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn four(set: &Bits) -> Four {
+    let w = &set.words[..32];
+    // SAFETY: 32 words are four times 64 bytes.
+    let r = |i: usize| unsafe { _mm512_loadu_si512(w.as_ptr().add(8 * i).cast()) };
+    Four { bits: [r(0), r(1), r(2), r(3)], len: set.len() }
+}
+
+/// Which of 32 numbers are in the set.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn test16(f: &Four, valid: u32, v: __m512i) -> u32 {
+    let within = _mm512_mask_cmplt_epu16_mask(valid, v, _mm512_set1_epi16(f.len as i16));
+    let word = _mm512_srli_epi16::<4>(v);
+    let low = _mm512_permutex2var_epi16(f.bits[0], word, f.bits[1]);
+    let high = _mm512_permutex2var_epi16(f.bits[2], word, f.bits[3]);
+    let upper = _mm512_test_epi16_mask(word, _mm512_set1_epi16(64));
+    let bits = _mm512_mask_blend_epi16(upper, low, high);
+    let bit = _mm512_sllv_epi16(_mm512_set1_epi16(1), _mm512_and_si512(v, _mm512_set1_epi16(15)));
+    _mm512_mask_test_epi16_mask(within, bits, bit)
+}
+
+/// Which of 16 numbers are in the set.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn test32(f: &Four, valid: u16, v: __m512i) -> u16 {
+    let within = _mm512_mask_cmplt_epu32_mask(valid, v, _mm512_set1_epi32(f.len as i32));
+    let word = _mm512_srli_epi32::<5>(v);
+    let low = _mm512_permutex2var_epi32(f.bits[0], word, f.bits[1]);
+    let high = _mm512_permutex2var_epi32(f.bits[2], word, f.bits[3]);
+    let upper = _mm512_test_epi32_mask(word, _mm512_set1_epi32(32));
+    let bits = _mm512_mask_blend_epi32(upper, low, high);
+    let bit = _mm512_sllv_epi32(_mm512_set1_epi32(1), _mm512_and_si512(v, _mm512_set1_epi32(31)));
+    _mm512_mask_test_epi32_mask(within, bits, bit)
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn member_u8(c: &[u8], shift: i64, set: &Bits, out: &mut Mask) {
+    assert!(c.len() <= BLOCK);
+    let f = four(set);
+    let shift = _mm512_set1_epi16(shift as i16);
+    for (run, word) in c.chunks(64).zip(out) {
+        for (half, codes) in run.chunks(32).enumerate() {
+            let valid = first(codes.len()) as u32;
+            // SAFETY: only lanes that lie in the slice are loaded.
+            let v = unsafe { _mm256_maskz_loadu_epi8(valid, codes.as_ptr().cast()) };
+            let m = test16(&f, valid, _mm512_add_epi16(_mm512_cvtepu8_epi16(v), shift));
+            *word |= (m as u64) << (32 * half);
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn member_u16(c: &[u16], shift: i64, set: &Bits, out: &mut Mask) {
+    assert!(c.len() <= BLOCK);
+    let f = four(set);
+    let shift = _mm512_set1_epi16(shift as i16);
+    for (run, word) in c.chunks(64).zip(out) {
+        for (half, codes) in run.chunks(32).enumerate() {
+            let valid = first(codes.len()) as u32;
+            // SAFETY: only lanes that lie in the slice are loaded.
+            let v = unsafe { _mm512_maskz_loadu_epi16(valid, codes.as_ptr().cast()) };
+            let m = test16(&f, valid, _mm512_add_epi16(v, shift));
+            *word |= (m as u64) << (32 * half);
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn member_u32(c: &[u32], shift: i64, set: &Bits, out: &mut Mask) {
+    assert!(c.len() <= BLOCK);
+    let f = four(set);
+    let shift = _mm512_set1_epi32(shift as i32);
+    for (run, word) in c.chunks(64).zip(out) {
+        for (part, codes) in run.chunks(16).enumerate() {
+            let valid = first(codes.len()) as u16;
+            // SAFETY: only lanes that lie in the slice are loaded.
+            let v = unsafe { _mm512_maskz_loadu_epi32(valid, codes.as_ptr().cast()) };
+            let m = test32(&f, valid, _mm512_add_epi32(v, shift));
+            *word |= (m as u64) << (16 * part);
+        }
+    }
+}

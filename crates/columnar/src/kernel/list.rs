@@ -1,0 +1,66 @@
+//! Kernels that thin out a list of positions.
+//!
+//! No branch depends on the data: every position is written, and the place for the next one moves on if it stays.
+#![allow(unsafe_code)]
+
+use super::{Bits, Positions, Slice};
+
+/// Keeps the positions for which `keep` holds of the code there.
+#[inline(always)]
+fn thin<T: Copy>(codes: &[T], at: &mut Positions, len: usize, keep: impl Fn(T) -> bool) -> usize {
+    // Positions ascend: if the last one lies in the codes, all do.
+    assert!(len <= at.len() && (len == 0 || (at[len - 1] as usize) < codes.len()));
+    debug_assert!(at[..len].is_sorted());
+    let mut n = 0;
+    for i in 0..len {
+        // SAFETY: `i` and `n`, which never exceeds it, are below `len`, which was checked above; positions ascend, and
+        // the last one was checked to lie in the codes.
+        unsafe {
+            let p = *at.get_unchecked(i);
+            *at.get_unchecked_mut(n) = p;
+            n += keep(*codes.get_unchecked(p as usize)) as usize;
+        }
+    }
+    n
+}
+
+/// Keeps the positions for which `keep` holds of the half byte there.
+fn thin_halves(c: &[u8], at: &mut Positions, len: usize, keep: impl Fn(u32) -> bool) -> usize {
+    let mut n = 0;
+    for i in 0..len {
+        let p = at[i];
+        at[n] = p;
+        n += keep((c[p as usize / 2] >> (p % 2 * 4) & 15) as u32) as usize;
+    }
+    n
+}
+
+/// Keeps the positions of codes in `lo..=hi`.
+pub fn range(codes: Slice<'_>, lo: u32, hi: u32, at: &mut Positions, len: usize) -> usize {
+    let span = hi - lo;
+    match codes {
+        Slice::U4(c, _) => thin_halves(c, at, len, |v| v.wrapping_sub(lo) <= span),
+        Slice::U8(c) => thin(c, at, len, |v| (v as u32).wrapping_sub(lo) <= span),
+        Slice::U16(c) => thin(c, at, len, |v| (v as u32).wrapping_sub(lo) <= span),
+        Slice::U32(c) => thin(c, at, len, |v| v.wrapping_sub(lo) <= span),
+    }
+}
+
+/// Keeps the positions of codes that are, `shift` added, in a set.
+pub fn member(codes: Slice<'_>, shift: i64, set: &Bits, at: &mut Positions, len: usize) -> usize {
+    let has = |v: u32| {
+        // A sum below zero becomes a great number: it is in no set.
+        let i = (v as i64 + shift) as usize;
+        let inside = i < set.len;
+        let i = if inside { i } else { 0 };
+        // SAFETY: below `len`, or 0; a set has at least 32 words and one for each 64 numbers below `len`.
+        let word = unsafe { *set.words.get_unchecked(i / 64) };
+        inside & (word >> (i % 64) & 1 != 0)
+    };
+    match codes {
+        Slice::U4(c, _) => thin_halves(c, at, len, has),
+        Slice::U8(c) => thin(c, at, len, |v| has(v as u32)),
+        Slice::U16(c) => thin(c, at, len, |v| has(v as u32)),
+        Slice::U32(c) => thin(c, at, len, has),
+    }
+}

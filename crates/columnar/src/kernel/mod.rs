@@ -1,0 +1,372 @@
+//! The innermost loops: from codes to selections.
+//!
+//! A selection says which rows of a block of at most [`BLOCK`] are still in: first as a bit mask, which conditions narrow
+//! for all rows at once, later, when few are left, as a list of positions. Each kernel exists once in plain code, which
+//! says what it does, and where it pays again for a vector unit; which one runs is found out once. This is the only
+//! place in the crate with `unsafe` code.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod list;
+mod scalar;
+
+use std::sync::OnceLock;
+
+/// Rows in a block.
+pub(crate) const BLOCK: usize = 4096;
+const WORDS: usize = BLOCK / 64;
+
+/// One bit for each row of a block.
+type Mask = [u64; WORDS];
+/// Positions; behind the last one lie places that kernels may write to.
+type Positions = [u16; BLOCK + 64];
+
+/// A mask is narrowed as long as more than one in so many rows is left.
+const SPARSE: usize = 16;
+
+/// Which rows of a block are in.
+pub(crate) struct Selection {
+    mask: Box<Mask>,
+    scratch: Box<Mask>,
+    at: Box<Positions>,
+    len: usize,
+    /// Rows of the block.
+    rows: usize,
+    /// The list counts, not the mask.
+    listed: bool,
+}
+
+impl Selection {
+    /// An empty one.
+    pub fn new() -> Selection {
+        Selection {
+            mask: Box::new([0; WORDS]),
+            scratch: Box::new([0; WORDS]),
+            at: Box::new([0; BLOCK + 64]),
+            len: 0,
+            rows: 0,
+            listed: false,
+        }
+    }
+
+    /// All rows of a block of `n`.
+    pub fn fill(&mut self, n: usize) {
+        debug_assert!(n <= BLOCK);
+        for (i, w) in self.mask.iter_mut().enumerate() {
+            let left = n.saturating_sub(64 * i);
+            *w = if left >= 64 { u64::MAX } else { (1 << left) - 1 };
+        }
+        self.len = n;
+        self.rows = n;
+        self.listed = false;
+    }
+
+    /// No rows.
+    pub fn clear(&mut self) {
+        self.len = 0;
+        self.listed = true;
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The positions, ascending.
+    #[inline]
+    pub fn rows(&mut self) -> &[u16] {
+        self.list();
+        &self.at[..self.len]
+    }
+
+    fn list(&mut self) {
+        if !self.listed {
+            self.listed = true;
+            (table().positions)(&self.mask, self.rows, &mut self.at);
+        }
+    }
+
+    /// Whether conditions are better tested on all rows.
+    fn dense(&self) -> bool {
+        !self.listed && self.len * SPARSE > self.rows
+    }
+
+    /// Takes the rows of the scratch mask only.
+    fn narrow(&mut self) {
+        self.len = (table().narrow)(&mut self.mask, &self.scratch);
+    }
+
+    /// Keeps the rows for which `keep` holds.
+    #[inline(always)]
+    pub fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
+        self.list();
+        let mut n = 0;
+        for i in 0..self.len {
+            let p = self.at[i];
+            self.at[n] = p;
+            n += keep(p as usize) as usize;
+        }
+        self.len = n;
+    }
+
+    /// As [`Selection::retain`], where `keep` may fail.
+    pub fn try_retain<E>(&mut self, mut keep: impl FnMut(usize) -> Result<bool, E>) -> Result<(), E> {
+        self.list();
+        let mut n = 0;
+        for i in 0..self.len {
+            let p = self.at[i];
+            self.at[n] = p;
+            n += keep(p as usize)? as usize;
+        }
+        self.len = n;
+        Ok(())
+    }
+}
+
+/// A set of codes as bits, 64 to a word.
+pub(crate) struct Bits {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Bits {
+    /// An empty set of numbers below `len`.
+    pub fn new(len: usize) -> iolite_base::Result<Bits> {
+        // At least as many as fill the four registers of the kernel for small sets.
+        let n = len.div_ceil(64).max(32);
+        let mut words = crate::chunk::room(n)?;
+        words.resize(n, 0);
+        Ok(Bits { words, len })
+    }
+
+    /// Puts a number in; answers whether it was there.
+    #[inline(always)]
+    pub fn set(&mut self, i: usize) -> bool {
+        let (w, b) = (i / 64, 1u64 << (i % 64));
+        let was = self.words[w] & b != 0;
+        self.words[w] |= b;
+        was
+    }
+
+    /// Whether it is there.
+    #[inline(always)]
+    pub fn has(&self, i: usize) -> bool {
+        i < self.len && self.words[i / 64] >> (i % 64) & 1 != 0
+    }
+
+    /// Numbers that may be in.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+}
+
+/// Codes of some width.
+#[derive(Clone, Copy)]
+pub(crate) enum Slice<'a> {
+    /// Two to a byte; and how many.
+    U4(&'a [u8], usize),
+    U8(&'a [u8]),
+    U16(&'a [u16]),
+    U32(&'a [u32]),
+}
+
+impl Slice<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Slice::U4(_, n) => *n,
+            Slice::U8(c) => c.len(),
+            Slice::U16(c) => c.len(),
+            Slice::U32(c) => c.len(),
+        }
+    }
+}
+
+/// Keeps the rows whose code is in `lo..=hi`.
+pub(crate) fn range(codes: Slice<'_>, lo: u32, hi: u32, sel: &mut Selection) {
+    assert!(codes.len() == sel.rows && lo <= hi);
+    if sel.dense() {
+        (table().range)(codes, lo, hi, &mut sel.scratch);
+        sel.narrow();
+        return;
+    }
+    sel.list();
+    sel.len = list::range(codes, lo, hi, &mut sel.at, sel.len);
+}
+
+/// Keeps the rows whose code, `shift` added, is in a set.
+pub(crate) fn member(codes: Slice<'_>, shift: i64, set: &Bits, sel: &mut Selection) {
+    assert!(codes.len() == sel.rows);
+    if sel.dense() && (table().member)(codes, shift, set, &mut sel.scratch) {
+        sel.narrow();
+        return;
+    }
+    sel.list();
+    sel.len = list::member(codes, shift, set, &mut sel.at, sel.len);
+}
+
+/// The kernels of one vector unit.
+struct Table {
+    range: fn(Slice<'_>, u32, u32, &mut Mask),
+    /// `false`: this form has no kernel of its own.
+    member: fn(Slice<'_>, i64, &Bits, &mut Mask) -> bool,
+    positions: fn(&Mask, usize, &mut Positions),
+    /// Intersects; answers how many are left.
+    narrow: fn(&mut Mask, &Mask) -> usize,
+}
+
+const PLAIN: Table = Table {
+    range: scalar::range,
+    member: |_, _, _, _| false,
+    positions: scalar::positions,
+    narrow: scalar::narrow,
+};
+
+fn table() -> &'static Table {
+    static CHOSEN: OnceLock<Table> = OnceLock::new();
+    CHOSEN.get_or_init(|| {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(t) = avx512::table().or_else(avx2::table) {
+            return t;
+        }
+        PLAIN
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(n: usize, below: u32) -> Vec<u32> {
+        let mut x = 12345u64;
+        (0..n)
+            .map(|_| {
+                x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (x >> 33) as u32 % below
+            })
+            .collect()
+    }
+
+    /// The kernels of all vector units that this machine has.
+    fn tables() -> Vec<Table> {
+        let mut out = vec![PLAIN];
+        #[cfg(target_arch = "x86_64")]
+        out.extend(avx2::table().into_iter().chain(avx512::table()));
+        out
+    }
+
+    /// The positions that a table's kernel marks.
+    fn marked(t: &Table, n: usize, f: impl Fn(&mut Mask) -> bool) -> Option<Vec<u16>> {
+        let mut mask = [u64::MAX; WORDS];
+        if !f(&mut mask) {
+            return None;
+        }
+        let mut all = Selection::new();
+        all.fill(n);
+        let len = (t.narrow)(&mut all.mask, &mask);
+        let mut at = [0; BLOCK + 64];
+        (t.positions)(&all.mask, n, &mut at);
+        Some(at[..len].to_vec())
+    }
+
+    /// What `f` leaves of all rows, from a mask and from a list, by this machine's kernels.
+    fn selected(n: usize, f: impl Fn(&mut Selection)) -> Vec<u16> {
+        let mut dense = Selection::new();
+        dense.fill(n);
+        f(&mut dense);
+        let mut sparse = Selection::new();
+        sparse.fill(n);
+        sparse.list();
+        f(&mut sparse);
+        assert_eq!(dense.len(), sparse.len());
+        assert_eq!(dense.rows(), sparse.rows());
+        dense.rows().to_vec()
+    }
+
+    #[test]
+    fn kernels_select_what_the_comparison_says() {
+        for n in [0, 1, 15, 16, 17, 31, 63, 64, 65, 1000, BLOCK] {
+            let (a, b, c) = (numbers(n, 256), numbers(n, 65_536), numbers(n, 1 << 31));
+            let bytes: Vec<u8> = a.iter().map(|v| *v as u8).collect();
+            let words: Vec<u16> = b.iter().map(|v| *v as u16).collect();
+            let d: Vec<u32> = a.iter().map(|v| v % 16).collect();
+            let halves: Vec<u8> =
+                d.chunks(2).map(|p| p[0] as u8 | (p.get(1).copied().unwrap_or(9) as u8) << 4).collect();
+            for (slice, values, lo, hi) in [
+                (Slice::U4(&halves, n), &d, 3, 11),
+                (Slice::U4(&halves, n), &d, 0, 15),
+                (Slice::U4(&halves, n), &d, 20, 70),
+                (Slice::U4(&halves, n), &d, 5, u32::MAX),
+                (Slice::U8(&bytes), &a, 10, 200),
+                (Slice::U8(&bytes), &a, 0, 255),
+                (Slice::U8(&bytes), &a, 7, 70_000),
+                (Slice::U8(&bytes), &a, 300, 70_000),
+                (Slice::U16(&words), &b, 300, 40_000),
+                (Slice::U16(&words), &b, 300, u32::MAX),
+                (Slice::U32(&c), &c, 1 << 20, 1 << 30),
+            ] {
+                let want: Vec<u16> =
+                    (0..n).filter(|i| (lo..=hi).contains(&values[*i])).map(|i| i as u16).collect();
+                assert_eq!(selected(n, |s| range(slice, lo, hi, s)), want);
+                for t in tables() {
+                    let got = marked(&t, n, |m| {
+                        (t.range)(slice, lo, hi, m);
+                        true
+                    });
+                    assert_eq!(got, Some(want.clone()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn kernels_select_what_is_in_the_set() {
+        for n in [0, 1, 15, 16, 17, 31, 63, 64, 65, 1000, BLOCK] {
+            let (a, mut b, mut c) = (numbers(n, 256), numbers(n, 65_536), numbers(n, 1 << 31));
+            // Some that may be in.
+            b.iter_mut().step_by(3).for_each(|v| *v %= 2500);
+            c.iter_mut().step_by(3).for_each(|v| *v %= 2500);
+            if n > 0 {
+                (b[n / 2], c[n / 2]) = (65_535, u32::MAX);
+            }
+            let bytes: Vec<u8> = a.iter().map(|v| *v as u8).collect();
+            let words: Vec<u16> = b.iter().map(|v| *v as u16).collect();
+            for (len, shift) in [
+                (2000usize, 0i64),
+                (2048, -7),
+                (300, 50),
+                (70_000, 3),
+                (5, 1),
+                (2000, -64_000),
+                (2000, 60_000),
+                (1 << 21, -(1 << 33)),
+            ] {
+                let mut set = Bits::new(len).unwrap();
+                for v in numbers(len / 3, len as u32) {
+                    set.set(v as usize);
+                }
+                let d: Vec<u32> = a.iter().map(|v| v % 16).collect();
+                let halves: Vec<u8> =
+                    d.chunks(2).map(|p| p[0] as u8 | (p.get(1).copied().unwrap_or(9) as u8) << 4).collect();
+                let slices = [
+                    (Slice::U4(&halves, n), &d),
+                    (Slice::U8(&bytes), &a),
+                    (Slice::U16(&words), &b),
+                    (Slice::U32(&c), &c),
+                ];
+                for (slice, values) in slices {
+                    let want: Vec<u16> = (0..n)
+                        .filter(|i| set.has((values[*i] as i64 + shift) as usize))
+                        .map(|i| i as u16)
+                        .collect();
+                    assert_eq!(selected(n, |s| member(slice, shift, &set, s)), want, "{n} {len} {shift}");
+                    for t in tables() {
+                        let got = marked(&t, n, |m| (t.member)(slice, shift, &set, m));
+                        assert!(got.is_none_or(|g| g == want), "{n} {len} {shift}");
+                    }
+                }
+            }
+        }
+    }
+}

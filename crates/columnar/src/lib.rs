@@ -1,0 +1,68 @@
+//! The columnar engine: whole arms of queries over vectors, from column segments derived from row pages.
+//!
+//! The row store is the truth; what is kept here is a function of its pages, and its validity is proved before each use
+//! ([`Store`]). An arm's plan is compiled by [`Compiled::new`], or refused with a reason; [`Compiled::run`] runs it, or
+//! says that it cannot (a value of an unforeseen kind, an error, a small table), and then the same arm is run by a
+//! program. Answers are those of programs: order of rows and groups, overflow, errors.
+//!
+//! What it does not know: SQL text, programs, how a snapshot comes about.
+#![deny(unsafe_code)]
+
+mod acc;
+mod ask;
+mod batch;
+mod chunk;
+mod decode;
+mod derive;
+mod expr;
+mod group;
+mod join;
+mod kernel;
+mod pred;
+mod rows;
+mod run;
+mod store;
+
+pub use ask::Asked;
+pub use rows::Answer;
+pub use run::Runtime;
+pub use store::{Counters, Store};
+
+use iolite_base::{Code, Result};
+use iolite_plan::bound::Expr;
+use iolite_value::Value;
+
+/// An arm of a query that the engine can run.
+pub struct Compiled {
+    query: ask::Query,
+    params: Vec<Expr>,
+}
+
+impl Compiled {
+    /// Compiles an arm, or says why not.
+    pub fn new(ask: &Asked<'_>) -> std::result::Result<Compiled, String> {
+        let (query, params) = ask::compile(ask)?;
+        Ok(Compiled { query, params })
+    }
+
+    /// What has to be passed when it is run.
+    pub fn params(&self) -> &[Expr] {
+        &self.params
+    }
+
+    /// Whether columns are likely to pay: something is computed from many rows, or many rows are sorted.
+    pub fn worth_it(&self) -> bool {
+        let q = &self.query;
+        let reduces = q.grouping != iolite_plan::plan::Grouping::None || q.distinct.is_some();
+        reduces || q.limited && !q.order.is_empty() || !q.limited && !q.conds.is_empty()
+    }
+
+    /// Runs the arm with parameters; at most `wanted` rows are needed unless it is negative. `None`: not here.
+    pub fn run(&self, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
+        match run::run(&self.query, rt, params, wanted) {
+            // Whatever else went wrong, a program will find it where it is to be found.
+            Err(e) if !matches!(e.code().primary(), Code::Interrupt | Code::Nomem) => Ok(None),
+            other => other,
+        }
+    }
+}

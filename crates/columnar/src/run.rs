@@ -1,0 +1,680 @@
+//! Running a query: one table is scanned, the others are looked up.
+//!
+//! Conditions on single tables are brought into form first; inner tables become maps from key to row. Then the outer
+//! table goes by in blocks: cheap conditions and the maps' key sets thin out a selection, in an order that follows what
+//! each of them was seen to let through; what is left is joined, tested by the other conditions, and goes to groups or
+//! to result rows. Before the last row is computed nothing leaves, so that any doubt on the way ends with "not here"
+//! and a program runs the query instead.
+
+use crate::ask::{Cond, Query};
+use crate::batch::{Batch, BatchRow, Ints, Places, compare_all, int_bounds};
+use crate::chunk::Data;
+use crate::decode::ColKey;
+use crate::derive;
+use crate::expr::{Cmp, Eval, Ex};
+use crate::group::{Groups, Setting};
+use crate::join::{Inner, NONE};
+use crate::kernel::{BLOCK, Selection};
+use crate::pred::{self, Columns, Kind, Pred};
+use crate::rows::{Answer, Rows};
+use crate::store::{FEW_LEAVES, Store, TableState};
+use iolite_base::{Limit, Result};
+use iolite_btree::Btree;
+use iolite_ext::Host;
+use iolite_plan::bound::CmpOp;
+use iolite_plan::plan::Grouping;
+use iolite_value::{Affinity, Value};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// What a run asks of its connection.
+pub trait Runtime {
+    /// For functions.
+    fn host(&self) -> &dyn Host;
+    /// A database's trees.
+    fn btree(&self, db: usize) -> Result<Btree>;
+    /// A database's columns.
+    fn store(&self, db: usize) -> Result<Arc<Store>>;
+    /// Whether to stop: an error then.
+    fn check(&self) -> Result<()>;
+    /// Small tables, too.
+    fn force(&self) -> bool;
+}
+
+/// An inner table's key and what it equals.
+struct Join {
+    table: usize,
+    slot: usize,
+    other: Ex,
+    affinity: Affinity,
+    binary: bool,
+}
+
+/// The expressions of a query with parameters put in.
+struct Bound {
+    conds: Vec<Cond>,
+    keys: Vec<Ex>,
+    aggs: Vec<(Vec<Ex>, Option<Ex>)>,
+    having: Option<Ex>,
+    result: Vec<Ex>,
+    order: Vec<(Ex, iolite_value::compare::KeyField)>,
+}
+
+impl Bound {
+    fn new(q: &Query, params: &[Value], eval: &Eval<'_>) -> Result<Bound> {
+        let bind = |e: &Ex| -> Result<Ex> {
+            let mut e = e.clone();
+            e.bind(params, eval)?;
+            Ok(e)
+        };
+        let list = |l: &[Ex]| -> Result<Vec<Ex>> { l.iter().map(bind).collect() };
+        let opt = |e: &Option<Ex>| -> Result<Option<Ex>> { e.as_ref().map(bind).transpose() };
+        Ok(Bound {
+            conds: q.conds.iter().map(|c| Ok(Cond { ex: bind(&c.ex)?, on: c.on })).collect::<Result<_>>()?,
+            keys: list(&q.keys)?,
+            aggs: q.aggs.iter().map(|a| Ok((list(&a.args)?, opt(&a.filter)?))).collect::<Result<_>>()?,
+            having: opt(&q.having)?,
+            result: list(&q.result)?,
+            order: q.order.iter().map(|(e, f)| Ok((bind(e)?, f.clone()))).collect::<Result<_>>()?,
+        })
+    }
+}
+
+fn tables_of(q: &Query, e: &Ex) -> u64 {
+    let mut mask = 0;
+    e.slots(&mut |s| mask |= 1 << q.slots[s].table);
+    mask
+}
+
+/// The result rows, or `None`: not here.
+pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
+    if q.tables.len() > 60 {
+        return Ok(None);
+    }
+    let mut states = Vec::new();
+    for t in &q.tables {
+        let bt = rt.btree(t.db)?;
+        states.push(rt.store(t.db)?.table(&bt, t.table.root.get())?);
+    }
+    let most = states.iter().map(|s| s.leaves()).max().unwrap_or(0);
+    if most < FEW_LEAVES && !rt.force() {
+        return Ok(None);
+    }
+    let eval = Eval {
+        host: rt.host(),
+        max: rt.host().limit(Limit::Length).max(0) as usize,
+        bases: RefCell::default(),
+    };
+    let bound = Bound::new(q, params, &eval)?;
+    let mut outers = Vec::new();
+    let fixed = q.grouping == Grouping::None || q.tables.iter().any(|t| t.left);
+    if !fixed {
+        outers.extend((0..q.tables.len()).max_by_key(|t| states[*t].leaves()));
+    }
+    if !outers.contains(&0) {
+        outers.push(0);
+    }
+    for outer in outers {
+        let limit = usize::try_from(wanted).ok();
+        let mut r = Run { q, rt, eval: &eval, bound: &bound, outer };
+        if let Some(rows) = r.with_outer(&states, limit)? {
+            return Ok(Some(rows));
+        }
+    }
+    Ok(None)
+}
+
+struct Run<'a> {
+    q: &'a Query,
+    rt: &'a dyn Runtime,
+    eval: &'a Eval<'a>,
+    bound: &'a Bound,
+    outer: usize,
+}
+
+/// Something that thins out a selection early.
+struct Step {
+    what: What,
+    /// In no unit.
+    cost: f64,
+    seen: f64,
+    passed: f64,
+}
+
+enum What {
+    Pred(usize),
+    /// The keys of an inner table.
+    Keys {
+        join: usize,
+        col: usize,
+    },
+}
+
+/// How the conditions are divided.
+#[derive(Default)]
+struct Division {
+    local: Vec<Vec<Ex>>,
+    joins: Vec<Join>,
+    rest: Vec<Ex>,
+}
+
+impl Run<'_> {
+    fn in_order(&self) -> bool {
+        self.q.in_order && self.outer == 0
+    }
+
+    /// Divides the conditions: those on one table, equalities that lead from table to table, all others.
+    fn divide(&self) -> Option<Division> {
+        let q = self.q;
+        let n = q.tables.len();
+        let mut d = Division { local: vec![Vec::new(); n], ..Division::default() };
+        let mut open: Vec<&Cond> = Vec::new();
+        for c in &self.bound.conds {
+            let mask = tables_of(q, &c.ex);
+            match c.on {
+                Some(t) if mask & !(1 << t) == 0 => d.local[t].push(c.ex.clone()),
+                Some(_) => open.push(c),
+                None if mask == 0 => d.local[self.outer].push(c.ex.clone()),
+                // A comparison of several columns is tested for many rows at once, behind the others.
+                None if mask == 1 << self.outer
+                    && matches!(c.ex, Ex::Compare(_))
+                    && c.ex.only_slot().is_none() =>
+                {
+                    d.rest.push(c.ex.clone());
+                }
+                None if mask.is_power_of_two() && !q.tables[mask.trailing_zeros() as usize].left => {
+                    d.local[mask.trailing_zeros() as usize].push(c.ex.clone());
+                }
+                None => open.push(c),
+            }
+        }
+        let mut placed = 1u64 << self.outer;
+        let mut used = vec![false; open.len()];
+        while placed.count_ones() < n as u32 {
+            let mut found = None;
+            'search: for t in (0..n).filter(|t| placed & 1 << t == 0) {
+                for (i, c) in open.iter().enumerate() {
+                    let fits = if q.tables[t].left { c.on == Some(t) } else { c.on.is_none() };
+                    if !used[i]
+                        && fits
+                        && let Some(j) = self.join_of(&c.ex, t, placed)
+                    {
+                        found = Some((i, j));
+                        break 'search;
+                    }
+                }
+            }
+            let (i, j) = found?;
+            used[i] = true;
+            placed |= 1 << j.table;
+            d.joins.push(j);
+        }
+        for (c, used) in open.iter().zip(used) {
+            if !used {
+                if c.on.is_some() {
+                    return None;
+                }
+                d.rest.push(c.ex.clone());
+            }
+        }
+        Some(d)
+    }
+
+    /// The condition as a way from the tables in `placed` to table `t`.
+    fn join_of(&self, e: &Ex, t: usize, placed: u64) -> Option<Join> {
+        let Ex::Compare(c) = e else { return None };
+        let Cmp { op: CmpOp::Eq, null_eq: false, affinity, collation, lhs, rhs } = &**c else { return None };
+        for (own, other) in [(lhs, rhs), (rhs, lhs)] {
+            if let Ex::Slot(s) = own
+                && self.q.slots[*s].table == t
+                && tables_of(self.q, other) & !placed == 0
+            {
+                return Some(Join {
+                    table: t,
+                    slot: *s,
+                    other: other.clone(),
+                    affinity: *affinity,
+                    binary: collation.is_binary(),
+                });
+            }
+        }
+        None
+    }
+
+    fn with_outer(&mut self, states: &[Arc<TableState>], limit: Option<usize>) -> Result<Option<Answer>> {
+        let q = self.q;
+        if q.grouping == Grouping::None && !self.in_order() {
+            return Ok(None);
+        }
+        let Some(mut d) = self.divide() else { return Ok(None) };
+        let mut places = Places {
+            at: vec![(0, 0); q.slots.len()],
+            of_table: vec![vec![None; q.slots.len()]; q.tables.len()],
+            outer: self.outer,
+        };
+        let mut cols = Vec::new();
+        let mut names: Vec<Vec<ColKey>> = Vec::new();
+        for (t, state) in states.iter().enumerate() {
+            let mut wanted: Vec<(ColKey, &Value)> = Vec::new();
+            for (s, slot) in q.slots.iter().enumerate().filter(|(_, s)| s.table == t) {
+                places.at[s] = (t, wanted.len());
+                places.of_table[t][s] = Some(wanted.len());
+                let default = crate::chunk::Field::of(&slot.default).hash();
+                wanted.push((ColKey { field: slot.field, real: slot.real, default }, &slot.default));
+            }
+            let db = q.tables[t].db;
+            let loaded = self.rt.store(db)?.load(&self.rt.btree(db)?, state, &wanted, &|| self.rt.check())?;
+            if loaded.rows >= NONE as usize {
+                return Ok(None);
+            }
+            cols.push(Columns::new(loaded));
+            names.push(wanted.iter().map(|w| w.0).collect());
+        }
+        let matched = self.derive(&mut d, states, &names, &mut cols, &mut places)?;
+        let mut preds: Vec<Vec<Pred>> = Vec::new();
+        for (t, c) in cols.iter().enumerate() {
+            let list: Result<Vec<Pred>> =
+                d.local[t].iter().map(|e| Pred::of(e, c, &places.of_table[t], self.eval)).collect();
+            let mut list = list?;
+            list.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
+            preds.push(list);
+        }
+        preds[self.outer].extend(matched);
+        let mut inners: Vec<Option<Inner>> = Vec::new();
+        inners.resize_with(q.tables.len(), || None);
+        for j in &d.joins {
+            let t = j.table;
+            let key = places.at[j.slot].1;
+            let of = &places.of_table[t];
+            let built = Inner::build(&cols[t], key, j.affinity, j.binary, &preds[t], of, self.eval)?;
+            if built.is_none() {
+                return Ok(None);
+            }
+            inners[t] = built;
+        }
+        let single = inners.iter().flatten().all(Inner::unique);
+        // Several matches come in the order of the loops only if the tables are joined in it.
+        let as_loops = single || d.joins.iter().map(|j| j.table).is_sorted();
+        if q.grouping == Grouping::None && !as_loops {
+            return Ok(None);
+        }
+        let left: Vec<bool> = q.tables.iter().map(|t| t.left).collect();
+        let setting = Setting {
+            cols: &cols,
+            places: &places,
+            inners: &inners,
+            eval: self.eval,
+            in_order: self.in_order() && as_loops,
+            single,
+            left: &left,
+        };
+        if q.grouping == Grouping::None {
+            let distinct = q.distinct.as_deref();
+            let mut rows = Rows::new(&self.bound.result, &self.bound.order, distinct, limit);
+            let first = rows
+                .first_key()
+                .filter(|e| int_bounds(e, &cols, &places, &|t| left[t]).is_some_and(|b| !b.2));
+            let mut ints = Ints::default();
+            self.scan(&d, &preds, &setting, &mut |b| {
+                if let Some(e) = first {
+                    Ints::of(e, b, &mut ints)?;
+                }
+                for i in 0..b.outer.len() {
+                    if let (Some((worst, above)), Some(v)) = (rows.limit_of_first(), ints.values.get(i))
+                        && (if above { *v > worst } else { *v < worst })
+                    {
+                        continue;
+                    }
+                    rows.add(&BatchRow { batch: b, i }, self.eval)?;
+                }
+                Ok(!rows.full())
+            })?;
+            return Ok(Some(rows.finish()?));
+        }
+        let (keys, aggs) = (self.bound.keys.clone(), self.bound.aggs.clone());
+        let Some(mut groups) = Groups::new(q, keys, aggs, &setting)? else { return Ok(None) };
+        self.scan(&d, &preds, &setting, &mut |b| {
+            groups.add(b, &setting)?;
+            Ok(true)
+        })?;
+        let Some(order) = groups.order(&setting)? else { return Ok(None) };
+        let mut rows = Rows::new(&self.bound.result, &self.bound.order, q.distinct.as_deref(), limit);
+        for g in order {
+            let row = groups.row(g, &setting)?;
+            if let Some(h) = &self.bound.having
+                && !self.eval.holds(h, &row)?
+            {
+                continue;
+            }
+            rows.add(&row, self.eval)?;
+            if rows.full() {
+                break;
+            }
+        }
+        Ok(Some(rows.finish()?))
+    }
+
+    /// Replaces joins by columns laid beside the outer table, where that is possible; answers the conditions that
+    /// matches exist.
+    fn derive(
+        &self,
+        d: &mut Division,
+        states: &[Arc<TableState>],
+        names: &[Vec<ColKey>],
+        cols: &mut [Columns],
+        places: &mut Places,
+    ) -> Result<Vec<Pred>> {
+        let q = self.q;
+        let store = self.rt.store(q.tables[self.outer].db)?;
+        let mut matched = Vec::new();
+        let mut k = 0;
+        while k < d.joins.len() {
+            let j = &d.joins[k];
+            let t = j.table;
+            let fk = match &j.other {
+                Ex::Slot(s) if places.at[*s].0 == self.outer && j.affinity != Affinity::Text => {
+                    Some(places.at[*s].1)
+                }
+                _ => None,
+            };
+            // What else is used of the table; a column of it may be the key of another join.
+            let mut slots: Vec<usize> = Vec::new();
+            let mut plain = d.local[t].iter().all(|e| e.only_slot().is_some());
+            let mut note = |e: &Ex| {
+                e.slots(&mut |s| {
+                    if q.slots[s].table == t && !slots.contains(&s) {
+                        slots.push(s);
+                    }
+                });
+            };
+            d.local[t].iter().chain(&d.rest).for_each(&mut note);
+            d.joins.iter().filter(|o| o.table != t).for_each(|o| note(&o.other));
+            self.bound.keys.iter().for_each(&mut note);
+            self.bound.aggs.iter().for_each(|(a, f)| a.iter().chain(f).for_each(&mut note));
+            self.bound.result.iter().chain(self.bound.order.iter().map(|o| &o.0)).for_each(&mut note);
+            plain &= !q.tables[t].left;
+            let g = derive::Ground {
+                q,
+                outer: self.outer,
+                states,
+                keys: names,
+                eval: self.eval,
+                store: &store,
+                force: self.rt.force(),
+            };
+            if let (Some(fk), true) = (fk, plain)
+                && let Some(pred) = derive::derive(&g, t, places.at[j.slot].1, fk, &slots, cols, places)?
+            {
+                matched.extend(pred);
+                let moved = std::mem::take(&mut d.local[t]);
+                d.local[self.outer].extend(moved);
+                d.joins.remove(k);
+                // What hung on a column of this table hangs on the outer one now.
+                k = 0;
+                continue;
+            }
+            k += 1;
+        }
+        Ok(matched)
+    }
+
+    /// Which inner tables are looked at behind the join.
+    fn needed(&self, d: &Division) -> u64 {
+        let q = self.q;
+        let mut mask = 0;
+        let all = d.rest.iter().chain(d.joins.iter().map(|j| &j.other)).chain(&self.bound.keys);
+        for e in all.chain(self.bound.aggs.iter().flat_map(|(a, f)| a.iter().chain(f))) {
+            mask |= tables_of(q, e);
+        }
+        if q.grouping == Grouping::None {
+            for e in self.bound.result.iter().chain(self.bound.order.iter().map(|o| &o.0)) {
+                mask |= tables_of(q, e);
+            }
+        }
+        mask
+    }
+
+    /// Goes through the outer table; `take` is given joined rows until it answers `false`.
+    fn scan(
+        &self,
+        d: &Division,
+        preds: &[Vec<Pred>],
+        s: &Setting<'_>,
+        take: &mut dyn FnMut(&Batch<'_>) -> Result<bool>,
+    ) -> Result<()> {
+        let q = self.q;
+        let cols = &s.cols[self.outer];
+        let of = &s.places.of_table[self.outer];
+        let own = &preds[self.outer];
+        let mut steps: Vec<Step> = Vec::new();
+        for (i, p) in own.iter().enumerate() {
+            steps.push(Step { what: What::Pred(i), cost: p.cost(), seen: 3.0, passed: 1.0 });
+        }
+        // The column of the outer table that is a join's key, where it is one.
+        let plain: Vec<Option<usize>> = d
+            .joins
+            .iter()
+            .map(|j| match &j.other {
+                Ex::Slot(k) if s.places.at[*k].0 == self.outer => {
+                    Some(s.places.at[*k].1).filter(|c| cols.kinds[*c] == Kind::Int)
+                }
+                _ => None,
+            })
+            .collect();
+        let mut ranges: Vec<Pred> = Vec::new();
+        for (k, j) in d.joins.iter().enumerate() {
+            let Some(inner) = &s.inners[j.table] else { continue };
+            if let (Some(col), Some(bits), false) = (plain[k], &inner.bits, q.tables[j.table].left) {
+                // A range of codes is tested faster than a large set, and often leaves little of it to test.
+                let (lo, hi) = inner.bounds;
+                let (min, max) = cols.bounds[col];
+                if bits.len() > 2048 && (hi - lo).max(0) as f64 * 1.5 < (max - min) as f64 {
+                    let what = What::Pred(own.len() + ranges.len());
+                    ranges.push(Pred::Range { col, lo, hi, not: false });
+                    steps.push(Step { what, cost: 0.5, seen: 3.0, passed: 1.0 });
+                }
+                let cost = if bits.len() <= 2048 { 0.7 } else { 5.0 };
+                let share = inner.passed.len() as f64 / (bits.len() as f64).max(1.0);
+                let what = What::Keys { join: k, col };
+                steps.push(Step { what, cost, seen: 4.0, passed: 4.0 * share.min(1.0) });
+            }
+        }
+        let needed = self.needed(d);
+        let mut batch = Batch {
+            cols: s.cols,
+            places: s.places,
+            part: 0,
+            outer: Vec::new(),
+            whole: false,
+            inner: vec![Vec::new(); q.tables.len()],
+        };
+        let mut sel = Selection::new();
+        for (k, part) in cols.loaded.parts.iter().enumerate() {
+            self.rt.check()?;
+            if own.iter().any(|p| p.excludes(part)) {
+                continue;
+            }
+            steps.sort_by(|a, b| {
+                let rank = |s: &Step| s.cost / (1.0001 - s.passed / s.seen);
+                rank(a).total_cmp(&rank(b))
+            });
+            batch.part = k;
+            let mut from = 0;
+            while from < part.rows {
+                let span = from..(from + BLOCK).min(part.rows);
+                sel.fill(span.len());
+                for step in &mut steps {
+                    let before = sel.len();
+                    if before == 0 {
+                        break;
+                    }
+                    match step.what {
+                        What::Pred(i) => own.get(i).unwrap_or_else(|| &ranges[i - own.len()]).select(
+                            cols,
+                            part,
+                            span.clone(),
+                            of,
+                            self.eval,
+                            &mut sel,
+                        )?,
+                        What::Keys { join, col } => {
+                            let inner = s.inners[d.joins[join].table].as_ref();
+                            if let Some((bits, base)) = inner.and_then(|i| i.bits.as_ref().zip(i.base())) {
+                                pred::int_in_set(&part.cols[col], span.clone(), base, bits, &mut sel);
+                            }
+                        }
+                    }
+                    step.seen += before as f64;
+                    step.passed += sel.len() as f64;
+                }
+                if sel.len() > 0 {
+                    batch.outer.clear();
+                    batch.whole = sel.len() == span.len();
+                    batch.outer.extend(sel.rows().iter().map(|i| from as u32 + *i as u32));
+                    self.join(d, s, &plain, needed, &mut batch)?;
+                    self.test_rest(d, s, &mut batch)?;
+                    if !batch.outer.is_empty() && !take(&batch)? {
+                        return Ok(());
+                    }
+                }
+                from = span.end;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks the inner rows up.
+    fn join(
+        &self,
+        d: &Division,
+        s: &Setting<'_>,
+        plain: &[Option<usize>],
+        needed: u64,
+        b: &mut Batch<'_>,
+    ) -> Result<()> {
+        for v in &mut b.inner {
+            v.clear();
+        }
+        let mut done: Vec<usize> = Vec::new();
+        for (k, j) in d.joins.iter().enumerate() {
+            let Some(inner) = &s.inners[j.table] else { continue };
+            let left = self.q.tables[j.table].left;
+            let filtered = plain[k].is_some() && inner.bits.is_some() && !left;
+            if inner.unique() && needed & 1 << j.table == 0 && (filtered || left) {
+                continue;
+            }
+            let mut found: Vec<u32> = Vec::new();
+            iolite_base::alloc::reserve(&mut found, b.outer.len())?;
+            match plain[k] {
+                Some(col) => {
+                    let chunk = &s.cols[self.outer].loaded.parts[b.part].cols[col];
+                    match (&chunk.data, inner.base()) {
+                        (Data::Int { base, nulls: false, codes }, Some(_)) => {
+                            let find = |c: u32| inner.find_int(base + c as i64);
+                            found.extend(b.outer.iter().map(|r| find(codes.get(*r as usize))));
+                        }
+                        _ => found.extend(
+                            b.outer
+                                .iter()
+                                .map(|r| chunk.int(*r as usize).map_or(NONE, |v| inner.find_int(v))),
+                        ),
+                    }
+                }
+                None => {
+                    for i in 0..b.outer.len() {
+                        let v = self.eval.value(&j.other, &BatchRow { batch: b, i })?;
+                        found.push(inner.find(&v)?);
+                    }
+                }
+            }
+            b.whole = false;
+            if inner.unique() {
+                if !left && !filtered && found.contains(&NONE) {
+                    keep(&mut b.outer, &found);
+                    for t in &done {
+                        keep(&mut b.inner[*t], &found);
+                    }
+                    found.retain(|f| *f != NONE);
+                }
+                b.inner[j.table] = found;
+            } else {
+                self.expand(j.table, inner, left, found, &done, b)?;
+            }
+            done.push(j.table);
+        }
+        Ok(())
+    }
+
+    /// Each row once for each match.
+    fn expand(
+        &self,
+        table: usize,
+        inner: &Inner,
+        left: bool,
+        found: Vec<u32>,
+        done: &[usize],
+        b: &mut Batch<'_>,
+    ) -> Result<()> {
+        let mut from: Vec<u32> = Vec::new();
+        let mut rows: Vec<u32> = Vec::new();
+        for (i, head) in found.into_iter().enumerate() {
+            let mut row = head;
+            if row == NONE && left {
+                iolite_base::alloc::reserve(&mut from, 1)?;
+                iolite_base::alloc::reserve(&mut rows, 1)?;
+                from.push(i as u32);
+                rows.push(NONE);
+            }
+            while row != NONE {
+                iolite_base::alloc::reserve(&mut from, 1)?;
+                iolite_base::alloc::reserve(&mut rows, 1)?;
+                from.push(i as u32);
+                rows.push(row);
+                row = inner.following(row);
+            }
+        }
+        let again = |v: &Vec<u32>| from.iter().map(|i| v[*i as usize]).collect::<Vec<u32>>();
+        b.outer = again(&b.outer);
+        for t in done {
+            b.inner[*t] = again(&b.inner[*t]);
+        }
+        b.inner[table] = rows;
+        Ok(())
+    }
+
+    /// Drops the rows that fail the other conditions.
+    fn test_rest(&self, d: &Division, s: &Setting<'_>, b: &mut Batch<'_>) -> Result<()> {
+        for e in &d.rest {
+            let n = b.outer.len();
+            let vector = match e {
+                Ex::Compare(c) => compare_all(c, b, s)?,
+                _ => None,
+            };
+            let flags: Vec<u32> = match vector {
+                Some(v) => v.into_iter().map(|t| if t { 0 } else { NONE }).collect(),
+                None => {
+                    let mut flags = crate::chunk::room(n)?;
+                    for i in 0..n {
+                        let ok = self.eval.holds(e, &BatchRow { batch: b, i })?;
+                        flags.push(if ok { 0 } else { NONE });
+                    }
+                    flags
+                }
+            };
+            b.whole = false;
+            keep(&mut b.outer, &flags);
+            for v in &mut b.inner {
+                if !v.is_empty() {
+                    keep(v, &flags);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keeps the entries whose flag is not [`NONE`].
+fn keep(v: &mut Vec<u32>, flags: &[u32]) {
+    let mut flag = flags.iter();
+    v.retain(|_| flag.next().is_some_and(|f| *f != NONE));
+}

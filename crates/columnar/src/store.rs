@@ -1,0 +1,716 @@
+//! The column cache: segments of tables, and the proof that they still say what the pages say.
+//!
+//! A [`TableState`] is one table at one state of the database, named by a [`Mark`]. It lists the table's leaves in key
+//! order, cut into segments; a segment's chunks are filled as queries ask for columns. To bring a table to another
+//! state, the pages that differ between the two are asked of the pager (a write-ahead log knows them); where that
+//! cannot be told, every leaf is hashed again. Interior pages count as pages of the table: leaves are found from the
+//! root down, never trusted by themselves.
+//!
+//! What always holds: a chunk in a segment is a pure function of the images of the segment's leaves at the state's
+//! mark; a segment is never changed once another state may share it, only filled; nothing is kept of a state that has
+//! no mark (a write transaction, a log that is being read privately).
+//!
+//! A store belongs to all connections of the process to one file. It goes with the last of them, so that a file that
+//! was deleted and made anew is never mistaken for the old one.
+
+use crate::chunk::{Chunk, Codes, Data, Dict};
+use crate::decode::{self, ColKey, Rows, Wanted};
+use iolite_base::hash::{FastMap, FastSet};
+use iolite_base::{Code, Error, Pgno, Result, be};
+use iolite_btree::pages::{TABLE_INTERIOR, TABLE_LEAF};
+use iolite_btree::{Btree, Mark};
+use iolite_value::Value;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+/// Leaves in a segment: some 30,000 rows of a fact table, which are decoded in half a millisecond.
+const SEGMENT_LEAVES: usize = 512;
+
+/// Tables of fewer leaves are left to programs.
+pub(crate) const FEW_LEAVES: usize = 64;
+
+/// Deeper trees are taken for damaged.
+const MAX_DEPTH: usize = 20;
+
+/// What the column caches of the process may take together.
+const BUDGET: usize = 1 << 30;
+
+/// What one query may hold of columns that are not kept.
+const LOOSE: usize = BUDGET / 4;
+
+/// Bytes in all column caches.
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+/// Counters for tests and statistics.
+#[derive(Default, Debug)]
+pub struct Counters {
+    /// Segments whose pages were decoded.
+    pub decoded: AtomicU64,
+    /// Segments brought up to date leaf by leaf.
+    pub patched: AtomicU64,
+    /// Leaves that were hashed to find out whether they changed.
+    pub hashed: AtomicU64,
+    /// Segments for which a column of an inner table was derived.
+    pub derived: AtomicU64,
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A column of an inner table as seen from the rows of an outer one: the outer table's key column, the inner table's
+/// key column, and the column itself.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct DerivedKey {
+    pub outer: ColKey,
+    pub root: Pgno,
+    pub key: ColKey,
+    pub column: ColKey,
+}
+
+/// Columns of one file. See the module's head.
+pub struct Store {
+    tables: Mutex<FastMap<Pgno, Arc<TableState>>>,
+    /// How often derived columns were wanted of which state of the inner table.
+    wanted: Mutex<HashMap<DerivedKey, (u64, u32)>>,
+    seed: u64,
+    /// What happened here.
+    pub counters: Counters,
+}
+
+/// The stores of open files, by device and inode.
+type ByFile = HashMap<(u64, u64), Weak<Store>>;
+
+/// What the segments of a table share over all its states.
+#[derive(Default)]
+struct Columns {
+    dicts: Mutex<HashMap<ColKey, Arc<Dict>>>,
+}
+
+/// A table at one state of the database.
+pub(crate) struct TableState {
+    mark: Option<Mark>,
+    page_size: u32,
+    interior: Vec<Pgno>,
+    pub segments: Vec<Arc<Segment>>,
+    columns: Arc<Columns>,
+    /// Chunks may be kept.
+    pub keep: bool,
+    /// Equal stamps are equal contents.
+    pub stamp: u64,
+}
+
+/// A run of leaves.
+pub(crate) struct Segment {
+    leaves: Vec<Pgno>,
+    rows: OnceLock<Rows>,
+    chunks: Mutex<FastMap<ColKey, Arc<Chunk>>>,
+    /// Columns of inner tables, with the stamp of the inner table's state.
+    derived: Mutex<HashMap<DerivedKey, (u64, Arc<Chunk>)>>,
+    /// The same leaves at an earlier state, and which of them have changed since. Of a chain of states only the last
+    /// link is kept.
+    former: Mutex<Option<(Arc<Segment>, Vec<usize>)>>,
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        let chunks = self.chunks.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes: usize = chunks.values().map(|c| c.bytes()).sum();
+        let derived = self.derived.get_mut().unwrap_or_else(PoisonError::into_inner);
+        bytes += derived.values().map(|c| c.1.bytes()).sum::<usize>();
+        USED.fetch_sub(bytes, Relaxed);
+    }
+}
+
+/// The columns that a query reads of one table.
+pub(crate) struct Loaded {
+    pub parts: Vec<Part>,
+    pub dicts: Vec<Arc<Dict>>,
+    pub rows: usize,
+}
+
+/// The same of one segment.
+pub(crate) struct Part {
+    /// Rows before.
+    pub start: usize,
+    pub rows: usize,
+    pub cols: Vec<Arc<Chunk>>,
+}
+
+fn next_stamp() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Relaxed) + 1
+}
+
+fn corrupt() -> Error {
+    Code::Corrupt.into()
+}
+
+impl Store {
+    fn new() -> Store {
+        let seed = std::collections::hash_map::RandomState::new().build_hasher().finish();
+        Store { tables: Mutex::default(), wanted: Mutex::default(), seed, counters: Counters::default() }
+    }
+
+    /// The store of a database: that of its file, which other connections may have already.
+    pub fn of(bt: &Btree) -> Arc<Store> {
+        static ALL: OnceLock<Mutex<ByFile>> = OnceLock::new();
+        let Some(id) = bt.identity() else { return Arc::new(Store::new()) };
+        let mut all = lock(ALL.get_or_init(Default::default));
+        if let Some(s) = all.get(&id).and_then(Weak::upgrade) {
+            return s;
+        }
+        all.retain(|_, w| w.strong_count() > 0);
+        let s = Arc::new(Store::new());
+        all.insert(id, Arc::downgrade(&s));
+        s
+    }
+
+    /// Lets all segments go.
+    pub fn clear(&self) {
+        lock(&self.tables).clear();
+    }
+
+    /// Whether a table is large enough for columns to pay. To be asked within a read transaction.
+    pub fn is_large(&self, bt: &Btree, root: Pgno) -> Result<bool> {
+        Ok(self.table(bt, root)?.leaves() >= FEW_LEAVES)
+    }
+
+    /// A table as the present transaction sees it.
+    pub(crate) fn table(&self, bt: &Btree, root: Pgno) -> Result<Arc<TableState>> {
+        let mark = bt.mark();
+        let page_size = bt.page_size();
+        let cached = match mark {
+            Some(_) => lock(&self.tables).get(&root).filter(|t| t.page_size == page_size).cloned(),
+            None => None,
+        };
+        let state = match (&mark, cached) {
+            (Some(m), Some(c)) if c.mark.as_ref() == Some(m) => return Ok(c),
+            (Some(_), Some(c)) => self.follow(bt, root, mark, &c)?,
+            _ => {
+                let (interior, leaves) = walk(bt, root)?;
+                let segments = leaves.chunks(SEGMENT_LEAVES).map(Segment::new).collect();
+                TableState {
+                    mark,
+                    page_size,
+                    interior,
+                    segments,
+                    columns: Arc::default(),
+                    keep: mark.is_some(),
+                    stamp: next_stamp(),
+                }
+            }
+        };
+        let state = Arc::new(state);
+        if let Some(m) = mark {
+            let mut tables = lock(&self.tables);
+            // Readers of older snapshots do not take from the others what they have.
+            let older = tables.get(&root).is_some_and(|t| match (&t.mark, &m) {
+                (Some(Mark::Log(have)), Mark::Log(now)) => have.salt == now.salt && have.last > now.last,
+                _ => false,
+            });
+            if !older {
+                tables.insert(root, state.clone());
+            }
+        }
+        Ok(state)
+    }
+
+    /// Brings a table from one state to another.
+    fn follow(&self, bt: &Btree, root: Pgno, mark: Option<Mark>, old: &TableState) -> Result<TableState> {
+        let then = old.mark.as_ref().ok_or(Code::Internal)?;
+        let changed: Option<FastSet<Pgno>> = bt.changed_since(then)?.map(|p| p.into_iter().collect());
+        let same_shape = changed
+            .as_ref()
+            .is_some_and(|c| !c.contains(&root) && old.interior.iter().all(|p| !c.contains(p)));
+        let (interior, leaves) = if same_shape {
+            (old.interior.clone(), old.segments.iter().flat_map(|s| s.leaves.iter().copied()).collect())
+        } else {
+            walk(bt, root)?
+        };
+        let by_first: FastMap<Pgno, &Arc<Segment>> =
+            old.segments.iter().filter_map(|s| s.leaves.first().map(|l| (*l, s))).collect();
+        let mut segments = Vec::new();
+        let mut i = 0;
+        let mut loose = 0;
+        while i < leaves.len() {
+            let kept = by_first.get(&leaves[i]).filter(|s| leaves[i..].starts_with(&s.leaves));
+            let Some(s) = kept else {
+                i += 1;
+                continue;
+            };
+            segments.extend(leaves[loose..i].chunks(SEGMENT_LEAVES).map(Segment::new));
+            segments.push(self.segment_now(bt, s, changed.as_ref())?);
+            i += s.leaves.len();
+            loose = i;
+        }
+        segments.extend(leaves[loose..].chunks(SEGMENT_LEAVES).map(Segment::new));
+        let same = segments.len() == old.segments.len()
+            && segments.iter().zip(&old.segments).all(|(a, b)| Arc::ptr_eq(a, b));
+        Ok(TableState {
+            stamp: if same { old.stamp } else { next_stamp() },
+            mark,
+            page_size: old.page_size,
+            interior,
+            segments,
+            columns: old.columns.clone(),
+            keep: true,
+        })
+    }
+
+    /// A segment whose leaves are the same pages still.
+    fn segment_now(
+        &self,
+        bt: &Btree,
+        s: &Arc<Segment>,
+        changed: Option<&FastSet<Pgno>>,
+    ) -> Result<Arc<Segment>> {
+        let Some(rows) = s.rows.get() else {
+            // Nothing was built of it; what it would patch has to be looked at again.
+            return match (lock(&s.former).take(), changed) {
+                (Some((f, mut stale)), Some(c)) => {
+                    stale.extend((0..s.leaves.len()).filter(|i| c.contains(&s.leaves[*i])));
+                    stale.sort_unstable();
+                    stale.dedup();
+                    Ok(Segment::after(&f, stale))
+                }
+                _ => Ok(Segment::new(&s.leaves)),
+            };
+        };
+        let mut stale = Vec::new();
+        match changed {
+            Some(c) => stale.extend((0..s.leaves.len()).filter(|i| c.contains(&s.leaves[*i]))),
+            None => {
+                self.counters.hashed.fetch_add(s.leaves.len() as u64, Relaxed);
+                decode::each_leaf(bt, &s.leaves, &mut |i, _, page| {
+                    if decode::hash_page(self.seed, page) != rows.hashes[i] {
+                        stale.push(i);
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        if stale.is_empty() {
+            return Ok(s.clone());
+        }
+        lock(&s.former).take();
+        Ok(Segment::after(s, stale))
+    }
+
+    /// Reads columns of a table. `check` is asked now and then whether to stop.
+    pub(crate) fn load(
+        &self,
+        bt: &Btree,
+        t: &TableState,
+        wanted: &[(ColKey, &Value)],
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<Loaded> {
+        let mut parts = Vec::with_capacity(t.segments.len());
+        let mut start = 0;
+        let mut loose = 0;
+        let mut own: Vec<Dict> = wanted.iter().map(|_| Dict::default()).collect();
+        for s in &t.segments {
+            let cols = match s.chunks_of(wanted) {
+                Some(c) => c,
+                None => {
+                    check()?;
+                    let cols = self.fill(bt, t, s, wanted, &mut own)?;
+                    if USED.load(Relaxed) + LOOSE > BUDGET || !t.keep {
+                        // What is not kept is held until the query ends; too much of it is not for columns.
+                        loose += cols.iter().map(|c| c.bytes()).sum::<usize>();
+                        if loose > LOOSE {
+                            return Err(Code::Internal.into());
+                        }
+                    }
+                    cols
+                }
+            };
+            let rows = s.rows.get().map_or(0, Rows::len);
+            parts.push(Part { start, rows, cols });
+            start += rows;
+        }
+        let dicts = if t.keep {
+            let all = lock(&t.columns.dicts);
+            wanted.iter().map(|(k, _)| all.get(k).cloned().unwrap_or_default()).collect()
+        } else {
+            own.into_iter().map(Arc::new).collect()
+        };
+        Ok(Loaded { parts, dicts, rows: start })
+    }
+
+    /// Whether a derived column is wanted often enough of the same state of the inner table: at the second time.
+    pub(crate) fn worth_deriving(&self, key: DerivedKey, stamp: u64) -> bool {
+        let mut wanted = lock(&self.wanted);
+        let w = wanted.entry(key).or_insert((stamp, 0));
+        if w.0 != stamp {
+            *w = (stamp, 0);
+        }
+        w.1 += 1;
+        w.1 > 1 && USED.load(Relaxed) < BUDGET / 4 * 3
+    }
+
+    /// Keeps a derived column of a segment.
+    pub(crate) fn keep_derived(&self, s: &Segment, key: DerivedKey, stamp: u64, c: &Arc<Chunk>) {
+        self.counters.derived.fetch_add(1, Relaxed);
+        USED.fetch_add(c.bytes(), Relaxed);
+        if let Some((_, old)) = lock(&s.derived).insert(key, (stamp, c.clone())) {
+            USED.fetch_sub(old.bytes(), Relaxed);
+        }
+    }
+
+    /// The number of NULL in a column's dictionary, and the dictionary with it; `None` if the column has NULLs of its
+    /// own.
+    pub(crate) fn null_code(&self, t: &TableState, key: &ColKey) -> Result<Option<(u32, Arc<Dict>)>> {
+        let mut all = lock(&t.columns.dicts);
+        let Some(d) = all.get_mut(key) else { return Ok(None) };
+        if let Some(code) = d.added_null() {
+            return Ok(Some((code, d.clone())));
+        }
+        let code = Arc::make_mut(d).add_null()?;
+        Ok(code.map(|c| (c, d.clone())))
+    }
+
+    /// Builds the missing chunks of a segment.
+    fn fill(
+        &self,
+        bt: &Btree,
+        t: &TableState,
+        s: &Segment,
+        wanted: &[(ColKey, &Value)],
+        own: &mut [Dict],
+    ) -> Result<Vec<Arc<Chunk>>> {
+        let mut have: Vec<Option<Arc<Chunk>>> = {
+            let chunks = lock(&s.chunks);
+            wanted.iter().map(|(k, _)| chunks.get(k).cloned()).collect()
+        };
+        let missing: Vec<usize> = (0..wanted.len()).filter(|i| have[*i].is_none()).collect();
+        if missing.is_empty() && s.rows.get().is_some() {
+            return have.into_iter().map(|c| c.ok_or_else(|| Code::Internal.into())).collect();
+        }
+        if t.keep {
+            // The dictionaries are everybody's: one segment is built at a time.
+            let mut all = lock(&t.columns.dicts);
+            let keys: Vec<Wanted<'_>> =
+                missing.iter().map(|i| Wanted { key: wanted[*i].0, default: wanted[*i].1 }).collect();
+            let mut dicts: Vec<Dict> = keys
+                .iter()
+                .map(|w| all.remove(&w.key).map_or_else(Dict::default, Arc::unwrap_or_clone))
+                .collect();
+            let built = self.patch(bt, s, &keys, &mut dicts).and_then(|p| match p {
+                Some((rows, chunks)) => {
+                    let pure = vec![true; chunks.len()];
+                    Ok((rows, chunks, pure))
+                }
+                None => {
+                    self.counters.decoded.fetch_add(1, Relaxed);
+                    let room = s.rows.get().map_or(0, Rows::len);
+                    let b = decode::build(bt, self.seed, &s.leaves, &keys, &mut dicts, room)?;
+                    Ok((b.rows, b.chunks.into_iter().map(Arc::new).collect(), b.pure))
+                }
+            });
+            for (w, d) in keys.iter().zip(dicts) {
+                all.insert(w.key, Arc::new(d));
+            }
+            let (rows, made, pure) = built?;
+            let _ = s.rows.set(rows);
+            let mut chunks = lock(&s.chunks);
+            for ((i, c), pure) in missing.iter().zip(made).zip(pure) {
+                have[*i] = Some(c.clone());
+                let bytes = c.bytes();
+                if pure && USED.load(Relaxed) + bytes <= BUDGET && chunks.insert(wanted[*i].0, c).is_none() {
+                    USED.fetch_add(bytes, Relaxed);
+                }
+            }
+            let mut former = lock(&s.former);
+            if let Some((f, stale)) = &*former {
+                carry_derived(f, s, stale, &chunks);
+            }
+            let spent = former.as_ref().is_some_and(|(f, _)| lock(&f.chunks).len() <= chunks.len());
+            if spent {
+                *former = None;
+            }
+        } else {
+            let keys: Vec<Wanted<'_>> = wanted.iter().map(|(k, d)| Wanted { key: *k, default: d }).collect();
+            self.counters.decoded.fetch_add(1, Relaxed);
+            let built = decode::build(bt, self.seed, &s.leaves, &keys, own, 0)?;
+            let _ = s.rows.set(built.rows);
+            have = built.chunks.into_iter().map(|c| Some(Arc::new(c))).collect();
+        }
+        have.into_iter().map(|c| c.ok_or_else(|| Code::Internal.into())).collect()
+    }
+
+    /// Copies the chunks of the same leaves at an earlier state, and puts the values of the changed leaves in. `None`:
+    /// rows came or went, or a value does not fit.
+    fn patch(
+        &self,
+        bt: &Btree,
+        s: &Segment,
+        keys: &[Wanted<'_>],
+        dicts: &mut [Dict],
+    ) -> Result<Option<(Rows, Vec<Arc<Chunk>>)>> {
+        let Some((former, stale)) = lock(&s.former).clone() else { return Ok(None) };
+        let Some(rows) = former.rows.get() else { return Ok(None) };
+        let olds: Option<Vec<Arc<Chunk>>> = {
+            let chunks = lock(&former.chunks);
+            keys.iter().map(|w| chunks.get(&w.key).cloned()).collect()
+        };
+        let Some(olds) = olds else { return Ok(None) };
+        let leaves: Vec<Pgno> = stale.iter().map(|i| s.leaves[*i]).collect();
+        let fresh = decode::build(bt, self.seed, &leaves, keys, dicts, 0)?;
+        let count = |r: &Rows, i: usize| r.first[i + 1] - r.first[i];
+        if fresh.pure.iter().any(|p| !p)
+            || stale.iter().enumerate().any(|(k, i)| count(&fresh.rows, k) != count(rows, *i))
+        {
+            return Ok(None);
+        }
+        let mut chunks = Vec::with_capacity(keys.len());
+        for ((old, new), dict) in olds.iter().zip(&fresh.chunks).zip(dicts.iter_mut()) {
+            let places = stale.iter().enumerate().map(|(k, i)| {
+                (rows.first[*i] as usize, fresh.rows.first[k] as usize, count(rows, *i) as usize)
+            });
+            // Mostly one column changed, and the others are the same chunks.
+            if unchanged(old, new, places.clone()) {
+                chunks.push(old.clone());
+                continue;
+            }
+            match patched(old, new, places, dict)? {
+                Some(c) => chunks.push(Arc::new(c)),
+                None => return Ok(None),
+            }
+        }
+        let mut rows = rows.clone();
+        for (k, i) in stale.iter().enumerate() {
+            rows.hashes[*i] = fresh.rows.hashes[k];
+        }
+        self.counters.patched.fetch_add(1, Relaxed);
+        Ok(Some((rows, chunks)))
+    }
+}
+
+/// Derived columns hold in a later state of a segment, too, if in the changed leaves the outer key stayed what it was.
+fn carry_derived(f: &Segment, s: &Segment, stale: &[usize], chunks: &FastMap<ColKey, Arc<Chunk>>) {
+    let (Some(old), Some(new)) = (f.rows.get(), s.rows.get()) else { return };
+    if old.first != new.first {
+        return;
+    }
+    let before = lock(&f.chunks);
+    let mut derived = lock(&s.derived);
+    for (key, (stamp, c)) in lock(&f.derived).iter() {
+        let (Some(a), Some(b)) = (before.get(&key.outer), chunks.get(&key.outer)) else { continue };
+        let mut rows = stale.iter().flat_map(|i| new.first[*i] as usize..new.first[i + 1] as usize);
+        if !derived.contains_key(key) && rows.all(|r| a.int(r) == b.int(r)) {
+            USED.fetch_add(c.bytes(), Relaxed);
+            derived.insert(*key, (*stamp, c.clone()));
+        }
+    }
+}
+
+/// Whether runs of rows (at, from, count) are the same in `new` as they were in `old`.
+fn unchanged(old: &Chunk, new: &Chunk, mut places: impl Iterator<Item = (usize, usize, usize)>) -> bool {
+    match (&old.data, &new.data) {
+        (Data::Dict { codes: a }, Data::Dict { codes: b }) => {
+            places.all(|(at, from, n)| (0..n).all(|i| a.get(at + i) == b.get(from + i)))
+        }
+        (Data::Real { .. }, Data::Real { .. }) => {
+            places.all(|(at, from, n)| (0..n).all(|i| old.real_bits(at + i) == new.real_bits(from + i)))
+        }
+        _ if old.is_int() && new.is_int() => {
+            places.all(|(at, from, n)| (0..n).all(|i| old.int(at + i) == new.int(from + i)))
+        }
+        _ => false,
+    }
+}
+
+/// A copy of `old` in which runs of rows (at, from, count) are those of `new`.
+fn patched(
+    old: &Chunk,
+    new: &Chunk,
+    places: impl Iterator<Item = (usize, usize, usize)>,
+    dict: &mut Dict,
+) -> Result<Option<Chunk>> {
+    match &old.data {
+        Data::Sequence { base } => {
+            for (at, from, n) in places {
+                if (0..n).any(|i| new.int(from + i) != Some(base + (at + i) as i64)) {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(Chunk::of_sequence(*base, old.len)?))
+        }
+        Data::Int { base, nulls, codes } if new.is_int() => {
+            let mut values: Vec<(usize, u32)> = Vec::new();
+            let (mut min, mut max) = (old.min, old.max);
+            for (at, from, n) in places {
+                for i in 0..n {
+                    let code = match new.int(from + i) {
+                        None if *nulls => 0,
+                        None => return Ok(None),
+                        Some(v) => {
+                            let first = base + *nulls as i64;
+                            if v < first || v.checked_sub(*base).is_none_or(|c| c >= u32::MAX as i64) {
+                                return Ok(None);
+                            }
+                            min = min.min(v);
+                            max = max.max(v);
+                            (v - base) as u32
+                        }
+                    };
+                    values.push((at + i, code));
+                }
+            }
+            let Some(codes) = with_values(codes, &values)? else { return Ok(None) };
+            Chunk::of_int_codes(*base, *nulls, codes, old.len, min, max).map(Some)
+        }
+        Data::Dict { codes } => {
+            let mut values: Vec<(usize, u32)> = Vec::new();
+            for (at, from, n) in places {
+                for i in 0..n {
+                    let code = match &new.data {
+                        Data::Dict { codes } => codes.get(from + i),
+                        Data::Plain(_) => return Ok(None),
+                        _ => {
+                            let f =
+                                new.int(from + i).map_or(crate::chunk::Field::Null, crate::chunk::Field::Int);
+                            match (new.is_int(), dict.code(f)?) {
+                                (true, Some(c)) => c,
+                                _ => return Ok(None),
+                            }
+                        }
+                    };
+                    values.push((at + i, code));
+                }
+            }
+            let Some(codes) = with_values(codes, &values)? else { return Ok(None) };
+            Chunk::of_dict_codes(codes, old.len).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// A copy with some values replaced; `None`: one does not fit.
+fn with_values(codes: &Codes, values: &[(usize, u32)]) -> Result<Option<Codes>> {
+    let max = values.iter().map(|v| v.1).max().unwrap_or(0);
+    Ok(Some(match codes {
+        Codes::U4(c) if max <= 0xf => {
+            let mut c = c.clone();
+            for (i, v) in values {
+                let shift = i % 2 * 4;
+                c[i / 2] = c[i / 2] & !(15 << shift) | (*v as u8) << shift;
+            }
+            Codes::U4(c)
+        }
+        Codes::U8(c) if max <= 0xff => {
+            let mut c = c.clone();
+            values.iter().for_each(|(i, v)| c[*i] = *v as u8);
+            Codes::U8(c)
+        }
+        Codes::U16(c) if max <= 0xffff => {
+            let mut c = c.clone();
+            values.iter().for_each(|(i, v)| c[*i] = *v as u16);
+            Codes::U16(c)
+        }
+        Codes::U32(c) => {
+            let mut c = c.clone();
+            values.iter().for_each(|(i, v)| c[*i] = *v);
+            Codes::U32(c)
+        }
+        _ => return Ok(None),
+    }))
+}
+
+impl TableState {
+    /// Whether all segments hold these columns: they are functions of the leaves alone then.
+    pub fn holds(&self, keys: &[ColKey]) -> bool {
+        self.segments.iter().all(|s| {
+            let chunks = lock(&s.chunks);
+            keys.iter().all(|k| chunks.contains_key(k))
+        })
+    }
+
+    /// Leaves.
+    pub fn leaves(&self) -> usize {
+        self.segments.iter().map(|s| s.leaves.len()).sum()
+    }
+}
+
+impl Segment {
+    fn new(leaves: &[Pgno]) -> Arc<Segment> {
+        Arc::new(Segment {
+            leaves: leaves.to_vec(),
+            rows: OnceLock::new(),
+            chunks: Mutex::default(),
+            derived: Mutex::default(),
+            former: Mutex::default(),
+        })
+    }
+
+    fn after(former: &Arc<Segment>, stale: Vec<usize>) -> Arc<Segment> {
+        Arc::new(Segment {
+            leaves: former.leaves.clone(),
+            rows: OnceLock::new(),
+            chunks: Mutex::default(),
+            derived: Mutex::default(),
+            former: Mutex::new(Some((former.clone(), stale))),
+        })
+    }
+
+    /// A derived column, if it is there for this state of the inner table.
+    pub fn derived(&self, key: &DerivedKey, stamp: u64) -> Option<Arc<Chunk>> {
+        lock(&self.derived).get(key).filter(|d| d.0 == stamp).map(|d| d.1.clone())
+    }
+
+    /// All wanted chunks, if they are there.
+    fn chunks_of(&self, wanted: &[(ColKey, &Value)]) -> Option<Vec<Arc<Chunk>>> {
+        self.rows.get()?;
+        let chunks = lock(&self.chunks);
+        wanted.iter().map(|(k, _)| chunks.get(k).cloned()).collect()
+    }
+}
+
+/// The interior pages and the leaves of a table's tree, in key order.
+fn walk(bt: &Btree, root: Pgno) -> Result<(Vec<Pgno>, Vec<Pgno>)> {
+    let (mut interior, mut leaves) = (Vec::new(), Vec::new());
+    let most = bt.page_count() as usize;
+    let usable = bt.layout().usable as usize;
+    // Pages still to visit, with their depth; the next one last.
+    let mut open = vec![(root, 0)];
+    // Above leaves, all children are leaves: they need not be read to know.
+    let mut leaf_depth = None;
+    while let Some((pgno, depth)) = open.pop() {
+        if leaf_depth == Some(depth) {
+            leaves.push(pgno);
+            continue;
+        }
+        if depth > MAX_DEPTH || leaves.len() + interior.len() > most {
+            return Err(corrupt());
+        }
+        let page = bt.raw_page(pgno)?;
+        let hdr = if pgno == 1 { 100 } else { 0 };
+        match page[hdr] {
+            TABLE_LEAF => {
+                leaf_depth = Some(depth);
+                leaves.push(pgno);
+            }
+            TABLE_INTERIOR => {
+                interior.push(pgno);
+                let n = be::get_u16(&page, hdr + 3) as usize;
+                if hdr + 12 + 2 * n > usable {
+                    return Err(corrupt());
+                }
+                open.push((be::get_u32(&page, hdr + 8), depth + 1));
+                for i in (0..n).rev() {
+                    let at = be::get_u16(&page, hdr + 12 + 2 * i) as usize;
+                    let child = page.get(at..at + 4).ok_or_else(corrupt)?;
+                    open.push((be::get_u32(child, 0), depth + 1));
+                }
+            }
+            _ => return Err(corrupt()),
+        }
+    }
+    if leaves.len() > most {
+        return Err(corrupt());
+    }
+    Ok((interior, leaves))
+}

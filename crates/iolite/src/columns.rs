@@ -1,0 +1,188 @@
+//! The columnar engine, joined to connections: the door that code generation asks, and what a run in columns needs.
+
+use crate::connection::Inner;
+use iolite_base::{Code, Encoding, Result};
+use iolite_btree::Btree;
+use iolite_codegen::{Ask, Door, Offer, Taken};
+use iolite_columnar::{Answer, Asked, Compiled, Runtime, Store};
+use iolite_ext::{Host, RowSource, SourceFactory};
+use iolite_value::Value;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+/// `PRAGMA analytics`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Analytics {
+    /// Never in columns.
+    Off,
+    /// Where it is likely to pay.
+    #[default]
+    Auto,
+    /// Wherever it is possible; reasons where it is not.
+    Force,
+}
+
+impl Analytics {
+    /// The word of the pragma.
+    pub fn name(self) -> &'static str {
+        match self {
+            Analytics::Off => "off",
+            Analytics::Auto => "auto",
+            Analytics::Force => "force",
+        }
+    }
+}
+
+/// The door of a connection, if it has one at present.
+pub(crate) fn door(conn: &Inner) -> Option<Rc<dyn Door>> {
+    let mode = conn.flags.analytics.get();
+    let rows_only = mode == Analytics::Off
+        || conn.nested.get() > 0
+        || conn.flags.reverse_unordered.get()
+        || conn.encoding() != Encoding::Utf8;
+    let own = || Rc::new(ColumnDoor { conn: conn.own.clone() }) as Rc<dyn Door>;
+    (!rows_only).then(|| conn.door.get_or_init(own).clone())
+}
+
+struct ColumnDoor {
+    conn: Weak<Inner>,
+}
+
+impl Door for ColumnDoor {
+    fn offer(&self, ask: &Ask<'_>) -> Result<Offer> {
+        let Some(conn) = self.conn.upgrade() else { return Ok(Offer::No(None)) };
+        let force = conn.flags.analytics.get() == Analytics::Force;
+        // The cheapest question first: an arm that finds its rows by key is none for columns.
+        let scans = ask.core.levels.first().is_some_and(|l| {
+            use iolite_plan::plan::Access::*;
+            matches!(l.access, Scan { .. } | IndexScan { .. } | RowidRange { .. } | Auto { .. })
+        });
+        if !scans && !force {
+            return Ok(Offer::No(None));
+        }
+        let overridden = |name: &str| conn.overridden.borrow().iter().any(|n| n.eq_ignore_ascii_case(name));
+        let asked = Asked {
+            core: ask.core,
+            order: ask.order,
+            limited: ask.limited,
+            default_of: ask.default_of,
+            overridden: &overridden,
+        };
+        let compiled = match Compiled::new(&asked) {
+            Ok(c) => c,
+            Err(why) => return Ok(Offer::No(force.then_some(why))),
+        };
+        if !force && !compiled.worth_it() {
+            return Ok(Offer::No(None));
+        }
+        let mut notes: Vec<String> = Vec::new();
+        let shown = ask.explained && (force || large(&conn, ask)?);
+        for l in ask.core.levels.iter().filter(|_| shown) {
+            let word = if notes.is_empty() { "SCAN" } else { "JOIN" };
+            notes.push(format!("{word} {} IN COLUMNS", iolite_plan::print::source_name(&l.source)));
+        }
+        let params = compiled.params().to_vec();
+        let conn = self.conn.clone();
+        let source = SourceFactory(Rc::new(move |host, given| {
+            let Some(conn) = conn.upgrade() else { return Err(Code::Misuse.into()) };
+            let wanted = given.first().map_or(-1, Value::to_int);
+            let rt = Run { conn: &conn, host, force };
+            let rows = compiled.run(&rt, given.get(1..).unwrap_or(&[]), wanted)?;
+            Ok(rows.map(|rows| {
+                conn.column_runs.set(conn.column_runs.get() + 1);
+                Box::new(Rows(rows)) as Box<dyn RowSource>
+            }))
+        }));
+        Ok(Offer::Take(Taken { source, params, notes }))
+    }
+}
+
+/// Whether a table of the arm is as large as a run in columns wants it.
+fn large(conn: &Rc<Inner>, ask: &Ask<'_>) -> Result<bool> {
+    for l in &ask.core.levels {
+        let Some((db, table)) = l.source.table() else { continue };
+        let bt = conn.btree_of(db)?;
+        let was = bt.txn_state();
+        bt.begin_read()?;
+        let large = store(conn, db, &bt)?.is_large(&bt, table.root.get());
+        if was == iolite_btree::TxnState::None {
+            bt.end_read();
+        }
+        if large? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn store(conn: &Inner, db: usize, bt: &Btree) -> Result<Arc<Store>> {
+    let dbs = conn.databases.borrow();
+    let d = dbs.get(db).ok_or(Code::Internal)?;
+    Ok(d.columns.get_or_init(|| Store::of(bt)).clone())
+}
+
+/// Computed rows.
+struct Rows(Answer);
+
+impl RowSource for Rows {
+    fn next(&mut self, out: &mut [Value]) -> Result<bool> {
+        Ok(self.0.next(out))
+    }
+}
+
+struct Run<'a> {
+    conn: &'a Rc<Inner>,
+    host: &'a dyn Host,
+    force: bool,
+}
+
+impl Runtime for Run<'_> {
+    fn host(&self) -> &dyn Host {
+        self.host
+    }
+
+    fn btree(&self, db: usize) -> Result<Btree> {
+        self.conn.btree_of(db)
+    }
+
+    fn store(&self, db: usize) -> Result<Arc<Store>> {
+        store(self.conn, db, &self.conn.btree_of(db)?)
+    }
+
+    fn check(&self) -> Result<()> {
+        crate::env::interrupted(self.conn)
+    }
+
+    fn force(&self) -> bool {
+        self.force
+    }
+}
+
+/// What has happened in the column cache of a database, for tests and statistics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ColumnCounters {
+    /// Segments whose pages were decoded.
+    pub decoded: u64,
+    /// Segments brought up to date leaf by leaf.
+    pub patched: u64,
+    /// Leaves hashed to find out whether they changed.
+    pub hashed: u64,
+    /// Segments for which a column of an inner table was derived.
+    pub derived: u64,
+}
+
+impl crate::Connection {
+    /// What has happened in the column cache of a database.
+    pub fn column_counters(&self, db: usize) -> ColumnCounters {
+        let dbs = self.0.databases.borrow();
+        let Some(store) = dbs.get(db).and_then(|d| d.columns.get()) else { return ColumnCounters::default() };
+        let n = |a: &std::sync::atomic::AtomicU64| a.load(std::sync::atomic::Ordering::Relaxed);
+        let c = &store.counters;
+        ColumnCounters {
+            decoded: n(&c.decoded),
+            patched: n(&c.patched),
+            hashed: n(&c.hashed),
+            derived: n(&c.derived),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What a cache of things derived from pages may ask of a log: which state is read, what lies between two states.
+
+use super::index::region_of;
+use super::{FRAME_HEADER, Wal};
+use iolite_base::{Pgno, Result, be};
+use iolite_os::File;
+
+/// A state of a log: its salts, a committed frame, and the running checksum up to that frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogMark {
+    /// Names one life of the log; zeros: an empty log that was never begun.
+    pub salt: [u8; 8],
+    /// Counts commits: what a page cache is held to be valid by, when all of the header is the same.
+    pub change: u32,
+    /// The last frame.
+    pub last: u32,
+    /// The checksum up to it. After a power loss other frames may take the same numbers under the same salts.
+    pub sum: [u32; 2],
+}
+
+impl Wal {
+    /// The state that the present transaction reads; `None` if it has no name that others could use.
+    pub fn mark(&self) -> Option<LogMark> {
+        let h = &self.header;
+        let named = !self.writing && !self.private && self.mark.is_some();
+        let begun = h.salt != [0; 8] || h.last_frame == 0;
+        let mark = LogMark { salt: h.salt, change: h.change, last: h.last_frame, sum: h.frame_sum };
+        (named && begun).then_some(mark)
+    }
+
+    /// The pages that differ between `then` and the state that is being read; `None` if that cannot be told.
+    pub fn changed_since(&mut self, db: &dyn File, then: &LogMark) -> Result<Option<Vec<Pgno>>> {
+        let Some(now) = self.mark() else { return Ok(None) };
+        // Without salts there may have been several lives between two such states.
+        if now.salt != then.salt || then.salt == [0; 8] {
+            return Ok(None);
+        }
+        let live = |w: &Wal| w.index.header().filter(|h| h.salt == then.salt).map(|h| h.last_frame);
+        if live(self).is_none_or(|last| last < then.last) || !self.on_chain(then)? {
+            return Ok(None);
+        }
+        let (from, to) = (now.last.min(then.last), now.last.max(then.last));
+        let mut pages = Vec::new();
+        if from < to {
+            if !self.index.map(db, region_of(to), false)? {
+                return Ok(None);
+            }
+            pages = self.index.pages(from + 1, to);
+        }
+        // A reader on mark 0 does not keep a writer from beginning the log anew; he publishes that first.
+        db.shm_barrier();
+        Ok(live(self).map(|_| pages))
+    }
+
+    /// Whether the log's frame of that number carries that checksum.
+    fn on_chain(&self, then: &LogMark) -> Result<bool> {
+        if then.last == 0 || then.last == self.header.last_frame && then.sum == self.header.frame_sum {
+            return Ok(true);
+        }
+        let mut b = [0u8; 8];
+        let at = self.frame_offset(then.last) + FRAME_HEADER - 8;
+        Ok(self.log.read(&mut b, at)? && [be::get_u32(&b, 0), be::get_u32(&b, 4)] == then.sum)
+    }
+}
