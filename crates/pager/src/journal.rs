@@ -199,6 +199,11 @@ impl Journal {
 
     /// Makes all records so far count: they are on disk, then the header that names their number is.
     pub fn seal(&mut self, site: &Site) -> Result<Synced> {
+        if self.end() == 0 && !matches!(self.place, Place::Memory) {
+            // Nothing had to be recorded (the database was empty), but its former size has to be: otherwise a crash
+            // leaves a part of the first transaction.
+            self.begin_segment(site)?;
+        }
         if !self.open && self.buf.is_empty() {
             return Ok(Synced::of_journal());
         }

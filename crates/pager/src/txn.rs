@@ -594,7 +594,8 @@ impl Pager {
 
     pub(crate) fn seal_journal(&mut self) -> Result<Synced> {
         let Some(mut j) = self.journal.take() else { return Ok(Synced::of_journal()) };
-        let sealed = j.seal(&self.site(0));
+        let nonce = self.random();
+        let sealed = j.seal(&self.site(nonce));
         self.journal = Some(j);
         sealed
     }

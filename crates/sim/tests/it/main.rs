@@ -1,0 +1,1 @@
+//! The quick share of the simulation.
