@@ -635,12 +635,21 @@ impl Pager {
     /// Cuts the file to the size of the database. Only once the transaction is committed: the journal does
     /// not hold the pages that go.
     fn shrink_file(&mut self) -> Result<()> {
-        let pages = self.wanted_pages();
-        if self.file_pages > pages && self.db_size < self.orig_size {
+        if self.shrinks() {
+            let pages = self.wanted_pages();
             self.file()?.truncate(pages as u64 * self.page_size as u64)?;
             self.file_pages = pages;
         }
         Ok(())
+    }
+
+    fn shrinks(&self) -> bool {
+        self.file_pages > self.wanted_pages() && self.db_size < self.orig_size
+    }
+
+    /// Whether the end of this transaction cuts pages off the file.
+    fn will_shrink(&self) -> bool {
+        self.state == State::WriterFinished && (self.shrinks() || self.foreign_image.is_some())
     }
 
     pub(crate) fn append_frames(&mut self, pages: &[(Pgno, Buf)], commit: Pgno) -> Result<()> {
@@ -677,6 +686,8 @@ impl Pager {
         let has_super = journal.has_super();
         let Some(file) = journal.into_file() else { return Ok(()) };
         let sync = self.sync;
+        // The pages about to be cut off are not in the journal: it must not come back after the cut.
+        let for_good = sync != SyncMode::Off && self.will_shrink();
         let mode = match self.journal_mode {
             JournalMode::Delete if self.locking_mode == LockingMode::Exclusive => JournalMode::Persist,
             m => m,
@@ -684,7 +695,7 @@ impl Pager {
         match mode {
             JournalMode::Truncate => {
                 file.truncate(0)?;
-                if sync >= SyncMode::Full {
+                if sync >= SyncMode::Full || for_good {
                     file.sync(SyncKind::Full)?;
                 }
                 self.kept_journal = Some(file);
@@ -707,7 +718,7 @@ impl Pager {
             }
             _ => {
                 drop(file);
-                match self.vfs.delete(&self.journal_path, sync == SyncMode::Extra) {
+                match self.vfs.delete(&self.journal_path, sync == SyncMode::Extra || for_good) {
                     Err(e) if e.code() == Code::IoerrDeleteNoent => {}
                     other => other?,
                 }

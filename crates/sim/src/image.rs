@@ -7,9 +7,9 @@
 //! - A sector in the course of being written may be torn: a run of bytes at one end of the write is new, the rest
 //!   old. Bytes outside of the write stay as they are (powersafe overwrite, the default of SQLite's unix VFS).
 //! - Sizes of one file change in the order in which they were set. A file may have grown before its new content
-//!   arrived: then zeros, noise, or the content of a file of that name deleted before stands there (but not the header
-//!   of a deleted journal: neither SQLite nor we could tell the whole of an old journal from a new one). Content
-//!   written behind a cut that did not reach the disk did not either.
+//!   arrived: then zeros, noise, or the content of a file of that name deleted before stands there (but not of a
+//!   rollback journal: its segments prove themselves, so that neither SQLite nor we can tell an old one from a new
+//!   one). Content written behind a cut that did not reach the disk did not either.
 //! - Creations and deletions of names reach the disk in any order, those of one name in theirs, until a sync of
 //!   the directory; a sync of a file says nothing of its name.
 //!
@@ -222,8 +222,11 @@ impl Model {
             let chain = self.chain_of(number, f, c);
             let at = seen.entry(chain).or_default();
             *at += 1;
-            let chosen = *at <= choice.version.get(&chain).copied().unwrap_or(0);
-            let torn = choice.torn.filter(|t| t.0 == number && t.1 == i);
+            let version = choice.version.get(&chain).copied().unwrap_or(0);
+            let chosen = *at <= version;
+            // In a file that is written in order, only the write after the last whole one can be cut short.
+            let next = *at == version + 1 || !matches!(chain, Chain::File(_));
+            let torn = choice.torn.filter(|t| t.0 == number && t.1 == i && next);
             match c {
                 Change::Size(n) if chosen => {
                     let old = out.len();
@@ -232,7 +235,7 @@ impl Model {
                         *b = match choice.fill {
                             0 => 0,
                             1 => noise.next() as u8,
-                            _ if k < SECTOR as usize && f.kind == Some(FileKind::Journal) => 0,
+                            _ if f.kind == Some(FileKind::Journal) => 0,
                             _ => f.stale.get(k).copied().unwrap_or(0),
                         };
                     }

@@ -57,6 +57,7 @@ fn dump_by(ask: Ask<'_>) -> Result<String, String> {
         let version = ask(&format!("PRAGMA {db}.user_version"))?;
         lines.push(format!("user_version {:?}", version[0][0].to_int()));
         lines.sort();
+        out.push_str("database ");
         out.push_str(db);
         out.push('\n');
         for l in lines {
