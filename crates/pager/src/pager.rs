@@ -219,7 +219,7 @@ impl Pager {
         if self.state != State::Open {
             self.end_read();
         }
-        let closed = self.close_wal();
+        let closed = self.close_wal(false);
         self.finish_kept_journal();
         self.unlock(LockLevel::None);
         self.table.clear();
@@ -238,8 +238,8 @@ impl Pager {
     }
 
     /// Folds the log into the database if this is the last connection. Used by closing and by leaving WAL
-    /// mode.
-    pub(crate) fn close_wal(&mut self) -> Result<()> {
+    /// mode, when its name must go for good: it would count again beside a rollback journal.
+    pub(crate) fn close_wal(&mut self, for_good: bool) -> Result<()> {
         let Some(mut wal) = self.wal.take() else { return Ok(()) };
         let file = self.file.as_deref().expect("a log belongs to a file");
         let mut alone = self.lock == LockLevel::Exclusive;
@@ -261,7 +261,10 @@ impl Pager {
         }
         drop(wal);
         if delete && !keep {
-            let _ = self.vfs.delete(&self.wal_path, false);
+            let gone = self.vfs.delete(&self.wal_path, for_good && self.sync != SyncMode::Off);
+            if for_good {
+                return done.and(gone);
+            }
         }
         done
     }

@@ -177,7 +177,7 @@ impl Pager {
             let heap = self.wal.as_ref().is_some_and(|w| w.has_heap_index());
             if mode == LockingMode::Normal && heap {
                 // A private index cannot be shared any more: fold the log, then begin again.
-                if self.state == State::Open && self.close_wal().is_ok() {
+                if self.state == State::Open && self.close_wal(false).is_ok() {
                     self.reset_cache();
                     self.unlock(LockLevel::None);
                     self.locking_mode = mode;
@@ -342,7 +342,7 @@ impl Pager {
             self.unlock(LockLevel::Shared);
             return Err(e);
         }
-        if let Err(e) = self.close_wal() {
+        if let Err(e) = self.close_wal(true) {
             self.unlock(LockLevel::None);
             self.reset_cache();
             return Err(e);

@@ -647,6 +647,12 @@ impl Pager {
         self.file_pages > self.wanted_pages() && self.db_size < self.orig_size
     }
 
+    /// Whether the header says that there is a log.
+    fn asks_for_log(&self) -> bool {
+        let p1 = self.table.find(1).and_then(|i| self.table.slot(i).buf.as_ref());
+        p1.is_some_and(|b| b[19] == 2)
+    }
+
     /// Whether the end of this transaction cuts pages off the file.
     fn will_shrink(&self) -> bool {
         self.state == State::WriterFinished && (self.shrinks() || self.foreign_image.is_some())
@@ -686,8 +692,9 @@ impl Pager {
         let has_super = journal.has_super();
         let Some(file) = journal.into_file() else { return Ok(()) };
         let sync = self.sync;
-        // The pages about to be cut off are not in the journal: it must not come back after the cut.
-        let for_good = sync != SyncMode::Off && self.will_shrink();
+        // The pages about to be cut off are not in the journal: it must not come back after the cut. Nor may it beside
+        // a log: a checkpoint changes pages that it would restore.
+        let for_good = sync != SyncMode::Off && (self.will_shrink() || self.asks_for_log());
         let mode = match self.journal_mode {
             JournalMode::Delete if self.locking_mode == LockingMode::Exclusive => JournalMode::Persist,
             m => m,

@@ -18,14 +18,15 @@
 //! A crash of the process alone leaves all that was written: the newest acknowledged step must be there, or the
 //! one under way (not with MEMORY and OFF in the midst of a transaction).
 
-use crate::disk::Event;
+use crate::disk::{Disk, Event, Lie};
 use crate::image::{Files, Model, digest_of};
 use crate::rng::Rng;
-use crate::script::{Act, Record};
+use crate::script::{Act, Record, Setting, record};
 use crate::state;
 use iolite_os::FileKind;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 /// How hard to look.
 #[derive(Clone, Copy, Debug)]
@@ -351,6 +352,24 @@ fn parts(content: &str) -> (&str, &str) {
     content.split_at(content.find("database aux\n").unwrap_or(content.len()))
 }
 
+/// Lets each sync of a kind be a lie, one after the other, and answers how many of them were caught by the crashes that
+/// follow, and how many there are. At least one of each kind must be: else the simulator proves nothing.
+pub fn lies(setting: Setting, of: Option<FileKind>, quick: bool) -> Result<(u64, u64), String> {
+    let steps = setting.script(quick);
+    let run = |nth| {
+        let disk = Arc::new(Disk::new(setting.seed));
+        disk.set_lie(Some(Lie { of, nth: Some(nth) }));
+        let r = record(disk.clone(), setting, steps.clone())?;
+        Ok::<_, String>((r, disk.lies()))
+    };
+    let (_, total) = run(u64::MAX)?;
+    let mut caught = 0;
+    for nth in 0..total {
+        caught += check(&run(nth)?.0, Effort::quick(), 0).is_err() as u64;
+    }
+    Ok((caught, total))
+}
+
 fn short(e: &Event) -> String {
     match e {
         Event::Write { file, offset, data } => {
@@ -410,7 +429,7 @@ fn again(
     record: &Record,
     counts: &mut Counts,
 ) -> Option<String> {
-    let disk = std::sync::Arc::new(crate::disk::Disk::holding(seed, files));
+    let disk = Arc::new(Disk::holding(seed, files));
     let settled = disk.event_count();
     let with_aux = files.get(Path::new(state::AUX)).is_some_and(|f| !f.is_empty());
     if let Err(e) = state::recover_on(disk.clone(), with_aux) {
