@@ -175,7 +175,8 @@ impl Statement {
                 Err(e) => {
                     let stale = run.stale.get() && e.code() == Code::Schema;
                     let action = self.vm.action;
-                    let r = self.finish(Some((&e, action)));
+                    // What goes wrong while it is undone matters less than why.
+                    let _ = self.finish(Some((&e, action)));
                     if stale && tries < MAX_RETRY {
                         tries += 1;
                         self.vm.reset();
@@ -183,7 +184,6 @@ impl Statement {
                         self.recompile()?;
                         continue;
                     }
-                    r?;
                     return Err(e);
                 }
             }

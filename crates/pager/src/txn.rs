@@ -249,10 +249,10 @@ impl Pager {
         self.orig_size = self.db_size;
         self.dirty.clear();
         self.serial += 1;
-        self.state = State::WriterLocked;
         if self.kind != Kind::File {
             self.undo.push(self.serial, self.db_size)?;
         }
+        self.state = State::WriterLocked;
         self.check();
         Ok(())
     }
@@ -459,13 +459,18 @@ impl Pager {
             }
             return Ok(());
         }
-        let undone = self.undo_transaction();
+        // A commit that failed at its last step, the journal's end, has let go of the journal.
+        let ending = self.state == State::WriterFinished
+            && self.wal.is_none()
+            && self.journal.is_none()
+            && !matches!(self.journal_mode, JournalMode::Memory | JournalMode::Off);
+        let undone = if ending && self.kind == Kind::File { Ok(()) } else { self.undo_transaction() };
         self.epoch += 1;
-        if undone.is_err() && self.kind == Kind::File {
+        if (ending || undone.is_err()) && self.kind == Kind::File {
             // The file may be half restored. Where the journal is a file it is hot now: nothing in memory
             // counts any more, and the next reader plays it back.
             self.reset_cache();
-            let in_file = self.journal.as_ref().is_some_and(|j| j.in_file());
+            let in_file = ending || self.journal.as_ref().is_some_and(|j| j.in_file());
             self.journal = None;
             if !in_file && self.state >= State::WriterDbMod {
                 self.error = undone.as_ref().err().cloned();

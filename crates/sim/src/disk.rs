@@ -257,7 +257,19 @@ impl Disk {
         self.shared.log().events.push(e);
     }
 
-    /// All events so far.
+    /// A copy of all events so far.
+    pub fn events(&self) -> Vec<Event> {
+        self.shared.log().events.clone()
+    }
+
+    /// The files that exist.
+    pub fn names(&self) -> Vec<PathBuf> {
+        let mut model = crate::image::Model::new();
+        self.shared.log().events.iter().for_each(|e| model.apply(e));
+        model.current().into_keys().collect()
+    }
+
+    /// All events so far, which are forgotten.
     pub fn take_events(&self) -> Vec<Event> {
         std::mem::take(&mut self.shared.log().events)
     }

@@ -3,13 +3,14 @@
 #![forbid(unsafe_code)]
 
 use iolite_sim::crash::{Counts, Effort, check};
-use iolite_sim::disk::Disk;
+use iolite_sim::disk::{Disk, Op};
+use iolite_sim::fault;
 use iolite_sim::script::{MODES, SYNCS, Setting, record};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--quick]
+const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|fault] [--quick]
 
 Runs scripted transactions in each journal mode (delete, truncate, persist, memory, off, wal) and synchronous level
 (off, normal, full, extra), or in the named ones, and recovers what power losses and crashes at every write and sync
@@ -20,10 +21,11 @@ struct Options {
     sync: Option<String>,
     seed: u64,
     quick: bool,
+    what: String,
 }
 
 fn options() -> Result<Options, String> {
-    let mut o = Options { mode: None, sync: None, seed: 1, quick: false };
+    let mut o = Options { mode: None, sync: None, seed: 1, quick: false, what: "all".into() };
     let mut args = std::env::args().skip(1);
     while let Some(a) = args.next() {
         let mut value = || args.next().ok_or(format!("{a} needs a value"));
@@ -31,6 +33,7 @@ fn options() -> Result<Options, String> {
             "--mode" => o.mode = Some(value()?),
             "--sync" => o.sync = Some(value()?),
             "--seed" => o.seed = value()?.parse().map_err(|_| "--seed needs a number".to_string())?,
+            "--only" => o.what = value()?,
             "--quick" => o.quick = true,
             _ => return Err(USAGE.to_string()),
         }
@@ -48,6 +51,9 @@ fn run(o: &Options) -> Result<Counts, String> {
     for mode in MODES {
         for sync in SYNCS {
             if o.mode.as_deref().is_some_and(|m| m != mode) || o.sync.as_deref().is_some_and(|s| s != sync) {
+                continue;
+            }
+            if o.what == "fault" {
                 continue;
             }
             for auto_vacuum in if o.quick { 0..1 } else { 0..3 } {
@@ -68,7 +74,47 @@ fn run(o: &Options) -> Result<Counts, String> {
             }
         }
     }
+    if o.what != "crash" {
+        faults(o, &mut all)?;
+    }
     Ok(all)
+}
+
+fn faults(o: &Options, all: &mut Counts) -> Result<(), String> {
+    println!("{:<10}{:<8}{:>8}{:>10}{:>12}{:>8}", "mode", "sync", "faults", "images", "recoveries", "s");
+    let stride = if o.quick { 17 } else { 1 };
+    for mode in MODES {
+        for sync in ["normal", "full"] {
+            if o.mode.as_deref().is_some_and(|m| m != mode) || o.sync.as_deref().is_some_and(|s| s != sync) {
+                continue;
+            }
+            let start = Instant::now();
+            let setting = Setting { mode, sync, auto_vacuum: 1, seed: o.seed };
+            let clean = fault::measure(setting, setting.script(o.quick))?;
+            let mut c = Counts::default();
+            for op in Op::ALL {
+                for persistent in [false, true] {
+                    c.add(fault::calls(&clean, op, op.code(), persistent, stride)?);
+                    if op == Op::Write {
+                        c.add(fault::calls(&clean, op, iolite::Code::Full, persistent, stride)?);
+                    }
+                    if matches!(op, Op::Lock | Op::ShmLock) && !persistent {
+                        c.add(fault::calls(&clean, op, iolite::Code::Busy, persistent, stride)?);
+                    }
+                }
+            }
+            c.add(fault::allocations(&clean, stride)?);
+            println!(
+                "{mode:<10}{sync:<8}{:>8}{:>10}{:>12}{:>8.1}",
+                c.faults,
+                c.images,
+                c.recoveries,
+                start.elapsed().as_secs_f64()
+            );
+            all.add(c);
+        }
+    }
+    Ok(())
 }
 
 fn main() -> ExitCode {

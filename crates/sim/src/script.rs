@@ -218,6 +218,12 @@ impl Runner {
         }
     }
 
+    /// Closes all connections, come what may.
+    pub fn end(&mut self) {
+        self.reader = None;
+        self.conn = None;
+    }
+
     /// What its databases contain.
     pub fn content(&mut self) -> Result<String, String> {
         let c = self.connection().map_err(|e| format!("{e:?}"))?;
