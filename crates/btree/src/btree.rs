@@ -326,8 +326,13 @@ impl Btree {
             self.auto_vacuum_commit()?;
             self.0.vacuumed.set(true);
         }
-        self.waiting(|p| p.lock_for_commit())?;
+        self.lock_for_commit()?;
         self.pager()?.commit_phase_one(super_journal.map(str::as_bytes))
+    }
+
+    /// Takes the lock that the first half of a commit needs, waiting for it if need be.
+    pub fn lock_for_commit(&self) -> Result<()> {
+        self.waiting(|p| p.lock_for_commit())
     }
 
     /// The second half: this is what makes the transaction durable and visible. `end_read`: no statement

@@ -62,6 +62,8 @@ pub(crate) struct Inner {
     pub busy: RefCell<Option<BusyHandler>>,
     pub busy_timeout: Cell<u32>,
     pub closed: Cell<bool>,
+    /// The list of journals of a commit that has begun and not ended.
+    pub super_journal: RefCell<Option<std::path::PathBuf>>,
     /// The page size that the next VACUUM gives the file; 0: as it is.
     pub vacuum_page_size: Cell<u32>,
     /// The auto-vacuum mode likewise.
@@ -158,6 +160,7 @@ impl Connection {
             busy: RefCell::new(None),
             busy_timeout: Cell::new(0),
             closed: Cell::new(false),
+            super_journal: RefCell::new(None),
             vacuum_page_size: Cell::new(0),
             vacuum_auto_vacuum: Cell::new(None),
         };

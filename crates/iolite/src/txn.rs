@@ -28,18 +28,21 @@ impl Inner {
                 .iter()
                 .map(|b| b.journal_name().to_string_lossy().into_owned().into_bytes())
                 .collect();
+            // Who has to wait shall wait before anything is written: an attempt that failed half-way cannot be repeated.
+            for b in &needing {
+                b.lock_for_commit()?;
+            }
             let path = needing[0].write_super_journal(&names)?;
             let name = path.to_string_lossy().into_owned();
+            // As long as a journal names it, it has to be there: without it, the journal counts as committed.
+            *self.super_journal.borrow_mut() = Some(path.clone());
             for b in &writing {
                 let with = needing.iter().any(|n| n.journal_name() == b.journal_name());
-                if let Err(e) = b.commit_phase_one(with.then_some(&*name)) {
-                    // The super-journal names journals that are about to be rolled back by us.
-                    let _ = self.vfs.delete(&path, false);
-                    return Err(e);
-                }
+                b.commit_phase_one(with.then_some(&*name))?;
             }
             // The moment of commit: without the super-journal, the journals are no longer hot.
             self.vfs.delete(&path, true)?;
+            *self.super_journal.borrow_mut() = None;
         } else {
             for b in &writing {
                 b.commit_phase_one(None)?;
@@ -47,7 +50,11 @@ impl Inner {
         }
         let keep = self.running.get() > 1;
         for b in &writing {
-            b.commit_phase_two(!keep)?;
+            match b.commit_phase_two(!keep) {
+                // Committed already: a journal that is left names a list that is gone, and will be removed.
+                Err(_) if needing.len() > 1 => drop(b.rollback(!keep)),
+                other => other?,
+            }
         }
         if !keep {
             for b in &trees {
@@ -73,6 +80,11 @@ impl Inner {
             if first.is_ok() {
                 first = r;
             }
+        }
+        let listed = self.super_journal.borrow_mut().take();
+        if let (Some(path), Ok(())) = (listed, &first) {
+            // Where this fails, a file stays that means nothing.
+            let _ = self.vfs.delete(&path, false);
         }
         self.autocommit.set(true);
         self.savepoints.borrow_mut().clear();

@@ -218,15 +218,7 @@ impl Journal {
             return Ok(Synced::of_journal());
         }
         if self.open {
-            if self.reused {
-                // A header of an older journal where our next segment would begin must not be taken for ours.
-                let next = self.base.next_multiple_of(self.sector as u64);
-                let mut old = [0u8; 8];
-                file.read(&mut old, next)?;
-                if old == MAGIC {
-                    file.write(&[0], next)?;
-                }
-            }
+            self.guard_end(&**file)?;
             if site.sync >= SyncMode::Full && !site.device.sequential {
                 file.sync(SyncKind::Full)?;
             }
@@ -238,6 +230,20 @@ impl Journal {
         file.sync(if site.sync >= SyncMode::Full { SyncKind::Data } else { SyncKind::Full })?;
         self.open = false;
         Ok(Synced::of_journal())
+    }
+
+    /// A header of an older journal where our next segment would begin must not be taken for ours.
+    fn guard_end(&self, file: &dyn File) -> Result<()> {
+        if !self.reused {
+            return Ok(());
+        }
+        let next = self.base.next_multiple_of(self.sector as u64);
+        let mut old = [0u8; 8];
+        file.read(&mut old, next)?;
+        if old == MAGIC {
+            file.write(&[0], next)?;
+        }
+        Ok(())
     }
 
     /// Writes the name of the super-journal behind the records.
@@ -302,6 +308,7 @@ impl Journal {
             h[..8].copy_from_slice(&MAGIC);
             be::put_u32(&mut h, 8, self.records);
             if let Place::File(Some(file)) = &self.place {
+                self.guard_end(&**file)?;
                 file.write(&h, self.header)?;
             }
         }

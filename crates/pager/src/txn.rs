@@ -426,12 +426,13 @@ impl Pager {
         let changed = self.state > State::WriterLocked;
         if self.kind == Kind::File && self.wal.is_none() && changed {
             self.end_journal()?;
-            self.shrink_file()?;
+            // The transaction is committed. A file that cannot be cut is longer than its header says, which harms nobody.
+            let _ = self.shrink_file();
             let changed = std::mem::take(&mut self.dirty);
             self.forget_dirty(&changed);
             let foreign = self.foreign_image.take();
             if let Some((_, bytes)) = foreign {
-                self.file()?.truncate(bytes)?;
+                let _ = self.file()?.truncate(bytes);
                 self.page_size_fixed = false;
             }
             self.change_counted = true;
@@ -464,14 +465,16 @@ impl Pager {
             && self.wal.is_none()
             && self.journal.is_none()
             && !matches!(self.journal_mode, JournalMode::Memory | JournalMode::Off);
+        let in_file = ending || self.journal.as_ref().is_some_and(|j| j.in_file());
         let undone = if ending && self.kind == Kind::File { Ok(()) } else { self.undo_transaction() };
         self.epoch += 1;
         if (ending || undone.is_err()) && self.kind == Kind::File {
             // The file may be half restored. Where the journal is a file it is hot now: nothing in memory
             // counts any more, and the next reader plays it back.
             self.reset_cache();
-            let in_file = ending || self.journal.as_ref().is_some_and(|j| j.in_file());
             self.journal = None;
+            self.foreign_image = None;
+            self.era = None;
             if !in_file && self.state >= State::WriterDbMod {
                 self.error = undone.as_ref().err().cloned();
             }
