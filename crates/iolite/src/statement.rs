@@ -246,7 +246,12 @@ impl Statement {
                 }
             }
             c.statement_depth.set(c.statement_depth.get().saturating_sub(1));
-            if undo {
+            if undo && result.is_err() {
+                // Neither done nor undone: only the whole can be taken back now.
+                rolled_back = true;
+                let _ = c.rollback_all();
+                c.statement_depth.set(0);
+            } else if undo {
                 c.check_schemas()?;
             }
         }

@@ -191,7 +191,11 @@ impl Inner {
         if at == 0 && self.savepoint_began.get() {
             self.autocommit.set(true);
             if let Err(e) = self.commit_all() {
-                self.autocommit.set(false);
+                if e.code().primary() == Code::Busy {
+                    self.autocommit.set(false);
+                } else {
+                    let _ = self.rollback_all();
+                }
                 return Err(e);
             }
             return Ok(());
@@ -213,8 +217,10 @@ impl Inner {
                 if b.txn_state() == TxnState::Write {
                     b.rollback(false)?;
                 }
-            } else {
-                b.savepoint_rollback(at - self.savepoint_began.get() as usize)?;
+            } else if let Err(e) = b.savepoint_rollback(at - self.savepoint_began.get() as usize) {
+                // Neither done nor undone: only the whole can be taken back now.
+                let _ = self.rollback_all();
+                return Err(e);
             }
         }
         self.savepoints.borrow_mut().truncate(at + 1);

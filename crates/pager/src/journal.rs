@@ -301,19 +301,18 @@ impl Journal {
             }
             return Ok(());
         }
-        self.flush(site)?;
-        if self.open && !self.counts_at_once(site) {
-            // Nobody else reads it now: the count may go in without a sync.
-            let mut h = [0u8; 12];
-            h[..8].copy_from_slice(&MAGIC);
-            be::put_u32(&mut h, 8, self.records);
-            if let Place::File(Some(file)) = &self.place {
-                self.guard_end(&**file)?;
-                file.write(&h, self.header)?;
-            }
-        }
+        // What stands in a segment that is not sealed was never overwritten in the database. It must not be made to
+        // count now: its records are not synced, and a power loss would restore what is there instead.
+        let end = if self.counts_at_once(site) {
+            self.flush(site)?;
+            self.base
+        } else if self.open {
+            self.header
+        } else {
+            self.base
+        };
         if let Place::File(Some(file)) = &self.place {
-            let mut reader = Reader::new(&**file, self.base)?;
+            let mut reader = Reader::new(&**file, end)?;
             while let Some(pgno) = reader.next()? {
                 restore(pgno, reader.page())?;
             }

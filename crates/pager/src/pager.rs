@@ -115,6 +115,8 @@ pub struct Pager {
     /// The content being written has pages of another size: so many, of so many bytes in all.
     pub(crate) foreign_image: Option<(Pgno, u64)>,
     pub(crate) error: Option<Error>,
+    /// Going back to a savepoint failed on the way: the transaction cannot be committed any more.
+    pub(crate) half_undone: Option<Error>,
     pub(crate) stats: CacheStats,
     /// What other sessions of this process know of the file.
     pub(crate) share: Option<Share>,
@@ -200,6 +202,7 @@ impl Pager {
             epoch: 0,
             foreign_image: None,
             error: None,
+            half_undone: None,
             stats: CacheStats::default(),
             share: None,
             era: None,

@@ -284,7 +284,11 @@ impl Pager {
         if level >= self.undo.depth() {
             return Ok(());
         }
-        self.undo_to(level)
+        let undone = self.undo_to(level);
+        if let Err(e) = &undone {
+            self.half_undone = Some(e.clone());
+        }
+        undone
     }
 
     fn undo_to(&mut self, level: usize) -> Result<()> {
@@ -292,6 +296,7 @@ impl Pager {
         self.serial += 1;
         let size = self.undo.db_size(level);
         let images = self.undo.rollback(level, self.serial, self.page_size as usize)?;
+        self.room_for_dirty(images.len())?;
         if size < self.db_size {
             let beyond: Vec<Pgno> = self.table.iter().map(|s| s.pgno).filter(|&p| p > size).collect();
             for p in beyond {
@@ -312,10 +317,7 @@ impl Pager {
                     self.table.slot_mut(i).flags = DIRTY;
                 }
             }
-            if self.kind == Kind::File {
-                alloc::reserve(&mut self.dirty, 1)?;
-                self.dirty.push(pgno);
-            }
+            self.note_dirty(pgno);
         }
         Ok(())
     }
@@ -343,6 +345,9 @@ impl Pager {
 
     fn write_transaction(&mut self, super_journal: Option<&[u8]>) -> Result<()> {
         if let Some(e) = &self.error {
+            return Err(e.clone());
+        }
+        if let Some(e) = &self.half_undone {
             return Err(e.clone());
         }
         if self.state < State::WriterCacheMod
@@ -474,6 +479,7 @@ impl Pager {
             self.reset_cache();
             self.journal = None;
             self.foreign_image = None;
+            self.half_undone = None;
             self.era = None;
             if !in_file && self.state >= State::WriterDbMod {
                 self.error = undone.as_ref().err().cloned();
@@ -545,6 +551,7 @@ impl Pager {
         self.dirty.clear();
         self.journal = None;
         self.foreign_image = None;
+        self.half_undone = None;
         // The state of the file is another one: the next transaction finds out which.
         self.era = None;
         self.serial += 1;

@@ -53,7 +53,7 @@ fn run(o: &Options) -> Result<Counts, String> {
             if o.mode.as_deref().is_some_and(|m| m != mode) || o.sync.as_deref().is_some_and(|s| s != sync) {
                 continue;
             }
-            if o.what == "fault" {
+            if o.what == "fault" || o.what == "alloc" {
                 continue;
             }
             for auto_vacuum in if o.quick { 0..1 } else { 0..3 } {
@@ -93,6 +93,7 @@ fn faults(o: &Options, all: &mut Counts) -> Result<(), String> {
             let clean = fault::measure(setting, setting.script(o.quick))?;
             let mut c = Counts::default();
             for op in Op::ALL {
+                if o.what == "alloc" { break; }
                 for persistent in [false, true] {
                     c.add(fault::calls(&clean, op, op.code(), persistent, stride)?);
                     if op == Op::Write {
@@ -103,6 +104,7 @@ fn faults(o: &Options, all: &mut Counts) -> Result<(), String> {
                     }
                 }
             }
+            if o.what == "alloc" { c = Counts::default(); }
             c.add(fault::allocations(&clean, stride)?);
             println!(
                 "{mode:<10}{sync:<8}{:>8}{:>10}{:>12}{:>8.1}",
