@@ -180,6 +180,13 @@ impl After<'_> {
         if let Some(c) = self.runner.conn.clone()
             && !c.is_autocommit()
         {
+            // What the statements before the failed one did may be committed as well.
+            if self.nth % 4 == 1 && !anything && !persistent {
+                self.plan.disarm(&self.disk);
+                if c.execute_batch("COMMIT").is_ok() {
+                    return self.committed();
+                }
+            }
             rolled_back = c.execute_batch("ROLLBACK").is_ok() || c.is_autocommit();
         }
         self.plan.disarm(&self.disk);
@@ -238,13 +245,24 @@ impl After<'_> {
         }
     }
 
+    /// A part of the step was committed: which, nobody wrote down, but it must be one state for all who look.
+    fn committed(&mut self) -> Result<(), String> {
+        let read = self.runner.content().map_err(|e| format!("committed a part: {e}"))?;
+        let killed = state::recover(&self.files()).map_err(|e| format!("committed a part, killed: {e}"))?;
+        if read != killed {
+            return Err(format!("committed a part, killed: {}", differing(&read, &killed)));
+        }
+        Ok(())
+    }
+
+    fn files(&self) -> crate::image::Files {
+        let names = self.disk.names().into_iter();
+        names.map(|n| (n.clone(), self.disk.content(&n).unwrap_or_default())).collect()
+    }
+
     /// The process is killed now.
     fn crash(&self, when: &str, changed: bool) -> Result<(), String> {
-        let mut files = crate::image::Files::new();
-        for name in self.disk.names() {
-            files.insert(name.clone(), self.disk.content(&name).unwrap_or_default());
-        }
-        let content = state::recover(&files).map_err(|e| format!("killed {when}: {e}"))?;
+        let content = state::recover(&self.files()).map_err(|e| format!("killed {when}: {e}"))?;
         self.whole(&content, changed).map(|_| ()).map_err(|e| format!("killed {when}: {e}"))
     }
 

@@ -2,7 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use iolite_sim::crash::{Counts, Effort, check};
+use iolite_os::FileKind;
+use iolite_sim::crash::{Counts, Effort, check, lies};
 use iolite_sim::disk::{Disk, Op};
 use iolite_sim::fault;
 use iolite_sim::script::{MODES, SYNCS, Setting, record};
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|fault] [--quick]
+const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|fault|alloc] [--quick]
 
 Runs scripted transactions in each journal mode (delete, truncate, persist, memory, off, wal) and synchronous level
 (off, normal, full, extra), or in the named ones, and recovers what power losses and crashes at every write and sync
@@ -74,10 +75,41 @@ fn run(o: &Options) -> Result<Counts, String> {
             }
         }
     }
+    if o.what != "fault" && o.what != "alloc" {
+        dropped(o)?;
+    }
     if o.what != "crash" {
         faults(o, &mut all)?;
     }
     Ok(all)
+}
+
+/// Every sync, left out: how many are missed.
+fn dropped(o: &Options) -> Result<(), String> {
+    let kinds = [
+        ("delete", "full", Some(FileKind::Journal)),
+        ("delete", "full", Some(FileKind::MainDb)),
+        ("delete", "full", None),
+        ("delete", "extra", None),
+        ("truncate", "normal", Some(FileKind::Journal)),
+        ("persist", "normal", Some(FileKind::Journal)),
+        ("wal", "full", Some(FileKind::Wal)),
+        ("wal", "normal", Some(FileKind::Wal)),
+        ("wal", "normal", Some(FileKind::MainDb)),
+    ];
+    for (mode, sync, of) in kinds {
+        if o.mode.as_deref().is_some_and(|m| m != mode) || o.sync.as_deref().is_some_and(|s| s != sync) {
+            continue;
+        }
+        let setting = Setting { mode, sync, auto_vacuum: 0, seed: o.seed };
+        let (caught, all) = lies(setting, of, if o.quick { 4 } else { 1 })?;
+        let of = of.map_or("directory".to_string(), |k| format!("{k:?}"));
+        println!("dropped syncs: {mode} {sync} {of}: {caught} of {all} caught");
+        if caught == 0 {
+            return Err(format!("no dropped sync was caught: {setting:?} {of}"));
+        }
+    }
+    Ok(())
 }
 
 fn faults(o: &Options, all: &mut Counts) -> Result<(), String> {
@@ -93,7 +125,9 @@ fn faults(o: &Options, all: &mut Counts) -> Result<(), String> {
             let clean = fault::measure(setting, setting.script(o.quick))?;
             let mut c = Counts::default();
             for op in Op::ALL {
-                if o.what == "alloc" { break; }
+                if o.what == "alloc" {
+                    break;
+                }
                 for persistent in [false, true] {
                     c.add(fault::calls(&clean, op, op.code(), persistent, stride)?);
                     if op == Op::Write {
@@ -104,7 +138,9 @@ fn faults(o: &Options, all: &mut Counts) -> Result<(), String> {
                     }
                 }
             }
-            if o.what == "alloc" { c = Counts::default(); }
+            if o.what == "alloc" {
+                c = Counts::default();
+            }
             c.add(fault::allocations(&clean, stride)?);
             println!(
                 "{mode:<10}{sync:<8}{:>8}{:>10}{:>12}{:>8.1}",
