@@ -15,7 +15,7 @@ fn setting(mode: &'static str, sync: &'static str) -> Setting {
 
 fn crash(setting: Setting, quick: bool) {
     let r = record(Arc::new(Disk::new(1)), setting, setting.script(quick)).unwrap();
-    if let Err(e) = check(&r, Effort { samples: 3, nested: 1, stock: 1 }, 0) {
+    if let Err(e) = check(&r, Effort { samples: 2, nested: 1, stock: 1 }, 0) {
         panic!("{e}");
     }
 }
@@ -50,7 +50,7 @@ fn a_dropped_sync_is_caught() {
         ("name of the journal", setting("delete", "full"), None),
         ("name of the deleted journal", setting("delete", "extra"), None),
     ] {
-        let (caught, all) = lies(setting, of, 4).unwrap();
+        let (caught, all) = lies(setting, of, 7).unwrap();
         assert!(caught > 0, "{what}: none of {all}, {setting:?}");
     }
 }
@@ -64,7 +64,7 @@ fn a_failing_call_leaves_no_half_done_transaction() {
                 if code == Code::Full && op != Op::Write {
                     continue;
                 }
-                fault::calls(&clean, op, code, persistent, 7).unwrap();
+                fault::calls(&clean, op, code, persistent, 19).unwrap();
             }
         }
     }
@@ -84,6 +84,6 @@ fn a_failing_allocation_leaves_no_half_done_transaction() {
     }
     for mode in ["delete", "wal"] {
         let clean = fault::measure(setting(mode, "full"), setting(mode, "full").script(true)).unwrap();
-        fault::allocations(&clean, 9).unwrap();
+        fault::allocations(&clean, 29).unwrap();
     }
 }
