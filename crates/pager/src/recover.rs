@@ -56,7 +56,15 @@ impl Pager {
             // Left over from a database that was deleted. RESERVED keeps a new writer from making one
             // meanwhile.
             if !self.read_only && self.raise(LockLevel::Reserved).is_ok() {
-                let _ = self.vfs.delete(&self.journal_path, false);
+                // Or somebody who took back the first transaction came no further than cutting the file: that has
+                // to be on disk before the journal goes.
+                let cut = match self.sync {
+                    SyncMode::Off => Ok(()),
+                    _ => self.file()?.sync(SyncKind::Full),
+                };
+                if cut.is_ok() {
+                    let _ = self.vfs.delete(&self.journal_path, false);
+                }
                 self.unlock(LockLevel::Shared);
             }
             return Ok(false);
