@@ -87,6 +87,8 @@ pub struct Pager {
     pub(crate) max_pages: Pgno,
     pub(crate) journal_size_limit: i64,
     pub(crate) persist_wal: bool,
+    /// Milliseconds for which read locks are kept unused, and frames from which on none is.
+    pub(crate) lease: (u32, u32),
     pub(crate) busy: Option<BusyHandler>,
 
     pub(crate) table: PageTable,
@@ -122,6 +124,8 @@ pub struct Pager {
     pub(crate) share: Option<Share>,
     /// The era of the present read transaction, if pages are shared in it.
     pub(crate) era: Option<u64>,
+    /// The present transaction reads the same state of the log as the one before.
+    pub(crate) same_log: bool,
     pub(crate) random: u64,
 }
 
@@ -184,6 +188,7 @@ impl Pager {
             max_pages: 0xffff_fffe,
             journal_size_limit: -1,
             persist_wal: false,
+            lease: (0, 1000),
             busy: None,
             table: PageTable::new(),
             db_size: 0,
@@ -206,6 +211,7 @@ impl Pager {
             stats: CacheStats::default(),
             share: None,
             era: None,
+            same_log: false,
             random: 0,
         };
         pager.set_cache_size(opts.cache_size);

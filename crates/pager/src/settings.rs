@@ -220,6 +220,28 @@ impl Pager {
         }
     }
 
+    /// `PRAGMA lock_lease_ms`: for how long a read lock on a log is kept unused. 0: not at all.
+    pub fn lock_lease(&self) -> u32 {
+        self.lease.0
+    }
+
+    /// Sets it.
+    pub fn set_lock_lease(&mut self, millis: u32) {
+        self.lease.0 = millis;
+        if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
+            wal.end_lease(&**file);
+            wal.lease_millis = millis;
+        }
+    }
+
+    /// Says from how many frames on the log is to be copied back: locks that hinder it are then not kept.
+    pub fn set_lease_frames(&mut self, frames: u32) {
+        self.lease.1 = frames;
+        if let Some(wal) = &mut self.wal {
+            wal.lease_frames = frames;
+        }
+    }
+
     /// Whether the log stays when the last connection closes.
     pub fn persist_wal(&self) -> bool {
         self.persist_wal
@@ -325,6 +347,7 @@ impl Pager {
         let log = self.vfs.open(Some(&self.wal_path), flags)?;
         let mut wal = crate::wal::Wal::new(log, heap, self.vfs.clone());
         wal.size_limit = self.journal_size_limit;
+        (wal.lease_millis, wal.lease_frames) = self.lease;
         self.wal = Some(wal);
         self.kept_journal = None;
         Ok(())

@@ -50,9 +50,14 @@ impl Pager {
                 self.begin_read_journal()?;
             }
             self.state = State::Reader;
-            self.era = None;
+            // An unchanged log is still in its era: asking again would take a lock that all sessions share.
+            if self.wal.is_none() || !self.same_log {
+                self.era = None;
+            }
             if self.header_ok || self.read_header()? {
-                self.enter_era();
+                if self.era.is_none() {
+                    self.enter_era();
+                }
                 return Ok(());
             }
             self.state = State::Open;
@@ -119,6 +124,7 @@ impl Pager {
         let file = self.file.as_deref().expect("a log belongs to a file");
         let wal = self.wal.as_mut().expect("called in WAL mode");
         let change = wal.begin_read(file)?;
+        self.same_log = matches!(change, Snapshot::Same);
         match change {
             Snapshot::Same => {}
             Snapshot::Appended(pages) => {

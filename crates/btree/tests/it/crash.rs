@@ -2,8 +2,8 @@
 //! leaves them, and opened anew.
 
 use crate::support::*;
-use iolite_btree::*;
 use iolite_base::{Code, Result};
+use iolite_btree::*;
 use iolite_os::{Access, Clock, Entropy, File, MemoryVfs, OpenFlags, Vfs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

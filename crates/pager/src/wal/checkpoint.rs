@@ -31,6 +31,8 @@ impl Wal {
             self.refresh_header(db)?;
             return Ok(self.result(false));
         }
+        self.give_back(db);
+        self.revoke_leases(db);
         self.wait_exclusive(db, LOCK_CHECKPOINT, 1, &busy)?;
         let mut effective = mode;
         let mut wrote_lock = false;

@@ -51,7 +51,7 @@ impl Header {
         self.size = if n == 65536 { 1 } else { n as u16 };
     }
 
-    fn words(&self) -> [u32; 12] {
+    pub(crate) fn words(&self) -> [u32; 12] {
         let s = self.size.to_ne_bytes();
         let mut w = [0u32; 12];
         w[0] = VERSION;
@@ -215,6 +215,13 @@ impl Index {
     pub fn header_is(&self, h: &Header) -> bool {
         let words = self.regions[0].words();
         h.words().iter().enumerate().all(|(i, w)| words[i].load(Acquire) == *w)
+    }
+
+    /// Whether the first copy is still these words.
+    #[inline]
+    pub fn words_are(&self, h: &[u32; 12]) -> bool {
+        let words = self.regions[0].words();
+        h.iter().zip(words).all(|(w, now)| now.load(Acquire) == *w)
     }
 
     /// Publishes a header: the second copy first, so that a reader that sees a new first one sees a new
