@@ -4,6 +4,7 @@
 mod crash;
 mod damage;
 mod files;
+mod lease;
 mod model;
 mod stock;
 mod support;
