@@ -272,7 +272,8 @@ pub trait File: Send {
     /// Lets go of the shared memory; with `delete`, its file too.
     fn shm_unmap(&self, delete: bool) -> Result<()>;
     /// What gives back a shared lock of this handle's on the shared memory from another thread, while this one is idle.
-    /// `None`: nothing can.
+    /// `None`: nothing can. Where something can, [`File::shm_lock`] also turns a shared lock of this handle into an
+    /// exclusive one and back.
     fn shm_release(&self) -> Option<Arc<dyn ShmRelease>> {
         None
     }

@@ -183,6 +183,7 @@ impl Shared {
     }
 
     fn may(&self, op: Op) -> Result<()> {
+        crate::baton::hand_over();
         let mut log = self.log();
         *log.op_counts.entry(op).or_default() += 1;
         let Some(f) = log.fault else { return Ok(()) };
@@ -209,6 +210,7 @@ impl Clock for Shared {
     }
 
     fn sleep(&self, time: Duration) {
+        crate::baton::wait_for_others();
         self.nanos.fetch_add(time.as_nanos() as u64, Relaxed);
     }
 }
@@ -458,6 +460,7 @@ impl File for DiskFile {
     }
 
     fn unlock(&self, level: LockLevel) -> Result<()> {
+        crate::baton::hand_over();
         self.inner.unlock(level)
     }
 
@@ -494,11 +497,19 @@ impl File for DiskFile {
     fn shm_lock(&self, first: u8, n: u8, how: ShmLock) -> Result<()> {
         if matches!(how, ShmLock::Shared | ShmLock::Exclusive) {
             self.shared.may(Op::ShmLock)?;
+        } else {
+            crate::baton::hand_over();
         }
         self.inner.shm_lock(first, n, how)
     }
 
+    fn shm_release(&self) -> Option<Arc<dyn ShmRelease>> {
+        // Called under a lock of the process: no place to hand the baton over.
+        self.inner.shm_release()
+    }
+
     fn shm_barrier(&self) {
+        crate::baton::hand_over();
         self.inner.shm_barrier()
     }
 

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use iolite_os::FileKind;
+use iolite_sim::baton::{RACES, explore};
 use iolite_sim::crash::{Counts, Effort, check, lies};
 use iolite_sim::disk::{Disk, Op};
 use iolite_sim::fault;
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|fault|alloc] [--quick]
+const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|fault|alloc|races] [--quick]
 
 Runs scripted transactions in each journal mode (delete, truncate, persist, memory, off, wal) and synchronous level
 (off, normal, full, extra), or in the named ones, and recovers what power losses and crashes at every write and sync
@@ -54,7 +55,7 @@ fn run(o: &Options) -> Result<Counts, String> {
             if o.mode.as_deref().is_some_and(|m| m != mode) || o.sync.as_deref().is_some_and(|s| s != sync) {
                 continue;
             }
-            if o.what == "fault" || o.what == "alloc" {
+            if o.what != "all" && o.what != "crash" {
                 continue;
             }
             for auto_vacuum in if o.quick { 0..1 } else { 0..3 } {
@@ -75,10 +76,13 @@ fn run(o: &Options) -> Result<Counts, String> {
             }
         }
     }
-    if o.what != "fault" && o.what != "alloc" {
+    if o.what == "all" || o.what == "crash" {
         dropped(o)?;
     }
-    if o.what != "crash" {
+    if o.what == "all" || o.what == "races" {
+        races(o)?;
+    }
+    if o.what != "crash" && o.what != "races" {
         faults(o, &mut all)?;
     }
     Ok(all)
@@ -108,6 +112,24 @@ fn dropped(o: &Options) -> Result<(), String> {
         if caught == 0 {
             return Err(format!("no dropped sync was caught: {setting:?} {of}"));
         }
+    }
+    Ok(())
+}
+
+/// Connections interleaved.
+fn races(o: &Options) -> Result<(), String> {
+    let (stride, random) = if o.quick { (0, 30) } else { (1, 2000) };
+    for setup in RACES {
+        let start = Instant::now();
+        let s = explore(*setup, o.seed, stride, random)?;
+        println!(
+            "schedules: {:?} lease {}: {} with up to two preemptions, {} drawn, {:.1} s",
+            setup.parts,
+            setup.lease,
+            s.systematic,
+            s.random,
+            start.elapsed().as_secs_f64()
+        );
     }
     Ok(())
 }
