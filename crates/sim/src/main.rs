@@ -118,7 +118,7 @@ fn dropped(o: &Options) -> Result<(), String> {
 
 /// Connections interleaved.
 fn races(o: &Options) -> Result<(), String> {
-    let (stride, random) = if o.quick { (0, 30) } else { (1, 2000) };
+    let (stride, random) = if o.quick { (4, 100) } else { (1, 2000) };
     for setup in RACES {
         let start = Instant::now();
         let s = explore(*setup, o.seed, stride, random)?;

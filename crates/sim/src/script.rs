@@ -185,7 +185,8 @@ impl Runner {
             }
             c.execute_batch(&self.setting.pragmas("main"))?;
             if self.setting.mode == "wal" {
-                c.execute_batch("PRAGMA wal_autocheckpoint = 30")?;
+                // A lease that no test is long enough for: locks go only when somebody needs them.
+                c.execute_batch("PRAGMA wal_autocheckpoint = 30; PRAGMA lock_lease_ms = 60000")?;
             }
             Ok(())
         };

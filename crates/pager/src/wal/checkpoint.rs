@@ -109,6 +109,9 @@ impl Wal {
         page_size: u32,
     ) -> Result<bool> {
         let h = self.refresh_header(db)?;
+        // From here on a writer may begin the log anew, and the count of copied frames be that of another log. (The
+        // simulator changes connections at barriers.)
+        db.shm_barrier();
         if h.last_frame > 0 && h.page_size() != page_size {
             return Err(Code::Corrupt.into());
         }

@@ -3,6 +3,7 @@
 
 use iolite::Code;
 use iolite_os::FileKind;
+use iolite_sim::baton::{RACES, explore};
 use iolite_sim::crash::{Effort, check, lies};
 use iolite_sim::disk::{Disk, Op};
 use iolite_sim::fault;
@@ -33,6 +34,16 @@ fn every_crash_leaves_what_synchronous_allows() {
 fn vacuum_several_files_and_changes_of_mode_survive_crashes() {
     for (mode, sync) in [("delete", "full"), ("truncate", "normal"), ("wal", "normal")] {
         crash(Setting { auto_vacuum: 1, ..setting(mode, sync) }, false);
+    }
+}
+
+/// Connections that meet at checkpoints, restarts of the log and kept locks.
+#[test]
+fn no_schedule_of_a_small_race_loses_or_mixes_anything() {
+    for setup in RACES {
+        if let Err(e) = explore(*setup, 1, 15, 20) {
+            panic!("{e}");
+        }
     }
 }
 
