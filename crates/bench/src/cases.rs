@@ -144,9 +144,13 @@ pub const CASES: &[Case] = &[
         pragmas: TUNED,
         rounds: 2000,
         run: |e, n| {
-            each(e, "INSERT INTO kv2(secondary, payload) VALUES(NULL, 'row ' || ?1)", n, 100_000, |k| {
-                vec![Param::Int(k)]
-            })
+            each(
+                e,
+                "INSERT INTO kv2(secondary, payload) VALUES(700000 + last_insert_rowid() * 7, 'row ' || ?1)",
+                n,
+                100_000,
+                |k| vec![Param::Int(k)],
+            )
         },
     },
     Case {

@@ -11,6 +11,9 @@ impl Inner {
 
     /// Commits every database. With several changed files a super-journal makes them commit together.
     pub fn commit_all(&self) -> Result<()> {
+        if let Some(alone) = self.only_writer() {
+            return self.commit_one(&alone);
+        }
         let trees = self.open_trees();
         let writing: Vec<Btree> =
             trees.iter().filter(|b| b.txn_state() == TxnState::Write).cloned().collect();
@@ -61,10 +64,38 @@ impl Inner {
                 b.end_read();
             }
         }
+        self.end_transaction();
+        Ok(())
+    }
+
+    /// The one database with a write transaction, if there is exactly one and no hook to ask.
+    fn only_writer(&self) -> Option<Btree> {
+        if self.commit_hook.borrow().is_some() {
+            return None;
+        }
+        let dbs = self.databases.borrow();
+        let mut writing =
+            dbs.iter().filter_map(|d| d.btree.as_ref()).filter(|b| b.txn_state() == TxnState::Write);
+        let first = writing.next()?;
+        writing.next().is_none().then(|| first.clone())
+    }
+
+    /// Commits the only database that was written to: the common case, without lists.
+    fn commit_one(&self, b: &Btree) -> Result<()> {
+        b.commit_phase_one(None)?;
+        let keep = self.running.get() > 1;
+        b.commit_phase_two(!keep)?;
+        if !keep {
+            self.end_reads();
+        }
+        self.end_transaction();
+        Ok(())
+    }
+
+    fn end_transaction(&self) {
         self.savepoints.borrow_mut().clear();
         self.savepoint_began.set(false);
         self.flags.defer_foreign_keys.set(false);
-        Ok(())
     }
 
     /// Rolls every database back; auto-commit is on afterwards.
@@ -87,9 +118,7 @@ impl Inner {
             let _ = self.vfs.delete(&path, false);
         }
         self.autocommit.set(true);
-        self.savepoints.borrow_mut().clear();
-        self.savepoint_began.set(false);
-        self.flags.defer_foreign_keys.set(false);
+        self.end_transaction();
         if wrote {
             self.check_schemas()?;
             let hook = self.rollback_hook.borrow().clone();
