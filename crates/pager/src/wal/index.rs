@@ -10,6 +10,7 @@ use iolite_os::{File, ShmRegion};
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 pub(crate) const REGION: usize = 32768;
@@ -144,19 +145,27 @@ fn home(pgno: Pgno) -> u32 {
 
 /// Enters a frame into its region.
 pub(crate) fn enter(r: &ShmRegion, region: usize, frame: u32, pgno: Pgno) -> Result<()> {
-    let (words, halves) = (r.words(), r.halves());
     let entry = frame - base_of(region);
-    words[pages_at(region) + entry as usize - 1].store(pgno, Release);
-    let mut slot = home(pgno);
-    // At most `entry` slots are taken; more is a sign of damaged memory.
+    r.words()[pages_at(region) + entry as usize - 1].store(pgno, Release);
+    let slots = slots_of(r)?;
+    let mut slot = home(pgno) as usize;
+    // At most `entry` slots are taken; more is a sign of damaged memory. A page that every commit changes makes a
+    // long run of them, so this loop counts.
     for _ in 0..=entry {
-        if halves[HASH_AT + slot as usize].load(Relaxed) == 0 {
-            halves[HASH_AT + slot as usize].store(entry as u16, Release);
+        let s = &slots[slot % SLOTS as usize];
+        if s.load(Relaxed) == 0 {
+            s.store(entry as u16, Release);
             return Ok(());
         }
-        slot = (slot + 1) % SLOTS;
+        slot += 1;
     }
     Err(Code::Corrupt.into())
+}
+
+/// The hash table of a region.
+#[inline(always)]
+fn slots_of(r: &ShmRegion) -> Result<&[AtomicU16; SLOTS as usize]> {
+    r.halves().get(HASH_AT..).and_then(|h| h.first_chunk()).ok_or_else(|| Code::Corrupt.into())
 }
 
 impl Index {
@@ -274,13 +283,14 @@ impl Index {
             if region >= self.regions.len() && !self.map(db, region, false)? {
                 continue;
             }
-            let (words, halves) = (self.regions[region].words(), self.regions[region].halves());
+            let words = self.regions[region].words();
+            let slots = slots_of(&self.regions[region])?;
             let (base, at) = (base_of(region), pages_at(region));
             let mut found = 0;
-            let mut slot = home(pgno);
+            let mut slot = home(pgno) as usize;
             let mut left = SLOTS;
             loop {
-                let entry = halves[HASH_AT + slot as usize].load(Acquire) as u32;
+                let entry = slots[slot % SLOTS as usize].load(Acquire) as u32;
                 if entry == 0 {
                     break;
                 }
@@ -292,7 +302,7 @@ impl Index {
                 {
                     found = found.max(frame);
                 }
-                slot = (slot + 1) % SLOTS;
+                slot += 1;
                 left -= 1;
                 if left == 0 {
                     return Err(Code::Corrupt.into());
