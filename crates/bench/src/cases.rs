@@ -132,9 +132,13 @@ pub const CASES: &[Case] = &[
         pragmas: TUNED,
         rounds: 2000,
         run: |e, n| {
-            each(e, "UPDATE kv2 SET payload = 'changed' || ?1 WHERE id = ?1", n, 100_000, |k| {
-                vec![Param::Int(k + 1)]
-            })
+            each(
+                e,
+                "UPDATE kv2 SET payload = 'changed' || (?1 + total_changes()) WHERE id = ?1",
+                n,
+                100_000,
+                |k| vec![Param::Int(k + 1)],
+            )
         },
     },
     Case {
