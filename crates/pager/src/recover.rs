@@ -28,10 +28,10 @@ impl Pager {
         if self.kept_journal.is_some() && self.lock > LockLevel::Shared {
             return Ok(());
         }
-        let path = self.journal_path.clone();
-        if !self.exists(&path)? || !self.journal_is_hot()? {
+        if !self.exists(&self.journal_path)? || !self.journal_is_hot()? {
             return Ok(());
         }
+        let path = self.journal_path.clone();
         if self.read_only {
             return Err(Code::ReadonlyRollback.into());
         }

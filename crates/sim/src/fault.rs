@@ -210,7 +210,7 @@ impl After<'_> {
             }
             Err(e) => return Err(format!("the same connection cannot read: {e}")),
         };
-        if setting.sync != "off" && setting.mode != "memory" && self.nth.is_multiple_of(3) {
+        if setting.sync != "off" && setting.mode != "memory" && self.nth.is_multiple_of(11) {
             self.power_loss(from, counts)?;
         }
         let mut changed = false;

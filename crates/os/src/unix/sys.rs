@@ -105,13 +105,25 @@ pub fn fstat(fd: &Fd) -> Result<libc::stat, i32> {
     Ok(st)
 }
 
-/// The status of a path.
+/// The status of a path. Every read in the rollback modes asks whether there is a journal: a name of common length
+/// is copied to the stack, without an allocation.
 pub fn stat(path: &Path) -> Result<libc::stat, i32> {
-    let c = cpath(path)?;
+    let name = path.as_os_str().as_bytes();
+    let mut short = [0u8; 256];
+    if name.len() < short.len() {
+        short[..name.len()].copy_from_slice(name);
+        let c = std::ffi::CStr::from_bytes_until_nul(&short).map_err(|_| libc::EINVAL)?;
+        // A NUL within the name would end it early.
+        return if c.count_bytes() == name.len() { stat_c(c) } else { Err(libc::EINVAL) };
+    }
+    stat_c(&cpath(path)?)
+}
+
+fn stat_c(path: &std::ffi::CStr) -> Result<libc::stat, i32> {
     // SAFETY: all-zero is a valid `stat`.
     let mut st: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: NUL-terminated path, writable `st`.
-    retry(|| unsafe { libc::stat(c.as_ptr(), &mut st) })?;
+    retry(|| unsafe { libc::stat(path.as_ptr(), &mut st) })?;
     Ok(st)
 }
 
