@@ -36,13 +36,12 @@ impl Cursor {
             InsertAt::Append => self.last()?.then_some(Ordering::Less),
             _ => self.seek_rowid(rowid)?,
         };
-        if place.is_none() {
-            self.go_to_root()?;
-        } else if place != Some(Ordering::Equal)
-            && self.insert_in_gap(place == Some(Ordering::Less), Some(rowid), payload, zeros)?
-        {
-            return Ok(());
-        } else if place == Some(Ordering::Equal) && self.overwrite(payload, zeros)? {
+        let done = match place {
+            None => self.go_to_root().map(|()| false)?,
+            Some(Ordering::Equal) => self.overwrite(payload, zeros)?,
+            Some(c) => self.insert_in_gap(c == Ordering::Less, Some(rowid), payload, zeros)?,
+        };
+        if done {
             return Ok(());
         }
         self.build_cell(Some(rowid), payload, zeros)?;
@@ -62,13 +61,12 @@ impl Cursor {
             InsertAt::Append => self.last()?.then_some(Ordering::Less),
             _ => self.seek_key(cmp)?,
         };
-        if place.is_none() {
-            self.go_to_root()?;
-        } else if place != Some(Ordering::Equal)
-            && self.insert_in_gap(place == Some(Ordering::Less), None, payload, 0)?
-        {
-            return Ok(());
-        } else if place == Some(Ordering::Equal) && self.overwrite(payload, 0)? {
+        let done = match place {
+            None => self.go_to_root().map(|()| false)?,
+            Some(Ordering::Equal) => self.overwrite(payload, 0)?,
+            Some(c) => self.insert_in_gap(c == Ordering::Less, None, payload, 0)?,
+        };
+        if done {
             return Ok(());
         }
         self.build_cell(None, payload, 0)?;

@@ -443,7 +443,10 @@ mod tests {
         let mut m = model();
         m.apply(&Event::Delete { path: "a".into() });
         let mut sizes = HashSet::new();
-        m.images(1, 64, &mut |files, _| sizes.insert(files.len()) || true);
+        m.images(1, 64, &mut |files, _| {
+            sizes.insert(files.len());
+            true
+        });
         assert_eq!(sizes.len(), 2);
         m.apply(&Event::SyncDir);
         assert_eq!(all(&m).len(), 1);

@@ -148,16 +148,15 @@ pub(crate) fn enter(r: &ShmRegion, region: usize, frame: u32, pgno: Pgno) -> Res
     let entry = frame - base_of(region);
     r.words()[pages_at(region) + entry as usize - 1].store(pgno, Release);
     let slots = slots_of(r)?;
-    let mut slot = home(pgno) as usize;
     // At most `entry` slots are taken; more is a sign of damaged memory. A page that every commit changes makes a
     // long run of them, so this loop counts.
-    for _ in 0..=entry {
+    let first = home(pgno) as usize;
+    for slot in first..=first + entry as usize {
         let s = &slots[slot % SLOTS as usize];
         if s.load(Relaxed) == 0 {
             s.store(entry as u16, Release);
             return Ok(());
         }
-        slot += 1;
     }
     Err(Code::Corrupt.into())
 }
