@@ -272,12 +272,13 @@ pub fn check(record: &Record, effort: Effort, from: usize) -> Result<Counts, Str
             let step = begun.checked_sub(1).map_or("opening".into(), |i| format!("{:?}", record.steps[i]));
             let s = &record.setting;
             format!(
-                "{what} at event {at} of {last} ({}), mode {} synchronous {} auto_vacuum {} seed {}, step {begun}: \
+                "{what} at event {at} of {last} ({}), mode {} synchronous {} auto_vacuum {} exclusive {} seed {}, step {begun}: \
                  {step} (acknowledged {acked}, floor {floor})",
                 short(e),
                 s.mode,
                 s.sync,
                 s.auto_vacuum,
+                s.exclusive,
                 s.seed
             )
         };

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|fault|alloc|races] [--quick]
+const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|exclusive|fault|alloc|races] [--quick]
 
 Runs scripted transactions in each journal mode (delete, truncate, persist, memory, off, wal) and synchronous level
 (off, normal, full, extra), or in the named ones, and recovers what power losses and crashes at every write and sync
@@ -55,16 +55,25 @@ fn run(o: &Options) -> Result<Counts, String> {
             if o.mode.as_deref().is_some_and(|m| m != mode) || o.sync.as_deref().is_some_and(|s| s != sync) {
                 continue;
             }
-            if o.what != "all" && o.what != "crash" {
+            if o.what != "all" && o.what != "crash" && o.what != "exclusive" {
                 continue;
             }
-            for auto_vacuum in if o.quick { 0..1 } else { 0..3 } {
+            // The fourth time with EXCLUSIVE locks.
+            for round in if o.what == "exclusive" {
+                3..4
+            } else if o.quick {
+                0..1
+            } else {
+                0..4
+            } {
                 let start = Instant::now();
-                let setting = Setting { mode, sync, auto_vacuum, seed: o.seed };
+                let (auto_vacuum, exclusive) = if round == 3 { (0, true) } else { (round, false) };
+                let setting = Setting { mode, sync, auto_vacuum, exclusive, seed: o.seed };
                 let r = record(Arc::new(Disk::new(o.seed)), setting, setting.script(o.quick))?;
                 let c = check(&r, effort, 0)?;
                 println!(
-                    "{mode:<10}{sync:<8}{auto_vacuum:>4}{:>8}{:>10}{:>12}{:>8}{:>7}{:>8.1}",
+                    "{mode:<10}{sync:<8}{:>4}{:>8}{:>10}{:>12}{:>8}{:>7}{:>8.1}",
+                    if exclusive { "ex".into() } else { auto_vacuum.to_string() },
                     c.points,
                     c.images,
                     c.recoveries,
@@ -82,7 +91,7 @@ fn run(o: &Options) -> Result<Counts, String> {
     if o.what == "all" || o.what == "races" {
         races(o)?;
     }
-    if o.what != "crash" && o.what != "races" {
+    if matches!(o.what.as_str(), "all" | "fault" | "alloc") {
         faults(o, &mut all)?;
     }
     Ok(all)
@@ -105,7 +114,7 @@ fn dropped(o: &Options) -> Result<(), String> {
         if o.mode.as_deref().is_some_and(|m| m != mode) || o.sync.as_deref().is_some_and(|s| s != sync) {
             continue;
         }
-        let setting = Setting { mode, sync, auto_vacuum: 0, seed: o.seed };
+        let setting = Setting { mode, sync, auto_vacuum: 0, exclusive: false, seed: o.seed };
         let (caught, all) = lies(setting, of, if o.quick { 4 } else { 1 })?;
         let of = of.map_or("directory".to_string(), |k| format!("{k:?}"));
         println!("dropped syncs: {mode} {sync} {of}: {caught} of {all} caught");
@@ -143,7 +152,7 @@ fn faults(o: &Options, all: &mut Counts) -> Result<(), String> {
                 continue;
             }
             let start = Instant::now();
-            let setting = Setting { mode, sync, auto_vacuum: 1, seed: o.seed };
+            let setting = Setting { mode, sync, auto_vacuum: 1, exclusive: false, seed: o.seed };
             let clean = fault::measure(setting, setting.script(o.quick))?;
             let mut c = Counts::default();
             for op in Op::ALL {

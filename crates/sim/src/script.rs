@@ -23,6 +23,8 @@ pub struct Setting {
     pub sync: &'static str,
     /// `PRAGMA auto_vacuum`.
     pub auto_vacuum: u8,
+    /// `PRAGMA locking_mode=EXCLUSIVE`: locks are kept, the index of a log is private.
+    pub exclusive: bool,
     /// What all random choices hang on.
     pub seed: u64,
 }
@@ -52,8 +54,9 @@ impl Setting {
 
     /// The pragmas that a connection needs anew after each opening.
     fn pragmas(&self, db: &str) -> String {
+        let locking = if self.exclusive { "exclusive" } else { "normal" };
         format!(
-            "PRAGMA {db}.page_size=512; PRAGMA {db}.auto_vacuum={}; PRAGMA {db}.cache_size=6; \
+            "PRAGMA {db}.locking_mode={locking}; PRAGMA {db}.page_size=512; PRAGMA {db}.auto_vacuum={}; PRAGMA {db}.cache_size=6; \
              PRAGMA {db}.synchronous={}; PRAGMA {db}.journal_mode={};",
             self.auto_vacuum, self.sync, self.mode
         )
@@ -86,7 +89,7 @@ impl Setting {
             s.extend([
                 sql("PRAGMA wal_checkpoint(PASSIVE)"),
                 sql("UPDATE t SET a = 'p' || id WHERE id < 15"),
-                Act::OpenReader,
+                if self.exclusive { sql("SELECT 1") } else { Act::OpenReader },
                 sql("INSERT INTO t(id, a) VALUES(200, 'beside a reader')"),
                 sql("PRAGMA wal_checkpoint(PASSIVE)"),
                 sql("UPDATE t SET b = zeroblob(700) WHERE id = 200"),

@@ -11,7 +11,7 @@ use iolite_sim::script::{MODES, SYNCS, Setting, record};
 use std::sync::Arc;
 
 fn setting(mode: &'static str, sync: &'static str) -> Setting {
-    Setting { mode, sync, auto_vacuum: 0, seed: 1 }
+    Setting { mode, sync, auto_vacuum: 0, exclusive: false, seed: 1 }
 }
 
 fn crash(setting: Setting, quick: bool) {
