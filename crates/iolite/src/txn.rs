@@ -32,7 +32,7 @@ impl Inner {
                 .map(|b| b.journal_name().to_string_lossy().into_owned().into_bytes())
                 .collect();
             // Who has to wait shall wait before anything is written: an attempt that failed half-way cannot be repeated.
-            for b in &needing {
+            for b in &writing {
                 b.lock_for_commit()?;
             }
             let path = needing[0].write_super_journal(&names)?;

@@ -271,8 +271,9 @@ impl Pager {
         drop(wal);
         if delete && !keep {
             let gone = self.vfs.delete(&self.wal_path, for_good && self.sync != SyncMode::Off);
-            if for_good {
-                return done.and(gone);
+            match gone {
+                Err(e) if for_good && e.code() != Code::IoerrDeleteNoent => return done.and(Err(e)),
+                _ => {}
             }
         }
         done

@@ -578,6 +578,7 @@ fn child_that_may_only_read() {
     let Ok(path) = std::env::var("IOLITE_READ_AT") else { return };
     let want: u64 = std::env::var("IOLITE_READ_ROWS").unwrap().parse().unwrap();
     let bt = open(&path, &OpenOptions::default());
+    bt.set_lock_lease(1000).unwrap();
     for _ in 0..3 {
         assert_eq!(rows(&bt, 2), want);
     }

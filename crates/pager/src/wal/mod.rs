@@ -273,7 +273,8 @@ impl Wal {
         if !newest || self.seen.as_ref() != Some(&self.header) {
             return false;
         }
-        if mark > 0 && self.index.mark(mark) != last && !self.raise_own_mark(db, mark, last) {
+        let behind = mark > 0 && self.index.mark(mark) != last;
+        if behind && (db.shm_read_only() || !self.raise_own_mark(db, mark, last)) {
             return false;
         }
         if self.lease.is_none() {
