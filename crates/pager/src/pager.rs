@@ -260,7 +260,10 @@ impl Pager {
         let mut delete = false;
         if alone && !self.read_only {
             let sync = if self.sync == SyncMode::Off { None } else { Some(self.sync) };
-            done = wal.checkpoint(file, CheckpointMode::Passive, sync, None, self.page_size).map(|_| ());
+            let table = &self.table;
+            let cached = |p| table.clean(p);
+            let copied = wal.checkpoint(file, CheckpointMode::Passive, sync, None, self.page_size, &cached);
+            done = copied.map(|_| ());
             delete = done.is_ok() && wal.is_backfilled();
         }
         let keep = delete && self.persist_wal;

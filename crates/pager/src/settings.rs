@@ -408,7 +408,8 @@ impl Pager {
         let busy = if mode == CheckpointMode::Passive { None } else { busy };
         let file = self.file.as_deref().expect("a log belongs to a file");
         let wal = self.wal.as_mut().expect("checked above");
-        wal.checkpoint(file, mode, sync, busy, self.page_size)
+        let table = &self.table;
+        wal.checkpoint(file, mode, sync, busy, self.page_size, &|p| table.clean(p))
     }
 
     /// Makes the next read transaction look at the header again.
