@@ -143,8 +143,9 @@ impl Cursor {
         Ok(true)
     }
 
-    /// Writes a payload over the present one if it is as long and all of both is on this leaf. If it is the same, the
-    /// page stays as it is: a transaction that changes nothing writes nothing. `false`: nothing was done.
+    /// Writes a payload over the present one if it is as long and all of both is on this leaf. If it is the
+    /// same, the page stays as it is: a transaction that changes nothing writes nothing. `false`: nothing was
+    /// done.
     fn overwrite(&mut self, payload: &[u8], zeros: u32) -> Result<bool> {
         let old = self.cell;
         if zeros > 0 || old.payload as usize != payload.len() || old.overflows() || !self.write {

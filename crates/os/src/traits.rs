@@ -213,7 +213,8 @@ pub trait Vfs: Send + Sync {
     fn entropy(&self) -> &dyn Entropy;
 }
 
-/// Gives back a shared lock of a handle's on its shared memory, on any thread. Nobody may use the lock meanwhile.
+/// Gives back a shared lock of a handle's on its shared memory, on any thread. Nobody may use the lock
+/// meanwhile.
 pub trait ShmRelease: Send + Sync {
     /// Gives lock number `lock` back.
     fn release(&self, lock: u8);
@@ -271,9 +272,9 @@ pub trait File: Send {
     fn shm_barrier(&self);
     /// Lets go of the shared memory; with `delete`, its file too.
     fn shm_unmap(&self, delete: bool) -> Result<()>;
-    /// What gives back a shared lock of this handle's on the shared memory from another thread, while this one is idle.
-    /// `None`: nothing can. Where something can, [`File::shm_lock`] also turns a shared lock of this handle into an
-    /// exclusive one and back.
+    /// What gives back a shared lock of this handle's on the shared memory from another thread, while this
+    /// one is idle. `None`: nothing can. Where something can, [`File::shm_lock`] also turns a shared lock of
+    /// this handle into an exclusive one and back.
     fn shm_release(&self) -> Option<Arc<dyn ShmRelease>> {
         None
     }

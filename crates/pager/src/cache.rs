@@ -171,8 +171,8 @@ impl Pager {
         Ok(page)
     }
 
-    /// Room in the list of changed pages. Asked for before a page is marked: one that is marked and not listed would
-    /// survive a rollback, and never be written.
+    /// Room in the list of changed pages. Asked for before a page is marked: one that is marked and not
+    /// listed would survive a rollback, and never be written.
     pub(crate) fn room_for_dirty(&mut self, more: usize) -> Result<()> {
         alloc::reserve(&mut self.dirty, more)
     }

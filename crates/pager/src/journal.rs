@@ -200,8 +200,8 @@ impl Journal {
     /// Makes all records so far count: they are on disk, then the header that names their number is.
     pub fn seal(&mut self, site: &Site) -> Result<Synced> {
         if self.end() == 0 && !matches!(self.place, Place::Memory) {
-            // Nothing had to be recorded (the database was empty), but its former size has to be: otherwise a crash
-            // leaves a part of the first transaction.
+            // Nothing had to be recorded (the database was empty), but its former size has to be: otherwise a
+            // crash leaves a part of the first transaction.
             self.begin_segment(site)?;
         }
         if !self.open && self.buf.is_empty() {
@@ -301,8 +301,9 @@ impl Journal {
             }
             return Ok(());
         }
-        // What stands in a segment that is not sealed was never overwritten in the database. It must not be made to
-        // count now: its records are not synced, and a power loss would restore what is there instead.
+        // What stands in a segment that is not sealed was never overwritten in the database. It must not be
+        // made to count now: its records are not synced, and a power loss would restore what is there
+        // instead.
         let end = if self.counts_at_once(site) {
             self.flush(site)?;
             self.base

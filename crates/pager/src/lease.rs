@@ -1,9 +1,9 @@
 //! Read-lock leases: a connection keeps the lock of its last snapshot between statements, for a while.
 //!
-//! Taking and giving back a read mark costs two system calls, about half of what a point read costs. A lease is a
-//! shared lock on a mark that nobody reads under. It lasts until its connection finds that the snapshot is not the newest
-//! one any more, until somebody of this process wants to checkpoint, or until nothing was read for its time: then the
-//! housekeeper, one thread per process, gives it back.
+//! Taking and giving back a read mark costs two system calls, about half of what a point read costs. A lease
+//! is a shared lock on a mark that nobody reads under. It lasts until its connection finds that the snapshot
+//! is not the newest one any more, until somebody of this process wants to checkpoint, or until nothing was
+//! read for its time: then the housekeeper, one thread per process, gives it back.
 //!
 //! ```text
 //!             put                  take                  put
@@ -14,10 +14,10 @@
 //!    +------------------------------------------+
 //! ```
 //!
-//! What always holds: the lock is held in `Idle` and `Used`, and in `Going` until the kernel was told; only the
-//! connection leaves `Free` and `Used`; from `Idle`, whoever exchanges the state has the lock. The housekeeper
-//! sleeps without a time limit while all leases are free, starts with the first lease, and is absent after
-//! `fork`: the child starts one of its own.
+//! What always holds: the lock is held in `Idle` and `Used`, and in `Going` until the kernel was told; only
+//! the connection leaves `Free` and `Used`; from `Idle`, whoever exchanges the state has the lock. The
+//! housekeeper sleeps without a time limit while all leases are free, starts with the first lease, and is
+//! absent after `fork`: the child starts one of its own.
 
 use iolite_os::{FileId, ShmRelease};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::*};

@@ -56,8 +56,8 @@ impl Pager {
             // Left over from a database that was deleted. RESERVED keeps a new writer from making one
             // meanwhile.
             if !self.read_only && self.raise(LockLevel::Reserved).is_ok() {
-                // Or somebody who took back the first transaction came no further than cutting the file: that has
-                // to be on disk before the journal goes.
+                // Or somebody who took back the first transaction came no further than cutting the file: that
+                // has to be on disk before the journal goes.
                 let cut = match self.sync {
                     SyncMode::Off => Ok(()),
                     _ => self.file()?.sync(SyncKind::Full),

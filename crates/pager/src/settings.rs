@@ -409,7 +409,9 @@ impl Pager {
         let file = self.file.as_deref().expect("a log belongs to a file");
         let wal = self.wal.as_mut().expect("checked above");
         let table = &self.table;
-        wal.checkpoint(file, mode, sync, busy, self.page_size, &|p| table.clean(p))
+        let done = wal.checkpoint(file, mode, sync, busy, self.page_size, &|p| table.clean(p));
+        self.note_failed_sync(&done);
+        done
     }
 
     /// Makes the next read transaction look at the header again.

@@ -341,12 +341,17 @@ impl Pager {
     /// modes), or the transaction is committed (WAL).
     pub fn commit_phase_one(&mut self, super_journal: Option<&[u8]>) -> Result<()> {
         let done = self.write_transaction(super_journal);
-        if let (Err(e), Some(share)) = (&done, &self.share)
+        self.note_failed_sync(&done);
+        done
+    }
+
+    /// After a sync that failed, nobody of this process writes any more: see [`crate::shared::Share::fail`].
+    pub(crate) fn note_failed_sync<T>(&self, done: &Result<T>) {
+        if let (Err(e), Some(share)) = (done, &self.share)
             && e.code() == Code::IoerrFsync
         {
             share.fail();
         }
-        done
     }
 
     fn write_transaction(&mut self, super_journal: Option<&[u8]>) -> Result<()> {
@@ -436,8 +441,11 @@ impl Pager {
         }
         let changed = self.state > State::WriterLocked;
         if self.kind == Kind::File && self.wal.is_none() && changed {
-            self.end_journal()?;
-            // The transaction is committed. A file that cannot be cut is longer than its header says, which harms nobody.
+            let ended = self.end_journal();
+            self.note_failed_sync(&ended);
+            ended?;
+            // The transaction is committed. A file that cannot be cut is longer than its header says, which
+            // harms nobody.
             let _ = self.shrink_file();
             let changed = std::mem::take(&mut self.dirty);
             self.forget_dirty(&changed);
@@ -713,8 +721,8 @@ impl Pager {
         let has_super = journal.has_super();
         let Some(file) = journal.into_file() else { return Ok(()) };
         let sync = self.sync;
-        // The pages about to be cut off are not in the journal: it must not come back after the cut. Nor may it beside
-        // a log: a checkpoint changes pages that it would restore.
+        // The pages about to be cut off are not in the journal: it must not come back after the cut. Nor may
+        // it beside a log: a checkpoint changes pages that it would restore.
         let for_good = sync != SyncMode::Off && (self.will_shrink() || self.asks_for_log());
         let mode = match self.journal_mode {
             JournalMode::Delete if self.locking_mode == LockingMode::Exclusive => JournalMode::Persist,

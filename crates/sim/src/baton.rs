@@ -1,13 +1,13 @@
-//! Schedules: connections as threads, of which one runs at a time. Whoever calls the disk hands the baton over, and a
-//! list of choices says who goes on: each interleaving of calls can be repeated.
+//! Schedules: connections as threads, of which one runs at a time. Whoever calls the disk hands the baton
+//! over, and a list of choices says who goes on: each interleaving of calls can be repeated.
 //!
-//! Choices are explored by how often a thread is taken off although it could go on (a *preemption*): first never, then
-//! once at each place, then twice at each pair of places, in the order of the calls; beyond that, seeded ones. Most
-//! races need one or two.
+//! Choices are explored by how often a thread is taken off although it could go on (a *preemption*): first
+//! never, then once at each place, then twice at each pair of places, in the order of the calls; beyond that,
+//! seeded ones. Most races need one or two.
 //!
-//! What always holds: exactly one registered thread runs between two hand-overs; a thread that waits (sleeps, or was
-//! told that something is busy) lets the others run first. What happens between two calls to the disk is not
-//! interleaved: stores to the shared memory are seen in their order, as on one processor.
+//! What always holds: exactly one registered thread runs between two hand-overs; a thread that waits (sleeps,
+//! or was told that something is busy) lets the others run first. What happens between two calls to the disk
+//! is not interleaved: stores to the shared memory are seen in their order, as on one processor.
 
 use crate::disk::{Disk, Event};
 use crate::image::Model;
@@ -322,8 +322,8 @@ pub struct Schedules {
     pub random: u64,
 }
 
-/// Runs a race under all schedules with up to one preemption, under those with two (every `stride`-th first place), and
-/// under `random` drawn ones.
+/// Runs a race under all schedules with up to one preemption, under those with two (every `stride`-th first
+/// place), and under `random` drawn ones.
 pub fn explore(setup: Setup, seed: u64, stride: usize, random: u64) -> Result<Schedules, String> {
     let mut done = Schedules::default();
     let others = setup.parts.len() - 1;

@@ -1,7 +1,7 @@
 //! Crashes: every image of every moment is recovered and compared with what `PRAGMA synchronous` allows.
 //!
-//! States are numbered by the steps of the script. At each moment there is a *floor*, the newest step that must
-//! survive, and a top, the step under way. What lies in between is allowed:
+//! States are numbered by the steps of the script. At each moment there is a *floor*, the newest step that
+//! must survive, and a top, the step under way. What lies in between is allowed:
 //!
 //! | journal | synchronous | a step is on the floor |
 //! |---|---|---|
@@ -15,8 +15,8 @@
 //! | WAL | NORMAL | once the log was synced after it |
 //! | MEMORY, OFF | NORMAL and above | when it was acknowledged, until the next one begins to write: a crash in the midst of a transaction may leave anything |
 //!
-//! A crash of the process alone leaves all that was written: the newest acknowledged step must be there, or the
-//! one under way (not with MEMORY and OFF in the midst of a transaction).
+//! A crash of the process alone leaves all that was written: the newest acknowledged step must be there, or
+//! the one under way (not with MEMORY and OFF in the midst of a transaction).
 
 use crate::disk::{Disk, Event, Lie};
 use crate::image::{Files, Model, digest_of};
@@ -282,7 +282,8 @@ pub fn check(record: &Record, effort: Effort, from: usize) -> Result<Counts, Str
                 s.seed
             )
         };
-        // A commit that waits for its own journal's next sync may be lost where a later one of another file is not.
+        // A commit that waits for its own journal's next sync may be lost where a later one of another file
+        // is not.
         let apart = needs(m.mode(), m.sync) == Needs::Journal;
         let fits = |allowed: &std::ops::RangeInclusive<usize>, content: &str| {
             let mut states = allowed.clone().filter_map(|i| record.states.get(i));
@@ -311,7 +312,8 @@ pub fn check(record: &Record, effort: Effort, from: usize) -> Result<Counts, Str
         let point_seed = seed ^ (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut rng = Rng::new(point_seed ^ 0x5eed);
         let mut number = 0;
-        // Without a journal nobody ever syncs the directory, in SQLite neither: the name of a new database may be missing.
+        // Without a journal nobody ever syncs the directory, in SQLite neither: the name of a new database
+        // may be missing.
         let nameless = matches!(m.mode(), "memory" | "off");
         if wrong.is_none() {
             m.model.images(point_seed, effort.samples, &mut |files, names_kept| {
@@ -353,9 +355,9 @@ fn parts(content: &str) -> (&str, &str) {
     content.split_at(content.find("database aux\n").unwrap_or(content.len()))
 }
 
-/// Lets each sync of a kind (every `stride`-th) be a lie, one after the other, and answers how many of them were caught
-/// by the crashes that follow, and how many there were. At least one of each kind must be: else the simulator
-/// proves nothing.
+/// Lets each sync of a kind (every `stride`-th) be a lie, one after the other, and answers how many of them
+/// were caught by the crashes that follow, and how many there were. At least one of each kind must be: else
+/// the simulator proves nothing.
 pub fn lies(setting: Setting, of: Option<FileKind>, stride: usize) -> Result<(u64, u64), String> {
     let steps = setting.script(true);
     let run = |nth| {

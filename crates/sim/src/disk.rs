@@ -1,13 +1,13 @@
 //! A VFS that writes down all that reaches the disk, and fails on demand.
 //!
-//! Content, locks and shared memory are those of [`MemoryVfs`]; this layer records every change as an [`Event`], in
-//! order, and can make the n-th call of a kind fail, or let a sync go by unrecorded, as a disk does that lies.
-//! What may remain of the events after a power loss is the business of the module `image`.
+//! Content, locks and shared memory are those of [`MemoryVfs`]; this layer records every change as an
+//! [`Event`], in order, and can make the n-th call of a kind fail, or let a sync go by unrecorded, as a disk
+//! does that lies. What may remain of the events after a power loss is the business of the module `image`.
 //!
-//! What always holds: an event is recorded after it took effect, none is recorded for a call that failed (but a
-//! write that fails for want of room leaves its first half, as a real one may). Private files have no name and
-//! are not recorded: nobody opens them after a crash. Time stands still but for those who sleep; random numbers
-//! come from the seed.
+//! What always holds: an event is recorded after it took effect, none is recorded for a call that failed (but
+//! a write that fails for want of room leaves its first half, as a real one may). Private files have no name
+//! and are not recorded: nobody opens them after a crash. Time stands still but for those who sleep; random
+//! numbers come from the seed.
 
 use crate::rng::Rng;
 use iolite_base::{Code, Result};

@@ -1,12 +1,13 @@
-//! Faults: the n-th call of a kind fails, or the n-th counted allocation, for every n until a run comes through.
+//! Faults: the n-th call of a kind fails, or the n-th counted allocation, for every n until a run comes
+//! through.
 //!
-//! After a failed step: the code tells of the fault, not of damage; what the same connection then reads is the state
-//! before the step or the one after it, whole; it can write, or says that a sync failed; a crash at once, or an
-//! orderly end, leaves a database that is whole and holds what was read; power losses from the fault on leave
-//! what `PRAGMA synchronous` allows.
+//! After a failed step: the code tells of the fault, not of damage; what the same connection then reads is
+//! the state before the step or the one after it, whole; it can write, or says that a sync failed; a crash at
+//! once, or an orderly end, leaves a database that is whole and holds what was read; power losses from the
+//! fault on leave what `PRAGMA synchronous` allows.
 //!
-//! Without a journal (`journal_mode=OFF`) a failed step may leave anything: there, only codes are looked at. With
-//! one in memory, a crash may, as long as the rollback itself has failed.
+//! Without a journal (`journal_mode=OFF`) a failed step may leave anything: there, only codes are looked at.
+//! With one in memory, a crash may, as long as the rollback itself has failed.
 
 use crate::crash::{Counts, Effort, check, differing};
 use crate::disk::{Disk, Event, Fault, Op};
@@ -69,7 +70,8 @@ pub fn calls(clean: &Record, op: Op, code: Code, persistent: bool, stride: u64) 
     each(clean, stride, first, |nth| Plan::Call(Fault { op, nth, persistent, code }))
 }
 
-/// Runs the script once for each allocation that can fail. The plan is process-wide: nothing else may run meanwhile.
+/// Runs the script once for each allocation that can fail. The plan is process-wide: nothing else may run
+/// meanwhile.
 pub fn allocations(clean: &Record, stride: u64) -> Result<Counts, String> {
     each(clean, stride, clean.setting.seed % stride, Plan::Allocation)
 }

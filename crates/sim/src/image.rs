@@ -2,19 +2,21 @@
 //!
 //! The model is the one that SQLite is built on (documentation pages `atomiccommit`, section 2, and `psow`):
 //!
-//! - A sync of a file carries its content and size to the disk; nothing is promised before. Unsynced writes reach the
-//!   disk in any order or not at all, sector by sector (512 bytes), of each sector any state that it went through.
-//! - A sector in the course of being written may be torn: a run of bytes at one end of the write is new, the rest
-//!   old. Bytes outside of the write stay as they are (powersafe overwrite, the default of SQLite's unix VFS).
-//! - Sizes of one file change in the order in which they were set. A file may have grown before its new content
-//!   arrived: then zeros, noise, or the content of a file of that name deleted before stands there (but not of a
-//!   rollback journal: its segments prove themselves, so that neither SQLite nor we can tell an old one from a new
-//!   one). Content written behind a cut that did not reach the disk did not either.
-//! - Creations and deletions of names reach the disk in any order, those of one name in theirs, until a sync of
-//!   the directory; a sync of a file says nothing of its name.
+//! - A sync of a file carries its content and size to the disk; nothing is promised before. Unsynced writes
+//!   reach the disk in any order or not at all, sector by sector (512 bytes), of each sector any state that
+//!   it went through.
+//! - A sector in the course of being written may be torn: a run of bytes at one end of the write is new, the
+//!   rest old. Bytes outside of the write stay as they are (powersafe overwrite, the default of SQLite's unix
+//!   VFS).
+//! - Sizes of one file change in the order in which they were set. A file may have grown before its new
+//!   content arrived: then zeros, noise, or the content of a file of that name deleted before stands there
+//!   (but not of a rollback journal: its segments prove themselves, so that neither SQLite nor we can tell an
+//!   old one from a new one). Content written behind a cut that did not reach the disk did not either.
+//! - Creations and deletions of names reach the disk in any order, those of one name in theirs, until a sync
+//!   of the directory; a sync of a file says nothing of its name.
 //!
-//! An image is a choice of one version for each *chain*: a sector, a size, a name. What was synced has one version
-//! only. [`Model::images`] makes all images where there are few, and seeded samples beyond.
+//! An image is a choice of one version for each *chain*: a sector, a size, a name. What was synced has one
+//! version only. [`Model::images`] makes all images where there are few, and seeded samples beyond.
 
 use crate::disk::Event;
 use crate::rng::{Rng, digest};
@@ -63,8 +65,8 @@ pub struct Model {
     files: BTreeMap<u32, Content>,
     names: BTreeMap<PathBuf, u32>,
     pending_names: Vec<(PathBuf, Option<u32>)>,
-    /// Rollback journals reach the disk in order: what `synchronous=NORMAL` rests on (documentation of the pragma:
-    /// "a very small chance that a power failure at just the wrong time could corrupt the database").
+    /// Rollback journals reach the disk in order: what `synchronous=NORMAL` rests on (documentation of the
+    /// pragma: "a very small chance that a power failure at just the wrong time could corrupt the database").
     pub ordered_journals: bool,
     last_deleted: HashMap<PathBuf, Arc<Vec<u8>>>,
 }
@@ -265,9 +267,9 @@ impl Model {
         out
     }
 
-    /// Calls `f` with images that a power loss at this moment may leave: all of them if there are few unsynced changes,
-    /// `samples` seeded ones beyond. `f` is told whether every pending change of a name is in the image, and
-    /// answers whether to go on.
+    /// Calls `f` with images that a power loss at this moment may leave: all of them if there are few
+    /// unsynced changes, `samples` seeded ones beyond. `f` is told whether every pending change of a name is
+    /// in the image, and answers whether to go on.
     pub fn images(&self, seed: u64, samples: usize, f: &mut dyn FnMut(Files, bool) -> bool) -> Option<()> {
         let chains = self.chains();
         let mut rng = Rng::new(seed);

@@ -1,8 +1,9 @@
 //! The transactions that a simulation runs, and the one who runs them.
 //!
-//! A script is a list of steps; each is one SQL text that commits at most once, or an act of the surroundings: closing and
-//! opening again, a second connection that reads. Pages are small and the cache holds few of them, so that transactions
-//! spill and every structure of the file is touched within a few hundred writes.
+//! A script is a list of steps; each is one SQL text that commits at most once, or an act of the
+//! surroundings: closing and opening again, a second connection that reads. Pages are small and the cache
+//! holds few of them, so that transactions spill and every structure of the file is touched within a few
+//! hundred writes.
 
 use crate::disk::{Disk, Event};
 use crate::state::{AUX, MAIN, dump};

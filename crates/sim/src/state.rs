@@ -26,8 +26,8 @@ fn cell(v: &Value, out: &mut String) {
 /// Asks a database; both engines can be asked.
 type Ask<'a> = &'a dyn Fn(&str) -> Result<Vec<Vec<Value>>, String>;
 
-/// Tables, rows and settings of all databases of a connection but the temporary one. A database without content
-/// counts as none.
+/// Tables, rows and settings of all databases of a connection but the temporary one. A database without
+/// content counts as none.
 fn dump_by(ask: Ask<'_>) -> Result<String, String> {
     let mut out = String::new();
     let attached = ask("PRAGMA database_list")?;

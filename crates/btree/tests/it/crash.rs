@@ -1,5 +1,5 @@
-//! What the crash simulator found, each as a test of its own: the files are copied in the midst of things, as a crash
-//! leaves them, and opened anew.
+//! What the crash simulator found, each as a test of its own: the files are copied in the midst of things, as
+//! a crash leaves them, and opened anew.
 
 use crate::support::*;
 use iolite_base::{Code, Result};

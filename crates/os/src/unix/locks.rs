@@ -32,9 +32,10 @@ pub fn raise(fd: &Fd, owner: Owner, from: LockLevel, to: LockLevel) -> Result<()
     match to {
         LockLevel::None | LockLevel::Pending => Ok(()),
         LockLevel::Shared => {
-            // SQLite holds PENDING while it takes SHARED: three calls. Asking afterwards whether somebody else has it
-            // keeps the rule that nobody begins to read then, and saves one of the four that a read costs. A writer
-            // may find a reader there that is about to leave; he waits for readers anyway.
+            // SQLite holds PENDING while it takes SHARED: three calls. Asking afterwards whether somebody
+            // else has it keeps the rule that nobody begins to read then, and saves one of the four that a
+            // read costs. A writer may find a reader there that is about to leave; he waits for readers
+            // anyway.
             set(libc::F_RDLCK, SHARED, SHARED_LEN).map_err(|e| (from, busy_or(e, Code::IoerrLock)))?;
             match sys::conflict(fd, owner, libc::F_RDLCK, PENDING, 1) {
                 Ok(libc::F_UNLCK) => Ok(()),

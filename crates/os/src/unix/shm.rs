@@ -161,8 +161,8 @@ impl Shm {
         Ok(Some(region))
     }
 
-    /// See [`ShmRelease`]. Where locks belong to processes, the kernel does not know whose a lock is, and what this handle
-    /// holds is kept on its own thread.
+    /// See [`ShmRelease`]. Where locks belong to processes, the kernel does not know whose a lock is, and
+    /// what this handle holds is kept on its own thread.
     pub fn release(&self) -> Option<Arc<dyn ShmRelease>> {
         if self.joint.owner == Owner::Process {
             return None;

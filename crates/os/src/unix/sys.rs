@@ -105,8 +105,8 @@ pub fn fstat(fd: &Fd) -> Result<libc::stat, i32> {
     Ok(st)
 }
 
-/// The status of a path. Every read in the rollback modes asks whether there is a journal: a name of common length
-/// is copied to the stack, without an allocation.
+/// The status of a path. Every read in the rollback modes asks whether there is a journal: a name of common
+/// length is copied to the stack, without an allocation.
 pub fn stat(path: &Path) -> Result<libc::stat, i32> {
     let name = path.as_os_str().as_bytes();
     let mut short = [0u8; 256];
@@ -245,8 +245,8 @@ pub fn ftruncate(fd: &Fd, size: u64) -> Result<(), i32> {
     retry(|| unsafe { libc::ftruncate(fd.0, size as libc::off_t) }).map(|_| ())
 }
 
-/// Content and what is needed to find it again, the size among that, to the disk. Times of change are not waited for,
-/// even if `full`: they cost a journal write of the file system and tell nobody anything.
+/// Content and what is needed to find it again, the size among that, to the disk. Times of change are not
+/// waited for, even if `full`: they cost a journal write of the file system and tell nobody anything.
 pub fn fsync(fd: &Fd, full: bool) -> Result<(), i32> {
     #[cfg(target_os = "macos")]
     {

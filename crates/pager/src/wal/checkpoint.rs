@@ -21,8 +21,8 @@ pub type Cached<'a> = &'a dyn Fn(Pgno) -> Option<Buf>;
 const TOGETHER: usize = 1 << 16;
 
 impl Wal {
-    /// Copies as much as `mode` asks for. `busy` is asked whether to wait where somebody is in the way; `cached` spares
-    /// reading what this connection has at its last snapshot.
+    /// Copies as much as `mode` asks for. `busy` is asked whether to wait where somebody is in the way;
+    /// `cached` spares reading what this connection has at its last snapshot.
     #[allow(clippy::too_many_arguments)]
     pub fn checkpoint(
         &mut self,
@@ -119,8 +119,8 @@ impl Wal {
         cached: Cached<'_>,
     ) -> Result<bool> {
         let h = self.refresh_header(db)?;
-        // From here on a writer may begin the log anew, and the count of copied frames be that of another log. (The
-        // simulator changes connections at barriers.)
+        // From here on a writer may begin the log anew, and the count of copied frames be that of another
+        // log. (The simulator changes connections at barriers.)
         db.shm_barrier();
         if h.last_frame > 0 && h.page_size() != page_size {
             return Err(Code::Corrupt.into());
@@ -205,8 +205,8 @@ impl Wal {
             newest.push((self.index.page(frame).unwrap_or(0), frame));
         }
         newest.sort_unstable();
-        // Only a page whose newest frame of all is among those to copy is copied: what the cache has at this very
-        // header is that frame.
+        // Only a page whose newest frame of all is among those to copy is copied: what the cache has at this
+        // very header is that frame.
         let cache_counts = self.seen.as_ref() == Some(h);
         let size = page_size as usize;
         let mut run: Vec<u8> = Vec::new();

@@ -148,8 +148,8 @@ pub(crate) fn enter(r: &ShmRegion, region: usize, frame: u32, pgno: Pgno) -> Res
     let entry = frame - base_of(region);
     r.words()[pages_at(region) + entry as usize - 1].store(pgno, Release);
     let slots = slots_of(r)?;
-    // At most `entry` slots are taken; more is a sign of damaged memory. A page that every commit changes makes a
-    // long run of them, so this loop counts.
+    // At most `entry` slots are taken; more is a sign of damaged memory. A page that every commit changes
+    // makes a long run of them, so this loop counts.
     let first = home(pgno) as usize;
     for slot in first..=first + entry as usize {
         let s = &slots[slot % SLOTS as usize];

@@ -101,7 +101,8 @@ pub(crate) fn checksum(big_endian: bool, mut sum: [u32; 2], bytes: &[u8]) -> [u3
             sum[1] = sum[1].wrapping_add(b).wrapping_add(sum[0]);
         }
     } else {
-        // In pieces of eight, so that the loop itself costs little: a frame is 512 steps, each waiting for the last.
+        // In pieces of eight, so that the loop itself costs little: a frame is 512 steps, each waiting for
+        // the last.
         let (eights, rest) = chunks.as_chunks::<8>();
         for e in eights {
             for c in e {
@@ -234,8 +235,8 @@ impl Wal {
         Ok(change)
     }
 
-    /// Reads on under the lock kept from the last transaction, if it was not given back and is the one that a new
-    /// transaction would take now.
+    /// Reads on under the lock kept from the last transaction, if it was not given back and is the one that a
+    /// new transaction would take now.
     #[inline]
     fn resume(&mut self, db: &dyn File) -> bool {
         let Some(lease) = &self.lease else { return false };
@@ -288,8 +289,8 @@ impl Wal {
         true
     }
 
-    /// Moves the mark under the shared lock held to the newest frame, if nobody else reads under it: after a commit of
-    /// one's own. Two calls now save three at the beginning of the next transaction.
+    /// Moves the mark under the shared lock held to the newest frame, if nobody else reads under it: after a
+    /// commit of one's own. Two calls now save three at the beginning of the next transaction.
     fn raise_own_mark(&self, db: &dyn File, mark: u8, last: u32) -> bool {
         if self.lock_exclusive(db, LOCK_READ + mark, 1).is_err() {
             return false;
