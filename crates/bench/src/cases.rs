@@ -118,6 +118,46 @@ pub const CASES: &[Case] = &[
         },
     },
     Case {
+        name: "point-rollback",
+        title: "point read by rowid, rollback journal",
+        data: Data::Kv,
+        pragmas: "PRAGMA journal_mode=DELETE; PRAGMA cache_size=-65536;",
+        rounds: 2000,
+        run: |e, n| each(e, "SELECT payload FROM kv2 WHERE id = ?1", n, 100_000, |k| vec![Param::Int(k + 1)]),
+    },
+    Case {
+        name: "update-one",
+        title: "UPDATE by rowid, a transaction each",
+        data: Data::Kv,
+        pragmas: TUNED,
+        rounds: 2000,
+        run: |e, n| {
+            each(
+                e,
+                "UPDATE kv2 SET payload = 'changed' || (?1 + total_changes()) WHERE id = ?1",
+                n,
+                100_000,
+                |k| vec![Param::Int(k + 1)],
+            )
+        },
+    },
+    Case {
+        name: "insert-one",
+        title: "insert of a row, a transaction each",
+        data: Data::Kv,
+        pragmas: TUNED,
+        rounds: 2000,
+        run: |e, n| {
+            each(
+                e,
+                "INSERT INTO kv2(secondary, payload) VALUES(700000 + last_insert_rowid() * 7, 'row ' || ?1)",
+                n,
+                100_000,
+                |k| vec![Param::Int(k)],
+            )
+        },
+    },
+    Case {
         name: "sum",
         title: "SUM over 1,000,000 rows",
         data: Data::Numbers,

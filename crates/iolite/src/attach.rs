@@ -30,6 +30,7 @@ pub(crate) fn attach(c: &Connection, file: &Expr, name: &Expr) -> Result<()> {
         Some(h) => b.set_busy_handler(Some(h))?,
         None => b.set_busy_timeout(inner.busy_timeout.get())?,
     }
+    b.set_lock_lease(inner.lock_lease.get())?;
     let path = if b.is_memory() || b.is_transient() {
         String::new()
     } else {

@@ -149,7 +149,8 @@ fn commit(c: &Connection) -> Result<()> {
         if e.code().primary() == Code::Busy {
             inner.autocommit.set(false);
         } else {
-            inner.rollback_all()?;
+            // What goes wrong while it is undone matters less than why.
+            let _ = inner.rollback_all();
         }
         return Err(e);
     }
