@@ -142,7 +142,7 @@ fn a_job_past_its_deadline_does_not_run() {
     let timely = w.submit(far, insert(2)).unwrap();
     drop(go);
     let e = late.wait().unwrap_err();
-    assert_eq!((e.code(), e.message()), (Code::Busy, "the job's deadline has passed".into()));
+    assert_eq!((e.code(), e.message()), (Code::Busy, "the job's deadline has passed"));
     assert!(timely.wait().is_ok());
     assert_eq!(ints(&db, "SELECT a FROM t"), [2]);
 }
