@@ -18,12 +18,15 @@ mod expr;
 mod group;
 mod join;
 mod kernel;
+mod persist;
 mod pred;
 mod rows;
 mod run;
+mod sidecar;
 mod store;
 
 pub use ask::Asked;
+pub use persist::Closing;
 pub use rows::Answer;
 pub use run::Runtime;
 pub use store::{Counters, Store};

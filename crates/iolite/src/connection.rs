@@ -450,12 +450,16 @@ impl Inner {
             self.rollback_all()?;
         }
         let mut first = Ok(());
-        for d in self.databases.borrow_mut().drain(..) {
+        for mut d in self.databases.borrow_mut().drain(..) {
+            let columns = crate::columns::closing(&mut d);
             if let Some(b) = d.btree {
                 let r = b.close();
                 if first.is_ok() {
                     first = r;
                 }
+            }
+            if let Some(c) = columns {
+                c.finish();
             }
         }
         first

@@ -1,10 +1,18 @@
 //! Which state of the database a transaction reads, for those who keep what they derived from its pages.
+//!
+//! Two names of a state. A [`Mark`] holds as long as the process has the file open. What is to be believed later, by
+//! another process, is named by mark and [`Base`] together: what the operating system notes of the file, taken while
+//! nobody could write to it, and long enough after the last change that a later one must leave another trace. The base
+//! alone names the state where the file holds all of it ([`Base::whole`]); otherwise the log that the mark names has to
+//! be there still. A power failure may keep a file's times and lose its content: whoever keeps a base keeps the name of
+//! the operating system's run beside it.
 
 use crate::pager::{Kind, Pager, State};
 use crate::types::LockingMode;
 use crate::wal::LogMark;
 use iolite_base::{Pgno, Result};
-use iolite_os::FileId;
+use iolite_os::{Clock, FileId, FileStamp};
+use std::time::Duration;
 
 /// A state of a database. Equal marks of one file are equal contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,7 +25,98 @@ pub enum Mark {
     Private(u64, u64),
 }
 
+/// A database file as it lies on the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Base {
+    /// What the operating system says of it.
+    pub stamp: FileStamp,
+    /// Bytes 24 to 39: other ones after nearly every change.
+    pub header: [u8; 16],
+    /// It holds all of the state that is read; otherwise the rest is in the log.
+    pub whole: bool,
+}
+
+/// Called while the last connection closes: the log's last state, which the file now holds alone.
+pub type ClosingNote = Box<dyn FnOnce(LogMark, Option<Base>)>;
+
+/// Times of files advance in steps: nanoseconds until a further change must leave another one.
+const STEP: i64 = 20_000_000;
+/// The same where times have whole seconds (or two).
+const COARSE_STEP: i64 = 2_100_000_000;
+
+/// How long until a change would be seen in the stamp; `None`: it lies in the future.
+fn unsettled(stamp: &FileStamp, clock: &dyn Clock) -> Option<Duration> {
+    let coarse = stamp.modified % 1_000_000_000 == 0 && stamp.changed % 1_000_000_000 == 0;
+    let step = if coarse { COARSE_STEP } else { STEP };
+    let now = clock.unix_millis().checked_mul(1_000_000)?;
+    let last = stamp.changed.max(stamp.modified);
+    let left = last.checked_add(step)?.checked_sub(now)?;
+    (last <= now.checked_add(1_000_000)?).then(|| Duration::from_nanos(left.max(0) as u64))
+}
+
 impl Pager {
+    /// The file's base now. Somebody holds a lock that keeps others from changing what it says.
+    pub(crate) fn base_now(&self, whole: bool, wait: bool) -> Result<Option<Base>> {
+        let Some(file) = self.file.as_ref().filter(|_| !self.nolock) else { return Ok(None) };
+        let Some(mut stamp) = file.stamp()? else { return Ok(None) };
+        match unsettled(&stamp, self.vfs.clock()) {
+            None => return Ok(None),
+            Some(left) if left.is_zero() => {}
+            Some(left) if wait && left < Duration::from_millis(50) => {
+                self.vfs.clock().sleep(left + Duration::from_millis(1));
+                match file.stamp()? {
+                    Some(again) if unsettled(&again, self.vfs.clock()) == Some(Duration::ZERO) => {
+                        stamp = again
+                    }
+                    _ => return Ok(None),
+                }
+            }
+            _ => return Ok(None),
+        }
+        let mut header = [0; 16];
+        file.read(&mut header, 24)?;
+        Ok(Some(Base { stamp, header, whole }))
+    }
+
+    /// Whether the file alone holds the state that is read.
+    fn is_whole(&self) -> bool {
+        self.wal.as_ref().is_none_or(crate::wal::Wal::reads_file_alone)
+    }
+
+    /// The base of the state that is read; with `wait`, some milliseconds may pass until there is one. `None`: what is
+    /// known of the file does not name it.
+    pub fn base(&self, wait: bool) -> Result<Option<Base>> {
+        match self.mark() {
+            Some(Mark::Log(_) | Mark::Journal(_)) => self.base_now(self.is_whole(), wait),
+            _ => Ok(None),
+        }
+    }
+
+    /// The pages that differ between the state of that mark and base, kept from another time, and the one being read;
+    /// `None` if that cannot be told.
+    pub fn changed_since_base(&mut self, mark: &Mark, base: &Base) -> Result<Option<Vec<Pgno>>> {
+        if self.mark().is_none() || self.nolock {
+            return Ok(None);
+        }
+        let Some(file) = &self.file else { return Ok(None) };
+        let mut header = [0; 16];
+        file.read(&mut header, 24)?;
+        if file.stamp()? != Some(base.stamp) || header != base.header {
+            return Ok(None);
+        }
+        match (base.whole, self.is_whole(), &mut self.wal) {
+            (true, true, _) => Ok(Some(Vec::new())),
+            (true, false, Some(w)) => w.all_pages(&**file),
+            (false, ..) => self.changed_since(mark),
+            _ => Ok(None),
+        }
+    }
+
+    /// Asks to be told when the last connection has folded the log into the file.
+    pub fn note_closing(&mut self, note: ClosingNote) {
+        self.closing = Some(note);
+    }
+
     /// The file, if it can be told apart from others.
     pub fn identity(&self) -> Option<FileId> {
         self.file.as_ref().and_then(|f| f.identity())
