@@ -29,7 +29,7 @@ pub use ask::Asked;
 pub use persist::Closing;
 pub use rows::Answer;
 pub use run::Runtime;
-pub use store::{Counters, Store};
+pub use store::{Counters, Store, set_segment_leaves};
 
 use iolite_base::{Code, Result};
 use iolite_plan::bound::Expr;

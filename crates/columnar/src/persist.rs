@@ -24,6 +24,7 @@ use crate::store::{Columns, Segment, Store, TableState, lock, next_stamp};
 use iolite_base::{Code, Pgno, Result};
 use iolite_btree::{Base, Btree, LogMark, Mark};
 use iolite_os::Vfs;
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -85,13 +86,16 @@ struct SegmentImage {
     chunks: Vec<(ColKey, Source<Chunk>)>,
 }
 
+/// The log's last state, and the file that holds it alone.
+type Told = (LogMark, Option<Base>);
+
 /// A store that is written after its last connection has closed.
 pub struct Closing {
     store: Arc<Store>,
     snapshot: Snapshot,
     mark: Mark,
     /// What the pager said of the file that holds all.
-    told: Rc<std::cell::Cell<Option<(LogMark, Option<Base>)>>>,
+    told: Rc<Cell<Option<Told>>>,
 }
 
 impl Persist {
@@ -327,7 +331,7 @@ impl Store {
         let mark = bt.mark();
         let snapshot = self.snapshot(bt, true);
         bt.end_read();
-        let told = Rc::new(std::cell::Cell::new(None));
+        let told = Rc::new(Cell::new(None));
         let note = told.clone();
         bt.note_closing(Box::new(move |last, base| note.set(Some((last, base))))).ok()?;
         Some(Closing { store: self.clone(), snapshot, mark: mark?, told })

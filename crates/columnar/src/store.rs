@@ -28,7 +28,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Leaves in a segment: some 30,000 rows of a fact table, which are decoded in half a millisecond.
-const SEGMENT_LEAVES: usize = 512;
+static SEGMENT_LEAVES: AtomicUsize = AtomicUsize::new(512);
+
+/// Sets how many leaves a segment has from now on, in all stores of the process: tests want small ones.
+pub fn set_segment_leaves(n: usize) {
+    SEGMENT_LEAVES.store(n.clamp(1, 4096), Relaxed);
+}
 
 /// Tables of fewer leaves are left to programs.
 pub(crate) const FEW_LEAVES: usize = 64;
@@ -268,7 +273,8 @@ impl Store {
                     return Ok(state);
                 }
                 let (interior, leaves) = walk(bt, root)?;
-                let segments = leaves.chunks(SEGMENT_LEAVES).map(Segment::new).collect();
+                let per_segment = SEGMENT_LEAVES.load(Relaxed);
+                let segments = leaves.chunks(per_segment).map(Segment::new).collect();
                 TableState {
                     mark,
                     page_size,
@@ -330,6 +336,7 @@ impl Store {
         let by_first: FastMap<Pgno, &Arc<Segment>> =
             old.segments.iter().filter_map(|s| s.leaves.first().map(|l| (*l, s))).collect();
         let mut segments = Vec::new();
+        let per_segment = SEGMENT_LEAVES.load(Relaxed);
         let mut i = 0;
         let mut loose = 0;
         while i < leaves.len() {
@@ -338,12 +345,12 @@ impl Store {
                 i += 1;
                 continue;
             };
-            segments.extend(leaves[loose..i].chunks(SEGMENT_LEAVES).map(Segment::new));
+            segments.extend(leaves[loose..i].chunks(per_segment).map(Segment::new));
             segments.push(self.segment_now(bt, s, changed.as_ref())?);
             i += s.leaves.len();
             loose = i;
         }
-        segments.extend(leaves[loose..].chunks(SEGMENT_LEAVES).map(Segment::new));
+        segments.extend(leaves[loose..].chunks(per_segment).map(Segment::new));
         let same = segments.len() == old.segments.len()
             && segments.iter().zip(&old.segments).all(|(a, b)| Arc::ptr_eq(a, b));
         Ok(TableState {
