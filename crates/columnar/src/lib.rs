@@ -20,6 +20,7 @@ mod join;
 mod kernel;
 mod persist;
 mod pred;
+mod profile;
 mod rows;
 mod run;
 mod sidecar;
@@ -27,6 +28,7 @@ mod store;
 
 pub use ask::Asked;
 pub use persist::Closing;
+pub use profile::Profile;
 pub use rows::Answer;
 pub use run::Runtime;
 pub use store::{Counters, Store, set_segment_leaves};

@@ -16,6 +16,7 @@ use crate::group::{Groups, Setting};
 use crate::join::{Inner, NONE};
 use crate::kernel::{BLOCK, Selection};
 use crate::pred::{self, Columns, Kind, Pred};
+use crate::profile::{Phases, Profile, shown};
 use crate::rows::{Answer, Rows};
 use crate::store::{FEW_LEAVES, Store, TableState};
 use iolite_base::{Limit, Result};
@@ -39,6 +40,14 @@ pub trait Runtime {
     fn check(&self) -> Result<()>;
     /// Small tables, too.
     fn force(&self) -> bool;
+    /// Where to write down what is done, if somebody asks.
+    fn profile(&self) -> Option<&Profile> {
+        None
+    }
+    /// The time, for that.
+    fn nanos(&self) -> u64 {
+        0
+    }
 }
 
 /// An inner table's key and what it equals.
@@ -139,6 +148,8 @@ struct Step {
     cost: f64,
     seen: f64,
     passed: f64,
+    /// What `passed` began with.
+    guess: f64,
 }
 
 enum What {
@@ -263,14 +274,30 @@ impl Run<'_> {
                 wanted.push((ColKey { field: slot.field, real: slot.real, default }, &slot.default));
             }
             let db = q.tables[t].db;
-            let loaded = self.rt.store(db)?.load(&self.rt.btree(db)?, state, &wanted, &|| self.rt.check())?;
+            let (store, start) = (self.rt.store(db)?, self.now());
+            let before = store.counters.of_loading();
+            let loaded = store.load(&self.rt.btree(db)?, state, &wanted, &|| self.rt.check())?;
+            if let Some(p) = self.rt.profile() {
+                let now = store.counters.of_loading();
+                p.loaded(&q.tables[t].table.name, &loaded, before, now, self.now() - start);
+            }
             if loaded.rows >= NONE as usize {
                 return Ok(None);
             }
             cols.push(Columns::new(loaded));
             names.push(wanted.iter().map(|w| w.0).collect());
         }
+        let (start, joins) = (self.now(), d.joins.len());
         let matched = self.derive(&mut d, states, &names, &mut cols, &mut places)?;
+        if let Some(p) = self.rt.profile()
+            && d.joins.len() < joins
+        {
+            p.line(format!(
+                "DERIVED CODES for {} joins, {}",
+                joins - d.joins.len(),
+                shown(self.now() - start)
+            ));
+        }
         let mut preds: Vec<Vec<Pred>> = Vec::new();
         for (t, c) in cols.iter().enumerate() {
             let list: Result<Vec<Pred>> =
@@ -286,9 +313,15 @@ impl Run<'_> {
             let t = j.table;
             let key = places.at[j.slot].1;
             let of = &places.of_table[t];
+            let start = self.now();
             let built = Inner::build(&cols[t], key, j.affinity, j.binary, &preds[t], of, self.eval)?;
             if built.is_none() {
                 return Ok(None);
+            }
+            if let (Some(p), Some(i)) = (self.rt.profile(), &built) {
+                let name = &q.tables[t].table.name;
+                let (rows, kept) = (cols[t].loaded.rows, i.passed.len());
+                p.line(format!("BUILD {name}: {rows} rows, {kept} kept, {}", shown(self.now() - start)));
             }
             inners[t] = built;
         }
@@ -329,7 +362,7 @@ impl Run<'_> {
                 }
                 Ok(!rows.full())
             })?;
-            return Ok(Some(rows.finish()?));
+            return self.result(rows).map(Some);
         }
         let (keys, aggs) = (self.bound.keys.clone(), self.bound.aggs.clone());
         let Some(mut groups) = Groups::new(q, keys, aggs, &setting)? else { return Ok(None) };
@@ -337,7 +370,11 @@ impl Run<'_> {
             groups.add(b, &setting)?;
             Ok(true)
         })?;
+        let start = self.now();
         let Some(order) = groups.order(&setting)? else { return Ok(None) };
+        if let Some(p) = self.rt.profile() {
+            p.line(format!("GROUPS: {}, sorted in {}", order.len(), shown(self.now() - start)));
+        }
         let mut rows = Rows::new(&self.bound.result, &self.bound.order, q.distinct.as_deref(), limit);
         for g in order {
             let row = groups.row(g, &setting)?;
@@ -351,7 +388,21 @@ impl Run<'_> {
                 break;
             }
         }
-        Ok(Some(rows.finish()?))
+        self.result(rows).map(Some)
+    }
+
+    /// The time, if somebody asks what takes it.
+    fn now(&self) -> u64 {
+        self.rt.profile().map_or(0, |_| self.rt.nanos())
+    }
+
+    fn result(&self, rows: Rows<'_>) -> Result<Answer> {
+        let start = self.now();
+        let answer = rows.finish()?;
+        if let Some(p) = self.rt.profile() {
+            p.line(format!("RESULT: {} rows, {}", answer.len(), shown(self.now() - start)));
+        }
+        Ok(answer)
     }
 
     /// Replaces joins by columns laid beside the outer table, where that is possible; answers the conditions that
@@ -448,7 +499,7 @@ impl Run<'_> {
         let own = &preds[self.outer];
         let mut steps: Vec<Step> = Vec::new();
         for (i, p) in own.iter().enumerate() {
-            steps.push(Step { what: What::Pred(i), cost: p.cost(), seen: 3.0, passed: 1.0 });
+            steps.push(Step { what: What::Pred(i), cost: p.cost(), seen: 3.0, passed: 1.0, guess: 1.0 });
         }
         // The column of the outer table that is a join's key, where it is one.
         let plain: Vec<Option<usize>> = d
@@ -471,12 +522,13 @@ impl Run<'_> {
                 if bits.len() > 2048 && (hi - lo).max(0) as f64 * 1.5 < (max - min) as f64 {
                     let what = What::Pred(own.len() + ranges.len());
                     ranges.push(Pred::Range { col, lo, hi, not: false });
-                    steps.push(Step { what, cost: 0.5, seen: 3.0, passed: 1.0 });
+                    steps.push(Step { what, cost: 0.5, seen: 3.0, passed: 1.0, guess: 1.0 });
                 }
                 let cost = if bits.len() <= 2048 { 0.7 } else { 5.0 };
                 let share = inner.passed.len() as f64 / (bits.len() as f64).max(1.0);
                 let what = What::Keys { join: k, col };
-                steps.push(Step { what, cost, seen: 4.0, passed: 4.0 * share.min(1.0) });
+                let guess = 4.0 * share.min(1.0);
+                steps.push(Step { what, cost, seen: 4.0, passed: guess, guess });
             }
         }
         let needed = self.needed(d);
@@ -489,9 +541,11 @@ impl Run<'_> {
             inner: vec![Vec::new(); q.tables.len()],
         };
         let mut sel = Selection::new();
-        for (k, part) in cols.loaded.parts.iter().enumerate() {
+        let mut phases = Phases::default();
+        'parts: for (k, part) in cols.loaded.parts.iter().enumerate() {
             self.rt.check()?;
             if own.iter().any(|p| p.excludes(part)) {
+                phases.excluded += 1;
                 continue;
             }
             steps.sort_by(|a, b| {
@@ -502,6 +556,9 @@ impl Run<'_> {
             let mut from = 0;
             while from < part.rows {
                 let span = from..(from + BLOCK).min(part.rows);
+                let begun = self.now();
+                phases.vectors += 1;
+                phases.rows += span.len() as u64;
                 sel.fill(span.len());
                 for step in &mut steps {
                     let before = sel.len();
@@ -527,20 +584,68 @@ impl Run<'_> {
                     step.seen += before as f64;
                     step.passed += sel.len() as f64;
                 }
+                let filtered = self.now();
+                phases.filter += filtered - begun;
+                phases.selected += sel.len() as u64;
                 if sel.len() > 0 {
                     batch.outer.clear();
                     batch.whole = sel.len() == span.len();
                     batch.outer.extend(sel.rows().iter().map(|i| from as u32 + *i as u32));
                     self.join(d, s, &plain, needed, &mut batch)?;
                     self.test_rest(d, s, &mut batch)?;
-                    if !batch.outer.is_empty() && !take(&batch)? {
-                        return Ok(());
+                    let joined = self.now();
+                    phases.join += joined - filtered;
+                    phases.taken += batch.outer.len() as u64;
+                    let more = batch.outer.is_empty() || take(&batch)?;
+                    phases.take += self.now() - joined;
+                    if !more {
+                        break 'parts;
                     }
                 }
                 from = span.end;
             }
         }
+        if let Some(p) = self.rt.profile() {
+            for step in &steps {
+                let (what, first) = match step.what {
+                    What::Pred(i) if i >= own.len() => ("KEY RANGE".to_string(), 3.0),
+                    What::Pred(i) => (format!("FILTER {}", self.name_of(&own[i], s.places)), 3.0),
+                    What::Keys { join, .. } => {
+                        (format!("KEYS OF {}", q.tables[d.joins[join].table].table.name), 4.0)
+                    }
+                };
+                // Each began with a guess.
+                p.line(format!(
+                    "{what}: {:.0} rows tested, {:.0} passed",
+                    step.seen - first,
+                    (step.passed - step.guess).max(0.0)
+                ));
+            }
+            p.scanned(&q.tables[self.outer].table.name, cols.loaded.parts.len(), &phases);
+        }
         Ok(())
+    }
+
+    /// The column that a condition is about.
+    fn name_of(&self, p: &Pred, places: &Places) -> String {
+        let column = |col: usize| {
+            let slot = places.at.iter().position(|at| *at == (self.outer, col));
+            let Some(s) = slot.map(|i| &self.q.slots[i]) else { return "codes".to_string() };
+            let table = &self.q.tables[s.table].table;
+            match s.field {
+                None => "rowid".to_string(),
+                Some(f) => match table.field_of.iter().position(|x| *x == Some(f)) {
+                    Some(c) => table.columns[c].name.to_string(),
+                    None => "a column".to_string(),
+                },
+            }
+        };
+        match p {
+            Pred::Range { col, .. } | Pred::RealRange { col, .. } => format!("{} BY RANGE", column(*col)),
+            Pred::IntSet { col, .. } | Pred::DictSet { col, .. } => format!("{} BY SET", column(*col)),
+            Pred::Any(_) => "ROW BY ROW".to_string(),
+            Pred::Never => "NOTHING".to_string(),
+        }
     }
 
     /// Looks the inner rows up.

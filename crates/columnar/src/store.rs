@@ -71,6 +71,13 @@ pub struct Counters {
     pub published: AtomicU64,
 }
 
+impl Counters {
+    /// Segments decoded, segments patched, leaves hashed, chunks from the sidecar.
+    pub(crate) fn of_loading(&self) -> [u64; 4] {
+        [&self.decoded, &self.patched, &self.hashed, &self.loaded].map(|c| c.load(Relaxed))
+    }
+}
+
 pub(crate) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -331,9 +331,10 @@ impl History {
                 if self.r.chance(50) {
                     let _ = std::fs::remove_file(&side);
                 } else if let Ok(mut b) = std::fs::read(&side)
-                    && !b.is_empty()
+                    && b.len() > 16
                 {
-                    let at = self.r.below(b.len() as u64) as usize;
+                    // Not the first bytes: what begins otherwise is somebody else's.
+                    let at = 16 + self.r.below(b.len() as u64 - 16) as usize;
                     b[at] ^= 0x10;
                     let _ = std::fs::write(&side, b);
                 }

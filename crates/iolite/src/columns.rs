@@ -4,9 +4,10 @@ use crate::connection::Inner;
 use iolite_base::{Code, Encoding, Result};
 use iolite_btree::Btree;
 use iolite_codegen::{Ask, Door, Offer, Taken};
-use iolite_columnar::{Answer, Asked, Compiled, Runtime, Store};
+use iolite_columnar::{Answer, Asked, Compiled, Profile, Runtime, Store};
 use iolite_ext::{Host, RowSource, SourceFactory};
 use iolite_value::Value;
+use std::cell::Cell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -83,22 +84,28 @@ impl Door for ColumnDoor {
         }
         let params = compiled.params().to_vec();
         let conn = self.conn.clone();
+        let noted = Rc::new(Cell::new(0));
+        let line = noted.clone();
         let source = SourceFactory(Rc::new(move |host, given| {
             let Some(conn) = conn.upgrade() else { return Err(Code::Misuse.into()) };
             let wanted = given.first().map_or(-1, Value::to_int);
-            let rt = Run { conn: &conn, host, force };
+            let profile = conn.profile.borrow().is_some().then(Profile::default);
+            let rt = Run { conn: &conn, host, force, profile: profile.as_ref() };
             let rows = compiled.run(&rt, given.get(1..).unwrap_or(&[]), wanted)?;
             let stores: Vec<(Arc<Store>, Btree)> = {
                 let dbs = conn.databases.borrow();
                 dbs.iter().filter_map(|d| d.columns.get().cloned().zip(d.btree.clone())).collect()
             };
             stores.iter().for_each(|(s, bt)| s.after_run(bt));
+            if let (Some(p), Some(lines)) = (profile, &mut *conn.profile.borrow_mut()) {
+                lines.extend(p.into_lines().into_iter().map(|l| (line.get(), l)));
+            }
             Ok(rows.map(|rows| {
                 conn.column_runs.set(conn.column_runs.get() + 1);
                 Box::new(Rows(rows)) as Box<dyn RowSource>
             }))
         }));
-        Ok(Offer::Take(Taken { source, params, notes }))
+        Ok(Offer::Take(Taken { source, params, notes, noted }))
     }
 }
 
@@ -173,6 +180,7 @@ struct Run<'a> {
     conn: &'a Rc<Inner>,
     host: &'a dyn Host,
     force: bool,
+    profile: Option<&'a Profile>,
 }
 
 impl Runtime for Run<'_> {
@@ -194,6 +202,14 @@ impl Runtime for Run<'_> {
 
     fn force(&self) -> bool {
         self.force
+    }
+
+    fn profile(&self) -> Option<&Profile> {
+        self.profile
+    }
+
+    fn nanos(&self) -> u64 {
+        self.conn.vfs.clock().monotonic_nanos()
     }
 }
 

@@ -74,6 +74,8 @@ pub(crate) struct Inner {
     pub overridden: RefCell<Vec<String>>,
     /// Arms of queries that ran in columns.
     pub column_runs: Cell<u64>,
+    /// What EXPLAIN ANALYZE learns of the run: the line of the plan, and a line below it.
+    pub profile: RefCell<Option<Vec<(i32, String)>>>,
     /// The list of journals of a commit that has begun and not ended.
     pub super_journal: RefCell<Option<std::path::PathBuf>>,
     /// The page size that the next VACUUM gives the file; 0: as it is.
@@ -190,6 +192,7 @@ impl Connection {
             door: std::cell::OnceCell::new(),
             overridden: RefCell::default(),
             column_runs: Cell::new(0),
+            profile: RefCell::new(None),
             super_journal: RefCell::new(None),
             vacuum_page_size: Cell::new(0),
             vacuum_auto_vacuum: Cell::new(None),
