@@ -724,7 +724,7 @@ fn explain_analyze_runs_the_query_and_says_what_happened() {
     // What is learned hangs below the arm's line; again, nothing is decoded.
     assert!(said.iter().filter(|l| l.2.contains(" OF ")).all(|l| l.1 == said[0].0), "{said:?}");
     assert!(!lines(q).iter().any(|l| l.2.contains("decoded")));
-    s.execute_batch("UPDATE t SET b = 2 WHERE id = 9").unwrap();
+    s.execute_batch("UPDATE t SET b = 6 WHERE id = 9").unwrap();
     assert!(lines(q).iter().any(|l| l.2.contains("1 segments patched")));
     // Rows, too, are run, and so is what writes.
     c.execute_batch("PRAGMA analytics=off").unwrap();

@@ -203,7 +203,7 @@ fn several_connections_and_a_copy_share_what_is_there() {
     b.close().unwrap();
     let c = open(&path);
     answer(&c, "SELECT sum(a) FROM e");
-    assert_eq!(c.column_counters(0).decoded > 0, true);
+    assert!(c.column_counters(0).decoded > 0);
     c.close().unwrap();
     settle();
     let c = open(&path);
