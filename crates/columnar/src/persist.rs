@@ -144,10 +144,10 @@ impl Persist {
     }
 
     /// The file said something that pages contradict: it is not looked at again.
-    pub fn distrust(&self) {
+    pub fn distrust(&self, how: &str) {
         let mut st = lock(&self.state);
         st.side = None;
-        st.note.get_or_insert_with(|| "the sidecar contradicts the database".into());
+        st.note.get_or_insert_with(|| format!("the sidecar contradicts the database: {how}"));
     }
 }
 

@@ -315,8 +315,8 @@ impl Store {
             Ok(state) => Ok(Some(state)),
             Err(e) if matches!(e.code().primary(), Code::Interrupt | Code::Nomem) => Err(e),
             // Pages are asked again, without what the sidecar says.
-            Err(_) => {
-                self.persist.distrust();
+            Err(e) => {
+                self.persist.distrust(&e.to_string());
                 Ok(None)
             }
         }
@@ -581,7 +581,7 @@ impl Store {
             {
                 // What is held of this segment was not made of these pages.
                 drop(all);
-                self.persist.distrust();
+                self.persist.distrust("rows");
                 lock(&self.tables).clear();
                 return Err(Code::Internal.into());
             }

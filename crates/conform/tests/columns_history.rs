@@ -213,7 +213,7 @@ impl History {
             self.used.hashed += n.hashed;
             self.used.published += n.published;
             self.used.rejected += n.rejected;
-            assert_eq!(c.column_note(0), None);
+            assert_eq!(c.column_note(0), None, "seed {}, {:#?}", self.seed, self.log);
             let _ = c.close();
         }
     }

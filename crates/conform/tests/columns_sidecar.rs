@@ -167,6 +167,24 @@ fn what_others_changed_meanwhile_is_seen() {
 }
 
 #[test]
+fn a_vacuum_counts_as_a_change() {
+    let f = Folder::new("vacuum");
+    let path = f.file("a.db");
+    made(&path, "DELETE");
+    let counter = || {
+        let b = std::fs::read(&path).unwrap();
+        u32::from_be_bytes(b[24..28].try_into().unwrap())
+    };
+    let (a, b) = (open(&path), open(&path));
+    b.execute_batch("DELETE FROM t WHERE id % 3 = 0").unwrap();
+    agree(&a, "before");
+    let before = counter();
+    b.execute_batch("VACUUM").unwrap();
+    assert_eq!(counter(), before + 1);
+    agree(&a, "after");
+}
+
+#[test]
 fn a_log_that_went_on_says_what_changed() {
     let f = Folder::new("log");
     let path = f.file("a.db");
