@@ -25,6 +25,7 @@ mod rows;
 mod run;
 mod sidecar;
 mod store;
+mod threads;
 
 pub use ask::Asked;
 pub use persist::Closing;

@@ -34,6 +34,14 @@ impl Analytics {
     }
 }
 
+/// `PRAGMA threads` asks for no more.
+const MOST_THREADS: usize = 64;
+
+/// As many threads as the machine runs at once.
+pub(crate) fn cores() -> i64 {
+    std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS) as i64)
+}
+
 /// The door of a connection, if it has one at present.
 pub(crate) fn door(conn: &Inner) -> Option<Rc<dyn Door>> {
     let mode = conn.flags.analytics.get();
@@ -202,6 +210,10 @@ impl Runtime for Run<'_> {
 
     fn force(&self) -> bool {
         self.force
+    }
+
+    fn threads(&self) -> usize {
+        usize::try_from(self.conn.flags.threads.get()).unwrap_or(0).clamp(1, MOST_THREADS)
     }
 
     fn profile(&self) -> Option<&Profile> {

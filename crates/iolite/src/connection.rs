@@ -115,11 +115,12 @@ pub(crate) struct Flags {
 
 impl Connection {
     /// Opens a database file, creating it if it is missing. An empty name or `:memory:` is a private transient one.
-    /// It keeps its read lock for some milliseconds after a statement (`PRAGMA lock_lease_ms`), as one that is opened
-    /// with flags does only when asked to.
+    /// It keeps its read lock for some milliseconds after a statement (`PRAGMA lock_lease_ms`), and large queries use all
+    /// cores (`PRAGMA threads`), as one that is opened with flags does only when asked to.
     pub fn open(name: &str) -> Result<Connection> {
         let c = Connection::open_with(name, OpenFlags::default())?;
         c.lock_lease(10)?;
+        c.0.flags.threads.set(crate::columns::cores());
         Ok(c)
     }
 
