@@ -69,6 +69,7 @@ impl Shared {
                     generation: Cell::new(1),
                     slots: RefCell::new(Vec::<Slot>::new()),
                     armed: Cell::new(0),
+                    appended: Cell::new(false),
                 })
             })
             .clone()

@@ -61,6 +61,7 @@ impl Cursor {
             InsertAt::Append => self.last()?.then_some(Ordering::Less),
             _ => self.seek_key(cmp)?,
         };
+        self.tree.appended.set(place == Some(Ordering::Less) && self.is_last());
         let done = match place {
             None => self.go_to_root().map(|()| false)?,
             Some(Ordering::Equal) => self.overwrite(payload, 0)?,

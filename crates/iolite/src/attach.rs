@@ -1,6 +1,6 @@
 //! ATTACH and DETACH.
 
-use crate::connection::{Connection, Database};
+use crate::connection::{Attached, Connection};
 use crate::control::constant;
 use crate::open::{OpenFlags, target};
 use iolite_base::{Code, Error, Limit, Result};
@@ -36,7 +36,7 @@ pub(crate) fn attach(c: &Connection, file: &Expr, name: &Expr) -> Result<()> {
     } else {
         b.file_name().to_string_lossy().into_owned()
     };
-    inner.databases.borrow_mut().push(Database {
+    inner.databases.borrow_mut().push(Attached {
         name: (&*name).into(),
         btree: Some(b),
         file: path,

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Connection(pub(crate) Rc<Inner>);
 
 /// One attached database.
-pub(crate) struct Database {
+pub(crate) struct Attached {
     pub name: Rc<str>,
     /// None: the temp database before its first use.
     pub btree: Option<Btree>,
@@ -34,7 +34,7 @@ pub(crate) struct Database {
 /// What a connection consists of.
 pub(crate) struct Inner {
     pub vfs: Arc<dyn Vfs>,
-    pub databases: RefCell<Vec<Database>>,
+    pub databases: RefCell<Vec<Attached>>,
     pub catalog: RefCell<Rc<Catalog>>,
     pub registry: RefCell<Registry>,
     pub limits: RefCell<Limits>,
@@ -76,6 +76,8 @@ pub(crate) struct Inner {
     pub column_runs: Cell<u64>,
     /// What EXPLAIN ANALYZE learns of the run: the line of the plan, and a line below it.
     pub profile: RefCell<Option<Vec<(i32, String)>>>,
+    /// The transaction is another's to end: the write queue's.
+    pub held: Cell<bool>,
     /// The list of journals of a commit that has begun and not ended.
     pub super_journal: RefCell<Option<std::path::PathBuf>>,
     /// The page size that the next VACUUM gives the file; 0: as it is.
@@ -157,9 +159,9 @@ impl Connection {
         f.trusted_schema.set(true);
         f.automatic_index.set(true);
         f.dqs_dml.set(true);
-        let main = Database { name: "main".into(), btree: Some(btree), file, columns: Default::default() };
+        let main = Attached { name: "main".into(), btree: Some(btree), file, columns: Default::default() };
         let temp =
-            Database { name: "temp".into(), btree: None, file: String::new(), columns: Default::default() };
+            Attached { name: "temp".into(), btree: None, file: String::new(), columns: Default::default() };
         let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
         let inner = Rc::new_cyclic(|own| Inner {
             vfs,
@@ -194,6 +196,7 @@ impl Connection {
             overridden: RefCell::default(),
             column_runs: Cell::new(0),
             profile: RefCell::new(None),
+            held: Cell::new(false),
             super_journal: RefCell::new(None),
             vacuum_page_size: Cell::new(0),
             vacuum_auto_vacuum: Cell::new(None),
