@@ -137,7 +137,7 @@ fn large(conn: &Rc<Inner>, ask: &Ask<'_>) -> Result<bool> {
 
 /// Before a database of a connection closes: its columns are to be written afterwards, if this connection is the last
 /// one of the process to hold them.
-pub(crate) fn closing(d: &mut crate::connection::Database) -> Option<iolite_columnar::Closing> {
+pub(crate) fn closing(d: &mut crate::connection::Attached) -> Option<iolite_columnar::Closing> {
     let store = d.columns.take()?;
     let bt = d.btree.as_ref()?;
     store.settle();
