@@ -30,7 +30,8 @@ pub use btree::{AutoVacuum, Btree};
 
 pub use copy::Backup;
 pub use cursor::{Cursor, InsertAt, KeyCompare};
-pub use iolite_pager::Mark;
+pub use iolite_os::{FileId, FileStamp};
+pub use iolite_pager::{Base, LogMark, Mark};
 pub use iolite_pager::{
     BusyHandler, CacheStats, CheckpointMode, CheckpointResult, JournalMode, LockingMode, OpenOptions,
     SecureDelete, SyncMode, TxnState,

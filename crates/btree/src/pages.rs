@@ -2,7 +2,10 @@
 
 use crate::btree::Btree;
 use iolite_base::{Buf, Pgno, Result};
-use iolite_pager::Mark;
+use iolite_os::Vfs;
+use iolite_pager::{Base, ClosingNote, Mark};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 pub use crate::node::{Cell, Layout, TABLE_INTERIOR, TABLE_LEAF};
 
@@ -36,5 +39,27 @@ impl Btree {
     /// The file, as device and inode, if it can be told apart from others.
     pub fn identity(&self) -> Option<(u64, u64)> {
         self.0.pager().ok()?.identity().map(|i| (i.device, i.inode))
+    }
+
+    /// What names the state that is read for other processes and later times: see [`Base`].
+    pub fn base(&self, wait: bool) -> Result<Option<Base>> {
+        self.0.pager()?.base(wait)
+    }
+
+    /// The pages that differ between a state of another time and the one being read; `None` if that cannot be told.
+    pub fn changed_since_base(&self, mark: &Mark, base: &Base) -> Result<Option<Vec<Pgno>>> {
+        self.0.pager()?.changed_since_base(mark, base)
+    }
+
+    /// Asks to be told when the last connection has folded the log into the file.
+    pub fn note_closing(&self, note: ClosingNote) -> Result<()> {
+        self.0.pager()?.note_closing(note);
+        Ok(())
+    }
+
+    /// Where the file lies: its VFS and its full name.
+    pub fn place(&self) -> Option<(Arc<dyn Vfs>, PathBuf)> {
+        let p = self.0.pager().ok()?;
+        p.identity().map(|_| (p.vfs().clone(), p.path().to_owned()))
     }
 }

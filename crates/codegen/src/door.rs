@@ -13,6 +13,7 @@ use iolite_ext::SourceFactory;
 use iolite_plan::bound::*;
 use iolite_plan::plan::*;
 use iolite_value::Value;
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// An arm, shown to a [`Door`].
@@ -46,6 +47,8 @@ pub struct Taken {
     pub params: Vec<Expr>,
     /// Lines for EXPLAIN QUERY PLAN; none if the source is going to decline.
     pub notes: Vec<String>,
+    /// Where the number of the first of these lines is put, for those who add to it.
+    pub noted: Rc<Cell<i32>>,
 }
 
 /// Somebody who runs arms of queries.
@@ -93,8 +96,11 @@ impl Codegen<'_> {
             }
         }
         let noted = !t.notes.is_empty();
-        for n in t.notes {
-            self.note(|| n);
+        for (i, n) in t.notes.into_iter().enumerate() {
+            let id = self.note(|| n);
+            if i == 0 {
+                t.noted.set(id);
+            }
         }
         let width = c.result.len();
         let given = self.b.regs(t.params.len() + 1);

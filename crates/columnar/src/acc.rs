@@ -4,7 +4,7 @@ use crate::ask::AggSpec;
 use crate::batch::{Batch, BatchRow, Ints, Reals, int_bounds, is_real};
 use crate::chunk::{Codes, Data, Dict};
 use crate::expr::{Ex, Mapped};
-use crate::group::{Groups, OneValue, Setting, distinct_code, few_values};
+use crate::group::{Groups, OneValue, Setting, State, distinct_code, few_values};
 use crate::pred::Kind;
 use iolite_base::hash::FastSet;
 use iolite_base::{Code, Result};
@@ -100,6 +100,54 @@ impl Acc {
     }
 }
 
+impl Acc {
+    /// Whether rows may come in any order, and nothing is evaluated row by row.
+    pub fn is_pure(&self) -> bool {
+        matches!(self, Acc::Rows | Acc::Count { .. } | Acc::Sum { .. } | Acc::Best { .. })
+    }
+
+    /// The same without any group; only where [`Acc::is_pure`].
+    pub fn another(&self) -> Option<Acc> {
+        Some(match self {
+            Acc::Rows => Acc::Rows,
+            Acc::Count { ex, .. } => Acc::Count { ex: ex.clone(), n: Vec::new() },
+            Acc::Sum { ex, n, kind, .. } => {
+                Acc::Sum { ex: ex.clone(), sum: Vec::new(), n: n.as_ref().map(|_| Vec::new()), kind: *kind }
+            }
+            Acc::Best { ex, max, .. } => {
+                Acc::Best { ex: ex.clone(), best: Vec::new(), seen: Vec::new(), max: *max }
+            }
+            _ => return None,
+        })
+    }
+
+    /// Adds what another one holds: its group `i` is group `to[i]` here.
+    pub fn merge(&mut self, other: &Acc, to: &[u32]) {
+        let add = |own: &mut Vec<i64>, o: &Vec<i64>| {
+            to.iter().zip(o).for_each(|(t, v)| own[*t as usize] += v);
+        };
+        match (self, other) {
+            (Acc::Count { n, .. }, Acc::Count { n: o, .. }) => add(n, o),
+            (Acc::Sum { sum, n, .. }, Acc::Sum { sum: os, n: on, .. }) => {
+                add(sum, os);
+                if let (Some(n), Some(o)) = (n, on) {
+                    add(n, o);
+                }
+            }
+            (Acc::Best { best, seen, max, .. }, Acc::Best { best: ob, seen: os, .. }) => {
+                for ((t, v), s) in to.iter().zip(ob).zip(os) {
+                    let g = *t as usize;
+                    if *s && (!seen[g] || (*max && *v > best[g]) || (!*max && *v < best[g])) {
+                        best[g] = *v;
+                        seen[g] = true;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 impl Groups<'_> {
     /// How an aggregate is best computed; `None`: not here.
     pub fn accumulator(&self, a: &AggSpec, i: usize, s: &Setting<'_>, n: usize) -> Option<Acc> {
@@ -158,61 +206,11 @@ impl Groups<'_> {
         Some(Acc::Any { states, seen: FastSet::default(), dict: Dict::default() })
     }
 
-    /// Takes rows in where there is but one group, if all aggregates can do so as a whole.
-    pub fn one_group(&mut self, b: &Batch<'_>) -> Result<bool> {
-        if !self.accs.iter().all(|a| matches!(a, Acc::Rows | Acc::Sum { n: None, .. })) {
-            return Ok(false);
-        }
-        self.rows[0] += b.outer.len() as i64;
-        for a in &mut self.accs {
-            if let Acc::Sum { ex, sum, .. } = a {
-                match ex {
-                    Ex::Slot(slot) if b.whole && b.places.at[*slot].0 == b.places.outer => {
-                        sum[0] += sum_run(b, b.places.at[*slot].1);
-                    }
-                    _ => {
-                        Ints::of(ex, b, &mut self.ints)?;
-                        sum[0] += self.ints.values.iter().sum::<i64>();
-                    }
-                }
-            }
-        }
-        Ok(true)
-    }
-
     /// Adds a batch to aggregate `k`.
     pub fn accumulate(&mut self, k: usize, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
-        let (at, ints) = (&self.at, &mut self.ints);
-        match &mut self.accs[k] {
-            Acc::Rows => {}
-            Acc::Count { ex, n } => {
-                Ints::of(ex, b, ints)?;
-                for (i, g) in at.iter().enumerate() {
-                    n[*g as usize] += !ints.nulls.get(i).copied().unwrap_or(false) as i64;
-                }
-            }
-            Acc::Sum { ex, sum, n, .. } => {
-                Ints::of(ex, b, ints)?;
-                if ints.nulls.is_empty() {
-                    for (g, v) in at.iter().zip(&ints.values) {
-                        sum[*g as usize] += v;
-                    }
-                    if let Some(n) = n {
-                        at.iter().for_each(|g| n[*g as usize] += 1);
-                    }
-                } else if let Some(n) = n {
-                    for ((g, v), null) in at.iter().zip(&ints.values).zip(&ints.nulls) {
-                        if !null {
-                            sum[*g as usize] += v;
-                            n[*g as usize] += 1;
-                        }
-                    }
-                } else {
-                    return Err(Code::Internal.into());
-                }
-            }
+        let State { at, reals, accs, .. } = &mut self.st;
+        match &mut accs[k] {
             Acc::Reals { ex, sums, .. } => {
-                let reals = &mut self.reals;
                 Reals::of(ex, b, s, reals)?;
                 for (i, (g, v)) in at.iter().zip(&reals.values).enumerate() {
                     if !reals.nulls.get(i).copied().unwrap_or(false) {
@@ -221,25 +219,11 @@ impl Groups<'_> {
                 }
             }
             Acc::BestReal { ex, best, seen, max } => {
-                let reals = &mut self.reals;
                 Reals::of(ex, b, s, reals)?;
                 for (i, (g, v)) in at.iter().zip(&reals.values).enumerate() {
                     let g = *g as usize;
                     let null = reals.nulls.get(i).copied().unwrap_or(false);
                     if !null && (!seen[g] || (*max && *v > best[g]) || (!*max && *v < best[g])) {
-                        best[g] = *v;
-                        seen[g] = true;
-                    }
-                }
-            }
-            Acc::Best { ex, best, seen, max } => {
-                Ints::of(ex, b, ints)?;
-                for (i, (g, v)) in at.iter().zip(&ints.values).enumerate() {
-                    let g = *g as usize;
-                    if ints.nulls.get(i).copied().unwrap_or(false) {
-                        continue;
-                    }
-                    if !seen[g] || (*max && *v > best[g]) || (!*max && *v < best[g]) {
                         best[g] = *v;
                         seen[g] = true;
                     }
@@ -276,17 +260,18 @@ impl Groups<'_> {
                     state.step(&mut ctx, &given)?;
                 }
             }
+            _ => return Err(Code::Internal.into()),
         }
         Ok(())
     }
 
     #[inline]
     pub fn value(&self, k: usize, g: usize) -> Result<Value> {
-        Ok(match &self.accs[k] {
-            Acc::Rows => Value::Int(self.rows[g]),
+        Ok(match &self.st.accs[k] {
+            Acc::Rows => Value::Int(self.st.rows[g]),
             Acc::Count { n, .. } => Value::Int(n[g]),
             Acc::Sum { sum, n, kind, .. } => {
-                let n = n.as_ref().map_or(self.rows[g], |n| n[g]);
+                let n = n.as_ref().map_or(self.st.rows[g], |n| n[g]);
                 match kind {
                     SumKind::Total => Value::Real(sum[g] as f64),
                     _ if n == 0 => Value::Null,
@@ -319,7 +304,7 @@ impl Groups<'_> {
     }
 
     pub fn finished(&mut self, k: usize, g: usize, s: &Setting<'_>) -> Result<Value> {
-        let Acc::Any { states, .. } = &mut self.accs[k] else { return self.value(k, g) };
+        let Acc::Any { states, .. } = &mut self.st.accs[k] else { return self.value(k, g) };
         let spec = &self.q.aggs[k];
         let Implementation::Aggregate(make) = &spec.function.imp else {
             return Err(Code::Internal.into());
@@ -327,6 +312,79 @@ impl Groups<'_> {
         let mut aux = AuxData::default();
         let mut ctx = Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux, pure: None };
         states[g].get_or_insert_with(|| make()).finish(&mut ctx)
+    }
+}
+
+impl State {
+    /// Takes rows in where there is but one group, if all aggregates can do so as a whole.
+    pub fn one_group(&mut self, b: &Batch<'_>) -> Result<bool> {
+        if !self.accs.iter().all(|a| matches!(a, Acc::Rows | Acc::Sum { n: None, .. })) {
+            return Ok(false);
+        }
+        self.rows[0] += b.outer.len() as i64;
+        for a in &mut self.accs {
+            if let Acc::Sum { ex, sum, .. } = a {
+                match ex {
+                    Ex::Slot(slot) if b.whole && b.places.at[*slot].0 == b.places.outer => {
+                        sum[0] += sum_run(b, b.places.at[*slot].1);
+                    }
+                    _ => {
+                        Ints::of(ex, b, &mut self.ints)?;
+                        sum[0] += self.ints.values.iter().sum::<i64>();
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Adds a batch to aggregate `k`, if it is one of integers.
+    pub fn accumulate_ints(&mut self, k: usize, b: &Batch<'_>) -> Result<bool> {
+        let State { at, ints, accs, .. } = self;
+        match &mut accs[k] {
+            Acc::Rows => {}
+            Acc::Count { ex, n } => {
+                Ints::of(ex, b, ints)?;
+                for (i, g) in at.iter().enumerate() {
+                    n[*g as usize] += !ints.nulls.get(i).copied().unwrap_or(false) as i64;
+                }
+            }
+            Acc::Sum { ex, sum, n, .. } => {
+                Ints::of(ex, b, ints)?;
+                if ints.nulls.is_empty() {
+                    for (g, v) in at.iter().zip(&ints.values) {
+                        sum[*g as usize] += v;
+                    }
+                    if let Some(n) = n {
+                        at.iter().for_each(|g| n[*g as usize] += 1);
+                    }
+                } else if let Some(n) = n {
+                    for ((g, v), null) in at.iter().zip(&ints.values).zip(&ints.nulls) {
+                        if !null {
+                            sum[*g as usize] += v;
+                            n[*g as usize] += 1;
+                        }
+                    }
+                } else {
+                    return Err(Code::Internal.into());
+                }
+            }
+            Acc::Best { ex, best, seen, max } => {
+                Ints::of(ex, b, ints)?;
+                for (i, (g, v)) in at.iter().zip(&ints.values).enumerate() {
+                    let g = *g as usize;
+                    if ints.nulls.get(i).copied().unwrap_or(false) {
+                        continue;
+                    }
+                    if !seen[g] || (*max && *v > best[g]) || (!*max && *v < best[g]) {
+                        best[g] = *v;
+                        seen[g] = true;
+                    }
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 }
 

@@ -253,6 +253,13 @@ pub(crate) fn is_real(ex: &Ex, s: &Setting<'_>) -> bool {
     }
 }
 
+/// Whether [`compare_all`] can test a comparison.
+pub(crate) fn is_vector(c: &Cmp, s: &Setting<'_>) -> bool {
+    let int = |e: &Ex| int_bounds(e, s.cols, s.places, &|t| s.left[t]).is_some();
+    let both = int(&c.lhs) && int(&c.rhs) || is_real(&c.lhs, s) && is_real(&c.rhs, s);
+    both && !c.null_eq && c.affinity != iolite_value::Affinity::Text
+}
+
 /// Tests a comparison of two integer expressions, or of two real ones, for all rows at once; `None`: it is neither.
 pub(crate) fn compare_all(c: &Cmp, b: &Batch<'_>, s: &Setting<'_>) -> Result<Option<Vec<bool>>> {
     if c.null_eq || c.affinity == iolite_value::Affinity::Text {

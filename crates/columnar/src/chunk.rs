@@ -4,6 +4,8 @@
 //! the entries that were added before, which never change). Codes are as narrow as the segment's values allow, and
 //! byte-aligned: a filter compares them as they are.
 
+pub(crate) mod image;
+
 use iolite_base::{Result, alloc, hash::hash_bytes};
 use iolite_value::Value;
 

@@ -52,16 +52,22 @@ pub(crate) struct Groups<'q> {
     radix: Vec<u64>,
     /// States are arrays by number.
     pub(crate) dense: bool,
-    index: Index,
-    /// Rows of each group.
-    pub(crate) rows: Vec<i64>,
-    pub(crate) accs: Vec<Acc>,
     /// The source of each key, and the key's place in it.
     key_at: Vec<(usize, usize)>,
-    pub(crate) numbers: Vec<u64>,
-    pub(crate) at: Vec<u32>,
-    pub(crate) ints: Ints,
-    pub(crate) reals: Reals,
+    pub(crate) st: State,
+}
+
+/// What grows as rows come in.
+#[derive(Default)]
+pub(crate) struct State {
+    index: Index,
+    /// Rows of each group.
+    pub rows: Vec<i64>,
+    pub accs: Vec<Acc>,
+    numbers: Vec<u64>,
+    pub at: Vec<u32>,
+    pub ints: Ints,
+    pub reals: Reals,
 }
 
 /// Group numbers that lie far apart, by a hash table.
@@ -143,14 +149,8 @@ impl<'q> Groups<'q> {
             sources: Vec::new(),
             radix: Vec::new(),
             dense: true,
-            index: Index::default(),
-            rows: Vec::new(),
-            accs: Vec::new(),
             key_at: Vec::new(),
-            numbers: Vec::new(),
-            at: Vec::new(),
-            ints: Ints::default(),
-            reals: Reals::default(),
+            st: State::default(),
         };
         g.find_sources(s)?;
         g.key_at = (0..g.keys.len()).map(|k| g.source_of(k)).collect();
@@ -165,10 +165,10 @@ impl<'q> Groups<'q> {
         g.dense = product <= DENSE.min((outer * 2).max(1 << 16))
             && !g.sources.iter().any(|s| matches!(s, Source::Any { .. }));
         let n = if g.dense { product as usize } else { 0 };
-        g.rows = zeros(n);
+        g.st.rows = zeros(n);
         for i in 0..q.aggs.len() {
             match g.accumulator(&q.aggs[i], i, s, n) {
-                Some(a) => g.accs.push(a),
+                Some(a) => g.st.accs.push(a),
                 None => return Ok(None),
             }
         }
@@ -327,94 +327,91 @@ impl<'q> Groups<'q> {
 
     /// Takes rows in.
     pub fn add(&mut self, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
-        let n = b.outer.len();
-        if self.keys.is_empty() && self.one_group(b)? {
+        if self.keys.is_empty() && self.st.one_group(b)? {
             return Ok(());
         }
-        self.numbers.clear();
-        alloc::reserve(&mut self.numbers, n)?;
-        self.numbers.resize(n, 0);
+        self.st.begin(b.outer.len())?;
         for i in 0..self.sources.len() {
             self.number_rows(i, b, s)?;
         }
-        self.at.clear();
-        alloc::reserve(&mut self.at, n)?;
-        if self.dense {
-            self.at.extend(self.numbers.iter().map(|n| *n as u32));
-        } else {
-            for number in &self.numbers {
-                let g = self.index.find(*number)?;
-                self.at.push(g);
+        self.st.place(self.dense)?;
+        for k in 0..self.st.accs.len() {
+            if !self.st.accumulate_ints(k, b)? {
+                self.accumulate(k, b, s)?;
             }
-            let groups = self.index.numbers.len();
-            if groups > self.rows.len() {
-                self.grow(groups)?;
-            }
-        }
-        for g in &self.at {
-            self.rows[*g as usize] += 1;
-        }
-        for k in 0..self.accs.len() {
-            self.accumulate(k, b, s)?;
         }
         Ok(())
     }
 
-    fn grow(&mut self, groups: usize) -> Result<()> {
-        let more = groups - self.rows.len();
-        alloc::reserve(&mut self.rows, more)?;
-        self.rows.resize(groups, 0);
-        self.accs.iter_mut().for_each(|a| a.grow(groups));
+    /// Whether rows can be taken in without evaluating expressions row by row, and in any order: by several threads.
+    pub fn is_pure(&self) -> bool {
+        let source =
+            |s: &Source| matches!(s, Source::Inner { .. } | Source::Int { .. } | Source::Dict { .. });
+        self.sources.iter().all(source) && self.st.accs.iter().all(Acc::is_pure)
+    }
+
+    /// Groups whose states are arrays: how many; otherwise 0.
+    pub fn dense_groups(&self) -> usize {
+        if self.dense { self.st.rows.len() } else { 0 }
+    }
+
+    /// An empty state for a thread of its own; only where [`Groups::is_pure`].
+    pub fn another_state(&self) -> Result<State> {
+        let mut st =
+            State { accs: self.st.accs.iter().filter_map(Acc::another).collect(), ..State::default() };
+        st.grow(self.dense_groups())?;
+        Ok(st)
+    }
+
+    /// Takes rows in, in a state of its own; only where [`Groups::is_pure`].
+    pub fn add_to(&self, st: &mut State, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
+        if self.keys.is_empty() && st.one_group(b)? {
+            return Ok(());
+        }
+        st.begin(b.outer.len())?;
+        for (source, radix) in self.sources.iter().zip(&self.radix) {
+            if !plain_numbers(source, *radix, &mut st.numbers, b, s)? {
+                return Err(Code::Internal.into());
+            }
+        }
+        st.place(self.dense)?;
+        for k in 0..st.accs.len() {
+            if !st.accumulate_ints(k, b)? {
+                return Err(Code::Internal.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what another thread has collected.
+    pub fn merge(&mut self, other: State) -> Result<()> {
+        let from = if self.dense { other.rows.len() } else { other.index.numbers.len() };
+        let mut to: Vec<u32> = crate::chunk::room(from)?;
+        for i in 0..from {
+            to.push(if self.dense { i as u32 } else { self.st.index.find(other.index.numbers[i])? });
+        }
+        let groups = if self.dense { from } else { self.st.index.numbers.len() };
+        if groups > self.st.rows.len() {
+            self.st.grow(groups)?;
+        }
+        for (t, n) in to.iter().zip(&other.rows) {
+            self.st.rows[*t as usize] += n;
+        }
+        for (own, o) in self.st.accs.iter_mut().zip(&other.accs) {
+            own.merge(o, &to);
+        }
         Ok(())
     }
 
     /// Adds the numbers of one source.
     fn number_rows(&mut self, i: usize, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
         let radix = self.radix[i];
-        let out = &mut self.numbers;
+        let out = &mut self.st.numbers;
         let outer = s.places.outer;
+        if plain_numbers(&self.sources[i], radix, out, b, s)? {
+            return Ok(());
+        }
         match &mut self.sources[i] {
-            Source::Inner { table, numbers, null, .. } => {
-                let null = *null as u64;
-                for (o, row) in out.iter_mut().zip(&b.inner[*table]) {
-                    let n = if *row == NONE { null } else { numbers[*row as usize] as u64 };
-                    *o = *o * radix + n;
-                }
-            }
-            Source::Int { col, min, nullable, .. } => {
-                let chunk = &s.cols[outer].loaded.parts[b.part].cols[*col];
-                let one = *nullable as u64;
-                if let (Data::Int { base, nulls: false, codes }, false) = (&chunk.data, *nullable) {
-                    let shift = (base - *min) as u64;
-                    let rows = out.iter_mut().zip(&b.outer);
-                    match codes {
-                        Codes::U4(_) => rows.for_each(|(o, r)| {
-                            *o = *o * radix + shift + codes.get(*r as usize) as u64;
-                        }),
-                        Codes::U8(c) => {
-                            rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64)
-                        }
-                        Codes::U16(c) => {
-                            rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64)
-                        }
-                        Codes::U32(c) => {
-                            rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64)
-                        }
-                    }
-                } else {
-                    for (o, r) in out.iter_mut().zip(&b.outer) {
-                        let n = chunk.int(*r as usize).map_or(0, |v| (v - *min) as u64 + one);
-                        *o = *o * radix + n;
-                    }
-                }
-            }
-            Source::Dict { col, .. } => {
-                let chunk = &s.cols[outer].loaded.parts[b.part].cols[*col];
-                let Data::Dict { codes } = &chunk.data else { return Err(Code::Internal.into()) };
-                for (o, r) in out.iter_mut().zip(&b.outer) {
-                    *o = *o * radix + codes.get(*r as usize) as u64;
-                }
-            }
             Source::Mapped { key, slot, map, dict } => {
                 let col = s.places.at[*slot].1;
                 let chunk = &s.cols[outer].loaded.parts[b.part].cols[col];
@@ -441,6 +438,7 @@ impl<'q> Groups<'q> {
                     *o = *o * radix + code as u64;
                 }
             }
+            _ => return Err(Code::Internal.into()),
         }
         Ok(())
     }
@@ -449,13 +447,13 @@ impl<'q> Groups<'q> {
     /// are one group to everybody else.
     pub fn order(&mut self, s: &Setting<'_>) -> Result<Option<Vec<u32>>> {
         if self.q.keys.is_empty() {
-            if self.rows.is_empty() {
-                self.grow(1)?;
+            if self.st.rows.is_empty() {
+                self.st.grow(1)?;
             }
             return Ok(Some(vec![0]));
         }
-        let mut groups: Vec<u32> = crate::chunk::room(self.rows.len())?;
-        groups.extend((0..self.rows.len() as u32).filter(|g| self.rows[*g as usize] > 0));
+        let mut groups: Vec<u32> = crate::chunk::room(self.st.rows.len())?;
+        groups.extend((0..self.st.rows.len() as u32).filter(|g| self.st.rows[*g as usize] > 0));
         if let ([Source::Int { .. }], [f], true) = (&self.sources[..], &self.q.key_fields[..], self.dense) {
             // Numbers ascend as the keys do.
             if f.desc {
@@ -506,7 +504,7 @@ impl<'q> Groups<'q> {
 
     /// The group's number within one source.
     fn source_number(&self, group: u32, source: usize) -> u64 {
-        let mut number = if self.dense { group as u64 } else { self.index.numbers[group as usize] };
+        let mut number = if self.dense { group as u64 } else { self.st.index.numbers[group as usize] };
         if self.sources.len() == 1 {
             return number;
         }
@@ -564,13 +562,103 @@ impl<'q> Groups<'q> {
     pub fn row<'g>(&'g mut self, group: u32, s: &'g Setting<'g>) -> Result<GroupRow<'g>> {
         // What functions compute themselves is asked of them once.
         let mut values = Vec::new();
-        if self.accs.iter().any(|a| matches!(a, Acc::Any { .. })) {
-            for k in 0..self.accs.len() {
+        if self.st.accs.iter().any(|a| matches!(a, Acc::Any { .. })) {
+            for k in 0..self.st.accs.len() {
                 let v = self.finished(k, group as usize, s)?;
                 values.push(v);
             }
         }
         Ok(GroupRow { groups: self, group, values, s })
+    }
+}
+
+/// Adds the numbers of a source that is a column, or columns of an inner table; `false`: it is another one.
+fn plain_numbers(
+    source: &Source,
+    radix: u64,
+    out: &mut [u64],
+    b: &Batch<'_>,
+    s: &Setting<'_>,
+) -> Result<bool> {
+    let outer = s.places.outer;
+    match source {
+        Source::Inner { table, numbers, null, .. } => {
+            let null = *null as u64;
+            for (o, row) in out.iter_mut().zip(&b.inner[*table]) {
+                let n = if *row == NONE { null } else { numbers[*row as usize] as u64 };
+                *o = *o * radix + n;
+            }
+        }
+        Source::Int { col, min, nullable, .. } => {
+            let chunk = &s.cols[outer].loaded.parts[b.part].cols[*col];
+            let one = *nullable as u64;
+            if let (Data::Int { base, nulls: false, codes }, false) = (&chunk.data, *nullable) {
+                let shift = (base - *min) as u64;
+                let rows = out.iter_mut().zip(&b.outer);
+                match codes {
+                    Codes::U4(_) => rows.for_each(|(o, r)| {
+                        *o = *o * radix + shift + codes.get(*r as usize) as u64;
+                    }),
+                    Codes::U8(c) => rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64),
+                    Codes::U16(c) => rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64),
+                    Codes::U32(c) => rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64),
+                }
+            } else {
+                for (o, r) in out.iter_mut().zip(&b.outer) {
+                    let n = chunk.int(*r as usize).map_or(0, |v| (v - *min) as u64 + one);
+                    *o = *o * radix + n;
+                }
+            }
+        }
+        Source::Dict { col, .. } => {
+            let chunk = &s.cols[outer].loaded.parts[b.part].cols[*col];
+            let Data::Dict { codes } = &chunk.data else { return Err(Code::Internal.into()) };
+            for (o, r) in out.iter_mut().zip(&b.outer) {
+                *o = *o * radix + codes.get(*r as usize) as u64;
+            }
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+impl State {
+    /// Before rows get their numbers.
+    fn begin(&mut self, n: usize) -> Result<()> {
+        self.numbers.clear();
+        alloc::reserve(&mut self.numbers, n)?;
+        self.numbers.resize(n, 0);
+        Ok(())
+    }
+
+    /// Finds the groups of the numbers, and counts rows.
+    fn place(&mut self, dense: bool) -> Result<()> {
+        self.at.clear();
+        alloc::reserve(&mut self.at, self.numbers.len())?;
+        if dense {
+            self.at.extend(self.numbers.iter().map(|n| *n as u32));
+        } else {
+            for number in &self.numbers {
+                let g = self.index.find(*number)?;
+                self.at.push(g);
+            }
+            let groups = self.index.numbers.len();
+            if groups > self.rows.len() {
+                self.grow(groups)?;
+            }
+        }
+        for g in &self.at {
+            self.rows[*g as usize] += 1;
+        }
+        Ok(())
+    }
+
+    fn grow(&mut self, groups: usize) -> Result<()> {
+        let more = groups - self.rows.len();
+        alloc::reserve(&mut self.rows, more)?;
+        self.rows.resize(groups, 0);
+        self.accs.iter_mut().for_each(|a| a.grow(groups));
+        Ok(())
     }
 }
 

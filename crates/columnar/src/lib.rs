@@ -18,15 +18,21 @@ mod expr;
 mod group;
 mod join;
 mod kernel;
+mod persist;
 mod pred;
+mod profile;
 mod rows;
 mod run;
+mod sidecar;
 mod store;
+mod threads;
 
 pub use ask::Asked;
+pub use persist::Closing;
+pub use profile::Profile;
 pub use rows::Answer;
 pub use run::Runtime;
-pub use store::{Counters, Store};
+pub use store::{Counters, Store, set_segment_leaves};
 
 use iolite_base::{Code, Result};
 use iolite_plan::bound::Expr;

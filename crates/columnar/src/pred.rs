@@ -482,8 +482,8 @@ mod tests {
             Value::Real(-2.5),
             Value::Real(3.0),
             Value::Real(1e300),
-            Value::Real(9.2233720368547758e18),
-            Value::Real(-9.2233720368547758e18),
+            Value::Real(9.223_372_036_854_776e18),
+            Value::Real(-9.223_372_036_854_776e18),
         ];
         let ops = [CmpOp::Eq, CmpOp::Ne, CmpOp::Lt, CmpOp::Le, CmpOp::Gt, CmpOp::Ge];
         for v in &values {

@@ -183,6 +183,16 @@ fn prefix(v: &Value, f: &KeyField) -> u64 {
 }
 
 impl Answer {
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
     /// Puts the next row into `out`, or answers `false`.
     pub fn next(&mut self, out: &mut [Value]) -> bool {
         if self.next >= self.rows {

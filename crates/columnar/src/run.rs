@@ -7,7 +7,7 @@
 //! and a program runs the query instead.
 
 use crate::ask::{Cond, Query};
-use crate::batch::{Batch, BatchRow, Ints, Places, compare_all, int_bounds};
+use crate::batch::{Batch, BatchRow, Ints, Places, compare_all, int_bounds, is_vector};
 use crate::chunk::Data;
 use crate::decode::ColKey;
 use crate::derive;
@@ -16,6 +16,7 @@ use crate::group::{Groups, Setting};
 use crate::join::{Inner, NONE};
 use crate::kernel::{BLOCK, Selection};
 use crate::pred::{self, Columns, Kind, Pred};
+use crate::profile::{Phases, Profile, shown};
 use crate::rows::{Answer, Rows};
 use crate::store::{FEW_LEAVES, Store, TableState};
 use iolite_base::{Limit, Result};
@@ -39,10 +40,22 @@ pub trait Runtime {
     fn check(&self) -> Result<()>;
     /// Small tables, too.
     fn force(&self) -> bool;
+    /// How many threads a large scan may use.
+    fn threads(&self) -> usize {
+        1
+    }
+    /// Where to write down what is done, if somebody asks.
+    fn profile(&self) -> Option<&Profile> {
+        None
+    }
+    /// The time, for that.
+    fn nanos(&self) -> u64 {
+        0
+    }
 }
 
 /// An inner table's key and what it equals.
-struct Join {
+pub(crate) struct Join {
     table: usize,
     slot: usize,
     other: Ex,
@@ -51,7 +64,7 @@ struct Join {
 }
 
 /// The expressions of a query with parameters put in.
-struct Bound {
+pub(crate) struct Bound {
     conds: Vec<Cond>,
     keys: Vec<Ex>,
     aggs: Vec<(Vec<Ex>, Option<Ex>)>,
@@ -124,12 +137,12 @@ pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) ->
     Ok(None)
 }
 
-struct Run<'a> {
+pub(crate) struct Run<'a> {
     q: &'a Query,
-    rt: &'a dyn Runtime,
+    pub rt: &'a dyn Runtime,
     eval: &'a Eval<'a>,
     bound: &'a Bound,
-    outer: usize,
+    pub outer: usize,
 }
 
 /// Something that thins out a selection early.
@@ -139,6 +152,43 @@ struct Step {
     cost: f64,
     seen: f64,
     passed: f64,
+    /// What `passed` began with.
+    guess: f64,
+    /// Its place among the steps before they are put in order.
+    number: usize,
+}
+
+/// What a scan was like.
+#[derive(Default)]
+pub(crate) struct Findings {
+    phases: Phases,
+    /// Of each step, rows tested and passed.
+    steps: Vec<(f64, f64)>,
+}
+
+impl Findings {
+    /// Adds what another thread found; times are those of this one.
+    pub fn add(&mut self, o: &Findings) {
+        let (p, q) = (&mut self.phases, &o.phases);
+        p.vectors += q.vectors;
+        p.excluded += q.excluded;
+        p.rows += q.rows;
+        p.selected += q.selected;
+        p.taken += q.taken;
+        for (a, b) in self.steps.iter_mut().zip(&o.steps) {
+            (a.0, a.1) = (a.0 + b.0, a.1 + b.1);
+        }
+    }
+}
+
+impl What {
+    /// What `seen` begins with.
+    fn begins_with(&self) -> f64 {
+        match self {
+            What::Pred(_) => 3.0,
+            What::Keys { .. } => 4.0,
+        }
+    }
 }
 
 enum What {
@@ -152,7 +202,7 @@ enum What {
 
 /// How the conditions are divided.
 #[derive(Default)]
-struct Division {
+pub(crate) struct Division {
     local: Vec<Vec<Ex>>,
     joins: Vec<Join>,
     rest: Vec<Ex>,
@@ -263,14 +313,30 @@ impl Run<'_> {
                 wanted.push((ColKey { field: slot.field, real: slot.real, default }, &slot.default));
             }
             let db = q.tables[t].db;
-            let loaded = self.rt.store(db)?.load(&self.rt.btree(db)?, state, &wanted, &|| self.rt.check())?;
+            let (store, start) = (self.rt.store(db)?, self.now());
+            let before = store.counters.of_loading();
+            let loaded = store.load(&self.rt.btree(db)?, state, &wanted, &|| self.rt.check())?;
+            if let Some(p) = self.rt.profile() {
+                let now = store.counters.of_loading();
+                p.loaded(&q.tables[t].table.name, &loaded, before, now, self.now() - start);
+            }
             if loaded.rows >= NONE as usize {
                 return Ok(None);
             }
             cols.push(Columns::new(loaded));
             names.push(wanted.iter().map(|w| w.0).collect());
         }
+        let (start, joins) = (self.now(), d.joins.len());
         let matched = self.derive(&mut d, states, &names, &mut cols, &mut places)?;
+        if let Some(p) = self.rt.profile()
+            && d.joins.len() < joins
+        {
+            p.line(format!(
+                "DERIVED CODES for {} joins, {}",
+                joins - d.joins.len(),
+                shown(self.now() - start)
+            ));
+        }
         let mut preds: Vec<Vec<Pred>> = Vec::new();
         for (t, c) in cols.iter().enumerate() {
             let list: Result<Vec<Pred>> =
@@ -286,9 +352,15 @@ impl Run<'_> {
             let t = j.table;
             let key = places.at[j.slot].1;
             let of = &places.of_table[t];
+            let start = self.now();
             let built = Inner::build(&cols[t], key, j.affinity, j.binary, &preds[t], of, self.eval)?;
             if built.is_none() {
                 return Ok(None);
+            }
+            if let (Some(p), Some(i)) = (self.rt.profile(), &built) {
+                let name = &q.tables[t].table.name;
+                let (rows, kept) = (cols[t].loaded.rows, i.passed.len());
+                p.line(format!("BUILD {name}: {rows} rows, {kept} kept, {}", shown(self.now() - start)));
             }
             inners[t] = built;
         }
@@ -329,15 +401,21 @@ impl Run<'_> {
                 }
                 Ok(!rows.full())
             })?;
-            return Ok(Some(rows.finish()?));
+            return self.result(rows).map(Some);
         }
         let (keys, aggs) = (self.bound.keys.clone(), self.bound.aggs.clone());
         let Some(mut groups) = Groups::new(q, keys, aggs, &setting)? else { return Ok(None) };
-        self.scan(&d, &preds, &setting, &mut |b| {
-            groups.add(b, &setting)?;
-            Ok(true)
-        })?;
+        if !self.scan_in_threads(&d, &preds, &setting, &mut groups)? {
+            self.scan(&d, &preds, &setting, &mut |b| {
+                groups.add(b, &setting)?;
+                Ok(true)
+            })?;
+        }
+        let start = self.now();
         let Some(order) = groups.order(&setting)? else { return Ok(None) };
+        if let Some(p) = self.rt.profile() {
+            p.line(format!("GROUPS: {}, sorted in {}", order.len(), shown(self.now() - start)));
+        }
         let mut rows = Rows::new(&self.bound.result, &self.bound.order, q.distinct.as_deref(), limit);
         for g in order {
             let row = groups.row(g, &setting)?;
@@ -351,7 +429,21 @@ impl Run<'_> {
                 break;
             }
         }
-        Ok(Some(rows.finish()?))
+        self.result(rows).map(Some)
+    }
+
+    /// The time, if somebody asks what takes it.
+    fn now(&self) -> u64 {
+        self.rt.profile().map_or(0, |_| self.rt.nanos())
+    }
+
+    fn result(&self, rows: Rows<'_>) -> Result<Answer> {
+        let start = self.now();
+        let answer = rows.finish()?;
+        if let Some(p) = self.rt.profile() {
+            p.line(format!("RESULT: {} rows, {}", answer.len(), shown(self.now() - start)));
+        }
+        Ok(answer)
     }
 
     /// Replaces joins by columns laid beside the outer table, where that is possible; answers the conditions that
@@ -442,43 +534,35 @@ impl Run<'_> {
         s: &Setting<'_>,
         take: &mut dyn FnMut(&Batch<'_>) -> Result<bool>,
     ) -> Result<()> {
+        let parts = s.cols[self.outer].loaded.parts.len();
+        let mut at = 0..parts;
+        let next = &mut || -> Result<Option<usize>> {
+            self.rt.check()?;
+            Ok(at.next())
+        };
+        let found = self.scan_parts(d, preds, s, true, next, take)?;
+        self.report(d, preds, s, &found);
+        Ok(())
+    }
+
+    /// The same for the parts that `next` names. Unless it is `watched`, nothing is asked of the connection, and no
+    /// expression is evaluated where [`Run::is_pure`] says so.
+    pub(crate) fn scan_parts(
+        &self,
+        d: &Division,
+        preds: &[Vec<Pred>],
+        s: &Setting<'_>,
+        watched: bool,
+        next: &mut dyn FnMut() -> Result<Option<usize>>,
+        take: &mut dyn FnMut(&Batch<'_>) -> Result<bool>,
+    ) -> Result<Findings> {
+        let clock = || if watched { self.now() } else { 0 };
         let q = self.q;
         let cols = &s.cols[self.outer];
         let of = &s.places.of_table[self.outer];
         let own = &preds[self.outer];
-        let mut steps: Vec<Step> = Vec::new();
-        for (i, p) in own.iter().enumerate() {
-            steps.push(Step { what: What::Pred(i), cost: p.cost(), seen: 3.0, passed: 1.0 });
-        }
-        // The column of the outer table that is a join's key, where it is one.
-        let plain: Vec<Option<usize>> = d
-            .joins
-            .iter()
-            .map(|j| match &j.other {
-                Ex::Slot(k) if s.places.at[*k].0 == self.outer => {
-                    Some(s.places.at[*k].1).filter(|c| cols.kinds[*c] == Kind::Int)
-                }
-                _ => None,
-            })
-            .collect();
-        let mut ranges: Vec<Pred> = Vec::new();
-        for (k, j) in d.joins.iter().enumerate() {
-            let Some(inner) = &s.inners[j.table] else { continue };
-            if let (Some(col), Some(bits), false) = (plain[k], &inner.bits, q.tables[j.table].left) {
-                // A range of codes is tested faster than a large set, and often leaves little of it to test.
-                let (lo, hi) = inner.bounds;
-                let (min, max) = cols.bounds[col];
-                if bits.len() > 2048 && (hi - lo).max(0) as f64 * 1.5 < (max - min) as f64 {
-                    let what = What::Pred(own.len() + ranges.len());
-                    ranges.push(Pred::Range { col, lo, hi, not: false });
-                    steps.push(Step { what, cost: 0.5, seen: 3.0, passed: 1.0 });
-                }
-                let cost = if bits.len() <= 2048 { 0.7 } else { 5.0 };
-                let share = inner.passed.len() as f64 / (bits.len() as f64).max(1.0);
-                let what = What::Keys { join: k, col };
-                steps.push(Step { what, cost, seen: 4.0, passed: 4.0 * share.min(1.0) });
-            }
-        }
+        let plain = self.plain_keys(d, s);
+        let (mut steps, ranges) = self.steps(d, own, s, &plain);
         let needed = self.needed(d);
         let mut batch = Batch {
             cols: s.cols,
@@ -489,9 +573,11 @@ impl Run<'_> {
             inner: vec![Vec::new(); q.tables.len()],
         };
         let mut sel = Selection::new();
-        for (k, part) in cols.loaded.parts.iter().enumerate() {
-            self.rt.check()?;
+        let mut phases = Phases::default();
+        'parts: while let Some(k) = next()? {
+            let part = &cols.loaded.parts[k];
             if own.iter().any(|p| p.excludes(part)) {
+                phases.excluded += 1;
                 continue;
             }
             steps.sort_by(|a, b| {
@@ -502,6 +588,9 @@ impl Run<'_> {
             let mut from = 0;
             while from < part.rows {
                 let span = from..(from + BLOCK).min(part.rows);
+                let begun = clock();
+                phases.vectors += 1;
+                phases.rows += span.len() as u64;
                 sel.fill(span.len());
                 for step in &mut steps {
                     let before = sel.len();
@@ -527,20 +616,138 @@ impl Run<'_> {
                     step.seen += before as f64;
                     step.passed += sel.len() as f64;
                 }
+                let filtered = clock();
+                phases.filter += filtered - begun;
+                phases.selected += sel.len() as u64;
                 if sel.len() > 0 {
                     batch.outer.clear();
                     batch.whole = sel.len() == span.len();
                     batch.outer.extend(sel.rows().iter().map(|i| from as u32 + *i as u32));
                     self.join(d, s, &plain, needed, &mut batch)?;
                     self.test_rest(d, s, &mut batch)?;
-                    if !batch.outer.is_empty() && !take(&batch)? {
-                        return Ok(());
+                    let joined = clock();
+                    phases.join += joined - filtered;
+                    phases.taken += batch.outer.len() as u64;
+                    let more = batch.outer.is_empty() || take(&batch)?;
+                    phases.take += clock() - joined;
+                    if !more {
+                        break 'parts;
                     }
                 }
                 from = span.end;
             }
         }
-        Ok(())
+        let mut found = Findings { phases, steps: vec![(0.0, 0.0); steps.len()] };
+        for step in &steps {
+            // Each began with a guess.
+            found.steps[step.number] = (step.seen - step.what.begins_with(), step.passed - step.guess);
+        }
+        Ok(found)
+    }
+
+    /// What thins out a selection early: conditions, key ranges (which come with it), and keys of inner tables.
+    fn steps(
+        &self,
+        d: &Division,
+        own: &[Pred],
+        s: &Setting<'_>,
+        plain: &[Option<usize>],
+    ) -> (Vec<Step>, Vec<Pred>) {
+        let q = self.q;
+        let cols = &s.cols[self.outer];
+        let mut steps: Vec<Step> = Vec::new();
+        for (i, p) in own.iter().enumerate() {
+            steps.push(Step {
+                what: What::Pred(i),
+                cost: p.cost(),
+                seen: 3.0,
+                passed: 1.0,
+                guess: 1.0,
+                number: 0,
+            });
+        }
+        let mut ranges: Vec<Pred> = Vec::new();
+        for (k, j) in d.joins.iter().enumerate() {
+            let Some(inner) = &s.inners[j.table] else { continue };
+            if let (Some(col), Some(bits), false) = (plain[k], &inner.bits, q.tables[j.table].left) {
+                // A range of codes is tested faster than a large set, and often leaves little of it to test.
+                let (lo, hi) = inner.bounds;
+                let (min, max) = cols.bounds[col];
+                if bits.len() > 2048 && (hi - lo).max(0) as f64 * 1.5 < (max - min) as f64 {
+                    let what = What::Pred(own.len() + ranges.len());
+                    ranges.push(Pred::Range { col, lo, hi, not: false });
+                    steps.push(Step { what, cost: 0.5, seen: 3.0, passed: 1.0, guess: 1.0, number: 0 });
+                }
+                let cost = if bits.len() <= 2048 { 0.7 } else { 5.0 };
+                let share = inner.passed.len() as f64 / (bits.len() as f64).max(1.0);
+                let what = What::Keys { join: k, col };
+                let guess = 4.0 * share.min(1.0);
+                steps.push(Step { what, cost, seen: 4.0, passed: guess, guess, number: 0 });
+            }
+        }
+        steps.iter_mut().enumerate().for_each(|(i, s)| s.number = i);
+        (steps, ranges)
+    }
+
+    /// Writes down what a scan was like.
+    pub(crate) fn report(&self, d: &Division, preds: &[Vec<Pred>], s: &Setting<'_>, found: &Findings) {
+        let Some(p) = self.rt.profile() else { return };
+        let q = self.q;
+        let own = &preds[self.outer];
+        let (steps, _) = self.steps(d, own, s, &self.plain_keys(d, s));
+        for (step, (seen, passed)) in steps.iter().zip(&found.steps) {
+            let what = match step.what {
+                What::Pred(i) if i >= own.len() => "KEY RANGE".to_string(),
+                What::Pred(i) => format!("FILTER {}", self.name_of(&own[i], s.places)),
+                What::Keys { join, .. } => format!("KEYS OF {}", q.tables[d.joins[join].table].table.name),
+            };
+            p.line(format!("{what}: {seen:.0} rows tested, {:.0} passed", passed.max(0.0)));
+        }
+        let name = &q.tables[self.outer].table.name;
+        p.scanned(name, s.cols[self.outer].loaded.parts.len(), &found.phases);
+    }
+
+    /// For each join the column of the outer table that is its key, where it is one of integers.
+    fn plain_keys(&self, d: &Division, s: &Setting<'_>) -> Vec<Option<usize>> {
+        let cols = &s.cols[self.outer];
+        let of = |j: &Join| match &j.other {
+            Ex::Slot(k) if s.places.at[*k].0 == self.outer => {
+                Some(s.places.at[*k].1).filter(|c| cols.kinds[*c] == Kind::Int)
+            }
+            _ => None,
+        };
+        d.joins.iter().map(of).collect()
+    }
+
+    /// Whether a scan evaluates no expression row by row: only codes and integers are looked at.
+    pub(crate) fn is_pure(&self, d: &Division, preds: &[Vec<Pred>], s: &Setting<'_>) -> bool {
+        let vector = |e: &Ex| matches!(e, Ex::Compare(c) if is_vector(c, s));
+        !preds[self.outer].iter().any(|p| matches!(p, Pred::Any(_)))
+            && self.plain_keys(d, s).iter().all(Option::is_some)
+            && d.joins.iter().all(|j| s.inners[j.table].is_some())
+            && d.rest.iter().all(vector)
+    }
+
+    /// The column that a condition is about.
+    fn name_of(&self, p: &Pred, places: &Places) -> String {
+        let column = |col: usize| {
+            let slot = places.at.iter().position(|at| *at == (self.outer, col));
+            let Some(s) = slot.map(|i| &self.q.slots[i]) else { return "codes".to_string() };
+            let table = &self.q.tables[s.table].table;
+            match s.field {
+                None => "rowid".to_string(),
+                Some(f) => match table.field_of.iter().position(|x| *x == Some(f)) {
+                    Some(c) => table.columns[c].name.to_string(),
+                    None => "a column".to_string(),
+                },
+            }
+        };
+        match p {
+            Pred::Range { col, .. } | Pred::RealRange { col, .. } => format!("{} BY RANGE", column(*col)),
+            Pred::IntSet { col, .. } | Pred::DictSet { col, .. } => format!("{} BY SET", column(*col)),
+            Pred::Any(_) => "ROW BY ROW".to_string(),
+            Pred::Never => "NOTHING".to_string(),
+        }
     }
 
     /// Looks the inner rows up.

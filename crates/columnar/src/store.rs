@@ -15,6 +15,8 @@
 
 use crate::chunk::{Chunk, Codes, Data, Dict};
 use crate::decode::{self, ColKey, Rows, Wanted};
+use crate::persist::Persist;
+use crate::sidecar::{Extent, SideFile};
 use iolite_base::hash::{FastMap, FastSet};
 use iolite_base::{Code, Error, Pgno, Result, be};
 use iolite_btree::pages::{TABLE_INTERIOR, TABLE_LEAF};
@@ -26,7 +28,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Leaves in a segment: some 30,000 rows of a fact table, which are decoded in half a millisecond.
-const SEGMENT_LEAVES: usize = 512;
+static SEGMENT_LEAVES: AtomicUsize = AtomicUsize::new(512);
+
+/// Sets how many leaves a segment has from now on, in all stores of the process: tests want small ones.
+pub fn set_segment_leaves(n: usize) {
+    SEGMENT_LEAVES.store(n.clamp(1, 4096), Relaxed);
+}
 
 /// Tables of fewer leaves are left to programs.
 pub(crate) const FEW_LEAVES: usize = 64;
@@ -54,9 +61,24 @@ pub struct Counters {
     pub hashed: AtomicU64,
     /// Segments for which a column of an inner table was derived.
     pub derived: AtomicU64,
+    /// Tables taken from the sidecar.
+    pub adopted: AtomicU64,
+    /// Chunks read from the sidecar.
+    pub loaded: AtomicU64,
+    /// Blocks of the sidecar that were not what they ought to be.
+    pub rejected: AtomicU64,
+    /// Sidecars written.
+    pub published: AtomicU64,
 }
 
-fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+impl Counters {
+    /// Segments decoded, segments patched, leaves hashed, chunks from the sidecar.
+    pub(crate) fn of_loading(&self) -> [u64; 4] {
+        [&self.decoded, &self.patched, &self.hashed, &self.loaded].map(|c| c.load(Relaxed))
+    }
+}
+
+pub(crate) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -72,10 +94,12 @@ pub(crate) struct DerivedKey {
 
 /// Columns of one file. See the module's head.
 pub struct Store {
-    tables: Mutex<FastMap<Pgno, Arc<TableState>>>,
+    pub(crate) tables: Mutex<FastMap<Pgno, Arc<TableState>>>,
     /// How often derived columns were wanted of which state of the inner table.
     wanted: Mutex<HashMap<DerivedKey, (u64, u32)>>,
-    seed: u64,
+    /// The key of all hashes.
+    seed: OnceLock<u64>,
+    pub(crate) persist: Persist,
     /// What happened here.
     pub counters: Counters,
 }
@@ -85,17 +109,57 @@ type ByFile = HashMap<(u64, u64), Weak<Store>>;
 
 /// What the segments of a table share over all its states.
 #[derive(Default)]
-struct Columns {
-    dicts: Mutex<HashMap<ColKey, Arc<Dict>>>,
+pub(crate) struct Columns {
+    pub dicts: Mutex<HashMap<ColKey, Arc<Dict>>>,
+    /// Where dictionaries lie that were not read yet. One is read before anything is built of its column.
+    pub stored: Mutex<HashMap<ColKey, Place>>,
+    /// Columns whose stored dictionary is lost, and all stored codes with it.
+    pub bad: Mutex<FastSet<ColKey>>,
+}
+
+/// A block of a sidecar.
+pub(crate) type Place = (Arc<SideFile>, Extent);
+
+impl Columns {
+    /// Columns whose dictionaries lie in a sidecar.
+    pub fn stored(dicts: HashMap<ColKey, Place>) -> Columns {
+        Columns { stored: Mutex::new(dicts), ..Columns::default() }
+    }
+
+    /// The dictionaries lie there now.
+    pub fn now_in(&self, side: &Arc<SideFile>, dicts: Vec<(ColKey, Extent)>) {
+        let all = lock(&self.dicts);
+        let mut stored = lock(&self.stored);
+        for (k, e) in dicts.into_iter().filter(|d| !all.contains_key(&d.0)) {
+            stored.insert(k, (side.clone(), e));
+        }
+    }
+
+    /// Reads the dictionary of a column, if it lies in a sidecar.
+    fn recall(&self, all: &mut HashMap<ColKey, Arc<Dict>>, key: &ColKey, counters: &Counters) {
+        if all.contains_key(key) {
+            return;
+        }
+        let Some((side, e)) = lock(&self.stored).remove(key) else { return };
+        match side.read(&e).and_then(|b| Dict::read(&b)) {
+            Some(d) => {
+                all.insert(*key, Arc::new(d));
+            }
+            None => {
+                counters.rejected.fetch_add(1, Relaxed);
+                lock(&self.bad).insert(*key);
+            }
+        }
+    }
 }
 
 /// A table at one state of the database.
 pub(crate) struct TableState {
-    mark: Option<Mark>,
-    page_size: u32,
-    interior: Vec<Pgno>,
+    pub mark: Option<Mark>,
+    pub page_size: u32,
+    pub interior: Vec<Pgno>,
     pub segments: Vec<Arc<Segment>>,
-    columns: Arc<Columns>,
+    pub columns: Arc<Columns>,
     /// Chunks may be kept.
     pub keep: bool,
     /// Equal stamps are equal contents.
@@ -104,14 +168,16 @@ pub(crate) struct TableState {
 
 /// A run of leaves.
 pub(crate) struct Segment {
-    leaves: Vec<Pgno>,
-    rows: OnceLock<Rows>,
-    chunks: Mutex<FastMap<ColKey, Arc<Chunk>>>,
+    pub leaves: Vec<Pgno>,
+    pub rows: OnceLock<Rows>,
+    pub chunks: Mutex<FastMap<ColKey, Arc<Chunk>>>,
+    /// Where chunks lie in a sidecar.
+    pub stored: Mutex<FastMap<ColKey, Place>>,
     /// Columns of inner tables, with the stamp of the inner table's state.
     derived: Mutex<HashMap<DerivedKey, (u64, Arc<Chunk>)>>,
     /// The same leaves at an earlier state, and which of them have changed since. Of a chain of states only the last
     /// link is kept.
-    former: Mutex<Option<(Arc<Segment>, Vec<usize>)>>,
+    pub former: Mutex<Option<(Arc<Segment>, Vec<usize>)>>,
 }
 
 impl Drop for Segment {
@@ -139,7 +205,7 @@ pub(crate) struct Part {
     pub cols: Vec<Arc<Chunk>>,
 }
 
-fn next_stamp() -> u64 {
+pub(crate) fn next_stamp() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Relaxed) + 1
 }
@@ -149,21 +215,32 @@ fn corrupt() -> Error {
 }
 
 impl Store {
-    fn new() -> Store {
-        let seed = std::collections::hash_map::RandomState::new().build_hasher().finish();
-        Store { tables: Mutex::default(), wanted: Mutex::default(), seed, counters: Counters::default() }
+    fn new(persist: Persist) -> Store {
+        Store {
+            tables: Mutex::default(),
+            wanted: Mutex::default(),
+            seed: OnceLock::new(),
+            persist,
+            counters: Counters::default(),
+        }
+    }
+
+    /// The key of all hashes: that of the sidecar, if there is one.
+    pub(crate) fn seed(&self) -> u64 {
+        let random = || std::collections::hash_map::RandomState::new().build_hasher().finish();
+        *self.seed.get_or_init(|| self.persist.look().unwrap_or_else(random))
     }
 
     /// The store of a database: that of its file, which other connections may have already.
     pub fn of(bt: &Btree) -> Arc<Store> {
         static ALL: OnceLock<Mutex<ByFile>> = OnceLock::new();
-        let Some(id) = bt.identity() else { return Arc::new(Store::new()) };
+        let Some(id) = bt.identity() else { return Arc::new(Store::new(Persist::default())) };
         let mut all = lock(ALL.get_or_init(Default::default));
         if let Some(s) = all.get(&id).and_then(Weak::upgrade) {
             return s;
         }
         all.retain(|_, w| w.strong_count() > 0);
-        let s = Arc::new(Store::new());
+        let s = Arc::new(Store::new(Persist::new(bt.place())));
         all.insert(id, Arc::downgrade(&s));
         s
     }
@@ -182,16 +259,29 @@ impl Store {
     pub(crate) fn table(&self, bt: &Btree, root: Pgno) -> Result<Arc<TableState>> {
         let mark = bt.mark();
         let page_size = bt.page_size();
+        self.seed();
         let cached = match mark {
             Some(_) => lock(&self.tables).get(&root).filter(|t| t.page_size == page_size).cloned(),
             None => None,
         };
         let state = match (&mark, cached) {
             (Some(m), Some(c)) if c.mark.as_ref() == Some(m) => return Ok(c),
-            (Some(_), Some(c)) => self.follow(bt, root, mark, &c)?,
+            (Some(_), Some(c)) => {
+                let then = c.mark.as_ref().ok_or(Code::Internal)?;
+                let changed = bt.changed_since(then)?;
+                self.follow(bt, root, mark, &c, changed)?
+            }
             _ => {
+                if mark.is_some()
+                    && let Some(state) = self.adopt(bt, root, mark)?
+                {
+                    let state = Arc::new(state);
+                    lock(&self.tables).insert(root, state.clone());
+                    return Ok(state);
+                }
                 let (interior, leaves) = walk(bt, root)?;
-                let segments = leaves.chunks(SEGMENT_LEAVES).map(Segment::new).collect();
+                let per_segment = SEGMENT_LEAVES.load(Relaxed);
+                let segments = leaves.chunks(per_segment).map(Segment::new).collect();
                 TableState {
                     mark,
                     page_size,
@@ -218,10 +308,30 @@ impl Store {
         Ok(state)
     }
 
-    /// Brings a table from one state to another.
-    fn follow(&self, bt: &Btree, root: Pgno, mark: Option<Mark>, old: &TableState) -> Result<TableState> {
-        let then = old.mark.as_ref().ok_or(Code::Internal)?;
-        let changed: Option<FastSet<Pgno>> = bt.changed_since(then)?.map(|p| p.into_iter().collect());
+    /// A table from the sidecar, brought to the present state.
+    fn adopt(&self, bt: &Btree, root: Pgno, mark: Option<Mark>) -> Result<Option<TableState>> {
+        let Some((old, changed)) = self.stored_table(bt, root)? else { return Ok(None) };
+        match self.follow(bt, root, mark, &old, changed) {
+            Ok(state) => Ok(Some(state)),
+            Err(e) if matches!(e.code().primary(), Code::Interrupt | Code::Nomem) => Err(e),
+            // Pages are asked again, without what the sidecar says.
+            Err(e) => {
+                self.persist.distrust(&e.to_string());
+                Ok(None)
+            }
+        }
+    }
+
+    /// Brings a table from one state to another; `changed`: the pages that differ, if that is known.
+    fn follow(
+        &self,
+        bt: &Btree,
+        root: Pgno,
+        mark: Option<Mark>,
+        old: &TableState,
+        changed: Option<Vec<Pgno>>,
+    ) -> Result<TableState> {
+        let changed: Option<FastSet<Pgno>> = changed.map(|p| p.into_iter().collect());
         let same_shape = changed
             .as_ref()
             .is_some_and(|c| !c.contains(&root) && old.interior.iter().all(|p| !c.contains(p)));
@@ -233,6 +343,7 @@ impl Store {
         let by_first: FastMap<Pgno, &Arc<Segment>> =
             old.segments.iter().filter_map(|s| s.leaves.first().map(|l| (*l, s))).collect();
         let mut segments = Vec::new();
+        let per_segment = SEGMENT_LEAVES.load(Relaxed);
         let mut i = 0;
         let mut loose = 0;
         while i < leaves.len() {
@@ -241,12 +352,12 @@ impl Store {
                 i += 1;
                 continue;
             };
-            segments.extend(leaves[loose..i].chunks(SEGMENT_LEAVES).map(Segment::new));
+            segments.extend(leaves[loose..i].chunks(per_segment).map(Segment::new));
             segments.push(self.segment_now(bt, s, changed.as_ref())?);
             i += s.leaves.len();
             loose = i;
         }
-        segments.extend(leaves[loose..].chunks(SEGMENT_LEAVES).map(Segment::new));
+        segments.extend(leaves[loose..].chunks(per_segment).map(Segment::new));
         let same = segments.len() == old.segments.len()
             && segments.iter().zip(&old.segments).all(|(a, b)| Arc::ptr_eq(a, b));
         Ok(TableState {
@@ -267,36 +378,72 @@ impl Store {
         s: &Arc<Segment>,
         changed: Option<&FastSet<Pgno>>,
     ) -> Result<Arc<Segment>> {
-        let Some(rows) = s.rows.get() else {
+        if s.rows.get().is_none() {
             // Nothing was built of it; what it would patch has to be looked at again.
-            return match (lock(&s.former).take(), changed) {
+            let former = lock(&s.former).take();
+            return match (former, changed) {
                 (Some((f, mut stale)), Some(c)) => {
                     stale.extend((0..s.leaves.len()).filter(|i| c.contains(&s.leaves[*i])));
                     stale.sort_unstable();
                     stale.dedup();
                     Ok(Segment::after(&f, stale))
                 }
+                (Some((f, _)), None) if f.rows.get().is_some() => self.segment_now(bt, &f, None),
                 _ => Ok(Segment::new(&s.leaves)),
             };
-        };
-        let mut stale = Vec::new();
-        match changed {
-            Some(c) => stale.extend((0..s.leaves.len()).filter(|i| c.contains(&s.leaves[*i]))),
-            None => {
-                self.counters.hashed.fetch_add(s.leaves.len() as u64, Relaxed);
-                decode::each_leaf(bt, &s.leaves, &mut |i, _, page| {
-                    if decode::hash_page(self.seed, page) != rows.hashes[i] {
-                        stale.push(i);
-                    }
-                    Ok(())
-                })?;
-            }
         }
+        let stale = match changed {
+            Some(c) => (0..s.leaves.len()).filter(|i| c.contains(&s.leaves[*i])).collect(),
+            None => self.stale_by_hash(bt, s)?,
+        };
         if stale.is_empty() {
             return Ok(s.clone());
         }
         lock(&s.former).take();
         Ok(Segment::after(s, stale))
+    }
+
+    /// Which leaves of a segment are not what they were.
+    fn stale_by_hash(&self, bt: &Btree, s: &Segment) -> Result<Vec<usize>> {
+        let mut stale = Vec::new();
+        let rows = s.rows.get().ok_or(Code::Internal)?;
+        self.counters.hashed.fetch_add(s.leaves.len() as u64, Relaxed);
+        let seed = self.seed();
+        decode::each_leaf(bt, &s.leaves, &mut |i, _, page| {
+            if decode::hash_page(seed, page) != rows.hashes[i] {
+                stale.push(i);
+            }
+            Ok(())
+        })?;
+        Ok(stale)
+    }
+
+    /// Takes a chunk of a segment from the sidecar, if it is there.
+    fn recall(
+        &self,
+        s: &Segment,
+        columns: &Columns,
+        all: &HashMap<ColKey, Arc<Dict>>,
+        key: &ColKey,
+    ) -> Option<Arc<Chunk>> {
+        let (side, e) = lock(&s.stored).get(key).cloned()?;
+        if lock(&columns.bad).contains(key) {
+            return None;
+        }
+        let rows = s.rows.get()?.len();
+        let entries = all.get(key).map_or(0, |d| d.len());
+        let Some(c) = side.read(&e).and_then(|b| Chunk::read(&b, rows, entries)) else {
+            self.counters.rejected.fetch_add(1, Relaxed);
+            lock(&s.stored).remove(key);
+            return None;
+        };
+        self.counters.loaded.fetch_add(1, Relaxed);
+        let c = Arc::new(c);
+        let bytes = c.bytes();
+        if USED.load(Relaxed) + bytes <= BUDGET && lock(&s.chunks).insert(*key, c.clone()).is_none() {
+            USED.fetch_add(bytes, Relaxed);
+        }
+        Some(c)
     }
 
     /// Reads columns of a table. `check` is asked now and then whether to stop.
@@ -385,7 +532,22 @@ impl Store {
             let chunks = lock(&s.chunks);
             wanted.iter().map(|(k, _)| chunks.get(k).cloned()).collect()
         };
-        let missing: Vec<usize> = (0..wanted.len()).filter(|i| have[*i].is_none()).collect();
+        let mut missing: Vec<usize> = (0..wanted.len()).filter(|i| have[*i].is_none()).collect();
+        if t.keep {
+            let mut all = lock(&t.columns.dicts);
+            for i in &missing {
+                let key = &wanted[*i].0;
+                t.columns.recall(&mut all, key, &self.counters);
+                have[*i] = self.recall(s, &t.columns, &all, key);
+                if let Some((f, _)) = lock(&s.former).clone().filter(|_| have[*i].is_none())
+                    && !lock(&f.chunks).contains_key(key)
+                {
+                    // What is patched is needed, too.
+                    self.recall(&f, &t.columns, &all, key);
+                }
+            }
+            missing.retain(|i| have[*i].is_none());
+        }
         if missing.is_empty() && s.rows.get().is_some() {
             return have.into_iter().map(|c| c.ok_or_else(|| Code::Internal.into())).collect();
         }
@@ -406,7 +568,7 @@ impl Store {
                 None => {
                     self.counters.decoded.fetch_add(1, Relaxed);
                     let room = s.rows.get().map_or(0, Rows::len);
-                    let b = decode::build(bt, self.seed, &s.leaves, &keys, &mut dicts, room)?;
+                    let b = decode::build(bt, self.seed(), &s.leaves, &keys, &mut dicts, room)?;
                     Ok((b.rows, b.chunks.into_iter().map(Arc::new).collect(), b.pure))
                 }
             });
@@ -414,11 +576,22 @@ impl Store {
                 all.insert(w.key, Arc::new(d));
             }
             let (rows, made, pure) = built?;
-            let _ = s.rows.set(rows);
+            if let Err(rows) = s.rows.set(rows)
+                && s.rows.get().is_none_or(|r| r.first != rows.first)
+            {
+                // What is held of this segment was not made of these pages.
+                drop(all);
+                self.persist.distrust("rows");
+                lock(&self.tables).clear();
+                return Err(Code::Internal.into());
+            }
             let mut chunks = lock(&s.chunks);
             for ((i, c), pure) in missing.iter().zip(made).zip(pure) {
                 have[*i] = Some(c.clone());
                 let bytes = c.bytes();
+                if pure {
+                    self.persist.built(bytes);
+                }
                 if pure && USED.load(Relaxed) + bytes <= BUDGET && chunks.insert(wanted[*i].0, c).is_none() {
                     USED.fetch_add(bytes, Relaxed);
                 }
@@ -427,14 +600,17 @@ impl Store {
             if let Some((f, stale)) = &*former {
                 carry_derived(f, s, stale, &chunks);
             }
-            let spent = former.as_ref().is_some_and(|(f, _)| lock(&f.chunks).len() <= chunks.len());
+            let spent = former.as_ref().is_some_and(|(f, _)| {
+                let (held, stored) = (lock(&f.chunks), lock(&f.stored));
+                held.keys().chain(stored.keys()).all(|k| chunks.contains_key(k))
+            });
             if spent {
                 *former = None;
             }
         } else {
             let keys: Vec<Wanted<'_>> = wanted.iter().map(|(k, d)| Wanted { key: *k, default: d }).collect();
             self.counters.decoded.fetch_add(1, Relaxed);
-            let built = decode::build(bt, self.seed, &s.leaves, &keys, own, 0)?;
+            let built = decode::build(bt, self.seed(), &s.leaves, &keys, own, 0)?;
             let _ = s.rows.set(built.rows);
             have = built.chunks.into_iter().map(|c| Some(Arc::new(c))).collect();
         }
@@ -458,7 +634,7 @@ impl Store {
         };
         let Some(olds) = olds else { return Ok(None) };
         let leaves: Vec<Pgno> = stale.iter().map(|i| s.leaves[*i]).collect();
-        let fresh = decode::build(bt, self.seed, &leaves, keys, dicts, 0)?;
+        let fresh = decode::build(bt, self.seed(), &leaves, keys, dicts, 0)?;
         let count = |r: &Rows, i: usize| r.first[i + 1] - r.first[i];
         if fresh.pure.iter().any(|p| !p)
             || stale.iter().enumerate().any(|(k, i)| count(&fresh.rows, k) != count(rows, *i))
@@ -563,6 +739,16 @@ fn patched(
             let Some(codes) = with_values(codes, &values)? else { return Ok(None) };
             Chunk::of_int_codes(*base, *nulls, codes, old.len, min, max).map(Some)
         }
+        Data::Real { values, nulls: None } => {
+            let mut values = values.clone();
+            for (at, from, n) in places {
+                for i in 0..n {
+                    let Some(bits) = new.real_bits(from + i) else { return Ok(None) };
+                    values[at + i] = f64::from_bits(bits);
+                }
+            }
+            Chunk::of_reals(values, &[]).map(Some)
+        }
         Data::Dict { codes } => {
             let mut values: Vec<(usize, u32)> = Vec::new();
             for (at, from, n) in places {
@@ -641,16 +827,39 @@ impl Segment {
             leaves: leaves.to_vec(),
             rows: OnceLock::new(),
             chunks: Mutex::default(),
+            stored: Mutex::default(),
             derived: Mutex::default(),
             former: Mutex::default(),
         })
     }
 
-    fn after(former: &Arc<Segment>, stale: Vec<usize>) -> Arc<Segment> {
+    /// A segment of a sidecar. Without `first` nothing is known but its leaves.
+    pub fn stored(
+        leaves: Vec<Pgno>,
+        first: Vec<u32>,
+        hashes: Vec<[u64; 2]>,
+        stored: FastMap<ColKey, Place>,
+    ) -> Arc<Segment> {
+        let rows = OnceLock::new();
+        if !first.is_empty() {
+            let _ = rows.set(Rows { first, hashes });
+        }
+        Arc::new(Segment {
+            leaves,
+            rows,
+            chunks: Mutex::default(),
+            stored: Mutex::new(stored),
+            derived: Mutex::default(),
+            former: Mutex::default(),
+        })
+    }
+
+    pub fn after(former: &Arc<Segment>, stale: Vec<usize>) -> Arc<Segment> {
         Arc::new(Segment {
             leaves: former.leaves.clone(),
             rows: OnceLock::new(),
             chunks: Mutex::default(),
+            stored: Mutex::default(),
             derived: Mutex::default(),
             former: Mutex::new(Some((former.clone(), stale))),
         })

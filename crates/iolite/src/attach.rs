@@ -58,14 +58,16 @@ pub(crate) fn attach(c: &Connection, file: &Expr, name: &Expr) -> Result<()> {
 
 fn remove(c: &Connection, at: usize) -> Result<()> {
     let inner = &c.0;
-    let d = inner.databases.borrow_mut().remove(at);
+    let mut d = inner.databases.borrow_mut().remove(at);
     Rc::make_mut(&mut inner.catalog.borrow_mut()).schemas.remove(at);
     Rc::make_mut(&mut inner.generations.borrow_mut()).remove(at);
     inner.expire_statements();
-    match d.btree {
-        Some(b) => b.close(),
-        None => Ok(()),
+    let columns = crate::columns::closing(&mut d);
+    let closed = d.btree.map_or(Ok(()), Btree::close);
+    if let Some(c) = columns {
+        c.finish();
     }
+    closed
 }
 
 /// Detaches a database.

@@ -4,9 +4,10 @@ use crate::connection::Inner;
 use iolite_base::{Code, Encoding, Result};
 use iolite_btree::Btree;
 use iolite_codegen::{Ask, Door, Offer, Taken};
-use iolite_columnar::{Answer, Asked, Compiled, Runtime, Store};
+use iolite_columnar::{Answer, Asked, Compiled, Profile, Runtime, Store};
 use iolite_ext::{Host, RowSource, SourceFactory};
 use iolite_value::Value;
+use std::cell::Cell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -31,6 +32,14 @@ impl Analytics {
             Analytics::Force => "force",
         }
     }
+}
+
+/// `PRAGMA threads` asks for no more.
+const MOST_THREADS: usize = 64;
+
+/// As many threads as the machine runs at once.
+pub(crate) fn cores() -> i64 {
+    std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS) as i64)
 }
 
 /// The door of a connection, if it has one at present.
@@ -83,17 +92,28 @@ impl Door for ColumnDoor {
         }
         let params = compiled.params().to_vec();
         let conn = self.conn.clone();
+        let noted = Rc::new(Cell::new(0));
+        let line = noted.clone();
         let source = SourceFactory(Rc::new(move |host, given| {
             let Some(conn) = conn.upgrade() else { return Err(Code::Misuse.into()) };
             let wanted = given.first().map_or(-1, Value::to_int);
-            let rt = Run { conn: &conn, host, force };
+            let profile = conn.profile.borrow().is_some().then(Profile::default);
+            let rt = Run { conn: &conn, host, force, profile: profile.as_ref() };
             let rows = compiled.run(&rt, given.get(1..).unwrap_or(&[]), wanted)?;
+            let stores: Vec<(Arc<Store>, Btree)> = {
+                let dbs = conn.databases.borrow();
+                dbs.iter().filter_map(|d| d.columns.get().cloned().zip(d.btree.clone())).collect()
+            };
+            stores.iter().for_each(|(s, bt)| s.after_run(bt));
+            if let (Some(p), Some(lines)) = (profile, &mut *conn.profile.borrow_mut()) {
+                lines.extend(p.into_lines().into_iter().map(|l| (line.get(), l)));
+            }
             Ok(rows.map(|rows| {
                 conn.column_runs.set(conn.column_runs.get() + 1);
                 Box::new(Rows(rows)) as Box<dyn RowSource>
             }))
         }));
-        Ok(Offer::Take(Taken { source, params, notes }))
+        Ok(Offer::Take(Taken { source, params, notes, noted }))
     }
 }
 
@@ -115,7 +135,41 @@ fn large(conn: &Rc<Inner>, ask: &Ask<'_>) -> Result<bool> {
     Ok(false)
 }
 
-fn store(conn: &Inner, db: usize, bt: &Btree) -> Result<Arc<Store>> {
+/// Before a database of a connection closes: its columns are to be written afterwards, if this connection is the last
+/// one of the process to hold them.
+pub(crate) fn closing(d: &mut crate::connection::Attached) -> Option<iolite_columnar::Closing> {
+    let store = d.columns.take()?;
+    let bt = d.btree.as_ref()?;
+    store.settle();
+    (Arc::strong_count(&store) == 1).then(|| store.closing(bt)).flatten()
+}
+
+/// `PRAGMA column_cache`: whether columns are kept beside the database; sets it if `persist` says so.
+pub(crate) fn column_cache(conn: &Inner, db: usize, persist: Option<bool>) -> Result<&'static str> {
+    let bt = conn.btree_of(db)?;
+    let was = bt.txn_state();
+    bt.begin_read()?;
+    let store = store(conn, db, &bt)?;
+    if let Some(on) = persist {
+        store.set_persistent(&bt, on);
+    }
+    let word = if store.is_persistent() { "persist" } else { "memory" };
+    if was == iolite_btree::TxnState::None {
+        bt.end_read();
+    }
+    Ok(word)
+}
+
+/// `PRAGMA column_cache_trust`: whether what the operating system says of a file is believed.
+pub(crate) fn column_cache_trust(conn: &Inner, db: usize, hash: Option<bool>) -> Result<&'static str> {
+    let store = store(conn, db, &conn.btree_of(db)?)?;
+    if let Some(h) = hash {
+        store.set_hash_only(h);
+    }
+    Ok(if store.is_hash_only() { "hash" } else { "stat" })
+}
+
+pub(crate) fn store(conn: &Inner, db: usize, bt: &Btree) -> Result<Arc<Store>> {
     let dbs = conn.databases.borrow();
     let d = dbs.get(db).ok_or(Code::Internal)?;
     Ok(d.columns.get_or_init(|| Store::of(bt)).clone())
@@ -134,6 +188,7 @@ struct Run<'a> {
     conn: &'a Rc<Inner>,
     host: &'a dyn Host,
     force: bool,
+    profile: Option<&'a Profile>,
 }
 
 impl Runtime for Run<'_> {
@@ -156,6 +211,18 @@ impl Runtime for Run<'_> {
     fn force(&self) -> bool {
         self.force
     }
+
+    fn threads(&self) -> usize {
+        usize::try_from(self.conn.flags.threads.get()).unwrap_or(0).clamp(1, MOST_THREADS)
+    }
+
+    fn profile(&self) -> Option<&Profile> {
+        self.profile
+    }
+
+    fn nanos(&self) -> u64 {
+        self.conn.vfs.clock().monotonic_nanos()
+    }
 }
 
 /// What has happened in the column cache of a database, for tests and statistics.
@@ -169,9 +236,38 @@ pub struct ColumnCounters {
     pub hashed: u64,
     /// Segments for which a column of an inner table was derived.
     pub derived: u64,
+    /// Tables taken from the sidecar.
+    pub adopted: u64,
+    /// Chunks read from the sidecar.
+    pub loaded: u64,
+    /// Blocks of the sidecar that were not what they ought to be.
+    pub rejected: u64,
+    /// Sidecars written.
+    pub published: u64,
+}
+
+impl ColumnCounters {
+    /// The counters by name.
+    pub fn named(&self) -> [(&'static str, u64); 8] {
+        [
+            ("decoded", self.decoded),
+            ("patched", self.patched),
+            ("hashed", self.hashed),
+            ("derived", self.derived),
+            ("adopted", self.adopted),
+            ("loaded", self.loaded),
+            ("rejected", self.rejected),
+            ("published", self.published),
+        ]
+    }
 }
 
 impl crate::Connection {
+    /// Why columns are no longer kept beside a database, if something went wrong.
+    pub fn column_note(&self, db: usize) -> Option<String> {
+        self.0.databases.borrow().get(db).and_then(|d| d.columns.get()).and_then(|s| s.note())
+    }
+
     /// What has happened in the column cache of a database.
     pub fn column_counters(&self, db: usize) -> ColumnCounters {
         let dbs = self.0.databases.borrow();
@@ -183,6 +279,10 @@ impl crate::Connection {
             patched: n(&c.patched),
             hashed: n(&c.hashed),
             derived: n(&c.derived),
+            adopted: n(&c.adopted),
+            loaded: n(&c.loaded),
+            rejected: n(&c.rejected),
+            published: n(&c.published),
         }
     }
 }

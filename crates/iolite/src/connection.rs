@@ -74,6 +74,8 @@ pub(crate) struct Inner {
     pub overridden: RefCell<Vec<String>>,
     /// Arms of queries that ran in columns.
     pub column_runs: Cell<u64>,
+    /// What EXPLAIN ANALYZE learns of the run: the line of the plan, and a line below it.
+    pub profile: RefCell<Option<Vec<(i32, String)>>>,
     /// The transaction is another's to end: the write queue's.
     pub held: Cell<bool>,
     /// The list of journals of a commit that has begun and not ended.
@@ -115,11 +117,12 @@ pub(crate) struct Flags {
 
 impl Connection {
     /// Opens a database file, creating it if it is missing. An empty name or `:memory:` is a private transient one.
-    /// It keeps its read lock for some milliseconds after a statement (`PRAGMA lock_lease_ms`), as one that is opened
-    /// with flags does only when asked to.
+    /// It keeps its read lock for some milliseconds after a statement (`PRAGMA lock_lease_ms`), and large queries use all
+    /// cores (`PRAGMA threads`), as one that is opened with flags does only when asked to.
     pub fn open(name: &str) -> Result<Connection> {
         let c = Connection::open_with(name, OpenFlags::default())?;
         c.lock_lease(10)?;
+        c.0.flags.threads.set(crate::columns::cores());
         Ok(c)
     }
 
@@ -192,6 +195,7 @@ impl Connection {
             door: std::cell::OnceCell::new(),
             overridden: RefCell::default(),
             column_runs: Cell::new(0),
+            profile: RefCell::new(None),
             held: Cell::new(false),
             super_journal: RefCell::new(None),
             vacuum_page_size: Cell::new(0),
@@ -453,12 +457,16 @@ impl Inner {
             self.rollback_all()?;
         }
         let mut first = Ok(());
-        for d in self.databases.borrow_mut().drain(..) {
+        for mut d in self.databases.borrow_mut().drain(..) {
+            let columns = crate::columns::closing(&mut d);
             if let Some(b) = d.btree {
                 let r = b.close();
                 if first.is_ok() {
                     first = r;
                 }
+            }
+            if let Some(c) = columns {
+                c.finish();
             }
         }
         first

@@ -59,6 +59,14 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     flag!("cell_size_check", cell_size_check),
     flag!("checkpoint_fullfsync", checkpoint_fullfsync),
     Pragma { name: "collation_list", columns: &["seq", "name"], schema: false, code: collation_list },
+    Pragma { name: "column_cache", columns: OWN, schema: false, code: column_cache },
+    Pragma {
+        name: "column_cache_stats",
+        columns: &["name", "value"],
+        schema: false,
+        code: column_cache_stats,
+    },
+    Pragma { name: "column_cache_trust", columns: OWN, schema: false, code: column_cache_trust },
     Pragma { name: "compile_options", columns: OWN, schema: false, code: compile_options },
     flag!("count_changes", count_changes),
     Pragma { name: "data_version", columns: OWN, schema: false, code: data_version },
@@ -342,6 +350,31 @@ fn analytics(c: &Call<'_>) -> Result<Rows> {
         }
     }
     one(text(cell.get().name())?)
+}
+
+/// Whether columns are kept in a file beside the database: `memory`, `persist`.
+fn column_cache(c: &Call<'_>) -> Result<Rows> {
+    let persist = c.value.map(|v| v.eq_ignore_ascii_case("persist"));
+    one(text(crate::columns::column_cache(c.inner(), c.db()?, persist)?)?)
+}
+
+/// What that file is believed by: `stat`, `hash`.
+fn column_cache_trust(c: &Call<'_>) -> Result<Rows> {
+    let hash = c.value.map(|v| v.eq_ignore_ascii_case("hash"));
+    one(text(crate::columns::column_cache_trust(c.inner(), c.db()?, hash)?)?)
+}
+
+/// What has happened among the columns of a database.
+fn column_cache_stats(c: &Call<'_>) -> Result<Rows> {
+    let db = c.db()?;
+    let mut out = Vec::new();
+    for (name, n) in c.conn.column_counters(db).named() {
+        out.push(vec![text(name)?, Value::Int(n as i64)]);
+    }
+    if let Some(note) = c.conn.column_note(db) {
+        out.push(vec![text("note")?, text(&note)?]);
+    }
+    Ok(out)
 }
 
 fn meta(c: &Call<'_>, i: usize) -> Result<Rows> {

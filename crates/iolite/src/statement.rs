@@ -34,6 +34,8 @@ struct Listing {
     rows: Vec<Vec<Value>>,
     next: usize,
     names: Vec<ColumnMeta>,
+    /// EXPLAIN ANALYZE: the statement is run before the first row is listed. So many rows are the plan's.
+    analyzes: Option<usize>,
 }
 
 /// How often a statement is compiled anew because the schema has changed under it.
@@ -148,6 +150,9 @@ impl Statement {
 
     /// Runs to the next row or to the end. After the end, or an error, the next call starts anew.
     pub fn step(&mut self) -> Result<Step> {
+        if self.listing.as_ref().is_some_and(|l| l.next == 0 && l.analyzes.is_some()) {
+            self.analyze()?;
+        }
         if let Some(l) = &mut self.listing {
             if l.next < l.rows.len() {
                 l.next += 1;
@@ -156,6 +161,47 @@ impl Statement {
             l.next = 0;
             return Ok(Step::Done);
         }
+        self.advance()
+    }
+
+    /// Runs the statement to its end and adds to the plan what was learned.
+    fn analyze(&mut self) -> Result<()> {
+        let Some(mut l) = self.listing.take() else { return Ok(()) };
+        let conn = self.conn.clone();
+        let outer = conn.profile.replace(Some(Vec::new()));
+        let clock = || conn.vfs.clock().monotonic_nanos();
+        let (start, mut rows) = (clock(), 0i64);
+        let ended = loop {
+            match self.advance() {
+                Ok(Step::Row) => rows += 1,
+                other => break other,
+            }
+        };
+        let millis = (clock() - start) as f64 / 1e6;
+        let lines = conn.profile.replace(outer).unwrap_or_default();
+        let plan = l.analyzes.unwrap_or(0);
+        l.rows.truncate(plan);
+        let mut id = l.rows.iter().map(|r| r[0].to_int()).max().unwrap_or(0);
+        for (parent, text) in lines.into_iter().chain([(0, format!("RUN: {rows} rows, {millis:.3} ms"))]) {
+            id += 1;
+            let row = vec![Value::Int(id), Value::Int(parent as i64), Value::Int(0), Value::text(&*text)?];
+            // Behind the line that it belongs to, and what else hangs there.
+            let at = match l
+                .rows
+                .iter()
+                .rposition(|r| parent != 0 && [&r[0], &r[1]].iter().any(|v| v.to_int() == parent as i64))
+            {
+                Some(i) => i + 1,
+                None => l.rows.len(),
+            };
+            l.rows.insert(at, row);
+        }
+        self.listing = Some(l);
+        ended.map(|_| ())
+    }
+
+    /// As [`Statement::step`], for the program itself.
+    fn advance(&mut self) -> Result<Step> {
         if self.done {
             self.reset()?;
         }
@@ -346,7 +392,7 @@ impl Listing {
                 ]);
             }
             let names = names(&["addr", "opcode", "p1", "p2", "p3", "p4", "p5", "comment"]);
-            return Ok(Listing { rows, next: 0, names });
+            return Ok(Listing { rows, next: 0, names, analyzes: None });
         }
         let mut rows = Vec::new();
         for i in p.insns.iter().filter(|i| i.op == Opcode::Explain) {
@@ -358,6 +404,7 @@ impl Listing {
                 Value::text(&**n)?,
             ]);
         }
-        Ok(Listing { rows, next: 0, names: names(&["id", "parent", "notused", "detail"]) })
+        let analyzes = (kind == 3).then_some(rows.len());
+        Ok(Listing { rows, next: 0, names: names(&["id", "parent", "notused", "detail"]), analyzes })
     }
 }

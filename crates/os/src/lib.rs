@@ -14,8 +14,8 @@ mod unix;
 
 pub use memory::MemoryVfs;
 pub use traits::{
-    Access, Characteristics, Clock, Entropy, File, FileId, FileKind, LockLevel, OpenFlags, ShmLock,
-    ShmRegion, ShmRelease, SyncKind, Vfs,
+    Access, Characteristics, Clock, Entropy, File, FileId, FileKind, FileStamp, LockLevel, OpenFlags,
+    ShmLock, ShmRegion, ShmRelease, SyncKind, Vfs,
 };
 pub use unix::UnixVfs;
 

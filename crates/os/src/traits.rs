@@ -4,7 +4,7 @@
 //! [`File::lock`] and only falls through [`File::unlock`]; a [`ShmRegion`] stays mapped as long as it is
 //! held.
 
-use iolite_base::Result;
+use iolite_base::{Code, Result};
 use std::any::Any;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,8 @@ pub enum FileKind {
     SuperJournal,
     /// A write-ahead log.
     Wal,
+    /// What was derived from a database, beside it: may be lost at any time.
+    Derived,
 }
 
 /// How to open a file.
@@ -134,6 +136,20 @@ pub struct FileId {
     pub inode: u64,
 }
 
+/// What the operating system notes of a file: as long as it stays the same, nobody wrote to it. Times are in
+/// nanoseconds since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileStamp {
+    /// Which file.
+    pub id: FileId,
+    /// Its size in bytes.
+    pub size: u64,
+    /// When its content was changed last.
+    pub modified: i64,
+    /// When anything about it was changed last.
+    pub changed: i64,
+}
+
 /// One 32 KiB (or other agreed size) piece of shared memory, seen as integers in native byte order.
 #[derive(Clone)]
 pub struct ShmRegion {
@@ -207,6 +223,15 @@ pub trait Vfs: Send + Sync {
     fn access(&self, path: &Path, what: Access) -> Result<bool>;
     /// The absolute name behind a path, links resolved.
     fn full_path(&self, path: &Path) -> Result<PathBuf>;
+    /// Gives a file the name of another one, which it replaces.
+    fn rename(&self, _from: &Path, _to: &Path) -> Result<()> {
+        Err(Code::Ioerr.into())
+    }
+    /// Names the time since the operating system began to run, if it has a name: nothing that was written
+    /// since then was lost to a power failure.
+    fn boot(&self) -> Option<[u8; 16]> {
+        None
+    }
     /// The clock.
     fn clock(&self) -> &dyn Clock;
     /// The source of randomness.
@@ -258,6 +283,10 @@ pub trait File: Send {
     fn is_read_only(&self) -> bool;
     /// What proves identity, where something does.
     fn identity(&self) -> Option<FileId>;
+    /// What tells later whether somebody wrote to the file, where something does.
+    fn stamp(&self) -> Result<Option<FileStamp>> {
+        Ok(None)
+    }
     /// Whether the name no longer leads to this file.
     fn has_moved(&self) -> Result<bool>;
 

@@ -127,6 +127,8 @@ pub struct Pager {
     /// The present transaction reads the same state of the log as the one before.
     pub(crate) same_log: bool,
     pub(crate) random: u64,
+    /// Who is told when the last connection closes.
+    pub(crate) closing: Option<crate::view::ClosingNote>,
 }
 
 impl Pager {
@@ -213,6 +215,7 @@ impl Pager {
             era: None,
             same_log: false,
             random: 0,
+            closing: None,
         };
         pager.set_cache_size(opts.cache_size);
         if let Some(id) = pager.file.as_ref().and_then(|f| f.identity()) {
@@ -265,6 +268,10 @@ impl Pager {
             let copied = wal.checkpoint(file, CheckpointMode::Passive, sync, None, self.page_size, &cached);
             done = copied.map(|_| ());
             delete = done.is_ok() && wal.is_backfilled();
+            if let (true, Some(note)) = (delete, self.closing.take()) {
+                // Nobody can write meanwhile.
+                note(wal.last_mark(), self.base_now(true, true).unwrap_or(None));
+            }
         }
         let keep = delete && self.persist_wal;
         wal.close(file, delete && !keep);

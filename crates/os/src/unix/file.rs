@@ -199,6 +199,19 @@ impl File for UnixFile {
         Some(id_of(&st))
     }
 
+    #[allow(clippy::unnecessary_cast)]
+    fn stamp(&self) -> Result<Option<FileStamp>> {
+        let st = sys::fstat(self.fd()).map_err(|_| Code::IoerrFstat)?;
+        let time = |s, n| (s as i64).checked_mul(1_000_000_000).and_then(|t: i64| t.checked_add(n as i64));
+        let times = time(st.st_mtime, st.st_mtime_nsec).zip(time(st.st_ctime, st.st_ctime_nsec));
+        Ok(times.map(|(modified, changed)| FileStamp {
+            id: id_of(&st),
+            size: st.st_size as u64,
+            modified,
+            changed,
+        }))
+    }
+
     fn has_moved(&self) -> Result<bool> {
         let Some(path) = &self.path else { return Ok(false) };
         let now = sys::stat(path).ok().map(|st| id_of(&st));

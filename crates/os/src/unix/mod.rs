@@ -112,6 +112,25 @@ impl Vfs for UnixVfs {
         }
     }
 
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        std::fs::rename(from, to).map_err(|_| Code::Ioerr.into())
+    }
+
+    fn boot(&self) -> Option<[u8; 16]> {
+        // Hexadecimal digits and dashes; elsewhere than on Linux there is none.
+        let text = std::fs::read("/proc/sys/kernel/random/boot_id").ok()?;
+        let mut out = [0; 16];
+        let digits: Vec<u8> =
+            text.iter().filter_map(|c| (*c as char).to_digit(16)).map(|d| d as u8).collect();
+        if digits.len() != 32 {
+            return None;
+        }
+        for (o, d) in out.iter_mut().zip(digits.chunks(2)) {
+            *o = d[0] << 4 | d[1];
+        }
+        Some(out)
+    }
+
     fn clock(&self) -> &dyn Clock {
         &KernelClock
     }
@@ -127,7 +146,7 @@ fn cantopen(path: &Path, errno: i32) -> Error {
 
 fn mode_beside(path: &Path, kind: FileKind) -> Option<u32> {
     use std::os::unix::ffi::OsStrExt;
-    if !matches!(kind, FileKind::Journal | FileKind::Wal) {
+    if !matches!(kind, FileKind::Journal | FileKind::Wal | FileKind::Derived) {
         return None;
     }
     let name = path.as_os_str().as_encoded_bytes();

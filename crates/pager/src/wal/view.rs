@@ -28,6 +28,32 @@ impl Wal {
         (named && begun).then_some(mark)
     }
 
+    /// Whether the present transaction finds all in the database file.
+    pub fn reads_file_alone(&self) -> bool {
+        self.mark == Some(0) && !self.private && !self.writing
+    }
+
+    /// The state that the log's header in hand describes.
+    pub fn last_mark(&self) -> LogMark {
+        let h = &self.header;
+        LogMark { salt: h.salt, change: h.change, last: h.last_frame, sum: h.frame_sum }
+    }
+
+    /// The pages that the log holds of the state that is being read; `None`: that cannot be told.
+    pub fn all_pages(&mut self, db: &dyn File) -> Result<Option<Vec<Pgno>>> {
+        let Some(now) = self.mark() else { return Ok(None) };
+        if now.last == 0 {
+            return Ok(Some(Vec::new()));
+        }
+        if !self.index.map(db, region_of(now.last), false)? {
+            return Ok(None);
+        }
+        let pages = self.index.pages(1, now.last);
+        db.shm_barrier();
+        let live = self.index.header().is_some_and(|h| h.salt == now.salt && h.last_frame >= now.last);
+        Ok(live.then_some(pages))
+    }
+
     /// The pages that differ between `then` and the state that is being read; `None` if that cannot be told.
     pub fn changed_since(&mut self, db: &dyn File, then: &LogMark) -> Result<Option<Vec<Pgno>>> {
         let Some(now) = self.mark() else { return Ok(None) };
