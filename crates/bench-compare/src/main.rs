@@ -159,9 +159,9 @@ fn run(o: &Options) -> Result<()> {
         run.load[0] = machine::load();
         let start = Instant::now();
         if let Err(err) = (w.run)(o, &mut run) {
-            eprintln!("  FAILED: {err}");
             run.failures.push(err.message);
         }
+        run.failures.iter().for_each(|f| eprintln!("  failure: {f}"));
         run.seconds = start.elapsed().as_secs_f64();
         run.load[1] = machine::load();
         e.runs.retain(|r| r.workload != w.id);
