@@ -41,6 +41,8 @@ pub(crate) struct Shared {
     /// Savepoints that are open (or will be, once something is written).
     pub savepoints: Cell<usize>,
     pub epoch: Cell<u64>,
+    /// Pages in the database when the header was last looked at.
+    pub seen_size: Cell<Pgno>,
     pub busy: RefCell<Option<BusyHandler>>,
     pub autocheckpoint: Cell<u32>,
     /// Frames in the log after the last commit, for the WAL hook.
@@ -67,6 +69,7 @@ impl Shared {
                     generation: Cell::new(1),
                     slots: RefCell::new(Vec::<Slot>::new()),
                     armed: Cell::new(0),
+                    appended: Cell::new(false),
                 })
             })
             .clone()
@@ -164,6 +167,7 @@ impl Shared {
             self.layout.set(layout);
             self.bump_all();
         }
+        self.seen_size.set(size);
         if size > 0 {
             let p1 = self.header_page()?;
             self.auto_vacuum.set(match (be::get_u32(&p1, 52), be::get_u32(&p1, 64)) {
@@ -173,6 +177,17 @@ impl Shared {
             });
         }
         Ok(())
+    }
+
+    /// As [`Shared::refresh`], if anything changed since the last time: most statements find nothing new.
+    pub fn refresh_if_changed(&self) -> Result<()> {
+        let unchanged = {
+            let pager = self.pager()?;
+            pager.epoch() == self.epoch.get()
+                && pager.db_size() == self.seen_size.get()
+                && pager.usable() == self.layout.get().usable
+        };
+        if unchanged { Ok(()) } else { self.refresh() }
     }
 
     pub fn has_ptrmap(&self) -> bool {
@@ -195,6 +210,7 @@ impl Btree {
             has_content: RefCell::new(FastSet::default()),
             savepoints: Cell::new(0),
             epoch: Cell::new(epoch),
+            seen_size: Cell::new(0),
             busy: RefCell::new(None),
             autocheckpoint: Cell::new(1000),
             committed_frames: Cell::new(0),
@@ -251,7 +267,7 @@ impl Btree {
 
     fn begin_read_slow(&self) -> Result<()> {
         self.waiting(|p| p.begin_read())?;
-        let fresh = self.0.refresh();
+        let fresh = self.0.refresh_if_changed();
         if fresh.is_err() {
             self.end_read();
         }
@@ -326,8 +342,13 @@ impl Btree {
             self.auto_vacuum_commit()?;
             self.0.vacuumed.set(true);
         }
-        self.waiting(|p| p.lock_for_commit())?;
+        self.lock_for_commit()?;
         self.pager()?.commit_phase_one(super_journal.map(str::as_bytes))
+    }
+
+    /// Takes the lock that the first half of a commit needs, waiting for it if need be.
+    pub fn lock_for_commit(&self) -> Result<()> {
+        self.waiting(|p| p.lock_for_commit())
     }
 
     /// The second half: this is what makes the transaction durable and visible. `end_read`: no statement

@@ -37,6 +37,8 @@ pub struct Tree {
     pub slots: RefCell<Vec<Slot>>,
     /// How many of the slots hold a position.
     pub armed: StdCell<u32>,
+    /// The last entry inserted came behind all others: the next one may, too.
+    pub appended: StdCell<bool>,
 }
 
 /// Where a cursor on an overflowing entry stands.

@@ -36,11 +36,12 @@ impl Cursor {
             InsertAt::Append => self.last()?.then_some(Ordering::Less),
             _ => self.seek_rowid(rowid)?,
         };
-        if place.is_none() {
-            self.go_to_root()?;
-        } else if place != Some(Ordering::Equal)
-            && self.insert_in_gap(place == Some(Ordering::Less), Some(rowid), payload, zeros)?
-        {
+        let done = match place {
+            None => self.go_to_root().map(|()| false)?,
+            Some(Ordering::Equal) => self.overwrite(payload, zeros)?,
+            Some(c) => self.insert_in_gap(c == Ordering::Less, Some(rowid), payload, zeros)?,
+        };
+        if done {
             return Ok(());
         }
         self.build_cell(Some(rowid), payload, zeros)?;
@@ -60,11 +61,13 @@ impl Cursor {
             InsertAt::Append => self.last()?.then_some(Ordering::Less),
             _ => self.seek_key(cmp)?,
         };
-        if place.is_none() {
-            self.go_to_root()?;
-        } else if place != Some(Ordering::Equal)
-            && self.insert_in_gap(place == Some(Ordering::Less), None, payload, 0)?
-        {
+        self.tree.appended.set(place == Some(Ordering::Less) && self.is_last());
+        let done = match place {
+            None => self.go_to_root().map(|()| false)?,
+            Some(Ordering::Equal) => self.overwrite(payload, 0)?,
+            Some(c) => self.insert_in_gap(c == Ordering::Less, None, payload, 0)?,
+        };
+        if done {
             return Ok(());
         }
         self.build_cell(None, payload, 0)?;
@@ -141,6 +144,28 @@ impl Cursor {
         Ok(true)
     }
 
+    /// Writes a payload over the present one if it is as long and all of both is on this leaf. If it is the
+    /// same, the page stays as it is: a transaction that changes nothing writes nothing. `false`: nothing was
+    /// done.
+    fn overwrite(&mut self, payload: &[u8], zeros: u32) -> Result<bool> {
+        let old = self.cell;
+        if zeros > 0 || old.payload as usize != payload.len() || old.overflows() || !self.write {
+            return Ok(false);
+        }
+        let n = self.path.last().ok_or(Code::Internal)?;
+        let (from, to) = (old.at as usize, old.at as usize + payload.len());
+        let Some(present) = n.page.get(from..to).filter(|_| n.leaf) else { return Ok(false) };
+        self.skip = 0;
+        if present == payload {
+            return Ok(true);
+        }
+        self.disarm();
+        self.touch()?;
+        let n = self.path.last_mut().ok_or(Code::Internal)?;
+        self.bt.pager()?.edit(n.pgno, &mut n.page, |b| b[from..to].copy_from_slice(payload))?;
+        Ok(true)
+    }
+
     fn shrink_scratch(&mut self) {
         if self.new_cell.capacity() > 1 << 17 {
             self.new_cell = Vec::new();
@@ -190,23 +215,9 @@ impl Cursor {
         };
         if place == Some(Ordering::Equal) {
             let old = self.cell;
-            let at = top.cell_at(idx);
-            let keep = if leaf { 0 } else { 4 };
-            let same = old.size() as usize == self.new_cell.len() + keep;
             if old.overflows() {
                 let page = top.page.clone();
                 self.bt.free_chain(&page, &old)?;
-            } else if same && leaf {
-                let cell = std::mem::take(&mut self.new_cell);
-                let n = self.path.last_mut().ok_or(Code::Internal)?;
-                let done = self
-                    .bt
-                    .pager()?
-                    .edit(n.pgno, &mut n.page, |b| b[at..at + cell.len()].copy_from_slice(&cell));
-                self.new_cell = cell;
-                done?;
-                self.note_chain()?;
-                return self.read_cell().map(|_| ());
             }
             if !leaf {
                 let child = top.child(idx)?;

@@ -79,6 +79,15 @@ impl Cursor {
                 return Ok(Some(Ordering::Less));
             }
         }
+        if self.tree.appended.get() && self.kind == TreeKind::Index && self.last()? {
+            // So is appending by statement after statement, each with a cursor that stands nowhere yet.
+            let n = self.path.last().ok_or(Code::Internal)?;
+            let last = n.idx;
+            if self.compare_cell(last, cmp)? == Ordering::Less && self.is_last() {
+                return Ok(Some(Ordering::Less));
+            }
+            self.tree.appended.set(false);
+        }
         // A comparison may run user code, and that may write to this tree: then begin again.
         for _ in 0..100 {
             self.go_to_root()?;

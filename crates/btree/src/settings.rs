@@ -232,6 +232,20 @@ impl Btree {
     /// Sets it; 0 turns it off.
     pub fn set_wal_autocheckpoint(&self, frames: u32) {
         self.0.autocheckpoint.set(frames);
+        if let Ok(mut p) = self.pager() {
+            p.set_lease_frames(if frames == 0 { 1000 } else { frames });
+        }
+    }
+
+    /// `PRAGMA lock_lease_ms`.
+    pub fn lock_lease(&self) -> u32 {
+        self.0.pager.borrow().lock_lease()
+    }
+
+    /// Sets it; 0 turns it off.
+    pub fn set_lock_lease(&self, millis: u32) -> Result<()> {
+        self.pager()?.set_lock_lease(millis);
+        Ok(())
     }
 
     /// Frames in the log after the last commit: what a WAL hook is told.

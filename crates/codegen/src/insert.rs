@@ -168,6 +168,14 @@ impl Codegen<'_> {
             self.b.place(done);
         }
         self.b.place(next);
+        if let Some(q) = sequence
+            && self.triggers_number(t.db, &t.table.name)
+        {
+            // What triggers have numbered is not given again, even if it was ignored.
+            self.b.emit4(Opcode::OpenRead, q.cursor, q.root, q.db as i32, P4::Int(2));
+            self.find_sequence(q, &t.table.name)?;
+            self.b.emit(Opcode::Close, q.cursor, 0, 0);
+        }
         if let Some((c, _, stored)) = &loop_top {
             if *stored {
                 self.b.emit(Opcode::Next, *c, top as i32, 0);

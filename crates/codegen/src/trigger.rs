@@ -169,6 +169,12 @@ impl Codegen<'_> {
         }
     }
 
+    /// Whether triggers compiled so far insert into this table with AUTOINCREMENT.
+    pub fn triggers_number(&self, db: usize, table: &Rc<str>) -> bool {
+        let Some(cache) = &self.trigger_programs else { return false };
+        cache.borrow().sequences.iter().any(|(d, t)| *d == db && t == table)
+    }
+
     /// Gives the tables that triggers could insert into their rows in `sqlite_sequence`, whether they did or not.
     pub fn finish_sequences(&mut self) -> Result<()> {
         let Some(cache) = self.trigger_programs.clone() else { return Ok(()) };

@@ -148,7 +148,7 @@ fn statistics(c: &Connection, table: &str, t: &Table, i: &Index) -> Result<Optio
         let unique = k + 1 == i.key_len && i.unique.is_some();
         // Behind the first value that is not NULL all others of a unique index are taken for different: NULLs count as
         // one value where they come first, or are all there is.
-        let nulls_last = i.key_len == 1 && f.desc;
+        let nulls_last = i.key_len == 1 && i.columns.len() == 2 && f.desc;
         let all_differ = unique
             && (never_null
                 || nulls_last && count(c, &format!("SELECT count({text}) FROM {table}{filter}"))? > 0);

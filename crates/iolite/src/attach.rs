@@ -1,6 +1,6 @@
 //! ATTACH and DETACH.
 
-use crate::connection::{Connection, Database};
+use crate::connection::{Attached, Connection};
 use crate::control::constant;
 use crate::open::{OpenFlags, target};
 use iolite_base::{Code, Error, Limit, Result};
@@ -30,12 +30,13 @@ pub(crate) fn attach(c: &Connection, file: &Expr, name: &Expr) -> Result<()> {
         Some(h) => b.set_busy_handler(Some(h))?,
         None => b.set_busy_timeout(inner.busy_timeout.get())?,
     }
+    b.set_lock_lease(inner.lock_lease.get())?;
     let path = if b.is_memory() || b.is_transient() {
         String::new()
     } else {
         b.file_name().to_string_lossy().into_owned()
     };
-    inner.databases.borrow_mut().push(Database {
+    inner.databases.borrow_mut().push(Attached {
         name: (&*name).into(),
         btree: Some(b),
         file: path,

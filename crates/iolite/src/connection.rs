@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Connection(pub(crate) Rc<Inner>);
 
 /// One attached database.
-pub(crate) struct Database {
+pub(crate) struct Attached {
     pub name: Rc<str>,
     /// None: the temp database before its first use.
     pub btree: Option<Btree>,
@@ -34,7 +34,7 @@ pub(crate) struct Database {
 /// What a connection consists of.
 pub(crate) struct Inner {
     pub vfs: Arc<dyn Vfs>,
-    pub databases: RefCell<Vec<Database>>,
+    pub databases: RefCell<Vec<Attached>>,
     pub catalog: RefCell<Rc<Catalog>>,
     pub registry: RefCell<Registry>,
     pub limits: RefCell<Limits>,
@@ -63,6 +63,8 @@ pub(crate) struct Inner {
     pub update_hook: RefCell<Option<Rc<dyn Fn(iolite_vdbe::RowChange, &str, &str, i64)>>>,
     pub busy: RefCell<Option<BusyHandler>>,
     pub busy_timeout: Cell<u32>,
+    /// `PRAGMA lock_lease_ms`, for databases attached later.
+    pub lock_lease: Cell<u32>,
     pub closed: Cell<bool>,
     /// This connection, for programs that come back to it.
     pub own: Weak<Inner>,
@@ -72,6 +74,10 @@ pub(crate) struct Inner {
     pub overridden: RefCell<Vec<String>>,
     /// Arms of queries that ran in columns.
     pub column_runs: Cell<u64>,
+    /// The transaction is another's to end: the write queue's.
+    pub held: Cell<bool>,
+    /// The list of journals of a commit that has begun and not ended.
+    pub super_journal: RefCell<Option<std::path::PathBuf>>,
     /// The page size that the next VACUUM gives the file; 0: as it is.
     pub vacuum_page_size: Cell<u32>,
     /// The auto-vacuum mode likewise.
@@ -109,8 +115,19 @@ pub(crate) struct Flags {
 
 impl Connection {
     /// Opens a database file, creating it if it is missing. An empty name or `:memory:` is a private transient one.
+    /// It keeps its read lock for some milliseconds after a statement (`PRAGMA lock_lease_ms`), as one that is opened
+    /// with flags does only when asked to.
     pub fn open(name: &str) -> Result<Connection> {
-        Connection::open_with(name, OpenFlags::default())
+        let c = Connection::open_with(name, OpenFlags::default())?;
+        c.lock_lease(10)?;
+        Ok(c)
+    }
+
+    /// For how long read locks on a log are kept after a statement, in milliseconds; 0: not at all.
+    pub fn lock_lease(&self, ms: u32) -> Result<()> {
+        self.0.lock_lease.set(ms);
+        let trees: Vec<Btree> = self.0.databases.borrow().iter().filter_map(|d| d.btree.clone()).collect();
+        trees.iter().try_for_each(|b| b.set_lock_lease(ms))
     }
 
     /// A private database in memory.
@@ -139,9 +156,9 @@ impl Connection {
         f.trusted_schema.set(true);
         f.automatic_index.set(true);
         f.dqs_dml.set(true);
-        let main = Database { name: "main".into(), btree: Some(btree), file, columns: Default::default() };
+        let main = Attached { name: "main".into(), btree: Some(btree), file, columns: Default::default() };
         let temp =
-            Database { name: "temp".into(), btree: None, file: String::new(), columns: Default::default() };
+            Attached { name: "temp".into(), btree: None, file: String::new(), columns: Default::default() };
         let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
         let inner = Rc::new_cyclic(|own| Inner {
             vfs,
@@ -169,11 +186,14 @@ impl Connection {
             update_hook: RefCell::new(None),
             busy: RefCell::new(None),
             busy_timeout: Cell::new(0),
+            lock_lease: Cell::new(0),
             closed: Cell::new(false),
             own: own.clone(),
             door: std::cell::OnceCell::new(),
             overridden: RefCell::default(),
             column_runs: Cell::new(0),
+            held: Cell::new(false),
+            super_journal: RefCell::new(None),
             vacuum_page_size: Cell::new(0),
             vacuum_auto_vacuum: Cell::new(None),
         });

@@ -141,6 +141,9 @@ fn commit(c: &Connection) -> Result<()> {
     if inner.autocommit.get() {
         return Err(Error::sql("cannot commit - no transaction is active"));
     }
+    if inner.held.get() {
+        return Err(Error::sql("cannot commit - the write queue does"));
+    }
     if inner.writing.get() > 0 {
         return Err(Error::new(Code::Busy, "cannot commit transaction - SQL statements in progress"));
     }
@@ -149,7 +152,8 @@ fn commit(c: &Connection) -> Result<()> {
         if e.code().primary() == Code::Busy {
             inner.autocommit.set(false);
         } else {
-            inner.rollback_all()?;
+            // What goes wrong while it is undone matters less than why.
+            let _ = inner.rollback_all();
         }
         return Err(e);
     }
@@ -159,6 +163,9 @@ fn commit(c: &Connection) -> Result<()> {
 fn rollback(c: &Connection) -> Result<()> {
     if c.0.autocommit.get() {
         return Err(Error::sql("cannot rollback - no transaction is active"));
+    }
+    if c.0.held.get() {
+        return Err(Error::sql("cannot rollback - a job of the write queue fails to be taken back"));
     }
     c.0.rollback_all()
 }

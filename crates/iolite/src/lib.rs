@@ -12,6 +12,7 @@ mod check;
 mod columns;
 mod connection;
 mod control;
+mod database;
 mod describe;
 mod env;
 mod open;
@@ -22,9 +23,11 @@ mod stages;
 mod statement;
 mod txn;
 mod vacuum;
+mod writer;
 
 pub use columns::ColumnCounters;
 pub use connection::Connection;
+pub use database::Database;
 pub use iolite_base::{
     Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER,
 };
@@ -38,3 +41,4 @@ pub use iolite_value::{Collate, Value};
 pub use open::OpenFlags;
 pub use stages::stages;
 pub use statement::{Statement, Step};
+pub use writer::{Durability, JobOptions, Ticket, Writer, WriterOptions};

@@ -105,6 +105,7 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     Pragma { name: "journal_mode", columns: OWN, schema: false, code: journal_mode },
     Pragma { name: "journal_size_limit", columns: OWN, schema: false, code: journal_size_limit },
     flag!("legacy_alter_table", legacy_alter_table),
+    Pragma { name: "lock_lease_ms", columns: OWN, schema: false, code: lock_lease_ms },
     Pragma { name: "locking_mode", columns: OWN, schema: false, code: locking_mode },
     Pragma { name: "max_page_count", columns: OWN, schema: false, code: max_page_count },
     Pragma { name: "mmap_size", columns: OWN, schema: false, code: |c| number(c, |f| &f.mmap_size) },
@@ -847,6 +848,19 @@ fn temp_store(c: &Call<'_>) -> Result<Rows> {
         c.inner().flags.temp_store.set(n);
     }
     int(c.inner().flags.temp_store.get())
+}
+
+/// For how long a read lock in WAL mode is kept unused, in milliseconds; 0: not at all. SQLite has no such thing.
+fn lock_lease_ms(c: &Call<'_>) -> Result<Rows> {
+    let b = c.btree()?;
+    if let Some(v) = c.value {
+        let n = parse_number(v).clamp(0, 60_000) as u32;
+        c.inner().lock_lease.set(n);
+        for b in c.all()? {
+            b.set_lock_lease(n)?;
+        }
+    }
+    int(b.lock_lease() as i64)
 }
 
 fn wal_autocheckpoint(c: &Call<'_>) -> Result<Rows> {

@@ -175,7 +175,8 @@ impl Statement {
                 Err(e) => {
                     let stale = run.stale.get() && e.code() == Code::Schema;
                     let action = self.vm.action;
-                    let r = self.finish(Some((&e, action)));
+                    // What goes wrong while it is undone matters less than why.
+                    let _ = self.finish(Some((&e, action)));
                     if stale && tries < MAX_RETRY {
                         tries += 1;
                         self.vm.reset();
@@ -183,7 +184,6 @@ impl Statement {
                         self.recompile()?;
                         continue;
                     }
-                    r?;
                     return Err(e);
                 }
             }
@@ -246,7 +246,12 @@ impl Statement {
                 }
             }
             c.statement_depth.set(c.statement_depth.get().saturating_sub(1));
-            if undo {
+            if undo && result.is_err() {
+                // Neither done nor undone: only the whole can be taken back now.
+                rolled_back = true;
+                let _ = c.rollback_all();
+                c.statement_depth.set(0);
+            } else if undo {
                 c.check_schemas()?;
             }
         }

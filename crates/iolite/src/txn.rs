@@ -11,6 +11,9 @@ impl Inner {
 
     /// Commits every database. With several changed files a super-journal makes them commit together.
     pub fn commit_all(&self) -> Result<()> {
+        if let Some(alone) = self.only_writer() {
+            return self.commit_one(&alone);
+        }
         let trees = self.open_trees();
         let writing: Vec<Btree> =
             trees.iter().filter(|b| b.txn_state() == TxnState::Write).cloned().collect();
@@ -28,18 +31,21 @@ impl Inner {
                 .iter()
                 .map(|b| b.journal_name().to_string_lossy().into_owned().into_bytes())
                 .collect();
+            // Who has to wait shall wait before anything is written: an attempt that failed half-way cannot be repeated.
+            for b in &writing {
+                b.lock_for_commit()?;
+            }
             let path = needing[0].write_super_journal(&names)?;
             let name = path.to_string_lossy().into_owned();
+            // As long as a journal names it, it has to be there: without it, the journal counts as committed.
+            *self.super_journal.borrow_mut() = Some(path.clone());
             for b in &writing {
                 let with = needing.iter().any(|n| n.journal_name() == b.journal_name());
-                if let Err(e) = b.commit_phase_one(with.then_some(&*name)) {
-                    // The super-journal names journals that are about to be rolled back by us.
-                    let _ = self.vfs.delete(&path, false);
-                    return Err(e);
-                }
+                b.commit_phase_one(with.then_some(&*name))?;
             }
             // The moment of commit: without the super-journal, the journals are no longer hot.
             self.vfs.delete(&path, true)?;
+            *self.super_journal.borrow_mut() = None;
         } else {
             for b in &writing {
                 b.commit_phase_one(None)?;
@@ -47,17 +53,49 @@ impl Inner {
         }
         let keep = self.running.get() > 1;
         for b in &writing {
-            b.commit_phase_two(!keep)?;
+            match b.commit_phase_two(!keep) {
+                // Committed already: a journal that is left names a list that is gone, and will be removed.
+                Err(_) if needing.len() > 1 => drop(b.rollback(!keep)),
+                other => other?,
+            }
         }
         if !keep {
             for b in &trees {
                 b.end_read();
             }
         }
+        self.end_transaction();
+        Ok(())
+    }
+
+    /// The one database with a write transaction, if there is exactly one and no hook to ask.
+    fn only_writer(&self) -> Option<Btree> {
+        if self.commit_hook.borrow().is_some() {
+            return None;
+        }
+        let dbs = self.databases.borrow();
+        let mut writing =
+            dbs.iter().filter_map(|d| d.btree.as_ref()).filter(|b| b.txn_state() == TxnState::Write);
+        let first = writing.next()?;
+        writing.next().is_none().then(|| first.clone())
+    }
+
+    /// Commits the only database that was written to: the common case, without lists.
+    fn commit_one(&self, b: &Btree) -> Result<()> {
+        b.commit_phase_one(None)?;
+        let keep = self.running.get() > 1;
+        b.commit_phase_two(!keep)?;
+        if !keep {
+            self.end_reads();
+        }
+        self.end_transaction();
+        Ok(())
+    }
+
+    fn end_transaction(&self) {
         self.savepoints.borrow_mut().clear();
         self.savepoint_began.set(false);
         self.flags.defer_foreign_keys.set(false);
-        Ok(())
     }
 
     /// Rolls every database back; auto-commit is on afterwards.
@@ -74,10 +112,13 @@ impl Inner {
                 first = r;
             }
         }
+        let listed = self.super_journal.borrow_mut().take();
+        if let (Some(path), Ok(())) = (listed, &first) {
+            // Where this fails, a file stays that means nothing.
+            let _ = self.vfs.delete(&path, false);
+        }
         self.autocommit.set(true);
-        self.savepoints.borrow_mut().clear();
-        self.savepoint_began.set(false);
-        self.flags.defer_foreign_keys.set(false);
+        self.end_transaction();
         if wrote {
             self.check_schemas()?;
             let hook = self.rollback_hook.borrow().clone();
@@ -179,7 +220,11 @@ impl Inner {
         if at == 0 && self.savepoint_began.get() {
             self.autocommit.set(true);
             if let Err(e) = self.commit_all() {
-                self.autocommit.set(false);
+                if e.code().primary() == Code::Busy {
+                    self.autocommit.set(false);
+                } else {
+                    let _ = self.rollback_all();
+                }
                 return Err(e);
             }
             return Ok(());
@@ -201,8 +246,10 @@ impl Inner {
                 if b.txn_state() == TxnState::Write {
                     b.rollback(false)?;
                 }
-            } else {
-                b.savepoint_rollback(at - self.savepoint_began.get() as usize)?;
+            } else if let Err(e) = b.savepoint_rollback(at - self.savepoint_began.get() as usize) {
+                // Neither done nor undone: only the whole can be taken back now.
+                let _ = self.rollback_all();
+                return Err(e);
             }
         }
         self.savepoints.borrow_mut().truncate(at + 1);

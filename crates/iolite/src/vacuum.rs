@@ -75,12 +75,10 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
         temp.close()?;
         copied
     })();
-    match done {
-        Ok(()) => from.commit()?,
-        Err(e) => {
-            from.rollback(true)?;
-            return Err(e);
-        }
+    if let Err(e) = done.and_then(|()| from.commit()) {
+        // What goes wrong while it is undone matters less than why.
+        let _ = from.rollback(true);
+        return Err(e);
     }
     inner.vacuum_page_size.set(0);
     inner.vacuum_auto_vacuum.set(None);

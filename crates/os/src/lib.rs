@@ -15,7 +15,7 @@ mod unix;
 pub use memory::MemoryVfs;
 pub use traits::{
     Access, Characteristics, Clock, Entropy, File, FileId, FileKind, LockLevel, OpenFlags, ShmLock,
-    ShmRegion, SyncKind, Vfs,
+    ShmRegion, ShmRelease, SyncKind, Vfs,
 };
 pub use unix::UnixVfs;
 

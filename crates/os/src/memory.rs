@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -115,7 +115,7 @@ impl Vfs for MemoryVfs {
             node,
             flags,
             level: Cell::new(LockLevel::None),
-            shm_shared: Cell::new(0),
+            shm_shared: Arc::default(),
             shm_exclusive: Cell::new(0),
             shm_used: Cell::new(false),
         }))
@@ -186,7 +186,8 @@ struct MemoryFile {
     node: Arc<Mutex<Node>>,
     flags: OpenFlags,
     level: Cell<LockLevel>,
-    shm_shared: Cell<u8>,
+    /// Shared with those who may give a lock back on another thread.
+    shm_shared: Arc<AtomicU8>,
     shm_exclusive: Cell<u8>,
     shm_used: Cell<bool>,
 }
@@ -343,16 +344,20 @@ impl File for MemoryFile {
         let mut n = lock(&self.node);
         let range = first as usize..(first + count) as usize;
         let mask = |i: usize| 1u8 << i;
-        let (s, x) = (self.shm_shared.get(), self.shm_exclusive.get());
+        let (s, x) = (self.shm_shared.load(Relaxed), self.shm_exclusive.get());
         match how {
             ShmLock::Shared => {
                 if range.clone().any(|i| n.shm_exclusive[i] && x & mask(i) == 0) {
                     return Err(Code::Busy.into());
                 }
                 for i in range {
+                    if x & mask(i) != 0 {
+                        n.shm_exclusive[i] = false;
+                        self.shm_exclusive.set(self.shm_exclusive.get() & !mask(i));
+                    }
                     if s & mask(i) == 0 {
                         n.shm_shared[i] += 1;
-                        self.shm_shared.set(self.shm_shared.get() | mask(i));
+                        self.shm_shared.store(self.shm_shared.load(Relaxed) | mask(i), Relaxed);
                     }
                 }
             }
@@ -376,12 +381,16 @@ impl File for MemoryFile {
                     if x & mask(i) != 0 {
                         n.shm_exclusive[i] = false;
                     }
-                    self.shm_shared.set(self.shm_shared.get() & !mask(i));
+                    self.shm_shared.store(self.shm_shared.load(Relaxed) & !mask(i), Relaxed);
                     self.shm_exclusive.set(self.shm_exclusive.get() & !mask(i));
                 }
             }
         }
         Ok(())
+    }
+
+    fn shm_release(&self) -> Option<Arc<dyn ShmRelease>> {
+        Some(Arc::new(Release(self.node.clone(), self.shm_shared.clone())))
     }
 
     fn shm_barrier(&self) {
@@ -394,6 +403,21 @@ impl File for MemoryFile {
             lock(&self.node).shm_users -= 1;
         }
         Ok(())
+    }
+}
+
+struct Release(Arc<Mutex<Node>>, Arc<AtomicU8>);
+
+impl ShmRelease for Release {
+    fn release(&self, i: u8) {
+        let mut n = lock(&self.0);
+        if self.1.fetch_and(!(1 << i), Relaxed) & 1 << i != 0 {
+            n.shm_shared[i as usize] -= 1;
+        }
+    }
+
+    fn is_own(&self) -> bool {
+        true
     }
 }
 

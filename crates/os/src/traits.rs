@@ -213,6 +213,15 @@ pub trait Vfs: Send + Sync {
     fn entropy(&self) -> &dyn Entropy;
 }
 
+/// Gives back a shared lock of a handle's on its shared memory, on any thread. Nobody may use the lock
+/// meanwhile.
+pub trait ShmRelease: Send + Sync {
+    /// Gives lock number `lock` back.
+    fn release(&self, lock: u8);
+    /// Whether the lock is this process's own: not after `fork`, in the child.
+    fn is_own(&self) -> bool;
+}
+
 /// An open file. Dropping it closes it and gives up its locks.
 pub trait File: Send {
     /// Fills `buf` from `offset`. `false`: the file ended before; the rest of `buf` is zero.
@@ -263,6 +272,12 @@ pub trait File: Send {
     fn shm_barrier(&self);
     /// Lets go of the shared memory; with `delete`, its file too.
     fn shm_unmap(&self, delete: bool) -> Result<()>;
+    /// What gives back a shared lock of this handle's on the shared memory from another thread, while this
+    /// one is idle. `None`: nothing can. Where something can, [`File::shm_lock`] also turns a shared lock of
+    /// this handle into an exclusive one and back.
+    fn shm_release(&self) -> Option<Arc<dyn ShmRelease>> {
+        None
+    }
     /// Whether the shared memory can only be read.
     fn shm_read_only(&self) -> bool {
         false

@@ -130,10 +130,10 @@ impl Pager {
         if pgno == 0 || pgno == self.lock_page() || self.state < State::WriterLocked {
             return Err(Code::Corrupt.into());
         }
-        self.db_size = self.db_size.max(pgno);
         self.begin_changes()?;
         let page = PageData::zeroed(self.page_size as usize)?;
         let buf = Buf::of_page(page)?;
+        self.room_for_dirty(1)?;
         let i = match self.table.find(pgno) {
             Some(i) => i,
             None => {
@@ -147,8 +147,9 @@ impl Pager {
         slot.buf = Some(buf.clone());
         slot.flags = DIRTY | RECENT;
         slot.saved = serial;
+        self.db_size = self.db_size.max(pgno);
         if !was_dirty {
-            self.note_dirty(pgno)?;
+            self.note_dirty(pgno);
         }
         if pgno <= self.orig_size
             && let Some(j) = &mut self.journal
@@ -170,12 +171,16 @@ impl Pager {
         Ok(page)
     }
 
-    fn note_dirty(&mut self, pgno: Pgno) -> Result<()> {
+    /// Room in the list of changed pages. Asked for before a page is marked: one that is marked and not
+    /// listed would survive a rollback, and never be written.
+    pub(crate) fn room_for_dirty(&mut self, more: usize) -> Result<()> {
+        alloc::reserve(&mut self.dirty, more)
+    }
+
+    pub(crate) fn note_dirty(&mut self, pgno: Pgno) {
         if self.kind == Kind::File {
-            alloc::reserve(&mut self.dirty, 1)?;
             self.dirty.push(pgno);
         }
-        Ok(())
     }
 
     /// Changes a page in place. `page` is the caller's hold on it; afterwards it is the changed page, which
@@ -208,6 +213,7 @@ impl Pager {
             return Err(Code::Readonly.into());
         }
         self.begin_changes()?;
+        self.room_for_dirty(1)?;
         let i = match self.table.find(pgno) {
             Some(i) => i,
             // Evicted while a cursor held it. Others may have changed it before that: what counts is what was written.
@@ -243,7 +249,7 @@ impl Pager {
         slot.flags = (slot.flags | DIRTY | RECENT) & !DONT_WRITE;
         slot.saved = self.serial;
         if !was_dirty {
-            self.note_dirty(pgno)?;
+            self.note_dirty(pgno);
         }
         Ok(())
     }

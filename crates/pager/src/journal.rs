@@ -199,6 +199,11 @@ impl Journal {
 
     /// Makes all records so far count: they are on disk, then the header that names their number is.
     pub fn seal(&mut self, site: &Site) -> Result<Synced> {
+        if self.end() == 0 && !matches!(self.place, Place::Memory) {
+            // Nothing had to be recorded (the database was empty), but its former size has to be: otherwise a
+            // crash leaves a part of the first transaction.
+            self.begin_segment(site)?;
+        }
         if !self.open && self.buf.is_empty() {
             return Ok(Synced::of_journal());
         }
@@ -213,15 +218,7 @@ impl Journal {
             return Ok(Synced::of_journal());
         }
         if self.open {
-            if self.reused {
-                // A header of an older journal where our next segment would begin must not be taken for ours.
-                let next = self.base.next_multiple_of(self.sector as u64);
-                let mut old = [0u8; 8];
-                file.read(&mut old, next)?;
-                if old == MAGIC {
-                    file.write(&[0], next)?;
-                }
-            }
+            self.guard_end(&**file)?;
             if site.sync >= SyncMode::Full && !site.device.sequential {
                 file.sync(SyncKind::Full)?;
             }
@@ -233,6 +230,20 @@ impl Journal {
         file.sync(if site.sync >= SyncMode::Full { SyncKind::Data } else { SyncKind::Full })?;
         self.open = false;
         Ok(Synced::of_journal())
+    }
+
+    /// A header of an older journal where our next segment would begin must not be taken for ours.
+    fn guard_end(&self, file: &dyn File) -> Result<()> {
+        if !self.reused {
+            return Ok(());
+        }
+        let next = self.base.next_multiple_of(self.sector as u64);
+        let mut old = [0u8; 8];
+        file.read(&mut old, next)?;
+        if old == MAGIC {
+            file.write(&[0], next)?;
+        }
+        Ok(())
     }
 
     /// Writes the name of the super-journal behind the records.
@@ -290,18 +301,19 @@ impl Journal {
             }
             return Ok(());
         }
-        self.flush(site)?;
-        if self.open && !self.counts_at_once(site) {
-            // Nobody else reads it now: the count may go in without a sync.
-            let mut h = [0u8; 12];
-            h[..8].copy_from_slice(&MAGIC);
-            be::put_u32(&mut h, 8, self.records);
-            if let Place::File(Some(file)) = &self.place {
-                file.write(&h, self.header)?;
-            }
-        }
+        // What stands in a segment that is not sealed was never overwritten in the database. It must not be
+        // made to count now: its records are not synced, and a power loss would restore what is there
+        // instead.
+        let end = if self.counts_at_once(site) {
+            self.flush(site)?;
+            self.base
+        } else if self.open {
+            self.header
+        } else {
+            self.base
+        };
         if let Place::File(Some(file)) = &self.place {
-            let mut reader = Reader::new(&**file, self.base)?;
+            let mut reader = Reader::new(&**file, end)?;
             while let Some(pgno) = reader.next()? {
                 restore(pgno, reader.page())?;
             }

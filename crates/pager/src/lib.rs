@@ -11,6 +11,7 @@
 mod cache;
 mod durability;
 mod journal;
+mod lease;
 mod pager;
 mod recover;
 mod settings;

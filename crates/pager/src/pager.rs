@@ -87,6 +87,8 @@ pub struct Pager {
     pub(crate) max_pages: Pgno,
     pub(crate) journal_size_limit: i64,
     pub(crate) persist_wal: bool,
+    /// Milliseconds for which read locks are kept unused, and frames from which on none is.
+    pub(crate) lease: (u32, u32),
     pub(crate) busy: Option<BusyHandler>,
 
     pub(crate) table: PageTable,
@@ -115,11 +117,15 @@ pub struct Pager {
     /// The content being written has pages of another size: so many, of so many bytes in all.
     pub(crate) foreign_image: Option<(Pgno, u64)>,
     pub(crate) error: Option<Error>,
+    /// Going back to a savepoint failed on the way: the transaction cannot be committed any more.
+    pub(crate) half_undone: Option<Error>,
     pub(crate) stats: CacheStats,
     /// What other sessions of this process know of the file.
     pub(crate) share: Option<Share>,
     /// The era of the present read transaction, if pages are shared in it.
     pub(crate) era: Option<u64>,
+    /// The present transaction reads the same state of the log as the one before.
+    pub(crate) same_log: bool,
     pub(crate) random: u64,
 }
 
@@ -182,6 +188,7 @@ impl Pager {
             max_pages: 0xffff_fffe,
             journal_size_limit: -1,
             persist_wal: false,
+            lease: (0, 1000),
             busy: None,
             table: PageTable::new(),
             db_size: 0,
@@ -200,9 +207,11 @@ impl Pager {
             epoch: 0,
             foreign_image: None,
             error: None,
+            half_undone: None,
             stats: CacheStats::default(),
             share: None,
             era: None,
+            same_log: false,
             random: 0,
         };
         pager.set_cache_size(opts.cache_size);
@@ -219,7 +228,7 @@ impl Pager {
         if self.state != State::Open {
             self.end_read();
         }
-        let closed = self.close_wal();
+        let closed = self.close_wal(false);
         self.finish_kept_journal();
         self.unlock(LockLevel::None);
         self.table.clear();
@@ -238,8 +247,8 @@ impl Pager {
     }
 
     /// Folds the log into the database if this is the last connection. Used by closing and by leaving WAL
-    /// mode.
-    pub(crate) fn close_wal(&mut self) -> Result<()> {
+    /// mode, when its name must go for good: it would count again beside a rollback journal.
+    pub(crate) fn close_wal(&mut self, for_good: bool) -> Result<()> {
         let Some(mut wal) = self.wal.take() else { return Ok(()) };
         let file = self.file.as_deref().expect("a log belongs to a file");
         let mut alone = self.lock == LockLevel::Exclusive;
@@ -251,7 +260,10 @@ impl Pager {
         let mut delete = false;
         if alone && !self.read_only {
             let sync = if self.sync == SyncMode::Off { None } else { Some(self.sync) };
-            done = wal.checkpoint(file, CheckpointMode::Passive, sync, None, self.page_size).map(|_| ());
+            let table = &self.table;
+            let cached = |p| table.clean(p);
+            let copied = wal.checkpoint(file, CheckpointMode::Passive, sync, None, self.page_size, &cached);
+            done = copied.map(|_| ());
             delete = done.is_ok() && wal.is_backfilled();
         }
         let keep = delete && self.persist_wal;
@@ -261,7 +273,11 @@ impl Pager {
         }
         drop(wal);
         if delete && !keep {
-            let _ = self.vfs.delete(&self.wal_path, false);
+            let gone = self.vfs.delete(&self.wal_path, for_good && self.sync != SyncMode::Off);
+            match gone {
+                Err(e) if for_good && e.code() != Code::IoerrDeleteNoent => return done.and(Err(e)),
+                _ => {}
+            }
         }
         done
     }

@@ -28,10 +28,10 @@ impl Pager {
         if self.kept_journal.is_some() && self.lock > LockLevel::Shared {
             return Ok(());
         }
-        let path = self.journal_path.clone();
-        if !self.exists(&path)? || !self.journal_is_hot()? {
+        if !self.exists(&self.journal_path)? || !self.journal_is_hot()? {
             return Ok(());
         }
+        let path = self.journal_path.clone();
         if self.read_only {
             return Err(Code::ReadonlyRollback.into());
         }
@@ -56,7 +56,15 @@ impl Pager {
             // Left over from a database that was deleted. RESERVED keeps a new writer from making one
             // meanwhile.
             if !self.read_only && self.raise(LockLevel::Reserved).is_ok() {
-                let _ = self.vfs.delete(&self.journal_path, false);
+                // Or somebody who took back the first transaction came no further than cutting the file: that
+                // has to be on disk before the journal goes.
+                let cut = match self.sync {
+                    SyncMode::Off => Ok(()),
+                    _ => self.file()?.sync(SyncKind::Full),
+                };
+                if cut.is_ok() {
+                    let _ = self.vfs.delete(&self.journal_path, false);
+                }
                 self.unlock(LockLevel::Shared);
             }
             return Ok(false);

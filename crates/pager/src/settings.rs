@@ -177,7 +177,7 @@ impl Pager {
             let heap = self.wal.as_ref().is_some_and(|w| w.has_heap_index());
             if mode == LockingMode::Normal && heap {
                 // A private index cannot be shared any more: fold the log, then begin again.
-                if self.state == State::Open && self.close_wal().is_ok() {
+                if self.state == State::Open && self.close_wal(false).is_ok() {
                     self.reset_cache();
                     self.unlock(LockLevel::None);
                     self.locking_mode = mode;
@@ -217,6 +217,28 @@ impl Pager {
         self.journal_size_limit = n.max(-1);
         if let Some(w) = &mut self.wal {
             w.size_limit = self.journal_size_limit;
+        }
+    }
+
+    /// `PRAGMA lock_lease_ms`: for how long a read lock on a log is kept unused. 0: not at all.
+    pub fn lock_lease(&self) -> u32 {
+        self.lease.0
+    }
+
+    /// Sets it.
+    pub fn set_lock_lease(&mut self, millis: u32) {
+        self.lease.0 = millis;
+        if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
+            wal.end_lease(&**file);
+            wal.lease_millis = millis;
+        }
+    }
+
+    /// Says from how many frames on the log is to be copied back: locks that hinder it are then not kept.
+    pub fn set_lease_frames(&mut self, frames: u32) {
+        self.lease.1 = frames;
+        if let Some(wal) = &mut self.wal {
+            wal.lease_frames = frames;
         }
     }
 
@@ -325,6 +347,7 @@ impl Pager {
         let log = self.vfs.open(Some(&self.wal_path), flags)?;
         let mut wal = crate::wal::Wal::new(log, heap, self.vfs.clone());
         wal.size_limit = self.journal_size_limit;
+        (wal.lease_millis, wal.lease_frames) = self.lease;
         self.wal = Some(wal);
         self.kept_journal = None;
         Ok(())
@@ -342,7 +365,7 @@ impl Pager {
             self.unlock(LockLevel::Shared);
             return Err(e);
         }
-        if let Err(e) = self.close_wal() {
+        if let Err(e) = self.close_wal(true) {
             self.unlock(LockLevel::None);
             self.reset_cache();
             return Err(e);
@@ -385,7 +408,10 @@ impl Pager {
         let busy = if mode == CheckpointMode::Passive { None } else { busy };
         let file = self.file.as_deref().expect("a log belongs to a file");
         let wal = self.wal.as_mut().expect("checked above");
-        wal.checkpoint(file, mode, sync, busy, self.page_size)
+        let table = &self.table;
+        let done = wal.checkpoint(file, mode, sync, busy, self.page_size, &|p| table.clean(p));
+        self.note_failed_sync(&done);
+        done
     }
 
     /// Makes the next read transaction look at the header again.

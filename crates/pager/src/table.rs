@@ -84,6 +84,12 @@ impl PageTable {
         &mut self.slots[i]
     }
 
+    /// A page that was not changed since it was read or committed.
+    pub fn clean(&self, pgno: Pgno) -> Option<Buf> {
+        let slot = &self.slots[self.find(pgno)?];
+        slot.buf.clone().filter(|_| slot.flags & (DIRTY | DONT_WRITE) == 0)
+    }
+
     /// Pages held.
     pub fn len(&self) -> usize {
         self.used

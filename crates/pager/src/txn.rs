@@ -50,9 +50,14 @@ impl Pager {
                 self.begin_read_journal()?;
             }
             self.state = State::Reader;
-            self.era = None;
+            // An unchanged log is still in its era: asking again would take a lock that all sessions share.
+            if self.wal.is_none() || !self.same_log {
+                self.era = None;
+            }
             if self.header_ok || self.read_header()? {
-                self.enter_era();
+                if self.era.is_none() {
+                    self.enter_era();
+                }
                 return Ok(());
             }
             self.state = State::Open;
@@ -119,6 +124,7 @@ impl Pager {
         let file = self.file.as_deref().expect("a log belongs to a file");
         let wal = self.wal.as_mut().expect("called in WAL mode");
         let change = wal.begin_read(file)?;
+        self.same_log = matches!(change, Snapshot::Same);
         match change {
             Snapshot::Same => {}
             Snapshot::Appended(pages) => {
@@ -249,10 +255,10 @@ impl Pager {
         self.orig_size = self.db_size;
         self.dirty.clear();
         self.serial += 1;
-        self.state = State::WriterLocked;
         if self.kind != Kind::File {
             self.undo.push(self.serial, self.db_size)?;
         }
+        self.state = State::WriterLocked;
         self.check();
         Ok(())
     }
@@ -284,7 +290,11 @@ impl Pager {
         if level >= self.undo.depth() {
             return Ok(());
         }
-        self.undo_to(level)
+        let undone = self.undo_to(level);
+        if let Err(e) = &undone {
+            self.half_undone = Some(e.clone());
+        }
+        undone
     }
 
     fn undo_to(&mut self, level: usize) -> Result<()> {
@@ -292,6 +302,7 @@ impl Pager {
         self.serial += 1;
         let size = self.undo.db_size(level);
         let images = self.undo.rollback(level, self.serial, self.page_size as usize)?;
+        self.room_for_dirty(images.len())?;
         if size < self.db_size {
             let beyond: Vec<Pgno> = self.table.iter().map(|s| s.pgno).filter(|&p| p > size).collect();
             for p in beyond {
@@ -312,10 +323,7 @@ impl Pager {
                     self.table.slot_mut(i).flags = DIRTY;
                 }
             }
-            if self.kind == Kind::File {
-                alloc::reserve(&mut self.dirty, 1)?;
-                self.dirty.push(pgno);
-            }
+            self.note_dirty(pgno);
         }
         Ok(())
     }
@@ -333,16 +341,24 @@ impl Pager {
     /// modes), or the transaction is committed (WAL).
     pub fn commit_phase_one(&mut self, super_journal: Option<&[u8]>) -> Result<()> {
         let done = self.write_transaction(super_journal);
-        if let (Err(e), Some(share)) = (&done, &self.share)
+        self.note_failed_sync(&done);
+        done
+    }
+
+    /// After a sync that failed, nobody of this process writes any more: see [`crate::shared::Share::fail`].
+    pub(crate) fn note_failed_sync<T>(&self, done: &Result<T>) {
+        if let (Err(e), Some(share)) = (done, &self.share)
             && e.code() == Code::IoerrFsync
         {
             share.fail();
         }
-        done
     }
 
     fn write_transaction(&mut self, super_journal: Option<&[u8]>) -> Result<()> {
         if let Some(e) = &self.error {
+            return Err(e.clone());
+        }
+        if let Some(e) = &self.half_undone {
             return Err(e.clone());
         }
         if self.state < State::WriterCacheMod
@@ -425,13 +441,17 @@ impl Pager {
         }
         let changed = self.state > State::WriterLocked;
         if self.kind == Kind::File && self.wal.is_none() && changed {
-            self.end_journal()?;
-            self.shrink_file()?;
+            let ended = self.end_journal();
+            self.note_failed_sync(&ended);
+            ended?;
+            // The transaction is committed. A file that cannot be cut is longer than its header says, which
+            // harms nobody.
+            let _ = self.shrink_file();
             let changed = std::mem::take(&mut self.dirty);
             self.forget_dirty(&changed);
             let foreign = self.foreign_image.take();
             if let Some((_, bytes)) = foreign {
-                self.file()?.truncate(bytes)?;
+                let _ = self.file()?.truncate(bytes);
                 self.page_size_fixed = false;
             }
             self.change_counted = true;
@@ -459,14 +479,22 @@ impl Pager {
             }
             return Ok(());
         }
-        let undone = self.undo_transaction();
+        // A commit that failed at its last step, the journal's end, has let go of the journal.
+        let ending = self.state == State::WriterFinished
+            && self.wal.is_none()
+            && self.journal.is_none()
+            && !matches!(self.journal_mode, JournalMode::Memory | JournalMode::Off);
+        let in_file = ending || self.journal.as_ref().is_some_and(|j| j.in_file());
+        let undone = if ending && self.kind == Kind::File { Ok(()) } else { self.undo_transaction() };
         self.epoch += 1;
-        if undone.is_err() && self.kind == Kind::File {
+        if (ending || undone.is_err()) && self.kind == Kind::File {
             // The file may be half restored. Where the journal is a file it is hot now: nothing in memory
             // counts any more, and the next reader plays it back.
             self.reset_cache();
-            let in_file = self.journal.as_ref().is_some_and(|j| j.in_file());
             self.journal = None;
+            self.foreign_image = None;
+            self.half_undone = None;
+            self.era = None;
             if !in_file && self.state >= State::WriterDbMod {
                 self.error = undone.as_ref().err().cloned();
             }
@@ -537,6 +565,7 @@ impl Pager {
         self.dirty.clear();
         self.journal = None;
         self.foreign_image = None;
+        self.half_undone = None;
         // The state of the file is another one: the next transaction finds out which.
         self.era = None;
         self.serial += 1;
@@ -594,7 +623,8 @@ impl Pager {
 
     pub(crate) fn seal_journal(&mut self) -> Result<Synced> {
         let Some(mut j) = self.journal.take() else { return Ok(Synced::of_journal()) };
-        let sealed = j.seal(&self.site(0));
+        let nonce = self.random();
+        let sealed = j.seal(&self.site(nonce));
         self.journal = Some(j);
         sealed
     }
@@ -634,12 +664,27 @@ impl Pager {
     /// Cuts the file to the size of the database. Only once the transaction is committed: the journal does
     /// not hold the pages that go.
     fn shrink_file(&mut self) -> Result<()> {
-        let pages = self.wanted_pages();
-        if self.file_pages > pages && self.db_size < self.orig_size {
+        if self.shrinks() {
+            let pages = self.wanted_pages();
             self.file()?.truncate(pages as u64 * self.page_size as u64)?;
             self.file_pages = pages;
         }
         Ok(())
+    }
+
+    fn shrinks(&self) -> bool {
+        self.file_pages > self.wanted_pages() && self.db_size < self.orig_size
+    }
+
+    /// Whether the header says that there is a log.
+    fn asks_for_log(&self) -> bool {
+        let p1 = self.table.find(1).and_then(|i| self.table.slot(i).buf.as_ref());
+        p1.is_some_and(|b| b[19] == 2)
+    }
+
+    /// Whether the end of this transaction cuts pages off the file.
+    fn will_shrink(&self) -> bool {
+        self.state == State::WriterFinished && (self.shrinks() || self.foreign_image.is_some())
     }
 
     pub(crate) fn append_frames(&mut self, pages: &[(Pgno, Buf)], commit: Pgno) -> Result<()> {
@@ -676,6 +721,9 @@ impl Pager {
         let has_super = journal.has_super();
         let Some(file) = journal.into_file() else { return Ok(()) };
         let sync = self.sync;
+        // The pages about to be cut off are not in the journal: it must not come back after the cut. Nor may
+        // it beside a log: a checkpoint changes pages that it would restore.
+        let for_good = sync != SyncMode::Off && (self.will_shrink() || self.asks_for_log());
         let mode = match self.journal_mode {
             JournalMode::Delete if self.locking_mode == LockingMode::Exclusive => JournalMode::Persist,
             m => m,
@@ -683,7 +731,7 @@ impl Pager {
         match mode {
             JournalMode::Truncate => {
                 file.truncate(0)?;
-                if sync >= SyncMode::Full {
+                if sync >= SyncMode::Full || for_good {
                     file.sync(SyncKind::Full)?;
                 }
                 self.kept_journal = Some(file);
@@ -706,7 +754,7 @@ impl Pager {
             }
             _ => {
                 drop(file);
-                match self.vfs.delete(&self.journal_path, sync == SyncMode::Extra) {
+                match self.vfs.delete(&self.journal_path, sync == SyncMode::Extra || for_good) {
                     Err(e) if e.code() == Code::IoerrDeleteNoent => {}
                     other => other?,
                 }

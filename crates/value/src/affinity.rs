@@ -65,8 +65,21 @@ impl Affinity {
     }
 
     /// Applies the affinity to a value on its way into a column or a comparison.
-    #[inline]
+    #[inline(always)]
     pub fn apply(self, v: &mut Value) -> Result<()> {
+        match (self, &*v) {
+            (Affinity::None | Affinity::Blob, _)
+            | (_, Value::Null)
+            | (Affinity::Integer | Affinity::Numeric, Value::Int(_))
+            | (Affinity::Real, Value::Real(_))
+            | (Affinity::Text, Value::Text(_, 0)) => Ok(()),
+            _ => self.convert(v),
+        }
+    }
+
+    /// As [`Affinity::apply`], for values that may have to change.
+    #[inline(never)]
+    fn convert(self, v: &mut Value) -> Result<()> {
         match self {
             Affinity::None | Affinity::Blob => Ok(()),
             Affinity::Text => match v {

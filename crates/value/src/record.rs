@@ -185,7 +185,7 @@ pub fn encode_with(
 }
 
 /// Fields that [`encode_buf`] encodes without a detour.
-const FEW: usize = 40;
+const FEW: usize = 16;
 
 /// As [`encode_with`], into a counted buffer whose memory is used again if nobody else holds it. `max` is the longest
 /// allowed record: `SQLITE_TOOBIG` beyond.
@@ -213,14 +213,14 @@ pub fn encode_buf(
         header += varint::len(*t);
         body += serial_len(*t);
     }
-    // Forty fields of at most nine bytes may need a second byte for the header's own length.
+    // Sixteen fields of at most nine bytes may need a second byte for the header's own length.
     if header > 0x7f {
         header += 1;
     }
     if header + body > max {
         return Err(Code::Toobig.into());
     }
-    let b = out.reuse_zeroed(header + body)?;
+    let b = out.reuse_filled(header + body)?;
     let (head, mut rest) = b.split_at_mut(header);
     let mut at = varint::put(head, header as u64);
     for (i, v) in values.iter().enumerate() {

@@ -105,6 +105,16 @@ impl Value {
         }
     }
 
+    /// The value with this subtype, if it is text or a blob.
+    #[inline]
+    pub fn with_subtype(self, subtype: u8) -> Value {
+        match self {
+            Value::Text(b, _) => Value::Text(b, subtype),
+            Value::Blob(b, _) => Value::Blob(b, subtype),
+            other => other,
+        }
+    }
+
     /// Forgets the subtype.
     pub fn clear_subtype(&mut self) {
         if let Value::Text(_, s) | Value::Blob(_, s) = self {

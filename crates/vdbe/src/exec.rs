@@ -270,7 +270,9 @@ impl Vm {
                     } else {
                         to.cast_utf16(self.reg(i.p1), self.enc)?
                     };
-                    self.set(i.p1, v);
+                    // JSON that becomes text is JSON still.
+                    let subtype = if to == Affinity::Text { self.reg(i.p1).subtype() } else { 0 };
+                    self.set(i.p1, v.with_subtype(subtype));
                 }
                 Opcode::Affinity => {
                     if let P4::Affinities(list) = &i.p4 {

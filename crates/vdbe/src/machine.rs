@@ -3,7 +3,7 @@
 use crate::bloom::Bloom;
 use crate::cursor::VCursor;
 use iolite_base::hash::FastMap;
-use iolite_base::{Encoding, Error, Limit, Result};
+use iolite_base::{Buf, Encoding, Error, Limit, Result};
 use iolite_bytecode::Program;
 use iolite_ext::{Aggregate, AuxData};
 use iolite_value::Value;
@@ -96,7 +96,12 @@ pub struct Vm {
     pub(crate) max_length: usize,
     pub(crate) max_depth: usize,
     pub(crate) cpu: u32,
+    /// Memory of records of former runs, for those of the next.
+    pub(crate) spare: Vec<Buf>,
 }
+
+/// How many records' memory is kept: a row's and those of a few indexes.
+const MOST_SPARE: usize = 8;
 
 impl Frame {
     fn new(program: Rc<Program>) -> Frame {
@@ -145,6 +150,7 @@ impl Vm {
             max_length: 1_000_000_000,
             max_depth: 1000,
             cpu: 0,
+            spare: Vec::new(),
         }
     }
 
@@ -179,9 +185,16 @@ impl Vm {
             }
         }
         for r in &mut self.f.regs {
-            *r = Value::Null;
+            if let Value::Blob(b, _) = std::mem::take(r)
+                && self.spare.len() < MOST_SPARE
+                && let Some(b) = b.into_buf().spare()
+            {
+                self.spare.push(b);
+            }
         }
-        self.f.once.fill(0);
+        if !self.f.once.is_empty() {
+            self.f.once.fill(0);
+        }
         self.f.states.clear();
         if !self.f.row_sets.is_empty() {
             self.f.row_sets.clear();

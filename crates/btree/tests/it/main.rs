@@ -1,8 +1,10 @@
 //! Tests of the trees as their callers see them, and of the files against the sqlite3 shell where one is
 //! installed.
 
+mod crash;
 mod damage;
 mod files;
+mod lease;
 mod model;
 mod stock;
 mod support;

@@ -92,8 +92,10 @@ impl Gen<'_> {
             if self.rng.chance(20) {
                 def += &format!(" COLLATE {}", self.collation());
             }
-            if self.rng.chance(6) {
-                def += &format!(" CONSTRAINT ck{i} CHECK (typeof({column}) <> 'real' OR {column} < 100)");
+            if self.rng.chance(9) {
+                let check =
+                    self.one(&["typeof(X) <> 'real' OR X < 100", "length(X) < 20", "X > -9e18 OR X < 'zz'"]);
+                def += &format!(" CONSTRAINT ck{i} CHECK ({})", check.replace('X', &column));
             }
             if self.rng.chance(4) {
                 def += &format!(

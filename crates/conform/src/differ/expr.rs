@@ -121,6 +121,12 @@ impl Gen<'_> {
             0..=6 => self.leaf(sc),
             7..=11 => {
                 let op = self.one(&["+", "-", "*", "/", "%", "||", "&", "|", "<<", ">>", "+", "-", "||"]);
+                if self.rng.chance(8) {
+                    // At the edge of the integers.
+                    let edge =
+                        self.one(&["9223372036854775807", "-9223372036854775807", "4611686018427387904"]);
+                    return format!("({edge} {op} (1 + {}))", self.leaf(sc));
+                }
                 format!("({} {op} {})", self.expr(sc, d), self.expr(sc, d))
             }
             12..=17 => self.condition(sc, depth),

@@ -3,3 +3,4 @@
 mod journey;
 mod records;
 mod transactions;
+mod writer;

@@ -99,3 +99,32 @@ fn two_connections_see_each_others_commits_and_locks() {
     }
     std::fs::remove_dir_all(&dir).unwrap();
 }
+
+#[test]
+fn read_locks_are_kept_only_by_connections_opened_without_flags() {
+    let c = Connection::open_in_memory().unwrap();
+    assert_eq!(ints(&c, "PRAGMA lock_lease_ms"), [10]);
+    assert_eq!(ints(&c, "PRAGMA lock_lease_ms = 0"), [0]);
+    let plain = Connection::open_with(":memory:", iolite::OpenFlags::default()).unwrap();
+    assert_eq!(ints(&plain, "PRAGMA lock_lease_ms"), [0]);
+    assert_eq!(ints(&plain, "PRAGMA lock_lease_ms = 25"), [25]);
+}
+
+#[test]
+fn an_update_that_changes_nothing_writes_nothing() {
+    let dir = std::env::temp_dir().join(format!("iolite-same-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join("a.db");
+    let c = Connection::open(&path.to_string_lossy()).unwrap();
+    c.execute_batch("PRAGMA journal_mode=wal; CREATE TABLE t(a, b); INSERT INTO t VALUES(1, 'x'), (2, 'y')")
+        .unwrap();
+    let log = || std::fs::metadata(dir.join("a.db-wal")).unwrap().len();
+    let before = log();
+    c.execute_batch("UPDATE t SET b = b || ''; UPDATE t SET a = a").unwrap();
+    assert_eq!((log(), c.changes()), (before, 2));
+    c.execute_batch("UPDATE t SET b = 'z' WHERE a = 2").unwrap();
+    assert!(log() > before);
+    assert_eq!(c.query("SELECT group_concat(b) FROM t", &[]).unwrap()[0][0].to_string_lossy(), "x,z");
+    drop(c);
+    std::fs::remove_dir_all(&dir).unwrap();
+}

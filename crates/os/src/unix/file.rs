@@ -239,6 +239,10 @@ impl File for UnixFile {
         Ok(())
     }
 
+    fn shm_release(&self) -> Option<Arc<dyn ShmRelease>> {
+        self.shm.borrow().as_ref().and_then(Shm::release)
+    }
+
     fn shm_read_only(&self) -> bool {
         self.shm.borrow().as_ref().is_some_and(|s| s.is_read_only())
     }

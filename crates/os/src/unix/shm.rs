@@ -10,7 +10,7 @@
 
 use super::locks::busy_or;
 use super::sys::{self, Fd, Mapping, Owner};
-use crate::{FileId, ShmLock, ShmRegion};
+use crate::{FileId, ShmLock, ShmRegion, ShmRelease};
 use iolite_base::{Code, Result};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -161,6 +161,15 @@ impl Shm {
         Ok(Some(region))
     }
 
+    /// See [`ShmRelease`]. Where locks belong to processes, the kernel does not know whose a lock is, and
+    /// what this handle holds is kept on its own thread.
+    pub fn release(&self) -> Option<Arc<dyn ShmRelease>> {
+        if self.joint.owner == Owner::Process {
+            return None;
+        }
+        Some(Arc::new(Release { joint: self.joint.clone(), born_after: sys::forks() }))
+    }
+
     /// Takes or gives back locks.
     pub fn lock(&self, first: u8, n: u8, how: ShmLock) -> Result<()> {
         if self.joint.owner == Owner::Process {
@@ -234,6 +243,24 @@ impl Shm {
         if delete {
             let _ = sys::unlink(&self.path);
         }
+    }
+}
+
+struct Release {
+    joint: Arc<Joint>,
+    born_after: u32,
+}
+
+impl ShmRelease for Release {
+    fn release(&self, lock: u8) {
+        // A forked child never unlocks: the locks are its parent's.
+        if self.is_own() {
+            let _ = self.joint.set(libc::F_UNLCK, BASE + lock as u64, 1);
+        }
+    }
+
+    fn is_own(&self) -> bool {
+        self.born_after == sys::forks()
     }
 }
 

@@ -105,13 +105,25 @@ pub fn fstat(fd: &Fd) -> Result<libc::stat, i32> {
     Ok(st)
 }
 
-/// The status of a path.
+/// The status of a path. Every read in the rollback modes asks whether there is a journal: a name of common
+/// length is copied to the stack, without an allocation.
 pub fn stat(path: &Path) -> Result<libc::stat, i32> {
-    let c = cpath(path)?;
+    let name = path.as_os_str().as_bytes();
+    let mut short = [0u8; 256];
+    if name.len() < short.len() {
+        short[..name.len()].copy_from_slice(name);
+        let c = std::ffi::CStr::from_bytes_until_nul(&short).map_err(|_| libc::EINVAL)?;
+        // A NUL within the name would end it early.
+        return if c.count_bytes() == name.len() { stat_c(c) } else { Err(libc::EINVAL) };
+    }
+    stat_c(&cpath(path)?)
+}
+
+fn stat_c(path: &std::ffi::CStr) -> Result<libc::stat, i32> {
     // SAFETY: all-zero is a valid `stat`.
     let mut st: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: NUL-terminated path, writable `st`.
-    retry(|| unsafe { libc::stat(c.as_ptr(), &mut st) })?;
+    retry(|| unsafe { libc::stat(path.as_ptr(), &mut st) })?;
     Ok(st)
 }
 
@@ -233,7 +245,8 @@ pub fn ftruncate(fd: &Fd, size: u64) -> Result<(), i32> {
     retry(|| unsafe { libc::ftruncate(fd.0, size as libc::off_t) }).map(|_| ())
 }
 
-/// Content (and, if `full`, all metadata) to the disk.
+/// Content and what is needed to find it again, the size among that, to the disk. Times of change are not
+/// waited for, even if `full`: they cost a journal write of the file system and tell nobody anything.
 pub fn fsync(fd: &Fd, full: bool) -> Result<(), i32> {
     #[cfg(target_os = "macos")]
     {
@@ -248,8 +261,9 @@ pub fn fsync(fd: &Fd, full: bool) -> Result<(), i32> {
     }
     #[cfg(not(target_os = "macos"))]
     {
+        let _ = full;
         // SAFETY: our descriptor.
-        retry(|| unsafe { if full { libc::fsync(fd.0) } else { libc::fdatasync(fd.0) } }).map(|_| ())
+        retry(|| unsafe { libc::fdatasync(fd.0) }).map(|_| ())
     }
 }
 
@@ -278,6 +292,11 @@ pub fn set_lock(fd: &Fd, owner: Owner, kind: libc::c_int, start: u64, len: u64) 
 
 /// Which lock would stand in the way of an exclusive one over the range: `F_RDLCK`, `F_WRLCK` or `F_UNLCK`.
 pub fn get_lock(fd: &Fd, owner: Owner, start: u64, len: u64) -> Result<libc::c_int, i32> {
+    conflict(fd, owner, libc::F_WRLCK, start, len)
+}
+
+/// Which lock of somebody else a lock of this kind would conflict with: `F_UNLCK` for none.
+pub fn conflict(fd: &Fd, owner: Owner, kind: libc::c_int, start: u64, len: u64) -> Result<libc::c_int, i32> {
     let cmd = match owner {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         Owner::Description => libc::F_OFD_GETLK,
@@ -285,7 +304,7 @@ pub fn get_lock(fd: &Fd, owner: Owner, start: u64, len: u64) -> Result<libc::c_i
         Owner::Description => return Err(libc::EINVAL),
         Owner::Process => libc::F_GETLK,
     };
-    let mut fl = flock(libc::F_WRLCK, start, len);
+    let mut fl = flock(kind, start, len);
     // SAFETY: `fl` is a valid, writable flock.
     retry(|| unsafe { libc::fcntl(fd.0, cmd, &mut fl) })?;
     Ok(fl.l_type as libc::c_int)

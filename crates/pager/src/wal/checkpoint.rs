@@ -14,8 +14,16 @@
 
 use super::*;
 
+/// The page as a connection's cache has it, if it is there unchanged.
+pub type Cached<'a> = &'a dyn Fn(Pgno) -> Option<Buf>;
+
+/// Pages that lie next to each other in the database are written together, up to so many bytes.
+const TOGETHER: usize = 1 << 16;
+
 impl Wal {
-    /// Copies as much as `mode` asks for. `busy` is asked whether to wait where somebody is in the way.
+    /// Copies as much as `mode` asks for. `busy` is asked whether to wait where somebody is in the way;
+    /// `cached` spares reading what this connection has at its last snapshot.
+    #[allow(clippy::too_many_arguments)]
     pub fn checkpoint(
         &mut self,
         db: &dyn File,
@@ -23,6 +31,7 @@ impl Wal {
         sync: Option<SyncMode>,
         busy: Option<BusyHandler>,
         page_size: u32,
+        cached: Cached<'_>,
     ) -> Result<CheckpointResult> {
         if self.log.is_read_only() {
             return Err(Code::Readonly.into());
@@ -31,6 +40,8 @@ impl Wal {
             self.refresh_header(db)?;
             return Ok(self.result(false));
         }
+        self.give_back(db);
+        self.revoke_leases(db);
         self.wait_exclusive(db, LOCK_CHECKPOINT, 1, &busy)?;
         let mut effective = mode;
         let mut wrote_lock = false;
@@ -51,7 +62,7 @@ impl Wal {
                 }
             }
         }
-        let done = self.checkpoint_locked(db, effective, sync, &busy, page_size);
+        let done = self.checkpoint_locked(db, effective, sync, &busy, page_size, cached);
         if wrote_lock {
             self.end_write(db);
         }
@@ -105,8 +116,12 @@ impl Wal {
         sync: Option<SyncMode>,
         busy: &Option<BusyHandler>,
         page_size: u32,
+        cached: Cached<'_>,
     ) -> Result<bool> {
         let h = self.refresh_header(db)?;
+        // From here on a writer may begin the log anew, and the count of copied frames be that of another
+        // log. (The simulator changes connections at barriers.)
+        db.shm_barrier();
         if h.last_frame > 0 && h.page_size() != page_size {
             return Err(Code::Corrupt.into());
         }
@@ -136,7 +151,7 @@ impl Wal {
                 let copied = match self.index.header() {
                     Some(now) if now.salt == h.salt && now.last_frame >= h.last_frame => {
                         let from = self.index.backfill();
-                        if from < safe { self.copy_frames(db, &h, from, safe, sync) } else { Ok(()) }
+                        if from < safe { self.copy_frames(db, &h, from, safe, sync, cached) } else { Ok(()) }
                     }
                     _ => Err(Code::Busy.into()),
                 };
@@ -175,6 +190,7 @@ impl Wal {
         from: u32,
         safe: u32,
         sync: Option<SyncMode>,
+        cached: Cached<'_>,
     ) -> Result<()> {
         let page_size = h.page_size();
         self.index.set_backfill_attempted(safe);
@@ -189,16 +205,40 @@ impl Wal {
             newest.push((self.index.page(frame).unwrap_or(0), frame));
         }
         newest.sort_unstable();
-        let mut page = alloc::zeroed(page_size as usize)?;
+        // Only a page whose newest frame of all is among those to copy is copied: what the cache has at this
+        // very header is that frame.
+        let cache_counts = self.seen.as_ref() == Some(h);
+        let size = page_size as usize;
+        let mut run: Vec<u8> = Vec::new();
+        alloc::reserve(&mut run, TOGETHER.max(size))?;
+        let mut first: Pgno = 0;
         let mut it = newest.iter().peekable();
         while let Some(&(pgno, frame)) = it.next() {
             let superseded = it.peek().is_some_and(|n| n.0 == pgno);
             if superseded || frame > safe || pgno > h.db_pages || pgno == 0 {
                 continue;
             }
-            let at = LOG_HEADER + (frame as u64 - 1) * (page_size as u64 + FRAME_HEADER) + FRAME_HEADER;
-            self.log.read(&mut page, at)?;
-            db.write(&page, (pgno as u64 - 1) * page_size as u64)?;
+            let next = first as usize + run.len() / size;
+            if !run.is_empty() && (pgno as usize != next || run.len() + size > TOGETHER) {
+                db.write(&run, (first as u64 - 1) * page_size as u64)?;
+                run.clear();
+            }
+            if run.is_empty() {
+                first = pgno;
+            }
+            match cached(pgno).filter(|b| cache_counts && b.len() == size) {
+                Some(page) => run.extend_from_slice(&page),
+                None => {
+                    let at =
+                        LOG_HEADER + (frame as u64 - 1) * (page_size as u64 + FRAME_HEADER) + FRAME_HEADER;
+                    let start = run.len();
+                    run.resize(start + size, 0);
+                    self.log.read(&mut run[start..], at)?;
+                }
+            }
+        }
+        if !run.is_empty() {
+            db.write(&run, (first as u64 - 1) * page_size as u64)?;
         }
         if safe == self.index.header().map_or(0, |n| n.last_frame) {
             let want = h.db_pages as u64 * page_size as u64;

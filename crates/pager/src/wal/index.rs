@@ -5,12 +5,12 @@
 //! of the page-number array of its region; an entry is written before the slot that names it, so that a
 //! reader without a lock sees either nothing or a frame beyond its snapshot.
 
-use super::checksum;
 use iolite_base::{Code, Pgno, Result};
 use iolite_os::{File, ShmRegion};
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 pub(crate) const REGION: usize = 32768;
@@ -51,7 +51,7 @@ impl Header {
         self.size = if n == 65536 { 1 } else { n as u16 };
     }
 
-    fn words(&self) -> [u32; 12] {
+    pub(crate) fn words(&self) -> [u32; 12] {
         let s = self.size.to_ne_bytes();
         let mut w = [0u32; 12];
         w[0] = VERSION;
@@ -91,11 +91,12 @@ impl Header {
 
 /// The checksum over the first ten words, in native order.
 fn sum_of(w: &[u32; 12]) -> [u32; 2] {
-    let mut bytes = [0u8; 40];
-    for (i, v) in w[..10].iter().enumerate() {
-        bytes[i * 4..i * 4 + 4].copy_from_slice(&v.to_ne_bytes());
+    let (mut a, mut b) = (0u32, 0u32);
+    for pair in w[..10].as_chunks::<2>().0 {
+        a = a.wrapping_add(pair[0]).wrapping_add(b);
+        b = b.wrapping_add(pair[1]).wrapping_add(a);
     }
-    checksum(cfg!(target_endian = "big"), [0, 0], &bytes)
+    [a, b]
 }
 
 /// See the module's head.
@@ -144,19 +145,26 @@ fn home(pgno: Pgno) -> u32 {
 
 /// Enters a frame into its region.
 pub(crate) fn enter(r: &ShmRegion, region: usize, frame: u32, pgno: Pgno) -> Result<()> {
-    let (words, halves) = (r.words(), r.halves());
     let entry = frame - base_of(region);
-    words[pages_at(region) + entry as usize - 1].store(pgno, Release);
-    let mut slot = home(pgno);
-    // At most `entry` slots are taken; more is a sign of damaged memory.
-    for _ in 0..=entry {
-        if halves[HASH_AT + slot as usize].load(Relaxed) == 0 {
-            halves[HASH_AT + slot as usize].store(entry as u16, Release);
+    r.words()[pages_at(region) + entry as usize - 1].store(pgno, Release);
+    let slots = slots_of(r)?;
+    // At most `entry` slots are taken; more is a sign of damaged memory. A page that every commit changes
+    // makes a long run of them, so this loop counts.
+    let first = home(pgno) as usize;
+    for slot in first..=first + entry as usize {
+        let s = &slots[slot % SLOTS as usize];
+        if s.load(Relaxed) == 0 {
+            s.store(entry as u16, Release);
             return Ok(());
         }
-        slot = (slot + 1) % SLOTS;
     }
     Err(Code::Corrupt.into())
+}
+
+/// The hash table of a region.
+#[inline(always)]
+fn slots_of(r: &ShmRegion) -> Result<&[AtomicU16; SLOTS as usize]> {
+    r.halves().get(HASH_AT..).and_then(|h| h.first_chunk()).ok_or_else(|| Code::Corrupt.into())
 }
 
 impl Index {
@@ -213,8 +221,20 @@ impl Index {
 
     /// Whether the first copy is this header.
     pub fn header_is(&self, h: &Header) -> bool {
-        let words = self.regions[0].words();
-        h.words().iter().enumerate().all(|(i, w)| words[i].load(Acquire) == *w)
+        self.words_are(&h.words())
+    }
+
+    /// Whether the first copy is still these words.
+    #[inline]
+    pub fn words_are(&self, h: &[u32; 12]) -> bool {
+        let Some(words) = self.regions.first().and_then(|r| r.words().first_chunk::<12>()) else {
+            return false;
+        };
+        let mut differ = 0;
+        for i in 0..12 {
+            differ |= words[i].load(Acquire) ^ h[i];
+        }
+        differ == 0
     }
 
     /// Publishes a header: the second copy first, so that a reader that sees a new first one sees a new
@@ -262,13 +282,14 @@ impl Index {
             if region >= self.regions.len() && !self.map(db, region, false)? {
                 continue;
             }
-            let (words, halves) = (self.regions[region].words(), self.regions[region].halves());
+            let words = self.regions[region].words();
+            let slots = slots_of(&self.regions[region])?;
             let (base, at) = (base_of(region), pages_at(region));
             let mut found = 0;
-            let mut slot = home(pgno);
+            let mut slot = home(pgno) as usize;
             let mut left = SLOTS;
             loop {
-                let entry = halves[HASH_AT + slot as usize].load(Acquire) as u32;
+                let entry = slots[slot % SLOTS as usize].load(Acquire) as u32;
                 if entry == 0 {
                     break;
                 }
@@ -280,7 +301,7 @@ impl Index {
                 {
                     found = found.max(frame);
                 }
-                slot = (slot + 1) % SLOTS;
+                slot += 1;
                 left -= 1;
                 if left == 0 {
                     return Err(Code::Corrupt.into());
@@ -354,6 +375,13 @@ mod tests {
         assert_eq!((region_of(1), region_of(4062)), (0, 0));
         assert_eq!((region_of(4063), region_of(8158), region_of(8159)), (1, 1, 2));
         assert_eq!((base_of(0), base_of(1), base_of(2)), (0, 4062, 8158));
+    }
+
+    #[test]
+    fn the_sum_of_the_header_is_that_of_a_log() {
+        let w: [u32; 12] = std::array::from_fn(|i| (i as u32 + 1).wrapping_mul(0x9e37_79b9));
+        let bytes: Vec<u8> = w[..10].iter().flat_map(|v| v.to_ne_bytes()).collect();
+        assert_eq!(sum_of(&w), super::super::checksum(cfg!(target_endian = "big"), [0, 0], &bytes));
     }
 
     #[test]

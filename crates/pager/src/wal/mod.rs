@@ -20,6 +20,7 @@ mod index;
 mod recover;
 mod view;
 
+use crate::lease::{self, Lease};
 use crate::types::*;
 use index::{Header, Index};
 use iolite_base::{Buf, Code, Pgno, Result, alloc, be};
@@ -71,6 +72,24 @@ pub struct Wal {
     /// The snapshot that the pager's cache belongs to.
     seen: Option<Header>,
     scratch: Vec<u8>,
+    /// How long to keep the read lock between transactions; 0: not at all.
+    pub lease_millis: u32,
+    /// No lock on a mark is kept once the log has so many frames: the next writer should find the marks free.
+    pub lease_frames: u32,
+    lease: Option<Arc<Lease>>,
+    /// What the lease's lock protects: the header's words, and the mark.
+    leased: ([u32; 12], u8),
+    /// The transaction goes on under the lease, and nothing was written in it.
+    resumed: bool,
+    /// Leases cannot be had here.
+    no_lease: bool,
+}
+
+#[inline(always)]
+fn sum_step([a, b]: [u32; 2], c: &[u8; 8]) -> [u32; 2] {
+    let [x, y] = [u32::from_le_bytes([c[0], c[1], c[2], c[3]]), u32::from_le_bytes([c[4], c[5], c[6], c[7]])];
+    let a = a.wrapping_add(b).wrapping_add(x);
+    [a, b.wrapping_add(a).wrapping_add(y)]
 }
 
 /// The running checksum of a log.
@@ -84,10 +103,16 @@ pub(crate) fn checksum(big_endian: bool, mut sum: [u32; 2], bytes: &[u8]) -> [u3
             sum[1] = sum[1].wrapping_add(b).wrapping_add(sum[0]);
         }
     } else {
-        for c in chunks {
-            let v = u64::from_le_bytes(*c);
-            sum[0] = sum[0].wrapping_add(v as u32).wrapping_add(sum[1]);
-            sum[1] = sum[1].wrapping_add((v >> 32) as u32).wrapping_add(sum[0]);
+        // In pieces of eight, so that the loop itself costs little: a frame is 512 steps, each waiting for
+        // the last.
+        let (eights, rest) = chunks.as_chunks::<8>();
+        for e in eights {
+            for c in e {
+                sum = sum_step(sum, c);
+            }
+        }
+        for c in rest {
+            sum = sum_step(sum, c);
         }
     }
     sum
@@ -98,6 +123,9 @@ enum Attempt {
     Done,
     Retry,
 }
+
+/// By how many frames the mark under a kept lock may lag behind the connection's snapshot.
+const MOST_BEHIND: u32 = 128;
 
 impl Wal {
     /// A view of an open log; with `heap_index`, the index is private (the database is locked exclusively).
@@ -115,6 +143,12 @@ impl Wal {
             size_limit: -1,
             seen: None,
             scratch: Vec::new(),
+            lease_millis: 0,
+            lease_frames: 1000,
+            lease: None,
+            leased: ([0; 12], 0),
+            resumed: false,
+            no_lease: false,
         }
     }
 
@@ -167,6 +201,9 @@ impl Wal {
     /// Fixes a snapshot.
     pub fn begin_read(&mut self, db: &dyn File) -> Result<Snapshot> {
         debug_assert!(self.mark.is_none());
+        if self.lease.is_some() && self.resume(db) {
+            return Ok(Snapshot::Same);
+        }
         let mut attempts = 0u32;
         loop {
             let attempt = match self.try_begin_read(db, false) {
@@ -201,6 +238,102 @@ impl Wal {
         };
         self.seen = Some(self.header.clone());
         Ok(change)
+    }
+
+    /// Reads on under the lock kept from the last transaction, if it was not given back and is the one that a
+    /// new transaction would take now.
+    #[inline]
+    fn resume(&mut self, db: &dyn File) -> bool {
+        let Some(lease) = &self.lease else { return false };
+        if !lease.take() {
+            return false;
+        }
+        let (words, mark) = &self.leased;
+        db.shm_barrier();
+        if self.index.words_are(words) && (*mark == 0 || self.index.backfill() < self.header.last_frame) {
+            self.mark = Some(*mark);
+            self.resumed = true;
+            return true;
+        }
+        self.unlock_shared(db, LOCK_READ + *mark);
+        lease.let_go();
+        false
+    }
+
+    /// Leaves the lock of the ending transaction with the lease. `false`: it is to be given back.
+    fn keep_lock(&mut self, db: &dyn File, mark: u8) -> bool {
+        if let Some(lease) = &self.lease
+            && std::mem::take(&mut self.resumed)
+        {
+            lease.put(LOCK_READ + mark);
+            return true;
+        }
+        if self.lease_millis == 0 || self.no_lease || self.index.is_heap() {
+            return false;
+        }
+        let last = self.header.last_frame;
+        let newest = match mark {
+            0 => self.index.backfill() == last,
+            _ => last < self.lease_frames && self.index.backfill() < last,
+        };
+        if !newest || self.seen.as_ref() != Some(&self.header) {
+            return false;
+        }
+        // A mark somewhat below the snapshot protects it as well: what lies between is read from the log, and a
+        // checkpoint goes as far as the mark. Two calls less for nearly every commit.
+        let behind = mark > 0 && last.saturating_sub(self.index.mark(mark)) > MOST_BEHIND;
+        if behind && (db.shm_read_only() || !self.raise_own_mark(db, mark, last)) {
+            return false;
+        }
+        if self.lease.is_none() {
+            let made = db.shm_release().zip(db.identity());
+            self.lease = made.and_then(|(r, id)| Lease::new(id, self.lease_millis, r));
+            self.no_lease = self.lease.is_none();
+        }
+        let Some(lease) = &self.lease else { return false };
+        self.leased = (self.header.words(), mark);
+        lease.put(LOCK_READ + mark);
+        true
+    }
+
+    /// Moves the mark under the shared lock held to the newest frame, if nobody else reads under it: after
+    /// commits of one's own. Two calls now save three at the beginning of the next transaction.
+    fn raise_own_mark(&self, db: &dyn File, mark: u8, last: u32) -> bool {
+        if self.lock_exclusive(db, LOCK_READ + mark, 1).is_err() {
+            return false;
+        }
+        self.index.set_mark(mark, last);
+        self.lock(db, LOCK_READ + mark, 1, ShmLock::Shared).is_ok()
+    }
+
+    /// Makes idle connections of this process give their locks back.
+    fn revoke_leases(&self, db: &dyn File) {
+        if !self.index.is_heap()
+            && let Some(id) = db.identity().filter(|_| lease::any())
+        {
+            lease::revoke_all(id);
+        }
+    }
+
+    /// Gives the kept lock back, outside of a transaction.
+    fn give_back(&self, db: &dyn File) {
+        if let Some(lease) = &self.lease
+            && self.mark.is_none()
+            && lease.take()
+        {
+            self.unlock_shared(db, LOCK_READ + self.leased.1);
+            lease.let_go();
+        }
+    }
+
+    /// Gives up the lease and the lock under it.
+    pub fn end_lease(&mut self, db: &dyn File) {
+        self.give_back(db);
+        if let Some(lease) = self.lease.take() {
+            lease.end();
+        }
+        self.resumed = false;
+        self.no_lease = false;
     }
 
     /// Nobody has the shared index mapped, and this connection may not write to it: it reads the log into an
@@ -333,12 +466,18 @@ impl Wal {
     /// Lets the snapshot go.
     pub fn end_read(&mut self, db: &dyn File) {
         self.end_write(db);
-        if std::mem::take(&mut self.private) {
+        let private = std::mem::take(&mut self.private);
+        if private {
             // The next transaction may find somebody who keeps the shared one.
             self.index = Index::new(false);
         }
-        if let Some(m) = self.mark.take() {
+        if let Some(m) = self.mark.take()
+            && (private || !self.keep_lock(db, m))
+        {
             self.unlock_shared(db, LOCK_READ + m);
+            if let Some(lease) = &self.lease {
+                lease.let_go();
+            }
         }
     }
 
@@ -387,6 +526,7 @@ impl Wal {
             return Err(Code::Readonly.into());
         }
         self.lock_exclusive(db, LOCK_WRITE, 1)?;
+        self.resumed = false;
         if !self.index.header_is(&self.header) {
             self.unlock_exclusive(db, LOCK_WRITE, 1);
             return Err(Code::BusySnapshot.into());
@@ -515,6 +655,7 @@ impl Wal {
             return Ok(());
         }
         if self.index.backfill() > 0 {
+            self.revoke_leases(db);
             match self.lock_exclusive(db, LOCK_READ + 1, MARKS - 1) {
                 Ok(()) => {
                     let mut salt = [0u8; 4];
@@ -568,6 +709,7 @@ impl Wal {
     /// Lets go of the index; with `delete`, of its file.
     pub fn close(&mut self, db: &dyn File, delete: bool) {
         self.end_read(db);
+        self.end_lease(db);
         if !self.index.is_heap() {
             let _ = db.shm_unmap(delete);
         }

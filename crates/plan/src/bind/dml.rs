@@ -290,14 +290,25 @@ impl Binder<'_> {
     }
 
     /// The table or view to write to; a view becomes a target whose rows a query gives. Answers the view's query.
-    fn open_target(&mut self, q: &ast::QualifiedName, event: Event) -> Result<(Target, Option<FromQuery>)> {
+    fn open_target(
+        &mut self,
+        q: &ast::QualifiedName,
+        event: Event,
+        sets: &[ast::Assignment],
+    ) -> Result<(Target, Option<FromQuery>)> {
         let (db, table) = self.written_table(q)?;
         match &table.kind {
             TableKind::View { names, select } => {
                 let fits = |e: &ast::TriggerEvent| match e {
                     ast::TriggerEvent::Insert => event == Event::Insert,
                     ast::TriggerEvent::Delete => event == Event::Delete,
-                    ast::TriggerEvent::Update(_) => event == Event::Update,
+                    ast::TriggerEvent::Update(of) => {
+                        let set = |n: &ast::Name| {
+                            let mut names = sets.iter().flat_map(|a| &a.columns);
+                            names.any(|c| c.text.eq_ignore_ascii_case(&n.text))
+                        };
+                        event == Event::Update && (of.is_empty() || of.iter().any(set))
+                    }
                 };
                 if !self.env.catalog.triggers_of(db, &table).iter().any(|(_, t)| fits(&t.event)) {
                     return Err(Error::sql(format!("cannot modify {} because it is a view", table.name)));
@@ -336,7 +347,7 @@ impl Binder<'_> {
     }
 
     fn insert_inner(&mut self, s: &ast::Insert) -> Result<Insert> {
-        let (target, _) = self.open_target(&s.table, Event::Insert)?;
+        let (target, _) = self.open_target(&s.table, Event::Insert, &[])?;
         let t = target.table.clone();
         let mut rows = match &s.source {
             ast::InsertSource::DefaultValues => Rows::Defaults,
@@ -576,7 +587,7 @@ impl Binder<'_> {
         if !s.order_by.is_empty() || s.limit.is_some() {
             return Err(Error::sql("near \"LIMIT\": syntax error"));
         }
-        let (target, view) = self.open_target(&s.table, Event::Update)?;
+        let (target, view) = self.open_target(&s.table, Event::Update, &s.sets)?;
         self.target_scope(&target, s.alias.as_ref());
         let bound = (|| -> Result<_> {
             let mut core = self.target_rows(&target, view, s.alias.as_ref(), &s.indexed);
@@ -637,7 +648,7 @@ impl Binder<'_> {
         if !s.order_by.is_empty() || s.limit.is_some() {
             return Err(Error::sql("near \"LIMIT\": syntax error"));
         }
-        let (target, view) = self.open_target(&s.table, Event::Delete)?;
+        let (target, view) = self.open_target(&s.table, Event::Delete, &[])?;
         self.target_scope(&target, s.alias.as_ref());
         let bound = (|| -> Result<_> {
             let mut core = self.target_rows(&target, view, s.alias.as_ref(), &s.indexed);

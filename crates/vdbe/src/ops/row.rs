@@ -140,7 +140,10 @@ pub(crate) fn make_record(vm: &mut Vm, i: &Insn) -> Result<()> {
     // The register's former record gives its memory.
     let mut buf = match std::mem::take(&mut vm.f.regs[i.p3 as usize]) {
         Value::Blob(b, _) => b.into_buf(),
-        _ => Buf::with_capacity(64)?,
+        _ => match vm.spare.pop() {
+            Some(b) => b,
+            None => Buf::with_capacity(64)?,
+        },
     };
     match &i.p4 {
         P4::Affinities(list) => {

@@ -1,0 +1,58 @@
+//! A database as several threads know it: a name from which each makes connections of its own, and the one write
+//! queue they share.
+//!
+//! What always holds: a [`Database`] can be sent and shared between threads, a [`Connection`] stays where it was made;
+//! at most one write queue of a `Database` runs at a time, and it ends with its last [`Writer`].
+
+use crate::connection::Connection;
+use crate::writer::{Queue, Writer, WriterOptions};
+use iolite_base::Result;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// A database that threads of a process share. Clones are the same database.
+#[derive(Clone)]
+pub struct Database(Arc<Shared>);
+
+struct Shared {
+    name: String,
+    queue: Mutex<Weak<Queue>>,
+}
+
+impl Database {
+    /// Names a database file, creating it if it is missing. `SQLITE_CANTOPEN` if it cannot be opened;
+    /// `SQLITE_MISUSE` for a database in memory, which is one connection's own.
+    pub fn open(name: &str) -> Result<Database> {
+        let c = Connection::open(name)?;
+        if c.btree("main")?.is_memory() || name.is_empty() {
+            return Err(iolite_base::Error::new(
+                iolite_base::Code::Misuse,
+                "a database in memory belongs to one connection",
+            ));
+        }
+        c.close()?;
+        Ok(Database(Arc::new(Shared { name: name.into(), queue: Mutex::default() })))
+    }
+
+    /// A connection, for the thread that asks. It waits up to five seconds for locks.
+    pub fn connect(&self) -> Result<Connection> {
+        let c = Connection::open(&self.0.name)?;
+        c.busy_timeout(5000)?;
+        Ok(c)
+    }
+
+    /// The write queue, started if it does not run.
+    pub fn writer(&self) -> Result<Writer> {
+        self.writer_with(WriterOptions::default())
+    }
+
+    /// As [`Database::writer`]; the options count if this call starts the queue.
+    pub fn writer_with(&self, options: WriterOptions) -> Result<Writer> {
+        let mut running = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(w) = running.upgrade().and_then(Writer::join) {
+            return Ok(w);
+        }
+        let (writer, queue) = Writer::start(self.clone(), options)?;
+        *running = queue;
+        Ok(writer)
+    }
+}

@@ -1,0 +1,373 @@
+//! Schedules: connections as threads, of which one runs at a time. Whoever calls the disk hands the baton
+//! over, and a list of choices says who goes on: each interleaving of calls can be repeated.
+//!
+//! Choices are explored by how often a thread is taken off although it could go on (a *preemption*): first
+//! never, then once at each place, then twice at each pair of places, in the order of the calls; beyond that,
+//! seeded ones. Most races need one or two.
+//!
+//! What always holds: exactly one registered thread runs between two hand-overs; a thread that waits (sleeps,
+//! or was told that something is busy) lets the others run first. What happens between two calls to the disk
+//! is not interleaved: stores to the shared memory are seen in their order, as on one processor.
+
+use crate::disk::{Disk, Event};
+use crate::image::Model;
+use crate::rng::Rng;
+use crate::state;
+use iolite::{Code, Connection, OpenFlags, Value};
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Who takes part, and who runs.
+struct Baton {
+    state: Mutex<Race>,
+    changed: Condvar,
+}
+
+struct Race {
+    running: usize,
+    alive: Vec<bool>,
+    /// Hand-overs so far.
+    calls: usize,
+    /// At which hand-overs another thread goes on, and which of the others.
+    switches: Vec<(usize, usize)>,
+    /// Instead of switches: who goes on is drawn.
+    random: Option<Rng>,
+    /// Too many hand-overs: nobody gets anywhere.
+    stuck: bool,
+}
+
+/// Beyond so many calls, threads wait for each other in vain.
+const PATIENCE: usize = 20_000;
+
+thread_local! {
+    static ME: RefCell<Option<(Arc<Baton>, usize)>> = const { RefCell::new(None) };
+}
+
+impl Baton {
+    fn race(&self) -> MutexGuard<'_, Race> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets `next` run and waits until it is `me` again.
+    fn pass(&self, mut race: MutexGuard<'_, Race>, me: usize, next: usize) {
+        race.running = next;
+        self.changed.notify_all();
+        while race.running != me {
+            race = self.changed.wait(race).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn others(race: &Race, me: usize) -> Vec<usize> {
+        let n = race.alive.len();
+        (1..n).map(|i| (me + i) % n).filter(|&i| race.alive[i]).collect()
+    }
+}
+
+fn with_baton(f: impl FnOnce(&Arc<Baton>, usize)) {
+    let mine = ME.with(|m| m.borrow().clone());
+    if let Some((baton, me)) = mine {
+        f(&baton, me);
+    }
+}
+
+/// A thread of a race is about to call the disk.
+pub fn hand_over() {
+    with_baton(|baton, me| {
+        let mut race = baton.race();
+        let call = race.calls;
+        race.calls += 1;
+        race.stuck |= call > PATIENCE;
+        let others = Baton::others(&race, me);
+        if others.is_empty() {
+            return;
+        }
+        let next = match &mut race.random {
+            Some(rng) => rng.percent(30).then(|| others[rng.below(others.len() as u64) as usize]),
+            None => {
+                let hit = race.switches.iter().find(|s| s.0 == call);
+                hit.map(|s| others[s.1 % others.len()])
+            }
+        };
+        if let Some(next) = next {
+            baton.pass(race, me, next);
+        }
+    });
+}
+
+/// A thread of a race has to wait: the others go on.
+pub fn wait_for_others() {
+    with_baton(|baton, me| {
+        let mut race = baton.race();
+        race.calls += 1;
+        race.stuck |= race.calls > PATIENCE;
+        if let Some(&next) = Baton::others(&race, me).first() {
+            baton.pass(race, me, next);
+        }
+    });
+}
+
+/// What each connection does: statements, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub enum Part {
+    /// Adds one to all rows, in one transaction, so many times.
+    Write(usize),
+    /// Reads all rows so many times; they must be equal, and not older than what was acknowledged before.
+    Read(usize),
+    /// Runs checkpoints of these modes.
+    Checkpoint(&'static [&'static str]),
+}
+
+/// A race: its connections, and for how long they keep their read locks.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// One entry a connection.
+    pub parts: &'static [Part],
+    /// `PRAGMA lock_lease_ms`. Time stands still here: what is kept is kept until somebody needs it.
+    pub lease: u32,
+}
+
+/// Rows on pages of their own.
+const ROWS: i64 = 3;
+
+struct Shared {
+    disk: Arc<Disk>,
+    /// Connections open one after the other: that is not the race.
+    opening: Mutex<()>,
+    /// Transactions acknowledged, and begun.
+    acked: AtomicI64,
+    begun: AtomicI64,
+}
+
+impl Shared {
+    fn open(&self, lease: u32) -> Result<Connection, String> {
+        let c = Connection::open_on(self.disk.clone(), state::MAIN, OpenFlags::default())
+            .map_err(|e| format!("open: {e:?}"))?;
+        let pragmas = format!(
+            "PRAGMA page_size=512; PRAGMA journal_mode=wal; PRAGMA synchronous=normal; \
+             PRAGMA wal_autocheckpoint=0; PRAGMA lock_lease_ms={lease}"
+        );
+        c.execute_batch(&pragmas).map_err(|e| format!("pragmas: {e:?}"))?;
+        Ok(c)
+    }
+
+    fn value(c: &Connection) -> Result<Option<i64>, String> {
+        let rows = match c.query("SELECT min(v), max(v), count(*) FROM t", &[]) {
+            Ok(rows) => rows,
+            Err(e) if e.code().primary() == Code::Busy => return Ok(None),
+            Err(e) => return Err(format!("reading: {e:?}")),
+        };
+        match &rows[0][..] {
+            [Value::Int(a), Value::Int(b), Value::Int(ROWS)] if a == b => Ok(Some(*a)),
+            other => Err(format!("a snapshot that never was: {other:?}")),
+        }
+    }
+
+    fn play(&self, part: Part, c: &Connection) -> Result<(), String> {
+        let busy = |e: &iolite::Error| e.code().primary() == Code::Busy;
+        match part {
+            Part::Write(n) => {
+                for _ in 0..n {
+                    self.begun.fetch_add(1, SeqCst);
+                    match c.execute_batch("UPDATE t SET v = v + 1") {
+                        Ok(()) => {
+                            self.acked.fetch_add(1, SeqCst);
+                        }
+                        Err(e) if busy(&e) => {
+                            self.begun.fetch_sub(1, SeqCst);
+                            wait_for_others();
+                        }
+                        Err(e) => return Err(format!("writing: {e:?}")),
+                    }
+                }
+            }
+            Part::Read(n) => {
+                for _ in 0..n {
+                    let before = self.acked.load(SeqCst);
+                    let seen = Self::value(c)?;
+                    let after = self.begun.load(SeqCst);
+                    match seen {
+                        None => wait_for_others(),
+                        Some(v) if (before..=after).contains(&v) => {}
+                        Some(v) => {
+                            return Err(format!(
+                                "read {v}, acknowledged before {before}, begun after {after}"
+                            ));
+                        }
+                    }
+                }
+            }
+            Part::Checkpoint(modes) => {
+                for m in modes {
+                    match c.execute_batch(&format!("PRAGMA wal_checkpoint({m})")) {
+                        Err(e) if !busy(&e) => return Err(format!("checkpoint {m}: {e:?}")),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs a race once. Answers how many hand-overs there were.
+fn run(setup: Setup, seed: u64, switches: Vec<(usize, usize)>, random: Option<Rng>) -> Result<usize, String> {
+    let shared = Arc::new(Shared {
+        disk: Arc::new(Disk::new(seed)),
+        opening: Mutex::default(),
+        acked: AtomicI64::new(0),
+        begun: AtomicI64::new(0),
+    });
+    let first = shared.open(0)?;
+    first
+        .execute_batch(
+            "CREATE TABLE t(v INTEGER, filler BLOB); \
+             INSERT INTO t VALUES(0, zeroblob(300)), (0, zeroblob(300)), (0, zeroblob(300))",
+        )
+        .map_err(|e| format!("setting up: {e:?}"))?;
+    let n = setup.parts.len();
+    let baton = Arc::new(Baton {
+        state: Mutex::new(Race {
+            running: usize::MAX,
+            alive: vec![true; n],
+            calls: 0,
+            switches,
+            random,
+            stuck: false,
+        }),
+        changed: Condvar::new(),
+    });
+    let results: Vec<Result<(), String>> = std::thread::scope(|scope| {
+        let (opened, all_open) = std::sync::mpsc::channel();
+        let threads: Vec<_> = setup
+            .parts
+            .iter()
+            .enumerate()
+            .map(|(me, &part)| {
+                let (shared, baton, opened) = (shared.clone(), baton.clone(), opened.clone());
+                scope.spawn(move || {
+                    // The schema is read, and the first lock kept, before the race.
+                    let opening = shared.opening.lock().unwrap_or_else(PoisonError::into_inner);
+                    let ready = shared.open(setup.lease).and_then(|c| Shared::value(&c).map(|_| c));
+                    drop(opening);
+                    let _ = opened.send(());
+                    let mut race = baton.race();
+                    while race.running != me {
+                        race = baton.changed.wait(race).unwrap_or_else(PoisonError::into_inner);
+                    }
+                    drop(race);
+                    ME.set(Some((baton.clone(), me)));
+                    let done = catch_unwind(AssertUnwindSafe(|| {
+                        let c = ready?;
+                        let done = shared.play(part, &c);
+                        drop(c);
+                        done
+                    }));
+                    ME.set(None);
+                    let mut race = baton.race();
+                    race.alive[me] = false;
+                    race.running = Baton::others(&race, me).first().copied().unwrap_or(usize::MAX);
+                    baton.changed.notify_all();
+                    done.unwrap_or_else(|_| Err("a panic".into()))
+                })
+            })
+            .collect();
+        for _ in 0..n {
+            let _ = all_open.recv();
+        }
+        baton.race().running = 0;
+        baton.changed.notify_all();
+        threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err("a panic".into()))).collect()
+    });
+    for (i, r) in results.into_iter().enumerate() {
+        r.map_err(|e| format!("connection {i}: {e}"))?;
+    }
+    let (calls, stuck) = {
+        let race = baton.race();
+        (race.calls, race.stuck)
+    };
+    if stuck {
+        return Err("nobody gets anywhere".into());
+    }
+    // A log whose counts are wrong may show it only to those who write on.
+    for more in 0..3 {
+        let acked = shared.acked.load(SeqCst) + more;
+        let read = Shared::value(&first)?;
+        if read != Some(acked) {
+            return Err(format!("at the end, after {more} more writes, {read:?} instead of {acked}"));
+        }
+        if more < 2 {
+            first.execute_batch("UPDATE t SET v = v + 1").map_err(|e| format!("at the end: {e:?}"))?;
+        }
+    }
+    // Killed now, all acknowledged is there.
+    let mut model = Model::new();
+    shared.disk.events().iter().filter(|e| !matches!(e, Event::Begin(_))).for_each(|e| model.apply(e));
+    let killed = state::recover(&model.current())?;
+    drop(first);
+    let closed = state::recover_on(shared.disk.clone(), false)?;
+    if killed != closed {
+        return Err(format!("killed and closed differ: {}", crate::crash::differing(&closed, &killed)));
+    }
+    Ok(calls)
+}
+
+/// How many schedules were run.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Schedules {
+    /// With none, one and two preemptions.
+    pub systematic: u64,
+    /// Drawn.
+    pub random: u64,
+}
+
+/// Runs a race under all schedules with up to one preemption, under those with two (every `stride`-th first
+/// place), and under `random` drawn ones.
+pub fn explore(setup: Setup, seed: u64, stride: usize, random: u64) -> Result<Schedules, String> {
+    let mut done = Schedules::default();
+    let others = setup.parts.len() - 1;
+    let told = |what: String, how: String| format!("{setup:?} seed {seed} {how}: {what}");
+    let mut go = |switches: Vec<(usize, usize)>| {
+        done.systematic += 1;
+        run(setup, seed, switches.clone(), None).map_err(|e| told(e, format!("switches {switches:?}")))
+    };
+    let calls = go(Vec::new())?;
+    for first in 0..calls {
+        for to in 0..others {
+            let calls = go(vec![(first, to)])?;
+            if stride == 0 || first % stride != 0 {
+                continue;
+            }
+            for second in first + 1..calls {
+                for back in 0..others {
+                    go(vec![(first, to), (second, back)])?;
+                }
+            }
+        }
+    }
+    for i in 0..random {
+        let rng = Rng::new(seed ^ i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        run(setup, seed, Vec::new(), Some(rng)).map_err(|e| told(e, format!("drawn {i}")))?;
+        done.random += 1;
+    }
+    Ok(done)
+}
+
+/// The races: small, and each about another meeting.
+pub const RACES: &[Setup] = &[
+    Setup { parts: &[Part::Write(2), Part::Read(3)], lease: 0 },
+    Setup { parts: &[Part::Write(3), Part::Checkpoint(&["passive", "restart"])], lease: 0 },
+    Setup { parts: &[Part::Write(2), Part::Checkpoint(&["truncate"]), Part::Read(2)], lease: 0 },
+    Setup {
+        parts: &[Part::Checkpoint(&["restart"]), Part::Checkpoint(&["passive"]), Part::Write(2)],
+        lease: 0,
+    },
+    Setup { parts: &[Part::Write(2), Part::Read(3)], lease: 60_000 },
+    Setup { parts: &[Part::Write(2), Part::Write(2)], lease: 60_000 },
+    Setup {
+        parts: &[Part::Write(2), Part::Checkpoint(&["passive", "truncate"]), Part::Read(3)],
+        lease: 60_000,
+    },
+    Setup { parts: &[Part::Checkpoint(&["restart"]), Part::Write(2), Part::Read(2)], lease: 60_000 },
+];

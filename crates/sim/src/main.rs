@@ -1,0 +1,207 @@
+//! `sim`: crash and fault simulation of all journal modes and synchronous levels.
+
+#![forbid(unsafe_code)]
+
+use iolite_os::FileKind;
+use iolite_sim::baton::{RACES, explore};
+use iolite_sim::crash::{Counts, Effort, check, lies};
+use iolite_sim::disk::{Disk, Op};
+use iolite_sim::fault;
+use iolite_sim::script::{MODES, SYNCS, Setting, record};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|exclusive|fault|alloc|races] [--quick]
+
+Runs scripted transactions in each journal mode (delete, truncate, persist, memory, off, wal) and synchronous level
+(off, normal, full, extra), or in the named ones, and recovers what power losses and crashes at every write and sync
+may leave. At the first failure it says how to repeat it, and exits with 1.";
+
+struct Options {
+    mode: Option<String>,
+    sync: Option<String>,
+    seed: u64,
+    quick: bool,
+    what: String,
+}
+
+fn options() -> Result<Options, String> {
+    let mut o = Options { mode: None, sync: None, seed: 1, quick: false, what: "all".into() };
+    let mut args = std::env::args().skip(1);
+    while let Some(a) = args.next() {
+        let mut value = || args.next().ok_or(format!("{a} needs a value"));
+        match a.as_str() {
+            "--mode" => o.mode = Some(value()?),
+            "--sync" => o.sync = Some(value()?),
+            "--seed" => o.seed = value()?.parse().map_err(|_| "--seed needs a number".to_string())?,
+            "--only" => o.what = value()?,
+            "--quick" => o.quick = true,
+            _ => return Err(USAGE.to_string()),
+        }
+    }
+    Ok(o)
+}
+
+fn run(o: &Options) -> Result<Counts, String> {
+    let effort = if o.quick { Effort::quick() } else { Effort::full() };
+    let mut all = Counts::default();
+    println!(
+        "{:<10}{:<8}{:>4}{:>8}{:>10}{:>12}{:>8}{:>7}{:>8}",
+        "mode", "sync", "av", "points", "images", "recoveries", "nested", "stock", "s"
+    );
+    for mode in MODES {
+        for sync in SYNCS {
+            if o.mode.as_deref().is_some_and(|m| m != mode) || o.sync.as_deref().is_some_and(|s| s != sync) {
+                continue;
+            }
+            if o.what != "all" && o.what != "crash" && o.what != "exclusive" {
+                continue;
+            }
+            // The fourth time with EXCLUSIVE locks.
+            for round in if o.what == "exclusive" {
+                3..4
+            } else if o.quick {
+                0..1
+            } else {
+                0..4
+            } {
+                let start = Instant::now();
+                let (auto_vacuum, exclusive) = if round == 3 { (0, true) } else { (round, false) };
+                let setting = Setting { mode, sync, auto_vacuum, exclusive, seed: o.seed };
+                let r = record(Arc::new(Disk::new(o.seed)), setting, setting.script(o.quick))?;
+                let c = check(&r, effort, 0)?;
+                println!(
+                    "{mode:<10}{sync:<8}{:>4}{:>8}{:>10}{:>12}{:>8}{:>7}{:>8.1}",
+                    if exclusive { "ex".into() } else { auto_vacuum.to_string() },
+                    c.points,
+                    c.images,
+                    c.recoveries,
+                    c.nested,
+                    c.stock,
+                    start.elapsed().as_secs_f64()
+                );
+                all.add(c);
+            }
+        }
+    }
+    if o.what == "all" || o.what == "crash" {
+        dropped(o)?;
+    }
+    if o.what == "all" || o.what == "races" {
+        races(o)?;
+    }
+    if matches!(o.what.as_str(), "all" | "fault" | "alloc") {
+        faults(o, &mut all)?;
+    }
+    Ok(all)
+}
+
+/// Every sync, left out: how many are missed.
+fn dropped(o: &Options) -> Result<(), String> {
+    let kinds = [
+        ("delete", "full", Some(FileKind::Journal)),
+        ("delete", "full", Some(FileKind::MainDb)),
+        ("delete", "full", None),
+        ("delete", "extra", None),
+        ("truncate", "normal", Some(FileKind::Journal)),
+        ("persist", "normal", Some(FileKind::Journal)),
+        ("wal", "full", Some(FileKind::Wal)),
+        ("wal", "normal", Some(FileKind::Wal)),
+        ("wal", "normal", Some(FileKind::MainDb)),
+    ];
+    for (mode, sync, of) in kinds {
+        if o.mode.as_deref().is_some_and(|m| m != mode) || o.sync.as_deref().is_some_and(|s| s != sync) {
+            continue;
+        }
+        let setting = Setting { mode, sync, auto_vacuum: 0, exclusive: false, seed: o.seed };
+        let (caught, all) = lies(setting, of, if o.quick { 4 } else { 1 })?;
+        let of = of.map_or("directory".to_string(), |k| format!("{k:?}"));
+        println!("dropped syncs: {mode} {sync} {of}: {caught} of {all} caught");
+        if caught == 0 {
+            return Err(format!("no dropped sync was caught: {setting:?} {of}"));
+        }
+    }
+    Ok(())
+}
+
+/// Connections interleaved.
+fn races(o: &Options) -> Result<(), String> {
+    let (stride, random) = if o.quick { (4, 100) } else { (1, 2000) };
+    for setup in RACES {
+        let start = Instant::now();
+        let s = explore(*setup, o.seed, stride, random)?;
+        println!(
+            "schedules: {:?} lease {}: {} with up to two preemptions, {} drawn, {:.1} s",
+            setup.parts,
+            setup.lease,
+            s.systematic,
+            s.random,
+            start.elapsed().as_secs_f64()
+        );
+    }
+    Ok(())
+}
+
+fn faults(o: &Options, all: &mut Counts) -> Result<(), String> {
+    println!("{:<10}{:<8}{:>8}{:>10}{:>12}{:>8}", "mode", "sync", "faults", "images", "recoveries", "s");
+    let stride = if o.quick { 17 } else { 1 };
+    for mode in MODES {
+        for sync in ["normal", "full"] {
+            if o.mode.as_deref().is_some_and(|m| m != mode) || o.sync.as_deref().is_some_and(|s| s != sync) {
+                continue;
+            }
+            let start = Instant::now();
+            let setting = Setting { mode, sync, auto_vacuum: 1, exclusive: false, seed: o.seed };
+            let clean = fault::measure(setting, setting.script(o.quick))?;
+            let mut c = Counts::default();
+            for op in Op::ALL {
+                if o.what == "alloc" {
+                    break;
+                }
+                for persistent in [false, true] {
+                    c.add(fault::calls(&clean, op, op.code(), persistent, stride)?);
+                    if op == Op::Write {
+                        c.add(fault::calls(&clean, op, iolite::Code::Full, persistent, stride)?);
+                    }
+                    if matches!(op, Op::Lock | Op::ShmLock) && !persistent {
+                        c.add(fault::calls(&clean, op, iolite::Code::Busy, persistent, stride)?);
+                    }
+                }
+            }
+            if o.what == "alloc" {
+                c = Counts::default();
+            }
+            c.add(fault::allocations(&clean, stride)?);
+            println!(
+                "{mode:<10}{sync:<8}{:>8}{:>10}{:>12}{:>8.1}",
+                c.faults,
+                c.images,
+                c.recoveries,
+                start.elapsed().as_secs_f64()
+            );
+            all.add(c);
+        }
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let o = match options() {
+        Ok(o) => o,
+        Err(e) => {
+            eprintln!("{e}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(&o) {
+        Ok(c) => {
+            println!("{c:?}");
+            ExitCode::SUCCESS
+        }
+        Err(e) => {
+            println!("FAILED {e}");
+            ExitCode::FAILURE
+        }
+    }
+}

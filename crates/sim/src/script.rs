@@ -1,0 +1,263 @@
+//! The transactions that a simulation runs, and the one who runs them.
+//!
+//! A script is a list of steps; each is one SQL text that commits at most once, or an act of the
+//! surroundings: closing and opening again, a second connection that reads. Pages are small and the cache
+//! holds few of them, so that transactions spill and every structure of the file is touched within a few
+//! hundred writes.
+
+use crate::disk::{Disk, Event};
+use crate::state::{AUX, MAIN, dump};
+use iolite::{Connection, OpenFlags};
+use std::sync::Arc;
+
+/// `PRAGMA journal_mode`, by name.
+pub const MODES: [&str; 6] = ["delete", "truncate", "persist", "memory", "off", "wal"];
+/// `PRAGMA synchronous`, by number.
+pub const SYNCS: [&str; 4] = ["off", "normal", "full", "extra"];
+
+/// Under which settings a script runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// One of [`MODES`].
+    pub mode: &'static str,
+    /// One of [`SYNCS`].
+    pub sync: &'static str,
+    /// `PRAGMA auto_vacuum`.
+    pub auto_vacuum: u8,
+    /// `PRAGMA locking_mode=EXCLUSIVE`: locks are kept, the index of a log is private.
+    pub exclusive: bool,
+    /// What all random choices hang on.
+    pub seed: u64,
+}
+
+/// A step of a script.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Statements. At most one transaction commits.
+    Sql(String),
+    /// Closes all connections and opens the first one again.
+    Reopen,
+    /// A second connection begins to read, and goes on.
+    OpenReader,
+    /// It ends.
+    CloseReader,
+}
+
+fn sql(text: &str) -> Act {
+    Act::Sql(text.to_string())
+}
+
+impl Setting {
+    /// Whether a rollback journal lies in a file.
+    pub fn has_journal_file(&self) -> bool {
+        matches!(self.mode, "delete" | "truncate" | "persist")
+    }
+
+    /// The pragmas that a connection needs anew after each opening.
+    fn pragmas(&self, db: &str) -> String {
+        let locking = if self.exclusive { "exclusive" } else { "normal" };
+        format!(
+            "PRAGMA {db}.locking_mode={locking}; PRAGMA {db}.page_size=512; PRAGMA {db}.auto_vacuum={}; PRAGMA {db}.cache_size=6; \
+             PRAGMA {db}.synchronous={}; PRAGMA {db}.journal_mode={};",
+            self.auto_vacuum, self.sync, self.mode
+        )
+    }
+
+    /// The script. `quick`: the share of it that every change of the code should pass.
+    pub fn script(&self, quick: bool) -> Vec<Act> {
+        let mut s = vec![
+            sql(
+                "BEGIN; CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, b BLOB); CREATE INDEX ta ON t(a); COMMIT",
+            ),
+            sql("INSERT INTO t(a, b) VALUES('one', x'01'), ('two', zeroblob(40)), ('three', NULL)"),
+            sql("UPDATE t SET a = a || '-changed' WHERE id = 2"),
+            sql("INSERT INTO t(a, b) VALUES('large', CAST(printf('%.*c', 1800, 'x') AS BLOB))"),
+            sql(
+                "BEGIN; INSERT INTO t(a) VALUES('kept'); SAVEPOINT s; UPDATE t SET a = 'lost', b = zeroblob(600); \
+                 DELETE FROM t WHERE id = 1; ROLLBACK TO s; INSERT INTO t(a) VALUES('after'); RELEASE s; COMMIT",
+            ),
+            sql("DELETE FROM t WHERE id = 4"),
+            sql("BEGIN; UPDATE t SET a = 'gone'; ROLLBACK"),
+            // Larger than the cache: spills.
+            sql("BEGIN; WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 40) \
+                 INSERT INTO t SELECT i, 'row ' || (i * 7919 % 1000), CAST(printf('%.*c', 90, 'y') AS BLOB) FROM n; \
+                 UPDATE t SET b = CAST(printf('%.*c', 60, 'z') AS BLOB) WHERE id % 3 = 0; COMMIT"),
+            // A statement that fails half-way is taken back alone.
+            sql("BEGIN; INSERT INTO t(id, a) VALUES(100, 'stays'); \
+                 INSERT OR IGNORE INTO t(id, a) VALUES(101, 'x'), (100, 'y'); COMMIT"),
+        ];
+        if self.mode == "wal" {
+            s.extend([
+                sql("PRAGMA wal_checkpoint(PASSIVE)"),
+                sql("UPDATE t SET a = 'p' || id WHERE id < 15"),
+                if self.exclusive { sql("SELECT 1") } else { Act::OpenReader },
+                sql("INSERT INTO t(id, a) VALUES(200, 'beside a reader')"),
+                sql("PRAGMA wal_checkpoint(PASSIVE)"),
+                sql("UPDATE t SET b = zeroblob(700) WHERE id = 200"),
+                Act::CloseReader,
+                sql("PRAGMA wal_checkpoint(FULL)"),
+                sql("DELETE FROM t WHERE id BETWEEN 20 AND 25"),
+                sql("PRAGMA wal_checkpoint(RESTART)"),
+                sql("INSERT INTO t(a) VALUES('after restart')"),
+                sql("UPDATE t SET a = 'again' WHERE id = 200"),
+                sql("PRAGMA wal_checkpoint(TRUNCATE)"),
+                sql("INSERT INTO t(a) VALUES('after truncate')"),
+            ]);
+        }
+        s.push(Act::Reopen);
+        s.push(sql("INSERT INTO t(a, b) VALUES('reopened', zeroblob(30))"));
+        if quick {
+            return s;
+        }
+        s.extend([
+            sql("BEGIN; CREATE TABLE w(k TEXT PRIMARY KEY, v) WITHOUT ROWID; \
+                 INSERT INTO w SELECT a, id FROM t WHERE id > 30 GROUP BY a; ALTER TABLE t ADD COLUMN c DEFAULT 5; COMMIT"),
+            sql("UPDATE t SET c = id, a = a || c WHERE id % 2"),
+            sql("BEGIN; DROP INDEX ta; DELETE FROM t WHERE id BETWEEN 10 AND 30; COMMIT"),
+        ]);
+        if self.auto_vacuum == 2 {
+            s.push(sql("PRAGMA incremental_vacuum(4)"));
+        }
+        s.extend([
+            sql("INSERT INTO w VALUES('key', zeroblob(900)), ('other', 1.5)"),
+            sql("BEGIN; DELETE FROM w; DROP TABLE w; PRAGMA user_version = 7; COMMIT"),
+            sql("VACUUM"),
+            sql("INSERT INTO t(a) VALUES('after vacuum')"),
+            sql("CREATE INDEX tb ON t(b, a)"),
+        ]);
+        // With synchronous=OFF, SQLite writes no super-journal either: the files commit one after the other.
+        if self.has_journal_file() && self.sync != "off" {
+            s.push(Act::Sql(format!(
+                "ATTACH '{AUX}' AS aux; {} CREATE TABLE aux.x(a, b UNIQUE)",
+                self.pragmas("aux")
+            )));
+            s.extend([
+                sql("BEGIN; INSERT INTO x VALUES(1, 'both'); UPDATE t SET a = 'both' WHERE id = 3; COMMIT"),
+                sql("BEGIN; INSERT INTO x VALUES(2, zeroblob(900)); INSERT INTO t(a) VALUES('both again'); COMMIT"),
+                sql("UPDATE x SET a = 9"),
+                sql("BEGIN; DELETE FROM x WHERE a = 9; DELETE FROM t WHERE id = 3; COMMIT"),
+                sql("INSERT INTO t(a) VALUES('alone')"),
+            ]);
+        }
+        if self.mode != "wal" {
+            s.push(sql("PRAGMA page_size = 1024; VACUUM"));
+            s.push(sql("INSERT INTO t(a, b) VALUES('large pages', zeroblob(2000))"));
+        }
+        // From mode to mode and back.
+        s.push(Act::Reopen);
+        let other = if self.mode == "wal" { "delete" } else { "wal" };
+        s.extend([
+            sql("UPDATE t SET a = 'before the change' WHERE id > 30"),
+            Act::Sql(format!("PRAGMA journal_mode={other}")),
+            sql("UPDATE t SET a = 'other mode' WHERE id > 32"),
+            sql("INSERT INTO t(a) VALUES('other mode, too')"),
+            Act::Sql(format!("PRAGMA journal_mode={}", self.mode)),
+            sql("UPDATE t SET a = 'first mode' WHERE id > 34"),
+            sql("DELETE FROM t WHERE id = 33"),
+            Act::Reopen,
+        ]);
+        s
+    }
+}
+
+/// One who runs steps on a disk.
+pub struct Runner {
+    /// The disk.
+    pub disk: Arc<Disk>,
+    /// The connection that writes.
+    pub conn: Option<Connection>,
+    reader: Option<Connection>,
+    setting: Setting,
+}
+
+impl Runner {
+    /// Nothing is opened yet: the first step does it.
+    pub fn new(disk: Arc<Disk>, setting: Setting) -> Runner {
+        Runner { disk, conn: None, reader: None, setting }
+    }
+
+    /// Opens the connection, unless it is open.
+    pub fn connection(&mut self) -> iolite::Result<Connection> {
+        if let Some(c) = &self.conn {
+            return Ok(c.clone());
+        }
+        let c = Connection::open_on(self.disk.clone(), MAIN, OpenFlags::default())?;
+        let settle = || -> iolite::Result<()> {
+            if self.disk.content(AUX.as_ref()).is_some_and(|f| !f.is_empty()) {
+                c.execute_batch(&format!("ATTACH '{AUX}' AS aux"))?;
+                c.execute_batch(&self.setting.pragmas("aux"))?;
+            }
+            c.execute_batch(&self.setting.pragmas("main"))?;
+            if self.setting.mode == "wal" {
+                // A lease that no test is long enough for: locks go only when somebody needs them.
+                c.execute_batch("PRAGMA wal_autocheckpoint = 30; PRAGMA lock_lease_ms = 60000")?;
+            }
+            Ok(())
+        };
+        settle()?;
+        self.conn = Some(c.clone());
+        Ok(c)
+    }
+
+    /// Runs one step.
+    pub fn run(&mut self, act: &Act) -> iolite::Result<()> {
+        match act {
+            Act::Sql(text) => self.connection()?.execute_batch(text),
+            Act::Reopen => {
+                self.reader = None;
+                if let Some(c) = self.conn.take() {
+                    c.close()?;
+                }
+                self.connection().map(|_| ())
+            }
+            Act::OpenReader => {
+                let c = Connection::open_on(self.disk.clone(), MAIN, OpenFlags::default())?;
+                c.execute_batch("BEGIN; SELECT count(*) FROM t")?;
+                self.reader = Some(c);
+                Ok(())
+            }
+            Act::CloseReader => {
+                self.reader = None;
+                Ok(())
+            }
+        }
+    }
+
+    /// Closes all connections, come what may.
+    pub fn end(&mut self) {
+        self.reader = None;
+        self.conn = None;
+    }
+
+    /// What its databases contain.
+    pub fn content(&mut self) -> Result<String, String> {
+        let c = self.connection().map_err(|e| format!("{e:?}"))?;
+        dump(&c)
+    }
+}
+
+/// A run without faults: what happened, and the states in between.
+pub struct Record {
+    /// All events.
+    pub events: Vec<Event>,
+    /// The content after each step; the first is that of no file at all.
+    pub states: Vec<String>,
+    /// The steps.
+    pub steps: Vec<Act>,
+    /// Under which settings.
+    pub setting: Setting,
+}
+
+/// Runs a script from an empty disk.
+pub fn record(disk: Arc<Disk>, setting: Setting, steps: Vec<Act>) -> Result<Record, String> {
+    let mut runner = Runner::new(disk.clone(), setting);
+    let mut states = vec![String::new()];
+    for (i, act) in steps.iter().enumerate() {
+        disk.mark(Event::Begin(i + 1));
+        runner.run(act).map_err(|e| format!("step {} {act:?}: {e:?}", i + 1))?;
+        disk.mark(Event::Ack(i + 1));
+        states.push(runner.content().map_err(|e| format!("reading after step {}: {e}", i + 1))?);
+    }
+    drop(runner);
+    Ok(Record { events: disk.take_events(), states, steps, setting })
+}

@@ -1,0 +1,100 @@
+//! The quick share of the simulation: what every change of the code should pass. `cargo run --profile perf -p
+//! iolite-sim` is the whole.
+
+use iolite::Code;
+use iolite_os::FileKind;
+use iolite_sim::baton::{RACES, explore};
+use iolite_sim::crash::{Effort, check, lies};
+use iolite_sim::disk::{Disk, Op};
+use iolite_sim::fault;
+use iolite_sim::script::{MODES, SYNCS, Setting, record};
+use std::sync::Arc;
+
+fn setting(mode: &'static str, sync: &'static str) -> Setting {
+    Setting { mode, sync, auto_vacuum: 0, exclusive: false, seed: 1 }
+}
+
+fn crash(setting: Setting, quick: bool) {
+    let r = record(Arc::new(Disk::new(1)), setting, setting.script(quick)).unwrap();
+    if let Err(e) = check(&r, Effort { samples: 2, nested: 1, stock: 1 }, 0) {
+        panic!("{e}");
+    }
+}
+
+#[test]
+fn every_crash_leaves_what_synchronous_allows() {
+    for mode in MODES {
+        for sync in SYNCS {
+            crash(setting(mode, sync), true);
+        }
+    }
+}
+
+#[test]
+fn vacuum_several_files_and_changes_of_mode_survive_crashes() {
+    for (mode, sync) in [("delete", "full"), ("truncate", "normal"), ("wal", "normal")] {
+        crash(Setting { auto_vacuum: 1, ..setting(mode, sync) }, false);
+    }
+}
+
+/// Connections that meet at checkpoints, restarts of the log and kept locks.
+#[test]
+fn no_schedule_of_a_small_race_loses_or_mixes_anything() {
+    for setup in RACES {
+        if let Err(e) = explore(*setup, 1, 15, 20) {
+            panic!("{e}");
+        }
+    }
+}
+
+/// Each kind of sync that is needed is missed when a disk leaves it out.
+#[test]
+fn a_dropped_sync_is_caught() {
+    for (what, setting, of) in [
+        ("journal before database", setting("delete", "full"), Some(FileKind::Journal)),
+        ("journal before database", setting("truncate", "normal"), Some(FileKind::Journal)),
+        ("journal's end", setting("persist", "normal"), Some(FileKind::Journal)),
+        ("database before the journal's deletion", setting("delete", "full"), Some(FileKind::MainDb)),
+        ("log before the commit is acknowledged", setting("wal", "full"), Some(FileKind::Wal)),
+        ("log before the checkpoint", setting("wal", "normal"), Some(FileKind::Wal)),
+        ("database before the log is begun anew", setting("wal", "normal"), Some(FileKind::MainDb)),
+        ("name of the journal", setting("delete", "full"), None),
+        ("name of the deleted journal", setting("delete", "extra"), None),
+    ] {
+        let (caught, all) = lies(setting, of, 7).unwrap();
+        assert!(caught > 0, "{what}: none of {all}, {setting:?}");
+    }
+}
+
+#[test]
+fn a_failing_call_leaves_no_half_done_transaction() {
+    for (mode, sync) in [("delete", "full"), ("persist", "normal"), ("memory", "normal"), ("wal", "full")] {
+        let clean = fault::measure(setting(mode, sync), setting(mode, sync).script(true)).unwrap();
+        for op in Op::ALL {
+            for (code, persistent) in [(op.code(), false), (op.code(), true), (Code::Full, false)] {
+                if code == Code::Full && op != Op::Write {
+                    continue;
+                }
+                fault::calls(&clean, op, code, persistent, 19).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failing_allocation_leaves_no_half_done_transaction() {
+    // The plan for failing allocations is process-wide: a process of its own.
+    if std::env::var_os("IOLITE_SIM_NOMEM").is_none() {
+        let done = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_failing_allocation_leaves_no_half_done_transaction", "--test-threads=1"])
+            .env("IOLITE_SIM_NOMEM", "1")
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+        return;
+    }
+    for mode in ["delete", "wal"] {
+        let clean = fault::measure(setting(mode, "full"), setting(mode, "full").script(true)).unwrap();
+        fault::allocations(&clean, 29).unwrap();
+    }
+}
