@@ -169,10 +169,10 @@ fn maintain(o: &Options, run: &mut Run, sf: f64) -> Result<()> {
                 }
             }
             // What a checkpoint answers, and how the log was filled, is the engine's own business.
-            if !title.starts_with("wal_") {
-                if let Err(e) = crate::gate::equal(title, &answers, false) {
-                    wrong.push(e.message);
-                }
+            if !title.starts_with("wal_")
+                && let Err(e) = crate::gate::equal(title, &answers, false)
+            {
+                wrong.push(e.message);
             }
         }
         for (k, s) in seats.iter().enumerate() {

@@ -153,13 +153,12 @@ pub fn day(n: i64) -> String {
         let leap = year % 4 == 0;
         let in_year = if leap { 366 } else { 365 };
         if left < in_year {
-            let mut month = 1;
-            for d in [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+            let days = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+            for (month, d) in (1..).zip(days) {
                 if left < d {
                     return format!("{year}-{month:02}-{:02}", left + 1);
                 }
                 left -= d;
-                month += 1;
             }
         }
         left -= in_year;
