@@ -1,7 +1,8 @@
 //! W7 and W8: SUM, and GROUP BY with 10, 1,000 and 100,000 groups, over 1,000,000 rows; both engines interleaved, answers
 //! compared.
 
-use crate::engine::{Engine, Param, Result};
+use iolite_bench::engine::{Result, find};
+use std::path::Path;
 use std::time::Instant;
 
 const QUERIES: &[(&str, &str)] = &[
@@ -16,7 +17,8 @@ const QUERIES: &[(&str, &str)] = &[
 
 /// Runs and prints a table.
 pub fn run() -> Result<()> {
-    let engines = [Engine::open("iolite", ":memory:")?, Engine::open("stock", ":memory:")?];
+    let memory = Path::new(":memory:");
+    let engines = [find("iolite")?.open(memory)?, find("stock")?.open(memory)?];
     for e in &engines {
         e.batch(
             "CREATE TABLE w(id INTEGER PRIMARY KEY, v INTEGER, a INTEGER, b INTEGER, c INTEGER, r REAL);
@@ -34,12 +36,12 @@ pub fn run() -> Result<()> {
         for _ in 0..11 {
             for (k, s) in statements.iter_mut().enumerate() {
                 let start = Instant::now();
-                sums[k] = s.run(&[] as &[Param])?;
+                sums[k] = s.run(&[])?;
                 times[k].push(start.elapsed().as_secs_f64() * 1e3);
             }
         }
         if sums[0] != sums[1] {
-            return Err(format!("{name}: answers differ"));
+            return Err(format!("{name}: answers differ").into());
         }
         let first = times[0][0];
         let middle = times.map(|mut t| {

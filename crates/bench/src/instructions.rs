@@ -1,7 +1,7 @@
 //! Instruction counts by callgrind: what a case costs beyond setting it up, per round.
 
-use crate::cases::{CASES, Case, Data};
-use crate::engine::Result;
+use iolite_bench::cases::{CASES, Case, Data};
+use iolite_bench::engine::Result;
 use std::process::Command;
 
 /// Prints the table.
@@ -34,5 +34,5 @@ fn count(engine: &str, c: &Case, n: usize) -> Result<u64> {
     text.lines()
         .find_map(|l| l.split("Collected :").nth(1))
         .and_then(|n| n.trim().parse().ok())
-        .ok_or_else(|| format!("no count for {engine} {}:\n{text}", c.name))
+        .ok_or_else(|| format!("no count for {engine} {}:\n{text}", c.name).into())
 }

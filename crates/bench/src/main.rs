@@ -7,12 +7,12 @@
 //! - `ssb [--sf N] [--repeat N] [--file PATH] [--no-stock]`: the Star Schema Benchmark, warm.
 #![forbid(unsafe_code)]
 
-mod cases;
-mod engine;
 mod groups;
 mod instructions;
 mod quick;
-mod ssb;
+mod star;
+
+use iolite_bench::cases;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -22,7 +22,7 @@ fn main() {
         ["instructions", ref only @ ..] => instructions::run(only),
         ["quick", ref only @ ..] => quick::run(only),
         ["groups"] => groups::run(),
-        ["ssb", ref rest @ ..] => ssb::run(rest),
+        ["ssb", ref rest @ ..] => star::run(rest),
         _ => Err("usage: iolite-bench step ENGINE CASE N | instructions [CASE...] | quick [CASE...] | groups | ssb [--sf N]".into()),
     };
     if let Err(e) = done {

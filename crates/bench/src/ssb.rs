@@ -1,28 +1,11 @@
-//! The Star Schema Benchmark: a generator for any scale, the 13 queries, and their times beside stock SQLite's.
+//! The Star Schema Benchmark: a generator for any scale and the 13 queries.
 //!
-//! Distributions follow the specification; where it is silent the choice is ours: a fixed seed, lines of one order share
-//! date and customer, prices come from the part's key. Constants of the queries are drawn anew for each repetition, the
-//! same for both engines, and every answer of iolite is compared with stock's.
+//! Distributions follow the specification; where it is silent the choice is ours: a fixed seed for each table, lines of one
+//! order share date and customer, prices come from the part's key. Constants of the queries are drawn from a generator that
+//! the caller keeps, so that repetitions ask for different things and all engines for the same.
 
-use crate::engine::{Engine, Result};
-use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::time::Instant;
-
-/// A linear congruential generator: the same numbers everywhere.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.0 >> 33
-    }
-
-    /// From `lo` to `hi`, both included.
-    fn range(&mut self, lo: i64, hi: i64) -> i64 {
-        lo + (self.next() % (hi - lo + 1) as u64) as i64
-    }
-}
+use crate::engine::{Database, Result, Source, Value, int, text};
+use crate::random::Random;
 
 const REGIONS: [&str; 5] = ["AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST"];
 const NATIONS: [[&str; 5]; 5] = [
@@ -45,7 +28,8 @@ fn city(nation: &str, digit: i64) -> String {
     format!("{nation:<9.9}{digit}")
 }
 
-const SCHEMA: &str = "
+/// The tables. DuckDB understands the text too.
+pub const SCHEMA: &str = "
 CREATE TABLE lineorder(lo_orderkey INTEGER, lo_linenumber INTEGER, lo_custkey INTEGER, lo_partkey INTEGER,
   lo_suppkey INTEGER, lo_orderdate INTEGER, lo_orderpriority TEXT, lo_shippriority TEXT, lo_quantity INTEGER,
   lo_extendedprice INTEGER, lo_ordtotalprice INTEGER, lo_discount INTEGER, lo_revenue INTEGER,
@@ -70,100 +54,109 @@ fn days_of(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Inserts rows that `next` writes as SQL values, many to a statement.
-fn insert(
-    db: &Engine,
-    table: &str,
-    rows: i64,
-    mut next: impl FnMut(i64, &mut String) -> std::fmt::Result,
-) -> Result<()> {
-    let mut sql = String::new();
-    for i in 0..rows {
-        sql.push_str(if sql.is_empty() { "" } else { "," });
-        next(i, &mut sql).map_err(|e| e.to_string())?;
-        if i % 100 == 99 || i + 1 == rows {
-            db.batch(&format!("INSERT INTO {table} VALUES {sql}"))?;
-            sql.clear();
-        }
-    }
-    Ok(())
+/// A table to be filled.
+pub struct Table {
+    /// Its name.
+    pub name: &'static str,
+    /// How many columns it has.
+    pub columns: usize,
+    /// Its rows.
+    pub rows: Box<Source<'static>>,
 }
 
-/// Makes a database of a scale.
-pub fn load(db: &Engine, sf: f64) -> Result<i64> {
-    let mut r = Rng(42);
-    db.batch("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;")?;
-    db.batch(SCHEMA)?;
-    db.batch("BEGIN")?;
-    let parts = (200_000.0 * (1.0 + sf.max(1.0).log2().floor()) * sf.min(1.0)) as i64;
-    let suppliers = (2_000.0 * sf).max(20.0) as i64;
-    let customers = (30_000.0 * sf).max(50.0) as i64;
-    let mut dates = Vec::new();
-    let mut rows = Vec::new();
+fn counted(rows: i64, mut next: impl FnMut(i64, &mut Vec<Value>) + 'static) -> Box<Source<'static>> {
+    let mut i = 0;
+    Box::new(move |row| {
+        if i == rows {
+            return false;
+        }
+        next(i, row);
+        i += 1;
+        true
+    })
+}
+
+fn date_keys() -> Vec<(i64, i64, i64, i64)> {
+    let mut out = Vec::new();
     for y in 1992..=1998 {
         let mut in_year = 0;
         for m in 1..=12 {
             for d in 1..=days_of(y, m) {
                 in_year += 1;
-                let key = y * 10_000 + m * 100 + d;
-                let n = dates.len() as i64;
-                dates.push(key);
-                rows.push(format!(
-                    "({key},'{} {d}, {y}','{}','{}',{y},{},'{}{y}',{},{d},{in_year},{m},{},'{}','{}','{}')",
-                    MONTHS[m as usize - 1],
-                    ["Wed", "Thu", "Fri", "Sat", "Sun", "Mon", "Tue"][n as usize % 7],
-                    MONTHS[m as usize - 1],
-                    y * 100 + m,
-                    MONTHS[m as usize - 1],
-                    (n + 3) % 7 + 1,
-                    (in_year - 1) / 7 + 1,
-                    ["Winter", "Spring", "Summer", "Fall", "Christmas"]
-                        [(m as usize - 1) / 3 + (m == 12) as usize],
-                    (m == 12 && d == 25) as i64,
-                    ((n + 3) % 7 < 5) as i64,
-                ));
+                out.push((y, m, d, in_year));
             }
         }
     }
-    insert(db, "date", rows.len() as i64, |i, s| s.write_str(&rows[i as usize]))?;
-    insert(db, "part", parts, |i, s| {
+    out
+}
+
+fn date() -> Table {
+    let days = date_keys();
+    let rows = counted(days.len() as i64, move |n, row| {
+        let (y, m, d, in_year) = days[n as usize];
+        let month = MONTHS[m as usize - 1];
+        let season = (m as usize - 1) / 3 + (m == 12) as usize;
+        row.extend([
+            int(y * 10_000 + m * 100 + d),
+            text(format!("{month} {d}, {y}")),
+            text(["Wed", "Thu", "Fri", "Sat", "Sun", "Mon", "Tue"][n as usize % 7]),
+            text(month),
+            int(y),
+            int(y * 100 + m),
+            text(format!("{month}{y}")),
+            int((n + 3) % 7 + 1),
+            int(d),
+            int(in_year),
+            int(m),
+            int((in_year - 1) / 7 + 1),
+            text(["Winter", "Spring", "Summer", "Fall", "Christmas"][season]),
+            text(((m == 12 && d == 25) as i64).to_string()),
+            text((((n + 3) % 7 < 5) as i64).to_string()),
+        ]);
+    });
+    Table { name: "date", columns: 15, rows }
+}
+
+fn part(parts: i64) -> Table {
+    let mut r = Random(101);
+    let rows = counted(parts, move |i, row| {
         let (m, c, b) = (r.range(1, 5), r.range(1, 5), r.range(1, 40));
         let (x, y) = (r.range(0, 9) as usize, r.range(0, 9) as usize);
-        write!(
-            s,
-            "({},'{} {}','MFGR#{m}','MFGR#{m}{c}','MFGR#{m}{c}{b}','{}','STANDARD TYPE {}',{},'BOX {}')",
-            i + 1,
-            COLORS[x],
-            COLORS[y],
-            COLORS[x],
-            r.range(1, 150),
-            r.range(1, 50),
-            r.range(1, 40)
-        )
-    })?;
-    let place = |r: &mut Rng| {
-        let (a, b, d) = (r.range(0, 4) as usize, r.range(0, 4) as usize, r.range(0, 9));
-        (city(NATIONS[a][b], d), NATIONS[a][b], REGIONS[a])
-    };
-    insert(db, "supplier", suppliers, |i, s| {
-        let (c, n, g) = place(&mut r);
-        write!(s, "({0},'Supplier#{0:09}','address {1}','{c}','{n}','{g}','{2}')", i + 1, r.next(), r.next())
-    })?;
-    insert(db, "customer", customers, |i, s| {
-        let (c, n, g) = place(&mut r);
-        let m = SEGMENTS[r.range(0, 4) as usize];
-        write!(
-            s,
-            "({0},'Customer#{0:09}','address {1}','{c}','{n}','{g}','{2}','{m}')",
-            i + 1,
-            r.next(),
-            r.next()
-        )
-    })?;
-    let total = (6_000_000.0 * sf) as i64;
+        row.extend([
+            int(i + 1),
+            text(format!("{} {}", COLORS[x], COLORS[y])),
+            text(format!("MFGR#{m}")),
+            text(format!("MFGR#{m}{c}")),
+            text(format!("MFGR#{m}{c}{b}")),
+            text(COLORS[x]),
+            text(format!("STANDARD TYPE {}", r.range(1, 150))),
+            int(r.range(1, 50)),
+            text(format!("BOX {}", r.range(1, 40))),
+        ]);
+    });
+    Table { name: "part", columns: 9, rows }
+}
+
+/// Suppliers and customers: a name, an address, a place, a phone.
+fn people(r: &mut Random, i: i64, kind: &str, row: &mut Vec<Value>) {
+    let (a, b, d) = (r.range(0, 4) as usize, r.range(0, 4) as usize, r.range(0, 9));
+    row.extend([
+        int(i + 1),
+        text(format!("{kind}#{:09}", i + 1)),
+        text(format!("address {}", r.next())),
+        text(city(NATIONS[a][b], d)),
+        text(NATIONS[a][b]),
+        text(REGIONS[a]),
+        text(r.next().to_string()),
+    ]);
+}
+
+fn lineorder(total: i64, parts: i64, suppliers: i64, customers: i64) -> Table {
+    let mut r = Random(104);
+    let dates: Vec<i64> = date_keys().iter().map(|(y, m, d, _)| y * 10_000 + m * 100 + d).collect();
     let (mut order, mut line, mut lines) = (0, 0, 0);
     let (mut cust, mut date, mut prio) = (0, 0, 0);
-    insert(db, "lineorder", total, |_, s| {
+    let rows = counted(total, move |_, row| {
         if line == lines {
             (order, line, lines) = (order + 1, 0, r.range(1, 7));
             cust = r.range(1, customers);
@@ -176,29 +169,63 @@ pub fn load(db: &Engine, sf: f64) -> Result<i64> {
         let price = 90_000 + (part / 10) % 20_001 + 100 * (part % 1_000);
         let extended = price * quantity;
         let commit = dates[((date + r.range(30, 90)) as usize).min(dates.len() - 1)];
-        write!(
-            s,
-            "({order},{line},{cust},{part},{},{},'{}','0',{quantity},{extended},{},{discount},{},{},{},{commit},'{}')",
-            r.range(1, suppliers),
-            dates[date as usize],
-            PRIORITIES[prio as usize],
-            extended * 3,
-            extended * (100 - discount) / 100,
-            6 * price / 10,
-            r.range(0, 8),
-            MODES[r.range(0, 6) as usize],
-        )
-    })?;
-    db.batch("COMMIT")?;
-    db.batch("ANALYZE")?;
-    db.batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
-    Ok(total)
+        row.extend([
+            int(order),
+            int(line),
+            int(cust),
+            int(part),
+            int(r.range(1, suppliers)),
+            int(dates[date as usize]),
+            text(PRIORITIES[prio as usize]),
+            text("0"),
+            int(quantity),
+            int(extended),
+            int(extended * 3),
+            int(discount),
+            int(extended * (100 - discount) / 100),
+            int(6 * price / 10),
+            int(r.range(0, 8)),
+            int(commit),
+            text(MODES[r.range(0, 6) as usize]),
+        ]);
+    });
+    Table { name: "lineorder", columns: 17, rows }
+}
+
+/// The five tables at a scale, dimensions first.
+pub fn tables(sf: f64) -> Vec<Table> {
+    let parts = (200_000.0 * (1.0 + sf.max(1.0).log2().floor()) * sf.min(1.0)) as i64;
+    let suppliers = (2_000.0 * sf).max(20.0) as i64;
+    let customers = (30_000.0 * sf).max(50.0) as i64;
+    let (mut s, mut c) = (Random(102), Random(103));
+    let supplier = counted(suppliers, move |i, row| people(&mut s, i, "Supplier", row));
+    let customer = counted(customers, move |i, row| {
+        people(&mut c, i, "Customer", row);
+        row.push(text(SEGMENTS[c.range(0, 4) as usize]));
+    });
+    vec![
+        date(),
+        part(parts),
+        Table { name: "supplier", columns: 7, rows: supplier },
+        Table { name: "customer", columns: 8, rows: customer },
+        lineorder((6_000_000.0 * sf) as i64, parts, suppliers, customers),
+    ]
+}
+
+/// Makes a database of a scale; answers the rows of `lineorder`.
+pub fn load(db: &dyn Database, sf: f64) -> Result<u64> {
+    db.batch(SCHEMA)?;
+    let mut n = 0;
+    for mut t in tables(sf) {
+        n = db.load(t.name, t.columns, &mut *t.rows)?;
+    }
+    Ok(n)
 }
 
 /// The 13 queries with constants drawn anew.
-fn queries(r: &mut Rng) -> Vec<(&'static str, String)> {
-    let year = |r: &mut Rng| r.range(1993, 1997);
-    let pick = |r: &mut Rng| (r.range(0, 4) as usize, r.range(0, 4) as usize);
+pub fn queries(r: &mut Random) -> Vec<(&'static str, String)> {
+    let year = |r: &mut Random| r.range(1993, 1997);
+    let pick = |r: &mut Random| (r.range(0, 4) as usize, r.range(0, 4) as usize);
     let mut out = Vec::new();
     let d = r.range(1, 8);
     let y = year(r);
@@ -239,7 +266,7 @@ fn queries(r: &mut Rng) -> Vec<(&'static str, String)> {
         )
     };
     let (m, c) = (r.range(1, 5), r.range(1, 5));
-    let region = |r: &mut Rng| REGIONS[r.range(0, 4) as usize];
+    let region = |r: &mut Random| REGIONS[r.range(0, 4) as usize];
     let g = region(r);
     out.push(("Q2.1", two(format!("p_category = 'MFGR#{m}{c}'"), g)));
     let (m, c, b) = (r.range(1, 5), r.range(1, 5), r.range(10, 32));
@@ -263,7 +290,7 @@ fn queries(r: &mut Rng) -> Vec<(&'static str, String)> {
     let (a, b) = pick(r);
     let n = NATIONS[a][b];
     out.push(("Q3.2", three("c_city, s_city", format!("c_nation = '{n}' AND s_nation = '{n}' AND {years}"))));
-    let cities = |r: &mut Rng| {
+    let cities = |r: &mut Random| {
         let (a, b) = (r.range(0, 4) as usize, r.range(0, 4) as usize);
         let d = r.range(0, 4);
         (city(NATIONS[a][b], d), city(NATIONS[a][b], d + 5))
@@ -308,97 +335,4 @@ fn queries(r: &mut Rng) -> Vec<(&'static str, String)> {
         ),
     ));
     out
-}
-
-/// A query's rows as text, and how long it took in milliseconds.
-fn answer(db: &Engine, sql: &str) -> Result<(String, f64)> {
-    let start = Instant::now();
-    let rows = db.rows(sql)?;
-    let ms = start.elapsed().as_secs_f64() * 1e3;
-    Ok((rows, ms))
-}
-
-fn median(v: &mut [f64]) -> f64 {
-    v.sort_by(f64::total_cmp);
-    v.get(v.len() / 2).copied().unwrap_or(0.0)
-}
-
-/// Runs the benchmark: `--sf N`, `--repeat N`, `--file PATH` (kept, and used if it is there), `--no-stock`.
-pub fn run(args: &[&str]) -> Result<()> {
-    let value = |name: &str| args.iter().position(|a| *a == name).and_then(|i| args.get(i + 1)).copied();
-    let sf: f64 = value("--sf").and_then(|v| v.parse().ok()).unwrap_or(1.0);
-    let repeat: usize = value("--repeat").and_then(|v| v.parse().ok()).unwrap_or(5);
-    let with_stock = !args.contains(&"--no-stock");
-    let (path, keep) = match value("--file") {
-        Some(p) => (PathBuf::from(p), true),
-        None => (std::env::temp_dir().join(format!("iolite-ssb-{}.db", std::process::id())), false),
-    };
-    let name = path.to_string_lossy().into_owned();
-    if !Path::new(&path).exists() {
-        let db = Engine::open("iolite", &name)?;
-        let start = Instant::now();
-        let rows = load(&db, sf)?;
-        println!("loaded {rows} lineorder rows in {:.1} s", start.elapsed().as_secs_f64());
-    }
-    let done = measure(&name, repeat, with_stock);
-    if !keep {
-        for suffix in ["", "-wal", "-shm"] {
-            let _ = std::fs::remove_file(format!("{name}{suffix}"));
-        }
-    }
-    done
-}
-
-fn measure(name: &str, repeat: usize, with_stock: bool) -> Result<()> {
-    let iolite = Engine::open("iolite", name)?;
-    let stock = Engine::open("stock", name)?;
-    for db in [&iolite, &stock] {
-        db.batch("PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY;")?;
-    }
-    let mut r = Rng(7);
-    let mut cold = Vec::new();
-    for (_, sql) in queries(&mut r) {
-        cold.push(answer(&iolite, &sql)?.1);
-    }
-    let n = cold.len();
-    let (mut ours, mut theirs) = (vec![Vec::new(); n], vec![Vec::new(); n]);
-    let mut names = Vec::new();
-    for _ in 0..repeat {
-        names.clear();
-        for (k, (query, sql)) in queries(&mut r).into_iter().enumerate() {
-            names.push(query);
-            let (rows, ms) = answer(&iolite, &sql)?;
-            ours[k].push(ms);
-            if with_stock {
-                let (want, ms) = answer(&stock, &sql)?;
-                theirs[k].push(ms);
-                if rows != want {
-                    return Err(format!("{query}: answers differ\n{sql}\niolite:\n{rows}\nstock:\n{want}"));
-                }
-            }
-        }
-    }
-    println!("| query | first ms | iolite ms | least | greatest | stock ms | stock / iolite |");
-    println!("|---|---|---|---|---|---|---|");
-    let (mut log_ours, mut log_theirs, mut sum) = (0.0, 0.0, 0.0);
-    for k in 0..n {
-        let (a, b) = (median(&mut ours[k]), median(&mut theirs[k]));
-        let (least, most) = (ours[k][0], ours[k][ours[k].len() - 1]);
-        log_ours += a.ln();
-        log_theirs += b.max(1e-9).ln();
-        sum += a;
-        println!(
-            "| {} | {:.1} | {a:.2} | {least:.2} | {most:.2} | {b:.1} | {:.0} |",
-            names[k],
-            cold[k],
-            b / a
-        );
-    }
-    let (a, b) = ((log_ours / n as f64).exp(), (log_theirs / n as f64).exp());
-    println!("| geometric mean | | {a:.2} | | | {b:.1} | {:.0} |", b / a);
-    println!(
-        "\nsum of medians {sum:.1} ms; answers compared with stock: {}",
-        if with_stock { "yes" } else { "no" }
-    );
-    Ok(())
 }

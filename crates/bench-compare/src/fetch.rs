@@ -1,0 +1,34 @@
+//! Gets the libraries of engines that are not there: DuckDB out of its npm package, LMDB and Berkeley DB out of Debian's.
+
+use crate::engine::{cache, presences};
+use iolite_bench::engine::Result;
+use std::process::Command;
+
+/// The release that figures are reported with.
+const DUCKDB: &str = "@duckdb/node-bindings-linux-x64@1.5.6-r.1";
+
+fn shell(script: &str) -> Result<()> {
+    let s = Command::new("sh").args(["-ec", script]).current_dir(cache()).status()?;
+    if s.success() { Ok(()) } else { Err(format!("failed: {script}").into()) }
+}
+
+/// Fetches what is absent into the cache folder.
+pub fn run() -> Result<()> {
+    std::fs::create_dir_all(cache())?;
+    for p in presences().iter().filter(|p| p.absent.is_some()) {
+        let script = match p.name.as_str() {
+            "duckdb" => format!("npm pack --silent {DUCKDB} && tar -xzf duckdb-node-bindings-*.tgz"),
+            "lmdb" => "apt-get download liblmdb0 && dpkg -x liblmdb0_*.deb .".into(),
+            "berkeley" => "apt-get download libdb5.3 && dpkg -x libdb5.3_*.deb .".into(),
+            other => {
+                println!("{other}: cannot be fetched");
+                continue;
+            }
+        };
+        match shell(&script) {
+            Ok(()) => println!("{}: fetched into {}", p.name, cache().display()),
+            Err(e) => println!("{}: {e}", p.name),
+        }
+    }
+    Ok(())
+}

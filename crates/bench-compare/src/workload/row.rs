@@ -1,0 +1,57 @@
+//! The row engine alone: the cases of `iolite-bench`, iolite and stock in turn, columns off.
+//!
+//! Beside the two commits with a sync stands a bare append of one frame with fdatasync, taken in the same turns.
+
+use crate::Options;
+use crate::envelope::Run;
+use crate::machine;
+use iolite_bench::cases::{CASES, sample};
+use iolite_bench::engine::{Engine, Iolite, Result, Stock};
+
+/// Bytes of one frame of the log.
+const FRAME: usize = 4096 + 24;
+
+/// Measures all cases, or those named by `--cases a,b`.
+pub fn run(o: &Options, run: &mut Run) -> Result<()> {
+    let turns = o.number("repeat", 11, 5);
+    let engines: [&dyn Engine; 2] = [&Stock, &Iolite];
+    for c in CASES.iter().filter(|c| o.text("cases").is_none_or(|l| l.split(',').any(|n| n == c.name))) {
+        let synced = c.name.ends_with("-full");
+        for e in engines {
+            let keeps = match (c.name.ends_with("-delete"), synced) {
+                (false, false) => "consistent; the last commits may be lost",
+                _ => "each commit",
+            };
+            run.set(c.name, e.name(), c.pragmas, keeps);
+        }
+        let mut times = vec![Vec::new(); 2];
+        let mut bare = Vec::new();
+        let done = (|| -> Result<()> {
+            if synced {
+                for _ in 0..turns {
+                    for (k, t) in sample(&engines, c, 1)?.into_iter().enumerate() {
+                        times[k].extend(t);
+                    }
+                    let a = machine::appends(c.timed, FRAME)?;
+                    bare.push(a.iter().sum::<f64>() / a.len() as f64);
+                }
+            } else {
+                times = sample(&engines, c, turns)?;
+            }
+            Ok(())
+        })();
+        if let Err(e) = done {
+            run.failures.push(format!("{}: {e}", c.name));
+            continue;
+        }
+        for (k, e) in engines.iter().enumerate() {
+            let us = times[k].iter().map(|s| s * 1e6).collect();
+            run.less(c.title, "", e.name(), "us", us);
+        }
+        if synced {
+            run.less(c.title, "", "append and fdatasync", "us", bare.iter().map(|s| s * 1e6).collect());
+        }
+        run.gates.push(format!("{}: answers and contents equal", c.title));
+    }
+    Ok(())
+}

@@ -1,0 +1,326 @@
+//! TATP: one client on each engine in slices of time taken in turn; eight clients at WAL FULL; system calls of the syncing
+//! modes counted by strace.
+
+use super::tatp_data::{Client, MIX, load};
+use super::{Seat, compare};
+use crate::Options;
+use crate::engine::{DuckDb, settings};
+use crate::envelope::Run;
+use crate::stats;
+use iolite_bench::cases;
+use iolite_bench::engine::{Engine, Kind, Result, find};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A journal mode and a level of durability.
+const CONFIGS: &[(&str, &str, &str, &str)] = &[
+    ("WAL NORMAL", "WAL", "NORMAL", "consistent; the last commits may be lost"),
+    ("WAL FULL", "WAL", "FULL", "each commit"),
+    ("DELETE FULL", "DELETE", "FULL", "each commit"),
+    ("DELETE NORMAL", "DELETE", "NORMAL", "each commit, but for rare losses of power"),
+    ("TRUNCATE FULL", "TRUNCATE", "FULL", "each commit"),
+];
+const CACHE: &str = "PRAGMA temp_store=MEMORY; PRAGMA cache_size=-1048576; PRAGMA analytics=off;";
+const DUCK: &str = "PRAGMA memory_limit='1GB'";
+const SUMS: &str = "SELECT (SELECT sum(vlr_location) FROM subscriber), (SELECT sum(bit_1) FROM subscriber), \
+                    (SELECT sum(data_a) FROM special_facility), (SELECT count(*) FROM call_forwarding), \
+                    (SELECT sum(end_time) FROM call_forwarding)";
+
+fn pragmas(journal: &str, sync: &str) -> String {
+    format!("PRAGMA journal_mode={journal}; PRAGMA synchronous={sync}; {CACHE}")
+}
+
+/// Measures.
+pub fn run(o: &Options, run: &mut Run) -> Result<()> {
+    let sizes: Vec<i64> = match o.text("subscribers") {
+        Some(l) => l.split(',').filter_map(|n| n.parse().ok()).collect(),
+        None if o.has("small") => vec![10_000],
+        None => vec![10_000, 100_000],
+    };
+    for n in sizes {
+        run.scale.push(format!("{n} subscribers"));
+        masters(n)?;
+        for (config, journal, sync, keeps) in CONFIGS {
+            if let Err(e) = one_client(o, run, n, config, &pragmas(journal, sync), keeps) {
+                run.failures.push(format!("{n} subscribers, {config}: {e}"));
+            }
+        }
+    }
+    eight_clients(o, run)?;
+    syncs(run);
+    Ok(())
+}
+
+fn master(engine: &str, n: i64) -> std::path::PathBuf {
+    cases::directory().join(format!("tatp-{engine}-{n}-1.db"))
+}
+
+/// The loaded databases; both SQLite engines start with copies of the same file.
+fn masters(n: i64) -> Result<()> {
+    std::fs::create_dir_all(cases::directory())?;
+    let mut all: Vec<Box<dyn Engine>> = vec![find("stock")?];
+    if let Ok(d) = DuckDb::find(1) {
+        all.push(Box::new(d));
+    }
+    for e in all {
+        let path = master(e.name(), n);
+        if path.exists() {
+            continue;
+        }
+        let part = path.with_extension("part");
+        cases::remove(&part);
+        let db = e.open(&part)?;
+        load(&*db, n)?;
+        db.batch(if e.name() == "duckdb" { "CHECKPOINT" } else { "ANALYZE" })?;
+        drop(db);
+        std::fs::rename(part, path)?;
+    }
+    Ok(())
+}
+
+fn seat(e: &dyn Engine, n: i64, settings: &str) -> Result<Seat> {
+    let path = super::place(&format!("tatp-{}", e.name()))?;
+    let from = if e.name() == "duckdb" { "duckdb" } else { "stock" };
+    std::fs::copy(master(from, n), &path)?;
+    let db = e.open(&path)?;
+    db.batch(settings)?;
+    Ok(Seat { name: e.name().into(), db, path })
+}
+
+/// What a slice of time gave: transactions a second, and the microseconds and counts by type.
+struct Slice {
+    rate: f64,
+    by_type: [(f64, u64); 7],
+}
+
+fn slice(c: &mut Client<'_>, seconds: f64) -> Result<Slice> {
+    let start = Instant::now();
+    let end = Duration::from_secs_f64(seconds);
+    let mut by_type = [(0.0, 0); 7];
+    let mut n = 0u64;
+    let mut last = start;
+    loop {
+        let t = c.draw();
+        c.run(t)?;
+        let now = Instant::now();
+        by_type[t].0 += (now - last).as_secs_f64() * 1e6;
+        by_type[t].1 += 1;
+        last = now;
+        n += 1;
+        if now - start >= end {
+            return Ok(Slice { rate: n as f64 / (now - start).as_secs_f64(), by_type });
+        }
+    }
+}
+
+fn one_client(o: &Options, run: &mut Run, n: i64, config: &str, text: &str, keeps: &str) -> Result<()> {
+    let turns = o.number("repeat", 7, 5);
+    let seconds: f64 = o.number("seconds", 2.0, 0.4);
+    let warm: f64 = o.number("warm", 2.0, 0.4);
+    let mut engines: Vec<Box<dyn Engine>> = vec![find("stock")?, find("iolite")?];
+    if config == "WAL FULL" {
+        engines.extend(DuckDb::find(1).ok().map(|d| Box::new(d) as Box<dyn Engine>));
+    }
+    let mut seats = Vec::new();
+    for e in &engines {
+        let s = settings(e.name(), text, DUCK);
+        run.set(config, e.name(), s, keeps);
+        seats.push(seat(&**e, n, s)?);
+    }
+    let label = format!("{config}, {n} subscribers");
+    {
+        let new = |s: &Seat| -> Result<i64> {
+            let mut c = Client::new(&*s.db, n, 5, "BEGIN")?;
+            let mut sum = 0i64;
+            for _ in 0..2_000 {
+                let t = c.draw();
+                sum = sum.wrapping_add(c.run(t).map_err(|e| e.at(&format!("{}, {}", s.name, MIX[t].1)))?);
+            }
+            Ok(sum)
+        };
+        let sums = seats.iter().map(new).collect::<Result<Vec<_>>>()?;
+        if sums.iter().any(|s| *s != sums[0]) {
+            return Err(format!("answers of 2,000 transactions differ: {sums:?}").into());
+        }
+        compare(&seats, "contents after 2,000 transactions", SUMS, false)?;
+        run.gates.push(format!(
+            "{label}: answers and contents of 2,000 transactions equal in {} engines",
+            seats.len()
+        ));
+    }
+    let mut clients = seats.iter().map(|s| Client::new(&*s.db, n, 6, "BEGIN")).collect::<Result<Vec<_>>>()?;
+    for c in &mut clients {
+        slice(c, warm)?;
+    }
+    let mut types = vec![vec![Vec::new(); 7]; seats.len()];
+    let rates = super::in_turn(clients.len(), turns, |k, _| {
+        let s = slice(&mut clients[k], seconds)?;
+        for (i, (us, count)) in s.by_type.iter().enumerate() {
+            if *count > 0 {
+                types[k][i].push(us / *count as f64);
+            }
+        }
+        Ok(s.rate)
+    })?;
+    drop(clients);
+    for (k, samples) in rates.into_iter().enumerate() {
+        run.more("transactions", &label, &seats[k].name, "tx/s", samples);
+        for (i, (_, name, _)) in MIX.iter().enumerate() {
+            run.less(name, &label, &seats[k].name, "us", std::mem::take(&mut types[k][i]));
+        }
+    }
+    for s in &seats[..2] {
+        let ok = s.db.rows("PRAGMA integrity_check")?;
+        if iolite_bench::engine::show(&ok[0]) != "ok" {
+            run.failures.push(format!(
+                "{label}: {} integrity_check: {}",
+                s.name,
+                iolite_bench::engine::show(&ok[0])
+            ));
+        }
+    }
+    seats.into_iter().for_each(Seat::remove);
+    Ok(())
+}
+
+/// Eight threads with a connection each at WAL FULL.
+fn eight_clients(o: &Options, run: &mut Run) -> Result<()> {
+    let (n, label) = (10_000, "WAL FULL, 10000 subscribers, 8 threads");
+    let turns = o.number("repeat", 5, 3);
+    let seconds: f64 = o.number("seconds", 2.0, 0.5);
+    let text = format!("{} PRAGMA wal_autocheckpoint=1000;", pragmas("WAL", "FULL"));
+    let names = ["stock", "iolite"];
+    let mut seats = Vec::new();
+    for name in names {
+        run.set("8 threads", name, &format!("{text} busy_timeout 10 s"), "each commit");
+        seats.push(seat(&*find(name)?, n, &text)?);
+    }
+    let mut waits: [Vec<f64>; 2] = Default::default();
+    let rates = super::in_turn(2, turns, |k, turn| {
+        let path = seats[k].path.clone();
+        let counts: Result<Vec<(u64, Vec<f64>)>> = std::thread::scope(|s| {
+            let hands: Vec<_> = (0..8)
+                .map(|w| {
+                    let (path, text) = (path.clone(), text.clone());
+                    s.spawn(move || client_thread(names[k], &path, &text, n, w + 8 * turn as u64, seconds))
+                })
+                .collect();
+            hands.into_iter().map(|h| h.join().unwrap_or_else(|_| Err("a thread panicked".into()))).collect()
+        });
+        let counts = counts?;
+        let total: u64 = counts.iter().map(|c| c.0).sum();
+        counts.into_iter().for_each(|c| waits[k].extend(c.1));
+        Ok(total as f64 / seconds)
+    });
+    match rates {
+        Err(e) => run.failures.push(format!("{label}: {e}")),
+        Ok(rates) => {
+            for (k, samples) in rates.into_iter().enumerate() {
+                run.more("transactions", label, names[k], "tx/s", samples);
+                waits[k].sort_by(f64::total_cmp);
+                if let Some(r) = run.rows.last_mut() {
+                    r.percentiles = [0.5, 0.99, 0.999].map(|s| (s, stats::quantile(&waits[k], s))).to_vec();
+                }
+            }
+        }
+    }
+    seats.into_iter().for_each(Seat::remove);
+    run.missing.push("group commit and the write queue (`Database::writer()`) do not exist yet: 8 threads run with plain locks".into());
+    Ok(())
+}
+
+/// A client's count, and its writes' latencies.
+fn client_thread(
+    engine: &str,
+    path: &Path,
+    text: &str,
+    n: i64,
+    seed: u64,
+    seconds: f64,
+) -> Result<(u64, Vec<f64>)> {
+    let e = find(engine)?;
+    let db = e.open(path)?;
+    db.busy_timeout(10_000)?;
+    db.batch(text)?;
+    let mut c = Client::new(&*db, n, 100 + seed, "BEGIN IMMEDIATE")?;
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    let (mut count, mut waits) = (0, Vec::new());
+    while Instant::now() < end {
+        let which = c.draw();
+        let t = Instant::now();
+        match c.run(which) {
+            Ok(_) => count += 1,
+            Err(e) if e.kind == Kind::Busy => {}
+            Err(e) => return Err(e.at(MIX[which].1)),
+        }
+        if which >= 3 {
+            waits.push(t.elapsed().as_secs_f64() * 1e6);
+        }
+    }
+    Ok((count, waits))
+}
+
+/// Counts system calls of 1,000 transactions in each syncing mode.
+fn syncs(run: &mut Run) {
+    let Ok(me) = std::env::current_exe() else { return };
+    for (config, journal, sync, _) in CONFIGS {
+        for engine in ["stock", "iolite"] {
+            let count = |transactions: &str| -> Result<Vec<(String, u64)>> {
+                let out = Command::new("strace")
+                    .args(["-f", "-c", "-U", "name,calls", "-e"])
+                    .arg("trace=fdatasync,fsync,pwrite64,pread64,unlink,ftruncate,fcntl,openat")
+                    .arg(&me)
+                    .args(["worker", "tatp", engine, journal, sync, transactions])
+                    .output()?;
+                if !out.status.success() {
+                    return Err(String::from_utf8_lossy(&out.stderr).trim().to_string().into());
+                }
+                let text = String::from_utf8_lossy(&out.stderr).into_owned();
+                let line = |l: &str| {
+                    let mut p = l.split_whitespace();
+                    let name = p.next()?.to_string();
+                    Some((name, p.next()?.parse().ok()?))
+                };
+                Ok(text.lines().filter_map(line).filter(|(n, _)| n != "total").collect())
+            };
+            let done = count("0").and_then(|before| {
+                let after = count("1000")?;
+                let less = |(n, c): (String, u64)| {
+                    let b = before.iter().find(|x| x.0 == n).map_or(0, |x| x.1);
+                    format!("{n} {}", c.saturating_sub(b))
+                };
+                Ok(after.into_iter().map(less).collect::<Vec<_>>().join(", "))
+            });
+            match done {
+                Ok(text) => {
+                    run.texts.push((format!("system calls of 1,000 transactions, {config}, {engine}"), text))
+                }
+                Err(e) => run.missing.push(format!("system calls by strace, {config}, {engine}: {e}")),
+            }
+        }
+    }
+}
+
+/// Some transactions in a process that strace watches.
+pub fn worker(o: &Options) -> Result<()> {
+    let [_, engine, journal, sync, count] = &o.words[..] else {
+        return Err("tatp ENGINE JOURNAL SYNC N".into());
+    };
+    let e = find(engine)?;
+    let s = seat(&*e, 10_000, &pragmas(journal, sync))?;
+    let mut c = Client::new(&*s.db, 10_000, 6, "BEGIN")?;
+    for _ in 0..count.parse::<u64>().unwrap_or(0) {
+        let t = c.draw();
+        c.run(t)?;
+    }
+    drop(c);
+    s.remove();
+    Ok(())
+}
+
+/// A loaded database, for the mixed load.
+pub fn loaded(engine: &dyn Engine, n: i64, settings: &str) -> Result<Seat> {
+    masters(n)?;
+    seat(engine, n, settings)
+}
