@@ -147,6 +147,7 @@ impl Codegen<'_> {
                 && !triggers
                 && !key_changes
                 && !nested
+                && s.returning.is_empty()
                 && !s.rows.filter.iter().any(|f| iolite_plan::has_subquery(&f.expr))
                 && s.or != Some(Conflict::Replace)
                 && plan.levels.len() == 1

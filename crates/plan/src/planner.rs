@@ -328,7 +328,7 @@ impl<'a> Planner<'a> {
     /// `shared`: another source reads the same rows, and other columns of them.
     fn query_in_from(&mut self, q: &FromQuery, used: &ColumnSet, shared: bool) -> Result<FromPlan> {
         let mut select = q.select.clone();
-        if q.recursive.is_none() && !shared && q.outer.is_empty() {
+        if q.recursive.is_none() && !shared && q.materialize != Some(true) && q.outer.is_empty() {
             drop_unread(&mut select, used);
         }
         for e in select.cores.iter_mut().flat_map(|c| c.values.iter_mut().flatten().chain(&mut c.result)) {
