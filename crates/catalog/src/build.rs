@@ -701,7 +701,7 @@ fn constant_default(e: &Expr) -> bool {
         }
         Expr::Between { e, lo, hi, .. } => [e, lo, hi].into_iter().all(|x| constant_default(x)),
         Expr::In { lhs, rhs, .. } => {
-            constant_default(lhs) && matches!(rhs, ast::InSet::List(l) if l.iter().all(constant_default))
+            constant_default(lhs) && matches!(&**rhs, ast::InSet::List(l) if l.iter().all(constant_default))
         }
         Expr::Case { base, arms, otherwise } => {
             base.as_deref().is_none_or(constant_default)

@@ -149,9 +149,9 @@ pub enum Expr {
     /// `[[schema.]table.]column`. A bare word that is no keyword is one of these, too.
     Column {
         /// Database.
-        schema: Option<Name>,
+        schema: Option<Box<Name>>,
         /// Table or alias.
-        table: Option<Name>,
+        table: Option<Box<Name>>,
         /// Column.
         column: Name,
     },
@@ -196,7 +196,7 @@ pub enum Expr {
         /// The tested value or row.
         lhs: Box<Expr>,
         /// The set.
-        rhs: InSet,
+        rhs: Box<InSet>,
         /// Where `IN` stands.
         at: u32,
     },

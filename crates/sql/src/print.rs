@@ -263,7 +263,7 @@ impl Printer {
             Expr::In { not, lhs, rhs, .. } => {
                 self.expr(lhs, EQ);
                 self.word(if *not { " NOT IN " } else { " IN " });
-                match rhs {
+                match &**rhs {
                     InSet::List(list) => {
                         self.word("(");
                         self.exprs(list);

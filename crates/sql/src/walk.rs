@@ -147,7 +147,7 @@ impl<'f> TableNames<'f> {
             Expr::Between { e, lo, hi, .. } => self.exprs([&**e, lo, hi]),
             Expr::In { lhs, rhs, .. } => {
                 self.expr(lhs);
-                match rhs {
+                match &**rhs {
                     InSet::List(list) => self.exprs(list),
                     InSet::Select(s) => self.select(s),
                     InSet::Table { table: name, args } => {

@@ -48,7 +48,8 @@ pub const EXPLAINED: &[Explained] = &[
             let sql = &script.last().map_or("", |s| &s.sql);
             let like = script.iter().any(|s| s.sql.contains("LIKE '"));
             let outer = ["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"].iter().any(|j| sql.contains(j));
-            d.what == "rows" && outer && like && d.stock.is_empty()
+            // An aggregate of no rows is NULL.
+            d.what == "rows" && outer && like && (d.stock.is_empty() || d.stock.trim_end() == "NULL")
         },
     },
     Explained {

@@ -100,7 +100,7 @@ impl Binder<'_> {
                 {
                     self.prohibit("the \".\" operator")?;
                 }
-                self.bind_column(schema.as_ref(), table.as_ref(), column)?
+                self.bind_column(schema.as_deref(), table.as_deref(), column)?
             }
             A::Unary(op, a) => self.unary(*op, a)?,
             A::Binary(op, a, b) => self.infix(*op, a, b)?,

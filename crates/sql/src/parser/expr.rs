@@ -285,7 +285,7 @@ impl Parser<'_> {
             InSet::Table { table, args }
         };
         self.grow(height + not as u32)?;
-        Ok(Expr::In { not, lhs: Box::new(lhs), rhs, at })
+        Ok(Expr::In { not, lhs: Box::new(lhs), rhs: Box::new(rhs), at })
     }
 
     /// Expressions separated by commas, up to a closing parenthesis, which stays; `height` becomes the highest.
@@ -520,10 +520,10 @@ impl Parser<'_> {
         self.bump();
         let second = self.name()?;
         if !self.eat(T::Dot) {
-            return Ok(Expr::Column { schema: None, table: Some(first), column: second });
+            return Ok(Expr::Column { schema: None, table: Some(Box::new(first)), column: second });
         }
         let column = self.name()?;
-        Ok(Expr::Column { schema: Some(first), table: Some(second), column })
+        Ok(Expr::Column { schema: Some(Box::new(first)), table: Some(Box::new(second)), column })
     }
 
     #[inline(never)]
