@@ -118,6 +118,8 @@ pub(crate) struct Flags {
     pub mmap_size: Cell<i64>,
     pub analysis_limit: Cell<i64>,
     pub threads: Cell<i64>,
+    /// Bytes that a sorter holds before it writes to a temporary file.
+    pub sort_memory: Cell<i64>,
     pub dqs_dml: Cell<bool>,
     pub analytics: Cell<crate::columns::Analytics>,
 }
@@ -164,6 +166,7 @@ impl Connection {
         let f = Flags::default();
         f.short_column_names.set(true);
         f.trusted_schema.set(true);
+        f.sort_memory.set(64 << 20);
         f.automatic_index.set(true);
         f.dqs_dml.set(true);
         let main = Attached { name: "main".into(), btree: Some(btree), file, columns: Default::default() };

@@ -4,6 +4,7 @@ use crate::connection::Inner;
 use iolite_base::{Code, Encoding, Limit, Result};
 use iolite_btree::{Btree, TxnState};
 use iolite_ext::Host;
+use iolite_os::{FileKind, OpenFlags};
 use iolite_vdbe::{Env, RowChange};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -68,6 +69,16 @@ impl Env for Running {
 
     fn transient(&self) -> Result<Btree> {
         Btree::ephemeral(self.conn.vfs.clone())
+    }
+
+    fn temporary_file(&self) -> Result<Box<dyn iolite_os::File>> {
+        self.conn.vfs.open(None, OpenFlags::read_write(FileKind::Temp))
+    }
+
+    fn sort_memory(&self) -> usize {
+        // PRAGMA temp_store = MEMORY.
+        let flags = &self.conn.flags;
+        if flags.temp_store.get() == 2 { usize::MAX } else { flags.sort_memory.get().max(4096) as usize }
     }
 
     fn begin(&self, db: usize, write: i32, cookie: u32, generation: u64) -> Result<()> {

@@ -132,6 +132,7 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     Pragma { name: "secure_delete", columns: OWN, schema: false, code: secure_delete },
     flag!("short_column_names", short_column_names),
     Pragma { name: "shrink_memory", columns: &[], schema: false, code: shrink_memory },
+    Pragma { name: "sort_memory", columns: OWN, schema: false, code: |c| number(c, |f| &f.sort_memory) },
     Pragma { name: "synchronous", columns: OWN, schema: false, code: synchronous },
     Pragma {
         name: "table_info",

@@ -17,6 +17,10 @@ pub trait Env: Host {
     fn btree(&self, db: usize) -> Result<Btree>;
     /// A private transient database.
     fn transient(&self) -> Result<Btree>;
+    /// A temporary file, gone when it is closed.
+    fn temporary_file(&self) -> Result<Box<dyn iolite_os::File>>;
+    /// Bytes that a sorter may hold before it writes to a temporary file; `usize::MAX`: it never does.
+    fn sort_memory(&self) -> usize;
     /// Begins a transaction (`write`: 0 read, 1 write, 2 exclusive) and checks that the schema is still the one the
     /// program was compiled for: `SQLITE_SCHEMA` if not.
     fn begin(&self, db: usize, write: i32, cookie: u32, generation: u64) -> Result<()>;

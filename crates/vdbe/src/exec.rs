@@ -301,7 +301,7 @@ impl Vm {
                 Opcode::OpenEphemeral | Opcode::OpenAutoindex => ops::open::ephemeral(self, i, env)?,
                 Opcode::OpenDup => ops::open::duplicate(self, i)?,
                 Opcode::OpenPseudo => ops::open::pseudo(self, i),
-                Opcode::SorterOpen => ops::sort::open(self, i),
+                Opcode::SorterOpen => ops::sort::open(self, i, env),
                 Opcode::Close => self.f.cursors[i.p1 as usize] = None,
                 Opcode::NullRow => ops::row::null_row(self, i),
                 Opcode::IfNullRow => {
@@ -443,7 +443,7 @@ impl Vm {
                     t.sequence += 1;
                     self.set(i.p2, Value::Int(n));
                 }
-                Opcode::SorterInsert => ops::sort::insert(self, i)?,
+                Opcode::SorterInsert => ops::sort::insert(self, i, env)?,
                 Opcode::SorterSort => {
                     self.counters.sorts += 1;
                     if !ops::sort::sort(self, i)? {
@@ -452,7 +452,7 @@ impl Vm {
                 }
                 Opcode::SorterNext => {
                     if let Some(VCursor::Sorter(s)) = &mut self.f.cursors[i.p1 as usize]
-                        && s.next()
+                        && s.next()?
                     {
                         pc = i.p2 as usize;
                         self.tick(env)?;

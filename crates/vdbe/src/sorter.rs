@@ -2,8 +2,13 @@
 //!
 //! Records lie one after the other in an arena; what is sorted are small entries with a prefix of the first key field
 //! that decides most comparisons. Equal keys keep the order in which they came.
+//!
+//! What does not fit in memory is sorted in parts: each is written as a run to a temporary file, and the runs are merged
+//! while they are read, an earlier run first among equals. Where only the first rows are wanted, the rest is dropped now and
+//! then, and nothing is written.
 
-use iolite_base::{Result, alloc};
+use crate::runs::{Reader, Runs};
+use iolite_base::{Code, Result, alloc};
 use iolite_value::{Collation, KeyInfo, Value, compare, record};
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -22,18 +27,62 @@ pub(crate) struct Sorter {
     /// Only this many smallest records are wanted.
     limit: Option<usize>,
     next: usize,
+    /// Bytes that records and entries may take before they are written; `usize::MAX`: they never are.
+    memory: usize,
+    spilled: Option<Spilled>,
+}
+
+/// The runs, and their merging.
+struct Spilled {
+    runs: Runs,
+    readers: Vec<Reader>,
+    /// The prefix of each reader's record.
+    prefixes: Vec<u64>,
+    /// The readers that have a record, as a heap: the least at the front.
+    heap: Vec<usize>,
 }
 
 impl Sorter {
-    pub fn new(key: Rc<KeyInfo>, limit: Option<usize>) -> Sorter {
-        Sorter { key, arena: Vec::new(), entries: Vec::new(), limit, next: 0 }
+    /// A sorter that holds up to `memory` bytes.
+    pub fn new(key: Rc<KeyInfo>, limit: Option<usize>, memory: usize) -> Sorter {
+        Sorter { key, arena: Vec::new(), entries: Vec::new(), limit, next: 0, memory, spilled: None }
+    }
+
+    /// Whether records have to be written before more come.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.arena.len() + self.entries.len() * size_of::<Entry>() > self.memory && self.limit.is_none()
+    }
+
+    /// Whether there is a temporary file already.
+    pub fn has_file(&self) -> bool {
+        self.spilled.is_some()
+    }
+
+    /// Gives the sorter the file for what does not fit.
+    pub fn set_file(&mut self, file: Box<dyn iolite_os::File>) {
+        let runs = Runs::new(file);
+        self.spilled =
+            Some(Spilled { runs, readers: Vec::new(), prefixes: Vec::new(), heap: Vec::new() });
+    }
+
+    /// Writes what is held as a run.
+    pub fn spill(&mut self) -> Result<()> {
+        self.order()?;
+        let arena = &self.arena;
+        if let Some(s) = &mut self.spilled {
+            s.runs.write(self.entries.iter().map(|e| &arena[e.at..e.at + e.len as usize]))?;
+            self.arena.clear();
+            self.entries.clear();
+        }
+        Ok(())
     }
 
     /// Adds a record.
     pub fn insert(&mut self, rec: &[u8]) -> Result<()> {
         alloc::reserve(&mut self.entries, 1)?;
         alloc::reserve(&mut self.arena, rec.len())?;
-        let prefix = self.prefix(rec)?;
+        let prefix = prefix(&self.key, rec)?;
         let at = self.arena.len();
         self.arena.extend_from_slice(rec);
         self.entries.push(Entry { prefix, at, len: rec.len() as u32 });
@@ -43,40 +92,6 @@ impl Sorter {
             self.cut(n)?;
         }
         Ok(())
-    }
-
-    /// An order-preserving 64-bit image of the first field: different prefixes decide, equal ones do not.
-    fn prefix(&self, rec: &[u8]) -> Result<u64> {
-        let Some(field) = self.key.fields.first() else { return Ok(0) };
-        let mut h = record::Header::new(rec)?;
-        let Some((t, bytes)) = h.next(rec)? else { return Ok(0) };
-        let real = |r: f64| {
-            let bits = r.to_bits();
-            let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
-            1 << 62 | ordered >> 2
-        };
-        let p = match t {
-            0 => {
-                if field.nulls_large {
-                    u64::MAX
-                } else {
-                    0
-                }
-            }
-            7 => real(record::read_real(bytes) + 0.0),
-            1..=9 => real(record::read_int(t, bytes).unwrap_or(0) as f64),
-            _ => {
-                let class: u64 = if t & 1 == 1 { 2 } else { 3 };
-                if class == 2 && field.coll != Collation::Binary {
-                    return Ok(if field.desc { !(2 << 62) } else { 2 << 62 });
-                }
-                let mut b = [0u8; 8];
-                let n = bytes.len().min(8);
-                b[..n].copy_from_slice(&bytes[..n]);
-                class << 62 | u64::from_be_bytes(b) >> 2
-            }
-        };
-        Ok(if field.desc { !p } else { p })
     }
 
     fn cut(&mut self, n: usize) -> Result<()> {
@@ -113,6 +128,9 @@ impl Sorter {
 
     /// Sorts and stands on the first record; `false` if there is none.
     pub fn sort(&mut self) -> Result<bool> {
+        if self.spilled.is_some() {
+            return self.merge();
+        }
         self.order()?;
         if let Some(n) = self.limit {
             self.entries.truncate(n);
@@ -121,17 +139,118 @@ impl Sorter {
         Ok(!self.entries.is_empty())
     }
 
+    fn merge(&mut self) -> Result<bool> {
+        self.spill()?;
+        (self.arena, self.entries) = (Vec::new(), Vec::new());
+        let Some(s) = &mut self.spilled else { return Err(Code::Internal.into()) };
+        s.readers = s.runs.readers(self.memory)?;
+        s.prefixes = vec![0; s.readers.len()];
+        for (k, r) in s.readers.iter_mut().enumerate() {
+            if s.runs.next(r)? {
+                s.prefixes[k] = prefix(&self.key, r.record())?;
+                s.heap.push(k);
+            }
+        }
+        for at in (0..s.heap.len() / 2).rev() {
+            s.sift(at, &self.key)?;
+        }
+        Ok(!s.heap.is_empty())
+    }
+
     /// Moves on; `false` at the end.
-    pub fn next(&mut self) -> bool {
+    pub fn next(&mut self) -> Result<bool> {
+        if let Some(s) = &mut self.spilled {
+            return s.next(&self.key);
+        }
         self.next += 1;
-        self.next < self.entries.len()
+        Ok(self.next < self.entries.len())
     }
 
     /// The present record.
     pub fn record(&self) -> Result<Value> {
+        if let Some(s) = &self.spilled {
+            return match s.heap.first() {
+                Some(k) => Value::blob(s.readers[*k].record()),
+                None => Ok(Value::Null),
+            };
+        }
         match self.entries.get(self.next) {
             Some(e) => Value::blob(&self.arena[e.at..e.at + e.len as usize]),
             None => Ok(Value::Null),
         }
     }
+}
+
+impl Spilled {
+    fn next(&mut self, key: &KeyInfo) -> Result<bool> {
+        let Some(&k) = self.heap.first() else { return Ok(false) };
+        if self.runs.next(&mut self.readers[k])? {
+            self.prefixes[k] = prefix(key, self.readers[k].record())?;
+        } else {
+            self.readers[k] = Reader::default();
+            self.heap.swap_remove(0);
+        }
+        self.sift(0, key)?;
+        Ok(!self.heap.is_empty())
+    }
+
+    /// Lets the reader at `at` of the heap sink to where it belongs.
+    fn sift(&mut self, mut at: usize, key: &KeyInfo) -> Result<()> {
+        loop {
+            let (left, right) = (2 * at + 1, 2 * at + 2);
+            if left >= self.heap.len() {
+                return Ok(());
+            }
+            let least = if right < self.heap.len() && self.before(right, left, key)? { right } else { left };
+            if !self.before(least, at, key)? {
+                return Ok(());
+            }
+            self.heap.swap(at, least);
+            at = least;
+        }
+    }
+
+    /// Whether the record of one place of the heap comes before that of another.
+    fn before(&self, a: usize, b: usize, key: &KeyInfo) -> Result<bool> {
+        let (a, b) = (self.heap[a], self.heap[b]);
+        let mut o = self.prefixes[a].cmp(&self.prefixes[b]);
+        if o.is_eq() {
+            o = compare::records(self.readers[a].record(), self.readers[b].record(), key.fields.len(), key)?;
+        }
+        Ok(o.then(a.cmp(&b)).is_lt())
+    }
+}
+
+/// An order-preserving 64-bit image of the first field: different prefixes decide, equal ones do not.
+fn prefix(key: &KeyInfo, rec: &[u8]) -> Result<u64> {
+    let Some(field) = key.fields.first() else { return Ok(0) };
+    let mut h = record::Header::new(rec)?;
+    let Some((t, bytes)) = h.next(rec)? else { return Ok(0) };
+    let real = |r: f64| {
+        let bits = r.to_bits();
+        let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+        1 << 62 | ordered >> 2
+    };
+    let p = match t {
+        0 => {
+            if field.nulls_large {
+                u64::MAX
+            } else {
+                0
+            }
+        }
+        7 => real(record::read_real(bytes) + 0.0),
+        1..=9 => real(record::read_int(t, bytes).unwrap_or(0) as f64),
+        _ => {
+            let class: u64 = if t & 1 == 1 { 2 } else { 3 };
+            if class == 2 && field.coll != Collation::Binary {
+                return Ok(if field.desc { !(2 << 62) } else { 2 << 62 });
+            }
+            let mut b = [0u8; 8];
+            let n = bytes.len().min(8);
+            b[..n].copy_from_slice(&bytes[..n]);
+            class << 62 | u64::from_be_bytes(b) >> 2
+        }
+    };
+    Ok(if field.desc { !p } else { p })
 }

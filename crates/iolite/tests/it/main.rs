@@ -4,5 +4,6 @@ mod functions;
 mod journey;
 mod plans;
 mod records;
+mod sorting;
 mod transactions;
 mod writer;

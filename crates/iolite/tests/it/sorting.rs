@@ -1,0 +1,56 @@
+//! Sorts that do not fit in memory.
+
+use iolite::{Connection, Value};
+
+const ROWS: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, k, v); \
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) \
+    INSERT INTO t SELECT i, CASE i % 7 WHEN 0 THEN NULL WHEN 1 THEN i * 7919 % 1000 WHEN 2 THEN i * 0.25 \
+    WHEN 3 THEN printf('%.*c', i % 300, 'x') WHEN 4 THEN zeroblob(i % 90) ELSE 'k' || (i * 31 % 500) END, i % 11 FROM n;";
+
+fn ids(c: &Connection, sql: &str) -> Vec<i64> {
+    c.query(sql, &[]).unwrap().iter().map(|r| r[0].to_int()).collect()
+}
+
+#[test]
+fn the_order_is_that_of_a_sort_in_memory() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(&format!("PRAGMA analytics = off; {ROWS}")).unwrap();
+    for order in ["k", "k DESC", "v, k COLLATE NOCASE DESC", "k NULLS LAST, v DESC", "v"] {
+        let sql = format!("SELECT id, k FROM t ORDER BY {order}");
+        c.execute_batch("PRAGMA sort_memory = 1000000000").unwrap();
+        let whole = ids(&c, &sql);
+        assert_eq!(whole.len(), 20_000);
+        for memory in [4096, 60_000, 900_000] {
+            c.execute_batch(&format!("PRAGMA sort_memory = {memory}")).unwrap();
+            assert_eq!(ids(&c, &sql), whole, "{order}, {memory} bytes");
+            assert_eq!(ids(&c, &format!("{sql} LIMIT 40 OFFSET 9000")), whole[9000..9040], "{order}");
+        }
+    }
+}
+
+#[test]
+fn indexes_are_built_and_checked() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(&format!("PRAGMA sort_memory = 4096; {ROWS}")).unwrap();
+    c.execute_batch("CREATE INDEX tk ON t(k DESC, v)").unwrap();
+    let e = c.execute_batch("CREATE UNIQUE INDEX tv ON t(v)").unwrap_err();
+    assert_eq!(e.message(), "UNIQUE constraint failed: t.v");
+    let check = c.query("PRAGMA integrity_check", &[]).unwrap();
+    assert_eq!(check[0][0].to_string_lossy(), "ok");
+}
+
+#[test]
+fn a_sort_can_be_left_in_the_middle_and_run_again() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(&format!("PRAGMA analytics = off; PRAGMA sort_memory = 4096; {ROWS}")).unwrap();
+    let mut q = c.prepare("SELECT id FROM t WHERE v = ?1 ORDER BY k, id DESC").unwrap();
+    for v in [3, 4, 3] {
+        q.bind(1, Value::Int(v)).unwrap();
+        let mut n = 0;
+        while n < 500 && q.step().unwrap() == iolite::Step::Row {
+            n += 1;
+        }
+        assert_eq!(n, 500);
+        q.reset().unwrap();
+    }
+}
