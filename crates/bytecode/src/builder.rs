@@ -256,6 +256,7 @@ impl Opcode {
                 | IdxLT
                 | SorterSort
                 | SorterNext
+                | SorterUnique
                 | HashFind
                 | HashSort
                 | HashNext

@@ -175,6 +175,7 @@ opcodes! {
     SorterInsert "Adds the record r[p2] to sorter p1.";
     SorterSort "Sorts sorter p1 and stands on its first record; jumps to p2 if it is empty.";
     SorterNext "Moves sorter p1 on and jumps to p2; falls through at the end.";
+    SorterUnique "Go to p2 unless the first p4 fields of sorter p1's record are those of the record before, none of them NULL.";
     SorterData "r[p2] = record of sorter p1; pseudo cursor p3 then reads it.";
     ResultRow "Yields p2 registers from p1 on as a result row.";
     HashOpen "Opens hash aggregation p1: p2 key registers by the key description p4, p3 slots of aggregate state per group.";

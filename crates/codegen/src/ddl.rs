@@ -349,11 +349,7 @@ impl Codegen<'_> {
         self.b.emit(Opcode::SorterData, sorter, row, pseudo);
         if i.index.unique.is_some() {
             let ok = self.b.label();
-            let key = self.b.regs(n);
-            for k in 0..i.index.key_len as i32 {
-                self.b.emit(Opcode::Column, pseudo, k, key + k);
-            }
-            self.b.jump4(Opcode::NoConflict, own, ok, key, P4::Int(i.index.key_len as i64));
+            self.b.jump4(Opcode::SorterUnique, sorter, ok, 0, P4::Int(i.index.key_len as i64));
             let message = unique_words(t, i);
             self.b.emit4(
                 Opcode::Halt,

@@ -206,6 +206,19 @@ fn field_cmp(t: u64, bytes: &[u8], k: &Value, coll: &Collation, enc: Encoding) -
     })
 }
 
+/// Whether one of the first `n` fields of an encoded record is NULL.
+pub fn has_null(record: &[u8], n: usize) -> Result<bool> {
+    let mut h = Header::new(record)?;
+    for _ in 0..n {
+        match h.next(record)? {
+            Some((0, _)) => return Ok(true),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    Ok(false)
+}
+
 /// Compares two encoded records field by field; `n` fields at the most.
 pub fn records(a: &[u8], b: &[u8], n: usize, info: &KeyInfo) -> Result<Ordering> {
     let (mut ha, mut hb) = (Header::new(a)?, Header::new(b)?);

@@ -458,6 +458,11 @@ impl Vm {
                         self.tick(env)?;
                     }
                 }
+                Opcode::SorterUnique => {
+                    if !ops::sort::repeats(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
                 Opcode::SorterData => ops::sort::data(self, i)?,
                 Opcode::ResultRow => {
                     self.result = (i.p1 as usize, i.p2 as usize);

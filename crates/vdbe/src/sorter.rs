@@ -9,7 +9,7 @@
 
 use crate::runs::{Reader, Runs};
 use iolite_base::{Code, Result, alloc};
-use iolite_value::{Collation, KeyInfo, Value, compare, record};
+use iolite_value::{Collation, KeyInfo, compare, record};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -30,6 +30,9 @@ pub(crate) struct Sorter {
     /// Bytes that records and entries may take before they are written; `usize::MAX`: they never are.
     memory: usize,
     spilled: Option<Spilled>,
+    /// The record that the next one is compared with, and its prefix.
+    last: Vec<u8>,
+    last_prefix: Option<u64>,
 }
 
 /// The runs, and their merging.
@@ -45,7 +48,17 @@ struct Spilled {
 impl Sorter {
     /// A sorter that holds up to `memory` bytes.
     pub fn new(key: Rc<KeyInfo>, limit: Option<usize>, memory: usize) -> Sorter {
-        Sorter { key, arena: Vec::new(), entries: Vec::new(), limit, next: 0, memory, spilled: None }
+        Sorter {
+            key,
+            arena: Vec::new(),
+            entries: Vec::new(),
+            limit,
+            next: 0,
+            memory,
+            spilled: None,
+            last: Vec::new(),
+            last_prefix: None,
+        }
     }
 
     /// Whether records have to be written before more come.
@@ -62,8 +75,7 @@ impl Sorter {
     /// Gives the sorter the file for what does not fit.
     pub fn set_file(&mut self, file: Box<dyn iolite_os::File>) {
         let runs = Runs::new(file);
-        self.spilled =
-            Some(Spilled { runs, readers: Vec::new(), prefixes: Vec::new(), heap: Vec::new() });
+        self.spilled = Some(Spilled { runs, readers: Vec::new(), prefixes: Vec::new(), heap: Vec::new() });
     }
 
     /// Writes what is held as a run.
@@ -167,17 +179,33 @@ impl Sorter {
     }
 
     /// The present record.
-    pub fn record(&self) -> Result<Value> {
-        if let Some(s) = &self.spilled {
-            return match s.heap.first() {
-                Some(k) => Value::blob(s.readers[*k].record()),
-                None => Ok(Value::Null),
-            };
+    pub fn record(&self) -> Result<&[u8]> {
+        match &self.spilled {
+            Some(s) => s.heap.first().map(|k| s.readers[*k].record()),
+            None => self.entries.get(self.next).map(|e| &self.arena[e.at..e.at + e.len as usize]),
         }
-        match self.entries.get(self.next) {
-            Some(e) => Value::blob(&self.arena[e.at..e.at + e.len as usize]),
-            None => Ok(Value::Null),
-        }
+        .ok_or_else(|| Code::Internal.into())
+    }
+
+    /// Whether the first `n` fields of the present record are those of the one for which this was asked last, and none of
+    /// them is NULL.
+    pub fn repeats(&mut self, n: usize) -> Result<bool> {
+        let prefix = match &self.spilled {
+            Some(s) => s.heap.first().map(|k| s.prefixes[*k]),
+            None => self.entries.get(self.next).map(|e| e.prefix),
+        };
+        let alike = std::mem::replace(&mut self.last_prefix, prefix) == prefix;
+        let mut last = std::mem::take(&mut self.last);
+        let record = self.record()?;
+        let same = alike
+            && !last.is_empty()
+            && compare::records(record, &last, n, &self.key)?.is_eq()
+            && !compare::has_null(record, n)?;
+        last.clear();
+        alloc::reserve(&mut last, record.len())?;
+        last.extend_from_slice(record);
+        self.last = last;
+        Ok(same)
     }
 }
 

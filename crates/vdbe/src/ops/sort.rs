@@ -4,7 +4,7 @@ use crate::cursor::VCursor;
 use crate::env::Env;
 use crate::machine::Vm;
 use crate::sorter::Sorter;
-use iolite_base::{Code, Result};
+use iolite_base::{Buf, Code, Result};
 use iolite_bytecode::{Insn, P4};
 use iolite_value::Value;
 
@@ -46,9 +46,21 @@ pub(crate) fn sort(vm: &mut Vm, i: &Insn) -> Result<bool> {
     sorter(vm, i.p1)?.sort()
 }
 
+/// Whether the key of the sorter's record was the last one's, too.
+pub(crate) fn repeats(vm: &mut Vm, i: &Insn) -> Result<bool> {
+    let n = if let P4::Int(n) = i.p4 { n as usize } else { 1 };
+    sorter(vm, i.p1)?.repeats(n)
+}
+
 pub(crate) fn data(vm: &mut Vm, i: &Insn) -> Result<()> {
-    let v = sorter(vm, i.p1)?.record()?;
-    vm.put(i.p2, v);
+    // The register's former record gives its memory.
+    let mut buf = match std::mem::take(&mut vm.f.regs[i.p2 as usize]) {
+        Value::Blob(b, _) => b.into_buf(),
+        _ => Buf::with_capacity(64)?,
+    };
+    let record = sorter(vm, i.p1)?.record()?;
+    buf.reuse_filled(record.len())?.copy_from_slice(record);
+    vm.put(i.p2, Value::Blob(buf.into_bytes(), 0));
     if let Some(VCursor::Pseudo(p)) = &mut vm.f.cursors[i.p3 as usize] {
         p.cache.reset();
         p.null_row = false;
