@@ -44,7 +44,7 @@ impl Codegen<'_> {
             }
             Access::IndexScan { index, reverse, covering, .. } => {
                 let icur = p.index_cursor.ok_or_else(|| internal("no index cursor"))?;
-                self.full_scan(icur, *reverse, o);
+                self.full_scan(icur, *reverse || self.scan_backwards, o);
                 let t = table.ok_or_else(|| internal("an index without a table"))?;
                 if icur != cursor && (!covering || l.source.join.right || p.own_rows_only) {
                     self.fetch_row(icur, index, cursor, &t, o)?;
@@ -55,11 +55,14 @@ impl Codegen<'_> {
                 self.eq_value(eq, reg, o)?;
                 self.b.jump(Opcode::SeekRowid, cursor, o.next, reg);
             }
-            Access::RowidRange { lo, hi, reverse } => self.rowid_range(cursor, lo, hi, *reverse, o)?,
+            Access::RowidRange { lo, hi, reverse } => {
+                self.rowid_range(cursor, lo, hi, *reverse || self.scan_backwards, o)?;
+            }
             Access::Index(a) => {
                 let icur = p.index_cursor.ok_or_else(|| internal("no index cursor"))?;
                 let t = table.ok_or_else(|| internal("an index without a table"))?;
-                self.index_range(icur, a, &t, o)?;
+                let turned = self.scan_backwards.then(|| IndexAccess { reverse: true, ..(**a).clone() });
+                self.index_range(icur, turned.as_ref().unwrap_or(&**a), &t, o)?;
                 if icur != cursor && (!a.covering || l.source.join.right || p.own_rows_only) {
                     self.fetch_row(icur, &a.index, cursor, &t, o)?;
                 }
@@ -120,12 +123,16 @@ impl Codegen<'_> {
     }
 
     fn in_loop(&mut self, cursor: i32, field: i32, reg: i32, out: Label, o: &mut Open) {
-        self.b.jump(Opcode::Rewind, cursor, out, 0);
+        let (start, step) = match self.scan_backwards {
+            true => (Opcode::Last, Opcode::Prev),
+            false => (Opcode::Rewind, Opcode::Next),
+        };
+        self.b.jump(start, cursor, out, 0);
         let top = self.b.here();
         self.b.emit(Opcode::Column, cursor, field, reg);
         let next = self.b.label();
         self.b.jump(Opcode::IsNull, reg, next, 0);
-        o.ins.push(InLoop { cursor, top, next });
+        o.ins.push(InLoop { cursor, top, next, step });
     }
 
     fn rowid_range(

@@ -68,6 +68,8 @@ pub(crate) struct InLoop {
     pub cursor: i32,
     pub top: usize,
     pub next: Label,
+    /// `Next` or `Prev`.
+    pub step: Opcode,
 }
 
 impl Open {
@@ -252,7 +254,7 @@ impl Codegen<'_> {
         }
         for i in l.ins.into_iter().rev() {
             self.b.place(i.next);
-            self.b.emit(Opcode::Next, i.cursor, i.top as i32, 0);
+            self.b.emit(i.step, i.cursor, i.top as i32, 0);
         }
         self.b.place(l.exit);
         if let Some((flag, entry)) = l.left {

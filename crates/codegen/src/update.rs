@@ -142,11 +142,9 @@ impl Codegen<'_> {
         } else {
             self.needs_statement = true;
             // A row that several partners match is changed once, by the last.
-            let as_found = !t.table.has_rowid()
-                && !has_from
+            let as_found = !has_from
                 && !triggers
                 && !key_changes
-                && !nested
                 && s.returning.is_empty()
                 && !s.rows.filter.iter().any(|f| iolite_plan::has_subquery(&f.expr))
                 && s.or != Some(Conflict::Replace)
@@ -512,17 +510,18 @@ pub(crate) fn safe_access(a: &Access, t: &Target, touched: &[bool]) -> bool {
     }
 }
 
-/// Whether rows can be changed as they are found in a WITHOUT ROWID table: neither the order in which they are found
+/// Whether rows that are collected first can be changed in the order in which they are found: neither the order in which they are found
 /// changes, nor does a change delete another row.
 fn found_in_place(a: &Access, t: &Target, touched: &[bool]) -> bool {
     let replaces = |k: usize| touched[k] && t.indexes[k].index.unique == Some(Conflict::Replace);
     let index = match a {
-        Access::IndexScan { index, .. } => index,
-        Access::Index(i) => &i.index,
+        Access::IndexScan { index, .. } => Some(index),
+        Access::Index(i) => Some(&i.index),
+        Access::Scan { .. } | Access::RowidRange { .. } => None,
         _ => return false,
     };
-    let own = t.indexes.iter().position(|x| std::rc::Rc::ptr_eq(&x.index, index));
-    own.is_some_and(|k| !touched[k] || t.indexes[k].is_table)
+    let own = |i| t.indexes.iter().position(|x| std::rc::Rc::ptr_eq(&x.index, i));
+    index.is_none_or(|i| own(i).is_some_and(|k| !touched[k] || t.indexes[k].is_table))
         && !(0..touched.len()).any(|k| !t.indexes[k].is_table && replaces(k))
 }
 

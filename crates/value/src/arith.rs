@@ -20,7 +20,14 @@ fn number(v: &Value) -> Option<Number> {
         Value::Null => None,
         Value::Int(i) => Some(Number::Int(*i)),
         Value::Real(r) => Some(Number::Real(*r)),
-        Value::Text(b, _) | Value::Blob(b, _) => Some(num::prefix(b).number),
+        Value::Text(b, _) | Value::Blob(b, _) => {
+            let p = num::prefix(b);
+            Some(match p.number {
+                // An integer that only a NUL ends, not the text, is taken for a real.
+                Number::Int(i) if p.whole && b.contains(&0) => Number::Real(i as f64),
+                n => n,
+            })
+        }
     }
 }
 

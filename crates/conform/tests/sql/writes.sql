@@ -39,3 +39,16 @@ CREATE TRIGGER before_strictly BEFORE INSERT ON strictly BEGIN SELECT raise(ABOR
 INSERT INTO strictly VALUES ('x');
 INSERT INTO strictly VALUES (1);
 SELECT nosuch IN (), nosuch NOT IN ();
+CREATE TABLE turned(a UNIQUE, b, c PRIMARY KEY) WITHOUT ROWID;
+INSERT INTO turned VALUES (1, 5, 1), (2, 4, 2), (3, 2, 3);
+CREATE INDEX turned_b ON turned(b);
+PRAGMA reverse_unordered_selects = 1;
+SELECT b FROM turned;
+SELECT c FROM turned WHERE c > 1;
+SELECT b FROM turned WHERE b IN (2, 4, 5);
+UPDATE OR IGNORE turned SET a = (SELECT 27);
+SELECT * FROM turned ORDER BY c;
+PRAGMA reverse_unordered_selects = 0;
+UPDATE OR IGNORE turned SET a = (SELECT 9) WHERE b > 1;
+SELECT * FROM turned;
+SELECT typeof(('5' || char(0)) * 1), typeof(('5x' || char(0)) * 1), typeof(-('5' || char(0))), typeof(sum('5' || char(0)));
