@@ -195,12 +195,14 @@ impl Codegen<'_> {
         let id = w.target.id;
         self.at_place(id, place, |g| {
             g.not_null(w)?;
-            let checks = !g.settings.ignore_checks && !w.target.checks.is_empty();
-            if checks {
+            let checks = if g.settings.ignore_checks { Vec::new() } else { due_checks(w) };
+            if !checks.is_empty() {
                 g.check_stored_types(w);
-                g.checks(w)?;
             }
-            g.uniqueness(w, !checks)
+            for (e, label) in &checks {
+                g.check(w, e, label)?;
+            }
+            g.uniqueness(w, checks.is_empty())
         })
     }
 
@@ -268,30 +270,19 @@ impl Codegen<'_> {
         self.b.p5(p5::NOT_NULL);
     }
 
-    fn checks(&mut self, w: &Writing<'_>) -> Result<()> {
-        for (e, label) in w.target.checks.clone() {
-            if let Some(ch) = w.changed {
-                // A check that reads no changed column holds as it held.
-                let touched = e.any(&mut |x| {
-                    matches!(x, Expr::Column(c) if c.column == ROWID && w.key_changes || c.column >= 0 && ch[c.column as usize])
-                });
-                if !touched && w.target.generated.is_empty() {
-                    continue;
-                }
-            }
-            let ok = self.b.label();
-            self.jump_if(&e, ok, true)?;
-            let policy = match w.or.unwrap_or(Conflict::Abort) {
-                Conflict::Replace => Conflict::Abort,
-                p => p,
-            };
-            if policy == Conflict::Ignore {
-                self.b.jump(Opcode::Goto, 0, w.ignore, 0);
-            } else {
-                self.violate(Code::ConstraintCheck, policy, &label, p5::CHECK);
-            }
-            self.b.place(ok);
+    fn check(&mut self, w: &Writing<'_>, e: &Expr, label: &str) -> Result<()> {
+        let ok = self.b.label();
+        self.jump_if(e, ok, true)?;
+        let policy = match w.or.unwrap_or(Conflict::Abort) {
+            Conflict::Replace => Conflict::Abort,
+            p => p,
+        };
+        if policy == Conflict::Ignore {
+            self.b.jump(Opcode::Goto, 0, w.ignore, 0);
+        } else {
+            self.violate(Code::ConstraintCheck, policy, label, p5::CHECK);
         }
+        self.b.place(ok);
         Ok(())
     }
 
@@ -859,4 +850,22 @@ fn unique_message(t: &Table, i: &TargetIndex) -> String {
         })
         .collect();
     names.join(", ")
+}
+
+/// The CHECK constraints that a row may violate: one that reads no changed column holds as it held.
+fn due_checks(w: &Writing<'_>) -> Vec<(Expr, Box<str>)> {
+    let mut due = w.target.checks.clone();
+    if let Some(changed) = w.changed
+        && w.target.generated.is_empty()
+    {
+        due.retain(|(e, _)| {
+            e.any(&mut |x| match x {
+                Expr::Column(c) => {
+                    c.column == ROWID && w.key_changes || c.column >= 0 && changed[c.column as usize]
+                }
+                _ => false,
+            })
+        });
+    }
+    due
 }

@@ -52,3 +52,7 @@ PRAGMA reverse_unordered_selects = 0;
 UPDATE OR IGNORE turned SET a = (SELECT 9) WHERE b > 1;
 SELECT * FROM turned;
 SELECT typeof(('5' || char(0)) * 1), typeof(('5x' || char(0)) * 1), typeof(-('5' || char(0))), typeof(sum('5' || char(0)));
+CREATE TABLE typed_late(a ANY CHECK (a > 5), b INTEGER PRIMARY KEY, c BLOB) STRICT;
+INSERT INTO typed_late VALUES (9, 1, x''), (9, 2, x'');
+UPDATE typed_late SET b = 2, c = 5 WHERE b = 1;
+UPDATE typed_late SET b = 2, c = 5, a = 7 WHERE b = 1;
