@@ -141,9 +141,10 @@ impl Affinity {
             Affinity::Numeric | Affinity::Flexnum => match v {
                 Value::Text(b, _) | Value::Blob(b, _) => match num::prefix(b).number {
                     Number::Int(i) => Value::Int(i),
+                    // Text that is written as a real becomes an integer only where both have digits to spare.
                     Number::Real(r) => match num::real_as_int(r) {
-                        Some(i) => Value::Int(i),
-                        None => Value::real(r),
+                        Some(i) if i.unsigned_abs() < 1 << 51 || i == -(1 << 51) => Value::Int(i),
+                        _ => Value::real(r),
                     },
                 },
                 Value::Real(r) => match num::real_as_int(*r) {
