@@ -52,7 +52,9 @@ pub(crate) fn derive(
     let stamp = g.states[table].stamp;
     let rows = cols[outer].loaded.rows;
     let few = !g.force && (rows < FEW_ROWS || inner.loaded.rows * 4 > rows);
-    if few || slots.is_empty() || !g.states[outer].keep || !g.states[table].keep {
+    // A key that was itself derived hangs on the state of a further table.
+    let chained = fk >= g.keys[outer].len();
+    if few || chained || slots.is_empty() || !g.states[outer].keep || !g.states[table].keep {
         return Ok(None);
     }
     if cols[outer].kinds[fk] != Kind::Int || inner.kinds[key] != Kind::Int {
