@@ -101,7 +101,8 @@ pub(crate) fn derive(
                 continue;
             }
             if map.is_none() {
-                map = Inner::build(inner, key, Affinity::Integer, true, &[], of, g.eval)?;
+                let up = g.keys[table][key].field.is_none();
+                map = Inner::build(inner, &[key], up, Affinity::Integer, true, &[], of, g.eval)?;
             }
             let Some(map) = map.as_ref().filter(|m| m.unique()) else { return Ok(None) };
             if codes.is_none() {
