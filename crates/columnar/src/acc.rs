@@ -69,6 +69,18 @@ fn sum_kind(name: &str) -> Option<SumKind> {
     }
 }
 
+/// Whether an aggregate comes to the same in whatever order its rows come.
+pub(crate) fn order_free(spec: &AggSpec, (args, filter): &(Vec<Ex>, Option<Ex>), s: &Setting<'_>) -> bool {
+    let name = spec.function.name.to_ascii_lowercase();
+    let int = |e: &Ex| int_bounds(e, s.cols, s.places, &|t| s.left[t]).is_some() || mapped(e, s).is_some();
+    match &*name {
+        "count" => true,
+        _ if spec.distinct.is_some() || filter.is_some() => false,
+        "sum" | "total" | "avg" | "min" | "max" => args.len() == 1 && args.iter().all(int),
+        _ => false,
+    }
+}
+
 /// So many zeros.
 pub(crate) fn zeros(n: usize) -> Vec<i64> {
     vec![0; n]
@@ -166,10 +178,9 @@ impl Groups<'_> {
             match (&*name, bounds) {
                 ("count", Some((_, _, false))) => return Some(Acc::Rows),
                 ("count", Some(_)) => return Some(Acc::Count { ex: ex(), n: zeros(n) }),
-                ("sum" | "total" | "avg", Some((lo, hi, null))) if s.single => {
-                    let rows = s.cols[s.places.outer].loaded.rows as i128;
+                ("sum" | "total" | "avg", Some((lo, hi, null))) => {
                     let most = (lo as i128).abs().max((hi as i128).abs());
-                    if most * rows < 1 << 62 {
+                    if s.most_rows.is_some_and(|rows| most * (rows as i128) < 1 << 62) {
                         let kind = sum_kind(&name)?;
                         return Some(Acc::Sum { ex: ex(), sum: zeros(n), n: null.then(|| zeros(n)), kind });
                     }
@@ -413,7 +424,7 @@ fn mapped(ex: &Ex, s: &Setting<'_>) -> Option<Ex> {
     let known = matches!(ex, Ex::Slot(_)) || int_bounds(ex, s.cols, s.places, &|t| s.left[t]).is_some();
     let (slot, n) = few_values(ex, s)?;
     let (t, c) = s.places.at[slot];
-    if known || n > FEW || t != s.places.outer {
+    if known || n > FEW {
         return None;
     }
     let cols = &s.cols[t];
@@ -421,8 +432,9 @@ fn mapped(ex: &Ex, s: &Setting<'_>) -> Option<Ex> {
     let (mut lo, mut hi, mut null) = (0, 0, false);
     for i in 0..n {
         let v = match cols.kinds[c] {
-            Kind::Dict => cols.loaded.dicts[c].get(i as u32).value().ok()?,
+            // The last place is that of NULL.
             _ if i + 1 == n => Value::Null,
+            Kind::Dict => cols.loaded.dicts[c].get(i as u32).value().ok()?,
             _ => Value::Int(cols.bounds[c].0 + i as i64),
         };
         match s.eval.value(ex, &OneValue(v)).ok()? {

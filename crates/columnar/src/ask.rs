@@ -4,6 +4,7 @@
 //! conditions, since hash tables will take the place of seeks. What is kept of the loops is their order, where rows
 //! have to come out in it ([`Query::in_order`]).
 
+use crate::decode::ColKey;
 use crate::expr::{Cmp, Ex};
 use iolite_base::Result;
 use iolite_catalog::{ColumnSource, Table};
@@ -34,6 +35,24 @@ pub(crate) struct SlotSpec {
     pub default: Value,
 }
 
+impl SlotSpec {
+    /// The name of its chunks.
+    pub fn key(&self) -> ColKey {
+        let default = crate::chunk::Field::of(&self.default).hash();
+        ColKey { field: self.field, real: self.real, default }
+    }
+}
+
+/// In which order a level of the planner's loops delivers the rows that belong to one row of the levels around it.
+pub(crate) struct LevelOrder {
+    /// Columns (by number in [`Query::order_slots`]) and whether they descend; behind them the rows' own order.
+    pub by: Vec<(usize, bool)>,
+    /// Rows come backwards.
+    pub reverse: bool,
+    /// There is one row at most.
+    pub one: bool,
+}
+
 /// A condition.
 #[derive(Clone)]
 pub(crate) struct Cond {
@@ -58,6 +77,10 @@ pub(crate) struct Query {
     pub conds: Vec<Cond>,
     /// With the first table scanned and the others looked up, rows come in the order of the planner's loops.
     pub in_order: bool,
+    /// The order of the planner's loops, level by level, if it can be told from the rows.
+    pub loop_order: Option<Vec<LevelOrder>>,
+    /// Columns that are used for nothing but that.
+    pub order_slots: Vec<SlotSpec>,
     pub grouping: Grouping,
     pub keys: Vec<Ex>,
     /// Which key decides first about the order of groups, which second, and so on.
@@ -109,6 +132,8 @@ pub(crate) fn compile(ask: &Asked<'_>) -> Answer<(Query, Vec<Expr>)> {
         slots: Vec::new(),
         conds: Vec::new(),
         in_order: true,
+        loop_order: Some(Vec::new()),
+        order_slots: Vec::new(),
         grouping: c.grouping,
         keys: Vec::new(),
         key_order: Vec::new(),
@@ -138,6 +163,13 @@ impl Compiler<'_> {
             self.condition(e, None)?;
         }
         for (t, l) in c.levels.iter().enumerate() {
+            let order = self.level_order(t, l);
+            if let Some(all) = &mut self.q.loop_order {
+                match order {
+                    Some(o) => all.push(o),
+                    None => self.q.loop_order = None,
+                }
+            }
             let on = l.source.join.left.then_some(t);
             self.access(t, l, on)?;
             for e in &l.on {
@@ -188,10 +220,70 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Groups that come out as an index delivers them.
+    /// The order in which a level delivers its rows, if it is one of columns and numbers.
+    fn level_order(&mut self, t: usize, l: &Level) -> Option<LevelOrder> {
+        let mut by = Vec::new();
+        let (mut reverse, mut one) = (false, false);
+        let fixed = |e: &EqTerm| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
+        match &l.access {
+            Access::Scan { reverse: r } | Access::RowidRange { reverse: r, .. } => reverse = *r,
+            Access::RowidEq(e) if fixed(e) => one = true,
+            Access::Index(a) if a.eq.iter().all(fixed) => {
+                (reverse, one) = (a.reverse, a.one_row);
+                for n in if one { 0..0 } else { a.eq.len()..a.index.key_len } {
+                    let desc = a.key.fields.get(n)?.desc != reverse;
+                    match a.index.columns.get(n)?.source {
+                        ColumnSource::Column(c) => by.push((c as i32, desc)),
+                        ColumnSource::Rowid => by.push((ROWID, desc)),
+                        ColumnSource::Expr(_) => return None,
+                    }
+                }
+            }
+            Access::IndexScan { index, key, reverse: r, .. } => {
+                reverse = *r;
+                for n in 0..index.key_len {
+                    let desc = key.fields.get(n)?.desc != reverse;
+                    match index.columns.get(n)?.source {
+                        ColumnSource::Column(c) => by.push((c as i32, desc)),
+                        ColumnSource::Rowid => by.push((ROWID, desc)),
+                        ColumnSource::Expr(_) => return None,
+                    }
+                }
+            }
+            Access::Auto { eq, columns, .. } if eq.iter().all(|e| fixed(&e.1)) => {
+                by.extend(columns.iter().skip(eq.len()).map(|c| (*c, false)));
+            }
+            _ => return None,
+        }
+        let mut numbered = Vec::new();
+        for (c, desc) in by {
+            numbered.push((self.order_slot(t, c)?, desc));
+        }
+        Some(LevelOrder { by: numbered, reverse, one })
+    }
+
+    fn order_slot(&mut self, t: usize, column: i32) -> Option<usize> {
+        let spec = self.slot_spec(t, column).ok()?;
+        let slots = &mut self.q.order_slots;
+        if let Some(i) = slots.iter().position(|s| s.table == t && s.field == spec.field) {
+            return Some(i);
+        }
+        slots.push(spec);
+        Some(slots.len() - 1)
+    }
+
+    /// Groups that come out as an index delivers them, or in the order of the table.
     fn index_order(&mut self) -> Answer<()> {
         let c = self.ask.core;
         let l = &c.levels[0];
+        if let (Access::Scan { reverse } | Access::RowidRange { reverse, .. }, [Expr::Column(k)]) =
+            (&l.access, &c.group_by[..])
+            && k.table == l.source.id
+            && (k.column < 0 || self.q.tables[0].table.rowid_alias == Some(k.column as usize))
+        {
+            self.q.key_fields[0].desc = *reverse;
+            return Ok(());
+        }
         let (index, key, reverse) = match &l.access {
             Access::IndexScan { index, key, reverse, .. } => (index, key, *reverse),
             Access::Index(a) if a.eq.is_empty() => (&a.index, &a.key, a.reverse),
@@ -392,21 +484,26 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn column(&mut self, t: usize, column: i32) -> Answer<Ex> {
-        let table = self.q.tables[t].table.clone();
+    fn slot_spec(&self, t: usize, column: i32) -> Answer<SlotSpec> {
+        let table = &self.q.tables[t].table;
         let rowid = column < 0 || table.rowid_alias == Some(column as usize);
         let (field, real, default) = if rowid {
             (None, false, Value::Null)
         } else {
             let c = column as usize;
             let Some(f) = table.field_of[c] else { return no("a generated column that is not stored") };
-            let default = (self.ask.default_of)(&table, c).map_err(|e| e.to_string())?;
+            let default = (self.ask.default_of)(table, c).map_err(|e| e.to_string())?;
             (Some(f), table.columns[c].affinity == Affinity::Real, default)
         };
-        if let Some(i) = self.q.slots.iter().position(|s| s.table == t && s.field == field) {
+        Ok(SlotSpec { table: t, field, real, default })
+    }
+
+    fn column(&mut self, t: usize, column: i32) -> Answer<Ex> {
+        let spec = self.slot_spec(t, column)?;
+        if let Some(i) = self.q.slots.iter().position(|s| s.table == t && s.field == spec.field) {
             return Ok(Ex::Slot(i));
         }
-        self.q.slots.push(SlotSpec { table: t, field, real, default });
+        self.q.slots.push(spec);
         Ok(Ex::Slot(self.q.slots.len() - 1))
     }
 

@@ -18,6 +18,7 @@ mod expr;
 mod group;
 mod join;
 mod kernel;
+mod order;
 mod persist;
 mod pred;
 mod profile;

@@ -32,7 +32,12 @@ pub(crate) struct Columns {
     /// Least and greatest integer of each column; `(1, 0)` if there is none.
     pub bounds: Vec<(i64, i64)>,
     pub nullable: Vec<bool>,
+    /// For each run of [`JUMP`] rows the part in which it begins.
+    jump: Vec<u32>,
 }
+
+/// Rows for which there is one entry in the index of parts.
+const JUMP: usize = 4096;
 
 impl Columns {
     /// Looks the columns over.
@@ -67,7 +72,24 @@ impl Columns {
             bounds.push(if min <= max { (min, max) } else { (1, 0) });
             nullable.push(null);
         }
-        Columns { loaded, kinds, bounds, nullable }
+        let mut jump = Vec::new();
+        for (i, p) in loaded.parts.iter().enumerate() {
+            while jump.len() * JUMP < p.start + p.rows {
+                jump.push(i as u32);
+            }
+        }
+        Columns { loaded, kinds, bounds, nullable, jump }
+    }
+
+    /// The part that a row of the table lies in, and where.
+    #[inline]
+    pub fn locate(&self, row: usize) -> (usize, usize) {
+        let parts = &self.loaded.parts;
+        let mut p = self.jump[row / JUMP] as usize;
+        while row - parts[p].start >= parts[p].rows {
+            p += 1;
+        }
+        (p, row - parts[p].start)
     }
 
     /// Row `i` of part `p`, as a row of this table alone.

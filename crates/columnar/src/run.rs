@@ -6,8 +6,9 @@
 //! to result rows. Before the last row is computed nothing leaves, so that any doubt on the way ends with "not here"
 //! and a program runs the query instead.
 
+use crate::acc::order_free;
 use crate::ask::{Cond, Query};
-use crate::batch::{Batch, BatchRow, Ints, Places, compare_all, int_bounds, is_vector};
+use crate::batch::{Batch, BatchRow, Ints, NO_OUTER, Places, compare_all, int_bounds, is_vector};
 use crate::chunk::Data;
 use crate::decode::ColKey;
 use crate::derive;
@@ -18,7 +19,7 @@ use crate::kernel::{BLOCK, Selection};
 use crate::pred::{self, Columns, Kind, Pred};
 use crate::profile::{Phases, Profile, shown};
 use crate::rows::{Answer, Rows};
-use crate::store::{FEW_LEAVES, Store, TableState};
+use crate::store::{FEW_LEAVES, Loaded, Store, TableState};
 use iolite_base::{Limit, Result};
 use iolite_btree::Btree;
 use iolite_ext::Host;
@@ -56,11 +57,23 @@ pub trait Runtime {
 
 /// An inner table's key and what it equals.
 pub(crate) struct Join {
-    table: usize,
-    slot: usize,
-    other: Ex,
+    pub table: usize,
+    /// Its columns: one, or several of integers.
+    pub slots: Vec<usize>,
+    /// What they equal.
+    pub others: Vec<Ex>,
     affinity: Affinity,
     binary: bool,
+}
+
+impl Join {
+    /// The only column that the only column of the key equals.
+    fn other(&self) -> Option<usize> {
+        match self.others[..] {
+            [Ex::Slot(s)] => Some(s),
+            _ => None,
+        }
+    }
 }
 
 /// The expressions of a query with parameters put in.
@@ -119,12 +132,9 @@ pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) ->
         bases: RefCell::default(),
     };
     let bound = Bound::new(q, params, &eval)?;
-    let mut outers = Vec::new();
-    let fixed = q.grouping == Grouping::None || q.tables.iter().any(|t| t.left);
-    if !fixed {
-        outers.extend((0..q.tables.len()).max_by_key(|t| states[*t].leaves()));
-    }
-    if !outers.contains(&0) {
+    let whole = (0..q.tables.len()).filter(|t| !q.tables[*t].left);
+    let mut outers: Vec<usize> = whole.max_by_key(|t| states[*t].leaves()).into_iter().collect();
+    if !outers.contains(&0) && !q.tables[0].left {
         outers.push(0);
     }
     for outer in outers {
@@ -138,9 +148,9 @@ pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) ->
 }
 
 pub(crate) struct Run<'a> {
-    q: &'a Query,
+    pub q: &'a Query,
     pub rt: &'a dyn Runtime,
-    eval: &'a Eval<'a>,
+    pub eval: &'a Eval<'a>,
     bound: &'a Bound,
     pub outer: usize,
 }
@@ -206,6 +216,8 @@ pub(crate) struct Division {
     local: Vec<Vec<Ex>>,
     joins: Vec<Join>,
     rest: Vec<Ex>,
+    /// Tables whose rows must be known though nobody reads them.
+    pub keep: u64,
 }
 
 impl Run<'_> {
@@ -281,8 +293,8 @@ impl Run<'_> {
             {
                 return Some(Join {
                     table: t,
-                    slot: *s,
-                    other: other.clone(),
+                    slots: vec![*s],
+                    others: vec![other.clone()],
                     affinity: *affinity,
                     binary: collation.is_binary(),
                 });
@@ -293,9 +305,6 @@ impl Run<'_> {
 
     fn with_outer(&mut self, states: &[Arc<TableState>], limit: Option<usize>) -> Result<Option<Answer>> {
         let q = self.q;
-        if q.grouping == Grouping::None && !self.in_order() {
-            return Ok(None);
-        }
         let Some(mut d) = self.divide() else { return Ok(None) };
         let mut places = Places {
             at: vec![(0, 0); q.slots.len()],
@@ -309,22 +318,33 @@ impl Run<'_> {
             for (s, slot) in q.slots.iter().enumerate().filter(|(_, s)| s.table == t) {
                 places.at[s] = (t, wanted.len());
                 places.of_table[t][s] = Some(wanted.len());
-                let default = crate::chunk::Field::of(&slot.default).hash();
-                wanted.push((ColKey { field: slot.field, real: slot.real, default }, &slot.default));
+                wanted.push((slot.key(), &slot.default));
             }
-            let db = q.tables[t].db;
-            let (store, start) = (self.rt.store(db)?, self.now());
-            let before = store.counters.of_loading();
-            let loaded = store.load(&self.rt.btree(db)?, state, &wanted, &|| self.rt.check())?;
-            if let Some(p) = self.rt.profile() {
-                let now = store.counters.of_loading();
-                p.loaded(&q.tables[t].table.name, &loaded, before, now, self.now() - start);
-            }
+            let loaded = self.load(t, state, &wanted)?;
             if loaded.rows >= NONE as usize {
                 return Ok(None);
             }
             cols.push(Columns::new(loaded));
             names.push(wanted.iter().map(|w| w.0).collect());
+        }
+        let left: Vec<bool> = q.tables.iter().map(|t| t.left).collect();
+        // Where the order of rows matters and the scan does not deliver it, the rows of some tables must be known.
+        let early = Setting {
+            cols: &cols,
+            places: &places,
+            inners: &[],
+            eval: self.eval,
+            in_order: false,
+            most_rows: None,
+            left: &left,
+        };
+        let ordered = q.grouping == Grouping::None
+            || self.bound.aggs.iter().zip(&q.aggs).any(|(a, spec)| !order_free(spec, a, &early));
+        if ordered && !self.in_order() {
+            match self.tables_in_order() {
+                Some(mask) => d.keep = mask,
+                None => return Ok(None),
+            }
         }
         let (start, joins) = (self.now(), d.joins.len());
         let matched = self.derive(&mut d, states, &names, &mut cols, &mut places)?;
@@ -337,6 +357,7 @@ impl Run<'_> {
                 shown(self.now() - start)
             ));
         }
+        self.combine(&mut d, &cols, &places);
         let mut preds: Vec<Vec<Pred>> = Vec::new();
         for (t, c) in cols.iter().enumerate() {
             let list: Result<Vec<Pred>> =
@@ -346,71 +367,79 @@ impl Run<'_> {
             preds.push(list);
         }
         preds[self.outer].extend(matched);
-        let mut inners: Vec<Option<Inner>> = Vec::new();
-        inners.resize_with(q.tables.len(), || None);
-        for j in &d.joins {
-            let t = j.table;
-            let key = places.at[j.slot].1;
-            let of = &places.of_table[t];
-            let start = self.now();
-            let built = Inner::build(&cols[t], key, j.affinity, j.binary, &preds[t], of, self.eval)?;
-            if built.is_none() {
-                return Ok(None);
-            }
-            if let (Some(p), Some(i)) = (self.rt.profile(), &built) {
-                let name = &q.tables[t].table.name;
-                let (rows, kept) = (cols[t].loaded.rows, i.passed.len());
-                p.line(format!("BUILD {name}: {rows} rows, {kept} kept, {}", shown(self.now() - start)));
-            }
-            inners[t] = built;
-        }
+        let Some(inners) = self.build_inners(&d, &cols, &places, &mut preds)? else { return Ok(None) };
         let single = inners.iter().flatten().all(Inner::unique);
         // Several matches come in the order of the loops only if the tables are joined in it.
         let as_loops = single || d.joins.iter().map(|j| j.table).is_sorted();
-        if q.grouping == Grouping::None && !as_loops {
-            return Ok(None);
-        }
-        let left: Vec<bool> = q.tables.iter().map(|t| t.left).collect();
-        let setting = Setting {
+        let mut setting = Setting {
             cols: &cols,
             places: &places,
             inners: &inners,
             eval: self.eval,
             in_order: self.in_order() && as_loops,
-            single,
+            most_rows: single.then_some(cols[self.outer].loaded.rows as u64),
             left: &left,
         };
         if q.grouping == Grouping::None {
             let distinct = q.distinct.as_deref();
             let mut rows = Rows::new(&self.bound.result, &self.bound.order, distinct, limit);
-            let first = rows
-                .first_key()
-                .filter(|e| int_bounds(e, &cols, &places, &|t| left[t]).is_some_and(|b| !b.2));
-            let mut ints = Ints::default();
-            self.scan(&d, &preds, &setting, &mut |b| {
-                if let Some(e) = first {
-                    Ints::of(e, b, &mut ints)?;
+            if setting.in_order {
+                let mut ints = Ints::default();
+                self.scan(&d, &preds, &setting, &mut |b| self.take_rows(&mut rows, b, &setting, &mut ints))?;
+            } else {
+                let mut ints = Ints::default();
+                let done = self.scan_sorted(&mut d, &preds, &setting, states, &mut |b, s| {
+                    self.take_rows(&mut rows, b, s, &mut ints)
+                })?;
+                if !done {
+                    return Ok(None);
                 }
-                for i in 0..b.outer.len() {
-                    if let (Some((worst, above)), Some(v)) = (rows.limit_of_first(), ints.values.get(i))
-                        && (if above { *v > worst } else { *v < worst })
-                    {
-                        continue;
-                    }
-                    rows.add(&BatchRow { batch: b, i }, self.eval)?;
-                }
-                Ok(!rows.full())
-            })?;
+            }
             return self.result(rows).map(Some);
         }
         let (keys, aggs) = (self.bound.keys.clone(), self.bound.aggs.clone());
-        let Some(mut groups) = Groups::new(q, keys, aggs, &setting)? else { return Ok(None) };
-        if !self.scan_in_threads(&d, &preds, &setting, &mut groups)? {
-            self.scan(&d, &preds, &setting, &mut |b| {
-                groups.add(b, &setting)?;
-                Ok(true)
-            })?;
-        }
+        let made = match ordered && !setting.in_order {
+            true => None,
+            false => Groups::new(q, keys.clone(), aggs.clone(), &setting)?,
+        };
+        let replayed = Places { at: places.at.clone(), of_table: places.of_table.clone(), outer: NO_OUTER };
+        let mut groups = match made {
+            Some(mut groups) => {
+                if !self.scan_in_threads(&d, &preds, &setting, &mut groups)? {
+                    self.scan(&d, &preds, &setting, &mut |b| {
+                        groups.add(b, &setting)?;
+                        Ok(true)
+                    })?;
+                }
+                groups
+            }
+            None if setting.in_order => return Ok(None),
+            None => {
+                let mut made = None;
+                let mut unknown = false;
+                let done = self.scan_sorted(&mut d, &preds, &setting, states, &mut |b, s| {
+                    if made.is_none() && !unknown {
+                        made = Groups::new(q, keys.clone(), aggs.clone(), s)?;
+                        unknown = made.is_none();
+                    }
+                    if let Some(g) = &mut made {
+                        g.add(b, s)?;
+                    }
+                    Ok(!unknown)
+                })?;
+                setting.places = &replayed;
+                setting.in_order = true;
+                setting.most_rows = Some(0);
+                match made {
+                    Some(g) => g,
+                    None if !done || unknown => return Ok(None),
+                    None => match Groups::new(q, keys, aggs, &setting)? {
+                        Some(g) => g,
+                        None => return Ok(None),
+                    },
+                }
+            }
+        };
         let start = self.now();
         let Some(order) = groups.order(&setting)? else { return Ok(None) };
         if let Some(p) = self.rt.profile() {
@@ -432,8 +461,134 @@ impl Run<'_> {
         self.result(rows).map(Some)
     }
 
+    /// Reads columns of a table.
+    pub(crate) fn load(&self, t: usize, state: &TableState, wanted: &[(ColKey, &Value)]) -> Result<Loaded> {
+        let table = &self.q.tables[t];
+        let (store, start) = (self.rt.store(table.db)?, self.now());
+        let before = store.counters.of_loading();
+        let loaded = store.load(&self.rt.btree(table.db)?, state, wanted, &|| self.rt.check())?;
+        if let Some(p) = self.rt.profile() {
+            let now = store.counters.of_loading();
+            p.loaded(&table.table.name, &loaded, before, now, self.now() - start);
+        }
+        Ok(loaded)
+    }
+
+    /// Passes joined rows on to the result.
+    fn take_rows(
+        &self,
+        rows: &mut Rows<'_>,
+        b: &Batch<'_>,
+        s: &Setting<'_>,
+        ints: &mut Ints,
+    ) -> Result<bool> {
+        let first = rows
+            .first_key()
+            .filter(|e| int_bounds(e, s.cols, s.places, &|t| s.left[t]).is_some_and(|b| !b.2));
+        ints.values.clear();
+        if let Some(e) = first {
+            Ints::of(e, b, ints)?;
+        }
+        for i in 0..b.outer.len() {
+            if let (Some((worst, above)), Some(v)) = (rows.limit_of_first(), ints.values.get(i))
+                && (if above { *v > worst } else { *v < worst })
+            {
+                continue;
+            }
+            rows.add(&BatchRow { batch: b, i }, self.eval)?;
+        }
+        Ok(!rows.full())
+    }
+
+    /// Equalities of integers that lead to the same table make one key.
+    fn combine(&self, d: &mut Division, cols: &[Columns], places: &Places) {
+        let mut placed = 1u64 << self.outer;
+        let int = |s: usize| cols[places.at[s].0].kinds[places.at[s].1] == Kind::Int;
+        for j in &mut d.joins {
+            let t = j.table;
+            let known = placed;
+            placed |= 1 << t;
+            let rowid = j.slots.iter().any(|s| self.q.slots[*s].field.is_none());
+            let fits = |s: usize, j: &Join| {
+                int(s) && j.other().is_some_and(int) && j.affinity != Affinity::Text && !self.q.tables[t].left
+            };
+            if rowid || !fits(j.slots[0], j) {
+                continue;
+            }
+            let more = d.rest.iter().position(|e| {
+                let Some(n) = self.join_of(e, t, known) else { return false };
+                let mut keys: Vec<usize> = j.slots.iter().map(|s| places.at[*s].1).collect();
+                keys.push(places.at[n.slots[0]].1);
+                fits(n.slots[0], &n) && n.slots[0] != j.slots[0] && Inner::can_combine(&cols[t], &keys)
+            });
+            if let Some(n) = more.and_then(|i| self.join_of(&d.rest[i], t, known).map(|n| (i, n))) {
+                d.rest.remove(n.0);
+                j.slots.extend(n.1.slots);
+                j.others.extend(n.1.others);
+            }
+        }
+    }
+
+    /// Builds the inner tables, small ones first; the keys of those that are filtered thin out what leads to them.
+    fn build_inners(
+        &self,
+        d: &Division,
+        cols: &[Columns],
+        places: &Places,
+        preds: &mut [Vec<Pred>],
+    ) -> Result<Option<Vec<Option<Inner>>>> {
+        let q = self.q;
+        let mut inners: Vec<Option<Inner>> = Vec::new();
+        inners.resize_with(q.tables.len(), || None);
+        let mut left: Vec<&Join> = d.joins.iter().collect();
+        while !left.is_empty() {
+            // What hangs on a table is built before it.
+            let hangs = |t: usize| {
+                left.iter().any(|j| j.table != t && j.others.iter().any(|e| tables_of(q, e) & 1 << t != 0))
+            };
+            let ready = (0..left.len()).filter(|i| !hangs(left[*i].table));
+            let Some(i) = ready.min_by_key(|i| cols[left[*i].table].loaded.rows) else { return Ok(None) };
+            let j = left.remove(i);
+            let t = j.table;
+            let keys: Vec<usize> = j.slots.iter().map(|s| places.at[*s].1).collect();
+            let ascending = q.slots[j.slots[0]].field.is_none();
+            let of = &places.of_table[t];
+            let start = self.now();
+            let built =
+                Inner::build(&cols[t], &keys, ascending, j.affinity, j.binary, &preds[t], of, self.eval)?;
+            let Some(built) = built else { return Ok(None) };
+            if let Some(p) = self.rt.profile() {
+                let name = &q.tables[t].table.name;
+                let (rows, kept) = (cols[t].loaded.rows, built.passed.len());
+                p.line(format!("BUILD {name}: {rows} rows, {kept} kept, {}", shown(self.now() - start)));
+            }
+            let filtered = built.passed.len() * 10 < cols[t].loaded.rows * 9;
+            if let (Some(bits), Some(base), Some(x), true) =
+                (&built.bits, built.base(), j.other(), filtered && !q.tables[t].left)
+            {
+                let mut thin = |s: usize| {
+                    let (u, col) = places.at[s];
+                    if u != self.outer && !q.tables[u].left && cols[u].kinds[col] == Kind::Int {
+                        preds[u].push(Pred::IntSet { col, base, set: bits.clone() });
+                    }
+                };
+                thin(x);
+                // Others that equal the same.
+                for o in &left {
+                    for (s, e) in o.slots.iter().zip(&o.others) {
+                        if matches!(e, Ex::Slot(y) if *y == x) && o.affinity != Affinity::Text {
+                            thin(*s);
+                        }
+                    }
+                }
+            }
+            inners[t] = Some(built);
+        }
+        Ok(Some(inners))
+    }
+
     /// The time, if somebody asks what takes it.
-    fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.rt.profile().map_or(0, |_| self.rt.nanos())
     }
 
@@ -463,9 +618,9 @@ impl Run<'_> {
         while k < d.joins.len() {
             let j = &d.joins[k];
             let t = j.table;
-            let fk = match &j.other {
-                Ex::Slot(s) if places.at[*s].0 == self.outer && j.affinity != Affinity::Text => {
-                    Some(places.at[*s].1)
+            let fk = match j.other() {
+                Some(s) if places.at[s].0 == self.outer && j.affinity != Affinity::Text => {
+                    Some(places.at[s].1).filter(|_| d.keep & 1 << t == 0)
                 }
                 _ => None,
             };
@@ -480,7 +635,7 @@ impl Run<'_> {
                 });
             };
             d.local[t].iter().chain(&d.rest).for_each(&mut note);
-            d.joins.iter().filter(|o| o.table != t).for_each(|o| note(&o.other));
+            d.joins.iter().filter(|o| o.table != t).flat_map(|o| &o.others).for_each(&mut note);
             self.bound.keys.iter().for_each(&mut note);
             self.bound.aggs.iter().for_each(|(a, f)| a.iter().chain(f).for_each(&mut note));
             self.bound.result.iter().chain(self.bound.order.iter().map(|o| &o.0)).for_each(&mut note);
@@ -495,7 +650,7 @@ impl Run<'_> {
                 force: self.rt.force(),
             };
             if let (Some(fk), true) = (fk, plain)
-                && let Some(pred) = derive::derive(&g, t, places.at[j.slot].1, fk, &slots, cols, places)?
+                && let Some(pred) = derive::derive(&g, t, places.at[j.slots[0]].1, fk, &slots, cols, places)?
             {
                 matched.extend(pred);
                 let moved = std::mem::take(&mut d.local[t]);
@@ -511,10 +666,10 @@ impl Run<'_> {
     }
 
     /// Which inner tables are looked at behind the join.
-    fn needed(&self, d: &Division) -> u64 {
+    pub(crate) fn needed(&self, d: &Division) -> u64 {
         let q = self.q;
-        let mut mask = 0;
-        let all = d.rest.iter().chain(d.joins.iter().map(|j| &j.other)).chain(&self.bound.keys);
+        let mut mask = d.keep;
+        let all = d.rest.iter().chain(d.joins.iter().flat_map(|j| &j.others)).chain(&self.bound.keys);
         for e in all.chain(self.bound.aggs.iter().flat_map(|(a, f)| a.iter().chain(f))) {
             mask |= tables_of(q, e);
         }
@@ -527,7 +682,7 @@ impl Run<'_> {
     }
 
     /// Goes through the outer table; `take` is given joined rows until it answers `false`.
-    fn scan(
+    pub(crate) fn scan(
         &self,
         d: &Division,
         preds: &[Vec<Pred>],
@@ -710,9 +865,9 @@ impl Run<'_> {
     /// For each join the column of the outer table that is its key, where it is one of integers.
     fn plain_keys(&self, d: &Division, s: &Setting<'_>) -> Vec<Option<usize>> {
         let cols = &s.cols[self.outer];
-        let of = |j: &Join| match &j.other {
-            Ex::Slot(k) if s.places.at[*k].0 == self.outer => {
-                Some(s.places.at[*k].1).filter(|c| cols.kinds[*c] == Kind::Int)
+        let of = |j: &Join| match j.other() {
+            Some(k) if s.places.at[k].0 == self.outer => {
+                Some(s.places.at[k].1).filter(|c| cols.kinds[*c] == Kind::Int)
             }
             _ => None,
         };
@@ -787,9 +942,28 @@ impl Run<'_> {
                         ),
                     }
                 }
+                None if self.are_ints(j, s) => {
+                    let mut all: Vec<Ints> = Vec::new();
+                    for e in &j.others {
+                        let mut ints = Ints::default();
+                        Ints::of(e, b, &mut ints)?;
+                        all.push(ints);
+                    }
+                    let null = |i: usize| all.iter().any(|v| v.nulls.get(i).copied().unwrap_or(false));
+                    match &all[..] {
+                        [one] => found.extend(one.values.iter().enumerate().map(|(i, v)| match null(i) {
+                            true => NONE,
+                            false => inner.find_int(*v),
+                        })),
+                        _ => found.extend((0..b.outer.len()).map(|i| match null(i) {
+                            true => NONE,
+                            false => inner.find_ints(all.iter().map(|v| v.values[i])),
+                        })),
+                    }
+                }
                 None => {
                     for i in 0..b.outer.len() {
-                        let v = self.eval.value(&j.other, &BatchRow { batch: b, i })?;
+                        let v = self.eval.value(&j.others[0], &BatchRow { batch: b, i })?;
                         found.push(inner.find(&v)?);
                     }
                 }
@@ -810,6 +984,16 @@ impl Run<'_> {
             done.push(j.table);
         }
         Ok(())
+    }
+
+    /// Whether a join's key is looked up by integers.
+    fn are_ints(&self, j: &Join, s: &Setting<'_>) -> bool {
+        let int = |e: &Ex| match e {
+            Ex::Slot(k) => s.cols[s.places.at[*k].0].kinds[s.places.at[*k].1] == Kind::Int,
+            _ => false,
+        };
+        let own = |k: &usize| s.cols[j.table].kinds[s.places.at[*k].1] == Kind::Int;
+        j.others.iter().all(int) && j.slots.iter().all(own) && j.affinity != Affinity::Text
     }
 
     /// Each row once for each match.
