@@ -18,6 +18,7 @@
 mod checkpoint;
 mod index;
 mod recover;
+mod sum;
 mod view;
 
 use crate::lease::{self, Lease};
@@ -28,6 +29,7 @@ use iolite_os::{File, ShmLock, SyncKind, Vfs};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
+pub(crate) use sum::checksum;
 pub use view::LogMark;
 
 pub(crate) const LOCK_WRITE: u8 = 0;
@@ -85,39 +87,6 @@ pub struct Wal {
     no_lease: bool,
 }
 
-#[inline(always)]
-fn sum_step([a, b]: [u32; 2], c: &[u8; 8]) -> [u32; 2] {
-    let [x, y] = [u32::from_le_bytes([c[0], c[1], c[2], c[3]]), u32::from_le_bytes([c[4], c[5], c[6], c[7]])];
-    let a = a.wrapping_add(b).wrapping_add(x);
-    [a, b.wrapping_add(a).wrapping_add(y)]
-}
-
-/// The running checksum of a log.
-pub(crate) fn checksum(big_endian: bool, mut sum: [u32; 2], bytes: &[u8]) -> [u32; 2] {
-    debug_assert!(bytes.len().is_multiple_of(8));
-    let (chunks, _) = bytes.as_chunks::<8>();
-    if big_endian {
-        for c in chunks {
-            let (a, b) = (be::get_u32(c, 0), be::get_u32(c, 4));
-            sum[0] = sum[0].wrapping_add(a).wrapping_add(sum[1]);
-            sum[1] = sum[1].wrapping_add(b).wrapping_add(sum[0]);
-        }
-    } else {
-        // In pieces of eight, so that the loop itself costs little: a frame is 512 steps, each waiting for
-        // the last.
-        let (eights, rest) = chunks.as_chunks::<8>();
-        for e in eights {
-            for c in e {
-                sum = sum_step(sum, c);
-            }
-        }
-        for c in rest {
-            sum = sum_step(sum, c);
-        }
-    }
-    sum
-}
-
 /// An attempt to fix a snapshot.
 enum Attempt {
     Done,
@@ -172,7 +141,7 @@ impl Wal {
         self.header.last_frame
     }
 
-    fn frame_offset(&self, frame: u32) -> u64 {
+    pub(crate) fn frame_offset(&self, frame: u32) -> u64 {
         LOG_HEADER + (frame as u64 - 1) * (self.header.page_size() as u64 + FRAME_HEADER)
     }
 
@@ -518,6 +487,11 @@ impl Wal {
     /// Reads a frame's page.
     pub fn read_frame<'b>(&self, frame: u32, out: &'b mut [MaybeUninit<u8>]) -> Result<&'b mut [u8]> {
         self.log.read_new(out, self.frame_offset(frame) + FRAME_HEADER)
+    }
+
+    /// Reads a stretch of the log as it is.
+    pub(crate) fn read_log(&self, out: &mut [u8], from: u64) -> Result<()> {
+        self.log.read(out, from).map(|_| ())
     }
 
     /// Takes the write lock. `SQLITE_BUSY_SNAPSHOT` if somebody wrote since the snapshot.
