@@ -324,8 +324,9 @@ fn writers(o: &Options, run: &mut Run) -> Result<()> {
 fn writer(engine: &str, path: &std::path::Path, seed: u64) -> Result<Vec<f64>> {
     let e: Box<dyn Engine> = find(engine)?;
     let db = e.open(path)?;
-    db.batch(TUNED)?;
+    // First: a connection that closes meanwhile tries for an exclusive lock, and whoever opens then finds it busy.
     db.busy_timeout(5_000)?;
+    db.batch(TUNED)?;
     let mut q = db.prepare("UPDATE c SET n = n + 1 WHERE id = ?1")?;
     let mut r = Random(seed);
     let mut out = Vec::new();

@@ -205,14 +205,18 @@ fn eight_clients(o: &Options, run: &mut Run) -> Result<()> {
     let names = ["stock", "iolite", QUEUE];
     let mut seats = Vec::new();
     for name in names {
-        let how = if name == QUEUE { "writes as jobs of `Database::writer()`" } else { "busy_timeout 10 s" };
+        let how = if name == QUEUE {
+            "for reads; writes as jobs of `Database::writer()`, each asking for a sync"
+        } else {
+            "busy_timeout 10 s"
+        };
         run.set("8 threads", name, &format!("{text} {how}"), "each commit");
         seats.push(seat(&*find(base(name))?, name, n, &text)?);
     }
     let mut waits: [Vec<f64>; 3] = Default::default();
     let rates = super::in_turn(names.len(), turns, |k, turn| {
         let path = seats[k].path.as_path();
-        let queue = if names[k] == QUEUE { Some(Shared::new(path, &text)?) } else { None };
+        let queue = if names[k] == QUEUE { Some(Shared::new(path)?) } else { None };
         let (queue, text) = (queue.as_ref(), text.as_str());
         let counts: Result<Vec<(u64, Vec<f64>)>> = std::thread::scope(|s| {
             let hands: Vec<_> = (0..8)

@@ -5,12 +5,6 @@ use super::tatp_data::Client;
 use iolite::{Code, Database, JobOptions, Value as Own, Writer};
 use iolite_bench::engine::{Result, Value};
 
-/// The queue of a database, shared by the threads.
-pub struct Shared {
-    database: Database,
-    settings: String,
-}
-
 fn text(e: iolite::Error) -> iolite_bench::engine::Error {
     e.to_string().into()
 }
@@ -25,21 +19,18 @@ fn own(v: &Value) -> iolite::Result<Own> {
     })
 }
 
+/// A database whose queue the threads share.
+pub struct Shared(Database);
+
 impl Shared {
-    /// The queue of this file; its connection gets the settings.
-    pub fn new(path: &std::path::Path, settings: &str) -> Result<Shared> {
-        let database = Database::open(&path.to_string_lossy()).map_err(text)?;
-        Ok(Shared { database, settings: settings.into() })
+    /// Names the file.
+    pub fn new(path: &std::path::Path) -> Result<Shared> {
+        Database::open(&path.to_string_lossy()).map(Shared).map_err(text)
     }
 
     /// A hold on the queue, for one thread.
     pub fn writer(&self) -> Result<Writer> {
-        let w = self.database.writer().map_err(text)?;
-        let settings = self.settings.clone();
-        // Pragmas of a connection, not of the file: a transaction does not stand in their way.
-        let set = w.submit(JobOptions::default(), move |c| c.execute_batch(&settings)).map_err(text)?;
-        set.wait().map_err(text)?;
-        Ok(w)
+        self.0.writer().map_err(text)
     }
 }
 

@@ -49,7 +49,7 @@ const STATEMENTS: [&str; 7] = [
     "INSERT INTO posts_tags(post_id, tag_id, created_at) VALUES(?1, ?2, ?3)",
 ];
 
-const TUNED: &str = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536; PRAGMA busy_timeout=5000; \
+const TUNED: &str = "PRAGMA busy_timeout=5000; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536; \
                      PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON;";
 
 /// Measures.
@@ -84,7 +84,7 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
 
 /// Writes alone with one setting after the other, four processes; the mixed load with caches from 8 MB to 1 GB.
 fn knobs(o: &Options, run: &mut Run) {
-    let wal = "PRAGMA journal_mode=WAL; PRAGMA busy_timeout=5000;";
+    let wal = "PRAGMA busy_timeout=5000; PRAGMA journal_mode=WAL;";
     let list = [
         ("writes: untuned", "PRAGMA busy_timeout=0;".to_string()),
         ("writes: busy_timeout 400", "PRAGMA busy_timeout=400;".into()),
