@@ -346,6 +346,7 @@ impl Pager {
         };
         let log = self.vfs.open(Some(&self.wal_path), flags)?;
         let mut wal = crate::wal::Wal::new(log, heap, self.vfs.clone());
+        wal.chain = self.share.as_ref().map(|s| s.chain());
         wal.size_limit = self.journal_size_limit;
         (wal.lease_millis, wal.lease_frames) = self.lease;
         self.wal = Some(wal);

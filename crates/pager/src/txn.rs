@@ -12,6 +12,7 @@ use crate::types::*;
 use crate::wal::Snapshot;
 use iolite_base::{Buf, Code, Error, Pgno, Result, SQLITE_VERSION_NUMBER, alloc, be};
 use iolite_os::{FileKind, LockLevel, OpenFlags, SyncKind};
+use std::time::Duration;
 
 const HEADER: &[u8; 16] = b"SQLite format 3\0";
 
@@ -224,8 +225,10 @@ impl Pager {
         }
     }
 
-    /// Begins to write; with `exclusive`, keeps others from reading, too (not in WAL mode).
-    pub fn begin_write(&mut self, exclusive: bool) -> Result<()> {
+    /// Begins to write; with `exclusive`, keeps others from reading, too (not in WAL mode). In a `fresh` transaction
+    /// nothing was read since [`Pager::begin_read`]: in WAL mode it moves on to the newest state, which other connections
+    /// of the process may be about to sync, and waits for them for at most `patience`.
+    pub fn begin_write(&mut self, exclusive: bool, fresh: bool, patience: Duration) -> Result<()> {
         if let Some(e) = &self.error {
             return Err(e.clone());
         }
@@ -243,7 +246,16 @@ impl Pager {
         }
         if self.kind == Kind::File {
             match &mut self.wal {
-                Some(wal) => wal.begin_write(self.file.as_deref().expect("a log belongs to a file"))?,
+                Some(wal) => {
+                    let file = self.file.as_deref().expect("a log belongs to a file");
+                    let moved = wal.begin_write(file, fresh, patience)?;
+                    if let Err(e) = self.move_on(moved) {
+                        if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
+                            wal.end_write(&**file);
+                        }
+                        return Err(e);
+                    }
+                }
                 None => {
                     self.raise(LockLevel::Reserved)?;
                     if exclusive {
@@ -260,6 +272,28 @@ impl Pager {
         }
         self.state = State::WriterLocked;
         self.check();
+        Ok(())
+    }
+
+    /// The snapshot has moved on: these pages have other content now.
+    fn move_on(&mut self, pages: Vec<Pgno>) -> Result<()> {
+        if pages.is_empty() {
+            return Ok(());
+        }
+        self.data_version = self.data_version.wrapping_add(1);
+        self.epoch += 1;
+        self.same_log = false;
+        for p in pages {
+            self.table.remove(p);
+            if p == 1 {
+                self.header_ok = false;
+            }
+        }
+        self.db_size = self.wal.as_ref().map_or(self.db_size, |w| w.db_pages());
+        if !self.header_ok && !self.read_header()? {
+            // Other pages altogether: to be read from the beginning.
+            return Err(Code::BusySnapshot.into());
+        }
         Ok(())
     }
 

@@ -47,7 +47,7 @@ impl Wal {
         let mut wrote_lock = false;
         let mut blocked = false;
         if mode > CheckpointMode::Passive && !self.writing {
-            match self.wait_exclusive(db, LOCK_WRITE, 1, &busy) {
+            match self.wait_write(db, &busy) {
                 Ok(()) => {
                     self.writing = true;
                     wrote_lock = true;
@@ -89,6 +89,19 @@ impl Wal {
         let mut attempts = 0;
         loop {
             match self.lock_exclusive(db, first, n) {
+                Err(e) if e.code() == Code::Busy => match busy {
+                    Some(ask) if ask(attempts) => attempts += 1,
+                    _ => return Err(e),
+                },
+                other => return other,
+            }
+        }
+    }
+
+    fn wait_write(&mut self, db: &dyn File, busy: &Option<BusyHandler>) -> Result<()> {
+        let mut attempts = 0;
+        loop {
+            match self.lock_write(db, false, Duration::ZERO) {
                 Err(e) if e.code() == Code::Busy => match busy {
                     Some(ask) if ask(attempts) => attempts += 1,
                     _ => return Err(e),

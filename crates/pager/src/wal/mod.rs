@@ -13,8 +13,9 @@
 //! What always holds: a header is published only after its frames were written (and, from `synchronous=FULL`
 //! on, synced); both copies agree whenever nobody is between the two stores; `backfill <= last frame`;
 //! backfill only grows under the checkpoint lock and becomes zero only under the write lock with all marks
-//! free; frames are never rewritten within a transaction.
+//! free; frames are never rewritten within a transaction. How the writers of one process share a sync is said in `chain`.
 
+pub(crate) mod chain;
 mod checkpoint;
 mod index;
 mod recover;
@@ -23,6 +24,7 @@ mod view;
 
 use crate::lease::{self, Lease};
 use crate::types::*;
+use chain::{Chain, Commit, Turn};
 use index::{Header, Index};
 use iolite_base::{Buf, Code, Pgno, Result, alloc, be};
 use iolite_os::{File, ShmLock, SyncKind, Vfs};
@@ -85,6 +87,12 @@ pub struct Wal {
     resumed: bool,
     /// Leases cannot be had here.
     no_lease: bool,
+    /// The writers of this process on this log, where they can be told apart from others.
+    pub chain: Option<Arc<Chain>>,
+    /// Its turn, while this connection writes.
+    turn: Option<Turn>,
+    /// The header that the write transaction started on.
+    base: Header,
 }
 
 /// An attempt to fix a snapshot.
@@ -118,6 +126,9 @@ impl Wal {
             leased: ([0; 12], 0),
             resumed: false,
             no_lease: false,
+            chain: None,
+            turn: None,
+            base: Header::default(),
         }
     }
 
@@ -417,7 +428,7 @@ impl Wal {
         }
         let locked = self.writing;
         if !locked {
-            self.lock_exclusive(db, LOCK_WRITE, 1)?;
+            self.lock_write(db, false, Duration::ZERO)?;
         }
         let done = match self.index.header() {
             Some(h) => {
@@ -427,7 +438,7 @@ impl Wal {
             None => self.recover(db),
         };
         if !locked {
-            self.unlock_exclusive(db, LOCK_WRITE, 1);
+            self.unlock_write(db);
         }
         done
     }
@@ -494,27 +505,105 @@ impl Wal {
         self.log.read(out, from).map(|_| ())
     }
 
-    /// Takes the write lock. `SQLITE_BUSY_SNAPSHOT` if somebody wrote since the snapshot.
-    pub fn begin_write(&mut self, db: &dyn File) -> Result<()> {
+    /// Takes the write lock, or with `follow` a turn under the one that another connection of the process holds; waits at
+    /// most for `patience` for others of the process.
+    fn lock_write(&mut self, db: &dyn File, follow: bool, patience: Duration) -> Result<()> {
+        let me = if self.index.is_heap() { None } else { db.shm_release() };
+        let Some((chain, me)) = self.chain.as_ref().zip(me) else {
+            return self.lock_exclusive(db, LOCK_WRITE, 1);
+        };
+        let clock = self.vfs.clock();
+        let turn = chain.begin(&me, follow, patience, clock)?;
+        if turn.head.is_none() {
+            if let Err(e) = self.lock_exclusive(db, LOCK_WRITE, 1) {
+                chain.end(clock);
+                return Err(e);
+            }
+            chain.hold(&me, clock);
+        }
+        self.turn = Some(turn);
+        Ok(())
+    }
+
+    /// Gives it up.
+    fn unlock_write(&mut self, db: &dyn File) {
+        match (&self.chain, self.turn.take()) {
+            (Some(chain), Some(_)) => chain.end(self.vfs.clock()),
+            _ => self.unlock_exclusive(db, LOCK_WRITE, 1),
+        }
+    }
+
+    /// Takes the write lock. `SQLITE_BUSY_SNAPSHOT` if somebody wrote since the snapshot; where nothing was read yet
+    /// (`fresh`), the snapshot moves on instead: answers the pages that have other content now. Waits at most for
+    /// `patience` for other connections of the process.
+    pub fn begin_write(&mut self, db: &dyn File, fresh: bool, patience: Duration) -> Result<Vec<Pgno>> {
         if self.log.is_read_only() || db.shm_read_only() || self.private {
             return Err(Code::Readonly.into());
         }
-        self.lock_exclusive(db, LOCK_WRITE, 1)?;
+        // Who promised not to read the log cannot start on what is only there.
+        let follow = fresh && self.mark != Some(0);
+        self.lock_write(db, follow, patience)?;
         self.resumed = false;
-        if !self.index.header_is(&self.header) {
-            self.unlock_exclusive(db, LOCK_WRITE, 1);
-            return Err(Code::BusySnapshot.into());
+        let unpublished = self.turn.as_ref().and_then(|t| t.head.clone());
+        let moved = match unpublished {
+            None if self.index.header_is(&self.header) => Ok(Some(Vec::new())),
+            None if follow => self.index.header().map_or(Ok(None), |h| self.move_on(db, h)),
+            None => Ok(None),
+            Some(h) => self.move_on(db, h),
+        };
+        match moved {
+            Ok(Some(pages)) => {
+                self.writing = true;
+                self.base = self.header.clone();
+                Ok(pages)
+            }
+            other => {
+                self.unlock_write(db);
+                Err(other.err().unwrap_or_else(|| Code::BusySnapshot.into()))
+            }
         }
-        self.writing = true;
-        Ok(())
+    }
+
+    /// Moves the snapshot on to a later one of the same log; the mark held protects that, too. `None`: it is another log.
+    fn move_on(&mut self, db: &dyn File, to: Header) -> Result<Option<Vec<Pgno>>> {
+        let (from, last) = (self.header.last_frame + 1, to.last_frame);
+        if to.salt != self.header.salt || last + 1 < from || self.seen.as_ref() != Some(&self.header) {
+            return Ok(None);
+        }
+        if last >= from && !self.index.map(db, index::region_of(last), false)? {
+            return Ok(None);
+        }
+        let pages = if last >= from { self.index.pages(from, last) } else { Vec::new() };
+        self.header = to;
+        self.seen = Some(self.header.clone());
+        Ok(Some(pages))
     }
 
     /// Gives the write lock up.
     pub fn end_write(&mut self, db: &dyn File) {
-        if self.writing {
-            self.writing = false;
-            self.unlock_exclusive(db, LOCK_WRITE, 1);
+        if !self.writing {
+            return;
         }
+        self.writing = false;
+        match (self.chain.clone(), self.turn.take()) {
+            (Some(chain), Some(turn)) => {
+                chain.end(self.vfs.clock());
+                // What was read in this transaction must stay true.
+                if turn.head.is_some() && self.settle(db, &chain, turn.after).is_err() {
+                    self.seen = None;
+                }
+            }
+            _ => self.unlock_exclusive(db, LOCK_WRITE, 1),
+        }
+    }
+
+    /// Waits until a commit of the chain is published, or publishes it.
+    fn settle(&self, db: &dyn File, chain: &Chain, number: u64) -> Result<()> {
+        chain.settle(number, self.vfs.clock(), |head| {
+            self.log.sync(SyncKind::Data)?;
+            self.index.publish(db, &mut head.clone());
+            Ok(())
+        })
     }
 
     /// Forgets frames that were appended but not committed.
@@ -522,9 +611,7 @@ impl Wal {
         if !self.writing {
             return Ok(());
         }
-        if let Some(h) = self.index.header() {
-            self.header = h;
-        }
+        self.header = self.base.clone();
         self.index.forget_beyond(db, self.header.last_frame)
     }
 
@@ -574,7 +661,7 @@ impl Wal {
         if self.scratch.capacity() > BATCH * 2 {
             self.scratch = Vec::new();
         }
-        if commit != 0 && full {
+        if commit != 0 && full && self.turn.is_none() {
             self.log.sync(SyncKind::Data)?;
         }
         let mut frame = first;
@@ -590,9 +677,28 @@ impl Wal {
             }
             self.header.db_pages = commit;
             self.header.change = self.header.change.wrapping_add(1);
-            self.index.publish(db, &mut self.header);
+            self.commit(db, full)?;
             self.seen = Some(self.header.clone());
         }
+        Ok(())
+    }
+
+    /// Makes the appended frames the log's last commit.
+    fn commit(&mut self, db: &dyn File, full: bool) -> Result<()> {
+        if let (Some(chain), Some(turn)) = (self.chain.clone(), &self.turn)
+            && let Commit::Wait(number) = chain.commit(turn, &self.header, full)?
+        {
+            self.writing = false;
+            self.turn = None;
+            let settled = self.settle(db, &chain, number);
+            if settled.is_err() {
+                // Its frames stay where they are: the next writer finds them in his way and removes them.
+                self.header = self.index.header().unwrap_or_default();
+                self.seen = None;
+            }
+            return settled;
+        }
+        self.index.publish(db, &mut self.header);
         Ok(())
     }
 
@@ -646,6 +752,7 @@ impl Wal {
         self.mark = None;
         for _ in 0..100 {
             if let Attempt::Done = self.try_begin_read(db, true)? {
+                self.base = self.header.clone();
                 return Ok(());
             }
         }
