@@ -292,12 +292,11 @@ impl Btree {
         let mut attempts = 0;
         let mut overtaken = 0;
         loop {
-            self.begin_read()?;
             // Only who held no lock before may wait: two readers that both want to write would wait for each other for
             // ever.
             let waits = was_open && self.0.busy.borrow().is_some();
             let patience = if waits { PATIENCE } else { Duration::ZERO };
-            let begun = self.pager()?.begin_write(exclusive, was_open, patience);
+            let begun = self.begin_write_once(exclusive, patience);
             match begun {
                 Ok(()) => break,
                 Err(e) => {
@@ -333,6 +332,15 @@ impl Btree {
             return Err(e);
         }
         Ok(())
+    }
+
+    fn begin_write_once(&self, exclusive: bool, patience: Duration) -> Result<()> {
+        self.pager()?.await_turn(patience)?;
+        let begun = self.begin_read().and_then(|()| self.pager()?.begin_write(exclusive));
+        if begun.is_err() {
+            self.pager()?.leave_turn();
+        }
+        begun
     }
 
     /// Ends reading; does nothing within a write transaction.
@@ -378,8 +386,7 @@ impl Btree {
             self.0.committed_frames.set(frames);
             let limit = self.0.autocheckpoint.get();
             if limit > 0 && frames >= limit && end_read {
-                // What cannot be copied now is copied later: no reason to fail a commit that happened.
-                let _ = self.pager()?.checkpoint(iolite_pager::CheckpointMode::Passive);
+                self.pager()?.checkpoint_on_the_way(limit);
             }
         }
         Ok(())

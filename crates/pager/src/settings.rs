@@ -6,6 +6,7 @@ use iolite_base::{Code, Pgno, Result};
 use iolite_os::{LockLevel, Vfs};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Pager {
     /// Bytes in a page.
@@ -413,6 +414,23 @@ impl Pager {
         let done = wal.checkpoint(file, mode, sync, busy, self.page_size, &|p| table.clean(p));
         self.note_failed_sync(&done);
         done
+    }
+
+    /// After a commit that left so many frames in the log or more: copies what can be copied. The other writers of the
+    /// process pause meanwhile; without that there would always be a frame that is not copied, and the log would never
+    /// begin anew.
+    pub fn checkpoint_on_the_way(&mut self, frames: u32) {
+        if let (Some(wal), Some(file)) = (&mut self.wal, &self.file)
+            && self.state == State::Open
+            && wal.await_turn(&**file, false, Duration::from_millis(5)).is_ok()
+            && wal.has_less_to_copy(frames)
+        {
+            wal.leave_turn();
+            return;
+        }
+        // What cannot be copied now is copied later: no reason to fail a commit that happened.
+        let _ = self.checkpoint(CheckpointMode::Passive);
+        self.leave_turn();
     }
 
     /// Makes the next read transaction look at the header again.

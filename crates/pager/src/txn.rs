@@ -225,10 +225,26 @@ impl Pager {
         }
     }
 
-    /// Begins to write; with `exclusive`, keeps others from reading, too (not in WAL mode). In a `fresh` transaction
-    /// nothing was read since [`Pager::begin_read`]: in WAL mode it moves on to the newest state, which other connections
-    /// of the process may be about to sync, and waits for them for at most `patience`.
-    pub fn begin_write(&mut self, exclusive: bool, fresh: bool, patience: Duration) -> Result<()> {
+    /// Before [`Pager::begin_read`], for those who are going to write: in WAL mode, waits for the other writers of the
+    /// process, at most for `patience`.
+    pub fn await_turn(&mut self, patience: Duration) -> Result<()> {
+        match (&mut self.wal, &self.file) {
+            (Some(wal), Some(file)) if self.state == State::Open => wal.await_turn(&**file, true, patience),
+            _ => Ok(()),
+        }
+    }
+
+    /// They do not write after all.
+    pub fn leave_turn(&mut self) {
+        if let (Some(wal), true) = (&mut self.wal, self.state < State::WriterLocked) {
+            wal.leave_turn();
+        }
+    }
+
+    /// Begins to write; with `exclusive`, keeps others from reading, too (not in WAL mode). After [`Pager::await_turn`] it
+    /// moves on to the newest state, which other connections of the process may be about to sync: nothing may have been
+    /// read yet.
+    pub fn begin_write(&mut self, exclusive: bool) -> Result<()> {
         if let Some(e) = &self.error {
             return Err(e.clone());
         }
@@ -248,7 +264,7 @@ impl Pager {
             match &mut self.wal {
                 Some(wal) => {
                     let file = self.file.as_deref().expect("a log belongs to a file");
-                    let moved = wal.begin_write(file, fresh, patience)?;
+                    let moved = wal.begin_write(file)?;
                     if let Err(e) = self.move_on(moved) {
                         if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
                             wal.end_write(&**file);

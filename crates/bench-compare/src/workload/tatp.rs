@@ -39,7 +39,8 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
         None if o.has("small") => vec![10_000],
         None => vec![10_000, 100_000],
     };
-    for n in sizes {
+    // `--threads` alone: for looking into group commit.
+    for n in sizes.into_iter().filter(|_| !o.has("threads")) {
         run.scale.push(format!("{n} subscribers"));
         masters(n)?;
         for (config, journal, sync, keeps) in CONFIGS {
@@ -48,7 +49,11 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
             }
         }
     }
+    masters(10_000)?;
     eight_clients(o, run)?;
+    if o.has("threads") {
+        return Ok(());
+    }
     syncs(run);
     if let Err(e) = order(run) {
         run.missing.push(format!("order of syncs by strace: {e}"));

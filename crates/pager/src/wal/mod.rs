@@ -27,7 +27,7 @@ use crate::types::*;
 use chain::{Chain, Commit, Turn};
 use index::{Header, Index};
 use iolite_base::{Buf, Code, Pgno, Result, alloc, be};
-use iolite_os::{File, ShmLock, SyncKind, Vfs};
+use iolite_os::{File, ShmLock, ShmRelease, SyncKind, Vfs};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,8 +89,8 @@ pub struct Wal {
     no_lease: bool,
     /// The writers of this process on this log, where they can be told apart from others.
     pub chain: Option<Arc<Chain>>,
-    /// Its turn, while this connection writes.
-    turn: Option<Turn>,
+    /// This connection's turn among them.
+    turn: Option<(Turn, Arc<dyn ShmRelease>)>,
     /// The header that the write transaction started on.
     base: Header,
 }
@@ -426,9 +426,13 @@ impl Wal {
         if db.shm_read_only() {
             return Err(Code::ReadonlyRecovery.into());
         }
+        if self.turn.as_ref().is_some_and(|t| t.0.head.is_some()) {
+            // Another connection of the process holds the write lock and is just publishing.
+            return Err(Code::Busy.into());
+        }
         let locked = self.writing;
         if !locked {
-            self.lock_write(db, false, Duration::ZERO)?;
+            self.lock_write(db, Duration::ZERO)?;
         }
         let done = match self.index.header() {
             Some(h) => {
@@ -505,23 +509,36 @@ impl Wal {
         self.log.read(out, from).map(|_| ())
     }
 
-    /// Takes the write lock, or with `follow` a turn under the one that another connection of the process holds; waits at
-    /// most for `patience` for others of the process.
-    fn lock_write(&mut self, db: &dyn File, follow: bool, patience: Duration) -> Result<()> {
-        let me = if self.index.is_heap() { None } else { db.shm_release() };
-        let Some((chain, me)) = self.chain.as_ref().zip(me) else {
+    /// Waits for a turn among the writers of the process, at most for `patience`; with `follow`, one that may start on
+    /// commits that are not published yet. Before a snapshot is fixed.
+    pub fn await_turn(&mut self, db: &dyn File, follow: bool, patience: Duration) -> Result<()> {
+        let me = if self.index.is_heap() || self.turn.is_some() { None } else { db.shm_release() };
+        if let Some((chain, me)) = self.chain.as_ref().zip(me) {
+            self.turn = Some((chain.begin(&me, follow, patience, self.vfs.clock())?, me));
+        }
+        Ok(())
+    }
+
+    /// Gives an unused turn up.
+    pub fn leave_turn(&mut self) {
+        if let Some((chain, _)) = self.chain.as_ref().zip(self.turn.take()) {
+            chain.end(self.vfs.clock());
+        }
+    }
+
+    /// Takes the write lock, or goes on under the one that another connection of the process holds.
+    fn lock_write(&mut self, db: &dyn File, patience: Duration) -> Result<()> {
+        self.await_turn(db, false, patience)?;
+        let Some((chain, (turn, me))) = self.chain.as_ref().zip(self.turn.as_ref()) else {
             return self.lock_exclusive(db, LOCK_WRITE, 1);
         };
-        let clock = self.vfs.clock();
-        let turn = chain.begin(&me, follow, patience, clock)?;
         if turn.head.is_none() {
             if let Err(e) = self.lock_exclusive(db, LOCK_WRITE, 1) {
-                chain.end(clock);
+                self.leave_turn();
                 return Err(e);
             }
-            chain.hold(&me, clock);
+            chain.hold(me, self.vfs.clock());
         }
-        self.turn = Some(turn);
         Ok(())
     }
 
@@ -533,23 +550,29 @@ impl Wal {
         }
     }
 
-    /// Takes the write lock. `SQLITE_BUSY_SNAPSHOT` if somebody wrote since the snapshot; where nothing was read yet
-    /// (`fresh`), the snapshot moves on instead: answers the pages that have other content now. Waits at most for
-    /// `patience` for other connections of the process.
-    pub fn begin_write(&mut self, db: &dyn File, fresh: bool, patience: Duration) -> Result<Vec<Pgno>> {
+    /// Takes the write lock. `SQLITE_BUSY_SNAPSHOT` if somebody wrote since the snapshot; where a turn was waited for
+    /// before the snapshot was fixed, that moves on instead: answers the pages that have other content now.
+    pub fn begin_write(&mut self, db: &dyn File) -> Result<Vec<Pgno>> {
         if self.log.is_read_only() || db.shm_read_only() || self.private {
+            self.leave_turn();
             return Err(Code::Readonly.into());
         }
-        // Who promised not to read the log cannot start on what is only there.
-        let follow = fresh && self.mark != Some(0);
-        self.lock_write(db, follow, patience)?;
+        let fresh = self.turn.is_some();
+        self.lock_write(db, Duration::ZERO)?;
         self.resumed = false;
-        let unpublished = self.turn.as_ref().and_then(|t| t.head.clone());
-        let moved = match unpublished {
-            None if self.index.header_is(&self.header) => Ok(Some(Vec::new())),
-            None if follow => self.index.header().map_or(Ok(None), |h| self.move_on(db, h)),
-            None => Ok(None),
-            Some(h) => self.move_on(db, h),
+        let turn = self.turn.as_ref().map(|t| (t.0.head.clone(), t.0.after));
+        let moved = match turn {
+            // Who promised not to read the log cannot start on what is only there.
+            Some((Some(_), after)) if self.mark == Some(0) => {
+                let chain = self.chain.clone().ok_or(Code::Internal)?;
+                self.settle(db, &chain, after).map(|()| None)
+            }
+            Some((Some(head), _)) => self.move_on(db, head),
+            _ if self.index.header_is(&self.header) => Ok(Some(Vec::new())),
+            _ if fresh && self.mark != Some(0) => {
+                self.index.header().map_or(Ok(None), |h| self.move_on(db, h))
+            }
+            _ => Ok(None),
         };
         match moved {
             Ok(Some(pages)) => {
@@ -586,7 +609,7 @@ impl Wal {
         }
         self.writing = false;
         match (self.chain.clone(), self.turn.take()) {
-            (Some(chain), Some(turn)) => {
+            (Some(chain), Some((turn, _))) => {
                 chain.end(self.vfs.clock());
                 // What was read in this transaction must stay true.
                 if turn.head.is_some() && self.settle(db, &chain, turn.after).is_err() {
@@ -685,7 +708,7 @@ impl Wal {
 
     /// Makes the appended frames the log's last commit.
     fn commit(&mut self, db: &dyn File, full: bool) -> Result<()> {
-        if let (Some(chain), Some(turn)) = (self.chain.clone(), &self.turn)
+        if let (Some(chain), Some((turn, _))) = (self.chain.clone(), &self.turn)
             && let Commit::Wait(number) = chain.commit(turn, &self.header, full)?
         {
             self.writing = false;
@@ -790,10 +813,16 @@ impl Wal {
     /// Lets go of the index; with `delete`, of its file.
     pub fn close(&mut self, db: &dyn File, delete: bool) {
         self.end_read(db);
+        self.leave_turn();
         self.end_lease(db);
         if !self.index.is_heap() {
             let _ = db.shm_unmap(delete);
         }
+    }
+
+    /// Whether the log holds fewer frames than that, or nothing that the database does not hold.
+    pub fn has_less_to_copy(&self, frames: u32) -> bool {
+        self.index.header().is_some_and(|h| h.last_frame < frames || self.index.backfill() == h.last_frame)
     }
 
     /// Whether the database holds all that the log holds.
