@@ -10,6 +10,9 @@ pub mod p5 {
     pub const AFFINITY_MASK: u16 = 0x0f;
     /// `Column`: copy text and blobs out of the page (the program writes to this table).
     pub const COPY: u16 = 1;
+    /// `Column`, `Next`: the instruction that comes next (at `p2` of a `Next`) is a `Column` of the same cursor, and may
+    /// be run without a look around.
+    pub const THEN_COLUMN: u16 = 0x8000;
     /// `Insert`, `Delete`: count the row in `changes()`.
     pub const COUNT_CHANGE: u16 = 1;
     /// `Insert`: set `last_insert_rowid()`.

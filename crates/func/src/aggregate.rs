@@ -15,8 +15,13 @@ struct Count(i64);
 
 impl Aggregate for Count {
     fn step(&mut self, _: &mut Context<'_>, args: &[Value]) -> Result<()> {
-        self.0 += !args.first().is_some_and(Value::is_null) as i64;
+        self.quick_step(args);
         Ok(())
+    }
+
+    fn quick_step(&mut self, args: &[Value]) -> bool {
+        self.0 += !args.first().is_some_and(Value::is_null) as i64;
+        true
     }
 
     fn inverse(&mut self, _: &mut Context<'_>, args: &[Value]) -> Result<()> {
@@ -70,21 +75,25 @@ impl Sum {
         self.error = low as f64;
     }
 
+    /// Integers while their sum is one, reals while it is none.
     #[inline(always)]
-    fn step(&mut self, v: &Value) -> Result<()> {
-        if let Value::Int(i) = v
-            && !self.approximate
-            && let Some(sum) = self.int.checked_add(*i)
-        {
-            self.int = sum;
-            self.count += 1;
-            return Ok(());
+    fn quick_step(&mut self, v: &Value) -> bool {
+        match v {
+            Value::Int(i) if !self.approximate => match self.int.checked_add(*i) {
+                Some(sum) => self.int = sum,
+                None => return false,
+            },
+            Value::Real(r) if self.approximate => {
+                self.overflow = false;
+                self.add(*r);
+            }
+            _ => return false,
         }
-        self.step_slow(v)
+        self.count += 1;
+        true
     }
 
-    #[inline(never)]
-    fn step_slow(&mut self, v: &Value) -> Result<()> {
+    fn step(&mut self, v: &Value) -> Result<()> {
         // Text that is an integer counts as one.
         let number = match v {
             Value::Null => return Ok(()),
@@ -163,6 +172,10 @@ macro_rules! sum_kind {
                 self.0.step(&args[0])
             }
 
+            fn quick_step(&mut self, args: &[Value]) -> bool {
+                self.0.quick_step(&args[0])
+            }
+
             fn inverse(&mut self, _: &mut Context<'_>, args: &[Value]) -> Result<()> {
                 self.0.inverse(&args[0])
             }
@@ -207,6 +220,15 @@ impl Aggregate for Best {
             self.best = v.clone();
         }
         Ok(())
+    }
+
+    fn quick_step(&mut self, args: &[Value]) -> bool {
+        let (Value::Int(v), Value::Int(best)) = (&args[0], &mut self.best) else { return false };
+        self.changed = (self.better)(v.cmp(best));
+        if self.changed {
+            *best = *v;
+        }
+        true
     }
 
     fn changed(&self) -> bool {

@@ -78,6 +78,8 @@ pub(crate) struct Inner {
     pub profile: RefCell<Option<Vec<(i32, String)>>>,
     /// The transaction is another's to end: the write queue's.
     pub held: Cell<bool>,
+    /// What `random()` and new rowids are made of.
+    pub random: RefCell<crate::random::Randomness>,
     /// The list of journals of a commit that has begun and not ended.
     pub super_journal: RefCell<Option<std::path::PathBuf>>,
     /// The page size that the next VACUUM gives the file; 0: as it is.
@@ -197,6 +199,7 @@ impl Connection {
             column_runs: Cell::new(0),
             profile: RefCell::new(None),
             held: Cell::new(false),
+            random: RefCell::default(),
             super_journal: RefCell::new(None),
             vacuum_page_size: Cell::new(0),
             vacuum_auto_vacuum: Cell::new(None),

@@ -17,6 +17,7 @@ mod describe;
 mod env;
 mod open;
 mod pragma;
+mod random;
 mod run;
 mod schema;
 mod stages;
