@@ -111,9 +111,10 @@ pub fn outcomes(e: &Envelope) -> Vec<Outcome> {
     }
     for case in ["update-full", "insert-full"] {
         let title = cases::find_case(case).map_or(case, |c| c.title);
-        let d = row
-            .and_then(|r| difference(r.row(title, "", "iolite"), r.row(title, "", "append and fdatasync")));
-        let what = format!("{title}: above a bare append and fdatasync");
+        let d = row.and_then(|r| {
+            difference(r.row(title, "", "iolite"), r.row(title, "", "bare write and fdatasync"))
+        });
+        let what = format!("{title}: above a bare write and fdatasync");
         out.push(outcome(&what, 10.0, d.map_or(NOT_RUN, |d| Found::AtMost(d, "us"))));
     }
     let tatp = e.run("tatp");

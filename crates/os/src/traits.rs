@@ -268,6 +268,8 @@ pub trait File: Send {
     /// Carries written content to the disk. The first sync of a file that this handle created also makes its
     /// directory entry durable.
     fn sync(&self, kind: SyncKind) -> Result<()>;
+    /// Says that a range will be synced before long: the system may begin to write it meanwhile. A hint, no promise.
+    fn start_writing(&self, _offset: u64, _len: u64) {}
     /// The size in bytes.
     fn size(&self) -> Result<u64>;
 

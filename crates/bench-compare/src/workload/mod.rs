@@ -41,7 +41,7 @@ pub struct Workload {
 
 /// All workloads.
 pub const ALL: &[Workload] = &[
-    Workload { id: "row", version: 1, title: "The row engine, case by case", run: row::run },
+    Workload { id: "row", version: 2, title: "The row engine, case by case", run: row::run },
     Workload { id: "suite", version: 1, title: "W1 to W13", run: suite::run },
     Workload { id: "ssb", version: 2, title: "Star Schema Benchmark", run: ssb::run },
     Workload { id: "tatp", version: 2, title: "TATP, one client and eight", run: tatp::run },

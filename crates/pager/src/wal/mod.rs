@@ -101,6 +101,9 @@ enum Attempt {
     Retry,
 }
 
+/// Bytes of the log whose writing is begun together.
+const EARLY: u64 = 1 << 18;
+
 /// By how many frames the mark under a kept lock may lag behind the connection's snapshot.
 const MOST_BEHIND: u32 = 128;
 
@@ -687,6 +690,9 @@ impl Wal {
         if commit != 0 && full && self.turn.is_none() {
             self.log.sync(SyncKind::Data)?;
         }
+        if !full && sync.is_some() {
+            self.write_early(self.frame_offset(first + 1), at);
+        }
         let mut frame = first;
         for (pgno, _) in pages {
             frame += 1;
@@ -723,6 +729,15 @@ impl Wal {
         }
         self.index.publish(db, &mut self.header);
         Ok(())
+    }
+
+    /// Where commits are not synced, the checkpoint syncs them all: the system begins to write a piece of the log whenever
+    /// one is full. The sync of a thousand frames took 3.5 ms, as much as a fifth of the commits before it.
+    fn write_early(&self, from: u64, to: u64) {
+        let (from, to) = (from / EARLY * EARLY, to / EARLY * EARLY);
+        if from < to {
+            self.log.start_writing(from, to - from);
+        }
     }
 
     fn write_log_header(&mut self, vfs: &dyn Vfs, page_size: u32, sync: Option<SyncMode>) -> Result<()> {
