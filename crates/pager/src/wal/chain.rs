@@ -23,8 +23,9 @@
 //!   still the commits before, and this process writes no more.
 //! - A writer whose snapshot is older than the head starts on the head if it has not read yet, or hears
 //!   `SQLITE_BUSY_SNAPSHOT`.
-//! - Who checkpoints on the way takes a turn with nothing unpublished and nobody writing, and comes before those who write:
-//!   else there would always be some frame that is not copied, and a log that grows for ever (25 MB a second, measured).
+//! - Who checkpoints on the way takes a turn for the last frames, with nothing unpublished and nobody writing, and comes
+//!   before those who write: else there would always be some frame that is not copied, and a log that grows for ever
+//!   (25 MB a second, measured).
 //! - Writers wait for their turn before they fix a snapshot: a read mark held while waiting would keep the log from
 //!   beginning anew.
 //! - After [`LONGEST`], nobody follows any more, and for [`REST`] nobody of this process begins who can wait: programs of
@@ -84,6 +85,8 @@ struct State {
     /// How many wait for a turn; of these, how many want one with nothing unpublished: they come first.
     waiting: u32,
     quiet: u32,
+    /// Somebody checkpoints on the way: one is enough.
+    copying: Option<Arc<dyn ShmRelease>>,
 }
 
 /// A turn.
@@ -106,7 +109,7 @@ impl State {
     /// In a forked child, what the parent did and does is nobody's business here.
     fn forget_parent(&mut self) {
         let foreign = |r: &Option<Arc<dyn ShmRelease>>| r.as_ref().is_some_and(|r| !r.is_own());
-        if foreign(&self.holder) || foreign(&self.writer) {
+        if foreign(&self.holder) || foreign(&self.writer) || foreign(&self.copying) {
             *self = State::default();
         }
     }
@@ -213,6 +216,22 @@ impl Chain {
         drop(state);
         self.turn.notify_one();
         self.still.notify_one();
+    }
+
+    /// Whether to checkpoint on the way: nobody else does.
+    pub fn begin_copying(&self, me: &Arc<dyn ShmRelease>) -> bool {
+        let mut state = self.state();
+        state.forget_parent();
+        let free = state.copying.is_none();
+        if free {
+            state.copying = Some(me.clone());
+        }
+        free
+    }
+
+    /// It is done.
+    pub fn end_copying(&self) {
+        self.state().copying = None;
     }
 
     /// The frames up to `header` are written. `SQLITE_IOERR_FSYNC` if what they stand on has failed; the turn goes on then.

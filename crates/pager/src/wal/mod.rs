@@ -522,6 +522,19 @@ impl Wal {
         Ok(())
     }
 
+    /// Whether to checkpoint on the way; `false`: another connection of the process does.
+    pub fn begin_copying(&self, db: &dyn File) -> bool {
+        let me = if self.index.is_heap() { None } else { db.shm_release() };
+        self.chain.as_ref().zip(me).is_none_or(|(chain, me)| chain.begin_copying(&me))
+    }
+
+    /// It is done.
+    pub fn end_copying(&self) {
+        if let Some(chain) = &self.chain {
+            chain.end_copying();
+        }
+    }
+
     /// Gives an unused turn up.
     pub fn leave_turn(&mut self) {
         if let Some((chain, _)) = self.chain.as_ref().zip(self.turn.take()) {
