@@ -129,6 +129,8 @@ pub struct Setup {
     pub lease: u32,
     /// `synchronous=full` instead of `normal`: what was acknowledged or read survives a loss of power.
     pub full: bool,
+    /// `PRAGMA wal_autocheckpoint`.
+    pub auto: u32,
 }
 
 /// Rows on pages of their own.
@@ -144,13 +146,13 @@ struct Shared {
 }
 
 impl Shared {
-    fn open(&self, lease: u32, full: bool) -> Result<Connection, String> {
+    fn open(&self, lease: u32, full: bool, auto: u32) -> Result<Connection, String> {
         let c = Connection::open_on(self.disk.clone(), state::MAIN, OpenFlags::default())
             .map_err(|e| format!("open: {e:?}"))?;
         let sync = if full { "full" } else { "normal" };
         let pragmas = format!(
             "PRAGMA page_size=512; PRAGMA journal_mode=wal; PRAGMA synchronous={sync}; \
-             PRAGMA wal_autocheckpoint=0; PRAGMA lock_lease_ms={lease}"
+             PRAGMA wal_autocheckpoint={auto}; PRAGMA lock_lease_ms={lease}"
         );
         c.execute_batch(&pragmas).map_err(|e| format!("pragmas: {e:?}"))?;
         Ok(c)
@@ -276,7 +278,7 @@ fn run(
         acked: AtomicI64::new(0),
         begun: AtomicI64::new(0),
     });
-    let first = shared.open(0, setup.full)?;
+    let first = shared.open(0, setup.full, 0)?;
     first
         .execute_batch(
             "CREATE TABLE t(v INTEGER, filler BLOB); \
@@ -307,8 +309,9 @@ fn run(
                 scope.spawn(move || {
                     // The schema is read, and the first lock kept, before the race.
                     let opening = shared.opening.lock().unwrap_or_else(PoisonError::into_inner);
-                    let ready =
-                        shared.open(setup.lease, setup.full).and_then(|c| Shared::value(&c).map(|_| c));
+                    let ready = shared
+                        .open(setup.lease, setup.full, setup.auto)
+                        .and_then(|c| Shared::value(&c).map(|_| c));
                     drop(opening);
                     let _ = opened.send(());
                     let mut race = baton.race();
@@ -419,33 +422,49 @@ pub fn explore(setup: Setup, seed: u64, stride: usize, random: u64) -> Result<Sc
 
 /// The races: small, and each about another meeting.
 pub const RACES: &[Setup] = &[
-    Setup { parts: &[Part::Write(2), Part::Read(3)], lease: 0, full: false },
-    Setup { parts: &[Part::Write(3), Part::Checkpoint(&["passive", "restart"])], lease: 0, full: false },
-    Setup { parts: &[Part::Write(2), Part::Checkpoint(&["truncate"]), Part::Read(2)], lease: 0, full: false },
+    Setup { parts: &[Part::Write(2), Part::Read(3)], lease: 0, full: false, auto: 0 },
+    Setup {
+        parts: &[Part::Write(3), Part::Checkpoint(&["passive", "restart"])],
+        lease: 0,
+        full: false,
+        auto: 0,
+    },
+    Setup {
+        parts: &[Part::Write(2), Part::Checkpoint(&["truncate"]), Part::Read(2)],
+        lease: 0,
+        full: false,
+        auto: 0,
+    },
     Setup {
         parts: &[Part::Checkpoint(&["restart"]), Part::Checkpoint(&["passive"]), Part::Write(2)],
         lease: 0,
         full: false,
+        auto: 0,
     },
-    Setup { parts: &[Part::Write(2), Part::Read(3)], lease: 60_000, full: false },
-    Setup { parts: &[Part::Write(2), Part::Write(2)], lease: 60_000, full: false },
+    Setup { parts: &[Part::Write(2), Part::Read(3)], lease: 60_000, full: false, auto: 0 },
+    Setup { parts: &[Part::Write(2), Part::Write(2)], lease: 60_000, full: false, auto: 0 },
     Setup {
         parts: &[Part::Write(2), Part::Checkpoint(&["passive", "truncate"]), Part::Read(3)],
         lease: 60_000,
         full: false,
+        auto: 0,
     },
     Setup {
         parts: &[Part::Checkpoint(&["restart"]), Part::Write(2), Part::Read(2)],
         lease: 60_000,
         full: false,
+        auto: 0,
     },
     // Writers that share a sync.
-    Setup { parts: &[Part::Write(2), Part::Write(2)], lease: 0, full: true },
-    Setup { parts: &[Part::Write(1), Part::Write(2), Part::Write(1)], lease: 60_000, full: true },
-    Setup { parts: &[Part::Write(2), Part::Write(1), Part::Read(2)], lease: 0, full: true },
+    Setup { parts: &[Part::Write(2), Part::Write(2)], lease: 0, full: true, auto: 0 },
+    Setup { parts: &[Part::Write(1), Part::Write(2), Part::Write(1)], lease: 60_000, full: true, auto: 0 },
+    Setup { parts: &[Part::Write(2), Part::Write(1), Part::Read(2)], lease: 0, full: true, auto: 0 },
     Setup {
         parts: &[Part::Write(1), Part::Write(2), Part::Checkpoint(&["truncate"])],
         lease: 60_000,
         full: true,
+        auto: 0,
     },
+    Setup { parts: &[Part::Write(3), Part::Write(2)], lease: 60_000, full: true, auto: 5 },
+    Setup { parts: &[Part::Write(2), Part::Write(2), Part::Read(2)], lease: 0, full: false, auto: 5 },
 ];

@@ -197,14 +197,7 @@ impl Wal {
                 Attempt::Done => break,
                 Attempt::Retry => {
                     attempts += 1;
-                    if attempts > 100 {
-                        return Err(Code::Protocol.into());
-                    }
-                    if attempts > 5 {
-                        // Somebody recovers or resets the log; the longer it takes, the longer the wait.
-                        let micros = if attempts >= 10 { (attempts - 9).pow(2) as u64 * 39 } else { 1 };
-                        self.vfs.clock().sleep(Duration::from_micros(micros.min(323_000)));
-                    }
+                    self.back_off(attempts)?;
                 }
             }
         }
@@ -221,6 +214,18 @@ impl Wal {
         };
         self.seen = Some(self.header.clone());
         Ok(change)
+    }
+
+    /// Somebody recovers, resets or checkpoints the log; the longer it takes, the longer the wait.
+    fn back_off(&self, attempts: u32) -> Result<()> {
+        if attempts > 100 {
+            return Err(Code::Protocol.into());
+        }
+        if attempts > 5 {
+            let micros = if attempts >= 10 { (attempts - 9).pow(2) as u64 * 39 } else { 1 };
+            self.vfs.clock().sleep(Duration::from_micros(micros.min(323_000)));
+        }
+        Ok(())
     }
 
     /// Reads on under the lock kept from the last transaction, if it was not given back and is the one that a
@@ -801,13 +806,13 @@ impl Wal {
         // A writer reads its own frames, so the promise of mark 0 (never to read the log) must be given up.
         self.unlock_shared(db, LOCK_READ);
         self.mark = None;
-        for _ in 0..100 {
-            if let Attempt::Done = self.try_begin_read(db, true)? {
-                self.base = self.header.clone();
-                return Ok(());
-            }
+        let mut attempts = 0;
+        while let Attempt::Retry = self.try_begin_read(db, true)? {
+            attempts += 1;
+            self.back_off(attempts)?;
         }
-        Err(Code::Protocol.into())
+        self.base = self.header.clone();
+        Ok(())
     }
 
     /// Empties the log for the next writer. Write lock and all marks but 0 are held.
