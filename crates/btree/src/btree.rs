@@ -197,7 +197,7 @@ impl Shared {
 }
 
 /// How long a writer waits for the others of its process before it asks the busy handler: they hand the lock on within the
-/// time of a commit, and the handler sleeps for a millisecond at least.
+/// time of a commit, and the handler sleeps.
 const PATIENCE: Duration = Duration::from_millis(5);
 /// How often a writer may find its snapshot overtaken before it counts as busy.
 const MOST_OVERTAKEN: u32 = 100;
