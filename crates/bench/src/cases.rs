@@ -310,7 +310,8 @@ pub const CASES: &[Case] = &[
         ..read("blob-write-small", TUNED)
     },
     Case {
-        title: "preparing a point query",
+        title: "preparing a point query, compiled each time",
+        pragmas: concat!(pragmas!("WAL", "NORMAL", "-65536"), "PRAGMA plan_cache=0;"),
         rounds: 1000,
         run: |e, t| {
             for _ in 0..t.rounds {
@@ -319,6 +320,17 @@ pub const CASES: &[Case] = &[
             Ok(0)
         },
         ..read("prepare", TUNED)
+    },
+    Case {
+        title: "preparing a point query whose text was prepared before",
+        rounds: 1000,
+        run: |e, t| {
+            for _ in 0..t.rounds {
+                drop(e.prepare(KEYED)?);
+            }
+            Ok(0)
+        },
+        ..read("prepare-again", TUNED)
     },
 ];
 

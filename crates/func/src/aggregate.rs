@@ -246,10 +246,8 @@ struct Concat {
     text: Vec<u8>,
     /// Where the text starts: rows that left the frame lie before.
     start: usize,
-    /// Rows in the frame that are not NULL.
+    /// Rows in the frame that are not NULL: each but the first has a separator before it.
     rows: i64,
-    /// Rows in the text: once the text has become empty, it starts anew, even if empty rows are still in the frame.
-    in_text: i64,
     /// The length of each separator in the text, while all are of one length.
     length: Option<usize>,
     /// The lengths one by one, from the first two that differ on.
@@ -261,8 +259,7 @@ impl Concat {
         match (&mut self.lengths, self.length) {
             (Some(each), _) => each.push_back(n),
             (None, Some(same)) if same != n => {
-                let mut each: VecDeque<usize> =
-                    std::iter::repeat_n(same, (self.in_text - 1) as usize).collect();
+                let mut each: VecDeque<usize> = std::iter::repeat_n(same, (self.rows - 1) as usize).collect();
                 each.push_back(n);
                 self.lengths = Some(each);
             }
@@ -286,13 +283,12 @@ impl Aggregate for Concat {
             return Err(too_big());
         }
         alloc::reserve(&mut self.text, separator.len() + b.len())?;
-        if self.in_text > 0 {
+        if self.rows > 0 {
             self.text.extend_from_slice(separator);
             self.note_separator(separator.len());
         }
         self.text.extend_from_slice(&b);
         self.rows += 1;
-        self.in_text += 1;
         Ok(())
     }
 
@@ -301,15 +297,15 @@ impl Aggregate for Concat {
             return Ok(());
         }
         self.rows -= 1;
-        self.in_text -= 1;
+        if self.rows <= 0 {
+            *self = Concat::default();
+            return Ok(());
+        }
         let separator = match &mut self.lengths {
             Some(each) => each.pop_front().unwrap_or(0),
             None => self.length.unwrap_or(0),
         };
         self.start = (self.start + args[0].text_bytes()?.len() + separator).min(self.text.len());
-        if self.start == self.text.len() {
-            *self = Concat { rows: self.rows, ..Concat::default() };
-        }
         if self.start > 4096 && self.start > self.text.len() / 2 {
             self.text.drain(..self.start);
             self.start = 0;

@@ -78,6 +78,8 @@ pub(crate) struct Inner {
     pub profile: RefCell<Option<Vec<(i32, String)>>>,
     /// The transaction is another's to end: the write queue's.
     pub held: Cell<bool>,
+    /// Programs by their text.
+    pub plans: RefCell<crate::plans::Plans>,
     /// What `random()` and new rowids are made of.
     pub random: RefCell<crate::random::Randomness>,
     /// The list of journals of a commit that has begun and not ended.
@@ -199,6 +201,7 @@ impl Connection {
             column_runs: Cell::new(0),
             profile: RefCell::new(None),
             held: Cell::new(false),
+            plans: RefCell::default(),
             random: RefCell::default(),
             super_journal: RefCell::new(None),
             vacuum_page_size: Cell::new(0),
@@ -212,7 +215,8 @@ impl Connection {
         crate::run::prepare_next(self, sql)
     }
 
-    /// Prepares a text of exactly one statement.
+    /// Prepares a text of exactly one statement. The program of a text that was prepared lately is used again
+    /// (`PRAGMA plan_cache` says how many are kept).
     pub fn prepare(&self, sql: &str) -> Result<Statement> {
         match self.prepare_next(sql)? {
             Some((s, _)) => Ok(s),
@@ -381,6 +385,9 @@ impl Connection {
 
     /// Reads a limit; sets it if `value` is given. Answers the former value.
     pub fn limit(&self, which: Limit, value: Option<i32>) -> i32 {
+        if value.is_some() {
+            self.0.plans.borrow_mut().clear();
+        }
         self.0.limits.borrow_mut().set(which, value.unwrap_or(-1))
     }
 
@@ -436,6 +443,7 @@ impl Inner {
         for g in Rc::make_mut(&mut self.generations.borrow_mut()).iter_mut() {
             *g += 1;
         }
+        self.plans.borrow_mut().clear();
     }
 
     /// What code generation needs to know.
@@ -459,6 +467,7 @@ impl Inner {
         if !self.autocommit.get() {
             self.rollback_all()?;
         }
+        self.plans.borrow_mut().clear();
         let mut first = Ok(());
         for mut d in self.databases.borrow_mut().drain(..) {
             let columns = crate::columns::closing(&mut d);

@@ -16,6 +16,7 @@ mod database;
 mod describe;
 mod env;
 mod open;
+mod plans;
 mod pragma;
 mod random;
 mod run;

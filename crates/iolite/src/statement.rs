@@ -42,13 +42,13 @@ struct Listing {
 const MAX_RETRY: u32 = 50;
 
 impl Statement {
-    pub(crate) fn new(conn: &Connection, sql: &str, program: Program) -> Result<Statement> {
+    pub(crate) fn new(conn: &Connection, sql: &str, program: Rc<Program>) -> Result<Statement> {
         let writes = !program.readonly;
         let listing = match program.explain {
             0 => None,
             kind => Some(Listing::of(&program, kind)?),
         };
-        let vm = Box::new(Vm::new(Rc::new(program)));
+        let vm = Box::new(Vm::new(program));
         Ok(Statement { conn: conn.0.clone(), sql: sql.into(), vm, run: None, listing, done: false, writes })
     }
 

@@ -138,7 +138,9 @@ impl<'a> Probe<'a> {
             && let Some(body) = payload.get(len as usize..)
         {
             let o = match self.first {
-                First::Int(k) if matches!(t, 1..=6 | 8 | 9) => record::read_int(t as u64, body).map(|v| v.cmp(&k)),
+                First::Int(k) if matches!(t, 1..=6 | 8 | 9) => {
+                    record::read_int(t as u64, body).map(|v| v.cmp(&k))
+                }
                 First::Text(k, coll) if t >= 13 && t & 1 == 1 => {
                     body.get(..(t as usize - 13) / 2).map(|b| coll.compare(b, k))
                 }

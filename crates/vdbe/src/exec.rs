@@ -415,6 +415,15 @@ impl Vm {
                 Opcode::Column => pc = ops::row::columns(self, insns, pc - 1)?,
                 Opcode::RowData => ops::row::data(self, i)?,
                 Opcode::MakeRecord => ops::row::make_record(self, i)?,
+                Opcode::AutoincMax => {
+                    let id = self.reg(i.p2).to_int();
+                    let largest = self.sequence(i.p1);
+                    *largest = id.max(*largest);
+                }
+                Opcode::AutoincRead => {
+                    let n = *self.sequence(i.p1);
+                    self.set(i.p2, Value::Int(n));
+                }
                 Opcode::NewRowid => ops::write::new_rowid(self, i, env)?,
                 Opcode::Insert => ops::write::insert(self, i, env)?,
                 Opcode::Delete => ops::write::delete(self, i, env)?,

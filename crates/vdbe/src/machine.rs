@@ -96,6 +96,8 @@ pub struct Vm {
     pub(crate) max_length: usize,
     pub(crate) max_depth: usize,
     pub(crate) cpu: u32,
+    /// AUTOINCREMENT's largest rowids, by number less one: of the run, so that triggers share them.
+    pub(crate) sequences: Vec<i64>,
     /// Memory of records of former runs, for those of the next.
     pub(crate) spare: Vec<Buf>,
 }
@@ -150,6 +152,7 @@ impl Vm {
             max_length: 1_000_000_000,
             max_depth: 1000,
             cpu: 0,
+            sequences: Vec::new(),
             spare: Vec::new(),
         }
     }
@@ -200,6 +203,7 @@ impl Vm {
             self.f.row_sets.clear();
         }
         self.f.blooms.clear();
+        self.sequences.clear();
         for a in &mut self.f.aux {
             a.clear();
         }
@@ -230,6 +234,15 @@ impl Vm {
         let caller = std::mem::replace(&mut self.f, f);
         self.callers.push(caller);
         Ok(())
+    }
+
+    /// AUTOINCREMENT's largest rowid of sequence `n`, from 1.
+    pub(crate) fn sequence(&mut self, n: i32) -> &mut i64 {
+        let at = n as usize - 1;
+        if self.sequences.len() <= at {
+            self.sequences.resize(at + 1, 0);
+        }
+        &mut self.sequences[at]
     }
 
     /// Leaves the program of a trigger; `false` if none is running.

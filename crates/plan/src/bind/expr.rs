@@ -357,6 +357,10 @@ impl Binder<'_> {
     }
 
     fn in_expr(&mut self, not: bool, lhs: &ast::Expr, rhs: &ast::InSet) -> Result<Expr> {
+        // Nothing is in an empty list, whatever it is: it is not even looked at.
+        if matches!(rhs, ast::InSet::List(list) if list.is_empty()) {
+            return Ok(Expr::int(not as i64));
+        }
         let lhs = self.any_expr(lhs)?;
         let n = width(&lhs);
         let select = match rhs {
@@ -367,9 +371,6 @@ impl Binder<'_> {
                 let mut items = Vec::with_capacity(list.len());
                 for e in list {
                     items.push(self.expr(e)?);
-                }
-                if items.is_empty() {
-                    return Ok(Expr::int(not as i64));
                 }
                 let affinity = match lhs.affinity() {
                     Affinity::None => Affinity::Blob,

@@ -12,7 +12,7 @@ use iolite_value::compare;
 use std::cmp::Ordering;
 
 pub(crate) fn new_rowid(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
-    let floor = if i.p3 > 0 { Some(vm.f.regs[i.p3 as usize].to_int()) } else { None };
+    let floor = if i.p3 > 0 { Some(*vm.sequence(i.p3)) } else { None };
     let t = vm.tree(i.p1)?;
     let last = if t.cur.last()? { Some(t.cur.rowid()) } else { None };
     t.moved(false);
@@ -31,7 +31,7 @@ pub(crate) fn new_rowid(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
             return Err(Code::Full.into());
         }
         id = id.max(f + 1);
-        vm.f.regs[i.p3 as usize] = Value::Int(id);
+        *vm.sequence(i.p3) = id;
     }
     vm.put(i.p2, Value::Int(id));
     Ok(())
