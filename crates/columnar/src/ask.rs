@@ -44,6 +44,7 @@ impl SlotSpec {
 }
 
 /// In which order a level of the planner's loops delivers the rows that belong to one row of the levels around it.
+#[derive(Clone)]
 pub(crate) struct LevelOrder {
     /// Columns (by number in [`Query::order_slots`]) and whether they descend; behind them the rows' own order.
     pub by: Vec<(usize, bool)>,
@@ -614,7 +615,7 @@ impl Compiler<'_> {
             ),
             _ => false,
         };
-        if !known_code {
+        if !known_code || (self.ask.overridden)(&f.name) {
             return no("a function of the user's, or one that changes");
         }
         let mut args = Vec::new();

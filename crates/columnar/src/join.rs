@@ -104,7 +104,7 @@ pub(crate) fn each_block(
             let span = from..(from + BLOCK).min(part.rows);
             sel.fill(span.len());
             for p in preds {
-                p.select(cols, part, span.clone(), col_of, eval, &mut sel)?;
+                p.select(cols, k, span.clone(), col_of, eval, &mut sel)?;
             }
             if sel.len() > 0 {
                 f(k, from, sel.rows())?;

@@ -18,6 +18,7 @@ mod expr;
 mod group;
 mod join;
 mod kernel;
+mod like;
 mod order;
 mod persist;
 mod pred;
@@ -27,6 +28,7 @@ mod run;
 mod sidecar;
 mod store;
 mod threads;
+mod truth;
 
 pub use ask::Asked;
 pub use persist::Closing;

@@ -8,7 +8,7 @@
 //!
 //! The number has 128 bits at most; what needs more, or holds more than [`MOST`] combinations, is not for this way.
 
-use crate::ask::SlotSpec;
+use crate::ask::{LevelOrder, SlotSpec};
 use crate::batch::{Batch, NO_OUTER, Places};
 use crate::chunk::room;
 use crate::decode::ColKey;
@@ -18,9 +18,10 @@ use crate::kernel::BLOCK;
 use crate::pred::{Columns, Kind, Pred};
 use crate::profile::shown;
 use crate::run::{Division, Run};
-use crate::store::TableState;
+use crate::store::{TableState, lock};
 use iolite_base::{Result, alloc};
 use iolite_value::Value;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The most combinations that are collected: 8 bytes each for the order, and 4 for each table.
@@ -42,11 +43,67 @@ fn bits_for(most: u64) -> u32 {
     64 - most.leading_zeros()
 }
 
+/// The tables whose rows make the order of the loops.
+pub(crate) fn tables_in_order(levels: &[LevelOrder]) -> u64 {
+    levels.iter().enumerate().filter(|(_, l)| !l.one).fold(0, |m, (t, _)| m | 1 << t)
+}
+
+/// Whether the order is that of the tables' rows, one loop within the other.
+pub(crate) fn is_natural(levels: &Vec<LevelOrder>) -> bool {
+    levels.iter().all(|l| l.one || l.by.is_empty() && !l.reverse)
+}
+
+/// Whether a table's columns, taken together, ascend with its rows; equal ones may follow each other.
+fn ascends(cols: &Columns) -> bool {
+    if cols.kinds.iter().any(|k| *k != Kind::Int) {
+        return false;
+    }
+    let mut last: Vec<Option<i64>> = vec![None; cols.kinds.len()];
+    for p in &cols.loaded.parts {
+        for i in 0..p.rows {
+            let mut order = Ordering::Equal;
+            for (l, c) in last.iter_mut().zip(&p.cols) {
+                let v = c.int(i);
+                order = order.then(v.cmp(l));
+                *l = v;
+            }
+            if order.is_lt() {
+                return false;
+            }
+        }
+    }
+    true
+}
+
 impl Run<'_> {
-    /// The tables whose rows make the order of the loops; `None`: that is not known.
-    pub(crate) fn tables_in_order(&self) -> Option<u64> {
-        let levels = self.q.loop_order.as_ref()?;
-        Some(levels.iter().enumerate().filter(|(_, l)| !l.one).fold(0, |m, (t, _)| m | 1 << t))
+    /// The order of the loops; `None`: it is not known. Where the columns by which an index delivers rows ascend with the
+    /// rows, it is that of the rows.
+    pub(crate) fn levels(&self, states: &[Arc<TableState>]) -> Result<Option<Vec<LevelOrder>>> {
+        let Some(levels) = &self.q.loop_order else { return Ok(None) };
+        let mut out = levels.clone();
+        for (t, l) in out.iter_mut().enumerate().filter(|(_, l)| !l.one && !l.by.is_empty()) {
+            let wanted: Vec<(ColKey, &Value)> = l.by.iter().map(|b| self.order_key(b.0)).collect();
+            let names: Vec<ColKey> = wanted.iter().map(|w| w.0).collect();
+            let known = lock(&states[t].ascending).iter().find(|k| k.0 == names).map(|k| k.1);
+            let ascending = match known {
+                Some(k) => k,
+                None => {
+                    let cols = Columns::new(self.load(t, &states[t], &wanted)?);
+                    let ascending = ascends(&cols);
+                    lock(&states[t].ascending).push((names, ascending));
+                    ascending
+                }
+            };
+            if ascending && l.by.iter().all(|b| b.1 == l.reverse) {
+                l.by.clear();
+            }
+        }
+        Ok(Some(out))
+    }
+
+    fn order_key(&self, slot: usize) -> (ColKey, &Value) {
+        let spec: &SlotSpec = &self.q.order_slots[slot];
+        (spec.key(), &spec.default)
     }
 
     /// Scans, sorts the combinations found, and passes them on. `false`: nothing was passed on, it cannot be done so.
@@ -59,12 +116,16 @@ impl Run<'_> {
         take: Take<'_>,
     ) -> Result<bool> {
         let n = self.q.tables.len();
-        let Some(mask) = self.tables_in_order() else { return Ok(false) };
+        if d.levels.is_none() {
+            d.levels = self.levels(states)?;
+        }
+        let Some(levels) = d.levels.clone() else { return Ok(false) };
+        let mask = tables_in_order(&levels);
         d.keep |= mask;
         if !(0..n).all(|t| mask & 1 << t == 0 || t == self.outer || s.inners[t].is_some()) {
             return Ok(false);
         }
-        let Some((digits, columns)) = self.digits(s, states)? else { return Ok(false) };
+        let Some((digits, columns)) = self.digits(&levels, s, states)? else { return Ok(false) };
         let read = self.needed(d) | 1 << self.outer;
         // A table that was derived lies beside the outer one.
         let there = |t: &usize| *t == self.outer || s.inners[*t].is_some();
@@ -131,19 +192,17 @@ impl Run<'_> {
     #[allow(clippy::type_complexity)]
     fn digits(
         &self,
+        levels: &[LevelOrder],
         s: &Setting<'_>,
         states: &[Arc<TableState>],
     ) -> Result<Option<(Vec<Digit>, Vec<Option<Columns>>)>> {
-        let q = self.q;
-        let Some(levels) = &q.loop_order else { return Ok(None) };
         let mut columns: Vec<Option<Columns>> = Vec::new();
-        let mut place = vec![0; q.order_slots.len()];
+        let mut place = vec![0; self.q.order_slots.len()];
         for (t, l) in levels.iter().enumerate() {
             let mut wanted: Vec<(ColKey, &Value)> = Vec::new();
             for (slot, _) in l.by.iter().filter(|_| !l.one) {
-                let spec: &SlotSpec = &q.order_slots[*slot];
                 place[*slot] = wanted.len();
-                wanted.push((spec.key(), &spec.default));
+                wanted.push(self.order_key(*slot));
             }
             columns.push(match wanted.is_empty() {
                 true => None,

@@ -7,8 +7,8 @@
 //! and a program runs the query instead.
 
 use crate::acc::order_free;
-use crate::ask::{Cond, Query};
-use crate::batch::{Batch, BatchRow, Ints, NO_OUTER, Places, compare_all, int_bounds, is_vector};
+use crate::ask::{Cond, LevelOrder, Query};
+use crate::batch::{Batch, BatchRow, Ints, NO_OUTER, Places, int_bounds};
 use crate::chunk::Data;
 use crate::decode::ColKey;
 use crate::derive;
@@ -16,10 +16,12 @@ use crate::expr::{Cmp, Eval, Ex};
 use crate::group::{Groups, Setting};
 use crate::join::{Inner, NONE};
 use crate::kernel::{BLOCK, Selection};
+use crate::order::{is_natural, tables_in_order};
 use crate::pred::{self, Columns, Kind, Pred};
 use crate::profile::{Phases, Profile, shown};
 use crate::rows::{Answer, Rows};
 use crate::store::{FEW_LEAVES, Loaded, Store, TableState};
+use crate::truth::Truth;
 use iolite_base::{Limit, Result};
 use iolite_btree::Btree;
 use iolite_ext::Host;
@@ -216,15 +218,30 @@ pub(crate) struct Division {
     local: Vec<Vec<Ex>>,
     joins: Vec<Join>,
     rest: Vec<Ex>,
+    /// These in the form in which they are tested.
+    tests: Vec<Truth>,
     /// Tables whose rows must be known though nobody reads them.
     pub keep: u64,
+    /// The order of the loops, where it matters.
+    pub levels: Option<Vec<LevelOrder>>,
+}
+
+/// What a condition on several tables says of table `t` alone.
+fn implied(q: &Query, e: &Ex, t: usize) -> Option<Ex> {
+    if tables_of(q, e) == 1 << t {
+        return Some(e.clone());
+    }
+    match e {
+        Ex::And(a, b) => match (implied(q, a, t), implied(q, b, t)) {
+            (Some(a), Some(b)) => Some(Ex::And(Box::new(a), Box::new(b))),
+            (a, b) => a.or(b),
+        },
+        Ex::Or(a, b) => Some(Ex::Or(Box::new(implied(q, a, t)?), Box::new(implied(q, b, t)?))),
+        _ => None,
+    }
 }
 
 impl Run<'_> {
-    fn in_order(&self) -> bool {
-        self.q.in_order && self.outer == 0
-    }
-
     /// Divides the conditions: those on one table, equalities that lead from table to table, all others.
     fn divide(&self) -> Option<Division> {
         let q = self.q;
@@ -233,6 +250,11 @@ impl Run<'_> {
         let mut open: Vec<&Cond> = Vec::new();
         for c in &self.bound.conds {
             let mask = tables_of(q, &c.ex);
+            if c.on.is_none() && mask.count_ones() > 1 && matches!(c.ex, Ex::Or(..)) {
+                for t in (0..n).filter(|t| mask & 1 << t != 0 && !q.tables[*t].left) {
+                    d.local[t].extend(implied(q, &c.ex, t));
+                }
+            }
             match c.on {
                 Some(t) if mask & !(1 << t) == 0 => d.local[t].push(c.ex.clone()),
                 Some(_) => open.push(c),
@@ -340,9 +362,13 @@ impl Run<'_> {
         };
         let ordered = q.grouping == Grouping::None
             || self.bound.aggs.iter().zip(&q.aggs).any(|(a, spec)| !order_free(spec, a, &early));
-        if ordered && !self.in_order() {
-            match self.tables_in_order() {
-                Some(mask) => d.keep = mask,
+        if ordered {
+            d.levels = self.levels(states)?;
+        }
+        let natural = self.outer == 0 && (q.in_order || d.levels.as_ref().is_some_and(is_natural));
+        if ordered && !natural {
+            match &d.levels {
+                Some(l) => d.keep = tables_in_order(l),
                 None => return Ok(None),
             }
         }
@@ -376,10 +402,11 @@ impl Run<'_> {
             places: &places,
             inners: &inners,
             eval: self.eval,
-            in_order: self.in_order() && as_loops,
+            in_order: natural && as_loops,
             most_rows: single.then_some(cols[self.outer].loaded.rows as u64),
             left: &left,
         };
+        d.tests = d.rest.iter().map(|e| Truth::of(e, &setting)).collect::<Result<_>>()?;
         if q.grouping == Grouping::None {
             let distinct = q.distinct.as_deref();
             let mut rows = Rows::new(&self.bound.result, &self.bound.order, distinct, limit);
@@ -755,7 +782,7 @@ impl Run<'_> {
                     match step.what {
                         What::Pred(i) => own.get(i).unwrap_or_else(|| &ranges[i - own.len()]).select(
                             cols,
-                            part,
+                            k,
                             span.clone(),
                             of,
                             self.eval,
@@ -779,7 +806,7 @@ impl Run<'_> {
                     batch.whole = sel.len() == span.len();
                     batch.outer.extend(sel.rows().iter().map(|i| from as u32 + *i as u32));
                     self.join(d, s, &plain, needed, &mut batch)?;
-                    self.test_rest(d, s, &mut batch)?;
+                    test_rest(&d.tests, s, &mut batch)?;
                     let joined = clock();
                     phases.join += joined - filtered;
                     phases.taken += batch.outer.len() as u64;
@@ -876,11 +903,10 @@ impl Run<'_> {
 
     /// Whether a scan evaluates no expression row by row: only codes and integers are looked at.
     pub(crate) fn is_pure(&self, d: &Division, preds: &[Vec<Pred>], s: &Setting<'_>) -> bool {
-        let vector = |e: &Ex| matches!(e, Ex::Compare(c) if is_vector(c, s));
-        !preds[self.outer].iter().any(|p| matches!(p, Pred::Any(_)))
+        preds[self.outer].iter().all(Pred::is_pure)
             && self.plain_keys(d, s).iter().all(Option::is_some)
             && d.joins.iter().all(|j| s.inners[j.table].is_some())
-            && d.rest.iter().all(vector)
+            && d.tests.iter().all(Truth::is_pure)
     }
 
     /// The column that a condition is about.
@@ -900,6 +926,8 @@ impl Run<'_> {
         match p {
             Pred::Range { col, .. } | Pred::RealRange { col, .. } => format!("{} BY RANGE", column(*col)),
             Pred::IntSet { col, .. } | Pred::DictSet { col, .. } => format!("{} BY SET", column(*col)),
+            Pred::Like { col, .. } => format!("{} BY PATTERN", column(*col)),
+            Pred::Rows { .. } => "SEVERAL COLUMNS".to_string(),
             Pred::Any(_) => "ROW BY ROW".to_string(),
             Pred::Never => "NOTHING".to_string(),
         }
@@ -1032,36 +1060,24 @@ impl Run<'_> {
         b.inner[table] = rows;
         Ok(())
     }
+}
 
-    /// Drops the rows that fail the other conditions.
-    fn test_rest(&self, d: &Division, s: &Setting<'_>, b: &mut Batch<'_>) -> Result<()> {
-        for e in &d.rest {
-            let n = b.outer.len();
-            let vector = match e {
-                Ex::Compare(c) => compare_all(c, b, s)?,
-                _ => None,
-            };
-            let flags: Vec<u32> = match vector {
-                Some(v) => v.into_iter().map(|t| if t { 0 } else { NONE }).collect(),
-                None => {
-                    let mut flags = crate::chunk::room(n)?;
-                    for i in 0..n {
-                        let ok = self.eval.holds(e, &BatchRow { batch: b, i })?;
-                        flags.push(if ok { 0 } else { NONE });
-                    }
-                    flags
-                }
-            };
-            b.whole = false;
-            keep(&mut b.outer, &flags);
-            for v in &mut b.inner {
-                if !v.is_empty() {
-                    keep(v, &flags);
-                }
+/// Drops the rows that fail the other conditions.
+fn test_rest(rest: &[Truth], s: &Setting<'_>, b: &mut Batch<'_>) -> Result<()> {
+    for t in rest {
+        if b.outer.is_empty() {
+            break;
+        }
+        let flags: Vec<u32> = t.test(b, s)?.into_iter().map(|t| if t { 0 } else { NONE }).collect();
+        b.whole &= !flags.contains(&NONE);
+        keep(&mut b.outer, &flags);
+        for v in &mut b.inner {
+            if !v.is_empty() {
+                keep(v, &flags);
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Keeps the entries whose flag is not [`NONE`].

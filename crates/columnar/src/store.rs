@@ -164,6 +164,8 @@ pub(crate) struct TableState {
     pub keep: bool,
     /// Equal stamps are equal contents.
     pub stamp: u64,
+    /// Columns of which it is known whether, taken together, they ascend with the rows.
+    pub ascending: Mutex<Vec<(Vec<ColKey>, bool)>>,
 }
 
 /// A run of leaves.
@@ -290,6 +292,7 @@ impl Store {
                     columns: Arc::default(),
                     keep: mark.is_some(),
                     stamp: next_stamp(),
+                    ascending: Mutex::default(),
                 }
             }
         };
@@ -362,6 +365,7 @@ impl Store {
             && segments.iter().zip(&old.segments).all(|(a, b)| Arc::ptr_eq(a, b));
         Ok(TableState {
             stamp: if same { old.stamp } else { next_stamp() },
+            ascending: Mutex::new(if same { lock(&old.ascending).clone() } else { Vec::new() }),
             mark,
             page_size: old.page_size,
             interior,
