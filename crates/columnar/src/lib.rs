@@ -19,6 +19,7 @@ mod group;
 mod join;
 mod kernel;
 mod like;
+mod nested;
 mod order;
 mod persist;
 mod pred;
@@ -57,6 +58,15 @@ impl Compiled {
     /// What has to be passed when it is run.
     pub fn params(&self) -> &[Expr] {
         &self.params
+    }
+
+    /// The tables that are read: database and root; those of nested queries behind the others, with their names.
+    pub fn tables(&self) -> Vec<(usize, iolite_base::Pgno, Option<String>)> {
+        let mut out = Vec::new();
+        self.query.each_table(&mut |t, nested| {
+            out.push((t.db, t.table.root.get(), nested.then(|| t.table.name.to_string())));
+        });
+        out
     }
 
     /// Whether columns are likely to pay: something is computed from many rows, or many rows are sorted.

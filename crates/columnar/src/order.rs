@@ -49,7 +49,7 @@ pub(crate) fn tables_in_order(levels: &[LevelOrder]) -> u64 {
 }
 
 /// Whether the order is that of the tables' rows, one loop within the other.
-pub(crate) fn is_natural(levels: &Vec<LevelOrder>) -> bool {
+pub(crate) fn is_natural(levels: &[LevelOrder]) -> bool {
     levels.iter().all(|l| l.one || l.by.is_empty() && !l.reverse)
 }
 
@@ -113,13 +113,18 @@ impl Run<'_> {
         preds: &[Vec<Pred>],
         s: &Setting<'_>,
         states: &[Arc<TableState>],
+        sort: bool,
         take: Take<'_>,
     ) -> Result<bool> {
         let n = self.q.tables.len();
-        if d.levels.is_none() {
+        if sort && d.levels.is_none() {
             d.levels = self.levels(states)?;
         }
-        let Some(levels) = d.levels.clone() else { return Ok(false) };
+        let levels = match &d.levels {
+            Some(l) if sort => l.clone(),
+            None if sort => return Ok(false),
+            _ => Vec::new(),
+        };
         let mask = tables_in_order(&levels);
         d.keep |= mask;
         if !(0..n).all(|t| mask & 1 << t == 0 || t == self.outer || s.inners[t].is_some()) {
@@ -148,29 +153,30 @@ impl Run<'_> {
         if many {
             return Ok(false);
         }
-        let start = self.now();
-        let at = sorted(&digits, &columns, &rows, rows[self.outer].len())?;
-        if let Some(p) = self.rt.profile() {
-            p.line(format!("ORDER OF THE LOOPS: {} rows sorted in {}", at.len(), shown(self.now() - start)));
-        }
         let places = Places { at: s.places.at.clone(), of_table: s.places.of_table.clone(), outer: NO_OUTER };
-        let sorted = Setting {
+        let mut setting = Setting {
             cols: s.cols,
             places: &places,
             inners: s.inners,
             eval: s.eval,
-            in_order: true,
-            most_rows: Some(at.len() as u64),
+            in_order: sort || s.in_order,
+            most_rows: None,
             left: s.left,
         };
-        let mut batch = Batch {
-            cols: s.cols,
-            places: &places,
-            part: 0,
-            outer: Vec::new(),
-            whole: false,
-            inner: vec![Vec::new(); n],
+        if !self.late(d, &setting, &mut rows)? {
+            return Ok(false);
+        }
+        let start = self.now();
+        let found = rows[self.outer].len();
+        let at = match sort {
+            true => sorted(&digits, &columns, &rows, found)?,
+            false => (0..found as u32).collect(),
         };
+        if let (Some(p), true) = (self.rt.profile(), sort) {
+            p.line(format!("ORDER OF THE LOOPS: {found} rows sorted in {}", shown(self.now() - start)));
+        }
+        setting.most_rows = Some(found as u64);
+        let mut batch = empty_batch(&setting, n);
         for (k, block) in at.chunks(BLOCK).enumerate() {
             if k % 16 == 0 {
                 self.rt.check()?;
@@ -181,11 +187,35 @@ impl Run<'_> {
                 batch.inner[t].clear();
                 batch.inner[t].extend(block.iter().map(|i| rows[t][*i as usize]));
             }
-            if !take(&batch, &sorted)? {
+            if !take(&batch, &setting)? {
                 break;
             }
         }
         Ok(true)
+    }
+
+    /// Calls `f` with batches of all combinations, in the order in which they were found.
+    pub(crate) fn each_batch(
+        &self,
+        s: &Setting<'_>,
+        rows: &[Vec<u32>],
+        f: &mut dyn FnMut(&Batch<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut batch = empty_batch(s, rows.len());
+        let n = rows[self.outer].len();
+        let mut from = 0;
+        while from < n {
+            let span = from..(from + BLOCK).min(n);
+            batch.outer.clear();
+            batch.outer.extend(0..span.len() as u32);
+            for (own, all) in batch.inner.iter_mut().zip(rows).filter(|(_, r)| !r.is_empty()) {
+                own.clear();
+                own.extend_from_slice(&all[span.clone()]);
+            }
+            f(&batch)?;
+            from = span.end;
+        }
+        Ok(())
     }
 
     /// What the order of the loops is made of; columns that nothing else reads come with it.
@@ -230,6 +260,17 @@ impl Run<'_> {
             bits += width;
         }
         Ok((bits <= 128).then_some((digits, columns)))
+    }
+}
+
+fn empty_batch<'a>(s: &Setting<'a>, tables: usize) -> Batch<'a> {
+    Batch {
+        cols: s.cols,
+        places: s.places,
+        part: 0,
+        outer: Vec::new(),
+        whole: false,
+        inner: vec![Vec::new(); tables],
     }
 }
 

@@ -20,6 +20,9 @@ use std::ops::Range;
 /// An integer column of at most so many different values has conditions computed for each of them.
 const FEW_VALUES: i64 = 1024;
 
+/// The sets of nested queries become bits for columns of at most this span.
+const MOST_MEMBERS: i64 = 1 << 28;
+
 /// Of what kind a column's values are, over all segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -178,6 +181,9 @@ impl Pred {
                         });
                         return Ok(Pred::IntSet { col, base: lo, set });
                     }
+                }
+                if let Some(set) = int_members(ex, min, max)? {
+                    return Ok(Pred::IntSet { col, base: min, set });
                 }
                 let few = max.checked_sub(min).is_some_and(|d| d < FEW_VALUES);
                 if min > max || !few || cols.nullable[col] && eval.holds(ex, &OneSlot(Value::Null))? {
@@ -493,6 +499,25 @@ fn int_list(ex: &Ex) -> Option<Vec<i64>> {
         }
         _ => None,
     }
+}
+
+/// The values of a column between bounds that are in the set of a nested query, or are not, less the least.
+fn int_members(ex: &Ex, min: i64, max: i64) -> Result<Option<Bits>> {
+    let Ex::InSet(u) = ex else { return Ok(None) };
+    let (Some(set), Ex::Slot(_)) = (&u.set, &u.lhs) else { return Ok(None) };
+    let span = max.checked_sub(min).filter(|s| min <= max && *s < MOST_MEMBERS);
+    let (Some(span), true) = (span, set.only_ints() && u.affinity != Affinity::Text) else { return Ok(None) };
+    let mut bits = Bits::new(span as usize + 1)?;
+    if u.not {
+        (min..=max).filter(|v| !set.ints.contains(v)).for_each(|v| {
+            bits.set((v - min) as usize);
+        });
+    } else {
+        set.ints.iter().filter(|v| (min..=max).contains(*v)).for_each(|v| {
+            bits.set((v - min) as usize);
+        });
+    }
+    Ok(Some(bits))
 }
 
 /// The text with which a text is compared byte by byte.

@@ -7,7 +7,7 @@
 //! and a program runs the query instead.
 
 use crate::acc::order_free;
-use crate::ask::{Cond, LevelOrder, Query};
+use crate::ask::{Cond, LevelOrder, NestedKind, Query};
 use crate::batch::{Batch, BatchRow, Ints, NO_OUTER, Places, int_bounds};
 use crate::chunk::Data;
 use crate::decode::ColKey;
@@ -15,7 +15,8 @@ use crate::derive;
 use crate::expr::{Cmp, Eval, Ex};
 use crate::group::{Groups, Setting};
 use crate::join::{Inner, NONE};
-use crate::kernel::{BLOCK, Selection};
+use crate::kernel::{BLOCK, Bits, Selection};
+use crate::nested::{self, Said};
 use crate::order::{is_natural, tables_in_order};
 use crate::pred::{self, Columns, Kind, Pred};
 use crate::profile::{Phases, Profile, shown};
@@ -89,10 +90,10 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    fn new(q: &Query, params: &[Value], eval: &Eval<'_>) -> Result<Bound> {
+    fn new(q: &Query, params: &[Value], said: &[Said], eval: &Eval<'_>) -> Result<Bound> {
         let bind = |e: &Ex| -> Result<Ex> {
             let mut e = e.clone();
-            e.bind(params, eval)?;
+            e.bind(params, said, eval)?;
             Ok(e)
         };
         let list = |l: &[Ex]| -> Result<Vec<Ex>> { l.iter().map(bind).collect() };
@@ -114,8 +115,45 @@ fn tables_of(q: &Query, e: &Ex) -> u64 {
     mask
 }
 
+/// How a query is run that another one asks.
+#[derive(Default)]
+pub(crate) struct Extra<'e> {
+    /// Columns of integers of which only some values are wanted: those in the set, less the base.
+    pub restrict: Vec<(usize, i64, Bits)>,
+    /// Takes joined rows in the place of the result, in any order.
+    #[allow(clippy::type_complexity)]
+    pub sink: Option<&'e dyn Fn(&Batch<'_>, &Setting<'_>) -> Result<()>>,
+}
+
+/// The most leaves that a table of the query, or of those nested in it, has.
+fn most_leaves(q: &Query, rt: &dyn Runtime) -> Result<usize> {
+    let (mut most, mut failed) = (0, None);
+    q.each_table(&mut |t, _| {
+        let state = || rt.store(t.db)?.table(&rt.btree(t.db)?, t.table.root.get());
+        match state() {
+            Ok(s) => most = most.max(s.leaves()),
+            Err(e) => failed = Some(e),
+        }
+    });
+    failed.map_or(Ok(most), Err)
+}
+
 /// The result rows, or `None`: not here.
 pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
+    if !rt.force() && most_leaves(q, rt)? < FEW_LEAVES {
+        return Ok(None);
+    }
+    run_in(q, rt, params, wanted, &Extra::default())
+}
+
+/// The same, for a query that asks a nested one.
+pub(crate) fn run_in(
+    q: &Query,
+    rt: &dyn Runtime,
+    params: &[Value],
+    wanted: i64,
+    extra: &Extra<'_>,
+) -> Result<Option<Answer>> {
     if q.tables.len() > 60 {
         return Ok(None);
     }
@@ -124,16 +162,24 @@ pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) ->
         let bt = rt.btree(t.db)?;
         states.push(rt.store(t.db)?.table(&bt, t.table.root.get())?);
     }
-    let most = states.iter().map(|s| s.leaves()).max().unwrap_or(0);
-    if most < FEW_LEAVES && !rt.force() {
-        return Ok(None);
+    if q.by_keys && !rt.force() {
+        // Rows found by the keys of a small set are better looked up.
+        let own = states.iter().map(|s| s.leaves()).max().unwrap_or(0);
+        let mut least = usize::MAX;
+        for n in q.nested.iter().filter(|n| n.kind == NestedKind::Set) {
+            least = least.min(most_leaves(&n.query, rt)?);
+        }
+        if least.saturating_mul(16) < own {
+            return Ok(None);
+        }
     }
+    let Some(said) = nested::said(q, rt, params)? else { return Ok(None) };
     let eval = Eval {
         host: rt.host(),
         max: rt.host().limit(Limit::Length).max(0) as usize,
         bases: RefCell::default(),
     };
-    let bound = Bound::new(q, params, &eval)?;
+    let bound = Bound::new(q, params, &said, &eval)?;
     let whole = (0..q.tables.len()).filter(|t| !q.tables[*t].left);
     let mut outers: Vec<usize> = whole.max_by_key(|t| states[*t].leaves()).into_iter().collect();
     if !outers.contains(&0) && !q.tables[0].left {
@@ -141,7 +187,7 @@ pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) ->
     }
     for outer in outers {
         let limit = usize::try_from(wanted).ok();
-        let mut r = Run { q, rt, eval: &eval, bound: &bound, outer };
+        let mut r = Run { q, rt, eval: &eval, bound: &bound, params, extra, outer };
         if let Some(rows) = r.with_outer(&states, limit)? {
             return Ok(Some(rows));
         }
@@ -154,6 +200,8 @@ pub(crate) struct Run<'a> {
     pub rt: &'a dyn Runtime,
     pub eval: &'a Eval<'a>,
     bound: &'a Bound,
+    pub params: &'a [Value],
+    extra: &'a Extra<'a>,
     pub outer: usize,
 }
 
@@ -220,6 +268,8 @@ pub(crate) struct Division {
     rest: Vec<Ex>,
     /// These in the form in which they are tested.
     tests: Vec<Truth>,
+    /// Those that ask nested queries.
+    pub late: Vec<Ex>,
     /// Tables whose rows must be known though nobody reads them.
     pub keep: u64,
     /// The order of the loops, where it matters.
@@ -249,6 +299,13 @@ impl Run<'_> {
         let mut d = Division { local: vec![Vec::new(); n], ..Division::default() };
         let mut open: Vec<&Cond> = Vec::new();
         for c in &self.bound.conds {
+            if c.ex.is_late() {
+                if c.on.is_some() {
+                    return None;
+                }
+                d.late.push(c.ex.clone());
+                continue;
+            }
             let mask = tables_of(q, &c.ex);
             if c.on.is_none() && mask.count_ones() > 1 && matches!(c.ex, Ex::Or(..)) {
                 for t in (0..n).filter(|t| mask & 1 << t != 0 && !q.tables[*t].left) {
@@ -360,12 +417,13 @@ impl Run<'_> {
             most_rows: None,
             left: &left,
         };
-        let ordered = q.grouping == Grouping::None
-            || self.bound.aggs.iter().zip(&q.aggs).any(|(a, spec)| !order_free(spec, a, &early));
+        let free = self.extra.sink.is_some();
+        let ordered = !free && q.grouping == Grouping::None
+            || !free && self.bound.aggs.iter().zip(&q.aggs).any(|(a, spec)| !order_free(spec, a, &early));
         if ordered {
             d.levels = self.levels(states)?;
         }
-        let natural = self.outer == 0 && (q.in_order || d.levels.as_ref().is_some_and(is_natural));
+        let natural = self.outer == 0 && (q.in_order || d.levels.as_deref().is_some_and(is_natural));
         if ordered && !natural {
             match &d.levels {
                 Some(l) => d.keep = tables_in_order(l),
@@ -393,6 +451,13 @@ impl Run<'_> {
             preds.push(list);
         }
         preds[self.outer].extend(matched);
+        for (slot, base, bits) in &self.extra.restrict {
+            let (t, col) = places.at[*slot];
+            if cols[t].kinds[col] != Kind::Int {
+                return Ok(None);
+            }
+            preds[t].push(Pred::IntSet { col, base: *base, set: bits.clone() });
+        }
         let Some(inners) = self.build_inners(&d, &cols, &places, &mut preds)? else { return Ok(None) };
         let single = inners.iter().flatten().all(Inner::unique);
         // Several matches come in the order of the loops only if the tables are joined in it.
@@ -407,15 +472,34 @@ impl Run<'_> {
             left: &left,
         };
         d.tests = d.rest.iter().map(|e| Truth::of(e, &setting)).collect::<Result<_>>()?;
+        let sort = ordered && !setting.in_order;
+        let collect = sort || !d.late.is_empty();
+        if let Some(sink) = self.extra.sink {
+            if collect {
+                let done = self.scan_sorted(&mut d, &preds, &setting, states, sort, &mut |b, s| {
+                    sink(b, s)?;
+                    Ok(true)
+                })?;
+                if !done {
+                    return Ok(None);
+                }
+            } else {
+                self.scan(&d, &preds, &setting, &mut |b| {
+                    sink(b, &setting)?;
+                    Ok(true)
+                })?;
+            }
+            return Rows::new(&[], &[], None, None).finish().map(Some);
+        }
         if q.grouping == Grouping::None {
             let distinct = q.distinct.as_deref();
             let mut rows = Rows::new(&self.bound.result, &self.bound.order, distinct, limit);
-            if setting.in_order {
+            if !collect {
                 let mut ints = Ints::default();
                 self.scan(&d, &preds, &setting, &mut |b| self.take_rows(&mut rows, b, &setting, &mut ints))?;
             } else {
                 let mut ints = Ints::default();
-                let done = self.scan_sorted(&mut d, &preds, &setting, states, &mut |b, s| {
+                let done = self.scan_sorted(&mut d, &preds, &setting, states, sort, &mut |b, s| {
                     self.take_rows(&mut rows, b, s, &mut ints)
                 })?;
                 if !done {
@@ -425,7 +509,7 @@ impl Run<'_> {
             return self.result(rows).map(Some);
         }
         let (keys, aggs) = (self.bound.keys.clone(), self.bound.aggs.clone());
-        let made = match ordered && !setting.in_order {
+        let made = match collect {
             true => None,
             false => Groups::new(q, keys.clone(), aggs.clone(), &setting)?,
         };
@@ -440,11 +524,13 @@ impl Run<'_> {
                 }
                 groups
             }
-            None if setting.in_order => return Ok(None),
+            None if setting.in_order && !collect => return Ok(None),
             None => {
                 let mut made = None;
                 let mut unknown = false;
-                let done = self.scan_sorted(&mut d, &preds, &setting, states, &mut |b, s| {
+                // What could not be added up without an order can be in that of the loops.
+                let sort = sort || !collect;
+                let done = self.scan_sorted(&mut d, &preds, &setting, states, sort, &mut |b, s| {
                     if made.is_none() && !unknown {
                         made = Groups::new(q, keys.clone(), aggs.clone(), s)?;
                         unknown = made.is_none();
@@ -661,7 +747,7 @@ impl Run<'_> {
                     }
                 });
             };
-            d.local[t].iter().chain(&d.rest).for_each(&mut note);
+            d.local[t].iter().chain(&d.rest).chain(&d.late).for_each(&mut note);
             d.joins.iter().filter(|o| o.table != t).flat_map(|o| &o.others).for_each(&mut note);
             self.bound.keys.iter().for_each(&mut note);
             self.bound.aggs.iter().for_each(|(a, f)| a.iter().chain(f).for_each(&mut note));
@@ -696,7 +782,12 @@ impl Run<'_> {
     pub(crate) fn needed(&self, d: &Division) -> u64 {
         let q = self.q;
         let mut mask = d.keep;
-        let all = d.rest.iter().chain(d.joins.iter().flat_map(|j| &j.others)).chain(&self.bound.keys);
+        let all = d
+            .rest
+            .iter()
+            .chain(&d.late)
+            .chain(d.joins.iter().flat_map(|j| &j.others))
+            .chain(&self.bound.keys);
         for e in all.chain(self.bound.aggs.iter().flat_map(|(a, f)| a.iter().chain(f))) {
             mask |= tables_of(q, e);
         }
