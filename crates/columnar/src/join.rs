@@ -87,6 +87,7 @@ pub(crate) struct Inner {
 
 /// Calls `f` with each block of rows of a table that satisfy conditions on it: the part's number, where the block
 /// begins, and the rows within it.
+#[allow(clippy::type_complexity)]
 pub(crate) fn each_block(
     cols: &Columns,
     preds: &[Pred],

@@ -495,7 +495,6 @@ impl Run<'_> {
         if run::run_in(&nested.query, self.rt, self.params, -1, &extra)?.is_none() {
             return Ok(None);
         }
-        drop(sink);
         Ok(Some(match (nested.other, with) {
             (Some((op, _)), Some(with)) => ByKey::Span { least, greatest, with, op },
             _ => ByKey::Found(found),

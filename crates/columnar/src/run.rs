@@ -7,7 +7,7 @@
 //! and a program runs the query instead.
 
 use crate::acc::order_free;
-use crate::ask::{Cond, LevelOrder, NestedKind, Query};
+use crate::ask::{AggSpec, Cond, LevelOrder, NestedKind, Query};
 use crate::batch::{Batch, BatchRow, Ints, NO_OUTER, Places, int_bounds};
 use crate::chunk::Data;
 use crate::decode::ColKey;
@@ -79,11 +79,14 @@ impl Join {
     }
 }
 
+/// An aggregate's arguments, and the condition of its FILTER.
+type Aggregated = (Vec<Ex>, Option<Ex>);
+
 /// The expressions of a query with parameters put in.
 pub(crate) struct Bound {
     conds: Vec<Cond>,
     keys: Vec<Ex>,
-    aggs: Vec<(Vec<Ex>, Option<Ex>)>,
+    aggs: Vec<Aggregated>,
     having: Option<Ex>,
     result: Vec<Ex>,
     order: Vec<(Ex, iolite_value::compare::KeyField)>,
@@ -417,9 +420,10 @@ impl Run<'_> {
             most_rows: None,
             left: &left,
         };
-        let free = self.extra.sink.is_some();
-        let ordered = !free && q.grouping == Grouping::None
-            || !free && self.bound.aggs.iter().zip(&q.aggs).any(|(a, spec)| !order_free(spec, a, &early));
+        let free = |a: &Aggregated, spec: &AggSpec| order_free(spec, a, &early);
+        let any_order = q.grouping != Grouping::None
+            && self.bound.aggs.iter().zip(&q.aggs).all(|(a, spec)| free(a, spec));
+        let ordered = self.extra.sink.is_none() && !any_order;
         if ordered {
             d.levels = self.levels(states)?;
         }
