@@ -756,9 +756,14 @@ impl State {
         if dense {
             self.at.extend(self.numbers.iter().map(|n| *n as u32));
         } else {
+            // Rows of one group often follow each other.
+            let (mut last, mut group) = (None, 0);
             for number in &self.numbers {
-                let g = self.index.find(*number)?;
-                self.at.push(g);
+                if last != Some(*number) {
+                    group = self.index.find(*number)?;
+                    last = Some(*number);
+                }
+                self.at.push(group);
             }
             let groups = self.index.numbers.len();
             if groups > self.rows.len() {

@@ -14,6 +14,7 @@ mod batch;
 mod chunk;
 mod decode;
 mod derive;
+mod evict;
 mod expr;
 mod group;
 mod join;
@@ -32,6 +33,7 @@ mod threads;
 mod truth;
 
 pub use ask::Asked;
+pub use evict::{budget, set_budget};
 pub use persist::Closing;
 pub use profile::Profile;
 pub use rows::Answer;

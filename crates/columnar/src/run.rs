@@ -44,6 +44,10 @@ pub trait Runtime {
     fn check(&self) -> Result<()>;
     /// Small tables, too.
     fn force(&self) -> bool;
+    /// Whether columns of inner tables may be laid beside outer ones.
+    fn derives(&self) -> bool {
+        true
+    }
     /// How many threads a large scan may use.
     fn threads(&self) -> usize {
         1
@@ -737,7 +741,7 @@ impl Run<'_> {
             let t = j.table;
             let fk = match j.other() {
                 Some(s) if places.at[s].0 == self.outer && j.affinity != Affinity::Text => {
-                    Some(places.at[s].1).filter(|_| d.keep & 1 << t == 0)
+                    Some(places.at[s].1).filter(|_| d.keep & 1 << t == 0 && self.rt.derives())
                 }
                 _ => None,
             };

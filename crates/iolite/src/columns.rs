@@ -188,6 +188,14 @@ pub(crate) fn column_cache_trust(conn: &Inner, db: usize, hash: Option<bool>) ->
     Ok(if store.is_hash_only() { "hash" } else { "stat" })
 }
 
+/// `PRAGMA column_cache_size`: what the columns of the process may take together, in KiB.
+pub(crate) fn column_cache_size(set: Option<i64>) -> i64 {
+    if let Some(kib) = set.and_then(|n| usize::try_from(n).ok()) {
+        iolite_columnar::set_budget(kib.saturating_mul(1024));
+    }
+    (iolite_columnar::budget() / 1024) as i64
+}
+
 pub(crate) fn store(conn: &Inner, db: usize, bt: &Btree) -> Result<Arc<Store>> {
     let dbs = conn.databases.borrow();
     let d = dbs.get(db).ok_or(Code::Internal)?;
@@ -235,6 +243,10 @@ impl Runtime for Run<'_> {
         usize::try_from(self.conn.flags.threads.get()).unwrap_or(0).clamp(1, MOST_THREADS)
     }
 
+    fn derives(&self) -> bool {
+        self.conn.flags.column_derivation.get()
+    }
+
     fn profile(&self) -> Option<&Profile> {
         self.profile
     }
@@ -263,11 +275,13 @@ pub struct ColumnCounters {
     pub rejected: u64,
     /// Sidecars written.
     pub published: u64,
+    /// Columns that made room for others.
+    pub evicted: u64,
 }
 
 impl ColumnCounters {
     /// The counters by name.
-    pub fn named(&self) -> [(&'static str, u64); 8] {
+    pub fn named(&self) -> [(&'static str, u64); 9] {
         [
             ("decoded", self.decoded),
             ("patched", self.patched),
@@ -277,6 +291,7 @@ impl ColumnCounters {
             ("loaded", self.loaded),
             ("rejected", self.rejected),
             ("published", self.published),
+            ("evicted", self.evicted),
         ]
     }
 }
@@ -302,6 +317,7 @@ impl crate::Connection {
             loaded: n(&c.loaded),
             rejected: n(&c.rejected),
             published: n(&c.published),
+            evicted: n(&c.evicted),
         }
     }
 }
