@@ -364,11 +364,18 @@ impl<'q> Groups<'q> {
         if self.keys.is_empty() && self.st.one_group(b)? {
             return Ok(());
         }
-        self.st.begin(b.outer.len())?;
-        for i in 0..self.sources.len() {
-            self.number_rows(i, b, s)?;
+        if self.keys.is_empty() {
+            self.st.at.clear();
+            alloc::reserve(&mut self.st.at, b.outer.len())?;
+            self.st.at.resize(b.outer.len(), 0);
+            self.st.rows[0] += b.outer.len() as i64;
+        } else {
+            self.st.begin(b.outer.len())?;
+            for i in 0..self.sources.len() {
+                self.number_rows(i, b, s)?;
+            }
+            self.st.place(self.dense)?;
         }
-        self.st.place(self.dense)?;
         for k in 0..self.st.accs.len() {
             if !self.st.accumulate_ints(k, b)? {
                 self.accumulate(k, b, s)?;
@@ -640,6 +647,53 @@ impl<'q> Groups<'q> {
             }
             Source::Mapped { dict, .. } | Source::Any { dict, .. } => dict.get(n as u32).value(),
         }
+    }
+
+    /// Puts the groups' results, row by row, into `out`, if these are keys and aggregates as they are. `false`: they are
+    /// to be computed one by one, and `out` is as it was.
+    pub fn results(
+        &self,
+        result: &[Ex],
+        order: &[u32],
+        s: &Setting<'_>,
+        out: &mut Vec<Value>,
+    ) -> Result<bool> {
+        let plain = |e: &Ex| match e {
+            Ex::Key(_) => true,
+            Ex::Agg(k) => !matches!(self.st.accs[*k], Acc::Any { .. }),
+            _ => false,
+        };
+        if !result.iter().all(plain) || result.is_empty() {
+            return Ok(false);
+        }
+        let width = result.len();
+        alloc::reserve(out, order.len() * width)?;
+        out.resize(order.len() * width, Value::Null);
+        for (j, e) in result.iter().enumerate() {
+            let mut to = out[j..].iter_mut().step_by(width);
+            let mut take = |v: Value| {
+                if let Some(to) = to.next() {
+                    *to = v;
+                }
+            };
+            match e {
+                Ex::Agg(k) => {
+                    self.values_of(*k, order, &mut take)?;
+                }
+                Ex::Key(k) => match &self.sources[self.key_at[*k].0] {
+                    Source::Int { min, nullable: false, .. } => {
+                        order.iter().for_each(|g| take(Value::Int(min + self.part_of(*g, *k) as i64)));
+                    }
+                    _ => {
+                        for g in order {
+                            take(self.key_value(*g, *k, s)?);
+                        }
+                    }
+                },
+                _ => return Err(Code::Internal.into()),
+            }
+        }
+        Ok(true)
     }
 
     /// A group as a row of keys and aggregates.

@@ -567,6 +567,11 @@ impl Run<'_> {
             p.line(format!("GROUPS: {}, sorted in {}", order.len(), shown(self.now() - start)));
         }
         let mut rows = Rows::new(&self.bound.result, &self.bound.order, q.distinct.as_deref(), limit);
+        if self.bound.having.is_none()
+            && rows.take_all(order.len(), |result, out| groups.results(result, &order, &setting, out))?
+        {
+            return self.result(rows).map(Some);
+        }
         for g in order {
             let row = groups.row(g, &setting)?;
             if let Some(h) = &self.bound.having
