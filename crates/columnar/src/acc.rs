@@ -334,7 +334,7 @@ impl Groups<'_> {
         match &self.st.accs[k] {
             Acc::Any { .. } => return Ok(false),
             Acc::Rows => groups.iter().for_each(|g| take(Value::Int(self.st.rows[*g as usize]))),
-            Acc::Sum { sum, n: None, kind: SumKind::Sum, .. } => {
+            Acc::Sum { sum, n: None, kind: SumKind::Sum, .. } if !self.keys.is_empty() => {
                 groups.iter().for_each(|g| take(Value::Int(sum[*g as usize])));
             }
             _ => {

@@ -667,6 +667,9 @@ impl<'q> Groups<'q> {
             return Ok(false);
         }
         let width = result.len();
+        if order.is_empty() {
+            return Ok(true);
+        }
         alloc::reserve(out, order.len() * width)?;
         out.resize(order.len() * width, Value::Null);
         for (j, e) in result.iter().enumerate() {
