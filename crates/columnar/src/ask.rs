@@ -6,6 +6,7 @@
 
 mod nested;
 
+use crate::cost::Loops;
 use crate::decode::ColKey;
 use crate::expr::{Cmp, Ex};
 use iolite_base::Result;
@@ -98,6 +99,8 @@ pub(crate) struct Query {
     pub order: Vec<(Ex, KeyField)>,
     /// Not all rows may be wanted.
     pub limited: bool,
+    /// What the planner thinks of its loops.
+    pub loops: Loops,
     /// The loops begin with rows sought by the values of a nested query.
     pub by_keys: bool,
     /// Queries in its expressions.
@@ -182,6 +185,7 @@ impl<'a> Compiler<'a> {
             distinct: None,
             order: Vec::new(),
             limited: ask.limited,
+            loops: Loops::of(ask.core),
             by_keys: sought_by_query(&ask.core.levels),
             nested: Vec::new(),
             empty: None,

@@ -277,10 +277,17 @@ impl Eval<'_> {
         }
         let mut null = false;
         for item in list {
-            let v = self.value(item, row)?;
+            let computed;
+            let v = match item {
+                Ex::Const(v) => v,
+                other => {
+                    computed = self.value(other, row)?;
+                    &computed
+                }
+            };
             if v.is_null() {
                 null = true;
-            } else if converted(aff, x, &v, coll)?.is_eq() {
+            } else if converted(aff, x, v, coll)?.is_eq() {
                 return Ok(Some(true));
             }
         }

@@ -12,6 +12,7 @@ mod acc;
 mod ask;
 mod batch;
 mod chunk;
+mod cost;
 mod decode;
 mod derive;
 mod evict;

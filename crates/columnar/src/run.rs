@@ -10,6 +10,7 @@ use crate::acc::order_free;
 use crate::ask::{AggSpec, Cond, LevelOrder, NestedKind, Query};
 use crate::batch::{Batch, BatchRow, Ints, NO_OUTER, Places, int_bounds};
 use crate::chunk::Data;
+use crate::cost;
 use crate::decode::ColKey;
 use crate::derive;
 use crate::expr::{Cmp, Eval, Ex};
@@ -147,7 +148,7 @@ fn most_leaves(q: &Query, rt: &dyn Runtime) -> Result<usize> {
 
 /// The result rows, or `None`: not here.
 pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
-    if !rt.force() && most_leaves(q, rt)? < FEW_LEAVES {
+    if !rt.force() && (most_leaves(q, rt)? < FEW_LEAVES || cost::better_in_rows(q, rt)?) {
         return Ok(None);
     }
     run_in(q, rt, params, wanted, &Extra::default())

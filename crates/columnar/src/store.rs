@@ -94,6 +94,8 @@ pub struct Store {
     pub(crate) tables: Mutex<FastMap<Pgno, Arc<TableState>>>,
     /// How often derived columns were wanted of which state of the inner table.
     wanted: Mutex<HashMap<DerivedKey, (u64, u32)>>,
+    /// Queries that were left to rows once.
+    seen: Mutex<FastSet<u64>>,
     /// The key of all hashes.
     seed: OnceLock<u64>,
     pub(crate) persist: Persist,
@@ -220,6 +222,7 @@ impl Store {
         Store {
             tables: Mutex::default(),
             wanted: Mutex::default(),
+            seen: Mutex::default(),
             seed: OnceLock::new(),
             persist,
             counters: Counters::default(),
@@ -503,6 +506,15 @@ impl Store {
         }
         w.1 += 1;
         w.1 > 1 && fits(budget() / 4)
+    }
+
+    /// Whether a query that names itself so has not been here before.
+    pub(crate) fn is_new(&self, name: u64) -> bool {
+        let mut seen = lock(&self.seen);
+        if seen.len() > 10_000 {
+            seen.clear();
+        }
+        seen.insert(name)
     }
 
     /// Keeps a derived column of a segment.
@@ -820,6 +832,15 @@ impl TableState {
             let chunks = lock(&s.chunks);
             keys.iter().all(|k| chunks.contains_key(k))
         })
+    }
+
+    /// How many of these columns are not there and have to be decoded.
+    pub fn missing(&self, keys: &[ColKey]) -> usize {
+        // Columns are built for all segments.
+        let Some(s) = self.segments.first() else { return 0 };
+        let (chunks, stored, former) = (lock(&s.chunks), lock(&s.stored), lock(&s.former));
+        let patched = |k: &ColKey| former.as_ref().is_some_and(|(f, _)| lock(&f.chunks).contains_key(k));
+        keys.iter().filter(|k| !chunks.contains_key(k) && !stored.contains_key(k) && !patched(k)).count()
     }
 
     /// Leaves.
