@@ -50,9 +50,17 @@ impl RealSum {
     fn add(&mut self, r: f64) {
         let s = self.sum;
         let t = s + r;
-        self.error += if s.abs() > r.abs() { (s - t) + r } else { (r - t) + s };
+        let (great, small) = if s.abs() > r.abs() { (s, r) } else { (r, s) };
+        self.error += (great - t) + small;
         self.sum = t;
         self.n += 1;
+    }
+
+    /// Adds one after the other, without a look at memory in between: what a sum waits for is the one before.
+    fn add_all(&mut self, list: &[f64]) {
+        let mut own = *self;
+        list.iter().for_each(|r| own.add(*r));
+        *self = own;
     }
 
     fn value(&self) -> f64 {
@@ -223,8 +231,15 @@ impl Groups<'_> {
         match &mut accs[k] {
             Acc::Reals { ex, sums, .. } => {
                 Reals::of(ex, b, s, reals)?;
+                if reals.nulls.is_empty() {
+                    match &mut sums[..] {
+                        [one] if self.keys.is_empty() => one.add_all(&reals.values),
+                        _ => at.iter().zip(&reals.values).for_each(|(g, v)| sums[*g as usize].add(*v)),
+                    }
+                    return Ok(());
+                }
                 for (i, (g, v)) in at.iter().zip(&reals.values).enumerate() {
-                    if !reals.nulls.get(i).copied().unwrap_or(false) {
+                    if !reals.nulls[i] {
                         sums[*g as usize].add(*v);
                     }
                 }
@@ -312,6 +327,23 @@ impl Groups<'_> {
             }
             Acc::Any { .. } => return Err(Code::Internal.into()),
         })
+    }
+
+    /// The values of aggregate `k` in some groups, if they are not asked of a function.
+    pub fn values_of(&self, k: usize, groups: &[u32], take: &mut dyn FnMut(Value)) -> Result<bool> {
+        match &self.st.accs[k] {
+            Acc::Any { .. } => return Ok(false),
+            Acc::Rows => groups.iter().for_each(|g| take(Value::Int(self.st.rows[*g as usize]))),
+            Acc::Sum { sum, n: None, kind: SumKind::Sum, .. } if !self.keys.is_empty() => {
+                groups.iter().for_each(|g| take(Value::Int(sum[*g as usize])));
+            }
+            _ => {
+                for g in groups {
+                    take(self.value(k, *g as usize)?);
+                }
+            }
+        }
+        Ok(true)
     }
 
     pub fn finished(&mut self, k: usize, g: usize, s: &Setting<'_>) -> Result<Value> {

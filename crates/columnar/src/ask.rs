@@ -4,6 +4,9 @@
 //! conditions, since hash tables will take the place of seeks. What is kept of the loops is their order, where rows
 //! have to come out in it ([`Query::in_order`]).
 
+mod nested;
+
+use crate::cost::Loops;
 use crate::decode::ColKey;
 use crate::expr::{Cmp, Ex};
 use iolite_base::Result;
@@ -14,6 +17,8 @@ use iolite_plan::plan::*;
 use iolite_value::compare::KeyField;
 use iolite_value::{Affinity, Collation, Value};
 use std::rc::Rc;
+
+pub(crate) use nested::{Nested, NestedKind};
 
 /// A table that takes part.
 pub(crate) struct TableSpec {
@@ -44,6 +49,7 @@ impl SlotSpec {
 }
 
 /// In which order a level of the planner's loops delivers the rows that belong to one row of the levels around it.
+#[derive(Clone)]
 pub(crate) struct LevelOrder {
     /// Columns (by number in [`Query::order_slots`]) and whether they descend; behind them the rows' own order.
     pub by: Vec<(usize, bool)>,
@@ -93,6 +99,24 @@ pub(crate) struct Query {
     pub order: Vec<(Ex, KeyField)>,
     /// Not all rows may be wanted.
     pub limited: bool,
+    /// What the planner thinks of its loops.
+    pub loops: Loops,
+    /// The loops begin with rows sought by the values of a nested query.
+    pub by_keys: bool,
+    /// Queries in its expressions.
+    pub nested: Vec<Nested>,
+    /// Of one that is nested and has a row for each key: the value where there is no row.
+    pub empty: Option<Ex>,
+}
+
+impl Query {
+    /// Calls `f` with each table of this query and of those nested in it.
+    pub fn each_table(&self, f: &mut dyn FnMut(&TableSpec, bool)) {
+        self.tables.iter().for_each(|t| f(t, false));
+        for n in &self.nested {
+            n.query.each_table(&mut |t, _| f(t, true));
+        }
+    }
 }
 
 /// What compiling needs beside the plan.
@@ -108,6 +132,8 @@ pub struct Asked<'a> {
     pub default_of: &'a dyn Fn(&Rc<Table>, usize) -> Result<Value>,
     /// Whether the user has put a function of his own in the place of a built-in one.
     pub overridden: &'a dyn Fn(&str) -> bool,
+    /// The plan of a query nested in an expression.
+    pub plan_of: &'a dyn Fn(&Subquery) -> Option<SelectPlan>,
 }
 
 type Answer<T> = std::result::Result<T, String>;
@@ -122,32 +148,60 @@ struct Compiler<'a> {
     params: Vec<Expr>,
     /// Keys and aggregates may be referred to: the expression stands behind the grouping.
     grouped: bool,
+    /// The query is nested and depends on the one around it.
+    inside: bool,
+    outsides: Vec<nested::Outside>,
+    /// Nobody reads its result.
+    exists: bool,
+    /// The expression is a condition on rows.
+    in_condition: bool,
+    /// How deeply it is nested.
+    depth: usize,
 }
 
 /// Compiles an arm; the values that the program must pass come with it.
 pub(crate) fn compile(ask: &Asked<'_>) -> Answer<(Query, Vec<Expr>)> {
-    let c = ask.core;
-    let q = Query {
-        tables: Vec::new(),
-        slots: Vec::new(),
-        conds: Vec::new(),
-        in_order: true,
-        loop_order: Some(Vec::new()),
-        order_slots: Vec::new(),
-        grouping: c.grouping,
-        keys: Vec::new(),
-        key_order: Vec::new(),
-        key_fields: Vec::new(),
-        aggs: Vec::new(),
-        having: None,
-        result: Vec::new(),
-        distinct: None,
-        order: Vec::new(),
-        limited: ask.limited,
-    };
-    let mut x = Compiler { ask, q, params: Vec::new(), grouped: false };
+    let mut x = Compiler::new(ask);
     x.arm()?;
     Ok((x.q, x.params))
+}
+
+impl<'a> Compiler<'a> {
+    fn new(ask: &'a Asked<'a>) -> Compiler<'a> {
+        let q = Query {
+            tables: Vec::new(),
+            slots: Vec::new(),
+            conds: Vec::new(),
+            in_order: true,
+            loop_order: Some(Vec::new()),
+            order_slots: Vec::new(),
+            grouping: ask.core.grouping,
+            keys: Vec::new(),
+            key_order: Vec::new(),
+            key_fields: Vec::new(),
+            aggs: Vec::new(),
+            having: None,
+            result: Vec::new(),
+            distinct: None,
+            order: Vec::new(),
+            limited: ask.limited,
+            loops: Loops::of(ask.core),
+            by_keys: sought_by_query(&ask.core.levels),
+            nested: Vec::new(),
+            empty: None,
+        };
+        Compiler {
+            ask,
+            q,
+            params: Vec::new(),
+            grouped: false,
+            inside: false,
+            outsides: Vec::new(),
+            exists: false,
+            in_condition: false,
+            depth: 0,
+        }
+    }
 }
 
 impl Compiler<'_> {
@@ -200,6 +254,9 @@ impl Compiler<'_> {
             Some(h) => Some(self.expr(h)?),
             None => None,
         };
+        if self.exists {
+            return Ok(());
+        }
         for e in &c.result {
             let ex = self.expr(e)?;
             self.q.result.push(ex);
@@ -226,10 +283,19 @@ impl Compiler<'_> {
         let (mut reverse, mut one) = (false, false);
         let fixed = |e: &EqTerm| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
         match &l.access {
+            // The values of IN come in their order, each once.
+            Access::RowidEq(_) if !matches!(&l.access, Access::RowidEq(e) if fixed(e)) => {}
+
             Access::Scan { reverse: r } | Access::RowidRange { reverse: r, .. } => reverse = *r,
             Access::RowidEq(e) if fixed(e) => one = true,
-            Access::Index(a) if a.eq.iter().all(fixed) => {
+            Access::Index(a) => {
                 (reverse, one) = (a.reverse, a.one_row);
+                for (n, _) in a.eq.iter().enumerate().filter(|(_, e)| !fixed(e)) {
+                    match a.index.columns.get(n)?.source {
+                        ColumnSource::Column(c) => by.push((c as i32, false)),
+                        _ => return None,
+                    }
+                }
                 for n in if one { 0..0 } else { a.eq.len()..a.index.key_len } {
                     let desc = a.key.fields.get(n)?.desc != reverse;
                     match a.index.columns.get(n)?.source {
@@ -350,9 +416,12 @@ impl Compiler<'_> {
                 self.condition(a, on)?;
                 self.condition(b, on)
             }
+            _ if self.reads_outside(e) => self.outside_condition(e, on),
             _ => {
-                let ex = self.expr(e)?;
-                self.q.conds.push(Cond { ex, on });
+                self.in_condition = on.is_none();
+                let ex = self.expr(e);
+                self.in_condition = false;
+                self.q.conds.push(Cond { ex: ex?, on });
                 Ok(())
             }
         }
@@ -371,7 +440,6 @@ impl Compiler<'_> {
         on: Option<usize>,
     ) -> Answer<()> {
         let lhs = self.column(t, column)?;
-        let rhs = self.expr(value)?;
         let affinity = if !convert {
             Affinity::Blob
         } else if column < 0 {
@@ -379,6 +447,13 @@ impl Compiler<'_> {
         } else {
             self.q.tables[t].table.columns[column as usize].affinity
         };
+        if self.reads_outside(value) {
+            return self.outside(lhs, op, null_eq, affinity, value, on);
+        }
+        self.in_condition = on.is_none();
+        let rhs = self.expr(value);
+        self.in_condition = false;
+        let rhs = rhs?;
         let collation = known(collation.clone())?;
         let ex = Ex::Compare(Box::new(Cmp { op, null_eq, affinity, collation, lhs, rhs }));
         self.q.conds.push(Cond { ex, on });
@@ -404,7 +479,8 @@ impl Compiler<'_> {
                 Ok(())
             }
             EqTerm::InList(l) => self.condition(&Expr::InList(l.clone()), on),
-            EqTerm::InSelect(..) => no("IN (SELECT ...)"),
+            EqTerm::InSelect(i, _) if i.lhs.len() == 1 => self.condition(&Expr::InSelect(i.clone()), on),
+            EqTerm::InSelect(..) => no("IN (SELECT ...) of several columns"),
         }
     }
 
@@ -590,9 +666,9 @@ impl Compiler<'_> {
                 Some(i) if self.grouped => Ex::Agg(i),
                 _ => return no("an aggregate of an enclosing query"),
             },
-            Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) => {
-                return no("a query nested in an expression");
-            }
+            Expr::Subquery(s, n) => self.scalar(s, *n)?,
+            Expr::Exists(s) => self.exists(s)?,
+            Expr::InSelect(i) => self.in_select(i)?,
             Expr::Window(..)
             | Expr::Row(_)
             | Expr::Raise(..)
@@ -614,7 +690,7 @@ impl Compiler<'_> {
             ),
             _ => false,
         };
-        if !known_code {
+        if !known_code || (self.ask.overridden)(&f.name) {
             return no("a function of the user's, or one that changes");
         }
         let mut args = Vec::new();
@@ -622,6 +698,16 @@ impl Compiler<'_> {
             args.push(self.expr(a)?);
         }
         Ok(Ex::Call { function: f.clone(), args, collation: known(c.collation.clone())? })
+    }
+}
+
+/// Whether the loops begin with rows sought by the values of a nested query.
+fn sought_by_query(levels: &[Level]) -> bool {
+    let query = |e: &EqTerm| matches!(e, EqTerm::InSelect(..));
+    match levels.first().map(|l| &l.access) {
+        Some(Access::RowidEq(e)) => query(e),
+        Some(Access::Index(a)) => a.eq.iter().any(query),
+        _ => false,
     }
 }
 

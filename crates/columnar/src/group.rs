@@ -364,11 +364,18 @@ impl<'q> Groups<'q> {
         if self.keys.is_empty() && self.st.one_group(b)? {
             return Ok(());
         }
-        self.st.begin(b.outer.len())?;
-        for i in 0..self.sources.len() {
-            self.number_rows(i, b, s)?;
+        if self.keys.is_empty() {
+            self.st.at.clear();
+            alloc::reserve(&mut self.st.at, b.outer.len())?;
+            self.st.at.resize(b.outer.len(), 0);
+            self.st.rows[0] += b.outer.len() as i64;
+        } else {
+            self.st.begin(b.outer.len())?;
+            for i in 0..self.sources.len() {
+                self.number_rows(i, b, s)?;
+            }
+            self.st.place(self.dense)?;
         }
-        self.st.place(self.dense)?;
         for k in 0..self.st.accs.len() {
             if !self.st.accumulate_ints(k, b)? {
                 self.accumulate(k, b, s)?;
@@ -642,6 +649,56 @@ impl<'q> Groups<'q> {
         }
     }
 
+    /// Puts the groups' results, row by row, into `out`, if these are keys and aggregates as they are. `false`: they are
+    /// to be computed one by one, and `out` is as it was.
+    pub fn results(
+        &self,
+        result: &[Ex],
+        order: &[u32],
+        s: &Setting<'_>,
+        out: &mut Vec<Value>,
+    ) -> Result<bool> {
+        let plain = |e: &Ex| match e {
+            Ex::Key(_) => true,
+            Ex::Agg(k) => !matches!(self.st.accs[*k], Acc::Any { .. }),
+            _ => false,
+        };
+        if !result.iter().all(plain) || result.is_empty() {
+            return Ok(false);
+        }
+        let width = result.len();
+        if order.is_empty() {
+            return Ok(true);
+        }
+        alloc::reserve(out, order.len() * width)?;
+        out.resize(order.len() * width, Value::Null);
+        for (j, e) in result.iter().enumerate() {
+            let mut to = out[j..].iter_mut().step_by(width);
+            let mut take = |v: Value| {
+                if let Some(to) = to.next() {
+                    *to = v;
+                }
+            };
+            match e {
+                Ex::Agg(k) => {
+                    self.values_of(*k, order, &mut take)?;
+                }
+                Ex::Key(k) => match &self.sources[self.key_at[*k].0] {
+                    Source::Int { min, nullable: false, .. } => {
+                        order.iter().for_each(|g| take(Value::Int(min + self.part_of(*g, *k) as i64)));
+                    }
+                    _ => {
+                        for g in order {
+                            take(self.key_value(*g, *k, s)?);
+                        }
+                    }
+                },
+                _ => return Err(Code::Internal.into()),
+            }
+        }
+        Ok(true)
+    }
+
     /// A group as a row of keys and aggregates.
     pub fn row<'g>(&'g mut self, group: u32, s: &'g Setting<'g>) -> Result<GroupRow<'g>> {
         // What functions compute themselves is asked of them once.
@@ -756,9 +813,14 @@ impl State {
         if dense {
             self.at.extend(self.numbers.iter().map(|n| *n as u32));
         } else {
+            // Rows of one group often follow each other.
+            let (mut last, mut group) = (None, 0);
             for number in &self.numbers {
-                let g = self.index.find(*number)?;
-                self.at.push(g);
+                if last != Some(*number) {
+                    group = self.index.find(*number)?;
+                    last = Some(*number);
+                }
+                self.at.push(group);
             }
             let groups = self.index.numbers.len();
             if groups > self.rows.len() {

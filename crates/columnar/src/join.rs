@@ -87,6 +87,7 @@ pub(crate) struct Inner {
 
 /// Calls `f` with each block of rows of a table that satisfy conditions on it: the part's number, where the block
 /// begins, and the rows within it.
+#[allow(clippy::type_complexity)]
 pub(crate) fn each_block(
     cols: &Columns,
     preds: &[Pred],
@@ -104,7 +105,7 @@ pub(crate) fn each_block(
             let span = from..(from + BLOCK).min(part.rows);
             sel.fill(span.len());
             for p in preds {
-                p.select(cols, part, span.clone(), col_of, eval, &mut sel)?;
+                p.select(cols, k, span.clone(), col_of, eval, &mut sel)?;
             }
             if sel.len() > 0 {
                 f(k, from, sel.rows())?;

@@ -8,7 +8,7 @@
 //!
 //! The number has 128 bits at most; what needs more, or holds more than [`MOST`] combinations, is not for this way.
 
-use crate::ask::SlotSpec;
+use crate::ask::{LevelOrder, SlotSpec};
 use crate::batch::{Batch, NO_OUTER, Places};
 use crate::chunk::room;
 use crate::decode::ColKey;
@@ -18,9 +18,10 @@ use crate::kernel::BLOCK;
 use crate::pred::{Columns, Kind, Pred};
 use crate::profile::shown;
 use crate::run::{Division, Run};
-use crate::store::TableState;
+use crate::store::{TableState, lock};
 use iolite_base::{Result, alloc};
 use iolite_value::Value;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The most combinations that are collected: 8 bytes each for the order, and 4 for each table.
@@ -42,11 +43,67 @@ fn bits_for(most: u64) -> u32 {
     64 - most.leading_zeros()
 }
 
+/// The tables whose rows make the order of the loops.
+pub(crate) fn tables_in_order(levels: &[LevelOrder]) -> u64 {
+    levels.iter().enumerate().filter(|(_, l)| !l.one).fold(0, |m, (t, _)| m | 1 << t)
+}
+
+/// Whether the order is that of the tables' rows, one loop within the other.
+pub(crate) fn is_natural(levels: &[LevelOrder]) -> bool {
+    levels.iter().all(|l| l.one || l.by.is_empty() && !l.reverse)
+}
+
+/// Whether a table's columns, taken together, ascend with its rows; equal ones may follow each other.
+fn ascends(cols: &Columns) -> bool {
+    if cols.kinds.iter().any(|k| *k != Kind::Int) {
+        return false;
+    }
+    let mut last: Vec<Option<i64>> = vec![None; cols.kinds.len()];
+    for p in &cols.loaded.parts {
+        for i in 0..p.rows {
+            let mut order = Ordering::Equal;
+            for (l, c) in last.iter_mut().zip(&p.cols) {
+                let v = c.int(i);
+                order = order.then(v.cmp(l));
+                *l = v;
+            }
+            if order.is_lt() {
+                return false;
+            }
+        }
+    }
+    true
+}
+
 impl Run<'_> {
-    /// The tables whose rows make the order of the loops; `None`: that is not known.
-    pub(crate) fn tables_in_order(&self) -> Option<u64> {
-        let levels = self.q.loop_order.as_ref()?;
-        Some(levels.iter().enumerate().filter(|(_, l)| !l.one).fold(0, |m, (t, _)| m | 1 << t))
+    /// The order of the loops; `None`: it is not known. Where the columns by which an index delivers rows ascend with the
+    /// rows, it is that of the rows.
+    pub(crate) fn levels(&self, states: &[Arc<TableState>]) -> Result<Option<Vec<LevelOrder>>> {
+        let Some(levels) = &self.q.loop_order else { return Ok(None) };
+        let mut out = levels.clone();
+        for (t, l) in out.iter_mut().enumerate().filter(|(_, l)| !l.one && !l.by.is_empty()) {
+            let wanted: Vec<(ColKey, &Value)> = l.by.iter().map(|b| self.order_key(b.0)).collect();
+            let names: Vec<ColKey> = wanted.iter().map(|w| w.0).collect();
+            let known = lock(&states[t].ascending).iter().find(|k| k.0 == names).map(|k| k.1);
+            let ascending = match known {
+                Some(k) => k,
+                None => {
+                    let cols = Columns::new(self.load(t, &states[t], &wanted)?);
+                    let ascending = ascends(&cols);
+                    lock(&states[t].ascending).push((names, ascending));
+                    ascending
+                }
+            };
+            if ascending && l.by.iter().all(|b| b.1 == l.reverse) {
+                l.by.clear();
+            }
+        }
+        Ok(Some(out))
+    }
+
+    fn order_key(&self, slot: usize) -> (ColKey, &Value) {
+        let spec: &SlotSpec = &self.q.order_slots[slot];
+        (spec.key(), &spec.default)
     }
 
     /// Scans, sorts the combinations found, and passes them on. `false`: nothing was passed on, it cannot be done so.
@@ -56,15 +113,24 @@ impl Run<'_> {
         preds: &[Vec<Pred>],
         s: &Setting<'_>,
         states: &[Arc<TableState>],
+        sort: bool,
         take: Take<'_>,
     ) -> Result<bool> {
         let n = self.q.tables.len();
-        let Some(mask) = self.tables_in_order() else { return Ok(false) };
+        if sort && d.levels.is_none() {
+            d.levels = self.levels(states)?;
+        }
+        let levels = match &d.levels {
+            Some(l) if sort => l.clone(),
+            None if sort => return Ok(false),
+            _ => Vec::new(),
+        };
+        let mask = tables_in_order(&levels);
         d.keep |= mask;
         if !(0..n).all(|t| mask & 1 << t == 0 || t == self.outer || s.inners[t].is_some()) {
             return Ok(false);
         }
-        let Some((digits, columns)) = self.digits(s, states)? else { return Ok(false) };
+        let Some((digits, columns)) = self.digits(&levels, s, states)? else { return Ok(false) };
         let read = self.needed(d) | 1 << self.outer;
         // A table that was derived lies beside the outer one.
         let there = |t: &usize| *t == self.outer || s.inners[*t].is_some();
@@ -87,29 +153,30 @@ impl Run<'_> {
         if many {
             return Ok(false);
         }
-        let start = self.now();
-        let at = sorted(&digits, &columns, &rows, rows[self.outer].len())?;
-        if let Some(p) = self.rt.profile() {
-            p.line(format!("ORDER OF THE LOOPS: {} rows sorted in {}", at.len(), shown(self.now() - start)));
-        }
         let places = Places { at: s.places.at.clone(), of_table: s.places.of_table.clone(), outer: NO_OUTER };
-        let sorted = Setting {
+        let mut setting = Setting {
             cols: s.cols,
             places: &places,
             inners: s.inners,
             eval: s.eval,
-            in_order: true,
-            most_rows: Some(at.len() as u64),
+            in_order: sort || s.in_order,
+            most_rows: None,
             left: s.left,
         };
-        let mut batch = Batch {
-            cols: s.cols,
-            places: &places,
-            part: 0,
-            outer: Vec::new(),
-            whole: false,
-            inner: vec![Vec::new(); n],
+        if !self.late(d, &setting, &mut rows)? {
+            return Ok(false);
+        }
+        let start = self.now();
+        let found = rows[self.outer].len();
+        let at = match sort {
+            true => sorted(&digits, &columns, &rows, found)?,
+            false => (0..found as u32).collect(),
         };
+        if let (Some(p), true) = (self.rt.profile(), sort) {
+            p.line(format!("ORDER OF THE LOOPS: {found} rows sorted in {}", shown(self.now() - start)));
+        }
+        setting.most_rows = Some(found as u64);
+        let mut batch = empty_batch(&setting, n);
         for (k, block) in at.chunks(BLOCK).enumerate() {
             if k % 16 == 0 {
                 self.rt.check()?;
@@ -120,30 +187,52 @@ impl Run<'_> {
                 batch.inner[t].clear();
                 batch.inner[t].extend(block.iter().map(|i| rows[t][*i as usize]));
             }
-            if !take(&batch, &sorted)? {
+            if !take(&batch, &setting)? {
                 break;
             }
         }
         Ok(true)
     }
 
+    /// Calls `f` with batches of all combinations, in the order in which they were found.
+    pub(crate) fn each_batch(
+        &self,
+        s: &Setting<'_>,
+        rows: &[Vec<u32>],
+        f: &mut dyn FnMut(&Batch<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut batch = empty_batch(s, rows.len());
+        let n = rows[self.outer].len();
+        let mut from = 0;
+        while from < n {
+            let span = from..(from + BLOCK).min(n);
+            batch.outer.clear();
+            batch.outer.extend(0..span.len() as u32);
+            for (own, all) in batch.inner.iter_mut().zip(rows).filter(|(_, r)| !r.is_empty()) {
+                own.clear();
+                own.extend_from_slice(&all[span.clone()]);
+            }
+            f(&batch)?;
+            from = span.end;
+        }
+        Ok(())
+    }
+
     /// What the order of the loops is made of; columns that nothing else reads come with it.
     #[allow(clippy::type_complexity)]
     fn digits(
         &self,
+        levels: &[LevelOrder],
         s: &Setting<'_>,
         states: &[Arc<TableState>],
     ) -> Result<Option<(Vec<Digit>, Vec<Option<Columns>>)>> {
-        let q = self.q;
-        let Some(levels) = &q.loop_order else { return Ok(None) };
         let mut columns: Vec<Option<Columns>> = Vec::new();
-        let mut place = vec![0; q.order_slots.len()];
+        let mut place = vec![0; self.q.order_slots.len()];
         for (t, l) in levels.iter().enumerate() {
             let mut wanted: Vec<(ColKey, &Value)> = Vec::new();
             for (slot, _) in l.by.iter().filter(|_| !l.one) {
-                let spec: &SlotSpec = &q.order_slots[*slot];
                 place[*slot] = wanted.len();
-                wanted.push((spec.key(), &spec.default));
+                wanted.push(self.order_key(*slot));
             }
             columns.push(match wanted.is_empty() {
                 true => None,
@@ -171,6 +260,17 @@ impl Run<'_> {
             bits += width;
         }
         Ok((bits <= 128).then_some((digits, columns)))
+    }
+}
+
+fn empty_batch<'a>(s: &Setting<'a>, tables: usize) -> Batch<'a> {
+    Batch {
+        cols: s.cols,
+        places: s.places,
+        part: 0,
+        outer: Vec::new(),
+        whole: false,
+        inner: vec![Vec::new(); tables],
     }
 }
 

@@ -7,19 +7,23 @@
 //! and a program runs the query instead.
 
 use crate::acc::order_free;
-use crate::ask::{Cond, Query};
-use crate::batch::{Batch, BatchRow, Ints, NO_OUTER, Places, compare_all, int_bounds, is_vector};
+use crate::ask::{AggSpec, Cond, LevelOrder, NestedKind, Query};
+use crate::batch::{Batch, BatchRow, Ints, NO_OUTER, Places, int_bounds};
 use crate::chunk::Data;
+use crate::cost;
 use crate::decode::ColKey;
 use crate::derive;
 use crate::expr::{Cmp, Eval, Ex};
 use crate::group::{Groups, Setting};
 use crate::join::{Inner, NONE};
-use crate::kernel::{BLOCK, Selection};
+use crate::kernel::{BLOCK, Bits, Selection};
+use crate::nested::{self, Said};
+use crate::order::{is_natural, tables_in_order};
 use crate::pred::{self, Columns, Kind, Pred};
 use crate::profile::{Phases, Profile, shown};
 use crate::rows::{Answer, Rows};
 use crate::store::{FEW_LEAVES, Loaded, Store, TableState};
+use crate::truth::Truth;
 use iolite_base::{Limit, Result};
 use iolite_btree::Btree;
 use iolite_ext::Host;
@@ -41,6 +45,10 @@ pub trait Runtime {
     fn check(&self) -> Result<()>;
     /// Small tables, too.
     fn force(&self) -> bool;
+    /// Whether columns of inner tables may be laid beside outer ones.
+    fn derives(&self) -> bool {
+        true
+    }
     /// How many threads a large scan may use.
     fn threads(&self) -> usize {
         1
@@ -76,21 +84,24 @@ impl Join {
     }
 }
 
+/// An aggregate's arguments, and the condition of its FILTER.
+type Aggregated = (Vec<Ex>, Option<Ex>);
+
 /// The expressions of a query with parameters put in.
 pub(crate) struct Bound {
     conds: Vec<Cond>,
     keys: Vec<Ex>,
-    aggs: Vec<(Vec<Ex>, Option<Ex>)>,
+    aggs: Vec<Aggregated>,
     having: Option<Ex>,
     result: Vec<Ex>,
     order: Vec<(Ex, iolite_value::compare::KeyField)>,
 }
 
 impl Bound {
-    fn new(q: &Query, params: &[Value], eval: &Eval<'_>) -> Result<Bound> {
+    fn new(q: &Query, params: &[Value], said: &[Said], eval: &Eval<'_>) -> Result<Bound> {
         let bind = |e: &Ex| -> Result<Ex> {
             let mut e = e.clone();
-            e.bind(params, eval)?;
+            e.bind(params, said, eval)?;
             Ok(e)
         };
         let list = |l: &[Ex]| -> Result<Vec<Ex>> { l.iter().map(bind).collect() };
@@ -112,8 +123,45 @@ fn tables_of(q: &Query, e: &Ex) -> u64 {
     mask
 }
 
+/// How a query is run that another one asks.
+#[derive(Default)]
+pub(crate) struct Extra<'e> {
+    /// Columns of integers of which only some values are wanted: those in the set, less the base.
+    pub restrict: Vec<(usize, i64, Bits)>,
+    /// Takes joined rows in the place of the result, in any order.
+    #[allow(clippy::type_complexity)]
+    pub sink: Option<&'e dyn Fn(&Batch<'_>, &Setting<'_>) -> Result<()>>,
+}
+
+/// The most leaves that a table of the query, or of those nested in it, has.
+fn most_leaves(q: &Query, rt: &dyn Runtime) -> Result<usize> {
+    let (mut most, mut failed) = (0, None);
+    q.each_table(&mut |t, _| {
+        let state = || rt.store(t.db)?.table(&rt.btree(t.db)?, t.table.root.get());
+        match state() {
+            Ok(s) => most = most.max(s.leaves()),
+            Err(e) => failed = Some(e),
+        }
+    });
+    failed.map_or(Ok(most), Err)
+}
+
 /// The result rows, or `None`: not here.
 pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
+    if !rt.force() && (most_leaves(q, rt)? < FEW_LEAVES || cost::better_in_rows(q, rt)?) {
+        return Ok(None);
+    }
+    run_in(q, rt, params, wanted, &Extra::default())
+}
+
+/// The same, for a query that asks a nested one.
+pub(crate) fn run_in(
+    q: &Query,
+    rt: &dyn Runtime,
+    params: &[Value],
+    wanted: i64,
+    extra: &Extra<'_>,
+) -> Result<Option<Answer>> {
     if q.tables.len() > 60 {
         return Ok(None);
     }
@@ -122,16 +170,24 @@ pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) ->
         let bt = rt.btree(t.db)?;
         states.push(rt.store(t.db)?.table(&bt, t.table.root.get())?);
     }
-    let most = states.iter().map(|s| s.leaves()).max().unwrap_or(0);
-    if most < FEW_LEAVES && !rt.force() {
-        return Ok(None);
+    if q.by_keys && !rt.force() {
+        // Rows found by the keys of a small set are better looked up.
+        let own = states.iter().map(|s| s.leaves()).max().unwrap_or(0);
+        let mut least = usize::MAX;
+        for n in q.nested.iter().filter(|n| n.kind == NestedKind::Set) {
+            least = least.min(most_leaves(&n.query, rt)?);
+        }
+        if least.saturating_mul(16) < own {
+            return Ok(None);
+        }
     }
+    let Some(said) = nested::said(q, rt, params)? else { return Ok(None) };
     let eval = Eval {
         host: rt.host(),
         max: rt.host().limit(Limit::Length).max(0) as usize,
         bases: RefCell::default(),
     };
-    let bound = Bound::new(q, params, &eval)?;
+    let bound = Bound::new(q, params, &said, &eval)?;
     let whole = (0..q.tables.len()).filter(|t| !q.tables[*t].left);
     let mut outers: Vec<usize> = whole.max_by_key(|t| states[*t].leaves()).into_iter().collect();
     if !outers.contains(&0) && !q.tables[0].left {
@@ -139,7 +195,7 @@ pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) ->
     }
     for outer in outers {
         let limit = usize::try_from(wanted).ok();
-        let mut r = Run { q, rt, eval: &eval, bound: &bound, outer };
+        let mut r = Run { q, rt, eval: &eval, bound: &bound, params, extra, outer };
         if let Some(rows) = r.with_outer(&states, limit)? {
             return Ok(Some(rows));
         }
@@ -152,6 +208,8 @@ pub(crate) struct Run<'a> {
     pub rt: &'a dyn Runtime,
     pub eval: &'a Eval<'a>,
     bound: &'a Bound,
+    pub params: &'a [Value],
+    extra: &'a Extra<'a>,
     pub outer: usize,
 }
 
@@ -216,15 +274,32 @@ pub(crate) struct Division {
     local: Vec<Vec<Ex>>,
     joins: Vec<Join>,
     rest: Vec<Ex>,
+    /// These in the form in which they are tested.
+    tests: Vec<Truth>,
+    /// Those that ask nested queries.
+    pub late: Vec<Ex>,
     /// Tables whose rows must be known though nobody reads them.
     pub keep: u64,
+    /// The order of the loops, where it matters.
+    pub levels: Option<Vec<LevelOrder>>,
+}
+
+/// What a condition on several tables says of table `t` alone.
+fn implied(q: &Query, e: &Ex, t: usize) -> Option<Ex> {
+    if tables_of(q, e) == 1 << t {
+        return Some(e.clone());
+    }
+    match e {
+        Ex::And(a, b) => match (implied(q, a, t), implied(q, b, t)) {
+            (Some(a), Some(b)) => Some(Ex::And(Box::new(a), Box::new(b))),
+            (a, b) => a.or(b),
+        },
+        Ex::Or(a, b) => Some(Ex::Or(Box::new(implied(q, a, t)?), Box::new(implied(q, b, t)?))),
+        _ => None,
+    }
 }
 
 impl Run<'_> {
-    fn in_order(&self) -> bool {
-        self.q.in_order && self.outer == 0
-    }
-
     /// Divides the conditions: those on one table, equalities that lead from table to table, all others.
     fn divide(&self) -> Option<Division> {
         let q = self.q;
@@ -232,7 +307,19 @@ impl Run<'_> {
         let mut d = Division { local: vec![Vec::new(); n], ..Division::default() };
         let mut open: Vec<&Cond> = Vec::new();
         for c in &self.bound.conds {
+            if c.ex.is_late() {
+                if c.on.is_some() {
+                    return None;
+                }
+                d.late.push(c.ex.clone());
+                continue;
+            }
             let mask = tables_of(q, &c.ex);
+            if c.on.is_none() && mask.count_ones() > 1 && matches!(c.ex, Ex::Or(..)) {
+                for t in (0..n).filter(|t| mask & 1 << t != 0 && !q.tables[*t].left) {
+                    d.local[t].extend(implied(q, &c.ex, t));
+                }
+            }
             match c.on {
                 Some(t) if mask & !(1 << t) == 0 => d.local[t].push(c.ex.clone()),
                 Some(_) => open.push(c),
@@ -338,11 +425,17 @@ impl Run<'_> {
             most_rows: None,
             left: &left,
         };
-        let ordered = q.grouping == Grouping::None
-            || self.bound.aggs.iter().zip(&q.aggs).any(|(a, spec)| !order_free(spec, a, &early));
-        if ordered && !self.in_order() {
-            match self.tables_in_order() {
-                Some(mask) => d.keep = mask,
+        let free = |a: &Aggregated, spec: &AggSpec| order_free(spec, a, &early);
+        let any_order = q.grouping != Grouping::None
+            && self.bound.aggs.iter().zip(&q.aggs).all(|(a, spec)| free(a, spec));
+        let ordered = self.extra.sink.is_none() && !any_order;
+        if ordered {
+            d.levels = self.levels(states)?;
+        }
+        let natural = self.outer == 0 && (q.in_order || d.levels.as_deref().is_some_and(is_natural));
+        if ordered && !natural {
+            match &d.levels {
+                Some(l) => d.keep = tables_in_order(l),
                 None => return Ok(None),
             }
         }
@@ -367,6 +460,13 @@ impl Run<'_> {
             preds.push(list);
         }
         preds[self.outer].extend(matched);
+        for (slot, base, bits) in &self.extra.restrict {
+            let (t, col) = places.at[*slot];
+            if cols[t].kinds[col] != Kind::Int {
+                return Ok(None);
+            }
+            preds[t].push(Pred::IntSet { col, base: *base, set: bits.clone() });
+        }
         let Some(inners) = self.build_inners(&d, &cols, &places, &mut preds)? else { return Ok(None) };
         let single = inners.iter().flatten().all(Inner::unique);
         // Several matches come in the order of the loops only if the tables are joined in it.
@@ -376,19 +476,39 @@ impl Run<'_> {
             places: &places,
             inners: &inners,
             eval: self.eval,
-            in_order: self.in_order() && as_loops,
+            in_order: natural && as_loops,
             most_rows: single.then_some(cols[self.outer].loaded.rows as u64),
             left: &left,
         };
+        d.tests = d.rest.iter().map(|e| Truth::of(e, &setting)).collect::<Result<_>>()?;
+        let sort = ordered && !setting.in_order;
+        let collect = sort || !d.late.is_empty();
+        if let Some(sink) = self.extra.sink {
+            if collect {
+                let done = self.scan_sorted(&mut d, &preds, &setting, states, sort, &mut |b, s| {
+                    sink(b, s)?;
+                    Ok(true)
+                })?;
+                if !done {
+                    return Ok(None);
+                }
+            } else {
+                self.scan(&d, &preds, &setting, &mut |b| {
+                    sink(b, &setting)?;
+                    Ok(true)
+                })?;
+            }
+            return Rows::new(&[], &[], None, None).finish().map(Some);
+        }
         if q.grouping == Grouping::None {
             let distinct = q.distinct.as_deref();
             let mut rows = Rows::new(&self.bound.result, &self.bound.order, distinct, limit);
-            if setting.in_order {
+            if !collect {
                 let mut ints = Ints::default();
                 self.scan(&d, &preds, &setting, &mut |b| self.take_rows(&mut rows, b, &setting, &mut ints))?;
             } else {
                 let mut ints = Ints::default();
-                let done = self.scan_sorted(&mut d, &preds, &setting, states, &mut |b, s| {
+                let done = self.scan_sorted(&mut d, &preds, &setting, states, sort, &mut |b, s| {
                     self.take_rows(&mut rows, b, s, &mut ints)
                 })?;
                 if !done {
@@ -398,7 +518,7 @@ impl Run<'_> {
             return self.result(rows).map(Some);
         }
         let (keys, aggs) = (self.bound.keys.clone(), self.bound.aggs.clone());
-        let made = match ordered && !setting.in_order {
+        let made = match collect {
             true => None,
             false => Groups::new(q, keys.clone(), aggs.clone(), &setting)?,
         };
@@ -413,11 +533,13 @@ impl Run<'_> {
                 }
                 groups
             }
-            None if setting.in_order => return Ok(None),
+            None if setting.in_order && !collect => return Ok(None),
             None => {
                 let mut made = None;
                 let mut unknown = false;
-                let done = self.scan_sorted(&mut d, &preds, &setting, states, &mut |b, s| {
+                // What could not be added up without an order can be in that of the loops.
+                let sort = sort || !collect;
+                let done = self.scan_sorted(&mut d, &preds, &setting, states, sort, &mut |b, s| {
                     if made.is_none() && !unknown {
                         made = Groups::new(q, keys.clone(), aggs.clone(), s)?;
                         unknown = made.is_none();
@@ -446,6 +568,11 @@ impl Run<'_> {
             p.line(format!("GROUPS: {}, sorted in {}", order.len(), shown(self.now() - start)));
         }
         let mut rows = Rows::new(&self.bound.result, &self.bound.order, q.distinct.as_deref(), limit);
+        if self.bound.having.is_none()
+            && rows.take_all(order.len(), |result, out| groups.results(result, &order, &setting, out))?
+        {
+            return self.result(rows).map(Some);
+        }
         for g in order {
             let row = groups.row(g, &setting)?;
             if let Some(h) = &self.bound.having
@@ -620,7 +747,7 @@ impl Run<'_> {
             let t = j.table;
             let fk = match j.other() {
                 Some(s) if places.at[s].0 == self.outer && j.affinity != Affinity::Text => {
-                    Some(places.at[s].1).filter(|_| d.keep & 1 << t == 0)
+                    Some(places.at[s].1).filter(|_| d.keep & 1 << t == 0 && self.rt.derives())
                 }
                 _ => None,
             };
@@ -634,7 +761,7 @@ impl Run<'_> {
                     }
                 });
             };
-            d.local[t].iter().chain(&d.rest).for_each(&mut note);
+            d.local[t].iter().chain(&d.rest).chain(&d.late).for_each(&mut note);
             d.joins.iter().filter(|o| o.table != t).flat_map(|o| &o.others).for_each(&mut note);
             self.bound.keys.iter().for_each(&mut note);
             self.bound.aggs.iter().for_each(|(a, f)| a.iter().chain(f).for_each(&mut note));
@@ -669,7 +796,12 @@ impl Run<'_> {
     pub(crate) fn needed(&self, d: &Division) -> u64 {
         let q = self.q;
         let mut mask = d.keep;
-        let all = d.rest.iter().chain(d.joins.iter().flat_map(|j| &j.others)).chain(&self.bound.keys);
+        let all = d
+            .rest
+            .iter()
+            .chain(&d.late)
+            .chain(d.joins.iter().flat_map(|j| &j.others))
+            .chain(&self.bound.keys);
         for e in all.chain(self.bound.aggs.iter().flat_map(|(a, f)| a.iter().chain(f))) {
             mask |= tables_of(q, e);
         }
@@ -755,7 +887,7 @@ impl Run<'_> {
                     match step.what {
                         What::Pred(i) => own.get(i).unwrap_or_else(|| &ranges[i - own.len()]).select(
                             cols,
-                            part,
+                            k,
                             span.clone(),
                             of,
                             self.eval,
@@ -779,7 +911,7 @@ impl Run<'_> {
                     batch.whole = sel.len() == span.len();
                     batch.outer.extend(sel.rows().iter().map(|i| from as u32 + *i as u32));
                     self.join(d, s, &plain, needed, &mut batch)?;
-                    self.test_rest(d, s, &mut batch)?;
+                    test_rest(&d.tests, s, &mut batch)?;
                     let joined = clock();
                     phases.join += joined - filtered;
                     phases.taken += batch.outer.len() as u64;
@@ -876,11 +1008,10 @@ impl Run<'_> {
 
     /// Whether a scan evaluates no expression row by row: only codes and integers are looked at.
     pub(crate) fn is_pure(&self, d: &Division, preds: &[Vec<Pred>], s: &Setting<'_>) -> bool {
-        let vector = |e: &Ex| matches!(e, Ex::Compare(c) if is_vector(c, s));
-        !preds[self.outer].iter().any(|p| matches!(p, Pred::Any(_)))
+        preds[self.outer].iter().all(Pred::is_pure)
             && self.plain_keys(d, s).iter().all(Option::is_some)
             && d.joins.iter().all(|j| s.inners[j.table].is_some())
-            && d.rest.iter().all(vector)
+            && d.tests.iter().all(Truth::is_pure)
     }
 
     /// The column that a condition is about.
@@ -900,6 +1031,8 @@ impl Run<'_> {
         match p {
             Pred::Range { col, .. } | Pred::RealRange { col, .. } => format!("{} BY RANGE", column(*col)),
             Pred::IntSet { col, .. } | Pred::DictSet { col, .. } => format!("{} BY SET", column(*col)),
+            Pred::Like { col, .. } => format!("{} BY PATTERN", column(*col)),
+            Pred::Rows { .. } => "SEVERAL COLUMNS".to_string(),
             Pred::Any(_) => "ROW BY ROW".to_string(),
             Pred::Never => "NOTHING".to_string(),
         }
@@ -1032,36 +1165,24 @@ impl Run<'_> {
         b.inner[table] = rows;
         Ok(())
     }
+}
 
-    /// Drops the rows that fail the other conditions.
-    fn test_rest(&self, d: &Division, s: &Setting<'_>, b: &mut Batch<'_>) -> Result<()> {
-        for e in &d.rest {
-            let n = b.outer.len();
-            let vector = match e {
-                Ex::Compare(c) => compare_all(c, b, s)?,
-                _ => None,
-            };
-            let flags: Vec<u32> = match vector {
-                Some(v) => v.into_iter().map(|t| if t { 0 } else { NONE }).collect(),
-                None => {
-                    let mut flags = crate::chunk::room(n)?;
-                    for i in 0..n {
-                        let ok = self.eval.holds(e, &BatchRow { batch: b, i })?;
-                        flags.push(if ok { 0 } else { NONE });
-                    }
-                    flags
-                }
-            };
-            b.whole = false;
-            keep(&mut b.outer, &flags);
-            for v in &mut b.inner {
-                if !v.is_empty() {
-                    keep(v, &flags);
-                }
+/// Drops the rows that fail the other conditions.
+fn test_rest(rest: &[Truth], s: &Setting<'_>, b: &mut Batch<'_>) -> Result<()> {
+    for t in rest {
+        if b.outer.is_empty() {
+            break;
+        }
+        let flags: Vec<u32> = t.test(b, s)?.into_iter().map(|t| if t { 0 } else { NONE }).collect();
+        b.whole &= !flags.contains(&NONE);
+        keep(&mut b.outer, &flags);
+        for v in &mut b.inner {
+            if !v.is_empty() {
+                keep(v, &flags);
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Keeps the entries whose flag is not [`NONE`].

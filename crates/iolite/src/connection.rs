@@ -115,6 +115,8 @@ pub(crate) struct Flags {
     pub mmap_size: Cell<i64>,
     pub analysis_limit: Cell<i64>,
     pub threads: Cell<i64>,
+    /// `PRAGMA column_derivation`: whether columns of inner tables may be laid beside outer ones.
+    pub column_derivation: Cell<bool>,
     pub dqs_dml: Cell<bool>,
     pub analytics: Cell<crate::columns::Analytics>,
 }
@@ -162,6 +164,7 @@ impl Connection {
         f.short_column_names.set(true);
         f.trusted_schema.set(true);
         f.automatic_index.set(true);
+        f.column_derivation.set(true);
         f.dqs_dml.set(true);
         let main = Attached { name: "main".into(), btree: Some(btree), file, columns: Default::default() };
         let temp =
