@@ -81,6 +81,11 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
     }
     run.gates.push("columns, rows and stock answer the same on the written file".into());
     seats.into_iter().for_each(super::Seat::remove);
+    run.missing.push(
+        "each answer against its own snapshot while commits go on: here only before and after; `columns_history` of \
+         `conform` does it with several processes"
+            .into(),
+    );
     Ok(())
 }
 

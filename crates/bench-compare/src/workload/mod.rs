@@ -42,8 +42,8 @@ pub struct Workload {
 /// All workloads.
 pub const ALL: &[Workload] = &[
     Workload { id: "row", version: 2, title: "The row engine, case by case", run: row::run },
-    Workload { id: "suite", version: 1, title: "W1 to W13", run: suite::run },
-    Workload { id: "ssb", version: 2, title: "Star Schema Benchmark", run: ssb::run },
+    Workload { id: "suite", version: 2, title: "W1 to W13", run: suite::run },
+    Workload { id: "ssb", version: 3, title: "Star Schema Benchmark", run: ssb::run },
     Workload { id: "tatp", version: 2, title: "TATP, one client and eight", run: tatp::run },
     Workload { id: "kv", version: 2, title: "SQLite as a key-value database", run: kv::run },
     Workload { id: "blob", version: 1, title: "Blobs of 100 KB and 10 MB", run: blob::run },
@@ -58,7 +58,7 @@ pub const ALL: &[Workload] = &[
         run: memory::run,
     },
     Workload { id: "mobile", version: 1, title: "Mobile trace shape", run: mobile::run },
-    Workload { id: "tpch", version: 2, title: "TPC-H", run: tpch::run },
+    Workload { id: "tpch", version: 3, title: "TPC-H", run: tpch::run },
     Workload { id: "mixed", version: 1, title: "TATP writers beside SSB queries", run: mixed::run },
 ];
 

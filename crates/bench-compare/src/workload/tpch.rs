@@ -10,7 +10,7 @@ use crate::gate;
 use crate::stats;
 use iolite_bench::engine::{Result, find};
 
-const SQLITE: &str = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-1048576;";
+const SQLITE: &str = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-1048576; PRAGMA threads=1;";
 
 /// Measures.
 pub fn run(o: &Options, run: &mut Run) -> Result<()> {
