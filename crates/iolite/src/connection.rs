@@ -78,6 +78,9 @@ pub(crate) struct Inner {
     pub profile: RefCell<Option<Vec<(i32, String)>>>,
     /// The transaction is another's to end: the write queue's.
     pub held: Cell<bool>,
+    /// The memory of a statement's machine for the next one, and the program that it holds meanwhile.
+    pub spare_vm: Cell<Option<Box<iolite_vdbe::Vm>>>,
+    pub no_program: Rc<iolite_bytecode::Program>,
     /// Programs by their text.
     pub plans: RefCell<crate::plans::Plans>,
     /// What `random()` and new rowids are made of.
@@ -204,6 +207,8 @@ impl Connection {
             column_runs: Cell::new(0),
             profile: RefCell::new(None),
             held: Cell::new(false),
+            spare_vm: Cell::default(),
+            no_program: Rc::default(),
             plans: RefCell::default(),
             random: RefCell::default(),
             super_journal: RefCell::new(None),

@@ -157,6 +157,32 @@ impl Vm {
         }
     }
 
+    /// Makes it the run of another program, not started, keeping its memory. What the former program held is let go.
+    pub fn renew(&mut self, program: Rc<Program>) {
+        self.reset();
+        let f = &mut self.f;
+        f.cursors.clear();
+        f.cursors.resize_with(program.cursors, || None);
+        f.regs.clear();
+        f.regs.resize(program.registers + 1, Value::Null);
+        f.once.clear();
+        f.once.resize(program.onces.div_ceil(64), 0);
+        f.states.clear();
+        f.aux.clear();
+        f.aux.resize_with(program.sites, AuxData::default);
+        (f.pc, f.compare, f.last_rowid, f.entered, f.counted) = (0, Ordering::Equal, 0, 0, 0);
+        f.program = program.clone();
+        self.params.clear();
+        self.params.resize(program.variables.len(), Value::Null);
+        self.counters = Counters::default();
+        self.main = program;
+    }
+
+    /// Whether its memory is worth keeping for another program.
+    pub fn is_small(&self) -> bool {
+        self.f.regs.capacity() <= 512 && self.f.cursors.capacity() <= 64 && self.spare.len() <= MOST_SPARE
+    }
+
     /// The program.
     pub fn program(&self) -> &Rc<Program> {
         &self.main

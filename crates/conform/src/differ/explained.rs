@@ -132,8 +132,13 @@ fn equal_values(a: &str, b: &str) -> bool {
             text(x) == text(y)
         }
     };
-    let parts = |s: &str| -> Vec<String> { s.split(['|', '\n']).map(String::from).collect() };
-    let (a, b) = (parts(a), parts(b));
+    // In the order of the values' text, another of them may stand elsewhere.
+    let rows = |s: &str| -> Vec<String> {
+        let mut lines: Vec<String> = s.lines().map(str::to_ascii_lowercase).collect();
+        lines.sort();
+        lines.join("|").split('|').map(String::from).collect()
+    };
+    let (a, b) = (rows(a), rows(b));
     a.len() == b.len() && a.iter().zip(&b).all(|(x, y)| equal(x, y))
 }
 

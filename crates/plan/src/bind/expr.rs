@@ -292,6 +292,7 @@ impl Binder<'_> {
         match e {
             ast::Expr::Literal(Literal::True, _) => Some(true),
             ast::Expr::Literal(Literal::False, _) => Some(false),
+            ast::Expr::Collate(inner, _) => self.truth_word(inner),
             ast::Expr::Column { schema: None, table: None, column } if column.quote == ast::Quote::None => {
                 if column.text.eq_ignore_ascii_case("true") {
                     Some(true)
