@@ -321,9 +321,13 @@ impl Compiler<'_> {
             }
             _ => return None,
         }
-        let mut numbered = Vec::new();
+        let mut numbered: Vec<(usize, bool)> = Vec::new();
         for (c, desc) in by {
-            numbered.push((self.order_slot(t, c)?, desc));
+            let slot = self.order_slot(t, c)?;
+            // An index may name a column twice: the second time it decides nothing.
+            if numbered.iter().all(|n| n.0 != slot) {
+                numbered.push((slot, desc));
+            }
         }
         Some(LevelOrder { by: numbered, reverse, one })
     }

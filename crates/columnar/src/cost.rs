@@ -53,13 +53,14 @@ impl Loops {
     }
 }
 
-/// Nanoseconds in rows, and nanoseconds of decoding what is not there.
-fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(f64, f64)> {
+/// Nanoseconds in rows, nanoseconds of decoding what is not there, and whether that would be kept.
+fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(f64, f64, bool)> {
     let mut rows = q.loops.rest;
-    let mut decode = 0.0;
+    let (mut decode, mut keep) = (0.0, true);
     for (t, spec) in q.tables.iter().enumerate() {
         let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
         let leaves = state.leaves() as f64;
+        keep &= state.keep;
         if t == 0 && q.loops.scans {
             rows += leaves * LEAF;
         }
@@ -71,11 +72,12 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(f64, f64)> {
         }
     }
     for n in &q.nested {
-        let (r, d) = estimate(&n.query, rt)?;
+        let (r, d, k) = estimate(&n.query, rt)?;
+        keep &= k;
         rows += if n.keys.is_empty() { r } else { r * q.loops.rounds };
         decode += d;
     }
-    Ok((rows, decode))
+    Ok((rows, decode, keep))
 }
 
 /// A name for a query among those of its file.
@@ -91,9 +93,10 @@ fn name(q: &Query) -> u64 {
 
 /// Whether the arm is to be left to rows this time.
 pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime) -> Result<bool> {
-    let (rows, decode) = estimate(q, rt)?;
-    if rows * CLEARLY >= decode {
-        return Ok(false);
+    let (rows, decode, keep) = estimate(q, rt)?;
+    // Within a write transaction columns are decoded for this once.
+    if rows * CLEARLY >= decode || !keep {
+        return Ok(rows * CLEARLY < decode);
     }
     let Some(first) = q.tables.first() else { return Ok(false) };
     Ok(rt.store(first.db)?.is_new(name(q)))

@@ -1,4 +1,4 @@
-//! `LIKE` with a pattern of words between percent signs, on the bytes of a text.
+//! Conditions on the bytes of a text: `LIKE` with a pattern of words between percent signs, and how a text begins.
 //!
 //! Most patterns are such: no `_`, no ESCAPE, ASCII only. They match by finding one word after the other, each as early
 //! as possible; ASCII letters in both cases, unless `PRAGMA case_sensitive_like` is on. All other patterns, and values that
@@ -6,6 +6,7 @@
 
 use crate::expr::{Eval, Ex};
 use iolite_base::Limit;
+use iolite_plan::bound::CmpOp;
 use iolite_value::Value;
 
 /// A pattern. See the module's head.
@@ -123,6 +124,59 @@ impl Like {
             from += at + 1;
         }
         None
+    }
+}
+
+/// `substr(column, 1, n) IN ('...', ...)`, or `=`: how a text begins.
+pub(crate) struct Starts {
+    n: usize,
+    /// Each of them as long as the beginning, or the whole text.
+    words: Vec<Vec<u8>>,
+    not: bool,
+}
+
+impl Starts {
+    /// The condition, if it is such a one, compared byte by byte.
+    pub fn of(ex: &Ex) -> Option<Starts> {
+        let text = |e: &Ex| match e {
+            Ex::Const(Value::Text(t, _)) => Some(t.to_vec()),
+            _ => None,
+        };
+        let (lhs, words, not) = match ex {
+            Ex::In { not, lhs, list, affinity, collation }
+                if collation.is_binary() && !affinity.is_numeric() =>
+            {
+                (&**lhs, list.iter().map(text).collect::<Option<Vec<_>>>()?, *not)
+            }
+            Ex::Compare(c)
+                if c.op == CmpOp::Eq && c.collation.is_binary() && !c.affinity.is_numeric() && !c.null_eq =>
+            {
+                (&c.lhs, vec![text(&c.rhs)?], false)
+            }
+            _ => return None,
+        };
+        let Ex::Call { function, args, .. } = lhs else { return None };
+        let name = &function.name;
+        if !name.eq_ignore_ascii_case("substr") && !name.eq_ignore_ascii_case("substring") {
+            return None;
+        }
+        match &args[..] {
+            [Ex::Slot(_), Ex::Const(Value::Int(1)), Ex::Const(Value::Int(n))] if (1..100).contains(n) => {
+                Some(Starts { n: *n as usize, words, not })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a text begins with characters of one byte each.
+    pub fn known(&self, text: &[u8]) -> bool {
+        text.iter().take(self.n).all(|c| c.is_ascii() && *c != 0)
+    }
+
+    /// Whether the condition holds for such a text.
+    pub fn holds(&self, text: &[u8]) -> bool {
+        let start = &text[..text.len().min(self.n)];
+        self.words.iter().any(|w| w == start) != self.not
     }
 }
 

@@ -11,11 +11,12 @@
 use crate::ask::{Nested, NestedKind, Query};
 use crate::batch::{Batch, BatchRow, Ints, int_bounds};
 use crate::chunk::room;
+use crate::divide::Division;
 use crate::expr::{Eval, Ex, NestedUse, Row};
 use crate::group::Setting;
 use crate::join::NONE;
 use crate::kernel::Bits;
-use crate::run::{self, Division, Extra, Run, Runtime};
+use crate::run::{self, Extra, Run, Runtime};
 use iolite_base::hash::{FastMap, FastSet};
 use iolite_base::{Code, Result, alloc};
 use iolite_plan::bound::CmpOp;

@@ -7,16 +7,17 @@
 //! and a program runs the query instead.
 
 use crate::acc::order_free;
-use crate::ask::{AggSpec, Cond, LevelOrder, NestedKind, Query};
+use crate::ask::{AggSpec, Cond, NestedKind, Query};
 use crate::batch::{Batch, BatchRow, Ints, NO_OUTER, Places, int_bounds};
-use crate::chunk::Data;
 use crate::cost;
 use crate::decode::ColKey;
 use crate::derive;
-use crate::expr::{Cmp, Eval, Ex};
+use crate::divide::{Division, Join, tables_of};
+use crate::expr::{Eval, Ex};
 use crate::group::{Groups, Setting};
 use crate::join::{Inner, NONE};
 use crate::kernel::{BLOCK, Bits, Selection};
+use crate::lookup::test_rest;
 use crate::nested::{self, Said};
 use crate::order::{is_natural, tables_in_order};
 use crate::pred::{self, Columns, Kind, Pred};
@@ -27,7 +28,6 @@ use crate::truth::Truth;
 use iolite_base::{Limit, Result};
 use iolite_btree::Btree;
 use iolite_ext::Host;
-use iolite_plan::bound::CmpOp;
 use iolite_plan::plan::Grouping;
 use iolite_value::{Affinity, Value};
 use std::cell::RefCell;
@@ -63,33 +63,12 @@ pub trait Runtime {
     }
 }
 
-/// An inner table's key and what it equals.
-pub(crate) struct Join {
-    pub table: usize,
-    /// Its columns: one, or several of integers.
-    pub slots: Vec<usize>,
-    /// What they equal.
-    pub others: Vec<Ex>,
-    affinity: Affinity,
-    binary: bool,
-}
-
-impl Join {
-    /// The only column that the only column of the key equals.
-    fn other(&self) -> Option<usize> {
-        match self.others[..] {
-            [Ex::Slot(s)] => Some(s),
-            _ => None,
-        }
-    }
-}
-
 /// An aggregate's arguments, and the condition of its FILTER.
 type Aggregated = (Vec<Ex>, Option<Ex>);
 
 /// The expressions of a query with parameters put in.
 pub(crate) struct Bound {
-    conds: Vec<Cond>,
+    pub conds: Vec<Cond>,
     keys: Vec<Ex>,
     aggs: Vec<Aggregated>,
     having: Option<Ex>,
@@ -115,12 +94,6 @@ impl Bound {
             order: q.order.iter().map(|(e, f)| Ok((bind(e)?, f.clone()))).collect::<Result<_>>()?,
         })
     }
-}
-
-fn tables_of(q: &Query, e: &Ex) -> u64 {
-    let mut mask = 0;
-    e.slots(&mut |s| mask |= 1 << q.slots[s].table);
-    mask
 }
 
 /// How a query is run that another one asks.
@@ -207,7 +180,7 @@ pub(crate) struct Run<'a> {
     pub q: &'a Query,
     pub rt: &'a dyn Runtime,
     pub eval: &'a Eval<'a>,
-    bound: &'a Bound,
+    pub bound: &'a Bound,
     pub params: &'a [Value],
     extra: &'a Extra<'a>,
     pub outer: usize,
@@ -268,128 +241,7 @@ enum What {
     },
 }
 
-/// How the conditions are divided.
-#[derive(Default)]
-pub(crate) struct Division {
-    local: Vec<Vec<Ex>>,
-    joins: Vec<Join>,
-    rest: Vec<Ex>,
-    /// These in the form in which they are tested.
-    tests: Vec<Truth>,
-    /// Those that ask nested queries.
-    pub late: Vec<Ex>,
-    /// Tables whose rows must be known though nobody reads them.
-    pub keep: u64,
-    /// The order of the loops, where it matters.
-    pub levels: Option<Vec<LevelOrder>>,
-}
-
-/// What a condition on several tables says of table `t` alone.
-fn implied(q: &Query, e: &Ex, t: usize) -> Option<Ex> {
-    if tables_of(q, e) == 1 << t {
-        return Some(e.clone());
-    }
-    match e {
-        Ex::And(a, b) => match (implied(q, a, t), implied(q, b, t)) {
-            (Some(a), Some(b)) => Some(Ex::And(Box::new(a), Box::new(b))),
-            (a, b) => a.or(b),
-        },
-        Ex::Or(a, b) => Some(Ex::Or(Box::new(implied(q, a, t)?), Box::new(implied(q, b, t)?))),
-        _ => None,
-    }
-}
-
 impl Run<'_> {
-    /// Divides the conditions: those on one table, equalities that lead from table to table, all others.
-    fn divide(&self) -> Option<Division> {
-        let q = self.q;
-        let n = q.tables.len();
-        let mut d = Division { local: vec![Vec::new(); n], ..Division::default() };
-        let mut open: Vec<&Cond> = Vec::new();
-        for c in &self.bound.conds {
-            if c.ex.is_late() {
-                if c.on.is_some() {
-                    return None;
-                }
-                d.late.push(c.ex.clone());
-                continue;
-            }
-            let mask = tables_of(q, &c.ex);
-            if c.on.is_none() && mask.count_ones() > 1 && matches!(c.ex, Ex::Or(..)) {
-                for t in (0..n).filter(|t| mask & 1 << t != 0 && !q.tables[*t].left) {
-                    d.local[t].extend(implied(q, &c.ex, t));
-                }
-            }
-            match c.on {
-                Some(t) if mask & !(1 << t) == 0 => d.local[t].push(c.ex.clone()),
-                Some(_) => open.push(c),
-                None if mask == 0 => d.local[self.outer].push(c.ex.clone()),
-                // A comparison of several columns is tested for many rows at once, behind the others.
-                None if mask == 1 << self.outer
-                    && matches!(c.ex, Ex::Compare(_))
-                    && c.ex.only_slot().is_none() =>
-                {
-                    d.rest.push(c.ex.clone());
-                }
-                None if mask.is_power_of_two() && !q.tables[mask.trailing_zeros() as usize].left => {
-                    d.local[mask.trailing_zeros() as usize].push(c.ex.clone());
-                }
-                None => open.push(c),
-            }
-        }
-        let mut placed = 1u64 << self.outer;
-        let mut used = vec![false; open.len()];
-        while placed.count_ones() < n as u32 {
-            let mut found = None;
-            'search: for t in (0..n).filter(|t| placed & 1 << t == 0) {
-                for (i, c) in open.iter().enumerate() {
-                    let fits = if q.tables[t].left { c.on == Some(t) } else { c.on.is_none() };
-                    if !used[i]
-                        && fits
-                        && let Some(j) = self.join_of(&c.ex, t, placed)
-                    {
-                        found = Some((i, j));
-                        break 'search;
-                    }
-                }
-            }
-            let (i, j) = found?;
-            used[i] = true;
-            placed |= 1 << j.table;
-            d.joins.push(j);
-        }
-        for (c, used) in open.iter().zip(used) {
-            if !used {
-                if c.on.is_some() {
-                    return None;
-                }
-                d.rest.push(c.ex.clone());
-            }
-        }
-        Some(d)
-    }
-
-    /// The condition as a way from the tables in `placed` to table `t`.
-    fn join_of(&self, e: &Ex, t: usize, placed: u64) -> Option<Join> {
-        let Ex::Compare(c) = e else { return None };
-        let Cmp { op: CmpOp::Eq, null_eq: false, affinity, collation, lhs, rhs } = &**c else { return None };
-        for (own, other) in [(lhs, rhs), (rhs, lhs)] {
-            if let Ex::Slot(s) = own
-                && self.q.slots[*s].table == t
-                && tables_of(self.q, other) & !placed == 0
-            {
-                return Some(Join {
-                    table: t,
-                    slots: vec![*s],
-                    others: vec![other.clone()],
-                    affinity: *affinity,
-                    binary: collation.is_binary(),
-                });
-            }
-        }
-        None
-    }
-
     fn with_outer(&mut self, states: &[Arc<TableState>], limit: Option<usize>) -> Result<Option<Answer>> {
         let q = self.q;
         let Some(mut d) = self.divide() else { return Ok(None) };
@@ -625,93 +477,6 @@ impl Run<'_> {
             rows.add(&BatchRow { batch: b, i }, self.eval)?;
         }
         Ok(!rows.full())
-    }
-
-    /// Equalities of integers that lead to the same table make one key.
-    fn combine(&self, d: &mut Division, cols: &[Columns], places: &Places) {
-        let mut placed = 1u64 << self.outer;
-        let int = |s: usize| cols[places.at[s].0].kinds[places.at[s].1] == Kind::Int;
-        for j in &mut d.joins {
-            let t = j.table;
-            let known = placed;
-            placed |= 1 << t;
-            let rowid = j.slots.iter().any(|s| self.q.slots[*s].field.is_none());
-            let fits = |s: usize, j: &Join| {
-                int(s) && j.other().is_some_and(int) && j.affinity != Affinity::Text && !self.q.tables[t].left
-            };
-            if rowid || !fits(j.slots[0], j) {
-                continue;
-            }
-            let more = d.rest.iter().position(|e| {
-                let Some(n) = self.join_of(e, t, known) else { return false };
-                let mut keys: Vec<usize> = j.slots.iter().map(|s| places.at[*s].1).collect();
-                keys.push(places.at[n.slots[0]].1);
-                fits(n.slots[0], &n) && n.slots[0] != j.slots[0] && Inner::can_combine(&cols[t], &keys)
-            });
-            if let Some(n) = more.and_then(|i| self.join_of(&d.rest[i], t, known).map(|n| (i, n))) {
-                d.rest.remove(n.0);
-                j.slots.extend(n.1.slots);
-                j.others.extend(n.1.others);
-            }
-        }
-    }
-
-    /// Builds the inner tables, small ones first; the keys of those that are filtered thin out what leads to them.
-    fn build_inners(
-        &self,
-        d: &Division,
-        cols: &[Columns],
-        places: &Places,
-        preds: &mut [Vec<Pred>],
-    ) -> Result<Option<Vec<Option<Inner>>>> {
-        let q = self.q;
-        let mut inners: Vec<Option<Inner>> = Vec::new();
-        inners.resize_with(q.tables.len(), || None);
-        let mut left: Vec<&Join> = d.joins.iter().collect();
-        while !left.is_empty() {
-            // What hangs on a table is built before it.
-            let hangs = |t: usize| {
-                left.iter().any(|j| j.table != t && j.others.iter().any(|e| tables_of(q, e) & 1 << t != 0))
-            };
-            let ready = (0..left.len()).filter(|i| !hangs(left[*i].table));
-            let Some(i) = ready.min_by_key(|i| cols[left[*i].table].loaded.rows) else { return Ok(None) };
-            let j = left.remove(i);
-            let t = j.table;
-            let keys: Vec<usize> = j.slots.iter().map(|s| places.at[*s].1).collect();
-            let ascending = q.slots[j.slots[0]].field.is_none();
-            let of = &places.of_table[t];
-            let start = self.now();
-            let built =
-                Inner::build(&cols[t], &keys, ascending, j.affinity, j.binary, &preds[t], of, self.eval)?;
-            let Some(built) = built else { return Ok(None) };
-            if let Some(p) = self.rt.profile() {
-                let name = &q.tables[t].table.name;
-                let (rows, kept) = (cols[t].loaded.rows, built.passed.len());
-                p.line(format!("BUILD {name}: {rows} rows, {kept} kept, {}", shown(self.now() - start)));
-            }
-            let filtered = built.passed.len() * 10 < cols[t].loaded.rows * 9;
-            if let (Some(bits), Some(base), Some(x), true) =
-                (&built.bits, built.base(), j.other(), filtered && !q.tables[t].left)
-            {
-                let mut thin = |s: usize| {
-                    let (u, col) = places.at[s];
-                    if u != self.outer && !q.tables[u].left && cols[u].kinds[col] == Kind::Int {
-                        preds[u].push(Pred::IntSet { col, base, set: bits.clone() });
-                    }
-                };
-                thin(x);
-                // Others that equal the same.
-                for o in &left {
-                    for (s, e) in o.slots.iter().zip(&o.others) {
-                        if matches!(e, Ex::Slot(y) if *y == x) && o.affinity != Affinity::Text {
-                            thin(*s);
-                        }
-                    }
-                }
-            }
-            inners[t] = Some(built);
-        }
-        Ok(Some(inners))
     }
 
     /// The time, if somebody asks what takes it.
@@ -1037,156 +802,4 @@ impl Run<'_> {
             Pred::Never => "NOTHING".to_string(),
         }
     }
-
-    /// Looks the inner rows up.
-    fn join(
-        &self,
-        d: &Division,
-        s: &Setting<'_>,
-        plain: &[Option<usize>],
-        needed: u64,
-        b: &mut Batch<'_>,
-    ) -> Result<()> {
-        for v in &mut b.inner {
-            v.clear();
-        }
-        let mut done: Vec<usize> = Vec::new();
-        for (k, j) in d.joins.iter().enumerate() {
-            let Some(inner) = &s.inners[j.table] else { continue };
-            let left = self.q.tables[j.table].left;
-            let filtered = plain[k].is_some() && inner.bits.is_some() && !left;
-            if inner.unique() && needed & 1 << j.table == 0 && (filtered || left) {
-                continue;
-            }
-            let mut found: Vec<u32> = Vec::new();
-            iolite_base::alloc::reserve(&mut found, b.outer.len())?;
-            match plain[k] {
-                Some(col) => {
-                    let chunk = &s.cols[self.outer].loaded.parts[b.part].cols[col];
-                    match (&chunk.data, inner.base()) {
-                        (Data::Int { base, nulls: false, codes }, Some(_)) => {
-                            let find = |c: u32| inner.find_int(base + c as i64);
-                            found.extend(b.outer.iter().map(|r| find(codes.get(*r as usize))));
-                        }
-                        _ => found.extend(
-                            b.outer
-                                .iter()
-                                .map(|r| chunk.int(*r as usize).map_or(NONE, |v| inner.find_int(v))),
-                        ),
-                    }
-                }
-                None if self.are_ints(j, s) => {
-                    let mut all: Vec<Ints> = Vec::new();
-                    for e in &j.others {
-                        let mut ints = Ints::default();
-                        Ints::of(e, b, &mut ints)?;
-                        all.push(ints);
-                    }
-                    let null = |i: usize| all.iter().any(|v| v.nulls.get(i).copied().unwrap_or(false));
-                    match &all[..] {
-                        [one] => found.extend(one.values.iter().enumerate().map(|(i, v)| match null(i) {
-                            true => NONE,
-                            false => inner.find_int(*v),
-                        })),
-                        _ => found.extend((0..b.outer.len()).map(|i| match null(i) {
-                            true => NONE,
-                            false => inner.find_ints(all.iter().map(|v| v.values[i])),
-                        })),
-                    }
-                }
-                None => {
-                    for i in 0..b.outer.len() {
-                        let v = self.eval.value(&j.others[0], &BatchRow { batch: b, i })?;
-                        found.push(inner.find(&v)?);
-                    }
-                }
-            }
-            b.whole = false;
-            if inner.unique() {
-                if !left && !filtered && found.contains(&NONE) {
-                    keep(&mut b.outer, &found);
-                    for t in &done {
-                        keep(&mut b.inner[*t], &found);
-                    }
-                    found.retain(|f| *f != NONE);
-                }
-                b.inner[j.table] = found;
-            } else {
-                self.expand(j.table, inner, left, found, &done, b)?;
-            }
-            done.push(j.table);
-        }
-        Ok(())
-    }
-
-    /// Whether a join's key is looked up by integers.
-    fn are_ints(&self, j: &Join, s: &Setting<'_>) -> bool {
-        let int = |e: &Ex| match e {
-            Ex::Slot(k) => s.cols[s.places.at[*k].0].kinds[s.places.at[*k].1] == Kind::Int,
-            _ => false,
-        };
-        let own = |k: &usize| s.cols[j.table].kinds[s.places.at[*k].1] == Kind::Int;
-        j.others.iter().all(int) && j.slots.iter().all(own) && j.affinity != Affinity::Text
-    }
-
-    /// Each row once for each match.
-    fn expand(
-        &self,
-        table: usize,
-        inner: &Inner,
-        left: bool,
-        found: Vec<u32>,
-        done: &[usize],
-        b: &mut Batch<'_>,
-    ) -> Result<()> {
-        let mut from: Vec<u32> = Vec::new();
-        let mut rows: Vec<u32> = Vec::new();
-        for (i, head) in found.into_iter().enumerate() {
-            let mut row = head;
-            if row == NONE && left {
-                iolite_base::alloc::reserve(&mut from, 1)?;
-                iolite_base::alloc::reserve(&mut rows, 1)?;
-                from.push(i as u32);
-                rows.push(NONE);
-            }
-            while row != NONE {
-                iolite_base::alloc::reserve(&mut from, 1)?;
-                iolite_base::alloc::reserve(&mut rows, 1)?;
-                from.push(i as u32);
-                rows.push(row);
-                row = inner.following(row);
-            }
-        }
-        let again = |v: &Vec<u32>| from.iter().map(|i| v[*i as usize]).collect::<Vec<u32>>();
-        b.outer = again(&b.outer);
-        for t in done {
-            b.inner[*t] = again(&b.inner[*t]);
-        }
-        b.inner[table] = rows;
-        Ok(())
-    }
-}
-
-/// Drops the rows that fail the other conditions.
-fn test_rest(rest: &[Truth], s: &Setting<'_>, b: &mut Batch<'_>) -> Result<()> {
-    for t in rest {
-        if b.outer.is_empty() {
-            break;
-        }
-        let flags: Vec<u32> = t.test(b, s)?.into_iter().map(|t| if t { 0 } else { NONE }).collect();
-        b.whole &= !flags.contains(&NONE);
-        keep(&mut b.outer, &flags);
-        for v in &mut b.inner {
-            if !v.is_empty() {
-                keep(v, &flags);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Keeps the entries whose flag is not [`NONE`].
-fn keep(v: &mut Vec<u32>, flags: &[u32]) {
-    let mut flag = flags.iter();
-    v.retain(|_| flag.next().is_some_and(|f| *f != NONE));
 }

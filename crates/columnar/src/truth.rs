@@ -8,7 +8,7 @@ use crate::batch::{Batch, BatchRow, compare_all, few_code, is_vector};
 use crate::chunk::{Data, Dict, Field};
 use crate::expr::{Cmp, Ex};
 use crate::group::{OneValue, Setting, few_values};
-use crate::like::Like;
+use crate::like::{Like, Starts};
 use crate::pred::Kind;
 use iolite_base::{Code, Result};
 use iolite_plan::bound::CmpOp;
@@ -160,11 +160,15 @@ pub(crate) fn each_entry(
     f: &mut dyn FnMut(u32, bool),
 ) -> Result<()> {
     let like = Like::of(ex, eval);
+    let starts = Starts::of(ex);
     let equal = crate::pred::text_equality(ex);
     for code in 0..dict.len() as u32 {
         let entry = dict.get(code);
         let holds = match (&like, equal, entry) {
             (Some(l), _, Field::Text(t)) => l.holds(t),
+            (_, _, Field::Text(t)) if starts.as_ref().is_some_and(|s| s.known(t)) => {
+                starts.as_ref().is_some_and(|s| s.holds(t))
+            }
             (_, Some(want), Field::Text(t)) => t == want,
             _ => eval.holds(ex, &OneValue(entry.value()?))?,
         };

@@ -107,7 +107,18 @@ fn condition(r: &mut Rng, p: &str) -> String {
         2 => format!("{p}g {op} {}.5", r.below(5)),
         3 => format!("{p}r {op} {}", r.below(600)),
         4 => format!("{p}t {op} '{}'", r.pick(&["a3", "b", "10", "Zz5"])),
-        5 => format!("{p}t LIKE '{}'", r.pick(&["a%", "%1", "_z%", "%"])),
+        5 if r.chance(40) => {
+            let n = 1 + r.below(3);
+            format!(
+                "substr({p}t, 1, {n}) {}",
+                r.pick(&["IN ('a', 'a3', '1', 'Zz')", "NOT IN ('a', 'b')", "= 'a'"])
+            )
+        }
+        5 => format!(
+            "{p}t {}LIKE '{}'",
+            r.pick(&["", "NOT "]),
+            r.pick(&["a%", "%1", "_z%", "%", "%a%3%", "A3", "%Z"])
+        ),
         6 => format!("{p}v {op} {}", r.pick(&["2", "'2'", "1.5", "x'03'", "'t9'"])),
         7 => format!("{p}n {op} {}", r.pick(&["2", "'3'", "4", "'abc'", "1e19"])),
         8 => format!("{p}c {op} '{}'", r.pick(&["ab", "CD", "E"])),
@@ -518,7 +529,7 @@ fn nested_queries_and_any_order_of_loops_run_in_columns() {
     let s = stock::Connection::open(&file.name()).unwrap();
     s.execute_batch(SCHEMA).unwrap();
     s.execute_batch(&fill(&mut r, 2500)).unwrap();
-    s.execute_batch("CREATE INDEX fact_d2 ON fact(d2, k); CREATE INDEX dim_grp ON dim(grp); ANALYZE")
+    s.execute_batch("CREATE INDEX fact_d2 ON fact(d2, k); CREATE INDEX dim_grp ON dim(grp, grp, up); ANALYZE")
         .unwrap();
     let c = iolite::Connection::open(&file.name()).unwrap();
     let queries = [
