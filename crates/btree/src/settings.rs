@@ -283,20 +283,17 @@ impl Btree {
         }
         let vfs = self.pager()?.vfs().clone();
         let handler = move |attempt: u32| {
-            // In microseconds. A commit takes some tens of them: who sleeps for whole milliseconds finds the lock taken by
-            // those who came later, which is what the slowest requests of several processes waited for.
-            const STEPS: [u64; 22] = [
-                100, 100, 100, 200, 200, 300, 500, 500, 1_000, 1_000, 2_000, 2_000, 2_000, 5_000, 5_000,
-                5_000, 10_000, 10_000, 25_000, 25_000, 50_000, 100_000,
-            ];
-            let limit = ms as u64 * 1_000;
+            // A millisecond at first, as in SQLite: with a tenth of it, eight processes got from 1.7 times stock's throughput
+            // to the same, since each change of the writer costs the others their newest pages. But less steep than there
+            // (1, 2, 5, 10, 15, 20, 25): the slowest requests are those that sleep long while the lock is free.
+            const STEPS: [u64; 16] = [1, 1, 2, 2, 2, 5, 5, 5, 5, 10, 10, 10, 25, 25, 50, 100];
             let i = (attempt as usize).min(STEPS.len() - 1);
             let beyond = (attempt as u64).saturating_sub(STEPS.len() as u64 - 1);
             let waited = STEPS[..i].iter().sum::<u64>() + beyond * STEPS[STEPS.len() - 1];
-            if waited >= limit {
+            if waited >= ms as u64 {
                 return false;
             }
-            vfs.clock().sleep(Duration::from_micros(STEPS[i].min(limit - waited)));
+            vfs.clock().sleep(Duration::from_millis(STEPS[i].min(ms as u64 - waited)));
             true
         };
         self.set_busy_handler(Some(Rc::new(handler)))

@@ -93,9 +93,6 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
     run.missing
         .push("cycles by opcode (figure 4): EXPLAIN ANALYZE tells of whole arms in columns only".into());
     run.missing.push("lookahead filters on and off (figure 6): there is no switch".into());
-    run.missing.push(
-        "derived join codes on and off: there is no switch, so all figures in columns have them".into(),
-    );
     if sf < 10.0 {
         run.missing
             .push("scale 10 within 2 GB, and on two threads of an idle machine: ask with `--sf 10`".into());

@@ -299,9 +299,7 @@ impl Chain {
             state.tidy(clock.monotonic_nanos());
             self.settled.notify_all();
             self.turn.notify_one();
-            if done.is_err() {
-                return done;
-            }
+            done?;
         }
     }
 }
