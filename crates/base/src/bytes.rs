@@ -114,6 +114,19 @@ impl Drop for PageData {
     }
 }
 
+/// Asks the processor to fetch these bytes while something else is done: pages lie scattered, and a copy of 4 KB is over
+/// before the processor notices that it walks through them.
+#[inline]
+pub fn prefetch(bytes: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in bytes.chunks(64) {
+        // SAFETY: a hint, whatever the address; this one is valid.
+        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.as_ptr().cast()) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = bytes;
+}
+
 /// Writes zeros to memory that holds nothing yet.
 pub fn zero_fill(raw: &mut [MaybeUninit<u8>]) -> &mut [u8] {
     for b in raw.iter_mut() {

@@ -53,6 +53,8 @@ pub fn colour(engine: &str) -> &'static str {
         "duckdb" => "#e0a800",
         "berkeley" => "#7a4fa3",
         "lmdb" => "#2e8b57",
+        // With a setting or by another way, reported apart.
+        _ if engine.starts_with("iolite") => "#4aa3a1",
         _ => "#c0562f",
     }
 }

@@ -3,7 +3,7 @@
 use iolite_bench::cases;
 use iolite_bench::engine::Result;
 use serde::{Deserialize, Serialize};
-use std::io::Write;
+use std::io::{Seek, Write};
 use std::time::Instant;
 
 /// The machine.
@@ -82,11 +82,17 @@ fn bandwidth() -> f64 {
     (words.len() * 8) as f64 / best
 }
 
-/// Seconds of one append of `bytes` with fdatasync, of each of `n`.
-pub fn appends(n: usize, bytes: usize) -> Result<Vec<f64>> {
+/// Seconds of one append of `bytes` with fdatasync, of each of `n`. With `again`, the file has its length already, as that
+/// of a log that has begun anew: the file system has nothing of its own to write then.
+pub fn appends(n: usize, bytes: usize, again: bool) -> Result<Vec<f64>> {
     let path = cases::directory().join(format!("append-{}", std::process::id()));
     let mut f = std::fs::File::create(&path)?;
     let block = vec![7u8; bytes];
+    if again {
+        f.write_all(&vec![1u8; bytes * n])?;
+        f.sync_all()?;
+        f.rewind()?;
+    }
     let mut out = Vec::new();
     for _ in 0..n {
         let t = Instant::now();
@@ -110,6 +116,6 @@ pub fn look() -> Result<Machine> {
         kernel: read("/proc/sys/kernel/osrelease").trim().into(),
         file_system: file_system(),
         memory_bandwidth: bandwidth(),
-        fdatasync: crate::stats::summary(&appends(300, 4096)?).median,
+        fdatasync: crate::stats::summary(&appends(300, 4096, false)?).median,
     })
 }

@@ -1,4 +1,4 @@
-//! The targets of the rows' issue, each with what an envelope says about it. A target without figures is open, not left out.
+//! The targets of the engine's two issues about speed, each with what an envelope says about it. A target without figures is open, not left out.
 
 use crate::envelope::{Envelope, Row, Run};
 use crate::html::figure;
@@ -68,6 +68,16 @@ fn worst(run: Option<&Run>, other: &str, choose: impl Fn(&Row) -> bool) -> Found
     leads.min_by(|a, b| a.value.total_cmp(&b.value)).map_or(NOT_RUN, Found::Lead)
 }
 
+/// A lead as the share of time that is needed.
+fn inverse(f: Found, unit: &'static str) -> Found {
+    match f {
+        Found::Lead(r) => {
+            Found::AtMost(Ratio { value: 1.0 / r.value, low: 1.0 / r.high, high: 1.0 / r.low }, unit)
+        }
+        other => other,
+    }
+}
+
 /// `a - b` of samples taken in the same turn.
 fn difference(a: Option<&Row>, b: Option<&Row>) -> Option<Ratio> {
     let (a, b) = (a?, b?);
@@ -101,9 +111,10 @@ pub fn outcomes(e: &Envelope) -> Vec<Outcome> {
     }
     for case in ["update-full", "insert-full"] {
         let title = cases::find_case(case).map_or(case, |c| c.title);
-        let d = row
-            .and_then(|r| difference(r.row(title, "", "iolite"), r.row(title, "", "append and fdatasync")));
-        let what = format!("{title}: above a bare append and fdatasync");
+        let d = row.and_then(|r| {
+            difference(r.row(title, "", "iolite"), r.row(title, "", "bare write and fdatasync"))
+        });
+        let what = format!("{title}: above a bare write and fdatasync");
         out.push(outcome(&what, 10.0, d.map_or(NOT_RUN, |d| Found::AtMost(d, "us"))));
     }
     let tatp = e.run("tatp");
@@ -132,6 +143,12 @@ pub fn outcomes(e: &Envelope) -> Vec<Outcome> {
     out.push(outcome("TATP, DELETE FULL: syncs, by strace", 1.0, same));
     let eight = |r: &Row| r.case == "transactions" && r.config.contains("8 threads");
     out.push(outcome("TATP, 8 threads, WAL FULL", 4.0, worst(tatp, "stock", eight)));
+    let queue = tatp.and_then(|r| {
+        let row = r.rows.iter().find(|r| eight(r) && r.engine == "iolite, queue")?;
+        r.lead(&row.case, &row.config, &row.engine, "stock")
+    });
+    let what = "TATP, 8 threads, WAL FULL, writes through the write queue";
+    out.push(outcome(what, 4.0, queue.map_or(NOT_RUN, Found::Lead)));
     let web = e.run("web");
     for n in [2, 4, 8] {
         let config = format!("{n} processes, connection kept");
@@ -159,13 +176,8 @@ pub fn outcomes(e: &Envelope) -> Vec<Outcome> {
         1.0,
         worst(kv, "berkeley", safe),
     ));
-    let behind = match worst(kv, "lmdb", |r| r.case == "select" && r.config.contains("64-bit")) {
-        Found::Lead(r) => Found::AtMost(
-            Ratio { value: 1.0 / r.value, low: 1.0 / r.high, high: 1.0 / r.low },
-            "times LMDB's",
-        ),
-        other => other,
-    };
+    let behind = worst(kv, "lmdb", |r| r.case == "select" && r.config.contains("64-bit"));
+    let behind = inverse(behind, "times LMDB's");
     out.push(outcome("Key-value: point read, worst cell", 2.0, behind));
     let growth = kv.map_or(NOT_RUN, |r| {
         let of = |n: &str| {
@@ -183,40 +195,126 @@ pub fn outcomes(e: &Envelope) -> Vec<Outcome> {
     });
     out.push(outcome("Key-value: autocommit into a transient database as it grows", 1.5, growth));
     let blob = e.run("blob");
-    out.push(outcome("Blob of 10 MB: read, WAL", 3.0, lead(blob, "10 MB: read", "WAL FULL", "stock")));
-    out.push(outcome("Blob of 10 MB: write, WAL", 1.5, lead(blob, "10 MB: write", "WAL FULL", "stock")));
+    for config in ["WAL", "DELETE"] {
+        let full = format!("{config} FULL");
+        let of = |case: &str, other: &str| lead(blob, case, &full, other);
+        out.push(outcome(&format!("Blob of 10 MB: read, {config}"), 3.0, of("10 MB: read", "stock")));
+        out.push(outcome(&format!("Blob of 10 MB: write, {config}"), 1.5, of("10 MB: write", "stock")));
+        out.push(outcome(&format!("Blob of 100 KB: read, {config}"), 1.0, of("100 KB: read", "stock")));
+        out.push(outcome(&format!("Blob of 100 KB: write, {config}"), 1.0, of("100 KB: write", "stock")));
+        let beside_file = inverse(of("100 KB: write", "file"), "times the file's");
+        out.push(outcome(&format!("Blob of 100 KB: write, {config}, beside a file"), 1.3, beside_file));
+        let beside_file = inverse(of("100 KB: read", "file"), "times the file's");
+        out.push(outcome(&format!("Blob of 100 KB: read, {config}, beside a file"), 1.3, beside_file));
+    }
     out.push(outcome(
         "Blob of 10 MB: write with large_value_direct",
         3.0,
         Found::Nothing("the pragma does not exist yet"),
     ));
-    out.push(outcome("Blob of 100 KB: read, WAL", 1.0, lead(blob, "100 KB: read", "WAL FULL", "stock")));
-    out.push(outcome("Blob of 100 KB: write, WAL", 1.0, lead(blob, "100 KB: write", "WAL FULL", "stock")));
-    let beside_file = match lead(blob, "100 KB: write", "WAL FULL", "file") {
-        Found::Lead(r) => Found::AtMost(
-            Ratio { value: 1.0 / r.value, low: 1.0 / r.high, high: 1.0 / r.low },
-            "times the file's",
-        ),
-        other => other,
-    };
-    out.push(outcome("Blob of 100 KB: write, WAL, beside a file", 1.3, beside_file));
     out.push(outcome(
         "CSV import of lineorder by the shell",
         3.0,
         lead(e.run("load"), "CSV import", "", "stock"),
     ));
-    out.push(outcome(
-        "Write queue and group commit",
-        0.0,
-        Found::Nothing("`Database::writer()` does not exist yet"),
-    ));
     let size = e.run("footprint").and_then(|r| r.row("library, stripped", "", "iolite"));
-    let size = size.map_or(NOT_RUN, |r| {
-        let m = r.summary.median;
-        Found::AtMost(Ratio { value: m, low: m, high: m }, "MB (with columnar; there is no switch)")
-    });
-    out.push(outcome("Library, stripped", 2.0, size));
+    for (what, want) in [
+        ("Library, stripped, without columnar and search (measured with columnar)", 2.0),
+        ("Library, stripped, with columnar", 3.0),
+    ] {
+        let size = size.map_or(NOT_RUN, |r| {
+            let m = r.summary.median;
+            Found::AtMost(Ratio { value: m, low: m, high: m }, "MB")
+        });
+        out.push(outcome(what, want, size));
+    }
+    analytics(e, &mut out);
     out
+}
+
+/// The least lead over all cases of a run that are chosen by name, with the case.
+fn least_of<'r>(
+    run: &'r Run,
+    config: &str,
+    own: &str,
+    other: &str,
+    choose: impl Fn(&str) -> bool,
+) -> Option<(Ratio, &'r str)> {
+    let rows = run.rows.iter().filter(|r| r.engine == own && r.config == config && choose(&r.case));
+    rows.filter_map(|r| Some((run.lead(&r.case, config, own, other)?, r.case.as_str())))
+        .min_by(|a, b| a.0.value.total_cmp(&b.0.value))
+}
+
+/// A lead of geometric means: its spread is that of the queries' leads.
+fn mean_lead(run: Option<&Run>, config: &str, other: &str) -> Found {
+    let Some(run) = run else { return NOT_RUN };
+    let Some(mean) = run.lead("geometric mean", config, "iolite", other) else { return NOT_RUN };
+    let each =
+        run.rows.iter().filter(|r| r.engine == "iolite" && r.config == config && r.case.starts_with('Q'));
+    let leads: Vec<f64> =
+        each.filter_map(|r| run.lead(&r.case, config, "iolite", other)).map(|l| l.value).collect();
+    let s = stats::summary(&leads);
+    Found::Lead(Ratio { value: mean.value, low: s.q1, high: s.q3 })
+}
+
+/// The targets of the columns' issue.
+fn analytics(e: &Envelope, out: &mut Vec<Outcome>) {
+    let query = |c: &str| c.starts_with('Q');
+    let ssb = e.run("ssb");
+    let worst_query = |run: Option<&Run>, config: &str, other: &str| {
+        let least = run.and_then(|r| least_of(r, config, "iolite", other, query));
+        least.map_or((NOT_RUN, String::new()), |(r, case)| (Found::Lead(r), format!(" ({case})")))
+    };
+    let what = "SSB, warm, one thread, no derived codes: geometric mean beside DuckDB";
+    out.push(outcome(what, 10.0, mean_lead(ssb, "warm", "duckdb")));
+    let (found, which) = worst_query(ssb, "warm", "duckdb");
+    let what = format!("SSB, warm, one thread, no derived codes: worst query{which} beside DuckDB");
+    out.push(outcome(&what, 5.0, found));
+    let what = "SSB, warm, one thread, no derived codes: geometric mean beside stock";
+    out.push(outcome(what, 100.0, mean_lead(ssb, "warm", "stock")));
+    let (found, which) = worst_query(ssb, "cold process", "stock");
+    out.push(outcome(&format!("SSB, cold process: worst query{which} beside stock"), 1.0, found));
+    let ten = |f: Found| match ssb {
+        Some(r) if r.scale.iter().any(|s| s == "scale factor 10") => f,
+        _ => Found::Nothing("not run at scale 10"),
+    };
+    let two =
+        ssb.map_or(NOT_RUN, |r| match r.lead("geometric mean", "warm", "iolite, 2 threads", "iolite") {
+            Some(l) => Found::Lead(l),
+            None => NOT_RUN,
+        });
+    out.push(outcome("SSB, scale 10: two threads beside one", 1.7, ten(two)));
+    out.push(outcome("SSB, scale 10 within 2 GB of memory", 0.0, Found::Nothing("not measured")));
+    let suite = e.run("suite");
+    for case in [
+        "W7: SUM of integers",
+        "W8: GROUP BY, 10 groups",
+        "W8: GROUP BY, 1,000 groups",
+        "W8: GROUP BY, 100,000 groups",
+    ] {
+        out.push(outcome(&format!("{case}, beside DuckDB"), 1.5, lead(suite, case, "", "duckdb")));
+    }
+    let tpch = e.run("tpch");
+    let answers = tpch.map_or(NOT_RUN, |r| {
+        let right = r.gates.iter().filter(|g| g.starts_with('Q')).count() as f64;
+        Found::Lead(Ratio { value: right / 22.0, low: right, high: 22.0 })
+    });
+    let mut o = outcome("TPC-H: answers equal in all engines", 1.0, answers);
+    if tpch.is_some() {
+        o.reached = format!("{} of 22", o.spread.split('.').next().unwrap_or(""));
+        (o.want, o.spread) = ("22 of 22".into(), String::new());
+    }
+    out.push(o);
+    let behind = inverse(mean_lead(tpch, "", "duckdb"), "times DuckDB's time");
+    out.push(outcome("TPC-H, one thread: geometric mean beside DuckDB", 1.5, behind));
+    let (found, which) = worst_query(tpch, "", "stock");
+    out.push(outcome(&format!("TPC-H: worst query{which} beside stock"), 1.0, found));
+    let cpu = e.run("mixed").and_then(|r| {
+        let of = |engine: &str| r.row("writer's processor time a commit", "writer and one reader", engine);
+        stats::ratio(&of("iolite auto")?.samples, &of("iolite off")?.samples)
+    });
+    let what = "Mixed load: writer's processor time a commit, columns auto beside off";
+    out.push(outcome(what, 1.05, cpu.map_or(NOT_RUN, |r| Found::AtMost(r, "times"))));
 }
 
 /// The table in Markdown.

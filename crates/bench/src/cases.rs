@@ -51,6 +51,8 @@ pub enum Data {
     Numbers,
     /// `customers`, `orders`: 10,000 rows each.
     Join,
+    /// `b`: a value of 10 MB and one of 100 KB.
+    Blobs,
     /// An empty file.
     Empty,
 }
@@ -104,6 +106,21 @@ fn insert(e: &dyn Database, t: Turn) -> Result<i64> {
     let mut q = e.prepare("INSERT INTO kv2(secondary, payload) VALUES(?1, ?2)")?;
     for i in 0..t.rounds as i64 {
         q.run(&[int(first + i), payload(i)])?;
+    }
+    Ok(0)
+}
+
+const BLOB_SUMS: &str = "SELECT id, length(v), hex(substr(v, 1, 20)), hex(substr(v, -20)) FROM b";
+
+fn blob_write(e: &dyn Database, t: Turn, id: i64, bytes: usize) -> Result<i64> {
+    let mut q = e.prepare("UPDATE b SET v = ?1 WHERE id = ?2")?;
+    let mut value = Value::Blob(vec![0; bytes]);
+    for i in 0..t.rounds {
+        if let Value::Blob(b) = &mut value {
+            // One byte of each page differs from what was there.
+            b.iter_mut().step_by(4_000).for_each(|x| *x = x.wrapping_add(1 + (t.number + i) as u8 % 100));
+        }
+        q.run(&[value.clone(), int(id)])?;
     }
     Ok(0)
 }
@@ -253,6 +270,46 @@ pub const CASES: &[Case] = &[
         ..read("join", TUNED)
     },
     Case {
+        title: "read of a blob of 10 MB from the file",
+        data: Data::Blobs,
+        rounds: 5,
+        timed: 20,
+        run: |e, t| each(e, "SELECT v FROM b WHERE id = 1", t, 1, |_| vec![]),
+        ..read("blob-read", TUNED)
+    },
+    Case {
+        title: "read of a blob of 10 MB from the cache",
+        data: Data::Blobs,
+        rounds: 5,
+        timed: 20,
+        run: |e, t| {
+            // What was just written is cached.
+            if t.number == 0 {
+                blob_write(e, Turn { rounds: 1, ..t }, 1, 10_000_000)?;
+            }
+            each(e, "SELECT v FROM b WHERE id = 1", t, 1, |_| vec![])
+        },
+        ..read("blob-cached", TUNED)
+    },
+    Case {
+        title: "UPDATE of a blob of 10 MB, WAL NORMAL",
+        data: Data::Blobs,
+        rounds: 2,
+        timed: 4,
+        check: BLOB_SUMS,
+        run: |e, t| blob_write(e, t, 1, 10_000_000),
+        ..read("blob-write", TUNED)
+    },
+    Case {
+        title: "UPDATE of a blob of 100 KB, WAL NORMAL",
+        data: Data::Blobs,
+        rounds: 50,
+        timed: 200,
+        check: BLOB_SUMS,
+        run: |e, t| blob_write(e, t, 2, 100_000),
+        ..read("blob-write-small", TUNED)
+    },
+    Case {
         title: "preparing a point query, compiled each time",
         pragmas: concat!(pragmas!("WAL", "NORMAL", "-65536"), "PRAGMA plan_cache=0;"),
         rounds: 1000,
@@ -347,6 +404,7 @@ pub fn set_up(engine: &dyn Engine, c: &Case) -> Result<Box<dyn Database>> {
         Data::Plain => Some("plain"),
         Data::Numbers => Some("numbers"),
         Data::Join => Some("join"),
+        Data::Blobs => Some("blobs"),
     };
     if let Some(n) = name {
         let master = dir.join(format!("{n}-2.db"));
@@ -378,6 +436,9 @@ fn make(name: &str, path: &Path) -> Result<()> {
         "numbers" => "CREATE TABLE nums(id INTEGER PRIMARY KEY, v INTEGER, g INTEGER); \
              WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i+1 FROM c WHERE i<999999) \
              INSERT INTO nums SELECT i, (i*7919)%100003, (i*7907)%1000 FROM c"
+            .to_string(),
+        "blobs" => "CREATE TABLE b(id INTEGER PRIMARY KEY, v BLOB); \
+             INSERT INTO b VALUES(1, zeroblob(10000000)), (2, zeroblob(100000))"
             .to_string(),
         _ => "CREATE TABLE customers(id INTEGER PRIMARY KEY, name TEXT); \
              CREATE TABLE orders(id INTEGER PRIMARY KEY, customer_id INTEGER, amount INTEGER); \

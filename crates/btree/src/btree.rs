@@ -13,6 +13,7 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// `PRAGMA auto_vacuum`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -195,6 +196,12 @@ impl Shared {
     }
 }
 
+/// How long a writer waits for the others of its process before it asks the busy handler: they hand the lock on within the
+/// time of a commit, and the handler sleeps.
+const PATIENCE: Duration = Duration::from_millis(5);
+/// How often a writer may find its snapshot overtaken before it counts as busy.
+const MOST_OVERTAKEN: u32 = 100;
+
 impl Btree {
     /// Opens a database; with an empty path, a private one that vanishes when closed. Nothing is read yet.
     pub fn open(vfs: Arc<dyn Vfs>, path: &str, opts: &OpenOptions) -> Result<Btree> {
@@ -283,16 +290,23 @@ impl Btree {
         }
         let was_open = state == State::Open;
         let mut attempts = 0;
+        let mut overtaken = 0;
         loop {
-            self.begin_read()?;
-            let begun = self.pager()?.begin_write(exclusive);
+            // Only who held no lock before may wait: two readers that both want to write would wait for each other for
+            // ever.
+            let waits = was_open && self.0.busy.borrow().is_some();
+            let patience = if waits { PATIENCE } else { Duration::ZERO };
+            let begun = self.begin_write_once(exclusive, patience);
             match begun {
                 Ok(()) => break,
                 Err(e) => {
-                    // Only who held no lock before may wait: two readers that both want to write would wait
-                    // for each other for ever.
                     if was_open {
                         self.end_read();
+                        if e.code() == Code::BusySnapshot && overtaken < MOST_OVERTAKEN {
+                            // Nothing was read yet: begin with what is there now.
+                            overtaken += 1;
+                            continue;
+                        }
                         if e.code().primary() == Code::Busy {
                             let handler = self.0.busy.borrow().clone();
                             if let Some(ask) = handler
@@ -309,7 +323,7 @@ impl Btree {
         }
         self.0.has_content.borrow_mut().clear();
         self.0.vacuumed.set(false);
-        let started = self.0.create_first_page().and_then(|()| {
+        let started = self.0.refresh_if_changed().and_then(|()| self.0.create_first_page()).and_then(|()| {
             let n = self.0.savepoints.get();
             if n > 0 { self.pager()?.savepoint_open(n - 1) } else { Ok(()) }
         });
@@ -318,6 +332,15 @@ impl Btree {
             return Err(e);
         }
         Ok(())
+    }
+
+    fn begin_write_once(&self, exclusive: bool, patience: Duration) -> Result<()> {
+        self.pager()?.await_turn(patience)?;
+        let begun = self.begin_read().and_then(|()| self.pager()?.begin_write(exclusive));
+        if begun.is_err() {
+            self.pager()?.leave_turn();
+        }
+        begun
     }
 
     /// Ends reading; does nothing within a write transaction.
@@ -363,8 +386,7 @@ impl Btree {
             self.0.committed_frames.set(frames);
             let limit = self.0.autocheckpoint.get();
             if limit > 0 && frames >= limit && end_read {
-                // What cannot be copied now is copied later: no reason to fail a commit that happened.
-                let _ = self.pager()?.checkpoint(iolite_pager::CheckpointMode::Passive);
+                self.pager()?.checkpoint_on_the_way(limit);
             }
         }
         Ok(())

@@ -4,7 +4,12 @@ use crate::btree::Shared;
 use crate::cursor::Cursor;
 use crate::node::*;
 use crate::ptrmap;
-use iolite_base::{Code, Pgno, Result, alloc, be};
+use iolite_base::{Buf, Code, Pgno, Result, alloc, be};
+
+/// Pages of a chain that are read together at first; a chain of fewer goes through the cache.
+const FIRST_RUN: usize = 8;
+/// The most: 256 KB of 4 KB, which stay in a core's cache until they are copied.
+const LONGEST_RUN: usize = 64;
 
 impl Shared {
     /// Collects a payload from node and chain.
@@ -40,7 +45,7 @@ impl Shared {
         let chunk = self.layout.get().usable as usize - 4;
         let total = data.len() + zeros;
         let mut first = 0;
-        let mut prev: Option<(Pgno, iolite_base::Buf)> = None;
+        let mut prev: Option<(Pgno, Buf)> = None;
         let mut done = 0;
         while done < total {
             let near = prev.as_ref().map_or(0, |p| p.0 + 1);
@@ -122,6 +127,87 @@ impl Cursor {
             out = &mut out[k..];
             within = 0;
             i += 1;
+        }
+        Ok(())
+    }
+
+    /// Appends `len` bytes of payload from `offset` on to a buffer that has room for them. Pages of a long chain that are
+    /// not in the cache are read many at a time, and stay outside of it.
+    pub fn append_payload(&mut self, offset: u32, len: usize, out: &mut Buf) -> Result<()> {
+        if offset as u64 + len as u64 > self.cell.payload as u64 {
+            return Err(corrupt());
+        }
+        let mut push = |bytes: &[u8]| -> Result<()> {
+            if out.push(bytes) { Ok(()) } else { Err(Code::Internal.into()) }
+        };
+        let n = self.path.last().ok_or(Code::Internal)?;
+        let (mut offset, mut left) = (offset as usize, len);
+        let local = self.cell.local as usize;
+        if offset < local {
+            let k = left.min(local - offset);
+            let at = self.cell.at as usize + offset;
+            push(n.page.get(at..at + k).ok_or_else(corrupt)?)?;
+            left -= k;
+            offset += k;
+        }
+        if left == 0 {
+            return Ok(());
+        }
+        offset -= local;
+        let chunk = self.layout.usable as usize - 4;
+        let mut i = offset / chunk;
+        let mut within = offset % chunk;
+        let mut run = Vec::new();
+        let mut most = FIRST_RUN;
+        while left > 0 {
+            let pgno = self.chain_page(i)?;
+            let mut pager = self.bt.pager()?;
+            if i == offset / chunk && left.div_ceil(chunk) > pager.db_size() as usize {
+                return Err(corrupt());
+            }
+            let wanted = (within + left).div_ceil(chunk);
+            let together = match wanted >= FIRST_RUN && !pager.is_cached(pgno) {
+                true => pager.read_together(pgno, wanted.min(most), &mut run)?,
+                false => None,
+            };
+            let Some(t) = together else {
+                let page = pager.get(pgno)?;
+                let next = be::get_u32(&page, 0);
+                pager.will_want(next);
+                drop(pager);
+                let k = left.min(chunk - within);
+                push(&page[4 + within..4 + within + k])?;
+                left -= k;
+                within = 0;
+                i += 1;
+                self.note_next(i, next)?;
+                continue;
+            };
+            drop(pager);
+            most = (most * 2).min(LONGEST_RUN);
+            for at in 0..t.pages {
+                let page = t.page(at, &run);
+                let next = be::get_u32(page, 0);
+                let k = left.min(chunk - within);
+                push(&page[4 + within..4 + within + k])?;
+                left -= k;
+                within = 0;
+                i += 1;
+                self.note_next(i, next)?;
+                if next != pgno.wrapping_add(at as Pgno + 1) {
+                    most = FIRST_RUN;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers that page `i` of the present chain is `next`, if all before it are known.
+    fn note_next(&mut self, i: usize, next: Pgno) -> Result<()> {
+        if self.chain.len() == i {
+            alloc::reserve(&mut self.chain, 1)?;
+            self.chain.push(next);
         }
         Ok(())
     }

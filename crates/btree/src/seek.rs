@@ -38,14 +38,16 @@ impl Cursor {
         self.go_to_root()?;
         self.pos = Pos::Invalid;
         let sought = Sought::new(rowid);
+        let mut range = (i64::MIN, i64::MAX);
         loop {
             let n = self.path.last_mut().ok_or(Code::Internal)?;
             if n.leaf {
-                return self.seek_in_leaf(&sought, rowid);
+                return self.seek_in_leaf(&sought, rowid, range);
             }
             // The first cell whose row number is not below: rows up to and including it are left of it.
-            let low = n.search_rowid(&sought)?;
+            let low = n.search_rowid(&sought, range)?;
             n.idx = low;
+            range = n.range_of_child(low, range);
             let pgno = n.child(low)?;
             let child = self.load(pgno)?;
             self.path.push(child);
@@ -53,13 +55,13 @@ impl Cursor {
     }
 
     #[inline(always)]
-    fn seek_in_leaf(&mut self, sought: &Sought, rowid: i64) -> Result<Option<Ordering>> {
+    fn seek_in_leaf(&mut self, sought: &Sought, rowid: i64, range: (i64, i64)) -> Result<Option<Ordering>> {
         let depth = self.path.len();
         let n = self.path.last_mut().ok_or(Code::Internal)?;
         if n.ncell == 0 {
             return if depth == 1 { Ok(None) } else { Err(corrupt()) };
         }
-        let low = n.search_rowid(sought)?;
+        let low = n.search_rowid(sought, range)?;
         n.idx = low.min(n.ncell - 1);
         self.read_cell()?;
         Ok(Some(self.cell.rowid.cmp(&rowid)))

@@ -283,10 +283,13 @@ impl Btree {
         }
         let vfs = self.pager()?.vfs().clone();
         let handler = move |attempt: u32| {
-            const STEPS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
+            // A millisecond at first, as in SQLite: with a tenth of it, eight processes got from 1.7 times stock's throughput
+            // to the same, since each change of the writer costs the others their newest pages. But less steep than there
+            // (1, 2, 5, 10, 15, 20, 25): the slowest requests are those that sleep long while the lock is free.
+            const STEPS: [u64; 16] = [1, 1, 2, 2, 2, 5, 5, 5, 5, 10, 10, 10, 25, 25, 50, 100];
             let i = (attempt as usize).min(STEPS.len() - 1);
-            let waited: u64 = STEPS[..i].iter().sum::<u64>()
-                + (attempt as u64).saturating_sub(STEPS.len() as u64 - 1) * 100;
+            let beyond = (attempt as u64).saturating_sub(STEPS.len() as u64 - 1);
+            let waited = STEPS[..i].iter().sum::<u64>() + beyond * STEPS[STEPS.len() - 1];
             if waited >= ms as u64 {
                 return false;
             }

@@ -29,6 +29,8 @@ pub struct Ask<'a> {
     /// What a record that ends before a column stands for.
     #[allow(clippy::type_complexity)]
     pub default_of: &'a dyn Fn(&Rc<Table>, usize) -> Result<Value>,
+    /// The plan of a query nested in an expression.
+    pub plan_of: &'a dyn Fn(&Subquery) -> Option<SelectPlan>,
 }
 
 /// What a door answers.
@@ -70,7 +72,10 @@ impl Codegen<'_> {
             return Ok(None);
         }
         let default_of = |t: &Rc<Table>, column: usize| self.default_value(t, column);
-        match door.offer(&Ask { core: c, order, limited, explained: self.notes, default_of: &default_of })? {
+        let plan_of = |s: &Subquery| self.plans.get(&s.id).cloned();
+        let explained = self.notes;
+        let ask = Ask { core: c, order, limited, explained, default_of: &default_of, plan_of: &plan_of };
+        match door.offer(&ask)? {
             Offer::Take(t) => Ok(Some(t)),
             Offer::No(None) => Ok(None),
             Offer::No(Some(why)) => {

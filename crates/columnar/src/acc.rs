@@ -50,9 +50,17 @@ impl RealSum {
     fn add(&mut self, r: f64) {
         let s = self.sum;
         let t = s + r;
-        self.error += if s.abs() > r.abs() { (s - t) + r } else { (r - t) + s };
+        let (great, small) = if s.abs() > r.abs() { (s, r) } else { (r, s) };
+        self.error += (great - t) + small;
         self.sum = t;
         self.n += 1;
+    }
+
+    /// Adds one after the other, without a look at memory in between: what a sum waits for is the one before.
+    fn add_all(&mut self, list: &[f64]) {
+        let mut own = *self;
+        list.iter().for_each(|r| own.add(*r));
+        *self = own;
     }
 
     fn value(&self) -> f64 {
@@ -66,6 +74,18 @@ fn sum_kind(name: &str) -> Option<SumKind> {
         "total" => Some(SumKind::Total),
         "avg" => Some(SumKind::Avg),
         _ => None,
+    }
+}
+
+/// Whether an aggregate comes to the same in whatever order its rows come.
+pub(crate) fn order_free(spec: &AggSpec, (args, filter): &(Vec<Ex>, Option<Ex>), s: &Setting<'_>) -> bool {
+    let name = spec.function.name.to_ascii_lowercase();
+    let int = |e: &Ex| int_bounds(e, s.cols, s.places, &|t| s.left[t]).is_some() || mapped(e, s).is_some();
+    match &*name {
+        "count" => true,
+        _ if spec.distinct.is_some() || filter.is_some() => false,
+        "sum" | "total" | "avg" | "min" | "max" => args.len() == 1 && args.iter().all(int),
+        _ => false,
     }
 }
 
@@ -166,10 +186,9 @@ impl Groups<'_> {
             match (&*name, bounds) {
                 ("count", Some((_, _, false))) => return Some(Acc::Rows),
                 ("count", Some(_)) => return Some(Acc::Count { ex: ex(), n: zeros(n) }),
-                ("sum" | "total" | "avg", Some((lo, hi, null))) if s.single => {
-                    let rows = s.cols[s.places.outer].loaded.rows as i128;
+                ("sum" | "total" | "avg", Some((lo, hi, null))) => {
                     let most = (lo as i128).abs().max((hi as i128).abs());
-                    if most * rows < 1 << 62 {
+                    if s.most_rows.is_some_and(|rows| most * (rows as i128) < 1 << 62) {
                         let kind = sum_kind(&name)?;
                         return Some(Acc::Sum { ex: ex(), sum: zeros(n), n: null.then(|| zeros(n)), kind });
                     }
@@ -212,8 +231,15 @@ impl Groups<'_> {
         match &mut accs[k] {
             Acc::Reals { ex, sums, .. } => {
                 Reals::of(ex, b, s, reals)?;
+                if reals.nulls.is_empty() {
+                    match &mut sums[..] {
+                        [one] if self.keys.is_empty() => one.add_all(&reals.values),
+                        _ => at.iter().zip(&reals.values).for_each(|(g, v)| sums[*g as usize].add(*v)),
+                    }
+                    return Ok(());
+                }
                 for (i, (g, v)) in at.iter().zip(&reals.values).enumerate() {
-                    if !reals.nulls.get(i).copied().unwrap_or(false) {
+                    if !reals.nulls[i] {
                         sums[*g as usize].add(*v);
                     }
                 }
@@ -301,6 +327,23 @@ impl Groups<'_> {
             }
             Acc::Any { .. } => return Err(Code::Internal.into()),
         })
+    }
+
+    /// The values of aggregate `k` in some groups, if they are not asked of a function.
+    pub fn values_of(&self, k: usize, groups: &[u32], take: &mut dyn FnMut(Value)) -> Result<bool> {
+        match &self.st.accs[k] {
+            Acc::Any { .. } => return Ok(false),
+            Acc::Rows => groups.iter().for_each(|g| take(Value::Int(self.st.rows[*g as usize]))),
+            Acc::Sum { sum, n: None, kind: SumKind::Sum, .. } if !self.keys.is_empty() => {
+                groups.iter().for_each(|g| take(Value::Int(sum[*g as usize])));
+            }
+            _ => {
+                for g in groups {
+                    take(self.value(k, *g as usize)?);
+                }
+            }
+        }
+        Ok(true)
     }
 
     pub fn finished(&mut self, k: usize, g: usize, s: &Setting<'_>) -> Result<Value> {
@@ -413,7 +456,7 @@ fn mapped(ex: &Ex, s: &Setting<'_>) -> Option<Ex> {
     let known = matches!(ex, Ex::Slot(_)) || int_bounds(ex, s.cols, s.places, &|t| s.left[t]).is_some();
     let (slot, n) = few_values(ex, s)?;
     let (t, c) = s.places.at[slot];
-    if known || n > FEW || t != s.places.outer {
+    if known || n > FEW {
         return None;
     }
     let cols = &s.cols[t];
@@ -421,8 +464,9 @@ fn mapped(ex: &Ex, s: &Setting<'_>) -> Option<Ex> {
     let (mut lo, mut hi, mut null) = (0, 0, false);
     for i in 0..n {
         let v = match cols.kinds[c] {
-            Kind::Dict => cols.loaded.dicts[c].get(i as u32).value().ok()?,
+            // The last place is that of NULL.
             _ if i + 1 == n => Value::Null,
+            Kind::Dict => cols.loaded.dicts[c].get(i as u32).value().ok()?,
             _ => Value::Int(cols.bounds[c].0 + i as i64),
         };
         match s.eval.value(ex, &OneValue(v)).ok()? {

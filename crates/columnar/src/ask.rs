@@ -4,6 +4,10 @@
 //! conditions, since hash tables will take the place of seeks. What is kept of the loops is their order, where rows
 //! have to come out in it ([`Query::in_order`]).
 
+mod nested;
+
+use crate::cost::Loops;
+use crate::decode::ColKey;
 use crate::expr::{Cmp, Ex};
 use iolite_base::Result;
 use iolite_catalog::{ColumnSource, Table};
@@ -13,6 +17,8 @@ use iolite_plan::plan::*;
 use iolite_value::compare::KeyField;
 use iolite_value::{Affinity, Collation, Value};
 use std::rc::Rc;
+
+pub(crate) use nested::{Nested, NestedKind};
 
 /// A table that takes part.
 pub(crate) struct TableSpec {
@@ -32,6 +38,25 @@ pub(crate) struct SlotSpec {
     pub real: bool,
     /// What a record that ends before the field stands for.
     pub default: Value,
+}
+
+impl SlotSpec {
+    /// The name of its chunks.
+    pub fn key(&self) -> ColKey {
+        let default = crate::chunk::Field::of(&self.default).hash();
+        ColKey { field: self.field, real: self.real, default }
+    }
+}
+
+/// In which order a level of the planner's loops delivers the rows that belong to one row of the levels around it.
+#[derive(Clone)]
+pub(crate) struct LevelOrder {
+    /// Columns (by number in [`Query::order_slots`]) and whether they descend; behind them the rows' own order.
+    pub by: Vec<(usize, bool)>,
+    /// Rows come backwards.
+    pub reverse: bool,
+    /// There is one row at most.
+    pub one: bool,
 }
 
 /// A condition.
@@ -58,6 +83,10 @@ pub(crate) struct Query {
     pub conds: Vec<Cond>,
     /// With the first table scanned and the others looked up, rows come in the order of the planner's loops.
     pub in_order: bool,
+    /// The order of the planner's loops, level by level, if it can be told from the rows.
+    pub loop_order: Option<Vec<LevelOrder>>,
+    /// Columns that are used for nothing but that.
+    pub order_slots: Vec<SlotSpec>,
     pub grouping: Grouping,
     pub keys: Vec<Ex>,
     /// Which key decides first about the order of groups, which second, and so on.
@@ -70,6 +99,24 @@ pub(crate) struct Query {
     pub order: Vec<(Ex, KeyField)>,
     /// Not all rows may be wanted.
     pub limited: bool,
+    /// What the planner thinks of its loops.
+    pub loops: Loops,
+    /// The loops begin with rows sought by the values of a nested query.
+    pub by_keys: bool,
+    /// Queries in its expressions.
+    pub nested: Vec<Nested>,
+    /// Of one that is nested and has a row for each key: the value where there is no row.
+    pub empty: Option<Ex>,
+}
+
+impl Query {
+    /// Calls `f` with each table of this query and of those nested in it.
+    pub fn each_table(&self, f: &mut dyn FnMut(&TableSpec, bool)) {
+        self.tables.iter().for_each(|t| f(t, false));
+        for n in &self.nested {
+            n.query.each_table(&mut |t, _| f(t, true));
+        }
+    }
 }
 
 /// What compiling needs beside the plan.
@@ -85,6 +132,8 @@ pub struct Asked<'a> {
     pub default_of: &'a dyn Fn(&Rc<Table>, usize) -> Result<Value>,
     /// Whether the user has put a function of his own in the place of a built-in one.
     pub overridden: &'a dyn Fn(&str) -> bool,
+    /// The plan of a query nested in an expression.
+    pub plan_of: &'a dyn Fn(&Subquery) -> Option<SelectPlan>,
 }
 
 type Answer<T> = std::result::Result<T, String>;
@@ -99,30 +148,60 @@ struct Compiler<'a> {
     params: Vec<Expr>,
     /// Keys and aggregates may be referred to: the expression stands behind the grouping.
     grouped: bool,
+    /// The query is nested and depends on the one around it.
+    inside: bool,
+    outsides: Vec<nested::Outside>,
+    /// Nobody reads its result.
+    exists: bool,
+    /// The expression is a condition on rows.
+    in_condition: bool,
+    /// How deeply it is nested.
+    depth: usize,
 }
 
 /// Compiles an arm; the values that the program must pass come with it.
 pub(crate) fn compile(ask: &Asked<'_>) -> Answer<(Query, Vec<Expr>)> {
-    let c = ask.core;
-    let q = Query {
-        tables: Vec::new(),
-        slots: Vec::new(),
-        conds: Vec::new(),
-        in_order: true,
-        grouping: c.grouping,
-        keys: Vec::new(),
-        key_order: Vec::new(),
-        key_fields: Vec::new(),
-        aggs: Vec::new(),
-        having: None,
-        result: Vec::new(),
-        distinct: None,
-        order: Vec::new(),
-        limited: ask.limited,
-    };
-    let mut x = Compiler { ask, q, params: Vec::new(), grouped: false };
+    let mut x = Compiler::new(ask);
     x.arm()?;
     Ok((x.q, x.params))
+}
+
+impl<'a> Compiler<'a> {
+    fn new(ask: &'a Asked<'a>) -> Compiler<'a> {
+        let q = Query {
+            tables: Vec::new(),
+            slots: Vec::new(),
+            conds: Vec::new(),
+            in_order: true,
+            loop_order: Some(Vec::new()),
+            order_slots: Vec::new(),
+            grouping: ask.core.grouping,
+            keys: Vec::new(),
+            key_order: Vec::new(),
+            key_fields: Vec::new(),
+            aggs: Vec::new(),
+            having: None,
+            result: Vec::new(),
+            distinct: None,
+            order: Vec::new(),
+            limited: ask.limited,
+            loops: Loops::of(ask.core),
+            by_keys: sought_by_query(&ask.core.levels),
+            nested: Vec::new(),
+            empty: None,
+        };
+        Compiler {
+            ask,
+            q,
+            params: Vec::new(),
+            grouped: false,
+            inside: false,
+            outsides: Vec::new(),
+            exists: false,
+            in_condition: false,
+            depth: 0,
+        }
+    }
 }
 
 impl Compiler<'_> {
@@ -138,6 +217,13 @@ impl Compiler<'_> {
             self.condition(e, None)?;
         }
         for (t, l) in c.levels.iter().enumerate() {
+            let order = self.level_order(t, l);
+            if let Some(all) = &mut self.q.loop_order {
+                match order {
+                    Some(o) => all.push(o),
+                    None => self.q.loop_order = None,
+                }
+            }
             let on = l.source.join.left.then_some(t);
             self.access(t, l, on)?;
             for e in &l.on {
@@ -168,6 +254,9 @@ impl Compiler<'_> {
             Some(h) => Some(self.expr(h)?),
             None => None,
         };
+        if self.exists {
+            return Ok(());
+        }
         for e in &c.result {
             let ex = self.expr(e)?;
             self.q.result.push(ex);
@@ -188,10 +277,83 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Groups that come out as an index delivers them.
+    /// The order in which a level delivers its rows, if it is one of columns and numbers.
+    fn level_order(&mut self, t: usize, l: &Level) -> Option<LevelOrder> {
+        let mut by = Vec::new();
+        let (mut reverse, mut one) = (false, false);
+        let fixed = |e: &EqTerm| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
+        match &l.access {
+            // The values of IN come in their order, each once.
+            Access::RowidEq(_) if !matches!(&l.access, Access::RowidEq(e) if fixed(e)) => {}
+
+            Access::Scan { reverse: r } | Access::RowidRange { reverse: r, .. } => reverse = *r,
+            Access::RowidEq(e) if fixed(e) => one = true,
+            Access::Index(a) => {
+                (reverse, one) = (a.reverse, a.one_row);
+                for (n, _) in a.eq.iter().enumerate().filter(|(_, e)| !fixed(e)) {
+                    match a.index.columns.get(n)?.source {
+                        ColumnSource::Column(c) => by.push((c as i32, false)),
+                        _ => return None,
+                    }
+                }
+                for n in if one { 0..0 } else { a.eq.len()..a.index.key_len } {
+                    let desc = a.key.fields.get(n)?.desc != reverse;
+                    match a.index.columns.get(n)?.source {
+                        ColumnSource::Column(c) => by.push((c as i32, desc)),
+                        ColumnSource::Rowid => by.push((ROWID, desc)),
+                        ColumnSource::Expr(_) => return None,
+                    }
+                }
+            }
+            Access::IndexScan { index, key, reverse: r, .. } => {
+                reverse = *r;
+                for n in 0..index.key_len {
+                    let desc = key.fields.get(n)?.desc != reverse;
+                    match index.columns.get(n)?.source {
+                        ColumnSource::Column(c) => by.push((c as i32, desc)),
+                        ColumnSource::Rowid => by.push((ROWID, desc)),
+                        ColumnSource::Expr(_) => return None,
+                    }
+                }
+            }
+            Access::Auto { eq, columns, .. } if eq.iter().all(|e| fixed(&e.1)) => {
+                by.extend(columns.iter().skip(eq.len()).map(|c| (*c, false)));
+            }
+            _ => return None,
+        }
+        let mut numbered: Vec<(usize, bool)> = Vec::new();
+        for (c, desc) in by {
+            let slot = self.order_slot(t, c)?;
+            // An index may name a column twice: the second time it decides nothing.
+            if numbered.iter().all(|n| n.0 != slot) {
+                numbered.push((slot, desc));
+            }
+        }
+        Some(LevelOrder { by: numbered, reverse, one })
+    }
+
+    fn order_slot(&mut self, t: usize, column: i32) -> Option<usize> {
+        let spec = self.slot_spec(t, column).ok()?;
+        let slots = &mut self.q.order_slots;
+        if let Some(i) = slots.iter().position(|s| s.table == t && s.field == spec.field) {
+            return Some(i);
+        }
+        slots.push(spec);
+        Some(slots.len() - 1)
+    }
+
+    /// Groups that come out as an index delivers them, or in the order of the table.
     fn index_order(&mut self) -> Answer<()> {
         let c = self.ask.core;
         let l = &c.levels[0];
+        if let (Access::Scan { reverse } | Access::RowidRange { reverse, .. }, [Expr::Column(k)]) =
+            (&l.access, &c.group_by[..])
+            && k.table == l.source.id
+            && (k.column < 0 || self.q.tables[0].table.rowid_alias == Some(k.column as usize))
+        {
+            self.q.key_fields[0].desc = *reverse;
+            return Ok(());
+        }
         let (index, key, reverse) = match &l.access {
             Access::IndexScan { index, key, reverse, .. } => (index, key, *reverse),
             Access::Index(a) if a.eq.is_empty() => (&a.index, &a.key, a.reverse),
@@ -258,9 +420,12 @@ impl Compiler<'_> {
                 self.condition(a, on)?;
                 self.condition(b, on)
             }
+            _ if self.reads_outside(e) => self.outside_condition(e, on),
             _ => {
-                let ex = self.expr(e)?;
-                self.q.conds.push(Cond { ex, on });
+                self.in_condition = on.is_none();
+                let ex = self.expr(e);
+                self.in_condition = false;
+                self.q.conds.push(Cond { ex: ex?, on });
                 Ok(())
             }
         }
@@ -279,7 +444,6 @@ impl Compiler<'_> {
         on: Option<usize>,
     ) -> Answer<()> {
         let lhs = self.column(t, column)?;
-        let rhs = self.expr(value)?;
         let affinity = if !convert {
             Affinity::Blob
         } else if column < 0 {
@@ -287,6 +451,13 @@ impl Compiler<'_> {
         } else {
             self.q.tables[t].table.columns[column as usize].affinity
         };
+        if self.reads_outside(value) {
+            return self.outside(lhs, op, null_eq, affinity, value, on);
+        }
+        self.in_condition = on.is_none();
+        let rhs = self.expr(value);
+        self.in_condition = false;
+        let rhs = rhs?;
         let collation = known(collation.clone())?;
         let ex = Ex::Compare(Box::new(Cmp { op, null_eq, affinity, collation, lhs, rhs }));
         self.q.conds.push(Cond { ex, on });
@@ -312,7 +483,8 @@ impl Compiler<'_> {
                 Ok(())
             }
             EqTerm::InList(l) => self.condition(&Expr::InList(l.clone()), on),
-            EqTerm::InSelect(..) => no("IN (SELECT ...)"),
+            EqTerm::InSelect(i, _) if i.lhs.len() == 1 => self.condition(&Expr::InSelect(i.clone()), on),
+            EqTerm::InSelect(..) => no("IN (SELECT ...) of several columns"),
         }
     }
 
@@ -392,21 +564,26 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn column(&mut self, t: usize, column: i32) -> Answer<Ex> {
-        let table = self.q.tables[t].table.clone();
+    fn slot_spec(&self, t: usize, column: i32) -> Answer<SlotSpec> {
+        let table = &self.q.tables[t].table;
         let rowid = column < 0 || table.rowid_alias == Some(column as usize);
         let (field, real, default) = if rowid {
             (None, false, Value::Null)
         } else {
             let c = column as usize;
             let Some(f) = table.field_of[c] else { return no("a generated column that is not stored") };
-            let default = (self.ask.default_of)(&table, c).map_err(|e| e.to_string())?;
+            let default = (self.ask.default_of)(table, c).map_err(|e| e.to_string())?;
             (Some(f), table.columns[c].affinity == Affinity::Real, default)
         };
-        if let Some(i) = self.q.slots.iter().position(|s| s.table == t && s.field == field) {
+        Ok(SlotSpec { table: t, field, real, default })
+    }
+
+    fn column(&mut self, t: usize, column: i32) -> Answer<Ex> {
+        let spec = self.slot_spec(t, column)?;
+        if let Some(i) = self.q.slots.iter().position(|s| s.table == t && s.field == spec.field) {
             return Ok(Ex::Slot(i));
         }
-        self.q.slots.push(SlotSpec { table: t, field, real, default });
+        self.q.slots.push(spec);
         Ok(Ex::Slot(self.q.slots.len() - 1))
     }
 
@@ -493,9 +670,9 @@ impl Compiler<'_> {
                 Some(i) if self.grouped => Ex::Agg(i),
                 _ => return no("an aggregate of an enclosing query"),
             },
-            Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) => {
-                return no("a query nested in an expression");
-            }
+            Expr::Subquery(s, n) => self.scalar(s, *n)?,
+            Expr::Exists(s) => self.exists(s)?,
+            Expr::InSelect(i) => self.in_select(i)?,
             Expr::Window(..)
             | Expr::Row(_)
             | Expr::Raise(..)
@@ -517,7 +694,7 @@ impl Compiler<'_> {
             ),
             _ => false,
         };
-        if !known_code {
+        if !known_code || (self.ask.overridden)(&f.name) {
             return no("a function of the user's, or one that changes");
         }
         let mut args = Vec::new();
@@ -525,6 +702,16 @@ impl Compiler<'_> {
             args.push(self.expr(a)?);
         }
         Ok(Ex::Call { function: f.clone(), args, collation: known(c.collation.clone())? })
+    }
+}
+
+/// Whether the loops begin with rows sought by the values of a nested query.
+fn sought_by_query(levels: &[Level]) -> bool {
+    let query = |e: &EqTerm| matches!(e, EqTerm::InSelect(..));
+    match levels.first().map(|l| &l.access) {
+        Some(Access::RowidEq(e)) => query(e),
+        Some(Access::Index(a)) => a.eq.iter().any(query),
+        _ => false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Joined rows on their way from the scan to groups or results, and vectors of integers computed from them.
 
-use crate::chunk::{Codes, Data};
+use crate::chunk::{Chunk, Codes, Data};
 use crate::expr::{Cmp, Ex, Row};
 use crate::group::Setting;
 use crate::join::NONE;
@@ -39,16 +39,27 @@ pub(crate) struct BatchRow<'b> {
     pub i: usize,
 }
 
-impl Columns {
-    /// The part that a row of the table lies in, and where.
-    #[inline]
-    pub fn locate(&self, row: usize) -> (usize, usize) {
-        let parts = &self.loaded.parts;
-        if parts.len() == 1 {
-            return (0, row);
+/// No table is scanned: the rows of all are named by their numbers ([`Places::outer`]).
+pub(crate) const NO_OUTER: usize = usize::MAX;
+
+impl Batch<'_> {
+    /// Calls `f` with the chunk of column `c` of table `t` and the place in it, for each row; `None`: a row of NULLs.
+    #[inline(always)]
+    pub fn each(&self, t: usize, c: usize, mut f: impl FnMut(Option<(&Chunk, usize)>)) {
+        let cols = &self.cols[t];
+        if t == self.places.outer {
+            let chunk = &cols.loaded.parts[self.part].cols[c];
+            self.outer.iter().for_each(|r| f(Some((chunk, *r as usize))));
+            return;
         }
-        let p = parts.partition_point(|p| p.start <= row) - 1;
-        (p, row - parts[p].start)
+        for &row in &self.inner[t] {
+            if row == NONE {
+                f(None);
+            } else {
+                let (p, i) = cols.locate(row as usize);
+                f(Some((&cols.loaded.parts[p].cols[c], i)));
+            }
+        }
     }
 }
 
@@ -103,24 +114,14 @@ impl Ints {
             Ex::Mapped(m) => {
                 let (t, c) = b.places.at[m.slot];
                 let least = b.cols[t].bounds[c].0;
-                let chunk = &b.cols[t].loaded.parts[b.part].cols[c];
-                let mut push = |at: usize| {
-                    let v = m.values[at];
+                let null = m.values.len() - 1;
+                b.each(t, c, |place| {
+                    let v = m.values[place.map_or(null, |(chunk, i)| few_code(chunk, i, least, null))];
                     if m.bounds.2 {
                         out.nulls.push(v.is_none());
                     }
                     out.values.push(v.unwrap_or(0));
-                };
-                match &chunk.data {
-                    Data::Dict { codes } => {
-                        b.outer.iter().for_each(|r| push(codes.get(*r as usize) as usize))
-                    }
-                    _ => {
-                        let null = m.values.len() - 1;
-                        let at = |r: u32| chunk.int(r as usize).map_or(null, |v| (v - least) as usize);
-                        b.outer.iter().for_each(|r| push(at(*r)));
-                    }
-                }
+                });
             }
             Ex::Neg(a) => {
                 Ints::of(a, b, out)?;
@@ -153,6 +154,15 @@ impl Ints {
     }
 }
 
+/// Which of a column's few values is in row `i`: the code, or the integer less the least; `null` is the place of NULL.
+#[inline(always)]
+pub(crate) fn few_code(chunk: &Chunk, i: usize, least: i64, null: usize) -> usize {
+    match &chunk.data {
+        Data::Dict { codes } => codes.get(i) as usize,
+        _ => chunk.int(i).map_or(null, |v| (v - least) as usize),
+    }
+}
+
 /// Reals, some of them NULL.
 #[derive(Default)]
 pub(crate) struct Reals {
@@ -172,26 +182,27 @@ impl Reals {
             Ex::Const(Value::Real(r)) => out.values.resize(n, *r),
             Ex::Slot(slot) if b.cols[b.places.at[*slot].0].kinds[b.places.at[*slot].1] == Kind::Real => {
                 let (t, c) = b.places.at[*slot];
-                let cols = &b.cols[t];
-                let outer = &cols.loaded.parts[b.part.min(cols.loaded.parts.len() - 1)].cols[c];
-                let rows = if t == b.places.outer { &b.outer } else { &b.inner[t] };
-                for (i, row) in rows.iter().enumerate() {
-                    let v = if t == b.places.outer {
-                        real_at(outer, *row as usize)
-                    } else if *row == NONE {
-                        None
+                if t == b.places.outer
+                    && let Data::Real { values, nulls: None } = &b.cols[t].loaded.parts[b.part].cols[c].data
+                {
+                    if b.whole {
+                        let first = b.outer.first().map_or(0, |r| *r as usize);
+                        out.values.extend_from_slice(&values[first..first + n]);
                     } else {
-                        let (p, r) = cols.locate(*row as usize);
-                        real_at(&cols.loaded.parts[p].cols[c], r)
-                    };
+                        out.values.extend(b.outer.iter().map(|r| values[*r as usize]));
+                    }
+                    return Ok(());
+                }
+                b.each(t, c, |place| {
+                    let v = place.and_then(|(chunk, i)| real_at(chunk, i));
                     if v.is_none() && out.nulls.is_empty() {
                         out.nulls.resize(n, false);
                     }
                     if v.is_none() {
-                        out.nulls[i] = true;
+                        out.nulls[out.values.len()] = true;
                     }
                     out.values.push(v.unwrap_or(0.0));
-                }
+                });
             }
             Ex::Binary(op, x, y) if is_real(ex, s) => {
                 Reals::of(x, b, s, out)?;
@@ -302,13 +313,8 @@ fn gather(s: usize, b: &Batch<'_>, out: &mut Ints) {
     let cols = &b.cols[t];
     let values = &mut out.values;
     if t != b.places.outer {
-        for &row in &b.inner[t] {
-            let v = if row == NONE {
-                None
-            } else {
-                let (p, i) = cols.locate(row as usize);
-                cols.loaded.parts[p].cols[c].int(i)
-            };
+        b.each(t, c, |place| {
+            let v = place.and_then(|(chunk, i)| chunk.int(i));
             if v.is_none() && out.nulls.is_empty() {
                 out.nulls.resize(values.len(), false);
             }
@@ -316,7 +322,7 @@ fn gather(s: usize, b: &Batch<'_>, out: &mut Ints) {
                 out.nulls.push(v.is_none());
             }
             values.push(v.unwrap_or(0));
-        }
+        });
         return;
     }
     let chunk = &cols.loaded.parts[b.part].cols[c];

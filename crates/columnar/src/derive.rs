@@ -52,7 +52,9 @@ pub(crate) fn derive(
     let stamp = g.states[table].stamp;
     let rows = cols[outer].loaded.rows;
     let few = !g.force && (rows < FEW_ROWS || inner.loaded.rows * 4 > rows);
-    if few || slots.is_empty() || !g.states[outer].keep || !g.states[table].keep {
+    // A key that was itself derived hangs on the state of a further table.
+    let chained = fk >= g.keys[outer].len();
+    if few || chained || slots.is_empty() || !g.states[outer].keep || !g.states[table].keep {
         return Ok(None);
     }
     if cols[outer].kinds[fk] != Kind::Int || inner.kinds[key] != Kind::Int {
@@ -99,7 +101,8 @@ pub(crate) fn derive(
                 continue;
             }
             if map.is_none() {
-                map = Inner::build(inner, key, Affinity::Integer, true, &[], of, g.eval)?;
+                let up = g.keys[table][key].field.is_none();
+                map = Inner::build(inner, &[key], up, Affinity::Integer, true, &[], of, g.eval)?;
             }
             let Some(map) = map.as_ref().filter(|m| m.unique()) else { return Ok(None) };
             if codes.is_none() {

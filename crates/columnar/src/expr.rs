@@ -13,6 +13,8 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
+use crate::nested::{Said, ValueSet};
+
 /// An expression.
 #[derive(Clone)]
 pub(crate) enum Ex {
@@ -23,6 +25,10 @@ pub(crate) enum Ex {
     Slot(usize),
     /// An integer for each value of a column that has few.
     Mapped(Rc<Mapped>),
+    /// What a nested query that depends on the row says; or, before parameters are put in, any nested query's value.
+    Nested(Box<NestedUse>),
+    /// Whether a value is in the set that a nested query makes.
+    InSet(Box<SetUse>),
     /// A key of the present group.
     Key(usize),
     /// An aggregate of the present group.
@@ -71,6 +77,26 @@ pub(crate) struct Mapped {
     pub bounds: (i64, i64, bool),
 }
 
+/// Where a nested query's answer stands.
+#[derive(Clone)]
+pub(crate) struct NestedUse {
+    pub number: usize,
+    /// What its keys must be equal to, then what its other column is compared with.
+    pub args: Vec<Ex>,
+}
+
+/// `lhs IN (SELECT ...)`.
+#[derive(Clone)]
+pub(crate) struct SetUse {
+    pub not: bool,
+    pub lhs: Ex,
+    pub number: usize,
+    /// What came out.
+    pub set: Option<Rc<ValueSet>>,
+    pub affinity: Affinity,
+    pub collation: Collation,
+}
+
 /// A comparison.
 #[derive(Clone)]
 pub(crate) struct Cmp {
@@ -92,6 +118,10 @@ pub(crate) trait Row {
     }
     /// An aggregate's value.
     fn agg(&self, _i: usize) -> Result<Value> {
+        Err(Code::Internal.into())
+    }
+    /// What a nested query says of the row.
+    fn nested(&self, _number: usize) -> Result<Value> {
         Err(Code::Internal.into())
     }
 }
@@ -169,6 +199,13 @@ impl Eval<'_> {
             Ex::Key(i) => row.key(*i)?,
             Ex::Agg(i) => row.agg(*i)?,
             Ex::Param(_) | Ex::Mapped(_) => return Err(Code::Internal.into()),
+            Ex::Nested(n) => row.nested(n.number)?,
+            Ex::InSet(u) => {
+                let set = u.set.as_ref().ok_or(Code::Internal)?;
+                let mut x = self.value(&u.lhs, row)?;
+                u.affinity.apply(&mut x)?;
+                boolean(set.has(&x).map(|t| t != u.not))
+            }
             Ex::Neg(a) => arith::negate(&self.value(a, row)?),
             Ex::BitNot(a) => arith::bit_not(&self.value(a, row)?),
             Ex::Not(a) => boolean(self.value(a, row)?.truth().map(|t| !t)),
@@ -240,10 +277,17 @@ impl Eval<'_> {
         }
         let mut null = false;
         for item in list {
-            let v = self.value(item, row)?;
+            let computed;
+            let v = match item {
+                Ex::Const(v) => v,
+                other => {
+                    computed = self.value(other, row)?;
+                    &computed
+                }
+            };
             if v.is_null() {
                 null = true;
-            } else if converted(aff, x, &v, coll)?.is_eq() {
+            } else if converted(aff, x, v, coll)?.is_eq() {
                 return Ok(Some(true));
             }
         }
@@ -338,6 +382,8 @@ impl Ex {
                 otherwise.iter().for_each(|o| f(o));
             }
             Ex::Call { args, .. } => args.iter().for_each(f),
+            Ex::Nested(n) => n.args.iter().for_each(f),
+            Ex::InSet(u) => f(&u.lhs),
         }
     }
 
@@ -374,6 +420,8 @@ impl Ex {
                 otherwise.iter_mut().for_each(|o| f(o));
             }
             Ex::Call { args, .. } => args.iter_mut().for_each(f),
+            Ex::Nested(n) => n.args.iter_mut().for_each(f),
+            Ex::InSet(u) => f(&mut u.lhs),
         }
     }
 
@@ -399,7 +447,7 @@ impl Ex {
     }
 
     fn varies(&self) -> bool {
-        if matches!(self, Ex::Slot(_) | Ex::Key(_) | Ex::Agg(_) | Ex::CaseBase) {
+        if matches!(self, Ex::Slot(_) | Ex::Key(_) | Ex::Agg(_) | Ex::CaseBase | Ex::Nested(_)) {
             return true;
         }
         let mut any = false;
@@ -407,15 +455,37 @@ impl Ex {
         any
     }
 
-    /// Puts parameters' values in and computes what has become constant.
-    pub fn bind(&mut self, params: &[Value], eval: &Eval<'_>) -> Result<()> {
-        if let Ex::Param(i) = self {
-            *self = Ex::Const(params.get(*i).cloned().unwrap_or_default());
-            return Ok(());
+    /// Whether a nested query that depends on the row takes part.
+    pub fn is_late(&self) -> bool {
+        let mut any = matches!(self, Ex::Nested(_));
+        self.children(&mut |e| any |= e.is_late());
+        any
+    }
+
+    /// Puts parameters' values, and what nested queries have said, in, and computes what has become constant.
+    pub fn bind(&mut self, params: &[Value], said: &[Said], eval: &Eval<'_>) -> Result<()> {
+        match self {
+            Ex::Param(i) => {
+                *self = Ex::Const(params.get(*i).cloned().unwrap_or_default());
+                return Ok(());
+            }
+            Ex::Nested(n) => {
+                if let Some(Said::Value(v)) = said.get(n.number) {
+                    *self = Ex::Const(v.clone());
+                    return Ok(());
+                }
+            }
+            Ex::InSet(u) => match said.get(u.number) {
+                Some(Said::Rows(rows)) => {
+                    u.set = Some(Rc::new(ValueSet::new(rows, u.affinity, &u.collation)?));
+                }
+                _ => return Err(Code::Internal.into()),
+            },
+            _ => {}
         }
         let mut failed = None;
         self.children_mut(&mut |e| {
-            if let Err(e) = e.bind(params, eval) {
+            if let Err(e) = e.bind(params, said, eval) {
                 failed.get_or_insert(e);
             }
         });

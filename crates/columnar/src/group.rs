@@ -8,7 +8,7 @@
 
 use crate::acc::{Acc, zeros};
 use crate::ask::Query;
-use crate::batch::{Batch, BatchRow, Ints, Places, Reals};
+use crate::batch::{Batch, BatchRow, Ints, Places, Reals, few_code};
 use crate::chunk::{Codes, Data, Dict, Field};
 use crate::expr::{Eval, Ex, Row};
 use crate::join::{Inner, NONE};
@@ -19,6 +19,9 @@ use iolite_value::{Collation, Value, compare};
 
 /// The most groups whose states are arrays by number.
 const DENSE: u64 = 1 << 22;
+
+/// Rows of an inner table whose combinations of keys are numbered before any is met.
+const MOST_NUMBERED: usize = 1 << 16;
 
 /// Where some of the keys come from.
 enum Source {
@@ -33,11 +36,13 @@ enum Source {
         /// The combination of a row of NULLs.
         null: u32,
     },
-    /// An integer column of the outer table.
-    Int { key: usize, col: usize, min: i64, nullable: bool },
-    /// A column of the outer table with a dictionary.
-    Dict { key: usize, col: usize },
-    /// Computed from one column of the outer table that has few values, once for each.
+    /// Columns of a table whose rowid is among them: a row's number says all.
+    Row { table: usize, keys: Vec<usize> },
+    /// An integer column.
+    Int { key: usize, table: usize, col: usize, min: i64, nullable: bool },
+    /// A column with a dictionary. The number behind its entries is that of a row of NULLs.
+    Dict { key: usize, table: usize, col: usize },
+    /// Computed from one column that has few values, once for each.
     Mapped { key: usize, slot: usize, map: Vec<u32>, dict: Dict },
     /// Anything.
     Any { key: usize, dict: Dict },
@@ -128,8 +133,8 @@ pub(crate) struct Setting<'a> {
     pub eval: &'a Eval<'a>,
     /// Rows come in the order of the planner's loops.
     pub in_order: bool,
-    /// Each outer row meets at most one inner row of each table.
-    pub single: bool,
+    /// How many rows there are at most, if that is known.
+    pub most_rows: Option<u64>,
     /// Which tables may be rows of NULLs.
     pub left: &'a [bool],
 }
@@ -161,8 +166,8 @@ impl<'q> Groups<'q> {
                 None => return Ok(None),
             }
         }
-        let outer = s.cols[s.places.outer].loaded.rows as u64;
-        g.dense = product <= DENSE.min((outer * 2).max(1 << 16))
+        let rows = s.most_rows.unwrap_or(1 << 40);
+        g.dense = product <= DENSE.min((rows * 2).max(1 << 16))
             && !g.sources.iter().any(|s| matches!(s, Source::Any { .. }));
         let n = if g.dense { product as usize } else { 0 };
         g.st.rows = zeros(n);
@@ -185,46 +190,58 @@ impl<'q> Groups<'q> {
                     tables.push(t);
                 }
             });
-            match tables[..] {
-                [t] if t != outer => {
-                    let known = self.sources.iter_mut().find_map(|x| match x {
-                        Source::Inner { table, keys, .. } if *table == t => Some(keys),
-                        _ => None,
-                    });
-                    match known {
-                        Some(keys) => keys.push(k),
-                        None => self.sources.push(Source::Inner {
-                            table: t,
-                            keys: vec![k],
-                            numbers: Vec::new(),
-                            values: Vec::new(),
-                            null: 0,
-                        }),
+            if let [t] = tables[..] {
+                let known = self.sources.iter_mut().find_map(|x| match x {
+                    Source::Inner { table, keys, .. } | Source::Row { table, keys } if *table == t => {
+                        Some(keys)
                     }
+                    _ => None,
+                });
+                if let Some(keys) = known {
+                    keys.push(k);
                     continue;
                 }
-                _ => {}
+                if self.by_row(t, s) {
+                    self.sources.push(Source::Row { table: t, keys: vec![k] });
+                    continue;
+                }
+                // Of a large table few combinations may be met: they are not all numbered beforehand.
+                let small =
+                    s.inners.get(t).and_then(Option::as_ref).is_some_and(|i| i.passed.len() < MOST_NUMBERED);
+                if t != outer && small {
+                    self.sources.push(Source::Inner {
+                        table: t,
+                        keys: vec![k],
+                        numbers: Vec::new(),
+                        values: Vec::new(),
+                        null: 0,
+                    });
+                    continue;
+                }
             }
             let plain = match ex {
-                Ex::Slot(i) if tables == [outer] => Some(s.places.at[*i].1),
+                Ex::Slot(i) => Some(s.places.at[*i]),
                 _ => None,
             };
-            let cols = &s.cols[outer];
+            let any = Source::Any { key: k, dict: Dict::default() };
             let source = match plain {
-                Some(col) if cols.kinds[col] == Kind::Int => {
-                    let (min, max) = cols.bounds[col];
-                    let span = max.checked_sub(min).filter(|d| *d < 1 << 40);
-                    match span {
-                        Some(_) => Source::Int { key: k, col, min, nullable: cols.nullable[col] },
-                        None => Source::Any { key: k, dict: Dict::default() },
+                Some((table, col)) if s.cols[table].kinds[col] == Kind::Int => {
+                    let (min, max) = s.cols[table].bounds[col];
+                    let nullable = s.cols[table].nullable[col] || s.left[table];
+                    match max.checked_sub(min).filter(|d| *d < 1 << 40) {
+                        Some(_) => Source::Int { key: k, table, col, min, nullable },
+                        None => any,
                     }
                 }
-                Some(col) if cols.kinds[col] == Kind::Dict => Source::Dict { key: k, col },
-                _ if tables == [outer] && few_values(ex, s).is_some() => {
-                    let (slot, n) = few_values(ex, s).ok_or(Code::Internal)?;
-                    Source::Mapped { key: k, slot, map: vec![NONE; n], dict: Dict::default() }
+                Some((table, col)) if s.cols[table].kinds[col] == Kind::Dict => {
+                    Source::Dict { key: k, table, col }
                 }
-                _ => Source::Any { key: k, dict: Dict::default() },
+                _ => match few_values(ex, s) {
+                    Some((slot, n)) if tables.len() == 1 => {
+                        Source::Mapped { key: k, slot, map: vec![NONE; n], dict: Dict::default() }
+                    }
+                    _ => any,
+                },
             };
             self.sources.push(source);
         }
@@ -235,15 +252,32 @@ impl<'q> Groups<'q> {
         Ok(())
     }
 
+    /// Whether the rows of a table tell its keys apart, and there are several of these.
+    fn by_row(&self, t: usize, s: &Setting<'_>) -> bool {
+        let (mut keys, mut rowid) = (0, false);
+        for ex in &self.keys {
+            let mut own = None;
+            ex.slots(&mut |i| own = Some(own.unwrap_or(true) && s.places.at[i].0 == t));
+            keys += own.unwrap_or(false) as usize;
+            // A derived column lies beside another table than its own.
+            rowid |= matches!(ex, Ex::Slot(i)
+                if s.places.at[*i].0 == t && self.q.slots[*i].table == t && self.q.slots[*i].field.is_none());
+        }
+        rowid && keys > 1
+    }
+
     /// Numbers the combinations of an inner table; answers how many numbers a source has.
     fn number_source(&mut self, i: usize, s: &Setting<'_>) -> Result<u64> {
         let own = &self.keys;
         Ok(match &mut self.sources[i] {
-            Source::Int { col, min, nullable, .. } => {
-                let max = s.cols[s.places.outer].bounds[*col].1;
+            Source::Row { table, .. } => s.cols[*table].loaded.rows as u64 + s.left[*table] as u64,
+            Source::Int { table, col, min, nullable, .. } => {
+                let max = s.cols[*table].bounds[*col].1;
                 (max - *min + 1).max(0) as u64 + *nullable as u64
             }
-            Source::Dict { col, .. } => s.cols[s.places.outer].loaded.dicts[*col].len() as u64,
+            Source::Dict { table, col, .. } => {
+                s.cols[*table].loaded.dicts[*col].len() as u64 + s.left[*table] as u64
+            }
             Source::Mapped { map, .. } => map.len() as u64,
             Source::Any { .. } => 1 << 18,
             Source::Inner { table, keys, numbers, values, null } => {
@@ -330,11 +364,18 @@ impl<'q> Groups<'q> {
         if self.keys.is_empty() && self.st.one_group(b)? {
             return Ok(());
         }
-        self.st.begin(b.outer.len())?;
-        for i in 0..self.sources.len() {
-            self.number_rows(i, b, s)?;
+        if self.keys.is_empty() {
+            self.st.at.clear();
+            alloc::reserve(&mut self.st.at, b.outer.len())?;
+            self.st.at.resize(b.outer.len(), 0);
+            self.st.rows[0] += b.outer.len() as i64;
+        } else {
+            self.st.begin(b.outer.len())?;
+            for i in 0..self.sources.len() {
+                self.number_rows(i, b, s)?;
+            }
+            self.st.place(self.dense)?;
         }
-        self.st.place(self.dense)?;
         for k in 0..self.st.accs.len() {
             if !self.st.accumulate_ints(k, b)? {
                 self.accumulate(k, b, s)?;
@@ -345,8 +386,7 @@ impl<'q> Groups<'q> {
 
     /// Whether rows can be taken in without evaluating expressions row by row, and in any order: by several threads.
     pub fn is_pure(&self) -> bool {
-        let source =
-            |s: &Source| matches!(s, Source::Inner { .. } | Source::Int { .. } | Source::Dict { .. });
+        let source = |s: &Source| !matches!(s, Source::Mapped { .. } | Source::Any { .. });
         self.sources.iter().all(source) && self.st.accs.iter().all(Acc::is_pure)
     }
 
@@ -407,28 +447,31 @@ impl<'q> Groups<'q> {
     fn number_rows(&mut self, i: usize, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
         let radix = self.radix[i];
         let out = &mut self.st.numbers;
-        let outer = s.places.outer;
         if plain_numbers(&self.sources[i], radix, out, b, s)? {
             return Ok(());
         }
         match &mut self.sources[i] {
             Source::Mapped { key, slot, map, dict } => {
-                let col = s.places.at[*slot].1;
-                let chunk = &s.cols[outer].loaded.parts[b.part].cols[col];
-                let min = s.cols[outer].bounds[col].0;
-                let entries = &s.cols[outer].loaded.dicts[col];
-                for (o, r) in out.iter_mut().zip(&b.outer) {
-                    let code = match &chunk.data {
-                        Data::Dict { codes } => codes.get(*r as usize) as usize,
-                        // The last place is that of NULL.
-                        _ => chunk.int(*r as usize).map_or(map.len() - 1, |v| (v - min) as usize),
-                    };
+                let (t, col) = s.places.at[*slot];
+                let (least, null) = (s.cols[t].bounds[col].0, map.len() - 1);
+                let entries = &s.cols[t].loaded.dicts[col];
+                let (mut out, mut failed) = (out.iter_mut(), None);
+                b.each(t, col, |place| {
+                    let code = place.map_or(null, |(chunk, i)| few_code(chunk, i, least, null));
                     if map[code] == NONE {
-                        let f = chunk.field(*r as usize, entries);
-                        let v = s.eval.value(&self.keys[*key], &OneValue(f.value()?))?;
-                        map[code] = dict.code(Field::of(&v))?.ok_or(Code::Internal)?;
+                        let f = place.map_or(Field::Null, |(chunk, i)| chunk.field(i, entries));
+                        let made = f.value().and_then(|v| s.eval.value(&self.keys[*key], &OneValue(v)));
+                        match made.and_then(|v| dict.code(Field::of(&v))?.ok_or(Code::Internal.into())) {
+                            Ok(c) => map[code] = c,
+                            Err(e) => failed = Some(e),
+                        }
                     }
-                    *o = *o * radix + map[code] as u64;
+                    if let Some(o) = out.next() {
+                        *o = *o * radix + map[code] as u64;
+                    }
+                });
+                if let Some(e) = failed {
+                    return Err(e);
                 }
             }
             Source::Any { key, dict } => {
@@ -461,45 +504,82 @@ impl<'q> Groups<'q> {
             }
             return Ok(Some(groups));
         }
-        // Each key gets a rank among its kind; then the ranks decide.
-        let n = self.q.keys.len();
-        let order = &self.q.key_order;
-        let mut ranks: Vec<u32> = crate::chunk::room(groups.len() * n)?;
-        ranks.resize(groups.len() * n, 0);
-        for (at, &k) in order.iter().enumerate() {
-            let mut values: FastMap<u64, Value> = FastMap::default();
-            for g in &groups {
-                let number = self.part_of(*g, k);
-                if let std::collections::hash_map::Entry::Vacant(e) = values.entry(number) {
-                    e.insert(self.key_value(*g, k, s)?);
-                }
+        // Key by key the groups fall into classes, until each is one of its own.
+        let mut class: Vec<u32> = crate::chunk::room(groups.len())?;
+        class.resize(groups.len(), 0);
+        let mut classes = groups.len().min(1);
+        let mut at: Vec<(u32, u64, u32)> = crate::chunk::room(groups.len())?;
+        at.extend((0..groups.len() as u32).map(|i| (0, 0, i)));
+        for &k in &self.q.key_order {
+            if classes == groups.len() {
+                break;
             }
-            let f = &self.q.key_fields[k];
-            let mut list: Vec<(u64, Value)> = values.into_iter().collect();
-            let order =
-                |a: &Value, b: &Value| f.direct(compare::compare(a, b, &f.coll), a.is_null() || b.is_null());
-            list.sort_by(|a, b| order(&a.1, &b.1));
-            let mut rank_of: FastMap<u64, u32> = FastMap::default();
-            let mut rank = 0;
-            for i in 0..list.len() {
-                if i > 0 && compare::compare(&list[i - 1].1, &list[i].1, &f.coll).is_ne() {
-                    rank += 1;
-                } else if i > 0 && !identical(&list[i - 1].1, &list[i].1) {
-                    return Ok(None);
-                }
-                rank_of.insert(list[i].0, rank);
+            let Some(ranks) = self.ranks(&groups, k, s)? else { return Ok(None) };
+            for a in &mut at {
+                (a.0, a.1) = (class[a.2 as usize], ranks[a.2 as usize]);
             }
-            for (i, g) in groups.iter().enumerate() {
-                ranks[i * n + at] = rank_of[&self.part_of(*g, k)];
+            at.sort_unstable();
+            classes = 0;
+            let mut last = None;
+            for a in &at {
+                if last != Some((a.0, a.1)) {
+                    classes += 1;
+                    last = Some((a.0, a.1));
+                }
+                class[a.2 as usize] = classes as u32 - 1;
             }
         }
-        let mut at: Vec<u32> = (0..groups.len() as u32).collect();
-        at.sort_unstable_by(|a, b| ranks[*a as usize * n..][..n].cmp(&ranks[*b as usize * n..][..n]));
-        let rank = |i: u32| &ranks[i as usize * n..][..n];
-        if at.windows(2).any(|w| rank(w[0]) == rank(w[1])) {
+        if classes < groups.len() {
             return Ok(None);
         }
-        Ok(Some(at.into_iter().map(|i| groups[i as usize]).collect()))
+        Ok(Some(at.into_iter().map(|a| groups[a.2 as usize]).collect()))
+    }
+
+    /// Numbers that ascend as the groups' keys `k` are to come. `None`: two that compare equal differ.
+    fn ranks(&self, groups: &[u32], k: usize, s: &Setting<'_>) -> Result<Option<Vec<u64>>> {
+        let f = &self.q.key_fields[k];
+        let mut ranks: Vec<u64> = crate::chunk::room(groups.len())?;
+        if let Source::Int { .. } = &self.sources[self.key_at[k].0]
+            && !f.nulls_large
+        {
+            // Numbers ascend as the values do, that of NULL before all.
+            ranks.extend(groups.iter().map(|g| self.part_of(*g, k)));
+            if f.desc {
+                ranks.iter_mut().for_each(|r| *r = !*r);
+            }
+            return Ok(Some(ranks));
+        }
+        let mut numbers: Vec<(u64, u32)> = crate::chunk::room(groups.len())?;
+        numbers.extend(groups.iter().enumerate().map(|(i, g)| (self.part_of(*g, k), i as u32)));
+        numbers.sort_unstable();
+        // Of each number one group; then in the order of their values.
+        let mut list: Vec<(Value, u32)> = Vec::new();
+        for (i, (number, at)) in numbers.iter().enumerate() {
+            if i == 0 || numbers[i - 1].0 != *number {
+                alloc::reserve(&mut list, 1)?;
+                list.push((self.key_value(groups[*at as usize], k, s)?, i as u32));
+            }
+        }
+        let order =
+            |a: &Value, b: &Value| f.direct(compare::compare(a, b, &f.coll), a.is_null() || b.is_null());
+        list.sort_by(|a, b| order(&a.0, &b.0));
+        ranks.resize(groups.len(), 0);
+        let mut rank = 0;
+        for i in 0..list.len() {
+            if i > 0 && compare::compare(&list[i - 1].0, &list[i].0, &f.coll).is_ne() {
+                rank += 1;
+            } else if i > 0 && !identical(&list[i - 1].0, &list[i].0) {
+                return Ok(None);
+            }
+            let first = list[i].1 as usize;
+            for n in &numbers[first..] {
+                if n.0 != numbers[first].0 {
+                    break;
+                }
+                ranks[n.1 as usize] = rank;
+            }
+        }
+        Ok(Some(ranks))
     }
 
     /// The group's number within one source.
@@ -521,7 +601,7 @@ impl<'q> Groups<'q> {
     fn source_of(&self, k: usize) -> (usize, usize) {
         for (i, s) in self.sources.iter().enumerate() {
             match s {
-                Source::Inner { keys, .. } => {
+                Source::Inner { keys, .. } | Source::Row { keys, .. } => {
                     if let Some(at) = keys.iter().position(|x| *x == k) {
                         return (i, at);
                     }
@@ -553,9 +633,70 @@ impl<'q> Groups<'q> {
                 let n = n as i64 - *nullable as i64;
                 Ok(if n >= 0 { Value::Int(min + n) } else { Value::Null })
             }
-            Source::Dict { col, .. } => s.cols[s.places.outer].loaded.dicts[*col].get(n as u32).value(),
+            Source::Dict { table, col, .. } => {
+                let dict = &s.cols[*table].loaded.dicts[*col];
+                if n as usize == dict.len() { Ok(Value::Null) } else { dict.get(n as u32).value() }
+            }
+            Source::Row { table, .. } => {
+                let cols = &s.cols[*table];
+                if n as usize == cols.loaded.rows {
+                    return s.eval.value(&self.keys[k], &NullRow);
+                }
+                let (p, i) = cols.locate(n as usize);
+                s.eval.value(&self.keys[k], &cols.row(&cols.loaded.parts[p], i, &s.places.of_table[*table]))
+            }
             Source::Mapped { dict, .. } | Source::Any { dict, .. } => dict.get(n as u32).value(),
         }
+    }
+
+    /// Puts the groups' results, row by row, into `out`, if these are keys and aggregates as they are. `false`: they are
+    /// to be computed one by one, and `out` is as it was.
+    pub fn results(
+        &self,
+        result: &[Ex],
+        order: &[u32],
+        s: &Setting<'_>,
+        out: &mut Vec<Value>,
+    ) -> Result<bool> {
+        let plain = |e: &Ex| match e {
+            Ex::Key(_) => true,
+            Ex::Agg(k) => !matches!(self.st.accs[*k], Acc::Any { .. }),
+            _ => false,
+        };
+        if !result.iter().all(plain) || result.is_empty() {
+            return Ok(false);
+        }
+        let width = result.len();
+        if order.is_empty() {
+            return Ok(true);
+        }
+        alloc::reserve(out, order.len() * width)?;
+        out.resize(order.len() * width, Value::Null);
+        for (j, e) in result.iter().enumerate() {
+            let mut to = out[j..].iter_mut().step_by(width);
+            let mut take = |v: Value| {
+                if let Some(to) = to.next() {
+                    *to = v;
+                }
+            };
+            match e {
+                Ex::Agg(k) => {
+                    self.values_of(*k, order, &mut take)?;
+                }
+                Ex::Key(k) => match &self.sources[self.key_at[*k].0] {
+                    Source::Int { min, nullable: false, .. } => {
+                        order.iter().for_each(|g| take(Value::Int(min + self.part_of(*g, *k) as i64)));
+                    }
+                    _ => {
+                        for g in order {
+                            take(self.key_value(*g, *k, s)?);
+                        }
+                    }
+                },
+                _ => return Err(Code::Internal.into()),
+            }
+        }
+        Ok(true)
     }
 
     /// A group as a row of keys and aggregates.
@@ -582,12 +723,46 @@ fn plain_numbers(
 ) -> Result<bool> {
     let outer = s.places.outer;
     match source {
+        Source::Row { table, .. } if *table == outer => {
+            let start = s.cols[outer].loaded.parts[b.part].start as u64;
+            out.iter_mut().zip(&b.outer).for_each(|(o, r)| *o = *o * radix + start + *r as u64);
+        }
+        Source::Row { table, .. } => {
+            // The number behind the last row's is that of a row of NULLs.
+            let none = s.cols[*table].loaded.rows as u64;
+            for (o, r) in out.iter_mut().zip(&b.inner[*table]) {
+                *o = *o * radix + if *r == NONE { none } else { *r as u64 };
+            }
+        }
         Source::Inner { table, numbers, null, .. } => {
             let null = *null as u64;
             for (o, row) in out.iter_mut().zip(&b.inner[*table]) {
                 let n = if *row == NONE { null } else { numbers[*row as usize] as u64 };
                 *o = *o * radix + n;
             }
+        }
+        Source::Int { table, col, min, nullable, .. } if *table != outer => {
+            let one = *nullable as u64;
+            let mut out = out.iter_mut();
+            b.each(*table, *col, |place| {
+                let n = place.and_then(|(chunk, i)| chunk.int(i)).map_or(0, |v| (v - *min) as u64 + one);
+                if let Some(o) = out.next() {
+                    *o = *o * radix + n;
+                }
+            });
+        }
+        Source::Dict { table, col, .. } if *table != outer => {
+            let none = s.cols[*table].loaded.dicts[*col].len() as u64;
+            let mut out = out.iter_mut();
+            b.each(*table, *col, |place| {
+                let n = match place.map(|(chunk, i)| (&chunk.data, i)) {
+                    Some((Data::Dict { codes }, i)) => codes.get(i) as u64,
+                    _ => none,
+                };
+                if let Some(o) = out.next() {
+                    *o = *o * radix + n;
+                }
+            });
         }
         Source::Int { col, min, nullable, .. } => {
             let chunk = &s.cols[outer].loaded.parts[b.part].cols[*col];
@@ -638,9 +813,14 @@ impl State {
         if dense {
             self.at.extend(self.numbers.iter().map(|n| *n as u32));
         } else {
+            // Rows of one group often follow each other.
+            let (mut last, mut group) = (None, 0);
             for number in &self.numbers {
-                let g = self.index.find(*number)?;
-                self.at.push(g);
+                if last != Some(*number) {
+                    group = self.index.find(*number)?;
+                    last = Some(*number);
+                }
+                self.at.push(group);
             }
             let groups = self.index.numbers.len();
             if groups > self.rows.len() {
@@ -727,7 +907,8 @@ pub(crate) fn few_values(ex: &Ex, s: &Setting<'_>) -> Option<(usize, usize)> {
     let (t, c) = s.places.at[slot];
     let cols = &s.cols[t];
     let n = match cols.kinds[c] {
-        Kind::Dict => cols.loaded.dicts[c].len() as i64,
+        // The last place is that of NULL.
+        Kind::Dict => cols.loaded.dicts[c].len() as i64 + 1,
         Kind::Int => {
             let (lo, hi) = cols.bounds[c];
             if lo > hi { 1 } else { hi.checked_sub(lo)?.checked_add(2)? }

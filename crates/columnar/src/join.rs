@@ -1,14 +1,14 @@
 //! The inner sides of joins: a table's rows by key.
 //!
 //! Keys that lie close together become an array, all others a hash table. A table whose rowid is the key, without
-//! gaps, needs neither: a row's place is its key. Rows with equal keys hang together in the order of the table. NULL
-//! is no key.
+//! gaps, needs neither: a row's place is its key; with gaps, the number of keys before it leads to the row. A key may be
+//! of several columns of integers: they are made one number. Rows with equal keys hang together in the order of the
+//! table. NULL is no key.
 
-use crate::chunk::{Data, Field};
+use crate::chunk::{Chunk, Data, Field, room};
 use crate::expr::Eval;
 use crate::kernel::{BLOCK, Bits, Selection};
 use crate::pred::{Columns, Kind, Pred};
-use iolite_base::hash::FastMap;
 use iolite_base::{Code, Result, alloc};
 use iolite_value::{Affinity, Value};
 use std::collections::HashMap;
@@ -22,13 +22,51 @@ enum Map {
     Place {
         min: i64,
     },
+    /// Keys ascend with the rows: of those that passed, the one with as many keys before it. Counted for each word.
+    Rank {
+        min: i64,
+        before: Vec<u32>,
+    },
     /// The row noted for `key - min`, if its bit is set.
     Array {
         min: i64,
         rows: Vec<u32>,
     },
-    Hash(FastMap<i64, u32>),
+    Hash(Numbers),
     Text(HashMap<Box<[u8]>, u32>),
+}
+
+/// Rows by numbers that lie far apart.
+struct Numbers {
+    keys: Vec<i64>,
+    rows: Vec<u32>,
+}
+
+impl Numbers {
+    fn new(n: usize) -> Result<Numbers> {
+        let size = (n * 2).next_power_of_two().max(64);
+        let (mut keys, mut rows) = (room(size)?, room(size)?);
+        keys.resize(size, 0);
+        rows.resize(size, NONE);
+        Ok(Numbers { keys, rows })
+    }
+
+    /// Where a key is, or would be.
+    #[inline(always)]
+    fn at(&self, key: i64) -> usize {
+        let m = key as u64 as u128 * 0x9e37_79b9_7f4a_7c15;
+        let mask = self.keys.len() - 1;
+        let mut at = ((m as u64) ^ (m >> 64) as u64) as usize & mask;
+        while self.rows[at] != NONE && self.keys[at] != key {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+}
+
+/// Several columns as one key: each value less the least, in a number system of the columns' spans.
+struct Combined {
+    parts: Vec<(i64, i64)>,
 }
 
 /// A table's rows by key.
@@ -44,16 +82,18 @@ pub(crate) struct Inner {
     pub bounds: (i64, i64),
     /// How a key is converted before it is looked up.
     affinity: Affinity,
+    combined: Option<Combined>,
 }
 
-/// Calls `f` with each row of a table that satisfies conditions on it: the part's number, the row within, and the row
-/// within the table.
-pub(crate) fn each_row(
+/// Calls `f` with each block of rows of a table that satisfy conditions on it: the part's number, where the block
+/// begins, and the rows within it.
+#[allow(clippy::type_complexity)]
+pub(crate) fn each_block(
     cols: &Columns,
     preds: &[Pred],
     col_of: &[Option<usize>],
     eval: &Eval<'_>,
-    f: &mut dyn FnMut(usize, usize, usize) -> Result<()>,
+    f: &mut dyn FnMut(usize, usize, &[u16]) -> Result<()>,
 ) -> Result<()> {
     let mut sel = Selection::new();
     for (k, part) in cols.loaded.parts.iter().enumerate() {
@@ -65,11 +105,10 @@ pub(crate) fn each_row(
             let span = from..(from + BLOCK).min(part.rows);
             sel.fill(span.len());
             for p in preds {
-                p.select(cols, part, span.clone(), col_of, eval, &mut sel)?;
+                p.select(cols, k, span.clone(), col_of, eval, &mut sel)?;
             }
-            for &i in sel.rows() {
-                let i = from + i as usize;
-                f(k, i, part.start + i)?;
+            if sel.len() > 0 {
+                f(k, from, sel.rows())?;
             }
             from = span.end;
         }
@@ -77,29 +116,140 @@ pub(crate) fn each_row(
     Ok(())
 }
 
+/// Adds the integers of some rows of a block, and the rows whose integer is there.
+fn take_ints(
+    chunk: &Chunk,
+    from: usize,
+    start: usize,
+    at: &[u16],
+    keys: &mut Vec<i64>,
+    rows: &mut Vec<u32>,
+) -> Result<()> {
+    alloc::reserve(keys, at.len())?;
+    alloc::reserve(rows, at.len())?;
+    if chunk.may_be_null() {
+        for &i in at {
+            if let Some(v) = chunk.int(from + i as usize) {
+                keys.push(v);
+                rows.push((start + from + i as usize) as u32);
+            }
+        }
+        return Ok(());
+    }
+    rows.extend(at.iter().map(|i| (start + from + *i as usize) as u32));
+    match &chunk.data {
+        Data::Int { base, codes, .. } => {
+            keys.extend(at.iter().map(|i| base + codes.get(from + *i as usize) as i64));
+        }
+        Data::Sequence { base } => keys.extend(at.iter().map(|i| base + (from + *i as usize) as i64)),
+        _ => keys.extend(at.iter().map(|i| chunk.int(from + *i as usize).unwrap_or(0))),
+    }
+    Ok(())
+}
+
 impl Inner {
-    /// Builds the rows of a table by column `key`. `None`: its values are of a kind that is not known here.
+    /// Builds the rows of a table by columns `keys`; `ascending`: their values ascend with the rows. `None`: values are
+    /// of a kind that is not known here.
+    #[allow(clippy::too_many_arguments)]
     pub fn build(
         cols: &Columns,
-        key: usize,
+        keys: &[usize],
+        ascending: bool,
         affinity: Affinity,
         binary: bool,
         preds: &[Pred],
         col_of: &[Option<usize>],
         eval: &Eval<'_>,
     ) -> Result<Option<Inner>> {
-        match cols.kinds[key] {
-            Kind::Int => Inner::by_int(cols, key, affinity, preds, col_of, eval).map(Some),
-            Kind::Dict | Kind::Mixed if binary && !affinity.is_numeric() => {
-                Inner::by_text(cols, key, affinity, preds, col_of, eval)
-            }
-            _ => Ok(None),
+        match *keys {
+            [key] => match cols.kinds[key] {
+                Kind::Int => Inner::by_int(cols, key, ascending, affinity, preds, col_of, eval).map(Some),
+                Kind::Dict | Kind::Mixed if binary && !affinity.is_numeric() => {
+                    Inner::by_text(cols, key, affinity, preds, col_of, eval)
+                }
+                _ => Ok(None),
+            },
+            _ => Inner::by_several(cols, keys, affinity, preds, col_of, eval),
         }
+    }
+
+    /// Whether columns of integers can be one key.
+    pub fn can_combine(cols: &Columns, keys: &[usize]) -> bool {
+        keys.iter().all(|k| cols.kinds[*k] == Kind::Int) && Inner::combination(cols, keys).is_some()
+    }
+
+    fn combination(cols: &Columns, keys: &[usize]) -> Option<Combined> {
+        let mut product = 1i64;
+        let mut parts = Vec::new();
+        for k in keys {
+            let (min, max) = cols.bounds[*k];
+            let span = if min > max { 1 } else { max.checked_sub(min)?.checked_add(1)? };
+            product = product.checked_mul(span).filter(|p| *p < 1 << 62)?;
+            parts.push((min, span));
+        }
+        Some(Combined { parts })
+    }
+
+    fn by_several(
+        cols: &Columns,
+        keys: &[usize],
+        affinity: Affinity,
+        preds: &[Pred],
+        col_of: &[Option<usize>],
+        eval: &Eval<'_>,
+    ) -> Result<Option<Inner>> {
+        let Some(combined) = Inner::combination(cols, keys) else { return Ok(None) };
+        let (mut numbers, mut passed) = (Vec::new(), Vec::new());
+        each_block(cols, preds, col_of, eval, &mut |p, from, at| {
+            let part = &cols.loaded.parts[p];
+            alloc::reserve(&mut numbers, at.len())?;
+            alloc::reserve(&mut passed, at.len())?;
+            'rows: for &i in at {
+                let mut number = 0;
+                for (k, (min, span)) in keys.iter().zip(&combined.parts) {
+                    let Some(v) = part.cols[*k].int(from + i as usize) else { continue 'rows };
+                    number = number * span + (v - min);
+                }
+                numbers.push(number);
+                passed.push((part.start + from + i as usize) as u32);
+            }
+            Ok(())
+        })?;
+        let (map, next) = Inner::hashed(&numbers, &passed, cols.loaded.rows)?;
+        let combined = Some(combined);
+        Ok(Some(Inner { map, bits: None, next, passed, bounds: (1, 0), affinity, combined }))
+    }
+
+    /// A hash table; of equal keys the first row is the head, each points to the one that comes next.
+    #[allow(clippy::type_complexity)]
+    fn hashed(keys: &[i64], passed: &[u32], rows: usize) -> Result<(Map, Option<Vec<u32>>)> {
+        let mut hash = Numbers::new(keys.len())?;
+        let mut next: Option<Vec<u32>> = None;
+        for (key, row) in keys.iter().zip(passed).rev() {
+            let at = hash.at(*key);
+            let head = std::mem::replace(&mut hash.rows[at], *row);
+            hash.keys[at] = *key;
+            if head != NONE {
+                Inner::chain(&mut next, rows)?[*row as usize] = head;
+            }
+        }
+        Ok((Map::Hash(hash), next))
+    }
+
+    /// The next row of each row.
+    fn chain(next: &mut Option<Vec<u32>>, rows: usize) -> Result<&mut Vec<u32>> {
+        if next.is_none() {
+            let mut v = room(rows)?;
+            v.resize(rows, NONE);
+            *next = Some(v);
+        }
+        next.as_mut().ok_or_else(|| Code::Internal.into())
     }
 
     fn by_int(
         cols: &Columns,
         key: usize,
+        ascending: bool,
         affinity: Affinity,
         preds: &[Pred],
         col_of: &[Option<usize>],
@@ -108,9 +258,9 @@ impl Inner {
         let (min, max) = cols.bounds[key];
         let rows = cols.loaded.rows;
         let mut passed = Vec::new();
-        let (mut least, mut greatest) = (i64::MAX, i64::MIN);
         let span = max.checked_sub(min).map(|d| d as u64);
         let dense = min <= max && span.is_some_and(|s| s < (rows as u64 * 16).max(1 << 16));
+        let combined = None;
         let place = dense
             && span == Some(rows as u64 - 1)
             && cols.loaded.parts.iter().all(|p| match p.cols[key].data {
@@ -119,10 +269,13 @@ impl Inner {
             });
         if place {
             let mut bits = Bits::new(rows)?;
-            each_row(cols, preds, col_of, eval, &mut |_, _, row| {
-                bits.set(row);
-                alloc::reserve(&mut passed, 1)?;
-                passed.push(row as u32);
+            each_block(cols, preds, col_of, eval, &mut |p, from, at| {
+                let start = cols.loaded.parts[p].start + from;
+                alloc::reserve(&mut passed, at.len())?;
+                for &i in at {
+                    bits.set(start + i as usize);
+                    passed.push((start + i as usize) as u32);
+                }
                 Ok(())
             })?;
             let bounds = match (passed.first(), passed.last()) {
@@ -130,59 +283,56 @@ impl Inner {
                 _ => (1, 0),
             };
             let map = Map::Place { min };
-            return Ok(Inner { map, bits: Some(bits), next: None, passed, bounds, affinity });
+            return Ok(Inner { map, bits: Some(bits), next: None, passed, bounds, affinity, combined });
         }
-        let mut heads: Vec<u32> = Vec::new();
-        let mut bits = None;
-        let mut hash: FastMap<i64, u32> = FastMap::default();
-        if dense {
-            let n = (max - min + 1) as usize;
-            heads = crate::chunk::room(n)?;
-            heads.resize(n, NONE);
-            bits = Some(Bits::new(n)?);
+        let mut keys: Vec<i64> = Vec::new();
+        let mut bounds = (i64::MAX, i64::MIN);
+        if dense && ascending {
+            let mut bits = Bits::new((max - min + 1) as usize)?;
+            each_block(cols, preds, col_of, eval, &mut |p, from, at| {
+                let part = &cols.loaded.parts[p];
+                keys.clear();
+                take_ints(&part.cols[key], from, part.start, at, &mut keys, &mut passed)?;
+                // Only a damaged file has rows out of order.
+                if keys.first().is_some_and(|k| *k <= bounds.1) || !keys.is_sorted_by(|a, b| a < b) {
+                    return Err(Code::Internal.into());
+                }
+                bounds.0 = bounds.0.min(keys.first().copied().unwrap_or(i64::MAX));
+                bounds.1 = bounds.1.max(keys.last().copied().unwrap_or(i64::MIN));
+                keys.iter().for_each(|k| {
+                    bits.set((k - min) as usize);
+                });
+                Ok(())
+            })?;
+            let map = Map::Rank { min, before: bits.counts()? };
+            return Ok(Inner { map, bits: Some(bits), next: None, passed, bounds, affinity, combined });
         }
-        // Of equal keys the first row is the head; each points to the one that comes next.
-        let mut next: Option<Vec<u32>> = None;
-        let mut tails: FastMap<u32, u32> = FastMap::default();
-        each_row(cols, preds, col_of, eval, &mut |p, i, row| {
-            let Some(v) = cols.loaded.parts[p].cols[key].int(i) else { return Ok(()) };
-            (least, greatest) = (least.min(v), greatest.max(v));
-            let row = row as u32;
-            alloc::reserve(&mut passed, 1)?;
-            passed.push(row);
-            let head = match &mut bits {
-                Some(b) => {
-                    let at = (v - min) as usize;
-                    if b.set(at) {
-                        Some(heads[at])
-                    } else {
-                        heads[at] = row;
-                        None
-                    }
-                }
-                None => match hash.entry(v) {
-                    std::collections::hash_map::Entry::Occupied(e) => Some(*e.get()),
-                    std::collections::hash_map::Entry::Vacant(e) => {
-                        e.insert(row);
-                        None
-                    }
-                },
-            };
-            if let Some(head) = head {
-                if next.is_none() {
-                    let mut v = crate::chunk::room(rows)?;
-                    v.resize(rows, NONE);
-                    next = Some(v);
-                }
-                let tail = tails.insert(head, row).unwrap_or(head);
-                if let Some(n) = &mut next {
-                    n[tail as usize] = row;
-                }
-            }
-            Ok(())
+        each_block(cols, preds, col_of, eval, &mut |p, from, at| {
+            let part = &cols.loaded.parts[p];
+            take_ints(&part.cols[key], from, part.start, at, &mut keys, &mut passed)
         })?;
-        let map = if dense { Map::Array { min, rows: heads } } else { Map::Hash(hash) };
-        Ok(Inner { map, bits, next, passed, bounds: (least, greatest), affinity })
+        for k in &keys {
+            bounds = (bounds.0.min(*k), bounds.1.max(*k));
+        }
+        if !dense {
+            let (map, next) = Inner::hashed(&keys, &passed, rows)?;
+            return Ok(Inner { map, bits: None, next, passed, bounds, affinity, combined });
+        }
+        let n = (max - min + 1) as usize;
+        let mut heads: Vec<u32> = room(n)?;
+        heads.resize(n, NONE);
+        let mut bits = Bits::new(n)?;
+        let mut next: Option<Vec<u32>> = None;
+        for (k, row) in keys.iter().zip(&passed).rev() {
+            let at = (k - min) as usize;
+            bits.set(at);
+            let head = std::mem::replace(&mut heads[at], *row);
+            if head != NONE {
+                Inner::chain(&mut next, rows)?[*row as usize] = head;
+            }
+        }
+        let map = Map::Array { min, rows: heads };
+        Ok(Inner { map, bits: Some(bits), next, passed, bounds, affinity, combined })
     }
 
     fn by_text(
@@ -195,43 +345,34 @@ impl Inner {
     ) -> Result<Option<Inner>> {
         let dict = &cols.loaded.dicts[key];
         let rows = cols.loaded.rows;
+        let mut passed: Vec<u32> = Vec::new();
+        each_block(cols, preds, col_of, eval, &mut |p, from, at| {
+            let start = cols.loaded.parts[p].start + from;
+            alloc::reserve(&mut passed, at.len())?;
+            passed.extend(at.iter().map(|i| (start + *i as usize) as u32));
+            Ok(())
+        })?;
         let mut hash: HashMap<Box<[u8]>, u32> = HashMap::new();
         let mut next: Option<Vec<u32>> = None;
-        let mut tails: FastMap<u32, u32> = FastMap::default();
-        let mut passed = Vec::new();
-        let mut other = false;
-        each_row(cols, preds, col_of, eval, &mut |p, i, row| {
+        for &row in passed.iter().rev() {
+            let (p, i) = cols.locate(row as usize);
             let t = match cols.loaded.parts[p].cols[key].field(i, dict) {
-                Field::Null => return Ok(()),
+                Field::Null => continue,
                 Field::Text(t) => t,
-                _ => {
-                    other = true;
-                    return Ok(());
-                }
+                _ => return Ok(None),
             };
-            let row = row as u32;
-            alloc::reserve(&mut passed, 1)?;
-            passed.push(row);
-            match hash.get(t) {
+            match hash.get_mut(t) {
                 None => {
                     hash.insert(t.into(), row);
                 }
-                Some(&head) => {
-                    if next.is_none() {
-                        let mut v = crate::chunk::room(rows)?;
-                        v.resize(rows, NONE);
-                        next = Some(v);
-                    }
-                    let tail = tails.insert(head, row).unwrap_or(head);
-                    if let Some(n) = &mut next {
-                        n[tail as usize] = row;
-                    }
+                Some(head) => {
+                    Inner::chain(&mut next, rows)?[row as usize] = *head;
+                    *head = row;
                 }
             }
-            Ok(())
-        })?;
+        }
         let map = Map::Text(hash);
-        Ok((!other).then_some(Inner { map, bits: None, next, passed, bounds: (1, 0), affinity }))
+        Ok(Some(Inner { map, bits: None, next, passed, bounds: (1, 0), affinity, combined: None }))
     }
 
     /// Whether no two rows have the same key.
@@ -242,9 +383,23 @@ impl Inner {
     /// The least key, where keys are an array.
     pub fn base(&self) -> Option<i64> {
         match &self.map {
-            Map::Place { min } | Map::Array { min, .. } => Some(*min),
+            Map::Place { min } | Map::Array { min, .. } | Map::Rank { min, .. } => Some(*min),
             _ => None,
         }
+    }
+
+    /// The first row with these integers in its key's columns.
+    #[inline]
+    pub fn find_ints(&self, values: impl Iterator<Item = i64>) -> u32 {
+        let (Some(c), Map::Hash(h)) = (&self.combined, &self.map) else { return NONE };
+        let mut number = 0;
+        for (v, (min, span)) in values.zip(&c.parts) {
+            match v.checked_sub(*min) {
+                Some(d) if d >= 0 && d < *span => number = number * span + d,
+                _ => return NONE,
+            }
+        }
+        h.rows[h.at(number)]
     }
 
     /// The first row with an integer key.
@@ -255,13 +410,17 @@ impl Inner {
                 Ok(at) if bits.has(at) && key >= *min => at as u32,
                 _ => NONE,
             },
+            (Map::Rank { min, before }, Some(bits)) => match usize::try_from(key.wrapping_sub(*min)) {
+                Ok(at) if bits.has(at) && key >= *min => self.passed[bits.rank(at, before)],
+                _ => NONE,
+            },
             (Map::Array { min, rows }, _) => {
                 if key < *min {
                     return NONE;
                 }
                 rows.get(key.wrapping_sub(*min) as u64 as usize).copied().unwrap_or(NONE)
             }
-            (Map::Hash(h), _) => h.get(&key).copied().unwrap_or(NONE),
+            (Map::Hash(h), _) => h.rows[h.at(key)],
             _ => NONE,
         }
     }

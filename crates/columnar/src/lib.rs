@@ -12,12 +12,19 @@ mod acc;
 mod ask;
 mod batch;
 mod chunk;
+mod cost;
 mod decode;
 mod derive;
+mod divide;
+mod evict;
 mod expr;
 mod group;
 mod join;
 mod kernel;
+mod like;
+mod lookup;
+mod nested;
+mod order;
 mod persist;
 mod pred;
 mod profile;
@@ -26,8 +33,10 @@ mod run;
 mod sidecar;
 mod store;
 mod threads;
+mod truth;
 
 pub use ask::Asked;
+pub use evict::{budget, set_budget};
 pub use persist::Closing;
 pub use profile::Profile;
 pub use rows::Answer;
@@ -54,6 +63,15 @@ impl Compiled {
     /// What has to be passed when it is run.
     pub fn params(&self) -> &[Expr] {
         &self.params
+    }
+
+    /// The tables that are read: database and root; those of nested queries behind the others, with their names.
+    pub fn tables(&self) -> Vec<(usize, iolite_base::Pgno, Option<String>)> {
+        let mut out = Vec::new();
+        self.query.each_table(&mut |t, nested| {
+            out.push((t.db, t.table.root.get(), nested.then(|| t.table.name.to_string())));
+        });
+        out
     }
 
     /// Whether columns are likely to pay: something is computed from many rows, or many rows are sorted.

@@ -271,6 +271,7 @@ impl Store {
             columns: Arc::new(columns),
             keep: true,
             stamp: next_stamp(),
+            ascending: Mutex::default(),
         };
         Ok(Some((state, changed)))
     }

@@ -4,10 +4,14 @@
 //! A condition on one column of a dictionary is computed once for each entry, by the same code that would compute it
 //! for each row; so is one on an integer column of few values. NULL does not pass.
 
+use crate::batch::{Batch, Places};
 use crate::chunk::{Chunk, Codes, Data, Dict, Field};
 use crate::expr::{Cmp, Eval, Ex, Row};
+use crate::group::Setting;
 use crate::kernel::{self, Bits, Selection, Slice};
+use crate::like::Like;
 use crate::store::{Loaded, Part};
+use crate::truth::{Truth, each_entry};
 use iolite_base::{Code, Result};
 use iolite_plan::bound::CmpOp;
 use iolite_value::{Affinity, Value};
@@ -15,6 +19,9 @@ use std::ops::Range;
 
 /// An integer column of at most so many different values has conditions computed for each of them.
 const FEW_VALUES: i64 = 1024;
+
+/// The sets of nested queries become bits for columns of at most this span.
+const MOST_MEMBERS: i64 = 1 << 28;
 
 /// Of what kind a column's values are, over all segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +39,12 @@ pub(crate) struct Columns {
     /// Least and greatest integer of each column; `(1, 0)` if there is none.
     pub bounds: Vec<(i64, i64)>,
     pub nullable: Vec<bool>,
+    /// For each run of [`JUMP`] rows the part in which it begins.
+    jump: Vec<u32>,
 }
+
+/// Rows for which there is one entry in the index of parts.
+const JUMP: usize = 4096;
 
 impl Columns {
     /// Looks the columns over.
@@ -67,7 +79,24 @@ impl Columns {
             bounds.push(if min <= max { (min, max) } else { (1, 0) });
             nullable.push(null);
         }
-        Columns { loaded, kinds, bounds, nullable }
+        let mut jump = Vec::new();
+        for (i, p) in loaded.parts.iter().enumerate() {
+            while jump.len() * JUMP < p.start + p.rows {
+                jump.push(i as u32);
+            }
+        }
+        Columns { loaded, kinds, bounds, nullable, jump }
+    }
+
+    /// The part that a row of the table lies in, and where.
+    #[inline]
+    pub fn locate(&self, row: usize) -> (usize, usize) {
+        let parts = &self.loaded.parts;
+        let mut p = self.jump[row / JUMP] as usize;
+        while row - parts[p].start >= parts[p].rows {
+            p += 1;
+        }
+        (p, row - parts[p].start)
     }
 
     /// Row `i` of part `p`, as a row of this table alone.
@@ -102,6 +131,10 @@ pub(crate) enum Pred {
     DictSet { col: usize, set: Bits },
     /// The real is in the range.
     RealRange { col: usize, lo: f64, hi: f64, lo_in: bool, hi_in: bool },
+    /// A text that is like a pattern, or is not.
+    Like { col: usize, like: Like, ex: Ex },
+    /// Several columns, many rows at once.
+    Rows { truth: Truth, places: Places },
     /// Whatever the expression says.
     Any(Ex),
     /// Never.
@@ -124,7 +157,12 @@ impl Pred {
         {
             return Ok(Pred::Never);
         }
-        let Some(col) = ex.only_slot().and_then(|s| col_of[s]) else { return Ok(Pred::Any(ex.clone())) };
+        let Some(col) = ex.only_slot().and_then(|s| col_of[s]) else {
+            let at = col_of.iter().map(|c| (0, c.unwrap_or(0))).collect();
+            let places = Places { at, of_table: vec![col_of.to_vec()], outer: 0 };
+            let truth = Truth::of(ex, &alone(cols, &places, eval))?;
+            return Ok(Pred::Rows { truth, places });
+        };
         match cols.kinds[col] {
             Kind::Int => {
                 if let Some(p) = int_range(ex, col) {
@@ -144,6 +182,9 @@ impl Pred {
                         return Ok(Pred::IntSet { col, base: lo, set });
                     }
                 }
+                if let Some(set) = int_members(ex, min, max)? {
+                    return Ok(Pred::IntSet { col, base: min, set });
+                }
                 let few = max.checked_sub(min).is_some_and(|d| d < FEW_VALUES);
                 if min > max || !few || cols.nullable[col] && eval.holds(ex, &OneSlot(Value::Null))? {
                     return Ok(Pred::Any(ex.clone()));
@@ -162,21 +203,27 @@ impl Pred {
                     return Ok(Pred::Any(ex.clone()));
                 }
                 let mut set = Bits::new(dict.len())?;
-                let equal = text_equality(ex);
-                for code in 0..dict.len() as u32 {
-                    let f = dict.get(code);
-                    let holds = match (equal, f) {
-                        (Some(want), Field::Text(t)) => t == want,
-                        _ => eval.holds(ex, &OneSlot(f.value()?))?,
-                    };
+                each_entry(ex, dict, eval, &mut |code, holds| {
                     if holds {
                         set.set(code as usize);
                     }
-                }
+                })?;
                 Ok(Pred::DictSet { col, set })
             }
             Kind::Real => Ok(real_range(ex, col).unwrap_or_else(|| Pred::Any(ex.clone()))),
-            Kind::Mixed => Ok(Pred::Any(ex.clone())),
+            Kind::Mixed => Ok(match Like::of(ex, eval) {
+                Some(like) => Pred::Like { col, like, ex: ex.clone() },
+                None => Pred::Any(ex.clone()),
+            }),
+        }
+    }
+
+    /// Whether no expression is evaluated row by row.
+    pub fn is_pure(&self) -> bool {
+        match self {
+            Pred::Any(_) | Pred::Like { .. } => false,
+            Pred::Rows { truth, .. } => truth.is_pure(),
+            _ => true,
         }
     }
 
@@ -186,6 +233,8 @@ impl Pred {
             Pred::Never => 0.0,
             Pred::Range { .. } => 0.5,
             Pred::IntSet { .. } | Pred::DictSet { .. } | Pred::RealRange { .. } => 2.0,
+            Pred::Rows { .. } => 10.0,
+            Pred::Like { .. } => 50.0,
             Pred::Any(_) => 200.0,
         }
     }
@@ -206,13 +255,14 @@ impl Pred {
     pub fn select(
         &self,
         cols: &Columns,
-        part: &Part,
+        number: usize,
         span: Range<usize>,
         col_of: &[Option<usize>],
         eval: &Eval<'_>,
         sel: &mut Selection,
     ) -> Result<()> {
         let from = span.start;
+        let part = &cols.loaded.parts[number];
         match self {
             Pred::Never => {
                 sel.clear();
@@ -244,8 +294,41 @@ impl Pred {
                 });
                 Ok(())
             }
+            Pred::Like { col, like, ex } => {
+                let (chunk, dict) = (&part.cols[*col], &cols.loaded.dicts[*col]);
+                sel.try_retain(|i| match chunk.field(from + i, dict) {
+                    Field::Text(t) => Ok(like.holds(t)),
+                    f => eval.holds(ex, &OneSlot(f.value()?)),
+                })
+            }
+            Pred::Rows { truth, places } => {
+                let batch = Batch {
+                    cols: std::slice::from_ref(cols),
+                    places,
+                    part: number,
+                    outer: sel.rows().iter().map(|i| (from + *i as usize) as u32).collect(),
+                    whole: sel.len() == span.len(),
+                    inner: Vec::new(),
+                };
+                let mut holds = truth.test(&batch, &alone(cols, places, eval))?.into_iter();
+                sel.retain(|_| holds.next().unwrap_or(false));
+                Ok(())
+            }
             Pred::Any(ex) => sel.try_retain(|i| eval.holds(ex, &cols.row(part, from + i, col_of))),
         }
+    }
+}
+
+/// A table by itself, as table 0.
+fn alone<'a>(cols: &'a Columns, places: &'a Places, eval: &'a Eval<'a>) -> Setting<'a> {
+    Setting {
+        cols: std::slice::from_ref(cols),
+        places,
+        inners: &[],
+        eval,
+        in_order: false,
+        most_rows: None,
+        left: &[false],
     }
 }
 
@@ -418,8 +501,27 @@ fn int_list(ex: &Ex) -> Option<Vec<i64>> {
     }
 }
 
+/// The values of a column between bounds that are in the set of a nested query, or are not, less the least.
+fn int_members(ex: &Ex, min: i64, max: i64) -> Result<Option<Bits>> {
+    let Ex::InSet(u) = ex else { return Ok(None) };
+    let (Some(set), Ex::Slot(_)) = (&u.set, &u.lhs) else { return Ok(None) };
+    let span = max.checked_sub(min).filter(|s| min <= max && *s < MOST_MEMBERS);
+    let (Some(span), true) = (span, set.only_ints() && u.affinity != Affinity::Text) else { return Ok(None) };
+    let mut bits = Bits::new(span as usize + 1)?;
+    if u.not {
+        (min..=max).filter(|v| !set.ints.contains(v)).for_each(|v| {
+            bits.set((v - min) as usize);
+        });
+    } else {
+        set.ints.iter().filter(|v| (min..=max).contains(*v)).for_each(|v| {
+            bits.set((v - min) as usize);
+        });
+    }
+    Ok(Some(bits))
+}
+
 /// The text with which a text is compared byte by byte.
-fn text_equality(ex: &Ex) -> Option<&[u8]> {
+pub(crate) fn text_equality(ex: &Ex) -> Option<&[u8]> {
     let Ex::Compare(c) = ex else { return None };
     let (op, v) = oriented(c)?;
     match v {

@@ -21,6 +21,8 @@ pub(crate) struct Rows<'q> {
     keys: Vec<Value>,
     /// The first key of the last row that is still wanted, if it is an integer.
     worst: Option<i64>,
+    /// Its image ([`prefix`]).
+    worst_image: Option<u64>,
 }
 
 /// The rows that came before: how they compare, the numbers of their values, their combinations.
@@ -48,7 +50,17 @@ impl<'q> Rows<'q> {
         limit: Option<usize>,
     ) -> Rows<'q> {
         let distinct = distinct.map(|c| (c, Dict::default(), HashSet::new()));
-        Rows { result, order, distinct, limit, rows: 0, values: Vec::new(), keys: Vec::new(), worst: None }
+        Rows {
+            result,
+            order,
+            distinct,
+            limit,
+            rows: 0,
+            values: Vec::new(),
+            keys: Vec::new(),
+            worst: None,
+            worst_image: None,
+        }
     }
 
     /// Whether no further row is wanted.
@@ -56,9 +68,31 @@ impl<'q> Rows<'q> {
         self.order.is_empty() && self.limit.is_some_and(|n| self.rows >= n)
     }
 
+    /// Takes all rows at once, in order: `fill` puts their values into a vector, or leaves it alone.
+    pub fn take_all(
+        &mut self,
+        n: usize,
+        fill: impl FnOnce(&[Ex], &mut Vec<Value>) -> Result<bool>,
+    ) -> Result<bool> {
+        let fits = n * self.result.len() <= MOST_VALUES;
+        if self.rows > 0 || self.distinct.is_some() || !self.order.is_empty() || self.limit.is_some() || !fits
+        {
+            return Ok(false);
+        }
+        let done = fill(self.result, &mut self.values)?;
+        self.rows = if done { n } else { 0 };
+        Ok(done)
+    }
+
     /// Adds a row.
     pub fn add(&mut self, row: &dyn Row, eval: &Eval<'_>) -> Result<()> {
         if self.full() {
+            return Ok(());
+        }
+        // A row that sorts behind the last one wanted need not be computed.
+        if let (Some(worst), Some((e, f)), None) = (self.worst_image, self.order.first(), &self.distinct)
+            && prefix(&eval.value(e, row)?, f) > worst
+        {
             return Ok(());
         }
         let start = self.values.len();
@@ -143,6 +177,8 @@ impl<'q> Rows<'q> {
         self.values = taken(&mut self.values, self.result.len())?;
         self.keys = taken(&mut self.keys, self.order.len())?;
         self.rows = at.len();
+        let last = self.keys.chunks(self.order.len()).last().and_then(|k| k.first());
+        self.worst_image = last.filter(|_| self.rows == n).map(|v| prefix(v, &self.order[0].1));
         self.worst = match self.keys.chunks(self.order.len()).last().and_then(|k| k.first()) {
             Some(Value::Int(i)) if self.rows == n => Some(*i),
             _ => None,

@@ -6,23 +6,28 @@
 //! to result rows. Before the last row is computed nothing leaves, so that any doubt on the way ends with "not here"
 //! and a program runs the query instead.
 
-use crate::ask::{Cond, Query};
-use crate::batch::{Batch, BatchRow, Ints, Places, compare_all, int_bounds, is_vector};
-use crate::chunk::Data;
+use crate::acc::order_free;
+use crate::ask::{AggSpec, Cond, NestedKind, Query};
+use crate::batch::{Batch, BatchRow, Ints, NO_OUTER, Places, int_bounds};
+use crate::cost;
 use crate::decode::ColKey;
 use crate::derive;
-use crate::expr::{Cmp, Eval, Ex};
+use crate::divide::{Division, Join, tables_of};
+use crate::expr::{Eval, Ex};
 use crate::group::{Groups, Setting};
 use crate::join::{Inner, NONE};
-use crate::kernel::{BLOCK, Selection};
+use crate::kernel::{BLOCK, Bits, Selection};
+use crate::lookup::test_rest;
+use crate::nested::{self, Said};
+use crate::order::{is_natural, tables_in_order};
 use crate::pred::{self, Columns, Kind, Pred};
 use crate::profile::{Phases, Profile, shown};
 use crate::rows::{Answer, Rows};
-use crate::store::{FEW_LEAVES, Store, TableState};
+use crate::store::{FEW_LEAVES, Loaded, Store, TableState};
+use crate::truth::Truth;
 use iolite_base::{Limit, Result};
 use iolite_btree::Btree;
 use iolite_ext::Host;
-use iolite_plan::bound::CmpOp;
 use iolite_plan::plan::Grouping;
 use iolite_value::{Affinity, Value};
 use std::cell::RefCell;
@@ -40,6 +45,10 @@ pub trait Runtime {
     fn check(&self) -> Result<()>;
     /// Small tables, too.
     fn force(&self) -> bool;
+    /// Whether columns of inner tables may be laid beside outer ones.
+    fn derives(&self) -> bool {
+        true
+    }
     /// How many threads a large scan may use.
     fn threads(&self) -> usize {
         1
@@ -54,30 +63,24 @@ pub trait Runtime {
     }
 }
 
-/// An inner table's key and what it equals.
-pub(crate) struct Join {
-    table: usize,
-    slot: usize,
-    other: Ex,
-    affinity: Affinity,
-    binary: bool,
-}
+/// An aggregate's arguments, and the condition of its FILTER.
+type Aggregated = (Vec<Ex>, Option<Ex>);
 
 /// The expressions of a query with parameters put in.
 pub(crate) struct Bound {
-    conds: Vec<Cond>,
+    pub conds: Vec<Cond>,
     keys: Vec<Ex>,
-    aggs: Vec<(Vec<Ex>, Option<Ex>)>,
+    aggs: Vec<Aggregated>,
     having: Option<Ex>,
     result: Vec<Ex>,
     order: Vec<(Ex, iolite_value::compare::KeyField)>,
 }
 
 impl Bound {
-    fn new(q: &Query, params: &[Value], eval: &Eval<'_>) -> Result<Bound> {
+    fn new(q: &Query, params: &[Value], said: &[Said], eval: &Eval<'_>) -> Result<Bound> {
         let bind = |e: &Ex| -> Result<Ex> {
             let mut e = e.clone();
-            e.bind(params, eval)?;
+            e.bind(params, said, eval)?;
             Ok(e)
         };
         let list = |l: &[Ex]| -> Result<Vec<Ex>> { l.iter().map(bind).collect() };
@@ -93,14 +96,45 @@ impl Bound {
     }
 }
 
-fn tables_of(q: &Query, e: &Ex) -> u64 {
-    let mut mask = 0;
-    e.slots(&mut |s| mask |= 1 << q.slots[s].table);
-    mask
+/// How a query is run that another one asks.
+#[derive(Default)]
+pub(crate) struct Extra<'e> {
+    /// Columns of integers of which only some values are wanted: those in the set, less the base.
+    pub restrict: Vec<(usize, i64, Bits)>,
+    /// Takes joined rows in the place of the result, in any order.
+    #[allow(clippy::type_complexity)]
+    pub sink: Option<&'e dyn Fn(&Batch<'_>, &Setting<'_>) -> Result<()>>,
+}
+
+/// The most leaves that a table of the query, or of those nested in it, has.
+fn most_leaves(q: &Query, rt: &dyn Runtime) -> Result<usize> {
+    let (mut most, mut failed) = (0, None);
+    q.each_table(&mut |t, _| {
+        let state = || rt.store(t.db)?.table(&rt.btree(t.db)?, t.table.root.get());
+        match state() {
+            Ok(s) => most = most.max(s.leaves()),
+            Err(e) => failed = Some(e),
+        }
+    });
+    failed.map_or(Ok(most), Err)
 }
 
 /// The result rows, or `None`: not here.
 pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
+    if !rt.force() && (most_leaves(q, rt)? < FEW_LEAVES || cost::better_in_rows(q, rt)?) {
+        return Ok(None);
+    }
+    run_in(q, rt, params, wanted, &Extra::default())
+}
+
+/// The same, for a query that asks a nested one.
+pub(crate) fn run_in(
+    q: &Query,
+    rt: &dyn Runtime,
+    params: &[Value],
+    wanted: i64,
+    extra: &Extra<'_>,
+) -> Result<Option<Answer>> {
     if q.tables.len() > 60 {
         return Ok(None);
     }
@@ -109,27 +143,32 @@ pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) ->
         let bt = rt.btree(t.db)?;
         states.push(rt.store(t.db)?.table(&bt, t.table.root.get())?);
     }
-    let most = states.iter().map(|s| s.leaves()).max().unwrap_or(0);
-    if most < FEW_LEAVES && !rt.force() {
-        return Ok(None);
+    if q.by_keys && !rt.force() {
+        // Rows found by the keys of a small set are better looked up.
+        let own = states.iter().map(|s| s.leaves()).max().unwrap_or(0);
+        let mut least = usize::MAX;
+        for n in q.nested.iter().filter(|n| n.kind == NestedKind::Set) {
+            least = least.min(most_leaves(&n.query, rt)?);
+        }
+        if least.saturating_mul(16) < own {
+            return Ok(None);
+        }
     }
+    let Some(said) = nested::said(q, rt, params)? else { return Ok(None) };
     let eval = Eval {
         host: rt.host(),
         max: rt.host().limit(Limit::Length).max(0) as usize,
         bases: RefCell::default(),
     };
-    let bound = Bound::new(q, params, &eval)?;
-    let mut outers = Vec::new();
-    let fixed = q.grouping == Grouping::None || q.tables.iter().any(|t| t.left);
-    if !fixed {
-        outers.extend((0..q.tables.len()).max_by_key(|t| states[*t].leaves()));
-    }
-    if !outers.contains(&0) {
+    let bound = Bound::new(q, params, &said, &eval)?;
+    let whole = (0..q.tables.len()).filter(|t| !q.tables[*t].left);
+    let mut outers: Vec<usize> = whole.max_by_key(|t| states[*t].leaves()).into_iter().collect();
+    if !outers.contains(&0) && !q.tables[0].left {
         outers.push(0);
     }
     for outer in outers {
         let limit = usize::try_from(wanted).ok();
-        let mut r = Run { q, rt, eval: &eval, bound: &bound, outer };
+        let mut r = Run { q, rt, eval: &eval, bound: &bound, params, extra, outer };
         if let Some(rows) = r.with_outer(&states, limit)? {
             return Ok(Some(rows));
         }
@@ -138,10 +177,12 @@ pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) ->
 }
 
 pub(crate) struct Run<'a> {
-    q: &'a Query,
+    pub q: &'a Query,
     pub rt: &'a dyn Runtime,
-    eval: &'a Eval<'a>,
-    bound: &'a Bound,
+    pub eval: &'a Eval<'a>,
+    pub bound: &'a Bound,
+    pub params: &'a [Value],
+    extra: &'a Extra<'a>,
     pub outer: usize,
 }
 
@@ -200,102 +241,9 @@ enum What {
     },
 }
 
-/// How the conditions are divided.
-#[derive(Default)]
-pub(crate) struct Division {
-    local: Vec<Vec<Ex>>,
-    joins: Vec<Join>,
-    rest: Vec<Ex>,
-}
-
 impl Run<'_> {
-    fn in_order(&self) -> bool {
-        self.q.in_order && self.outer == 0
-    }
-
-    /// Divides the conditions: those on one table, equalities that lead from table to table, all others.
-    fn divide(&self) -> Option<Division> {
-        let q = self.q;
-        let n = q.tables.len();
-        let mut d = Division { local: vec![Vec::new(); n], ..Division::default() };
-        let mut open: Vec<&Cond> = Vec::new();
-        for c in &self.bound.conds {
-            let mask = tables_of(q, &c.ex);
-            match c.on {
-                Some(t) if mask & !(1 << t) == 0 => d.local[t].push(c.ex.clone()),
-                Some(_) => open.push(c),
-                None if mask == 0 => d.local[self.outer].push(c.ex.clone()),
-                // A comparison of several columns is tested for many rows at once, behind the others.
-                None if mask == 1 << self.outer
-                    && matches!(c.ex, Ex::Compare(_))
-                    && c.ex.only_slot().is_none() =>
-                {
-                    d.rest.push(c.ex.clone());
-                }
-                None if mask.is_power_of_two() && !q.tables[mask.trailing_zeros() as usize].left => {
-                    d.local[mask.trailing_zeros() as usize].push(c.ex.clone());
-                }
-                None => open.push(c),
-            }
-        }
-        let mut placed = 1u64 << self.outer;
-        let mut used = vec![false; open.len()];
-        while placed.count_ones() < n as u32 {
-            let mut found = None;
-            'search: for t in (0..n).filter(|t| placed & 1 << t == 0) {
-                for (i, c) in open.iter().enumerate() {
-                    let fits = if q.tables[t].left { c.on == Some(t) } else { c.on.is_none() };
-                    if !used[i]
-                        && fits
-                        && let Some(j) = self.join_of(&c.ex, t, placed)
-                    {
-                        found = Some((i, j));
-                        break 'search;
-                    }
-                }
-            }
-            let (i, j) = found?;
-            used[i] = true;
-            placed |= 1 << j.table;
-            d.joins.push(j);
-        }
-        for (c, used) in open.iter().zip(used) {
-            if !used {
-                if c.on.is_some() {
-                    return None;
-                }
-                d.rest.push(c.ex.clone());
-            }
-        }
-        Some(d)
-    }
-
-    /// The condition as a way from the tables in `placed` to table `t`.
-    fn join_of(&self, e: &Ex, t: usize, placed: u64) -> Option<Join> {
-        let Ex::Compare(c) = e else { return None };
-        let Cmp { op: CmpOp::Eq, null_eq: false, affinity, collation, lhs, rhs } = &**c else { return None };
-        for (own, other) in [(lhs, rhs), (rhs, lhs)] {
-            if let Ex::Slot(s) = own
-                && self.q.slots[*s].table == t
-                && tables_of(self.q, other) & !placed == 0
-            {
-                return Some(Join {
-                    table: t,
-                    slot: *s,
-                    other: other.clone(),
-                    affinity: *affinity,
-                    binary: collation.is_binary(),
-                });
-            }
-        }
-        None
-    }
-
     fn with_outer(&mut self, states: &[Arc<TableState>], limit: Option<usize>) -> Result<Option<Answer>> {
         let q = self.q;
-        if q.grouping == Grouping::None && !self.in_order() {
-            return Ok(None);
-        }
         let Some(mut d) = self.divide() else { return Ok(None) };
         let mut places = Places {
             at: vec![(0, 0); q.slots.len()],
@@ -309,22 +257,39 @@ impl Run<'_> {
             for (s, slot) in q.slots.iter().enumerate().filter(|(_, s)| s.table == t) {
                 places.at[s] = (t, wanted.len());
                 places.of_table[t][s] = Some(wanted.len());
-                let default = crate::chunk::Field::of(&slot.default).hash();
-                wanted.push((ColKey { field: slot.field, real: slot.real, default }, &slot.default));
+                wanted.push((slot.key(), &slot.default));
             }
-            let db = q.tables[t].db;
-            let (store, start) = (self.rt.store(db)?, self.now());
-            let before = store.counters.of_loading();
-            let loaded = store.load(&self.rt.btree(db)?, state, &wanted, &|| self.rt.check())?;
-            if let Some(p) = self.rt.profile() {
-                let now = store.counters.of_loading();
-                p.loaded(&q.tables[t].table.name, &loaded, before, now, self.now() - start);
-            }
+            let loaded = self.load(t, state, &wanted)?;
             if loaded.rows >= NONE as usize {
                 return Ok(None);
             }
             cols.push(Columns::new(loaded));
             names.push(wanted.iter().map(|w| w.0).collect());
+        }
+        let left: Vec<bool> = q.tables.iter().map(|t| t.left).collect();
+        // Where the order of rows matters and the scan does not deliver it, the rows of some tables must be known.
+        let early = Setting {
+            cols: &cols,
+            places: &places,
+            inners: &[],
+            eval: self.eval,
+            in_order: false,
+            most_rows: None,
+            left: &left,
+        };
+        let free = |a: &Aggregated, spec: &AggSpec| order_free(spec, a, &early);
+        let any_order = q.grouping != Grouping::None
+            && self.bound.aggs.iter().zip(&q.aggs).all(|(a, spec)| free(a, spec));
+        let ordered = self.extra.sink.is_none() && !any_order;
+        if ordered {
+            d.levels = self.levels(states)?;
+        }
+        let natural = self.outer == 0 && (q.in_order || d.levels.as_deref().is_some_and(is_natural));
+        if ordered && !natural {
+            match &d.levels {
+                Some(l) => d.keep = tables_in_order(l),
+                None => return Ok(None),
+            }
         }
         let (start, joins) = (self.now(), d.joins.len());
         let matched = self.derive(&mut d, states, &names, &mut cols, &mut places)?;
@@ -337,6 +302,7 @@ impl Run<'_> {
                 shown(self.now() - start)
             ));
         }
+        self.combine(&mut d, &cols, &places);
         let mut preds: Vec<Vec<Pred>> = Vec::new();
         for (t, c) in cols.iter().enumerate() {
             let list: Result<Vec<Pred>> =
@@ -346,77 +312,119 @@ impl Run<'_> {
             preds.push(list);
         }
         preds[self.outer].extend(matched);
-        let mut inners: Vec<Option<Inner>> = Vec::new();
-        inners.resize_with(q.tables.len(), || None);
-        for j in &d.joins {
-            let t = j.table;
-            let key = places.at[j.slot].1;
-            let of = &places.of_table[t];
-            let start = self.now();
-            let built = Inner::build(&cols[t], key, j.affinity, j.binary, &preds[t], of, self.eval)?;
-            if built.is_none() {
+        for (slot, base, bits) in &self.extra.restrict {
+            let (t, col) = places.at[*slot];
+            if cols[t].kinds[col] != Kind::Int {
                 return Ok(None);
             }
-            if let (Some(p), Some(i)) = (self.rt.profile(), &built) {
-                let name = &q.tables[t].table.name;
-                let (rows, kept) = (cols[t].loaded.rows, i.passed.len());
-                p.line(format!("BUILD {name}: {rows} rows, {kept} kept, {}", shown(self.now() - start)));
-            }
-            inners[t] = built;
+            preds[t].push(Pred::IntSet { col, base: *base, set: bits.clone() });
         }
+        let Some(inners) = self.build_inners(&d, &cols, &places, &mut preds)? else { return Ok(None) };
         let single = inners.iter().flatten().all(Inner::unique);
         // Several matches come in the order of the loops only if the tables are joined in it.
         let as_loops = single || d.joins.iter().map(|j| j.table).is_sorted();
-        if q.grouping == Grouping::None && !as_loops {
-            return Ok(None);
-        }
-        let left: Vec<bool> = q.tables.iter().map(|t| t.left).collect();
-        let setting = Setting {
+        let mut setting = Setting {
             cols: &cols,
             places: &places,
             inners: &inners,
             eval: self.eval,
-            in_order: self.in_order() && as_loops,
-            single,
+            in_order: natural && as_loops,
+            most_rows: single.then_some(cols[self.outer].loaded.rows as u64),
             left: &left,
         };
+        d.tests = d.rest.iter().map(|e| Truth::of(e, &setting)).collect::<Result<_>>()?;
+        let sort = ordered && !setting.in_order;
+        let collect = sort || !d.late.is_empty();
+        if let Some(sink) = self.extra.sink {
+            if collect {
+                let done = self.scan_sorted(&mut d, &preds, &setting, states, sort, &mut |b, s| {
+                    sink(b, s)?;
+                    Ok(true)
+                })?;
+                if !done {
+                    return Ok(None);
+                }
+            } else {
+                self.scan(&d, &preds, &setting, &mut |b| {
+                    sink(b, &setting)?;
+                    Ok(true)
+                })?;
+            }
+            return Rows::new(&[], &[], None, None).finish().map(Some);
+        }
         if q.grouping == Grouping::None {
             let distinct = q.distinct.as_deref();
             let mut rows = Rows::new(&self.bound.result, &self.bound.order, distinct, limit);
-            let first = rows
-                .first_key()
-                .filter(|e| int_bounds(e, &cols, &places, &|t| left[t]).is_some_and(|b| !b.2));
-            let mut ints = Ints::default();
-            self.scan(&d, &preds, &setting, &mut |b| {
-                if let Some(e) = first {
-                    Ints::of(e, b, &mut ints)?;
+            if !collect {
+                let mut ints = Ints::default();
+                self.scan(&d, &preds, &setting, &mut |b| self.take_rows(&mut rows, b, &setting, &mut ints))?;
+            } else {
+                let mut ints = Ints::default();
+                let done = self.scan_sorted(&mut d, &preds, &setting, states, sort, &mut |b, s| {
+                    self.take_rows(&mut rows, b, s, &mut ints)
+                })?;
+                if !done {
+                    return Ok(None);
                 }
-                for i in 0..b.outer.len() {
-                    if let (Some((worst, above)), Some(v)) = (rows.limit_of_first(), ints.values.get(i))
-                        && (if above { *v > worst } else { *v < worst })
-                    {
-                        continue;
-                    }
-                    rows.add(&BatchRow { batch: b, i }, self.eval)?;
-                }
-                Ok(!rows.full())
-            })?;
+            }
             return self.result(rows).map(Some);
         }
         let (keys, aggs) = (self.bound.keys.clone(), self.bound.aggs.clone());
-        let Some(mut groups) = Groups::new(q, keys, aggs, &setting)? else { return Ok(None) };
-        if !self.scan_in_threads(&d, &preds, &setting, &mut groups)? {
-            self.scan(&d, &preds, &setting, &mut |b| {
-                groups.add(b, &setting)?;
-                Ok(true)
-            })?;
-        }
+        let made = match collect {
+            true => None,
+            false => Groups::new(q, keys.clone(), aggs.clone(), &setting)?,
+        };
+        let replayed = Places { at: places.at.clone(), of_table: places.of_table.clone(), outer: NO_OUTER };
+        let mut groups = match made {
+            Some(mut groups) => {
+                if !self.scan_in_threads(&d, &preds, &setting, &mut groups)? {
+                    self.scan(&d, &preds, &setting, &mut |b| {
+                        groups.add(b, &setting)?;
+                        Ok(true)
+                    })?;
+                }
+                groups
+            }
+            None if setting.in_order && !collect => return Ok(None),
+            None => {
+                let mut made = None;
+                let mut unknown = false;
+                // What could not be added up without an order can be in that of the loops.
+                let sort = sort || !collect;
+                let done = self.scan_sorted(&mut d, &preds, &setting, states, sort, &mut |b, s| {
+                    if made.is_none() && !unknown {
+                        made = Groups::new(q, keys.clone(), aggs.clone(), s)?;
+                        unknown = made.is_none();
+                    }
+                    if let Some(g) = &mut made {
+                        g.add(b, s)?;
+                    }
+                    Ok(!unknown)
+                })?;
+                setting.places = &replayed;
+                setting.in_order = true;
+                setting.most_rows = Some(0);
+                match made {
+                    Some(g) => g,
+                    None if !done || unknown => return Ok(None),
+                    None => match Groups::new(q, keys, aggs, &setting)? {
+                        Some(g) => g,
+                        None => return Ok(None),
+                    },
+                }
+            }
+        };
         let start = self.now();
         let Some(order) = groups.order(&setting)? else { return Ok(None) };
         if let Some(p) = self.rt.profile() {
             p.line(format!("GROUPS: {}, sorted in {}", order.len(), shown(self.now() - start)));
         }
         let mut rows = Rows::new(&self.bound.result, &self.bound.order, q.distinct.as_deref(), limit);
+        if self.bound.having.is_none()
+            && rows.take_all(order.len(), |result, out| groups.results(result, &order, &setting, out))?
+        {
+            return self.result(rows).map(Some);
+        }
         for g in order {
             let row = groups.row(g, &setting)?;
             if let Some(h) = &self.bound.having
@@ -432,8 +440,47 @@ impl Run<'_> {
         self.result(rows).map(Some)
     }
 
+    /// Reads columns of a table.
+    pub(crate) fn load(&self, t: usize, state: &TableState, wanted: &[(ColKey, &Value)]) -> Result<Loaded> {
+        let table = &self.q.tables[t];
+        let (store, start) = (self.rt.store(table.db)?, self.now());
+        let before = store.counters.of_loading();
+        let loaded = store.load(&self.rt.btree(table.db)?, state, wanted, &|| self.rt.check())?;
+        if let Some(p) = self.rt.profile() {
+            let now = store.counters.of_loading();
+            p.loaded(&table.table.name, &loaded, before, now, self.now() - start);
+        }
+        Ok(loaded)
+    }
+
+    /// Passes joined rows on to the result.
+    fn take_rows(
+        &self,
+        rows: &mut Rows<'_>,
+        b: &Batch<'_>,
+        s: &Setting<'_>,
+        ints: &mut Ints,
+    ) -> Result<bool> {
+        let first = rows
+            .first_key()
+            .filter(|e| int_bounds(e, s.cols, s.places, &|t| s.left[t]).is_some_and(|b| !b.2));
+        ints.values.clear();
+        if let Some(e) = first {
+            Ints::of(e, b, ints)?;
+        }
+        for i in 0..b.outer.len() {
+            if let (Some((worst, above)), Some(v)) = (rows.limit_of_first(), ints.values.get(i))
+                && (if above { *v > worst } else { *v < worst })
+            {
+                continue;
+            }
+            rows.add(&BatchRow { batch: b, i }, self.eval)?;
+        }
+        Ok(!rows.full())
+    }
+
     /// The time, if somebody asks what takes it.
-    fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.rt.profile().map_or(0, |_| self.rt.nanos())
     }
 
@@ -463,9 +510,9 @@ impl Run<'_> {
         while k < d.joins.len() {
             let j = &d.joins[k];
             let t = j.table;
-            let fk = match &j.other {
-                Ex::Slot(s) if places.at[*s].0 == self.outer && j.affinity != Affinity::Text => {
-                    Some(places.at[*s].1)
+            let fk = match j.other() {
+                Some(s) if places.at[s].0 == self.outer && j.affinity != Affinity::Text => {
+                    Some(places.at[s].1).filter(|_| d.keep & 1 << t == 0 && self.rt.derives())
                 }
                 _ => None,
             };
@@ -479,8 +526,8 @@ impl Run<'_> {
                     }
                 });
             };
-            d.local[t].iter().chain(&d.rest).for_each(&mut note);
-            d.joins.iter().filter(|o| o.table != t).for_each(|o| note(&o.other));
+            d.local[t].iter().chain(&d.rest).chain(&d.late).for_each(&mut note);
+            d.joins.iter().filter(|o| o.table != t).flat_map(|o| &o.others).for_each(&mut note);
             self.bound.keys.iter().for_each(&mut note);
             self.bound.aggs.iter().for_each(|(a, f)| a.iter().chain(f).for_each(&mut note));
             self.bound.result.iter().chain(self.bound.order.iter().map(|o| &o.0)).for_each(&mut note);
@@ -495,7 +542,7 @@ impl Run<'_> {
                 force: self.rt.force(),
             };
             if let (Some(fk), true) = (fk, plain)
-                && let Some(pred) = derive::derive(&g, t, places.at[j.slot].1, fk, &slots, cols, places)?
+                && let Some(pred) = derive::derive(&g, t, places.at[j.slots[0]].1, fk, &slots, cols, places)?
             {
                 matched.extend(pred);
                 let moved = std::mem::take(&mut d.local[t]);
@@ -511,10 +558,15 @@ impl Run<'_> {
     }
 
     /// Which inner tables are looked at behind the join.
-    fn needed(&self, d: &Division) -> u64 {
+    pub(crate) fn needed(&self, d: &Division) -> u64 {
         let q = self.q;
-        let mut mask = 0;
-        let all = d.rest.iter().chain(d.joins.iter().map(|j| &j.other)).chain(&self.bound.keys);
+        let mut mask = d.keep;
+        let all = d
+            .rest
+            .iter()
+            .chain(&d.late)
+            .chain(d.joins.iter().flat_map(|j| &j.others))
+            .chain(&self.bound.keys);
         for e in all.chain(self.bound.aggs.iter().flat_map(|(a, f)| a.iter().chain(f))) {
             mask |= tables_of(q, e);
         }
@@ -527,7 +579,7 @@ impl Run<'_> {
     }
 
     /// Goes through the outer table; `take` is given joined rows until it answers `false`.
-    fn scan(
+    pub(crate) fn scan(
         &self,
         d: &Division,
         preds: &[Vec<Pred>],
@@ -600,7 +652,7 @@ impl Run<'_> {
                     match step.what {
                         What::Pred(i) => own.get(i).unwrap_or_else(|| &ranges[i - own.len()]).select(
                             cols,
-                            part,
+                            k,
                             span.clone(),
                             of,
                             self.eval,
@@ -624,7 +676,7 @@ impl Run<'_> {
                     batch.whole = sel.len() == span.len();
                     batch.outer.extend(sel.rows().iter().map(|i| from as u32 + *i as u32));
                     self.join(d, s, &plain, needed, &mut batch)?;
-                    self.test_rest(d, s, &mut batch)?;
+                    test_rest(&d.tests, s, &mut batch)?;
                     let joined = clock();
                     phases.join += joined - filtered;
                     phases.taken += batch.outer.len() as u64;
@@ -710,9 +762,9 @@ impl Run<'_> {
     /// For each join the column of the outer table that is its key, where it is one of integers.
     fn plain_keys(&self, d: &Division, s: &Setting<'_>) -> Vec<Option<usize>> {
         let cols = &s.cols[self.outer];
-        let of = |j: &Join| match &j.other {
-            Ex::Slot(k) if s.places.at[*k].0 == self.outer => {
-                Some(s.places.at[*k].1).filter(|c| cols.kinds[*c] == Kind::Int)
+        let of = |j: &Join| match j.other() {
+            Some(k) if s.places.at[k].0 == self.outer => {
+                Some(s.places.at[k].1).filter(|c| cols.kinds[*c] == Kind::Int)
             }
             _ => None,
         };
@@ -721,11 +773,10 @@ impl Run<'_> {
 
     /// Whether a scan evaluates no expression row by row: only codes and integers are looked at.
     pub(crate) fn is_pure(&self, d: &Division, preds: &[Vec<Pred>], s: &Setting<'_>) -> bool {
-        let vector = |e: &Ex| matches!(e, Ex::Compare(c) if is_vector(c, s));
-        !preds[self.outer].iter().any(|p| matches!(p, Pred::Any(_)))
+        preds[self.outer].iter().all(Pred::is_pure)
             && self.plain_keys(d, s).iter().all(Option::is_some)
             && d.joins.iter().all(|j| s.inners[j.table].is_some())
-            && d.rest.iter().all(vector)
+            && d.tests.iter().all(Truth::is_pure)
     }
 
     /// The column that a condition is about.
@@ -745,143 +796,10 @@ impl Run<'_> {
         match p {
             Pred::Range { col, .. } | Pred::RealRange { col, .. } => format!("{} BY RANGE", column(*col)),
             Pred::IntSet { col, .. } | Pred::DictSet { col, .. } => format!("{} BY SET", column(*col)),
+            Pred::Like { col, .. } => format!("{} BY PATTERN", column(*col)),
+            Pred::Rows { .. } => "SEVERAL COLUMNS".to_string(),
             Pred::Any(_) => "ROW BY ROW".to_string(),
             Pred::Never => "NOTHING".to_string(),
         }
     }
-
-    /// Looks the inner rows up.
-    fn join(
-        &self,
-        d: &Division,
-        s: &Setting<'_>,
-        plain: &[Option<usize>],
-        needed: u64,
-        b: &mut Batch<'_>,
-    ) -> Result<()> {
-        for v in &mut b.inner {
-            v.clear();
-        }
-        let mut done: Vec<usize> = Vec::new();
-        for (k, j) in d.joins.iter().enumerate() {
-            let Some(inner) = &s.inners[j.table] else { continue };
-            let left = self.q.tables[j.table].left;
-            let filtered = plain[k].is_some() && inner.bits.is_some() && !left;
-            if inner.unique() && needed & 1 << j.table == 0 && (filtered || left) {
-                continue;
-            }
-            let mut found: Vec<u32> = Vec::new();
-            iolite_base::alloc::reserve(&mut found, b.outer.len())?;
-            match plain[k] {
-                Some(col) => {
-                    let chunk = &s.cols[self.outer].loaded.parts[b.part].cols[col];
-                    match (&chunk.data, inner.base()) {
-                        (Data::Int { base, nulls: false, codes }, Some(_)) => {
-                            let find = |c: u32| inner.find_int(base + c as i64);
-                            found.extend(b.outer.iter().map(|r| find(codes.get(*r as usize))));
-                        }
-                        _ => found.extend(
-                            b.outer
-                                .iter()
-                                .map(|r| chunk.int(*r as usize).map_or(NONE, |v| inner.find_int(v))),
-                        ),
-                    }
-                }
-                None => {
-                    for i in 0..b.outer.len() {
-                        let v = self.eval.value(&j.other, &BatchRow { batch: b, i })?;
-                        found.push(inner.find(&v)?);
-                    }
-                }
-            }
-            b.whole = false;
-            if inner.unique() {
-                if !left && !filtered && found.contains(&NONE) {
-                    keep(&mut b.outer, &found);
-                    for t in &done {
-                        keep(&mut b.inner[*t], &found);
-                    }
-                    found.retain(|f| *f != NONE);
-                }
-                b.inner[j.table] = found;
-            } else {
-                self.expand(j.table, inner, left, found, &done, b)?;
-            }
-            done.push(j.table);
-        }
-        Ok(())
-    }
-
-    /// Each row once for each match.
-    fn expand(
-        &self,
-        table: usize,
-        inner: &Inner,
-        left: bool,
-        found: Vec<u32>,
-        done: &[usize],
-        b: &mut Batch<'_>,
-    ) -> Result<()> {
-        let mut from: Vec<u32> = Vec::new();
-        let mut rows: Vec<u32> = Vec::new();
-        for (i, head) in found.into_iter().enumerate() {
-            let mut row = head;
-            if row == NONE && left {
-                iolite_base::alloc::reserve(&mut from, 1)?;
-                iolite_base::alloc::reserve(&mut rows, 1)?;
-                from.push(i as u32);
-                rows.push(NONE);
-            }
-            while row != NONE {
-                iolite_base::alloc::reserve(&mut from, 1)?;
-                iolite_base::alloc::reserve(&mut rows, 1)?;
-                from.push(i as u32);
-                rows.push(row);
-                row = inner.following(row);
-            }
-        }
-        let again = |v: &Vec<u32>| from.iter().map(|i| v[*i as usize]).collect::<Vec<u32>>();
-        b.outer = again(&b.outer);
-        for t in done {
-            b.inner[*t] = again(&b.inner[*t]);
-        }
-        b.inner[table] = rows;
-        Ok(())
-    }
-
-    /// Drops the rows that fail the other conditions.
-    fn test_rest(&self, d: &Division, s: &Setting<'_>, b: &mut Batch<'_>) -> Result<()> {
-        for e in &d.rest {
-            let n = b.outer.len();
-            let vector = match e {
-                Ex::Compare(c) => compare_all(c, b, s)?,
-                _ => None,
-            };
-            let flags: Vec<u32> = match vector {
-                Some(v) => v.into_iter().map(|t| if t { 0 } else { NONE }).collect(),
-                None => {
-                    let mut flags = crate::chunk::room(n)?;
-                    for i in 0..n {
-                        let ok = self.eval.holds(e, &BatchRow { batch: b, i })?;
-                        flags.push(if ok { 0 } else { NONE });
-                    }
-                    flags
-                }
-            };
-            b.whole = false;
-            keep(&mut b.outer, &flags);
-            for v in &mut b.inner {
-                if !v.is_empty() {
-                    keep(v, &flags);
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Keeps the entries whose flag is not [`NONE`].
-fn keep(v: &mut Vec<u32>, flags: &[u32]) {
-    let mut flag = flags.iter();
-    v.retain(|_| flag.next().is_some_and(|f| *f != NONE));
 }

@@ -391,8 +391,16 @@ impl<'v> Writer<'v> {
         Ok(())
     }
 
-    /// Ends, and gives the file its name.
+    /// Ends, and gives the file its name. Where that fails (a full disk), nothing is left.
     pub fn finish(mut self) -> Result<Arc<SideFile>> {
+        let done = self.end();
+        if done.is_err() {
+            self.abandon();
+        }
+        done
+    }
+
+    fn end(&mut self) -> Result<Arc<SideFile>> {
         let boot = self.vfs.boot();
         let mut bytes = boot.unwrap_or([0; 16]).to_vec();
         bytes.u32(self.tables.len() as u32);

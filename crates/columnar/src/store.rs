@@ -15,6 +15,7 @@
 
 use crate::chunk::{Chunk, Codes, Data, Dict};
 use crate::decode::{self, ColKey, Rows, Wanted};
+use crate::evict::{budget, fits, loose};
 use crate::persist::Persist;
 use crate::sidecar::{Extent, SideFile};
 use iolite_base::hash::{FastMap, FastSet};
@@ -41,14 +42,8 @@ pub(crate) const FEW_LEAVES: usize = 64;
 /// Deeper trees are taken for damaged.
 const MAX_DEPTH: usize = 20;
 
-/// What the column caches of the process may take together.
-const BUDGET: usize = 1 << 30;
-
-/// What one query may hold of columns that are not kept.
-const LOOSE: usize = BUDGET / 4;
-
 /// Bytes in all column caches.
-static USED: AtomicUsize = AtomicUsize::new(0);
+pub(crate) static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// Counters for tests and statistics.
 #[derive(Default, Debug)]
@@ -69,6 +64,8 @@ pub struct Counters {
     pub rejected: AtomicU64,
     /// Sidecars written.
     pub published: AtomicU64,
+    /// Columns that made room for others.
+    pub evicted: AtomicU64,
 }
 
 impl Counters {
@@ -97,6 +94,8 @@ pub struct Store {
     pub(crate) tables: Mutex<FastMap<Pgno, Arc<TableState>>>,
     /// How often derived columns were wanted of which state of the inner table.
     wanted: Mutex<HashMap<DerivedKey, (u64, u32)>>,
+    /// Queries that were left to rows once.
+    seen: Mutex<FastSet<u64>>,
     /// The key of all hashes.
     seed: OnceLock<u64>,
     pub(crate) persist: Persist,
@@ -113,6 +112,8 @@ pub(crate) struct Columns {
     pub dicts: Mutex<HashMap<ColKey, Arc<Dict>>>,
     /// Where dictionaries lie that were not read yet. One is read before anything is built of its column.
     pub stored: Mutex<HashMap<ColKey, Place>>,
+    /// When each column was used last.
+    pub used: Mutex<FastMap<ColKey, u64>>,
     /// Columns whose stored dictionary is lost, and all stored codes with it.
     pub bad: Mutex<FastSet<ColKey>>,
 }
@@ -164,6 +165,8 @@ pub(crate) struct TableState {
     pub keep: bool,
     /// Equal stamps are equal contents.
     pub stamp: u64,
+    /// Columns of which it is known whether, taken together, they ascend with the rows.
+    pub ascending: Mutex<Vec<(Vec<ColKey>, bool)>>,
 }
 
 /// A run of leaves.
@@ -219,6 +222,7 @@ impl Store {
         Store {
             tables: Mutex::default(),
             wanted: Mutex::default(),
+            seen: Mutex::default(),
             seed: OnceLock::new(),
             persist,
             counters: Counters::default(),
@@ -290,6 +294,7 @@ impl Store {
                     columns: Arc::default(),
                     keep: mark.is_some(),
                     stamp: next_stamp(),
+                    ascending: Mutex::default(),
                 }
             }
         };
@@ -362,6 +367,7 @@ impl Store {
             && segments.iter().zip(&old.segments).all(|(a, b)| Arc::ptr_eq(a, b));
         Ok(TableState {
             stamp: if same { old.stamp } else { next_stamp() },
+            ascending: Mutex::new(if same { lock(&old.ascending).clone() } else { Vec::new() }),
             mark,
             page_size: old.page_size,
             interior,
@@ -440,7 +446,7 @@ impl Store {
         self.counters.loaded.fetch_add(1, Relaxed);
         let c = Arc::new(c);
         let bytes = c.bytes();
-        if USED.load(Relaxed) + bytes <= BUDGET && lock(&s.chunks).insert(*key, c.clone()).is_none() {
+        if fits(bytes) && lock(&s.chunks).insert(*key, c.clone()).is_none() {
             USED.fetch_add(bytes, Relaxed);
         }
         Some(c)
@@ -456,18 +462,22 @@ impl Store {
     ) -> Result<Loaded> {
         let mut parts = Vec::with_capacity(t.segments.len());
         let mut start = 0;
-        let mut loose = 0;
+        let since = Store::moment();
+        self.note_use(t, wanted.iter().map(|w| w.0));
+        self.make_room(since, budget());
+        let mut held = 0;
         let mut own: Vec<Dict> = wanted.iter().map(|_| Dict::default()).collect();
         for s in &t.segments {
             let cols = match s.chunks_of(wanted) {
                 Some(c) => c,
                 None => {
                     check()?;
+                    self.make_room(since, budget() / 8 * 7);
                     let cols = self.fill(bt, t, s, wanted, &mut own)?;
-                    if USED.load(Relaxed) + LOOSE > BUDGET || !t.keep {
+                    if !fits(loose()) || !t.keep {
                         // What is not kept is held until the query ends; too much of it is not for columns.
-                        loose += cols.iter().map(|c| c.bytes()).sum::<usize>();
-                        if loose > LOOSE {
+                        held += cols.iter().map(|c| c.bytes()).sum::<usize>();
+                        if held > loose() {
                             return Err(Code::Internal.into());
                         }
                     }
@@ -495,7 +505,16 @@ impl Store {
             *w = (stamp, 0);
         }
         w.1 += 1;
-        w.1 > 1 && USED.load(Relaxed) < BUDGET / 4 * 3
+        w.1 > 1 && fits(budget() / 4)
+    }
+
+    /// Whether a query that names itself so has not been here before.
+    pub(crate) fn is_new(&self, name: u64) -> bool {
+        let mut seen = lock(&self.seen);
+        if seen.len() > 10_000 {
+            seen.clear();
+        }
+        seen.insert(name)
     }
 
     /// Keeps a derived column of a segment.
@@ -592,7 +611,7 @@ impl Store {
                 if pure {
                     self.persist.built(bytes);
                 }
-                if pure && USED.load(Relaxed) + bytes <= BUDGET && chunks.insert(wanted[*i].0, c).is_none() {
+                if pure && fits(bytes) && chunks.insert(wanted[*i].0, c).is_none() {
                     USED.fetch_add(bytes, Relaxed);
                 }
             }
@@ -815,6 +834,15 @@ impl TableState {
         })
     }
 
+    /// How many of these columns are not there and have to be decoded.
+    pub fn missing(&self, keys: &[ColKey]) -> usize {
+        // Columns are built for all segments.
+        let Some(s) = self.segments.first() else { return 0 };
+        let (chunks, stored, former) = (lock(&s.chunks), lock(&s.stored), lock(&s.former));
+        let patched = |k: &ColKey| former.as_ref().is_some_and(|(f, _)| lock(&f.chunks).contains_key(k));
+        keys.iter().filter(|k| !chunks.contains_key(k) && !stored.contains_key(k) && !patched(k)).count()
+    }
+
     /// Leaves.
     pub fn leaves(&self) -> usize {
         self.segments.iter().map(|s| s.leaves.len()).sum()
@@ -871,6 +899,17 @@ impl Segment {
     }
 
     /// All wanted chunks, if they are there.
+    /// Lets a column go, and what was derived by it.
+    pub(crate) fn forget(&self, key: &ColKey) {
+        let mut bytes = lock(&self.chunks).remove(key).map_or(0, |c| c.bytes());
+        lock(&self.derived).retain(|k, (_, c)| {
+            let stays = k.outer != *key;
+            bytes += if stays { 0 } else { c.bytes() };
+            stays
+        });
+        USED.fetch_sub(bytes, Relaxed);
+    }
+
     fn chunks_of(&self, wanted: &[(ColKey, &Value)]) -> Option<Vec<Arc<Chunk>>> {
         self.rows.get()?;
         let chunks = lock(&self.chunks);

@@ -11,9 +11,10 @@
 //! of the connection is: see the one `unsafe` below.
 #![allow(unsafe_code)]
 
+use crate::divide::Division;
 use crate::group::{Groups, Setting, State};
 use crate::pred::Pred;
-use crate::run::{Division, Findings, Run};
+use crate::run::{Findings, Run};
 use iolite_base::{Code, Result};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 

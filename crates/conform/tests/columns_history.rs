@@ -112,6 +112,16 @@ fn child() {
             }
             let _ = c.execute_batch(&format!("PRAGMA cache_size=5; BEGIN; {}", change(&mut r)));
         }
+        "closer" => {
+            for _ in 0..1 + r.below(4) {
+                let c = open(&path);
+                let _ = c.execute_batch("PRAGMA column_cache=persist; PRAGMA analytics=force");
+                let _ = c.execute_batch(&change(&mut r));
+                let _ = c.execute_batch("SELECT * FROM t; SELECT * FROM u");
+                let _ = c.close();
+            }
+            std::process::exit(0);
+        }
         _ => {
             let s = stock_open(&path);
             for _ in 0..60 {
@@ -240,7 +250,7 @@ impl History {
     }
 
     fn step(&mut self) {
-        let what = self.r.below(26);
+        let what = self.r.below(29);
         let note = match what {
             0..=9 => {
                 let sql = change(&mut self.r);
@@ -324,6 +334,50 @@ impl History {
                 }
                 let _ = writer.wait();
                 format!("writer {seed}")
+            }
+            25 | 26 => {
+                // The power goes: the log's end was not on the disk, or is something else now. What was written to the
+                // sidecar may be of a later moment than what is left, or of an earlier one.
+                self.writer("INSERT INTO u VALUES(1, 'before')");
+                let side = |suffix: &str| format!("{}{suffix}", self.path.display());
+                let read = |suffix: &str| std::fs::read(side(suffix)).ok();
+                let (db, mut log, columns) = (read(""), read("-wal"), read("-col"));
+                let journal = read("-journal");
+                if self.r.chance(60) {
+                    self.conn();
+                    self.check("before the power goes");
+                }
+                self.close_all();
+                if journal.is_some() {
+                    return;
+                }
+                if let Some(log) = log.as_mut().filter(|l| l.len() > 32) {
+                    let kept = 32 + self.r.below(log.len() as u64 - 31) as usize;
+                    if self.r.chance(50) {
+                        log[kept..].fill(0);
+                    }
+                    log.truncate(kept.max(if self.r.chance(50) { kept } else { log.len() }));
+                }
+                for (suffix, bytes) in [("", db), ("-wal", log), ("-shm", None)] {
+                    let _ = std::fs::remove_file(format!("{}{suffix}", self.path.display()));
+                    if let Some(b) = bytes {
+                        std::fs::write(format!("{}{suffix}", self.path.display()), b).unwrap();
+                    }
+                }
+                if let Some(c) = columns.filter(|_| self.r.chance(50)) {
+                    std::fs::write(format!("{}-col", self.path.display()), c).unwrap();
+                }
+                "the power went".into()
+            }
+            27 => {
+                // Several processes write the sidecar at once.
+                self.close_all();
+                let seeds: Vec<u64> = (0..3).map(|_| self.r.below(1 << 30)).collect();
+                let mut all: Vec<_> = seeds.iter().map(|s| spawn("closer", *s, &self.path)).collect();
+                all.iter_mut().for_each(|c| {
+                    let _ = c.wait();
+                });
+                format!("closers {seeds:?}")
             }
             _ => {
                 // Somebody cleans up, or damages what is only a cache.

@@ -6,6 +6,8 @@ use iolite_btree::Btree;
 use iolite_codegen::{Ask, Door, Offer, Taken};
 use iolite_columnar::{Answer, Asked, Compiled, Profile, Runtime, Store};
 use iolite_ext::{Host, RowSource, SourceFactory};
+use iolite_plan::bound::Subquery;
+use iolite_plan::plan::{CorePlan, EqTerm, SelectPlan};
 use iolite_value::Value;
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
@@ -53,6 +55,23 @@ pub(crate) fn door(conn: &Inner) -> Option<Rc<dyn Door>> {
     (!rows_only).then(|| conn.door.get_or_init(own).clone())
 }
 
+/// Whether an arm begins with a scan, or with keys that an arm finds which does.
+fn scans(core: &CorePlan, plan_of: &dyn Fn(&Subquery) -> Option<SelectPlan>) -> bool {
+    use iolite_plan::plan::Access::*;
+    let query = |e: &EqTerm| match e {
+        EqTerm::InSelect(i, _) => {
+            plan_of(&i.select).is_some_and(|p| p.cores.iter().all(|c| scans(c, plan_of)))
+        }
+        _ => false,
+    };
+    core.levels.first().is_some_and(|l| match &l.access {
+        Scan { .. } | IndexScan { .. } | RowidRange { .. } | Auto { .. } => true,
+        RowidEq(e) => query(e),
+        Index(a) => a.eq.iter().any(query),
+        _ => false,
+    })
+}
+
 struct ColumnDoor {
     conn: Weak<Inner>,
 }
@@ -62,11 +81,7 @@ impl Door for ColumnDoor {
         let Some(conn) = self.conn.upgrade() else { return Ok(Offer::No(None)) };
         let force = conn.flags.analytics.get() == Analytics::Force;
         // The cheapest question first: an arm that finds its rows by key is none for columns.
-        let scans = ask.core.levels.first().is_some_and(|l| {
-            use iolite_plan::plan::Access::*;
-            matches!(l.access, Scan { .. } | IndexScan { .. } | RowidRange { .. } | Auto { .. })
-        });
-        if !scans && !force {
+        if !force && !scans(ask.core, ask.plan_of) {
             return Ok(Offer::No(None));
         }
         let overridden = |name: &str| conn.overridden.borrow().iter().any(|n| n.eq_ignore_ascii_case(name));
@@ -76,6 +91,7 @@ impl Door for ColumnDoor {
             limited: ask.limited,
             default_of: ask.default_of,
             overridden: &overridden,
+            plan_of: ask.plan_of,
         };
         let compiled = match Compiled::new(&asked) {
             Ok(c) => c,
@@ -85,10 +101,14 @@ impl Door for ColumnDoor {
             return Ok(Offer::No(None));
         }
         let mut notes: Vec<String> = Vec::new();
-        let shown = ask.explained && (force || large(&conn, ask)?);
+        let shown = ask.explained && (force || large(&conn, &compiled)?);
         for l in ask.core.levels.iter().filter(|_| shown) {
             let word = if notes.is_empty() { "SCAN" } else { "JOIN" };
             notes.push(format!("{word} {} IN COLUMNS", iolite_plan::print::source_name(&l.source)));
+        }
+        let tables = compiled.tables();
+        for name in tables.into_iter().filter_map(|t| t.2).filter(|_| shown) {
+            notes.push(format!("NESTED {name} IN COLUMNS"));
         }
         let params = compiled.params().to_vec();
         let conn = self.conn.clone();
@@ -118,13 +138,12 @@ impl Door for ColumnDoor {
 }
 
 /// Whether a table of the arm is as large as a run in columns wants it.
-fn large(conn: &Rc<Inner>, ask: &Ask<'_>) -> Result<bool> {
-    for l in &ask.core.levels {
-        let Some((db, table)) = l.source.table() else { continue };
+fn large(conn: &Rc<Inner>, compiled: &Compiled) -> Result<bool> {
+    for (db, root, _) in compiled.tables() {
         let bt = conn.btree_of(db)?;
         let was = bt.txn_state();
         bt.begin_read()?;
-        let large = store(conn, db, &bt)?.is_large(&bt, table.root.get());
+        let large = store(conn, db, &bt)?.is_large(&bt, root);
         if was == iolite_btree::TxnState::None {
             bt.end_read();
         }
@@ -167,6 +186,14 @@ pub(crate) fn column_cache_trust(conn: &Inner, db: usize, hash: Option<bool>) ->
         store.set_hash_only(h);
     }
     Ok(if store.is_hash_only() { "hash" } else { "stat" })
+}
+
+/// `PRAGMA column_cache_size`: what the columns of the process may take together, in KiB.
+pub(crate) fn column_cache_size(set: Option<i64>) -> i64 {
+    if let Some(kib) = set.and_then(|n| usize::try_from(n).ok()) {
+        iolite_columnar::set_budget(kib.saturating_mul(1024));
+    }
+    (iolite_columnar::budget() / 1024) as i64
 }
 
 pub(crate) fn store(conn: &Inner, db: usize, bt: &Btree) -> Result<Arc<Store>> {
@@ -216,6 +243,10 @@ impl Runtime for Run<'_> {
         usize::try_from(self.conn.flags.threads.get()).unwrap_or(0).clamp(1, MOST_THREADS)
     }
 
+    fn derives(&self) -> bool {
+        self.conn.flags.column_derivation.get()
+    }
+
     fn profile(&self) -> Option<&Profile> {
         self.profile
     }
@@ -244,11 +275,13 @@ pub struct ColumnCounters {
     pub rejected: u64,
     /// Sidecars written.
     pub published: u64,
+    /// Columns that made room for others.
+    pub evicted: u64,
 }
 
 impl ColumnCounters {
     /// The counters by name.
-    pub fn named(&self) -> [(&'static str, u64); 8] {
+    pub fn named(&self) -> [(&'static str, u64); 9] {
         [
             ("decoded", self.decoded),
             ("patched", self.patched),
@@ -258,6 +291,7 @@ impl ColumnCounters {
             ("loaded", self.loaded),
             ("rejected", self.rejected),
             ("published", self.published),
+            ("evicted", self.evicted),
         ]
     }
 }
@@ -283,6 +317,7 @@ impl crate::Connection {
             loaded: n(&c.loaded),
             rejected: n(&c.rejected),
             published: n(&c.published),
+            evicted: n(&c.evicted),
         }
     }
 }

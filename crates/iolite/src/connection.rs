@@ -120,6 +120,8 @@ pub(crate) struct Flags {
     pub threads: Cell<i64>,
     /// Bytes that a sorter holds before it writes to a temporary file.
     pub sort_memory: Cell<i64>,
+    /// `PRAGMA column_derivation`: whether columns of inner tables may be laid beside outer ones.
+    pub column_derivation: Cell<bool>,
     pub dqs_dml: Cell<bool>,
     pub analytics: Cell<crate::columns::Analytics>,
 }
@@ -168,6 +170,7 @@ impl Connection {
         f.trusted_schema.set(true);
         f.sort_memory.set(64 << 20);
         f.automatic_index.set(true);
+        f.column_derivation.set(true);
         f.dqs_dml.set(true);
         let main = Attached { name: "main".into(), btree: Some(btree), file, columns: Default::default() };
         let temp =

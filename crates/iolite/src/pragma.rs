@@ -60,6 +60,7 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     flag!("checkpoint_fullfsync", checkpoint_fullfsync),
     Pragma { name: "collation_list", columns: &["seq", "name"], schema: false, code: collation_list },
     Pragma { name: "column_cache", columns: OWN, schema: false, code: column_cache },
+    Pragma { name: "column_cache_size", columns: OWN, schema: false, code: column_cache_size },
     Pragma {
         name: "column_cache_stats",
         columns: &["name", "value"],
@@ -67,6 +68,7 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
         code: column_cache_stats,
     },
     Pragma { name: "column_cache_trust", columns: OWN, schema: false, code: column_cache_trust },
+    flag!("column_derivation", column_derivation),
     Pragma { name: "compile_options", columns: OWN, schema: false, code: compile_options },
     flag!("count_changes", count_changes),
     Pragma { name: "data_version", columns: OWN, schema: false, code: data_version },
@@ -367,6 +369,11 @@ fn analytics(c: &Call<'_>) -> Result<Rows> {
 fn column_cache(c: &Call<'_>) -> Result<Rows> {
     let persist = c.value.map(|v| v.eq_ignore_ascii_case("persist"));
     one(text(crate::columns::column_cache(c.inner(), c.db()?, persist)?)?)
+}
+
+/// What the columns of the process may take together, in KiB.
+fn column_cache_size(c: &Call<'_>) -> Result<Rows> {
+    int(crate::columns::column_cache_size(c.value.map(parse_number)))
 }
 
 /// What that file is believed by: `stat`, `hash`.

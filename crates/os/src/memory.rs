@@ -116,7 +116,7 @@ impl Vfs for MemoryVfs {
             flags,
             level: Cell::new(LockLevel::None),
             shm_shared: Arc::default(),
-            shm_exclusive: Cell::new(0),
+            shm_exclusive: Arc::default(),
             shm_used: Cell::new(false),
         }))
     }
@@ -188,7 +188,7 @@ struct MemoryFile {
     level: Cell<LockLevel>,
     /// Shared with those who may give a lock back on another thread.
     shm_shared: Arc<AtomicU8>,
-    shm_exclusive: Cell<u8>,
+    shm_exclusive: Arc<AtomicU8>,
     shm_used: Cell<bool>,
 }
 
@@ -344,7 +344,7 @@ impl File for MemoryFile {
         let mut n = lock(&self.node);
         let range = first as usize..(first + count) as usize;
         let mask = |i: usize| 1u8 << i;
-        let (s, x) = (self.shm_shared.load(Relaxed), self.shm_exclusive.get());
+        let (s, x) = (self.shm_shared.load(Relaxed), self.shm_exclusive.load(Relaxed));
         match how {
             ShmLock::Shared => {
                 if range.clone().any(|i| n.shm_exclusive[i] && x & mask(i) == 0) {
@@ -353,7 +353,7 @@ impl File for MemoryFile {
                 for i in range {
                     if x & mask(i) != 0 {
                         n.shm_exclusive[i] = false;
-                        self.shm_exclusive.set(self.shm_exclusive.get() & !mask(i));
+                        self.shm_exclusive.fetch_and(!mask(i), Relaxed);
                     }
                     if s & mask(i) == 0 {
                         n.shm_shared[i] += 1;
@@ -370,7 +370,7 @@ impl File for MemoryFile {
                 }
                 for i in range {
                     n.shm_exclusive[i] = true;
-                    self.shm_exclusive.set(self.shm_exclusive.get() | mask(i));
+                    self.shm_exclusive.fetch_or(mask(i), Relaxed);
                 }
             }
             ShmLock::UnlockShared | ShmLock::UnlockExclusive => {
@@ -382,7 +382,7 @@ impl File for MemoryFile {
                         n.shm_exclusive[i] = false;
                     }
                     self.shm_shared.store(self.shm_shared.load(Relaxed) & !mask(i), Relaxed);
-                    self.shm_exclusive.set(self.shm_exclusive.get() & !mask(i));
+                    self.shm_exclusive.fetch_and(!mask(i), Relaxed);
                 }
             }
         }
@@ -390,7 +390,7 @@ impl File for MemoryFile {
     }
 
     fn shm_release(&self) -> Option<Arc<dyn ShmRelease>> {
-        Some(Arc::new(Release(self.node.clone(), self.shm_shared.clone())))
+        Some(Arc::new(Release(self.node.clone(), self.shm_shared.clone(), self.shm_exclusive.clone())))
     }
 
     fn shm_barrier(&self) {
@@ -399,20 +399,30 @@ impl File for MemoryFile {
 
     fn shm_unmap(&self, _delete: bool) -> Result<()> {
         if self.shm_used.replace(false) {
-            self.shm_lock(0, 8, ShmLock::UnlockExclusive)?;
+            // What this handle holds alone stays locked where somebody is left who can give it back.
+            let kept = match Arc::strong_count(&self.shm_exclusive) {
+                1 => 0,
+                _ => self.shm_exclusive.load(Relaxed),
+            };
+            for i in (0..8).filter(|i| kept & 1 << i == 0) {
+                self.shm_lock(i, 1, ShmLock::UnlockExclusive)?;
+            }
             lock(&self.node).shm_users -= 1;
         }
         Ok(())
     }
 }
 
-struct Release(Arc<Mutex<Node>>, Arc<AtomicU8>);
+struct Release(Arc<Mutex<Node>>, Arc<AtomicU8>, Arc<AtomicU8>);
 
 impl ShmRelease for Release {
     fn release(&self, i: u8) {
         let mut n = lock(&self.0);
         if self.1.fetch_and(!(1 << i), Relaxed) & 1 << i != 0 {
             n.shm_shared[i as usize] -= 1;
+        }
+        if self.2.fetch_and(!(1 << i), Relaxed) & 1 << i != 0 {
+            n.shm_exclusive[i as usize] = false;
         }
     }
 

@@ -198,6 +198,10 @@ pub trait Clock: Send + Sync {
     fn monotonic_nanos(&self) -> u64;
     /// Waits.
     fn sleep(&self, time: Duration);
+    /// Whether threads may also wait until another one wakes them; otherwise only [`Clock::sleep`] lets others run.
+    fn wakes(&self) -> bool {
+        true
+    }
     /// The local time zone's offset from UTC, in seconds, at a moment given in seconds since 1970.
     fn local_offset(&self, _unix_seconds: i64) -> i64 {
         0
@@ -238,8 +242,8 @@ pub trait Vfs: Send + Sync {
     fn entropy(&self) -> &dyn Entropy;
 }
 
-/// Gives back a shared lock of a handle's on its shared memory, on any thread. Nobody may use the lock
-/// meanwhile.
+/// Gives back a lock of a handle's on its shared memory, on any thread, also once the handle is closed. Nobody may use
+/// the lock meanwhile.
 pub trait ShmRelease: Send + Sync {
     /// Gives lock number `lock` back.
     fn release(&self, lock: u8);
@@ -264,6 +268,8 @@ pub trait File: Send {
     /// Carries written content to the disk. The first sync of a file that this handle created also makes its
     /// directory entry durable.
     fn sync(&self, kind: SyncKind) -> Result<()>;
+    /// Says that a range will be synced before long: the system may begin to write it meanwhile. A hint, no promise.
+    fn start_writing(&self, _offset: u64, _len: u64) {}
     /// The size in bytes.
     fn size(&self) -> Result<u64>;
 
@@ -301,8 +307,8 @@ pub trait File: Send {
     fn shm_barrier(&self);
     /// Lets go of the shared memory; with `delete`, its file too.
     fn shm_unmap(&self, delete: bool) -> Result<()>;
-    /// What gives back a shared lock of this handle's on the shared memory from another thread, while this
-    /// one is idle. `None`: nothing can. Where something can, [`File::shm_lock`] also turns a shared lock of
+    /// What gives back a lock of this handle's on the shared memory from another thread, while this one does not
+    /// use it. `None`: nothing can. Where something can, [`File::shm_lock`] also turns a shared lock of
     /// this handle into an exclusive one and back.
     fn shm_release(&self) -> Option<Arc<dyn ShmRelease>> {
         None

@@ -29,5 +29,5 @@ pub use types::{
     BusyHandler, CacheStats, CheckpointMode, CheckpointResult, JournalMode, LockingMode, OpenOptions,
     SecureDelete, SyncMode, TxnState,
 };
-pub use view::{Base, ClosingNote, Mark};
+pub use view::{Base, ClosingNote, Mark, Together};
 pub use wal::LogMark;

@@ -2,10 +2,15 @@
 
 use crate::pager::{Kind, Pager, State};
 use crate::types::*;
+use crate::wal::Wal;
 use iolite_base::{Code, Pgno, Result};
-use iolite_os::{LockLevel, Vfs};
+use iolite_os::{File, LockLevel, Vfs};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a checkpoint on the way waits for the other writers.
+const ON_THE_WAY: Duration = Duration::from_millis(5);
 
 impl Pager {
     /// Bytes in a page.
@@ -345,7 +350,8 @@ impl Pager {
             ..iolite_os::OpenFlags::read_write(iolite_os::FileKind::Wal)
         };
         let log = self.vfs.open(Some(&self.wal_path), flags)?;
-        let mut wal = crate::wal::Wal::new(log, heap, self.vfs.clone());
+        let mut wal = Wal::new(log, heap, self.vfs.clone());
+        wal.chain = self.share.as_ref().map(|s| s.chain());
         wal.size_limit = self.journal_size_limit;
         (wal.lease_millis, wal.lease_frames) = self.lease;
         self.wal = Some(wal);
@@ -412,6 +418,36 @@ impl Pager {
         let done = wal.checkpoint(file, mode, sync, busy, self.page_size, &|p| table.clean(p));
         self.note_failed_sync(&done);
         done
+    }
+
+    /// After a commit that left so many frames in the log or more: copies what can be copied, and what came meanwhile while
+    /// the other writers of the process pause. Without that there would always be a frame that is not copied, and the log
+    /// would never begin anew; with it from the beginning, they would wait for two long syncs.
+    pub fn checkpoint_on_the_way(&mut self, frames: u32) {
+        if self.state != State::Open || !self.copying(|wal, file| wal.begin_copying(file)) {
+            return;
+        }
+        // What cannot be copied now is copied later: no reason to fail a commit that happened.
+        let _ = self.checkpoint(CheckpointMode::Passive);
+        let more = |wal: &mut Wal, _: &dyn File| !wal.has_less_to_copy(frames);
+        let turn = |wal: &mut Wal, file: &dyn File| wal.await_turn(file, false, ON_THE_WAY).is_ok();
+        if self.copying(more) && self.copying(turn) {
+            if self.copying(more) {
+                let _ = self.checkpoint(CheckpointMode::Passive);
+            }
+            self.leave_turn();
+        }
+        self.copying(|wal, _| {
+            wal.end_copying();
+            true
+        });
+    }
+
+    fn copying(&mut self, f: impl FnOnce(&mut Wal, &dyn File) -> bool) -> bool {
+        match (&mut self.wal, &self.file) {
+            (Some(wal), Some(file)) => f(wal, &**file),
+            _ => false,
+        }
     }
 
     /// Makes the next read transaction look at the header again.

@@ -1,4 +1,5 @@
-//! What the sessions of a process share about one file: committed pages, and whether a sync ever failed.
+//! What the sessions of a process share about one file: committed pages, whether a sync ever failed, whose turn it is to
+//! write to its log.
 //!
 //! A cached page is named by the state of the file it belongs to (its *era*) and a frame number. In the
 //! rollback modes an era is the 16 bytes of the header that change with every commit, and the frame is 0. In
@@ -11,6 +12,7 @@
 //! at its front, one that was used meanwhile goes round once more, the others leave: a long scan pushes out
 //! its own pages.
 
+use crate::wal::chain::Chain;
 use iolite_base::{PageData, Pgno, hash::FastMap};
 use iolite_os::FileId;
 use std::collections::{HashMap, VecDeque};
@@ -34,6 +36,7 @@ pub struct Database {
     sessions: AtomicUsize,
     failed: AtomicBool,
     cache: Mutex<Cache>,
+    chain: Arc<Chain>,
 }
 
 #[derive(Default)]
@@ -67,6 +70,7 @@ impl Share {
                     sessions: AtomicUsize::new(0),
                     failed: AtomicBool::new(false),
                     cache: Mutex::default(),
+                    chain: Arc::default(),
                 });
                 all.insert(id, Arc::downgrade(&db));
                 db
@@ -74,6 +78,11 @@ impl Share {
         };
         db.sessions.fetch_add(1, Relaxed);
         Share(db)
+    }
+
+    /// The writers on the file's log.
+    pub fn chain(&self) -> Arc<Chain> {
+        self.0.chain.clone()
     }
 
     /// Whether there is anybody to share with.

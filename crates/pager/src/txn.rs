@@ -12,6 +12,7 @@ use crate::types::*;
 use crate::wal::Snapshot;
 use iolite_base::{Buf, Code, Error, Pgno, Result, SQLITE_VERSION_NUMBER, alloc, be};
 use iolite_os::{FileKind, LockLevel, OpenFlags, SyncKind};
+use std::time::Duration;
 
 const HEADER: &[u8; 16] = b"SQLite format 3\0";
 
@@ -224,7 +225,25 @@ impl Pager {
         }
     }
 
-    /// Begins to write; with `exclusive`, keeps others from reading, too (not in WAL mode).
+    /// Before [`Pager::begin_read`], for those who are going to write: in WAL mode, waits for the other writers of the
+    /// process, at most for `patience`.
+    pub fn await_turn(&mut self, patience: Duration) -> Result<()> {
+        match (&mut self.wal, &self.file) {
+            (Some(wal), Some(file)) if self.state == State::Open => wal.await_turn(&**file, true, patience),
+            _ => Ok(()),
+        }
+    }
+
+    /// They do not write after all.
+    pub fn leave_turn(&mut self) {
+        if let (Some(wal), true) = (&mut self.wal, self.state < State::WriterLocked) {
+            wal.leave_turn();
+        }
+    }
+
+    /// Begins to write; with `exclusive`, keeps others from reading, too (not in WAL mode). After [`Pager::await_turn`] it
+    /// moves on to the newest state, which other connections of the process may be about to sync: nothing may have been
+    /// read yet.
     pub fn begin_write(&mut self, exclusive: bool) -> Result<()> {
         if let Some(e) = &self.error {
             return Err(e.clone());
@@ -243,7 +262,16 @@ impl Pager {
         }
         if self.kind == Kind::File {
             match &mut self.wal {
-                Some(wal) => wal.begin_write(self.file.as_deref().expect("a log belongs to a file"))?,
+                Some(wal) => {
+                    let file = self.file.as_deref().expect("a log belongs to a file");
+                    let moved = wal.begin_write(file)?;
+                    if let Err(e) = self.move_on(moved) {
+                        if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
+                            wal.end_write(&**file);
+                        }
+                        return Err(e);
+                    }
+                }
                 None => {
                     self.raise(LockLevel::Reserved)?;
                     if exclusive {
@@ -260,6 +288,28 @@ impl Pager {
         }
         self.state = State::WriterLocked;
         self.check();
+        Ok(())
+    }
+
+    /// The snapshot has moved on: these pages have other content now.
+    fn move_on(&mut self, pages: Vec<Pgno>) -> Result<()> {
+        if pages.is_empty() {
+            return Ok(());
+        }
+        self.data_version = self.data_version.wrapping_add(1);
+        self.epoch += 1;
+        self.same_log = false;
+        for p in pages {
+            self.table.remove(p);
+            if p == 1 {
+                self.header_ok = false;
+            }
+        }
+        self.db_size = self.wal.as_ref().map_or(self.db_size, |w| w.db_pages());
+        if !self.header_ok && !self.read_header()? {
+            // Other pages altogether: to be read from the beginning.
+            return Err(Code::BusySnapshot.into());
+        }
         Ok(())
     }
 

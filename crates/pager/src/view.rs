@@ -9,7 +9,7 @@
 
 use crate::pager::{Kind, Pager, State};
 use crate::types::LockingMode;
-use crate::wal::LogMark;
+use crate::wal::{FRAME_HEADER, LogMark};
 use iolite_base::{Pgno, Result};
 use iolite_os::{Clock, FileId, FileStamp};
 use std::time::Duration;
@@ -70,6 +70,23 @@ fn difference(then_whole: bool, now_whole: bool) -> Difference {
         (true, true) => Difference::Nothing,
         (true, false) => Difference::Log,
         (false, _) => Difference::SinceMark,
+    }
+}
+
+/// How pages lie in what [`Pager::read_together`] read.
+#[derive(Clone, Copy, Debug)]
+pub struct Together {
+    /// How many.
+    pub pages: usize,
+    stride: usize,
+    head: usize,
+    size: usize,
+}
+
+impl Together {
+    /// The `i`-th page.
+    pub fn page<'b>(&self, i: usize, from: &'b [u8]) -> &'b [u8] {
+        &from[i * self.stride + self.head..][..self.size]
     }
 }
 
@@ -182,6 +199,80 @@ impl Pager {
             out.resize(n * size, 0);
         }
         file.read(&mut out[..n * size], (first as u64 - 1) * size as u64)
+    }
+
+    /// Reads consecutive pages from `first` on at once, past the cache: for values that fill many pages. As many as
+    /// `most`, and as lie together in the file or in the log, none of them cached; `None`: fewer than two, get them one
+    /// by one.
+    pub fn read_together(
+        &mut self,
+        first: Pgno,
+        most: usize,
+        into: &mut Vec<u8>,
+    ) -> Result<Option<Together>> {
+        let (Some(file), Kind::File) = (&self.file, self.kind) else { return Ok(None) };
+        if first == 0 || self.state == State::Open {
+            return Ok(None);
+        }
+        let lock_page = self.lock_page();
+        let end = self.db_size.min(first.saturating_add(most as Pgno).saturating_sub(1));
+        let mut n = 0;
+        let mut start = 0;
+        for pgno in first..=end {
+            if pgno == lock_page || self.table.find(pgno).is_some() {
+                break;
+            }
+            let frame = match &mut self.wal {
+                Some(wal) => wal.find_frame(&**file, pgno)?,
+                None => 0,
+            };
+            if n == 0 {
+                start = frame;
+            } else if frame != if start == 0 { 0 } else { start + n } {
+                break;
+            }
+            n += 1;
+        }
+        if n < 2 {
+            return Ok(None);
+        }
+        let size = self.page_size as usize;
+        let (stride, head, from) = match (&self.wal, start) {
+            (Some(wal), 1..) => {
+                (size + FRAME_HEADER as usize, FRAME_HEADER as usize, wal.frame_offset(start))
+            }
+            _ => (size, 0, (first as u64 - 1) * size as u64),
+        };
+        let bytes = n as usize * stride;
+        if into.len() < bytes {
+            iolite_base::alloc::reserve(into, bytes - into.len())?;
+            into.resize(bytes, 0);
+        }
+        let out = &mut into[..bytes];
+        match (&self.wal, start) {
+            (Some(wal), 1..) => wal.read_log(out, from)?,
+            _ => {
+                file.read(out, from)?;
+            }
+        }
+        self.stats.misses += n as u64;
+        Ok(Some(Together { pages: n as usize, stride, head, size }))
+    }
+
+    /// Hints that a page will be wanted next.
+    #[inline]
+    pub fn will_want(&self, pgno: Pgno) {
+        if let Some(i) = self.table.find(pgno)
+            && let Some(buf) = &self.table.slot(i).buf
+        {
+            iolite_base::bytes::prefetch(buf);
+        }
+    }
+
+    /// Whether a page is at hand.
+    #[inline]
+    pub fn is_cached(&self, pgno: Pgno) -> bool {
+        self.table.find(pgno).is_some()
     }
 
     /// The pages that differ between `then` and the state being read; `None` if that cannot be told.

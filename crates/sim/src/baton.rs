@@ -10,10 +10,11 @@
 //! is not interleaved: stores to the shared memory are seen in their order, as on one processor.
 
 use crate::disk::{Disk, Event};
-use crate::image::Model;
+use crate::image::{Files, Model};
 use crate::rng::Rng;
 use crate::state;
 use iolite::{Code, Connection, OpenFlags, Value};
+use iolite_os::MemoryVfs;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
@@ -126,6 +127,10 @@ pub struct Setup {
     pub parts: &'static [Part],
     /// `PRAGMA lock_lease_ms`. Time stands still here: what is kept is kept until somebody needs it.
     pub lease: u32,
+    /// `synchronous=full` instead of `normal`: what was acknowledged or read survives a loss of power.
+    pub full: bool,
+    /// `PRAGMA wal_autocheckpoint`.
+    pub auto: u32,
 }
 
 /// Rows on pages of their own.
@@ -141,12 +146,13 @@ struct Shared {
 }
 
 impl Shared {
-    fn open(&self, lease: u32) -> Result<Connection, String> {
+    fn open(&self, lease: u32, full: bool, auto: u32) -> Result<Connection, String> {
         let c = Connection::open_on(self.disk.clone(), state::MAIN, OpenFlags::default())
             .map_err(|e| format!("open: {e:?}"))?;
+        let sync = if full { "full" } else { "normal" };
         let pragmas = format!(
-            "PRAGMA page_size=512; PRAGMA journal_mode=wal; PRAGMA synchronous=normal; \
-             PRAGMA wal_autocheckpoint=0; PRAGMA lock_lease_ms={lease}"
+            "PRAGMA page_size=512; PRAGMA journal_mode=wal; PRAGMA synchronous={sync}; \
+             PRAGMA wal_autocheckpoint={auto}; PRAGMA lock_lease_ms={lease}"
         );
         c.execute_batch(&pragmas).map_err(|e| format!("pragmas: {e:?}"))?;
         Ok(c)
@@ -169,10 +175,12 @@ impl Shared {
         match part {
             Part::Write(n) => {
                 for _ in 0..n {
-                    self.begun.fetch_add(1, SeqCst);
+                    let begun = self.begun.fetch_add(1, SeqCst) + 1;
+                    self.disk.mark(Event::Begin(begun as usize));
                     match c.execute_batch("UPDATE t SET v = v + 1") {
                         Ok(()) => {
-                            self.acked.fetch_add(1, SeqCst);
+                            let acked = self.acked.fetch_add(1, SeqCst) + 1;
+                            self.disk.mark(Event::Ack(acked as usize));
                         }
                         Err(e) if busy(&e) => {
                             self.begun.fetch_sub(1, SeqCst);
@@ -189,7 +197,8 @@ impl Shared {
                     let after = self.begun.load(SeqCst);
                     match seen {
                         None => wait_for_others(),
-                        Some(v) if (before..=after).contains(&v) => {}
+                        // What was seen may be told to others: it must not be lost any more.
+                        Some(v) if (before..=after).contains(&v) => self.disk.mark(Event::Ack(v as usize)),
                         Some(v) => {
                             return Err(format!(
                                 "read {v}, acknowledged before {before}, begun after {after}"
@@ -211,15 +220,65 @@ impl Shared {
     }
 }
 
-/// Runs a race once. Answers how many hand-overs there were.
-fn run(setup: Setup, seed: u64, switches: Vec<(usize, usize)>, random: Option<Rng>) -> Result<usize, String> {
+/// The value in these files, after recovery.
+fn value_in(files: &Files) -> Result<i64, String> {
+    let vfs = MemoryVfs::new();
+    files.iter().for_each(|(path, data)| vfs.put(path, data.clone()));
+    let c = Connection::open_on(Arc::new(vfs), state::MAIN, OpenFlags::default())
+        .map_err(|e| format!("open: {e:?}"))?;
+    Shared::value(&c)?.ok_or_else(|| "busy".into())
+}
+
+/// Images looked at after each event.
+const IMAGES: usize = 16;
+
+/// Whether a loss of power after any event from `from` on leaves all that was acknowledged or read before, and nothing but
+/// what was begun.
+fn survives(events: &[Event], from: usize, seed: u64) -> Result<(), String> {
+    let mut model = Model::new();
+    let (mut begun, mut acked) = (0, 0);
+    for (at, e) in events.iter().enumerate() {
+        match e {
+            Event::Begin(n) => begun = begun.max(*n as i64),
+            Event::Ack(n) => acked = acked.max(*n as i64),
+            other => model.apply(other),
+        }
+        if at < from || matches!(e, Event::Begin(_)) {
+            continue;
+        }
+        let mut wrong = None;
+        let mut left = IMAGES;
+        model.images(seed ^ at as u64, IMAGES, &mut |files, _| {
+            left -= 1;
+            wrong = match value_in(&files) {
+                Ok(v) if (acked..=begun).contains(&v) => None,
+                Ok(v) => Some(format!("{v} is left, acknowledged or read {acked}, begun {begun}")),
+                Err(e) => Some(e),
+            };
+            wrong.is_none() && left > 0
+        });
+        if let Some(w) = wrong {
+            return Err(format!("power loss at event {at} of {}: {w}", events.len()));
+        }
+    }
+    Ok(())
+}
+
+/// Runs a race once; with `power`, looks at losses of power, too. Answers how many hand-overs there were.
+fn run(
+    setup: Setup,
+    seed: u64,
+    switches: Vec<(usize, usize)>,
+    random: Option<Rng>,
+    power: bool,
+) -> Result<usize, String> {
     let shared = Arc::new(Shared {
         disk: Arc::new(Disk::new(seed)),
         opening: Mutex::default(),
         acked: AtomicI64::new(0),
         begun: AtomicI64::new(0),
     });
-    let first = shared.open(0)?;
+    let first = shared.open(0, setup.full, 0)?;
     first
         .execute_batch(
             "CREATE TABLE t(v INTEGER, filler BLOB); \
@@ -227,6 +286,7 @@ fn run(setup: Setup, seed: u64, switches: Vec<(usize, usize)>, random: Option<Rn
         )
         .map_err(|e| format!("setting up: {e:?}"))?;
     let n = setup.parts.len();
+    let before = shared.disk.events().len();
     let baton = Arc::new(Baton {
         state: Mutex::new(Race {
             running: usize::MAX,
@@ -249,7 +309,9 @@ fn run(setup: Setup, seed: u64, switches: Vec<(usize, usize)>, random: Option<Rn
                 scope.spawn(move || {
                     // The schema is read, and the first lock kept, before the race.
                     let opening = shared.opening.lock().unwrap_or_else(PoisonError::into_inner);
-                    let ready = shared.open(setup.lease).and_then(|c| Shared::value(&c).map(|_| c));
+                    let ready = shared
+                        .open(setup.lease, setup.full, setup.auto)
+                        .and_then(|c| Shared::value(&c).map(|_| c));
                     drop(opening);
                     let _ = opened.send(());
                     let mut race = baton.race();
@@ -290,6 +352,9 @@ fn run(setup: Setup, seed: u64, switches: Vec<(usize, usize)>, random: Option<Rn
     if stuck {
         return Err("nobody gets anywhere".into());
     }
+    if power && setup.full {
+        survives(&shared.disk.events(), before, seed)?;
+    }
     // A log whose counts are wrong may show it only to those who write on.
     for more in 0..3 {
         let acked = shared.acked.load(SeqCst) + more;
@@ -303,7 +368,7 @@ fn run(setup: Setup, seed: u64, switches: Vec<(usize, usize)>, random: Option<Rn
     }
     // Killed now, all acknowledged is there.
     let mut model = Model::new();
-    shared.disk.events().iter().filter(|e| !matches!(e, Event::Begin(_))).for_each(|e| model.apply(e));
+    shared.disk.events().iter().for_each(|e| model.apply(e));
     let killed = state::recover(&model.current())?;
     drop(first);
     let closed = state::recover_on(shared.disk.clone(), false)?;
@@ -330,7 +395,8 @@ pub fn explore(setup: Setup, seed: u64, stride: usize, random: u64) -> Result<Sc
     let told = |what: String, how: String| format!("{setup:?} seed {seed} {how}: {what}");
     let mut go = |switches: Vec<(usize, usize)>| {
         done.systematic += 1;
-        run(setup, seed, switches.clone(), None).map_err(|e| told(e, format!("switches {switches:?}")))
+        let power = switches.len() < 2;
+        run(setup, seed, switches.clone(), None, power).map_err(|e| told(e, format!("switches {switches:?}")))
     };
     let calls = go(Vec::new())?;
     for first in 0..calls {
@@ -348,7 +414,7 @@ pub fn explore(setup: Setup, seed: u64, stride: usize, random: u64) -> Result<Sc
     }
     for i in 0..random {
         let rng = Rng::new(seed ^ i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        run(setup, seed, Vec::new(), Some(rng)).map_err(|e| told(e, format!("drawn {i}")))?;
+        run(setup, seed, Vec::new(), Some(rng), true).map_err(|e| told(e, format!("drawn {i}")))?;
         done.random += 1;
     }
     Ok(done)
@@ -356,18 +422,49 @@ pub fn explore(setup: Setup, seed: u64, stride: usize, random: u64) -> Result<Sc
 
 /// The races: small, and each about another meeting.
 pub const RACES: &[Setup] = &[
-    Setup { parts: &[Part::Write(2), Part::Read(3)], lease: 0 },
-    Setup { parts: &[Part::Write(3), Part::Checkpoint(&["passive", "restart"])], lease: 0 },
-    Setup { parts: &[Part::Write(2), Part::Checkpoint(&["truncate"]), Part::Read(2)], lease: 0 },
+    Setup { parts: &[Part::Write(2), Part::Read(3)], lease: 0, full: false, auto: 0 },
+    Setup {
+        parts: &[Part::Write(3), Part::Checkpoint(&["passive", "restart"])],
+        lease: 0,
+        full: false,
+        auto: 0,
+    },
+    Setup {
+        parts: &[Part::Write(2), Part::Checkpoint(&["truncate"]), Part::Read(2)],
+        lease: 0,
+        full: false,
+        auto: 0,
+    },
     Setup {
         parts: &[Part::Checkpoint(&["restart"]), Part::Checkpoint(&["passive"]), Part::Write(2)],
         lease: 0,
+        full: false,
+        auto: 0,
     },
-    Setup { parts: &[Part::Write(2), Part::Read(3)], lease: 60_000 },
-    Setup { parts: &[Part::Write(2), Part::Write(2)], lease: 60_000 },
+    Setup { parts: &[Part::Write(2), Part::Read(3)], lease: 60_000, full: false, auto: 0 },
+    Setup { parts: &[Part::Write(2), Part::Write(2)], lease: 60_000, full: false, auto: 0 },
     Setup {
         parts: &[Part::Write(2), Part::Checkpoint(&["passive", "truncate"]), Part::Read(3)],
         lease: 60_000,
+        full: false,
+        auto: 0,
     },
-    Setup { parts: &[Part::Checkpoint(&["restart"]), Part::Write(2), Part::Read(2)], lease: 60_000 },
+    Setup {
+        parts: &[Part::Checkpoint(&["restart"]), Part::Write(2), Part::Read(2)],
+        lease: 60_000,
+        full: false,
+        auto: 0,
+    },
+    // Writers that share a sync.
+    Setup { parts: &[Part::Write(2), Part::Write(2)], lease: 0, full: true, auto: 0 },
+    Setup { parts: &[Part::Write(1), Part::Write(2), Part::Write(1)], lease: 60_000, full: true, auto: 0 },
+    Setup { parts: &[Part::Write(2), Part::Write(1), Part::Read(2)], lease: 0, full: true, auto: 0 },
+    Setup {
+        parts: &[Part::Write(1), Part::Write(2), Part::Checkpoint(&["truncate"])],
+        lease: 60_000,
+        full: true,
+        auto: 0,
+    },
+    Setup { parts: &[Part::Write(3), Part::Write(2)], lease: 60_000, full: true, auto: 5 },
+    Setup { parts: &[Part::Write(2), Part::Write(2), Part::Read(2)], lease: 0, full: false, auto: 5 },
 ];

@@ -213,6 +213,10 @@ impl Clock for Shared {
         crate::baton::wait_for_others();
         self.nanos.fetch_add(time.as_nanos() as u64, Relaxed);
     }
+
+    fn wakes(&self) -> bool {
+        false
+    }
 }
 
 impl Entropy for Shared {

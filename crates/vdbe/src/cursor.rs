@@ -349,9 +349,9 @@ impl TreeCursor {
     /// A field that reaches into overflow pages.
     #[cold]
     fn read_far(&mut self, t: u32, at: u32, size: usize, enc: Encoding) -> Result<Value> {
-        let mut b = iolite_base::alloc::zeroed(size)?;
-        self.cur.read_payload(at, &mut b)?;
-        record::value_of(t as u64, &b, enc)
+        let mut b = iolite_base::Buf::with_capacity(size)?;
+        self.cur.append_payload(at, size, &mut b)?;
+        record::value_in(t as u64, &b, 0, size, enc)
     }
 
     /// Calls `f` with the whole record.
@@ -362,8 +362,8 @@ impl TreeCursor {
         if len == total {
             return f(&buf[off..off + len]);
         }
-        let mut b = iolite_base::alloc::zeroed(total)?;
-        self.cur.read_payload(0, &mut b)?;
+        let mut b = iolite_base::Buf::with_capacity(total)?;
+        self.cur.append_payload(0, total, &mut b)?;
         f(&b)
     }
 

@@ -32,6 +32,7 @@ const UNSAFE: &[&str] = &[
     "crates/pager/src/cache.rs",
     "crates/pager/src/table.rs",
     "crates/pager/src/wal/index.rs",
+    "crates/pager/src/wal/sum.rs",
     "crates/capi/src",
     "crates/stock/src",
     "crates/sim/src",

@@ -73,12 +73,16 @@ pub struct SqlStore<'d> {
 /// The statements that open a SQL engine's store.
 pub fn sql_settings(c: Config, long: bool) -> (&'static str, &'static str) {
     let settings = match c {
-        Config::Transient => "PRAGMA journal_mode=OFF;",
+        Config::Transient => "PRAGMA journal_mode=OFF; PRAGMA cache_size=-65536;",
         Config::Persistent => {
-            "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
+            "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-65536;"
         }
-        Config::Transactional => "PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL;",
-        Config::TransactionalWal => "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
+        Config::Transactional => {
+            "PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL; PRAGMA cache_size=-65536;"
+        }
+        Config::TransactionalWal => {
+            "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-65536;"
+        }
     };
     let table = if long {
         "CREATE TABLE kv(k BLOB PRIMARY KEY, v BLOB)"

@@ -13,6 +13,7 @@ mod ssb;
 mod suite;
 mod tatp;
 mod tatp_data;
+mod tatp_queue;
 mod tpch;
 mod tpch_data;
 mod tpch_queries;
@@ -40,14 +41,14 @@ pub struct Workload {
 
 /// All workloads.
 pub const ALL: &[Workload] = &[
-    Workload { id: "row", version: 1, title: "The row engine, case by case", run: row::run },
-    Workload { id: "suite", version: 1, title: "W1 to W13", run: suite::run },
-    Workload { id: "ssb", version: 1, title: "Star Schema Benchmark", run: ssb::run },
-    Workload { id: "tatp", version: 1, title: "TATP, one client and eight", run: tatp::run },
-    Workload { id: "kv", version: 1, title: "SQLite as a key-value database", run: kv::run },
+    Workload { id: "row", version: 2, title: "The row engine, case by case", run: row::run },
+    Workload { id: "suite", version: 2, title: "W1 to W13", run: suite::run },
+    Workload { id: "ssb", version: 3, title: "Star Schema Benchmark", run: ssb::run },
+    Workload { id: "tatp", version: 2, title: "TATP, one client and eight", run: tatp::run },
+    Workload { id: "kv", version: 2, title: "SQLite as a key-value database", run: kv::run },
     Workload { id: "blob", version: 1, title: "Blobs of 100 KB and 10 MB", run: blob::run },
     Workload { id: "footprint", version: 1, title: "Sizes of libraries and databases", run: footprint::run },
-    Workload { id: "web", version: 1, title: "Web mix by processes and threads", run: web::run },
+    Workload { id: "web", version: 2, title: "Web mix by processes and threads", run: web::run },
     Workload { id: "load", version: 1, title: "CSV import and maintenance", run: load::run },
     Workload { id: "prepare", version: 1, title: "Preparing 50 statement shapes", run: prepare::run },
     Workload {
@@ -57,7 +58,7 @@ pub const ALL: &[Workload] = &[
         run: memory::run,
     },
     Workload { id: "mobile", version: 1, title: "Mobile trace shape", run: mobile::run },
-    Workload { id: "tpch", version: 1, title: "TPC-H", run: tpch::run },
+    Workload { id: "tpch", version: 3, title: "TPC-H", run: tpch::run },
     Workload { id: "mixed", version: 1, title: "TATP writers beside SSB queries", run: mixed::run },
 ];
 

@@ -149,6 +149,10 @@ fn small(o: &Options, run: &mut Run) -> Result<()> {
     Ok(())
 }
 
+/// Aggregation and joins are compared on one thread.
+const ONE_THREAD: &str = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; \
+                          PRAGMA cache_size=-65536; PRAGMA threads=1;";
+
 /// W7 and W8 over integers and reals, with groups in no order.
 fn sums(o: &Options, run: &mut Run) -> Result<()> {
     let turns = o.number("repeat", 11, 5);
@@ -165,7 +169,7 @@ fn sums(o: &Options, run: &mut Run) -> Result<()> {
     let duck = "PRAGMA memory_limit='1GB'";
     let mut seats = Vec::new();
     for e in engine::sql(1) {
-        let s = settings(e.name(), TUNED, duck);
+        let s = settings(e.name(), ONE_THREAD, duck);
         run.set(
             "W7, W8",
             e.name(),
@@ -197,9 +201,9 @@ fn sums(o: &Options, run: &mut Run) -> Result<()> {
     // The same file once more, read in rows.
     let path = seats[0].path.clone();
     let db = find("iolite")?.open(&path)?;
-    db.batch(TUNED)?;
+    db.batch(ONE_THREAD)?;
     db.batch("PRAGMA analytics=off")?;
-    run.set("W7, W8", "iolite rows", &format!("{TUNED} PRAGMA analytics=off;"), TUNED_KEEPS);
+    run.set("W7, W8", "iolite rows", &format!("{ONE_THREAD} PRAGMA analytics=off;"), TUNED_KEEPS);
     seats.push(Seat { name: "iolite rows".into(), db, path: path.clone() });
     for (title, sql) in QUERIES {
         match compare(&seats, title, sql, true) {
@@ -227,8 +231,12 @@ fn joins(o: &Options, run: &mut Run) -> Result<()> {
         let title = format!("W9: join of {n} and {n} rows");
         let mut seats = Vec::new();
         for e in engine::sql(1) {
-            let s =
-                Seat::open(&*e, e.name(), "join", settings(e.name(), TUNED, "PRAGMA memory_limit='1GB'"))?;
+            let s = Seat::open(
+                &*e,
+                e.name(),
+                "join",
+                settings(e.name(), ONE_THREAD, "PRAGMA memory_limit='1GB'"),
+            )?;
             s.db.batch(
                 "CREATE TABLE customers(id INTEGER PRIMARY KEY, name TEXT); \
                  CREATE TABLE orders(id INTEGER PRIMARY KEY, customer_id INTEGER, amount INTEGER)",
@@ -247,7 +255,7 @@ fn joins(o: &Options, run: &mut Run) -> Result<()> {
             seats.push(s);
         }
         let rows = find("iolite")?.open(&seats[0].path)?;
-        rows.batch(TUNED)?;
+        rows.batch(ONE_THREAD)?;
         rows.batch("PRAGMA analytics=off")?;
         let path = seats[0].path.clone();
         seats.push(Seat { name: "iolite rows".into(), db: rows, path });
@@ -324,8 +332,9 @@ fn writers(o: &Options, run: &mut Run) -> Result<()> {
 fn writer(engine: &str, path: &std::path::Path, seed: u64) -> Result<Vec<f64>> {
     let e: Box<dyn Engine> = find(engine)?;
     let db = e.open(path)?;
-    db.batch(TUNED)?;
+    // First: a connection that closes meanwhile tries for an exclusive lock, and whoever opens then finds it busy.
     db.busy_timeout(5_000)?;
+    db.batch(TUNED)?;
     let mut q = db.prepare("UPDATE c SET n = n + 1 WHERE id = ?1")?;
     let mut r = Random(seed);
     let mut out = Vec::new();

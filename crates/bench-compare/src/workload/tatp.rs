@@ -2,6 +2,7 @@
 //! modes counted by strace.
 
 use super::tatp_data::{Client, MIX, load};
+use super::tatp_queue::{self, Shared};
 use super::{Seat, compare};
 use crate::Options;
 use crate::engine::{DuckDb, settings};
@@ -38,7 +39,8 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
         None if o.has("small") => vec![10_000],
         None => vec![10_000, 100_000],
     };
-    for n in sizes {
+    // `--threads` alone: for looking into group commit.
+    for n in sizes.into_iter().filter(|_| !o.has("threads")) {
         run.scale.push(format!("{n} subscribers"));
         masters(n)?;
         for (config, journal, sync, keeps) in CONFIGS {
@@ -47,8 +49,15 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
             }
         }
     }
+    masters(10_000)?;
     eight_clients(o, run)?;
+    if o.has("threads") {
+        return Ok(());
+    }
     syncs(run);
+    if let Err(e) = order(run) {
+        run.missing.push(format!("order of syncs by strace: {e}"));
+    }
     Ok(())
 }
 
@@ -79,13 +88,13 @@ fn masters(n: i64) -> Result<()> {
     Ok(())
 }
 
-fn seat(e: &dyn Engine, n: i64, settings: &str) -> Result<Seat> {
-    let path = super::place(&format!("tatp-{}", e.name()))?;
+fn seat(e: &dyn Engine, name: &str, n: i64, settings: &str) -> Result<Seat> {
+    let path = super::place(&format!("tatp-{}", name.replace(' ', "-")))?;
     let from = if e.name() == "duckdb" { "duckdb" } else { "stock" };
     std::fs::copy(master(from, n), &path)?;
     let db = e.open(&path)?;
     db.batch(settings)?;
-    Ok(Seat { name: e.name().into(), db, path })
+    Ok(Seat { name: name.into(), db, path })
 }
 
 /// What a slice of time gave: transactions a second, and the microseconds and counts by type.
@@ -126,7 +135,7 @@ fn one_client(o: &Options, run: &mut Run, n: i64, config: &str, text: &str, keep
     for e in &engines {
         let s = settings(e.name(), text, DUCK);
         run.set(config, e.name(), s, keeps);
-        seats.push(seat(&**e, n, s)?);
+        seats.push(seat(&**e, e.name(), n, s)?);
     }
     let label = format!("{config}, {n} subscribers");
     {
@@ -184,26 +193,41 @@ fn one_client(o: &Options, run: &mut Run, n: i64, config: &str, text: &str, keep
     Ok(())
 }
 
+/// iolite with writes through its queue.
+const QUEUE: &str = "iolite, queue";
+
+/// The engine of a name in tables.
+fn base(name: &str) -> &str {
+    if name == QUEUE { "iolite" } else { name }
+}
+
 /// Eight threads with a connection each at WAL FULL.
 fn eight_clients(o: &Options, run: &mut Run) -> Result<()> {
     let (n, label) = (10_000, "WAL FULL, 10000 subscribers, 8 threads");
     let turns = o.number("repeat", 5, 3);
     let seconds: f64 = o.number("seconds", 2.0, 0.5);
     let text = format!("{} PRAGMA wal_autocheckpoint=1000;", pragmas("WAL", "FULL"));
-    let names = ["stock", "iolite"];
+    let names = ["stock", "iolite", QUEUE];
     let mut seats = Vec::new();
     for name in names {
-        run.set("8 threads", name, &format!("{text} busy_timeout 10 s"), "each commit");
-        seats.push(seat(&*find(name)?, n, &text)?);
+        let how = if name == QUEUE {
+            "for reads; writes as jobs of `Database::writer()`, each asking for a sync"
+        } else {
+            "busy_timeout 10 s"
+        };
+        run.set("8 threads", name, &format!("{text} {how}"), "each commit");
+        seats.push(seat(&*find(base(name))?, name, n, &text)?);
     }
-    let mut waits: [Vec<f64>; 2] = Default::default();
-    let rates = super::in_turn(2, turns, |k, turn| {
-        let path = seats[k].path.clone();
+    let mut waits: [Vec<f64>; 3] = Default::default();
+    let rates = super::in_turn(names.len(), turns, |k, turn| {
+        let path = seats[k].path.as_path();
+        let queue = if names[k] == QUEUE { Some(Shared::new(path)?) } else { None };
+        let (queue, text) = (queue.as_ref(), text.as_str());
         let counts: Result<Vec<(u64, Vec<f64>)>> = std::thread::scope(|s| {
             let hands: Vec<_> = (0..8)
                 .map(|w| {
-                    let (path, text) = (path.clone(), text.clone());
-                    s.spawn(move || client_thread(names[k], &path, &text, n, w + 8 * turn as u64, seconds))
+                    let seed = w + 8 * turn as u64;
+                    s.spawn(move || client_thread(base(names[k]), queue, path, text, n, seed, seconds))
                 })
                 .collect();
             hands.into_iter().map(|h| h.join().unwrap_or_else(|_| Err("a thread panicked".into()))).collect()
@@ -225,14 +249,21 @@ fn eight_clients(o: &Options, run: &mut Run) -> Result<()> {
             }
         }
     }
+    for s in &seats {
+        let ok = s.db.rows("PRAGMA integrity_check")?;
+        if iolite_bench::engine::show(&ok[0]) != "ok" {
+            let what = iolite_bench::engine::show(&ok[0]);
+            run.failures.push(format!("{label}: {}: integrity_check: {what}", s.name));
+        }
+    }
     seats.into_iter().for_each(Seat::remove);
-    run.missing.push("group commit and the write queue (`Database::writer()`) do not exist yet: 8 threads run with plain locks".into());
     Ok(())
 }
 
 /// A client's count, and its writes' latencies.
 fn client_thread(
     engine: &str,
+    queue: Option<&Shared>,
     path: &Path,
     text: &str,
     n: i64,
@@ -244,13 +275,18 @@ fn client_thread(
     db.busy_timeout(10_000)?;
     db.batch(text)?;
     let mut c = Client::new(&*db, n, 100 + seed, "BEGIN IMMEDIATE")?;
+    let queue = queue.map(Shared::writer).transpose()?;
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     let (mut count, mut waits) = (0, Vec::new());
     while Instant::now() < end {
         let which = c.draw();
         let t = Instant::now();
-        match c.run(which) {
-            Ok(_) => count += 1,
+        let done = match &queue {
+            Some(q) if which >= 3 => tatp_queue::write(q, &mut c, which),
+            _ => c.run(which).map(|_| ()),
+        };
+        match done {
+            Ok(()) => count += 1,
             Err(e) if e.kind == Kind::Busy => {}
             Err(e) => return Err(e.at(MIX[which].1)),
         }
@@ -302,13 +338,58 @@ fn syncs(run: &mut Run) {
     }
 }
 
+/// The order of syncs, deletions and cuts in a commit of the mode DELETE FULL, by strace: the lists of both engines must agree.
+fn order(run: &mut Run) -> Result<()> {
+    let me = std::env::current_exe()?;
+    let seen = |engine: &str| -> Result<Vec<String>> {
+        let out = Command::new("strace")
+            .args(["-f", "-y", "-e", "trace=fdatasync,fsync,unlink,ftruncate"])
+            .arg(&me)
+            .args(["worker", "tatp", engine, "DELETE", "FULL", "300"])
+            .output()?;
+        if !out.status.success() {
+            return Err(String::from_utf8_lossy(&out.stderr).trim().to_string().into());
+        }
+        let text = String::from_utf8_lossy(&out.stderr).into_owned();
+        let of = |l: &str| {
+            let (call, rest) = l.trim_start_matches(|c: char| !c.is_ascii_lowercase()).split_once('(')?;
+            let place = rest.split(['>', ',', ')']).next().unwrap_or("");
+            let file = match place {
+                p if p.contains("-journal") => "journal",
+                p if p.contains(".db") => "database",
+                _ => "directory",
+            };
+            let call = if call == "fsync" { "fdatasync" } else { call };
+            Some(format!("{call} {file}"))
+        };
+        let calls: Vec<String> = text
+            .lines()
+            .filter(|l| l.contains("tatp-") || l.contains("iolite-bench"))
+            .filter_map(of)
+            .collect();
+        // Up to the last commit: what closing and removing the file do is not asked.
+        let end = calls.iter().rposition(|c| c == "fdatasync database").map_or(0, |i| i + 1);
+        Ok(calls[..end].to_vec())
+    };
+    let (a, b) = (seen("stock")?, seen("iolite")?);
+    let begin = a.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
+    let first = a.iter().zip(&b).position(|(x, y)| x != y);
+    let verdict = match first {
+        None if a.len() == b.len() => format!("equal: {} calls in the same order: {begin}, ...", a.len()),
+        None => format!("stock makes {} calls, iolite {}", a.len(), b.len()),
+        Some(i) => format!("differs at call {i}: stock {}, iolite {}", a[i], b[i]),
+    };
+    run.texts.push(("order of syncs of 300 transactions, DELETE FULL".into(), verdict));
+    Ok(())
+}
+
 /// Some transactions in a process that strace watches.
 pub fn worker(o: &Options) -> Result<()> {
     let [_, engine, journal, sync, count] = &o.words[..] else {
         return Err("tatp ENGINE JOURNAL SYNC N".into());
     };
     let e = find(engine)?;
-    let s = seat(&*e, 10_000, &pragmas(journal, sync))?;
+    let s = seat(&*e, engine, 10_000, &pragmas(journal, sync))?;
     let mut c = Client::new(&*s.db, 10_000, 6, "BEGIN")?;
     for _ in 0..count.parse::<u64>().unwrap_or(0) {
         let t = c.draw();
@@ -322,5 +403,5 @@ pub fn worker(o: &Options) -> Result<()> {
 /// A loaded database, for the mixed load.
 pub fn loaded(engine: &dyn Engine, n: i64, settings: &str) -> Result<Seat> {
     masters(n)?;
-    seat(engine, n, settings)
+    seat(engine, engine.name(), n, settings)
 }

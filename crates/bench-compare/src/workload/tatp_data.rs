@@ -260,6 +260,36 @@ impl<'d> Client<'d> {
         }
     }
 
+    /// Draws what a writing transaction does, as statements with their parameters: for those who run it elsewhere.
+    pub fn script(&mut self, which: usize) -> Vec<(&'static str, Vec<Value>)> {
+        let id = self.subscriber();
+        let r = &mut self.random;
+        let seek = (STATEMENTS[6], vec![number(id)]);
+        match MIX[which].0 {
+            Kind7::UpdateSubscriberData => {
+                let (bit, t, a) = (r.range(0, 1), r.range(1, 4), r.range(0, 255));
+                vec![(STATEMENTS[3], vec![int(bit), int(id)]), (STATEMENTS[4], vec![int(a), int(id), int(t)])]
+            }
+            Kind7::UpdateLocation => {
+                vec![(STATEMENTS[5], vec![int(r.range(1, i32::MAX as i64)), number(id)])]
+            }
+            Kind7::InsertCallForwarding => {
+                let (t, s) = (r.range(1, 4), r.range(0, 2) * 8);
+                let (e, n) = (s + r.range(1, 8), number(r.range(1, 1 << 30)));
+                vec![
+                    seek,
+                    (FACILITIES, vec![int(id)]),
+                    (STATEMENTS[7], vec![int(id), int(t), int(s), int(e), n]),
+                ]
+            }
+            Kind7::DeleteCallForwarding => {
+                let (t, s) = (r.range(1, 4), r.range(0, 2) * 8);
+                vec![seek, (STATEMENTS[8], vec![int(id), int(t), int(s)])]
+            }
+            _ => Vec::new(),
+        }
+    }
+
     fn transaction(&mut self, f: impl FnOnce(&mut [Box<dyn Query + 'd>]) -> Result<i64>) -> Result<i64> {
         self.db.batch(self.begin)?;
         match f(&mut self.statements) {

@@ -510,7 +510,8 @@ fn snapshots(vfs: Arc<dyn Vfs>) {
                     bt.set_lock_lease(3).unwrap();
                     bt.begin_read().unwrap();
                     bt.end_read();
-                    bt.set_synchronous(SyncMode::Off).unwrap();
+                    // One commits with a sync, the other on top of it without.
+                    bt.set_synchronous(if t == 0 { SyncMode::Full } else { SyncMode::Off }).unwrap();
                     bt.set_wal_autocheckpoint(if t == 0 { 10 } else { 0 });
                     let mut r = Rng(t);
                     for i in 0..300 {

@@ -4,6 +4,7 @@
 mod crash;
 mod damage;
 mod files;
+mod large;
 mod lease;
 mod model;
 mod stock;

@@ -126,6 +126,7 @@ impl Selection {
 }
 
 /// A set of codes as bits, 64 to a word.
+#[derive(Clone)]
 pub(crate) struct Bits {
     words: Vec<u64>,
     len: usize,
@@ -154,6 +155,24 @@ impl Bits {
     #[inline(always)]
     pub fn has(&self, i: usize) -> bool {
         i < self.len && self.words[i / 64] >> (i % 64) & 1 != 0
+    }
+
+    /// For each word, how many numbers below it are there.
+    pub fn counts(&self) -> iolite_base::Result<Vec<u32>> {
+        let mut out = crate::chunk::room(self.words.len())?;
+        let mut n = 0;
+        for w in &self.words {
+            out.push(n);
+            n += w.count_ones();
+        }
+        Ok(out)
+    }
+
+    /// How many numbers below `i` are there, given [`Bits::counts`].
+    #[inline(always)]
+    pub fn rank(&self, i: usize, counts: &[u32]) -> usize {
+        let below = self.words[i / 64] & ((1u64 << (i % 64)) - 1);
+        (counts[i / 64] + below.count_ones()) as usize
     }
 
     /// Numbers that may be in.

@@ -122,6 +122,10 @@ impl File for UnixFile {
         Ok(())
     }
 
+    fn start_writing(&self, offset: u64, len: u64) {
+        sys::start_writing(self.fd(), offset, len);
+    }
+
     fn size(&self) -> Result<u64> {
         sys::fstat(self.fd()).map(|st| st.st_size as u64).map_err(|_| Code::IoerrFstat.into())
     }

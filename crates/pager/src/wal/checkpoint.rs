@@ -20,6 +20,9 @@ pub type Cached<'a> = &'a dyn Fn(Pgno) -> Option<Buf>;
 /// Pages that lie next to each other in the database are written together, up to so many bytes.
 const TOGETHER: usize = 1 << 16;
 
+/// How long to wait for the writers of this process before the busy handler is asked.
+const PATIENCE: Duration = Duration::from_millis(5);
+
 impl Wal {
     /// Copies as much as `mode` asks for. `busy` is asked whether to wait where somebody is in the way;
     /// `cached` spares reading what this connection has at its last snapshot.
@@ -47,7 +50,7 @@ impl Wal {
         let mut wrote_lock = false;
         let mut blocked = false;
         if mode > CheckpointMode::Passive && !self.writing {
-            match self.wait_exclusive(db, LOCK_WRITE, 1, &busy) {
+            match self.wait_write(db, &busy) {
                 Ok(()) => {
                     self.writing = true;
                     wrote_lock = true;
@@ -89,6 +92,19 @@ impl Wal {
         let mut attempts = 0;
         loop {
             match self.lock_exclusive(db, first, n) {
+                Err(e) if e.code() == Code::Busy => match busy {
+                    Some(ask) if ask(attempts) => attempts += 1,
+                    _ => return Err(e),
+                },
+                other => return other,
+            }
+        }
+    }
+
+    fn wait_write(&mut self, db: &dyn File, busy: &Option<BusyHandler>) -> Result<()> {
+        let mut attempts = 0;
+        loop {
+            match self.lock_write(db, if busy.is_some() { PATIENCE } else { Duration::ZERO }) {
                 Err(e) if e.code() == Code::Busy => match busy {
                     Some(ask) if ask(attempts) => attempts += 1,
                     _ => return Err(e),

@@ -13,21 +13,25 @@
 //! What always holds: a header is published only after its frames were written (and, from `synchronous=FULL`
 //! on, synced); both copies agree whenever nobody is between the two stores; `backfill <= last frame`;
 //! backfill only grows under the checkpoint lock and becomes zero only under the write lock with all marks
-//! free; frames are never rewritten within a transaction.
+//! free; frames are never rewritten within a transaction. How the writers of one process share a sync is said in `chain`.
 
+pub(crate) mod chain;
 mod checkpoint;
 mod index;
 mod recover;
+mod sum;
 mod view;
 
 use crate::lease::{self, Lease};
 use crate::types::*;
+use chain::{Chain, Commit, Turn};
 use index::{Header, Index};
 use iolite_base::{Buf, Code, Pgno, Result, alloc, be};
-use iolite_os::{File, ShmLock, SyncKind, Vfs};
+use iolite_os::{File, ShmLock, ShmRelease, SyncKind, Vfs};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
+pub(crate) use sum::checksum;
 pub use view::LogMark;
 
 pub(crate) const LOCK_WRITE: u8 = 0;
@@ -83,39 +87,12 @@ pub struct Wal {
     resumed: bool,
     /// Leases cannot be had here.
     no_lease: bool,
-}
-
-#[inline(always)]
-fn sum_step([a, b]: [u32; 2], c: &[u8; 8]) -> [u32; 2] {
-    let [x, y] = [u32::from_le_bytes([c[0], c[1], c[2], c[3]]), u32::from_le_bytes([c[4], c[5], c[6], c[7]])];
-    let a = a.wrapping_add(b).wrapping_add(x);
-    [a, b.wrapping_add(a).wrapping_add(y)]
-}
-
-/// The running checksum of a log.
-pub(crate) fn checksum(big_endian: bool, mut sum: [u32; 2], bytes: &[u8]) -> [u32; 2] {
-    debug_assert!(bytes.len().is_multiple_of(8));
-    let (chunks, _) = bytes.as_chunks::<8>();
-    if big_endian {
-        for c in chunks {
-            let (a, b) = (be::get_u32(c, 0), be::get_u32(c, 4));
-            sum[0] = sum[0].wrapping_add(a).wrapping_add(sum[1]);
-            sum[1] = sum[1].wrapping_add(b).wrapping_add(sum[0]);
-        }
-    } else {
-        // In pieces of eight, so that the loop itself costs little: a frame is 512 steps, each waiting for
-        // the last.
-        let (eights, rest) = chunks.as_chunks::<8>();
-        for e in eights {
-            for c in e {
-                sum = sum_step(sum, c);
-            }
-        }
-        for c in rest {
-            sum = sum_step(sum, c);
-        }
-    }
-    sum
+    /// The writers of this process on this log, where they can be told apart from others.
+    pub chain: Option<Arc<Chain>>,
+    /// This connection's turn among them.
+    turn: Option<(Turn, Arc<dyn ShmRelease>)>,
+    /// The header that the write transaction started on.
+    base: Header,
 }
 
 /// An attempt to fix a snapshot.
@@ -123,6 +100,9 @@ enum Attempt {
     Done,
     Retry,
 }
+
+/// Bytes of the log whose writing is begun together.
+const EARLY: u64 = 1 << 18;
 
 /// By how many frames the mark under a kept lock may lag behind the connection's snapshot.
 const MOST_BEHIND: u32 = 128;
@@ -149,6 +129,9 @@ impl Wal {
             leased: ([0; 12], 0),
             resumed: false,
             no_lease: false,
+            chain: None,
+            turn: None,
+            base: Header::default(),
         }
     }
 
@@ -172,7 +155,7 @@ impl Wal {
         self.header.last_frame
     }
 
-    fn frame_offset(&self, frame: u32) -> u64 {
+    pub(crate) fn frame_offset(&self, frame: u32) -> u64 {
         LOG_HEADER + (frame as u64 - 1) * (self.header.page_size() as u64 + FRAME_HEADER)
     }
 
@@ -214,14 +197,7 @@ impl Wal {
                 Attempt::Done => break,
                 Attempt::Retry => {
                     attempts += 1;
-                    if attempts > 100 {
-                        return Err(Code::Protocol.into());
-                    }
-                    if attempts > 5 {
-                        // Somebody recovers or resets the log; the longer it takes, the longer the wait.
-                        let micros = if attempts >= 10 { (attempts - 9).pow(2) as u64 * 39 } else { 1 };
-                        self.vfs.clock().sleep(Duration::from_micros(micros.min(323_000)));
-                    }
+                    self.back_off(attempts)?;
                 }
             }
         }
@@ -238,6 +214,18 @@ impl Wal {
         };
         self.seen = Some(self.header.clone());
         Ok(change)
+    }
+
+    /// Somebody recovers, resets or checkpoints the log; the longer it takes, the longer the wait.
+    fn back_off(&self, attempts: u32) -> Result<()> {
+        if attempts > 100 {
+            return Err(Code::Protocol.into());
+        }
+        if attempts > 5 {
+            let micros = if attempts >= 10 { (attempts - 9).pow(2) as u64 * 39 } else { 1 };
+            self.vfs.clock().sleep(Duration::from_micros(micros.min(323_000)));
+        }
+        Ok(())
     }
 
     /// Reads on under the lock kept from the last transaction, if it was not given back and is the one that a
@@ -446,9 +434,13 @@ impl Wal {
         if db.shm_read_only() {
             return Err(Code::ReadonlyRecovery.into());
         }
+        if self.turn.as_ref().is_some_and(|t| t.0.head.is_some()) {
+            // Another connection of the process holds the write lock and is just publishing.
+            return Err(Code::Busy.into());
+        }
         let locked = self.writing;
         if !locked {
-            self.lock_exclusive(db, LOCK_WRITE, 1)?;
+            self.lock_write(db, Duration::ZERO)?;
         }
         let done = match self.index.header() {
             Some(h) => {
@@ -458,7 +450,7 @@ impl Wal {
             None => self.recover(db),
         };
         if !locked {
-            self.unlock_exclusive(db, LOCK_WRITE, 1);
+            self.unlock_write(db);
         }
         done
     }
@@ -520,27 +512,142 @@ impl Wal {
         self.log.read_new(out, self.frame_offset(frame) + FRAME_HEADER)
     }
 
-    /// Takes the write lock. `SQLITE_BUSY_SNAPSHOT` if somebody wrote since the snapshot.
-    pub fn begin_write(&mut self, db: &dyn File) -> Result<()> {
+    /// Reads a stretch of the log as it is.
+    pub(crate) fn read_log(&self, out: &mut [u8], from: u64) -> Result<()> {
+        self.log.read(out, from).map(|_| ())
+    }
+
+    /// Waits for a turn among the writers of the process, at most for `patience`; with `follow`, one that may start on
+    /// commits that are not published yet. Before a snapshot is fixed.
+    pub fn await_turn(&mut self, db: &dyn File, follow: bool, patience: Duration) -> Result<()> {
+        let me = if self.index.is_heap() || self.turn.is_some() { None } else { db.shm_release() };
+        if let Some((chain, me)) = self.chain.as_ref().zip(me) {
+            self.turn = Some((chain.begin(&me, follow, patience, self.vfs.clock())?, me));
+        }
+        Ok(())
+    }
+
+    /// Whether to checkpoint on the way; `false`: another connection of the process does.
+    pub fn begin_copying(&self, db: &dyn File) -> bool {
+        let me = if self.index.is_heap() { None } else { db.shm_release() };
+        self.chain.as_ref().zip(me).is_none_or(|(chain, me)| chain.begin_copying(&me))
+    }
+
+    /// It is done.
+    pub fn end_copying(&self) {
+        if let Some(chain) = &self.chain {
+            chain.end_copying();
+        }
+    }
+
+    /// Gives an unused turn up.
+    pub fn leave_turn(&mut self) {
+        if let Some((chain, _)) = self.chain.as_ref().zip(self.turn.take()) {
+            chain.end(self.vfs.clock());
+        }
+    }
+
+    /// Takes the write lock, or goes on under the one that another connection of the process holds.
+    fn lock_write(&mut self, db: &dyn File, patience: Duration) -> Result<()> {
+        self.await_turn(db, false, patience)?;
+        let Some((chain, (turn, me))) = self.chain.as_ref().zip(self.turn.as_ref()) else {
+            return self.lock_exclusive(db, LOCK_WRITE, 1);
+        };
+        if turn.head.is_none() {
+            if let Err(e) = self.lock_exclusive(db, LOCK_WRITE, 1) {
+                self.leave_turn();
+                return Err(e);
+            }
+            chain.hold(me, self.vfs.clock());
+        }
+        Ok(())
+    }
+
+    /// Gives it up.
+    fn unlock_write(&mut self, db: &dyn File) {
+        match (&self.chain, self.turn.take()) {
+            (Some(chain), Some(_)) => chain.end(self.vfs.clock()),
+            _ => self.unlock_exclusive(db, LOCK_WRITE, 1),
+        }
+    }
+
+    /// Takes the write lock. `SQLITE_BUSY_SNAPSHOT` if somebody wrote since the snapshot; where a turn was waited for
+    /// before the snapshot was fixed, that moves on instead: answers the pages that have other content now.
+    pub fn begin_write(&mut self, db: &dyn File) -> Result<Vec<Pgno>> {
         if self.log.is_read_only() || db.shm_read_only() || self.private {
+            self.leave_turn();
             return Err(Code::Readonly.into());
         }
-        self.lock_exclusive(db, LOCK_WRITE, 1)?;
+        let fresh = self.turn.is_some();
+        self.lock_write(db, Duration::ZERO)?;
         self.resumed = false;
-        if !self.index.header_is(&self.header) {
-            self.unlock_exclusive(db, LOCK_WRITE, 1);
-            return Err(Code::BusySnapshot.into());
+        let turn = self.turn.as_ref().map(|t| (t.0.head.clone(), t.0.after));
+        let moved = match turn {
+            // Who promised not to read the log cannot start on what is only there.
+            Some((Some(_), after)) if self.mark == Some(0) => {
+                let chain = self.chain.clone().ok_or(Code::Internal)?;
+                self.settle(db, &chain, after).map(|()| None)
+            }
+            Some((Some(head), _)) => self.move_on(db, head),
+            _ if self.index.header_is(&self.header) => Ok(Some(Vec::new())),
+            _ if fresh && self.mark != Some(0) => {
+                self.index.header().map_or(Ok(None), |h| self.move_on(db, h))
+            }
+            _ => Ok(None),
+        };
+        match moved {
+            Ok(Some(pages)) => {
+                self.writing = true;
+                self.base = self.header.clone();
+                Ok(pages)
+            }
+            other => {
+                self.unlock_write(db);
+                Err(other.err().unwrap_or_else(|| Code::BusySnapshot.into()))
+            }
         }
-        self.writing = true;
-        Ok(())
+    }
+
+    /// Moves the snapshot on to a later one of the same log; the mark held protects that, too. `None`: it is another log.
+    fn move_on(&mut self, db: &dyn File, to: Header) -> Result<Option<Vec<Pgno>>> {
+        let (from, last) = (self.header.last_frame + 1, to.last_frame);
+        if to.salt != self.header.salt || last + 1 < from || self.seen.as_ref() != Some(&self.header) {
+            return Ok(None);
+        }
+        if last >= from && !self.index.map(db, index::region_of(last), false)? {
+            return Ok(None);
+        }
+        let pages = if last >= from { self.index.pages(from, last) } else { Vec::new() };
+        self.header = to;
+        self.seen = Some(self.header.clone());
+        Ok(Some(pages))
     }
 
     /// Gives the write lock up.
     pub fn end_write(&mut self, db: &dyn File) {
-        if self.writing {
-            self.writing = false;
-            self.unlock_exclusive(db, LOCK_WRITE, 1);
+        if !self.writing {
+            return;
         }
+        self.writing = false;
+        match (self.chain.clone(), self.turn.take()) {
+            (Some(chain), Some((turn, _))) => {
+                chain.end(self.vfs.clock());
+                // What was read in this transaction must stay true.
+                if turn.head.is_some() && self.settle(db, &chain, turn.after).is_err() {
+                    self.seen = None;
+                }
+            }
+            _ => self.unlock_exclusive(db, LOCK_WRITE, 1),
+        }
+    }
+
+    /// Waits until a commit of the chain is published, or publishes it.
+    fn settle(&self, db: &dyn File, chain: &Chain, number: u64) -> Result<()> {
+        chain.settle(number, self.vfs.clock(), |head| {
+            self.log.sync(SyncKind::Data)?;
+            self.index.publish(db, &mut head.clone());
+            Ok(())
+        })
     }
 
     /// Forgets frames that were appended but not committed.
@@ -548,9 +655,7 @@ impl Wal {
         if !self.writing {
             return Ok(());
         }
-        if let Some(h) = self.index.header() {
-            self.header = h;
-        }
+        self.header = self.base.clone();
         self.index.forget_beyond(db, self.header.last_frame)
     }
 
@@ -600,8 +705,11 @@ impl Wal {
         if self.scratch.capacity() > BATCH * 2 {
             self.scratch = Vec::new();
         }
-        if commit != 0 && full {
+        if commit != 0 && full && self.turn.is_none() {
             self.log.sync(SyncKind::Data)?;
+        }
+        if !full && sync.is_some() {
+            self.write_early(self.frame_offset(first + 1), at);
         }
         let mut frame = first;
         for (pgno, _) in pages {
@@ -616,10 +724,38 @@ impl Wal {
             }
             self.header.db_pages = commit;
             self.header.change = self.header.change.wrapping_add(1);
-            self.index.publish(db, &mut self.header);
+            self.commit(db, full)?;
             self.seen = Some(self.header.clone());
         }
         Ok(())
+    }
+
+    /// Makes the appended frames the log's last commit.
+    fn commit(&mut self, db: &dyn File, full: bool) -> Result<()> {
+        if let (Some(chain), Some((turn, _))) = (self.chain.clone(), &self.turn)
+            && let Commit::Wait(number) = chain.commit(turn, &self.header, full)?
+        {
+            self.writing = false;
+            self.turn = None;
+            let settled = self.settle(db, &chain, number);
+            if settled.is_err() {
+                // Its frames stay where they are: the next writer finds them in his way and removes them.
+                self.header = self.index.header().unwrap_or_default();
+                self.seen = None;
+            }
+            return settled;
+        }
+        self.index.publish(db, &mut self.header);
+        Ok(())
+    }
+
+    /// Where commits are not synced, the checkpoint syncs them all: the system begins to write a piece of the log whenever
+    /// one is full. The sync of a thousand frames took 3.5 ms, as much as a fifth of the commits before it.
+    fn write_early(&self, from: u64, to: u64) {
+        let (from, to) = (from / EARLY * EARLY, to / EARLY * EARLY);
+        if from < to {
+            self.log.start_writing(from, to - from);
+        }
     }
 
     fn write_log_header(&mut self, vfs: &dyn Vfs, page_size: u32, sync: Option<SyncMode>) -> Result<()> {
@@ -670,12 +806,13 @@ impl Wal {
         // A writer reads its own frames, so the promise of mark 0 (never to read the log) must be given up.
         self.unlock_shared(db, LOCK_READ);
         self.mark = None;
-        for _ in 0..100 {
-            if let Attempt::Done = self.try_begin_read(db, true)? {
-                return Ok(());
-            }
+        let mut attempts = 0;
+        while let Attempt::Retry = self.try_begin_read(db, true)? {
+            attempts += 1;
+            self.back_off(attempts)?;
         }
-        Err(Code::Protocol.into())
+        self.base = self.header.clone();
+        Ok(())
     }
 
     /// Empties the log for the next writer. Write lock and all marks but 0 are held.
@@ -709,10 +846,16 @@ impl Wal {
     /// Lets go of the index; with `delete`, of its file.
     pub fn close(&mut self, db: &dyn File, delete: bool) {
         self.end_read(db);
+        self.leave_turn();
         self.end_lease(db);
         if !self.index.is_heap() {
             let _ = db.shm_unmap(delete);
         }
+    }
+
+    /// Whether the log holds fewer frames than that, or nothing that the database does not hold.
+    pub fn has_less_to_copy(&self, frames: u32) -> bool {
+        self.index.header().is_some_and(|h| h.last_frame < frames || self.index.backfill() == h.last_frame)
     }
 
     /// Whether the database holds all that the log holds.

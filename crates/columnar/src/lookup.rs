@@ -1,0 +1,226 @@
+//! The inner tables of a run: built, and looked up for the rows that a scan selects.
+
+use crate::batch::{Batch, BatchRow, Ints, Places};
+use crate::chunk::Data;
+use crate::divide::{Division, Join, tables_of};
+use crate::expr::Ex;
+use crate::group::Setting;
+use crate::join::{Inner, NONE};
+use crate::pred::{Columns, Kind, Pred};
+use crate::profile::shown;
+use crate::run::Run;
+use crate::truth::Truth;
+use iolite_base::Result;
+use iolite_value::Affinity;
+
+impl Run<'_> {
+    /// Builds the inner tables, small ones first; the keys of those that are filtered thin out what leads to them.
+    pub(crate) fn build_inners(
+        &self,
+        d: &Division,
+        cols: &[Columns],
+        places: &Places,
+        preds: &mut [Vec<Pred>],
+    ) -> Result<Option<Vec<Option<Inner>>>> {
+        let q = self.q;
+        let mut inners: Vec<Option<Inner>> = Vec::new();
+        inners.resize_with(q.tables.len(), || None);
+        let mut left: Vec<&Join> = d.joins.iter().collect();
+        while !left.is_empty() {
+            // What hangs on a table is built before it.
+            let hangs = |t: usize| {
+                left.iter().any(|j| j.table != t && j.others.iter().any(|e| tables_of(q, e) & 1 << t != 0))
+            };
+            let ready = (0..left.len()).filter(|i| !hangs(left[*i].table));
+            let Some(i) = ready.min_by_key(|i| cols[left[*i].table].loaded.rows) else { return Ok(None) };
+            let j = left.remove(i);
+            let t = j.table;
+            let keys: Vec<usize> = j.slots.iter().map(|s| places.at[*s].1).collect();
+            let ascending = q.slots[j.slots[0]].field.is_none();
+            let of = &places.of_table[t];
+            let start = self.now();
+            let built =
+                Inner::build(&cols[t], &keys, ascending, j.affinity, j.binary, &preds[t], of, self.eval)?;
+            let Some(built) = built else { return Ok(None) };
+            if let Some(p) = self.rt.profile() {
+                let name = &q.tables[t].table.name;
+                let (rows, kept) = (cols[t].loaded.rows, built.passed.len());
+                p.line(format!("BUILD {name}: {rows} rows, {kept} kept, {}", shown(self.now() - start)));
+            }
+            let filtered = built.passed.len() * 10 < cols[t].loaded.rows * 9;
+            if let (Some(bits), Some(base), Some(x), true) =
+                (&built.bits, built.base(), j.other(), filtered && !q.tables[t].left)
+            {
+                let mut thin = |s: usize| {
+                    let (u, col) = places.at[s];
+                    if u != self.outer && !q.tables[u].left && cols[u].kinds[col] == Kind::Int {
+                        preds[u].push(Pred::IntSet { col, base, set: bits.clone() });
+                    }
+                };
+                thin(x);
+                // Others that equal the same.
+                for o in &left {
+                    for (s, e) in o.slots.iter().zip(&o.others) {
+                        if matches!(e, Ex::Slot(y) if *y == x) && o.affinity != Affinity::Text {
+                            thin(*s);
+                        }
+                    }
+                }
+            }
+            inners[t] = Some(built);
+        }
+        Ok(Some(inners))
+    }
+
+    /// Looks the inner rows up.
+    pub(crate) fn join(
+        &self,
+        d: &Division,
+        s: &Setting<'_>,
+        plain: &[Option<usize>],
+        needed: u64,
+        b: &mut Batch<'_>,
+    ) -> Result<()> {
+        for v in &mut b.inner {
+            v.clear();
+        }
+        let mut done: Vec<usize> = Vec::new();
+        for (k, j) in d.joins.iter().enumerate() {
+            let Some(inner) = &s.inners[j.table] else { continue };
+            let left = self.q.tables[j.table].left;
+            let filtered = plain[k].is_some() && inner.bits.is_some() && !left;
+            if inner.unique() && needed & 1 << j.table == 0 && (filtered || left) {
+                continue;
+            }
+            let mut found: Vec<u32> = Vec::new();
+            iolite_base::alloc::reserve(&mut found, b.outer.len())?;
+            match plain[k] {
+                Some(col) => {
+                    let chunk = &s.cols[self.outer].loaded.parts[b.part].cols[col];
+                    match (&chunk.data, inner.base()) {
+                        (Data::Int { base, nulls: false, codes }, Some(_)) => {
+                            let find = |c: u32| inner.find_int(base + c as i64);
+                            found.extend(b.outer.iter().map(|r| find(codes.get(*r as usize))));
+                        }
+                        _ => found.extend(
+                            b.outer
+                                .iter()
+                                .map(|r| chunk.int(*r as usize).map_or(NONE, |v| inner.find_int(v))),
+                        ),
+                    }
+                }
+                None if self.are_ints(j, s) => {
+                    let mut all: Vec<Ints> = Vec::new();
+                    for e in &j.others {
+                        let mut ints = Ints::default();
+                        Ints::of(e, b, &mut ints)?;
+                        all.push(ints);
+                    }
+                    let null = |i: usize| all.iter().any(|v| v.nulls.get(i).copied().unwrap_or(false));
+                    match &all[..] {
+                        [one] => found.extend(one.values.iter().enumerate().map(|(i, v)| match null(i) {
+                            true => NONE,
+                            false => inner.find_int(*v),
+                        })),
+                        _ => found.extend((0..b.outer.len()).map(|i| match null(i) {
+                            true => NONE,
+                            false => inner.find_ints(all.iter().map(|v| v.values[i])),
+                        })),
+                    }
+                }
+                None => {
+                    for i in 0..b.outer.len() {
+                        let v = self.eval.value(&j.others[0], &BatchRow { batch: b, i })?;
+                        found.push(inner.find(&v)?);
+                    }
+                }
+            }
+            b.whole = false;
+            if inner.unique() {
+                if !left && !filtered && found.contains(&NONE) {
+                    keep(&mut b.outer, &found);
+                    for t in &done {
+                        keep(&mut b.inner[*t], &found);
+                    }
+                    found.retain(|f| *f != NONE);
+                }
+                b.inner[j.table] = found;
+            } else {
+                self.expand(j.table, inner, left, found, &done, b)?;
+            }
+            done.push(j.table);
+        }
+        Ok(())
+    }
+
+    /// Whether a join's key is looked up by integers.
+    fn are_ints(&self, j: &Join, s: &Setting<'_>) -> bool {
+        let int = |e: &Ex| match e {
+            Ex::Slot(k) => s.cols[s.places.at[*k].0].kinds[s.places.at[*k].1] == Kind::Int,
+            _ => false,
+        };
+        let own = |k: &usize| s.cols[j.table].kinds[s.places.at[*k].1] == Kind::Int;
+        j.others.iter().all(int) && j.slots.iter().all(own) && j.affinity != Affinity::Text
+    }
+
+    /// Each row once for each match.
+    fn expand(
+        &self,
+        table: usize,
+        inner: &Inner,
+        left: bool,
+        found: Vec<u32>,
+        done: &[usize],
+        b: &mut Batch<'_>,
+    ) -> Result<()> {
+        let mut from: Vec<u32> = Vec::new();
+        let mut rows: Vec<u32> = Vec::new();
+        for (i, head) in found.into_iter().enumerate() {
+            let mut row = head;
+            if row == NONE && left {
+                iolite_base::alloc::reserve(&mut from, 1)?;
+                iolite_base::alloc::reserve(&mut rows, 1)?;
+                from.push(i as u32);
+                rows.push(NONE);
+            }
+            while row != NONE {
+                iolite_base::alloc::reserve(&mut from, 1)?;
+                iolite_base::alloc::reserve(&mut rows, 1)?;
+                from.push(i as u32);
+                rows.push(row);
+                row = inner.following(row);
+            }
+        }
+        let again = |v: &Vec<u32>| from.iter().map(|i| v[*i as usize]).collect::<Vec<u32>>();
+        b.outer = again(&b.outer);
+        for t in done {
+            b.inner[*t] = again(&b.inner[*t]);
+        }
+        b.inner[table] = rows;
+        Ok(())
+    }
+}
+
+/// Keeps the entries whose flag is not [`NONE`].
+fn keep(v: &mut Vec<u32>, flags: &[u32]) {
+    let mut flag = flags.iter();
+    v.retain(|_| flag.next().is_some_and(|f| *f != NONE));
+}
+
+/// Drops the rows that fail the other conditions.
+pub(crate) fn test_rest(rest: &[Truth], s: &Setting<'_>, b: &mut Batch<'_>) -> Result<()> {
+    for t in rest {
+        if b.outer.is_empty() {
+            break;
+        }
+        let flags: Vec<u32> = t.test(b, s)?.into_iter().map(|t| if t { 0 } else { NONE }).collect();
+        b.whole &= !flags.contains(&NONE);
+        keep(&mut b.outer, &flags);
+        for v in &mut b.inner {
+            if !v.is_empty() {
+                keep(v, &flags);
+            }
+        }
+    }
+    Ok(())
+}

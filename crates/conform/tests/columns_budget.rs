@@ -1,0 +1,54 @@
+//! One budget for the columns of a process: those used least go first, and come back when they are wanted. A process of
+//! its own, since the budget is everybody's.
+
+fn rows(c: &iolite::Connection, q: &str) -> String {
+    format!("{:?}", c.query(q, &[]).unwrap())
+}
+
+fn budget(c: &iolite::Connection) -> i64 {
+    c.query("PRAGMA column_cache_size", &[]).unwrap()[0][0].to_int()
+}
+
+#[test]
+fn columns_make_room_for_others() {
+    iolite::set_column_segment_leaves(16);
+    let name = std::env::temp_dir().join(format!("iolite-budget-{}.db", std::process::id()));
+    let c = iolite::Connection::open(&name.display().to_string()).unwrap();
+    c.execute_batch(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a INTEGER, b REAL, c TEXT, d INTEGER);
+         CREATE TABLE u(id INTEGER PRIMARY KEY, a INTEGER);
+         INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+           SELECT i, i * 7919 % 1000, i / 8.0, 'text ' || (i % 5000), i * i FROM n;
+         INSERT INTO u SELECT id, a FROM t WHERE id < 1000;",
+    )
+    .unwrap();
+    let queries = [
+        "SELECT sum(a), count(*) FROM t",
+        "SELECT sum(b), max(b) FROM t WHERE b > 17",
+        "SELECT count(DISTINCT c), min(c) FROM t",
+        "SELECT sum(d) FROM t WHERE a < 500",
+        "SELECT u.a, count(*), sum(t.b) FROM t, u WHERE t.a = u.id GROUP BY u.a",
+        "SELECT a, c FROM t WHERE d % 7 = 3 ORDER BY b DESC LIMIT 5",
+    ];
+    c.execute_batch("PRAGMA analytics=off").unwrap();
+    let want: Vec<String> = queries.iter().map(|q| rows(&c, q)).collect();
+    c.execute_batch("PRAGMA analytics=force").unwrap();
+    let before = budget(&c);
+    for (kib, in_columns) in [(1_000_000, true), (400, true), (64, false), (0, false), (700, true)] {
+        c.execute_batch(&format!("PRAGMA column_cache_size={kib}")).unwrap();
+        assert_eq!(budget(&c), kib);
+        let runs = c.column_runs();
+        for _ in 0..3 {
+            for (q, want) in queries.iter().zip(&want) {
+                assert_eq!(rows(&c, q), *want, "{kib} KiB: {q}");
+            }
+        }
+        assert!(!in_columns || c.column_runs() > runs + 6, "{kib} KiB: {} runs", c.column_runs() - runs);
+    }
+    assert!(c.column_counters(0).evicted > 5, "{:?}", c.column_counters(0));
+    c.execute_batch(&format!("PRAGMA column_cache_size={before}")).unwrap();
+    drop(c);
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{suffix}", name.display()));
+    }
+}

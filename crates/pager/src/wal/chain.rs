@@ -1,0 +1,305 @@
+//! Group commit: the writers of one process on one log, and whose turn it is.
+//!
+//! SQLite's writers are serial, and at `synchronous=FULL` each holds the write lock while it waits for the disk. Here a
+//! writer lets go of its turn once its frames are written: the next one starts on that unpublished *head*, and one sync,
+//! then one header, publishes all that was appended meanwhile. A sync costs some 100 us, a small commit's own work 10.
+//!
+//! ```text
+//! writer     turn | frames written | turn over, waits ...................... | committed
+//! next one          ....waits..... | turn | frames written | turn over, waits | committed
+//! disk                             | sync of the first ....| sync of both     |
+//! wal-index                                       header of the first ^       ^ header of both
+//! write lock ======================================================================== (one, of all)
+//! ```
+//!
+//! What always holds:
+//! - The write lock of the wal-index is held from the first turn until nothing is unpublished and nobody has the turn. It
+//!   belongs to the open file of whoever took it first (`holder`), and whoever comes last gives it back.
+//! - A header is published after a sync of all its frames, by the one who synced; so readers, and programs of other
+//!   processes, never see what a loss of power could take back, and a commit returns only after that.
+//! - Frames are appended under the turn alone, each writer's behind the head it started on. A loss of power leaves a
+//!   prefix of the commits, as always in a log: the checksums run on from frame to frame.
+//! - A sync that fails, fails all that was appended and not published, and the writer that has started on it. Published are
+//!   still the commits before, and this process writes no more.
+//! - A writer whose snapshot is older than the head starts on the head if it has not read yet, or hears
+//!   `SQLITE_BUSY_SNAPSHOT`.
+//! - Who checkpoints on the way takes a turn for the last frames, with nothing unpublished and nobody writing, and comes
+//!   before those who write: else there would always be some frame that is not copied, and a log that grows for ever
+//!   (25 MB a second, measured).
+//! - Writers wait for their turn before they fix a snapshot: a read mark held while waiting would keep the log from
+//!   beginning anew.
+//! - After [`LONGEST`], nobody follows any more, and for [`REST`] nobody of this process begins who can wait: programs of
+//!   other processes ask for the lock now and then.
+//!
+//! No lock of this module is held while the disk or the wal-index is called. It knows nothing of pages and files.
+
+use super::index::Header;
+use crate::wal::LOCK_WRITE;
+use iolite_base::{Code, Result};
+use iolite_os::{Clock, ShmRelease};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// For how long writers follow each other under one hold of the lock, in nanoseconds.
+const LONGEST: u64 = 20_000_000;
+/// How long the lock is left to others then.
+const REST: u64 = 1_000_000;
+/// How long a sync is put off for the sake of those who are about to append: about what it takes itself. Without that, they
+/// wait for the next one, and two groups of half the threads take turns (3.4 commits a sync of eight threads).
+const LINGER: u64 = 150_000;
+/// How long a wait takes where threads cannot wake each other.
+const STEP: Duration = Duration::from_micros(20);
+
+/// The writers of one process on one file.
+#[derive(Default)]
+pub struct Chain {
+    state: Mutex<State>,
+    /// The turn may be free.
+    turn: Condvar,
+    /// Something was published, or failed.
+    settled: Condvar,
+    /// Nobody is about to append any more.
+    still: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whose open file holds the write lock.
+    holder: Option<Arc<dyn ShmRelease>>,
+    /// Who has the turn.
+    writer: Option<Arc<dyn ShmRelease>>,
+    /// Somebody syncs and publishes.
+    syncing: bool,
+    /// The last commit that was appended, if it is not published.
+    head: Option<Header>,
+    /// Commits appended and published since the process began; of the latter those that failed: from the one after the
+    /// first number to the second.
+    appended: u64,
+    published: u64,
+    lost: (u64, u64),
+    /// When the lock was taken, and until when it is left to others.
+    since: u64,
+    rest_until: u64,
+    /// Somebody followed under this hold of the lock.
+    followed: bool,
+    /// How many wait for a turn; of these, how many want one with nothing unpublished: they come first.
+    waiting: u32,
+    quiet: u32,
+    /// Somebody checkpoints on the way: one is enough.
+    copying: Option<Arc<dyn ShmRelease>>,
+}
+
+/// A turn.
+pub struct Turn {
+    /// The unpublished head to start on; `None`: the lock is to be taken ([`Chain::hold`]).
+    pub head: Option<Header>,
+    /// The number of the commit it starts on.
+    pub after: u64,
+}
+
+/// What becomes of a commit whose frames are written.
+pub enum Commit {
+    /// Nothing below it waits for a sync, nor does it: it may be published at once, and the turn goes on.
+    AtOnce,
+    /// The turn is over; it is to be settled under this number.
+    Wait(u64),
+}
+
+impl State {
+    /// In a forked child, what the parent did and does is nobody's business here.
+    fn forget_parent(&mut self) {
+        let foreign = |r: &Option<Arc<dyn ShmRelease>>| r.as_ref().is_some_and(|r| !r.is_own());
+        if foreign(&self.holder) || foreign(&self.writer) || foreign(&self.copying) {
+            *self = State::default();
+        }
+    }
+
+    fn is_lost(&self, number: u64) -> bool {
+        number > self.lost.0 && number <= self.lost.1
+    }
+
+    /// Gives the write lock back if nothing is left to do under it.
+    fn tidy(&mut self, now: u64) {
+        if self.writer.is_none() && !self.syncing && self.published == self.appended {
+            self.head = None;
+            if let Some(h) = self.holder.take() {
+                h.release(LOCK_WRITE);
+                if std::mem::take(&mut self.followed) && now.saturating_sub(self.since) > LONGEST {
+                    self.rest_until = now + REST;
+                }
+            }
+        }
+    }
+}
+
+impl Chain {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for at most `most`; where threads must not wait for each other (the simulator), the clock lets others run.
+    fn pause<'c>(
+        &'c self,
+        bell: &Condvar,
+        state: MutexGuard<'c, State>,
+        most: Duration,
+        clock: &dyn Clock,
+    ) -> MutexGuard<'c, State> {
+        if clock.wakes() {
+            return bell.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(state);
+        clock.sleep(STEP);
+        self.state()
+    }
+
+    /// Takes the turn, waiting for it at most for `patience`: `SQLITE_BUSY`. With `follow`, it may start on an unpublished
+    /// head.
+    pub fn begin(
+        &self,
+        me: &Arc<dyn ShmRelease>,
+        follow: bool,
+        patience: Duration,
+        clock: &dyn Clock,
+    ) -> Result<Turn> {
+        let end = clock.monotonic_nanos().saturating_add(patience.as_nanos() as u64);
+        let mut state = self.state();
+        let mut waits = false;
+        state.waiting += 1;
+        let begun = loop {
+            state.forget_parent();
+            let now = clock.monotonic_nanos();
+            let free = state.writer.is_none()
+                && match state.holder {
+                    // Who cannot wait is not told to.
+                    None => !follow || patience.is_zero() || (now >= state.rest_until && state.quiet == 0),
+                    Some(_) => follow && state.quiet == 0 && now.saturating_sub(state.since) < LONGEST,
+                };
+            if free {
+                state.writer = Some(me.clone());
+                state.followed |= state.holder.is_some();
+                let head = state.holder.as_ref().and(state.head.clone());
+                break Ok(Turn { head, after: state.appended });
+            }
+            if now >= end {
+                break Err(Code::Busy.into());
+            }
+            if !follow && !std::mem::replace(&mut waits, true) {
+                state.quiet += 1;
+            }
+            if state.writer.is_none() {
+                // A turn that is of no use here may be of use to another one.
+                self.turn.notify_one();
+            }
+            let left = Duration::from_nanos(end - now).min(Duration::from_millis(1));
+            state = self.pause(&self.turn, state, left, clock);
+        };
+        state.waiting = state.waiting.saturating_sub(1);
+        if waits {
+            state.quiet = state.quiet.saturating_sub(1);
+        }
+        begun
+    }
+
+    /// The one who has the turn has taken the write lock.
+    pub fn hold(&self, me: &Arc<dyn ShmRelease>, clock: &dyn Clock) {
+        let mut state = self.state();
+        state.holder = Some(me.clone());
+        state.since = clock.monotonic_nanos();
+    }
+
+    /// The turn is over, and nothing was committed in it that is not published.
+    pub fn end(&self, clock: &dyn Clock) {
+        let mut state = self.state();
+        state.writer = None;
+        state.tidy(clock.monotonic_nanos());
+        drop(state);
+        self.turn.notify_one();
+        self.still.notify_one();
+    }
+
+    /// Whether to checkpoint on the way: nobody else does.
+    pub fn begin_copying(&self, me: &Arc<dyn ShmRelease>) -> bool {
+        let mut state = self.state();
+        state.forget_parent();
+        let free = state.copying.is_none();
+        if free {
+            state.copying = Some(me.clone());
+        }
+        free
+    }
+
+    /// It is done.
+    pub fn end_copying(&self) {
+        self.state().copying = None;
+    }
+
+    /// The frames up to `header` are written. `SQLITE_IOERR_FSYNC` if what they stand on has failed; the turn goes on then.
+    pub fn commit(&self, turn: &Turn, header: &Header, sync: bool) -> Result<Commit> {
+        let mut state = self.state();
+        if turn.head.is_some() && state.is_lost(turn.after) {
+            return Err(Code::IoerrFsync.into());
+        }
+        if !sync && state.published == state.appended {
+            return Ok(Commit::AtOnce);
+        }
+        state.appended += 1;
+        state.head = Some(header.clone());
+        state.writer = None;
+        let (number, last) = (state.appended, state.waiting == 0);
+        drop(state);
+        self.turn.notify_one();
+        if last {
+            self.still.notify_one();
+        }
+        Ok(Commit::Wait(number))
+    }
+
+    /// Waits until a commit is published, and does it if nobody else does: `publish` syncs, then publishes the header.
+    pub fn settle(
+        &self,
+        number: u64,
+        clock: &dyn Clock,
+        mut publish: impl FnMut(&Header) -> Result<()>,
+    ) -> Result<()> {
+        let mut state = self.state();
+        loop {
+            if state.published >= number {
+                return if state.is_lost(number) { Err(Code::IoerrFsync.into()) } else { Ok(()) };
+            }
+            if state.syncing {
+                state = self.pause(&self.settled, state, Duration::from_millis(5), clock);
+                continue;
+            }
+            state.syncing = true;
+            let end = clock.monotonic_nanos() + LINGER;
+            while (state.waiting > state.quiet || state.writer.is_some()) && clock.wakes() {
+                let now = clock.monotonic_nanos();
+                if now >= end {
+                    break;
+                }
+                state = self.pause(&self.still, state, Duration::from_nanos(end - now), clock);
+            }
+            let upto = state.appended;
+            let Some(head) = state.head.clone() else {
+                state.syncing = false;
+                return Err(Code::Internal.into());
+            };
+            drop(state);
+            let done = publish(&head);
+            state = self.state();
+            state.syncing = false;
+            match &done {
+                Ok(()) => state.published = upto,
+                Err(_) => {
+                    state.lost = (state.published, state.appended);
+                    state.published = state.appended;
+                }
+            }
+            state.tidy(clock.monotonic_nanos());
+            self.settled.notify_all();
+            self.turn.notify_one();
+            done?;
+        }
+    }
+}
