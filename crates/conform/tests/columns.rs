@@ -529,8 +529,10 @@ fn nested_queries_and_any_order_of_loops_run_in_columns() {
     let s = stock::Connection::open(&file.name()).unwrap();
     s.execute_batch(SCHEMA).unwrap();
     s.execute_batch(&fill(&mut r, 2500)).unwrap();
-    s.execute_batch("CREATE INDEX fact_d2 ON fact(d2, k); CREATE INDEX dim_grp ON dim(grp, grp, up); ANALYZE")
-        .unwrap();
+    s.execute_batch(
+        "CREATE INDEX fact_d2 ON fact(d2, k); CREATE INDEX dim_grp ON dim(grp, grp, up); ANALYZE",
+    )
+    .unwrap();
     let c = iolite::Connection::open(&file.name()).unwrap();
     let queries = [
         "SELECT d.name, sum(f.r) FROM dim d, fact f WHERE d.grp = 3 AND f.d2 = d.id GROUP BY d.name",
