@@ -16,12 +16,15 @@ mod error;
 pub mod hash;
 pub mod limits;
 mod macros;
+#[allow(unsafe_code)]
+mod small_str;
 pub mod varint;
 
 pub use bytes::{Buf, Bytes, PageData};
 pub use encoding::Encoding;
 pub use error::{Code, Error, Result};
 pub use limits::{Limit, Limits};
+pub use small_str::SmallStr;
 
 /// A page number, counted from 1. Zero means "no page" (file format, section 1.5).
 pub type Pgno = u32;

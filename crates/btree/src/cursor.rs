@@ -18,6 +18,19 @@ use std::rc::Rc;
 /// again.
 pub type KeyCompare = Rc<dyn Fn(&[u8], &[u8]) -> Result<Ordering>>;
 
+/// How an entry of an index compares with what is sought. Closures will do; a type of its own can have its comparison
+/// compiled into the search.
+pub trait EntryOrder {
+    /// The entry against the key.
+    fn order(&mut self, entry: &[u8]) -> Result<Ordering>;
+}
+
+impl<F: FnMut(&[u8]) -> Result<Ordering>> EntryOrder for F {
+    fn order(&mut self, entry: &[u8]) -> Result<Ordering> {
+        self(entry)
+    }
+}
+
 /// What the caller knows about the place of a new entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InsertAt {

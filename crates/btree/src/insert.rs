@@ -2,7 +2,7 @@
 //!
 //! Most changes touch one leaf with room for them and happen in place; the rest goes to the module `balance`.
 
-use crate::cursor::{Cursor, InsertAt, Pos};
+use crate::cursor::{Cursor, EntryOrder, InsertAt, Pos};
 use crate::node::*;
 use crate::ptrmap;
 use iolite_base::{Code, Result, alloc, be, varint};
@@ -53,7 +53,7 @@ impl Cursor {
     /// Inserts a record into an index, or replaces the one that compares equal.
     pub fn insert_entry<F>(&mut self, payload: &[u8], at: InsertAt, cmp: &mut F) -> Result<()>
     where
-        F: FnMut(&[u8]) -> Result<Ordering>,
+        F: EntryOrder,
     {
         let place = match at {
             InsertAt::Here(c) if self.pos == Pos::Valid && self.current() => Some(c),

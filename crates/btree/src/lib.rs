@@ -29,7 +29,7 @@ mod vacuum;
 pub use btree::{AutoVacuum, Btree};
 
 pub use copy::Backup;
-pub use cursor::{Cursor, InsertAt, KeyCompare};
+pub use cursor::{Cursor, EntryOrder, InsertAt, KeyCompare};
 pub use iolite_os::{FileId, FileStamp};
 pub use iolite_pager::{Base, LogMark, Mark};
 pub use iolite_pager::{

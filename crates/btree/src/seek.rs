@@ -4,7 +4,7 @@
 //! cheap cases come first: the same row, the one after it, anything beyond the last.
 
 use crate::btree::Shared;
-use crate::cursor::{Cursor, Pos};
+use crate::cursor::{Cursor, EntryOrder, Pos};
 use crate::node::*;
 use iolite_base::{Code, Result};
 use std::cmp::Ordering;
@@ -69,7 +69,7 @@ impl Cursor {
     /// how the entry that the cursor stands on compares. `None`: the tree is empty.
     pub fn seek_key<F>(&mut self, cmp: &mut F) -> Result<Option<Ordering>>
     where
-        F: FnMut(&[u8]) -> Result<Ordering>,
+        F: EntryOrder,
     {
         if self.is_last() && self.kind == TreeKind::Index {
             // Appending in order is common enough to ask the last entry first.
@@ -103,7 +103,7 @@ impl Cursor {
 
     fn seek_key_from_root<F>(&mut self, cmp: &mut F) -> Result<Option<Ordering>>
     where
-        F: FnMut(&[u8]) -> Result<Ordering>,
+        F: EntryOrder,
     {
         loop {
             let n = self.path.last().ok_or(Code::Internal)?;
@@ -135,7 +135,7 @@ impl Cursor {
     /// Compares cell `i` of the top node with the key.
     fn compare_cell<F>(&mut self, i: u32, cmp: &mut F) -> Result<Ordering>
     where
-        F: FnMut(&[u8]) -> Result<Ordering>,
+        F: EntryOrder,
     {
         let n = self.path.last().ok_or(Code::Internal)?;
         compare_any(&self.bt, &self.layout, n, n.cell_at(i), &mut self.whole, cmp)
@@ -152,7 +152,7 @@ fn search_node<F>(
     cmp: &mut F,
 ) -> Result<(u32, bool)>
 where
-    F: FnMut(&[u8]) -> Result<Ordering>,
+    F: EntryOrder,
 {
     let page: &[u8] = &n.page;
     let ptrs = n.ptrs as usize;
@@ -170,7 +170,7 @@ where
             _ => None,
         };
         let c = match entry {
-            Some(entry) => cmp(entry)?,
+            Some(entry) => cmp.order(entry)?,
             None => compare_any(bt, layout, n, at, whole, cmp)?,
         };
         match c {
@@ -193,12 +193,12 @@ fn compare_any<F>(
     cmp: &mut F,
 ) -> Result<Ordering>
 where
-    F: FnMut(&[u8]) -> Result<Ordering>,
+    F: EntryOrder,
 {
     let cell = Cell::read(&n.page, at, TreeKind::Index, n.leaf, layout)?;
     if !cell.overflows() {
-        return cmp(&n.page[cell.at as usize..(cell.at + cell.local) as usize]);
+        return cmp.order(&n.page[cell.at as usize..(cell.at + cell.local) as usize]);
     }
     bt.whole_payload(&n.page, &cell, whole)?;
-    cmp(whole)
+    cmp.order(whole)
 }

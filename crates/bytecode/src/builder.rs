@@ -186,6 +186,7 @@ impl Builder {
                 }
             }
         }
+        fuse(&mut self.insns);
         Ok(Program {
             insns: self.insns,
             registers: self.registers as usize + 1,
@@ -194,6 +195,20 @@ impl Builder {
             onces: onces as usize,
             ..Program::default()
         })
+    }
+}
+
+/// Marks the instructions that are followed by a `Column` of their own cursor.
+fn fuse(insns: &mut [Insn]) {
+    for at in 0..insns.len() {
+        let next = match insns[at].op {
+            Opcode::Column => at + 1,
+            Opcode::Next => insns[at].p2 as usize,
+            _ => continue,
+        };
+        if insns.get(next).is_some_and(|n| n.op == Opcode::Column && n.p1 == insns[at].p1) {
+            insns[at].p5 |= crate::p5::THEN_COLUMN;
+        }
     }
 }
 

@@ -27,7 +27,8 @@ pub fn explain(program: &Program) -> Vec<ExplainRow> {
                 p2: i.p2,
                 p3: i.p3,
                 p4: p4_text(&i.p4),
-                p5: i.p5,
+                // How it is run is no part of what it does.
+                p5: i.p5 & !crate::p5::THEN_COLUMN,
             });
         }
     }

@@ -10,6 +10,9 @@ pub mod p5 {
     pub const AFFINITY_MASK: u16 = 0x0f;
     /// `Column`: copy text and blobs out of the page (the program writes to this table).
     pub const COPY: u16 = 1;
+    /// `Column`, `Next`: the instruction that comes next (at `p2` of a `Next`) is a `Column` of the same cursor, and may
+    /// be run without a look around.
+    pub const THEN_COLUMN: u16 = 0x8000;
     /// `Insert`, `Delete`: count the row in `changes()`.
     pub const COUNT_CHANGE: u16 = 1;
     /// `Insert`: set `last_insert_rowid()`.
@@ -161,7 +164,9 @@ opcodes! {
     Column "r[p3] = field p2 of cursor p1's row; p4 is the default where the record is shorter.";
     RowData "r[p2] = the whole record of cursor p1.";
     MakeRecord "r[p3] = record of p2 registers from p1 on, with affinities p4.";
-    NewRowid "r[p2] = a rowid not in use in table p1; p3 is the register with the largest rowid ever for AUTOINCREMENT.";
+    NewRowid "r[p2] = a rowid not in use in table p1, larger than all of sequence p3 if that is not 0.";
+    AutoincMax "Raise sequence p1 to r[p2].";
+    AutoincRead "r[p2] = the largest rowid of sequence p1.";
     Insert "Inserts the record r[p2] with rowid r[p3] into table p1; p4 names the table for hooks.";
     Delete "Deletes the row of cursor p1; p4 names the table for hooks, p3 is a register with the rowid.";
     ResetCount "Moves the count of changed rows into the statement's and starts anew.";

@@ -99,7 +99,7 @@ pub fn view_from_ast(v: &ast::CreateView, sql: &str) -> Table {
 
 fn virtual_from_ast(v: &ast::CreateVirtualTable, sql: &str) -> Table {
     let kind = TableKind::Virtual {
-        module: v.module.text.clone(),
+        module: v.module.text.as_str().into(),
         args: v.args.clone(),
         connected: RefCell::new(None),
     };
@@ -111,7 +111,7 @@ pub fn trigger_from_ast(t: ast::CreateTrigger, sql: &str) -> Trigger {
     Trigger {
         name: (&*t.name.name.text).into(),
         table: (&*t.table.name.text).into(),
-        table_schema: t.table.schema.as_ref().map(|s| s.text.clone()),
+        table_schema: t.table.schema.as_ref().map(|s| s.text.as_str().into()),
         time: t.time,
         event: t.event.clone(),
         sql: sql.into(),
@@ -269,7 +269,7 @@ impl TableBuilder<'_> {
             Some(n) => n.text.clone(),
             None => span.of(self.sql).trim().into(),
         };
-        self.table.checks.push(Check { expr: Rc::new(expr.clone()), label });
+        self.table.checks.push(Check { expr: Rc::new(expr.clone()), label: label.as_str().into() });
     }
 
     fn constraint(&mut self, con: &ast::TableConstraint) -> Result<()> {
@@ -340,12 +340,12 @@ impl TableBuilder<'_> {
         }
         self.table.foreign_keys.push(ForeignKey {
             columns,
-            parent: target.table.text.clone(),
-            parent_columns: target.columns.iter().map(|n| n.text.clone()).collect(),
+            parent: target.table.text.as_str().into(),
+            parent_columns: target.columns.iter().map(|n| n.text.as_str().into()).collect(),
             on_delete: target.on_delete,
             on_update: target.on_update,
             deferred: target.deferred,
-            matching: target.matching.as_ref().map_or("NONE".into(), |m| m.text.clone()),
+            matching: target.matching.as_ref().map_or("NONE".into(), |m| m.text.as_str().into()),
         });
         Ok(())
     }
@@ -659,7 +659,7 @@ fn resolve_term(term: &ast::SortTerm, t: &Table) -> Result<(ColumnSource, Option
             Some(i) => ColumnSource::Column(i),
             // In double quotes, what is no column is a text.
             None if column.quote == ast::Quote::Double => ColumnSource::Expr(Rc::new(Expr::Literal(
-                ast::Literal::Text(column.text.clone()),
+                ast::Literal::Text(column.text.as_str().into()),
                 column.span,
             ))),
             None => {

@@ -159,6 +159,8 @@ pub(crate) struct Codegen<'a> {
     pub needs_statement: bool,
     pub counts_changes: bool,
     /// Compiled triggers of this statement, by name and conflict policy: recursion refers to them.
+    /// Tables with AUTOINCREMENT that the statement or its triggers insert into.
+    pub sequences: crate::autoincrement::Sequences,
     pub trigger_programs: Option<Rc<std::cell::RefCell<crate::trigger::TriggerCache>>>,
     pub subquery_count: i32,
     /// A table whose loop must run on this cursor, open for writing.
@@ -195,6 +197,7 @@ impl<'a> Codegen<'a> {
             needs_statement: false,
             counts_changes: false,
             trigger_programs: None,
+            sequences: Default::default(),
             write_cursor: None,
             subquery_count: 0,
             no_once: 0,
@@ -206,6 +209,7 @@ impl<'a> Codegen<'a> {
     pub fn child(&self) -> Codegen<'a> {
         let mut c = Codegen::new(self.env, self.settings);
         c.trigger_programs = self.trigger_programs.clone();
+        c.sequences = self.sequences.clone();
         c
     }
 
@@ -243,6 +247,9 @@ impl<'a> Codegen<'a> {
                     P4::Int(generation as i64),
                 );
             }
+        }
+        if self.trigger.is_none() {
+            self.read_sequences()?;
         }
         let mut done = 0;
         while done < self.constants.len() {

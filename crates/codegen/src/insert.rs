@@ -4,22 +4,12 @@ use crate::context::{Codegen, Dest, Place};
 use crate::trigger::Event;
 use crate::write::{Cursors, Row, Writing};
 use iolite_base::Result;
-use iolite_bytecode::{ColumnMeta, Label, Opcode, P4, p5};
+use iolite_bytecode::{ColumnMeta, Label, Opcode, p5};
 use iolite_plan::Planner;
 use iolite_plan::bind::{Binder, Insert, Rows, Upsert, UpsertTarget};
 use iolite_plan::bound::*;
 use iolite_sql::ast::{self, TriggerTime};
 use std::rc::Rc;
-
-/// Registers that keep AUTOINCREMENT's largest rowid.
-#[derive(Clone, Copy)]
-struct Sequence {
-    /// The largest rowid; the next register holds the rowid of the row in `sqlite_sequence`.
-    max: i32,
-    cursor: i32,
-    db: usize,
-    root: i32,
-}
 
 impl Codegen<'_> {
     /// An INSERT statement.
@@ -96,7 +86,7 @@ impl Codegen<'_> {
                 self.plan_exprs(sets.iter().map(|x| &x.value).chain(filter))?;
             }
         }
-        let sequence = if t.table.autoincrement { Some(self.open_sequence(s)?) } else { None };
+        let sequence = self.sequence_of(t)?;
         let cursors = if is_view { None } else { Some(self.open_for_write(t, None)?) };
         let many = loop_top.is_some();
         let mut top = 0;
@@ -168,14 +158,6 @@ impl Codegen<'_> {
             self.b.place(done);
         }
         self.b.place(next);
-        if let Some(q) = sequence
-            && self.triggers_number(t.db, &t.table.name)
-        {
-            // What triggers have numbered is not given again, even if it was ignored.
-            self.b.emit4(Opcode::OpenRead, q.cursor, q.root, q.db as i32, P4::Int(2));
-            self.find_sequence(q, &t.table.name)?;
-            self.b.emit(Opcode::Close, q.cursor, 0, 0);
-        }
         if let Some((c, _, stored)) = &loop_top {
             if *stored {
                 self.b.emit(Opcode::Next, *c, top as i32, 0);
@@ -184,9 +166,6 @@ impl Codegen<'_> {
             }
         }
         self.b.place(end);
-        if let Some(q) = sequence {
-            self.close_sequence(q, &t.table.name)?;
-        }
         if triggers || many {
             self.needs_statement = true;
         }
@@ -265,10 +244,10 @@ impl Codegen<'_> {
         source: Option<(i32, usize)>,
         rowid: i32,
         cursor: i32,
-        sequence: Option<Sequence>,
+        sequence: i32,
     ) -> Result<bool> {
         let make = |g: &mut Self| {
-            g.b.emit(Opcode::NewRowid, cursor, rowid, sequence.map_or(0, |q| q.max));
+            g.b.emit(Opcode::NewRowid, cursor, rowid, sequence);
         };
         let fresh = match s.rowid {
             None => {
@@ -305,12 +284,8 @@ impl Codegen<'_> {
                 }
             }
         };
-        if let Some(q) = sequence {
-            // Keep the largest: r[max] = max(r[max], r[rowid]).
-            let ok = self.b.label();
-            self.b.jump(Opcode::Le, q.max, ok, rowid);
-            self.b.emit(Opcode::SCopy, rowid, q.max, 0);
-            self.b.place(ok);
+        if sequence != 0 {
+            self.b.emit(Opcode::AutoincMax, sequence, rowid, 0);
         }
         Ok(fresh)
     }
@@ -419,70 +394,6 @@ impl Codegen<'_> {
             g.update_current(t, sets, cursors, None, or, next, &s.returning, returning, true)
         })?;
         self.b.jump(Opcode::Goto, 0, next, 0);
-        Ok(())
-    }
-
-    fn open_sequence(&mut self, s: &Insert) -> Result<Sequence> {
-        let (db, name) = (s.target.db, &s.target.table.name);
-        self.note_sequence(db, name);
-        let q = self.sequence(db)?;
-        self.b.emit4(Opcode::OpenRead, q.cursor, q.root, db as i32, P4::Int(2));
-        self.b.emit(Opcode::Integer, 0, q.max, 0);
-        self.find_sequence(q, name)?;
-        self.b.emit(Opcode::Close, q.cursor, 0, 0);
-        Ok(q)
-    }
-
-    fn sequence(&mut self, db: usize) -> Result<Sequence> {
-        let table = self.env.catalog.schemas[db].table("sqlite_sequence");
-        let root = table.ok_or(iolite_base::Code::CorruptSequence)?.root.get() as i32;
-        Ok(Sequence { max: self.b.regs(2), cursor: self.b.cursor(), db, root })
-    }
-
-    /// Makes sure that `sqlite_sequence` has a row for the table.
-    pub fn touch_sequence(&mut self, db: usize, table: &str) -> Result<()> {
-        let q = self.sequence(db)?;
-        self.b.emit(Opcode::Integer, 0, q.max, 0);
-        self.close_sequence(q, table)
-    }
-
-    /// Finds the table's row in `sqlite_sequence`: its rowid goes behind `max`, and `max` rises to what it says.
-    fn find_sequence(&mut self, q: Sequence, table: &str) -> Result<()> {
-        self.b.emit(Opcode::Null, 0, q.max + 1, 0);
-        let (name, found) = (self.b.reg(), self.b.reg());
-        self.b.load_text(table, name)?;
-        let over = self.b.label();
-        self.b.jump(Opcode::Rewind, q.cursor, over, 0);
-        let top = self.b.here();
-        let skip = self.b.label();
-        self.b.emit(Opcode::Column, q.cursor, 0, found);
-        self.b.jump(Opcode::Ne, name, skip, found);
-        self.b.emit(Opcode::Rowid, q.cursor, q.max + 1, 0);
-        self.b.emit(Opcode::Column, q.cursor, 1, found);
-        self.b.emit(Opcode::Cast, found, b'D' as i32, 0);
-        self.b.jump(Opcode::Ge, found, over, q.max);
-        self.b.emit(Opcode::SCopy, found, q.max, 0);
-        self.b.jump(Opcode::Goto, 0, over, 0);
-        self.b.place(skip);
-        self.b.emit(Opcode::Next, q.cursor, top as i32, 0);
-        self.b.place(over);
-        Ok(())
-    }
-
-    /// Writes the sequence back. A trigger may have inserted into the same table meanwhile, and made or raised the row.
-    fn close_sequence(&mut self, q: Sequence, name: &str) -> Result<()> {
-        self.b.emit4(Opcode::OpenWrite, q.cursor, q.root, q.db as i32, P4::Int(2));
-        self.find_sequence(q, name)?;
-        let known = self.b.label();
-        self.b.jump(Opcode::NotNull, q.max + 1, known, 0);
-        self.b.emit(Opcode::NewRowid, q.cursor, q.max + 1, 0);
-        self.b.place(known);
-        let pair = self.b.regs(3);
-        self.b.load_text(name, pair)?;
-        self.b.emit(Opcode::SCopy, q.max, pair + 1, 0);
-        self.b.emit(Opcode::MakeRecord, pair, 2, pair + 2);
-        self.b.emit(Opcode::Insert, q.cursor, pair + 2, q.max + 1);
-        self.b.emit(Opcode::Close, q.cursor, 0, 0);
         Ok(())
     }
 

@@ -8,6 +8,7 @@
 
 mod access;
 mod aggregate;
+mod autoincrement;
 mod compound;
 mod cond;
 mod context;
@@ -56,7 +57,7 @@ pub fn compile(parsed: &Parsed, text: &str, env: &Env<'_>, settings: &Settings) 
         Stmt::Reindex(what) => g.reindex(&mut binder, what.as_ref())?,
         _ => return Ok(None),
     };
-    g.finish_sequences()?;
+    g.write_sequences()?;
     let mut p = g.finish(env.limits.get(Limit::VdbeOp) as usize)?;
     p.columns = columns;
     Ok(Some(p))

@@ -26,8 +26,6 @@ pub(crate) enum Event {
 #[derive(Default)]
 pub(crate) struct TriggerCache {
     list: Vec<Compiled>,
-    /// The tables with AUTOINCREMENT that triggers insert into, with their databases.
-    sequences: Vec<(usize, Rc<str>)>,
 }
 
 /// One trigger under one `OR` policy; without a program while it is being compiled.
@@ -155,34 +153,6 @@ impl Codegen<'_> {
         p.trigger = Some(tr.name.clone());
         cache.borrow_mut().list[number].program = Some(Rc::new(p));
         Ok(number)
-    }
-
-    /// Notes that the trigger being compiled inserts into a table with AUTOINCREMENT.
-    pub fn note_sequence(&mut self, db: usize, table: &Rc<str>) {
-        if self.trigger.is_none() {
-            return;
-        }
-        let cache = self.trigger_programs.get_or_insert_default();
-        let list = &mut cache.borrow_mut().sequences;
-        if !list.iter().any(|(d, t)| *d == db && t == table) {
-            list.push((db, table.clone()));
-        }
-    }
-
-    /// Whether triggers compiled so far insert into this table with AUTOINCREMENT.
-    pub fn triggers_number(&self, db: usize, table: &Rc<str>) -> bool {
-        let Some(cache) = &self.trigger_programs else { return false };
-        cache.borrow().sequences.iter().any(|(d, t)| *d == db && t == table)
-    }
-
-    /// Gives the tables that triggers could insert into their rows in `sqlite_sequence`, whether they did or not.
-    pub fn finish_sequences(&mut self) -> Result<()> {
-        let Some(cache) = self.trigger_programs.clone() else { return Ok(()) };
-        let list = std::mem::take(&mut cache.borrow_mut().sequences);
-        for (db, table) in list {
-            self.touch_sequence(db, &table)?;
-        }
-        Ok(())
     }
 
     fn trigger_body(&mut self, t: &Target, db: usize, tr: &Trigger) -> Result<()> {

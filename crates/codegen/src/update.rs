@@ -12,7 +12,7 @@ use iolite_plan::bind::{Binder, Set, Target, Update};
 use iolite_plan::bound::*;
 use iolite_plan::plan::*;
 use iolite_sql::ast::{self, Conflict, TriggerTime};
-use iolite_value::KeyInfo;
+use iolite_value::{Affinity, KeyInfo};
 
 impl Codegen<'_> {
     /// An UPDATE statement.
@@ -147,6 +147,8 @@ impl Codegen<'_> {
                 && !triggers
                 && !key_changes
                 && !nested
+                && s.returning.is_empty()
+                && !s.rows.filter.iter().any(|f| iolite_plan::has_subquery(&f.expr))
                 && s.or != Some(Conflict::Replace)
                 && plan.levels.len() == 1
                 && found_in_place(&plan.levels[0].access, t, &touched);
@@ -483,6 +485,9 @@ impl Codegen<'_> {
             let from = s.sets.iter().position(|x| x.column == c).map_or(c, |k| n as i32 + k as i32);
             self.b.emit(Opcode::Column, temp, from, new.first + c);
         }
+        // What an INSERT into a view does not do: the new values get the affinities of the view's columns.
+        let affinities: Vec<Affinity> = t.table.columns.iter().map(|c| c.affinity).collect();
+        self.apply_affinity(new.first, &affinities);
         let next = self.b.label();
         self.fire(t, event, TriggerTime::InsteadOf, Some(old), Some(new), next, s.or)?;
         self.returning_row(t, &s.returning, new, returning)?;

@@ -137,10 +137,10 @@ impl Codegen<'_> {
             if !t.generated.is_empty() || seen {
                 self.check_types(t, r, |c| c.generated.is_none());
             }
-            return self.generate(t, r);
+            return self.generate(t, r, seen);
         }
         self.apply_affinity(r.first, &affinities);
-        self.generate(t, r)
+        self.generate(t, r, seen)
     }
 
     /// Checks the types of those columns of a STRICT table.
@@ -158,7 +158,9 @@ impl Codegen<'_> {
         self.b.emit4(Opcode::TypeCheck, r.first, n, 0, P4::Strict(columns.into()));
     }
 
-    fn generate(&mut self, t: &Target, r: Row) -> Result<()> {
+    /// Computes generated columns. STRICT: those that are stored have their types checked with the row, unless a BEFORE
+    /// trigger sees them first.
+    fn generate(&mut self, t: &Target, r: Row, seen: bool) -> Result<()> {
         if t.generated.is_empty() {
             return Ok(());
         }
@@ -171,7 +173,7 @@ impl Codegen<'_> {
                 g.copy(v, reg);
                 g.b.free_temp(v);
                 let column = &t.table.columns[*c];
-                if t.table.strict && column.generated.as_ref().is_some_and(|x| !x.stored) {
+                if t.table.strict && (seen || !column.is_stored()) {
                     g.check_types(t, r, |x| std::ptr::eq(x, column));
                 } else {
                     g.apply_affinity(reg, &[column.affinity]);
@@ -244,7 +246,7 @@ impl Codegen<'_> {
             }
         }
         if replaced {
-            self.generate(w.target, w.new)?;
+            self.generate(w.target, w.new, false)?;
         }
         for (i, policy) in second {
             self.refuse_null(w, i, policy);
@@ -620,10 +622,12 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    /// REPLACE: deletes the row under the table's cursor.
+    /// REPLACE: deletes the row under the table's cursor. The statements of its triggers replace, too, even where it is
+    /// the constraint that says so.
     fn replace_row(&mut self, w: &Writing<'_>) -> Result<()> {
         self.needs_statement = true;
         let t = w.target;
+        let or = Some(Conflict::Replace);
         if self.replace_fires(t) {
             let old = self.load_row(t, w.cursors.table)?;
             let skip = self.b.label();
@@ -634,7 +638,7 @@ impl Codegen<'_> {
                 Some(old),
                 None,
                 skip,
-                w.or,
+                or,
             )?;
             // The trigger may have deleted or changed the row.
             self.reseek(t, w.cursors, old, skip)?;
@@ -646,7 +650,7 @@ impl Codegen<'_> {
                 Some(old),
                 None,
                 skip,
-                w.or,
+                or,
             )?;
             self.b.place(skip);
             return Ok(());

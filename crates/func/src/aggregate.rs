@@ -15,8 +15,13 @@ struct Count(i64);
 
 impl Aggregate for Count {
     fn step(&mut self, _: &mut Context<'_>, args: &[Value]) -> Result<()> {
-        self.0 += !args.first().is_some_and(Value::is_null) as i64;
+        self.quick_step(args);
         Ok(())
+    }
+
+    fn quick_step(&mut self, args: &[Value]) -> bool {
+        self.0 += !args.first().is_some_and(Value::is_null) as i64;
+        true
     }
 
     fn inverse(&mut self, _: &mut Context<'_>, args: &[Value]) -> Result<()> {
@@ -70,21 +75,25 @@ impl Sum {
         self.error = low as f64;
     }
 
+    /// Integers while their sum is one, reals while it is none.
     #[inline(always)]
-    fn step(&mut self, v: &Value) -> Result<()> {
-        if let Value::Int(i) = v
-            && !self.approximate
-            && let Some(sum) = self.int.checked_add(*i)
-        {
-            self.int = sum;
-            self.count += 1;
-            return Ok(());
+    fn quick_step(&mut self, v: &Value) -> bool {
+        match v {
+            Value::Int(i) if !self.approximate => match self.int.checked_add(*i) {
+                Some(sum) => self.int = sum,
+                None => return false,
+            },
+            Value::Real(r) if self.approximate => {
+                self.overflow = false;
+                self.add(*r);
+            }
+            _ => return false,
         }
-        self.step_slow(v)
+        self.count += 1;
+        true
     }
 
-    #[inline(never)]
-    fn step_slow(&mut self, v: &Value) -> Result<()> {
+    fn step(&mut self, v: &Value) -> Result<()> {
         // Text that is an integer counts as one.
         let number = match v {
             Value::Null => return Ok(()),
@@ -163,6 +172,10 @@ macro_rules! sum_kind {
                 self.0.step(&args[0])
             }
 
+            fn quick_step(&mut self, args: &[Value]) -> bool {
+                self.0.quick_step(&args[0])
+            }
+
             fn inverse(&mut self, _: &mut Context<'_>, args: &[Value]) -> Result<()> {
                 self.0.inverse(&args[0])
             }
@@ -209,6 +222,15 @@ impl Aggregate for Best {
         Ok(())
     }
 
+    fn quick_step(&mut self, args: &[Value]) -> bool {
+        let (Value::Int(v), Value::Int(best)) = (&args[0], &mut self.best) else { return false };
+        self.changed = (self.better)(v.cmp(best));
+        if self.changed {
+            *best = *v;
+        }
+        true
+    }
+
     fn changed(&self) -> bool {
         self.changed
     }
@@ -224,10 +246,8 @@ struct Concat {
     text: Vec<u8>,
     /// Where the text starts: rows that left the frame lie before.
     start: usize,
-    /// Rows in the frame that are not NULL.
+    /// Rows in the frame that are not NULL: each but the first has a separator before it.
     rows: i64,
-    /// Rows in the text: once the text has become empty, it starts anew, even if empty rows are still in the frame.
-    in_text: i64,
     /// The length of each separator in the text, while all are of one length.
     length: Option<usize>,
     /// The lengths one by one, from the first two that differ on.
@@ -239,8 +259,7 @@ impl Concat {
         match (&mut self.lengths, self.length) {
             (Some(each), _) => each.push_back(n),
             (None, Some(same)) if same != n => {
-                let mut each: VecDeque<usize> =
-                    std::iter::repeat_n(same, (self.in_text - 1) as usize).collect();
+                let mut each: VecDeque<usize> = std::iter::repeat_n(same, (self.rows - 1) as usize).collect();
                 each.push_back(n);
                 self.lengths = Some(each);
             }
@@ -264,13 +283,12 @@ impl Aggregate for Concat {
             return Err(too_big());
         }
         alloc::reserve(&mut self.text, separator.len() + b.len())?;
-        if self.in_text > 0 {
+        if self.rows > 0 {
             self.text.extend_from_slice(separator);
             self.note_separator(separator.len());
         }
         self.text.extend_from_slice(&b);
         self.rows += 1;
-        self.in_text += 1;
         Ok(())
     }
 
@@ -279,15 +297,15 @@ impl Aggregate for Concat {
             return Ok(());
         }
         self.rows -= 1;
-        self.in_text -= 1;
+        if self.rows <= 0 {
+            *self = Concat::default();
+            return Ok(());
+        }
         let separator = match &mut self.lengths {
             Some(each) => each.pop_front().unwrap_or(0),
             None => self.length.unwrap_or(0),
         };
         self.start = (self.start + args[0].text_bytes()?.len() + separator).min(self.text.len());
-        if self.start == self.text.len() {
-            *self = Concat { rows: self.rows, ..Concat::default() };
-        }
         if self.start > 4096 && self.start > self.text.len() / 2 {
             self.text.drain(..self.start);
             self.start = 0;

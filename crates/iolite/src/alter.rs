@@ -532,7 +532,9 @@ impl Job {
             record::encode_with(&values, enc, |k| real.get(k) == Some(&true), &mut out)?;
             match kind {
                 TreeKind::Table => to.insert_row(from.rowid(), &out, 0, InsertAt::Append)?,
-                TreeKind::Index => to.insert_entry(&out, InsertAt::Append, &mut |_| Ok(Ordering::Less))?,
+                TreeKind::Index => {
+                    to.insert_entry(&out, InsertAt::Append, &mut |_: &[u8]| Ok(Ordering::Less))?
+                }
             }
             more = from.next()?;
         }
@@ -545,7 +547,9 @@ impl Job {
             to.read_payload(0, &mut rec)?;
             match kind {
                 TreeKind::Table => back.insert_row(to.rowid(), &rec, 0, InsertAt::Append)?,
-                TreeKind::Index => back.insert_entry(&rec, InsertAt::Append, &mut |_| Ok(Ordering::Less))?,
+                TreeKind::Index => {
+                    back.insert_entry(&rec, InsertAt::Append, &mut |_: &[u8]| Ok(Ordering::Less))?
+                }
             }
             more = to.next()?;
         }

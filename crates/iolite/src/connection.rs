@@ -78,6 +78,13 @@ pub(crate) struct Inner {
     pub profile: RefCell<Option<Vec<(i32, String)>>>,
     /// The transaction is another's to end: the write queue's.
     pub held: Cell<bool>,
+    /// The memory of a statement's machine for the next one, and the program that it holds meanwhile.
+    pub spare_vm: Cell<Option<Box<iolite_vdbe::Vm>>>,
+    pub no_program: Rc<iolite_bytecode::Program>,
+    /// Programs by their text.
+    pub plans: RefCell<crate::plans::Plans>,
+    /// What `random()` and new rowids are made of.
+    pub random: RefCell<crate::random::Randomness>,
     /// The list of journals of a commit that has begun and not ended.
     pub super_journal: RefCell<Option<std::path::PathBuf>>,
     /// The page size that the next VACUUM gives the file; 0: as it is.
@@ -200,6 +207,10 @@ impl Connection {
             column_runs: Cell::new(0),
             profile: RefCell::new(None),
             held: Cell::new(false),
+            spare_vm: Cell::default(),
+            no_program: Rc::default(),
+            plans: RefCell::default(),
+            random: RefCell::default(),
             super_journal: RefCell::new(None),
             vacuum_page_size: Cell::new(0),
             vacuum_auto_vacuum: Cell::new(None),
@@ -212,7 +223,8 @@ impl Connection {
         crate::run::prepare_next(self, sql)
     }
 
-    /// Prepares a text of exactly one statement.
+    /// Prepares a text of exactly one statement. The program of a text that was prepared lately is used again
+    /// (`PRAGMA plan_cache` says how many are kept).
     pub fn prepare(&self, sql: &str) -> Result<Statement> {
         match self.prepare_next(sql)? {
             Some((s, _)) => Ok(s),
@@ -381,6 +393,9 @@ impl Connection {
 
     /// Reads a limit; sets it if `value` is given. Answers the former value.
     pub fn limit(&self, which: Limit, value: Option<i32>) -> i32 {
+        if value.is_some() {
+            self.0.plans.borrow_mut().clear();
+        }
         self.0.limits.borrow_mut().set(which, value.unwrap_or(-1))
     }
 
@@ -436,6 +451,7 @@ impl Inner {
         for g in Rc::make_mut(&mut self.generations.borrow_mut()).iter_mut() {
             *g += 1;
         }
+        self.plans.borrow_mut().clear();
     }
 
     /// What code generation needs to know.
@@ -459,6 +475,7 @@ impl Inner {
         if !self.autocommit.get() {
             self.rollback_all()?;
         }
+        self.plans.borrow_mut().clear();
         let mut first = Ok(());
         for mut d in self.databases.borrow_mut().drain(..) {
             let columns = crate::columns::closing(&mut d);

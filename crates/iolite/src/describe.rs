@@ -42,9 +42,9 @@ pub(crate) fn columns(conn: &Connection, schema: Option<&str>, name: &str) -> Re
         return with_env(conn, |env| {
             let bound = Binder::new(env, &text).select(s)?;
             // A compound's first arm says what types its columns have.
-            let own = match &bound.cores[0].sources[0].kind {
-                SourceKind::Subquery(q) => q.select.columns.clone(),
-                _ => Vec::new(),
+            let (own, misfit) = match &bound.cores[0].sources[0].kind {
+                SourceKind::Subquery(q) => (q.select.columns.clone(), q.misfit.is_some()),
+                _ => (Vec::new(), false),
             };
             Ok(bound
                 .columns
@@ -52,6 +52,8 @@ pub(crate) fn columns(conn: &Connection, schema: Option<&str>, name: &str) -> Re
                 .zip(own)
                 .map(|(c, first)| Description {
                     decltype: match first.meta.decltype {
+                        // Names that are not as many as the columns have no types.
+                        _ if misfit => String::new(),
                         Some(d) if Affinity::of_type(&d) == c.affinity => d.to_string(),
                         _ => standard_type(c.affinity).into(),
                     },

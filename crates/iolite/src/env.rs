@@ -57,7 +57,7 @@ impl Host for Running {
     }
 
     fn random(&self, out: &mut [u8]) {
-        self.conn.vfs.entropy().fill(out);
+        self.conn.random.borrow_mut().fill(out, self.conn.vfs.entropy());
     }
 }
 

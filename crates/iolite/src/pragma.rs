@@ -123,6 +123,7 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     Pragma { name: "optimize", columns: &[], schema: true, code: optimize },
     Pragma { name: "page_count", columns: OWN, schema: false, code: page_count },
     Pragma { name: "page_size", columns: OWN, schema: false, code: page_size },
+    Pragma { name: "plan_cache", columns: OWN, schema: false, code: plan_cache },
     Pragma { name: "pragma_list", columns: &["name"], schema: false, code: pragma_list },
     flag!("query_only", query_only),
     Pragma { name: "quick_check", columns: OWN, schema: true, code: |c| integrity_check(c, true) },
@@ -334,6 +335,15 @@ fn number(c: &Call<'_>, get: fn(&Flags) -> &Cell<i64>) -> Result<Rows> {
         cell.set(parse_number(v).max(0));
     }
     int(cell.get())
+}
+
+/// How many programs are kept for texts that are prepared again.
+fn plan_cache(c: &Call<'_>) -> Result<Rows> {
+    let mut plans = c.inner().plans.borrow_mut();
+    if let Some(v) = c.value {
+        plans.resize(parse_number(v).max(0) as usize);
+    }
+    int(plans.size() as i64)
 }
 
 /// Which queries run in columns: `off`, `auto`, `force`.

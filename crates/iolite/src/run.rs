@@ -10,14 +10,22 @@ use std::rc::Rc;
 
 /// Prepares the first statement of a text.
 pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option<(Statement, &'s str)>> {
-    let limits = conn.0.limits.borrow().clone();
+    let c = &conn.0;
+    // What the engine runs for itself is compiled by other rules.
+    let own = c.nested.get() > 0;
+    if !own && let Some((program, used)) = c.plans.borrow().find(sql, &c.generations.borrow()) {
+        return Ok(Some((Statement::new(conn, &sql[..used], program)?, &sql[used..])));
+    }
+    let limits = c.limits.borrow().clone();
     if sql.len() > limits.get(iolite_base::Limit::SqlLength) as usize {
         return Err(Error::new(iolite_base::Code::Toobig, "statement too long"));
     }
     let Some((mut parsed, used)) = iolite_sql::parse_next(sql, &limits)? else { return Ok(None) };
-    let program = compile(conn, &mut parsed, sql)?;
-    let s = Statement::new(conn, &sql[..used], program)?;
-    Ok(Some((s, &sql[used..])))
+    let program = Rc::new(compile(conn, &mut parsed, sql)?);
+    if !own && crate::plans::lasting(&parsed) {
+        c.plans.borrow_mut().keep(sql, used, &program, &c.generations.borrow());
+    }
+    Ok(Some((Statement::new(conn, &sql[..used], program)?, &sql[used..])))
 }
 
 /// Compiles the only statement of a text.

@@ -22,12 +22,29 @@ pub enum Step {
 pub struct Statement {
     conn: Rc<Inner>,
     sql: Rc<str>,
-    vm: Box<Vm>,
+    vm: Machine,
     run: Option<Running>,
     /// EXPLAIN's rows instead of the program's.
     listing: Option<Listing>,
     done: bool,
     writes: bool,
+}
+
+/// The statement's machine; there until the statement is dropped, when its memory goes to the connection's next one.
+struct Machine(Option<Box<Vm>>);
+
+impl std::ops::Deref for Machine {
+    type Target = Vm;
+
+    fn deref(&self) -> &Vm {
+        self.0.as_deref().expect("a statement has its machine")
+    }
+}
+
+impl std::ops::DerefMut for Machine {
+    fn deref_mut(&mut self) -> &mut Vm {
+        self.0.as_deref_mut().expect("a statement has its machine")
+    }
 }
 
 struct Listing {
@@ -42,13 +59,20 @@ struct Listing {
 const MAX_RETRY: u32 = 50;
 
 impl Statement {
-    pub(crate) fn new(conn: &Connection, sql: &str, program: Program) -> Result<Statement> {
+    pub(crate) fn new(conn: &Connection, sql: &str, program: Rc<Program>) -> Result<Statement> {
         let writes = !program.readonly;
         let listing = match program.explain {
             0 => None,
             kind => Some(Listing::of(&program, kind)?),
         };
-        let vm = Box::new(Vm::new(Rc::new(program)));
+        let vm = match conn.0.spare_vm.take() {
+            Some(mut vm) => {
+                vm.renew(program);
+                vm
+            }
+            None => Box::new(Vm::new(program)),
+        };
+        let vm = Machine(Some(vm));
         Ok(Statement { conn: conn.0.clone(), sql: sql.into(), vm, run: None, listing, done: false, writes })
     }
 
@@ -346,7 +370,7 @@ impl Statement {
         let program = crate::run::compile_text(&conn, &self.sql)?;
         self.writes = !program.readonly;
         let params = std::mem::take(&mut self.vm.params);
-        *self.vm = Vm::new(Rc::new(program));
+        self.vm.renew(Rc::new(program));
         for (to, from) in self.vm.params.iter_mut().zip(params) {
             *to = from;
         }
@@ -369,6 +393,12 @@ impl Drop for Statement {
     fn drop(&mut self) {
         // Whatever goes wrong at this point, the next use of the connection reports.
         let _ = self.reset();
+        if let Some(mut vm) = self.vm.0.take()
+            && vm.is_small()
+        {
+            vm.renew(self.conn.no_program.clone());
+            self.conn.spare_vm.set(Some(vm));
+        }
     }
 }
 

@@ -93,6 +93,12 @@ impl Inner {
     }
 
     fn end_transaction(&self) {
+        if !self.savepoints.borrow().is_empty() {
+            // Databases that were not written to have heard of them, too.
+            for b in self.open_trees() {
+                let _ = b.savepoint_release(0);
+            }
+        }
         self.savepoints.borrow_mut().clear();
         self.savepoint_began.set(false);
         self.flags.defer_foreign_keys.set(false);

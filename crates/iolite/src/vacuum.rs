@@ -241,7 +241,7 @@ fn copy_tree(from: &Btree, to: &Btree, root: u32, numbered: bool) -> Result<u32>
                 b.insert_row(rowid, &rec, 0, InsertAt::Append)?
             }
             // Entries come in their own order: each belongs behind all others.
-            TreeKind::Index => b.insert_entry(&rec, InsertAt::Append, &mut |_| Ok(Ordering::Less))?,
+            TreeKind::Index => b.insert_entry(&rec, InsertAt::Append, &mut |_: &[u8]| Ok(Ordering::Less))?,
         }
         more = a.next()?;
     }

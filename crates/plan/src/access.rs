@@ -432,10 +432,17 @@ impl Accesses<'_> {
         while fields.len() < n {
             fields.push(Default::default());
         }
+        // The index outlives a row of an outer query: what it leaves out must not depend on one.
+        let own = self.sources[i].id;
+        let alone = |e: &Expr| {
+            let mut alone = !has_subquery(e);
+            e.tables(&mut |t| alone &= t == own);
+            alone
+        };
         let filter: Vec<Expr> = self
             .terms
             .iter()
-            .filter(|t| self.applies(t, i) && !t.derived && t.mask == 1 << i && !has_subquery(&t.expr))
+            .filter(|t| self.applies(t, i) && !t.derived && t.mask == 1 << i && alone(&t.expr))
             .map(|t| t.expr.clone())
             .collect();
         let key = iolite_value::KeyInfo { enc: self.env.encoding, fields, columns: n };

@@ -267,7 +267,7 @@ impl<'a> Planner<'a> {
         for s in &core.sources {
             match &s.kind {
                 SourceKind::Subquery(q) => {
-                    let p = self.query_in_from(q, &s.used)?;
+                    let p = self.query_in_from(q, &s.used, shared_cte(core, q.cte))?;
                     rows.push(if p.recursive.is_some() { cost::QUERY_ROWS } else { p.select.rows.max(1.0) });
                     queries.push(Some(p));
                 }
@@ -325,9 +325,10 @@ impl<'a> Planner<'a> {
         Ok((path, queries))
     }
 
-    fn query_in_from(&mut self, q: &FromQuery, used: &ColumnSet) -> Result<FromPlan> {
+    /// `shared`: another source reads the same rows, and other columns of them.
+    fn query_in_from(&mut self, q: &FromQuery, used: &ColumnSet, shared: bool) -> Result<FromPlan> {
         let mut select = q.select.clone();
-        if q.recursive.is_none() && q.cte.is_none() && q.outer.is_empty() {
+        if q.recursive.is_none() && !shared && q.materialize != Some(true) && q.outer.is_empty() {
             drop_unread(&mut select, used);
         }
         for e in select.cores.iter_mut().flat_map(|c| c.values.iter_mut().flatten().chain(&mut c.result)) {

@@ -100,6 +100,7 @@ pub fn mark_used<'e>(c: &mut Core, extra: impl Iterator<Item = &'e Expr>) {
         // A generated column that is computed when read needs the columns of its expression.
         if let SourceKind::Table { table, .. } = &s.kind
             && table.has_generated()
+            && s.used.iter().any(|c| table.columns.get(c).is_some_and(|c| !c.is_stored()))
         {
             s.used = ColumnSet::first(table.columns.len());
         }

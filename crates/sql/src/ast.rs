@@ -4,6 +4,7 @@
 //! on character boundaries; identifiers are already unquoted; parentheses leave no node of their own, except
 //! that a parenthesised list of two or more becomes [`Expr::Row`].
 
+use iolite_base::SmallStr;
 use std::rc::Rc;
 
 /// A half-open range of byte offsets into the statement's text.
@@ -42,7 +43,7 @@ pub enum Quote {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Name {
     /// The identifier itself.
-    pub text: Box<str>,
+    pub text: SmallStr,
     /// How it was written.
     pub quote: Quote,
     /// Where it was written.

@@ -17,12 +17,11 @@ impl<'f> TableNames<'f> {
 
     /// A query.
     pub fn select(&mut self, s: &Select) {
-        self.with(s.with.as_ref());
-        // The last arm first, as names are looked up.
-        for (_, c) in s.compounds.iter().rev() {
-            self.core(c);
+        // The last arm first, as names are looked up, and with it the WITH clause.
+        let mut with = s.with.as_ref();
+        for c in s.compounds.iter().rev().map(|(_, c)| c).chain([&s.first]) {
+            self.core(c, with.take());
         }
-        self.core(&s.first);
         self.terms(&s.order_by);
         self.exprs(s.limit.iter().chain(&s.offset));
     }
@@ -65,40 +64,56 @@ impl<'f> TableNames<'f> {
         }
     }
 
-    fn core(&mut self, c: &SelectCore) {
+    /// An arm: the tables that its FROM clause names, then what is nested in it.
+    fn core(&mut self, c: &SelectCore, with: Option<&With>) {
         match c {
-            SelectCore::Values(rows) => self.exprs(rows.iter().flatten()),
+            SelectCore::Values(rows) => {
+                self.with(with);
+                self.exprs(rows.iter().flatten());
+            }
             SelectCore::Query(q) => {
+                q.from.iter().for_each(|f| self.named(f));
+                self.with(with);
                 for c in &q.columns {
                     if let ResultColumn::Expr { expr, .. } = c {
                         self.expr(expr);
                     }
                 }
-                q.from.iter().for_each(|f| self.from(f));
                 self.exprs(q.filter.iter().chain(&q.group_by).chain(&q.having));
+                q.from.iter().for_each(|f| self.nested(f));
             }
         }
     }
 
     fn from(&mut self, f: &From) {
-        self.table(&f.first);
+        self.named(f);
+        self.nested(f);
+    }
+
+    /// Tables by name, and conditions of joins.
+    fn named(&mut self, f: &From) {
+        let name = |w: &mut Self, t: &Table| match &t.kind {
+            TableKind::Named { name, .. } | TableKind::Function { name, .. } => (w.f)(name),
+            TableKind::Subquery(_) | TableKind::Join(_) => {}
+        };
+        name(self, &f.first);
         for j in &f.joins {
-            self.table(&j.table);
+            name(self, &j.table);
             if let JoinConstraint::On(e) = &j.constraint {
                 self.expr(e);
             }
         }
     }
 
-    fn table(&mut self, t: &Table) {
-        match &t.kind {
-            TableKind::Named { name, .. } => (self.f)(name),
-            TableKind::Function { name, args } => {
-                (self.f)(name);
-                self.exprs(args);
+    /// Queries and joins in parentheses, arguments of table functions.
+    fn nested(&mut self, f: &From) {
+        for t in [&f.first].into_iter().chain(f.joins.iter().map(|j| &j.table)) {
+            match &t.kind {
+                TableKind::Named { .. } => {}
+                TableKind::Function { args, .. } => self.exprs(args),
+                TableKind::Subquery(s) => self.select(s),
+                TableKind::Join(f) => self.from(f),
             }
-            TableKind::Subquery(s) => self.select(s),
-            TableKind::Join(f) => self.from(f),
         }
     }
 

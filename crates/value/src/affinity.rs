@@ -71,8 +71,14 @@ impl Affinity {
             (Affinity::None | Affinity::Blob, _)
             | (_, Value::Null)
             | (Affinity::Integer | Affinity::Numeric, Value::Int(_))
-            | (Affinity::Real, Value::Real(_))
-            | (Affinity::Text, Value::Text(_, 0)) => Ok(()),
+            | (Affinity::Text, Value::Text(..)) => Ok(()),
+            // A whole real is stored as an integer, which has no negative zero.
+            (Affinity::Real, Value::Real(r)) => {
+                if *r == 0.0 {
+                    *v = Value::Real(0.0);
+                }
+                Ok(())
+            }
             _ => self.convert(v),
         }
     }
@@ -85,10 +91,6 @@ impl Affinity {
             Affinity::Text => match v {
                 Value::Int(_) | Value::Real(_) => {
                     *v = v.to_text()?;
-                    Ok(())
-                }
-                Value::Text(b, s) if *s != 0 => {
-                    *v = Value::Text(b.clone(), 0);
                     Ok(())
                 }
                 _ => Ok(()),

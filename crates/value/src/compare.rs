@@ -98,45 +98,67 @@ impl KeyField {
     }
 }
 
-/// Compares an encoded record with `key` field by field, over the first `key.len()` fields at the most.
-/// `tie` is the answer where all of those are equal. A malformed record is `SQLITE_CORRUPT`.
-#[inline]
-pub fn record_key(payload: &[u8], key: &[Value], info: &KeyInfo, tie: Ordering) -> Result<Ordering> {
-    // The common shapes: a one-byte header length and a first field that is an integer or text of one-byte type.
-    if let (Some(first), Some(field)) = (key.first(), info.fields.first())
-        && payload.len() > 2
-        && payload[0] < 0x80
-        && payload[1] < 0x80
-    {
-        let body = payload[0] as usize;
-        let t = payload[1];
-        let o = match first {
-            Value::Int(k) if (1..=6).contains(&t) || t == 8 || t == 9 => {
-                match record::read_int(t as u64, payload.get(body..).unwrap_or(&[])) {
-                    Some(v) => Some(v.cmp(k)),
-                    None => return Err(Code::Corrupt.into()),
-                }
-            }
-            Value::Text(k, _) if t >= 13 && t & 1 == 1 && info.enc == Encoding::Utf8 => {
-                let n = (t as usize - 13) / 2;
-                match payload.get(body..body + n) {
-                    Some(b) => Some(field.coll.compare(b, k)),
-                    None => return Err(Code::Corrupt.into()),
-                }
-            }
-            _ => None,
-        };
-        match o {
-            Some(Equal) if key.len() == 1 => return Ok(tie),
-            Some(o) if o.is_ne() => return Ok(field.direct(o, false)),
-            _ => {}
-        }
-    }
-    record_key_slow(payload, key, info, tie)
+/// A key that encoded records are compared with, many in one search: what its first field is, is looked at once.
+pub struct Probe<'a> {
+    key: &'a [Value],
+    info: &'a KeyInfo,
+    tie: Ordering,
+    first: First<'a>,
+    /// The first field is in descending order.
+    desc: bool,
 }
 
+/// The common shapes of a first field.
+enum First<'a> {
+    Int(i64),
+    Text(&'a [u8], &'a Collation),
+    Other,
+}
+
+impl<'a> Probe<'a> {
+    /// Records are compared with `key` over its first `key.len()` fields at the most; `tie` is the answer where all of
+    /// those are equal.
+    #[inline]
+    pub fn new(key: &'a [Value], info: &'a KeyInfo, tie: Ordering) -> Probe<'a> {
+        let first = match (key.first(), info.fields.first()) {
+            (Some(Value::Int(k)), Some(_)) => First::Int(*k),
+            (Some(Value::Text(k, _)), Some(f)) if info.enc == Encoding::Utf8 => First::Text(k, &f.coll),
+            _ => First::Other,
+        };
+        let desc = info.fields.first().is_some_and(|f| f.desc);
+        Probe { key, info, tie, first, desc }
+    }
+
+    /// The record compared with the key. A malformed record is `SQLITE_CORRUPT`.
+    #[inline(always)]
+    pub fn compare(&self, payload: &[u8]) -> Result<Ordering> {
+        // One-byte lengths of the header and of the first type.
+        if let [len, t, ..] = *payload
+            && (len | t) < 0x80
+            && let Some(body) = payload.get(len as usize..)
+        {
+            let o = match self.first {
+                First::Int(k) if matches!(t, 1..=6 | 8 | 9) => {
+                    record::read_int(t as u64, body).map(|v| v.cmp(&k))
+                }
+                First::Text(k, coll) if t >= 13 && t & 1 == 1 => {
+                    body.get(..(t as usize - 13) / 2).map(|b| coll.compare(b, k))
+                }
+                _ => None,
+            };
+            match o {
+                Some(Equal) if self.key.len() == 1 => return Ok(self.tie),
+                Some(o) if o.is_ne() => return Ok(if self.desc { o.reverse() } else { o }),
+                _ => {}
+            }
+        }
+        record_key(payload, self.key, self.info, self.tie)
+    }
+}
+
+/// What [`Probe::compare`] answers, field by field.
 #[inline(never)]
-fn record_key_slow(payload: &[u8], key: &[Value], info: &KeyInfo, tie: Ordering) -> Result<Ordering> {
+fn record_key(payload: &[u8], key: &[Value], info: &KeyInfo, tie: Ordering) -> Result<Ordering> {
     let mut header = Header::new(payload)?;
     for (k, field) in key.iter().zip(&info.fields) {
         let Some((t, bytes)) = header.next(payload)? else {

@@ -367,19 +367,18 @@ impl Vm {
                     }
                 }
                 Opcode::Next => {
-                    let more = match &mut self.f.cursors[i.p1 as usize] {
-                        Some(VCursor::Tree(t)) if t.null_row && t.deferred.is_none() && !t.cur.is_valid() => {
-                            false
-                        }
-                        Some(VCursor::Tree(t)) => {
-                            let more = t.cur.next()?;
-                            t.moved(more);
-                            more
-                        }
-                        _ => false,
-                    };
+                    let Some(VCursor::Tree(t)) = &mut self.f.cursors[i.p1 as usize] else { continue };
+                    // A cursor on NULLs that stands nowhere: an outer join's.
+                    if t.null_row && t.deferred.is_none() && !t.cur.is_valid() {
+                        continue;
+                    }
+                    let more = t.cur.next()?;
+                    t.moved(more);
                     if more {
                         pc = i.p2 as usize;
+                        if i.p5 & p5::THEN_COLUMN != 0 {
+                            pc = ops::row::fields(t, &mut self.f.regs, self.enc, insns, pc)?;
+                        }
                         self.tick(env)?;
                     }
                 }
@@ -413,9 +412,18 @@ impl Vm {
                     let v = ops::row::rowid(self, i.p1)?;
                     self.set(i.p2, v);
                 }
-                Opcode::Column => ops::row::column(self, i)?,
+                Opcode::Column => pc = ops::row::columns(self, insns, pc - 1)?,
                 Opcode::RowData => ops::row::data(self, i)?,
                 Opcode::MakeRecord => ops::row::make_record(self, i)?,
+                Opcode::AutoincMax => {
+                    let id = self.reg(i.p2).to_int();
+                    let largest = self.sequence(i.p1);
+                    *largest = id.max(*largest);
+                }
+                Opcode::AutoincRead => {
+                    let n = *self.sequence(i.p1);
+                    self.set(i.p2, Value::Int(n));
+                }
                 Opcode::NewRowid => ops::write::new_rowid(self, i, env)?,
                 Opcode::Insert => ops::write::insert(self, i, env)?,
                 Opcode::Delete => ops::write::delete(self, i, env)?,

@@ -83,7 +83,10 @@ impl HashTable {
 
     fn same(&self, group: usize, key: &[Value]) -> bool {
         let own = &self.keys[group * self.width..][..self.width];
-        own.iter().zip(key).zip(&self.key.fields).all(|((a, b), f)| compare::compare(a, b, &f.coll).is_eq())
+        own.iter().zip(key).zip(&self.key.fields).all(|((a, b), f)| match (a, b) {
+            (Value::Int(a), Value::Int(b)) => a == b,
+            _ => compare::compare(a, b, &f.coll).is_eq(),
+        })
     }
 
     /// Makes the key's group the present one; answers whether it was there.

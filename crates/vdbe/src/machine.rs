@@ -96,6 +96,8 @@ pub struct Vm {
     pub(crate) max_length: usize,
     pub(crate) max_depth: usize,
     pub(crate) cpu: u32,
+    /// AUTOINCREMENT's largest rowids, by number less one: of the run, so that triggers share them.
+    pub(crate) sequences: Vec<i64>,
     /// Memory of records of former runs, for those of the next.
     pub(crate) spare: Vec<Buf>,
 }
@@ -150,8 +152,35 @@ impl Vm {
             max_length: 1_000_000_000,
             max_depth: 1000,
             cpu: 0,
+            sequences: Vec::new(),
             spare: Vec::new(),
         }
+    }
+
+    /// Makes it the run of another program, not started, keeping its memory. What the former program held is let go.
+    pub fn renew(&mut self, program: Rc<Program>) {
+        self.reset();
+        let f = &mut self.f;
+        f.cursors.clear();
+        f.cursors.resize_with(program.cursors, || None);
+        f.regs.clear();
+        f.regs.resize(program.registers + 1, Value::Null);
+        f.once.clear();
+        f.once.resize(program.onces.div_ceil(64), 0);
+        f.states.clear();
+        f.aux.clear();
+        f.aux.resize_with(program.sites, AuxData::default);
+        (f.pc, f.compare, f.last_rowid, f.entered, f.counted) = (0, Ordering::Equal, 0, 0, 0);
+        f.program = program.clone();
+        self.params.clear();
+        self.params.resize(program.variables.len(), Value::Null);
+        self.counters = Counters::default();
+        self.main = program;
+    }
+
+    /// Whether its memory is worth keeping for another program.
+    pub fn is_small(&self) -> bool {
+        self.f.regs.capacity() <= 512 && self.f.cursors.capacity() <= 64 && self.spare.len() <= MOST_SPARE
     }
 
     /// The program.
@@ -200,6 +229,7 @@ impl Vm {
             self.f.row_sets.clear();
         }
         self.f.blooms.clear();
+        self.sequences.clear();
         for a in &mut self.f.aux {
             a.clear();
         }
@@ -230,6 +260,15 @@ impl Vm {
         let caller = std::mem::replace(&mut self.f, f);
         self.callers.push(caller);
         Ok(())
+    }
+
+    /// AUTOINCREMENT's largest rowid of sequence `n`, from 1.
+    pub(crate) fn sequence(&mut self, n: i32) -> &mut i64 {
+        let at = n as usize - 1;
+        if self.sequences.len() <= at {
+            self.sequences.resize(at + 1, 0);
+        }
+        &mut self.sequences[at]
     }
 
     /// Leaves the program of a trigger; `false` if none is running.

@@ -83,7 +83,7 @@ const KV2: &str = "CREATE TABLE kv2(id INTEGER PRIMARY KEY, secondary INTEGER, p
 fn fill(db: &dyn Database, rows: i64) -> Result<u64> {
     let mut i = 0;
     db.load("kv2", 3, &mut |row| {
-        row.extend([int(i + 1), int(i * 48_271 % 100_000), text(format!("{i:064}"))]);
+        row.extend([int(i + 1), int(i * 48_271 % 100_000), cases::payload(i)]);
         i += 1;
         i <= rows
     })
@@ -130,7 +130,7 @@ fn small(o: &Options, run: &mut Run) -> Result<()> {
                     s.db.batch("BEGIN")?;
                 }
                 for i in before..before + rows {
-                    q.run(&[int(i + 1), int(i * 48_271 % 100_000), text(format!("{i:064}"))])?;
+                    q.run(&[int(i + 1), int(i * 48_271 % 100_000), cases::payload(i)])?;
                 }
                 if before == 0 {
                     s.db.batch("COMMIT")?;

@@ -384,11 +384,12 @@ impl Gen<'_> {
             10 => "PRAGMA table_list".into(),
             11 => format!("PRAGMA user_version = {}", self.small()),
             12 => "PRAGMA user_version".into(),
+            // Not how many pages there are: how cells are spread over pages is nowhere laid down.
             13 => format!(
                 "PRAGMA {}",
                 self.one(&[
-                    "page_count",
-                    "freelist_count",
+                    "max_page_count",
+                    "journal_size_limit",
                     "encoding",
                     "page_size",
                     "auto_vacuum",

@@ -98,22 +98,49 @@ pub const EXPLAINED: &[Explained] = &[
         applies: |script, d| d.what == "rows" && reads_compound(script),
     },
     Explained {
-        title: "group_concat() over a window that joins nothing but empty strings",
-        page: "lang_aggfunc, group_concat(X,Y): a string which is the concatenation of all non-NULL values; stock gives \
-               a byte of zero for the empty string",
-        diverges: false,
-        applies: |_, d| d.what == "rows" && d.stock.contains("\\0") && d.stock.replace("\\0", "") == d.ours,
-    },
-    Explained {
         title: "a rowid chosen at random",
         page: "autoinc, section 2: where the largest rowid is taken, rowids are tried at random",
         diverges: true,
         applies: |script, d| {
-            let told = script.last().is_some_and(|s| s.sql.contains("RETURNING"));
+            let told = script.last().is_some_and(|s| s.sql.contains("RETURNING") || s.kind == "dump");
             (d.what == "state" || d.what == "rows" && told) && random_rowids(&d.stock, &d.ours)
         },
     },
+    Explained {
+        title: "which of several equal values stands for them",
+        page: "lang_select, sections 2.5, 2.6 and 3: rows are grouped, and duplicates removed, where values are equal, as 1 \
+               and 1.0 are, and 'a' and 'A' under NOCASE; no page says which of them is shown",
+        diverges: false,
+        applies: |script, d| {
+            let words = [" UNION ", " EXCEPT ", " INTERSECT ", " DISTINCT ", " GROUP BY "];
+            let removes = |s: &Stmt| words.iter().any(|w| s.sql.contains(w));
+            let last = script.last();
+            let views = || script.iter().filter(|s| s.kind == "create view").any(removes);
+            d.what == "rows"
+                && last.is_some_and(|s| removes(s) || s.sql.contains("view") && views())
+                && equal_values(&d.stock, &d.ours)
+        },
+    },
 ];
+
+/// Whether the rows are the same but for values that compare equal.
+fn equal_values(a: &str, b: &str) -> bool {
+    let equal = |x: &str, y: &str| match (x.parse::<f64>(), y.parse::<f64>()) {
+        (Ok(p), Ok(q)) => p == q,
+        _ => {
+            let text = |s: &str| s.trim_matches('\'').trim_end().to_ascii_lowercase();
+            text(x) == text(y)
+        }
+    };
+    // In the order of the values' text, another of them may stand elsewhere.
+    let rows = |s: &str| -> Vec<String> {
+        let mut lines: Vec<String> = s.lines().map(str::to_ascii_lowercase).collect();
+        lines.sort();
+        lines.join("|").split('|').map(String::from).collect()
+    };
+    let (a, b) = (rows(a), rows(b));
+    a.len() == b.len() && a.iter().zip(&b).all(|(x, y)| equal(x, y))
+}
 
 /// Whether the last statement compares columns of a compound in FROM: of its own, or of a view.
 fn reads_compound(script: &[Stmt]) -> bool {

@@ -405,7 +405,7 @@ impl Gen<'_> {
         let mut s = match c.name {
             "count" if c.args == 0 => "count(*)".to_string(),
             "group_concat" | "string_agg" | "json_group_array" | "jsonb_group_array" => {
-                let x = if c.name.starts_with("json") { format!("CAST({x} AS TEXT)") } else { x };
+                let x = if c.name.starts_with("json") { format!("quote({x})") } else { x };
                 let second = if c.args == 2 {
                     format!(", {}", self.one(&["','", "'-'", "''", "NULL", "'; '"]))
                 } else {

@@ -103,13 +103,13 @@ impl Gen<'_> {
 
     fn upsert(&mut self, t: &Table) -> String {
         let mut out = String::new();
-        let mut columns: Vec<String> = t.columns.iter().map(|c| quote(&c.name)).collect();
-        columns.push(String::new());
-        columns.pop();
+        let columns = t.columns.iter().map(|c| quote(&c.name)).collect();
+        // Stock gives generated columns of `excluded` the type of another column.
+        let stored = t.columns.iter().filter(|c| !c.generated).map(|c| quote(&c.name)).collect();
         let both = Scope {
             sources: vec![
-                Source { alias: quote(&t.name), columns: columns.clone() },
-                Source { alias: "excluded".into(), columns },
+                Source { alias: quote(&t.name), columns },
+                Source { alias: "excluded".into(), columns: stored },
             ],
         };
         if !t.keys.is_empty() && self.rng.chance(80) {

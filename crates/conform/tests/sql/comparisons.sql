@@ -35,3 +35,4 @@ SELECT 1 UNION SELECT 1.0 UNION SELECT 1;
 SELECT v IN (SELECT 'x' UNION SELECT c FROM (SELECT 3 AS c)) FROM (SELECT '3 ' AS v);
 -- A NUL ends a number.
 SELECT '12' || x'00' = 12, abs('3' || x'00'), typeof(CAST('12' || x'00' || '5' AS NUMERIC));
+SELECT 2 IS TRUE COLLATE nocase, 'x' IS ((FALSE) COLLATE binary), 'x' IS NOT FALSE COLLATE nocase, 2 IS NOT likely(TRUE);

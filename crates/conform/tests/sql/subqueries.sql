@@ -28,3 +28,13 @@ SELECT y, typeof(y), y || '' FROM (SELECT 1 AS x, 1 AS y UNION SELECT d, d FROM 
 SELECT x FROM whole UNION SELECT y FROM whole;
 SELECT a FROM nosuch1 UNION SELECT b FROM nosuch2;
 SELECT d FROM whole UNION SELECT d, d FROM whole EXCEPT SELECT d FROM whole;
+CREATE TABLE held(a, b, PRIMARY KEY (b COLLATE NOCASE));
+CREATE TABLE keyed(a);
+INSERT INTO keyed VALUES (x'61');
+CREATE VIEW paired AS SELECT t.a IS t.a AS same FROM keyed k CROSS JOIN held t ON k.a = t.b;
+INSERT INTO held VALUES (NULL, x'61'), ('-5', 0.5);
+SELECT (SELECT same FROM paired WHERE same > o.b), o.a FROM held o;
+CREATE VIEW misfit(p) AS SELECT 1, 2;
+WITH w(q, r) AS (SELECT a, (SELECT p FROM misfit) FROM keyed) SELECT count(q) FROM w;
+SELECT 1 FROM keyed HAVING count(*);
+SELECT count(*) FROM keyed HAVING count(*) > 0;

@@ -9,3 +9,6 @@ SELECT json_array(x) FROM v;
 SELECT json_array(column1) FROM (VALUES (json_array(1)), (json_array(2)));
 SELECT json_array(json_array(1)), json_array((SELECT json_array(a) FROM t)), json_array(coalesce(NULL, json_array(1)));
 SELECT subtype(jsonb_object()), subtype(jsonb_array(1)), subtype(jsonb('{}'));
+CREATE TABLE made(a, e TEXT AS (json_array(1)), f TEXT AS (json_array(1)) STORED);
+INSERT INTO made(a) VALUES (1);
+SELECT subtype(e), subtype(f), json_array(e, f) FROM made;

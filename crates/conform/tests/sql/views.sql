@@ -35,3 +35,16 @@ CREATE TRIGGER into_one INSTEAD OF INSERT ON one BEGIN INSERT INTO two(a) VALUES
 INSERT INTO one VALUES (5);
 SELECT * FROM two;
 INSERT INTO one VALUES (5, 6);
+CREATE TABLE typed(a INT, b TEXT);
+CREATE VIEW fewer(x) AS SELECT * FROM typed;
+PRAGMA table_info(fewer);
+CREATE VIEW cast_first AS SELECT CAST(a AS REAL) AS x FROM typed UNION VALUES (9007199254740993);
+PRAGMA table_info(cast_first);
+SELECT x, typeof(x) FROM cast_first;
+CREATE VIEW elsewhere AS SELECT (SELECT 1 FROM temp.q) FROM aux.z;
+CREATE VIEW shown AS SELECT CAST(b AS TEXT) AS j, CAST(a AS REAL) AS r, 1 AS i FROM typed;
+INSERT INTO typed VALUES (1, 'b');
+CREATE TABLE seen(x);
+CREATE TRIGGER on_shown INSTEAD OF UPDATE ON shown BEGIN INSERT INTO seen VALUES (typeof(new.j) || ' ' || typeof(new.r) || ' ' || typeof(new.i)); END;
+UPDATE shown SET j = 3, r = 2, i = '5';
+SELECT * FROM seen;

@@ -29,3 +29,6 @@ SELECT sum(a) OVER (w PARTITION BY a) FROM t WINDOW w AS (PARTITION BY b);
 SELECT ntile(0) OVER () FROM t;
 SELECT nth_value(a, 0) OVER () FROM t;
 WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT row_number() OVER () FROM r) SELECT * FROM r LIMIT 3;
+CREATE TABLE blanks(id INTEGER PRIMARY KEY, v);
+INSERT INTO blanks(v) VALUES ('a'), (''), (''), ('b'), (NULL), ('');
+SELECT id, group_concat(quote(v), '-') OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM blanks;

@@ -1,6 +1,8 @@
 //! What a user of the Rust API sees.
 
+mod functions;
 mod journey;
+mod plans;
 mod records;
 mod transactions;
 mod writer;

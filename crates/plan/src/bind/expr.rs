@@ -292,6 +292,7 @@ impl Binder<'_> {
         match e {
             ast::Expr::Literal(Literal::True, _) => Some(true),
             ast::Expr::Literal(Literal::False, _) => Some(false),
+            ast::Expr::Collate(inner, _) => self.truth_word(inner),
             ast::Expr::Column { schema: None, table: None, column } if column.quote == ast::Quote::None => {
                 if column.text.eq_ignore_ascii_case("true") {
                     Some(true)
@@ -357,6 +358,10 @@ impl Binder<'_> {
     }
 
     fn in_expr(&mut self, not: bool, lhs: &ast::Expr, rhs: &ast::InSet) -> Result<Expr> {
+        // Nothing is in an empty list, whatever it is: it is not even looked at.
+        if matches!(rhs, ast::InSet::List(list) if list.is_empty()) {
+            return Ok(Expr::int(not as i64));
+        }
         let lhs = self.any_expr(lhs)?;
         let n = width(&lhs);
         let select = match rhs {
@@ -367,9 +372,6 @@ impl Binder<'_> {
                 let mut items = Vec::with_capacity(list.len());
                 for e in list {
                     items.push(self.expr(e)?);
-                }
-                if items.is_empty() {
-                    return Ok(Expr::int(not as i64));
                 }
                 let affinity = match lhs.affinity() {
                     Affinity::None => Affinity::Blob,

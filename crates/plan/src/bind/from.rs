@@ -63,6 +63,8 @@ impl Binder<'_> {
         clauses: &mut Vec<(TableId, &'f ast::Expr)>,
     ) -> Result<()> {
         self.joined_table(&f.first, JoinKind::default(), true, out, clauses)?;
+        // Without RIGHT or FULL JOIN, USING means the leftmost table that has the column; with one, there may be no other.
+        let strict = f.joins.iter().any(|j| matches!(j.op, JoinOp::Right | JoinOp::Full));
         for j in &f.joins {
             let kind = JoinKind {
                 left: matches!(j.op, JoinOp::Left | JoinOp::Full),
@@ -81,7 +83,7 @@ impl Binder<'_> {
                 JoinConstraint::On(e) => clauses.push((id, e)),
                 JoinConstraint::Using(names) => {
                     for n in names {
-                        self.using(n, before, kind, out)?;
+                        self.using(n, before, kind, strict, out)?;
                     }
                 }
                 JoinConstraint::None if j.natural => {
@@ -99,7 +101,7 @@ impl Binder<'_> {
                                 quote: ast::Quote::Bracket,
                                 span: Default::default(),
                             };
-                            self.using(&n, before, kind, out)?;
+                            self.using(&n, before, kind, strict, out)?;
                         }
                     }
                 }
@@ -113,7 +115,14 @@ impl Binder<'_> {
         self.scopes.last_mut().expect("a query is being bound")
     }
 
-    fn using(&mut self, n: &Name, before: usize, kind: JoinKind, out: &mut BoundFrom) -> Result<()> {
+    fn using(
+        &mut self,
+        n: &Name,
+        before: usize,
+        kind: JoinKind,
+        strict: bool,
+        out: &mut BoundFrom,
+    ) -> Result<()> {
         let missing =
             || Error::sql(format!("cannot join using column {} - column not present in both tables", n.text));
         let depth = self.scopes.len() - 1;
@@ -136,6 +145,9 @@ impl Binder<'_> {
                             return Err(Error::sql(format!("ambiguous reference to {} in USING()", n.text)));
                         }
                         found = Some(self.column_of(s.id, &s.columns, i)?);
+                        if !strict {
+                            break;
+                        }
                     }
                 }
                 found.ok_or_else(missing)?

@@ -332,6 +332,10 @@ impl Binder<'_> {
         }
         self.top().phase = Phase::Groups;
         if let Some(h) = &q.having {
+            // An aggregate in HAVING alone does not make one.
+            if q.group_by.is_empty() && !self.top().has_agg {
+                return Err(Error::sql("HAVING clause on a non-aggregate query"));
+            }
             core.having = Some(self.expr(h)?);
         }
         for (i, t) in order_by.iter().enumerate() {
@@ -342,9 +346,6 @@ impl Binder<'_> {
         core.aggregate = scope.has_agg || !q.group_by.is_empty();
         core.aggs = std::mem::take(&mut scope.aggs);
         core.windows = std::mem::take(&mut scope.windows);
-        if core.having.is_some() && !core.aggregate {
-            return Err(Error::sql("HAVING clause on a non-aggregate query"));
-        }
         if core.aggregate && core.group_by.is_empty() {
             // One row at the most comes out: its order does not matter.
             order.clear();
@@ -616,10 +617,13 @@ fn compound_affinity<'e>(arms: impl Iterator<Item = (&'e Expr, bool)> + Clone) -
     let Some(at) = arms.clone().position(|a| own(a) != Affinity::None) else { return Affinity::None };
     let affinity = arms.clone().nth(at).map_or(Affinity::None, own);
     let all = |(e, several): (&Expr, bool)| if several { NUMBERS | TEXTS | BLOBS } else { classes(e) };
-    let others = arms.enumerate().filter(|(i, _)| *i != at).fold(0, |m, (_, a)| m | all(a));
+    let others = arms.clone().enumerate().filter(|(i, _)| *i != at).fold(0, |m, (_, a)| m | all(a));
+    let mut arms = arms;
     match affinity {
         Affinity::Text if others & NUMBERS != 0 => Affinity::Blob,
         a if a > Affinity::Text && others & TEXTS != 0 => Affinity::Blob,
+        // A CAST that comes first gives no type to the others.
+        a if a > Affinity::Text && matches!(arms.next(), Some((Expr::Cast(..), _))) => Affinity::Flexnum,
         a => a,
     }
 }

@@ -237,7 +237,7 @@ impl Parser<'_> {
         let literal = match () {
             _ if bare && word.text.eq_ignore_ascii_case("true") => Literal::True,
             _ if bare && word.text.eq_ignore_ascii_case("false") => Literal::False,
-            _ => Literal::Text(word.text),
+            _ => Literal::Text(word.text.as_str().into()),
         };
         Expr::Literal(literal, span)
     }

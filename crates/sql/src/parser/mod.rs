@@ -484,7 +484,7 @@ impl<'a> Parser<'a> {
             }
             T::Int | T::Float => self.simple_number()?.into(),
             T::On | T::Delete | T::Default => self.raw(self.tok).into(),
-            kind if kind.is_nm() => self.make_name(self.tok).text,
+            kind if kind.is_nm() => self.make_name(self.tok).text.as_str().into(),
             _ => return Err(self.unexpected()),
         };
         self.bump();
@@ -501,7 +501,7 @@ fn plain_number(raw: &str) -> Box<str> {
 }
 
 /// The content of a quoted token, doubled quotes undone.
-fn unquote(raw: &str) -> Box<str> {
+fn unquote<S: for<'s> std::convert::From<&'s str> + std::convert::From<String>>(raw: &str) -> S {
     let b = raw.as_bytes();
     let quote = b[0];
     let inner = &raw[1..raw.len() - 1];

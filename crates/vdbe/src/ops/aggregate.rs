@@ -38,7 +38,6 @@ fn call(i: &Insn) -> Result<&FunctionCall> {
 
 /// The state that belongs to a register, made if there is none yet. A statement is not re-entered while it runs, so the
 /// state may stay in its place during the call.
-#[inline(always)]
 fn state<'s>(
     states: &'s mut Vec<Option<Box<dyn Aggregate>>>,
     marker: &mut Value,
@@ -67,12 +66,23 @@ fn begin(
     Ok(())
 }
 
+#[inline]
 pub(crate) fn step(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let f = call(i)?;
     let frame = &mut vm.f;
-    let s = state(&mut frame.states, &mut frame.regs[i.p3 as usize], i.p3, f)?;
-    let first = i.p2 as usize;
-    with_context(f, env, &mut frame.aggregate_aux, |c| s.step(c, &frame.regs[first..first + f.args]))?;
+    let (first, at) = (i.p2 as usize, i.p3 as usize);
+    if let Some(Some(s)) = frame.states.get_mut(at)
+        && let Value::Int(_) = frame.regs[at]
+        && s.quick_step(&frame.regs[first..first + f.args])
+    {
+        if i.p1 != 0 && s.changed() {
+            vm.put(i.p1, Value::Int(1));
+        }
+        return Ok(());
+    }
+    let s = state(&mut frame.states, &mut frame.regs[at], i.p3, f)?;
+    let args = &frame.regs[first..first + f.args];
+    with_context(f, env, &mut frame.aggregate_aux, |c| s.step(c, args))?;
     if i.p1 != 0 && s.changed() {
         vm.put(i.p1, Value::Int(1));
     }

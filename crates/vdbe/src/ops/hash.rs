@@ -35,12 +35,18 @@ pub(crate) fn find(vm: &mut Vm, i: &Insn) -> Result<bool> {
 pub(crate) fn step(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let P4::Function(f) = &i.p4 else { return Err(Code::Internal.into()) };
     let slot = table(&mut vm.f.cursors, i.p1)?.slot(i.p3 as usize);
+    let first = i.p2 as usize;
+    if i.p5 == 0
+        && let Slot::State(s) = slot
+        && s.quick_step(&vm.f.regs[first..first + f.args])
+    {
+        return Ok(());
+    }
     // Taken out while it runs: a function may call back.
     let mut s = match std::mem::take(slot) {
         Slot::State(s) => s,
         _ => make(f)?,
     };
-    let first = i.p2 as usize;
     let done =
         with_context(f, env, &mut vm.f.aggregate_aux, |c| s.step(c, &vm.f.regs[first..first + f.args]));
     let changed = i.p5 != 0 && s.changed();

@@ -1,8 +1,8 @@
 //! Reading rows, making records.
 
-use crate::cursor::{PseudoCursor, RowCache, VCursor};
+use crate::cursor::{PseudoCursor, RowCache, TreeCursor, VCursor};
 use crate::machine::Vm;
-use iolite_base::{Buf, Code, Result};
+use iolite_base::{Buf, Code, Encoding, Result};
 use iolite_bytecode::{Insn, P4, p5};
 use iolite_value::{Affinity, Value, record};
 
@@ -57,32 +57,51 @@ pub(crate) fn rowid(vm: &mut Vm, n: i32) -> Result<Value> {
     }
 }
 
+/// The `Column` at `pc`, and those of the same cursor that follow it; returns where it goes on.
 #[inline(always)]
-pub(crate) fn column(vm: &mut Vm, i: &Insn) -> Result<()> {
+pub(crate) fn columns(vm: &mut Vm, insns: &[Insn], pc: usize) -> Result<usize> {
+    let i = &insns[pc];
     let frame = &mut vm.f;
-    let found = match &mut frame.cursors[i.p1 as usize] {
-        Some(VCursor::Tree(t)) => {
-            if t.null_row || t.deferred.is_some() || t.cur.is_stale() {
-                return unsettled_column(vm, i);
-            }
-            t.field(i.p2 as usize, vm.enc, i.p5 & p5::COPY != 0, &mut frame.regs[i.p3 as usize])?
-        }
-        _ => return pseudo_column(vm, i),
+    let Some(VCursor::Tree(t)) = &mut frame.cursors[i.p1 as usize] else {
+        pseudo_column(vm, i)?;
+        return Ok(pc + 1);
     };
-    if !found {
-        missing(vm, i);
+    if t.null_row || t.deferred.is_some() || t.cur.is_stale() {
+        unsettled_column(vm, i)?;
+        return Ok(pc + 1);
     }
-    Ok(())
+    fields(t, &mut frame.regs, vm.enc, insns, pc)
+}
+
+/// The `Column` at `pc`, and those that follow it, of a cursor that stands on its row.
+#[inline(always)]
+pub(crate) fn fields(
+    t: &mut TreeCursor,
+    regs: &mut [Value],
+    enc: Encoding,
+    insns: &[Insn],
+    mut pc: usize,
+) -> Result<usize> {
+    loop {
+        let i = &insns[pc];
+        let out = &mut regs[i.p3 as usize];
+        if !t.field(i.p2 as usize, enc, i.p5 & p5::COPY != 0, out)? {
+            *out = missing(i);
+        }
+        pc += 1;
+        if i.p5 & p5::THEN_COLUMN == 0 {
+            return Ok(pc);
+        }
+    }
 }
 
 /// A record that ends before the column: the column's default.
 #[cold]
-fn missing(vm: &mut Vm, i: &Insn) {
-    let v = match &i.p4 {
+fn missing(i: &Insn) -> Value {
+    match &i.p4 {
         P4::Value(d) => (**d).clone(),
         _ => Value::Null,
-    };
-    vm.put(i.p3, v);
+    }
 }
 
 /// A column of a cursor that must first find its row.
@@ -104,7 +123,7 @@ fn unsettled_column(vm: &mut Vm, i: &Insn) -> Result<()> {
     if t.field(i.p2 as usize, enc, i.p5 & p5::COPY != 0, &mut v)? {
         vm.put(i.p3, v);
     } else {
-        missing(vm, i);
+        vm.put(i.p3, missing(i));
     }
     Ok(())
 }
@@ -120,7 +139,7 @@ fn pseudo_column(vm: &mut Vm, i: &Insn) -> Result<()> {
     };
     match found {
         Some(v) => vm.put(i.p3, v),
-        None => missing(vm, i),
+        None => vm.put(i.p3, missing(i)),
     }
     Ok(())
 }

@@ -1,11 +1,29 @@
 //! Finding entries.
 
-use crate::cursor::VCursor;
+use crate::cursor::{TreeCursor, VCursor};
 use crate::machine::Vm;
 use iolite_base::{Code, Result};
+use iolite_btree::EntryOrder;
 use iolite_bytecode::{Insn, Opcode, P4};
-use iolite_value::{Affinity, Value, compare, num};
+use iolite_value::compare::{self, Probe};
+use iolite_value::{Affinity, KeyInfo, Value, num};
 use std::cmp::Ordering::{self, Equal, Greater, Less};
+
+/// A key as the trees want it.
+pub(crate) struct ByKey<'a>(Probe<'a>);
+
+impl<'a> ByKey<'a> {
+    pub fn new(fields: &'a [Value], info: &'a KeyInfo, tie: Ordering) -> ByKey<'a> {
+        ByKey(Probe::new(fields, info, tie))
+    }
+}
+
+impl EntryOrder for ByKey<'_> {
+    #[inline(always)]
+    fn order(&mut self, entry: &[u8]) -> Result<Ordering> {
+        self.0.compare(entry)
+    }
+}
 
 /// SeekRowid, NotExists: whether the row is there.
 #[inline]
@@ -36,7 +54,8 @@ pub(crate) fn range(vm: &mut Vm, i: &Insn) -> Result<bool> {
         return Err(Code::Internal.into());
     };
     let regs = &vm.f.regs;
-    let Some(key) = t.key.clone() else {
+    let t: &mut TreeCursor = t;
+    let Some(key) = t.key.as_deref() else {
         let found = table_range(t, &regs[i.p3 as usize], i.op)?;
         t.moved(found);
         return Ok(found);
@@ -45,7 +64,7 @@ pub(crate) fn range(vm: &mut Vm, i: &Insn) -> Result<bool> {
     let fields = &regs[i.p3 as usize..i.p3 as usize + n];
     // Entries that begin with the key count as beyond it or before it, so that the seek ends at the right edge.
     let tie = if matches!(i.op, Opcode::SeekGE | Opcode::SeekLT) { Greater } else { Less };
-    let at = t.cur.seek_key(&mut |entry| compare::record_key(entry, fields, &key, tie))?;
+    let at = t.cur.seek_key(&mut ByKey::new(fields, key, tie))?;
     let forward = matches!(i.op, Opcode::SeekGE | Opcode::SeekGT);
     let found = match (at, forward) {
         (None, _) => false,
@@ -58,7 +77,7 @@ pub(crate) fn range(vm: &mut Vm, i: &Insn) -> Result<bool> {
 }
 
 /// A range's start among rowids; the key may be any value.
-fn table_range(t: &mut crate::cursor::TreeCursor, key: &Value, op: Opcode) -> Result<bool> {
+fn table_range(t: &mut TreeCursor, key: &Value, op: Opcode) -> Result<bool> {
     let mut v = key.clone();
     Affinity::Numeric.apply(&mut v)?;
     let forward = matches!(op, Opcode::SeekGE | Opcode::SeekGT);
@@ -114,8 +133,9 @@ pub(crate) fn found(vm: &mut Vm, i: &Insn) -> Result<bool> {
     };
     let n = if let P4::Int(n) = i.p4 { n as usize } else { 1 };
     let fields = &vm.f.regs[i.p3 as usize..i.p3 as usize + n];
-    let key = t.key.clone().ok_or(Code::Internal)?;
-    let at = t.cur.seek_key(&mut |entry| compare::record_key(entry, fields, &key, Equal))?;
+    let t: &mut TreeCursor = t;
+    let key = t.key.as_deref().ok_or(Code::Internal)?;
+    let at = t.cur.seek_key(&mut ByKey::new(fields, key, Equal))?;
     let hit = at == Some(Equal);
     t.moved(hit);
     t.probe = at;
@@ -132,7 +152,7 @@ pub(crate) fn index_compare(vm: &mut Vm, i: &Insn) -> Result<bool> {
     let n = if let P4::Int(n) = i.p4 { n as usize } else { 1 };
     let fields = &vm.f.regs[i.p3 as usize..i.p3 as usize + n];
     let key = t.key.clone().ok_or(Code::Internal)?;
-    let o: Ordering = t.with_record(|entry| compare::record_key(entry, fields, &key, Equal))?;
+    let o: Ordering = t.with_record(|entry| Probe::new(fields, &key, Equal).compare(entry))?;
     Ok(match i.op {
         Opcode::IdxGE => o.is_ge(),
         Opcode::IdxGT => o.is_gt(),

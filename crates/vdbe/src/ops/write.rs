@@ -1,16 +1,18 @@
 //! Changing trees.
 
-use crate::cursor::VCursor;
+use crate::cursor::{TreeCursor, VCursor};
 use crate::env::{Env, RowChange};
 use crate::machine::Vm;
+use crate::ops::seek::ByKey;
 use iolite_base::{Code, Result};
 use iolite_btree::InsertAt;
 use iolite_bytecode::{Insn, P4, p5};
-use iolite_value::{Value, compare};
+use iolite_value::Value;
+use iolite_value::compare;
 use std::cmp::Ordering;
 
 pub(crate) fn new_rowid(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
-    let floor = if i.p3 > 0 { Some(vm.f.regs[i.p3 as usize].to_int()) } else { None };
+    let floor = if i.p3 > 0 { Some(*vm.sequence(i.p3)) } else { None };
     let t = vm.tree(i.p1)?;
     let last = if t.cur.last()? { Some(t.cur.rowid()) } else { None };
     t.moved(false);
@@ -29,7 +31,7 @@ pub(crate) fn new_rowid(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
             return Err(Code::Full.into());
         }
         id = id.max(f + 1);
-        vm.f.regs[i.p3 as usize] = Value::Int(id);
+        *vm.sequence(i.p3) = id;
     }
     vm.put(i.p2, Value::Int(id));
     Ok(())
@@ -37,7 +39,7 @@ pub(crate) fn new_rowid(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
 
 /// The largest rowid is taken: try others at random.
 #[cold]
-fn random_rowid(t: &mut crate::cursor::TreeCursor, env: &dyn Env) -> Result<i64> {
+fn random_rowid(t: &mut TreeCursor, env: &dyn Env) -> Result<i64> {
     for _ in 0..100 {
         let mut b = [0u8; 8];
         env.random(&mut b);
@@ -110,7 +112,8 @@ pub(crate) fn index_insert(vm: &mut Vm, i: &Insn, _env: &dyn Env) -> Result<()> 
     let Value::Blob(rec, _) = &vm.f.regs[i.p2 as usize] else {
         return Err(Code::Internal.into());
     };
-    let key = t.key.clone().ok_or(Code::Internal)?;
+    let t: &mut TreeCursor = t;
+    let key = t.key.as_deref().ok_or(Code::Internal)?;
     let at = match t.probe.take() {
         _ if i.p5 & p5::APPEND != 0 => InsertAt::Append,
         // The uniqueness check stands where the entry belongs, unless the tree has changed since.
@@ -120,9 +123,10 @@ pub(crate) fn index_insert(vm: &mut Vm, i: &Insn, _env: &dyn Env) -> Result<()> 
     match i.p4 {
         P4::Int(n) => {
             let fields = &vm.f.regs[i.p3 as usize..i.p3 as usize + n as usize];
+            let mut key = ByKey::new(fields, key, Ordering::Equal);
             let at = match i.p5 & p5::KEEP {
                 0 => at,
-                _ => match t.cur.seek_key(&mut |e| compare::record_key(e, fields, &key, Ordering::Equal))? {
+                _ => match t.cur.seek_key(&mut key)? {
                     Some(Ordering::Equal) => {
                         t.moved(false);
                         return Ok(());
@@ -131,11 +135,11 @@ pub(crate) fn index_insert(vm: &mut Vm, i: &Insn, _env: &dyn Env) -> Result<()> 
                     None => InsertAt::Unknown,
                 },
             };
-            t.cur.insert_entry(rec, at, &mut |e| compare::record_key(e, fields, &key, Ordering::Equal))?;
+            t.cur.insert_entry(rec, at, &mut key)?;
         }
         _ => {
             let n = key.fields.len();
-            t.cur.insert_entry(rec, at, &mut |e| compare::records(e, rec, n, &key))?;
+            t.cur.insert_entry(rec, at, &mut |e: &[u8]| compare::records(e, rec, n, key))?;
         }
     }
     t.cache.reset();
@@ -151,8 +155,9 @@ pub(crate) fn index_delete(vm: &mut Vm, i: &Insn) -> Result<()> {
         return Err(Code::Internal.into());
     };
     let fields = &vm.f.regs[i.p2 as usize..i.p2 as usize + i.p3 as usize];
-    let key = t.key.clone().ok_or(Code::Internal)?;
-    let at = t.cur.seek_key(&mut |e| compare::record_key(e, fields, &key, Ordering::Equal))?;
+    let t: &mut TreeCursor = t;
+    let key = t.key.as_deref().ok_or(Code::Internal)?;
+    let at = t.cur.seek_key(&mut ByKey::new(fields, key, Ordering::Equal))?;
     if at == Some(Ordering::Equal) {
         t.cur.delete(false)?;
     } else if i.p5 & p5::MUST_EXIST != 0 {
