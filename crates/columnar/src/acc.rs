@@ -68,6 +68,19 @@ impl RealSum {
     }
 }
 
+/// Adds each value to the sum of its group; rows of one group often follow each other.
+fn add_runs(sums: &mut [RealSum], at: &[u32], values: &[f64]) {
+    let mut rest = at.iter().zip(values).peekable();
+    while let Some((g, v)) = rest.next() {
+        let mut own = sums[*g as usize];
+        own.add(*v);
+        while let Some((_, v)) = rest.next_if(|(h, _)| *h == g) {
+            own.add(*v);
+        }
+        sums[*g as usize] = own;
+    }
+}
+
 fn sum_kind(name: &str) -> Option<SumKind> {
     match name {
         "sum" => Some(SumKind::Sum),
@@ -234,7 +247,7 @@ impl Groups<'_> {
                 if reals.nulls.is_empty() {
                     match &mut sums[..] {
                         [one] if self.keys.is_empty() => one.add_all(&reals.values),
-                        _ => at.iter().zip(&reals.values).for_each(|(g, v)| sums[*g as usize].add(*v)),
+                        _ => add_runs(sums, at, &reals.values),
                     }
                     return Ok(());
                 }
@@ -344,6 +357,25 @@ impl Groups<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Keeps the groups for which a comparison of an aggregate with a constant holds. `false`: it is something else.
+    pub fn keep_having(&self, having: &Ex, groups: &mut Vec<u32>) -> Result<bool> {
+        let Ex::Compare(c) = having else { return Ok(false) };
+        let (Ex::Agg(k), Ex::Const(with)) = (&c.lhs, &c.rhs) else { return Ok(false) };
+        // A function may fail on a group for which the condition does not hold.
+        if self.st.accs.iter().any(|a| matches!(a, Acc::Any { .. })) {
+            return Ok(false);
+        }
+        let mut failed = None;
+        groups.retain(|g| {
+            let holds = self.value(*k, *g as usize).and_then(|v| c.test(&v, with));
+            holds.unwrap_or_else(|e| {
+                failed = Some(e);
+                None
+            }) == Some(true)
+        });
+        failed.map_or(Ok(true), Err)
     }
 
     pub fn finished(&mut self, k: usize, g: usize, s: &Setting<'_>) -> Result<Value> {

@@ -346,10 +346,13 @@ impl Compiler<'_> {
     fn index_order(&mut self) -> Answer<()> {
         let c = self.ask.core;
         let l = &c.levels[0];
-        if let (Access::Scan { reverse } | Access::RowidRange { reverse, .. }, [Expr::Column(k)]) =
+        // One group for each row of the first table.
+        let single = self.q.loop_order.as_ref().is_some_and(|o| o[1..].iter().all(|l| l.one));
+        if let (Access::Scan { reverse } | Access::RowidRange { reverse, .. }, [Expr::Column(k), more @ ..]) =
             (&l.access, &c.group_by[..])
             && k.table == l.source.id
             && (k.column < 0 || self.q.tables[0].table.rowid_alias == Some(k.column as usize))
+            && (more.is_empty() || single)
         {
             self.q.key_fields[0].desc = *reverse;
             return Ok(());

@@ -33,6 +33,7 @@ impl Run<'_> {
             };
             let ready = (0..left.len()).filter(|i| !hangs(left[*i].table));
             let Some(i) = ready.min_by_key(|i| cols[left[*i].table].loaded.rows) else { return Ok(None) };
+            self.rt.check()?;
             let j = left.remove(i);
             let t = j.table;
             let keys: Vec<usize> = j.slots.iter().map(|s| places.at[*s].1).collect();

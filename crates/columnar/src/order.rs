@@ -23,6 +23,7 @@ use crate::store::{TableState, lock};
 use iolite_base::{Result, alloc};
 use iolite_value::Value;
 use std::cmp::Ordering;
+use std::ops::{BitOr, Shl};
 use std::sync::Arc;
 
 /// The most combinations that are collected: 8 bytes each for the order, and 4 for each table.
@@ -277,12 +278,24 @@ fn empty_batch<'a>(s: &Setting<'a>, tables: usize) -> Batch<'a> {
 
 /// The places of combinations in order.
 fn sorted(digits: &[Digit], columns: &[Option<Columns>], rows: &[Vec<u32>], n: usize) -> Result<Vec<u32>> {
-    let bits: u32 = digits.iter().map(|d| d.bits).sum();
-    let mut keys: Vec<u128> = room(n)?;
-    keys.resize(n, 0);
-    for d in digits {
+    match digits.iter().map(|d| d.bits).sum::<u32>() {
+        0..=64 => sorted_by::<u64>(digits, columns, rows, n),
+        _ => sorted_by::<u128>(digits, columns, rows, n),
+    }
+}
+
+/// The same, with numbers of a width that holds all digits.
+fn sorted_by<T: Copy + Ord + From<u64> + Shl<u32, Output = T> + BitOr<Output = T>>(
+    digits: &[Digit],
+    columns: &[Option<Columns>],
+    rows: &[Vec<u32>],
+    n: usize,
+) -> Result<Vec<u32>> {
+    let mut list: Vec<(T, u32)> = room(n)?;
+    list.extend((0..n as u32).map(|i| (T::from(0), i)));
+    for (k, d) in digits.iter().enumerate() {
         let most = (1u64 << d.bits) - 1;
-        for (key, row) in keys.iter_mut().zip(&rows[d.table]) {
+        for ((key, _), row) in list.iter_mut().zip(&rows[d.table]) {
             // A row of NULLs is the only one for what is around it.
             let v = match (&d.column, &columns[d.table]) {
                 _ if *row == NONE => 0,
@@ -292,23 +305,16 @@ fn sorted(digits: &[Digit], columns: &[Option<Columns>], rows: &[Vec<u32>], n: u
                 }
                 _ => *row as u64,
             };
-            *key = *key << d.bits | if d.down { most - v.min(most) } else { v } as u128;
+            let v = T::from(if d.down { most - v.min(most) } else { v });
+            // Nothing is there yet to be shifted, perhaps by all its bits.
+            *key = if k == 0 { v } else { *key << d.bits | v };
         }
+    }
+    if !list.is_sorted() {
+        list.sort_unstable();
     }
     let mut out: Vec<u32> = room(n)?;
-    if bits <= 64 {
-        let mut list: Vec<(u64, u32)> = room(n)?;
-        list.extend(keys.iter().enumerate().map(|(i, k)| (*k as u64, i as u32)));
-        if !list.is_sorted() {
-            list.sort_unstable();
-        }
-        out.extend(list.iter().map(|l| l.1));
-    } else {
-        let mut list: Vec<(u128, u32)> = room(n)?;
-        list.extend(keys.iter().enumerate().map(|(i, k)| (*k, i as u32)));
-        list.sort_unstable();
-        out.extend(list.iter().map(|l| l.1));
-    }
+    out.extend(list.iter().map(|l| l.1));
     Ok(out)
 }
 

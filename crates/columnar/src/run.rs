@@ -415,19 +415,26 @@ impl Run<'_> {
             }
         };
         let start = self.now();
-        let Some(order) = groups.order(&setting)? else { return Ok(None) };
+        let Some(mut order) = groups.order(&setting)? else { return Ok(None) };
+        let all = order.len();
+        let mut having = self.bound.having.as_ref();
+        if let Some(h) = having
+            && groups.keep_having(h, &mut order)?
+        {
+            having = None;
+        }
         if let Some(p) = self.rt.profile() {
-            p.line(format!("GROUPS: {}, sorted in {}", order.len(), shown(self.now() - start)));
+            p.line(format!("GROUPS: {all}, sorted in {}", shown(self.now() - start)));
         }
         let mut rows = Rows::new(&self.bound.result, &self.bound.order, q.distinct.as_deref(), limit);
-        if self.bound.having.is_none()
+        if having.is_none()
             && rows.take_all(order.len(), |result, out| groups.results(result, &order, &setting, out))?
         {
             return self.result(rows).map(Some);
         }
         for g in order {
             let row = groups.row(g, &setting)?;
-            if let Some(h) = &self.bound.having
+            if let Some(h) = having
                 && !self.eval.holds(h, &row)?
             {
                 continue;

@@ -529,8 +529,10 @@ fn nested_queries_and_any_order_of_loops_run_in_columns() {
     let s = stock::Connection::open(&file.name()).unwrap();
     s.execute_batch(SCHEMA).unwrap();
     s.execute_batch(&fill(&mut r, 2500)).unwrap();
-    s.execute_batch("CREATE INDEX fact_d2 ON fact(d2, k); CREATE INDEX dim_grp ON dim(grp, grp, up); ANALYZE")
-        .unwrap();
+    s.execute_batch(
+        "CREATE INDEX fact_d2 ON fact(d2, k); CREATE INDEX dim_grp ON dim(grp, grp, up); ANALYZE",
+    )
+    .unwrap();
     let c = iolite::Connection::open(&file.name()).unwrap();
     let queries = [
         "SELECT d.name, sum(f.r) FROM dim d, fact f WHERE d.grp = 3 AND f.d2 = d.id GROUP BY d.name",
@@ -786,6 +788,11 @@ fn threads_change_no_answer() {
         "SELECT a, b, count(*), sum(t.id), max(t.id) FROM t GROUP BY a, b",
         "SELECT id % 1003, sum(b) FROM t GROUP BY 1 HAVING sum(b) > 5 LIMIT 50",
         "SELECT pad, sum(b) FROM t WHERE a + b > id % 90 GROUP BY pad",
+        "SELECT b, count(*) FROM t WHERE a < b OR a > 70 AND id < a * 100 OR b IS NULL GROUP BY b",
+        "SELECT b, sum(a) FROM t, d WHERE t.a = d.id AND (d.year = 1993 AND t.b < 4 OR d.year = 1995 AND t.b > 2)
+         GROUP BY b",
+        "SELECT t.id, b, year, count(*) FROM t, d WHERE t.a = d.id GROUP BY t.id, b, year LIMIT 100",
+        "SELECT b, count(*) FROM t WHERE a NOT IN (SELECT id FROM d WHERE year = 1994) GROUP BY b",
     ] {
         let mut answers = Vec::new();
         for n in [0, 1, 2, 5] {
