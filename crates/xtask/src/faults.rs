@@ -89,7 +89,7 @@ const FAULTS: &[Fault] = &[
     Fault {
         title: "a CHECK that is NULL fails",
         file: "codegen/src/write.rs",
-        find: "self.jump_if(&e, ok, true)?;",
+        find: "self.jump_if(e, ok, true)?;",
         with: "self.jump_if(&e, ok, !FAULT)?;",
     },
     Fault {
