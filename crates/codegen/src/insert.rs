@@ -166,7 +166,7 @@ impl Codegen<'_> {
             }
         }
         self.b.place(end);
-        if triggers || many {
+        if triggers || many || !s.returning.is_empty() {
             self.needs_statement = true;
         }
         self.close_returning(s.returning.len(), returning);

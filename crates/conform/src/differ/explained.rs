@@ -85,9 +85,11 @@ pub const EXPLAINED: &[Explained] = &[
                stock looks for the NULL at the front of the index, and a descending index has it at the end",
         diverges: false,
         applies: |script, d| {
-            let sql = script.last().map_or("", |s| &s.sql);
+            // In the statement itself, or in a view that it reads.
+            let asks = |s: &Stmt| s.sql.contains(" IN ");
             matches!(d.what, "rows" | "state")
-                && sql.contains(" IN ")
+                && (script.last().is_some_and(asks)
+                    || script.iter().any(|s| s.kind == "create view" && asks(s)))
                 && script.iter().any(|s| descending_first(&s.sql))
         },
     },

@@ -56,3 +56,8 @@ CREATE TABLE typed_late(a ANY CHECK (a > 5), b INTEGER PRIMARY KEY, c BLOB) STRI
 INSERT INTO typed_late VALUES (9, 1, x''), (9, 2, x'');
 UPDATE typed_late SET b = 2, c = 5 WHERE b = 1;
 UPDATE typed_late SET b = 2, c = 5, a = 7 WHERE b = 1;
+CREATE TABLE last_number(b INTEGER PRIMARY KEY AUTOINCREMENT, c);
+INSERT INTO last_number VALUES (9223372036854775807, 1);
+BEGIN;
+INSERT INTO last_number(c) VALUES (5) RETURNING b;
+COMMIT;

@@ -237,6 +237,10 @@ impl Binder<'_> {
     fn infix(&mut self, op: BinaryOp, a: &ast::Expr, b: &ast::Expr) -> Result<Expr> {
         let cmp = |op| (op, false);
         let (op, null_eq) = match op {
+            // What stands beside a zero and calls no function is not even looked at.
+            BinaryOp::And if (written_false(a) || written_false(b)) && !calls(a) && !calls(b) => {
+                return Ok(Expr::int(0));
+            }
             BinaryOp::And => return Ok(Expr::And(self.boxed(a)?, self.boxed(b)?)),
             BinaryOp::Or => return Ok(Expr::Or(self.boxed(a)?, self.boxed(b)?)),
             BinaryOp::Eq => cmp(CmpOp::Eq),
@@ -782,5 +786,38 @@ fn row_mismatch(a: &Expr, b: &Expr, n: usize, m: usize) -> Error {
         Error::sql(format!("sub-select returns {n} columns - expected {m}"))
     } else {
         Error::sql("row value misused")
+    }
+}
+
+/// An integer zero, an empty list's IN, or an AND with one of these.
+fn written_false(e: &ast::Expr) -> bool {
+    match e {
+        ast::Expr::Literal(Literal::Integer(t), _) => {
+            let digits = t.strip_prefix("0x").or_else(|| t.strip_prefix("0X")).unwrap_or(t);
+            digits.bytes().all(|b| b == b'0')
+        }
+        ast::Expr::In { not: false, rhs, .. } => matches!(&**rhs, ast::InSet::List(l) if l.is_empty()),
+        ast::Expr::Binary(BinaryOp::And, a, b) => {
+            (written_false(a) || written_false(b)) && !calls(a) && !calls(b)
+        }
+        _ => false,
+    }
+}
+
+/// Whether an expression calls a function, nested queries aside.
+fn calls(e: &ast::Expr) -> bool {
+    use ast::Expr as E;
+    match e {
+        E::Call(_) | E::Like { .. } => true,
+        E::Literal(..) | E::Variable { .. } | E::Column { .. } | E::Exists(_) | E::Subquery(..) => false,
+        E::Unary(_, a) | E::IsNull(a) | E::NotNull(a) | E::Cast(a, _) | E::Collate(a, _) => calls(a),
+        E::Binary(_, a, b) => calls(a) || calls(b),
+        E::Between { e, lo, hi, .. } => calls(e) || calls(lo) || calls(hi),
+        E::In { lhs, rhs, .. } => calls(lhs) || matches!(&**rhs, ast::InSet::List(l) if l.iter().any(calls)),
+        E::Case { base, arms, otherwise } => {
+            base.iter().chain(otherwise).any(|e| calls(e)) || arms.iter().any(|(a, b)| calls(a) || calls(b))
+        }
+        E::Row(list, _) => list.iter().any(calls),
+        E::Raise(_, e, _) => e.iter().any(|e| calls(e)),
     }
 }
