@@ -166,7 +166,13 @@ impl Codegen<'_> {
             }
         }
         self.b.place(end);
-        if triggers || many || !s.returning.is_empty() {
+        // RETURNING counts as a second change, where a constraint may stop the first.
+        let may_stop = !t.checks.is_empty()
+            || s.rowid.is_some()
+            || t.table.strict
+            || t.table.columns.iter().any(|c| c.not_null.is_some())
+            || t.indexes.iter().any(|i| i.index.unique.is_some());
+        if triggers || many || !s.returning.is_empty() && may_stop {
             self.needs_statement = true;
         }
         self.close_returning(s.returning.len(), returning);

@@ -808,7 +808,7 @@ fn written_false(e: &ast::Expr) -> bool {
 fn calls(e: &ast::Expr) -> bool {
     use ast::Expr as E;
     match e {
-        E::Call(_) | E::Like { .. } => true,
+        E::Call(_) | E::Like { .. } | E::Binary(BinaryOp::Arrow | BinaryOp::ArrowText, ..) => true,
         E::Literal(..) | E::Variable { .. } | E::Column { .. } | E::Exists(_) | E::Subquery(..) => false,
         E::Unary(_, a) | E::IsNull(a) | E::NotNull(a) | E::Cast(a, _) | E::Collate(a, _) => calls(a),
         E::Binary(_, a, b) => calls(a) || calls(b),
