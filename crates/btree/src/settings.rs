@@ -283,9 +283,8 @@ impl Btree {
         }
         let vfs = self.pager()?.vfs().clone();
         let handler = move |attempt: u32| {
-            // A millisecond at first, as in SQLite: with a tenth of it, eight processes got from 1.7 times stock's throughput
-            // to the same, since each change of the writer costs the others their newest pages. But less steep than there
-            // (1, 2, 5, 10, 15, 20, 25): the slowest requests are those that sleep long while the lock is free.
+            // A millisecond at first, as in SQLite, but growing less steeply than there (1, 2, 5, 10, 15, 20, 25): who sleeps
+            // long finds the lock taken by those who came later.
             const STEPS: [u64; 16] = [1, 1, 2, 2, 2, 5, 5, 5, 5, 10, 10, 10, 25, 25, 50, 100];
             let i = (attempt as usize).min(STEPS.len() - 1);
             let beyond = (attempt as u64).saturating_sub(STEPS.len() as u64 - 1);
