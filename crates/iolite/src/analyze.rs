@@ -39,23 +39,25 @@ type Target = (usize, Rc<Table>, Option<Rc<str>>);
 fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<(Vec<Target>, Vec<usize>)> {
     let catalog = conn.0.catalog.borrow();
     let mut out: Vec<Target> = Vec::new();
-    let mut databases = Vec::new();
-    let mut whole = |db: usize| {
+    let mut databases: Vec<usize> = Vec::new();
+    let mut whole = |databases: &mut Vec<usize>, db: usize| {
         databases.push(db);
         let mut tables: Vec<Rc<Table>> = catalog.schemas[db].tables().cloned().collect();
         tables.sort_by(|a, b| a.name.cmp(&b.name));
         out.extend(tables.into_iter().filter(|t| wanted(t)).map(|t| (db, t, None)));
     };
     match what {
-        None => (0..catalog.schemas.len()).filter(|d| *d != 1).for_each(&mut whole),
+        None => (0..catalog.schemas.len()).filter(|d| *d != 1).for_each(|d| whole(&mut databases, d)),
         Some(q) => {
             let schema = q.schema.as_ref().map(|s| &*s.text);
             let name = &*q.name.text;
             if schema.is_none()
                 && let Some(db) = catalog.database(name)
             {
-                whole(db);
+                whole(&mut databases, db);
             } else if let Some((db, t)) = catalog.table(schema, name) {
+                // Even where nothing is to be counted there is a table of statistics afterwards: a dump relies on it.
+                databases.push(db);
                 if wanted(&t) {
                     out.push((db, t, None));
                 }

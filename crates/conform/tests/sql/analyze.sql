@@ -7,3 +7,7 @@ CREATE TABLE d(x, PRIMARY KEY (x DESC));
 INSERT INTO d VALUES (NULL), (NULL), (10);
 ANALYZE;
 SELECT * FROM sqlite_stat1 ORDER BY 1, 2;
+CREATE TABLE bare_stat(a);
+ANALYZE sqlite_schema;
+INSERT INTO sqlite_stat1 VALUES ('bare_stat', NULL, '2');
+SELECT tbl, idx, stat FROM sqlite_stat1 WHERE tbl = 'bare_stat';
