@@ -351,10 +351,11 @@ impl Codegen<'_> {
             let place = self.row_place(old);
             (old, self.new_row(t, sets, old, given, place)?)
         };
+        // Upserts fire the update's triggers.
         if sought && self.has_triggers_at(t, &event, TriggerTime::Before) {
-            // Upserts fire the update's triggers.
             self.fire(t, &event, TriggerTime::Before, Some(old), Some(new), next, or)?;
             self.reseek(t, cursors, old, next)?;
+            self.read_again(t, cursors, sets, new)?;
         }
         self.apply_update(t, cursors, old, new, or, &changed, key_changes, next)?;
         self.returning_row(t, returning, new, returning_cursor)?;
@@ -362,6 +363,17 @@ impl Codegen<'_> {
             self.fire(t, &event, TriggerTime::After, Some(old), Some(new), next, or)?;
         }
         Ok(())
+    }
+
+    /// Reads the columns that are not set once more, after a trigger that may have changed them.
+    fn read_again(&mut self, t: &Target, cursors: &Cursors, sets: &[Set], new: Row) -> Result<()> {
+        let again = self.load_row(t, cursors.table)?;
+        for c in 0..t.table.columns.len() as i32 {
+            if !sets.iter().any(|x| x.column == c) {
+                self.copy(again.first + c, new.first + c);
+            }
+        }
+        self.shape_row(t, new, false)
     }
 
     /// Moves the table's cursor back to the row as it was.
@@ -444,13 +456,7 @@ impl Codegen<'_> {
             self.fire(t, event, TriggerTime::Before, Some(old), Some(new), next, s.or)?;
             // The trigger may have deleted or changed the row: columns that are not set are read again.
             self.seek_key(t, cursors.table, key, keys, next)?;
-            let again = self.load_row(t, cursors.table)?;
-            for c in 0..t.table.columns.len() as i32 {
-                if !s.sets.iter().any(|x| x.column == c) {
-                    self.copy(again.first + c, new.first + c);
-                }
-            }
-            self.shape_row(t, new, false)?;
+            self.read_again(t, cursors, &s.sets, new)?;
             old = Row { rowid: old.rowid, first: old.first };
             new = Row { rowid: new.rowid, first: new.first };
         }
