@@ -12,3 +12,5 @@ SELECT subtype(jsonb_object()), subtype(jsonb_array(1)), subtype(jsonb('{}'));
 CREATE TABLE made(a, e TEXT AS (json_array(1)), f TEXT AS (json_array(1)) STORED);
 INSERT INTO made(a) VALUES (1);
 SELECT subtype(e), subtype(f), json_array(e, f) FROM made;
+CREATE TABLE rowless(a);
+SELECT subtype(jsonb_group_array(a)), subtype(jsonb_group_object(a, a)), subtype(json_group_array(a)) FROM rowless;

@@ -76,9 +76,9 @@ impl Aggregate for Group {
             return json_text(ctx, &out);
         }
         match parse::parse(&out) {
-            // Of the binary ones, stock marks the object's result and not the array's.
+            // Of the binary ones, stock marks the object's result, and the array's only where there was no row at all.
             Ok(p) => Ok(match blob_result(ctx, &p.blob)? {
-                Value::Blob(b, _) if self.object => Value::Blob(b, render::SUBTYPE),
+                Value::Blob(b, _) if self.object || self.text.is_empty() => Value::Blob(b, render::SUBTYPE),
                 v => v,
             }),
             Err(_) => Err(super::malformed()),
