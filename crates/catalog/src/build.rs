@@ -361,8 +361,33 @@ impl TableBuilder<'_> {
             self.primary = Some(self.uniques.len());
             self.autoincrement = Some(autoincrement);
         }
+        // Found when the key is read, before what stands behind it; keys with COLLATE are compared at the end.
+        let contradicts = |other: &KeyConstraint| {
+            matches!((other.conflict, key.conflict), (Some(a), Some(b)) if a != b)
+                && self.plain_columns(other).is_some_and(|c| Some(c) == self.plain_columns(&key))
+        };
+        if self.uniques.iter().any(contradicts) {
+            return Err(Error::sql("conflicting ON CONFLICT clauses specified"));
+        }
         self.uniques.push(key);
         Ok(())
+    }
+
+    /// A key's columns, if it is made of nothing but their names and will be an index.
+    fn plain_columns(&self, k: &KeyConstraint) -> Option<Vec<usize>> {
+        let columns: Option<Vec<usize>> = k
+            .columns
+            .iter()
+            .map(|t| match &t.expr {
+                ast::Expr::Column { schema: None, table: None, column } => self.table.column(&column.text),
+                _ => None,
+            })
+            .collect();
+        let columns = columns?;
+        let rowid = k.primary
+            && columns.len() == 1
+            && self.table.columns[columns[0]].decltype.eq_ignore_ascii_case("integer");
+        (!rowid).then_some(columns)
     }
 
     fn finish(mut self, without_rowid: bool) -> Result<Table> {
