@@ -850,16 +850,12 @@ pub(crate) fn distinct_code(dict: &mut Dict, v: &Value, coll: &Collation) -> Res
             let i = *r as i64;
             if iolite_value::compare::int_real(i, *r).is_eq() { Field::Int(i) } else { Field::Real(*r) }
         }
-        Value::Text(t, _) => match coll {
-            Collation::Nocase => {
-                folded = t.to_ascii_lowercase();
+        Value::Text(t, _) => match coll.fold(t) {
+            Some(f) => {
+                folded = f;
                 Field::Text(&folded)
             }
-            Collation::Rtrim => {
-                let n = t.iter().rposition(|c| *c != b' ').map_or(0, |i| i + 1);
-                Field::Text(&t[..n])
-            }
-            _ => Field::Text(t),
+            None => Field::Text(t),
         },
         other => Field::of(other),
     };

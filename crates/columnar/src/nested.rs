@@ -56,13 +56,9 @@ fn image(v: &Value, coll: &Collation) -> std::result::Result<i64, Vec<u8>> {
                 false => Err(tagged(1, &r.to_bits().to_le_bytes())),
             }
         }
-        Value::Text(t, _) => Err(match coll {
-            Collation::Nocase => tagged(2, &t.to_ascii_lowercase()),
-            Collation::Rtrim => {
-                let n = t.iter().rposition(|c| *c != b' ').map_or(0, |i| i + 1);
-                tagged(2, &t[..n])
-            }
-            _ => tagged(2, t),
+        Value::Text(t, _) => Err(match coll.fold(t) {
+            Some(f) => tagged(2, &f),
+            None => tagged(2, t),
         }),
         Value::Blob(b, ..) => Err(tagged(3, b)),
         Value::Null => Err(Vec::new()),

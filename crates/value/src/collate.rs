@@ -2,6 +2,7 @@
 
 use crate::utf16;
 use iolite_base::Encoding;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -65,12 +66,14 @@ impl Collation {
         match self {
             Collation::Binary => a.cmp(b),
             Collation::Nocase => {
-                let low = |s: &[u8], n: usize| -> [u8; 1] { [s[n].to_ascii_lowercase()] };
-                let n = a.len().min(b.len());
-                for i in 0..n {
-                    let o = low(a, i).cmp(&low(b, i));
+                // As in C, a NUL ends what is compared; then the longer text is the greater one.
+                for (x, y) in a.iter().zip(b) {
+                    let o = x.to_ascii_lowercase().cmp(&y.to_ascii_lowercase());
                     if o.is_ne() {
                         return o;
+                    }
+                    if *x == 0 {
+                        break;
                     }
                 }
                 a.len().cmp(&b.len())
@@ -78,6 +81,21 @@ impl Collation {
             Collation::Rtrim => trim(a).cmp(trim(b)),
             Collation::Binary16(enc) => utf16::compare(a, b, *enc),
             Collation::Custom(_, c) => c.compare(a, b),
+        }
+    }
+
+    /// Bytes that two texts share exactly if they compare equal; of a user's own sequence nothing is known.
+    pub fn fold<'t>(&self, text: &'t [u8]) -> Option<Cow<'t, [u8]>> {
+        match self {
+            Collation::Binary | Collation::Binary16(_) => Some(text.into()),
+            Collation::Nocase => {
+                let mut folded = text.to_ascii_lowercase();
+                let end = folded.iter().position(|b| *b == 0).unwrap_or(folded.len());
+                folded[end..].fill(0);
+                Some(folded.into())
+            }
+            Collation::Rtrim => Some(trim(text).into()),
+            Collation::Custom(..) => None,
         }
     }
 

@@ -46,12 +46,10 @@ pub(crate) fn hash_value(v: &Value, coll: &Collation, h: &mut iolite_base::hash:
         Value::Blob(b, _) => h.write(b),
         Value::Text(b, _) => match coll {
             Collation::Binary | Collation::Binary16(_) => h.write(b),
-            Collation::Nocase => h.write(&b.to_ascii_lowercase()),
-            Collation::Rtrim => {
-                let n = b.iter().rposition(|c| *c != b' ').map_or(0, |i| i + 1);
-                h.write(&b[..n]);
-            }
-            Collation::Custom(..) => h.write_u64(0x7c),
+            _ => match coll.fold(b) {
+                Some(b) => h.write(&b),
+                None => h.write_u64(0x7c),
+            },
         },
     }
 }

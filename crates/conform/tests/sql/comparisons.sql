@@ -39,3 +39,10 @@ SELECT 2 IS TRUE COLLATE nocase, 'x' IS ((FALSE) COLLATE binary), 'x' IS NOT FAL
 SELECT typeof(CAST('9500000000000002.0' AS NUMERIC)), typeof(CAST('2251799813685247.0' AS NUMERIC)), typeof(CAST('2251799813685248.0' AS NUMERIC)), typeof(CAST('-2251799813685248.0' AS NUMERIC));
 SELECT 0 AND nosuch, (nosuch AND 0) AND 5, 1 IN () AND nosuch, 0 AND (SELECT nosuch);
 SELECT 0 AND abs(nosuch);
+CREATE TABLE ended(a PRIMARY KEY COLLATE NOCASE) WITHOUT ROWID;
+INSERT INTO ended VALUES ('B' || char(0) || 'x'), ('b' || char(0) || 'abc'), ('b'), ('b' || char(0)), ('ba');
+SELECT hex(a) FROM ended;
+INSERT INTO ended VALUES ('b' || char(0) || 'Y');
+SELECT count(*), hex(min(a)) FROM ended GROUP BY a COLLATE NOCASE;
+SELECT DISTINCT hex(a) FROM (SELECT 'q' || char(0) || '1' COLLATE NOCASE AS a UNION SELECT 'Q' || char(0) || '2');
+PRAGMA integrity_check;
