@@ -334,7 +334,7 @@ impl Shell {
 
     fn print_rows(&mut self, s: &mut Statement) -> Result<(), Error> {
         let explain = s.program().explain;
-        if self.explain && explain == 2 {
+        if self.explain && matches!(explain, 2 | 3) {
             return crate::plan::print_query_plan(self, s);
         }
         if self.explain && explain == 1 {
