@@ -30,6 +30,8 @@ impl Expr {
     pub fn collation(&self) -> Option<(Collation, bool)> {
         match self {
             Expr::Collate(_, c) => Some((c.clone(), true)),
+            // A row number has none.
+            Expr::Column(c) if c.column == ROWID => None,
             Expr::Column(c) | Expr::TriggerColumn(c, _) => Some((c.collation.clone(), false)),
             Expr::CaseBase(_, c) => Some((c.clone(), false)),
             Expr::Plus(e) | Expr::Cast(e, _) | Expr::IfNotNullRow(_, e) | Expr::NoSubtype(e) => e.collation(),

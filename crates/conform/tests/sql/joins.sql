@@ -33,3 +33,7 @@ INSERT INTO second_of VALUES (2, 'b');
 INSERT INTO third_of VALUES (3, 'a'), (4, 'b');
 SELECT x, y, z FROM first_of JOIN second_of JOIN third_of USING (c2);
 SELECT x, y, z FROM first_of JOIN second_of RIGHT JOIN third_of USING (c2);
+CREATE TABLE cased(a INTEGER PRIMARY KEY, b COLLATE NOCASE);
+INSERT INTO cased VALUES (1, 'b'), (2, 'B');
+SELECT rowid FROM cased WHERE 0 UNION SELECT b FROM cased;
+SELECT x FROM (SELECT a AS x FROM cased WHERE 0 UNION ALL SELECT b FROM cased) GROUP BY x;

@@ -209,7 +209,7 @@ impl Binder<'_> {
             }
             ast::TableKind::Subquery(s) => {
                 let (select, outer) = self.beside(|b| b.select(s))?;
-                let columns = query_columns(&select, &[], false);
+                let columns = query_columns(&select, &[], false, self.binary());
                 let q = FromQuery { outer, ..FromQuery::plain(select) };
                 let name = alias.clone().unwrap_or_else(|| "".into());
                 self.add_source(SourceKind::Subquery(Box::new(q)), name, alias, None, columns, join, out);
@@ -483,7 +483,7 @@ impl Binder<'_> {
             select.columns.resize(want, like);
         }
         let names: Vec<Rc<str>> = names.iter().map(|n| Rc::from(&*n.text)).collect();
-        let columns = query_columns(&select, &names, true);
+        let columns = query_columns(&select, &names, true, self.binary());
         Ok((FromQuery { misfit, ..FromQuery::plain(select) }, columns))
     }
 
@@ -571,7 +571,7 @@ impl Binder<'_> {
         let Some(k) = first_recursive else {
             let select = self.select(s)?;
             check_width(select.columns.len())?;
-            let columns = query_columns(&select, &names, false);
+            let columns = query_columns(&select, &names, false, self.binary());
             let q = FromQuery::plain(select);
             return Ok((q, columns));
         };
@@ -588,7 +588,7 @@ impl Binder<'_> {
         let result = (|| -> Result<_> {
             let select = self.select(&initial)?;
             check_width(select.columns.len())?;
-            let columns = query_columns(&select, &names, false);
+            let columns = query_columns(&select, &names, false, self.binary());
             let Columns::Query(list) = &columns else { unreachable!("query_columns makes a query") };
             let id = self.new_table();
             self.ctes[at].working = Some((id, list.clone()));
@@ -672,7 +672,7 @@ pub(crate) fn push_filter(out: &mut Vec<Filter>, e: Expr, on: Option<TableId>) {
 }
 
 /// The columns of a query as a table: given names, or its own made unique. `stored`: it is a view's.
-pub(crate) fn query_columns(s: &Select, names: &[Rc<str>], stored: bool) -> Columns {
+pub(crate) fn query_columns(s: &Select, names: &[Rc<str>], stored: bool, binary: Collation) -> Columns {
     let mut out: Vec<QueryColumn> = Vec::with_capacity(s.columns.len());
     for (i, c) in s.columns.iter().enumerate() {
         let name: Rc<str> = match names.get(i) {
@@ -690,7 +690,13 @@ pub(crate) fn query_columns(s: &Select, names: &[Rc<str>], stored: bool) -> Colu
                 name
             }
         };
-        out.push(QueryColumn { name, qualifier: None, out: c.clone(), shadowed: false });
+        let mut column = c.clone();
+        if s.cores.len() > 1 {
+            // Among a compound's own rows the first collation of any arm counts, from outside that of the first arm alone.
+            let first = s.cores[0].result.get(i).and_then(Expr::collation);
+            column.collation = first.map_or_else(|| binary.clone(), |c| c.0);
+        }
+        out.push(QueryColumn { name, qualifier: None, out: column, shadowed: false });
     }
     Columns::Query(out.into())
 }

@@ -185,7 +185,7 @@ impl Binder<'_> {
             SourceKind::Table { table, .. } | SourceKind::Virtual { table, .. } => {
                 Columns::Table(table.clone())
             }
-            SourceKind::Subquery(q) => super::from::query_columns(&q.select, &[], false),
+            SourceKind::Subquery(q) => super::from::query_columns(&q.select, &[], false, self.binary()),
             SourceKind::Working(_) => Columns::Query(Rc::from([])),
         };
         let db = src.table().map(|t| t.0);
