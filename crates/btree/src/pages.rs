@@ -16,6 +16,11 @@ impl Btree {
         self.0.pager()?.get(pgno)
     }
 
+    /// The payload of a cell of `page`, collected from there and from its overflow pages.
+    pub fn raw_payload(&self, page: &[u8], cell: &Cell, out: &mut Vec<u8>) -> Result<()> {
+        self.0.whole_payload(page, cell, out)
+    }
+
     /// Reads `n` consecutive pages from the file at once, past the cache. `false`: some of them are elsewhere.
     pub fn raw_pages(&self, first: Pgno, n: usize, out: &mut Vec<u8>) -> Result<bool> {
         self.0.pager()?.read_run(first, n, out)

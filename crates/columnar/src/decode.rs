@@ -341,7 +341,7 @@ impl Pages<'_> {
                 continue;
             }
             if cell.overflows() {
-                overflowing(self.bt, page, &cell, local, &mut self.whole)?;
+                self.bt.raw_payload(page, &cell, &mut self.whole)?;
                 record_fields(&self.whole, local, fields, self.wanted, builders)?;
             } else {
                 record_fields(local, local, fields, self.wanted, builders)?;
@@ -362,30 +362,6 @@ pub(crate) fn leaf_header(page: &[u8], pgno: Pgno, layout: &Layout) -> Result<(u
         return Err(corrupt());
     }
     Ok((hdr, ncell))
-}
-
-/// Collects a payload from leaf and overflow chain.
-fn overflowing(bt: &Btree, page: &[u8], cell: &Cell, local: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    out.clear();
-    let chunk = bt.layout().usable as usize - 4;
-    let mut left = (cell.payload - cell.local) as usize;
-    if left.div_ceil(chunk) > bt.page_count() as usize {
-        return Err(corrupt());
-    }
-    alloc::reserve(out, cell.payload as usize)?;
-    out.extend_from_slice(local);
-    let mut next = cell.overflow(page);
-    while left > 0 {
-        if next == 0 {
-            return Err(corrupt());
-        }
-        let p = bt.raw_page(next)?;
-        let k = left.min(chunk);
-        out.extend_from_slice(&p[4..4 + k]);
-        left -= k;
-        next = be::get_u32(&p, 0);
-    }
-    Ok(())
 }
 
 /// Body bytes of the serial types that take one byte of header.
