@@ -386,7 +386,7 @@ impl Btree {
             self.0.committed_frames.set(frames);
             let limit = self.0.autocheckpoint.get();
             if limit > 0 && frames >= limit && end_read {
-                self.pager()?.checkpoint_on_the_way(limit);
+                self.pager()?.checkpoint_after_commit(limit);
             }
         }
         Ok(())

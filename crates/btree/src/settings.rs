@@ -248,6 +248,17 @@ impl Btree {
         Ok(())
     }
 
+    /// `PRAGMA checkpoint_thread`.
+    pub fn checkpoint_thread(&self) -> bool {
+        self.0.pager.borrow().checkpoint_thread()
+    }
+
+    /// Sets it: whether checkpoints after a commit may be left to a thread.
+    pub fn set_checkpoint_thread(&self, on: bool) -> Result<()> {
+        self.pager()?.set_checkpoint_thread(on);
+        Ok(())
+    }
+
     /// Frames in the log after the last commit: what a WAL hook is told.
     pub fn wal_frames(&self) -> u32 {
         self.0.committed_frames.get()

@@ -31,6 +31,7 @@ pub(crate) fn attach(c: &Connection, file: &Expr, name: &Expr) -> Result<()> {
         None => b.set_busy_timeout(inner.busy_timeout.get())?,
     }
     b.set_lock_lease(inner.lock_lease.get())?;
+    b.set_checkpoint_thread(inner.checkpoint_thread.get())?;
     let path = if b.is_memory() || b.is_transient() {
         String::new()
     } else {

@@ -65,6 +65,8 @@ pub(crate) struct Inner {
     pub busy_timeout: Cell<u32>,
     /// `PRAGMA lock_lease_ms`, for databases attached later.
     pub lock_lease: Cell<u32>,
+    /// `PRAGMA checkpoint_thread`, for the same.
+    pub checkpoint_thread: Cell<bool>,
     pub closed: Cell<bool>,
     /// This connection, for programs that come back to it.
     pub own: Weak<Inner>,
@@ -128,11 +130,12 @@ pub(crate) struct Flags {
 
 impl Connection {
     /// Opens a database file, creating it if it is missing. An empty name or `:memory:` is a private transient one.
-    /// It keeps its read lock for some milliseconds after a statement (`PRAGMA lock_lease_ms`), and large queries use all
-    /// cores (`PRAGMA threads`), as one that is opened with flags does only when asked to.
+    /// It keeps its read lock for some milliseconds after a statement (`PRAGMA lock_lease_ms`), leaves checkpoints to a
+    /// thread (`PRAGMA checkpoint_thread`), and large queries use all cores (`PRAGMA threads`), as one that is opened with flags does only when asked to.
     pub fn open(name: &str) -> Result<Connection> {
         let c = Connection::open_with(name, OpenFlags::default())?;
         c.lock_lease(10)?;
+        c.checkpoint_thread(true)?;
         c.0.flags.threads.set(crate::columns::cores());
         Ok(c)
     }
@@ -142,6 +145,13 @@ impl Connection {
         self.0.lock_lease.set(ms);
         let trees: Vec<Btree> = self.0.databases.borrow().iter().filter_map(|d| d.btree.clone()).collect();
         trees.iter().try_for_each(|b| b.set_lock_lease(ms))
+    }
+
+    /// Whether checkpoints after a commit may be left to a thread of this process (`PRAGMA checkpoint_thread`).
+    pub fn checkpoint_thread(&self, on: bool) -> Result<()> {
+        self.0.checkpoint_thread.set(on);
+        let trees: Vec<Btree> = self.0.databases.borrow().iter().filter_map(|d| d.btree.clone()).collect();
+        trees.iter().try_for_each(|b| b.set_checkpoint_thread(on))
     }
 
     /// A private database in memory.
@@ -203,6 +213,7 @@ impl Connection {
             busy: RefCell::new(None),
             busy_timeout: Cell::new(0),
             lock_lease: Cell::new(0),
+            checkpoint_thread: Cell::new(false),
             closed: Cell::new(false),
             own: own.clone(),
             door: std::cell::OnceCell::new(),

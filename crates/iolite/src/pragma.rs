@@ -58,6 +58,7 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     Pragma { name: "case_sensitive_like", columns: &[], schema: false, code: case_sensitive_like },
     flag!("cell_size_check", cell_size_check),
     flag!("checkpoint_fullfsync", checkpoint_fullfsync),
+    Pragma { name: "checkpoint_thread", columns: OWN, schema: false, code: checkpoint_thread },
     Pragma { name: "collation_list", columns: &["seq", "name"], schema: false, code: collation_list },
     Pragma { name: "column_cache", columns: OWN, schema: false, code: column_cache },
     Pragma { name: "column_cache_size", columns: OWN, schema: false, code: column_cache_size },
@@ -912,6 +913,19 @@ fn lock_lease_ms(c: &Call<'_>) -> Result<Rows> {
         }
     }
     int(b.lock_lease() as i64)
+}
+
+/// Whether checkpoints after a commit may be left to a thread. SQLite has no such thing.
+fn checkpoint_thread(c: &Call<'_>) -> Result<Rows> {
+    let b = c.btree()?;
+    if let Some(v) = c.value {
+        let on = truth(v);
+        c.inner().checkpoint_thread.set(on);
+        for b in c.all()? {
+            b.set_checkpoint_thread(on)?;
+        }
+    }
+    int(b.checkpoint_thread() as i64)
 }
 
 fn wal_autocheckpoint(c: &Call<'_>) -> Result<Rows> {

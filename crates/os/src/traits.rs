@@ -236,6 +236,11 @@ pub trait Vfs: Send + Sync {
     fn boot(&self) -> Option<[u8; 16]> {
         None
     }
+    /// Whether threads that the library starts may open files here by name: not where calls are counted or put into an
+    /// order.
+    fn threads(&self) -> bool {
+        false
+    }
     /// The clock.
     fn clock(&self) -> &dyn Clock;
     /// The source of randomness.

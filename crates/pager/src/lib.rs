@@ -9,6 +9,7 @@
 #![deny(unsafe_code)]
 
 mod cache;
+mod checkpointer;
 mod durability;
 mod journal;
 mod lease;

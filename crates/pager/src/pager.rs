@@ -16,6 +16,7 @@
 //! log's write lock; in `WriterDbMod` EXCLUSIVE. Undo levels exist only in `WriterLocked` and above. In a
 //! log's mode the database file is never written by a transaction.
 
+use crate::checkpointer;
 use crate::journal::{self, Journal};
 use crate::shared::Share;
 use crate::table::PageTable;
@@ -89,6 +90,9 @@ pub struct Pager {
     pub(crate) persist_wal: bool,
     /// Milliseconds for which read locks are kept unused, and frames from which on none is.
     pub(crate) lease: (u32, u32),
+    /// Checkpoints may be left to a thread: wanted, and the log's frames when one was left last.
+    pub(crate) checkpoint_thread: bool,
+    pub(crate) asked_at: u32,
     pub(crate) busy: Option<BusyHandler>,
 
     pub(crate) table: PageTable,
@@ -191,6 +195,8 @@ impl Pager {
             journal_size_limit: -1,
             persist_wal: false,
             lease: (0, 1000),
+            checkpoint_thread: false,
+            asked_at: 0,
             busy: None,
             table: PageTable::new(),
             db_size: 0,
@@ -230,6 +236,11 @@ impl Pager {
         let rolled_back = if self.state > State::Reader { self.rollback(true) } else { Ok(()) };
         if self.state != State::Open {
             self.end_read();
+        }
+        if let Some(share) = &mut self.share
+            && share.leave()
+        {
+            checkpointer::rest(share.database());
         }
         let closed = self.close_wal(false);
         self.finish_kept_journal();

@@ -1,8 +1,9 @@
 //! What pragmas ask and set.
 
+use crate::checkpointer::{self, Job};
 use crate::pager::{Kind, Pager, State};
 use crate::types::*;
-use crate::wal::Wal;
+use crate::wal::{Role, Wal};
 use iolite_base::{Code, Pgno, Result};
 use iolite_os::{File, LockLevel, Vfs};
 use std::path::Path;
@@ -242,9 +243,74 @@ impl Pager {
     /// Says from how many frames on the log is to be copied back: locks that hinder it are then not kept.
     pub fn set_lease_frames(&mut self, frames: u32) {
         self.lease.1 = frames;
+        let frames = self.lease_frames();
         if let Some(wal) = &mut self.wal {
             wal.lease_frames = frames;
+            wal.others_sync = self.checkpoint_thread;
         }
+    }
+
+    /// A job of the checkpointer's takes leases back itself, and the log is longer when it begins anew.
+    fn lease_frames(&self) -> u32 {
+        if self.checkpoint_thread { self.lease.1.saturating_mul(checkpointer::LOST) } else { self.lease.1 }
+    }
+
+    /// `PRAGMA checkpoint_thread`: whether checkpoints after a commit may be left to a thread.
+    pub fn checkpoint_thread(&self) -> bool {
+        self.checkpoint_thread
+    }
+
+    /// Sets it. Where files cannot be opened by threads, or locks not be told apart, nothing changes.
+    pub fn set_checkpoint_thread(&mut self, on: bool) {
+        self.checkpoint_thread = on && self.kind == Kind::File && self.vfs.threads();
+        self.asked_at = 0;
+        self.set_lease_frames(self.lease.1);
+    }
+
+    /// Takes back or waits for a checkpoint that was left to the thread.
+    pub(crate) fn rest(&self) {
+        if let Some(share) = &self.share {
+            checkpointer::rest(share.database());
+        }
+    }
+
+    /// After a commit that left so many frames in the log or more.
+    pub fn checkpoint_after_commit(&mut self, frames: u32) {
+        if !self.leave_checkpoint(frames) {
+            self.checkpoint_on_the_way(frames);
+        }
+    }
+
+    /// Leaves it to the thread, if there may be one and its jobs come to an end.
+    fn leave_checkpoint(&mut self, frames: u32) -> bool {
+        let (true, Some(share), Some(wal), Some(file)) =
+            (self.checkpoint_thread, &self.share, &self.wal, &self.file)
+        else {
+            return false;
+        };
+        let last = wal.last_frame();
+        if last >= frames.saturating_mul(checkpointer::LOST) || wal.has_heap_index() {
+            return false;
+        }
+        // If readers are in the way, asking again is of use only after a while.
+        if last >= self.asked_at && last < self.asked_at.saturating_add(frames) && self.asked_at > 0 {
+            return true;
+        }
+        let (Some(id), Some(_)) = (file.identity(), file.shm_release()) else { return false };
+        let asked = checkpointer::ask(Job {
+            database: share.database().clone(),
+            vfs: self.vfs.clone(),
+            path: self.path.clone(),
+            id,
+            wal_path: self.wal_path.clone(),
+            page_size: self.page_size,
+            sync: (self.sync != SyncMode::Off).then_some(self.sync),
+            frames,
+        });
+        if asked {
+            self.asked_at = last;
+        }
+        asked
     }
 
     /// Whether the log stays when the last connection closes.
@@ -353,7 +419,8 @@ impl Pager {
         let mut wal = Wal::new(log, heap, self.vfs.clone());
         wal.chain = self.share.as_ref().map(|s| s.chain());
         wal.size_limit = self.journal_size_limit;
-        (wal.lease_millis, wal.lease_frames) = self.lease;
+        (wal.lease_millis, wal.lease_frames) = (self.lease.0, self.lease_frames());
+        wal.others_sync = self.checkpoint_thread;
         self.wal = Some(wal);
         self.kept_journal = None;
         Ok(())
@@ -366,6 +433,7 @@ impl Pager {
             return Ok(());
         }
         debug_assert!(self.state == State::Open);
+        self.rest();
         self.raise(LockLevel::Shared)?;
         if let Err(e) = self.raise(LockLevel::Exclusive) {
             self.unlock(LockLevel::Shared);
@@ -389,6 +457,11 @@ impl Pager {
 
     /// Copies frames from the log into the database file.
     pub fn checkpoint(&mut self, mode: CheckpointMode) -> Result<CheckpointResult> {
+        self.rest();
+        self.copy_back(mode)
+    }
+
+    fn copy_back(&mut self, mode: CheckpointMode) -> Result<CheckpointResult> {
         let none = CheckpointResult { busy: false, log: -1, checkpointed: -1 };
         if self.kind != Kind::File {
             return Ok(none);
@@ -423,17 +496,17 @@ impl Pager {
     /// After a commit that left so many frames in the log or more: copies what can be copied, and what came meanwhile while
     /// the other writers of the process pause. Without that there would always be a frame that is not copied, and the log
     /// would never begin anew; with it from the beginning, they would wait for two long syncs.
-    pub fn checkpoint_on_the_way(&mut self, frames: u32) {
+    fn checkpoint_on_the_way(&mut self, frames: u32) {
         if self.state != State::Open || !self.copying(|wal, file| wal.begin_copying(file)) {
             return;
         }
         // What cannot be copied now is copied later: no reason to fail a commit that happened.
-        let _ = self.checkpoint(CheckpointMode::Passive);
+        let _ = self.copy_back(CheckpointMode::Passive);
         let more = |wal: &mut Wal, _: &dyn File| !wal.has_less_to_copy(frames);
-        let turn = |wal: &mut Wal, file: &dyn File| wal.await_turn(file, false, ON_THE_WAY).is_ok();
+        let turn = |wal: &mut Wal, file: &dyn File| wal.await_turn(file, Role::Copier, ON_THE_WAY).is_ok();
         if self.copying(more) && self.copying(turn) {
             if self.copying(more) {
-                let _ = self.checkpoint(CheckpointMode::Passive);
+                let _ = self.copy_back(CheckpointMode::Passive);
             }
             self.leave_turn();
         }

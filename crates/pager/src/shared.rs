@@ -16,7 +16,7 @@ use crate::wal::chain::Chain;
 use iolite_base::{PageData, Pgno, hash::FastMap};
 use iolite_os::FileId;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::{AcqRel, Relaxed}};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Bytes that the shared pages of one file may take.
@@ -37,6 +37,8 @@ pub struct Database {
     failed: AtomicBool,
     cache: Mutex<Cache>,
     chain: Arc<Chain>,
+    /// The process in which a checkpoint was left to its thread and has not ended; 0: none.
+    pub(crate) asked: AtomicU32,
 }
 
 #[derive(Default)]
@@ -54,8 +56,28 @@ struct Entry {
     used: bool,
 }
 
+impl Database {
+    /// The writers on the file's log.
+    pub fn chain(&self) -> Arc<Chain> {
+        self.chain.clone()
+    }
+
+    /// See [`Share::fail`].
+    pub fn fail(&self) {
+        self.failed.store(true, Relaxed);
+    }
+
+    /// See [`Share::has_failed`].
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Relaxed)
+    }
+}
+
 /// A session's hold on its [`Database`].
-pub struct Share(Arc<Database>);
+pub struct Share {
+    database: Arc<Database>,
+    left: bool,
+}
 
 impl Share {
     /// Joins the sessions of a file.
@@ -71,38 +93,57 @@ impl Share {
                     failed: AtomicBool::new(false),
                     cache: Mutex::default(),
                     chain: Arc::default(),
+                    asked: AtomicU32::new(0),
                 });
                 all.insert(id, Arc::downgrade(&db));
                 db
             }
         };
         db.sessions.fetch_add(1, Relaxed);
-        Share(db)
+        Share { database: db, left: false }
+    }
+
+    /// The file, as all its sessions see it.
+    pub fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
+    /// Says that this session is about to end. `true`: it was the last one.
+    pub fn leave(&mut self) -> bool {
+        let left = std::mem::replace(&mut self.left, true);
+        if !left {
+            let others = self.database.sessions.fetch_sub(1, AcqRel) - 1;
+            if others <= 1 {
+                self.cache().clear();
+            }
+            return others == 0;
+        }
+        false
     }
 
     /// The writers on the file's log.
     pub fn chain(&self) -> Arc<Chain> {
-        self.0.chain.clone()
+        self.database.chain()
     }
 
     /// Whether there is anybody to share with.
     #[inline]
     pub fn in_company(&self) -> bool {
-        self.0.sessions.load(Relaxed) > 1
+        self.database.sessions.load(Relaxed) > 1
     }
 
     /// A sync failed: what the disk holds is not known any more, and asking again proves nothing.
     pub fn fail(&self) {
-        self.0.failed.store(true, Relaxed);
+        self.database.fail();
     }
 
     /// Whether a sync failed since the first session of now joined.
     pub fn has_failed(&self) -> bool {
-        self.0.failed.load(Relaxed)
+        self.database.has_failed()
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {
-        self.0.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.database.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The serial of an era. Pages of another one are let go.
@@ -184,9 +225,7 @@ impl Cache {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        if self.0.sessions.fetch_sub(1, Relaxed) <= 2 {
-            self.cache().clear();
-        }
+        self.leave();
     }
 }
 

@@ -9,7 +9,7 @@ use crate::pager::{Kind, Pager, State};
 use crate::shared::Era;
 use crate::table::{DIRTY, DONT_WRITE};
 use crate::types::*;
-use crate::wal::Snapshot;
+use crate::wal::{Role, Snapshot};
 use iolite_base::{Buf, Code, Error, Pgno, Result, SQLITE_VERSION_NUMBER, alloc, be};
 use iolite_os::{FileKind, LockLevel, OpenFlags, SyncKind};
 use std::time::Duration;
@@ -229,7 +229,9 @@ impl Pager {
     /// process, at most for `patience`.
     pub fn await_turn(&mut self, patience: Duration) -> Result<()> {
         match (&mut self.wal, &self.file) {
-            (Some(wal), Some(file)) if self.state == State::Open => wal.await_turn(&**file, true, patience),
+            (Some(wal), Some(file)) if self.state == State::Open => {
+                wal.await_turn(&**file, Role::Follower, patience)
+            },
             _ => Ok(()),
         }
     }

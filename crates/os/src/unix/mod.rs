@@ -131,6 +131,10 @@ impl Vfs for UnixVfs {
         Some(out)
     }
 
+    fn threads(&self) -> bool {
+        !self.process_locks
+    }
+
     fn clock(&self) -> &dyn Clock {
         &KernelClock
     }

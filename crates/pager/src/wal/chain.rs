@@ -87,6 +87,22 @@ struct State {
     quiet: u32,
     /// Somebody checkpoints on the way: one is enough.
     copying: Option<Arc<dyn ShmRelease>>,
+    /// Somebody waits for `still`, and how many for `settled`: waking nobody is a system call as well.
+    lingers: bool,
+    unsettled: u32,
+    /// The turn is a copier's.
+    kept: bool,
+}
+
+/// What a turn is wanted for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Writing, on commits that are not published yet if need be.
+    Follower,
+    /// Writing on what is published.
+    Alone,
+    /// Copying the last frames, with nothing unpublished and nobody writing.
+    Copier,
 }
 
 /// A turn.
@@ -153,18 +169,18 @@ impl Chain {
         self.state()
     }
 
-    /// Takes the turn, waiting for it at most for `patience`: `SQLITE_BUSY`. With `follow`, it may start on an unpublished
-    /// head.
+    /// Takes the turn, waiting for it at most for `patience`: `SQLITE_BUSY`. A copier's turn, which this process has brought
+    /// about, is waited for in any case.
     pub fn begin(
         &self,
         me: &Arc<dyn ShmRelease>,
-        follow: bool,
+        role: Role,
         patience: Duration,
         clock: &dyn Clock,
     ) -> Result<Turn> {
         let end = clock.monotonic_nanos().saturating_add(patience.as_nanos() as u64);
         let mut state = self.state();
-        let mut waits = false;
+        let (mut waits, follow) = (false, role == Role::Follower);
         state.waiting += 1;
         let begun = loop {
             state.forget_parent();
@@ -177,21 +193,23 @@ impl Chain {
                 };
             if free {
                 state.writer = Some(me.clone());
+                state.kept = role == Role::Copier;
                 state.followed |= state.holder.is_some();
                 let head = state.holder.as_ref().and(state.head.clone());
                 break Ok(Turn { head, after: state.appended });
             }
-            if now >= end {
+            if now >= end && !(state.kept && state.writer.is_some()) {
                 break Err(Code::Busy.into());
             }
             if !follow && !std::mem::replace(&mut waits, true) {
                 state.quiet += 1;
             }
-            if state.writer.is_none() {
+            if state.writer.is_none() && state.waiting > 1 {
                 // A turn that is of no use here may be of use to another one.
                 self.turn.notify_one();
             }
-            let left = Duration::from_nanos(end - now).min(Duration::from_millis(1));
+            let left = Duration::from_nanos(end.saturating_sub(now)).min(Duration::from_millis(1));
+            let left = if left.is_zero() { Duration::from_millis(1) } else { left };
             state = self.pause(&self.turn, state, left, clock);
         };
         state.waiting = state.waiting.saturating_sub(1);
@@ -213,9 +231,14 @@ impl Chain {
         let mut state = self.state();
         state.writer = None;
         state.tidy(clock.monotonic_nanos());
+        let (wanted, lingers) = (state.waiting > 0, state.lingers);
         drop(state);
-        self.turn.notify_one();
-        self.still.notify_one();
+        if wanted {
+            self.turn.notify_one();
+        }
+        if lingers {
+            self.still.notify_one();
+        }
     }
 
     /// Whether to checkpoint on the way: nobody else does.
@@ -246,10 +269,11 @@ impl Chain {
         state.appended += 1;
         state.head = Some(header.clone());
         state.writer = None;
-        let (number, last) = (state.appended, state.waiting == 0);
+        let (number, last, lingers) = (state.appended, state.waiting == 0, state.lingers);
         drop(state);
-        self.turn.notify_one();
-        if last {
+        if !last {
+            self.turn.notify_one();
+        } else if lingers {
             self.still.notify_one();
         }
         Ok(Commit::Wait(number))
@@ -268,7 +292,9 @@ impl Chain {
                 return if state.is_lost(number) { Err(Code::IoerrFsync.into()) } else { Ok(()) };
             }
             if state.syncing {
+                state.unsettled += 1;
                 state = self.pause(&self.settled, state, Duration::from_millis(5), clock);
+                state.unsettled = state.unsettled.saturating_sub(1);
                 continue;
             }
             state.syncing = true;
@@ -278,7 +304,9 @@ impl Chain {
                 if now >= end {
                     break;
                 }
+                state.lingers = true;
                 state = self.pause(&self.still, state, Duration::from_nanos(end - now), clock);
+                state.lingers = false;
             }
             let upto = state.appended;
             let Some(head) = state.head.clone() else {
@@ -297,8 +325,12 @@ impl Chain {
                 }
             }
             state.tidy(clock.monotonic_nanos());
-            self.settled.notify_all();
-            self.turn.notify_one();
+            if state.unsettled > 0 {
+                self.settled.notify_all();
+            }
+            if state.waiting > 0 {
+                self.turn.notify_one();
+            }
             done?;
         }
     }

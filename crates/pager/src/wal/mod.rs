@@ -31,6 +31,7 @@ use iolite_os::{File, ShmLock, ShmRelease, SyncKind, Vfs};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
+pub(crate) use chain::Role;
 pub(crate) use sum::checksum;
 pub use view::LogMark;
 
@@ -87,6 +88,8 @@ pub struct Wal {
     resumed: bool,
     /// Leases cannot be had here.
     no_lease: bool,
+    /// Checkpoints, and the syncs before them, are a thread's.
+    pub others_sync: bool,
     /// The writers of this process on this log, where they can be told apart from others.
     pub chain: Option<Arc<Chain>>,
     /// This connection's turn among them.
@@ -129,6 +132,7 @@ impl Wal {
             leased: ([0; 12], 0),
             resumed: false,
             no_lease: false,
+            others_sync: false,
             chain: None,
             turn: None,
             base: Header::default(),
@@ -517,12 +521,11 @@ impl Wal {
         self.log.read(out, from).map(|_| ())
     }
 
-    /// Waits for a turn among the writers of the process, at most for `patience`; with `follow`, one that may start on
-    /// commits that are not published yet. Before a snapshot is fixed.
-    pub fn await_turn(&mut self, db: &dyn File, follow: bool, patience: Duration) -> Result<()> {
+    /// Waits for a turn among the writers of the process, at most for `patience`. Before a snapshot is fixed.
+    pub fn await_turn(&mut self, db: &dyn File, role: Role, patience: Duration) -> Result<()> {
         let me = if self.index.is_heap() || self.turn.is_some() { None } else { db.shm_release() };
         if let Some((chain, me)) = self.chain.as_ref().zip(me) {
-            self.turn = Some((chain.begin(&me, follow, patience, self.vfs.clock())?, me));
+            self.turn = Some((chain.begin(&me, role, patience, self.vfs.clock())?, me));
         }
         Ok(())
     }
@@ -549,7 +552,7 @@ impl Wal {
 
     /// Takes the write lock, or goes on under the one that another connection of the process holds.
     fn lock_write(&mut self, db: &dyn File, patience: Duration) -> Result<()> {
-        self.await_turn(db, false, patience)?;
+        self.await_turn(db, Role::Alone, patience)?;
         let Some((chain, (turn, me))) = self.chain.as_ref().zip(self.turn.as_ref()) else {
             return self.lock_exclusive(db, LOCK_WRITE, 1);
         };
@@ -750,10 +753,12 @@ impl Wal {
     }
 
     /// Where commits are not synced, the checkpoint syncs them all: the system begins to write a piece of the log whenever
-    /// one is full. The sync of a thousand frames took 3.5 ms, as much as a fifth of the commits before it.
+    /// one is full. The sync of a thousand frames took 3.5 ms, as much as a fifth of the commits before it. Where a thread
+    /// does that, nobody waits for it, and telling the system (76 us a piece) is a tenth of those commits.
     fn write_early(&self, from: u64, to: u64) {
+        let small = to - from < EARLY;
         let (from, to) = (from / EARLY * EARLY, to / EARLY * EARLY);
-        if from < to {
+        if from < to && !(small && self.others_sync) {
             self.log.start_writing(from, to - from);
         }
     }
