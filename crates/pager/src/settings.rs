@@ -289,7 +289,12 @@ impl Pager {
             return false;
         };
         let last = wal.last_frame();
-        if last >= frames.saturating_mul(checkpointer::LOST) || wal.has_heap_index() {
+        if wal.has_heap_index() {
+            return false;
+        }
+        if last >= frames.saturating_mul(checkpointer::LOST) {
+            // Whoever commits faster than the thread gets on waits for it, or the log would grow for as long as that.
+            checkpointer::rest(share.database());
             return false;
         }
         // If readers are in the way, asking again is of use only after a while.

@@ -16,7 +16,10 @@ use crate::wal::chain::Chain;
 use iolite_base::{PageData, Pgno, hash::FastMap};
 use iolite_os::FileId;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::{AcqRel, Relaxed}};
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicUsize,
+    Ordering::{AcqRel, Relaxed},
+};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Bytes that the shared pages of one file may take.

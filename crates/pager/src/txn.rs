@@ -231,7 +231,7 @@ impl Pager {
         match (&mut self.wal, &self.file) {
             (Some(wal), Some(file)) if self.state == State::Open => {
                 wal.await_turn(&**file, Role::Follower, patience)
-            },
+            }
             _ => Ok(()),
         }
     }

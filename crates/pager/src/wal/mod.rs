@@ -24,6 +24,7 @@ mod view;
 
 use crate::lease::{self, Lease};
 use crate::types::*;
+pub(crate) use chain::Role;
 use chain::{Chain, Commit, Turn};
 use index::{Header, Index};
 use iolite_base::{Buf, Code, Pgno, Result, alloc, be};
@@ -31,7 +32,6 @@ use iolite_os::{File, ShmLock, ShmRelease, SyncKind, Vfs};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
-pub(crate) use chain::Role;
 pub(crate) use sum::checksum;
 pub use view::LogMark;
 
