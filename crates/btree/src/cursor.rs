@@ -23,6 +23,13 @@ pub type KeyCompare = Rc<dyn Fn(&[u8], &[u8]) -> Result<Ordering>>;
 pub trait EntryOrder {
     /// The entry against the key.
     fn order(&mut self, entry: &[u8]) -> Result<Ordering>;
+
+    /// The key's first field, if it is an integer and in ascending order: entries that begin with a smaller integer come
+    /// before the key then, those with a larger one after it, and `order` need not be asked.
+    #[inline]
+    fn first_int(&self) -> Option<i64> {
+        None
+    }
 }
 
 impl<F: FnMut(&[u8]) -> Result<Ordering>> EntryOrder for F {

@@ -21,6 +21,7 @@ mod node;
 mod overflow;
 pub mod pages;
 mod ptrmap;
+mod search;
 mod seek;
 mod settings;
 mod trees;

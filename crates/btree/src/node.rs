@@ -449,6 +449,12 @@ impl Cell {
                 return Ok(len);
             }
         }
+        if leaf
+            && kind == TreeKind::Index
+            && let Some(cell) = Cell::index_leaf(page, at, layout)
+        {
+            return Ok(cell.head + cell.payload);
+        }
         Ok(Cell::read(page, at, kind, leaf, layout)?.len())
     }
 

@@ -1,11 +1,11 @@
 //! Finding entries.
 //!
-//! Within a node the search runs on the raw bytes of the cells. From where the cursor already stands, the
+//! Within a node the search runs on the raw bytes of the cells (module `search` for indexes). From where the cursor already stands, the
 //! cheap cases come first: the same row, the one after it, anything beyond the last.
 
-use crate::btree::Shared;
 use crate::cursor::{Cursor, EntryOrder, Pos};
 use crate::node::*;
+use crate::search::{self, Span};
 use iolite_base::{Code, Result};
 use std::cmp::Ordering;
 
@@ -107,13 +107,14 @@ impl Cursor {
     where
         F: EntryOrder,
     {
+        let mut span = Span::default();
         loop {
             let n = self.path.last().ok_or(Code::Internal)?;
             let leaf = n.leaf;
             if leaf && n.ncell == 0 {
                 return if self.path.len() == 1 { Ok(None) } else { Err(corrupt()) };
             }
-            let (at, equal) = search_node(&self.bt, &self.layout, n, &mut self.whole, cmp)?;
+            let (at, equal) = search::search(&self.bt, &self.layout, n, &mut self.whole, cmp, &mut span)?;
             let n = self.path.last_mut().ok_or(Code::Internal)?;
             if equal {
                 n.idx = at;
@@ -140,67 +141,6 @@ impl Cursor {
         F: EntryOrder,
     {
         let n = self.path.last().ok_or(Code::Internal)?;
-        compare_any(&self.bt, &self.layout, n, n.cell_at(i), &mut self.whole, cmp)
+        search::compare_any(&self.bt, &self.layout, n, n.cell_at(i), &mut self.whole, cmp)
     }
-}
-
-/// The first cell that is not less than the key, and whether it is equal.
-#[inline]
-fn search_node<F>(
-    bt: &Shared,
-    layout: &Layout,
-    n: &Node,
-    whole: &mut Vec<u8>,
-    cmp: &mut F,
-) -> Result<(u32, bool)>
-where
-    F: EntryOrder,
-{
-    let page: &[u8] = &n.page;
-    let ptrs = n.ptrs as usize;
-    let Some(pointers) = page.get(ptrs..ptrs + 2 * n.ncell as usize) else { return Err(corrupt()) };
-    let (pointers, _) = pointers.as_chunks::<2>();
-    let child = if n.leaf { 0 } else { 4 };
-    // A payload of up to 127 bytes that is whole on the node: one byte of length, then the entry.
-    let short = layout.max_index.min(0x7f) as usize;
-    let (mut low, mut high) = (0, pointers.len());
-    while low < high {
-        let mid = (low + high) / 2;
-        let at = u16::from_be_bytes(pointers[mid]) as usize;
-        let entry = match page.get(at + child..) {
-            Some([len, rest @ ..]) if *len as usize <= short => rest.get(..*len as usize),
-            _ => None,
-        };
-        let c = match entry {
-            Some(entry) => cmp.order(entry)?,
-            None => compare_any(bt, layout, n, at, whole, cmp)?,
-        };
-        match c {
-            Ordering::Less => low = mid + 1,
-            Ordering::Greater => high = mid,
-            Ordering::Equal => return Ok((mid as u32, true)),
-        }
-    }
-    Ok((low as u32, false))
-}
-
-/// Compares any cell with the key, collecting it first if it overflows.
-#[inline(never)]
-fn compare_any<F>(
-    bt: &Shared,
-    layout: &Layout,
-    n: &Node,
-    at: usize,
-    whole: &mut Vec<u8>,
-    cmp: &mut F,
-) -> Result<Ordering>
-where
-    F: EntryOrder,
-{
-    let cell = Cell::read(&n.page, at, TreeKind::Index, n.leaf, layout)?;
-    if !cell.overflows() {
-        return cmp.order(&n.page[cell.at as usize..(cell.at + cell.local) as usize]);
-    }
-    bt.whole_payload(&n.page, &cell, whole)?;
-    cmp.order(whole)
 }

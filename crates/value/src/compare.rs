@@ -129,6 +129,15 @@ impl<'a> Probe<'a> {
         Probe { key, info, tie, first, desc }
     }
 
+    /// The first field, if it is an integer and in ascending order.
+    #[inline]
+    pub fn first_int(&self) -> Option<i64> {
+        match self.first {
+            First::Int(k) if !self.desc => Some(k),
+            _ => None,
+        }
+    }
+
     /// The record compared with the key. A malformed record is `SQLITE_CORRUPT`.
     #[inline(always)]
     pub fn compare(&self, payload: &[u8]) -> Result<Ordering> {

@@ -23,6 +23,11 @@ impl EntryOrder for ByKey<'_> {
     fn order(&mut self, entry: &[u8]) -> Result<Ordering> {
         self.0.compare(entry)
     }
+
+    #[inline(always)]
+    fn first_int(&self) -> Option<i64> {
+        self.0.first_int()
+    }
 }
 
 /// SeekRowid, NotExists: whether the row is there.

@@ -1,0 +1,219 @@
+//! Finding the place of a key among the entries of one index node.
+//!
+//! A comparison with an entry is the caller's ([`EntryOrder`]), and the search goes by halves. If the key begins with an
+//! integer, whose order everybody agrees on, most entries are told apart here: 17 comparisons of 100 instructions each
+//! were a fifth of an insert. Such keys are also sought where they should be if they were spread evenly, which for
+//! most is the right place or one beside it, and looks at three cells where halving looks at nine.
+//!
+//! What always holds: equal first integers, and whatever is no integer, are left to the caller; a page that lies about its
+//! entries leads to a wrong place at worst.
+
+use crate::btree::Shared;
+use crate::cursor::EntryOrder;
+use crate::node::*;
+use iolite_base::Result;
+use std::cmp::Ordering;
+
+/// Nodes of so many cells are searched by halves from the beginning.
+const FEW: usize = 8;
+
+/// What is known of a key while the search goes down the tree: the nearest first integers on both sides.
+#[derive(Default)]
+pub struct Span {
+    least: Option<i64>,
+    most: Option<i64>,
+}
+
+/// One node while it is searched.
+struct Entries<'a> {
+    bt: &'a Shared,
+    layout: &'a Layout,
+    node: &'a Node,
+    page: &'a [u8],
+    pointers: &'a [[u8; 2]],
+    /// Bytes of a cell before its payload's length.
+    child: usize,
+    /// A payload of so many bytes is whole on the node, and its length one byte.
+    short: usize,
+}
+
+/// The first cell that is not less than the key, and whether it is equal.
+#[inline]
+pub fn search<F>(
+    bt: &Shared,
+    layout: &Layout,
+    node: &Node,
+    whole: &mut Vec<u8>,
+    cmp: &mut F,
+    span: &mut Span,
+) -> Result<(u32, bool)>
+where
+    F: EntryOrder,
+{
+    let page: &[u8] = &node.page;
+    let ptrs = node.ptrs as usize;
+    let Some(pointers) = page.get(ptrs..ptrs + 2 * node.ncell as usize) else { return Err(corrupt()) };
+    let (pointers, _) = pointers.as_chunks::<2>();
+    let child = if node.leaf { 0 } else { 4 };
+    let short = layout.max_index.min(0x7f) as usize;
+    let entries = Entries { bt, layout, node, page, pointers, child, short };
+    match cmp.first_int() {
+        Some(key) => entries.by_integer(key, whole, cmp, span),
+        None => entries.by_halves(0, pointers.len(), |i| entries.compare(i, whole, cmp)),
+    }
+}
+
+impl Entries<'_> {
+    #[inline(always)]
+    fn cell(&self, i: usize) -> usize {
+        u16::from_be_bytes(self.pointers[i]) as usize
+    }
+
+    /// Entry `i` against the key, by the caller.
+    #[inline(always)]
+    fn compare<F: EntryOrder>(&self, i: usize, whole: &mut Vec<u8>, cmp: &mut F) -> Result<Ordering> {
+        let at = self.cell(i);
+        let entry = match self.page.get(at + self.child..) {
+            Some([len, rest @ ..]) if *len as usize <= self.short => rest.get(..*len as usize),
+            _ => None,
+        };
+        match entry {
+            Some(entry) => cmp.order(entry),
+            None => compare_any(self.bt, self.layout, self.node, at, whole, cmp),
+        }
+    }
+
+    #[inline(always)]
+    fn by_halves(
+        &self,
+        mut low: usize,
+        mut high: usize,
+        mut compare: impl FnMut(usize) -> Result<Ordering>,
+    ) -> Result<(u32, bool)> {
+        while low < high {
+            let mid = (low + high) / 2;
+            match compare(mid)? {
+                Ordering::Less => low = mid + 1,
+                Ordering::Greater => high = mid,
+                Ordering::Equal => return Ok((mid as u32, true)),
+            }
+        }
+        Ok((low as u32, false))
+    }
+
+    /// The integer that entry `i` begins with. `None`: it begins otherwise, or is long, or lies at the page's end.
+    #[inline(always)]
+    fn integer(&self, i: usize) -> Option<i64> {
+        let at = self.cell(i) + self.child;
+        // One look at the page: length, up to seven bytes of header, up to eight of the integer.
+        let b: &[u8; 16] = self.page.get(at..)?.first_chunk()?;
+        let (len, head, t) = (b[0] as usize, b[1] as usize, b[2] as u32);
+        // Bytes of an integer by serial type: 1, 2, 3, 4, 6, 8; 8 and 9 stand for 0 and 1, 0 and 7 for something else.
+        let bytes = (0x0864_3210u64 >> (4 * (t & 15))) as usize & 15;
+        if t > 9 || head > 7 || len > self.short || head + bytes > len {
+            return None;
+        }
+        if bytes == 0 {
+            return if t >= 8 { Some(t as i64 - 8) } else { None };
+        }
+        let word = u64::from_be_bytes(*b[1 + head..].first_chunk()?);
+        Some(word as i64 >> (64 - 8 * bytes))
+    }
+
+    #[inline]
+    fn by_integer<F: EntryOrder>(
+        &self,
+        key: i64,
+        whole: &mut Vec<u8>,
+        cmp: &mut F,
+        span: &mut Span,
+    ) -> Result<(u32, bool)> {
+        let (mut low, mut high) = (0, self.pointers.len());
+        let guess = if high > FEW { self.guess(key, span) } else { None };
+        let mut compare = |i: usize| match self.integer(i) {
+            Some(v) if v < key => {
+                span.least = Some(v);
+                Ok(Ordering::Less)
+            }
+            Some(v) if v > key => {
+                span.most = Some(v);
+                Ok(Ordering::Greater)
+            }
+            _ => self.compare(i, whole, cmp),
+        };
+        if let Some(guess) = guess {
+            let up = match compare(guess)? {
+                Ordering::Less => {
+                    low = guess + 1;
+                    true
+                }
+                Ordering::Greater => {
+                    high = guess;
+                    false
+                }
+                Ordering::Equal => return Ok((guess as u32, true)),
+            };
+            // A few steps of growing width away from it, then by halves between the last two.
+            for step in [1, 2, 4, 8] {
+                if high - low < step {
+                    break;
+                }
+                let at = if up { low + step - 1 } else { high - step };
+                match compare(at)? {
+                    Ordering::Less => {
+                        low = at + 1;
+                        if !up {
+                            break;
+                        }
+                    }
+                    Ordering::Greater => {
+                        high = at;
+                        if up {
+                            break;
+                        }
+                    }
+                    Ordering::Equal => return Ok((at as u32, true)),
+                }
+            }
+        }
+        self.by_halves(low, high, compare)
+    }
+
+    /// Where a key should be if the integers are spread evenly. `None`: not between the first and the last.
+    #[inline]
+    fn guess(&self, key: i64, span: &Span) -> Option<usize> {
+        let n = self.pointers.len();
+        let least = span.least.or_else(|| self.integer(0))?;
+        let most = span.most.or_else(|| self.integer(n - 1))?;
+        if key < least || key > most {
+            return None;
+        }
+        let (mut from, mut width) = (key.wrapping_sub(least) as u64, most.wrapping_sub(least) as u64);
+        if width >> 47 != 0 {
+            // So that the product fits.
+            (from, width) = (from >> 17, width >> 17);
+        }
+        Some(((from * n as u64) / (width + 1)) as usize).filter(|g| *g < n)
+    }
+}
+
+/// Compares any cell with the key, collecting it first if it overflows.
+#[inline(never)]
+pub fn compare_any<F>(
+    bt: &Shared,
+    layout: &Layout,
+    n: &Node,
+    at: usize,
+    whole: &mut Vec<u8>,
+    cmp: &mut F,
+) -> Result<Ordering>
+where
+    F: EntryOrder,
+{
+    let cell = Cell::read(&n.page, at, TreeKind::Index, n.leaf, layout)?;
+    if !cell.overflows() {
+        return cmp.order(&n.page[cell.at as usize..(cell.at + cell.local) as usize]);
+    }
+    bt.whole_payload(&n.page, &cell, whole)?;
+    cmp.order(whole)
+}
