@@ -9,6 +9,7 @@
 
 #![deny(unsafe_code)]
 
+mod ahead;
 mod balance;
 mod btree;
 
@@ -27,6 +28,7 @@ mod settings;
 mod trees;
 mod vacuum;
 
+pub use ahead::Ahead;
 pub use btree::{AutoVacuum, Btree};
 
 pub use copy::Backup;

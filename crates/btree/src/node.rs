@@ -248,15 +248,7 @@ impl Node {
         if most == i64::MAX {
             most = quick_rowid::<LEAF>(&self.page, cell(n - 1))?;
         }
-        if rowid < least || rowid > most {
-            return None;
-        }
-        let (mut from, mut span) = (rowid.wrapping_sub(least) as u64, most.wrapping_sub(least) as u64);
-        if span >> 47 != 0 {
-            // So that the product fits.
-            (from, span) = (from >> 17, span >> 17);
-        }
-        Some(((from * n as u64) / (span + 1)) as usize).filter(|g| *g < n)
+        evenly_spread(rowid, (least, most), n)
     }
 
     /// The range of row numbers below child `i` of an interior node, given the node's own.
@@ -288,6 +280,29 @@ impl Node {
     pub fn rowid(&self, i: u32) -> Result<i64> {
         self.rowid_slow(self.cell_at(i))
     }
+}
+
+/// Which of `n` cells should have this row number, if those of the range are spread evenly.
+#[inline]
+fn evenly_spread(rowid: i64, (least, most): (i64, i64), n: usize) -> Option<usize> {
+    if rowid < least || rowid > most {
+        return None;
+    }
+    let (mut from, mut span) = (rowid.wrapping_sub(least) as u64, most.wrapping_sub(least) as u64);
+    if span >> 47 != 0 {
+        // So that the product fits.
+        (from, span) = (from >> 17, span >> 17);
+    }
+    Some(((from * n as u64) / (span + 1)) as usize).filter(|g| *g < n)
+}
+
+/// Where the cell of a row should lie on a table's leaf, going by the range of row numbers alone.
+#[inline]
+pub fn likely_cell(page: &[u8], header: usize, rowid: i64, range: (i64, i64)) -> Option<usize> {
+    let head = page.get(header..header + 8)?;
+    let n = be::get_u16(head, 3) as usize;
+    let pointer = header + 8 + 2 * evenly_spread(rowid, range, n)?;
+    Some(be::get_u16(page.get(pointer..pointer + 2)?, 0) as usize)
 }
 
 /// Nodes of so many cells are searched by halves from the beginning.

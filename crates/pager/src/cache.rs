@@ -51,6 +51,12 @@ impl Pager {
         self.fetch(pgno)
     }
 
+    /// A page, if it is at hand; nobody counts that as use.
+    #[inline]
+    pub fn peek(&self, pgno: Pgno) -> Option<&Buf> {
+        self.table.slot(self.table.find(pgno)?).buf.as_ref()
+    }
+
     #[inline(never)]
     fn fetch(&mut self, pgno: Pgno) -> Result<Buf> {
         if pgno == 0 || pgno > self.db_size || pgno == self.lock_page() || self.state == State::Open {

@@ -6,7 +6,7 @@
 use crate::hash::HashTable;
 use crate::sorter::Sorter;
 use iolite_base::{Bytes, Code, Encoding, Result, varint};
-use iolite_btree::{Btree, Cursor};
+use iolite_btree::{Ahead, Btree, Cursor};
 use iolite_ext::{RowSource, VirtualCursor};
 use iolite_value::{KeyInfo, Value, record};
 use std::rc::Rc;
@@ -33,6 +33,8 @@ pub(crate) struct TreeCursor {
     pub null_row: bool,
     /// The index cursor that knows where this one should be.
     pub deferred: Option<usize>,
+    /// What is expected of that index cursor.
+    pub ahead: Ahead,
     pub cache: RowCache,
     /// Where the last probe for a key ended: the entry there compared with the key. Forgotten when the cursor moves.
     pub probe: Option<std::cmp::Ordering>,
@@ -242,6 +244,7 @@ impl TreeCursor {
             key,
             null_row: true,
             deferred: None,
+            ahead: Ahead::default(),
             cache: RowCache::default(),
             probe: None,
             sequence: 0,

@@ -42,13 +42,18 @@ impl Vm {
             }
             _ => None,
         };
-        let t = self.tree(n)?;
-        match id {
-            None => t.moved(false),
-            Some(id) => match t.cur.seek_rowid(id)? {
-                Some(Ordering::Equal) => t.moved(true),
-                _ => return Err(Code::CorruptIndex.into()),
-            },
+        let Some(id) = id else {
+            self.tree(n)?.moved(false);
+            return Ok(());
+        };
+        let Ok([Some(VCursor::Tree(t)), Some(VCursor::Tree(x))]) =
+            self.f.cursors.get_disjoint_mut([n as usize, index])
+        else {
+            return Err(Code::Internal.into());
+        };
+        match t.ahead.seek(&mut t.cur, &x.cur, id)? {
+            Some(Ordering::Equal) => t.moved(true),
+            _ => return Err(Code::CorruptIndex.into()),
         }
         Ok(())
     }
