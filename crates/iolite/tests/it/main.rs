@@ -4,6 +4,7 @@ mod functions;
 mod journey;
 mod plans;
 mod records;
+mod searching;
 mod sorting;
 mod transactions;
 mod writer;
