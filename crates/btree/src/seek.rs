@@ -55,7 +55,12 @@ impl Cursor {
     }
 
     #[inline(always)]
-    pub(crate) fn seek_in_leaf(&mut self, sought: &Sought, rowid: i64, range: (i64, i64)) -> Result<Option<Ordering>> {
+    pub(crate) fn seek_in_leaf(
+        &mut self,
+        sought: &Sought,
+        rowid: i64,
+        range: (i64, i64),
+    ) -> Result<Option<Ordering>> {
         let depth = self.path.len();
         let n = self.path.last_mut().ok_or(Code::Internal)?;
         if n.ncell == 0 {

@@ -372,14 +372,25 @@ impl Vm {
                     if t.null_row && t.deferred.is_none() && !t.cur.is_valid() {
                         continue;
                     }
-                    let more = t.cur.next()?;
-                    t.moved(more);
-                    if more {
+                    let behind = pc;
+                    loop {
+                        let more = t.cur.next()?;
+                        t.moved(more);
+                        if !more {
+                            pc = behind;
+                            break;
+                        }
                         pc = i.p2 as usize;
                         if i.p5 & p5::THEN_COLUMN != 0 {
                             pc = ops::row::fields(t, &mut self.f.regs, self.enc, insns, pc)?;
+                            pc = ops::aggregate::quick_steps(&mut self.f.states, &self.f.regs, insns, pc);
                         }
-                        self.tick(env)?;
+                        // Columns and steps of aggregates alone: the loop goes round here.
+                        if pc + 1 != behind || self.cpu + 1 >= CHECK_EVERY {
+                            self.tick(env)?;
+                            break;
+                        }
+                        self.cpu += 1;
                     }
                 }
                 Opcode::Prev => {

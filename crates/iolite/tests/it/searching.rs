@@ -29,7 +29,9 @@ fn keys_of_all_sorts_are_found_where_a_scan_finds_them() {
     for key in keys {
         for op in ["=", "<", ">="] {
             let mut sought = Vec::new();
-            for (from, column) in [("t INDEXED BY tk", "k"), ("t INDEXED BY tkd", "k"), ("t NOT INDEXED", "+k")] {
+            for (from, column) in
+                [("t INDEXED BY tk", "k"), ("t INDEXED BY tkd", "k"), ("t NOT INDEXED", "+k")]
+            {
                 let sql = format!(
                     "SELECT count(*), coalesce(sum(id), 0), coalesce(sum(length(v)), 0) FROM {from} \
                      WHERE {column} {op} ?1"

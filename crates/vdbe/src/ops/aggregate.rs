@@ -3,7 +3,7 @@
 use crate::env::Env;
 use crate::machine::Vm;
 use iolite_base::{Code, Result};
-use iolite_bytecode::{FunctionCall, Insn, P4};
+use iolite_bytecode::{FunctionCall, Insn, Opcode, P4};
 use iolite_ext::{Aggregate, AuxData, Context, Host, Implementation};
 use iolite_value::Value;
 
@@ -64,6 +64,27 @@ fn begin(
     states[at] = Some(make(f)?);
     *marker = Value::Int(1);
     Ok(())
+}
+
+/// Does the steps from `pc` on that need nothing but a state and values; answers where it goes on.
+#[inline(always)]
+pub(crate) fn quick_steps(
+    states: &mut [Option<Box<dyn Aggregate>>],
+    regs: &[Value],
+    insns: &[Insn],
+    mut pc: usize,
+) -> usize {
+    while let Some(i) = insns.get(pc)
+        && i.op == Opcode::AggStep
+        && i.p1 == 0
+        && let P4::Function(f) = &i.p4
+        && let Some(Some(s)) = states.get_mut(i.p3 as usize)
+        && let Value::Int(_) = regs[i.p3 as usize]
+        && s.quick_step(&regs[i.p2 as usize..i.p2 as usize + f.args])
+    {
+        pc += 1;
+    }
+    pc
 }
 
 #[inline]
