@@ -3,7 +3,7 @@
 use crate::context::{Codegen, Dest, Place};
 use crate::trigger::Event;
 use crate::write::{Cursors, Row, Writing};
-use iolite_base::Result;
+use iolite_base::{Few, Result};
 use iolite_bytecode::{ColumnMeta, Label, Opcode, p5};
 use iolite_plan::Planner;
 use iolite_plan::bind::{Binder, Insert, Rows, Upsert, UpsertTarget};
@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 impl Codegen<'_> {
     /// An INSERT statement.
-    pub fn statement_insert(&mut self, b: &mut Binder<'_>, s: &ast::Insert) -> Result<Vec<ColumnMeta>> {
+    pub fn statement_insert(&mut self, b: &mut Binder<'_>, s: &ast::Insert) -> Result<Few<ColumnMeta>> {
         let bound = b.insert(s)?;
         self.touch_databases(b.databases);
         self.insert(&bound)?;
@@ -57,7 +57,7 @@ impl Codegen<'_> {
                 let width = q.columns.len();
                 let first = self.b.regs(width);
                 let mut p = Planner::new(self.env);
-                let plan = p.select(q.clone())?;
+                let plan = p.select(Select::clone(q))?;
                 self.take_plans(p);
                 let reads = self.reads_table(q, t);
                 if reads || triggers {

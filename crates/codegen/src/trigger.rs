@@ -149,7 +149,8 @@ impl Codegen<'_> {
         g.trigger_body(t, db, tr)?;
         self.databases |= g.databases;
         self.written |= g.written;
-        let mut p = g.finish(usize::MAX)?;
+        let mut p = Program::default();
+        g.finish(usize::MAX, &mut p)?;
         p.trigger = Some(tr.name.clone());
         cache.borrow_mut().list[number].program = Some(Rc::new(p));
         Ok(number)
