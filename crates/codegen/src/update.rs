@@ -316,7 +316,8 @@ impl Codegen<'_> {
         if let Some(a) = t.table.rowid_alias {
             self.copy(new.rowid, new.first + a as i32);
         }
-        let seen = t.table.strict && self.may_be_seen(t);
+        let seen = t.table.strict
+            && self.has_triggers_at(t, &update_event(t, &self.changes(t, sets).0), TriggerTime::Before);
         self.shape_row(t, new, seen)
     }
 

@@ -98,6 +98,8 @@ pub struct Vm {
     pub(crate) cpu: u32,
     /// AUTOINCREMENT's largest rowids, by number less one: of the run, so that triggers share them.
     pub(crate) sequences: Vec<i64>,
+    /// Trees that sub-programs may not write to for now.
+    pub(crate) locked: Vec<crate::ops::write::Lock>,
     /// Memory of records of former runs, for those of the next.
     pub(crate) spare: Vec<Buf>,
 }
@@ -153,6 +155,7 @@ impl Vm {
             max_depth: 1000,
             cpu: 0,
             sequences: Vec::new(),
+            locked: Vec::new(),
             spare: Vec::new(),
         }
     }
@@ -237,6 +240,7 @@ impl Vm {
         }
         self.f.blooms.clear();
         self.sequences.clear();
+        self.locked.clear();
         for a in &mut self.f.aux {
             a.clear();
         }
