@@ -12,10 +12,11 @@ use crate::terms::{self, Mask, Term};
 use crate::walk;
 use crate::window;
 use iolite_base::hash::FastMap;
-use iolite_base::{Error, Result};
+use iolite_base::{Error, Few, Result};
 use iolite_ext::FunctionFlags;
 use iolite_sql::ast::CompoundOp;
 use iolite_value::Value;
+use std::mem::swap;
 
 /// Plans queries; keeps the plans of the queries nested in expressions, by their numbers.
 pub struct Planner<'a> {
@@ -45,39 +46,43 @@ impl<'a> Planner<'a> {
     }
 
     /// Plans a query.
-    pub fn select(&mut self, s: Select) -> Result<SelectPlan> {
-        let Select { mut cores, ops, mut order_by, limit, offset, columns } = s;
-        for e in limit.iter().chain(&offset) {
+    pub fn select(&mut self, mut s: Select) -> Result<SelectPlan> {
+        let mut out = SelectPlan::with_one_arm();
+        self.select_into(&mut s, &mut out)?;
+        Ok(out)
+    }
+
+    /// As [`Planner::select`]: takes the query's parts, fills in a plan that is as [`SelectPlan::with_one_arm`] makes it.
+    pub fn select_into(&mut self, s: &mut Select, out: &mut SelectPlan) -> Result<()> {
+        for e in s.limit.iter().chain(&s.offset) {
             self.nested(e)?;
         }
-        if cores.len() > 1 || !cores[0].values.is_empty() {
+        swap(&mut out.limit, &mut s.limit);
+        swap(&mut out.offset, &mut s.offset);
+        swap(&mut out.columns, &mut s.columns);
+        swap(&mut out.order_by, &mut s.order_by);
+        if s.cores.len() > 1 || !s.cores[0].values.is_empty() {
+            out.ops = std::mem::take(&mut s.ops);
             // A single arm's ORDER BY is planned after flattening, which changes what its queries refer to.
-            for o in &order_by {
+            for o in &out.order_by {
                 self.nested(&o.expr)?;
             }
-            let mut plans = Vec::new();
-            for c in cores {
-                plans.push(self.core(c, &mut Vec::new())?.0);
+            out.cores = Few::with_capacity(s.cores.len());
+            for c in &mut s.cores {
+                out.cores.push(CorePlan::default());
+                let plan = out.cores.last_mut().expect("just added");
+                self.core(c, &mut Vec::new(), plan)?;
             }
-            let rows = plans.iter().map(|p| p.rows).sum();
-            return Ok(SelectPlan {
-                cores: plans,
-                ops,
-                order_by,
-                ordered: false,
-                limit,
-                offset,
-                columns,
-                rows,
-            });
+            out.rows = out.cores.iter().map(|p| p.rows).sum();
+            return Ok(());
         }
-        let core = cores.remove(0);
-        let (plan, ordered) = self.core(core, &mut order_by)?;
-        let rows = match &limit {
+        let plan = &mut out.cores[0];
+        out.ordered = self.core(&mut s.cores[0], &mut out.order_by, plan)?;
+        out.rows = match &out.limit {
             Some(Expr::Const(Value::Int(n))) if *n >= 0 => plan.rows.min(*n as f64),
             _ => plan.rows,
         };
-        Ok(SelectPlan { cores: vec![plan], ops, order_by, ordered, limit, offset, columns, rows })
+        Ok(())
     }
 
     /// Plans the queries nested in an expression.
@@ -114,20 +119,20 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Plans one arm; `order_by` is that of the query, if this is its only arm. Answers whether the loops deliver it.
-    fn core(&mut self, mut core: Core, order_by: &mut Vec<OrderTerm>) -> Result<(CorePlan, bool)> {
+    /// Plans one arm, whose parts go to `plan`; `order_by` is that of the query, if this is its only arm. Answers whether
+    /// the loops deliver it.
+    fn core(&mut self, core: &mut Core, order_by: &mut Vec<OrderTerm>, plan: &mut CorePlan) -> Result<bool> {
         let changing = std::mem::take(&mut self.changing);
         if !core.values.is_empty() {
             for e in core.values.iter().flatten() {
                 self.nested(e)?;
             }
-            let rows = core.values.len() as f64;
-            return Ok((
-                CorePlan { values: core.values, result: core.result, rows, ..CorePlan::default() },
-                false,
-            ));
+            plan.rows = core.values.len() as f64;
+            plan.values = std::mem::take(&mut core.values);
+            plan.result = std::mem::take(&mut core.result);
+            return Ok(false);
         }
-        flatten::flatten(&mut core, order_by);
+        flatten::flatten(core, order_by);
         for s in &core.sources {
             if let SourceKind::Subquery(q) = &s.kind
                 && let Some(wrong) = &q.misfit
@@ -135,32 +140,29 @@ impl<'a> Planner<'a> {
                 return Err(Error::sql(&**wrong));
             }
         }
-        outer_join::strengthen(&mut core);
-        let point = point::find(&core);
+        outer_join::strengthen(core);
+        let point = point::find(core);
         if point.is_none() {
-            walk::mark_used(&mut core, order_by.iter().map(|o| &o.expr));
+            walk::mark_used(core, order_by.iter().map(|o| &o.expr));
         }
         // Behind window functions, rows are ordered anew.
         let windows = std::mem::take(&mut core.windows);
         let mut final_order = if windows.is_empty() { Vec::new() } else { std::mem::take(order_by) };
 
-        let mut plan = CorePlan {
-            grouping: match (core.aggregate, core.group_by.is_empty()) {
-                (false, _) => Grouping::None,
-                (true, true) => Grouping::All,
-                (true, false) => Grouping::Hash,
-            },
-            ..CorePlan::default()
+        plan.grouping = match (core.aggregate, core.group_by.is_empty()) {
+            (false, _) => Grouping::None,
+            (true, true) => Grouping::All,
+            (true, false) => Grouping::Hash,
         };
-        let min_max = if windows.is_empty() { self.min_max(&mut core) } else { None };
+        let min_max = if windows.is_empty() { self.min_max(core) } else { None };
         plan.unordered = min_max.is_none()
             && core.group_by.is_empty()
             && (core.aggregate || order_by.is_empty() && !core.distinct);
-        let terms = if point.is_some() { Vec::new() } else { terms::analyse(&core) };
+        let terms = if point.is_some() { Vec::new() } else { terms::analyse(core) };
         let (mut path, queries) = if core.sources.is_empty() || point.is_some() {
             (Path { loops: Vec::new(), reverse: Vec::new(), ordered: true, rows: 1.0 }, Vec::new())
         } else {
-            self.loops(&core, &terms, order_by, min_max.as_ref(), changing)?
+            self.loops(core, &terms, order_by, min_max.as_ref(), changing)?
         };
         // The rows of a right side without a match come last, whatever the loops' order.
         path.ordered &= !core.sources.iter().any(|s| s.join.right);
@@ -185,43 +187,48 @@ impl<'a> Planner<'a> {
         if core.distinct && ordered && plan.grouping != Grouping::None {
             ordered = order_by.is_empty();
         }
-        plan.count_only = point.is_none() && windows.is_empty() && count_only(&core, &terms);
+        plan.count_only = point.is_none() && windows.is_empty() && count_only(core, &terms);
         plan.rows = match plan.grouping {
             Grouping::None => path.rows,
             Grouping::All => 1.0,
             _ => (path.rows * 0.25).max(1.0),
         };
         match point {
-            Some((at, eq)) => self.point_level(&mut plan, &mut core, at, eq)?,
-            None => self.levels(&mut plan, &core, path, queries, &terms)?,
+            Some((at, eq)) => self.point_level(plan, core, at, eq)?,
+            None => self.levels(plan, core, path, queries, &terms)?,
         }
-        plan.group_by = core.group_by;
-        plan.aggs = core.aggs;
-        plan.having = core.having;
+        swap(&mut plan.group_by, &mut core.group_by);
+        swap(&mut plan.aggs, &mut core.aggs);
+        swap(&mut plan.having, &mut core.having);
+        swap(&mut plan.result, &mut core.result);
         plan.distinct = core.distinct;
-        plan.result = core.result;
-        for e in plan.group_by.iter().chain(&plan.having).chain(&plan.result).chain(&plan.constant) {
-            self.nested(e)?;
-        }
-        for a in &plan.aggs {
-            for e in a.args.iter().chain(&a.filter).chain(a.order_by.iter().map(|o| &o.expr)) {
+        if !self.flat {
+            let of_aggs = plan
+                .aggs
+                .iter()
+                .flat_map(|a| a.args.iter().chain(&a.filter).chain(a.order_by.iter().map(|o| &o.expr)));
+            let of_order = order_by.iter().chain(&final_order).map(|o| &o.expr);
+            for e in plan
+                .group_by
+                .iter()
+                .chain(&plan.having)
+                .chain(&plan.result)
+                .chain(&plan.constant)
+                .chain(of_aggs)
+                .chain(windows.iter().flat_map(WindowDef::exprs))
+                .chain(of_order)
+            {
                 self.nested(e)?;
             }
         }
-        for e in windows.iter().flat_map(WindowDef::exprs) {
-            self.nested(e)?;
-        }
-        for o in order_by.iter().chain(&final_order) {
-            self.nested(&o.expr)?;
-        }
         if !windows.is_empty() {
-            let plan = window::split(plan, windows, &mut final_order);
+            *plan = window::split(std::mem::take(plan), windows, &mut final_order);
             *order_by = final_order;
-            return Ok((plan, false));
+            return Ok(false);
         }
         plan.distinct_free =
             plan.distinct && plan.levels.iter().all(|l| matches!(&l.access, Access::Index(a) if a.one_row));
-        Ok((plan, ordered))
+        Ok(ordered)
     }
 
     /// `min(e)` or `max(e)` as the only aggregate of an ungrouped query: the first row in order decides.
@@ -343,7 +350,9 @@ impl<'a> Planner<'a> {
             Some(r) => {
                 let mut arms = Vec::new();
                 for a in &r.arms {
-                    arms.push(self.core(a.clone(), &mut Vec::new())?.0);
+                    let mut plan = CorePlan::default();
+                    self.core(&mut a.clone(), &mut Vec::new(), &mut plan)?;
+                    arms.push(plan);
                 }
                 for e in r.limit.iter().chain(&r.offset) {
                     self.nested(e)?;
@@ -379,16 +388,8 @@ impl<'a> Planner<'a> {
         }
         // Cheap conditions first.
         filter.sort_by_key(crate::access::has_subquery);
-        plan.levels.reserve_exact(1);
-        plan.levels.push(Level {
-            source,
-            query: None,
-            access,
-            on: Vec::new(),
-            filter,
-            bloom: false,
-            rows: 1.0,
-        });
+        let on = Vec::new();
+        plan.levels = Few::one(Level { source, query: None, access, on, filter, bloom: false, rows: 1.0 });
         Ok(())
     }
 
@@ -437,7 +438,7 @@ impl<'a> Planner<'a> {
             filter[at.max(floor.unwrap_or(0))].push(t.expr.clone());
         }
         let Path { loops, reverse, .. } = path;
-        plan.levels.reserve_exact(loops.len());
+        plan.levels = Few::with_capacity(loops.len());
         let mut outer_rows = 1.0;
         for (l, (c, back)) in loops.into_iter().zip(reverse).enumerate() {
             let source = core.sources[c.source].clone();
@@ -541,7 +542,7 @@ fn drop_unread(select: &mut Select, used: &ColumnSet) {
     }
     for i in (0..select.columns.len()).filter(|i| !used.contains(*i)) {
         for c in &mut select.cores {
-            for row in c.values.iter_mut().chain(std::iter::once(&mut c.result)) {
+            for row in c.values.iter_mut().map(|r| &mut r[..]).chain(std::iter::once(&mut c.result[..])) {
                 if let Some(e) = row.get_mut(i) {
                     *e = Expr::Const(Value::Null);
                 }

@@ -77,10 +77,10 @@ fn fits(core: &Core, i: usize, order_by: &[OrderTerm]) -> bool {
 }
 
 fn dissolve(core: &mut Core, i: usize, order_by: &mut Vec<OrderTerm>) {
-    let outer = core.sources.remove(i);
+    let outer = core.sources.several().remove(i);
     let SourceKind::Subquery(q) = outer.kind else { unreachable!("`fits` saw a query") };
     let mut select = q.select;
-    let mut inner = select.cores.remove(0);
+    let mut inner = select.cores.pop().expect("flattened queries have one arm");
     let left = outer.join.left;
     let only = inner.sources[0].id;
     inner.sources[0].join = outer.join;
@@ -113,7 +113,7 @@ fn dissolve(core: &mut Core, i: usize, order_by: &mut Vec<OrderTerm>) {
         core.filter.push(Filter { expr: f.expr, on });
     }
     for (k, s) in inner.sources.into_iter().enumerate() {
-        core.sources.insert(i + k, s);
+        core.sources.several().insert(i + k, s);
     }
     if order_by.is_empty() && !core.aggregate && core.windows.is_empty() {
         *order_by = select.order_by;
