@@ -209,6 +209,7 @@ fn rows(
     bar: &crate::progress::Bar,
 ) -> Result<(u64, u64), Error> {
     let n = target(s, c, o, f, name)?;
+    let whole = whole_numbers(c, o)?;
     let places = vec!["?"; n].join(",");
     let mut insert = c.prepare(&format!("INSERT INTO {name} VALUES({places})"))?;
     let (mut done, mut errors, mut messages) = (0u64, 0u64, 0usize);
@@ -223,7 +224,7 @@ fn rows(
         if !f.record() {
             break;
         }
-        let got = f.ends.len();
+        let got = f.spans.len();
         if got < n {
             tell(
                 s,
@@ -237,7 +238,10 @@ fn rows(
         }
         for i in 0..n {
             let v = match f.field(i) {
-                Some(b) => Value::text(b)?,
+                Some(b) => match integer(b).filter(|_| whole.get(i) == Some(&true)) {
+                    Some(i) => Value::Int(i),
+                    None => Value::text(b)?,
+                },
                 None => Value::Null,
             };
             insert.bind(i + 1, v)?;
@@ -277,21 +281,69 @@ fn rows(
     Ok((done, errors))
 }
 
+/// The columns in which a text that is a whole number becomes one: it can be handed over as one then, which spares making
+/// and freeing a text. Only an ordinary table's; those of a STRICT one of type ANY, and a view's, keep the text.
+fn whole_numbers(c: &Connection, o: &Options) -> Result<Vec<bool>, Error> {
+    let of = |pragma: &str| {
+        let schema = o.schema.as_ref().map_or(String::new(), |s| format!("{}.", quote_name(s)));
+        c.query(&format!("PRAGMA {schema}{pragma}({})", quote_name(&o.table)), &[])
+    };
+    let plain = of("table_list")?.iter().all(|r| r[2].to_string_lossy() == "table" && r[5].to_int() == 0);
+    if !plain {
+        return Ok(Vec::new());
+    }
+    let numeric = |declared: &str| {
+        let t = declared.to_ascii_uppercase();
+        let has = |words: &[&str]| words.iter().any(|w| t.contains(w));
+        has(&["INT"]) || !(t.is_empty() || has(&["CHAR", "CLOB", "TEXT", "BLOB", "REAL", "FLOA", "DOUB"]))
+    };
+    Ok(of("table_info")?.iter().map(|r| numeric(&r[2].to_string_lossy())).collect())
+}
+
+/// The value of a text that is an integer of up to 18 digits and nothing else.
+#[inline]
+fn integer(text: &[u8]) -> Option<i64> {
+    let (negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, text),
+    };
+    if digits.is_empty() || digits.len() > 18 {
+        return None;
+    }
+    let mut n = 0i64;
+    for d in digits {
+        let d = d.wrapping_sub(b'0');
+        if d > 9 {
+            return None;
+        }
+        n = n * 10 + d as i64;
+    }
+    Some(if negative { -n } else { n })
+}
+
+/// Where a field lies.
+struct Span {
+    /// In `text`: it was quoted, and is put together there; otherwise in `raw`.
+    copied: bool,
+    from: usize,
+    to: usize,
+}
+
 /// The records of a file, one at a time, in one buffer.
 struct Fields {
     input: Box<dyn BufRead>,
     column: u8,
     row: u8,
     quotes: bool,
-    /// The fields of the present record, one behind the other.
+    /// The lines of the present record.
+    raw: Vec<u8>,
+    /// Its fields, where any is quoted, one behind the other.
     text: Vec<u8>,
-    /// Where each field ends in `text`.
-    ends: Vec<usize>,
+    spans: Vec<Span>,
     /// Lines before the present record's end.
     line: u64,
     /// Bytes read so far.
     read: u64,
-    raw: Vec<u8>,
     failed: Option<std::io::Error>,
 }
 
@@ -306,11 +358,11 @@ impl Fields {
             column: o.column,
             row: o.row,
             quotes: o.quotes,
+            raw: Vec::new(),
             text: Vec::new(),
-            ends: Vec::new(),
+            spans: Vec::new(),
             line: 0,
             read: 0,
-            raw: Vec::new(),
             failed: None,
         }
     }
@@ -318,10 +370,14 @@ impl Fields {
     /// Reads the next record; `false` at the end.
     fn record(&mut self) -> bool {
         self.text.clear();
-        self.ends.clear();
+        self.spans.clear();
         self.raw.clear();
         if !self.more() {
             return false;
+        }
+        if !self.quotes || !self.raw.contains(&b'"') {
+            self.split();
+            return true;
         }
         let mut at = 0;
         loop {
@@ -357,12 +413,30 @@ impl Fields {
                 field = &field[..field.len() - 1];
             }
             self.text.extend_from_slice(field);
-            self.ends.push(self.text.len());
+            let from = self.spans.last().map_or(0, |s| s.to);
+            self.spans.push(Span { copied: true, from, to: self.text.len() });
             if last {
                 return true;
             }
             at += end + 1;
         }
+    }
+
+    /// Divides a line without quotes.
+    fn split(&mut self) {
+        let mut line: &[u8] = &self.raw;
+        line = line.strip_suffix(&[self.row]).unwrap_or(line);
+        if self.row == b'\n' {
+            line = line.strip_suffix(b"\r").unwrap_or(line);
+        }
+        let mut from = 0;
+        for (i, b) in line.iter().enumerate() {
+            if *b == self.column {
+                self.spans.push(Span { copied: false, from, to: i });
+                from = i + 1;
+            }
+        }
+        self.spans.push(Span { copied: false, from, to: line.len() });
     }
 
     /// Reads one more line into `raw`.
@@ -382,13 +456,12 @@ impl Fields {
     }
 
     fn field(&self, i: usize) -> Option<&[u8]> {
-        let end = *self.ends.get(i)?;
-        let start = if i == 0 { 0 } else { self.ends[i - 1] };
-        Some(&self.text[start..end])
+        let s = self.spans.get(i)?;
+        Some(&(if s.copied { &self.text } else { &self.raw })[s.from..s.to])
     }
 
     fn texts(&self) -> Vec<String> {
-        (0..self.ends.len())
+        (0..self.spans.len())
             .map(|i| String::from_utf8_lossy(self.field(i).unwrap_or(b"")).into_owned())
             .collect()
     }

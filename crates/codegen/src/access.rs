@@ -394,7 +394,8 @@ impl Codegen<'_> {
         };
         self.places.insert(id, place);
         let build_once = self.no_once == 0 && l.query.as_ref().is_none_or(|q| !q.correlated);
-        let bloom = (build_once && hashable(key, eq.len())).then(|| self.b.reg());
+        let filtered = build_once && !self.settings.no_filters && hashable(key, eq.len());
+        let bloom = filtered.then(|| self.b.reg());
         let at = if build_once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
         if bloom.is_some() {
             self.note(|| print::bloom_filter(l));

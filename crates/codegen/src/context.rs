@@ -26,6 +26,8 @@ pub struct Settings {
     pub writable_schema: bool,
     /// `PRAGMA reverse_unordered_selects`.
     pub reverse_unordered: bool,
+    /// `PRAGMA lookahead_filters = off`: no Bloom filters.
+    pub no_filters: bool,
     /// The statement runs as part of a schema change of the engine's own.
     pub nested: bool,
     /// Who may take whole arms over; none: all run as programs.

@@ -21,7 +21,11 @@ use iolite_value::{Affinity, Collation, KeyInfo};
 impl Codegen<'_> {
     /// For each level the depth of the loop at whose head its filter is asked; empty if there is none at all.
     pub(crate) fn filter_depths(&self, levels: &[Level]) -> Vec<Option<usize>> {
-        if levels.len() < 2 || self.no_once > 0 || levels.iter().any(|l| l.source.join.right) {
+        if levels.len() < 2
+            || self.settings.no_filters
+            || self.no_once > 0
+            || levels.iter().any(|l| l.source.join.right)
+        {
             return Vec::new();
         }
         let depths: Vec<Option<usize>> = (0..levels.len()).map(|j| filter_depth(levels, j)).collect();

@@ -124,6 +124,8 @@ pub(crate) struct Flags {
     pub sort_memory: Cell<i64>,
     /// `PRAGMA column_derivation`: whether columns of inner tables may be laid beside outer ones.
     pub column_derivation: Cell<bool>,
+    /// `PRAGMA lookahead_filters`: whether joins ask Bloom filters first.
+    pub lookahead_filters: Cell<bool>,
     pub dqs_dml: Cell<bool>,
     pub analytics: Cell<crate::columns::Analytics>,
 }
@@ -181,6 +183,7 @@ impl Connection {
         f.sort_memory.set(64 << 20);
         f.automatic_index.set(true);
         f.column_derivation.set(true);
+        f.lookahead_filters.set(true);
         f.dqs_dml.set(true);
         let main = Attached { name: "main".into(), btree: Some(btree), file, columns: Default::default() };
         let temp =
@@ -477,6 +480,7 @@ impl Inner {
             ignore_checks: self.flags.ignore_checks.get(),
             writable_schema: self.flags.writable_schema.get(),
             reverse_unordered: self.flags.reverse_unordered.get(),
+            no_filters: !self.flags.lookahead_filters.get(),
             nested: self.nested.get() > 0,
             door: crate::columns::door(self),
         }

@@ -118,6 +118,7 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     flag!("legacy_alter_table", legacy_alter_table),
     Pragma { name: "lock_lease_ms", columns: OWN, schema: false, code: lock_lease_ms },
     Pragma { name: "locking_mode", columns: OWN, schema: false, code: locking_mode },
+    flag!("lookahead_filters", lookahead_filters),
     Pragma { name: "max_page_count", columns: OWN, schema: false, code: max_page_count },
     Pragma { name: "mmap_size", columns: OWN, schema: false, code: |c| number(c, |f| &f.mmap_size) },
     Pragma { name: "module_list", columns: &["name"], schema: false, code: module_list },

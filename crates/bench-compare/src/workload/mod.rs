@@ -107,8 +107,10 @@ pub fn in_turn(
 }
 
 /// Lets the allocator put its lists in order, outside of anybody's time: after stock SQLite's sorter has given back a million
-/// small pieces, the next large request of the process took 105 ms, whoever made it.
+/// small pieces, the next large request of the process took 105 ms, whoever made it. And lets a checkpoint that a thread makes
+/// beside the last engine's commits come to its end: 10 ms or so.
 fn settle() {
+    std::thread::sleep(std::time::Duration::from_millis(25));
     for shift in 10..24 {
         std::hint::black_box(Vec::<u8>::with_capacity(1 << shift));
     }
