@@ -583,8 +583,7 @@ impl Cursor {
                 }
                 let (source, start) = (work.image(lowest.image), lowest.at as usize);
                 let size = (end - lowest.at) as usize;
-                if size <= SHORT
-                    && size >= 4
+                if (4..=SHORT).contains(&size)
                     && let Some(bytes) = source.get(start..).and_then(<[u8]>::first_chunk::<SHORT>)
                     && let Some(to) = b[..usable].get_mut(at..).and_then(<[u8]>::first_chunk_mut::<SHORT>)
                 {

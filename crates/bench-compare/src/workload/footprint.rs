@@ -46,6 +46,12 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
             )),
         }
     }
+    match o.text("library-os").map(|p| stripped(Path::new(p))) {
+        Some(Some(mb)) => run.less("library, stripped", "-Os", "iolite", "MB", vec![mb]),
+        _ => run
+            .missing
+            .push("size at -Os: build with CARGO_PROFILE_RELEASE_OPT_LEVEL=s, `--library-os PATH`".into()),
+    }
     let n = o.number("subscribers", 100_000, 10_000);
     for e in engine::sql(1) {
         let label = format!("TATP, {n} subscribers");
@@ -69,6 +75,6 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
         );
         s.remove();
     }
-    run.missing.push("sizes at -Os, build time and peak build memory: not measured by this program".into());
+    run.missing.push("build time and peak build memory: not measured by this program".into());
     Ok(())
 }

@@ -39,6 +39,9 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
         None if o.has("small") => vec![10_000],
         None => vec![10_000, 100_000],
     };
+    if !sizes.contains(&1_000_000) {
+        run.missing.push("1,000,000 subscribers: ask with `--subscribers 1000000`".into());
+    }
     // `--threads` alone: for looking into group commit.
     for n in sizes.into_iter().filter(|_| !o.has("threads")) {
         run.scale.push(format!("{n} subscribers"));
