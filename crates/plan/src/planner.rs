@@ -145,12 +145,8 @@ impl<'a> Planner<'a> {
             return Ok(false);
         }
         flatten::flatten(core, Around { order_by, only, changing });
-        for s in &core.sources {
-            if let SourceKind::Subquery(q) = &s.kind
-                && let Some(wrong) = &q.misfit
-            {
-                return Err(Error::sql(&**wrong));
-            }
+        if let Some(wrong) = core.sources.iter().find_map(Source::misfit) {
+            return Err(Error::sql(wrong));
         }
         outer_join::strengthen(core);
         let point = point::find(core);
