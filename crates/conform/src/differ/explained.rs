@@ -19,8 +19,8 @@ pub const EXPLAINED: &[Explained] = &[
         title: "a whole number of a REAL column is a real",
         page: "datatype3, section 2: a REAL column forces integer values into floating point, and that they are stored \
                as integers is invisible; stock shows the integer where it reads a register instead of the row \
-               (excluded., RETURNING, coalesce() of an outer join's column)",
-        diverges: false,
+               (excluded., RETURNING, coalesce() of an outer join's column, a generated column), and may store it elsewhere",
+        diverges: true,
         applies: |_, d| d.what == "rows" && d.ours.contains(".0") && whole(&d.ours) == whole(&d.stock),
     },
     Explained {
@@ -87,11 +87,12 @@ pub const EXPLAINED: &[Explained] = &[
                stock looks for the NULL at the front of the index, and a descending index has it at the end",
         diverges: false,
         applies: |script, d| {
-            // In the statement itself, or in a view or trigger.
+            // In the statement itself, in a view or trigger, or in what changed the table that is dumped.
             let asks = |s: &Stmt| s.sql.contains(" IN ");
             let inside = |s: &Stmt| matches!(s.kind, "create view" | "create trigger") && asks(s);
+            let dumped = script.last().is_some_and(|s| s.kind == "dump");
             matches!(d.what, "rows" | "state")
-                && (script.last().is_some_and(asks) || script.iter().any(inside))
+                && (script.last().is_some_and(asks) || script.iter().any(|s| inside(s) || dumped && asks(s)))
                 && script.iter().any(|s| descending_first(&s.sql))
         },
     },
