@@ -253,12 +253,7 @@ impl<'a> Codegen<'a> {
         if self.trigger.is_none() {
             self.read_sequences()?;
         }
-        let mut done = 0;
-        while done < self.constants.len() {
-            let (e, reg) = self.constants[done].clone();
-            done += 1;
-            self.expr_compute(&e, reg)?;
-        }
+        self.load_constants(0)?;
         self.b.emit(Opcode::Goto, 0, 1, 0);
         self.b.finish(limit, program)?;
         if self.trigger.is_none()
@@ -270,6 +265,17 @@ impl<'a> Codegen<'a> {
         program.counts_changes = self.counts_changes;
         program.readonly = mask & self.written == 0;
         program.databases = mask;
+        Ok(())
+    }
+
+    /// Computes the constants from number `first` on, and those that they need.
+    pub fn load_constants(&mut self, first: usize) -> Result<()> {
+        let mut next = first;
+        while next < self.constants.len() {
+            let (e, reg) = self.constants[next].clone();
+            next += 1;
+            self.expr_compute(&e, reg)?;
+        }
         Ok(())
     }
 

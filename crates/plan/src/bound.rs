@@ -544,6 +544,14 @@ impl std::fmt::Debug for SourceKind {
 }
 
 impl Source {
+    /// What is wrong with the number of a view's columns.
+    pub fn misfit(&self) -> Option<&str> {
+        match &self.kind {
+            SourceKind::Subquery(q) => q.misfit.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The table, if it is one stored in a database.
     pub fn table(&self) -> Option<(usize, &Rc<Table>)> {
         match &self.kind {

@@ -151,6 +151,9 @@ pub struct FromPlan {
     pub recursive: Option<RecursivePlan>,
     /// Runs interleaved with its reader instead of being stored first.
     pub coroutine: bool,
+    /// Its rows come in their own order whatever `PRAGMA reverse_unordered_selects` says: SQLite interleaves such a query
+    /// with its reader wherever it stands.
+    pub forward: bool,
     /// Uses of the same common table expression share what was stored.
     pub cte: Option<u32>,
     /// Depends on tables of enclosing queries.

@@ -7,7 +7,8 @@ use crate::cost;
 use crate::join_order::{self, Path, Wanted};
 use crate::plan::*;
 use crate::point;
-use crate::rewrite::{flatten, outer_join};
+use crate::rewrite::flatten::{self, Around};
+use crate::rewrite::outer_join;
 use crate::terms::{self, Mask, Term};
 use crate::walk;
 use crate::window;
@@ -71,13 +72,13 @@ impl<'a> Planner<'a> {
             for c in &mut s.cores {
                 out.cores.push(CorePlan::default());
                 let plan = out.cores.last_mut().expect("just added");
-                self.core(c, &mut Vec::new(), plan)?;
+                self.arm(c, plan)?;
             }
             out.rows = out.cores.iter().map(|p| p.rows).sum();
             return Ok(());
         }
         let plan = &mut out.cores[0];
-        out.ordered = self.core(&mut s.cores[0], &mut out.order_by, plan)?;
+        out.ordered = self.core(&mut s.cores[0], &mut out.order_by, true, plan)?;
         out.rows = match &out.limit {
             Some(Expr::Const(Value::Int(n))) if *n >= 0 => plan.rows.min(*n as f64),
             _ => plan.rows,
@@ -119,9 +120,20 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
+    /// Plans one of several arms.
+    fn arm(&mut self, core: &mut Core, plan: &mut CorePlan) -> Result<()> {
+        self.core(core, &mut Vec::new(), false, plan).map(|_| ())
+    }
+
     /// Plans one arm, whose parts go to `plan`; `order_by` is that of the query, if this is its only arm. Answers whether
     /// the loops deliver it.
-    fn core(&mut self, core: &mut Core, order_by: &mut Vec<OrderTerm>, plan: &mut CorePlan) -> Result<bool> {
+    fn core(
+        &mut self,
+        core: &mut Core,
+        order_by: &mut Vec<OrderTerm>,
+        only: bool,
+        plan: &mut CorePlan,
+    ) -> Result<bool> {
         let changing = std::mem::take(&mut self.changing);
         if !core.values.is_empty() {
             for e in core.values.iter().flatten() {
@@ -132,13 +144,9 @@ impl<'a> Planner<'a> {
             plan.result = std::mem::take(&mut core.result);
             return Ok(false);
         }
-        flatten::flatten(core, order_by);
-        for s in &core.sources {
-            if let SourceKind::Subquery(q) = &s.kind
-                && let Some(wrong) = &q.misfit
-            {
-                return Err(Error::sql(&**wrong));
-            }
+        flatten::flatten(core, Around { order_by, only, changing });
+        if let Some(wrong) = core.sources.iter().find_map(Source::misfit) {
+            return Err(Error::sql(wrong));
         }
         outer_join::strengthen(core);
         let point = point::find(core);
@@ -195,7 +203,7 @@ impl<'a> Planner<'a> {
         };
         match point {
             Some((at, eq)) => self.point_level(plan, core, at, eq)?,
-            None => self.levels(plan, core, path, queries, &terms)?,
+            None => self.levels(plan, core, path, queries, &terms, changing)?,
         }
         swap(&mut plan.group_by, &mut core.group_by);
         swap(&mut plan.aggs, &mut core.aggs);
@@ -351,7 +359,7 @@ impl<'a> Planner<'a> {
                 let mut arms = Vec::new();
                 for a in &r.arms {
                     let mut plan = CorePlan::default();
-                    self.core(&mut a.clone(), &mut Vec::new(), &mut plan)?;
+                    self.arm(&mut a.clone(), &mut plan)?;
                     arms.push(plan);
                 }
                 for e in r.limit.iter().chain(&r.offset) {
@@ -367,8 +375,9 @@ impl<'a> Planner<'a> {
                 })
             }
         };
-        let coroutine = false;
-        Ok(FromPlan { select: plan, recursive, coroutine, cte: q.cte, correlated: !q.outer.is_empty() })
+        let (coroutine, forward) = (false, false);
+        let correlated = !q.outer.is_empty();
+        Ok(FromPlan { select: plan, recursive, coroutine, forward, cte: q.cte, correlated })
     }
 
     /// The only level of a plan that [`point::find`] found; the condition number `at` is the access.
@@ -401,6 +410,7 @@ impl<'a> Planner<'a> {
         path: Path,
         mut queries: Vec<Option<FromPlan>>,
         terms: &[Term],
+        changing: bool,
     ) -> Result<()> {
         let used: Vec<usize> = path.loops.iter().flat_map(|c| c.used.iter().copied()).collect();
         let level_of = |source: usize| path.loops.iter().position(|c| c.source == source);
@@ -444,7 +454,12 @@ impl<'a> Planner<'a> {
             let source = core.sources[c.source].clone();
             let mut query = queries[c.source].take().map(Box::new);
             if let Some(q) = &mut query {
+                q.forward = match changing {
+                    true => !q.select.order_by.is_empty() && q.select.limit.is_none(),
+                    false => interleaved(core, c.source),
+                };
                 q.coroutine = l == 0
+                    && !changing
                     && !source.join.left
                     && !source.join.right
                     && matches!(c.access, Access::Scan { .. })
@@ -573,6 +588,19 @@ fn pays_filter(l: &Level, lookups: f64) -> bool {
 fn shared_cte(core: &Core, cte: Option<u32>) -> bool {
     let same = |s: &&Source| matches!(&s.kind, SourceKind::Subquery(q) if q.cte == cte);
     cte.is_some() && core.sources.iter().filter(same).count() > 1
+}
+
+/// Whether SQLite runs the query in FROM interleaved with its reader: the first query of the list, with nothing but inner
+/// joins before it.
+fn interleaved(core: &Core, at: usize) -> bool {
+    let SourceKind::Subquery(q) = &core.sources[at].kind else { return false };
+    let stored = q.materialize.unwrap_or_else(|| shared_cte(core, q.cte));
+    let outer = |s: &Source| s.join.left || s.join.right || s.join.cross;
+    let is_query = |s: &Source| matches!(s.kind, SourceKind::Subquery(_));
+    !stored
+        && !core.sources.iter().any(|s| s.join.right)
+        && !core.sources[..=at].iter().any(outer)
+        && !core.sources[..at].iter().any(is_query)
 }
 
 /// The ORDER BY's directions, if it names the leading GROUP BY terms in their order.
