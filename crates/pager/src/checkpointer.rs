@@ -26,11 +26,11 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
 /// A job takes its turn when no more than this part of the threshold is left to copy,
-const FEW: u32 = 8;
+const FEW: u32 = 32;
 /// or the log holds so many times the threshold.
 const LONG: u32 = 4;
 /// From so many times the threshold on, the committing thread copies: jobs do not get through.
@@ -87,7 +87,7 @@ pub fn ask(job: Job) -> bool {
         return true;
     }
     let house = HOUSE.get_or_init(House::default);
-    let mut desk = house.desk();
+    let Some(mut desk) = house.free_desk() else { return false };
     if desk.keeper != me {
         *desk = Desk::default();
         let started = std::thread::Builder::new().name("iolite-checkpoint".into()).spawn(|| house.keep());
@@ -121,6 +121,18 @@ pub fn rest(database: &Arc<Database>) {
 }
 
 impl House {
+    /// The desk, if it is free or becomes so at once: in a forked child the thread that sat at it may be missing.
+    fn free_desk(&self) -> Option<MutexGuard<'_, Desk>> {
+        for _ in 0..1000 {
+            match self.desk.try_lock() {
+                Ok(d) => return Some(d),
+                Err(TryLockError::Poisoned(d)) => return Some(d.into_inner()),
+                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+            }
+        }
+        None
+    }
+
     fn desk(&self) -> MutexGuard<'_, Desk> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -112,6 +112,7 @@ pub struct Probe<'a> {
 enum First<'a> {
     Int(i64),
     Text(&'a [u8], &'a Collation),
+    Blob(&'a [u8]),
     Other,
 }
 
@@ -123,6 +124,7 @@ impl<'a> Probe<'a> {
         let first = match (key.first(), info.fields.first()) {
             (Some(Value::Int(k)), Some(_)) => First::Int(*k),
             (Some(Value::Text(k, _)), Some(f)) if info.enc == Encoding::Utf8 => First::Text(k, &f.coll),
+            (Some(Value::Blob(k, _)), Some(_)) => First::Blob(k),
             _ => First::Other,
         };
         let desc = info.fields.first().is_some_and(|f| f.desc);
@@ -152,6 +154,9 @@ impl<'a> Probe<'a> {
                 }
                 First::Text(k, coll) if t >= 13 && t & 1 == 1 => {
                     body.get(..(t as usize - 13) / 2).map(|b| coll.compare(b, k))
+                }
+                First::Blob(k) if t >= 12 && t & 1 == 0 => {
+                    body.get(..(t as usize - 12) / 2).map(|b| b.cmp(k))
                 }
                 _ => None,
             };
