@@ -156,10 +156,7 @@ impl Accesses<'_> {
         };
         if forced.is_none() && table.has_rowid() {
             self.rowid(i, rows, terms, out);
-            // Nothing is better than one row found by a rowid that is known from the start.
-            if let Some(k) = out.iter().position(|c| c.one_row && c.needs == 0) {
-                out.swap(0, k);
-                out.truncate(1);
+            if only_one_row(out) {
                 return Ok(());
             }
             let mut c = self.scan(i, rows, rows * (cost::TABLE_ROW + cost::SCAN_PENALTY * 0.1));
@@ -179,6 +176,9 @@ impl Accesses<'_> {
                 }
                 let info = self.index_info(i, table, index)?;
                 self.index(i, table, &info, terms, out);
+                if only_one_row(out) {
+                    return Ok(());
+                }
             }
             if forced.is_some() && out.len() == before {
                 return Err(iolite_base::Error::sql("no query solution"));
@@ -614,6 +614,14 @@ impl Accesses<'_> {
         }
         Ok(())
     }
+}
+
+/// Nothing is better than one row whose key is known from the start: if there is such a candidate, the others go.
+fn only_one_row(out: &mut Vec<Candidate>) -> bool {
+    let Some(k) = out.iter().position(|c| c.one_row && c.needs == 0) else { return false };
+    out.swap(0, k);
+    out.truncate(1);
+    true
 }
 
 /// Extends an equality prefix of an index field by field, emitting a candidate at each step.
