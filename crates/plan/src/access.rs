@@ -662,7 +662,9 @@ impl IndexBuild<'_, '_> {
                 || self.info.key.fields[field].coll == f.collation)
     }
 
-    fn extend(&mut self) {
+    /// Answers whether an access was found that beats the prefix as it is: one that needs no other tables and finds fewer
+    /// rows in the same order.
+    fn extend(&mut self) -> bool {
         let field = self.eq.len();
         let limit = self.info.key.fields.len().min(if self.table.has_rowid() {
             self.info.index.columns.len()
@@ -670,9 +672,9 @@ impl IndexBuild<'_, '_> {
             self.info.key.fields.len()
         });
         if field >= limit {
-            return;
+            return false;
         }
-        self.range(field);
+        let mut better = self.range(field);
         let mut seen: Vec<Mask> = Vec::new();
         for n in 0..self.terms.len() {
             let t = &self.terms[n];
@@ -721,19 +723,23 @@ impl IndexBuild<'_, '_> {
                 self.used.push(n);
                 self.needs |= f.needs;
                 self.fan *= fan;
-                self.emit(None, None, &[]);
-                self.extend();
-                self.eq.pop();
+                if !self.extend() {
+                    self.emit(None, None, &[]);
+                }
+                better |= matches!(self.eq.pop(), Some(EqTerm::Eq { .. })) && self.needs == saved.0;
                 self.used.pop();
                 (self.needs, self.fan) = saved;
             }
         }
+        better
     }
 
-    fn range(&mut self, field: usize) {
+    /// As [`IndexBuild::extend`], for ranges of the next field.
+    fn range(&mut self, field: usize) -> bool {
         if self.stat.unordered {
-            return;
+            return false;
         }
+        let mut better = false;
         let desc = self.info.key.fields[field].desc;
         let mut lo: Option<(usize, Bound, Mask)> = None;
         let mut hi: Option<(usize, Bound, Mask)> = None;
@@ -771,9 +777,11 @@ impl IndexBuild<'_, '_> {
             let used: Vec<usize> = l.iter().chain(&h).map(|x| x.0).collect();
             let saved = self.needs;
             self.needs |= needs;
+            better |= self.needs == saved;
             self.emit(l.map(|x| x.1), h.map(|x| x.1), &used);
             self.needs = saved;
         }
+        better
     }
 
     fn emit(&mut self, lo: Option<Bound>, hi: Option<Bound>, more_used: &[usize]) {
