@@ -129,6 +129,7 @@ impl Run<'_> {
         };
         let mask = tables_in_order(&levels);
         d.keep |= mask;
+        d.collects = true;
         if !(0..n).all(|t| mask & 1 << t == 0 || t == self.outer || s.inners[t].is_some()) {
             return Ok(false);
         }

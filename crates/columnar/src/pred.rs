@@ -239,6 +239,14 @@ impl Pred {
         }
     }
 
+    /// The column whose codes are looked at, if there is just one.
+    pub fn column(&self) -> Option<usize> {
+        match self {
+            Pred::Range { col, .. } | Pred::IntSet { col, .. } | Pred::DictSet { col, .. } => Some(*col),
+            _ => None,
+        }
+    }
+
     /// Whether a whole part has no row that passes.
     pub fn excludes(&self, part: &Part) -> bool {
         match self {
@@ -329,6 +337,14 @@ fn alone<'a>(cols: &'a Columns, places: &'a Places, eval: &'a Eval<'a>) -> Setti
         in_order: false,
         most_rows: None,
         left: &[false],
+    }
+}
+
+/// The codes of some rows of a chunk that has codes.
+pub(crate) fn codes_of<'c>(c: &'c Chunk, span: &Range<usize>) -> Option<Slice<'c>> {
+    match &c.data {
+        Data::Int { codes, .. } | Data::Dict { codes } => Some(slice(codes, span)),
+        _ => None,
     }
 }
 

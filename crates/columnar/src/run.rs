@@ -16,7 +16,7 @@ use crate::divide::{Division, Join, tables_of};
 use crate::expr::{Eval, Ex};
 use crate::group::{Groups, Setting};
 use crate::join::{Inner, NONE};
-use crate::kernel::{BLOCK, Bits, Selection};
+use crate::kernel::{self, BLOCK, Bits, Selection};
 use crate::lookup::test_rest;
 use crate::nested::{self, Said};
 use crate::order::{is_natural, tables_in_order};
@@ -62,6 +62,9 @@ pub trait Runtime {
         0
     }
 }
+
+/// A column's next block is asked for where so many of its codes in a cache line are likely to be looked at.
+const FETCHED: f64 = 0.3;
 
 /// An aggregate's arguments, and the condition of its FILTER.
 type Aggregated = (Vec<Ex>, Option<Ex>);
@@ -623,7 +626,8 @@ impl Run<'_> {
         let plain = self.plain_keys(d, s);
         let (mut steps, ranges) = self.steps(d, own, s, &plain);
         let needed = self.needed(d);
-        let mut batch = Batch {
+        let later = self.read_later(d, s, &plain, needed);
+        let empty = || Batch {
             cols: s.cols,
             places: s.places,
             part: 0,
@@ -631,9 +635,28 @@ impl Run<'_> {
             whole: false,
             inner: vec![Vec::new(); q.tables.len()],
         };
+        // Rows that were selected wait until those of the next block are, while what they need is fetched.
+        let (mut batch, mut ready) = (empty(), empty());
         let mut sel = Selection::new();
         let mut phases = Phases::default();
-        'parts: while let Some(k) = next()? {
+        let mut pass = |batch: &mut Batch<'_>, phases: &mut Phases| -> Result<bool> {
+            if batch.outer.is_empty() {
+                return Ok(true);
+            }
+            let begun = clock();
+            self.join(d, s, &plain, needed, batch)?;
+            test_rest(&d.tests, s, batch)?;
+            let joined = clock();
+            phases.join += joined - begun;
+            phases.taken += batch.outer.len() as u64;
+            let more = batch.outer.is_empty() || take(batch)?;
+            phases.take += clock() - joined;
+            batch.outer.clear();
+            Ok(more)
+        };
+        let mut upcoming = next()?;
+        'parts: while let Some(k) = upcoming {
+            upcoming = next()?;
             let part = &cols.loaded.parts[k];
             if own.iter().any(|p| p.excludes(part)) {
                 phases.excluded += 1;
@@ -643,19 +666,38 @@ impl Run<'_> {
                 let rank = |s: &Step| s.cost / (1.0001 - s.passed / s.seen);
                 rank(a).total_cmp(&rank(b))
             });
-            batch.part = k;
             let mut from = 0;
             while from < part.rows {
                 let span = from..(from + BLOCK).min(part.rows);
+                let following = match (span.end < part.rows, upcoming) {
+                    (true, _) => Some((part, span.end..(span.end + BLOCK).min(part.rows))),
+                    (false, Some(n)) => {
+                        let n = &cols.loaded.parts[n];
+                        Some((n, 0..BLOCK.min(n.rows)))
+                    }
+                    _ => None,
+                };
                 let begun = clock();
                 phases.vectors += 1;
                 phases.rows += span.len() as u64;
                 sel.fill(span.len());
+                let mut share = 1.0;
                 for step in &mut steps {
                     let before = sel.len();
                     if before == 0 {
                         break;
                     }
+                    let what = match &step.what {
+                        What::Pred(i) => own.get(*i).unwrap_or_else(|| &ranges[*i - own.len()]).column(),
+                        What::Keys { col, .. } => Some(*col),
+                    };
+                    if let (Some((part, span)), Some(col)) = (&following, what)
+                        && let Some(codes) = pred::codes_of(&part.cols[col], span)
+                        && share * codes.in_a_line() as f64 > FETCHED
+                    {
+                        kernel::fetch(codes);
+                    }
+                    share *= step.passed / step.seen;
                     match step.what {
                         What::Pred(i) => own.get(i).unwrap_or_else(|| &ranges[i - own.len()]).select(
                             cols,
@@ -675,33 +717,60 @@ impl Run<'_> {
                     step.seen += before as f64;
                     step.passed += sel.len() as f64;
                 }
-                let filtered = clock();
-                phases.filter += filtered - begun;
+                phases.filter += clock() - begun;
                 phases.selected += sel.len() as u64;
                 if sel.len() > 0 {
+                    batch.part = k;
                     batch.outer.clear();
                     batch.whole = sel.len() == span.len();
                     batch.outer.extend(sel.rows().iter().map(|i| from as u32 + *i as u32));
-                    self.join(d, s, &plain, needed, &mut batch)?;
-                    test_rest(&d.tests, s, &mut batch)?;
-                    let joined = clock();
-                    phases.join += joined - filtered;
-                    phases.taken += batch.outer.len() as u64;
-                    let more = batch.outer.is_empty() || take(&batch)?;
-                    phases.take += clock() - joined;
-                    if !more {
+                    for col in &later {
+                        if let Some(codes) = pred::codes_of(&part.cols[*col], &(0..part.rows)) {
+                            kernel::fetch_some(codes, &batch.outer);
+                        }
+                    }
+                    if !pass(&mut ready, &mut phases)? {
                         break 'parts;
                     }
+                    std::mem::swap(&mut batch, &mut ready);
                 }
                 from = span.end;
             }
         }
+        pass(&mut ready, &mut phases)?;
         let mut found = Findings { phases, steps: vec![(0.0, 0.0); steps.len()] };
         for step in &steps {
             // Each began with a guess.
             found.steps[step.number] = (step.seen - step.what.begins_with(), step.passed - step.guess);
         }
         Ok(found)
+    }
+
+    /// Columns of the outer table that are read where rows were selected, and not before.
+    fn read_later(&self, d: &Division, s: &Setting<'_>, plain: &[Option<usize>], needed: u64) -> Vec<usize> {
+        let mut out: Vec<usize> = Vec::new();
+        let mut note = |e: &Ex| {
+            e.slots(&mut |i| {
+                let (t, c) = s.places.at[i];
+                if t == self.outer && !out.contains(&c) {
+                    out.push(c);
+                }
+            });
+        };
+        d.rest.iter().for_each(&mut note);
+        for (j, plain) in d.joins.iter().zip(plain) {
+            if plain.is_none() || needed & 1 << j.table != 0 {
+                j.others.iter().for_each(&mut note);
+            }
+        }
+        if !d.collects {
+            self.bound.keys.iter().for_each(&mut note);
+            self.bound.aggs.iter().for_each(|(a, f)| a.iter().chain(f).for_each(&mut note));
+            if self.q.grouping == Grouping::None {
+                self.bound.result.iter().chain(self.bound.order.iter().map(|o| &o.0)).for_each(&mut note);
+            }
+        }
+        out
     }
 
     /// What thins out a selection early: conditions, key ranges (which come with it), and keys of inner tables.

@@ -9,9 +9,11 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod ahead;
 mod list;
 mod scalar;
 
+pub(crate) use ahead::{fetch, fetch_some};
 use std::sync::OnceLock;
 
 /// Rows in a block.
@@ -192,6 +194,16 @@ pub(crate) enum Slice<'a> {
 }
 
 impl Slice<'_> {
+    /// How many lie in a cache line.
+    pub fn in_a_line(&self) -> usize {
+        match self {
+            Slice::U4(..) => 128,
+            Slice::U8(_) => 64,
+            Slice::U16(_) => 32,
+            Slice::U32(_) => 16,
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
             Slice::U4(_, n) => *n,
