@@ -16,7 +16,7 @@ use crate::divide::{Division, Join, tables_of};
 use crate::expr::{Eval, Ex};
 use crate::group::{Groups, Setting};
 use crate::join::{Inner, NONE};
-use crate::kernel::{self, BLOCK, Bits, Selection};
+use crate::kernel::{self, Ahead, BLOCK, Bits, Selection};
 use crate::lookup::test_rest;
 use crate::nested::{self, Said};
 use crate::order::{is_natural, tables_in_order};
@@ -695,7 +695,7 @@ impl Run<'_> {
                         && let Some(codes) = pred::codes_of(&part.cols[col], span)
                         && share * codes.in_a_line() as f64 > FETCHED
                     {
-                        kernel::fetch(codes);
+                        sel.meanwhile(Ahead::of(codes));
                     }
                     share *= step.passed / step.seen;
                     match step.what {

@@ -29,11 +29,39 @@ fn bytes(codes: Slice<'_>) -> (*const u8, usize) {
     }
 }
 
-/// Asks for all of these.
-pub(crate) fn fetch(codes: Slice<'_>) {
-    let (p, n) = bytes(codes);
-    for at in (0..n).step_by(LINE) {
-        line(p.wrapping_add(at));
+/// Codes that will be wanted soon. Kernels ask for them bit by bit, between what they compute.
+pub(crate) struct Ahead {
+    at: *const u8,
+    /// Cache lines.
+    left: usize,
+}
+
+impl Ahead {
+    /// Nothing.
+    pub fn nothing() -> Ahead {
+        Ahead { at: std::ptr::null(), left: 0 }
+    }
+
+    /// All of these.
+    pub fn of(codes: Slice<'_>) -> Ahead {
+        let (at, n) = bytes(codes);
+        Ahead { at, left: n.div_ceil(LINE) }
+    }
+
+    /// How many lines.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Asks for the next `n` lines.
+    #[inline(always)]
+    pub fn fetch(&mut self, n: usize) {
+        let n = n.min(self.left);
+        for i in 0..n {
+            line(self.at.wrapping_add(i * LINE));
+        }
+        self.at = self.at.wrapping_add(n * LINE);
+        self.left -= n;
     }
 }
 

@@ -3,7 +3,7 @@
 //! Small sets are held in four registers, from which permutations fetch the word of each code: 32 codes at a time.
 #![allow(unsafe_code)]
 
-use super::{BLOCK, Bits, Mask, Positions, Slice, Table};
+use super::{Ahead, BLOCK, Bits, Mask, Positions, Slice, Table};
 use std::arch::x86_64::*;
 
 /// The kernels, if this machine can run them.
@@ -16,15 +16,15 @@ pub fn table() -> Option<Table> {
     can.then_some(Table { range, member, positions, narrow })
 }
 
-fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask) {
+fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
     out.fill(0);
     // SAFETY: `table` hands this out only where the features are there.
     unsafe {
         match codes {
-            Slice::U4(c, n) => halves(c, n, |v| v.wrapping_sub(lo) <= hi - lo, out),
-            Slice::U8(c) if lo <= 0xff => range_u8(c, lo as u8, hi.min(0xff) as u8, out),
-            Slice::U16(c) if lo <= 0xffff => range_u16(c, lo as u16, hi.min(0xffff) as u16, out),
-            Slice::U32(c) => range_u32(c, lo, hi, out),
+            Slice::U4(c, n) => halves(c, n, |v| v.wrapping_sub(lo) <= hi - lo, out, ahead),
+            Slice::U8(c) if lo <= 0xff => range_u8(c, lo as u8, hi.min(0xff) as u8, out, ahead),
+            Slice::U16(c) if lo <= 0xffff => range_u16(c, lo as u16, hi.min(0xffff) as u16, out, ahead),
+            Slice::U32(c) => range_u32(c, lo, hi, out, ahead),
             _ => {}
         }
     }
@@ -38,12 +38,13 @@ fn first(n: usize) -> u64 {
 
 /// Marks the half bytes for which `keep` holds; it is asked once for each of the sixteen.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn halves(c: &[u8], n: usize, keep: impl Fn(u32) -> bool, out: &mut Mask) {
+unsafe fn halves(c: &[u8], n: usize, keep: impl Fn(u32) -> bool, out: &mut Mask, ahead: &mut Ahead) {
     assert!(n <= BLOCK && c.len() * 2 >= n);
     let answers: [u8; 16] = std::array::from_fn(|i| if keep(i as u32) { 0xff } else { 0 });
     // SAFETY: 16 bytes are read from an array of 16 bytes.
     let answers = _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(answers.as_ptr().cast()) });
     for (i, (run, word)) in c.chunks(32).zip(out).enumerate() {
+        ahead.fetch(1);
         let valid = first(run.len()) as u32;
         // SAFETY: only lanes that lie in the slice are loaded.
         let v = unsafe { _mm256_maskz_loadu_epi8(valid, run.as_ptr().cast()) };
@@ -57,10 +58,11 @@ unsafe fn halves(c: &[u8], n: usize, keep: impl Fn(u32) -> bool, out: &mut Mask)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn range_u8(c: &[u8], lo: u8, hi: u8, out: &mut Mask) {
+unsafe fn range_u8(c: &[u8], lo: u8, hi: u8, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let (low, span) = (_mm512_set1_epi8(lo as i8), _mm512_set1_epi8((hi - lo) as i8));
     for (run, word) in c.chunks(64).zip(out) {
+        ahead.fetch(1);
         let valid = first(run.len());
         // SAFETY: only lanes that lie in the slice are loaded.
         let v = unsafe { _mm512_maskz_loadu_epi8(valid, run.as_ptr().cast()) };
@@ -69,10 +71,11 @@ unsafe fn range_u8(c: &[u8], lo: u8, hi: u8, out: &mut Mask) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn range_u16(c: &[u16], lo: u16, hi: u16, out: &mut Mask) {
+unsafe fn range_u16(c: &[u16], lo: u16, hi: u16, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let (low, span) = (_mm512_set1_epi16(lo as i16), _mm512_set1_epi16((hi - lo) as i16));
     for (run, word) in c.chunks(64).zip(out) {
+        ahead.fetch(2);
         for (half, codes) in run.chunks(32).enumerate() {
             let valid = first(codes.len()) as u32;
             // SAFETY: only lanes that lie in the slice are loaded.
@@ -84,10 +87,11 @@ unsafe fn range_u16(c: &[u16], lo: u16, hi: u16, out: &mut Mask) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn range_u32(c: &[u32], lo: u32, hi: u32, out: &mut Mask) {
+unsafe fn range_u32(c: &[u32], lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let (low, span) = (_mm512_set1_epi32(lo as i32), _mm512_set1_epi32((hi - lo) as i32));
     for (run, word) in c.chunks(64).zip(out) {
+        ahead.fetch(4);
         for (part, codes) in run.chunks(16).enumerate() {
             let valid = first(codes.len()) as u16;
             // SAFETY: only lanes that lie in the slice are loaded.
@@ -133,7 +137,7 @@ unsafe fn compress(mask: &Mask, rows: usize, out: &mut Positions) {
     }
 }
 
-fn member(codes: Slice<'_>, shift: i64, set: &Bits, out: &mut Mask) -> bool {
+fn member(codes: Slice<'_>, shift: i64, set: &Bits, out: &mut Mask, ahead: &mut Ahead) -> bool {
     // Sums are computed in the width of the lanes: none may come round to a number of the set.
     let fits = match codes {
         Slice::U4(..) => true,
@@ -149,10 +153,10 @@ fn member(codes: Slice<'_>, shift: i64, set: &Bits, out: &mut Mask) -> bool {
     // SAFETY: `table` hands this out only where the features are there.
     unsafe {
         match codes {
-            Slice::U4(c, n) => halves(c, n, |v| set.has((v as i64 + shift) as usize), out),
-            Slice::U8(c) => member_u8(c, shift, set, out),
-            Slice::U16(c) => member_u16(c, shift, set, out),
-            Slice::U32(c) => member_u32(c, shift, set, out),
+            Slice::U4(c, n) => halves(c, n, |v| set.has((v as i64 + shift) as usize), out, ahead),
+            Slice::U8(c) => member_u8(c, shift, set, out, ahead),
+            Slice::U16(c) => member_u16(c, shift, set, out, ahead),
+            Slice::U32(c) => member_u32(c, shift, set, out, ahead),
         }
     }
     true
@@ -202,11 +206,12 @@ fn test32(f: &Four, valid: u16, v: __m512i) -> u16 {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn member_u8(c: &[u8], shift: i64, set: &Bits, out: &mut Mask) {
+unsafe fn member_u8(c: &[u8], shift: i64, set: &Bits, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let f = four(set);
     let shift = _mm512_set1_epi16(shift as i16);
     for (run, word) in c.chunks(64).zip(out) {
+        ahead.fetch(1);
         for (half, codes) in run.chunks(32).enumerate() {
             let valid = first(codes.len()) as u32;
             // SAFETY: only lanes that lie in the slice are loaded.
@@ -218,11 +223,12 @@ unsafe fn member_u8(c: &[u8], shift: i64, set: &Bits, out: &mut Mask) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn member_u16(c: &[u16], shift: i64, set: &Bits, out: &mut Mask) {
+unsafe fn member_u16(c: &[u16], shift: i64, set: &Bits, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let f = four(set);
     let shift = _mm512_set1_epi16(shift as i16);
     for (run, word) in c.chunks(64).zip(out) {
+        ahead.fetch(2);
         for (half, codes) in run.chunks(32).enumerate() {
             let valid = first(codes.len()) as u32;
             // SAFETY: only lanes that lie in the slice are loaded.
@@ -234,11 +240,12 @@ unsafe fn member_u16(c: &[u16], shift: i64, set: &Bits, out: &mut Mask) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn member_u32(c: &[u32], shift: i64, set: &Bits, out: &mut Mask) {
+unsafe fn member_u32(c: &[u32], shift: i64, set: &Bits, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let f = four(set);
     let shift = _mm512_set1_epi32(shift as i32);
     for (run, word) in c.chunks(64).zip(out) {
+        ahead.fetch(4);
         for (part, codes) in run.chunks(16).enumerate() {
             let valid = first(codes.len()) as u16;
             // SAFETY: only lanes that lie in the slice are loaded.

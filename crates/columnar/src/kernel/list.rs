@@ -3,29 +3,50 @@
 //! No branch depends on the data: every position is written, and the place for the next one moves on if it stays.
 #![allow(unsafe_code)]
 
-use super::{Bits, Positions, Slice};
+use super::{Ahead, Bits, Positions, Slice};
+
+/// Positions that are tested between two requests for what is wanted next.
+const RUN: usize = 32;
 
 /// Keeps the positions for which `keep` holds of the code there.
 #[inline(always)]
-fn thin<T: Copy>(codes: &[T], at: &mut Positions, len: usize, keep: impl Fn(T) -> bool) -> usize {
+fn thin<T: Copy>(
+    codes: &[T],
+    at: &mut Positions,
+    len: usize,
+    ahead: &mut Ahead,
+    keep: impl Fn(T) -> bool,
+) -> usize {
     // Positions ascend: if the last one lies in the codes, all do.
     assert!(len <= at.len() && (len == 0 || (at[len - 1] as usize) < codes.len()));
     debug_assert!(at[..len].is_sorted());
-    let mut n = 0;
-    for i in 0..len {
-        // SAFETY: `i` and `n`, which never exceeds it, are below `len`, which was checked above; positions ascend, and
-        // the last one was checked to lie in the codes.
-        unsafe {
-            let p = *at.get_unchecked(i);
-            *at.get_unchecked_mut(n) = p;
-            n += keep(*codes.get_unchecked(p as usize)) as usize;
+    let lines = ahead.left().div_ceil(len.div_ceil(RUN).max(1));
+    let (mut n, mut i) = (0, 0);
+    while i < len {
+        ahead.fetch(lines);
+        for k in i..(i + RUN).min(len) {
+            // SAFETY: `k` and `n`, which never exceeds it, are below `len`, which was checked above; positions ascend,
+            // and the last one was checked to lie in the codes.
+            unsafe {
+                let p = *at.get_unchecked(k);
+                *at.get_unchecked_mut(n) = p;
+                n += keep(*codes.get_unchecked(p as usize)) as usize;
+            }
         }
+        i += RUN;
     }
     n
 }
 
 /// Keeps the positions for which `keep` holds of the half byte there.
-fn thin_halves(c: &[u8], at: &mut Positions, len: usize, keep: impl Fn(u32) -> bool) -> usize {
+fn thin_halves(
+    c: &[u8],
+    at: &mut Positions,
+    len: usize,
+    ahead: &mut Ahead,
+    keep: impl Fn(u32) -> bool,
+) -> usize {
+    ahead.fetch(usize::MAX);
     let mut n = 0;
     for i in 0..len {
         let p = at[i];
@@ -36,18 +57,18 @@ fn thin_halves(c: &[u8], at: &mut Positions, len: usize, keep: impl Fn(u32) -> b
 }
 
 /// Keeps the positions of codes in `lo..=hi`.
-pub fn range(codes: Slice<'_>, lo: u32, hi: u32, at: &mut Positions, len: usize) -> usize {
+pub fn range(codes: Slice<'_>, lo: u32, hi: u32, at: &mut Positions, len: usize, ahead: &mut Ahead) -> usize {
     let span = hi - lo;
     match codes {
-        Slice::U4(c, _) => thin_halves(c, at, len, |v| v.wrapping_sub(lo) <= span),
-        Slice::U8(c) => thin(c, at, len, |v| (v as u32).wrapping_sub(lo) <= span),
-        Slice::U16(c) => thin(c, at, len, |v| (v as u32).wrapping_sub(lo) <= span),
-        Slice::U32(c) => thin(c, at, len, |v| v.wrapping_sub(lo) <= span),
+        Slice::U4(c, _) => thin_halves(c, at, len, ahead, |v| v.wrapping_sub(lo) <= span),
+        Slice::U8(c) => thin(c, at, len, ahead, |v| (v as u32).wrapping_sub(lo) <= span),
+        Slice::U16(c) => thin(c, at, len, ahead, |v| (v as u32).wrapping_sub(lo) <= span),
+        Slice::U32(c) => thin(c, at, len, ahead, |v| v.wrapping_sub(lo) <= span),
     }
 }
 
 /// Keeps the positions of codes that are, `shift` added, in a set.
-pub fn member(codes: Slice<'_>, shift: i64, set: &Bits, at: &mut Positions, len: usize) -> usize {
+pub fn member(codes: Slice<'_>, shift: i64, set: &Bits, at: &mut Positions, len: usize, ahead: &mut Ahead) -> usize {
     let has = |v: u32| {
         // A sum below zero becomes a great number: it is in no set.
         let i = (v as i64 + shift) as usize;
@@ -58,9 +79,9 @@ pub fn member(codes: Slice<'_>, shift: i64, set: &Bits, at: &mut Positions, len:
         inside & (word >> (i % 64) & 1 != 0)
     };
     match codes {
-        Slice::U4(c, _) => thin_halves(c, at, len, has),
-        Slice::U8(c) => thin(c, at, len, |v| has(v as u32)),
-        Slice::U16(c) => thin(c, at, len, |v| has(v as u32)),
-        Slice::U32(c) => thin(c, at, len, has),
+        Slice::U4(c, _) => thin_halves(c, at, len, ahead, has),
+        Slice::U8(c) => thin(c, at, len, ahead, |v| has(v as u32)),
+        Slice::U16(c) => thin(c, at, len, ahead, |v| has(v as u32)),
+        Slice::U32(c) => thin(c, at, len, ahead, has),
     }
 }

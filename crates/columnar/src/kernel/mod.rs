@@ -13,7 +13,7 @@ mod ahead;
 mod list;
 mod scalar;
 
-pub(crate) use ahead::{fetch, fetch_some};
+pub(crate) use ahead::{Ahead, fetch_some};
 use std::sync::OnceLock;
 
 /// Rows in a block.
@@ -38,6 +38,8 @@ pub(crate) struct Selection {
     rows: usize,
     /// The list counts, not the mask.
     listed: bool,
+    /// What is to be asked for while the next kernel runs.
+    ahead: Ahead,
 }
 
 impl Selection {
@@ -50,6 +52,7 @@ impl Selection {
             len: 0,
             rows: 0,
             listed: false,
+            ahead: Ahead::nothing(),
         }
     }
 
@@ -74,6 +77,15 @@ impl Selection {
     /// How many.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// While the next kernel runs, these are asked for.
+    pub fn meanwhile(&mut self, ahead: Ahead) {
+        self.ahead = ahead;
+    }
+
+    fn take_ahead(&mut self) -> Ahead {
+        std::mem::replace(&mut self.ahead, Ahead::nothing())
     }
 
     /// The positions, ascending.
@@ -217,31 +229,33 @@ impl Slice<'_> {
 /// Keeps the rows whose code is in `lo..=hi`.
 pub(crate) fn range(codes: Slice<'_>, lo: u32, hi: u32, sel: &mut Selection) {
     assert!(codes.len() == sel.rows && lo <= hi);
+    let mut ahead = sel.take_ahead();
     if sel.dense() {
-        (table().range)(codes, lo, hi, &mut sel.scratch);
+        (table().range)(codes, lo, hi, &mut sel.scratch, &mut ahead);
         sel.narrow();
         return;
     }
     sel.list();
-    sel.len = list::range(codes, lo, hi, &mut sel.at, sel.len);
+    sel.len = list::range(codes, lo, hi, &mut sel.at, sel.len, &mut ahead);
 }
 
 /// Keeps the rows whose code, `shift` added, is in a set.
 pub(crate) fn member(codes: Slice<'_>, shift: i64, set: &Bits, sel: &mut Selection) {
     assert!(codes.len() == sel.rows);
-    if sel.dense() && (table().member)(codes, shift, set, &mut sel.scratch) {
+    let mut ahead = sel.take_ahead();
+    if sel.dense() && (table().member)(codes, shift, set, &mut sel.scratch, &mut ahead) {
         sel.narrow();
         return;
     }
     sel.list();
-    sel.len = list::member(codes, shift, set, &mut sel.at, sel.len);
+    sel.len = list::member(codes, shift, set, &mut sel.at, sel.len, &mut ahead);
 }
 
 /// The kernels of one vector unit.
 struct Table {
-    range: fn(Slice<'_>, u32, u32, &mut Mask),
+    range: fn(Slice<'_>, u32, u32, &mut Mask, &mut Ahead),
     /// `false`: this form has no kernel of its own.
-    member: fn(Slice<'_>, i64, &Bits, &mut Mask) -> bool,
+    member: fn(Slice<'_>, i64, &Bits, &mut Mask, &mut Ahead) -> bool,
     positions: fn(&Mask, usize, &mut Positions),
     /// Intersects; answers how many are left.
     narrow: fn(&mut Mask, &Mask) -> usize,
@@ -249,7 +263,7 @@ struct Table {
 
 const PLAIN: Table = Table {
     range: scalar::range,
-    member: |_, _, _, _| false,
+    member: |_, _, _, _, _| false,
     positions: scalar::positions,
     narrow: scalar::narrow,
 };
@@ -342,7 +356,7 @@ mod tests {
                 assert_eq!(selected(n, |s| range(slice, lo, hi, s)), want);
                 for t in tables() {
                     let got = marked(&t, n, |m| {
-                        (t.range)(slice, lo, hi, m);
+                        (t.range)(slice, lo, hi, m, &mut Ahead::of(slice));
                         true
                     });
                     assert_eq!(got, Some(want.clone()));
@@ -393,7 +407,7 @@ mod tests {
                         .collect();
                     assert_eq!(selected(n, |s| member(slice, shift, &set, s)), want, "{n} {len} {shift}");
                     for t in tables() {
-                        let got = marked(&t, n, |m| (t.member)(slice, shift, &set, m));
+                        let got = marked(&t, n, |m| (t.member)(slice, shift, &set, m, &mut Ahead::of(slice)));
                         assert!(got.is_none_or(|g| g == want), "{n} {len} {shift}");
                     }
                 }

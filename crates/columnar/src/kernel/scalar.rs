@@ -1,9 +1,10 @@
 //! Kernels in plain code.
 
-use super::{Mask, Positions, Slice};
+use super::{Ahead, Mask, Positions, Slice};
 
 /// Marks the codes in `lo..=hi`.
-pub fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask) {
+pub fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
+    ahead.fetch(usize::MAX);
     fn each<T: Copy + Into<u32>>(codes: &[T], lo: u32, span: u32, out: &mut Mask) {
         out.fill(0);
         for (word, run) in out.iter_mut().zip(codes.chunks(64)) {
