@@ -16,7 +16,7 @@ use crate::divide::{Division, Join, tables_of};
 use crate::expr::{Eval, Ex};
 use crate::group::{Groups, Setting};
 use crate::join::{Inner, NONE};
-use crate::kernel::{self, Ahead, BLOCK, Bits, Selection};
+use crate::kernel::{self, BLOCK, Bits, Selection};
 use crate::lookup::test_rest;
 use crate::nested::{self, Said};
 use crate::order::{is_natural, tables_in_order};
@@ -65,6 +65,9 @@ pub trait Runtime {
 
 /// A column's next block is asked for where so many of its codes in a cache line are likely to be looked at.
 const FETCHED: f64 = 0.3;
+
+/// What a condition takes for a row while all rows are looked at, as a share of what it takes in a list.
+const DENSE_WORK: f64 = 0.1;
 
 /// An aggregate's arguments, and the condition of its FILTER.
 type Aggregated = (Vec<Ex>, Option<Ex>);
@@ -200,6 +203,8 @@ struct Step {
     guess: f64,
     /// Its place among the steps before they are put in order.
     number: usize,
+    /// What it takes for a row of a block, as a share of what a row of a list takes.
+    work: f64,
 }
 
 /// What a scan was like.
@@ -681,23 +686,31 @@ impl Run<'_> {
                 phases.vectors += 1;
                 phases.rows += span.len() as u64;
                 sel.fill(span.len());
-                let mut share = 1.0;
+                // What the steps look at in the next block is asked for by and by, by each as much as it takes time.
+                sel.ahead.clear();
+                let (mut share, mut work) = (1.0, 0.0);
+                for step in steps.iter_mut() {
+                    let col = match &step.what {
+                        What::Pred(i) => own.get(*i).unwrap_or_else(|| &ranges[*i - own.len()]).column(),
+                        What::Keys { col, .. } => Some(*col),
+                    };
+                    if let (Some((part, span)), Some(col)) = (&following, col)
+                        && let Some(codes) = pred::codes_of(&part.cols[col], span)
+                        && share * codes.in_a_line() as f64 > FETCHED
+                    {
+                        sel.ahead.add(codes);
+                    }
+                    step.work = if work == 0.0 { DENSE_WORK } else { share };
+                    work += step.work;
+                    share *= step.passed / step.seen;
+                }
                 for step in &mut steps {
                     let before = sel.len();
                     if before == 0 {
                         break;
                     }
-                    let what = match &step.what {
-                        What::Pred(i) => own.get(*i).unwrap_or_else(|| &ranges[*i - own.len()]).column(),
-                        What::Keys { col, .. } => Some(*col),
-                    };
-                    if let (Some((part, span)), Some(col)) = (&following, what)
-                        && let Some(codes) = pred::codes_of(&part.cols[col], span)
-                        && share * codes.in_a_line() as f64 > FETCHED
-                    {
-                        sel.meanwhile(Ahead::of(codes));
-                    }
-                    share *= step.passed / step.seen;
+                    sel.ahead.allot(step.work / work);
+                    work -= step.work;
                     match step.what {
                         What::Pred(i) => own.get(i).unwrap_or_else(|| &ranges[i - own.len()]).select(
                             cols,
@@ -717,6 +730,7 @@ impl Run<'_> {
                     step.seen += before as f64;
                     step.passed += sel.len() as f64;
                 }
+                sel.ahead.finish();
                 phases.filter += clock() - begun;
                 phases.selected += sel.len() as u64;
                 if sel.len() > 0 {
@@ -792,6 +806,7 @@ impl Run<'_> {
                 passed: 1.0,
                 guess: 1.0,
                 number: 0,
+                work: 0.0,
             });
         }
         let mut ranges: Vec<Pred> = Vec::new();
@@ -804,13 +819,21 @@ impl Run<'_> {
                 if bits.len() > 2048 && (hi - lo).max(0) as f64 * 1.5 < (max - min) as f64 {
                     let what = What::Pred(own.len() + ranges.len());
                     ranges.push(Pred::Range { col, lo, hi, not: false });
-                    steps.push(Step { what, cost: 0.5, seen: 3.0, passed: 1.0, guess: 1.0, number: 0 });
+                    steps.push(Step {
+                        what,
+                        cost: 0.5,
+                        seen: 3.0,
+                        passed: 1.0,
+                        guess: 1.0,
+                        number: 0,
+                        work: 0.0,
+                    });
                 }
                 let cost = if bits.len() <= 2048 { 0.7 } else { 5.0 };
                 let share = inner.passed.len() as f64 / (bits.len() as f64).max(1.0);
                 let what = What::Keys { join: k, col };
                 let guess = 4.0 * share.min(1.0);
-                steps.push(Step { what, cost, seen: 4.0, passed: guess, guess, number: 0 });
+                steps.push(Step { what, cost, seen: 4.0, passed: guess, guess, number: 0, work: 0.0 });
             }
         }
         steps.iter_mut().enumerate().for_each(|(i, s)| s.number = i);

@@ -29,39 +29,86 @@ fn bytes(codes: Slice<'_>) -> (*const u8, usize) {
     }
 }
 
+/// Runs of memory that are kept in mind at most.
+const RUNS: usize = 8;
+
 /// Codes that will be wanted soon. Kernels ask for them bit by bit, between what they compute.
 pub(crate) struct Ahead {
+    /// The run that is asked for at present: where, and how many lines.
     at: *const u8,
-    /// Cache lines.
+    lines: usize,
+    /// Those behind it.
+    runs: [(*const u8, usize); RUNS],
+    first: usize,
+    count: usize,
+    /// Lines of all runs.
     left: usize,
+    /// How many of them the next kernel is to ask for.
+    share: usize,
 }
 
 impl Ahead {
     /// Nothing.
-    pub fn nothing() -> Ahead {
-        Ahead { at: std::ptr::null(), left: 0 }
+    pub fn new() -> Ahead {
+        let none = (std::ptr::null(), 0);
+        Ahead { at: none.0, lines: 0, runs: [none; RUNS], first: 0, count: 0, left: 0, share: 0 }
     }
 
-    /// All of these.
-    pub fn of(codes: Slice<'_>) -> Ahead {
+    /// Forgets what was not asked for.
+    pub fn clear(&mut self) {
+        (self.lines, self.first, self.count, self.left, self.share) = (0, 0, 0, 0, 0);
+    }
+
+    /// All of these, too.
+    pub fn add(&mut self, codes: Slice<'_>) {
         let (at, n) = bytes(codes);
-        Ahead { at, left: n.div_ceil(LINE) }
+        if self.count < RUNS {
+            self.runs[self.count] = (at, n.div_ceil(LINE));
+            self.count += 1;
+            self.left += n.div_ceil(LINE);
+        }
     }
 
-    /// How many lines.
-    pub fn left(&self) -> usize {
-        self.left
+    /// The next kernel is to ask for a part of what is left.
+    pub fn allot(&mut self, part: f64) {
+        self.share = (self.left as f64 * part) as usize;
+        self.left -= self.share.min(self.left);
+    }
+
+    /// What a kernel is to ask for in each of `rounds`.
+    pub fn in_each(&mut self, rounds: usize) -> usize {
+        std::mem::take(&mut self.share).div_ceil(rounds.max(1))
     }
 
     /// Asks for the next `n` lines.
     #[inline(always)]
     pub fn fetch(&mut self, n: usize) {
-        let n = n.min(self.left);
-        for i in 0..n {
-            line(self.at.wrapping_add(i * LINE));
+        let here = n.min(self.lines);
+        let end = self.at.wrapping_add(here * LINE);
+        while self.at != end {
+            line(self.at);
+            self.at = self.at.wrapping_add(LINE);
         }
-        self.at = self.at.wrapping_add(n * LINE);
-        self.left -= n;
+        self.lines -= here;
+        if n > here && self.first < self.count {
+            self.go_on();
+        }
+    }
+
+    /// The next run.
+    #[cold]
+    fn go_on(&mut self) {
+        (self.at, self.lines) = self.runs[self.first];
+        self.first += 1;
+    }
+
+    /// Asks for all that is left.
+    pub fn finish(&mut self) {
+        self.fetch(usize::MAX);
+        while self.first < self.count {
+            self.go_on();
+            self.fetch(self.lines);
+        }
     }
 }
 

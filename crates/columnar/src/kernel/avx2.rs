@@ -21,7 +21,8 @@ fn narrow(a: &mut Mask, b: &Mask) -> usize {
 
 fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
     out.fill(0);
-    ahead.fetch(usize::MAX);
+    let n = ahead.in_each(1);
+    ahead.fetch(n);
     // SAFETY: `table` hands this out only where the features are there.
     unsafe {
         match codes {

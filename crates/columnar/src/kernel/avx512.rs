@@ -6,6 +6,9 @@
 use super::{Ahead, BLOCK, Bits, Mask, Positions, Slice, Table};
 use std::arch::x86_64::*;
 
+/// Runs of 64 codes in a block.
+const RUNS: usize = BLOCK / 64;
+
 /// The kernels, if this machine can run them.
 pub fn table() -> Option<Table> {
     let can = is_x86_feature_detected!("avx512f")
@@ -43,8 +46,9 @@ unsafe fn halves(c: &[u8], n: usize, keep: impl Fn(u32) -> bool, out: &mut Mask,
     let answers: [u8; 16] = std::array::from_fn(|i| if keep(i as u32) { 0xff } else { 0 });
     // SAFETY: 16 bytes are read from an array of 16 bytes.
     let answers = _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(answers.as_ptr().cast()) });
+    let lines = ahead.in_each(RUNS);
     for (i, (run, word)) in c.chunks(32).zip(out).enumerate() {
-        ahead.fetch(1);
+        ahead.fetch(lines);
         let valid = first(run.len()) as u32;
         // SAFETY: only lanes that lie in the slice are loaded.
         let v = unsafe { _mm256_maskz_loadu_epi8(valid, run.as_ptr().cast()) };
@@ -61,8 +65,9 @@ unsafe fn halves(c: &[u8], n: usize, keep: impl Fn(u32) -> bool, out: &mut Mask,
 unsafe fn range_u8(c: &[u8], lo: u8, hi: u8, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let (low, span) = (_mm512_set1_epi8(lo as i8), _mm512_set1_epi8((hi - lo) as i8));
+    let lines = ahead.in_each(RUNS);
     for (run, word) in c.chunks(64).zip(out) {
-        ahead.fetch(1);
+        ahead.fetch(lines);
         let valid = first(run.len());
         // SAFETY: only lanes that lie in the slice are loaded.
         let v = unsafe { _mm512_maskz_loadu_epi8(valid, run.as_ptr().cast()) };
@@ -74,8 +79,9 @@ unsafe fn range_u8(c: &[u8], lo: u8, hi: u8, out: &mut Mask, ahead: &mut Ahead) 
 unsafe fn range_u16(c: &[u16], lo: u16, hi: u16, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let (low, span) = (_mm512_set1_epi16(lo as i16), _mm512_set1_epi16((hi - lo) as i16));
+    let lines = ahead.in_each(RUNS);
     for (run, word) in c.chunks(64).zip(out) {
-        ahead.fetch(2);
+        ahead.fetch(lines);
         for (half, codes) in run.chunks(32).enumerate() {
             let valid = first(codes.len()) as u32;
             // SAFETY: only lanes that lie in the slice are loaded.
@@ -90,8 +96,9 @@ unsafe fn range_u16(c: &[u16], lo: u16, hi: u16, out: &mut Mask, ahead: &mut Ahe
 unsafe fn range_u32(c: &[u32], lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let (low, span) = (_mm512_set1_epi32(lo as i32), _mm512_set1_epi32((hi - lo) as i32));
+    let lines = ahead.in_each(RUNS);
     for (run, word) in c.chunks(64).zip(out) {
-        ahead.fetch(4);
+        ahead.fetch(lines);
         for (part, codes) in run.chunks(16).enumerate() {
             let valid = first(codes.len()) as u16;
             // SAFETY: only lanes that lie in the slice are loaded.
@@ -210,8 +217,9 @@ unsafe fn member_u8(c: &[u8], shift: i64, set: &Bits, out: &mut Mask, ahead: &mu
     assert!(c.len() <= BLOCK);
     let f = four(set);
     let shift = _mm512_set1_epi16(shift as i16);
+    let lines = ahead.in_each(RUNS);
     for (run, word) in c.chunks(64).zip(out) {
-        ahead.fetch(1);
+        ahead.fetch(lines);
         for (half, codes) in run.chunks(32).enumerate() {
             let valid = first(codes.len()) as u32;
             // SAFETY: only lanes that lie in the slice are loaded.
@@ -227,8 +235,9 @@ unsafe fn member_u16(c: &[u16], shift: i64, set: &Bits, out: &mut Mask, ahead: &
     assert!(c.len() <= BLOCK);
     let f = four(set);
     let shift = _mm512_set1_epi16(shift as i16);
+    let lines = ahead.in_each(RUNS);
     for (run, word) in c.chunks(64).zip(out) {
-        ahead.fetch(2);
+        ahead.fetch(lines);
         for (half, codes) in run.chunks(32).enumerate() {
             let valid = first(codes.len()) as u32;
             // SAFETY: only lanes that lie in the slice are loaded.
@@ -244,8 +253,9 @@ unsafe fn member_u32(c: &[u32], shift: i64, set: &Bits, out: &mut Mask, ahead: &
     assert!(c.len() <= BLOCK);
     let f = four(set);
     let shift = _mm512_set1_epi32(shift as i32);
+    let lines = ahead.in_each(RUNS);
     for (run, word) in c.chunks(64).zip(out) {
-        ahead.fetch(4);
+        ahead.fetch(lines);
         for (part, codes) in run.chunks(16).enumerate() {
             let valid = first(codes.len()) as u16;
             // SAFETY: only lanes that lie in the slice are loaded.

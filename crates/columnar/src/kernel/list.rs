@@ -20,7 +20,7 @@ fn thin<T: Copy>(
     // Positions ascend: if the last one lies in the codes, all do.
     assert!(len <= at.len() && (len == 0 || (at[len - 1] as usize) < codes.len()));
     debug_assert!(at[..len].is_sorted());
-    let lines = ahead.left().div_ceil(len.div_ceil(RUN).max(1));
+    let lines = ahead.in_each(len.div_ceil(RUN));
     let (mut n, mut i) = (0, 0);
     while i < len {
         ahead.fetch(lines);
@@ -46,7 +46,8 @@ fn thin_halves(
     ahead: &mut Ahead,
     keep: impl Fn(u32) -> bool,
 ) -> usize {
-    ahead.fetch(usize::MAX);
+    let all = ahead.in_each(1);
+    ahead.fetch(all);
     let mut n = 0;
     for i in 0..len {
         let p = at[i];
@@ -68,7 +69,14 @@ pub fn range(codes: Slice<'_>, lo: u32, hi: u32, at: &mut Positions, len: usize,
 }
 
 /// Keeps the positions of codes that are, `shift` added, in a set.
-pub fn member(codes: Slice<'_>, shift: i64, set: &Bits, at: &mut Positions, len: usize, ahead: &mut Ahead) -> usize {
+pub fn member(
+    codes: Slice<'_>,
+    shift: i64,
+    set: &Bits,
+    at: &mut Positions,
+    len: usize,
+    ahead: &mut Ahead,
+) -> usize {
     let has = |v: u32| {
         // A sum below zero becomes a great number: it is in no set.
         let i = (v as i64 + shift) as usize;

@@ -5,11 +5,11 @@
 //! says what it does, and where it pays again for a vector unit; which one runs is found out once. This is the only
 //! place in the crate with `unsafe` code.
 
+mod ahead;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod ahead;
 mod list;
 mod scalar;
 
@@ -38,8 +38,8 @@ pub(crate) struct Selection {
     rows: usize,
     /// The list counts, not the mask.
     listed: bool,
-    /// What is to be asked for while the next kernel runs.
-    ahead: Ahead,
+    /// What is to be asked for while kernels run.
+    pub ahead: Ahead,
 }
 
 impl Selection {
@@ -52,7 +52,7 @@ impl Selection {
             len: 0,
             rows: 0,
             listed: false,
-            ahead: Ahead::nothing(),
+            ahead: Ahead::new(),
         }
     }
 
@@ -77,15 +77,6 @@ impl Selection {
     /// How many.
     pub fn len(&self) -> usize {
         self.len
-    }
-
-    /// While the next kernel runs, these are asked for.
-    pub fn meanwhile(&mut self, ahead: Ahead) {
-        self.ahead = ahead;
-    }
-
-    fn take_ahead(&mut self) -> Ahead {
-        std::mem::replace(&mut self.ahead, Ahead::nothing())
     }
 
     /// The positions, ascending.
@@ -229,26 +220,24 @@ impl Slice<'_> {
 /// Keeps the rows whose code is in `lo..=hi`.
 pub(crate) fn range(codes: Slice<'_>, lo: u32, hi: u32, sel: &mut Selection) {
     assert!(codes.len() == sel.rows && lo <= hi);
-    let mut ahead = sel.take_ahead();
     if sel.dense() {
-        (table().range)(codes, lo, hi, &mut sel.scratch, &mut ahead);
+        (table().range)(codes, lo, hi, &mut sel.scratch, &mut sel.ahead);
         sel.narrow();
         return;
     }
     sel.list();
-    sel.len = list::range(codes, lo, hi, &mut sel.at, sel.len, &mut ahead);
+    sel.len = list::range(codes, lo, hi, &mut sel.at, sel.len, &mut sel.ahead);
 }
 
 /// Keeps the rows whose code, `shift` added, is in a set.
 pub(crate) fn member(codes: Slice<'_>, shift: i64, set: &Bits, sel: &mut Selection) {
     assert!(codes.len() == sel.rows);
-    let mut ahead = sel.take_ahead();
-    if sel.dense() && (table().member)(codes, shift, set, &mut sel.scratch, &mut ahead) {
+    if sel.dense() && (table().member)(codes, shift, set, &mut sel.scratch, &mut sel.ahead) {
         sel.narrow();
         return;
     }
     sel.list();
-    sel.len = list::member(codes, shift, set, &mut sel.at, sel.len, &mut ahead);
+    sel.len = list::member(codes, shift, set, &mut sel.at, sel.len, &mut sel.ahead);
 }
 
 /// The kernels of one vector unit.
@@ -282,6 +271,14 @@ fn table() -> &'static Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn some(codes: Slice<'_>) -> Ahead {
+        let mut a = Ahead::new();
+        a.add(codes);
+        a.add(codes);
+        a.allot(0.8);
+        a
+    }
 
     fn numbers(n: usize, below: u32) -> Vec<u32> {
         let mut x = 12345u64;
@@ -356,7 +353,7 @@ mod tests {
                 assert_eq!(selected(n, |s| range(slice, lo, hi, s)), want);
                 for t in tables() {
                     let got = marked(&t, n, |m| {
-                        (t.range)(slice, lo, hi, m, &mut Ahead::of(slice));
+                        (t.range)(slice, lo, hi, m, &mut some(slice));
                         true
                     });
                     assert_eq!(got, Some(want.clone()));
@@ -407,7 +404,7 @@ mod tests {
                         .collect();
                     assert_eq!(selected(n, |s| member(slice, shift, &set, s)), want, "{n} {len} {shift}");
                     for t in tables() {
-                        let got = marked(&t, n, |m| (t.member)(slice, shift, &set, m, &mut Ahead::of(slice)));
+                        let got = marked(&t, n, |m| (t.member)(slice, shift, &set, m, &mut some(slice)));
                         assert!(got.is_none_or(|g| g == want), "{n} {len} {shift}");
                     }
                 }

@@ -4,7 +4,8 @@ use super::{Ahead, Mask, Positions, Slice};
 
 /// Marks the codes in `lo..=hi`.
 pub fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
-    ahead.fetch(usize::MAX);
+    let n = ahead.in_each(1);
+    ahead.fetch(n);
     fn each<T: Copy + Into<u32>>(codes: &[T], lo: u32, span: u32, out: &mut Mask) {
         out.fill(0);
         for (word, run) in out.iter_mut().zip(codes.chunks(64)) {
