@@ -58,6 +58,17 @@ impl Codes {
         }
     }
 
+    /// Calls `f` with those of some rows.
+    #[inline(always)]
+    pub fn each(&self, rows: &[u32], mut f: impl FnMut(u32)) {
+        match self {
+            Codes::U4(c) => rows.iter().for_each(|i| f((c[*i as usize / 2] >> (i % 2 * 4) & 15) as u32)),
+            Codes::U8(c) => rows.iter().for_each(|i| f(c[*i as usize] as u32)),
+            Codes::U16(c) => rows.iter().for_each(|i| f(c[*i as usize] as u32)),
+            Codes::U32(c) => rows.iter().for_each(|i| f(c[*i as usize])),
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Codes::U4(c) | Codes::U8(c) => c.len(),

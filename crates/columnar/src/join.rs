@@ -5,7 +5,7 @@
 //! of several columns of integers: they are made one number. Rows with equal keys hang together in the order of the
 //! table. NULL is no key.
 
-use crate::chunk::{Chunk, Data, Field, room};
+use crate::chunk::{Chunk, Codes, Data, Field, room};
 use crate::expr::Eval;
 use crate::kernel::{BLOCK, Bits, Selection};
 use crate::pred::{Columns, Kind, Pred};
@@ -15,6 +15,9 @@ use std::collections::HashMap;
 
 /// No row.
 pub(crate) const NONE: u32 = u32::MAX;
+
+/// Keys of a smaller span are looked up in an array of rows.
+const NEAR: u64 = 1 << 17;
 
 /// How a key leads to a row.
 enum Map {
@@ -287,7 +290,9 @@ impl Inner {
         }
         let mut keys: Vec<i64> = Vec::new();
         let mut bounds = (i64::MAX, i64::MIN);
-        if dense && ascending {
+        // A small array is as near as the bits and counts that would do as well.
+        let wide = span.is_none_or(|s| s >= NEAR);
+        if dense && ascending && wide {
             let mut bits = Bits::new((max - min + 1) as usize)?;
             each_block(cols, preds, col_of, eval, &mut |p, from, at| {
                 let part = &cols.loaded.parts[p];
@@ -422,6 +427,28 @@ impl Inner {
             }
             (Map::Hash(h), _) => h.rows[h.at(key)],
             _ => NONE,
+        }
+    }
+
+    /// The first rows with integers as keys: `base` and a code for each of some rows. `known`: all of them are keys.
+    pub fn find_codes(&self, base: i64, codes: &Codes, rows: &[u32], known: bool, out: &mut Vec<u32>) {
+        match (&self.map, &self.bits) {
+            (Map::Place { min }, _) if known => {
+                let shift = (base - min) as u32;
+                codes.each(rows, |c| out.push(c.wrapping_add(shift)));
+            }
+            (Map::Array { min, rows: heads }, _) => {
+                let shift = base.wrapping_sub(*min);
+                codes.each(rows, |c| {
+                    let at = shift.wrapping_add(c as i64) as u64 as usize;
+                    out.push(heads.get(at).copied().unwrap_or(NONE));
+                });
+            }
+            (Map::Rank { min, before }, Some(bits)) if known => {
+                let shift = base - min;
+                codes.each(rows, |c| out.push(self.passed[bits.rank((shift + c as i64) as usize, before)]));
+            }
+            _ => codes.each(rows, |c| out.push(self.find_int(base + c as i64))),
         }
     }
 

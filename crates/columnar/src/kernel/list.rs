@@ -8,6 +8,9 @@ use super::{Ahead, Bits, Positions, Slice};
 /// Positions that are tested between two requests for what is wanted next.
 const RUN: usize = 32;
 
+/// Positions that are tested at a time.
+const FEW: usize = 4;
+
 /// Keeps the positions for which `keep` holds of the code there.
 #[inline(always)]
 fn thin<T: Copy>(
@@ -21,19 +24,30 @@ fn thin<T: Copy>(
     assert!(len <= at.len() && (len == 0 || (at[len - 1] as usize) < codes.len()));
     debug_assert!(at[..len].is_sorted());
     let lines = ahead.in_each(len.div_ceil(RUN));
-    let (mut n, mut i) = (0, 0);
-    while i < len {
-        ahead.fetch(lines);
-        for k in i..(i + RUN).min(len) {
-            // SAFETY: `k` and `n`, which never exceeds it, are below `len`, which was checked above; positions ascend,
-            // and the last one was checked to lie in the codes.
-            unsafe {
-                let p = *at.get_unchecked(k);
-                *at.get_unchecked_mut(n) = p;
-                n += keep(*codes.get_unchecked(p as usize)) as usize;
-            }
+    let mut n = 0;
+    // SAFETY, of both: `k` and `n`, which never exceeds it, are below `len`, which was checked above; positions ascend,
+    // and the last one was checked to lie in the codes.
+    let get = |at: &Positions, k: usize| unsafe { *at.get_unchecked(k) };
+    let code = |p: u16| unsafe { *codes.get_unchecked(p as usize) };
+    let mut put = |at: &mut Positions, p: u16, kept: bool| {
+        // SAFETY: as above.
+        unsafe { *at.get_unchecked_mut(n) = p };
+        n += kept as usize;
+    };
+    let mut k = 0;
+    while k + FEW <= len {
+        if k % RUN == 0 {
+            ahead.fetch(lines);
         }
-        i += RUN;
+        let p: [u16; FEW] = std::array::from_fn(|i| get(at, k + i));
+        let kept = p.map(|p| keep(code(p)));
+        p.iter().zip(kept).for_each(|(p, kept)| put(at, *p, kept));
+        k += FEW;
+    }
+    while k < len {
+        let p = get(at, k);
+        put(at, p, keep(code(p)));
+        k += 1;
     }
     n
 }
@@ -78,13 +92,11 @@ pub fn member(
     ahead: &mut Ahead,
 ) -> usize {
     let has = |v: u32| {
-        // A sum below zero becomes a great number: it is in no set.
-        let i = (v as i64 + shift) as usize;
-        let inside = i < set.len;
-        let i = if inside { i } else { 0 };
-        // SAFETY: below `len`, or 0; a set has at least 32 words and one for each 64 numbers below `len`.
+        // A sum below zero becomes a great number; the number behind the last is in no set.
+        let i = ((v as i64 + shift) as u64).min(set.len as u64) as usize;
+        // SAFETY: a set has a word for each 64 numbers up to `len`.
         let word = unsafe { *set.words.get_unchecked(i / 64) };
-        inside & (word >> (i % 64) & 1 != 0)
+        word >> (i % 64) & 1 != 0
     };
     match codes {
         Slice::U4(c, _) => thin_halves(c, at, len, ahead, has),

@@ -140,8 +140,8 @@ pub(crate) struct Bits {
 impl Bits {
     /// An empty set of numbers below `len`.
     pub fn new(len: usize) -> iolite_base::Result<Bits> {
-        // At least as many as fill the four registers of the kernel for small sets.
-        let n = len.div_ceil(64).max(32);
+        // At least as many as fill the four registers of the kernel for small sets; and a place behind the last one.
+        let n = (len / 64 + 1).max(32);
         let mut words = crate::chunk::room(n)?;
         words.resize(n, 0);
         Ok(Bits { words, len })
@@ -150,6 +150,7 @@ impl Bits {
     /// Puts a number in; answers whether it was there.
     #[inline(always)]
     pub fn set(&mut self, i: usize) -> bool {
+        debug_assert!(i < self.len);
         let (w, b) = (i / 64, 1u64 << (i % 64));
         let was = self.words[w] & b != 0;
         self.words[w] |= b;
