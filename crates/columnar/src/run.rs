@@ -127,7 +127,7 @@ fn most_leaves(q: &Query, rt: &dyn Runtime) -> Result<usize> {
 
 /// The result rows, or `None`: not here.
 pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
-    if !rt.force() && (most_leaves(q, rt)? < FEW_LEAVES || cost::better_in_rows(q, rt)?) {
+    if !rt.force() && (most_leaves(q, rt)? < FEW_LEAVES || cost::better_in_rows(q, rt, params)?) {
         return Ok(None);
     }
     run_in(q, rt, params, wanted, &Extra::default())
