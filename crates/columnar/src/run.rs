@@ -258,6 +258,14 @@ impl Run<'_> {
             of_table: vec![vec![None; q.slots.len()]; q.tables.len()],
             outer: self.outer,
         };
+        // Sums of reals and all that is no aggregate depend on the order of rows.
+        let real = |e: &Ex| {
+            let mut any = false;
+            e.slots(&mut |s| any |= q.slots[s].real);
+            any
+        };
+        let wants_order = self.extra.sink.is_none()
+            && (q.grouping == Grouping::None || self.bound.aggs.iter().any(|(a, _)| a.iter().any(real)));
         let mut cols = Vec::new();
         let mut names: Vec<Vec<ColKey>> = Vec::new();
         for (t, state) in states.iter().enumerate() {
@@ -266,6 +274,9 @@ impl Run<'_> {
                 places.at[s] = (t, wanted.len());
                 places.of_table[t][s] = Some(wanted.len());
                 wanted.push((slot.key(), &slot.default));
+            }
+            if wants_order {
+                self.load_with_order(t, state, &wanted)?;
             }
             let loaded = self.load(t, state, &wanted)?;
             if loaded.rows >= NONE as usize {
@@ -466,6 +477,24 @@ impl Run<'_> {
             p.loaded(&table.table.name, &loaded, before, now, self.now() - start);
         }
         Ok(loaded)
+    }
+
+    /// Where columns have to be decoded, those that make the order of the loops are decoded with them: they would be
+    /// wanted next, and every leaf read once more.
+    fn load_with_order(&self, t: usize, state: &TableState, wanted: &[(ColKey, &Value)]) -> Result<()> {
+        let order = self.q.order_slots.iter().filter(|s| s.table == t);
+        let order: Vec<(ColKey, &Value)> = order.map(|s| (s.key(), &s.default)).collect();
+        let names = |w: &[(ColKey, &Value)]| w.iter().map(|w| w.0).collect::<Vec<ColKey>>();
+        if state.keep && state.missing(&names(wanted)) > 0 && state.missing(&names(&order)) > 0 {
+            let mut all = wanted.to_vec();
+            for o in order {
+                if all.iter().all(|w| w.0 != o.0) {
+                    all.push(o);
+                }
+            }
+            self.load(t, state, &all)?;
+        }
+        Ok(())
     }
 
     /// Passes joined rows on to the result.
