@@ -2,7 +2,7 @@
 
 use crate::ask::AggSpec;
 use crate::batch::{Batch, BatchRow, Ints, Reals, int_bounds, is_real};
-use crate::chunk::{Codes, Data, Dict};
+use crate::chunk::{Codes, Data, Dict, of_three};
 use crate::expr::{Ex, Mapped};
 use crate::group::{Groups, OneValue, Setting, State, distinct_code, few_values};
 use crate::pred::Kind;
@@ -474,6 +474,7 @@ fn sum_run(b: &Batch<'_>, col: usize) -> i64 {
                 Codes::U4(_) => span.map(|i| codes.get(i) as u64).sum(),
                 Codes::U8(c) => c[span].iter().map(|v| *v as u64).sum(),
                 Codes::U16(c) => c[span].iter().map(|v| *v as u64).sum(),
+                Codes::U24(c) => c[span].iter().map(|v| of_three(*v) as u64).sum(),
                 Codes::U32(c) => c[span].iter().map(|v| *v as u64).sum(),
             };
             sum as i64 + base * b.outer.len() as i64

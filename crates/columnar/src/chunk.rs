@@ -15,6 +15,8 @@ pub(crate) enum Codes {
     U4(Vec<u8>),
     U8(Vec<u8>),
     U16(Vec<u16>),
+    /// Three bytes, the least one first.
+    U24(Vec<[u8; 3]>),
     U32(Vec<u32>),
 }
 
@@ -39,6 +41,11 @@ impl Codes {
                 out.extend(values.iter().map(|v| *v as u16));
                 Codes::U16(out)
             }
+            0x1_0000..=0xff_ffff => {
+                let mut out = room(values.len())?;
+                out.extend(values.iter().map(|v| three(*v)));
+                Codes::U24(out)
+            }
             _ => {
                 let mut out = room(values.len())?;
                 out.extend_from_slice(values);
@@ -54,6 +61,7 @@ impl Codes {
             Codes::U4(c) => (c[i / 2] >> (i % 2 * 4) & 15) as u32,
             Codes::U8(c) => c[i] as u32,
             Codes::U16(c) => c[i] as u32,
+            Codes::U24(c) => of_three(c[i]),
             Codes::U32(c) => c[i],
         }
     }
@@ -65,6 +73,7 @@ impl Codes {
             Codes::U4(c) => rows.iter().for_each(|i| f((c[*i as usize / 2] >> (i % 2 * 4) & 15) as u32)),
             Codes::U8(c) => rows.iter().for_each(|i| f(c[*i as usize] as u32)),
             Codes::U16(c) => rows.iter().for_each(|i| f(c[*i as usize] as u32)),
+            Codes::U24(c) => rows.iter().for_each(|i| f(of_three(c[*i as usize]))),
             Codes::U32(c) => rows.iter().for_each(|i| f(c[*i as usize])),
         }
     }
@@ -73,9 +82,22 @@ impl Codes {
         match self {
             Codes::U4(c) | Codes::U8(c) => c.len(),
             Codes::U16(c) => c.len() * 2,
+            Codes::U24(c) => c.len() * 3,
             Codes::U32(c) => c.len() * 4,
         }
     }
+}
+
+/// A number as three bytes.
+#[inline(always)]
+pub(crate) fn three(v: u32) -> [u8; 3] {
+    [v as u8, (v >> 8) as u8, (v >> 16) as u8]
+}
+
+/// The number of three bytes.
+#[inline(always)]
+pub(crate) fn of_three(b: [u8; 3]) -> u32 {
+    u32::from_le_bytes([b[0], b[1], b[2], 0])
 }
 
 /// A vector of exactly this room.

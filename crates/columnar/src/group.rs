@@ -9,7 +9,7 @@
 use crate::acc::{Acc, zeros};
 use crate::ask::Query;
 use crate::batch::{Batch, BatchRow, Ints, Places, Reals, few_code};
-use crate::chunk::{Codes, Data, Dict, Field};
+use crate::chunk::{Data, Dict, Field};
 use crate::expr::{Eval, Ex, Row};
 use crate::join::{Inner, NONE};
 use crate::pred::{Columns, Kind};
@@ -769,15 +769,12 @@ fn plain_numbers(
             let one = *nullable as u64;
             if let (Data::Int { base, nulls: false, codes }, false) = (&chunk.data, *nullable) {
                 let shift = (base - *min) as u64;
-                let rows = out.iter_mut().zip(&b.outer);
-                match codes {
-                    Codes::U4(_) => rows.for_each(|(o, r)| {
-                        *o = *o * radix + shift + codes.get(*r as usize) as u64;
-                    }),
-                    Codes::U8(c) => rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64),
-                    Codes::U16(c) => rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64),
-                    Codes::U32(c) => rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64),
-                }
+                let mut out = out.iter_mut();
+                codes.each(&b.outer, |c| {
+                    if let Some(o) = out.next() {
+                        *o = *o * radix + shift + c as u64;
+                    }
+                });
             } else {
                 for (o, r) in out.iter_mut().zip(&b.outer) {
                     let n = chunk.int(*r as usize).map_or(0, |v| (v - *min) as u64 + one);
@@ -788,9 +785,12 @@ fn plain_numbers(
         Source::Dict { col, .. } => {
             let chunk = &s.cols[outer].loaded.parts[b.part].cols[*col];
             let Data::Dict { codes } = &chunk.data else { return Err(Code::Internal.into()) };
-            for (o, r) in out.iter_mut().zip(&b.outer) {
-                *o = *o * radix + codes.get(*r as usize) as u64;
-            }
+            let mut out = out.iter_mut();
+            codes.each(&b.outer, |c| {
+                if let Some(o) = out.next() {
+                    *o = *o * radix + c as u64;
+                }
+            });
         }
         _ => return Ok(false),
     }

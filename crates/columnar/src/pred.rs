@@ -355,6 +355,7 @@ pub(crate) fn slice<'c>(codes: &'c Codes, span: &Range<usize>) -> Slice<'c> {
         Codes::U4(c) => Slice::U4(&c[span.start / 2..span.end.div_ceil(2)], span.len()),
         Codes::U8(c) => Slice::U8(&c[span.clone()]),
         Codes::U16(c) => Slice::U16(&c[span.clone()]),
+        Codes::U24(c) => Slice::U24(&c[span.clone()]),
         Codes::U32(c) => Slice::U32(&c[span.clone()]),
     }
 }

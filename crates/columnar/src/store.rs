@@ -13,7 +13,7 @@
 //! A store belongs to all connections of the process to one file. It goes with the last of them, so that a file that
 //! was deleted and made anew is never mistaken for the old one.
 
-use crate::chunk::{Chunk, Codes, Data, Dict};
+use crate::chunk::{Chunk, Codes, Data, Dict, three};
 use crate::decode::{self, ColKey, Rows, Wanted};
 use crate::evict::{budget, fits, loose};
 use crate::persist::Persist;
@@ -815,6 +815,11 @@ fn with_values(codes: &Codes, values: &[(usize, u32)]) -> Result<Option<Codes>> 
             let mut c = c.clone();
             values.iter().for_each(|(i, v)| c[*i] = *v as u16);
             Codes::U16(c)
+        }
+        Codes::U24(c) if max <= 0xff_ffff => {
+            let mut c = c.clone();
+            values.iter().for_each(|(i, v)| c[*i] = three(*v));
+            Codes::U24(c)
         }
         Codes::U32(c) => {
             let mut c = c.clone();

@@ -25,6 +25,7 @@ fn bytes(codes: Slice<'_>) -> (*const u8, usize) {
     match codes {
         Slice::U4(c, _) | Slice::U8(c) => (c.as_ptr(), c.len()),
         Slice::U16(c) => (c.as_ptr().cast(), c.len() * 2),
+        Slice::U24(c) => (c.as_ptr().cast(), c.len() * 3),
         Slice::U32(c) => (c.as_ptr().cast(), c.len() * 4),
     }
 }
@@ -120,6 +121,7 @@ pub(crate) fn fetch_some(codes: Slice<'_>, at: &[u32]) {
         Slice::U4(..) => 1,
         Slice::U8(_) => 2,
         Slice::U16(_) => 4,
+        Slice::U24(_) => 6,
         Slice::U32(_) => 8,
     };
     for i in at {

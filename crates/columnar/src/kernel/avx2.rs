@@ -26,7 +26,7 @@ fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) 
     // SAFETY: `table` hands this out only where the features are there.
     unsafe {
         match codes {
-            Slice::U4(..) => scalar::range(codes, lo, hi, out, ahead),
+            Slice::U4(..) | Slice::U24(_) => scalar::range(codes, lo, hi, out, ahead),
             Slice::U8(c) if lo <= 0xff => range_u8(c, lo as u8, hi.min(0xff) as u8, out),
             Slice::U16(c) if lo <= 0xffff => range_u16(c, lo as u16, hi.min(0xffff) as u16, out),
             Slice::U32(c) => range_u32(c, lo, hi, out),

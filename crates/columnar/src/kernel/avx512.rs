@@ -14,6 +14,7 @@ pub fn table() -> Option<Table> {
     let can = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vbmi")
         && is_x86_feature_detected!("avx512vbmi2")
         && is_x86_feature_detected!("popcnt");
     can.then_some(Table { range, member, positions, narrow })
@@ -27,6 +28,7 @@ fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) 
             Slice::U4(c, n) => halves(c, n, |v| v.wrapping_sub(lo) <= hi - lo, out, ahead),
             Slice::U8(c) if lo <= 0xff => range_u8(c, lo as u8, hi.min(0xff) as u8, out, ahead),
             Slice::U16(c) if lo <= 0xffff => range_u16(c, lo as u16, hi.min(0xffff) as u16, out, ahead),
+            Slice::U24(c) => range_u24(c, lo, hi, out, ahead),
             Slice::U32(c) => range_u32(c, lo, hi, out, ahead),
             _ => {}
         }
@@ -109,6 +111,43 @@ unsafe fn range_u32(c: &[u32], lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahe
     }
 }
 
+/// Marks the codes of three bytes for which `test` holds, 16 at a time.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn each_u24(c: &[[u8; 3]], out: &mut Mask, ahead: &mut Ahead, test: impl Fn(u16, __m512i) -> u16) {
+    assert!(c.len() <= BLOCK);
+    let lanes: [u8; 64] = std::array::from_fn(|i| (i / 4 * 3 + i % 4) as u8);
+    // SAFETY: 64 bytes are read from an array of 64 bytes.
+    let lanes = unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) };
+    let lines = ahead.in_each(RUNS);
+    for (run, word) in c.chunks(64).zip(out) {
+        ahead.fetch(lines);
+        for (part, codes) in run.chunks(16).enumerate() {
+            let valid = first(codes.len()) as u16;
+            // SAFETY: only bytes that lie in the slice are loaded.
+            let v = unsafe { _mm512_maskz_loadu_epi8(first(3 * codes.len()), codes.as_ptr().cast()) };
+            // Each lane takes three bytes, and nothing as its highest one.
+            let v = _mm512_maskz_permutexvar_epi8(0x7777_7777_7777_7777, lanes, v);
+            *word |= (test(valid, v) as u64) << (16 * part);
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn range_u24(c: &[[u8; 3]], lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
+    let (low, span) = (_mm512_set1_epi32(lo as i32), _mm512_set1_epi32((hi - lo) as i32));
+    let test = |valid, v| _mm512_mask_cmple_epu32_mask(valid, _mm512_sub_epi32(v, low), span);
+    // SAFETY: the same features.
+    unsafe { each_u24(c, out, ahead, test) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn member_u24(c: &[[u8; 3]], shift: i64, set: &Bits, out: &mut Mask, ahead: &mut Ahead) {
+    let (f, shift) = (four(set), _mm512_set1_epi32(shift as i32));
+    // SAFETY: the same features.
+    unsafe { each_u24(c, out, ahead, |valid, v| test32(&f, valid, _mm512_add_epi32(v, shift))) }
+}
+
 fn narrow(a: &mut Mask, b: &Mask) -> usize {
     #[target_feature(enable = "avx512f,popcnt")]
     fn with_popcnt(a: &mut Mask, b: &Mask) -> usize {
@@ -150,7 +189,7 @@ fn member(codes: Slice<'_>, shift: i64, set: &Bits, out: &mut Mask, ahead: &mut 
         Slice::U4(..) => true,
         Slice::U8(_) => (-60_000..=60_000).contains(&shift),
         Slice::U16(_) => (-60_000..=0).contains(&shift),
-        Slice::U32(_) => (-1_000_000_000..=0).contains(&shift),
+        Slice::U24(_) | Slice::U32(_) => (-1_000_000_000..=0).contains(&shift),
     };
     let small = set.len() <= 2048 || matches!(codes, Slice::U4(..));
     if !small || !fits {
@@ -163,6 +202,7 @@ fn member(codes: Slice<'_>, shift: i64, set: &Bits, out: &mut Mask, ahead: &mut 
             Slice::U4(c, n) => halves(c, n, |v| set.has((v as i64 + shift) as usize), out, ahead),
             Slice::U8(c) => member_u8(c, shift, set, out, ahead),
             Slice::U16(c) => member_u16(c, shift, set, out, ahead),
+            Slice::U24(c) => member_u24(c, shift, set, out, ahead),
             Slice::U32(c) => member_u32(c, shift, set, out, ahead),
         }
     }

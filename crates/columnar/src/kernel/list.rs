@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::{Ahead, Bits, Positions, Slice};
+use crate::chunk::of_three;
 
 /// Positions that are tested between two requests for what is wanted next.
 const RUN: usize = 32;
@@ -78,6 +79,7 @@ pub fn range(codes: Slice<'_>, lo: u32, hi: u32, at: &mut Positions, len: usize,
         Slice::U4(c, _) => thin_halves(c, at, len, ahead, |v| v.wrapping_sub(lo) <= span),
         Slice::U8(c) => thin(c, at, len, ahead, |v| (v as u32).wrapping_sub(lo) <= span),
         Slice::U16(c) => thin(c, at, len, ahead, |v| (v as u32).wrapping_sub(lo) <= span),
+        Slice::U24(c) => thin(c, at, len, ahead, |v| of_three(v).wrapping_sub(lo) <= span),
         Slice::U32(c) => thin(c, at, len, ahead, |v| v.wrapping_sub(lo) <= span),
     }
 }
@@ -102,6 +104,7 @@ pub fn member(
         Slice::U4(c, _) => thin_halves(c, at, len, ahead, has),
         Slice::U8(c) => thin(c, at, len, ahead, |v| has(v as u32)),
         Slice::U16(c) => thin(c, at, len, ahead, |v| has(v as u32)),
+        Slice::U24(c) => thin(c, at, len, ahead, |v| has(of_three(v))),
         Slice::U32(c) => thin(c, at, len, ahead, has),
     }
 }

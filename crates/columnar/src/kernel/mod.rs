@@ -194,6 +194,8 @@ pub(crate) enum Slice<'a> {
     U4(&'a [u8], usize),
     U8(&'a [u8]),
     U16(&'a [u16]),
+    /// Three bytes each.
+    U24(&'a [[u8; 3]]),
     U32(&'a [u32]),
 }
 
@@ -204,6 +206,7 @@ impl Slice<'_> {
             Slice::U4(..) => 128,
             Slice::U8(_) => 64,
             Slice::U16(_) => 32,
+            Slice::U24(_) => 21,
             Slice::U32(_) => 16,
         }
     }
@@ -213,6 +216,7 @@ impl Slice<'_> {
             Slice::U4(_, n) => *n,
             Slice::U8(c) => c.len(),
             Slice::U16(c) => c.len(),
+            Slice::U24(c) => c.len(),
             Slice::U32(c) => c.len(),
         }
     }
@@ -336,6 +340,8 @@ mod tests {
             let d: Vec<u32> = a.iter().map(|v| v % 16).collect();
             let halves: Vec<u8> =
                 d.chunks(2).map(|p| p[0] as u8 | (p.get(1).copied().unwrap_or(9) as u8) << 4).collect();
+            let e: Vec<u32> = c.iter().map(|v| v & 0xff_ffff).collect();
+            let threes: Vec<[u8; 3]> = e.iter().map(|v| crate::chunk::three(*v)).collect();
             for (slice, values, lo, hi) in [
                 (Slice::U4(&halves, n), &d, 3, 11),
                 (Slice::U4(&halves, n), &d, 0, 15),
@@ -347,6 +353,8 @@ mod tests {
                 (Slice::U8(&bytes), &a, 300, 70_000),
                 (Slice::U16(&words), &b, 300, 40_000),
                 (Slice::U16(&words), &b, 300, u32::MAX),
+                (Slice::U24(&threes), &e, 1 << 10, 1 << 20),
+                (Slice::U24(&threes), &e, 1 << 10, u32::MAX),
                 (Slice::U32(&c), &c, 1 << 20, 1 << 30),
             ] {
                 let want: Vec<u16> =
@@ -392,10 +400,13 @@ mod tests {
                 let d: Vec<u32> = a.iter().map(|v| v % 16).collect();
                 let halves: Vec<u8> =
                     d.chunks(2).map(|p| p[0] as u8 | (p.get(1).copied().unwrap_or(9) as u8) << 4).collect();
+                let e: Vec<u32> = c.iter().map(|v| v & 0xff_ffff).collect();
+                let threes: Vec<[u8; 3]> = e.iter().map(|v| crate::chunk::three(*v)).collect();
                 let slices = [
                     (Slice::U4(&halves, n), &d),
                     (Slice::U8(&bytes), &a),
                     (Slice::U16(&words), &b),
+                    (Slice::U24(&threes), &e),
                     (Slice::U32(&c), &c),
                 ];
                 for (slice, values) in slices {

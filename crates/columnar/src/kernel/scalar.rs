@@ -1,6 +1,7 @@
 //! Kernels in plain code.
 
 use super::{Ahead, Mask, Positions, Slice};
+use crate::chunk::of_three;
 
 /// Marks the codes in `lo..=hi`.
 pub fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
@@ -24,6 +25,12 @@ pub fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahe
         }
         Slice::U8(c) => each(c, lo, hi - lo, out),
         Slice::U16(c) => each(c, lo, hi - lo, out),
+        Slice::U24(c) => {
+            out.fill(0);
+            for (i, v) in c.iter().enumerate() {
+                out[i / 64] |= ((of_three(*v).wrapping_sub(lo) <= hi - lo) as u64) << (i % 64);
+            }
+        }
         Slice::U32(c) => each(c, lo, hi - lo, out),
     }
 }
