@@ -105,6 +105,8 @@ impl Bound {
 /// How a query is run that another one asks.
 #[derive(Default)]
 pub(crate) struct Extra<'e> {
+    /// When the whole query began: columns that were used since do not make room for others.
+    pub since: u64,
     /// Columns of integers of which only some values are wanted: those in the set, less the base.
     pub restrict: Vec<(usize, i64, Bits)>,
     /// Takes joined rows in the place of the result, in any order.
@@ -130,7 +132,7 @@ pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) ->
     if !rt.force() && (most_leaves(q, rt)? < FEW_LEAVES || cost::better_in_rows(q, rt, params)?) {
         return Ok(None);
     }
-    run_in(q, rt, params, wanted, &Extra::default())
+    run_in(q, rt, params, wanted, &Extra { since: Store::moment(), ..Extra::default() })
 }
 
 /// The same, for a query that asks a nested one.
@@ -160,7 +162,7 @@ pub(crate) fn run_in(
             return Ok(None);
         }
     }
-    let Some(said) = nested::said(q, rt, params)? else { return Ok(None) };
+    let Some(said) = nested::said(q, rt, params, extra.since)? else { return Ok(None) };
     let eval = Eval {
         host: rt.host(),
         max: rt.host().limit(Limit::Length).max(0) as usize,
@@ -188,7 +190,7 @@ pub(crate) struct Run<'a> {
     pub eval: &'a Eval<'a>,
     pub bound: &'a Bound,
     pub params: &'a [Value],
-    extra: &'a Extra<'a>,
+    pub extra: &'a Extra<'a>,
     pub outer: usize,
 }
 
@@ -471,7 +473,8 @@ impl Run<'_> {
         let table = &self.q.tables[t];
         let (store, start) = (self.rt.store(table.db)?, self.now());
         let before = store.counters.of_loading();
-        let loaded = store.load(&self.rt.btree(table.db)?, state, wanted, &|| self.rt.check())?;
+        let loaded =
+            store.load(&self.rt.btree(table.db)?, state, wanted, self.extra.since, &|| self.rt.check())?;
         if let Some(p) = self.rt.profile() {
             let now = store.counters.of_loading();
             p.loaded(&table.table.name, &loaded, before, now, self.now() - start);

@@ -452,17 +452,17 @@ impl Store {
         Some(c)
     }
 
-    /// Reads columns of a table. `check` is asked now and then whether to stop.
+    /// Reads columns of a table; what was used since a moment stays. `check` is asked now and then whether to stop.
     pub(crate) fn load(
         &self,
         bt: &Btree,
         t: &TableState,
         wanted: &[(ColKey, &Value)],
+        since: u64,
         check: &dyn Fn() -> Result<()>,
     ) -> Result<Loaded> {
         let mut parts = Vec::with_capacity(t.segments.len());
         let mut start = 0;
-        let since = Store::moment();
         self.note_use(t, wanted.iter().map(|w| w.0));
         self.make_room(since, budget());
         let mut held = 0;
@@ -474,13 +474,14 @@ impl Store {
                     check()?;
                     self.make_room(since, budget() / 8 * 7);
                     let cols = self.fill(bt, t, s, wanted, &mut own)?;
-                    if !fits(loose()) || !t.keep {
-                        // What is not kept is held until the query ends; too much of it is not for columns.
-                        held += cols.iter().map(|c| c.bytes()).sum::<usize>();
-                        if held > loose() {
-                            return Err(Code::Internal.into());
-                        }
+                    // What is not kept is held until the query ends; too much of it is not for columns.
+                    let kept = lock(&s.chunks);
+                    let own = wanted.iter().zip(&cols).filter(|(w, _)| !kept.contains_key(&w.0));
+                    held += own.map(|(_, c)| c.bytes()).sum::<usize>();
+                    if held > loose() {
+                        return Err(Code::Internal.into());
                     }
+                    drop(kept);
                     cols
                 }
             };
