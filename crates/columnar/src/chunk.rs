@@ -296,6 +296,11 @@ impl Dict {
         self.entries.len()
     }
 
+    /// About what it takes.
+    pub fn held(&self) -> usize {
+        self.bytes.len() + self.entries.len() * size_of::<Entry>() + self.index.len() * 8
+    }
+
     /// A value.
     #[inline]
     pub fn get(&self, code: u32) -> Field<'_> {

@@ -6,6 +6,7 @@
 //! table. NULL is no key.
 
 use crate::chunk::{Chunk, Codes, Data, Field, room};
+use crate::evict::within;
 use crate::expr::Eval;
 use crate::kernel::{BLOCK, Bits, Selection};
 use crate::pred::{Columns, Kind, Pred};
@@ -48,6 +49,7 @@ struct Numbers {
 impl Numbers {
     fn new(n: usize) -> Result<Numbers> {
         let size = (n * 2).next_power_of_two().max(64);
+        within(size * 12)?;
         let (mut keys, mut rows) = (room(size)?, room(size)?);
         keys.resize(size, 0);
         rows.resize(size, NONE);
@@ -128,6 +130,7 @@ fn take_ints(
     keys: &mut Vec<i64>,
     rows: &mut Vec<u32>,
 ) -> Result<()> {
+    within(keys.len() * 12)?;
     alloc::reserve(keys, at.len())?;
     alloc::reserve(rows, at.len())?;
     if chunk.may_be_null() {
@@ -205,6 +208,7 @@ impl Inner {
         let (mut numbers, mut passed) = (Vec::new(), Vec::new());
         each_block(cols, preds, col_of, eval, &mut |p, from, at| {
             let part = &cols.loaded.parts[p];
+            within(numbers.len() * 12)?;
             alloc::reserve(&mut numbers, at.len())?;
             alloc::reserve(&mut passed, at.len())?;
             'rows: for &i in at {
@@ -324,6 +328,7 @@ impl Inner {
             return Ok(Inner { map, bits: None, next, passed, bounds, affinity, combined });
         }
         let n = (max - min + 1) as usize;
+        within(n * 4)?;
         let mut heads: Vec<u32> = room(n)?;
         heads.resize(n, NONE);
         let mut bits = Bits::new(n)?;
@@ -359,6 +364,7 @@ impl Inner {
         })?;
         let mut hash: HashMap<Box<[u8]>, u32> = HashMap::new();
         let mut next: Option<Vec<u32>> = None;
+        let mut held = 0;
         for &row in passed.iter().rev() {
             let (p, i) = cols.locate(row as usize);
             let t = match cols.loaded.parts[p].cols[key].field(i, dict) {
@@ -368,6 +374,8 @@ impl Inner {
             };
             match hash.get_mut(t) {
                 None => {
+                    held += t.len() + 48;
+                    within(held)?;
                     hash.insert(t.into(), row);
                 }
                 Some(head) => {
