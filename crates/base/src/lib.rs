@@ -4,7 +4,7 @@
 //! values ([`Buf`], [`Bytes`]), varints and big-endian reads, SQLite's limits, counted fallible
 //! allocation, assertion macros and a fast hash. It knows nothing of files, SQL or pages' contents.
 //!
-//! `unsafe` lives in the module `bytes` alone.
+//! `unsafe` lives in the modules `bytes` and `small_str` alone.
 #![deny(unsafe_code)]
 
 pub mod alloc;
@@ -13,6 +13,7 @@ pub mod be;
 pub mod bytes;
 mod encoding;
 mod error;
+mod few;
 pub mod hash;
 pub mod limits;
 mod macros;
@@ -23,8 +24,9 @@ pub mod varint;
 pub use bytes::{Buf, Bytes, PageData};
 pub use encoding::Encoding;
 pub use error::{Code, Error, Result};
+pub use few::Few;
 pub use limits::{Limit, Limits};
-pub use small_str::SmallStr;
+pub use small_str::{SmallStr, same_name};
 
 /// A page number, counted from 1. Zero means "no page" (file format, section 1.5).
 pub type Pgno = u32;

@@ -159,8 +159,9 @@ impl Builder {
         Ok(())
     }
 
-    /// Resolves labels and makes the program. `limit` is the largest allowed number of instructions.
-    pub fn finish(mut self, limit: usize) -> Result<Program> {
+    /// Resolves labels, marks the instructions that are followed by a `Column` of their own cursor, and makes the
+    /// program. `limit` is the largest allowed number of instructions. The builder is empty afterwards.
+    pub fn finish(&mut self, limit: usize, program: &mut Program) -> Result<()> {
         if self.insns.len() > limit {
             return Err(Code::Nomem.into());
         }
@@ -174,8 +175,9 @@ impl Builder {
             }
         };
         let mut onces = 0;
-        for i in &mut self.insns {
-            if i.op.jumps() {
+        for at in 0..self.insns.len() {
+            let i = &mut self.insns[at];
+            if JUMPS[i.op as usize] {
                 resolve(&mut i.p2);
                 if i.op == Opcode::Jump {
                     resolve(&mut i.p1);
@@ -185,36 +187,39 @@ impl Builder {
                     onces += 1;
                 }
             }
+            let next = match i.op {
+                Opcode::Column => at + 1,
+                Opcode::Next => i.p2 as usize,
+                _ => continue,
+            };
+            let cursor = i.p1;
+            if self.insns.get(next).is_some_and(|n| n.op == Opcode::Column && n.p1 == cursor) {
+                self.insns[at].p5 |= crate::p5::THEN_COLUMN;
+            }
         }
-        fuse(&mut self.insns);
-        Ok(Program {
-            insns: self.insns,
-            registers: self.registers as usize + 1,
-            cursors: self.cursors as usize,
-            sites: self.sites,
-            onces: onces as usize,
-            ..Program::default()
-        })
+        program.insns = std::mem::take(&mut self.insns);
+        program.registers = self.registers as usize + 1;
+        program.cursors = self.cursors as usize;
+        program.sites = self.sites;
+        program.onces = onces as usize;
+        Ok(())
     }
 }
 
-/// Marks the instructions that are followed by a `Column` of their own cursor.
-fn fuse(insns: &mut [Insn]) {
-    for at in 0..insns.len() {
-        let next = match insns[at].op {
-            Opcode::Column => at + 1,
-            Opcode::Next => insns[at].p2 as usize,
-            _ => continue,
-        };
-        if insns.get(next).is_some_and(|n| n.op == Opcode::Column && n.p1 == insns[at].p1) {
-            insns[at].p5 |= crate::p5::THEN_COLUMN;
-        }
+/// [`Opcode::jumps`] by number.
+static JUMPS: [bool; Opcode::ALL.len()] = {
+    let mut t = [false; Opcode::ALL.len()];
+    let mut k = 0;
+    while k < t.len() {
+        t[Opcode::ALL[k] as usize] = Opcode::ALL[k].jumps();
+        k += 1;
     }
-}
+    t
+};
 
 impl Opcode {
     /// Whether `p2` is an address.
-    pub fn jumps(self) -> bool {
+    pub const fn jumps(self) -> bool {
         use Opcode::*;
         matches!(
             self,

@@ -177,6 +177,8 @@ opcodes! {
     SorterNext "Moves sorter p1 on and jumps to p2; falls through at the end.";
     SorterUnique "Go to p2 unless the first p4 fields of sorter p1's record are those of the record before, none of them NULL.";
     SorterData "r[p2] = record of sorter p1; pseudo cursor p3 then reads it.";
+    CursorLock "Sub-programs may not write to the tree of cursor p1 until CursorUnlock.";
+    CursorUnlock "Undoes the last CursorLock.";
     ResultRow "Yields p2 registers from p1 on as a result row.";
     HashOpen "Opens hash aggregation p1: p2 key registers by the key description p4, p3 slots of aggregate state per group.";
     HashFind "Finds the group of the key registers from p3 on in hash p1, making it if it is new; jumps to p2 if it was there.";

@@ -1,13 +1,13 @@
 //! Programs: instructions and what surrounds them.
 
 use crate::Opcode;
-use iolite_base::Bytes;
+use iolite_base::{Bytes, Few, SmallStr};
 use iolite_ext::{Function, VirtualTable};
 use iolite_value::{Affinity, Collation, KeyInfo, Value, compare::KeyField};
 use std::rc::Rc;
 
 /// A parameter's name with its leading sign, or none for a bare `?`.
-pub type VariableName = Option<Rc<str>>;
+pub type VariableName = Option<SmallStr>;
 
 /// One instruction.
 #[derive(Clone, Debug)]
@@ -184,9 +184,9 @@ pub struct Program {
     /// How many `Once` instructions there are.
     pub onces: usize,
     /// Result columns.
-    pub columns: Vec<ColumnMeta>,
+    pub columns: Few<ColumnMeta>,
     /// Parameters' names, by number less one.
-    pub variables: Vec<VariableName>,
+    pub variables: Few<VariableName>,
     /// Writes nothing to any database file.
     pub readonly: bool,
     /// Needs a statement journal: may fail after having changed something, and change several rows.

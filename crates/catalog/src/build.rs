@@ -720,7 +720,7 @@ fn constant_default(e: &Expr) -> bool {
         Expr::Unary(_, a) | Expr::IsNull(a) | Expr::NotNull(a) | Expr::Cast(a, _) | Expr::Collate(a, _) => {
             constant_default(a)
         }
-        Expr::Binary(_, a, b) => constant_default(a) && constant_default(b),
+        Expr::Binary(_, sides) => constant_default(&sides.0) && constant_default(&sides.1),
         Expr::Like { lhs, rhs, escape, .. } => {
             constant_default(lhs) && constant_default(rhs) && escape.as_deref().is_none_or(constant_default)
         }

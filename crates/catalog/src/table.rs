@@ -1,7 +1,7 @@
 //! What the catalog holds: tables, columns, indexes, triggers.
 
 use crate::stat::IndexStat;
-use iolite_base::Pgno;
+use iolite_base::{Pgno, same_name};
 use iolite_sql::ast;
 use iolite_value::Affinity;
 use std::any::Any;
@@ -217,7 +217,7 @@ pub struct Trigger {
 impl Table {
     /// The column with this name.
     pub fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
+        self.columns.iter().position(|c| same_name(&c.name, name))
     }
 
     /// Whether rows have rowids.

@@ -39,7 +39,8 @@ impl Codegen<'_> {
         let cursor = p.table_cursor.unwrap_or(-1);
         match access {
             Access::Scan { reverse } => {
-                let reverse = *reverse || self.scan_backwards && table.is_some();
+                let turns = table.is_some() || l.query.as_ref().is_some_and(|q| !q.forward);
+                let reverse = *reverse || self.scan_backwards && turns;
                 self.full_scan(cursor, reverse, o);
             }
             Access::IndexScan { index, reverse, covering, .. } => {

@@ -179,13 +179,13 @@ impl Codegen<'_> {
     ) -> Result<()> {
         let captured = self.b.reg();
         self.reset(accs, bare, bare_regs, captured);
-        let loops = self.open_loops(c)?;
+        let mut loops = self.open_loops(c)?;
         self.accumulate(accs, bare, bare_regs, captured, States::Registers)?;
         if c.first_row_only {
             let end = loops.end;
             self.b.jump(Opcode::Goto, 0, end, 0);
         }
-        self.close_loops(loops)?;
+        self.close_loops(&mut loops)?;
         for a in accs {
             self.b.emit4(Opcode::AggFinal, a.reg, a.call.args as i32, 0, P4::Function(a.call.clone()));
             self.aggs.insert(a.agg.id, a.reg);
@@ -362,7 +362,7 @@ impl Codegen<'_> {
         let output = self.b.label();
         self.b.emit(Opcode::Integer, 0, started, 0);
         self.reset(accs, bare, bare_regs, captured);
-        let loops = self.open_loops(c)?;
+        let mut loops = self.open_loops(c)?;
         self.expr_list(&c.group_by, now)?;
         let (differs, same, fresh) = (self.b.label(), self.b.label(), self.b.label());
         self.b.jump(Opcode::IfNot, started, fresh, 0);
@@ -377,7 +377,7 @@ impl Codegen<'_> {
         self.b.emit(Opcode::Integer, 1, started, 0);
         self.b.place(same);
         self.accumulate(accs, bare, bare_regs, captured, States::Registers)?;
-        self.close_loops(loops)?;
+        self.close_loops(&mut loops)?;
         let over = self.b.label();
         self.b.jump(Opcode::IfNot, started, over, 0);
         self.b.jump(Opcode::Gosub, ret, output, 0);
@@ -408,14 +408,14 @@ impl Codegen<'_> {
         let slots = accs.len() + bare.len();
         let key = self.group_key(c);
         self.b.emit4(Opcode::HashOpen, cursor, n as i32, slots as i32, P4::KeyInfo(key));
-        let loops = self.open_loops(c)?;
+        let mut loops = self.open_loops(c)?;
         self.expr_list(&c.group_by, keys)?;
         let known = self.b.label();
         self.b.jump(Opcode::HashFind, cursor, known, keys);
         self.store_bare(bare, accs.len(), cursor)?;
         self.b.place(known);
         self.accumulate(accs, bare, bare_regs, captured, States::Hash { cursor })?;
-        self.close_loops(loops)?;
+        self.close_loops(&mut loops)?;
         self.note(|| "USE TEMP B-TREE FOR GROUP BY".into());
         let over = self.b.label();
         self.b.jump(Opcode::HashSort, cursor, over, 0);

@@ -24,7 +24,7 @@ impl Codegen<'_> {
         if self.env.catalog.schemas[t.db].table("sqlite_sequence").is_none() {
             return Err(Code::CorruptSequence.into());
         }
-        let mut list = self.sequences.borrow_mut();
+        let mut list = self.sequences.get_or_init(Default::default).borrow_mut();
         let at = list.iter().position(|(d, n)| *d == t.db && *n == t.table.name);
         Ok(match at {
             Some(k) => k as i32 + 1,
@@ -37,7 +37,7 @@ impl Codegen<'_> {
 
     /// Reads all sequences of the statement.
     pub fn read_sequences(&mut self) -> Result<()> {
-        let list = self.sequences.borrow().clone();
+        let Some(list) = self.sequences.get().map(|s| s.borrow().clone()) else { return Ok(()) };
         for (k, (db, table)) in list.iter().enumerate() {
             let (cursor, row, found) = (self.b.cursor(), self.b.reg(), self.b.reg());
             self.find_sequence(Opcode::OpenRead, cursor, row, (*db, table), |g| {
@@ -52,7 +52,7 @@ impl Codegen<'_> {
 
     /// Writes all sequences of the statement, in rows of their own where there are none yet.
     pub fn write_sequences(&mut self) -> Result<()> {
-        let list = self.sequences.borrow().clone();
+        let Some(list) = self.sequences.get().map(|s| s.borrow().clone()) else { return Ok(()) };
         for (k, (db, table)) in list.iter().enumerate() {
             let (cursor, row) = (self.b.cursor(), self.b.reg());
             self.find_sequence(Opcode::OpenWrite, cursor, row, (*db, table), |_| {})?;

@@ -131,18 +131,37 @@ impl Codegen<'_> {
                 }
                 CompoundOp::Except => {
                     let up = self.push_note(|| "EXCEPT USING TEMP B-TREE".into());
-                    self.arm_into(plan, arm, &Dest::Except { cursor })?;
+                    self.unless_empty(cursor, |g| g.arm_into(plan, arm, &Dest::Except { cursor }))?;
                     self.notes_parent = up;
                 }
                 CompoundOp::Intersect => {
                     let (other, both) = (self.open_set(plan), self.open_set(plan));
-                    self.arm_into_set(plan, arm, other, "INTERSECT USING TEMP B-TREE")?;
+                    self.unless_empty(cursor, |g| {
+                        g.arm_into_set(plan, arm, other, "INTERSECT USING TEMP B-TREE")
+                    })?;
                     self.copy_set(plan, cursor, both, Some(other));
                     cursor = both;
                 }
             }
         }
         Ok(cursor)
+    }
+
+    /// Codes what is not run where a set is empty, its constants included.
+    fn unless_empty(&mut self, set: i32, code: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let over = self.b.label();
+        self.b.jump(Opcode::Rewind, set, over, 0);
+        let constants = self.constants.len();
+        let start = self.b.emit(Opcode::Goto, 0, 0, 0);
+        let body = self.b.here();
+        code(self)?;
+        self.b.jump(Opcode::Goto, 0, over, 0);
+        self.b.jump_here(start);
+        self.load_constants(constants)?;
+        self.constants.truncate(constants);
+        self.b.emit(Opcode::Goto, 0, body as i32, 0);
+        self.b.place(over);
+        Ok(())
     }
 
     fn arm_into_set(&mut self, plan: &SelectPlan, arm: usize, cursor: i32, note: &str) -> Result<()> {

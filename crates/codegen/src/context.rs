@@ -1,7 +1,7 @@
 //! What all code generation shares.
 
 use iolite_base::hash::FastMap;
-use iolite_base::{Error, Result};
+use iolite_base::{Error, Few, Result};
 use iolite_bytecode::{Builder, Opcode, P4, Program};
 use iolite_catalog::{Index, Table};
 use iolite_plan::Planner;
@@ -102,7 +102,7 @@ pub(crate) struct Subroutine {
 
 /// Where the tables' present rows are: a list, since there are few.
 #[derive(Default)]
-pub struct Places(Vec<(TableId, Place)>);
+pub struct Places(Few<(TableId, Place)>);
 
 impl Places {
     /// Where the table's row is.
@@ -124,7 +124,7 @@ impl Places {
     /// Forgets the table.
     pub fn remove(&mut self, id: TableId) -> Option<Place> {
         let at = self.0.iter().position(|p| p.0 == id)?;
-        Some(self.0.swap_remove(at).1)
+        Some(self.0.several().swap_remove(at).1)
     }
 }
 
@@ -160,7 +160,7 @@ pub(crate) struct Codegen<'a> {
     pub counts_changes: bool,
     /// Compiled triggers of this statement, by name and conflict policy: recursion refers to them.
     /// Tables with AUTOINCREMENT that the statement or its triggers insert into.
-    pub sequences: crate::autoincrement::Sequences,
+    pub sequences: std::cell::OnceCell<crate::autoincrement::Sequences>,
     pub trigger_programs: Option<Rc<std::cell::RefCell<crate::trigger::TriggerCache>>>,
     pub subquery_count: i32,
     /// A table whose loop must run on this cursor, open for writing.
@@ -209,7 +209,7 @@ impl<'a> Codegen<'a> {
     pub fn child(&self) -> Codegen<'a> {
         let mut c = Codegen::new(self.env, self.settings);
         c.trigger_programs = self.trigger_programs.clone();
-        c.sequences = self.sequences.clone();
+        c.sequences = self.sequences.get_or_init(Default::default).clone().into();
         c
     }
 
@@ -230,7 +230,7 @@ impl<'a> Codegen<'a> {
     }
 
     /// Closes the program: `Halt`, then the prologue, to which `Init` jumps: transactions and constants.
-    pub fn finish(mut self, limit: usize) -> Result<Program> {
+    pub fn finish(&mut self, limit: usize, program: &mut Program) -> Result<()> {
         self.b.emit(Opcode::Halt, 0, 0, 0);
         self.b.jump_here(0);
         let mask = if self.trigger.is_none() { self.databases } else { 0 };
@@ -251,23 +251,30 @@ impl<'a> Codegen<'a> {
         if self.trigger.is_none() {
             self.read_sequences()?;
         }
-        let mut done = 0;
-        while done < self.constants.len() {
-            let (e, reg) = self.constants[done].clone();
-            done += 1;
+        self.load_constants(0)?;
+        self.b.emit(Opcode::Goto, 0, 1, 0);
+        self.b.finish(limit, program)?;
+        if self.trigger.is_none()
+            && let Some(t) = &self.trigger_programs
+        {
+            program.subprograms = t.borrow().programs();
+        }
+        program.needs_statement = self.needs_statement;
+        program.counts_changes = self.counts_changes;
+        program.readonly = mask & self.written == 0;
+        program.databases = mask;
+        Ok(())
+    }
+
+    /// Computes the constants from number `first` on, and those that they need.
+    pub fn load_constants(&mut self, first: usize) -> Result<()> {
+        let mut next = first;
+        while next < self.constants.len() {
+            let (e, reg) = self.constants[next].clone();
+            next += 1;
             self.expr_compute(&e, reg)?;
         }
-        self.b.emit(Opcode::Goto, 0, 1, 0);
-        let (needs_statement, counts, written) = (self.needs_statement, self.counts_changes, self.written);
-        let subprograms =
-            self.trigger_programs.filter(|_| self.trigger.is_none()).map(|c| c.borrow().programs());
-        let mut p = self.b.finish(limit)?;
-        p.subprograms = subprograms.unwrap_or_default();
-        p.needs_statement = needs_statement;
-        p.counts_changes = counts;
-        p.readonly = mask & written == 0;
-        p.databases = mask;
-        Ok(p)
+        Ok(())
     }
 
     /// A line of EXPLAIN QUERY PLAN below the present parent; answers its number.

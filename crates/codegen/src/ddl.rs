@@ -4,7 +4,7 @@
 //! schema table again (`ParseSchema`), so that what it knows is what the file says.
 
 use crate::context::{Codegen, Dest, Place};
-use iolite_base::{Code, Error, Limit, Result};
+use iolite_base::{Code, Error, Few, Limit, Result};
 use iolite_bytecode::{ColumnMeta, Opcode, P4, p5};
 use iolite_catalog::{Index, Table, TableKind, index_from_ast, table_from_ast};
 use iolite_plan::Planner;
@@ -15,7 +15,7 @@ use iolite_sql::print::{quote_name, quote_text};
 use iolite_value::Affinity;
 use std::rc::Rc;
 
-type Columns = Result<Vec<ColumnMeta>>;
+type Columns = Result<Few<ColumnMeta>>;
 
 impl Codegen<'_> {
     /// The database in which an object is created.
@@ -63,7 +63,7 @@ impl Codegen<'_> {
 
     fn nothing(&mut self, db: usize) -> Columns {
         self.read_database(db);
-        Ok(Vec::new())
+        Ok(Few::new())
     }
 
     /// First change of a new file: its format and encoding.
@@ -146,7 +146,7 @@ impl Codegen<'_> {
         let t = Rc::new(t);
         self.validate(b, &t)?;
         self.make_table(db, &t, &sql)?;
-        Ok(Vec::new())
+        Ok(Few::new())
     }
 
     /// Binds everything a table carries, for the errors.
@@ -236,7 +236,7 @@ impl Codegen<'_> {
         self.b.emit(Opcode::Next, temp, top as i32, 0);
         self.b.place(over);
         self.needs_statement = true;
-        Ok(Vec::new())
+        Ok(Few::new())
     }
 
     /// CREATE INDEX.
@@ -307,7 +307,7 @@ impl Codegen<'_> {
         self.bump_cookie(db);
         self.parse_schema(db, &t.name);
         self.needs_statement = true;
-        Ok(Vec::new())
+        Ok(Few::new())
     }
 
     /// Fills the only index of `t` from the table; `root`: register with its root page, if not the catalog's.
@@ -386,7 +386,7 @@ impl Codegen<'_> {
         self.b.emit(Opcode::Close, cursor, 0, 0);
         self.bump_cookie(db);
         self.parse_schema(db, name);
-        Ok(Vec::new())
+        Ok(Few::new())
     }
 
     /// A view or trigger may name tables of its own database alone, unless it is a temporary one.
@@ -455,7 +455,7 @@ impl Codegen<'_> {
         self.b.emit(Opcode::Close, cursor, 0, 0);
         self.bump_cookie(db);
         self.parse_schema(db, &t.name);
-        Ok(Vec::new())
+        Ok(Few::new())
     }
 
     /// DROP.
@@ -470,7 +470,7 @@ impl Codegen<'_> {
             ObjectKind::Table | ObjectKind::View => {
                 let word = if kind == ObjectKind::View { "view" } else { "table" };
                 let Some((db, t)) = self.env.catalog.table(schema, name) else {
-                    return if if_exists { Ok(Vec::new()) } else { Err(missing(word)) };
+                    return if if_exists { Ok(Few::new()) } else { Err(missing(word)) };
                 };
                 let own = t.name.to_ascii_lowercase();
                 if own.starts_with("sqlite_")
@@ -490,7 +490,7 @@ impl Codegen<'_> {
             }
             ObjectKind::Index => {
                 let Some((db, i)) = self.env.catalog.index(schema, name) else {
-                    return if if_exists { Ok(Vec::new()) } else { Err(missing("index")) };
+                    return if if_exists { Ok(Few::new()) } else { Err(missing("index")) };
                 };
                 if i.sql.is_none() {
                     return Err(Error::sql(
@@ -508,11 +508,11 @@ impl Codegen<'_> {
                 self.destroy(db, vec![i.root.get()]);
                 self.b.emit4(Opcode::DropIndex, db as i32, 0, 0, P4::Name(i.name.clone()));
                 self.needs_statement = true;
-                Ok(Vec::new())
+                Ok(Few::new())
             }
             ObjectKind::Trigger => {
                 let Some((db, t)) = self.env.catalog.trigger(schema, name) else {
-                    return if if_exists { Ok(Vec::new()) } else { Err(missing("trigger")) };
+                    return if if_exists { Ok(Few::new()) } else { Err(missing("trigger")) };
                 };
                 self.write_database(db);
                 let schema = self.schema_name(db);
@@ -522,7 +522,7 @@ impl Codegen<'_> {
                 ));
                 self.bump_cookie(db);
                 self.b.emit4(Opcode::DropTrigger, db as i32, 0, 0, P4::Name(t.name.clone()));
-                Ok(Vec::new())
+                Ok(Few::new())
             }
         }
     }
@@ -572,7 +572,7 @@ impl Codegen<'_> {
         self.bump_cookie(db);
         self.destroy(db, roots);
         self.b.emit4(Opcode::DropTable, db as i32, 0, 0, P4::Name(t.name.clone()));
-        Ok(Vec::new())
+        Ok(Few::new())
     }
 
     /// Frees trees, the highest root first: freeing one may move the highest root of all into its place.
@@ -633,7 +633,7 @@ impl Codegen<'_> {
             self.b.emit(Opcode::Clear, i.root.get() as i32, db as i32, 0);
             self.fill_index(&target, None)?;
         }
-        Ok(Vec::new())
+        Ok(Few::new())
     }
 }
 

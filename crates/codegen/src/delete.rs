@@ -3,7 +3,7 @@
 use crate::context::{Codegen, Dest};
 use crate::trigger::Event;
 use crate::write::Row;
-use iolite_base::Result;
+use iolite_base::{Few, Result};
 use iolite_bytecode::{ColumnMeta, Label, Opcode, p5};
 use iolite_plan::bind::{Binder, Delete};
 use iolite_plan::bound::*;
@@ -12,7 +12,7 @@ use iolite_sql::ast::{self, TriggerTime};
 
 impl Codegen<'_> {
     /// A DELETE statement.
-    pub fn statement_delete(&mut self, b: &mut Binder<'_>, s: &ast::Delete) -> Result<Vec<ColumnMeta>> {
+    pub fn statement_delete(&mut self, b: &mut Binder<'_>, s: &ast::Delete) -> Result<Few<ColumnMeta>> {
         let bound = b.delete(s)?;
         self.touch_databases(b.databases);
         self.delete(&bound)?;
@@ -64,10 +64,10 @@ impl Codegen<'_> {
         if one_pass {
             let cursors = self.open_for_write(t, None)?;
             self.write_cursor = Some((t.id, cursors.table));
-            let loops = self.open_loops(&plan)?;
+            let mut loops = self.open_loops(&plan)?;
             self.write_cursor = None;
             self.delete_row(t, &cursors, None, p5::COUNT_CHANGE | p5::SAVE_POSITION)?;
-            self.close_loops(loops)?;
+            self.close_loops(&mut loops)?;
         } else {
             self.needs_statement = true;
             let temp = self.rows_by_key(t, &plan, keys)?;

@@ -3,17 +3,18 @@
 use crate::context::{Codegen, Dest, Place};
 use crate::trigger::Event;
 use crate::write::{Cursors, Row, Writing};
-use iolite_base::Result;
+use iolite_base::{Few, Result};
 use iolite_bytecode::{ColumnMeta, Label, Opcode, p5};
 use iolite_plan::Planner;
 use iolite_plan::bind::{Binder, Insert, Rows, Upsert, UpsertTarget};
 use iolite_plan::bound::*;
 use iolite_sql::ast::{self, TriggerTime};
+use iolite_value::Affinity;
 use std::rc::Rc;
 
 impl Codegen<'_> {
     /// An INSERT statement.
-    pub fn statement_insert(&mut self, b: &mut Binder<'_>, s: &ast::Insert) -> Result<Vec<ColumnMeta>> {
+    pub fn statement_insert(&mut self, b: &mut Binder<'_>, s: &ast::Insert) -> Result<Few<ColumnMeta>> {
         let bound = b.insert(s)?;
         self.touch_databases(b.databases);
         self.insert(&bound)?;
@@ -57,7 +58,7 @@ impl Codegen<'_> {
                 let width = q.columns.len();
                 let first = self.b.regs(width);
                 let mut p = Planner::new(self.env);
-                let plan = p.select(q.clone())?;
+                let plan = p.select(Select::clone(q))?;
                 self.take_plans(p);
                 let reads = self.reads_table(q, t);
                 if reads || triggers {
@@ -148,8 +149,9 @@ impl Codegen<'_> {
             } else {
                 self.b.emit(Opcode::Null, 0, rowid, 0);
             }
+            let written = self.keep_as_written(s, row);
             self.shape_row(t, row, false)?;
-            let done = self.insert_checked(s, cursors, row, fresh, next, returning)?;
+            let done = self.insert_checked(s, cursors, row, written, fresh, next, returning)?;
             // RETURNING sees the row as it went in, whatever AFTER triggers do.
             self.returning_row(t, &s.returning, row, returning)?;
             if triggers {
@@ -296,6 +298,28 @@ impl Codegen<'_> {
         Ok(fresh)
     }
 
+    /// What `excluded` shows where the rowid is taken, and is looked for before all else: the values before the columns'
+    /// affinities, but for whole numbers in REAL columns. `None`: the row itself.
+    fn keep_as_written(&mut self, s: &Insert, row: Row) -> Option<Row> {
+        let t = &s.target;
+        let checked = !t.checks.is_empty() && !self.settings.ignore_checks;
+        let first = constraints(&s.upserts).first().is_none_or(Option::is_none);
+        let updates = matching_upsert(&s.upserts, None).is_some_and(|u| u.action.is_some());
+        if !updates || !first || checked || t.table.strict || !t.generated.is_empty() || !t.table.has_rowid()
+        {
+            return None;
+        }
+        let n = t.table.columns.len();
+        let written = Row { rowid: row.rowid, first: self.b.regs(n) };
+        self.b.emit(Opcode::Copy, row.first, written.first, n as i32 - 1);
+        for (i, c) in t.table.columns.iter().enumerate() {
+            if c.affinity == Affinity::Real {
+                self.b.emit(Opcode::RealAffinity, written.first + i as i32, 0, 0);
+            }
+        }
+        Some(written)
+    }
+
     /// Checks and inserts one row; answers a label to be placed behind what follows a successful insert.
     #[allow(clippy::too_many_arguments)]
     fn insert_checked(
@@ -303,6 +327,7 @@ impl Codegen<'_> {
         s: &Insert,
         cursors: &Cursors,
         row: Row,
+        written: Option<Row>,
         fresh: bool,
         next: Label,
         returning: Option<i32>,
@@ -311,20 +336,11 @@ impl Codegen<'_> {
         let done = self.b.label();
         let upsert = |g: &mut Codegen<'_>, which: Option<usize>| -> Result<bool> {
             let Some(u) = matching_upsert(&s.upserts, which) else { return Ok(false) };
-            g.upsert(s, u, which, cursors, row, next, returning)?;
+            let excluded = written.filter(|_| which.is_none()).unwrap_or(row);
+            g.upsert(s, u, which, cursors, row, excluded, next, returning)?;
             Ok(true)
         };
-        let mut named: Vec<Option<usize>> = Vec::new();
-        for u in &s.upserts {
-            let constraint = match &u.target {
-                UpsertTarget::Any => continue,
-                UpsertTarget::Rowid => None,
-                UpsertTarget::Index(k) => Some(*k),
-            };
-            if !named.contains(&constraint) {
-                named.push(constraint);
-            }
-        }
+        let named = constraints(&s.upserts);
         let w = Writing {
             target: t,
             cursors,
@@ -358,6 +374,7 @@ impl Codegen<'_> {
         which: Option<usize>,
         cursors: &Cursors,
         row: Row,
+        excluded: Row,
         next: Label,
         returning: Option<i32>,
     ) -> Result<()> {
@@ -383,7 +400,7 @@ impl Codegen<'_> {
             self.seek_conflicting(&w, k)?;
         }
         self.needs_statement = true;
-        let place = self.row_place(row);
+        let place = self.row_place(excluded);
         self.at_place(u.excluded, place, |g| {
             let own = Place::Table {
                 cursor: cursors.table,
@@ -406,6 +423,22 @@ impl Codegen<'_> {
     fn insert_virtual(&mut self, s: &Insert) -> Result<()> {
         self.unsupported(&format!("INSERT into virtual table {}", s.target.table.name))
     }
+}
+
+/// The constraints that the clauses name, in their order: a rowid (`None`) or an index.
+fn constraints(list: &[Upsert]) -> Vec<Option<usize>> {
+    let mut named: Vec<Option<usize>> = Vec::new();
+    for u in list {
+        let constraint = match &u.target {
+            UpsertTarget::Any => continue,
+            UpsertTarget::Rowid => None,
+            UpsertTarget::Index(k) => Some(*k),
+        };
+        if !named.contains(&constraint) {
+            named.push(constraint);
+        }
+    }
+    named
 }
 
 /// The clause that is about this constraint.

@@ -38,9 +38,15 @@ use iolite_ext::SourceFactory;
 use iolite_plan::bind::{Binder, Env};
 use iolite_sql::ast::{ExplainMode, Parsed, Stmt};
 
-/// Compiles a statement that reads or changes rows, or defines or drops a schema object. `None`: a statement that the
-/// connection carries out by itself (transactions, ATTACH, PRAGMA, VACUUM, ALTER TABLE ...).
-pub fn compile(parsed: &Parsed, text: &str, env: &Env<'_>, settings: &Settings) -> Result<Option<Program>> {
+/// Compiles a statement that reads or changes rows, or defines or drops a schema object, into an empty program. False: a
+/// statement that the connection carries out by itself (transactions, ATTACH, PRAGMA, VACUUM, ALTER TABLE ...).
+pub fn compile(
+    parsed: &Parsed,
+    text: &str,
+    env: &Env<'_>,
+    settings: &Settings,
+    program: &mut Program,
+) -> Result<bool> {
     let mut g = Codegen::new(env, settings);
     g.notes = matches!(parsed.explain, ExplainMode::QueryPlan | ExplainMode::Analyze);
     let mut binder = Binder::new(env, text);
@@ -55,12 +61,12 @@ pub fn compile(parsed: &Parsed, text: &str, env: &Env<'_>, settings: &Settings) 
         Stmt::CreateTrigger(c) => g.create_trigger(&mut binder, c, parsed.span.of(text))?,
         Stmt::Drop { kind, if_exists, name } => g.drop_object(*kind, *if_exists, name)?,
         Stmt::Reindex(what) => g.reindex(&mut binder, what.as_ref())?,
-        _ => return Ok(None),
+        _ => return Ok(false),
     };
     g.write_sequences()?;
-    let mut p = g.finish(env.limits.get(Limit::VdbeOp) as usize)?;
-    p.columns = columns;
-    Ok(Some(p))
+    g.finish(env.limits.get(Limit::VdbeOp) as usize, program)?;
+    program.columns = columns;
+    Ok(true)
 }
 
 /// A program that yields the rows of a source. `writes` are the databases that it begins to write first.
@@ -77,7 +83,8 @@ pub fn source_program(
         g.needs_statement = true;
     }
     g.source_rows(columns.len(), source);
-    let mut p = g.finish(usize::MAX)?;
+    let mut p = Program::default();
+    g.finish(usize::MAX, &mut p)?;
     p.columns = columns
         .iter()
         .map(|c| iolite_bytecode::ColumnMeta { name: (*c).into(), ..Default::default() })

@@ -9,7 +9,7 @@
 
 use crate::context::{Codegen, Dest, Place};
 use crate::expr::internal;
-use iolite_base::Result;
+use iolite_base::{Few, Result};
 use iolite_bytecode::{Label, Opcode, P4};
 use iolite_catalog::{Index, Table};
 use iolite_plan::bound::*;
@@ -20,7 +20,7 @@ use std::rc::Rc;
 
 /// Open loops.
 pub(crate) struct Loops {
-    levels: Vec<Open>,
+    levels: Few<Open>,
     /// Behind all loops: where to go when no further row is wanted.
     pub end: Label,
 }
@@ -131,7 +131,7 @@ impl Codegen<'_> {
         for e in &c.constant {
             self.jump_unless(e, end, true)?;
         }
-        let mut out = Loops { levels: Vec::with_capacity(levels.len()), end };
+        let mut out = Loops { levels: Few::with_capacity(levels.len()), end };
         for (depth, l) in levels.iter().enumerate() {
             let mut o = Open::plain(self);
             o.prepared = self.prepare(l)?;
@@ -162,7 +162,7 @@ impl Codegen<'_> {
     }
 
     /// The table cursor and place of a level's table, for statements that write.
-    pub fn close_loops(&mut self, mut loops: Loops) -> Result<()> {
+    pub fn close_loops(&mut self, loops: &mut Loops) -> Result<()> {
         let mut rights = Vec::new();
         let nulls: Vec<_> = match loops.levels.iter().any(|l| l.right.is_some()) {
             true => loops.levels.iter().map(|l| (l.cursors, l.null_registers)).collect(),

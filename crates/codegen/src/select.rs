@@ -4,7 +4,7 @@
 //! applies LIMIT and OFFSET.
 
 use crate::context::{Codegen, Dest};
-use iolite_base::Result;
+use iolite_base::{Few, Result};
 use iolite_bytecode::{ColumnMeta, Label, Opcode, P4};
 use iolite_plan::Planner;
 use iolite_plan::bind::Binder;
@@ -46,14 +46,20 @@ struct Sorter {
 
 impl Codegen<'_> {
     /// A SELECT statement.
-    pub fn statement_select(&mut self, b: &mut Binder<'_>, s: &ast::Select) -> Result<Vec<ColumnMeta>> {
-        let bound = b.select(s)?;
+    pub fn statement_select(&mut self, b: &mut Binder<'_>, s: &ast::Select) -> Result<Few<ColumnMeta>> {
+        let mut bound = Select::with_one_arm();
+        b.select_into(s, &mut bound)?;
         let mut p = Planner::after(self.env, b);
-        let plan = p.select(bound)?;
+        let mut plan = SelectPlan::with_one_arm();
+        p.select_into(&mut bound, &mut plan)?;
         self.take_plans(p);
         self.touch_databases(b.databases);
         self.query(&plan, &Dest::Output)?;
-        Ok(plan.columns.into_iter().map(|c| c.meta).collect())
+        let mut columns = Few::with_capacity(plan.columns.len());
+        for c in plan.columns {
+            columns.push(c.meta);
+        }
+        Ok(columns)
     }
 
     /// Notes the databases that binding has seen.
@@ -145,10 +151,10 @@ impl Codegen<'_> {
                 if c.levels.is_empty() {
                     self.note(|| "SCAN CONSTANT ROW".into());
                 }
-                let loops = self.open_loops(c)?;
+                let mut loops = self.open_loops(c)?;
                 let next = self.innermost_next(&loops);
                 self.sink_row(&mut sink, next)?;
-                self.close_loops(loops)?;
+                self.close_loops(&mut loops)?;
             }
             _ => self.aggregate(c, &mut sink)?,
         }

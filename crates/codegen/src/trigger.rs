@@ -76,13 +76,6 @@ impl Codegen<'_> {
         self.triggers(t, e).iter().any(|(_, tr)| tr.time == time)
     }
 
-    /// Whether a BEFORE UPDATE trigger might see a new row.
-    pub fn may_be_seen(&self, t: &Target) -> bool {
-        let all = self.env.catalog.triggers_of(t.db, &t.table);
-        all.iter()
-            .any(|(_, tr)| tr.time == TriggerTime::Before && matches!(tr.event, TriggerEvent::Update(_)))
-    }
-
     /// Whether the table has triggers at all.
     pub fn has_any_trigger(&self, t: &Target) -> bool {
         !self.env.catalog.triggers_of(t.db, &t.table).is_empty()
@@ -149,7 +142,8 @@ impl Codegen<'_> {
         g.trigger_body(t, db, tr)?;
         self.databases |= g.databases;
         self.written |= g.written;
-        let mut p = g.finish(usize::MAX)?;
+        let mut p = Program::default();
+        g.finish(usize::MAX, &mut p)?;
         p.trigger = Some(tr.name.clone());
         cache.borrow_mut().list[number].program = Some(Rc::new(p));
         Ok(number)

@@ -4,7 +4,7 @@ use crate::context::{Codegen, Dest, Place};
 use crate::expr::internal;
 use crate::trigger::Event;
 use crate::write::{Cursors, Row, Writing};
-use iolite_base::{Error, Result};
+use iolite_base::{Error, Few, Result};
 use iolite_bytecode::{ColumnMeta, Label, Opcode, P4, p5};
 use iolite_catalog::ColumnSource;
 use iolite_plan::Planner;
@@ -16,7 +16,7 @@ use iolite_value::{Affinity, KeyInfo};
 
 impl Codegen<'_> {
     /// An UPDATE statement.
-    pub fn statement_update(&mut self, b: &mut Binder<'_>, s: &ast::Update) -> Result<Vec<ColumnMeta>> {
+    pub fn statement_update(&mut self, b: &mut Binder<'_>, s: &ast::Update) -> Result<Few<ColumnMeta>> {
         let bound = b.update(s)?;
         self.touch_databases(b.databases);
         self.update(&bound)?;
@@ -38,19 +38,12 @@ impl Codegen<'_> {
     /// The plan of the rows to change.
     pub fn rows_plan(&mut self, rows: &Core, result: Vec<Expr>) -> Result<CorePlan> {
         let mut core = rows.clone();
-        core.result = result;
-        let select = Select {
-            cores: vec![core],
-            ops: Vec::new(),
-            order_by: Vec::new(),
-            limit: None,
-            offset: None,
-            columns: Vec::new(),
-        };
+        core.result = result.into();
+        let select = Select { cores: Few::one(core), ..Select::default() };
         let mut p = Planner::for_change(self.env);
         let mut plan = p.select(select)?;
         self.take_plans(p);
-        Ok(plan.cores.remove(0))
+        Ok(plan.cores.pop().expect("one arm"))
     }
 
     /// Which columns an UPDATE changes, and whether the row's key may change.
@@ -130,12 +123,12 @@ impl Codegen<'_> {
             let only = if replaces { None } else { Some(&touched[..]) };
             cursors = self.open_for_write(t, only)?;
             self.write_cursor = Some((t.id, cursors.table));
-            let loops = self.open_loops(&plan)?;
+            let mut loops = self.open_loops(&plan)?;
             self.write_cursor = None;
             let next = self.innermost_next(&loops);
             self.b.emit(Opcode::FinishSeek, cursors.table, 0, 0);
             self.update_current(t, &s.sets, &cursors, None, s.or, next, &s.returning, returning, false)?;
-            self.close_loops(loops)?;
+            self.close_loops(&mut loops)?;
             if !matches!(plan.levels[0].access, Access::RowidEq(EqTerm::Eq { .. })) {
                 self.needs_statement = true;
             }
@@ -323,7 +316,8 @@ impl Codegen<'_> {
         if let Some(a) = t.table.rowid_alias {
             self.copy(new.rowid, new.first + a as i32);
         }
-        let seen = t.table.strict && self.may_be_seen(t);
+        let seen = t.table.strict
+            && self.has_triggers_at(t, &update_event(t, &self.changes(t, sets).0), TriggerTime::Before);
         self.shape_row(t, new, seen)
     }
 

@@ -317,7 +317,8 @@ impl Codegen<'_> {
         let t = w.target;
         let mut records = vec![Entry::default(); t.indexes.len()];
         let touched = w.changed.map(|c| self.touched_indexes(t, c, w.key_changes));
-        // The rowid, unless its policy is REPLACE: then it comes after the indexes that are not.
+        // The rowid, unless its policy is REPLACE, which that of a clause for all constraints overrides: then it comes
+        // after the indexes that are not.
         let rowid_policy = w.or.or(t.table.key_conflict).unwrap_or(Conflict::Abort);
         let check_rowid = t.table.has_rowid() && !w.fresh_rowid && w.key_changes;
         let others_refuse = t
@@ -325,7 +326,8 @@ impl Codegen<'_> {
             .iter()
             .any(|i| i.index.unique.is_some_and(|own| w.or.unwrap_or(own) != Conflict::Replace))
             || w.upsert.is_some();
-        let rowid_last = rowid_policy == Conflict::Replace && others_refuse;
+        let for_all = w.upsert.is_some() && w.named.is_empty();
+        let rowid_last = rowid_policy == Conflict::Replace && others_refuse && !for_all;
         if types && w.named.iter().any(Option::is_some) {
             self.check_stored_types(w);
         }
@@ -550,7 +552,15 @@ impl Codegen<'_> {
             match policy {
                 Conflict::Replace => {
                     self.seek_conflicting(w, k)?;
+                    // The row that is being updated must not be moved under the update's feet.
+                    let lock = w.old.is_some() && self.replace_fires(t);
+                    if lock {
+                        self.b.emit(Opcode::CursorLock, w.cursors.table, 0, 0);
+                    }
                     self.replace_row(w)?;
+                    if lock {
+                        self.b.emit(Opcode::CursorUnlock, w.cursors.table, 0, 0);
+                    }
                 }
                 Conflict::Ignore => {
                     self.b.jump(Opcode::Goto, 0, w.ignore, 0);

@@ -1,17 +1,14 @@
 use crate::{Function, Module};
 use iolite_base::Encoding;
 use iolite_base::hash::FastMap;
-use iolite_value::{Collate, Collation};
+use iolite_value::{Collate, Collation, Custom};
 use std::rc::Rc;
-
-/// A user's collating sequence with its name as registered.
-type NamedCollation = (Rc<str>, Rc<dyn Collate>);
 
 /// The functions, collating sequences and modules of one connection.
 #[derive(Default, Clone)]
 pub struct Registry {
     functions: FastMap<Box<str>, Vec<Rc<Function>>>,
-    collations: FastMap<Box<str>, NamedCollation>,
+    collations: FastMap<Box<str>, Rc<Custom>>,
     modules: FastMap<Box<str>, Rc<dyn Module>>,
 }
 
@@ -71,7 +68,7 @@ impl Registry {
     pub fn set_collation(&mut self, name: &str, c: Option<Rc<dyn Collate>>) {
         match c {
             Some(c) => {
-                self.collations.insert(key(name), (name.into(), c));
+                self.collations.insert(key(name), Rc::new(Custom { name: name.into(), code: c }));
             }
             None => {
                 self.collations.remove(&*key(name));
@@ -85,14 +82,14 @@ impl Registry {
             return Collation::builtin(name, enc);
         }
         match self.collations.get(&*key(name)) {
-            Some((n, c)) => Some(Collation::Custom(n.clone(), c.clone())),
+            Some(c) => Some(Collation::Custom(c.clone())),
             None => Collation::builtin(name, enc),
         }
     }
 
     /// Names of all collating sequences, users' first.
     pub fn collation_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.collations.values().map(|(n, _)| n.to_string()).collect();
+        let mut names: Vec<String> = self.collations.values().map(|c| c.name.to_string()).collect();
         names.sort();
         for b in ["RTRIM", "NOCASE", "BINARY"] {
             if !names.iter().any(|n| n.eq_ignore_ascii_case(b)) {

@@ -37,7 +37,7 @@ pub(crate) struct Inner {
     pub databases: RefCell<Vec<Attached>>,
     pub catalog: RefCell<Rc<Catalog>>,
     pub registry: RefCell<Registry>,
-    pub limits: RefCell<Limits>,
+    pub limits: RefCell<Rc<Limits>>,
     /// Rises with each change of a database's schema in the catalog.
     pub generations: RefCell<Rc<Vec<u64>>>,
     pub flags: Flags,
@@ -181,7 +181,7 @@ impl Connection {
             databases: RefCell::new(vec![main, temp]),
             catalog: RefCell::new(Rc::new(Catalog { schemas })),
             registry: RefCell::new(registry),
-            limits: RefCell::new(Limits::default()),
+            limits: RefCell::default(),
             generations: RefCell::new(Rc::new(vec![0, 0])),
             flags: f,
             autocommit: Cell::new(true),
@@ -399,7 +399,7 @@ impl Connection {
         if value.is_some() {
             self.0.plans.borrow_mut().clear();
         }
-        self.0.limits.borrow_mut().set(which, value.unwrap_or(-1))
+        Rc::make_mut(&mut self.0.limits.borrow_mut()).set(which, value.unwrap_or(-1))
     }
 
     /// The trees of a database, for tools.

@@ -44,7 +44,7 @@ pub(crate) fn columns(conn: &Connection, schema: Option<&str>, name: &str) -> Re
             // A compound's first arm says what types its columns have.
             let (own, misfit) = match &bound.cores[0].sources[0].kind {
                 SourceKind::Subquery(q) => (q.select.columns.clone(), q.misfit.is_some()),
-                _ => (Vec::new(), false),
+                _ => (iolite_base::Few::new(), false),
             };
             Ok(bound
                 .columns

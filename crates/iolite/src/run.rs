@@ -20,21 +20,27 @@ pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option
     if sql.len() > limits.get(iolite_base::Limit::SqlLength) as usize {
         return Err(Error::new(iolite_base::Code::Toobig, "statement too long"));
     }
-    let Some((mut parsed, used)) = iolite_sql::parse_next(sql, &limits)? else { return Ok(None) };
-    let program = Rc::new(compile(conn, &mut parsed, sql)?);
-    if !own && crate::plans::lasting(&parsed) {
-        c.plans.borrow_mut().keep(sql, used, &program, &c.generations.borrow());
+    // Used where it is: it is large.
+    let mut next = iolite_sql::parse_next(sql, &limits)?;
+    let Some((parsed, used)) = &mut next else { return Ok(None) };
+    let mut program = Rc::default();
+    compile(conn, parsed, sql, Rc::get_mut(&mut program).expect("nobody else has it"))?;
+    if !own && crate::plans::lasting(parsed) {
+        c.plans.borrow_mut().keep(sql, *used, &program, &c.generations.borrow());
     }
-    Ok(Some((Statement::new(conn, &sql[..used], program)?, &sql[used..])))
+    let (text, rest) = sql.split_at(*used);
+    Ok(Some((Statement::new(conn, text, program)?, rest)))
 }
 
 /// Compiles the only statement of a text.
 pub(crate) fn compile_text(conn: &Connection, sql: &str) -> Result<Program> {
     let limits = conn.0.limits.borrow().clone();
+    let mut program = Program::default();
     match iolite_sql::parse_next(sql, &limits)? {
-        Some((mut parsed, _)) => compile(conn, &mut parsed, sql),
-        None => Err(Error::sql("not a statement")),
+        Some((mut parsed, _)) => compile(conn, &mut parsed, sql, &mut program)?,
+        None => return Err(Error::sql("not a statement")),
     }
+    Ok(program)
 }
 
 /// Runs `f` with what binding needs.
@@ -69,18 +75,19 @@ fn needs_schema(s: &Stmt) -> bool {
     )
 }
 
-fn compile(conn: &Connection, parsed: &mut Parsed, text: &str) -> Result<Program> {
+/// Compiles a statement into an empty program.
+fn compile(conn: &Connection, parsed: &mut Parsed, text: &str, p: &mut Program) -> Result<()> {
     if needs_schema(&parsed.stmt) && !matches!(parsed.stmt, Stmt::Pragma { .. }) {
         conn.0.load_schemas()?;
     }
-    let mut p = match compile_once(conn, parsed, text) {
+    match compile_once(conn, parsed, text, p) {
         // The catalog may be out of date: somebody else may have made what the text names.
         Err(e) if e.code() == iolite_base::Code::Error && conn.0.check_schemas()? => {
             conn.0.load_schemas()?;
-            compile_once(conn, parsed, text)?
+            compile_once(conn, parsed, text, p)?;
         }
         other => other?,
-    };
+    }
     p.variables = std::mem::take(&mut parsed.variables);
     p.explain = match parsed.explain {
         iolite_sql::ast::ExplainMode::None => 0,
@@ -88,15 +95,15 @@ fn compile(conn: &Connection, parsed: &mut Parsed, text: &str) -> Result<Program
         iolite_sql::ast::ExplainMode::QueryPlan => 2,
         iolite_sql::ast::ExplainMode::Analyze => 3,
     };
-    Ok(p)
+    Ok(())
 }
 
-fn compile_once(conn: &Connection, parsed: &Parsed, text: &str) -> Result<Program> {
+fn compile_once(conn: &Connection, parsed: &Parsed, text: &str, p: &mut Program) -> Result<()> {
     let settings = conn.0.settings();
-    match with_env(conn, |env| iolite_codegen::compile(parsed, text, env, &settings))? {
-        Some(p) => Ok(p),
-        None => crate::control::compile(conn, parsed, text),
+    if !with_env(conn, |env| iolite_codegen::compile(parsed, text, env, &settings, p))? {
+        *p = crate::control::compile(conn, parsed, text)?;
     }
+    Ok(())
 }
 
 /// Runs SQL of the engine's own, in the transaction and savepoint of the statement that asks.

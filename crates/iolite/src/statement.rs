@@ -370,6 +370,7 @@ impl Statement {
         let program = crate::run::compile_text(&conn, &self.sql)?;
         self.writes = !program.readonly;
         let params = std::mem::take(&mut self.vm.params);
+        self.vm.retire(&self.conn.no_program);
         self.vm.renew(Rc::new(program));
         for (to, from) in self.vm.params.iter_mut().zip(params) {
             *to = from;
@@ -396,7 +397,7 @@ impl Drop for Statement {
         if let Some(mut vm) = self.vm.0.take()
             && vm.is_small()
         {
-            vm.renew(self.conn.no_program.clone());
+            vm.retire(&self.conn.no_program);
             self.conn.spare_vm.set(Some(vm));
         }
     }

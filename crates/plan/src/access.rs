@@ -100,7 +100,7 @@ impl Accesses<'_> {
             SourceKind::Table { table, .. } => self.table(i, table, self.terms, &mut out)?,
             SourceKind::Subquery(_) | SourceKind::Working(_) => {
                 let rows = self.query_rows[i];
-                out.push(self.scan(i, rows, rows * 2.0));
+                out.push(self.scan(i, rows, rows * cost::TABLE_ROW));
                 if !matches!(self.sources[i].kind, SourceKind::Working(_)) {
                     self.auto_index(i, rows, true, &mut out);
                 }

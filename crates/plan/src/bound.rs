@@ -4,6 +4,7 @@
 //! column needs no more than its table's number; an [`Expr::Agg`] names an aggregate by a number that is unique
 //! likewise.
 
+use iolite_base::Few;
 use iolite_bytecode::ColumnMeta;
 use iolite_catalog::Table;
 use iolite_ext::Function;
@@ -220,10 +221,10 @@ pub struct Subquery {
 }
 
 /// A whole query.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Select {
     /// The arms; more than one for a compound.
-    pub cores: Vec<Core>,
+    pub cores: Few<Core>,
     /// Operators between the arms.
     pub ops: Vec<ast::CompoundOp>,
     /// `ORDER BY`.
@@ -233,7 +234,15 @@ pub struct Select {
     /// `OFFSET`.
     pub offset: Option<Expr>,
     /// What comes out.
-    pub columns: Vec<OutColumn>,
+    pub columns: Few<OutColumn>,
+}
+
+impl Select {
+    /// An empty query with one empty arm.
+    #[inline]
+    pub fn with_one_arm() -> Select {
+        Select { cores: Few::one(Core::default()), ..Select::default() }
+    }
 }
 
 /// A result column.
@@ -241,6 +250,8 @@ pub struct Select {
 pub struct OutColumn {
     /// Name, declared type, origin.
     pub meta: ColumnMeta,
+    /// The name was given with AS.
+    pub aliased: bool,
     /// The name under which queries around it see it, where that is another: COLLATE does not count, and a column
     /// is called as it is written.
     pub inner_name: Option<Rc<str>>,
@@ -258,9 +269,9 @@ pub struct OutColumn {
 #[derive(Clone, Debug, Default)]
 pub struct Core {
     /// `FROM`, flattened into a list.
-    pub sources: Vec<Source>,
+    pub sources: Few<Source>,
     /// `WHERE`, and `ON` of inner joins, as a conjunction.
-    pub filter: Vec<Filter>,
+    pub filter: Few<Filter>,
     /// `GROUP BY`.
     pub group_by: Vec<Expr>,
     /// The arm aggregates: it has GROUP BY or an aggregate function.
@@ -274,7 +285,7 @@ pub struct Core {
     /// `DISTINCT`.
     pub distinct: bool,
     /// What comes out.
-    pub result: Vec<Expr>,
+    pub result: Few<Expr>,
     /// A `VALUES` arm: rows; then all else is empty.
     pub values: Vec<Vec<Expr>>,
 }
@@ -533,6 +544,14 @@ impl std::fmt::Debug for SourceKind {
 }
 
 impl Source {
+    /// What is wrong with the number of a view's columns.
+    pub fn misfit(&self) -> Option<&str> {
+        match &self.kind {
+            SourceKind::Subquery(q) => q.misfit.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The table, if it is one stored in a database.
     pub fn table(&self) -> Option<(usize, &Rc<Table>)> {
         match &self.kind {

@@ -111,7 +111,7 @@ pub fn search(
         }
         beam = next;
     }
-    let best = beam.into_iter().min_by(|a, b| total(a, &sort_cost).total_cmp(&total(b, &sort_cost)))?;
+    let best = beam.into_iter().min_by_key(|p| total(p, &sort_cost))?;
     let loops: Vec<Candidate> = best.picks.iter().map(|&(i, k)| candidates[i][k].clone()).collect();
     let refs: Vec<&Candidate> = loops.iter().collect();
     let (state, reverse) = match wanted {
@@ -123,17 +123,22 @@ pub fn search(
     Some(Path { loops, reverse, ordered, rows: best.rows })
 }
 
-fn total(p: &Partial, sort_cost: &dyn Fn(f64) -> f64) -> f64 {
-    p.cost + if p.state == OrderState::Dead { sort_cost(p.rows) } else { 0.0 }
+fn total(p: &Partial, sort_cost: &dyn Fn(f64) -> f64) -> i32 {
+    estimate(p.cost + if p.state == OrderState::Dead { sort_cost(p.rows) } else { 0.0 })
+}
+
+/// A cost or a number of rows as coarsely as it is known, in steps of 7 percent: of paths as good as each other, the one
+/// stays that takes the tables in the order in which they were written.
+fn estimate(x: f64) -> i32 {
+    (x.max(1.0).log2() * 10.0).round() as i32
 }
 
 /// Adds a partial path unless one at least as good covers the same sources; keeps the best `width`.
 fn keep(list: &mut Vec<Partial>, new: Partial, width: usize, sort_cost: &dyn Fn(f64) -> f64) {
     let dead = new.state == OrderState::Dead;
-    let key = |p: &Partial| (total(p, sort_cost), p.rows);
+    let key = |p: &Partial| (total(p, sort_cost), estimate(p.rows));
     if let Some(old) = list.iter_mut().find(|p| p.mask == new.mask && (p.state == OrderState::Dead) == dead) {
-        let (a, b) = (key(old), key(&new));
-        if b.0 < a.0 || b.0 == a.0 && b.1 < a.1 {
+        if key(&new) < key(old) {
             *old = new;
         }
         return;
@@ -142,8 +147,7 @@ fn keep(list: &mut Vec<Partial>, new: Partial, width: usize, sort_cost: &dyn Fn(
         list.push(new);
         return;
     }
-    let worst =
-        (0..list.len()).max_by(|&a, &b| total(&list[a], sort_cost).total_cmp(&total(&list[b], sort_cost)));
+    let worst = (0..list.len()).max_by_key(|&k| total(&list[k], sort_cost));
     if let Some(w) = worst
         && total(&new, sort_cost) < total(&list[w], sort_cost)
     {

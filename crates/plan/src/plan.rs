@@ -1,6 +1,7 @@
 //! Plan trees: how a bound query will be run. Plain data: printed, costed, and run by more than one executor.
 
 use crate::bound::*;
+use iolite_base::Few;
 use iolite_catalog::Index;
 use iolite_ext::{IndexInfo, VirtualTable};
 use iolite_sql::ast::CompoundOp;
@@ -8,10 +9,10 @@ use iolite_value::{Collation, KeyInfo};
 use std::rc::Rc;
 
 /// The plan of a whole query.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SelectPlan {
     /// The arms.
-    pub cores: Vec<CorePlan>,
+    pub cores: Few<CorePlan>,
     /// Operators between them.
     pub ops: Vec<CompoundOp>,
     /// `ORDER BY`.
@@ -23,9 +24,17 @@ pub struct SelectPlan {
     /// `OFFSET`.
     pub offset: Option<Expr>,
     /// What comes out.
-    pub columns: Vec<OutColumn>,
+    pub columns: Few<OutColumn>,
     /// Estimated rows.
     pub rows: f64,
+}
+
+impl SelectPlan {
+    /// An empty plan with one empty arm.
+    #[inline]
+    pub fn with_one_arm() -> SelectPlan {
+        SelectPlan { cores: Few::one(CorePlan::default()), ..SelectPlan::default() }
+    }
 }
 
 /// The plan of one arm.
@@ -34,7 +43,7 @@ pub struct CorePlan {
     /// Rows of a `VALUES` arm.
     pub values: Vec<Vec<Expr>>,
     /// Nested loops, outermost first.
-    pub levels: Vec<Level>,
+    pub levels: Few<Level>,
     /// Conditions that no table takes part in.
     pub constant: Vec<Expr>,
     /// How groups are formed.
@@ -52,7 +61,7 @@ pub struct CorePlan {
     /// The loops deliver equal results next to each other or unique.
     pub distinct_free: bool,
     /// What comes out.
-    pub result: Vec<Expr>,
+    pub result: Few<Expr>,
     /// Directions in which the keys of hashed groups are to be sorted (GROUP BY and ORDER BY as one).
     pub group_desc: Vec<bool>,
     /// The first row decides: `min` or `max` over loops in that order.
@@ -142,6 +151,9 @@ pub struct FromPlan {
     pub recursive: Option<RecursivePlan>,
     /// Runs interleaved with its reader instead of being stored first.
     pub coroutine: bool,
+    /// Its rows come in their own order whatever `PRAGMA reverse_unordered_selects` says: SQLite interleaves such a query
+    /// with its reader wherever it stands.
+    pub forward: bool,
     /// Uses of the same common table expression share what was stored.
     pub cte: Option<u32>,
     /// Depends on tables of enclosing queries.

@@ -7,15 +7,17 @@ use crate::cost;
 use crate::join_order::{self, Path, Wanted};
 use crate::plan::*;
 use crate::point;
-use crate::rewrite::{flatten, outer_join};
+use crate::rewrite::flatten::{self, Around};
+use crate::rewrite::outer_join;
 use crate::terms::{self, Mask, Term};
 use crate::walk;
 use crate::window;
 use iolite_base::hash::FastMap;
-use iolite_base::{Error, Result};
+use iolite_base::{Error, Few, Result};
 use iolite_ext::FunctionFlags;
 use iolite_sql::ast::CompoundOp;
 use iolite_value::Value;
+use std::mem::swap;
 
 /// Plans queries; keeps the plans of the queries nested in expressions, by their numbers.
 pub struct Planner<'a> {
@@ -45,39 +47,43 @@ impl<'a> Planner<'a> {
     }
 
     /// Plans a query.
-    pub fn select(&mut self, s: Select) -> Result<SelectPlan> {
-        let Select { mut cores, ops, mut order_by, limit, offset, columns } = s;
-        for e in limit.iter().chain(&offset) {
+    pub fn select(&mut self, mut s: Select) -> Result<SelectPlan> {
+        let mut out = SelectPlan::with_one_arm();
+        self.select_into(&mut s, &mut out)?;
+        Ok(out)
+    }
+
+    /// As [`Planner::select`]: takes the query's parts, fills in a plan that is as [`SelectPlan::with_one_arm`] makes it.
+    pub fn select_into(&mut self, s: &mut Select, out: &mut SelectPlan) -> Result<()> {
+        for e in s.limit.iter().chain(&s.offset) {
             self.nested(e)?;
         }
-        if cores.len() > 1 || !cores[0].values.is_empty() {
+        swap(&mut out.limit, &mut s.limit);
+        swap(&mut out.offset, &mut s.offset);
+        swap(&mut out.columns, &mut s.columns);
+        swap(&mut out.order_by, &mut s.order_by);
+        if s.cores.len() > 1 || !s.cores[0].values.is_empty() {
+            out.ops = std::mem::take(&mut s.ops);
             // A single arm's ORDER BY is planned after flattening, which changes what its queries refer to.
-            for o in &order_by {
+            for o in &out.order_by {
                 self.nested(&o.expr)?;
             }
-            let mut plans = Vec::new();
-            for c in cores {
-                plans.push(self.core(c, &mut Vec::new())?.0);
+            out.cores = Few::with_capacity(s.cores.len());
+            for c in &mut s.cores {
+                out.cores.push(CorePlan::default());
+                let plan = out.cores.last_mut().expect("just added");
+                self.arm(c, plan)?;
             }
-            let rows = plans.iter().map(|p| p.rows).sum();
-            return Ok(SelectPlan {
-                cores: plans,
-                ops,
-                order_by,
-                ordered: false,
-                limit,
-                offset,
-                columns,
-                rows,
-            });
+            out.rows = out.cores.iter().map(|p| p.rows).sum();
+            return Ok(());
         }
-        let core = cores.remove(0);
-        let (plan, ordered) = self.core(core, &mut order_by)?;
-        let rows = match &limit {
+        let plan = &mut out.cores[0];
+        out.ordered = self.core(&mut s.cores[0], &mut out.order_by, true, plan)?;
+        out.rows = match &out.limit {
             Some(Expr::Const(Value::Int(n))) if *n >= 0 => plan.rows.min(*n as f64),
             _ => plan.rows,
         };
-        Ok(SelectPlan { cores: vec![plan], ops, order_by, ordered, limit, offset, columns, rows })
+        Ok(())
     }
 
     /// Plans the queries nested in an expression.
@@ -114,53 +120,57 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Plans one arm; `order_by` is that of the query, if this is its only arm. Answers whether the loops deliver it.
-    fn core(&mut self, mut core: Core, order_by: &mut Vec<OrderTerm>) -> Result<(CorePlan, bool)> {
+    /// Plans one of several arms.
+    fn arm(&mut self, core: &mut Core, plan: &mut CorePlan) -> Result<()> {
+        self.core(core, &mut Vec::new(), false, plan).map(|_| ())
+    }
+
+    /// Plans one arm, whose parts go to `plan`; `order_by` is that of the query, if this is its only arm. Answers whether
+    /// the loops deliver it.
+    fn core(
+        &mut self,
+        core: &mut Core,
+        order_by: &mut Vec<OrderTerm>,
+        only: bool,
+        plan: &mut CorePlan,
+    ) -> Result<bool> {
         let changing = std::mem::take(&mut self.changing);
         if !core.values.is_empty() {
             for e in core.values.iter().flatten() {
                 self.nested(e)?;
             }
-            let rows = core.values.len() as f64;
-            return Ok((
-                CorePlan { values: core.values, result: core.result, rows, ..CorePlan::default() },
-                false,
-            ));
+            plan.rows = core.values.len() as f64;
+            plan.values = std::mem::take(&mut core.values);
+            plan.result = std::mem::take(&mut core.result);
+            return Ok(false);
         }
-        flatten::flatten(&mut core, order_by);
-        for s in &core.sources {
-            if let SourceKind::Subquery(q) = &s.kind
-                && let Some(wrong) = &q.misfit
-            {
-                return Err(Error::sql(&**wrong));
-            }
+        flatten::flatten(core, Around { order_by, only, changing });
+        if let Some(wrong) = core.sources.iter().find_map(Source::misfit) {
+            return Err(Error::sql(wrong));
         }
-        outer_join::strengthen(&mut core);
-        let point = point::find(&core);
+        outer_join::strengthen(core);
+        let point = point::find(core);
         if point.is_none() {
-            walk::mark_used(&mut core, order_by.iter().map(|o| &o.expr));
+            walk::mark_used(core, order_by.iter().map(|o| &o.expr));
         }
         // Behind window functions, rows are ordered anew.
         let windows = std::mem::take(&mut core.windows);
         let mut final_order = if windows.is_empty() { Vec::new() } else { std::mem::take(order_by) };
 
-        let mut plan = CorePlan {
-            grouping: match (core.aggregate, core.group_by.is_empty()) {
-                (false, _) => Grouping::None,
-                (true, true) => Grouping::All,
-                (true, false) => Grouping::Hash,
-            },
-            ..CorePlan::default()
+        plan.grouping = match (core.aggregate, core.group_by.is_empty()) {
+            (false, _) => Grouping::None,
+            (true, true) => Grouping::All,
+            (true, false) => Grouping::Hash,
         };
-        let min_max = if windows.is_empty() { self.min_max(&mut core) } else { None };
+        let min_max = if windows.is_empty() { self.min_max(core) } else { None };
         plan.unordered = min_max.is_none()
             && core.group_by.is_empty()
             && (core.aggregate || order_by.is_empty() && !core.distinct);
-        let terms = if point.is_some() { Vec::new() } else { terms::analyse(&core) };
+        let terms = if point.is_some() { Vec::new() } else { terms::analyse(core) };
         let (mut path, queries) = if core.sources.is_empty() || point.is_some() {
             (Path { loops: Vec::new(), reverse: Vec::new(), ordered: true, rows: 1.0 }, Vec::new())
         } else {
-            self.loops(&core, &terms, order_by, min_max.as_ref(), changing)?
+            self.loops(core, &terms, order_by, min_max.as_ref(), changing)?
         };
         // The rows of a right side without a match come last, whatever the loops' order.
         path.ordered &= !core.sources.iter().any(|s| s.join.right);
@@ -185,43 +195,48 @@ impl<'a> Planner<'a> {
         if core.distinct && ordered && plan.grouping != Grouping::None {
             ordered = order_by.is_empty();
         }
-        plan.count_only = point.is_none() && windows.is_empty() && count_only(&core, &terms);
+        plan.count_only = point.is_none() && windows.is_empty() && count_only(core, &terms);
         plan.rows = match plan.grouping {
             Grouping::None => path.rows,
             Grouping::All => 1.0,
             _ => (path.rows * 0.25).max(1.0),
         };
         match point {
-            Some((at, eq)) => self.point_level(&mut plan, &mut core, at, eq)?,
-            None => self.levels(&mut plan, &core, path, queries, &terms)?,
+            Some((at, eq)) => self.point_level(plan, core, at, eq)?,
+            None => self.levels(plan, core, path, queries, &terms, changing)?,
         }
-        plan.group_by = core.group_by;
-        plan.aggs = core.aggs;
-        plan.having = core.having;
+        swap(&mut plan.group_by, &mut core.group_by);
+        swap(&mut plan.aggs, &mut core.aggs);
+        swap(&mut plan.having, &mut core.having);
+        swap(&mut plan.result, &mut core.result);
         plan.distinct = core.distinct;
-        plan.result = core.result;
-        for e in plan.group_by.iter().chain(&plan.having).chain(&plan.result).chain(&plan.constant) {
-            self.nested(e)?;
-        }
-        for a in &plan.aggs {
-            for e in a.args.iter().chain(&a.filter).chain(a.order_by.iter().map(|o| &o.expr)) {
+        if !self.flat {
+            let of_aggs = plan
+                .aggs
+                .iter()
+                .flat_map(|a| a.args.iter().chain(&a.filter).chain(a.order_by.iter().map(|o| &o.expr)));
+            let of_order = order_by.iter().chain(&final_order).map(|o| &o.expr);
+            for e in plan
+                .group_by
+                .iter()
+                .chain(&plan.having)
+                .chain(&plan.result)
+                .chain(&plan.constant)
+                .chain(of_aggs)
+                .chain(windows.iter().flat_map(WindowDef::exprs))
+                .chain(of_order)
+            {
                 self.nested(e)?;
             }
         }
-        for e in windows.iter().flat_map(WindowDef::exprs) {
-            self.nested(e)?;
-        }
-        for o in order_by.iter().chain(&final_order) {
-            self.nested(&o.expr)?;
-        }
         if !windows.is_empty() {
-            let plan = window::split(plan, windows, &mut final_order);
+            *plan = window::split(std::mem::take(plan), windows, &mut final_order);
             *order_by = final_order;
-            return Ok((plan, false));
+            return Ok(false);
         }
         plan.distinct_free =
             plan.distinct && plan.levels.iter().all(|l| matches!(&l.access, Access::Index(a) if a.one_row));
-        Ok((plan, ordered))
+        Ok(ordered)
     }
 
     /// `min(e)` or `max(e)` as the only aggregate of an ungrouped query: the first row in order decides.
@@ -343,7 +358,9 @@ impl<'a> Planner<'a> {
             Some(r) => {
                 let mut arms = Vec::new();
                 for a in &r.arms {
-                    arms.push(self.core(a.clone(), &mut Vec::new())?.0);
+                    let mut plan = CorePlan::default();
+                    self.arm(&mut a.clone(), &mut plan)?;
+                    arms.push(plan);
                 }
                 for e in r.limit.iter().chain(&r.offset) {
                     self.nested(e)?;
@@ -358,8 +375,9 @@ impl<'a> Planner<'a> {
                 })
             }
         };
-        let coroutine = false;
-        Ok(FromPlan { select: plan, recursive, coroutine, cte: q.cte, correlated: !q.outer.is_empty() })
+        let (coroutine, forward) = (false, false);
+        let correlated = !q.outer.is_empty();
+        Ok(FromPlan { select: plan, recursive, coroutine, forward, cte: q.cte, correlated })
     }
 
     /// The only level of a plan that [`point::find`] found; the condition number `at` is the access.
@@ -379,16 +397,8 @@ impl<'a> Planner<'a> {
         }
         // Cheap conditions first.
         filter.sort_by_key(crate::access::has_subquery);
-        plan.levels.reserve_exact(1);
-        plan.levels.push(Level {
-            source,
-            query: None,
-            access,
-            on: Vec::new(),
-            filter,
-            bloom: false,
-            rows: 1.0,
-        });
+        let on = Vec::new();
+        plan.levels = Few::one(Level { source, query: None, access, on, filter, bloom: false, rows: 1.0 });
         Ok(())
     }
 
@@ -400,6 +410,7 @@ impl<'a> Planner<'a> {
         path: Path,
         mut queries: Vec<Option<FromPlan>>,
         terms: &[Term],
+        changing: bool,
     ) -> Result<()> {
         let used: Vec<usize> = path.loops.iter().flat_map(|c| c.used.iter().copied()).collect();
         let level_of = |source: usize| path.loops.iter().position(|c| c.source == source);
@@ -437,13 +448,18 @@ impl<'a> Planner<'a> {
             filter[at.max(floor.unwrap_or(0))].push(t.expr.clone());
         }
         let Path { loops, reverse, .. } = path;
-        plan.levels.reserve_exact(loops.len());
+        plan.levels = Few::with_capacity(loops.len());
         let mut outer_rows = 1.0;
         for (l, (c, back)) in loops.into_iter().zip(reverse).enumerate() {
             let source = core.sources[c.source].clone();
             let mut query = queries[c.source].take().map(Box::new);
             if let Some(q) = &mut query {
+                q.forward = match changing {
+                    true => !q.select.order_by.is_empty() && q.select.limit.is_none(),
+                    false => interleaved(core, c.source),
+                };
                 q.coroutine = l == 0
+                    && !changing
                     && !source.join.left
                     && !source.join.right
                     && matches!(c.access, Access::Scan { .. })
@@ -541,7 +557,7 @@ fn drop_unread(select: &mut Select, used: &ColumnSet) {
     }
     for i in (0..select.columns.len()).filter(|i| !used.contains(*i)) {
         for c in &mut select.cores {
-            for row in c.values.iter_mut().chain(std::iter::once(&mut c.result)) {
+            for row in c.values.iter_mut().map(|r| &mut r[..]).chain(std::iter::once(&mut c.result[..])) {
                 if let Some(e) = row.get_mut(i) {
                     *e = Expr::Const(Value::Null);
                 }
@@ -572,6 +588,19 @@ fn pays_filter(l: &Level, lookups: f64) -> bool {
 fn shared_cte(core: &Core, cte: Option<u32>) -> bool {
     let same = |s: &&Source| matches!(&s.kind, SourceKind::Subquery(q) if q.cte == cte);
     cte.is_some() && core.sources.iter().filter(same).count() > 1
+}
+
+/// Whether SQLite runs the query in FROM interleaved with its reader: the first query of the list, with nothing but inner
+/// joins before it.
+fn interleaved(core: &Core, at: usize) -> bool {
+    let SourceKind::Subquery(q) = &core.sources[at].kind else { return false };
+    let stored = q.materialize.unwrap_or_else(|| shared_cte(core, q.cte));
+    let outer = |s: &Source| s.join.left || s.join.right || s.join.cross;
+    let is_query = |s: &Source| matches!(s.kind, SourceKind::Subquery(_));
+    !stored
+        && !core.sources.iter().any(|s| s.join.right)
+        && !core.sources[..=at].iter().any(outer)
+        && !core.sources[..at].iter().any(is_query)
 }
 
 /// The ORDER BY's directions, if it names the leading GROUP BY terms in their order.

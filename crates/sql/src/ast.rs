@@ -4,8 +4,7 @@
 //! on character boundaries; identifiers are already unquoted; parentheses leave no node of their own, except
 //! that a parenthesised list of two or more becomes [`Expr::Row`].
 
-use iolite_base::SmallStr;
-use std::rc::Rc;
+use iolite_base::{Few, SmallStr};
 
 /// A half-open range of byte offsets into the statement's text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -142,7 +141,7 @@ pub enum Expr {
         /// The parameter's number, from 1.
         number: u32,
         /// `?5`, `:a`, `@a`, `$a::b(c)`.
-        name: Option<Rc<str>>,
+        name: Option<SmallStr>,
         /// Where it stands.
         span: Span,
     },
@@ -158,7 +157,7 @@ pub enum Expr {
     /// A prefix operator.
     Unary(UnaryOp, Box<Expr>),
     /// An infix operator.
-    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    Binary(BinaryOp, Box<(Expr, Expr)>),
     /// `e ISNULL`, `e IS NULL` is a [`BinaryOp::Is`].
     IsNull(Box<Expr>),
     /// `e NOTNULL`, `e NOT NULL`.
@@ -410,11 +409,11 @@ pub enum SelectCore {
 }
 
 /// `SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ... WINDOW ...`.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Default, PartialEq, Debug)]
 #[allow(missing_docs)]
 pub struct Query {
     pub distinct: bool,
-    pub columns: Vec<ResultColumn>,
+    pub columns: Few<ResultColumn>,
     pub from: Option<From>,
     pub filter: Option<Expr>,
     pub group_by: Vec<Expr>,
@@ -555,7 +554,7 @@ pub struct Insert {
     pub columns: Vec<Name>,
     pub source: InsertSource,
     pub upserts: Vec<Upsert>,
-    pub returning: Vec<ResultColumn>,
+    pub returning: Few<ResultColumn>,
 }
 
 /// Where inserted rows come from.
@@ -607,7 +606,7 @@ pub struct Update {
     pub sets: Vec<Assignment>,
     pub from: Option<From>,
     pub filter: Option<Expr>,
-    pub returning: Vec<ResultColumn>,
+    pub returning: Few<ResultColumn>,
     pub order_by: Vec<SortTerm>,
     pub limit: Option<Expr>,
     pub offset: Option<Expr>,
@@ -622,7 +621,7 @@ pub struct Delete {
     pub alias: Option<Name>,
     pub indexed: Indexed,
     pub filter: Option<Expr>,
-    pub returning: Vec<ResultColumn>,
+    pub returning: Few<ResultColumn>,
     pub order_by: Vec<SortTerm>,
     pub limit: Option<Expr>,
     pub offset: Option<Expr>,
@@ -924,5 +923,5 @@ pub struct Parsed {
     /// The statement's text, without the semicolon and the space around it.
     pub span: Span,
     /// Names of the parameters, by number less one; `None` for bare `?` and for unused numbers.
-    pub variables: Vec<Option<Rc<str>>>,
+    pub variables: Few<Option<SmallStr>>,
 }

@@ -5,7 +5,7 @@
 //! and comments are skipped. A word is a keyword here even where the grammar will take it for a name; only
 //! `WINDOW`, `OVER` and `FILTER` are decided by their neighbours, as the grammar cannot.
 
-use crate::token::{T, find, pack};
+use crate::token::{T, find, pack_first, pack_last, pack_word};
 
 /// A token: its kind and its place.
 #[derive(Clone, Copy, Debug)]
@@ -135,21 +135,12 @@ impl<'a> Lexer<'a> {
                     self.pos += 1;
                     continue;
                 }
-                class::WORD => self.word(start),
-                class::HIGH => {
-                    if self.text[start..].starts_with(&[0xef, 0xbb, 0xbf]) {
-                        self.pos += 3;
-                        continue;
-                    }
-                    self.word(start)
+                class::HIGH if self.text[start..].starts_with(&[0xef, 0xbb, 0xbf]) => {
+                    self.pos += 3;
+                    continue;
                 }
-                class::X => {
-                    if self.at(start + 1) == b'\'' {
-                        self.blob(start)
-                    } else {
-                        self.word(start)
-                    }
-                }
+                class::X if self.at(start + 1) == b'\'' => self.blob(start),
+                class::WORD | class::HIGH | class::X => self.word(start),
                 class::DIGIT => self.number(start),
                 class::OTHER => {
                     let (kind, len) = match b {
@@ -223,20 +214,22 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn word(&mut self, start: usize) -> T {
         let rest = &self.text[start..];
-        let mut packed = 0;
-        let mut n = 0;
-        for &b in rest {
-            if !IDENT[b as usize] {
-                break;
-            }
-            packed = pack(packed, b);
-            n += 1;
-        }
+        let n = rest.iter().position(|&b| !IDENT[b as usize]).unwrap_or(rest.len());
         self.pos = start + n;
-        if n == 1 { T::Id } else { find(&rest[..n], packed) }
+        if n == 1 {
+            return T::Id;
+        }
+        let word = &rest[..n];
+        // Eight bytes at once, whatever stands beside the word.
+        let packed = match (self.text[..self.pos].last_chunk(), rest.first_chunk()) {
+            (Some(last), _) => pack_last(*last, n),
+            (_, Some(first)) => pack_first(*first, n),
+            _ => pack_word(word),
+        };
+        find(word, packed)
     }
 
     /// Past the comment whose content starts at `from`; an open comment ends with the text.

@@ -221,14 +221,14 @@ impl Printer {
                 }
                 self.expr(e, if *op == UnaryOp::Not { NOT } else { PREFIX });
             }
-            Expr::Binary(op, l, r) => {
+            Expr::Binary(op, sides) => {
                 let (strength, text) = infix(*op);
-                self.expr(l, strength);
+                self.expr(&sides.0, strength);
                 self.word(" ");
                 self.word(text);
                 self.word(" ");
                 // `IS (NOT x)` and `IS (DISTINCT ...)`: a prefix NOT would be read as part of the operator.
-                self.expr(r, strength + 1);
+                self.expr(&sides.1, strength + 1);
             }
             Expr::IsNull(e) => {
                 self.expr(e, EQ);

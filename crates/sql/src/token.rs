@@ -245,20 +245,28 @@ pub(crate) const fn fold(b: u8) -> u8 {
     b | 0x20
 }
 
-/// One more byte into the packed form of a word: its last eight bytes, folded.
-#[inline(always)]
-pub(crate) const fn pack(packed: u64, b: u8) -> u64 {
-    packed << 8 | fold(b) as u64
-}
-
-const fn pack_word(word: &[u8]) -> u64 {
+/// The packed form of a word: its last eight bytes, folded.
+pub(crate) const fn pack_word(word: &[u8]) -> u64 {
     let mut packed = 0;
     let mut i = 0;
     while i < word.len() {
-        packed = pack(packed, word[i]);
+        packed = packed << 8 | fold(word[i]) as u64;
         i += 1;
     }
     packed
+}
+
+/// As [`pack_word`], for a word of `n` bytes, eight at the most, that `first` begins with.
+#[inline(always)]
+pub(crate) const fn pack_first(first: [u8; 8], n: usize) -> u64 {
+    (u64::from_be_bytes(first) | u64::from_be_bytes([fold(0); 8])) >> (64 - 8 * n)
+}
+
+/// As [`pack_word`], for a word of `n` bytes, one at least, that `last` ends with.
+#[inline(always)]
+pub(crate) const fn pack_last(last: [u8; 8], n: usize) -> u64 {
+    let folded = u64::from_be_bytes(last) | u64::from_be_bytes([fold(0); 8]);
+    if n < 8 { folded & ((1 << (8 * n)) - 1) } else { folded }
 }
 
 #[inline(always)]

@@ -135,9 +135,9 @@ impl<'f> TableNames<'f> {
             | Expr::NotNull(a)
             | Expr::Cast(a, _)
             | Expr::Collate(a, _) => self.expr(a),
-            Expr::Binary(_, a, b) => {
-                self.expr(a);
-                self.expr(b);
+            Expr::Binary(_, sides) => {
+                self.expr(&sides.0);
+                self.expr(&sides.1);
             }
             Expr::Like { lhs, rhs, escape, .. } => {
                 self.expr(lhs);

@@ -83,7 +83,8 @@ fn slow_arith(op: Arith, a: &Value, b: &Value) -> Value {
             Value::Int(i) => Value::Real(i as f64),
             other => other,
         },
-        (Some(x), Some(y)) => real_arith(op, x.to_real(), y.to_real()),
+        // Not of the numbers read: the real of `'-0'` is a negative zero.
+        (Some(_), Some(_)) => real_arith(op, a.to_real(), b.to_real()),
         _ => Value::Null,
     }
 }

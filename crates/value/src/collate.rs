@@ -24,8 +24,18 @@ pub enum Collation {
     Rtrim,
     /// Byte order of the text's UTF-16 form: BINARY in a UTF-16 database.
     Binary16(Encoding),
-    /// A user's, with its name.
-    Custom(Rc<str>, Rc<dyn Collate>),
+    /// A user's.
+    Custom(Rc<Custom>),
+}
+
+const _: () = assert!(size_of::<Collation>() == 16);
+
+/// A user's collating sequence.
+pub struct Custom {
+    /// Its name.
+    pub name: Rc<str>,
+    /// Its code.
+    pub code: Rc<dyn Collate>,
 }
 
 impl Collation {
@@ -48,7 +58,7 @@ impl Collation {
             Collation::Binary | Collation::Binary16(_) => "BINARY",
             Collation::Nocase => "NOCASE",
             Collation::Rtrim => "RTRIM",
-            Collation::Custom(name, _) => name,
+            Collation::Custom(c) => &c.name,
         }
     }
 
@@ -80,7 +90,7 @@ impl Collation {
             }
             Collation::Rtrim => trim(a).cmp(trim(b)),
             Collation::Binary16(enc) => utf16::compare(a, b, *enc),
-            Collation::Custom(_, c) => c.compare(a, b),
+            Collation::Custom(c) => c.code.compare(a, b),
         }
     }
 
@@ -109,7 +119,7 @@ impl Collation {
 impl PartialEq for Collation {
     fn eq(&self, other: &Collation) -> bool {
         match (self, other) {
-            (Collation::Custom(_, a), Collation::Custom(_, b)) => Rc::ptr_eq(a, b),
+            (Collation::Custom(a), Collation::Custom(b)) => Rc::ptr_eq(&a.code, &b.code),
             _ => self.name() == other.name(),
         }
     }

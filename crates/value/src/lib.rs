@@ -17,6 +17,6 @@ pub mod utf8;
 mod value;
 
 pub use affinity::Affinity;
-pub use collate::{Collate, Collation};
+pub use collate::{Collate, Collation, Custom};
 pub use compare::KeyInfo;
 pub use value::{StorageClass, Value};

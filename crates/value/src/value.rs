@@ -174,11 +174,14 @@ impl Value {
             Value::Null => 0.0,
             Value::Int(i) => *i as f64,
             Value::Real(r) => *r,
-            Value::Text(b, _) | Value::Blob(b, _) => match crate::num::prefix(b).number {
-                // The sign of a zero is kept.
-                crate::num::Number::Int(0) if b.trim_ascii_start().first() == Some(&b'-') => -0.0,
-                n => n.to_real(),
-            },
+            Value::Text(b, _) | Value::Blob(b, _) => {
+                let p = crate::num::prefix(b);
+                match p.number {
+                    // The sign of a zero is kept, if there is a zero.
+                    crate::num::Number::Int(0) if p.any && b.trim_ascii_start().first() == Some(&b'-') => -0.0,
+                    n => n.to_real(),
+                }
+            }
         }
     }
 

@@ -425,6 +425,8 @@ impl Vm {
                     self.set(i.p2, Value::Int(n));
                 }
                 Opcode::NewRowid => ops::write::new_rowid(self, i, env)?,
+                Opcode::CursorLock => ops::write::lock(self, i)?,
+                Opcode::CursorUnlock => drop(self.locked.pop()),
                 Opcode::Insert => ops::write::insert(self, i, env)?,
                 Opcode::Delete => ops::write::delete(self, i, env)?,
                 Opcode::ResetCount => {

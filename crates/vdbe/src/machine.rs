@@ -98,6 +98,8 @@ pub struct Vm {
     pub(crate) cpu: u32,
     /// AUTOINCREMENT's largest rowids, by number less one: of the run, so that triggers share them.
     pub(crate) sequences: Vec<i64>,
+    /// Trees that sub-programs may not write to for now.
+    pub(crate) locked: Vec<crate::ops::write::Lock>,
     /// Memory of records of former runs, for those of the next.
     pub(crate) spare: Vec<Buf>,
 }
@@ -153,26 +155,34 @@ impl Vm {
             max_depth: 1000,
             cpu: 0,
             sequences: Vec::new(),
+            locked: Vec::new(),
             spare: Vec::new(),
         }
     }
 
-    /// Makes it the run of another program, not started, keeping its memory. What the former program held is let go.
-    pub fn renew(&mut self, program: Rc<Program>) {
+    /// Lets go of its program and of all that the run held, keeping its memory; `nothing` is its program until
+    /// [`Vm::renew`].
+    pub fn retire(&mut self, nothing: &Rc<Program>) {
         self.reset();
+        self.f.cursors.clear();
+        self.f.regs.clear();
+        self.f.once.clear();
+        self.f.aux.clear();
+        self.params.clear();
+        self.f.program = nothing.clone();
+        self.main = nothing.clone();
+    }
+
+    /// Makes a machine that has retired the run of a program, not started.
+    pub fn renew(&mut self, program: Rc<Program>) {
+        debug_assert!(self.f.cursors.is_empty() && self.params.is_empty());
         let f = &mut self.f;
-        f.cursors.clear();
         f.cursors.resize_with(program.cursors, || None);
-        f.regs.clear();
         f.regs.resize(program.registers + 1, Value::Null);
-        f.once.clear();
         f.once.resize(program.onces.div_ceil(64), 0);
-        f.states.clear();
-        f.aux.clear();
         f.aux.resize_with(program.sites, AuxData::default);
         (f.pc, f.compare, f.last_rowid, f.entered, f.counted) = (0, Ordering::Equal, 0, 0, 0);
         f.program = program.clone();
-        self.params.clear();
         self.params.resize(program.variables.len(), Value::Null);
         self.counters = Counters::default();
         self.main = program;
@@ -230,6 +240,7 @@ impl Vm {
         }
         self.f.blooms.clear();
         self.sequences.clear();
+        self.locked.clear();
         for a in &mut self.f.aux {
             a.clear();
         }

@@ -151,12 +151,18 @@ fn reads_compound(script: &[Stmt]) -> bool {
     let Some((last, before)) = script.split_last() else { return false };
     let nested =
         last.sql.split_once("FROM (").is_some_and(|(_, rest)| compound(rest)) || last.sql.starts_with("WITH");
-    let view = |s: &Stmt| {
-        let name = s.sql.split_once("VIEW ").and_then(|(_, r)| r.split([' ', '(']).next());
-        compound(&s.sql) && name.is_some_and(|n| last.sql.contains(n.rsplit('.').next().unwrap_or(n)))
-    };
-    last.sql.contains("WHERE")
-        && (nested && compound(&last.sql) || before.iter().filter(|s| s.kind == "create view").any(view))
+    // Views of compounds, and views of those.
+    let mut views: Vec<&str> = Vec::new();
+    let compares = |s: &str| s.contains("WHERE") || s.contains(" ON ");
+    let mut conditions = compares(&last.sql);
+    for s in before.iter().filter(|s| s.kind == "create view") {
+        let name = s.sql.split_once("VIEW ").and_then(|(_, r)| r.split([' ', '(']).next()).unwrap_or("");
+        if compound(&s.sql) || views.iter().any(|v| s.sql.contains(v)) {
+            conditions |= !compound(&s.sql) && compares(&s.sql);
+            views.push(name.rsplit('.').next().unwrap_or(name));
+        }
+    }
+    conditions && (nested && compound(&last.sql) || views.iter().any(|v| last.sql.contains(v)))
 }
 
 /// Whether a statement makes an index whose first field descends.

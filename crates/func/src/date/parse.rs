@@ -281,14 +281,16 @@ fn start_of(m: &mut Moment, z: &[u8]) -> bool {
     true
 }
 
-/// Moves a date by months; its day stays, even beyond the month's end.
+/// Moves a date by months; its day stays, even beyond the month's end. What is out of range has no date to move.
 fn add_months(m: &mut Moment, years: i32, months: i32) {
     let (mut d, _) = m.parts();
-    let n = d.month - 1 + months;
-    d.year = d.year.saturating_add(years).saturating_add(n.div_euclid(12));
-    d.month = n.rem_euclid(12) + 1;
-    m.excess = d.excess();
-    m.date = Some(d);
+    if m.date.is_some() {
+        let n = d.month - 1 + months;
+        d.year = d.year.saturating_add(years).saturating_add(n.div_euclid(12));
+        d.month = n.rem_euclid(12) + 1;
+        m.excess = d.excess();
+        m.date = Some(d);
+    }
     m.ms = None;
 }
 

@@ -303,7 +303,11 @@ fn extract(ctx: &Context<'_>, args: &[Value], binary: bool) -> Result<Value> {
         }
     }
     out.push(b']');
-    built(ctx, &out, binary)
+    if binary {
+        let p = parse::parse(&out).map_err(|_| malformed())?;
+        return blob_result(ctx, &p.blob);
+    }
+    json_text(ctx, &out)
 }
 
 fn json_extract(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {

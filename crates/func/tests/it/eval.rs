@@ -132,8 +132,8 @@ fn eval(world: &World, e: &Expr, row: Option<&Value>) -> Result<Value> {
             Value::Real(9_223_372_036_854_775_808.0) => Value::Int(i64::MIN),
             v => arith::negate(&v),
         },
-        Expr::Binary(op, a, b) => {
-            let args = [eval(world, a, row)?, eval(world, b, row)?];
+        Expr::Binary(op, sides) => {
+            let args = [eval(world, &sides.0, row)?, eval(world, &sides.1, row)?];
             match op {
                 BinaryOp::Arrow => call(world, "->", &args)?,
                 BinaryOp::ArrowText => call(world, "->>", &args)?,

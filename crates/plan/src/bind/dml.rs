@@ -65,7 +65,7 @@ pub enum Rows {
     /// One row of expressions.
     Row(Vec<Expr>),
     /// A query.
-    Select(Select),
+    Select(Box<Select>),
     /// One row of defaults.
     Defaults,
 }
@@ -163,7 +163,7 @@ impl Binder<'_> {
             columns: Columns::Table(table.clone()),
             hidden: Vec::new(),
         };
-        self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
+        self.scopes.push(Scope { sources: Few::one(source), ..Scope::default() });
         let out = self.expr(e);
         self.scopes = scopes;
         out.map_err(Error::without_offset)
@@ -271,7 +271,7 @@ impl Binder<'_> {
         let name: Rc<str> = alias.map_or_else(|| t.table.name.clone(), |a| (&*a.text).into());
         let columns = Columns::Table(t.table.clone());
         self.scopes.push(Scope {
-            sources: vec![ScopeSource { id: t.id, db: Some(t.db), name, columns, hidden: Vec::new() }],
+            sources: Few::one(ScopeSource { id: t.id, db: Some(t.db), name, columns, hidden: Vec::new() }),
             ..Scope::default()
         });
     }
@@ -361,7 +361,7 @@ impl Binder<'_> {
                 if single {
                     Rows::Row(std::mem::take(&mut select.cores[0].values[0]))
                 } else {
-                    Rows::Select(select)
+                    Rows::Select(Box::new(select))
                 }
             }
         };
@@ -592,9 +592,7 @@ impl Binder<'_> {
         let bound = (|| -> Result<_> {
             let mut core = self.target_rows(&target, view, s.alias.as_ref(), &s.indexed);
             if let Some(f) = &s.from {
-                let from = self.from(f)?;
-                core.sources.extend(from.sources);
-                core.filter.extend(from.filter);
+                self.from(f, &mut core)?;
             }
             if let Some(w) = &s.filter {
                 let e = self.expr(w)?;
@@ -621,7 +619,7 @@ impl Binder<'_> {
         if let Some(q) = view {
             own.kind = SourceKind::Subquery(Box::new(q));
         }
-        Core { sources: vec![own], ..Core::default() }
+        Core { sources: Few::one(own), ..Core::default() }
     }
 
     fn returning_of(

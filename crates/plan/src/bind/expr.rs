@@ -103,7 +103,7 @@ impl Binder<'_> {
                 self.bind_column(schema.as_deref(), table.as_deref(), column)?
             }
             A::Unary(op, a) => self.unary(*op, a)?,
-            A::Binary(op, a, b) => self.infix(*op, a, b)?,
+            A::Binary(op, sides) => self.infix(*op, &sides.0, &sides.1)?,
             A::IsNull(a) => Expr::IsNull(self.boxed(a)?),
             A::NotNull(a) => Expr::NotNull(self.boxed(a)?),
             A::Like { op, not, lhs, rhs, escape, at } => {
@@ -453,7 +453,7 @@ impl Binder<'_> {
         let span = table.name.span;
         let query = ast::Query {
             distinct: false,
-            columns: vec![ast::ResultColumn::Star(span)],
+            columns: Few::one(ast::ResultColumn::Star(span)),
             from: Some(ast::From { first: ast::Table { kind, alias: None }, joins: Vec::new() }),
             filter: None,
             group_by: Vec::new(),
@@ -797,7 +797,8 @@ fn written_false(e: &ast::Expr) -> bool {
             digits.bytes().all(|b| b == b'0')
         }
         ast::Expr::In { not: false, rhs, .. } => matches!(&**rhs, ast::InSet::List(l) if l.is_empty()),
-        ast::Expr::Binary(BinaryOp::And, a, b) => {
+        ast::Expr::Binary(BinaryOp::And, sides) => {
+            let (a, b) = &**sides;
             (written_false(a) || written_false(b)) && !calls(a) && !calls(b)
         }
         _ => false,
@@ -811,7 +812,7 @@ fn calls(e: &ast::Expr) -> bool {
         E::Call(_) | E::Like { .. } | E::Binary(BinaryOp::Arrow | BinaryOp::ArrowText, ..) => true,
         E::Literal(..) | E::Variable { .. } | E::Column { .. } | E::Exists(_) | E::Subquery(..) => false,
         E::Unary(_, a) | E::IsNull(a) | E::NotNull(a) | E::Cast(a, _) | E::Collate(a, _) => calls(a),
-        E::Binary(_, a, b) => calls(a) || calls(b),
+        E::Binary(_, sides) => calls(&sides.0) || calls(&sides.1),
         E::Between { e, lo, hi, .. } => calls(e) || calls(lo) || calls(hi),
         E::In { lhs, rhs, .. } => calls(lhs) || matches!(&**rhs, ast::InSet::List(l) if l.iter().any(calls)),
         E::Case { base, arms, otherwise } => {

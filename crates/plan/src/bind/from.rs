@@ -19,19 +19,11 @@ pub struct Connected {
 /// The number of the database of temporary tables.
 const TEMP: usize = 1;
 
-/// FROM, bound.
-#[derive(Default)]
-pub(crate) struct BoundFrom {
-    pub sources: Vec<Source>,
-    pub filter: Vec<Filter>,
-}
-
 impl Binder<'_> {
-    /// Binds a FROM clause into the innermost scope.
-    pub(crate) fn from(&mut self, f: &ast::From) -> Result<BoundFrom> {
-        let mut out = BoundFrom::default();
+    /// Binds a FROM clause into the innermost scope; its tables and conditions go to `out`.
+    pub(crate) fn from(&mut self, f: &ast::From, out: &mut Core) -> Result<()> {
         let mut clauses: Vec<(TableId, &ast::Expr)> = Vec::new();
-        self.join_into(f, &mut out, &mut clauses)?;
+        self.join_into(f, out, &mut clauses)?;
         if out.sources.len() > 64 {
             return Err(Error::sql("at most 64 tables in a join"));
         }
@@ -43,7 +35,7 @@ impl Binder<'_> {
             }
             push_filter(&mut out.filter, bound, Some(id));
         }
-        Ok(out)
+        Ok(())
     }
 
     fn check_on_reach(&self, e: &Expr, id: TableId, sources: &[Source]) -> Result<()> {
@@ -59,7 +51,7 @@ impl Binder<'_> {
     fn join_into<'f>(
         &mut self,
         f: &'f ast::From,
-        out: &mut BoundFrom,
+        out: &mut Core,
         clauses: &mut Vec<(TableId, &'f ast::Expr)>,
     ) -> Result<()> {
         self.joined_table(&f.first, JoinKind::default(), true, out, clauses)?;
@@ -115,14 +107,7 @@ impl Binder<'_> {
         self.scopes.last_mut().expect("a query is being bound")
     }
 
-    fn using(
-        &mut self,
-        n: &Name,
-        before: usize,
-        kind: JoinKind,
-        strict: bool,
-        out: &mut BoundFrom,
-    ) -> Result<()> {
+    fn using(&mut self, n: &Name, before: usize, kind: JoinKind, strict: bool, out: &mut Core) -> Result<()> {
         let missing =
             || Error::sql(format!("cannot join using column {} - column not present in both tables", n.text));
         let depth = self.scopes.len() - 1;
@@ -188,7 +173,7 @@ impl Binder<'_> {
         t: &'f ast::Table,
         join: JoinKind,
         plain: bool,
-        out: &mut BoundFrom,
+        out: &mut Core,
         clauses: &mut Vec<(TableId, &'f ast::Expr)>,
     ) -> Result<()> {
         let alias: Option<Rc<str>> = t.alias.as_ref().map(|a| Rc::from(&*a.text));
@@ -275,7 +260,7 @@ impl Binder<'_> {
         db: Option<usize>,
         columns: Columns,
         join: JoinKind,
-        out: &mut BoundFrom,
+        out: &mut Core,
     ) {
         let id = self.new_table();
         out.sources.push(Source {
@@ -304,8 +289,8 @@ impl Binder<'_> {
         let (built, outer) = self.beside(|b| {
             b.scopes.push(Scope::default());
             let out = (|| -> Result<_> {
-                let from = b.from(inner)?;
-                let mut core = Core { sources: from.sources, filter: from.filter, ..Core::default() };
+                let mut core = Core::default();
+                b.from(inner, &mut core)?;
                 let mut columns = Vec::new();
                 let count = b.scope().sources.len();
                 for s in 0..count {
@@ -344,12 +329,9 @@ impl Binder<'_> {
         })?;
         let (core, columns) = built;
         let select = Select {
-            cores: vec![core],
-            ops: Vec::new(),
-            order_by: Vec::new(),
-            limit: None,
-            offset: None,
+            cores: Few::one(core),
             columns: columns.iter().map(|c: &QueryColumn| c.out.clone()).collect(),
+            ..Select::default()
         };
         let q = FromQuery { outer, ..FromQuery::plain(select) };
         Ok((q, Columns::Query(columns.into())))
@@ -480,7 +462,7 @@ impl Binder<'_> {
             let (want, got) = (names.len(), select.columns.len());
             misfit = Some(format!("expected {want} columns for '{}' but got {got}", view.name).into());
             let like = select.columns[got - 1].clone();
-            select.columns.resize(want, like);
+            select.columns.several().resize(want, like);
         }
         let names: Vec<Rc<str>> = names.iter().map(|n| Rc::from(&*n.text)).collect();
         let columns = query_columns(&select, &names, true, self.binary());
@@ -597,7 +579,7 @@ impl Binder<'_> {
             let bound: Result<()> = (|| {
                 for (op, c) in &s.compounds[k..] {
                     distinct |= *op == ast::CompoundOp::Union;
-                    let (core, outs) = self.core(c, &mut Vec::new())?;
+                    let (core, outs) = self.core(c)?;
                     if core.aggregate {
                         return Err(Error::sql("recursive aggregate queries not supported"));
                     }
@@ -659,7 +641,7 @@ pub(crate) fn width_mismatch(op: ast::CompoundOp) -> Error {
 }
 
 /// Adds a condition's conjuncts.
-pub(crate) fn push_filter(out: &mut Vec<Filter>, e: Expr, on: Option<TableId>) {
+pub(crate) fn push_filter(out: &mut Few<Filter>, e: Expr, on: Option<TableId>) {
     debug_assert_eq!(width(&e), 1);
     match e {
         Expr::And(..) => {

@@ -15,7 +15,7 @@ pub use dml::*;
 pub use expr::Restriction;
 
 use crate::bound::*;
-use iolite_base::{Code, Encoding, Error, Limit, Limits, Result};
+use iolite_base::{Code, Encoding, Error, Few, Limit, Limits, Result, same_name};
 use iolite_catalog::{Catalog, Table};
 use iolite_ext::Registry;
 use iolite_sql::ast;
@@ -50,7 +50,7 @@ pub struct Binder<'a> {
     pub env: &'a Env<'a>,
     /// The statement's text, for the names of result columns.
     pub text: &'a str,
-    scopes: Vec<Scope>,
+    scopes: Few<Scope>,
     frames: Vec<Nesting>,
     ctes: Vec<CteDef>,
     next_table: TableId,
@@ -99,7 +99,7 @@ pub struct TriggerScope {
 /// One query's names.
 #[derive(Default)]
 pub(crate) struct Scope {
-    sources: Vec<ScopeSource>,
+    sources: Few<ScopeSource>,
     /// Columns merged by USING or NATURAL, and what stands for them.
     merged: Vec<(Rc<str>, Expr)>,
     aliases: Vec<(Rc<str>, Expr)>,
@@ -178,7 +178,7 @@ impl<'a> Binder<'a> {
         Binder {
             env,
             text,
-            scopes: Vec::new(),
+            scopes: Few::new(),
             frames: Vec::new(),
             ctes: Vec::new(),
             next_table: 0,
@@ -265,7 +265,7 @@ impl<'a> Binder<'a> {
         let mut inner = Binder {
             env: self.env,
             text,
-            scopes: Vec::new(),
+            scopes: Few::new(),
             frames: Vec::new(),
             ctes: Vec::new(),
             next_table: self.next_table,

@@ -42,7 +42,7 @@ impl Columns {
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
         match self {
             Columns::Table(t) => t.column(name),
-            Columns::Query(q) => q.iter().position(|c| !c.shadowed && c.name.eq_ignore_ascii_case(name)),
+            Columns::Query(q) => q.iter().position(|c| !c.shadowed && same_name(&c.name, name)),
         }
     }
 }

@@ -7,37 +7,29 @@ use iolite_bytecode::ColumnMeta;
 use iolite_sql::ast::Literal;
 use iolite_value::Affinity;
 
-/// A result expression's alias and text, for ORDER BY.
-pub(crate) struct ResultName {
-    pub name: Rc<str>,
-    /// Written with AS.
-    pub aliased: bool,
-}
-
 impl Binder<'_> {
     /// Binds a whole query.
     pub fn select(&mut self, s: &ast::Select) -> Result<Select> {
-        self.enter()?;
-        let pushed = self.push_with(s.with.as_ref())?;
-        let out = self.select_inner(s);
-        self.pop_with(pushed);
-        self.leave();
-        out
+        let mut out = Select::with_one_arm();
+        self.select_into(s, &mut out)?;
+        Ok(out)
     }
 
-    fn select_inner(&mut self, s: &ast::Select) -> Result<Select> {
+    /// As [`Binder::select`], into a query that is as [`Select::with_one_arm`] makes it.
+    pub fn select_into(&mut self, s: &ast::Select, out: &mut Select) -> Result<()> {
+        self.enter()?;
+        let pushed = self.push_with(s.with.as_ref())?;
+        let done = self.arms(s, out);
+        self.pop_with(pushed);
+        self.leave();
+        done
+    }
+
+    fn arms(&mut self, s: &ast::Select, out: &mut Select) -> Result<()> {
         if s.compounds.is_empty() {
-            let mut order = Vec::new();
-            let (core, columns) = self.core_ordered(&s.first, &s.order_by, &mut order)?;
-            let (limit, offset) = self.limits(s)?;
-            return Ok(Select {
-                cores: vec![core],
-                ops: Vec::new(),
-                order_by: order,
-                limit,
-                offset,
-                columns,
-            });
+            self.core_ordered(&s.first, &s.order_by, out)?;
+            (out.limit, out.offset) = self.limits(s)?;
+            return Ok(());
         }
         let max = self.env.limits.get(Limit::CompoundSelect) as usize;
         if max > 0 && s.compounds.len() + 1 > max {
@@ -45,28 +37,23 @@ impl Binder<'_> {
         }
         // The arms from the last to the first: of several errors, it is the last arm's that stock tells of.
         let arms = s.compounds.len() + 1;
-        let (mut cores, mut names) = (Vec::with_capacity(arms), Vec::with_capacity(arms));
-        let mut columns: Vec<OutColumn> = Vec::new();
-        let mut last = Vec::new();
+        let mut cores = Vec::with_capacity(arms);
+        let mut outs: Vec<Few<OutColumn>> = Vec::with_capacity(arms);
         for i in (0..arms).rev() {
             let arm = if i == 0 { &s.first } else { &s.compounds[i - 1].1 };
-            let mut arm_names: Vec<ResultName> = Vec::new();
-            let (core, outs) = self.core(arm, &mut arm_names)?;
-            if i + 1 == arms {
-                last = outs.iter().map(|o| o.meta.clone()).collect();
-            } else if outs.len() != columns.len() {
+            let (core, columns) = self.core(arm)?;
+            if outs.last().is_some_and(|o| o.len() != columns.len()) {
                 return Err(width_mismatch(s.compounds[i].0));
             }
-            columns = outs;
+            outs.push(columns);
             cores.push(core);
-            names.push(arm_names);
         }
         cores.reverse();
-        names.reverse();
-        for (c, meta) in columns.iter_mut().zip(last) {
-            c.last = Some(Box::new(meta));
+        outs.reverse();
+        let mut columns = outs[0].clone();
+        for (c, last) in columns.iter_mut().zip(&outs[arms - 1]) {
+            c.last = Some(Box::new(last.meta.clone()));
         }
-        let ops = s.compounds.iter().map(|(op, _)| *op).collect();
         for (i, c) in columns.iter_mut().enumerate() {
             let found = cores.iter().find_map(|k| k.result.get(i).and_then(|e| e.collation()));
             c.collation = found.map_or(self.binary(), |f| f.0);
@@ -78,10 +65,12 @@ impl Binder<'_> {
             let arms = cores[0].result.get(i).map(|e| (e, false)).into_iter().chain(first).chain(rest);
             c.affinity = compound_affinity(arms);
         }
-        let mut select = Select { cores, ops, order_by: Vec::new(), limit: None, offset: None, columns };
-        select.order_by = self.compound_order(&s.order_by, &select, &names)?;
-        (select.limit, select.offset) = self.limits(s)?;
-        Ok(select)
+        out.cores = cores.into();
+        out.ops = s.compounds.iter().map(|(op, _)| *op).collect();
+        out.columns = columns;
+        out.order_by = self.compound_order(&s.order_by, out, &outs)?;
+        (out.limit, out.offset) = self.limits(s)?;
+        Ok(())
     }
 
     /// LIMIT and OFFSET: they see no columns of the query.
@@ -104,7 +93,7 @@ impl Binder<'_> {
         &mut self,
         terms: &[ast::SortTerm],
         s: &Select,
-        names: &[Vec<ResultName>],
+        arms: &[Few<OutColumn>],
     ) -> Result<Vec<OrderTerm>> {
         let n = s.columns.len();
         let mut out = Vec::new();
@@ -124,7 +113,7 @@ impl Binder<'_> {
                     }
                     Some(k as usize - 1)
                 }
-                None => self.match_result(e, s, names)?,
+                None => self.match_result(e, s, arms)?,
             };
             let Some(column) = column else {
                 return Err(Error::sql(format!(
@@ -140,20 +129,15 @@ impl Binder<'_> {
         Ok(out)
     }
 
-    fn match_result(
-        &mut self,
-        e: &ast::Expr,
-        s: &Select,
-        names: &[Vec<ResultName>],
-    ) -> Result<Option<usize>> {
+    fn match_result(&mut self, e: &ast::Expr, s: &Select, arms: &[Few<OutColumn>]) -> Result<Option<usize>> {
         if let ast::Expr::Column { schema: None, table: None, column } = e {
-            let found = names.iter().find_map(|arm| {
-                arm.iter().position(|r| r.aliased && r.name.eq_ignore_ascii_case(&column.text))
+            let found = arms.iter().find_map(|arm| {
+                arm.iter().position(|r| r.aliased && r.meta.name.eq_ignore_ascii_case(&column.text))
             });
             if found.is_some() {
                 return Ok(found);
             }
-            if names.is_empty() {
+            if arms.is_empty() {
                 let by_name = s.columns.iter().position(|c| c.meta.name.eq_ignore_ascii_case(&column.text));
                 if by_name.is_some() {
                     return Ok(by_name);
@@ -193,122 +177,80 @@ impl Binder<'_> {
     }
 
     /// One arm without an order of its own.
-    pub(crate) fn core(
-        &mut self,
-        c: &ast::SelectCore,
-        names: &mut Vec<ResultName>,
-    ) -> Result<(Core, Vec<OutColumn>)> {
-        match c {
-            ast::SelectCore::Values(rows) => self.values(rows, names),
-            ast::SelectCore::Query(q) => self.query(q, &[], &mut Vec::new(), names),
-        }
+    pub(crate) fn core(&mut self, c: &ast::SelectCore) -> Result<(Core, Few<OutColumn>)> {
+        let mut out = Select::with_one_arm();
+        self.core_ordered(c, &[], &mut out)?;
+        Ok((out.cores.pop().expect("one arm"), out.columns))
     }
 
+    /// The only arm of a query, into its place there, with its order and columns.
     fn core_ordered(
         &mut self,
         c: &ast::SelectCore,
         order_by: &[ast::SortTerm],
-        order: &mut Vec<OrderTerm>,
-    ) -> Result<(Core, Vec<OutColumn>)> {
-        let mut names = Vec::new();
-        match c {
-            ast::SelectCore::Values(rows) => {
-                let (core, columns) = self.values(rows, &mut names)?;
-                if !order_by.is_empty() {
-                    let s = Select {
-                        cores: vec![core],
-                        ops: Vec::new(),
-                        order_by: Vec::new(),
-                        limit: None,
-                        offset: None,
-                        columns,
-                    };
-                    *order = self.compound_order(order_by, &s, &[])?;
-                    let Select { mut cores, columns, .. } = s;
-                    return Ok((cores.remove(0), columns));
-                }
-                Ok((core, columns))
-            }
-            ast::SelectCore::Query(q) => self.query(q, order_by, order, &mut names),
+        out: &mut Select,
+    ) -> Result<()> {
+        self.scopes.push(Scope::default());
+        let bound = match c {
+            ast::SelectCore::Values(rows) => self.values(rows, out),
+            ast::SelectCore::Query(q) => self.query(q, order_by, out),
+        };
+        self.scopes.pop();
+        bound?;
+        if let ast::SelectCore::Values(_) = c
+            && !order_by.is_empty()
+        {
+            out.order_by = self.compound_order(order_by, out, &[])?;
         }
+        Ok(())
     }
 
-    fn values(
-        &mut self,
-        rows: &[Vec<ast::Expr>],
-        names: &mut Vec<ResultName>,
-    ) -> Result<(Core, Vec<OutColumn>)> {
-        self.scopes.push(Scope::default());
+    fn values(&mut self, rows: &[Vec<ast::Expr>], out: &mut Select) -> Result<()> {
         let bound: Result<Vec<Vec<Expr>>> =
             rows.iter().map(|r| r.iter().map(|e| self.expr(e)).collect()).collect();
-        self.scopes.pop();
         let values = bound?;
         let n = values.first().map_or(0, |r| r.len());
-        let mut columns = Vec::new();
         for i in 0..n {
             let name = format!("column{}", i + 1);
-            names.push(ResultName { name: name.as_str().into(), aliased: false });
             let mut c = self.out_column(&values[0][i], name.as_str().into());
             if values.len() > 1 {
                 c.affinity = Affinity::None;
             }
-            columns.push(c);
+            out.columns.push(c);
         }
-        let result = values.first().cloned().unwrap_or_default();
-        Ok((Core { values, result, ..Core::default() }, columns))
-    }
-
-    fn query(
-        &mut self,
-        q: &ast::Query,
-        order_by: &[ast::SortTerm],
-        order: &mut Vec<OrderTerm>,
-        names: &mut Vec<ResultName>,
-    ) -> Result<(Core, Vec<OutColumn>)> {
-        self.scopes.push(Scope::default());
-        let out = self.query_in_scope(q, order_by, order, names);
-        self.scopes.pop();
-        out
+        let core = &mut out.cores[0];
+        core.result = values.first().cloned().unwrap_or_default().into();
+        core.values = values;
+        Ok(())
     }
 
     fn top(&mut self) -> &mut Scope {
         self.scopes.last_mut().expect("a query is being bound")
     }
 
-    fn query_in_scope(
-        &mut self,
-        q: &ast::Query,
-        order_by: &[ast::SortTerm],
-        order: &mut Vec<OrderTerm>,
-        names: &mut Vec<ResultName>,
-    ) -> Result<(Core, Vec<OutColumn>)> {
-        let mut core = Core { distinct: q.distinct, ..Core::default() };
+    fn query(&mut self, q: &ast::Query, order_by: &[ast::SortTerm], out: &mut Select) -> Result<()> {
+        let Select { cores, columns, order_by: order, .. } = out;
+        let core = &mut cores[0];
+        core.distinct = q.distinct;
         if !q.windows.is_empty() {
             self.window_clause(&q.windows)?;
         }
         if let Some(f) = &q.from {
-            let from = self.from(f)?;
-            core.sources = from.sources;
-            core.filter = from.filter;
+            self.from(f, core)?;
         }
         // The result list comes first: WHERE may use its aliases.
-        let mut columns = Vec::with_capacity(q.columns.len());
-        core.result.reserve_exact(q.columns.len());
-        names.reserve_exact(q.columns.len());
+        *columns = Few::with_capacity(q.columns.len());
+        core.result = Few::with_capacity(q.columns.len());
         self.top().phase = Phase::Groups;
         for c in &q.columns {
-            self.result_column(c, &mut core, &mut columns, names)?;
+            self.result_column(c, core, columns)?;
         }
         if core.result.len() > self.env.limits.get(Limit::Column) as usize {
             return Err(Error::sql("too many columns in result set"));
         }
-        let aliases: Vec<(Rc<str>, Expr)> = names
-            .iter()
-            .zip(&core.result)
-            .filter(|(n, _)| n.aliased)
-            .map(|(n, e)| (n.name.clone(), e.clone()))
-            .collect();
-        self.top().aliases = aliases;
+        for (c, e) in columns.iter().zip(&core.result).filter(|(c, _)| c.aliased) {
+            self.top().aliases.push((c.meta.name.clone(), e.clone()));
+        }
         if let Some(w) = &q.filter {
             self.top().phase = Phase::Rows;
             let e = self.expr(w)?;
@@ -339,7 +281,7 @@ impl Binder<'_> {
             core.having = Some(self.expr(h)?);
         }
         for (i, t) in order_by.iter().enumerate() {
-            let term = self.order_by_term(i, t, &core, names)?;
+            let term = self.order_by_term(i, t, core, columns)?;
             order.push(term);
         }
         let scope = self.top();
@@ -350,7 +292,7 @@ impl Binder<'_> {
             // One row at the most comes out: its order does not matter.
             order.clear();
         }
-        Ok((core, columns))
+        Ok(())
     }
 
     fn order_by_term(
@@ -358,7 +300,7 @@ impl Binder<'_> {
         i: usize,
         t: &ast::SortTerm,
         core: &Core,
-        names: &[ResultName],
+        columns: &[OutColumn],
     ) -> Result<OrderTerm> {
         let mut e = &t.expr;
         let mut coll = None;
@@ -375,7 +317,7 @@ impl Binder<'_> {
             }
             column = Some(k as usize - 1);
         } else if let ast::Expr::Column { schema: None, table: None, column: name } = e {
-            column = names.iter().position(|n| n.aliased && n.name.eq_ignore_ascii_case(&name.text));
+            column = columns.iter().position(|c| c.aliased && c.meta.name.eq_ignore_ascii_case(&name.text));
         }
         let expr = match column {
             Some(c) => core.result[c].clone(),
@@ -394,8 +336,7 @@ impl Binder<'_> {
         &mut self,
         c: &ast::ResultColumn,
         core: &mut Core,
-        columns: &mut Vec<OutColumn>,
-        names: &mut Vec<ResultName>,
+        columns: &mut Few<OutColumn>,
     ) -> Result<()> {
         match c {
             ast::ResultColumn::Expr { expr, alias, span } => {
@@ -404,14 +345,15 @@ impl Binder<'_> {
                     Some(a) => (&*a.text).into(),
                     None => self.result_name(expr, &e, *span),
                 };
-                let mut out = self.out_column(&e, name.clone());
+                let mut out = self.out_column(&e, name);
+                out.aliased = alias.is_some();
                 if alias.is_none() {
                     let mut under = expr;
                     while let ast::Expr::Collate(e, _) = under {
                         under = e;
                     }
                     if let ast::Expr::Column { column, .. } = under
-                        && *column.text != *name
+                        && *column.text != *out.meta.name
                     {
                         out.inner_name = Some((&*column.text).into());
                     }
@@ -421,7 +363,6 @@ impl Binder<'_> {
                         out.stored_name = Some(self.result_name(bare, &inner, *span));
                     }
                 }
-                names.push(ResultName { name, aliased: alias.is_some() });
                 columns.push(out);
                 core.result.push(e);
             }
@@ -431,7 +372,7 @@ impl Binder<'_> {
                 }
                 let n = self.top().sources.len();
                 for s in 0..n {
-                    self.star(s, core, columns, names, false, None)?;
+                    self.star(s, core, columns, false, None)?;
                 }
             }
             ast::ResultColumn::TableStar(t) => {
@@ -441,13 +382,13 @@ impl Binder<'_> {
                     let src = &self.top().sources[s];
                     if src.name.eq_ignore_ascii_case(&t.text) {
                         any = true;
-                        self.star(s, core, columns, names, true, None)?;
+                        self.star(s, core, columns, true, None)?;
                     } else if let Columns::Query(q) = &src.columns
                         && q.iter()
                             .any(|c| c.qualifier.as_ref().is_some_and(|x| x.eq_ignore_ascii_case(&t.text)))
                     {
                         any = true;
-                        self.star(s, core, columns, names, true, Some(&t.text))?;
+                        self.star(s, core, columns, true, Some(&t.text))?;
                     }
                 }
                 if !any {
@@ -462,8 +403,7 @@ impl Binder<'_> {
         &mut self,
         s: usize,
         core: &mut Core,
-        columns: &mut Vec<OutColumn>,
-        names: &mut Vec<ResultName>,
+        columns: &mut Few<OutColumn>,
         qualified: bool,
         only: Option<&str>,
     ) -> Result<()> {
@@ -491,7 +431,6 @@ impl Binder<'_> {
                 shown = format!("{table_name}.{name}").into();
             }
             let out = self.out_column(&e, shown);
-            names.push(ResultName { name, aliased: false });
             columns.push(out);
             core.result.push(e);
         }
@@ -544,7 +483,16 @@ impl Binder<'_> {
             meta.origin = seen.origin.clone();
         }
         let collation = e.collation().map_or(self.binary(), |c| c.0);
-        OutColumn { meta, inner_name: None, stored_name: None, last: None, affinity: e.affinity(), collation }
+        let affinity = e.affinity();
+        OutColumn {
+            meta,
+            aliased: false,
+            inner_name: None,
+            stored_name: None,
+            last: None,
+            affinity,
+            collation,
+        }
     }
 
     fn describe(&self, c: &ColumnRef, meta: &mut ColumnMeta) {
@@ -552,7 +500,7 @@ impl Binder<'_> {
         let Some(s) = source else { return };
         match &s.columns {
             Columns::Table(t) => {
-                let db = s.db.map_or("main".into(), |d| self.env.catalog.schemas[d].name.clone());
+                let db = s.db.map_or_else(|| "main".into(), |d| self.env.catalog.schemas[d].name.clone());
                 let (decl, name): (Rc<str>, Rc<str>) = match (c.column, t.rowid_alias) {
                     (ROWID, None) => ("INTEGER".into(), "rowid".into()),
                     (i, alias) => {
@@ -579,20 +527,19 @@ impl Binder<'_> {
         list: &[ast::ResultColumn],
     ) -> Result<(Vec<Expr>, Vec<OutColumn>)> {
         let mut core = Core::default();
-        let mut columns = Vec::new();
-        let mut names = Vec::new();
+        let mut columns = Few::new();
         for c in list {
             if matches!(c, ast::ResultColumn::TableStar(_)) {
                 return Err(Error::sql("RETURNING may not use \"TABLE.*\" wildcards"));
             }
-            self.result_column(c, &mut core, &mut columns, &mut names)?;
+            self.result_column(c, &mut core, &mut columns)?;
         }
         if !self.top().aggs.is_empty() {
             let name = self.top().aggs[0].function.name.clone();
             return Err(Error::sql(format!("misuse of aggregate function {name}()")));
         }
         debug_assert!(core.result.iter().all(|e| width(e) == 1 && fields(e.clone()).len() == 1));
-        Ok((core.result, columns))
+        Ok((core.result.into_iter().collect(), columns.into_iter().collect()))
     }
 }
 

@@ -3,12 +3,33 @@
 
 use super::substitute::{replace_in_core, replace_in_expr};
 use crate::bound::*;
+use iolite_ext::FunctionFlags;
 
-/// Flattens what can be flattened in `core`; `order_by` belongs to the same query.
-pub fn flatten(core: &mut Core, order_by: &mut Vec<OrderTerm>) {
+/// What surrounds an arm whose queries in FROM may be flattened.
+pub struct Around<'o> {
+    /// The ORDER BY of its query.
+    pub order_by: &'o mut Vec<OrderTerm>,
+    /// It is the only arm.
+    pub only: bool,
+    /// The rows found are to be changed, in their order.
+    pub changing: bool,
+}
+
+/// Flattens what can be flattened in `core`.
+pub fn flatten(core: &mut Core, around: Around<'_>) {
+    let Around { order_by, only, changing } = around;
     let mut i = 0;
     while i < core.sources.len() {
-        if fits(core, i, order_by) {
+        if !changing
+            && order_is_lost(core, order_by)
+            && let SourceKind::Subquery(q) = &mut core.sources[i].kind
+            && q.recursive.is_none()
+            && q.select.limit.is_none()
+            && q.select.offset.is_none()
+        {
+            q.select.order_by.clear();
+        }
+        if fits(core, i, order_by, only && !changing) {
             dissolve(core, i, order_by);
             // What came in may itself be flattened: look at the same place again.
         } else {
@@ -17,7 +38,17 @@ pub fn flatten(core: &mut Core, order_by: &mut Vec<OrderTerm>) {
     }
 }
 
-fn fits(core: &Core, i: usize, order_by: &[OrderTerm]) -> bool {
+/// Whether the order of a query in FROM does not show: the rows are ordered anew or joined, and no aggregate depends on
+/// the order in which it sees them.
+fn order_is_lost(core: &Core, order_by: &[OrderTerm]) -> bool {
+    let any_order = [FunctionFlags::COUNT, FunctionFlags::MIN, FunctionFlags::MAX];
+    (!order_by.is_empty() || core.sources.len() > 1)
+        && core.windows.is_empty()
+        && core.aggs.iter().all(|a| any_order.iter().any(|f| a.function.flags.has(*f)))
+}
+
+/// `takes`: the arm can take over the order of a query in FROM.
+fn fits(core: &Core, i: usize, order_by: &[OrderTerm], takes: bool) -> bool {
     let s = &core.sources[i];
     let SourceKind::Subquery(q) = &s.kind else { return false };
     if q.recursive.is_some() || q.materialize == Some(true) || q.misfit.is_some() || q.select.cores.len() != 1
@@ -49,12 +80,10 @@ fn fits(core: &Core, i: usize, order_by: &[OrderTerm]) -> bool {
     } else if i > 0 && inner.sources.iter().skip(1).any(|x| x.join.left) {
         return false;
     }
-    // A LEFT JOIN behind it whose ON reads computed columns is no obstacle; a nested query's order is: it must
-    // not get lost where it shows.
-    if !q.select.order_by.is_empty() && (core.aggregate || core.sources.len() > 1 || !order_by.is_empty()) {
-        // The outer query orders anew, or cannot tell: dropping the inner order changes no promise, but keeping
-        // the plan as written is what users of such queries look for.
-        return !order_by.is_empty();
+    // An order that shows must find a place around.
+    let taken = !takes || core.aggregate || !core.windows.is_empty() || !order_by.is_empty();
+    if !q.select.order_by.is_empty() && taken {
+        return false;
     }
     // What an earlier step has made depend on this very source's row of NULLs needs it to stay.
     let pinned = |e: &Expr| e.any(&mut |x| matches!(x, Expr::IfNotNullRow(t, _) if *t == s.id));
@@ -68,7 +97,7 @@ fn fits(core: &Core, i: usize, order_by: &[OrderTerm]) -> bool {
     // A result that costs much or changes from call to call must be computed once for each row.
     let volatile = |e: &Expr| {
         e.any(&mut |x| match x {
-            Expr::Call(c) => !c.function.flags.has(iolite_ext::FunctionFlags::DETERMINISTIC),
+            Expr::Call(c) => !c.function.flags.has(FunctionFlags::DETERMINISTIC),
             Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) => s.join.left,
             _ => false,
         })
@@ -77,10 +106,10 @@ fn fits(core: &Core, i: usize, order_by: &[OrderTerm]) -> bool {
 }
 
 fn dissolve(core: &mut Core, i: usize, order_by: &mut Vec<OrderTerm>) {
-    let outer = core.sources.remove(i);
+    let outer = core.sources.several().remove(i);
     let SourceKind::Subquery(q) = outer.kind else { unreachable!("`fits` saw a query") };
     let mut select = q.select;
-    let mut inner = select.cores.remove(0);
+    let mut inner = select.cores.pop().expect("flattened queries have one arm");
     let left = outer.join.left;
     let only = inner.sources[0].id;
     inner.sources[0].join = outer.join;
@@ -113,9 +142,12 @@ fn dissolve(core: &mut Core, i: usize, order_by: &mut Vec<OrderTerm>) {
         core.filter.push(Filter { expr: f.expr, on });
     }
     for (k, s) in inner.sources.into_iter().enumerate() {
-        core.sources.insert(i + k, s);
+        core.sources.several().insert(i + k, s);
     }
     if order_by.is_empty() && !core.aggregate && core.windows.is_empty() {
         *order_by = select.order_by;
+        for o in order_by {
+            o.column = core.result.iter().position(|e| e.same(&o.expr));
+        }
     }
 }

@@ -60,7 +60,7 @@ impl Parser<'_> {
             columns,
             source: InsertSource::DefaultValues,
             upserts: Vec::new(),
-            returning: Vec::new(),
+            returning: Few::new(),
         };
         if self.tok.kind == T::Default && !self.in_trigger {
             self.bump();
@@ -102,9 +102,9 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn returning(&mut self) -> Result<Vec<ResultColumn>> {
+    fn returning(&mut self) -> Result<Few<ResultColumn>> {
         let mut height = 0;
-        if self.eat(T::Returning) { self.result_columns(&mut height) } else { Ok(Vec::new()) }
+        if self.eat(T::Returning) { self.result_columns(&mut height) } else { Ok(Few::new()) }
     }
 
     fn assignments(&mut self) -> Result<Vec<Assignment>> {
@@ -139,7 +139,7 @@ impl Parser<'_> {
         let sets = self.assignments()?;
         let from = if self.eat(T::From) { Some(self.from()?) } else { None };
         let filter = if self.eat(T::Where) { Some(self.expr()?) } else { None };
-        let returning = if self.in_trigger { Vec::new() } else { self.returning()? };
+        let returning = if self.in_trigger { Few::new() } else { self.returning()? };
         let (order_by, limit, offset) = self.bounded("UPDATE")?;
         let update = Update {
             with,
@@ -165,7 +165,7 @@ impl Parser<'_> {
         let (table, alias) = self.target()?;
         let indexed = self.indexed()?;
         let filter = if self.eat(T::Where) { Some(self.expr()?) } else { None };
-        let returning = if self.in_trigger { Vec::new() } else { self.returning()? };
+        let returning = if self.in_trigger { Few::new() } else { self.returning()? };
         let (order_by, limit, offset) = self.bounded("DELETE")?;
         let delete = Delete { with, table, alias, indexed, filter, returning, order_by, limit, offset };
         Ok(Stmt::Delete(Box::new(delete)))

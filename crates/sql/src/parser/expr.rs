@@ -139,7 +139,7 @@ impl Parser<'_> {
                 self.bump();
                 let rhs = self.climb(strength + 1)?;
                 self.grow(height.max(self.height))?;
-                lhs = Expr::Binary(op, Box::new(lhs), Box::new(rhs));
+                lhs = Expr::Binary(op, Box::new((lhs, rhs)));
                 continue;
             }
             match kind {
@@ -198,7 +198,7 @@ impl Parser<'_> {
                 }
                 let rhs = self.climb(prec::EQ + 1)?;
                 self.grow(height.max(self.height))?;
-                Ok(Expr::Binary(op, Box::new(lhs), Box::new(rhs)))
+                Ok(Expr::Binary(op, Box::new((lhs, rhs))))
             }
             T::Isnull if !not => {
                 self.bump();
@@ -630,10 +630,10 @@ impl Parser<'_> {
         if number > self.variable_limit {
             return Err(Error::sql("too many SQL variables").at(t.start));
         }
-        if self.variables.len() < number as usize {
-            self.variables.resize(number as usize, None);
+        while self.variables.len() < number as usize {
+            self.variables.push(None);
         }
-        let name: Option<Rc<str>> = if bare { None } else { Some(raw.into()) };
+        let name: Option<SmallStr> = if bare { None } else { Some(raw.into()) };
         if let Some(name) = &name {
             self.variables[number as usize - 1].get_or_insert_with(|| name.clone());
         }

@@ -16,8 +16,7 @@ mod window;
 use crate::ast::*;
 use crate::lexer::{Lexer, Token, is_space};
 use crate::token::T;
-use iolite_base::{Code, Error, Limit, Limits, Result};
-use std::rc::Rc;
+use iolite_base::{Code, Error, Few, Limit, Limits, Result, SmallStr};
 
 /// Parses the first statement in `text`. The second part of the answer is how many bytes were used, the
 /// semicolon included; `None` means that nothing but space, comments and semicolons is left.
@@ -77,7 +76,7 @@ pub(crate) struct Parser<'a> {
     variable_limit: u32,
     sql_length: usize,
     limits: &'a Limits,
-    variables: Vec<Option<Rc<str>>>,
+    variables: Few<Option<SmallStr>>,
     /// The name that the last `CONSTRAINT` gave. SQLite lets it stick to later `CHECK`s.
     constraint_name: Option<Name>,
     in_trigger: bool,
@@ -105,7 +104,7 @@ impl<'a> Parser<'a> {
             variable_limit: limits.get(Limit::VariableNumber) as u32,
             sql_length: limits.get(Limit::SqlLength) as usize,
             limits,
-            variables: Vec::new(),
+            variables: Few::new(),
             constraint_name: None,
             in_trigger: false,
             late_error: None,

@@ -196,16 +196,9 @@ impl Parser<'_> {
             T::All => self.bump(),
             _ => {}
         }
-        let columns = self.result_columns(height)?;
-        let mut query = Box::new(Query {
-            distinct,
-            columns,
-            from: None,
-            filter: None,
-            group_by: Vec::new(),
-            having: None,
-            windows: Vec::new(),
-        });
+        let mut query = Box::<Query>::default();
+        query.distinct = distinct;
+        query.columns = self.result_columns(height)?;
         if self.eat(T::From) {
             query.from = Some(self.from()?);
         }
@@ -229,8 +222,8 @@ impl Parser<'_> {
     }
 
     /// A result list; also that of `RETURNING`.
-    pub(super) fn result_columns(&mut self, height: &mut u32) -> Result<Vec<ResultColumn>> {
-        let mut columns = Vec::new();
+    pub(super) fn result_columns(&mut self, height: &mut u32) -> Result<Few<ResultColumn>> {
+        let mut columns = Few::new();
         loop {
             columns.push(self.result_column(height)?);
             if !self.eat(T::Comma) {
@@ -275,7 +268,7 @@ impl Parser<'_> {
 
     /// What follows `FROM`.
     pub(super) fn from(&mut self) -> Result<From> {
-        let first = self.table()?;
+        let mut from = From { first: self.table()?, joins: Vec::new() };
         match self.tok.kind {
             T::On => {
                 self.bump();
@@ -289,7 +282,6 @@ impl Parser<'_> {
             }
             _ => {}
         }
-        let mut from = From { first, joins: Vec::new() };
         while let Some((op, natural)) = self.join_operator()? {
             let table = self.table()?;
             let constraint = if self.eat(T::On) {

@@ -4,7 +4,7 @@ use crate::cursor::{TreeCursor, VCursor};
 use crate::env::{Env, RowChange};
 use crate::machine::Vm;
 use crate::ops::seek::ByKey;
-use iolite_base::{Code, Result};
+use iolite_base::{Code, Pgno, Result};
 use iolite_btree::InsertAt;
 use iolite_bytecode::{Insn, P4, p5};
 use iolite_value::Value;
@@ -51,7 +51,37 @@ fn random_rowid(t: &mut TreeCursor, env: &dyn Env) -> Result<i64> {
     Err(Code::Full.into())
 }
 
+/// A tree that sub-programs may not write to.
+pub(crate) struct Lock {
+    db: usize,
+    root: Pgno,
+    /// How many programs were waiting for the one that locked it.
+    depth: usize,
+}
+
+pub(crate) fn lock(vm: &mut Vm, i: &Insn) -> Result<()> {
+    let depth = vm.callers.len();
+    let t = vm.tree(i.p1)?;
+    let lock = Lock { db: t.db, root: t.cur.root(), depth };
+    vm.locked.push(lock);
+    Ok(())
+}
+
+/// Refuses to write through a cursor whose tree a calling program has locked.
+#[inline]
+fn check_locks(vm: &mut Vm, cursor: i32) -> Result<()> {
+    if vm.locked.is_empty() {
+        return Ok(());
+    }
+    let depth = vm.callers.len();
+    let t = vm.tree(cursor)?;
+    let (db, root, stored) = (t.db, t.cur.root(), t.transient.is_none());
+    let locked = |l: &Lock| stored && (l.db, l.root) == (db, root) && l.depth < depth;
+    if vm.locked.iter().any(locked) { Err(Code::ConstraintPinned.into()) } else { Ok(()) }
+}
+
 pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+    check_locks(vm, i.p1)?;
     let id = vm.f.regs[i.p3 as usize].to_int();
     let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize] else {
         return Err(Code::Internal.into());
@@ -82,6 +112,7 @@ pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
 }
 
 pub(crate) fn delete(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+    check_locks(vm, i.p1)?;
     vm.pay(i.p1)?;
     let t = vm.tree(i.p1)?;
     t.settle()?;
@@ -106,6 +137,7 @@ pub(crate) fn delete(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
 }
 
 pub(crate) fn index_insert(vm: &mut Vm, i: &Insn, _env: &dyn Env) -> Result<()> {
+    check_locks(vm, i.p1)?;
     let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize] else {
         return Err(Code::Internal.into());
     };
@@ -151,6 +183,7 @@ pub(crate) fn index_insert(vm: &mut Vm, i: &Insn, _env: &dyn Env) -> Result<()> 
 }
 
 pub(crate) fn index_delete(vm: &mut Vm, i: &Insn) -> Result<()> {
+    check_locks(vm, i.p1)?;
     let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize] else {
         return Err(Code::Internal.into());
     };

@@ -1,0 +1,2 @@
+SELECT unixepoch(1700000000, '+0001-01-01 00:00', 'utc'), unixepoch(1700000000, '+0001-01-01 00:00');
+SELECT unixepoch(1700000000, '+1 year', 'utc'), unixepoch(1700000000, '+1 month', 'utc'), unixepoch(1700000000, '+1 day', 'utc');

@@ -1,0 +1,17 @@
+CREATE TABLE t(a INT, b REAL, c INTEGER PRIMARY KEY, d TEXT, UNIQUE(a,b));
+INSERT INTO t VALUES(1,1,1,1),(2,2,2,2);
+INSERT OR REPLACE INTO t VALUES('8','1',1,8.5) ON CONFLICT DO UPDATE SET d=typeof(excluded.a)||typeof(excluded.b)||typeof(excluded.d)||excluded.c RETURNING *;
+INSERT OR REPLACE INTO t VALUES('2','2',1,8.5) ON CONFLICT DO UPDATE SET d=typeof(excluded.a)||typeof(excluded.b)||typeof(excluded.d)||excluded.c RETURNING *;
+INSERT OR REPLACE INTO t VALUES('2','2',1,8.5) ON CONFLICT(a,b) DO UPDATE SET d=typeof(excluded.a)||typeof(excluded.b)||typeof(excluded.d)||excluded.c RETURNING *;
+INSERT OR REPLACE INTO t VALUES('2','2',1,8.5) ON CONFLICT(a,b) DO UPDATE SET d=typeof(excluded.a)||typeof(excluded.b)||typeof(excluded.d)||excluded.c ON CONFLICT DO UPDATE SET d='any' RETURNING *;
+INSERT INTO t VALUES('2','2',1,8.5) ON CONFLICT(a,b) DO UPDATE SET d=typeof(excluded.a)||typeof(excluded.b)||typeof(excluded.d)||excluded.c ON CONFLICT DO UPDATE SET d='any' RETURNING *;
+INSERT INTO t VALUES('7','2',1,8.5) ON CONFLICT(a,b) DO UPDATE SET d=typeof(excluded.a)||typeof(excluded.b)||typeof(excluded.d)||excluded.c ON CONFLICT DO UPDATE SET d='any'||typeof(excluded.b) RETURNING *;
+INSERT OR REPLACE INTO t VALUES('7','2',1,8.5) ON CONFLICT(a,b) DO UPDATE SET d=typeof(excluded.a)||typeof(excluded.b)||typeof(excluded.d)||excluded.c ON CONFLICT DO UPDATE SET d='any'||typeof(excluded.b) RETURNING *;
+CREATE UNIQUE INDEX td ON t(d);
+INSERT INTO t VALUES('7','2',1,'any') ON CONFLICT(a,b) DO UPDATE SET d=typeof(excluded.a)||typeof(excluded.b)||typeof(excluded.d)||excluded.c ON CONFLICT DO UPDATE SET d='any'||typeof(excluded.b) RETURNING *;
+INSERT INTO t VALUES('7','2',1,'anyreal') ON CONFLICT(a,b) DO UPDATE SET d=typeof(excluded.a)||typeof(excluded.b)||typeof(excluded.d)||excluded.c ON CONFLICT DO UPDATE SET d='any'||typeof(excluded.b) RETURNING *;
+SELECT * FROM t;
+CREATE TABLE u(a INT, b REAL, c INTEGER PRIMARY KEY ON CONFLICT REPLACE, d TEXT, UNIQUE(a,b));
+INSERT INTO u VALUES(1,1,1,1),(2,2,2,2);
+INSERT INTO u VALUES('5.0',7,1,8.5) ON CONFLICT DO UPDATE SET d=typeof(excluded.a)||typeof(excluded.b)||typeof(excluded.d)||excluded.c RETURNING *;
+INSERT INTO u VALUES('2',2,1,8.5) ON CONFLICT DO UPDATE SET d=typeof(excluded.a)||typeof(excluded.b)||typeof(excluded.d)||excluded.c RETURNING *;
