@@ -70,11 +70,31 @@ impl Codes {
     #[inline(always)]
     pub fn each(&self, rows: &[u32], mut f: impl FnMut(u32)) {
         match self {
-            Codes::U4(c) => rows.iter().for_each(|i| f((c[*i as usize / 2] >> (i % 2 * 4) & 15) as u32)),
-            Codes::U8(c) => rows.iter().for_each(|i| f(c[*i as usize] as u32)),
-            Codes::U16(c) => rows.iter().for_each(|i| f(c[*i as usize] as u32)),
-            Codes::U24(c) => rows.iter().for_each(|i| f(of_three(c[*i as usize]))),
-            Codes::U32(c) => rows.iter().for_each(|i| f(c[*i as usize])),
+            Codes::U4(c) => {
+                for i in rows {
+                    f((c[*i as usize / 2] >> (i % 2 * 4) & 15) as u32);
+                }
+            }
+            Codes::U8(c) => {
+                for i in rows {
+                    f(c[*i as usize] as u32);
+                }
+            }
+            Codes::U16(c) => {
+                for i in rows {
+                    f(c[*i as usize] as u32);
+                }
+            }
+            Codes::U24(c) => {
+                for i in rows {
+                    f(of_three(c[*i as usize]));
+                }
+            }
+            Codes::U32(c) => {
+                for i in rows {
+                    f(c[*i as usize]);
+                }
+            }
         }
     }
 

@@ -40,9 +40,12 @@ fn thin<T: Copy>(
         if k % RUN == 0 {
             ahead.fetch(lines);
         }
-        let p: [u16; FEW] = std::array::from_fn(|i| get(at, k + i));
-        let kept = p.map(|p| keep(code(p)));
-        p.iter().zip(kept).for_each(|(p, kept)| put(at, *p, kept));
+        let p = [get(at, k), get(at, k + 1), get(at, k + 2), get(at, k + 3)];
+        let kept = [keep(code(p[0])), keep(code(p[1])), keep(code(p[2])), keep(code(p[3]))];
+        put(at, p[0], kept[0]);
+        put(at, p[1], kept[1]);
+        put(at, p[2], kept[2]);
+        put(at, p[3], kept[3]);
         k += FEW;
     }
     while k < len {
