@@ -28,8 +28,9 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-/// Leaves in a segment: some 30,000 rows of a fact table, which are decoded in half a millisecond.
-static SEGMENT_LEAVES: AtomicUsize = AtomicUsize::new(512);
+/// Leaves in a segment: some 60,000 rows of a fact table, which are decoded in three milliseconds. Measured with 512 and
+/// 2,048: warm scans take 8 % more, 8 % less; where rows came or went, a segment is decoded as a whole.
+static SEGMENT_LEAVES: AtomicUsize = AtomicUsize::new(1024);
 
 /// Sets how many leaves a segment has from now on, in all stores of the process: tests want small ones.
 pub fn set_segment_leaves(n: usize) {
