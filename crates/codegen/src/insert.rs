@@ -272,8 +272,8 @@ impl Codegen<'_> {
                 };
                 if null == Some(true) {
                     make(self);
-                    // Clauses for a conflict are looked at although there cannot be one.
-                    s.upserts.is_empty()
+                    // Clauses for a conflict, and triggers, are looked at although there cannot be one.
+                    s.upserts.is_empty() && !self.replace_fires(&s.target)
                 } else {
                     self.source_value(s, source, k, rowid)?;
                     if null.is_none() {

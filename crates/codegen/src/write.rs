@@ -367,7 +367,7 @@ impl Codegen<'_> {
     }
 
     /// Whether rows that REPLACE deletes fire triggers.
-    fn replace_fires(&self, t: &Target) -> bool {
+    pub fn replace_fires(&self, t: &Target) -> bool {
         self.settings.recursive_triggers && self.has_triggers(t, &crate::trigger::Event::Delete)
     }
 

@@ -297,6 +297,18 @@ impl Accesses<'_> {
         s.used.iter().all(|c| index.field_of(c).is_some()) && (!s.rowid_used || table.has_rowid())
     }
 
+    /// Whether SQLite would scan an index for the rows to change as one that covers the conditions: it does not count the
+    /// primary key behind the columns of a UNIQUE constraint. The order of the changes shows in what OR FAIL leaves.
+    fn covers_changes(&self, i: usize, table: &Table, index: &Index) -> bool {
+        let id = self.sources[i].id;
+        let counted = |c: i32| index.field_of(c as usize).is_some_and(|f| f < index.key_len);
+        let beyond =
+            |e: &Expr| e.any(&mut |x| matches!(x, Expr::Column(c) if c.table == id && !counted(c.column)));
+        table.has_rowid()
+            || index.origin != iolite_catalog::IndexOrigin::Unique
+            || !self.terms.iter().any(|t| beyond(&t.expr))
+    }
+
     /// The partial index's condition follows from the terms.
     fn implied(&self, i: usize, info: &IndexInfoBound) -> bool {
         info.filter.iter().all(|f| {
@@ -335,12 +347,10 @@ impl Accesses<'_> {
         let is_pk = !table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey;
         // A scan of the whole index: for its order, or because it is narrower than the table.
         {
-            let fetch = if covering { 0.0 } else { cost::TABLE_ROW * 5.0 };
-            let step = match (is_pk, table.has_rowid() && !cost::narrower(index, table)) {
-                (true, _) => cost::TABLE_ROW,
-                (_, true) => cost::TABLE_ROW * 1.1,
-                _ => step,
-            };
+            let read = covering && (!self.changing || self.covers_changes(i, table, index));
+            let fetch = if read { 0.0 } else { cost::TABLE_ROW };
+            let as_wide = table.has_rowid() && !cost::narrower(index, table);
+            let step = if as_wide { cost::TABLE_ROW * 1.1 } else { step };
             let mut c = self.scan(i, entries, entries * (step + fetch) + 1.0);
             c.access =
                 Access::IndexScan { index: index.clone(), key: info.key.clone(), reverse: false, covering };

@@ -178,7 +178,9 @@ impl Value {
                 let p = crate::num::prefix(b);
                 match p.number {
                     // The sign of a zero is kept, if there is a zero.
-                    crate::num::Number::Int(0) if p.any && b.trim_ascii_start().first() == Some(&b'-') => -0.0,
+                    crate::num::Number::Int(0) if p.any && b.trim_ascii_start().first() == Some(&b'-') => {
+                        -0.0
+                    }
                     n => n.to_real(),
                 }
             }

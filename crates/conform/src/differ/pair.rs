@@ -482,6 +482,10 @@ fn show_outcome(o: &Outcome) -> String {
 
 /// Whether rows are the same as far as the statement settles them.
 fn same_rows(s: &Stmt, a: &[Vec<V>], b: &[Vec<V>]) -> bool {
+    // A row for each page given back; how cells are spread over pages is nowhere laid down.
+    if s.sql.starts_with("PRAGMA incremental_vacuum") {
+        return true;
+    }
     if a == b {
         return true;
     }
