@@ -26,12 +26,12 @@ fn thin<T: Copy>(
     debug_assert!(at[..len].is_sorted());
     let lines = ahead.in_each(len.div_ceil(RUN));
     let mut n = 0;
-    // SAFETY, of both: `k` and `n`, which never exceeds it, are below `len`, which was checked above; positions ascend,
-    // and the last one was checked to lie in the codes.
+    // SAFETY: `k` is below `len`, which was checked above.
     let get = |at: &Positions, k: usize| unsafe { *at.get_unchecked(k) };
+    // SAFETY: positions ascend, and the last one was checked to lie in the codes.
     let code = |p: u16| unsafe { *codes.get_unchecked(p as usize) };
     let mut put = |at: &mut Positions, p: u16, kept: bool| {
-        // SAFETY: as above.
+        // SAFETY: `n` never exceeds `k`.
         unsafe { *at.get_unchecked_mut(n) = p };
         n += kept as usize;
     };
