@@ -48,9 +48,11 @@ pub const EXPLAINED: &[Explained] = &[
             let sql = &script.last().map_or("", |s| &s.sql);
             let like = script.iter().any(|s| s.sql.contains(" LIKE "));
             let outer = ["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"].iter().any(|j| sql.contains(j));
-            // An aggregate of no rows is NULL; what was to be inserted is counted.
+            // An aggregate of no rows is NULL; what was to be inserted is counted, and a NULL may be refused.
             let lost = d.what == "rows" && (d.stock.is_empty() || d.stock.trim_end() == "NULL");
-            outer && like && (lost || d.what == "state")
+            let refused =
+                d.what == "error" && d.stock == "ok" && d.ours.contains("NOT NULL constraint failed");
+            outer && like && (lost || refused || d.what == "state")
         },
     },
     Explained {
