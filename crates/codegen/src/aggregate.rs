@@ -62,7 +62,7 @@ impl Codegen<'_> {
         };
         self.read_database(*db);
         let cursor = self.b.cursor();
-        self.note(|| iolite_plan::print::level(level));
+        self.note(|| iolite_plan::print::level(level, false));
         let end = self.b.label();
         for e in &c.constant {
             self.jump_unless(e, end, true)?;

@@ -144,7 +144,7 @@ impl Codegen<'_> {
         let former = std::mem::replace(&mut self.scan_backwards, backwards);
         let asked = self.filter_depths(levels);
         for (depth, l) in levels.iter().enumerate() {
-            self.open_level(l, &mut out.levels[depth])?;
+            self.open_level(l, &mut out.levels[depth], c.extreme)?;
             let next = out.levels[depth].next;
             for (j, at) in asked.iter().enumerate() {
                 if *at == Some(depth) {
@@ -465,7 +465,7 @@ impl Codegen<'_> {
         }
     }
 
-    fn open_level(&mut self, l: &Level, o: &mut Open) -> Result<()> {
+    fn open_level(&mut self, l: &Level, o: &mut Open, extreme: bool) -> Result<()> {
         let p = o.prepared;
         let own_index = p.index_cursor.filter(|c| Some(*c) != p.table_cursor);
         o.cursors = [p.table_cursor, own_index];
@@ -480,7 +480,7 @@ impl Codegen<'_> {
             o.null_registers = Some((first, n));
         }
         if !matches!(l.source.kind, SourceKind::Working(_)) || !matches!(l.access, Access::Scan { .. }) {
-            self.note(|| print::level(l));
+            self.note(|| print::level(l, extreme));
         } else {
             self.note(|| format!("SCAN {}", print::source_name(&l.source)));
         }

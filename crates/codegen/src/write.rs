@@ -158,8 +158,8 @@ impl Codegen<'_> {
         self.b.emit4(Opcode::TypeCheck, r.first, n, 0, P4::Strict(columns.into()));
     }
 
-    /// Computes generated columns. STRICT: those that are stored have their types checked with the row, unless a BEFORE
-    /// trigger sees them first.
+    /// Computes generated columns. STRICT: those that are stored have their types checked with the row, or at the end here
+    /// if a BEFORE trigger sees them first.
     fn generate(&mut self, t: &Target, r: Row, seen: bool) -> Result<()> {
         if t.generated.is_empty() {
             return Ok(());
@@ -173,11 +173,14 @@ impl Codegen<'_> {
                 g.copy(v, reg);
                 g.b.free_temp(v);
                 let column = &t.table.columns[*c];
-                if t.table.strict && (seen || !column.is_stored()) {
+                if t.table.strict && !column.is_stored() {
                     g.check_types(t, r, |x| std::ptr::eq(x, column));
                 } else {
                     g.apply_affinity(reg, &[column.affinity]);
                 }
+            }
+            if t.table.strict && seen {
+                g.check_types(t, r, |c| c.generated.is_some() && c.is_stored());
             }
             Ok(())
         })
@@ -247,7 +250,10 @@ impl Codegen<'_> {
                 _ => self.refuse_null(w, i, policy),
             }
         }
-        if replaced {
+        if replaced && !w.target.generated.is_empty() {
+            if t.strict {
+                self.check_types(w.target, w.new, |c| c.generated.is_none());
+            }
             self.generate(w.target, w.new, false)?;
         }
         for (i, policy) in second {

@@ -2,7 +2,8 @@
 
 use crate::ask::AggSpec;
 use crate::batch::{Batch, BatchRow, Ints, Reals, int_bounds, is_real};
-use crate::chunk::{Codes, Data, Dict};
+use crate::chunk::{Codes, Data, Dict, of_three};
+use crate::evict::within;
 use crate::expr::{Ex, Mapped};
 use crate::group::{Groups, OneValue, Setting, State, distinct_code, few_values};
 use crate::pred::Kind;
@@ -108,6 +109,19 @@ pub(crate) fn zeros(n: usize) -> Vec<i64> {
 }
 
 impl Acc {
+    /// About what a group takes.
+    pub fn width(&self) -> usize {
+        match self {
+            Acc::Rows => 0,
+            Acc::Count { .. } => 8,
+            Acc::Sum { .. } => 16,
+            Acc::Reals { .. } => size_of::<RealSum>(),
+            Acc::BestReal { .. } | Acc::Best { .. } => 9,
+            // A function's own state lies elsewhere.
+            Acc::Any { .. } => 96,
+        }
+    }
+
     /// Room for so many groups.
     pub fn grow(&mut self, groups: usize) {
         match self {
@@ -276,6 +290,7 @@ impl Groups<'_> {
                 };
                 let mut aux = AuxData::default();
                 let mut given = Vec::with_capacity(args.len());
+                within(seen.len() * 16 + dict.held())?;
                 for (i, g) in at.iter().enumerate() {
                     let row = BatchRow { batch: b, i };
                     if let Some(f) = filter
@@ -474,6 +489,7 @@ fn sum_run(b: &Batch<'_>, col: usize) -> i64 {
                 Codes::U4(_) => span.map(|i| codes.get(i) as u64).sum(),
                 Codes::U8(c) => c[span].iter().map(|v| *v as u64).sum(),
                 Codes::U16(c) => c[span].iter().map(|v| *v as u64).sum(),
+                Codes::U24(c) => c[span].iter().map(|v| of_three(*v) as u64).sum(),
                 Codes::U32(c) => c[span].iter().map(|v| *v as u64).sum(),
             };
             sum as i64 + base * b.outer.len() as i64

@@ -1,6 +1,6 @@
 //! Joined rows on their way from the scan to groups or results, and vectors of integers computed from them.
 
-use crate::chunk::{Chunk, Codes, Data};
+use crate::chunk::{Chunk, Codes, Data, of_three};
 use crate::expr::{Cmp, Ex, Row};
 use crate::group::Setting;
 use crate::join::NONE;
@@ -336,9 +336,11 @@ fn gather(s: usize, b: &Batch<'_>, out: &mut Ints) {
                 Codes::U4(_) => values.extend(rows.iter().map(|i| base + codes.get(*i as usize) as i64)),
                 Codes::U8(c) if b.whole => values.extend(c[span].iter().map(|v| base + *v as i64)),
                 Codes::U16(c) if b.whole => values.extend(c[span].iter().map(|v| base + *v as i64)),
+                Codes::U24(c) if b.whole => values.extend(c[span].iter().map(|v| base + of_three(*v) as i64)),
                 Codes::U32(c) if b.whole => values.extend(c[span].iter().map(|v| base + *v as i64)),
                 Codes::U8(c) => values.extend(rows.iter().map(|i| base + c[*i as usize] as i64)),
                 Codes::U16(c) => values.extend(rows.iter().map(|i| base + c[*i as usize] as i64)),
+                Codes::U24(c) => values.extend(rows.iter().map(|i| base + of_three(c[*i as usize]) as i64)),
                 Codes::U32(c) => values.extend(rows.iter().map(|i| base + c[*i as usize] as i64)),
             }
             if *nulls {

@@ -15,6 +15,8 @@ pub(crate) enum Codes {
     U4(Vec<u8>),
     U8(Vec<u8>),
     U16(Vec<u16>),
+    /// Three bytes, the least one first.
+    U24(Vec<[u8; 3]>),
     U32(Vec<u32>),
 }
 
@@ -39,6 +41,11 @@ impl Codes {
                 out.extend(values.iter().map(|v| *v as u16));
                 Codes::U16(out)
             }
+            0x1_0000..=0xff_ffff => {
+                let mut out = room(values.len())?;
+                out.extend(values.iter().map(|v| three(*v)));
+                Codes::U24(out)
+            }
             _ => {
                 let mut out = room(values.len())?;
                 out.extend_from_slice(values);
@@ -54,7 +61,40 @@ impl Codes {
             Codes::U4(c) => (c[i / 2] >> (i % 2 * 4) & 15) as u32,
             Codes::U8(c) => c[i] as u32,
             Codes::U16(c) => c[i] as u32,
+            Codes::U24(c) => of_three(c[i]),
             Codes::U32(c) => c[i],
+        }
+    }
+
+    /// Calls `f` with those of some rows.
+    #[inline(always)]
+    pub fn each(&self, rows: &[u32], mut f: impl FnMut(u32)) {
+        match self {
+            Codes::U4(c) => {
+                for i in rows {
+                    f((c[*i as usize / 2] >> (i % 2 * 4) & 15) as u32);
+                }
+            }
+            Codes::U8(c) => {
+                for i in rows {
+                    f(c[*i as usize] as u32);
+                }
+            }
+            Codes::U16(c) => {
+                for i in rows {
+                    f(c[*i as usize] as u32);
+                }
+            }
+            Codes::U24(c) => {
+                for i in rows {
+                    f(of_three(c[*i as usize]));
+                }
+            }
+            Codes::U32(c) => {
+                for i in rows {
+                    f(c[*i as usize]);
+                }
+            }
         }
     }
 
@@ -62,9 +102,22 @@ impl Codes {
         match self {
             Codes::U4(c) | Codes::U8(c) => c.len(),
             Codes::U16(c) => c.len() * 2,
+            Codes::U24(c) => c.len() * 3,
             Codes::U32(c) => c.len() * 4,
         }
     }
+}
+
+/// A number as three bytes.
+#[inline(always)]
+pub(crate) fn three(v: u32) -> [u8; 3] {
+    [v as u8, (v >> 8) as u8, (v >> 16) as u8]
+}
+
+/// The number of three bytes.
+#[inline(always)]
+pub(crate) fn of_three(b: [u8; 3]) -> u32 {
+    u32::from_le_bytes([b[0], b[1], b[2], 0])
 }
 
 /// A vector of exactly this room.
@@ -244,9 +297,8 @@ impl Plain {
 pub(crate) struct Dict {
     entries: Vec<Entry>,
     bytes: Vec<u8>,
-    hashes: Vec<u32>,
-    /// Open addressing; 0 is empty, else number + 1.
-    index: Vec<u32>,
+    /// Open addressing: a hash, and 0 (empty) or number + 1.
+    index: Vec<(u32, u32)>,
     /// An entry for rows without a value, where no row had a NULL when it was added.
     null: Option<u32>,
     /// Some row has a NULL.
@@ -262,6 +314,11 @@ impl Dict {
     /// How many values.
     pub fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// About what it takes.
+    pub fn held(&self) -> usize {
+        self.bytes.len() + self.entries.len() * size_of::<Entry>() + self.index.len() * 8
     }
 
     /// A value.
@@ -295,36 +352,40 @@ impl Dict {
 
     #[inline]
     fn code_of(&mut self, f: Field<'_>) -> Result<Option<u32>> {
-        let hash = f.hash();
-        let short = (hash >> 32) as u32;
-        if self.index.is_empty() {
-            self.index = vec![0; 64];
-        }
         let (kind, data, bytes) = f.parts();
+        let hash = quick_hash(kind, data, bytes);
+        if self.index.is_empty() {
+            self.index = vec![(0, 0); 64];
+        }
         let mask = self.index.len() - 1;
         let mut at = hash as usize & mask;
         loop {
-            match self.index[at] {
-                0 => break,
-                n => {
-                    let n = n as usize - 1;
-                    let e = &self.entries[n];
-                    if self.hashes[n] == short && e.kind == kind {
-                        let same = match kind {
-                            Kind::Text | Kind::Blob => {
-                                e.len as usize == bytes.len()
-                                    && self.bytes[e.data as usize..][..bytes.len()] == *bytes
-                            }
-                            _ => e.data == data,
-                        };
-                        if same {
-                            return Ok(Some(n as u32));
-                        }
+            let (h, n) = self.index[at];
+            if n == 0 {
+                break;
+            }
+            if h == hash {
+                let e = &self.entries[n as usize - 1];
+                let same = match kind {
+                    Kind::Text | Kind::Blob => {
+                        e.len as usize == bytes.len()
+                            && same_bytes(&self.bytes[e.data as usize..][..bytes.len()], bytes)
                     }
+                    _ => e.data == data,
+                };
+                if same && e.kind == kind {
+                    return Ok(Some(n - 1));
                 }
             }
             at = (at + 1) & mask;
         }
+        self.add(at, hash, (kind, data, bytes))
+    }
+
+    /// A new value, whose place in the index is `at`.
+    #[cold]
+    fn add(&mut self, at: usize, hash: u32, parts: (Kind, u64, &[u8])) -> Result<Option<u32>> {
+        let (kind, data, bytes) = parts;
         if self.entries.len() >= DICT_ENTRIES || self.bytes.len() + bytes.len() > DICT_BYTES {
             return Ok(None);
         }
@@ -332,11 +393,9 @@ impl Dict {
         let data = if matches!(kind, Kind::Text | Kind::Blob) { self.bytes.len() as u64 } else { data };
         alloc::reserve(&mut self.bytes, bytes.len())?;
         alloc::reserve(&mut self.entries, 1)?;
-        alloc::reserve(&mut self.hashes, 1)?;
         self.bytes.extend_from_slice(bytes);
         self.entries.push(Entry { kind, len: bytes.len() as u32, data });
-        self.hashes.push(short);
-        self.index[at] = n + 1;
+        self.index[at] = (hash, n + 1);
         if self.entries.len() * 2 > self.index.len() {
             self.grow()?;
         }
@@ -346,17 +405,57 @@ impl Dict {
     fn grow(&mut self) -> Result<()> {
         let n = self.index.len() * 2;
         let mut index = room(n)?;
-        index.resize(n, 0u32);
-        for i in 0..self.entries.len() {
-            let mut at = self.get(i as u32).hash() as usize & (n - 1);
-            while index[at] != 0 {
+        index.resize(n, (0, 0));
+        for slot in self.index.iter().filter(|s| s.1 != 0) {
+            let mut at = slot.0 as usize & (n - 1);
+            while index[at].1 != 0 {
                 at = (at + 1) & (n - 1);
             }
-            index[at] = i as u32 + 1;
+            index[at] = *slot;
         }
         self.index = index;
         Ok(())
     }
+}
+
+/// The first and the last bytes of a run of up to 16: together they are all of it.
+#[inline(always)]
+fn ends(b: &[u8]) -> Option<(u64, u64)> {
+    if let (Some(x), Some(y), true) = (b.first_chunk::<8>(), b.last_chunk::<8>(), b.len() <= 16) {
+        return Some((u64::from_le_bytes(*x), u64::from_le_bytes(*y)));
+    }
+    if let (Some(x), Some(y), true) = (b.first_chunk::<4>(), b.last_chunk::<4>(), b.len() <= 8) {
+        return Some((u32::from_le_bytes(*x) as u64, u32::from_le_bytes(*y) as u64));
+    }
+    match *b {
+        [] => Some((0, 0)),
+        [x] => Some((x as u64, 0)),
+        [x, y] => Some((x as u64, y as u64)),
+        [x, y, z] => Some((x as u64 | (y as u64) << 8, z as u64)),
+        _ => None,
+    }
+}
+
+/// Whether two runs of the same length are equal. Most are short: no call is made for these.
+#[inline(always)]
+fn same_bytes(a: &[u8], b: &[u8]) -> bool {
+    match (ends(a), ends(b)) {
+        (Some(x), Some(y)) => x == y,
+        _ => a == b,
+    }
+}
+
+/// A number that equal values share; of what a dictionary is looked up by, and not for disk.
+#[inline(always)]
+fn quick_hash(kind: Kind, data: u64, bytes: &[u8]) -> u32 {
+    let (a, b) = match kind {
+        Kind::Text | Kind::Blob => ends(bytes).unwrap_or_else(|| (hash_bytes(bytes), 0)),
+        _ => (data, 0),
+    };
+    let k = bytes.len() as u64 | (kind as u64) << 59;
+    let m = (a ^ 0x9e37_79b9_7f4a_7c15) as u128 * (b ^ k ^ 0xc2b2_ae3d_27d4_eb4f) as u128;
+    let h = (m as u64) ^ (m >> 64) as u64;
+    (h ^ h >> 32) as u32
 }
 
 impl Chunk {

@@ -109,10 +109,25 @@ impl<'d> Builder<'d> {
                 v.push(r);
                 Ok(())
             }
+            // Whole numbers of a REAL column are stored as integers.
+            (Form::Real(v), Field::Int(i)) if self.real => {
+                alloc::reserve(v, 1)?;
+                v.push(i as f64);
+                Ok(())
+            }
+            (Form::Dict(codes), Field::Text(_)) => match self.dict.code(f)? {
+                Some(c) => {
+                    alloc::reserve(codes, 1)?;
+                    codes.push(c);
+                    Ok(())
+                }
+                None => self.push_other(f),
+            },
             _ => self.push_other(f),
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn push_other(&mut self, f: Field<'_>) -> Result<()> {
         let f = match f {

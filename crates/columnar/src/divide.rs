@@ -55,6 +55,8 @@ pub(crate) struct Division {
     pub late: Vec<Ex>,
     /// Tables whose rows must be known though nobody reads them.
     pub keep: u64,
+    /// Rows that were selected are noted, and nothing is computed from them yet.
+    pub collects: bool,
     /// The order of the loops, where it matters.
     pub levels: Option<Vec<LevelOrder>>,
 }

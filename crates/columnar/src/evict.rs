@@ -1,19 +1,26 @@
-//! Room in the column cache.
+//! Room in the column cache, and room for what a query makes of columns.
 //!
 //! All stores of a process share one budget. When a query wants columns that are not there and little room is left, or
-//! when more is held than the budget allows, the columns of its file that were not used for longest go, whole columns at a time, until a quarter is free or nothing is
-//! left but what the query itself wants. Who still reads a chunk holds it: it goes when they are done.
+//! when more is held than the budget allows, the columns of its file that were not used for longest go, whole columns
+//! at a time, until a quarter is free or nothing is left but what the query itself wants. Who still reads a chunk holds it: it goes when they are done.
 //!
 //! Not counted are dictionaries and what is known of leaves: a column's codes are of no use without the one, a table's
 //! columns without the other.
+//!
+//! Maps of joins, groups, rows that are to be sorted, and result rows have a limit of their own, for each of them. A
+//! query that needs more is run by a program, which sorts in temporary files.
 
 use crate::decode::ColKey;
 use crate::store::{Store, TableState, USED, lock};
+use iolite_base::{Code, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// What the column caches of the process may take together.
 static BUDGET: AtomicUsize = AtomicUsize::new(1 << 30);
+
+/// What a map, the groups, or the rows of a query may take each.
+static WORK: AtomicUsize = AtomicUsize::new(512 << 20);
 
 /// Counts uses.
 static NOW: AtomicU64 = AtomicU64::new(0);
@@ -26,6 +33,21 @@ pub fn budget() -> usize {
 /// Sets it. What is held beyond goes as queries want room.
 pub fn set_budget(bytes: usize) {
     BUDGET.store(bytes, Relaxed);
+}
+
+/// What a map, the groups, or the rows of a query in columns may take each, in bytes.
+pub fn work_size() -> usize {
+    WORK.load(Relaxed)
+}
+
+/// Sets it.
+pub fn set_work_size(bytes: usize) {
+    WORK.store(bytes, Relaxed);
+}
+
+/// Whether so much is within that; an error, which leaves the query to a program, otherwise.
+pub(crate) fn within(bytes: usize) -> Result<()> {
+    if bytes <= work_size() { Ok(()) } else { Err(Code::Internal.into()) }
 }
 
 /// What one query may hold of columns that are not kept.

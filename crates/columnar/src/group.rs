@@ -9,7 +9,8 @@
 use crate::acc::{Acc, zeros};
 use crate::ask::Query;
 use crate::batch::{Batch, BatchRow, Ints, Places, Reals, few_code};
-use crate::chunk::{Codes, Data, Dict, Field};
+use crate::chunk::{Data, Dict, Field};
+use crate::evict::{within, work_size};
 use crate::expr::{Eval, Ex, Row};
 use crate::join::{Inner, NONE};
 use crate::pred::{Columns, Kind};
@@ -19,6 +20,9 @@ use iolite_value::{Collation, Value, compare};
 
 /// The most groups whose states are arrays by number.
 const DENSE: u64 = 1 << 22;
+
+/// What an aggregate of such a group takes, at most.
+const DENSE_WIDTH: usize = 24;
 
 /// Rows of an inner table whose combinations of keys are numbered before any is met.
 const MOST_NUMBERED: usize = 1 << 16;
@@ -168,6 +172,7 @@ impl<'q> Groups<'q> {
         }
         let rows = s.most_rows.unwrap_or(1 << 40);
         g.dense = product <= DENSE.min((rows * 2).max(1 << 16))
+            && product as usize * DENSE_WIDTH * (1 + q.aggs.len()) <= work_size()
             && !g.sources.iter().any(|s| matches!(s, Source::Any { .. }));
         let n = if g.dense { product as usize } else { 0 };
         g.st.rows = zeros(n);
@@ -769,15 +774,12 @@ fn plain_numbers(
             let one = *nullable as u64;
             if let (Data::Int { base, nulls: false, codes }, false) = (&chunk.data, *nullable) {
                 let shift = (base - *min) as u64;
-                let rows = out.iter_mut().zip(&b.outer);
-                match codes {
-                    Codes::U4(_) => rows.for_each(|(o, r)| {
-                        *o = *o * radix + shift + codes.get(*r as usize) as u64;
-                    }),
-                    Codes::U8(c) => rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64),
-                    Codes::U16(c) => rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64),
-                    Codes::U32(c) => rows.for_each(|(o, r)| *o = *o * radix + shift + c[*r as usize] as u64),
-                }
+                let mut out = out.iter_mut();
+                codes.each(&b.outer, |c| {
+                    if let Some(o) = out.next() {
+                        *o = *o * radix + shift + c as u64;
+                    }
+                });
             } else {
                 for (o, r) in out.iter_mut().zip(&b.outer) {
                     let n = chunk.int(*r as usize).map_or(0, |v| (v - *min) as u64 + one);
@@ -788,9 +790,12 @@ fn plain_numbers(
         Source::Dict { col, .. } => {
             let chunk = &s.cols[outer].loaded.parts[b.part].cols[*col];
             let Data::Dict { codes } = &chunk.data else { return Err(Code::Internal.into()) };
-            for (o, r) in out.iter_mut().zip(&b.outer) {
-                *o = *o * radix + codes.get(*r as usize) as u64;
-            }
+            let mut out = out.iter_mut();
+            codes.each(&b.outer, |c| {
+                if let Some(o) = out.next() {
+                    *o = *o * radix + c as u64;
+                }
+            });
         }
         _ => return Ok(false),
     }
@@ -834,6 +839,8 @@ impl State {
     }
 
     fn grow(&mut self, groups: usize) -> Result<()> {
+        // Of the index: a number, and two to four places.
+        within(groups * (8 + 8 + 16 + self.accs.iter().map(Acc::width).sum::<usize>()))?;
         let more = groups - self.rows.len();
         alloc::reserve(&mut self.rows, more)?;
         self.rows.resize(groups, 0);

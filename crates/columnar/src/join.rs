@@ -5,7 +5,8 @@
 //! of several columns of integers: they are made one number. Rows with equal keys hang together in the order of the
 //! table. NULL is no key.
 
-use crate::chunk::{Chunk, Data, Field, room};
+use crate::chunk::{Chunk, Codes, Data, Field, room};
+use crate::evict::within;
 use crate::expr::Eval;
 use crate::kernel::{BLOCK, Bits, Selection};
 use crate::pred::{Columns, Kind, Pred};
@@ -15,6 +16,9 @@ use std::collections::HashMap;
 
 /// No row.
 pub(crate) const NONE: u32 = u32::MAX;
+
+/// Keys of a smaller span are looked up in an array of rows.
+const NEAR: u64 = 1 << 17;
 
 /// How a key leads to a row.
 enum Map {
@@ -45,6 +49,7 @@ struct Numbers {
 impl Numbers {
     fn new(n: usize) -> Result<Numbers> {
         let size = (n * 2).next_power_of_two().max(64);
+        within(size * 12)?;
         let (mut keys, mut rows) = (room(size)?, room(size)?);
         keys.resize(size, 0);
         rows.resize(size, NONE);
@@ -125,6 +130,7 @@ fn take_ints(
     keys: &mut Vec<i64>,
     rows: &mut Vec<u32>,
 ) -> Result<()> {
+    within(keys.len() * 12)?;
     alloc::reserve(keys, at.len())?;
     alloc::reserve(rows, at.len())?;
     if chunk.may_be_null() {
@@ -202,6 +208,7 @@ impl Inner {
         let (mut numbers, mut passed) = (Vec::new(), Vec::new());
         each_block(cols, preds, col_of, eval, &mut |p, from, at| {
             let part = &cols.loaded.parts[p];
+            within(numbers.len() * 12)?;
             alloc::reserve(&mut numbers, at.len())?;
             alloc::reserve(&mut passed, at.len())?;
             'rows: for &i in at {
@@ -287,7 +294,9 @@ impl Inner {
         }
         let mut keys: Vec<i64> = Vec::new();
         let mut bounds = (i64::MAX, i64::MIN);
-        if dense && ascending {
+        // A small array is as near as the bits and counts that would do as well.
+        let wide = span.is_none_or(|s| s >= NEAR);
+        if dense && ascending && wide {
             let mut bits = Bits::new((max - min + 1) as usize)?;
             each_block(cols, preds, col_of, eval, &mut |p, from, at| {
                 let part = &cols.loaded.parts[p];
@@ -319,6 +328,7 @@ impl Inner {
             return Ok(Inner { map, bits: None, next, passed, bounds, affinity, combined });
         }
         let n = (max - min + 1) as usize;
+        within(n * 4)?;
         let mut heads: Vec<u32> = room(n)?;
         heads.resize(n, NONE);
         let mut bits = Bits::new(n)?;
@@ -354,6 +364,7 @@ impl Inner {
         })?;
         let mut hash: HashMap<Box<[u8]>, u32> = HashMap::new();
         let mut next: Option<Vec<u32>> = None;
+        let mut held = 0;
         for &row in passed.iter().rev() {
             let (p, i) = cols.locate(row as usize);
             let t = match cols.loaded.parts[p].cols[key].field(i, dict) {
@@ -363,6 +374,8 @@ impl Inner {
             };
             match hash.get_mut(t) {
                 None => {
+                    held += t.len() + 48;
+                    within(held)?;
                     hash.insert(t.into(), row);
                 }
                 Some(head) => {
@@ -422,6 +435,28 @@ impl Inner {
             }
             (Map::Hash(h), _) => h.rows[h.at(key)],
             _ => NONE,
+        }
+    }
+
+    /// The first rows with integers as keys: `base` and a code for each of some rows. `known`: all of them are keys.
+    pub fn find_codes(&self, base: i64, codes: &Codes, rows: &[u32], known: bool, out: &mut Vec<u32>) {
+        match (&self.map, &self.bits) {
+            (Map::Place { min }, _) if known => {
+                let shift = (base - min) as u32;
+                codes.each(rows, |c| out.push(c.wrapping_add(shift)));
+            }
+            (Map::Array { min, rows: heads }, _) => {
+                let shift = base.wrapping_sub(*min);
+                codes.each(rows, |c| {
+                    let at = shift.wrapping_add(c as i64) as u64 as usize;
+                    out.push(heads.get(at).copied().unwrap_or(NONE));
+                });
+            }
+            (Map::Rank { min, before }, Some(bits)) if known => {
+                let shift = base - min;
+                codes.each(rows, |c| out.push(self.passed[bits.rank((shift + c as i64) as usize, before)]));
+            }
+            _ => codes.each(rows, |c| out.push(self.find_int(base + c as i64))),
         }
     }
 

@@ -36,7 +36,7 @@ mod threads;
 mod truth;
 
 pub use ask::Asked;
-pub use evict::{budget, set_budget};
+pub use evict::{budget, set_budget, set_work_size, work_size};
 pub use persist::Closing;
 pub use profile::Profile;
 pub use rows::Answer;

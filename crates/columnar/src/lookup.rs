@@ -100,8 +100,7 @@ impl Run<'_> {
                     let chunk = &s.cols[self.outer].loaded.parts[b.part].cols[col];
                     match (&chunk.data, inner.base()) {
                         (Data::Int { base, nulls: false, codes }, Some(_)) => {
-                            let find = |c: u32| inner.find_int(base + c as i64);
-                            found.extend(b.outer.iter().map(|r| find(codes.get(*r as usize))));
+                            inner.find_codes(*base, codes, &b.outer, filtered, &mut found);
                         }
                         _ => found.extend(
                             b.outer

@@ -123,7 +123,7 @@ impl ValueSet {
 }
 
 /// Asks the nested queries that depend on nothing; `None`: not here.
-pub(crate) fn said(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<Vec<Said>>> {
+pub(crate) fn said(q: &Query, rt: &dyn Runtime, params: &[Value], since: u64) -> Result<Option<Vec<Said>>> {
     let mut out = Vec::new();
     for n in &q.nested {
         if !n.keys.is_empty() {
@@ -131,7 +131,8 @@ pub(crate) fn said(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Opti
             continue;
         }
         let wanted = if n.kind == NestedKind::Set { -1 } else { 1 };
-        let Some(mut rows) = run::run_in(&n.query, rt, params, wanted, &Extra::default())? else {
+        let Some(mut rows) = run::run_in(&n.query, rt, params, wanted, &Extra { since, ..Extra::default() })?
+        else {
             return Ok(None);
         };
         let mut row = vec![Value::Null; n.query.result.len()];
@@ -488,7 +489,7 @@ impl Run<'_> {
             Ok(())
         });
         let take = |b: &Batch<'_>, s: &Setting<'_>| (sink.borrow_mut())(b, s);
-        let extra = Extra { restrict, sink: Some(&take) };
+        let extra = Extra { since: self.extra.since, restrict, sink: Some(&take) };
         if run::run_in(&nested.query, self.rt, self.params, -1, &extra)?.is_none() {
             return Ok(None);
         }
@@ -506,7 +507,7 @@ impl Run<'_> {
         eval: &Eval<'_>,
     ) -> Result<Option<ByKey>> {
         let q = &nested.query;
-        let extra = Extra { restrict, sink: None };
+        let extra = Extra { since: self.extra.since, restrict, sink: None };
         let Some(mut rows) = run::run_in(q, self.rt, self.params, -1, &extra)? else { return Ok(None) };
         let mut empty = q.empty.clone().ok_or(Code::Internal)?;
         empty.bind(self.params, &[], eval)?;

@@ -13,6 +13,7 @@ use crate::batch::{Batch, NO_OUTER, Places};
 use crate::chunk::room;
 use crate::decode::ColKey;
 use crate::divide::Division;
+use crate::evict::within;
 use crate::group::Setting;
 use crate::join::NONE;
 use crate::kernel::BLOCK;
@@ -28,6 +29,9 @@ use std::sync::Arc;
 
 /// The most combinations that are collected: 8 bytes each for the order, and 4 for each table.
 const MOST: usize = 1 << 23;
+
+/// What it takes to sort one of them.
+const SORTED: usize = 24;
 
 /// What takes sorted rows, in batches without a scanned table.
 pub(crate) type Take<'t> = &'t mut dyn FnMut(&Batch<'_>, &Setting<'_>) -> Result<bool>;
@@ -129,6 +133,7 @@ impl Run<'_> {
         };
         let mask = tables_in_order(&levels);
         d.keep |= mask;
+        d.collects = true;
         if !(0..n).all(|t| mask & 1 << t == 0 || t == self.outer || s.inners[t].is_some()) {
             return Ok(false);
         }
@@ -140,6 +145,7 @@ impl Run<'_> {
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); n];
         let mut many = false;
         self.scan(d, preds, s, &mut |b| {
+            within((rows[self.outer].len() + b.outer.len()) * (4 * kept.len() + SORTED))?;
             for &t in &kept {
                 alloc::reserve(&mut rows[t], b.outer.len())?;
                 if t == self.outer {

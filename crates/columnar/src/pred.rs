@@ -239,6 +239,14 @@ impl Pred {
         }
     }
 
+    /// The column whose codes are looked at, if there is just one.
+    pub fn column(&self) -> Option<usize> {
+        match self {
+            Pred::Range { col, .. } | Pred::IntSet { col, .. } | Pred::DictSet { col, .. } => Some(*col),
+            _ => None,
+        }
+    }
+
     /// Whether a whole part has no row that passes.
     pub fn excludes(&self, part: &Part) -> bool {
         match self {
@@ -332,6 +340,14 @@ fn alone<'a>(cols: &'a Columns, places: &'a Places, eval: &'a Eval<'a>) -> Setti
     }
 }
 
+/// The codes of some rows of a chunk that has codes.
+pub(crate) fn codes_of<'c>(c: &'c Chunk, span: &Range<usize>) -> Option<Slice<'c>> {
+    match &c.data {
+        Data::Int { codes, .. } | Data::Dict { codes } => Some(slice(codes, span)),
+        _ => None,
+    }
+}
+
 /// The codes of some rows.
 pub(crate) fn slice<'c>(codes: &'c Codes, span: &Range<usize>) -> Slice<'c> {
     match codes {
@@ -339,6 +355,7 @@ pub(crate) fn slice<'c>(codes: &'c Codes, span: &Range<usize>) -> Slice<'c> {
         Codes::U4(c) => Slice::U4(&c[span.start / 2..span.end.div_ceil(2)], span.len()),
         Codes::U8(c) => Slice::U8(&c[span.clone()]),
         Codes::U16(c) => Slice::U16(&c[span.clone()]),
+        Codes::U24(c) => Slice::U24(&c[span.clone()]),
         Codes::U32(c) => Slice::U32(&c[span.clone()]),
     }
 }

@@ -1,9 +1,10 @@
 //! Result rows: duplicates removed, sorted, cut. The values of all rows lie in one vector.
 
 use crate::chunk::Dict;
+use crate::evict::within;
 use crate::expr::{Eval, Ex, Row};
 use crate::group::distinct_code;
-use iolite_base::{Code, Result, alloc};
+use iolite_base::{Result, alloc};
 use iolite_value::compare::KeyField;
 use iolite_value::{Collation, Value, compare};
 use std::collections::HashSet;
@@ -19,6 +20,8 @@ pub(crate) struct Rows<'q> {
     values: Vec<Value>,
     /// What rows are sorted by.
     keys: Vec<Value>,
+    /// Bytes of texts and blobs among all these, or of such as were there.
+    held: usize,
     /// The first key of the last row that is still wanted, if it is an integer.
     worst: Option<i64>,
     /// Its image ([`prefix`]).
@@ -38,9 +41,6 @@ pub struct Answer {
     next: usize,
 }
 
-/// Beyond this many values the rows go to a program, which need not hold them all.
-const MOST_VALUES: usize = 20_000_000;
-
 impl<'q> Rows<'q> {
     /// Begins.
     pub fn new(
@@ -58,6 +58,7 @@ impl<'q> Rows<'q> {
             rows: 0,
             values: Vec::new(),
             keys: Vec::new(),
+            held: 0,
             worst: None,
             worst_image: None,
         }
@@ -74,7 +75,7 @@ impl<'q> Rows<'q> {
         n: usize,
         fill: impl FnOnce(&[Ex], &mut Vec<Value>) -> Result<bool>,
     ) -> Result<bool> {
-        let fits = n * self.result.len() <= MOST_VALUES;
+        let fits = within(n * self.result.len() * size_of::<Value>()).is_ok();
         if self.rows > 0 || self.distinct.is_some() || !self.order.is_empty() || self.limit.is_some() || !fits
         {
             return Ok(false);
@@ -114,6 +115,12 @@ impl<'q> Rows<'q> {
         for (e, _) in self.order {
             self.keys.push(eval.value(e, row)?);
         }
+        let bytes = |v: &Value| match v {
+            Value::Text(b, _) | Value::Blob(b, _) => b.len(),
+            _ => 0,
+        };
+        let keys = &self.keys[self.keys.len() - self.order.len()..];
+        self.held += self.values[start..].iter().chain(keys).map(bytes).sum::<usize>();
         self.rows += 1;
         if let Some(n) = self.limit
             && !self.order.is_empty()
@@ -121,10 +128,8 @@ impl<'q> Rows<'q> {
         {
             self.cut(n)?;
         }
-        if self.values.len() > MOST_VALUES {
-            return Err(Code::Internal.into());
-        }
-        Ok(())
+        let seen = self.distinct.as_ref().map_or(0, |d| d.1.held() + d.2.len() * 64);
+        within((self.values.len() + self.keys.len()) * size_of::<Value>() + self.held + seen)
     }
 
     /// The rows' places, sorted; equal ones stay as they came.
@@ -177,6 +182,7 @@ impl<'q> Rows<'q> {
         self.values = taken(&mut self.values, self.result.len())?;
         self.keys = taken(&mut self.keys, self.order.len())?;
         self.rows = at.len();
+        self.held = 0;
         let last = self.keys.chunks(self.order.len()).last().and_then(|k| k.first());
         self.worst_image = last.filter(|_| self.rows == n).map(|v| prefix(v, &self.order[0].1));
         self.worst = match self.keys.chunks(self.order.len()).last().and_then(|k| k.first()) {

@@ -16,7 +16,7 @@ use crate::divide::{Division, Join, tables_of};
 use crate::expr::{Eval, Ex};
 use crate::group::{Groups, Setting};
 use crate::join::{Inner, NONE};
-use crate::kernel::{BLOCK, Bits, Selection};
+use crate::kernel::{self, BLOCK, Bits, Selection};
 use crate::lookup::test_rest;
 use crate::nested::{self, Said};
 use crate::order::{is_natural, tables_in_order};
@@ -63,6 +63,12 @@ pub trait Runtime {
     }
 }
 
+/// A column's next block is asked for where so many of its codes in a cache line are likely to be looked at.
+const FETCHED: f64 = 0.3;
+
+/// What a condition takes for a row while all rows are looked at, as a share of what it takes in a list.
+const DENSE_WORK: f64 = 0.1;
+
 /// An aggregate's arguments, and the condition of its FILTER.
 type Aggregated = (Vec<Ex>, Option<Ex>);
 
@@ -99,6 +105,8 @@ impl Bound {
 /// How a query is run that another one asks.
 #[derive(Default)]
 pub(crate) struct Extra<'e> {
+    /// When the whole query began: columns that were used since do not make room for others.
+    pub since: u64,
     /// Columns of integers of which only some values are wanted: those in the set, less the base.
     pub restrict: Vec<(usize, i64, Bits)>,
     /// Takes joined rows in the place of the result, in any order.
@@ -121,10 +129,10 @@ fn most_leaves(q: &Query, rt: &dyn Runtime) -> Result<usize> {
 
 /// The result rows, or `None`: not here.
 pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
-    if !rt.force() && (most_leaves(q, rt)? < FEW_LEAVES || cost::better_in_rows(q, rt)?) {
+    if !rt.force() && (most_leaves(q, rt)? < FEW_LEAVES || cost::better_in_rows(q, rt, params)?) {
         return Ok(None);
     }
-    run_in(q, rt, params, wanted, &Extra::default())
+    run_in(q, rt, params, wanted, &Extra { since: Store::moment(), ..Extra::default() })
 }
 
 /// The same, for a query that asks a nested one.
@@ -154,7 +162,7 @@ pub(crate) fn run_in(
             return Ok(None);
         }
     }
-    let Some(said) = nested::said(q, rt, params)? else { return Ok(None) };
+    let Some(said) = nested::said(q, rt, params, extra.since)? else { return Ok(None) };
     let eval = Eval {
         host: rt.host(),
         max: rt.host().limit(Limit::Length).max(0) as usize,
@@ -182,7 +190,7 @@ pub(crate) struct Run<'a> {
     pub eval: &'a Eval<'a>,
     pub bound: &'a Bound,
     pub params: &'a [Value],
-    extra: &'a Extra<'a>,
+    pub extra: &'a Extra<'a>,
     pub outer: usize,
 }
 
@@ -197,6 +205,8 @@ struct Step {
     guess: f64,
     /// Its place among the steps before they are put in order.
     number: usize,
+    /// What it takes for a row of a block, as a share of what a row of a list takes.
+    work: f64,
 }
 
 /// What a scan was like.
@@ -250,6 +260,14 @@ impl Run<'_> {
             of_table: vec![vec![None; q.slots.len()]; q.tables.len()],
             outer: self.outer,
         };
+        // Sums of reals and all that is no aggregate depend on the order of rows.
+        let real = |e: &Ex| {
+            let mut any = false;
+            e.slots(&mut |s| any |= q.slots[s].real);
+            any
+        };
+        let wants_order = self.extra.sink.is_none()
+            && (q.grouping == Grouping::None || self.bound.aggs.iter().any(|(a, _)| a.iter().any(real)));
         let mut cols = Vec::new();
         let mut names: Vec<Vec<ColKey>> = Vec::new();
         for (t, state) in states.iter().enumerate() {
@@ -258,6 +276,9 @@ impl Run<'_> {
                 places.at[s] = (t, wanted.len());
                 places.of_table[t][s] = Some(wanted.len());
                 wanted.push((slot.key(), &slot.default));
+            }
+            if wants_order {
+                self.load_with_order(t, state, &wanted)?;
             }
             let loaded = self.load(t, state, &wanted)?;
             if loaded.rows >= NONE as usize {
@@ -452,12 +473,31 @@ impl Run<'_> {
         let table = &self.q.tables[t];
         let (store, start) = (self.rt.store(table.db)?, self.now());
         let before = store.counters.of_loading();
-        let loaded = store.load(&self.rt.btree(table.db)?, state, wanted, &|| self.rt.check())?;
+        let loaded =
+            store.load(&self.rt.btree(table.db)?, state, wanted, self.extra.since, &|| self.rt.check())?;
         if let Some(p) = self.rt.profile() {
             let now = store.counters.of_loading();
             p.loaded(&table.table.name, &loaded, before, now, self.now() - start);
         }
         Ok(loaded)
+    }
+
+    /// Where columns have to be decoded, those that make the order of the loops are decoded with them: they would be
+    /// wanted next, and every leaf read once more.
+    fn load_with_order(&self, t: usize, state: &TableState, wanted: &[(ColKey, &Value)]) -> Result<()> {
+        let order = self.q.order_slots.iter().filter(|s| s.table == t);
+        let order: Vec<(ColKey, &Value)> = order.map(|s| (s.key(), &s.default)).collect();
+        let names = |w: &[(ColKey, &Value)]| w.iter().map(|w| w.0).collect::<Vec<ColKey>>();
+        if state.keep && state.missing(&names(wanted)) > 0 && state.missing(&names(&order)) > 0 {
+            let mut all = wanted.to_vec();
+            for o in order {
+                if all.iter().all(|w| w.0 != o.0) {
+                    all.push(o);
+                }
+            }
+            self.load(t, state, &all)?;
+        }
+        Ok(())
     }
 
     /// Passes joined rows on to the result.
@@ -623,7 +663,8 @@ impl Run<'_> {
         let plain = self.plain_keys(d, s);
         let (mut steps, ranges) = self.steps(d, own, s, &plain);
         let needed = self.needed(d);
-        let mut batch = Batch {
+        let later = self.read_later(d, s, &plain, needed);
+        let empty = || Batch {
             cols: s.cols,
             places: s.places,
             part: 0,
@@ -631,9 +672,28 @@ impl Run<'_> {
             whole: false,
             inner: vec![Vec::new(); q.tables.len()],
         };
+        // Rows that were selected wait until those of the next block are, while what they need is fetched.
+        let (mut batch, mut ready) = (empty(), empty());
         let mut sel = Selection::new();
         let mut phases = Phases::default();
-        'parts: while let Some(k) = next()? {
+        let mut pass = |batch: &mut Batch<'_>, phases: &mut Phases| -> Result<bool> {
+            if batch.outer.is_empty() {
+                return Ok(true);
+            }
+            let begun = clock();
+            self.join(d, s, &plain, needed, batch)?;
+            test_rest(&d.tests, s, batch)?;
+            let joined = clock();
+            phases.join += joined - begun;
+            phases.taken += batch.outer.len() as u64;
+            let more = batch.outer.is_empty() || take(batch)?;
+            phases.take += clock() - joined;
+            batch.outer.clear();
+            Ok(more)
+        };
+        let mut upcoming = next()?;
+        'parts: while let Some(k) = upcoming {
+            upcoming = next()?;
             let part = &cols.loaded.parts[k];
             if own.iter().any(|p| p.excludes(part)) {
                 phases.excluded += 1;
@@ -643,19 +703,46 @@ impl Run<'_> {
                 let rank = |s: &Step| s.cost / (1.0001 - s.passed / s.seen);
                 rank(a).total_cmp(&rank(b))
             });
-            batch.part = k;
             let mut from = 0;
             while from < part.rows {
                 let span = from..(from + BLOCK).min(part.rows);
+                let following = match (span.end < part.rows, upcoming) {
+                    (true, _) => Some((part, span.end..(span.end + BLOCK).min(part.rows))),
+                    (false, Some(n)) => {
+                        let n = &cols.loaded.parts[n];
+                        Some((n, 0..BLOCK.min(n.rows)))
+                    }
+                    _ => None,
+                };
                 let begun = clock();
                 phases.vectors += 1;
                 phases.rows += span.len() as u64;
                 sel.fill(span.len());
+                // What the steps look at in the next block is asked for by and by, by each as much as it takes time.
+                sel.ahead.clear();
+                let (mut share, mut work) = (1.0, 0.0);
+                for step in steps.iter_mut() {
+                    let col = match &step.what {
+                        What::Pred(i) => own.get(*i).unwrap_or_else(|| &ranges[*i - own.len()]).column(),
+                        What::Keys { col, .. } => Some(*col),
+                    };
+                    if let (Some((part, span)), Some(col)) = (&following, col)
+                        && let Some(codes) = pred::codes_of(&part.cols[col], span)
+                        && share * codes.in_a_line() as f64 > FETCHED
+                    {
+                        sel.ahead.add(codes);
+                    }
+                    step.work = if work == 0.0 { DENSE_WORK } else { share };
+                    work += step.work;
+                    share *= step.passed / step.seen;
+                }
                 for step in &mut steps {
                     let before = sel.len();
                     if before == 0 {
                         break;
                     }
+                    sel.ahead.allot(step.work / work);
+                    work -= step.work;
                     match step.what {
                         What::Pred(i) => own.get(i).unwrap_or_else(|| &ranges[i - own.len()]).select(
                             cols,
@@ -675,33 +762,61 @@ impl Run<'_> {
                     step.seen += before as f64;
                     step.passed += sel.len() as f64;
                 }
-                let filtered = clock();
-                phases.filter += filtered - begun;
+                sel.ahead.finish();
+                phases.filter += clock() - begun;
                 phases.selected += sel.len() as u64;
                 if sel.len() > 0 {
+                    batch.part = k;
                     batch.outer.clear();
                     batch.whole = sel.len() == span.len();
                     batch.outer.extend(sel.rows().iter().map(|i| from as u32 + *i as u32));
-                    self.join(d, s, &plain, needed, &mut batch)?;
-                    test_rest(&d.tests, s, &mut batch)?;
-                    let joined = clock();
-                    phases.join += joined - filtered;
-                    phases.taken += batch.outer.len() as u64;
-                    let more = batch.outer.is_empty() || take(&batch)?;
-                    phases.take += clock() - joined;
-                    if !more {
+                    for col in &later {
+                        if let Some(codes) = pred::codes_of(&part.cols[*col], &(0..part.rows)) {
+                            kernel::fetch_some(codes, &batch.outer);
+                        }
+                    }
+                    if !pass(&mut ready, &mut phases)? {
                         break 'parts;
                     }
+                    std::mem::swap(&mut batch, &mut ready);
                 }
                 from = span.end;
             }
         }
+        pass(&mut ready, &mut phases)?;
         let mut found = Findings { phases, steps: vec![(0.0, 0.0); steps.len()] };
         for step in &steps {
             // Each began with a guess.
             found.steps[step.number] = (step.seen - step.what.begins_with(), step.passed - step.guess);
         }
         Ok(found)
+    }
+
+    /// Columns of the outer table that are read where rows were selected, and not before.
+    fn read_later(&self, d: &Division, s: &Setting<'_>, plain: &[Option<usize>], needed: u64) -> Vec<usize> {
+        let mut out: Vec<usize> = Vec::new();
+        let mut note = |e: &Ex| {
+            e.slots(&mut |i| {
+                let (t, c) = s.places.at[i];
+                if t == self.outer && !out.contains(&c) {
+                    out.push(c);
+                }
+            });
+        };
+        d.rest.iter().for_each(&mut note);
+        for (j, plain) in d.joins.iter().zip(plain) {
+            if plain.is_none() || needed & 1 << j.table != 0 {
+                j.others.iter().for_each(&mut note);
+            }
+        }
+        if !d.collects {
+            self.bound.keys.iter().for_each(&mut note);
+            self.bound.aggs.iter().for_each(|(a, f)| a.iter().chain(f).for_each(&mut note));
+            if self.q.grouping == Grouping::None {
+                self.bound.result.iter().chain(self.bound.order.iter().map(|o| &o.0)).for_each(&mut note);
+            }
+        }
+        out
     }
 
     /// What thins out a selection early: conditions, key ranges (which come with it), and keys of inner tables.
@@ -723,6 +838,7 @@ impl Run<'_> {
                 passed: 1.0,
                 guess: 1.0,
                 number: 0,
+                work: 0.0,
             });
         }
         let mut ranges: Vec<Pred> = Vec::new();
@@ -735,13 +851,21 @@ impl Run<'_> {
                 if bits.len() > 2048 && (hi - lo).max(0) as f64 * 1.5 < (max - min) as f64 {
                     let what = What::Pred(own.len() + ranges.len());
                     ranges.push(Pred::Range { col, lo, hi, not: false });
-                    steps.push(Step { what, cost: 0.5, seen: 3.0, passed: 1.0, guess: 1.0, number: 0 });
+                    steps.push(Step {
+                        what,
+                        cost: 0.5,
+                        seen: 3.0,
+                        passed: 1.0,
+                        guess: 1.0,
+                        number: 0,
+                        work: 0.0,
+                    });
                 }
                 let cost = if bits.len() <= 2048 { 0.7 } else { 5.0 };
                 let share = inner.passed.len() as f64 / (bits.len() as f64).max(1.0);
                 let what = What::Keys { join: k, col };
                 let guess = 4.0 * share.min(1.0);
-                steps.push(Step { what, cost, seen: 4.0, passed: guess, guess, number: 0 });
+                steps.push(Step { what, cost, seen: 4.0, passed: guess, guess, number: 0, work: 0.0 });
             }
         }
         steps.iter_mut().enumerate().for_each(|(i, s)| s.number = i);

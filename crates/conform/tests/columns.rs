@@ -561,6 +561,7 @@ fn nested_queries_and_any_order_of_loops_run_in_columns() {
 
 /// A file with a table of some segments, opened by both engines.
 fn large(name: &str, mode: &str) -> (File, stock::Connection, iolite::Connection) {
+    iolite::set_column_segment_leaves(512);
     let file = File::new(name);
     let s = stock::Connection::open(&file.name()).unwrap();
     s.execute_batch(&format!("PRAGMA page_size=1024; PRAGMA journal_mode={mode}")).unwrap();

@@ -196,6 +196,14 @@ pub(crate) fn column_cache_size(set: Option<i64>) -> i64 {
     (iolite_columnar::budget() / 1024) as i64
 }
 
+/// `PRAGMA column_work_size`: what a map, the groups or the rows of a query in columns may take each, in KiB.
+pub(crate) fn column_work_size(set: Option<i64>) -> i64 {
+    if let Some(kib) = set.and_then(|n| usize::try_from(n).ok()) {
+        iolite_columnar::set_work_size(kib.saturating_mul(1024));
+    }
+    (iolite_columnar::work_size() / 1024) as i64
+}
+
 pub(crate) fn store(conn: &Inner, db: usize, bt: &Btree) -> Result<Arc<Store>> {
     let dbs = conn.databases.borrow();
     let d = dbs.get(db).ok_or(Code::Internal)?;

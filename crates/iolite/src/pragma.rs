@@ -70,6 +70,7 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     },
     Pragma { name: "column_cache_trust", columns: OWN, schema: false, code: column_cache_trust },
     flag!("column_derivation", column_derivation),
+    Pragma { name: "column_work_size", columns: OWN, schema: false, code: column_work_size },
     Pragma { name: "compile_options", columns: OWN, schema: false, code: compile_options },
     flag!("count_changes", count_changes),
     Pragma { name: "data_version", columns: OWN, schema: false, code: data_version },
@@ -376,6 +377,11 @@ fn column_cache(c: &Call<'_>) -> Result<Rows> {
 /// What the columns of the process may take together, in KiB.
 fn column_cache_size(c: &Call<'_>) -> Result<Rows> {
     int(crate::columns::column_cache_size(c.value.map(parse_number)))
+}
+
+/// What the maps, the groups or the rows of a query in columns may take each, in KiB.
+fn column_work_size(c: &Call<'_>) -> Result<Rows> {
+    int(crate::columns::column_work_size(c.value.map(parse_number)))
 }
 
 /// What that file is believed by: `stat`, `hash`.

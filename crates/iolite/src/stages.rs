@@ -36,8 +36,8 @@ pub fn stages(conn: &Connection, sql: &str) -> Result<String> {
             }
             let plan = Planner::new(env).select(bound)?;
             let _ = writeln!(out, "\nplan");
-            for l in plan.cores.iter().flat_map(|c| &c.levels) {
-                let _ = writeln!(out, "  {}", iolite_plan::print::level(l));
+            for (c, l) in plan.cores.iter().flat_map(|c| c.levels.iter().map(move |l| (c, l))) {
+                let _ = writeln!(out, "  {}", iolite_plan::print::level(l, c.extreme));
                 for f in &l.filter {
                     let _ = writeln!(out, "    then test {f}");
                 }

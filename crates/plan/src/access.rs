@@ -156,10 +156,7 @@ impl Accesses<'_> {
         };
         if forced.is_none() && table.has_rowid() {
             self.rowid(i, rows, terms, out);
-            // Nothing is better than one row found by a rowid that is known from the start.
-            if let Some(k) = out.iter().position(|c| c.one_row && c.needs == 0) {
-                out.swap(0, k);
-                out.truncate(1);
+            if only_one_row(out) {
                 return Ok(());
             }
             let mut c = self.scan(i, rows, rows * (cost::TABLE_ROW + cost::SCAN_PENALTY * 0.1));
@@ -179,6 +176,9 @@ impl Accesses<'_> {
                 }
                 let info = self.index_info(i, table, index)?;
                 self.index(i, table, &info, terms, out);
+                if only_one_row(out) {
+                    return Ok(());
+                }
             }
             if forced.is_some() && out.len() == before {
                 return Err(iolite_base::Error::sql("no query solution"));
@@ -616,6 +616,14 @@ impl Accesses<'_> {
     }
 }
 
+/// Nothing is better than one row whose key is known from the start: if there is such a candidate, the others go.
+fn only_one_row(out: &mut Vec<Candidate>) -> bool {
+    let Some(k) = out.iter().position(|c| c.one_row && c.needs == 0) else { return false };
+    out.swap(0, k);
+    out.truncate(1);
+    true
+}
+
 /// Extends an equality prefix of an index field by field, emitting a candidate at each step.
 struct IndexBuild<'b, 'a> {
     a: &'b Accesses<'a>,
@@ -654,7 +662,9 @@ impl IndexBuild<'_, '_> {
                 || self.info.key.fields[field].coll == f.collation)
     }
 
-    fn extend(&mut self) {
+    /// Answers whether an access was found that beats the prefix as it is: one that needs no other tables and finds fewer
+    /// rows in the same order.
+    fn extend(&mut self) -> bool {
         let field = self.eq.len();
         let limit = self.info.key.fields.len().min(if self.table.has_rowid() {
             self.info.index.columns.len()
@@ -662,9 +672,9 @@ impl IndexBuild<'_, '_> {
             self.info.key.fields.len()
         });
         if field >= limit {
-            return;
+            return false;
         }
-        self.range(field);
+        let mut better = self.range(field);
         let mut seen: Vec<Mask> = Vec::new();
         for n in 0..self.terms.len() {
             let t = &self.terms[n];
@@ -713,19 +723,23 @@ impl IndexBuild<'_, '_> {
                 self.used.push(n);
                 self.needs |= f.needs;
                 self.fan *= fan;
-                self.emit(None, None, &[]);
-                self.extend();
-                self.eq.pop();
+                if !self.extend() {
+                    self.emit(None, None, &[]);
+                }
+                better |= matches!(self.eq.pop(), Some(EqTerm::Eq { .. })) && self.needs == saved.0;
                 self.used.pop();
                 (self.needs, self.fan) = saved;
             }
         }
+        better
     }
 
-    fn range(&mut self, field: usize) {
+    /// As [`IndexBuild::extend`], for ranges of the next field.
+    fn range(&mut self, field: usize) -> bool {
         if self.stat.unordered {
-            return;
+            return false;
         }
+        let mut better = false;
         let desc = self.info.key.fields[field].desc;
         let mut lo: Option<(usize, Bound, Mask)> = None;
         let mut hi: Option<(usize, Bound, Mask)> = None;
@@ -763,9 +777,11 @@ impl IndexBuild<'_, '_> {
             let used: Vec<usize> = l.iter().chain(&h).map(|x| x.0).collect();
             let saved = self.needs;
             self.needs |= needs;
+            better |= self.needs == saved;
             self.emit(l.map(|x| x.1), h.map(|x| x.1), &used);
             self.needs = saved;
         }
+        better
     }
 
     fn emit(&mut self, lo: Option<Bound>, hi: Option<Bound>, more_used: &[usize]) {

@@ -34,6 +34,8 @@ pub struct Path {
 struct Partial {
     mask: Mask,
     cost: f64,
+    /// The estimate that paths are compared by: with the sort that a path without the wanted order needs.
+    total: i32,
     rows: f64,
     picks: Vec<(usize, usize)>,
     state: OrderState,
@@ -77,7 +79,8 @@ pub fn search(
         _ => 14,
     };
     let sort_cost = |rows: f64| wanted.map_or(0.0, |_| cost::sort(rows));
-    let start = Partial { mask: 0, cost: 0.0, rows: 1.0, picks: Vec::new(), state: OrderState::Alive };
+    let start =
+        Partial { mask: 0, cost: 0.0, total: 0, rows: 1.0, picks: Vec::new(), state: OrderState::Alive };
     let mut beam = vec![start];
     for _ in 0..n {
         let mut next: Vec<Partial> = Vec::new();
@@ -93,25 +96,29 @@ pub fn search(
                     let left = sources[i].join.left;
                     let rows = p.rows * if left { c.rows.max(1.0) } else { c.rows };
                     let cost = p.cost + c.setup + p.rows.max(1.0) * c.cost;
-                    let mut picks = p.picks.clone();
-                    picks.push((i, k));
                     let state = match (wanted, p.state) {
                         (None, _) => OrderState::Dead,
                         (_, OrderState::Dead) => OrderState::Dead,
                         (Some(w), _) => {
-                            let loops: Vec<&Candidate> =
-                                picks.iter().map(|&(i, k)| &candidates[i][k]).collect();
+                            let picks = p.picks.iter().copied().chain([(i, k)]);
+                            let loops: Vec<&Candidate> = picks.map(|(i, k)| &candidates[i][k]).collect();
                             order_state(sources, &loops, w).0
                         }
                     };
-                    let new = Partial { mask: p.mask | 1 << i, cost, rows, picks, state };
-                    keep(&mut next, new, width, &sort_cost);
+                    let mask = p.mask | 1 << i;
+                    let total = total(cost, rows, state, &sort_cost);
+                    let new = Partial { mask, cost, total, rows, picks: Vec::new(), state };
+                    if let Some(place) = place_for(&mut next, &new, width) {
+                        *place = new;
+                        place.picks.reserve_exact(n);
+                        place.picks.extend(p.picks.iter().copied().chain([(i, k)]));
+                    }
                 }
             }
         }
         beam = next;
     }
-    let best = beam.into_iter().min_by_key(|p| total(p, &sort_cost))?;
+    let best = beam.into_iter().min_by_key(|p| p.total)?;
     let loops: Vec<Candidate> = best.picks.iter().map(|&(i, k)| candidates[i][k].clone()).collect();
     let refs: Vec<&Candidate> = loops.iter().collect();
     let (state, reverse) = match wanted {
@@ -123,8 +130,8 @@ pub fn search(
     Some(Path { loops, reverse, ordered, rows: best.rows })
 }
 
-fn total(p: &Partial, sort_cost: &dyn Fn(f64) -> f64) -> i32 {
-    estimate(p.cost + if p.state == OrderState::Dead { sort_cost(p.rows) } else { 0.0 })
+fn total(cost: f64, rows: f64, state: OrderState, sort_cost: &dyn Fn(f64) -> f64) -> i32 {
+    estimate(cost + if state == OrderState::Dead { sort_cost(rows) } else { 0.0 })
 }
 
 /// A cost or a number of rows as coarsely as it is known, in steps of 7 percent: of paths as good as each other, the one
@@ -133,26 +140,20 @@ fn estimate(x: f64) -> i32 {
     (x.max(1.0).log2() * 10.0).round() as i32
 }
 
-/// Adds a partial path unless one at least as good covers the same sources; keeps the best `width`.
-fn keep(list: &mut Vec<Partial>, new: Partial, width: usize, sort_cost: &dyn Fn(f64) -> f64) {
+/// Where a partial path belongs, unless one at least as good covers the same sources, or `width` better ones are there.
+fn place_for<'l>(list: &'l mut Vec<Partial>, new: &Partial, width: usize) -> Option<&'l mut Partial> {
     let dead = new.state == OrderState::Dead;
-    let key = |p: &Partial| (total(p, sort_cost), estimate(p.rows));
-    if let Some(old) = list.iter_mut().find(|p| p.mask == new.mask && (p.state == OrderState::Dead) == dead) {
-        if key(&new) < key(old) {
-            *old = new;
-        }
-        return;
+    let like = |p: &Partial| p.mask == new.mask && (p.state == OrderState::Dead) == dead;
+    if let Some(k) = list.iter().position(like) {
+        let key = |p: &Partial| (p.total, estimate(p.rows));
+        return if key(new) < key(&list[k]) { Some(&mut list[k]) } else { None };
     }
     if list.len() < width {
-        list.push(new);
-        return;
+        list.push(new.clone());
+        return list.last_mut();
     }
-    let worst = (0..list.len()).max_by_key(|&k| total(&list[k], sort_cost));
-    if let Some(w) = worst
-        && total(&new, sort_cost) < total(&list[w], sort_cost)
-    {
-        list[w] = new;
-    }
+    let worst = (0..list.len()).max_by_key(|&k| list[k].total)?;
+    if new.total < list[worst].total { Some(&mut list[worst]) } else { None }
 }
 
 /// How far a sequence of loops delivers the wanted order, and which of them must run backwards for it.

@@ -162,6 +162,7 @@ impl<'a> Planner<'a> {
             (true, true) => Grouping::All,
             (true, false) => Grouping::Hash,
         };
+        plan.extreme = windows.is_empty() && is_extreme(core);
         let min_max = if windows.is_empty() { self.min_max(core) } else { None };
         plan.unordered = min_max.is_none()
             && core.group_by.is_empty()
@@ -241,14 +242,11 @@ impl<'a> Planner<'a> {
 
     /// `min(e)` or `max(e)` as the only aggregate of an ungrouped query: the first row in order decides.
     fn min_max(&self, core: &mut Core) -> Option<Vec<OrderTerm>> {
-        if !core.aggregate || !core.group_by.is_empty() || core.aggs.len() != 1 || core.sources.len() != 1 {
+        if !is_extreme(core) || core.sources.len() != 1 {
             return None;
         }
         let a = &core.aggs[0];
         let max = a.function.flags.has(FunctionFlags::MAX);
-        if !(max || a.function.flags.has(FunctionFlags::MIN)) || a.args.len() != 1 || a.filter.is_some() {
-            return None;
-        }
         let expr = a.args[0].clone();
         if expr.is_constant() {
             return None;
@@ -588,6 +586,13 @@ fn pays_filter(l: &Level, lookups: f64) -> bool {
 fn shared_cte(core: &Core, cte: Option<u32>) -> bool {
     let same = |s: &&Source| matches!(&s.kind, SourceKind::Subquery(q) if q.cte == cte);
     cte.is_some() && core.sources.iter().filter(same).count() > 1
+}
+
+/// Whether the arm is not grouped and its only aggregate is `min(e)` or `max(e)`.
+fn is_extreme(core: &Core) -> bool {
+    let [a] = &core.aggs[..] else { return false };
+    let either = [FunctionFlags::MIN, FunctionFlags::MAX].iter().any(|f| a.function.flags.has(*f));
+    core.group_by.is_empty() && either && a.args.len() == 1 && a.filter.is_none()
 }
 
 /// Whether SQLite runs the query in FROM interleaved with its reader: the first query of the list, with nothing but inner

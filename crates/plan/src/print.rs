@@ -4,10 +4,13 @@ use crate::bound::*;
 use crate::plan::*;
 use iolite_catalog::{ColumnSource, Index, IndexOrigin, Table};
 
-/// The line for one loop.
-pub fn level(l: &Level) -> String {
+/// The line for one loop; `extreme`: its arm looks for a least or greatest value.
+pub fn level(l: &Level, extreme: bool) -> String {
     let name = source_name(&l.source);
     let mut out = access(&l.access, &l.source, &name);
+    if extreme && out.starts_with("SCAN ") {
+        out.replace_range(..4, "SEARCH");
+    }
     if l.source.join.left && l.source.join.right {
         out.push_str(" FULL-JOIN");
     } else if l.source.join.left {

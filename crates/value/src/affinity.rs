@@ -189,11 +189,14 @@ fn numeric_text(b: &[u8]) -> Option<Value> {
     if !p.any || !p.whole {
         return None;
     }
-    Some(match p.number {
-        Number::Int(i) => Value::Int(i),
-        Number::Real(r) => match num::real_as_int(r) {
-            Some(i) => Value::Int(i),
-            None => Value::real(r),
-        },
+    let real = match p.number {
+        // Digits before a NUL are read as a real, as in SQLite, where the integer has to be all of the text.
+        Number::Int(i) if b.contains(&0) => i as f64,
+        Number::Int(i) => return Some(Value::Int(i)),
+        Number::Real(r) => r,
+    };
+    Some(match num::real_as_int(real) {
+        Some(i) => Value::Int(i),
+        None => Value::real(real),
     })
 }

@@ -57,10 +57,10 @@ const FAULTS: &[Fault] = &[
         with: "(r + if r < 0.0 && !FAULT { -0.5 } else { 0.5 }) as i64",
     },
     Fault {
-        title: "UNION shows the last of equal rows",
-        file: "vdbe/src/ops/write.rs",
-        find: "let at = match i.p5 & p5::KEEP {",
-        with: "let at = match if FAULT { 0 } else { i.p5 & p5::KEEP } {",
+        title: "compounds compare without the columns' collating sequences",
+        file: "codegen/src/compound.rs",
+        find: "KeyField { coll: c.collation.clone(), ..KeyField::default() }",
+        with: "if FAULT { KeyField::default() } else { KeyField { coll: c.collation.clone(), ..KeyField::default() } }",
     },
     Fault {
         title: "the row without a match keeps the last match's columns",

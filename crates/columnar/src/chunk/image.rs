@@ -97,6 +97,10 @@ impl Codes {
                 out.u8(2);
                 out.extend(c.iter().flat_map(|v| v.to_le_bytes()));
             }
+            Codes::U24(c) => {
+                out.u8(3);
+                out.extend_from_slice(c.as_flattened());
+            }
             Codes::U32(c) => {
                 out.u8(4);
                 out.extend(c.iter().flat_map(|v| v.to_le_bytes()));
@@ -126,6 +130,12 @@ impl Codes {
                 v.extend(list.iter().map(|b| u16::from_le_bytes(*b)));
                 Codes::U16(v)
             }
+            3 => {
+                let (list, _) = r.bytes(len.checked_mul(3)?)?.as_chunks::<3>();
+                let mut v = room(len).ok()?;
+                v.extend_from_slice(list);
+                Codes::U24(v)
+            }
             4 => Codes::U32(r.u32s(len)?),
             _ => return None,
         })
@@ -137,6 +147,7 @@ impl Codes {
             Codes::U4(c) => c.iter().map(|b| (b & 15).max(b >> 4) as u32).max(),
             Codes::U8(c) => c.iter().copied().max().map(u32::from),
             Codes::U16(c) => c.iter().copied().max().map(u32::from),
+            Codes::U24(c) => c.iter().map(|v| of_three(*v)).max(),
             Codes::U32(c) => c.iter().copied().max(),
         }
     }

@@ -1,13 +1,13 @@
 //! Kernels for AVX2. There is no unsigned comparison: `x <= s` is `min(x, s) == x`.
 #![allow(unsafe_code)]
 
-use super::{BLOCK, Mask, Slice, Table, scalar};
+use super::{Ahead, BLOCK, Mask, Slice, Table, scalar};
 use std::arch::x86_64::*;
 
 /// The kernels, if this machine can run them.
 pub fn table() -> Option<Table> {
     let can = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt");
-    can.then_some(Table { range, member: |_, _, _, _| false, positions: scalar::positions, narrow })
+    can.then_some(Table { range, member: |_, _, _, _, _| false, positions: scalar::positions, narrow })
 }
 
 fn narrow(a: &mut Mask, b: &Mask) -> usize {
@@ -19,12 +19,14 @@ fn narrow(a: &mut Mask, b: &Mask) -> usize {
     unsafe { with_popcnt(a, b) }
 }
 
-fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask) {
+fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
     out.fill(0);
+    let n = ahead.in_each(1);
+    ahead.fetch(n);
     // SAFETY: `table` hands this out only where the features are there.
     unsafe {
         match codes {
-            Slice::U4(..) => scalar::range(codes, lo, hi, out),
+            Slice::U4(..) | Slice::U24(_) => scalar::range(codes, lo, hi, out, ahead),
             Slice::U8(c) if lo <= 0xff => range_u8(c, lo as u8, hi.min(0xff) as u8, out),
             Slice::U16(c) if lo <= 0xffff => range_u16(c, lo as u16, hi.min(0xffff) as u16, out),
             Slice::U32(c) => range_u32(c, lo, hi, out),

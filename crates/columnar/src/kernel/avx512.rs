@@ -3,28 +3,33 @@
 //! Small sets are held in four registers, from which permutations fetch the word of each code: 32 codes at a time.
 #![allow(unsafe_code)]
 
-use super::{BLOCK, Bits, Mask, Positions, Slice, Table};
+use super::{Ahead, BLOCK, Bits, Mask, Positions, Slice, Table};
 use std::arch::x86_64::*;
+
+/// Runs of 64 codes in a block.
+const RUNS: usize = BLOCK / 64;
 
 /// The kernels, if this machine can run them.
 pub fn table() -> Option<Table> {
     let can = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vbmi")
         && is_x86_feature_detected!("avx512vbmi2")
         && is_x86_feature_detected!("popcnt");
     can.then_some(Table { range, member, positions, narrow })
 }
 
-fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask) {
+fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
     out.fill(0);
     // SAFETY: `table` hands this out only where the features are there.
     unsafe {
         match codes {
-            Slice::U4(c, n) => halves(c, n, |v| v.wrapping_sub(lo) <= hi - lo, out),
-            Slice::U8(c) if lo <= 0xff => range_u8(c, lo as u8, hi.min(0xff) as u8, out),
-            Slice::U16(c) if lo <= 0xffff => range_u16(c, lo as u16, hi.min(0xffff) as u16, out),
-            Slice::U32(c) => range_u32(c, lo, hi, out),
+            Slice::U4(c, n) => halves(c, n, |v| v.wrapping_sub(lo) <= hi - lo, out, ahead),
+            Slice::U8(c) if lo <= 0xff => range_u8(c, lo as u8, hi.min(0xff) as u8, out, ahead),
+            Slice::U16(c) if lo <= 0xffff => range_u16(c, lo as u16, hi.min(0xffff) as u16, out, ahead),
+            Slice::U24(c) => range_u24(c, lo, hi, out, ahead),
+            Slice::U32(c) => range_u32(c, lo, hi, out, ahead),
             _ => {}
         }
     }
@@ -38,12 +43,14 @@ fn first(n: usize) -> u64 {
 
 /// Marks the half bytes for which `keep` holds; it is asked once for each of the sixteen.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn halves(c: &[u8], n: usize, keep: impl Fn(u32) -> bool, out: &mut Mask) {
+unsafe fn halves(c: &[u8], n: usize, keep: impl Fn(u32) -> bool, out: &mut Mask, ahead: &mut Ahead) {
     assert!(n <= BLOCK && c.len() * 2 >= n);
     let answers: [u8; 16] = std::array::from_fn(|i| if keep(i as u32) { 0xff } else { 0 });
     // SAFETY: 16 bytes are read from an array of 16 bytes.
     let answers = _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(answers.as_ptr().cast()) });
+    let lines = ahead.in_each(RUNS);
     for (i, (run, word)) in c.chunks(32).zip(out).enumerate() {
+        ahead.fetch(lines);
         let valid = first(run.len()) as u32;
         // SAFETY: only lanes that lie in the slice are loaded.
         let v = unsafe { _mm256_maskz_loadu_epi8(valid, run.as_ptr().cast()) };
@@ -57,10 +64,12 @@ unsafe fn halves(c: &[u8], n: usize, keep: impl Fn(u32) -> bool, out: &mut Mask)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn range_u8(c: &[u8], lo: u8, hi: u8, out: &mut Mask) {
+unsafe fn range_u8(c: &[u8], lo: u8, hi: u8, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let (low, span) = (_mm512_set1_epi8(lo as i8), _mm512_set1_epi8((hi - lo) as i8));
+    let lines = ahead.in_each(RUNS);
     for (run, word) in c.chunks(64).zip(out) {
+        ahead.fetch(lines);
         let valid = first(run.len());
         // SAFETY: only lanes that lie in the slice are loaded.
         let v = unsafe { _mm512_maskz_loadu_epi8(valid, run.as_ptr().cast()) };
@@ -69,10 +78,12 @@ unsafe fn range_u8(c: &[u8], lo: u8, hi: u8, out: &mut Mask) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn range_u16(c: &[u16], lo: u16, hi: u16, out: &mut Mask) {
+unsafe fn range_u16(c: &[u16], lo: u16, hi: u16, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let (low, span) = (_mm512_set1_epi16(lo as i16), _mm512_set1_epi16((hi - lo) as i16));
+    let lines = ahead.in_each(RUNS);
     for (run, word) in c.chunks(64).zip(out) {
+        ahead.fetch(lines);
         for (half, codes) in run.chunks(32).enumerate() {
             let valid = first(codes.len()) as u32;
             // SAFETY: only lanes that lie in the slice are loaded.
@@ -84,10 +95,12 @@ unsafe fn range_u16(c: &[u16], lo: u16, hi: u16, out: &mut Mask) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn range_u32(c: &[u32], lo: u32, hi: u32, out: &mut Mask) {
+unsafe fn range_u32(c: &[u32], lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let (low, span) = (_mm512_set1_epi32(lo as i32), _mm512_set1_epi32((hi - lo) as i32));
+    let lines = ahead.in_each(RUNS);
     for (run, word) in c.chunks(64).zip(out) {
+        ahead.fetch(lines);
         for (part, codes) in run.chunks(16).enumerate() {
             let valid = first(codes.len()) as u16;
             // SAFETY: only lanes that lie in the slice are loaded.
@@ -96,6 +109,43 @@ unsafe fn range_u32(c: &[u32], lo: u32, hi: u32, out: &mut Mask) {
             *word |= (m as u64) << (16 * part);
         }
     }
+}
+
+/// Marks the codes of three bytes for which `test` holds, 16 at a time.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn each_u24(c: &[[u8; 3]], out: &mut Mask, ahead: &mut Ahead, test: impl Fn(u16, __m512i) -> u16) {
+    assert!(c.len() <= BLOCK);
+    let lanes: [u8; 64] = std::array::from_fn(|i| (i / 4 * 3 + i % 4) as u8);
+    // SAFETY: 64 bytes are read from an array of 64 bytes.
+    let lanes = unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) };
+    let lines = ahead.in_each(RUNS);
+    for (run, word) in c.chunks(64).zip(out) {
+        ahead.fetch(lines);
+        for (part, codes) in run.chunks(16).enumerate() {
+            let valid = first(codes.len()) as u16;
+            // SAFETY: only bytes that lie in the slice are loaded.
+            let v = unsafe { _mm512_maskz_loadu_epi8(first(3 * codes.len()), codes.as_ptr().cast()) };
+            // Each lane takes three bytes, and nothing as its highest one.
+            let v = _mm512_maskz_permutexvar_epi8(0x7777_7777_7777_7777, lanes, v);
+            *word |= (test(valid, v) as u64) << (16 * part);
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn range_u24(c: &[[u8; 3]], lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
+    let (low, span) = (_mm512_set1_epi32(lo as i32), _mm512_set1_epi32((hi - lo) as i32));
+    let test = |valid, v| _mm512_mask_cmple_epu32_mask(valid, _mm512_sub_epi32(v, low), span);
+    // SAFETY: the same features.
+    unsafe { each_u24(c, out, ahead, test) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn member_u24(c: &[[u8; 3]], shift: i64, set: &Bits, out: &mut Mask, ahead: &mut Ahead) {
+    let (f, shift) = (four(set), _mm512_set1_epi32(shift as i32));
+    // SAFETY: the same features.
+    unsafe { each_u24(c, out, ahead, |valid, v| test32(&f, valid, _mm512_add_epi32(v, shift))) }
 }
 
 fn narrow(a: &mut Mask, b: &Mask) -> usize {
@@ -133,13 +183,13 @@ unsafe fn compress(mask: &Mask, rows: usize, out: &mut Positions) {
     }
 }
 
-fn member(codes: Slice<'_>, shift: i64, set: &Bits, out: &mut Mask) -> bool {
+fn member(codes: Slice<'_>, shift: i64, set: &Bits, out: &mut Mask, ahead: &mut Ahead) -> bool {
     // Sums are computed in the width of the lanes: none may come round to a number of the set.
     let fits = match codes {
         Slice::U4(..) => true,
         Slice::U8(_) => (-60_000..=60_000).contains(&shift),
         Slice::U16(_) => (-60_000..=0).contains(&shift),
-        Slice::U32(_) => (-1_000_000_000..=0).contains(&shift),
+        Slice::U24(_) | Slice::U32(_) => (-1_000_000_000..=0).contains(&shift),
     };
     let small = set.len() <= 2048 || matches!(codes, Slice::U4(..));
     if !small || !fits {
@@ -149,10 +199,11 @@ fn member(codes: Slice<'_>, shift: i64, set: &Bits, out: &mut Mask) -> bool {
     // SAFETY: `table` hands this out only where the features are there.
     unsafe {
         match codes {
-            Slice::U4(c, n) => halves(c, n, |v| set.has((v as i64 + shift) as usize), out),
-            Slice::U8(c) => member_u8(c, shift, set, out),
-            Slice::U16(c) => member_u16(c, shift, set, out),
-            Slice::U32(c) => member_u32(c, shift, set, out),
+            Slice::U4(c, n) => halves(c, n, |v| set.has((v as i64 + shift) as usize), out, ahead),
+            Slice::U8(c) => member_u8(c, shift, set, out, ahead),
+            Slice::U16(c) => member_u16(c, shift, set, out, ahead),
+            Slice::U24(c) => member_u24(c, shift, set, out, ahead),
+            Slice::U32(c) => member_u32(c, shift, set, out, ahead),
         }
     }
     true
@@ -202,11 +253,13 @@ fn test32(f: &Four, valid: u16, v: __m512i) -> u16 {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn member_u8(c: &[u8], shift: i64, set: &Bits, out: &mut Mask) {
+unsafe fn member_u8(c: &[u8], shift: i64, set: &Bits, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let f = four(set);
     let shift = _mm512_set1_epi16(shift as i16);
+    let lines = ahead.in_each(RUNS);
     for (run, word) in c.chunks(64).zip(out) {
+        ahead.fetch(lines);
         for (half, codes) in run.chunks(32).enumerate() {
             let valid = first(codes.len()) as u32;
             // SAFETY: only lanes that lie in the slice are loaded.
@@ -218,11 +271,13 @@ unsafe fn member_u8(c: &[u8], shift: i64, set: &Bits, out: &mut Mask) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn member_u16(c: &[u16], shift: i64, set: &Bits, out: &mut Mask) {
+unsafe fn member_u16(c: &[u16], shift: i64, set: &Bits, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let f = four(set);
     let shift = _mm512_set1_epi16(shift as i16);
+    let lines = ahead.in_each(RUNS);
     for (run, word) in c.chunks(64).zip(out) {
+        ahead.fetch(lines);
         for (half, codes) in run.chunks(32).enumerate() {
             let valid = first(codes.len()) as u32;
             // SAFETY: only lanes that lie in the slice are loaded.
@@ -234,11 +289,13 @@ unsafe fn member_u16(c: &[u16], shift: i64, set: &Bits, out: &mut Mask) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn member_u32(c: &[u32], shift: i64, set: &Bits, out: &mut Mask) {
+unsafe fn member_u32(c: &[u32], shift: i64, set: &Bits, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let f = four(set);
     let shift = _mm512_set1_epi32(shift as i32);
+    let lines = ahead.in_each(RUNS);
     for (run, word) in c.chunks(64).zip(out) {
+        ahead.fetch(lines);
         for (part, codes) in run.chunks(16).enumerate() {
             let valid = first(codes.len()) as u16;
             // SAFETY: only lanes that lie in the slice are loaded.

@@ -5,6 +5,7 @@
 //! says what it does, and where it pays again for a vector unit; which one runs is found out once. This is the only
 //! place in the crate with `unsafe` code.
 
+mod ahead;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -12,6 +13,7 @@ mod avx512;
 mod list;
 mod scalar;
 
+pub(crate) use ahead::{Ahead, fetch_some};
 use std::sync::OnceLock;
 
 /// Rows in a block.
@@ -36,6 +38,8 @@ pub(crate) struct Selection {
     rows: usize,
     /// The list counts, not the mask.
     listed: bool,
+    /// What is to be asked for while kernels run.
+    pub ahead: Ahead,
 }
 
 impl Selection {
@@ -48,6 +52,7 @@ impl Selection {
             len: 0,
             rows: 0,
             listed: false,
+            ahead: Ahead::new(),
         }
     }
 
@@ -135,8 +140,8 @@ pub(crate) struct Bits {
 impl Bits {
     /// An empty set of numbers below `len`.
     pub fn new(len: usize) -> iolite_base::Result<Bits> {
-        // At least as many as fill the four registers of the kernel for small sets.
-        let n = len.div_ceil(64).max(32);
+        // At least as many as fill the four registers of the kernel for small sets; and a place behind the last one.
+        let n = (len / 64 + 1).max(32);
         let mut words = crate::chunk::room(n)?;
         words.resize(n, 0);
         Ok(Bits { words, len })
@@ -145,6 +150,7 @@ impl Bits {
     /// Puts a number in; answers whether it was there.
     #[inline(always)]
     pub fn set(&mut self, i: usize) -> bool {
+        debug_assert!(i < self.len);
         let (w, b) = (i / 64, 1u64 << (i % 64));
         let was = self.words[w] & b != 0;
         self.words[w] |= b;
@@ -188,15 +194,29 @@ pub(crate) enum Slice<'a> {
     U4(&'a [u8], usize),
     U8(&'a [u8]),
     U16(&'a [u16]),
+    /// Three bytes each.
+    U24(&'a [[u8; 3]]),
     U32(&'a [u32]),
 }
 
 impl Slice<'_> {
+    /// How many lie in a cache line.
+    pub fn in_a_line(&self) -> usize {
+        match self {
+            Slice::U4(..) => 128,
+            Slice::U8(_) => 64,
+            Slice::U16(_) => 32,
+            Slice::U24(_) => 21,
+            Slice::U32(_) => 16,
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
             Slice::U4(_, n) => *n,
             Slice::U8(c) => c.len(),
             Slice::U16(c) => c.len(),
+            Slice::U24(c) => c.len(),
             Slice::U32(c) => c.len(),
         }
     }
@@ -206,30 +226,30 @@ impl Slice<'_> {
 pub(crate) fn range(codes: Slice<'_>, lo: u32, hi: u32, sel: &mut Selection) {
     assert!(codes.len() == sel.rows && lo <= hi);
     if sel.dense() {
-        (table().range)(codes, lo, hi, &mut sel.scratch);
+        (table().range)(codes, lo, hi, &mut sel.scratch, &mut sel.ahead);
         sel.narrow();
         return;
     }
     sel.list();
-    sel.len = list::range(codes, lo, hi, &mut sel.at, sel.len);
+    sel.len = list::range(codes, lo, hi, &mut sel.at, sel.len, &mut sel.ahead);
 }
 
 /// Keeps the rows whose code, `shift` added, is in a set.
 pub(crate) fn member(codes: Slice<'_>, shift: i64, set: &Bits, sel: &mut Selection) {
     assert!(codes.len() == sel.rows);
-    if sel.dense() && (table().member)(codes, shift, set, &mut sel.scratch) {
+    if sel.dense() && (table().member)(codes, shift, set, &mut sel.scratch, &mut sel.ahead) {
         sel.narrow();
         return;
     }
     sel.list();
-    sel.len = list::member(codes, shift, set, &mut sel.at, sel.len);
+    sel.len = list::member(codes, shift, set, &mut sel.at, sel.len, &mut sel.ahead);
 }
 
 /// The kernels of one vector unit.
 struct Table {
-    range: fn(Slice<'_>, u32, u32, &mut Mask),
+    range: fn(Slice<'_>, u32, u32, &mut Mask, &mut Ahead),
     /// `false`: this form has no kernel of its own.
-    member: fn(Slice<'_>, i64, &Bits, &mut Mask) -> bool,
+    member: fn(Slice<'_>, i64, &Bits, &mut Mask, &mut Ahead) -> bool,
     positions: fn(&Mask, usize, &mut Positions),
     /// Intersects; answers how many are left.
     narrow: fn(&mut Mask, &Mask) -> usize,
@@ -237,7 +257,7 @@ struct Table {
 
 const PLAIN: Table = Table {
     range: scalar::range,
-    member: |_, _, _, _| false,
+    member: |_, _, _, _, _| false,
     positions: scalar::positions,
     narrow: scalar::narrow,
 };
@@ -256,6 +276,14 @@ fn table() -> &'static Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn some(codes: Slice<'_>) -> Ahead {
+        let mut a = Ahead::new();
+        a.add(codes);
+        a.add(codes);
+        a.allot(0.8);
+        a
+    }
 
     fn numbers(n: usize, below: u32) -> Vec<u32> {
         let mut x = 12345u64;
@@ -312,6 +340,8 @@ mod tests {
             let d: Vec<u32> = a.iter().map(|v| v % 16).collect();
             let halves: Vec<u8> =
                 d.chunks(2).map(|p| p[0] as u8 | (p.get(1).copied().unwrap_or(9) as u8) << 4).collect();
+            let e: Vec<u32> = c.iter().map(|v| v & 0xff_ffff).collect();
+            let threes: Vec<[u8; 3]> = e.iter().map(|v| crate::chunk::three(*v)).collect();
             for (slice, values, lo, hi) in [
                 (Slice::U4(&halves, n), &d, 3, 11),
                 (Slice::U4(&halves, n), &d, 0, 15),
@@ -323,6 +353,8 @@ mod tests {
                 (Slice::U8(&bytes), &a, 300, 70_000),
                 (Slice::U16(&words), &b, 300, 40_000),
                 (Slice::U16(&words), &b, 300, u32::MAX),
+                (Slice::U24(&threes), &e, 1 << 10, 1 << 20),
+                (Slice::U24(&threes), &e, 1 << 10, u32::MAX),
                 (Slice::U32(&c), &c, 1 << 20, 1 << 30),
             ] {
                 let want: Vec<u16> =
@@ -330,7 +362,7 @@ mod tests {
                 assert_eq!(selected(n, |s| range(slice, lo, hi, s)), want);
                 for t in tables() {
                     let got = marked(&t, n, |m| {
-                        (t.range)(slice, lo, hi, m);
+                        (t.range)(slice, lo, hi, m, &mut some(slice));
                         true
                     });
                     assert_eq!(got, Some(want.clone()));
@@ -368,10 +400,13 @@ mod tests {
                 let d: Vec<u32> = a.iter().map(|v| v % 16).collect();
                 let halves: Vec<u8> =
                     d.chunks(2).map(|p| p[0] as u8 | (p.get(1).copied().unwrap_or(9) as u8) << 4).collect();
+                let e: Vec<u32> = c.iter().map(|v| v & 0xff_ffff).collect();
+                let threes: Vec<[u8; 3]> = e.iter().map(|v| crate::chunk::three(*v)).collect();
                 let slices = [
                     (Slice::U4(&halves, n), &d),
                     (Slice::U8(&bytes), &a),
                     (Slice::U16(&words), &b),
+                    (Slice::U24(&threes), &e),
                     (Slice::U32(&c), &c),
                 ];
                 for (slice, values) in slices {
@@ -381,7 +416,7 @@ mod tests {
                         .collect();
                     assert_eq!(selected(n, |s| member(slice, shift, &set, s)), want, "{n} {len} {shift}");
                     for t in tables() {
-                        let got = marked(&t, n, |m| (t.member)(slice, shift, &set, m));
+                        let got = marked(&t, n, |m| (t.member)(slice, shift, &set, m, &mut some(slice)));
                         assert!(got.is_none_or(|g| g == want), "{n} {len} {shift}");
                     }
                 }

@@ -1,9 +1,12 @@
 //! Kernels in plain code.
 
-use super::{Mask, Positions, Slice};
+use super::{Ahead, Mask, Positions, Slice};
+use crate::chunk::of_three;
 
 /// Marks the codes in `lo..=hi`.
-pub fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask) {
+pub fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
+    let n = ahead.in_each(1);
+    ahead.fetch(n);
     fn each<T: Copy + Into<u32>>(codes: &[T], lo: u32, span: u32, out: &mut Mask) {
         out.fill(0);
         for (word, run) in out.iter_mut().zip(codes.chunks(64)) {
@@ -22,6 +25,12 @@ pub fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask) {
         }
         Slice::U8(c) => each(c, lo, hi - lo, out),
         Slice::U16(c) => each(c, lo, hi - lo, out),
+        Slice::U24(c) => {
+            out.fill(0);
+            for (i, v) in c.iter().enumerate() {
+                out[i / 64] |= ((of_three(*v).wrapping_sub(lo) <= hi - lo) as u64) << (i % 64);
+            }
+        }
         Slice::U32(c) => each(c, lo, hi - lo, out),
     }
 }

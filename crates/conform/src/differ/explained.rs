@@ -43,14 +43,17 @@ pub const EXPLAINED: &[Explained] = &[
         title: "an outer join with LIKE on an indexed column in ON",
         page: "lang_select, section 2.1: an outer join adds a row of NULLs for each row without a match; stock loses \
                those rows where ON has a LIKE that an index with the LIKE's collation serves",
-        diverges: false,
+        diverges: true,
         applies: |script, d| {
             let sql = &script.last().map_or("", |s| &s.sql);
             let like = script.iter().any(|s| s.sql.contains(" LIKE "));
             let outer = ["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"].iter().any(|j| sql.contains(j));
-            // An aggregate of no rows is NULL; what was to be inserted is counted.
-            let lost = d.what == "rows" && (d.stock.is_empty() || d.stock.trim_end() == "NULL");
-            outer && like && (lost || d.what == "state")
+            // Aggregates of no rows are NULL; what was to be inserted is counted, and a NULL may be refused.
+            let lost = d.what == "rows"
+                && (d.stock.is_empty() || d.stock.trim_end().split('|').all(|v| v == "NULL"));
+            let refused =
+                d.what == "error" && d.stock == "ok" && d.ours.contains("NOT NULL constraint failed");
+            outer && like && (lost || refused || d.what == "state")
         },
     },
     Explained {
@@ -85,7 +88,7 @@ pub const EXPLAINED: &[Explained] = &[
         title: "NULL in a set that a descending index holds",
         page: "lang_expr, the IN and NOT IN operators: the result is NULL where the set holds a NULL and not the value; \
                stock looks for the NULL at the front of the index, and a descending index has it at the end",
-        diverges: false,
+        diverges: true,
         applies: |script, d| {
             // In the statement itself, in a view or trigger, or in what changed the table that is dumped.
             let asks = |s: &Stmt| s.sql.contains(" IN ");

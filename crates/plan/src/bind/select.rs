@@ -214,7 +214,7 @@ impl Binder<'_> {
             let name = format!("column{}", i + 1);
             let mut c = self.out_column(&values[0][i], name.as_str().into());
             if values.len() > 1 {
-                c.affinity = Affinity::None;
+                c.affinity = self.values_affinity(&values, i);
             }
             out.columns.push(c);
         }
@@ -226,6 +226,20 @@ impl Binder<'_> {
 
     fn top(&mut self) -> &mut Scope {
         self.scopes.last_mut().expect("a query is being bound")
+    }
+
+    /// The affinity of a column of several rows: in views and triggers the rows are arms of a compound; elsewhere a second
+    /// row that has none itself leaves that of the first, and any other takes it away.
+    fn values_affinity(&self, rows: &[Vec<Expr>], column: usize) -> Affinity {
+        if !self.views.is_empty() || self.trigger.is_some() {
+            return compound_affinity(rows.iter().filter_map(|r| Some((r.get(column)?, false))));
+        }
+        match rows {
+            [first, second] if second.iter().all(|e| e.affinity() == Affinity::None && e.is_constant()) => {
+                first[column].affinity()
+            }
+            _ => Affinity::None,
+        }
     }
 
     fn query(&mut self, q: &ast::Query, order_by: &[ast::SortTerm], out: &mut Select) -> Result<()> {
