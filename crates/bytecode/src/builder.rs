@@ -7,13 +7,49 @@ use iolite_base::{Bytes, Code, Result};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Label(i32);
 
+/// The addresses of labels, -1 where a label has no place yet: the first few lie here, since most programs have no more.
+#[derive(Default)]
+struct Labels {
+    first: [i32; Labels::FEW],
+    count: usize,
+    more: Vec<i32>,
+}
+
+impl Labels {
+    const FEW: usize = 12;
+
+    /// Adds one; answers how many there are.
+    fn push(&mut self, address: i32) -> usize {
+        match self.first.get_mut(self.count) {
+            Some(place) => *place = address,
+            None => self.more.push(address),
+        }
+        self.count += 1;
+        self.count
+    }
+
+    fn get(&self, k: usize) -> Option<i32> {
+        match self.first.get(k) {
+            Some(address) => (k < self.count).then_some(*address),
+            None => self.more.get(k - Labels::FEW).copied(),
+        }
+    }
+
+    fn at(&mut self, k: usize) -> &mut i32 {
+        match self.first.get_mut(k) {
+            Some(address) => address,
+            None => &mut self.more[k - Labels::FEW],
+        }
+    }
+}
+
 /// A program being made.
 ///
 /// Labels stand in `p2` as negative numbers until [`Builder::finish`]. Registers are counted from 1; temporary
 /// ones go back to a pool with [`Builder::free_temp`].
 pub struct Builder {
     insns: Vec<Insn>,
-    labels: Vec<i32>,
+    labels: Labels,
     registers: i32,
     cursors: i32,
     sites: usize,
@@ -26,7 +62,7 @@ impl Builder {
     pub fn new() -> Builder {
         Builder {
             insns: Vec::with_capacity(24),
-            labels: Vec::with_capacity(8),
+            labels: Labels::default(),
             registers: 0,
             cursors: 0,
             sites: 0,
@@ -75,14 +111,13 @@ impl Builder {
 
     /// A label to be placed later.
     pub fn label(&mut self) -> Label {
-        self.labels.push(-1);
-        Label(-(self.labels.len() as i32))
+        Label(-(self.labels.push(-1) as i32))
     }
 
     /// Places a label here.
     pub fn place(&mut self, l: Label) {
         let here = self.insns.len() as i32;
-        self.labels[(-l.0 - 1) as usize] = here;
+        *self.labels.at((-l.0 - 1) as usize) = here;
     }
 
     /// Makes the instruction at `addr` jump here.
@@ -168,7 +203,7 @@ impl Builder {
         let labels = &self.labels;
         let resolve = |p: &mut i32| {
             if *p < 0
-                && let Some(&at) = labels.get((-*p - 1) as usize)
+                && let Some(at) = labels.get((-*p - 1) as usize)
             {
                 debug_assert!(at >= 0, "label {} was never placed", *p);
                 *p = at;

@@ -45,15 +45,17 @@ pub const EXPLAINED: &[Explained] = &[
                those rows where ON has a LIKE that an index with the LIKE's collation serves",
         diverges: true,
         applies: |script, d| {
-            let sql = &script.last().map_or("", |s| &s.sql);
-            let like = script.iter().any(|s| s.sql.contains(" LIKE "));
-            let outer = ["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"].iter().any(|j| sql.contains(j));
+            // Both in the statement itself, or in a view.
+            let joins = ["LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "OUTER JOIN"];
+            let both = |s: &Stmt| joins.iter().any(|j| s.sql.contains(j)) && s.sql.contains(" LIKE ");
+            let outer_like = script.last().is_some_and(both)
+                || script.iter().filter(|s| s.kind == "create view").any(both);
             // Aggregates of no rows are NULL; what was to be inserted is counted, and a NULL may be refused.
             let lost = d.what == "rows"
                 && (d.stock.is_empty() || d.stock.trim_end().split('|').all(|v| v == "NULL"));
             let refused =
                 d.what == "error" && d.stock == "ok" && d.ours.contains("NOT NULL constraint failed");
-            outer && like && (lost || refused || d.what == "state")
+            outer_like && (lost || refused || d.what == "state")
         },
     },
     Explained {
