@@ -662,6 +662,13 @@ impl IndexBuild<'_, '_> {
                 || self.info.key.fields[field].coll == f.collation)
     }
 
+    /// Whether the fields so far are a whole unique key.
+    fn one_row(&self) -> bool {
+        let index = &self.info.index;
+        let equal = |e: &EqTerm| matches!(e, EqTerm::Eq { null_ok: false, .. });
+        index.unique.is_some() && self.eq.len() >= index.key_len && self.eq.iter().all(equal)
+    }
+
     /// Answers whether an access was found that beats the prefix as it is: one that needs no other tables and finds fewer
     /// rows in the same order.
     fn extend(&mut self) -> bool {
@@ -671,7 +678,8 @@ impl IndexBuild<'_, '_> {
         } else {
             self.info.key.fields.len()
         });
-        if field >= limit {
+        // The key of a unique index finds one row: what stands behind the key would only be tested.
+        if field >= limit || self.one_row() {
             return false;
         }
         let mut better = self.range(field);
@@ -787,8 +795,7 @@ impl IndexBuild<'_, '_> {
     fn emit(&mut self, lo: Option<Bound>, hi: Option<Bound>, more_used: &[usize]) {
         let index = &self.info.index;
         let n = self.eq.len();
-        let all_eq = self.eq.iter().all(|e| matches!(e, EqTerm::Eq { null_ok: false, .. }));
-        let one_row = index.unique.is_some() && n >= index.key_len && all_eq;
+        let one_row = self.one_row();
         let mut rows = self.stat.rows.get(n).copied().unwrap_or(1.0).min(self.entries);
         if n > index.key_len {
             rows = 1.0;
