@@ -96,7 +96,9 @@ pub const EXPLAINED: &[Explained] = &[
             let asks = |s: &Stmt| s.sql.contains(" IN ");
             let inside = |s: &Stmt| matches!(s.kind, "create view" | "create trigger") && asks(s);
             let dumped = script.last().is_some_and(|s| s.kind == "dump");
-            matches!(d.what, "rows" | "state")
+            let refused =
+                d.what == "error" && [&d.stock, &d.ours].iter().any(|s| s.contains("constraint failed"));
+            (refused || matches!(d.what, "rows" | "state"))
                 && (script.last().is_some_and(asks) || script.iter().any(|s| inside(s) || dumped && asks(s)))
                 && script.iter().any(|s| descending_first(&s.sql))
         },

@@ -162,6 +162,9 @@ fn opening(rng: &mut Rng, in_memory: bool) -> Vec<Stmt> {
             rng.pick(&["DELETE", "TRUNCATE", "PERSIST", "MEMORY", "OFF", "WAL", "WAL"])
         ));
     }
+    if rng.chance(60) {
+        add("PRAGMA recursive_triggers = 1".into());
+    }
     out
 }
 
