@@ -28,7 +28,7 @@ pub fn interact(shell: &mut Shell, terminal: bool) -> End {
         return input::process(shell, &mut Script(BufReader::new(std::io::stdin())), true);
     }
     let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
-    let mut editor = match Editor::with_config(config) {
+    let mut editor = match crate::signal::keeping(|| Editor::with_config(config)) {
         Ok(e) => e,
         Err(e) => {
             shell.complain(&format!("no line editing: {e}"));

@@ -1,7 +1,7 @@
 //! What the shell asks of the operating system beside files: Ctrl-C, and the processor time used so far.
 //!
 //! Ctrl-C sets the running connection's interrupt flag and one of the shell's own; the handlers do nothing else, so
-//! they are safe at any moment. Connections register as they are opened.
+//! they are safe at any moment. Connections register as they are opened. Whoever else wants SIGINT has to be run by [`keeping`].
 
 use signal_hook::SigId;
 use signal_hook::consts::SIGINT;
@@ -39,6 +39,21 @@ impl Interrupts {
     /// Whether Ctrl-C came; the mark stays.
     pub fn pending(&self) -> bool {
         self.seen.load(Ordering::Relaxed)
+    }
+}
+
+/// Runs what takes Ctrl-C for itself, and gives it back to the handlers here: the line editor, which needs no signal while it
+/// reads keys, replaces SIGINT's handler together with that for the window's size.
+pub fn keeping<T>(f: impl FnOnce() -> T) -> T {
+    // SAFETY: sigaction is plain data, for which zero is a value; the calls fill it, and set what was there before.
+    unsafe {
+        let mut ours: libc::sigaction = std::mem::zeroed();
+        let known = libc::sigaction(SIGINT, std::ptr::null(), &mut ours) == 0;
+        let out = f();
+        if known {
+            libc::sigaction(SIGINT, &ours, std::ptr::null_mut());
+        }
+        out
     }
 }
 

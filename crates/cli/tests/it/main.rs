@@ -89,3 +89,56 @@ fn scripts() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// A program that does not outlive its test.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Ctrl-C in a terminal, made by `script` where that is installed: the line editor must not keep the signal for itself.
+#[test]
+fn ctrl_c_stops_a_query_in_a_terminal() {
+    let shell = format!("{} :memory:", env!("CARGO_BIN_EXE_iolite"));
+    let child = std::process::Command::new("script")
+        .args(["-qfec", &shell, "/dev/null"])
+        .env("TERM", "xterm")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn();
+    let Ok(child) = child else { return };
+    let mut child = Ended(child);
+    let (mut keys, mut screen) = (child.0.stdin.take().unwrap(), child.0.stdout.take().unwrap());
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let shown = seen.clone();
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(n @ 1..) = std::io::Read::read(&mut screen, &mut bytes) {
+            shown.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..n]));
+        }
+    });
+    let mut wait = |text: &str, keys: &mut dyn FnMut()| {
+        for _ in 0..300 {
+            if seen.lock().unwrap().contains(text) {
+                return;
+            }
+            keys();
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        panic!("no {text:?} in {:?}", seen.lock().unwrap());
+    };
+    let mut press = |text: &str| std::io::Write::write_all(&mut keys, text.as_bytes()).unwrap();
+    wait("iolite>", &mut || {});
+    press("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c;\r");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    // Repeated, in case that the query had not begun.
+    wait("interrupted", &mut || press("\x03"));
+    press("SELECT 'still ' || 'here';\r");
+    wait("still here", &mut || {});
+    press(".quit\r");
+}
