@@ -122,7 +122,7 @@ fn ctrl_c_stops_a_query_in_a_terminal() {
             shown.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..n]));
         }
     });
-    let mut wait = |text: &str, keys: &mut dyn FnMut()| {
+    let wait = |text: &str, keys: &mut dyn FnMut()| {
         for _ in 0..300 {
             if seen.lock().unwrap().contains(text) {
                 return;
