@@ -163,7 +163,7 @@ impl Codegen<'_> {
                 }
             });
         }
-        for e in c.result.iter().chain(&c.having).chain(sink.order.iter().map(|t| &t.expr)) {
+        for e in c.result.iter().chain(&c.having).chain(sink.order.terms.iter().map(|t| &t.expr)) {
             visit(e, &own, group, &mut out);
         }
         out

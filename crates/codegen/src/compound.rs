@@ -38,7 +38,7 @@ impl Codegen<'_> {
                 t.expr = stand_in[k].clone();
             }
         }
-        let mut sink = self.open_sink(&stand_in, &order, false, limits, dest, end)?;
+        let mut sink = self.open_sink(&stand_in, order[..].into(), false, limits, dest, end)?;
         let before = self.known.len();
         for (k, e) in stand_in.iter().enumerate() {
             self.known.push((e.clone(), first + k as i32));

@@ -26,7 +26,7 @@ pub(crate) struct Limits {
 /// What stands between rows and their destination.
 pub(crate) struct Sink<'p> {
     result: &'p [Expr],
-    pub order: &'p [OrderTerm],
+    pub order: Order<'p>,
     sorter: Option<Sorter>,
     distinct: Option<i32>,
     limits: Limits,
@@ -42,6 +42,42 @@ struct Sorter {
     fields: Vec<usize>,
     /// Result columns that are stored behind the keys.
     extra: Vec<usize>,
+    /// Rows come in the order of the leading terms: those equal there are sorted by themselves.
+    blocks: Option<Blocks>,
+}
+
+/// Sorting of rows that are partly sorted, a block of rows equal in the leading terms at a time.
+struct Blocks {
+    terms: usize,
+    /// The present block's leading terms.
+    last: i32,
+    started: i32,
+    /// Where the subroutine that emits a block returns to, and its place.
+    back: i32,
+    emit: Label,
+}
+
+/// An ORDER BY that a sink has to bring about.
+#[derive(Clone, Copy)]
+pub struct Order<'p> {
+    /// The terms.
+    pub terms: &'p [OrderTerm],
+    /// So many leading ones in whose order the rows come already, fewer than all.
+    pub delivered: usize,
+}
+
+impl<'p> From<&'p [OrderTerm]> for Order<'p> {
+    fn from(terms: &'p [OrderTerm]) -> Order<'p> {
+        Order { terms, delivered: 0 }
+    }
+}
+
+impl Order<'_> {
+    /// The place of a term in a record: those that are compared come first.
+    fn field(&self, term: usize) -> usize {
+        let sorted = self.terms.len() - self.delivered;
+        if term < self.delivered { sorted + term } else { term - self.delivered }
+    }
 }
 
 impl Codegen<'_> {
@@ -145,6 +181,8 @@ impl Codegen<'_> {
         dest: &Dest,
         end: Label,
     ) -> Result<()> {
+        let delivered = if c.grouping == Grouping::None { c.delivered.min(order.len()) } else { 0 };
+        let order = Order { terms: order, delivered };
         let mut sink = self.open_sink(&c.result, order, c.distinct && !c.distinct_free, limits, dest, end)?;
         match c.grouping {
             Grouping::None => {
@@ -186,7 +224,7 @@ impl Codegen<'_> {
                 t.expr = stand_in[k].clone();
             }
         }
-        let mut sink = self.open_sink(&stand_in, &terms, false, limits, dest, end)?;
+        let mut sink = self.open_sink(&stand_in, Order::from(&terms[..]), false, limits, dest, end)?;
         for row in &c.values {
             self.expr_list(row, first)?;
             let before = self.known.len();
@@ -205,7 +243,7 @@ impl Codegen<'_> {
     pub fn open_sink<'p>(
         &mut self,
         result: &'p [Expr],
-        order: &'p [OrderTerm],
+        order: Order<'p>,
         distinct: bool,
         limits: Limits,
         dest: &'p Dest,
@@ -231,30 +269,36 @@ impl Codegen<'_> {
         } else {
             None
         };
-        let sorter = if order.is_empty() {
+        let sorter = if order.terms.is_empty() {
             None
         } else {
             let cursor = self.b.cursor();
             let mut fields = vec![0; width];
             let mut extra = Vec::new();
             for (k, e) in result.iter().enumerate() {
-                match order.iter().position(|t| t.column == Some(k) && t.expr.same(e)) {
-                    Some(i) => fields[k] = i,
+                match order.terms.iter().position(|t| t.column == Some(k) && t.expr.same(e)) {
+                    Some(i) => fields[k] = order.field(i),
                     None => {
-                        fields[k] = order.len() + extra.len();
+                        fields[k] = order.terms.len() + extra.len();
                         extra.push(k);
                     }
                 }
             }
-            let key = self.order_key(order, order.len() + extra.len());
+            let total = order.terms.len() + extra.len();
+            let key = self.order_key(&order.terms[order.delivered..], total);
             self.b.emit4(
                 Opcode::SorterOpen,
                 cursor,
-                (order.len() + extra.len()) as i32,
+                total as i32,
                 limits.both.unwrap_or(0),
                 P4::KeyInfo(key),
             );
-            Some(Sorter { cursor, fields, extra })
+            let blocks = (order.delivered > 0).then(|| {
+                let (last, started) = (self.b.regs(order.delivered), self.b.reg());
+                self.b.emit(Opcode::Integer, 0, started, 0);
+                Blocks { terms: order.delivered, last, started, back: self.b.reg(), emit: self.b.label() }
+            });
+            Some(Sorter { cursor, fields, extra, blocks })
         };
         Ok(Sink { result, order, sorter, distinct, limits, dest, end, first })
     }
@@ -298,16 +342,15 @@ impl Codegen<'_> {
             self.b.free_temp(record);
         }
         if let Some(sorter) = &s.sorter {
-            let n = s.order.len();
+            let n = s.order.terms.len();
             let total = n + sorter.extra.len();
             let base = self.b.regs(total);
             let cursor = sorter.cursor;
-            for (i, t) in s.order.iter().enumerate() {
+            for (i, t) in s.order.terms.iter().enumerate() {
+                let to = base + s.order.field(i) as i32;
                 match t.column {
-                    Some(k) if all && t.expr.same(&result[k]) => {
-                        self.copy(s.first + k as i32, base + i as i32)
-                    }
-                    _ => self.expr_to(&t.expr, base + i as i32)?,
+                    Some(k) if all && t.expr.same(&result[k]) => self.copy(s.first + k as i32, to),
+                    _ => self.expr_to(&t.expr, to)?,
                 }
             }
             for (i, k) in sorter.extra.iter().enumerate() {
@@ -317,6 +360,10 @@ impl Codegen<'_> {
                 } else {
                     self.expr_to(&result[*k], to)?;
                 }
+            }
+            // Everything of this row is computed: emitting a block writes over the result's registers.
+            if let Some(b) = &sorter.blocks {
+                self.begin_block(b, base + s.order.field(0) as i32, &s.order.terms[..b.terms]);
             }
             let record = self.b.temp();
             self.b.emit(Opcode::MakeRecord, base, total as i32, record);
@@ -330,6 +377,22 @@ impl Codegen<'_> {
         self.deliver(s.dest, s.first, width, s.end)?;
         self.count_limit(s);
         Ok(())
+    }
+
+    /// Emits the block of rows before if this row, whose leading terms lie at `now`, is not of it.
+    fn begin_block(&mut self, b: &Blocks, now: i32, terms: &[OrderTerm]) {
+        let (differs, same, fresh) = (self.b.label(), self.b.label(), self.b.label());
+        self.b.jump(Opcode::IfNot, b.started, fresh, 0);
+        let key = self.order_key(terms, terms.len());
+        self.b.emit4(Opcode::Compare, b.last, now, b.terms as i32, P4::KeyInfo(key));
+        let (d, e) = (self.b.raw(differs), self.b.raw(same));
+        self.b.emit(Opcode::Jump, d, e, d);
+        self.b.place(differs);
+        self.b.jump(Opcode::Gosub, b.back, b.emit, 0);
+        self.b.place(fresh);
+        self.b.emit(Opcode::Copy, now, b.last, b.terms as i32 - 1);
+        self.b.emit(Opcode::Integer, 1, b.started, 0);
+        self.b.place(same);
     }
 
     fn skip_offset(&mut self, s: &Sink<'_>, next: Label) {
@@ -348,12 +411,22 @@ impl Codegen<'_> {
     /// Emits sorted rows.
     pub fn close_sink(&mut self, s: Sink<'_>) -> Result<()> {
         let Some(sorter) = &s.sorter else { return Ok(()) };
-        self.note(|| "USE TEMP B-TREE FOR ORDER BY".into());
+        let sorted = s.order.terms.len() - s.order.delivered;
+        self.note(|| match (&sorter.blocks, sorted) {
+            (None, _) => "USE TEMP B-TREE FOR ORDER BY".into(),
+            (_, 1) => "USE TEMP B-TREE FOR LAST TERM OF ORDER BY".into(),
+            _ => format!("USE TEMP B-TREE FOR LAST {sorted} TERMS OF ORDER BY"),
+        });
         let width = s.result.len();
-        let total = s.order.len() + sorter.extra.len();
+        let total = s.order.terms.len() + sorter.extra.len();
         let (pseudo, record) = (self.b.cursor(), self.b.reg());
+        let (over, all) = (self.b.label(), self.b.label());
+        if let Some(b) = &sorter.blocks {
+            self.b.jump(Opcode::Gosub, b.back, b.emit, 0);
+            self.b.jump(Opcode::Goto, 0, all, 0);
+            self.b.place(b.emit);
+        }
         self.b.emit(Opcode::OpenPseudo, pseudo, record, total as i32);
-        let over = self.b.label();
         self.b.jump(Opcode::SorterSort, sorter.cursor, over, 0);
         let top = self.b.here();
         let next = self.b.label();
@@ -369,6 +442,11 @@ impl Codegen<'_> {
         self.b.place(next);
         self.b.emit(Opcode::SorterNext, sorter.cursor, top as i32, 0);
         self.b.place(over);
+        if let Some(b) = &sorter.blocks {
+            self.b.emit(Opcode::ResetSorter, sorter.cursor, 0, 0);
+            self.b.emit(Opcode::Return, b.back, 0, 0);
+        }
+        self.b.place(all);
         Ok(())
     }
 

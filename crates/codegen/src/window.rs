@@ -23,7 +23,7 @@ impl Codegen<'_> {
         dest: &Dest,
         end: Label,
     ) -> Result<()> {
-        let mut sink = self.open_sink(&c.result, order, c.distinct, limits, dest, end)?;
+        let mut sink = self.open_sink(&c.result, order.into(), c.distinct, limits, dest, end)?;
         let cursor = self.b.cursor();
         self.b.emit(Opcode::WindowOpen, cursor, 0, 0);
         let filled = self.b.label();

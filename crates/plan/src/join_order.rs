@@ -14,11 +14,14 @@ pub struct Wanted<'a> {
     pub terms: &'a [OrderTerm],
     /// Any direction and any sequence of the terms will do: for grouping.
     pub any: bool,
+    /// Its leading terms alone are of use, too.
+    pub part: bool,
     /// Columns that conditions make constant.
     pub constant: &'a [(TableId, i32)],
 }
 
 /// The chosen path.
+#[derive(Default)]
 pub struct Path {
     /// Candidates, outermost first.
     pub loops: Vec<Candidate>,
@@ -26,6 +29,8 @@ pub struct Path {
     pub reverse: Vec<bool>,
     /// The wanted order comes out.
     pub ordered: bool,
+    /// So many leading terms of it come out, where that is not the whole.
+    pub delivered: usize,
     /// Estimated rows.
     pub rows: f64,
 }
@@ -39,6 +44,8 @@ struct Partial {
     rows: f64,
     picks: Vec<(usize, usize)>,
     state: OrderState,
+    /// Leading terms of the wanted order that come out.
+    delivered: usize,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -58,13 +65,7 @@ pub fn search(
     if let (1, [only]) = (n, candidates)
         && let [c] = &only[..]
     {
-        let (state, reverse) = match wanted {
-            Some(w) => order_state(sources, &[c], w),
-            None => (OrderState::Dead, vec![false]),
-        };
-        let ordered = state == OrderState::Done;
-        let reverse = if ordered { reverse } else { vec![false] };
-        return Some(Path { loops: vec![c.clone()], reverse, ordered, rows: c.rows });
+        return Some(path(sources, vec![c.clone()], wanted, c.rows));
     }
     let any_right = sources.iter().any(|s| s.join.right);
     let before: Vec<Mask> = (0..n)
@@ -78,9 +79,15 @@ pub fn search(
         2 => 6,
         _ => 14,
     };
-    let sort_cost = |rows: f64| wanted.map_or(0.0, |_| cost::sort(rows));
-    let start =
-        Partial { mask: 0, cost: 0.0, total: 0, rows: 1.0, picks: Vec::new(), state: OrderState::Alive };
+    let start = Partial {
+        mask: 0,
+        cost: 0.0,
+        total: 0,
+        rows: 1.0,
+        picks: Vec::new(),
+        state: OrderState::Alive,
+        delivered: 0,
+    };
     let mut beam = vec![start];
     for _ in 0..n {
         let mut next: Vec<Partial> = Vec::new();
@@ -96,18 +103,24 @@ pub fn search(
                     let left = sources[i].join.left;
                     let rows = p.rows * if left { c.rows.max(1.0) } else { c.rows };
                     let cost = p.cost + c.setup + p.rows.max(1.0) * c.cost;
-                    let state = match (wanted, p.state) {
-                        (None, _) => OrderState::Dead,
-                        (_, OrderState::Dead) => OrderState::Dead,
+                    let (state, delivered) = match (wanted, p.state) {
+                        (None, _) | (_, OrderState::Dead) => (OrderState::Dead, p.delivered),
                         (Some(w), _) => {
                             let picks = p.picks.iter().copied().chain([(i, k)]);
                             let loops: Vec<&Candidate> = picks.map(|(i, k)| &candidates[i][k]).collect();
-                            order_state(sources, &loops, w).0
+                            let o = order_of(sources, &loops, w);
+                            (o.state, o.delivered)
                         }
                     };
                     let mask = p.mask | 1 << i;
-                    let total = total(cost, rows, state, &sort_cost);
-                    let new = Partial { mask, cost, total, rows, picks: Vec::new(), state };
+                    let sort = match wanted {
+                        Some(w) if state == OrderState::Dead => {
+                            cost::sort(rows) * (1.0 - delivered as f64 / w.terms.len() as f64)
+                        }
+                        _ => 0.0,
+                    };
+                    let total = estimate(cost + sort);
+                    let new = Partial { mask, cost, total, rows, picks: Vec::new(), state, delivered };
                     if let Some(place) = place_for(&mut next, &new, width) {
                         *place = new;
                         place.picks.reserve_exact(n);
@@ -120,18 +133,19 @@ pub fn search(
     }
     let best = beam.into_iter().min_by_key(|p| p.total)?;
     let loops: Vec<Candidate> = best.picks.iter().map(|&(i, k)| candidates[i][k].clone()).collect();
-    let refs: Vec<&Candidate> = loops.iter().collect();
-    let (state, reverse) = match wanted {
-        Some(w) => order_state(sources, &refs, w),
-        None => (OrderState::Dead, vec![false; n]),
-    };
-    let ordered = state == OrderState::Done;
-    let reverse = if ordered { reverse } else { vec![false; n] };
-    Some(Path { loops, reverse, ordered, rows: best.rows })
+    Some(path(sources, loops, wanted, best.rows))
 }
 
-fn total(cost: f64, rows: f64, state: OrderState, sort_cost: &dyn Fn(f64) -> f64) -> i32 {
-    estimate(cost + if state == OrderState::Dead { sort_cost(rows) } else { 0.0 })
+fn path(sources: &[Source], loops: Vec<Candidate>, wanted: Option<&Wanted<'_>>, rows: f64) -> Path {
+    let refs: Vec<&Candidate> = loops.iter().collect();
+    let order = wanted.map(|w| order_of(sources, &refs, w));
+    let ordered = order.as_ref().is_some_and(|o| o.state == OrderState::Done);
+    let delivered = if ordered { 0 } else { order.as_ref().map_or(0, |o| o.delivered) };
+    let reverse = match order {
+        Some(o) if ordered || delivered > 0 => o.reverse,
+        _ => vec![false; loops.len()],
+    };
+    Path { loops, reverse, ordered, delivered, rows }
 }
 
 /// A cost or a number of rows as coarsely as it is known, in steps of 7 percent: of paths as good as each other, the one
@@ -156,10 +170,30 @@ fn place_for<'l>(list: &'l mut Vec<Partial>, new: &Partial, width: usize) -> Opt
     if new.total < list[worst].total { Some(&mut list[worst]) } else { None }
 }
 
-/// How far a sequence of loops delivers the wanted order, and which of them must run backwards for it.
-fn order_state(sources: &[Source], loops: &[&Candidate], w: &Wanted<'_>) -> (OrderState, Vec<bool>) {
+/// What a sequence of loops delivers of the wanted order.
+struct Order {
+    state: OrderState,
+    delivered: usize,
+    /// Which loops must run backwards for it.
+    reverse: Vec<bool>,
+}
+
+fn order_of(sources: &[Source], loops: &[&Candidate], w: &Wanted<'_>) -> Order {
     let mut reverse = vec![false; sources.len()];
     let mut done = vec![false; w.terms.len()];
+    let state = order_state(sources, loops, w, &mut reverse, &mut done);
+    let delivered = if w.part { done.iter().take_while(|d| **d).count() } else { 0 };
+    Order { state, delivered, reverse }
+}
+
+/// How far a sequence of loops delivers the wanted order, which terms of it, and which loops must run backwards for it.
+fn order_state(
+    sources: &[Source],
+    loops: &[&Candidate],
+    w: &Wanted<'_>,
+    reverse: &mut [bool],
+    done: &mut [bool],
+) -> OrderState {
     let is_constant = |t: &OrderTerm| match t.expr.without_collate() {
         Expr::Column(c) => w.constant.contains(&(c.table, c.column)),
         e => e.is_constant(),
@@ -170,7 +204,7 @@ fn order_state(sources: &[Source], loops: &[&Candidate], w: &Wanted<'_>) -> (Ord
     let mut placed: Vec<TableId> = Vec::new();
     for (n, c) in loops.iter().enumerate() {
         if done.iter().all(|d| *d) {
-            return (OrderState::Done, reverse);
+            return OrderState::Done;
         }
         let s = &sources[c.source];
         placed.push(s.id);
@@ -196,7 +230,7 @@ fn order_state(sources: &[Source], loops: &[&Candidate], w: &Wanted<'_>) -> (Ord
             continue;
         }
         if s.join.right {
-            return (OrderState::Dead, reverse);
+            return OrderState::Dead;
         }
         let mut direction: Option<bool> = None;
         let mut whole = true;
@@ -211,7 +245,7 @@ fn order_state(sources: &[Source], loops: &[&Candidate], w: &Wanted<'_>) -> (Ord
             };
             let Some(t) = next else {
                 if done.iter().all(|d| *d) {
-                    return (OrderState::Done, reverse);
+                    return OrderState::Done;
                 }
                 // A key that is constant does not disturb the order of those behind it.
                 if key.column.is_some_and(|k| w.constant.contains(&(s.id, k))) {
@@ -223,7 +257,7 @@ fn order_state(sources: &[Source], loops: &[&Candidate], w: &Wanted<'_>) -> (Ord
             if !w.any {
                 let term = &w.terms[t];
                 if term.nulls_large {
-                    return (OrderState::Dead, reverse);
+                    return OrderState::Dead;
                 }
                 let back = term.desc != key.desc;
                 match direction {
@@ -241,14 +275,13 @@ fn order_state(sources: &[Source], loops: &[&Candidate], w: &Wanted<'_>) -> (Ord
             done[t] = true;
         }
         if done.iter().all(|d| *d) {
-            return (OrderState::Done, reverse);
+            return OrderState::Done;
         }
         if !whole || !c.order_unique || c.order.is_empty() {
-            return (OrderState::Dead, reverse);
+            return OrderState::Dead;
         }
     }
-    let state = if done.iter().all(|d| *d) { OrderState::Done } else { OrderState::Alive };
-    (state, reverse)
+    if done.iter().all(|d| *d) { OrderState::Done } else { OrderState::Alive }
 }
 
 fn key_is(t: &OrderTerm, key: &OrderKey, table: TableId) -> bool {

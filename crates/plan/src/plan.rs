@@ -58,6 +58,8 @@ pub struct CorePlan {
     pub distinct: bool,
     /// Nobody asked for an order of the rows, not even to group them.
     pub unordered: bool,
+    /// So many leading terms of ORDER BY in whose order the loops deliver the rows, where that is not the whole.
+    pub delivered: usize,
     /// The loops deliver equal results next to each other or unique.
     pub distinct_free: bool,
     /// What comes out.

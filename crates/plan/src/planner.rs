@@ -169,13 +169,14 @@ impl<'a> Planner<'a> {
             && (core.aggregate || order_by.is_empty() && !core.distinct);
         let terms = if point.is_some() { Vec::new() } else { terms::analyse(core) };
         let (mut path, queries) = if core.sources.is_empty() || point.is_some() {
-            (Path { loops: Vec::new(), reverse: Vec::new(), ordered: true, rows: 1.0 }, Vec::new())
+            (Path { ordered: true, rows: 1.0, ..Path::default() }, Vec::new())
         } else {
             self.loops(core, &terms, order_by, min_max.as_ref(), changing)?
         };
         // The rows of a right side without a match come last, whatever the loops' order.
         path.ordered &= !core.sources.iter().any(|s| s.join.right);
         let mut ordered = path.ordered && plan.grouping == Grouping::None && !order_by.is_empty();
+        plan.delivered = path.delivered;
         match plan.grouping {
             Grouping::All => plan.first_row_only = min_max.is_some() && path.ordered,
             Grouping::Hash => {
@@ -308,7 +309,7 @@ impl<'a> Planner<'a> {
         let constant = constants(core, terms);
         let group_terms;
         let wanted = if let Some(m) = min_max {
-            Some(Wanted { terms: m, any: false, constant: &constant })
+            Some(Wanted { terms: m, any: false, part: false, constant: &constant })
         } else if core.aggregate && !core.group_by.is_empty() {
             let like_order = group_order(&core.group_by, order_by);
             group_terms = core
@@ -326,10 +327,16 @@ impl<'a> Planner<'a> {
             Some(Wanted {
                 terms: &group_terms,
                 any: order_by.is_empty() || like_order.is_none(),
+                part: false,
                 constant: &constant,
             })
         } else if !order_by.is_empty() && !core.aggregate {
-            Some(Wanted { terms: order_by, any: false, constant: &constant })
+            Some(Wanted {
+                terms: order_by,
+                any: false,
+                part: !core.sources.iter().any(|s| s.join.right),
+                constant: &constant,
+            })
         } else {
             None
         };

@@ -477,6 +477,7 @@ impl Vm {
                     }
                 }
                 Opcode::SorterData => ops::sort::data(self, i)?,
+                Opcode::ResetSorter => ops::sort::reset(self, i)?,
                 Opcode::ResultRow => {
                     self.result = (i.p1 as usize, i.p2 as usize);
                     self.f.pc = pc;

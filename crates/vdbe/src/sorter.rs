@@ -61,6 +61,15 @@ impl Sorter {
         }
     }
 
+    /// Forgets all records.
+    pub fn reset(&mut self) {
+        self.arena.clear();
+        self.entries.clear();
+        self.next = 0;
+        self.spilled = None;
+        self.last_prefix = None;
+    }
+
     /// Whether records have to be written before more come.
     #[inline]
     pub fn is_full(&self) -> bool {

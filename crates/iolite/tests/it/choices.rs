@@ -1,6 +1,7 @@
 //! What the planner chooses, as EXPLAIN QUERY PLAN tells it.
 
 use iolite::Connection;
+use std::rc::Rc;
 
 fn plan(c: &Connection, sql: &str) -> Vec<String> {
     let rows = c.query(&format!("EXPLAIN QUERY PLAN {sql}"), &[]).unwrap();
@@ -52,6 +53,29 @@ fn values_of_in_come_in_order() {
     assert_eq!(ids("SELECT max(id) FROM t WHERE a IN (1,2) GROUP BY a"), [5, 4]);
     // Without ORDER BY, too, in the index's order.
     assert_eq!(ids("SELECT id FROM t WHERE a IN (1,2)"), [5, 2, 1, 4]);
+}
+
+#[test]
+fn what_is_partly_sorted_is_sorted_in_blocks() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "CREATE TABLE t(a, b, c); CREATE INDEX by_a ON t(a);
+         WITH r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r WHERE i<30000) INSERT INTO t SELECT i/10, i*7%10, i FROM r",
+    )
+    .unwrap();
+    let sql = "SELECT c FROM t ORDER BY a, b DESC LIMIT 4";
+    let want = ["SCAN t USING INDEX by_a", "USE TEMP B-TREE FOR LAST TERM OF ORDER BY"];
+    assert_eq!(plan(&c, sql), want);
+    assert_eq!(
+        plan(&c, "SELECT c FROM t ORDER BY a, b, c")[1],
+        "USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY"
+    );
+    // One block is enough: the work ends before anybody asks whether to go on.
+    c.progress_handler(Some(Rc::new(|| true)));
+    let got: Vec<i64> = c.query(sql, &[]).unwrap().iter().map(|r| r[0].to_int()).collect();
+    assert_eq!(got, [7, 4, 1, 8]);
+    let all = c.query("SELECT c FROM t ORDER BY +a, b DESC LIMIT 4", &[]).unwrap_err();
+    assert_eq!(all.message(), "interrupted");
 }
 
 #[test]

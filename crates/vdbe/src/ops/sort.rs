@@ -26,6 +26,11 @@ pub(crate) fn open(vm: &mut Vm, i: &Insn, env: &dyn Env) {
     }
 }
 
+pub(crate) fn reset(vm: &mut Vm, i: &Insn) -> Result<()> {
+    sorter(vm, i.p1)?.reset();
+    Ok(())
+}
+
 pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let Some(VCursor::Sorter(s)) = &mut vm.f.cursors[i.p1 as usize] else {
         return Err(Code::Internal.into());
