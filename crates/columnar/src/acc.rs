@@ -2,12 +2,12 @@
 
 use crate::ask::AggSpec;
 use crate::batch::{Batch, BatchRow, Ints, Reals, int_bounds, is_real};
-use crate::chunk::{Codes, Data, Dict, of_three};
-use crate::evict::within;
+use crate::chunk::{Codes, Data, of_three};
+use crate::evict::work_size;
 use crate::expr::{Ex, Mapped};
-use crate::group::{Groups, OneValue, Setting, State, distinct_code, few_values};
+use crate::group::{Groups, OneValue, Setting, State, few_values};
 use crate::pred::Kind;
-use iolite_base::hash::FastSet;
+use crate::spill::{Met, Once, push_image, push_value, take_u32, take_value};
 use iolite_base::{Code, Result};
 use iolite_ext::{Aggregate, AuxData, Context, FunctionFlags, Implementation};
 use iolite_value::Value;
@@ -27,8 +27,8 @@ pub(crate) enum Acc {
     BestReal { ex: Ex, best: Vec<f64>, seen: Vec<bool>, max: bool },
     /// `min`, `max` of integers.
     Best { ex: Ex, best: Vec<i64>, seen: Vec<bool>, max: bool },
-    /// By the function's own code.
-    Any { states: Vec<Option<Box<dyn Aggregate>>>, seen: FastSet<(u32, u32)>, dict: Dict },
+    /// By the function's own code; with DISTINCT, which values each group has had.
+    Any { states: Vec<Option<Box<dyn Aggregate>>>, once: Once },
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -249,7 +249,7 @@ impl Groups<'_> {
         }
         let mut states = Vec::new();
         states.resize_with(n, || None);
-        Some(Acc::Any { states, seen: FastSet::default(), dict: Dict::default() })
+        Some(Acc::Any { states, once: Once::default() })
     }
 
     /// Adds a batch to aggregate `k`.
@@ -282,7 +282,7 @@ impl Groups<'_> {
                     }
                 }
             }
-            Acc::Any { states, seen, dict } => {
+            Acc::Any { states, once } => {
                 let (args, filter) = &self.aggs[k];
                 let spec = &self.q.aggs[k];
                 let Implementation::Aggregate(make) = &spec.function.imp else {
@@ -290,7 +290,7 @@ impl Groups<'_> {
                 };
                 let mut aux = AuxData::default();
                 let mut given = Vec::with_capacity(args.len());
-                within(seen.len() * 16 + dict.held())?;
+                let (mut image, mut payload) = (Vec::new(), Vec::new());
                 for (i, g) in at.iter().enumerate() {
                     let row = BatchRow { batch: b, i };
                     if let Some(f) = filter
@@ -303,9 +303,19 @@ impl Groups<'_> {
                         given.push(s.eval.value(a, &row)?);
                     }
                     if let Some(coll) = &spec.distinct {
-                        let code = distinct_code(dict, &given[0], coll)?;
-                        if !seen.insert((*g, code)) {
-                            continue;
+                        image.clear();
+                        image.extend_from_slice(&g.to_le_bytes());
+                        push_image(&mut image, &given[0], coll)?;
+                        match once.meet(&image, work_size())? {
+                            Met::New => {}
+                            Met::Before => continue,
+                            Met::NoRoom => {
+                                payload.clear();
+                                payload.extend_from_slice(&g.to_le_bytes());
+                                push_value(&mut payload, &given[0])?;
+                                once.wait(s.rt, &image, &payload)?;
+                                continue;
+                            }
                         }
                     }
                     let state = states[*g as usize].get_or_insert_with(|| make());
@@ -315,6 +325,26 @@ impl Groups<'_> {
                 }
             }
             _ => return Err(Code::Internal.into()),
+        }
+        Ok(())
+    }
+
+    /// Steps the aggregates with DISTINCT by the values that had to wait.
+    pub fn settle(&mut self, s: &Setting<'_>) -> Result<()> {
+        for (spec, acc) in self.q.aggs.iter().zip(&mut self.st.accs) {
+            let Acc::Any { states, once } = acc else { continue };
+            let Implementation::Aggregate(make) = &spec.function.imp else {
+                return Err(Code::Internal.into());
+            };
+            let mut aux = AuxData::default();
+            once.settle(s.rt, work_size(), &mut |mut record| {
+                let g = take_u32(&mut record)? as usize;
+                let state = states.get_mut(g).ok_or(Code::Internal)?.get_or_insert_with(|| make());
+                let given = [take_value(&mut record)?];
+                let mut ctx =
+                    Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux, pure: None };
+                state.step(&mut ctx, &given)
+            })?;
         }
         Ok(())
     }

@@ -350,13 +350,27 @@ impl Dict {
         Ok(self.null)
     }
 
+    /// The number of a value, if it has one.
+    pub fn find(&self, f: Field<'_>) -> Option<u32> {
+        if self.index.is_empty() { None } else { self.look(f.parts()).ok() }
+    }
+
     #[inline]
     fn code_of(&mut self, f: Field<'_>) -> Result<Option<u32>> {
-        let (kind, data, bytes) = f.parts();
-        let hash = quick_hash(kind, data, bytes);
         if self.index.is_empty() {
             self.index = vec![(0, 0); 64];
         }
+        let parts = f.parts();
+        match self.look(parts) {
+            Ok(n) => Ok(Some(n)),
+            Err((at, hash)) => self.add(at, hash, parts),
+        }
+    }
+
+    /// The number of a value, or its place in the index and its hash.
+    #[inline(always)]
+    fn look(&self, (kind, data, bytes): (Kind, u64, &[u8])) -> std::result::Result<u32, (usize, u32)> {
+        let hash = quick_hash(kind, data, bytes);
         let mask = self.index.len() - 1;
         let mut at = hash as usize & mask;
         loop {
@@ -374,12 +388,12 @@ impl Dict {
                     _ => e.data == data,
                 };
                 if same && e.kind == kind {
-                    return Ok(Some(n - 1));
+                    return Ok(n - 1);
                 }
             }
             at = (at + 1) & mask;
         }
-        self.add(at, hash, (kind, data, bytes))
+        Err((at, hash))
     }
 
     /// A new value, whose place in the index is `at`.

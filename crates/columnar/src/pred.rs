@@ -337,6 +337,7 @@ fn alone<'a>(cols: &'a Columns, places: &'a Places, eval: &'a Eval<'a>) -> Setti
         in_order: false,
         most_rows: None,
         left: &[false],
+        rt: None,
     }
 }
 

@@ -45,6 +45,10 @@ pub trait Runtime {
     fn check(&self) -> Result<()>;
     /// Small tables, too.
     fn force(&self) -> bool;
+    /// A file for what does not fit into memory; `None`: there is none to be had.
+    fn temporary(&self) -> Result<Option<Box<dyn iolite_os::File>>> {
+        Ok(None)
+    }
     /// Whether columns of inner tables may be laid beside outer ones.
     fn derives(&self) -> bool {
         true
@@ -77,9 +81,9 @@ pub(crate) struct Bound {
     pub conds: Vec<Cond>,
     keys: Vec<Ex>,
     aggs: Vec<Aggregated>,
-    having: Option<Ex>,
-    result: Vec<Ex>,
-    order: Vec<(Ex, iolite_value::compare::KeyField)>,
+    pub having: Option<Ex>,
+    pub result: Vec<Ex>,
+    pub order: Vec<(Ex, iolite_value::compare::KeyField)>,
 }
 
 impl Bound {
@@ -297,6 +301,7 @@ impl Run<'_> {
             in_order: false,
             most_rows: None,
             left: &left,
+            rt: Some(self.rt),
         };
         let free = |a: &Aggregated, spec: &AggSpec| order_free(spec, a, &early);
         let any_order = q.grouping != Grouping::None
@@ -352,6 +357,7 @@ impl Run<'_> {
             in_order: natural && as_loops,
             most_rows: single.then_some(cols[self.outer].loaded.rows as u64),
             left: &left,
+            rt: Some(self.rt),
         };
         d.tests = d.rest.iter().map(|e| Truth::of(e, &setting)).collect::<Result<_>>()?;
         let sort = ordered && !setting.in_order;
@@ -371,11 +377,11 @@ impl Run<'_> {
                     Ok(true)
                 })?;
             }
-            return Rows::new(&[], &[], None, None).finish().map(Some);
+            return Rows::new(&[], &[], None, None, None).finish().map(Some);
         }
         if q.grouping == Grouping::None {
             let distinct = q.distinct.as_deref();
-            let mut rows = Rows::new(&self.bound.result, &self.bound.order, distinct, limit);
+            let mut rows = Rows::new(&self.bound.result, &self.bound.order, distinct, limit, Some(self.rt));
             if !collect {
                 let mut ints = Ints::default();
                 self.scan(&d, &preds, &setting, &mut |b| self.take_rows(&mut rows, b, &setting, &mut ints))?;
@@ -436,6 +442,12 @@ impl Run<'_> {
             }
         };
         let start = self.now();
+        groups.settle(&setting)?;
+        if let Some(waiting) = groups.take_waiting()? {
+            let most_rows = Some(waiting.count);
+            let at = Setting { places: &replayed, in_order: true, most_rows, ..setting };
+            return self.waiting_groups(groups, waiting, &at, limit);
+        }
         let Some(mut order) = groups.order(&setting)? else { return Ok(None) };
         let all = order.len();
         let mut having = self.bound.having.as_ref();
@@ -447,7 +459,8 @@ impl Run<'_> {
         if let Some(p) = self.rt.profile() {
             p.line(format!("GROUPS: {all}, sorted in {}", shown(self.now() - start)));
         }
-        let mut rows = Rows::new(&self.bound.result, &self.bound.order, q.distinct.as_deref(), limit);
+        let mut rows =
+            Rows::new(&self.bound.result, &self.bound.order, q.distinct.as_deref(), limit, Some(self.rt));
         if having.is_none()
             && rows.take_all(order.len(), |result, out| groups.results(result, &order, &setting, out))?
         {
@@ -531,7 +544,7 @@ impl Run<'_> {
         self.rt.profile().map_or(0, |_| self.rt.nanos())
     }
 
-    fn result(&self, rows: Rows<'_>) -> Result<Answer> {
+    pub(crate) fn result(&self, rows: Rows<'_>) -> Result<Answer> {
         let start = self.now();
         let answer = rows.finish()?;
         if let Some(p) = self.rt.profile() {

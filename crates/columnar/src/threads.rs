@@ -81,7 +81,7 @@ impl Run<'_> {
         }
         let mut states = Vec::new();
         for _ in 0..threads {
-            states.push(Moved(groups.another_state()?));
+            states.push(Moved(groups.another_state(threads)?));
         }
         let (taken, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let take_next = || {
@@ -125,7 +125,11 @@ impl Run<'_> {
             }
             Ok(all)
         });
-        let found = found?;
+        let found = match found {
+            // There are more groups than there is room for.
+            Err(e) if e.code() == Code::Internal => return Ok(false),
+            other => other?,
+        };
         if let Some(p) = self.rt.profile() {
             p.line(format!("SCAN WITH {threads} THREADS"));
         }
