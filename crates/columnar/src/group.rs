@@ -21,6 +21,7 @@ use crate::spill::Partitions;
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Result, alloc};
 use iolite_value::{Collation, Value, compare};
+use std::sync::Arc;
 
 /// The most groups whose states are arrays by number.
 const DENSE: u64 = 1 << 22;
@@ -150,7 +151,7 @@ impl Index {
 pub(crate) struct Setting<'a> {
     pub cols: &'a [Columns],
     pub places: &'a Places,
-    pub inners: &'a [Option<Inner>],
+    pub inners: &'a [Option<Arc<Inner>>],
     pub eval: &'a Eval<'a>,
     /// Rows come in the order of the planner's loops.
     pub in_order: bool,
@@ -197,7 +198,7 @@ impl<'q> Groups<'q> {
         }
         let rows = s.most_rows.unwrap_or(1 << 40);
         g.dense = product <= DENSE.min((rows * 2).max(1 << 16))
-            && product as usize * DENSE_WIDTH * (1 + q.aggs.len()) <= work_size()
+            && product as usize * DENSE_WIDTH * (1 + q.aggs.len()) <= work_size().max(1 << 12)
             && !g.sources.iter().any(|s| matches!(s, Source::Any { .. }));
         let n = if g.dense { product as usize } else { 0 };
         g.st.rows = zeros(n);
@@ -239,8 +240,8 @@ impl<'q> Groups<'q> {
                     continue;
                 }
                 // Of a large table few combinations may be met: they are not all numbered beforehand.
-                let small =
-                    s.inners.get(t).and_then(Option::as_ref).is_some_and(|i| i.passed.len() < MOST_NUMBERED);
+                let inner = s.inners.get(t).and_then(Option::as_ref);
+                let small = inner.is_some_and(|i| i.passed.len() < MOST_NUMBERED && i.is_whole());
                 if t != outer && small {
                     self.sources.push(Source::Inner {
                         table: t,
@@ -471,7 +472,11 @@ impl<'q> Groups<'q> {
         let from = if self.dense { other.rows.len() } else { other.index.numbers.len() };
         let mut to: Vec<u32> = crate::chunk::room(from)?;
         for i in 0..from {
-            to.push(if self.dense { i as u32 } else { self.st.index.find(other.index.numbers[i], usize::MAX)? });
+            to.push(if self.dense {
+                i as u32
+            } else {
+                self.st.index.find(other.index.numbers[i], usize::MAX)?
+            });
         }
         let groups = if self.dense { from } else { self.st.index.numbers.len() };
         if groups > self.st.rows.len() {

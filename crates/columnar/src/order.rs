@@ -158,34 +158,35 @@ impl Run<'_> {
         let mut unknown = false;
         let another = self.outer != 0 && !self.q.tables[0].left;
         // Sorts what was found, and writes it; `false`: a nested query cannot be asked.
-        let mut write = |rows: &mut Vec<Vec<u32>>, file: &mut Option<(Spill, Vec<Range<u64>>)>| -> Result<bool> {
-            self.rt.check()?;
-            if !self.late(d, &setting, rows)? {
-                return Ok(false);
-            }
-            let (spill, runs) = match file {
-                Some(f) => f,
-                none => none.insert((Spill::new(s.rt)?, Vec::new())),
-            };
-            let found = rows[self.outer].len();
-            let list = match sort {
-                true => sorted_by::<u128>(&digits, &columns, rows, found)?,
-                false => (0..found as u32).map(|i| (0, i)).collect(),
-            };
-            let mut record = Vec::new();
-            for (key, i) in list {
-                record.clear();
-                record.extend_from_slice(&key.to_be_bytes());
-                for &t in &kept {
-                    record.extend_from_slice(&rows[t][i as usize].to_le_bytes());
+        let mut write =
+            |rows: &mut Vec<Vec<u32>>, file: &mut Option<(Spill, Vec<Range<u64>>)>| -> Result<bool> {
+                self.rt.check()?;
+                if !self.late(d, &setting, rows)? {
+                    return Ok(false);
                 }
-                spill.add(&record)?;
-            }
-            runs.push(spill.end_run()?);
-            written += found;
-            rows.iter_mut().for_each(Vec::clear);
-            Ok(true)
-        };
+                let (spill, runs) = match file {
+                    Some(f) => f,
+                    none => none.insert((Spill::new(s.rt)?, Vec::new())),
+                };
+                let found = rows[self.outer].len();
+                let list = match sort {
+                    true => sorted_by::<u128>(&digits, &columns, rows, found)?,
+                    false => (0..found as u32).map(|i| (0, i)).collect(),
+                };
+                let mut record = Vec::new();
+                for (key, i) in list {
+                    record.clear();
+                    record.extend_from_slice(&key.to_be_bytes());
+                    for &t in &kept {
+                        record.extend_from_slice(&rows[t][i as usize].to_le_bytes());
+                    }
+                    spill.add(&record)?;
+                }
+                runs.push(spill.end_run()?);
+                written += found;
+                rows.iter_mut().for_each(Vec::clear);
+                Ok(true)
+            };
         self.scan(d, preds, s, &mut |b| {
             let have = rows[self.outer].len();
             if have > 0 && within((have + b.outer.len()) * (4 * kept.len() + SORTED)).is_err() {
@@ -214,7 +215,10 @@ impl Run<'_> {
             let Some((spill, runs)) = file else { return Ok(false) };
             setting.most_rows = Some(written as u64);
             if let Some(p) = self.rt.profile() {
-                p.line(format!("ORDER OF THE LOOPS: {written} rows in {} runs by a temporary file", runs.len()));
+                p.line(format!(
+                    "ORDER OF THE LOOPS: {written} rows in {} runs by a temporary file",
+                    runs.len()
+                ));
             }
             self.take_merged(Merge::new(spill, &runs, work_size())?, &kept, &setting, take)?;
             return Ok(true);

@@ -15,9 +15,9 @@ use crate::derive;
 use crate::divide::{Division, Join, tables_of};
 use crate::expr::{Eval, Ex};
 use crate::group::{Groups, Setting};
-use crate::join::{Inner, NONE};
+use crate::join::AWAY;
 use crate::kernel::{self, BLOCK, Bits, Selection};
-use crate::lookup::test_rest;
+use crate::lookup::{Inners, test_rest};
 use crate::nested::{self, Said};
 use crate::order::{is_natural, tables_in_order};
 use crate::pred::{self, Columns, Kind, Pred};
@@ -219,6 +219,8 @@ pub(crate) struct Findings {
     phases: Phases,
     /// Of each step, rows tested and passed.
     steps: Vec<(f64, f64)>,
+    /// No further row is wanted.
+    ended: bool,
 }
 
 impl Findings {
@@ -285,7 +287,7 @@ impl Run<'_> {
                 self.load_with_order(t, state, &wanted)?;
             }
             let loaded = self.load(t, state, &wanted)?;
-            if loaded.rows >= NONE as usize {
+            if loaded.rows >= AWAY as usize {
                 return Ok(None);
             }
             cols.push(Columns::new(loaded));
@@ -346,7 +348,8 @@ impl Run<'_> {
             preds[t].push(Pred::IntSet { col, base: *base, set: bits.clone() });
         }
         let Some(inners) = self.build_inners(&d, &cols, &places, &mut preds)? else { return Ok(None) };
-        let single = inners.iter().flatten().all(Inner::unique);
+        let single = inners.iter().flatten().all(|i| i.unique() && i.is_whole());
+        let whole = inners.iter().flatten().all(|i| i.is_whole());
         // Several matches come in the order of the loops only if the tables are joined in it.
         let as_loops = single || d.joins.iter().map(|j| j.table).is_sorted();
         let mut setting = Setting {
@@ -354,7 +357,7 @@ impl Run<'_> {
             places: &places,
             inners: &inners,
             eval: self.eval,
-            in_order: natural && as_loops,
+            in_order: natural && as_loops && whole,
             most_rows: single.then_some(cols[self.outer].loaded.rows as u64),
             left: &left,
             rt: Some(self.rt),
@@ -646,14 +649,28 @@ impl Run<'_> {
         s: &Setting<'_>,
         take: &mut dyn FnMut(&Batch<'_>) -> Result<bool>,
     ) -> Result<()> {
-        let parts = s.cols[self.outer].loaded.parts.len();
-        let mut at = 0..parts;
-        let next = &mut || -> Result<Option<usize>> {
-            self.rt.check()?;
-            Ok(at.next())
-        };
-        let found = self.scan_parts(d, preds, s, true, next, take)?;
-        self.report(d, preds, s, &found);
+        let mut inners: Inners = s.inners.to_vec();
+        let mut found: Option<Findings> = None;
+        loop {
+            let at = Setting { inners: &inners, ..*s };
+            let mut parts = 0..s.cols[self.outer].loaded.parts.len();
+            let next = &mut || -> Result<Option<usize>> {
+                self.rt.check()?;
+                Ok(parts.next())
+            };
+            let this = self.scan_parts(d, preds, &at, true, next, take)?;
+            let ended = this.ended;
+            match &mut found {
+                Some(f) => f.add(&this),
+                None => found = Some(this),
+            }
+            if ended || !self.next_share(d, preds, s, &mut inners)? {
+                break;
+            }
+        }
+        if let Some(f) = found {
+            self.report(d, preds, s, &f);
+        }
         Ok(())
     }
 
@@ -689,6 +706,7 @@ impl Run<'_> {
         let (mut batch, mut ready) = (empty(), empty());
         let mut sel = Selection::new();
         let mut phases = Phases::default();
+        let mut ended = false;
         let mut pass = |batch: &mut Batch<'_>, phases: &mut Phases| -> Result<bool> {
             if batch.outer.is_empty() {
                 return Ok(true);
@@ -789,6 +807,7 @@ impl Run<'_> {
                         }
                     }
                     if !pass(&mut ready, &mut phases)? {
+                        ended = true;
                         break 'parts;
                     }
                     std::mem::swap(&mut batch, &mut ready);
@@ -796,8 +815,8 @@ impl Run<'_> {
                 from = span.end;
             }
         }
-        pass(&mut ready, &mut phases)?;
-        let mut found = Findings { phases, steps: vec![(0.0, 0.0); steps.len()] };
+        ended |= !pass(&mut ready, &mut phases)?;
+        let mut found = Findings { phases, steps: vec![(0.0, 0.0); steps.len()], ended };
         for step in &steps {
             // Each began with a guess.
             found.steps[step.number] = (step.seen - step.what.begins_with(), step.passed - step.guess);

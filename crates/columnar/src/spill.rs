@@ -220,7 +220,13 @@ pub(crate) struct Partitions {
 impl Partitions {
     pub fn new(rt: Option<&dyn Runtime>, level: u32) -> Result<Partitions> {
         let file = Spill::new(rt)?;
-        Ok(Partitions { file, bufs: vec![Vec::new(); PARTS], extents: vec![Vec::new(); PARTS], level, count: 0 })
+        Ok(Partitions {
+            file,
+            bufs: vec![Vec::new(); PARTS],
+            extents: vec![Vec::new(); PARTS],
+            level,
+            count: 0,
+        })
     }
 
     /// Adds a record. Other bits of its hash count at each level.

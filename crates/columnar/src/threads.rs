@@ -76,7 +76,8 @@ impl Run<'_> {
         let few = loaded.rows < FEW_ROWS && !self.rt.force();
         // States that are large beside the rows cost more to put together than they save.
         let large = groups.dense_groups() > loaded.rows / 8 && !self.rt.force();
-        if threads < 2 || few || large || !groups.is_pure() || !self.is_pure(d, preds, s) {
+        let whole = s.inners.iter().flatten().all(|i| i.is_whole());
+        if threads < 2 || few || large || !whole || !groups.is_pure() || !self.is_pure(d, preds, s) {
             return Ok(false);
         }
         let mut states = Vec::new();
