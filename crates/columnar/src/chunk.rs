@@ -164,6 +164,17 @@ pub(crate) enum Data {
     Dict { codes: Codes },
     /// Values of any kind, one by one: many different texts.
     Plain(Plain),
+    /// Not here: only what kind of values there are is known. Nobody reads them.
+    Away(Shape),
+}
+
+/// Of what kind values are that are not here.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Shape {
+    Int { nulls: bool },
+    Real { nulls: bool },
+    Dict,
+    Plain,
 }
 
 /// A column of a segment.
@@ -489,7 +500,21 @@ impl Chunk {
             Data::Wide { values, nulls } => values.len() * 8 + nulls.as_ref().map_or(0, |n| n.0.len() * 8),
             Data::Real { values, nulls } => values.len() * 8 + nulls.as_ref().map_or(0, |n| n.0.len() * 8),
             Data::Plain(p) => p.bytes.len() + p.entries.len() * size_of::<Entry>(),
+            Data::Away(_) => 0,
         }
+    }
+
+    /// What is left of it when its values go.
+    pub fn away(&self) -> Result<Chunk> {
+        let nulls = self.may_be_null();
+        let shape = match &self.data {
+            Data::Dict { .. } => Shape::Dict,
+            Data::Plain(_) => Shape::Plain,
+            Data::Real { .. } => Shape::Real { nulls },
+            Data::Away(s) => *s,
+            _ => Shape::Int { nulls },
+        };
+        Chunk::new(Data::Away(shape), self.len, self.min, self.max)
     }
 
     /// Integers, some of them NULL (whose place in `values` does not count).
@@ -594,6 +619,7 @@ impl Chunk {
             Data::Sequence { .. } => false,
             Data::Int { nulls, .. } => *nulls,
             Data::Wide { nulls, .. } | Data::Real { nulls, .. } => nulls.is_some(),
+            Data::Away(Shape::Int { nulls } | Shape::Real { nulls }) => *nulls,
             _ => true,
         }
     }

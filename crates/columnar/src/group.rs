@@ -288,6 +288,9 @@ impl<'q> Groups<'q> {
 
     /// Whether the rows of a table tell its keys apart, and there are several of these.
     fn by_row(&self, t: usize, s: &Setting<'_>) -> bool {
+        if s.cols[t].loaded.streams() {
+            return false;
+        }
         let (mut keys, mut rowid) = (0, false);
         for ex in &self.keys {
             let mut own = None;

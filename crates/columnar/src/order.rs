@@ -100,7 +100,7 @@ impl Run<'_> {
             let ascending = match known {
                 Some(k) => k,
                 None => {
-                    let cols = Columns::new(self.load(t, &states[t], &wanted)?);
+                    let cols = Columns::new(self.load(t, &states[t], &wanted, false)?);
                     let ascending = ascends(&cols);
                     lock(&states[t].ascending).push((names, ascending));
                     ascending
@@ -129,6 +129,10 @@ impl Run<'_> {
         take: Take<'_>,
     ) -> Result<bool> {
         let n = self.q.tables.len();
+        if d.state.is_some() {
+            // Rows are read again by their numbers.
+            return Ok(false);
+        }
         if sort && d.levels.is_none() {
             d.levels = self.levels(states)?;
         }
@@ -187,7 +191,7 @@ impl Run<'_> {
                 rows.iter_mut().for_each(Vec::clear);
                 Ok(true)
             };
-        self.scan(d, preds, s, &mut |b| {
+        self.scan(d, preds, s, &mut |b, _| {
             let have = rows[self.outer].len();
             if have > 0 && within((have + b.outer.len()) * (4 * kept.len() + SORTED)).is_err() {
                 unknown = !write(&mut rows, &mut file)?;
@@ -329,7 +333,7 @@ impl Run<'_> {
             }
             columns.push(match wanted.is_empty() {
                 true => None,
-                false => Some(Columns::new(self.load(t, &states[t], &wanted)?)),
+                false => Some(Columns::new(self.load(t, &states[t], &wanted, false)?)),
             });
         }
         let (mut digits, mut bits) = (Vec::new(), 0);

@@ -13,13 +13,14 @@ use crate::cost;
 use crate::decode::ColKey;
 use crate::derive;
 use crate::divide::{Division, Join, tables_of};
+use crate::evict::loose;
 use crate::expr::{Eval, Ex};
 use crate::group::{Groups, Setting};
 use crate::join::AWAY;
 use crate::kernel::{self, BLOCK, Bits, Selection};
 use crate::lookup::{Inners, test_rest};
 use crate::nested::{self, Said};
-use crate::order::{is_natural, tables_in_order};
+use crate::order::{Take, is_natural, tables_in_order};
 use crate::pred::{self, Columns, Kind, Pred};
 use crate::profile::{Phases, Profile, shown};
 use crate::rows::{Answer, Rows};
@@ -31,6 +32,7 @@ use iolite_ext::Host;
 use iolite_plan::plan::Grouping;
 use iolite_value::{Affinity, Value};
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a run asks of its connection.
@@ -274,6 +276,9 @@ impl Run<'_> {
         };
         let wants_order = self.extra.sink.is_none()
             && (q.grouping == Grouping::None || self.bound.aggs.iter().any(|(a, _)| a.iter().any(real)));
+        // Rows that are collected are read again by their numbers; others go by once, and so may their columns.
+        let once = !wants_order || self.outer == 0 && q.in_order;
+        let stream = |t: usize| t == self.outer && once && d.late.is_empty();
         let mut cols = Vec::new();
         let mut names: Vec<Vec<ColKey>> = Vec::new();
         for (t, state) in states.iter().enumerate() {
@@ -284,9 +289,9 @@ impl Run<'_> {
                 wanted.push((slot.key(), &slot.default));
             }
             if wants_order {
-                self.load_with_order(t, state, &wanted)?;
+                self.load_with_order(t, state, &wanted, stream(t))?;
             }
-            let loaded = self.load(t, state, &wanted)?;
+            let loaded = self.load(t, state, &wanted, stream(t))?;
             if loaded.rows >= AWAY as usize {
                 return Ok(None);
             }
@@ -320,7 +325,12 @@ impl Run<'_> {
             }
         }
         let (start, joins) = (self.now(), d.joins.len());
-        let matched = self.derive(&mut d, states, &names, &mut cols, &mut places)?;
+        let streams = cols[self.outer].loaded.streams();
+        d.state = streams.then(|| states[self.outer].clone());
+        let matched = match streams {
+            true => Vec::new(),
+            false => self.derive(&mut d, states, &names, &mut cols, &mut places)?,
+        };
         if let Some(p) = self.rt.profile()
             && d.joins.len() < joins
         {
@@ -375,8 +385,8 @@ impl Run<'_> {
                     return Ok(None);
                 }
             } else {
-                self.scan(&d, &preds, &setting, &mut |b| {
-                    sink(b, &setting)?;
+                self.scan(&d, &preds, &setting, &mut |b, s| {
+                    sink(b, s)?;
                     Ok(true)
                 })?;
             }
@@ -387,7 +397,7 @@ impl Run<'_> {
             let mut rows = Rows::new(&self.bound.result, &self.bound.order, distinct, limit, Some(self.rt));
             if !collect {
                 let mut ints = Ints::default();
-                self.scan(&d, &preds, &setting, &mut |b| self.take_rows(&mut rows, b, &setting, &mut ints))?;
+                self.scan(&d, &preds, &setting, &mut |b, s| self.take_rows(&mut rows, b, s, &mut ints))?;
             } else {
                 let mut ints = Ints::default();
                 let done = self.scan_sorted(&mut d, &preds, &setting, states, sort, &mut |b, s| {
@@ -408,14 +418,14 @@ impl Run<'_> {
         let mut groups = match made {
             Some(mut groups) => {
                 if !self.scan_in_threads(&d, &preds, &setting, &mut groups)? {
-                    self.scan(&d, &preds, &setting, &mut |b| {
-                        groups.add(b, &setting)?;
+                    self.scan(&d, &preds, &setting, &mut |b, s| {
+                        groups.add(b, s)?;
                         Ok(true)
                     })?;
                 }
                 groups
             }
-            None if setting.in_order && !collect => return Ok(None),
+            None if setting.in_order && !collect || streams => return Ok(None),
             None => {
                 let mut made = None;
                 let mut unknown = false;
@@ -485,12 +495,21 @@ impl Run<'_> {
     }
 
     /// Reads columns of a table.
-    pub(crate) fn load(&self, t: usize, state: &TableState, wanted: &[(ColKey, &Value)]) -> Result<Loaded> {
+    /// `stream`: where there is no room, segment by segment.
+    pub(crate) fn load(
+        &self,
+        t: usize,
+        state: &TableState,
+        wanted: &[(ColKey, &Value)],
+        stream: bool,
+    ) -> Result<Loaded> {
         let table = &self.q.tables[t];
         let (store, start) = (self.rt.store(table.db)?, self.now());
         let before = store.counters.of_loading();
         let loaded =
-            store.load(&self.rt.btree(table.db)?, state, wanted, self.extra.since, &|| self.rt.check())?;
+            store.load(&self.rt.btree(table.db)?, state, wanted, self.extra.since, stream, &|| {
+                self.rt.check()
+            })?;
         if let Some(p) = self.rt.profile() {
             let now = store.counters.of_loading();
             p.loaded(&table.table.name, &loaded, before, now, self.now() - start);
@@ -500,7 +519,13 @@ impl Run<'_> {
 
     /// Where columns have to be decoded, those that make the order of the loops are decoded with them: they would be
     /// wanted next, and every leaf read once more.
-    fn load_with_order(&self, t: usize, state: &TableState, wanted: &[(ColKey, &Value)]) -> Result<()> {
+    fn load_with_order(
+        &self,
+        t: usize,
+        state: &TableState,
+        wanted: &[(ColKey, &Value)],
+        stream: bool,
+    ) -> Result<()> {
         let order = self.q.order_slots.iter().filter(|s| s.table == t);
         let order: Vec<(ColKey, &Value)> = order.map(|s| (s.key(), &s.default)).collect();
         let names = |w: &[(ColKey, &Value)]| w.iter().map(|w| w.0).collect::<Vec<ColKey>>();
@@ -511,7 +536,7 @@ impl Run<'_> {
                     all.push(o);
                 }
             }
-            self.load(t, state, &all)?;
+            self.load(t, state, &all, stream)?;
         }
         Ok(())
     }
@@ -647,29 +672,81 @@ impl Run<'_> {
         d: &Division,
         preds: &[Vec<Pred>],
         s: &Setting<'_>,
-        take: &mut dyn FnMut(&Batch<'_>) -> Result<bool>,
+        take: Take<'_>,
     ) -> Result<()> {
         let mut inners: Inners = s.inners.to_vec();
         let mut found: Option<Findings> = None;
         loop {
             let at = Setting { inners: &inners, ..*s };
-            let mut parts = 0..s.cols[self.outer].loaded.parts.len();
-            let next = &mut || -> Result<Option<usize>> {
-                self.rt.check()?;
-                Ok(parts.next())
-            };
-            let this = self.scan_parts(d, preds, &at, true, next, take)?;
-            let ended = this.ended;
-            match &mut found {
-                Some(f) => f.add(&this),
-                None => found = Some(this),
-            }
+            let mut ended = false;
+            self.each_window(d, &preds[self.outer], &at, &mut |parts, s| {
+                let mut parts = parts.clone();
+                let next = &mut || -> Result<Option<usize>> {
+                    self.rt.check()?;
+                    Ok(parts.next())
+                };
+                let this = self.scan_parts(d, preds, s, true, next, take)?;
+                ended |= this.ended;
+                match &mut found {
+                    Some(f) => f.add(&this),
+                    None => found = Some(this),
+                }
+                Ok(!ended)
+            })?;
             if ended || !self.next_share(d, preds, s, &mut inners)? {
                 break;
             }
         }
         if let Some(f) = found {
             self.report(d, preds, s, &f);
+        }
+        Ok(())
+    }
+
+    /// Calls `f` with runs of parts whose columns are here, until it answers `false`; those that stayed away are brought as
+    /// many at a time as may be held.
+    #[allow(clippy::type_complexity)]
+    fn each_window(
+        &self,
+        d: &Division,
+        own: &[Pred],
+        s: &Setting<'_>,
+        f: &mut dyn FnMut(Range<usize>, &Setting<'_>) -> Result<bool>,
+    ) -> Result<()> {
+        let parts = &s.cols[self.outer].loaded.parts;
+        let Some(state) = &d.state else {
+            f(0..parts.len(), s)?;
+            return Ok(());
+        };
+        let spec = &self.q.tables[self.outer];
+        let (store, bt) = (self.rt.store(spec.db)?, self.rt.btree(spec.db)?);
+        let slots = self.q.slots.iter().filter(|s| s.table == self.outer);
+        let wanted: Vec<(ColKey, &Value)> = slots.map(|s| (s.key(), &s.default)).collect();
+        let mut from = 0;
+        while from < parts.len() {
+            let here = parts[from..].iter().take_while(|p| !p.away).count();
+            if here > 0 {
+                if !f(from..from + here, s)? {
+                    return Ok(());
+                }
+                from += here;
+                continue;
+            }
+            let mut cols = s.cols.to_vec();
+            let (mut to, mut held) = (from, 0);
+            while to < parts.len() && parts[to].away && (to == from || held < loose() / 2) {
+                self.rt.check()?;
+                if !own.iter().any(|p| p.excludes(&parts[to])) {
+                    let chunks = store.fetch(&bt, state, to, &wanted)?;
+                    held += chunks.iter().map(|c| c.bytes()).sum::<usize>();
+                    cols[self.outer].loaded.parts[to].cols = chunks;
+                }
+                to += 1;
+            }
+            if !f(from..to, &Setting { cols: &cols, ..*s })? {
+                return Ok(());
+            }
+            from = to;
         }
         Ok(())
     }
@@ -683,7 +760,7 @@ impl Run<'_> {
         s: &Setting<'_>,
         watched: bool,
         next: &mut dyn FnMut() -> Result<Option<usize>>,
-        take: &mut dyn FnMut(&Batch<'_>) -> Result<bool>,
+        take: Take<'_>,
     ) -> Result<Findings> {
         let clock = || if watched { self.now() } else { 0 };
         let q = self.q;
@@ -717,7 +794,7 @@ impl Run<'_> {
             let joined = clock();
             phases.join += joined - begun;
             phases.taken += batch.outer.len() as u64;
-            let more = batch.outer.is_empty() || take(batch)?;
+            let more = batch.outer.is_empty() || take(batch, s)?;
             phases.take += clock() - joined;
             batch.outer.clear();
             Ok(more)

@@ -77,6 +77,7 @@ impl Run<'_> {
         // States that are large beside the rows cost more to put together than they save.
         let large = groups.dense_groups() > loaded.rows / 8 && !self.rt.force();
         let whole = s.inners.iter().flatten().all(|i| i.is_whole());
+        let whole = whole && d.state.is_none();
         if threads < 2 || few || large || !whole || !groups.is_pure() || !self.is_pure(d, preds, s) {
             return Ok(false);
         }
@@ -98,8 +99,8 @@ impl Run<'_> {
                     check()?;
                     Ok(take_next())
                 };
-                let done = g.run.scan_parts(g.d, g.preds, g.s, watched, &mut next, &mut |b| {
-                    g.groups.add_to(st, b, g.s)?;
+                let done = g.run.scan_parts(g.d, g.preds, g.s, watched, &mut next, &mut |b, s| {
+                    g.groups.add_to(st, b, s)?;
                     Ok(true)
                 });
                 if done.is_err() {

@@ -14,6 +14,10 @@ impl Groups<'_> {
     /// Takes in the rows that have a group, and lets the others wait: all rows of a group do the one or the other.
     #[cold]
     pub(super) fn add_some(&mut self, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
+        if s.cols.iter().any(|c| c.loaded.streams()) {
+            // Rows are read again by their numbers.
+            return Err(iolite_base::Code::Internal.into());
+        }
         let (mut record, mut image) = (Vec::new(), Vec::new());
         let waiting = match &mut self.waiting {
             Some(w) => w,
