@@ -282,6 +282,11 @@ impl Store {
             Some(_) => lock(&self.tables).get(&root).filter(|t| t.page_size == page_size).cloned(),
             None => None,
         };
+        if mark.is_none()
+            && let Some(state) = self.table_before(bt, root)?
+        {
+            return Ok(state);
+        }
         let state = match (&mark, cached) {
             (Some(m), Some(c)) if c.mark.as_ref() == Some(m) => return Ok(c),
             (Some(_), Some(c)) => {
@@ -314,17 +319,50 @@ impl Store {
         };
         let state = Arc::new(state);
         if let Some(m) = mark {
-            let mut tables = lock(&self.tables);
-            // Readers of older snapshots do not take from the others what they have.
-            let older = tables.get(&root).is_some_and(|t| match (&t.mark, &m) {
-                (Some(Mark::Log(have)), Mark::Log(now)) => have.salt == now.salt && have.last > now.last,
-                _ => false,
-            });
-            if !older {
-                tables.insert(root, state.clone());
-            }
+            self.keep_table(root, &state, &m);
         }
         Ok(state)
+    }
+
+    /// A table within a write transaction that has not changed it: as it was when the transaction began. No page of it
+    /// is among those that were changed since, and so all of them are what they were; what is found from the root down
+    /// is what was there.
+    fn table_before(&self, bt: &Btree, root: Pgno) -> Result<Option<Arc<TableState>>> {
+        let Some((mark, changed)) = bt.began_from() else { return Ok(None) };
+        let page_size = bt.page_size();
+        let own: FastSet<Pgno> = changed.into_iter().collect();
+        let clean = |t: &TableState| {
+            let leaves = t.segments.iter().flat_map(|s| &s.leaves);
+            own.is_empty() || leaves.chain(&t.interior).chain([&root]).all(|p| !own.contains(p))
+        };
+        let cached = lock(&self.tables).get(&root).filter(|t| t.page_size == page_size).cloned();
+        let Some(old) = cached else { return Ok(None) };
+        let then = old.mark.as_ref().ok_or(Code::Internal)?;
+        if *then == mark {
+            return Ok(Some(old).filter(|t| clean(t)));
+        }
+        let changed = bt.changed_since(then)?;
+        if changed.is_none() || own.contains(&root) {
+            return Ok(None);
+        }
+        let state = Arc::new(self.follow(bt, root, Some(mark), &old, changed)?);
+        if !clean(&state) {
+            return Ok(None);
+        }
+        self.keep_table(root, &state, &mark);
+        Ok(Some(state))
+    }
+
+    /// Keeps a table's state. Readers of older snapshots do not take from the others what they have.
+    fn keep_table(&self, root: Pgno, state: &Arc<TableState>, mark: &Mark) {
+        let mut tables = lock(&self.tables);
+        let older = tables.get(&root).is_some_and(|t| match (&t.mark, mark) {
+            (Some(Mark::Log(have)), Mark::Log(now)) => have.salt == now.salt && have.last > now.last,
+            _ => false,
+        });
+        if !older {
+            tables.insert(root, state.clone());
+        }
     }
 
     /// A table from the sidecar, brought to the present state.
