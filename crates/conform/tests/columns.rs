@@ -449,7 +449,8 @@ fn a_write_transaction_reads_columns_of_what_it_did_not_change() {
     for mode in ["WAL", "DELETE"] {
         let (_file, s, c) = large(&format!("writing-{mode}"), mode);
         let groups = "SELECT a % 7, count(*), sum(b), max(pad) FROM t GROUP BY a % 7";
-        c.execute_batch("CREATE TABLE sums(k, n, s, m); CREATE TABLE other(x); PRAGMA analytics=force").unwrap();
+        c.execute_batch("CREATE TABLE sums(k, n, s, m); CREATE TABLE other(x); PRAGMA analytics=force")
+            .unwrap();
         same(&s, &c, groups);
         let decoded = |c: &iolite::Connection| c.column_counters(0).decoded;
         // What another connection changed is patched, also if the first to ask is a write transaction.
