@@ -254,7 +254,7 @@ impl Groups<'_> {
 
     /// Adds a batch to aggregate `k`.
     pub fn accumulate(&mut self, k: usize, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
-        let State { at, reals, accs, .. } = &mut self.st;
+        let State { at, reals, accs, hits, .. } = &mut self.st;
         match &mut accs[k] {
             Acc::Reals { ex, sums, .. } => {
                 Reals::of(ex, b, s, reals)?;
@@ -276,7 +276,11 @@ impl Groups<'_> {
                 for (i, (g, v)) in at.iter().zip(&reals.values).enumerate() {
                     let g = *g as usize;
                     let null = reals.nulls.get(i).copied().unwrap_or(false);
-                    if !null && (!seen[g] || (*max && *v > best[g]) || (!*max && *v < best[g])) {
+                    let better = !null && (!seen[g] || (*max && *v > best[g]) || (!*max && *v < best[g]));
+                    if let Some(h) = hits.get_mut(i) {
+                        *h |= better || null && !seen[g];
+                    }
+                    if better {
                         best[g] = *v;
                         seen[g] = true;
                     }
@@ -322,6 +326,9 @@ impl Groups<'_> {
                     let mut ctx =
                         Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux, pure: None };
                     state.step(&mut ctx, &given)?;
+                    if let Some(h) = hits.get_mut(i) {
+                        *h |= spec.is_extreme() && state.changed();
+                    }
                 }
             }
             _ => return Err(Code::Internal.into()),
@@ -460,7 +467,7 @@ impl State {
 
     /// Adds a batch to aggregate `k`, if it is one of integers.
     pub fn accumulate_ints(&mut self, k: usize, b: &Batch<'_>) -> Result<bool> {
-        let State { at, ints, accs, .. } = self;
+        let State { at, ints, accs, hits, .. } = self;
         match &mut accs[k] {
             Acc::Rows => {}
             Acc::Count { ex, n } => {
@@ -494,11 +501,17 @@ impl State {
                 for (i, (g, v)) in at.iter().zip(&ints.values).enumerate() {
                     let g = *g as usize;
                     if ints.nulls.get(i).copied().unwrap_or(false) {
+                        if let Some(h) = hits.get_mut(i) {
+                            *h |= !seen[g];
+                        }
                         continue;
                     }
                     if !seen[g] || (*max && *v > best[g]) || (!*max && *v < best[g]) {
                         best[g] = *v;
                         seen[g] = true;
+                        if let Some(h) = hits.get_mut(i) {
+                            *h = true;
+                        }
                     }
                 }
             }

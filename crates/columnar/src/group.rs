@@ -6,15 +6,16 @@
 //! prove that no partial sum can overflow are added without looking; everything else is computed by the functions
 //! themselves, row by row, in the order of the rows.
 
+mod bare;
 mod waiting;
 
 use crate::acc::{Acc, zeros};
-use crate::ask::Query;
+use crate::ask::{AggSpec, Query};
 use crate::batch::{Batch, BatchRow, Ints, Places, Reals, few_code};
 use crate::chunk::{Data, Dict, Field};
 use crate::evict::work_size;
 use crate::expr::{Eval, Ex, Row};
-use crate::join::{Inner, NONE};
+use crate::join::{AWAY, Inner, NONE};
 use crate::pred::{Columns, Kind};
 use crate::run::Runtime;
 use crate::spill::Partitions;
@@ -69,6 +70,8 @@ pub(crate) struct Groups<'q> {
     /// The source of each key, and the key's place in it.
     key_at: Vec<(usize, usize)>,
     pub(crate) st: State,
+    /// The tables of the columns beside the groups.
+    picks: Vec<usize>,
     /// Rows of groups for which there was no room: the row of each table.
     waiting: Option<Partitions>,
     noted: Vec<usize>,
@@ -89,6 +92,12 @@ pub(crate) struct State {
     pub reals: Reals,
     /// The most groups.
     most: usize,
+    /// Rows of a batch at which an extreme changed, where somebody asks.
+    pub hits: Vec<bool>,
+    /// For each group the rows that stand for it, one for each table of the columns beside the groups.
+    picked: Vec<u32>,
+    /// How many such tables.
+    picks: usize,
     /// Rows of a batch that have no number: a value of a key is not among those that are known, and there is no room.
     lost: Vec<bool>,
 }
@@ -183,10 +192,20 @@ impl<'q> Groups<'q> {
             dense: true,
             key_at: Vec::new(),
             st: State::default(),
+            picks: Vec::new(),
             waiting: None,
             noted: Vec::new(),
             level: 0,
         };
+        if !q.bare.is_empty() && (!s.in_order || s.cols.iter().any(|c| c.loaded.streams())) {
+            return Ok(None);
+        }
+        for slot in &q.bare {
+            let t = s.places.at[*slot].0;
+            if !g.picks.contains(&t) {
+                g.picks.push(t);
+            }
+        }
         g.find_sources(s)?;
         g.key_at = (0..g.keys.len()).map(|k| g.source_of(k)).collect();
         let mut product: u64 = 1;
@@ -209,7 +228,9 @@ impl<'q> Groups<'q> {
             }
         }
         // Of the index: a number, and two to four places.
-        let width = 8 + 8 + 16 + g.st.accs.iter().map(Acc::width).sum::<usize>();
+        let width = 8 + 8 + 16 + 4 * g.picks.len() + g.st.accs.iter().map(Acc::width).sum::<usize>();
+        g.st.picks = g.picks.len();
+        g.st.picked = vec![AWAY; n * g.picks.len()];
         g.st.most = if g.dense { n } else { (work_size() / width).max(LEAST_GROUPS) };
         Ok(Some(g))
     }
@@ -398,7 +419,7 @@ impl<'q> Groups<'q> {
 
     /// Takes rows in.
     pub fn add(&mut self, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
-        if self.keys.is_empty() && self.st.one_group(b)? {
+        if self.keys.is_empty() && self.picks.is_empty() && self.st.one_group(b)? {
             return Ok(());
         }
         if self.keys.is_empty() {
@@ -419,10 +440,16 @@ impl<'q> Groups<'q> {
     }
 
     fn accumulate_all(&mut self, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
+        let follows = !self.picks.is_empty() && self.q.aggs.iter().any(AggSpec::is_extreme);
+        self.st.hits.clear();
+        self.st.hits.resize(if follows { b.outer.len() } else { 0 }, false);
         for k in 0..self.st.accs.len() {
             if !self.st.accumulate_ints(k, b)? {
                 self.accumulate(k, b, s)?;
             }
+        }
+        if !self.picks.is_empty() {
+            self.pick(follows, b, s);
         }
         Ok(())
     }
@@ -430,7 +457,7 @@ impl<'q> Groups<'q> {
     /// Whether rows can be taken in without evaluating expressions row by row, and in any order: by several threads.
     pub fn is_pure(&self) -> bool {
         let source = |s: &Source| !matches!(s, Source::Mapped { .. } | Source::Any { .. });
-        self.sources.iter().all(source) && self.st.accs.iter().all(Acc::is_pure)
+        self.picks.is_empty() && self.sources.iter().all(source) && self.st.accs.iter().all(Acc::is_pure)
     }
 
     /// Groups whose states are arrays: how many; otherwise 0.
@@ -905,6 +932,7 @@ impl State {
         let more = groups - self.rows.len();
         alloc::reserve(&mut self.rows, more)?;
         self.rows.resize(groups, 0);
+        self.picked.resize(groups * self.picks, AWAY);
         self.accs.iter_mut().for_each(|a| a.grow(groups));
         Ok(())
     }
@@ -934,6 +962,10 @@ impl Row for GroupRow<'_> {
 
     fn key(&self, i: usize) -> Result<Value> {
         self.groups.key_value(self.group, i, self.s)
+    }
+
+    fn bare(&self, i: usize) -> Result<Value> {
+        self.groups.bare_value(self.group, i, self.s)
     }
 
     fn agg(&self, i: usize) -> Result<Value> {

@@ -275,7 +275,9 @@ impl Run<'_> {
             any
         };
         let wants_order = self.extra.sink.is_none()
-            && (q.grouping == Grouping::None || self.bound.aggs.iter().any(|(a, _)| a.iter().any(real)));
+            && (q.grouping == Grouping::None
+                || !q.bare.is_empty()
+                || self.bound.aggs.iter().any(|(a, _)| a.iter().any(real)));
         // Rows that are collected are read again by their numbers; others go by once, and so may their columns.
         let once = !wants_order || self.outer == 0 && q.in_order;
         let stream = |t: usize| t == self.outer && once && d.late.is_empty();
@@ -312,6 +314,7 @@ impl Run<'_> {
         };
         let free = |a: &Aggregated, spec: &AggSpec| order_free(spec, a, &early);
         let any_order = q.grouping != Grouping::None
+            && q.bare.is_empty()
             && self.bound.aggs.iter().zip(&q.aggs).all(|(a, spec)| free(a, spec));
         let ordered = self.extra.sink.is_none() && !any_order;
         if ordered {
@@ -617,6 +620,7 @@ impl Run<'_> {
             d.local[t].iter().chain(&d.rest).chain(&d.late).for_each(&mut note);
             d.joins.iter().filter(|o| o.table != t).flat_map(|o| &o.others).for_each(&mut note);
             self.bound.keys.iter().for_each(&mut note);
+            q.bare.iter().for_each(|s| note(&Ex::Slot(*s)));
             self.bound.aggs.iter().for_each(|(a, f)| a.iter().chain(f).for_each(&mut note));
             self.bound.result.iter().chain(self.bound.order.iter().map(|o| &o.0)).for_each(&mut note);
             plain &= !q.tables[t].left;
@@ -648,7 +652,7 @@ impl Run<'_> {
     /// Which inner tables are looked at behind the join.
     pub(crate) fn needed(&self, d: &Division) -> u64 {
         let q = self.q;
-        let mut mask = d.keep;
+        let mut mask = d.keep | q.bare.iter().fold(0, |m, s| m | 1 << q.slots[*s].table);
         let all = d
             .rest
             .iter()

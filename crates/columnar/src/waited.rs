@@ -16,6 +16,7 @@ use iolite_value::{Value, compare};
 struct Written<'v> {
     values: &'v [Value],
     keys: usize,
+    aggs: usize,
 }
 
 impl Row for Written<'_> {
@@ -24,11 +25,21 @@ impl Row for Written<'_> {
     }
 
     fn key(&self, i: usize) -> Result<Value> {
-        self.values.get(i).cloned().ok_or_else(|| Code::Internal.into())
+        self.at(i)
     }
 
     fn agg(&self, i: usize) -> Result<Value> {
-        self.values.get(self.keys + i).cloned().ok_or_else(|| Code::Internal.into())
+        self.at(self.keys + i)
+    }
+
+    fn bare(&self, i: usize) -> Result<Value> {
+        self.at(self.keys + self.aggs + i)
+    }
+}
+
+impl Written<'_> {
+    fn at(&self, i: usize) -> Result<Value> {
+        self.values.get(i).cloned().ok_or_else(|| Code::Internal.into())
     }
 }
 
@@ -44,7 +55,9 @@ impl Run<'_> {
         let (q, rt) = (self.q, Some(self.rt));
         let start = self.now();
         let n = first.keys.len();
-        let all: Vec<Ex> = (0..n).map(Ex::Key).chain((0..first.aggs.len()).map(Ex::Agg)).collect();
+        let mut all: Vec<Ex> = (0..n).map(Ex::Key).collect();
+        all.extend((0..first.aggs.len()).map(Ex::Agg));
+        all.extend((0..q.bare.len()).map(Ex::Bare));
         let by: Vec<(Ex, KeyField)> =
             q.key_order.iter().map(|k| (Ex::Key(*k), q.key_fields[*k].clone())).collect();
         let mut sorted = Rows::new(&all, &by, None, None, rt);
@@ -82,7 +95,7 @@ impl Run<'_> {
             if before.as_ref().is_some_and(same) {
                 return Ok(None);
             }
-            let row = Written { values: &values, keys: n };
+            let row = Written { values: &values, keys: n, aggs: aggs.len() };
             let having = self.bound.having.as_ref();
             if having.map_or(Ok(true), |h| self.eval.holds(h, &row))? {
                 rows.add(&row, self.eval)?;

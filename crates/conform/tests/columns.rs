@@ -488,3 +488,33 @@ fn a_write_transaction_reads_columns_of_what_it_did_not_change() {
         same(&s, &c, groups);
     }
 }
+
+#[test]
+fn columns_beside_groups_are_those_of_the_rows_that_stand_for_them() {
+    let file = File::new("bare");
+    let mut r = Rng(12);
+    let s = stock::Connection::open(&file.name()).unwrap();
+    s.execute_batch(SCHEMA).unwrap();
+    s.execute_batch(&fill(&mut r, 3000)).unwrap();
+    let c = iolite::Connection::open(&file.name()).unwrap();
+    let queries = [
+        "SELECT g, k, t FROM fact GROUP BY g",
+        "SELECT g, max(k), id, r FROM fact GROUP BY g",
+        "SELECT min(r), id, t, v FROM fact WHERE k > 50",
+        "SELECT max(t), id, k FROM fact",
+        "SELECT k, min(g), max(d2), id FROM fact GROUP BY k ORDER BY id DESC LIMIT 30",
+        "SELECT g, max(d.x), d.name, f.id FROM fact f LEFT JOIN dim d ON f.d2 = d.id GROUP BY g",
+        "SELECT d.grp, min(f.r), f.id, d.name, d.id + f.k FROM fact f, dim d WHERE f.d2 = d.id GROUP BY d.grp",
+        "SELECT t, count(*), max(k) FILTER (WHERE g > 2), id FROM fact GROUP BY t HAVING id % 2 = 0",
+        "SELECT max(k), t FROM fact WHERE k > 1000",
+        "SELECT count(*), t, id FROM fact",
+        "SELECT g, sum(k), group_concat(c), id FROM fact WHERE r > 20 GROUP BY g",
+        "SELECT a, max(b), rowid FROM empty",
+        "SELECT d2, max(n), id, v FROM fact GROUP BY d2",
+    ];
+    for q in queries {
+        for _ in 0..2 {
+            assert!(compare(q, &s, &c, 12, true), "in rows: {q}");
+        }
+    }
+}

@@ -50,6 +50,8 @@ const QUERIES: &[&str] = &[
     "SELECT d, c, count(*) FROM t GROUP BY d, c ORDER BY c DESC, d",
     "SELECT DISTINCT sum(a), count(*) FROM t GROUP BY d % 4000",
     "SELECT a, count(DISTINCT c), sum(DISTINCT d % 50) FROM t GROUP BY a",
+    "SELECT d, max(b), c, id FROM t GROUP BY d HAVING a > 100",
+    "SELECT t.d, min(u.x), u.id, t.c FROM t, u WHERE u.k = t.d GROUP BY t.d ORDER BY t.c",
     "SELECT count(DISTINCT c || d), group_concat(DISTINCT c), sum(DISTINCT b) FROM t",
     "SELECT DISTINCT c || d FROM t WHERE a > 5",
     "SELECT DISTINCT c, a % 3 FROM t ORDER BY 2 DESC, 1 LIMIT 50 OFFSET 20",
