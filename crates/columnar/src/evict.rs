@@ -81,8 +81,9 @@ impl Store {
         for (i, t) in tables.iter().enumerate() {
             columns.extend(lock(&t.columns.used).iter().map(|(k, at)| (*at, i, *k)));
         }
-        columns.sort_unstable_by_key(|c| c.0);
-        for (at, i, key) in columns {
+        let mut order: Vec<(u64, u32)> = columns.iter().enumerate().map(|(i, c)| (c.0, i as u32)).collect();
+        crate::sort::by_number(&mut order);
+        for (at, i, key) in order.iter().map(|o| columns[o.1 as usize]) {
             if at >= since || USED.load(Relaxed) <= budget / 4 * 3 {
                 break;
             }

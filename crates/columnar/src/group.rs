@@ -17,7 +17,9 @@ use crate::evict::work_size;
 use crate::expr::{Eval, Ex, Row};
 use crate::join::{AWAY, Inner, NONE};
 use crate::pred::{Columns, Kind};
+use crate::rows::prefix;
 use crate::run::Runtime;
+use crate::sort;
 use crate::spill::Partitions;
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Result, alloc};
@@ -635,7 +637,7 @@ impl<'q> Groups<'q> {
         }
         let mut numbers: Vec<(u64, u32)> = crate::chunk::room(groups.len())?;
         numbers.extend(groups.iter().enumerate().map(|(i, g)| (self.part_of(*g, k), i as u32)));
-        numbers.sort_unstable();
+        sort::by_number(&mut numbers);
         // Of each number one group; then in the order of their values.
         let mut list: Vec<(Value, u32)> = Vec::new();
         for (i, (number, at)) in numbers.iter().enumerate() {
@@ -646,7 +648,11 @@ impl<'q> Groups<'q> {
         }
         let order =
             |a: &Value, b: &Value| f.direct(compare::compare(a, b, &f.coll), a.is_null() || b.is_null());
-        list.sort_by(|a, b| order(&a.0, &b.0));
+        let mut at: Vec<(u64, u32)> = crate::chunk::room(list.len())?;
+        at.extend(list.iter().enumerate().map(|(i, l)| (prefix(&l.0, f), i as u32)));
+        sort::by_order(&mut at, &|a, b| order(&list[a as usize].0, &list[b as usize].0));
+        let list: Vec<(Value, u32)> =
+            at.iter().map(|(_, i)| (std::mem::take(&mut list[*i as usize].0), list[*i as usize].1)).collect();
         ranks.resize(groups.len(), 0);
         let mut rank = 0;
         for i in 0..list.len() {

@@ -31,6 +31,7 @@ mod profile;
 mod rows;
 mod run;
 mod sidecar;
+mod sort;
 mod spill;
 mod store;
 mod threads;

@@ -4,6 +4,7 @@
 use crate::evict::{within, work_size};
 use crate::expr::{Eval, Ex, Row};
 use crate::run::Runtime;
+use crate::sort;
 use crate::spill::{Head, Merge, Met, Once, Spill, push_image, push_value, take_value};
 use iolite_base::{Result, alloc};
 use iolite_value::compare::KeyField;
@@ -233,11 +234,9 @@ impl<'q> Rows<'q> {
         // An image of the first key decides most comparisons.
         let mut at: Vec<(u64, u32)> = crate::chunk::room(self.rows)?;
         at.extend((0..self.rows).map(|i| (prefix(&keys[i * n], &order[0].1), i as u32)));
-        at.sort_unstable_by(|a, b| {
-            a.0.cmp(&b.0).then_with(|| {
-                let (x, y) = (&keys[a.1 as usize * n..][..n], &keys[b.1 as usize * n..][..n]);
-                by_fields(x, y, order.iter().map(|o| &o.1)).then(a.1.cmp(&b.1))
-            })
+        sort::by_order(&mut at, &|a, b| {
+            let (x, y) = (&keys[a as usize * n..][..n], &keys[b as usize * n..][..n]);
+            by_fields(x, y, order.iter().map(|o| &o.1))
         });
         Ok(at.into_iter().map(|a| a.1).collect())
     }
@@ -316,7 +315,7 @@ impl<'q> Rows<'q> {
 }
 
 /// An image of a value that sorts as the value does, as far as it goes: different images decide, equal ones do not.
-fn prefix(v: &Value, f: &KeyField) -> u64 {
+pub(crate) fn prefix(v: &Value, f: &KeyField) -> u64 {
     let real = |r: f64| {
         let bits = r.to_bits();
         let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
@@ -327,12 +326,7 @@ fn prefix(v: &Value, f: &KeyField) -> u64 {
         // Equal images for numbers that are near each other: the comparison decides then.
         Value::Int(i) => real(*i as f64),
         Value::Real(r) => real(*r + 0.0),
-        Value::Text(b, _) if f.coll == Collation::Binary => {
-            let mut first = [0u8; 8];
-            let n = b.len().min(8);
-            first[..n].copy_from_slice(&b[..n]);
-            2 << 62 | u64::from_be_bytes(first) >> 2
-        }
+        Value::Text(b, _) if f.coll == Collation::Binary => 2 << 62 | sort::first_bytes(b) >> 2,
         Value::Text(..) => 2 << 62,
         Value::Blob(..) => 3 << 62,
     };

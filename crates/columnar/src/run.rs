@@ -24,6 +24,7 @@ use crate::order::{Take, is_natural, tables_in_order};
 use crate::pred::{self, Columns, Kind, Pred};
 use crate::profile::{Phases, Profile, shown};
 use crate::rows::{Answer, Rows};
+use crate::sort;
 use crate::store::{FEW_LEAVES, Loaded, Store, TableState};
 use crate::truth::Truth;
 use iolite_base::{Limit, Result};
@@ -349,7 +350,7 @@ impl Run<'_> {
             let list: Result<Vec<Pred>> =
                 d.local[t].iter().map(|e| Pred::of(e, c, &places.of_table[t], self.eval)).collect();
             let mut list = list?;
-            list.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
+            sort::few(&mut list, |a, b| a.cost() > b.cost());
             preds.push(list);
         }
         preds[self.outer].extend(matched);
@@ -811,10 +812,8 @@ impl Run<'_> {
                 phases.excluded += 1;
                 continue;
             }
-            steps.sort_by(|a, b| {
-                let rank = |s: &Step| s.cost / (1.0001 - s.passed / s.seen);
-                rank(a).total_cmp(&rank(b))
-            });
+            let rank = |s: &Step| s.cost / (1.0001 - s.passed / s.seen);
+            sort::few(&mut steps, |a, b| rank(a) > rank(b));
             let mut from = 0;
             while from < part.rows {
                 let span = from..(from + BLOCK).min(part.rows);

@@ -481,10 +481,13 @@ impl Once {
         let mut list: Vec<(u64, Vec<u8>)> = Vec::new();
         let mut held = 0;
         let mut flush = |list: &mut Vec<(u64, Vec<u8>)>, sorted: &mut Spill| -> Result<()> {
-            list.sort_unstable_by_key(|l| l.0);
-            for (_, record) in list.drain(..) {
-                sorted.add(&record)?;
+            let mut at: Vec<(u64, u32)> = crate::chunk::room(list.len())?;
+            at.extend(list.iter().enumerate().map(|(i, l)| (l.0, i as u32)));
+            crate::sort::by_number(&mut at);
+            for (_, i) in at {
+                sorted.add(&list[i as usize].1)?;
             }
+            list.clear();
             runs.push(sorted.end_run()?);
             Ok(())
         };

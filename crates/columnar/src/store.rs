@@ -442,7 +442,7 @@ impl Store {
             return match (former, changed) {
                 (Some((f, mut stale)), Some(c)) => {
                     stale.extend((0..s.leaves.len()).filter(|i| c.contains(&s.leaves[*i])));
-                    stale.sort_unstable();
+                    crate::sort::few(&mut stale, |a, b| a > b);
                     stale.dedup();
                     Ok(Segment::after(&f, stale))
                 }
