@@ -7,12 +7,11 @@
 //! Not counted are dictionaries and what is known of leaves: a column's codes are of no use without the one, a table's
 //! columns without the other.
 //!
-//! Maps of joins, groups, rows that are to be sorted, and result rows have a limit of their own, for each of them. A
-//! query that needs more is run by a program, which sorts in temporary files.
+//! Maps of joins, groups, rows that are to be sorted, and result rows have a limit of their own, for each of them. What has
+//! no room goes to temporary files (`spill`), or is joined share by share (`join`).
 
 use crate::decode::ColKey;
 use crate::store::{Store, TableState, USED, lock};
-use iolite_base::{Code, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -45,9 +44,9 @@ pub fn set_work_size(bytes: usize) {
     WORK.store(bytes, Relaxed);
 }
 
-/// Whether so much is within that; an error, which leaves the query to a program, otherwise.
-pub(crate) fn within(bytes: usize) -> Result<()> {
-    if bytes <= work_size() { Ok(()) } else { Err(Code::Internal.into()) }
+/// Whether so much is within that.
+pub(crate) fn within(bytes: usize) -> bool {
+    bytes <= work_size()
 }
 
 /// What one query may hold of columns that are not kept.

@@ -46,7 +46,14 @@ impl Run<'_> {
             if let Some(p) = self.rt.profile() {
                 let name = &q.tables[t].table.name;
                 let (rows, kept) = (cols[t].loaded.rows, built.passed.len());
-                p.line(format!("BUILD {name}: {rows} rows, {kept} kept, {}", shown(self.now() - start)));
+                let share = match built.share.of {
+                    1 => String::new(),
+                    of => format!(", the first of {of} shares"),
+                };
+                p.line(format!(
+                    "BUILD {name}: {rows} rows, {kept} kept{share}, {}",
+                    shown(self.now() - start)
+                ));
             }
             let filtered = built.passed.len() * 10 < cols[t].loaded.rows * 9;
             if let (Some(bits), Some(base), Some(x), true) =

@@ -193,7 +193,7 @@ impl Run<'_> {
             };
         self.scan(d, preds, s, &mut |b, _| {
             let have = rows[self.outer].len();
-            if have > 0 && within((have + b.outer.len()) * (4 * kept.len() + SORTED)).is_err() {
+            if have > 0 && !within((have + b.outer.len()) * (4 * kept.len() + SORTED)) {
                 unknown = !write(&mut rows, &mut file)?;
             }
             for &t in &kept {

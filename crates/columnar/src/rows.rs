@@ -120,7 +120,7 @@ impl<'q> Rows<'q> {
         n: usize,
         fill: impl FnOnce(&[Ex], &mut Vec<Value>) -> Result<bool>,
     ) -> Result<bool> {
-        let fits = within(n * self.result.len() * size_of::<Value>()).is_ok();
+        let fits = within(n * self.result.len() * size_of::<Value>());
         if self.rows > 0 || self.distinct.is_some() || !self.order.is_empty() || self.limit.is_some() || !fits
         {
             return Ok(false);
@@ -192,7 +192,7 @@ impl<'q> Rows<'q> {
         {
             self.cut(n)?;
         }
-        if within((self.values.len() + self.keys.len()) * size_of::<Value>() + self.held).is_err() {
+        if !within((self.values.len() + self.keys.len()) * size_of::<Value>() + self.held) {
             self.write_run()?;
         }
         Ok(())

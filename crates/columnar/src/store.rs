@@ -8,7 +8,7 @@
 //!
 //! What always holds: a chunk in a segment is a pure function of the images of the segment's leaves at the state's
 //! mark; a segment is never changed once another state may share it, only filled; nothing is kept of a state that has
-//! no mark (a write transaction, a log that is being read privately).
+//! no mark (a log that is being read privately, a table that the present write transaction has changed).
 //!
 //! A store belongs to all connections of the process to one file. It goes with the last of them, so that a file that
 //! was deleted and made anew is never mistaken for the old one.
