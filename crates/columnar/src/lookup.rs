@@ -146,7 +146,8 @@ impl Run<'_> {
             if inner.unique() && inner.is_whole() && needed & 1 << j.table == 0 && (filtered || left) {
                 continue;
             }
-            let mut found: Vec<u32> = Vec::new();
+            // The room of the batch before.
+            let mut found = std::mem::take(&mut b.inner[j.table]);
             iolite_base::alloc::reserve(&mut found, b.outer.len())?;
             let nothing = inner.no_row();
             match plain[k] {
