@@ -328,15 +328,15 @@ impl Store {
     /// is among those that were changed since, and so all of them are what they were; what is found from the root down
     /// is what was there.
     fn table_before(&self, bt: &Btree, root: Pgno) -> Result<Option<Arc<TableState>>> {
-        let Some((mark, changed)) = bt.began_from() else { return Ok(None) };
         let page_size = bt.page_size();
+        let cached = lock(&self.tables).get(&root).filter(|t| t.page_size == page_size).cloned();
+        let Some(old) = cached else { return Ok(None) };
+        let Some((mark, changed)) = bt.began_from() else { return Ok(None) };
         let own: FastSet<Pgno> = changed.into_iter().collect();
         let clean = |t: &TableState| {
             let leaves = t.segments.iter().flat_map(|s| &s.leaves);
             own.is_empty() || leaves.chain(&t.interior).chain([&root]).all(|p| !own.contains(p))
         };
-        let cached = lock(&self.tables).get(&root).filter(|t| t.page_size == page_size).cloned();
-        let Some(old) = cached else { return Ok(None) };
         let then = old.mark.as_ref().ok_or(Code::Internal)?;
         if *then == mark {
             return Ok(Some(old).filter(|t| clean(t)));
