@@ -36,7 +36,14 @@ impl Btree {
         self.0.pager().ok()?.mark()
     }
 
-    /// The pages that differ between `then` and the state being read; `None` if that cannot be told.
+    /// Within a write transaction: the state from which it began, and the pages that it has changed; `None` if that cannot
+    /// be told.
+    pub fn began_from(&self) -> Option<(Mark, Vec<Pgno>)> {
+        self.0.pager().ok()?.began_from().map(|(m, p)| (m, p.to_vec()))
+    }
+
+    /// The pages that differ between `then` and the state being read (or, within a write transaction, the one from which
+    /// it began); `None` if that cannot be told.
     pub fn changed_since(&self, then: &Mark) -> Result<Option<Vec<Pgno>>> {
         self.0.pager()?.changed_since(then)
     }

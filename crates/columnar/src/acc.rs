@@ -2,15 +2,18 @@
 
 use crate::ask::AggSpec;
 use crate::batch::{Batch, BatchRow, Ints, Reals, int_bounds, is_real};
-use crate::chunk::{Codes, Data, Dict, of_three};
-use crate::evict::within;
+use crate::chunk::{Codes, Data, Field, of_three};
+use crate::evict::work_size;
 use crate::expr::{Ex, Mapped};
-use crate::group::{Groups, OneValue, Setting, State, distinct_code, few_values};
+use crate::group::{Groups, OneValue, Setting, State, few_values};
+use crate::join::NONE;
+use crate::kernel::Bits;
 use crate::pred::Kind;
-use iolite_base::hash::FastSet;
+use crate::spill::{Met, Once, push_image, push_value, take_u32, take_value};
+use iolite_base::hash::FastMap;
 use iolite_base::{Code, Result};
 use iolite_ext::{Aggregate, AuxData, Context, FunctionFlags, Implementation};
-use iolite_value::Value;
+use iolite_value::{Collation, Value};
 use std::rc::Rc;
 
 /// How an aggregate is computed.
@@ -19,6 +22,8 @@ pub(crate) enum Acc {
     Rows,
     /// `count(x)`.
     Count { ex: Ex, n: Vec<i64> },
+    /// `count(DISTINCT x)` where x has few values and there are few groups: a bit for each group and value.
+    Distinct { what: Few, span: usize, bits: Bits, n: Vec<i64> },
     /// `sum`, `total`, `avg` of integers.
     Sum { ex: Ex, sum: Vec<i64>, n: Option<Vec<i64>>, kind: SumKind },
     /// `sum`, `total`, `avg` of reals, in the order of the rows.
@@ -27,8 +32,16 @@ pub(crate) enum Acc {
     BestReal { ex: Ex, best: Vec<f64>, seen: Vec<bool>, max: bool },
     /// `min`, `max` of integers.
     Best { ex: Ex, best: Vec<i64>, seen: Vec<bool>, max: bool },
-    /// By the function's own code.
-    Any { states: Vec<Option<Box<dyn Aggregate>>>, seen: FastSet<(u32, u32)>, dict: Dict },
+    /// By the function's own code; with DISTINCT, which values each group has had.
+    Any { states: Vec<Option<Box<dyn Aggregate>>>, once: Once },
+}
+
+/// Values as small numbers.
+pub(crate) enum Few {
+    /// Integers less the least.
+    Ints { ex: Ex, least: i64 },
+    /// A number for each entry of a column's dictionary; [`NONE`] is NULL.
+    Entries { table: usize, col: usize, numbers: Vec<u32> },
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -113,7 +126,7 @@ impl Acc {
     pub fn width(&self) -> usize {
         match self {
             Acc::Rows => 0,
-            Acc::Count { .. } => 8,
+            Acc::Count { .. } | Acc::Distinct { .. } => 8,
             Acc::Sum { .. } => 16,
             Acc::Reals { .. } => size_of::<RealSum>(),
             Acc::BestReal { .. } | Acc::Best { .. } => 9,
@@ -126,7 +139,7 @@ impl Acc {
     pub fn grow(&mut self, groups: usize) {
         match self {
             Acc::Rows => {}
-            Acc::Count { n, .. } => n.resize(groups, 0),
+            Acc::Count { n, .. } | Acc::Distinct { n, .. } => n.resize(groups, 0),
             Acc::Sum { sum, n, .. } => {
                 sum.resize(groups, 0);
                 if let Some(n) = n {
@@ -243,18 +256,23 @@ impl Groups<'_> {
             let max = name == "max";
             return Some(Acc::BestReal { ex: ex.clone(), best: vec![0.0; n], seen: vec![false; n], max });
         }
+        if let (true, Some(coll), None, [ex]) = (name == "count" && n > 0, &a.distinct, filter, args)
+            && let Some(acc) = few_distinct(ex, coll, n, s)
+        {
+            return Some(acc);
+        }
         let counts = name == "count";
         if !s.in_order && !counts {
             return None;
         }
         let mut states = Vec::new();
         states.resize_with(n, || None);
-        Some(Acc::Any { states, seen: FastSet::default(), dict: Dict::default() })
+        Some(Acc::Any { states, once: Once::default() })
     }
 
     /// Adds a batch to aggregate `k`.
     pub fn accumulate(&mut self, k: usize, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
-        let State { at, reals, accs, .. } = &mut self.st;
+        let State { at, reals, accs, hits, .. } = &mut self.st;
         match &mut accs[k] {
             Acc::Reals { ex, sums, .. } => {
                 Reals::of(ex, b, s, reals)?;
@@ -276,13 +294,17 @@ impl Groups<'_> {
                 for (i, (g, v)) in at.iter().zip(&reals.values).enumerate() {
                     let g = *g as usize;
                     let null = reals.nulls.get(i).copied().unwrap_or(false);
-                    if !null && (!seen[g] || (*max && *v > best[g]) || (!*max && *v < best[g])) {
+                    let better = !null && (!seen[g] || (*max && *v > best[g]) || (!*max && *v < best[g]));
+                    if let Some(h) = hits.get_mut(i) {
+                        *h |= better || null && !seen[g];
+                    }
+                    if better {
                         best[g] = *v;
                         seen[g] = true;
                     }
                 }
             }
-            Acc::Any { states, seen, dict } => {
+            Acc::Any { states, once } => {
                 let (args, filter) = &self.aggs[k];
                 let spec = &self.q.aggs[k];
                 let Implementation::Aggregate(make) = &spec.function.imp else {
@@ -290,7 +312,7 @@ impl Groups<'_> {
                 };
                 let mut aux = AuxData::default();
                 let mut given = Vec::with_capacity(args.len());
-                within(seen.len() * 16 + dict.held())?;
+                let (mut image, mut payload) = (Vec::new(), Vec::new());
                 for (i, g) in at.iter().enumerate() {
                     let row = BatchRow { batch: b, i };
                     if let Some(f) = filter
@@ -303,18 +325,51 @@ impl Groups<'_> {
                         given.push(s.eval.value(a, &row)?);
                     }
                     if let Some(coll) = &spec.distinct {
-                        let code = distinct_code(dict, &given[0], coll)?;
-                        if !seen.insert((*g, code)) {
-                            continue;
+                        image.clear();
+                        image.extend_from_slice(&g.to_le_bytes());
+                        push_image(&mut image, &given[0], coll)?;
+                        match once.meet(&image, work_size())? {
+                            Met::New => {}
+                            Met::Before => continue,
+                            Met::NoRoom => {
+                                payload.clear();
+                                payload.extend_from_slice(&g.to_le_bytes());
+                                push_value(&mut payload, &given[0])?;
+                                once.wait(s.rt, &image, &payload)?;
+                                continue;
+                            }
                         }
                     }
                     let state = states[*g as usize].get_or_insert_with(|| make());
                     let mut ctx =
                         Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux, pure: None };
                     state.step(&mut ctx, &given)?;
+                    if let Some(h) = hits.get_mut(i) {
+                        *h |= spec.is_extreme() && state.changed();
+                    }
                 }
             }
             _ => return Err(Code::Internal.into()),
+        }
+        Ok(())
+    }
+
+    /// Steps the aggregates with DISTINCT by the values that had to wait.
+    pub fn settle(&mut self, s: &Setting<'_>) -> Result<()> {
+        for (spec, acc) in self.q.aggs.iter().zip(&mut self.st.accs) {
+            let Acc::Any { states, once } = acc else { continue };
+            let Implementation::Aggregate(make) = &spec.function.imp else {
+                return Err(Code::Internal.into());
+            };
+            let mut aux = AuxData::default();
+            once.settle(s.rt, work_size(), &mut |mut record| {
+                let g = take_u32(&mut record)? as usize;
+                let state = states.get_mut(g).ok_or(Code::Internal)?.get_or_insert_with(|| make());
+                let given = [take_value(&mut record)?];
+                let mut ctx =
+                    Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux, pure: None };
+                state.step(&mut ctx, &given)
+            })?;
         }
         Ok(())
     }
@@ -323,7 +378,7 @@ impl Groups<'_> {
     pub fn value(&self, k: usize, g: usize) -> Result<Value> {
         Ok(match &self.st.accs[k] {
             Acc::Rows => Value::Int(self.st.rows[g]),
-            Acc::Count { n, .. } => Value::Int(n[g]),
+            Acc::Count { n, .. } | Acc::Distinct { n, .. } => Value::Int(n[g]),
             Acc::Sum { sum, n, kind, .. } => {
                 let n = n.as_ref().map_or(self.st.rows[g], |n| n[g]);
                 match kind {
@@ -430,7 +485,7 @@ impl State {
 
     /// Adds a batch to aggregate `k`, if it is one of integers.
     pub fn accumulate_ints(&mut self, k: usize, b: &Batch<'_>) -> Result<bool> {
-        let State { at, ints, accs, .. } = self;
+        let State { at, ints, accs, hits, .. } = self;
         match &mut accs[k] {
             Acc::Rows => {}
             Acc::Count { ex, n } => {
@@ -438,6 +493,27 @@ impl State {
                 for (i, g) in at.iter().enumerate() {
                     n[*g as usize] += !ints.nulls.get(i).copied().unwrap_or(false) as i64;
                 }
+            }
+            Acc::Distinct { what: Few::Ints { ex, least }, span, bits, n } => {
+                Ints::of(ex, b, ints)?;
+                for (i, (g, v)) in at.iter().zip(&ints.values).enumerate() {
+                    let (g, null) = (*g as usize, ints.nulls.get(i).copied().unwrap_or(false));
+                    if !null {
+                        n[g] += !bits.set(g * *span + (v - *least) as usize) as i64;
+                    }
+                }
+            }
+            Acc::Distinct { what: Few::Entries { table, col, numbers }, span, bits, n } => {
+                let mut at = at.iter();
+                b.each(*table, *col, |place| {
+                    let number = match place.map(|(chunk, i)| (&chunk.data, i)) {
+                        Some((Data::Dict { codes }, i)) => numbers[codes.get(i) as usize],
+                        _ => NONE,
+                    };
+                    if let (Some(g), true) = (at.next(), number != NONE) {
+                        n[*g as usize] += !bits.set(*g as usize * *span + number as usize) as i64;
+                    }
+                });
             }
             Acc::Sum { ex, sum, n, .. } => {
                 Ints::of(ex, b, ints)?;
@@ -464,11 +540,17 @@ impl State {
                 for (i, (g, v)) in at.iter().zip(&ints.values).enumerate() {
                     let g = *g as usize;
                     if ints.nulls.get(i).copied().unwrap_or(false) {
+                        if let Some(h) = hits.get_mut(i) {
+                            *h |= !seen[g];
+                        }
                         continue;
                     }
                     if !seen[g] || (*max && *v > best[g]) || (!*max && *v < best[g]) {
                         best[g] = *v;
                         seen[g] = true;
+                        if let Some(h) = hits.get_mut(i) {
+                            *h = true;
+                        }
                     }
                 }
             }
@@ -476,6 +558,45 @@ impl State {
         }
         Ok(true)
     }
+}
+
+/// `count(DISTINCT ex)` in `n` groups by bits, if these are not many.
+fn few_distinct(ex: &Ex, coll: &Collation, n: usize, s: &Setting<'_>) -> Option<Acc> {
+    // The bits are to cost less than the rows do.
+    let rows = s.cols.iter().map(|c| c.loaded.rows).max().unwrap_or(0);
+    let most = (rows * 16).max(1 << 16).min(work_size().saturating_mul(8));
+    let (what, span) = if let Some((lo, hi, _)) = int_bounds(ex, s.cols, s.places, &|t| s.left[t]) {
+        let span = usize::try_from(hi.checked_sub(lo)?).ok()?.checked_add(1)?;
+        (Few::Ints { ex: ex.clone(), least: lo }, span)
+    } else {
+        let Ex::Slot(slot) = ex else { return None };
+        let (table, col) = s.places.at[*slot];
+        if s.cols[table].kinds[col] != Kind::Dict {
+            return None;
+        }
+        let dict = &s.cols[table].loaded.dicts[col];
+        let mut known: FastMap<Vec<u8>, u32> = FastMap::default();
+        let mut numbers: Vec<u32> = Vec::with_capacity(dict.len());
+        let text = |code: u32| matches!(dict.get(code), Field::Text(_) | Field::Null);
+        let plain = coll.is_binary() && (0..dict.len() as u32).all(text);
+        for code in 0..dict.len() as u32 {
+            let f = dict.get(code);
+            if matches!(f, Field::Null) {
+                numbers.push(NONE);
+            } else if plain {
+                numbers.push(code);
+            } else {
+                let mut image = Vec::new();
+                push_image(&mut image, &f.value().ok()?, coll).ok()?;
+                let next = known.len() as u32;
+                numbers.push(*known.entry(image).or_insert(next));
+            }
+        }
+        let span = if plain { dict.len() } else { known.len() }.max(1);
+        (Few::Entries { table, col, numbers }, span)
+    };
+    let len = span.checked_mul(n).filter(|l| *l <= most)?;
+    Some(Acc::Distinct { what, span, bits: Bits::new(len).ok()?, n: zeros(n) })
 }
 
 /// The sum of a column of integers over consecutive rows.

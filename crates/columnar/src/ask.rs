@@ -76,6 +76,13 @@ pub(crate) struct AggSpec {
     pub collation: Collation,
 }
 
+impl AggSpec {
+    /// Whether the row that changes its value is the one that stands for the group.
+    pub fn is_extreme(&self) -> bool {
+        self.function.flags.has(FunctionFlags::MIN) || self.function.flags.has(FunctionFlags::MAX)
+    }
+}
+
 /// An arm, ready to be run.
 pub(crate) struct Query {
     pub tables: Vec<TableSpec>,
@@ -93,6 +100,8 @@ pub(crate) struct Query {
     pub key_order: Vec<usize>,
     pub key_fields: Vec<KeyField>,
     pub aggs: Vec<AggSpec>,
+    /// Columns beside the groups: those of the row at which a `min` or `max` last changed, or else of the first one.
+    pub bare: Vec<usize>,
     pub having: Option<Ex>,
     pub result: Vec<Ex>,
     pub distinct: Option<Vec<Collation>>,
@@ -180,6 +189,7 @@ impl<'a> Compiler<'a> {
             key_order: Vec::new(),
             key_fields: Vec::new(),
             aggs: Vec::new(),
+            bare: Vec::new(),
             having: None,
             result: Vec::new(),
             distinct: None,
@@ -590,6 +600,20 @@ impl Compiler<'_> {
         Ok(Ex::Slot(self.q.slots.len() - 1))
     }
 
+    /// A column beside the groups.
+    fn bare(&mut self, t: usize, column: i32) -> Answer<Ex> {
+        if self.q.aggs.iter().any(|a| a.distinct.is_some() && a.is_extreme()) {
+            return no("a column beside the groups and an extreme of distinct values");
+        }
+        let Ex::Slot(slot) = self.column(t, column)? else { return no("a column beside the groups") };
+        let bare = &mut self.q.bare;
+        let at = bare.iter().position(|b| *b == slot);
+        Ok(Ex::Bare(at.unwrap_or_else(|| {
+            bare.push(slot);
+            bare.len() - 1
+        })))
+    }
+
     fn boxed(&mut self, e: &Expr) -> Answer<Box<Ex>> {
         self.expr(e).map(Box::new)
     }
@@ -627,10 +651,7 @@ impl Compiler<'_> {
                 let Some(t) = self.q.tables.iter().position(|t| t.id == c.table) else {
                     return no("a column of an enclosing query");
                 };
-                if self.grouped {
-                    return no("a column beside the groups");
-                }
-                self.column(t, c.column)?
+                if self.grouped { self.bare(t, c.column)? } else { self.column(t, c.column)? }
             }
             // No function that gives subtypes is let in.
             Expr::Plus(a) | Expr::Collate(a, _) | Expr::NoSubtype(a) => self.expr(a)?,

@@ -164,6 +164,17 @@ pub(crate) enum Data {
     Dict { codes: Codes },
     /// Values of any kind, one by one: many different texts.
     Plain(Plain),
+    /// Not here: only what kind of values there are is known. Nobody reads them.
+    Away(Shape),
+}
+
+/// Of what kind values are that are not here.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Shape {
+    Int { nulls: bool },
+    Real { nulls: bool },
+    Dict,
+    Plain,
 }
 
 /// A column of a segment.
@@ -350,13 +361,27 @@ impl Dict {
         Ok(self.null)
     }
 
+    /// The number of a value, if it has one.
+    pub fn find(&self, f: Field<'_>) -> Option<u32> {
+        if self.index.is_empty() { None } else { self.look(f.parts()).ok() }
+    }
+
     #[inline]
     fn code_of(&mut self, f: Field<'_>) -> Result<Option<u32>> {
-        let (kind, data, bytes) = f.parts();
-        let hash = quick_hash(kind, data, bytes);
         if self.index.is_empty() {
             self.index = vec![(0, 0); 64];
         }
+        let parts = f.parts();
+        match self.look(parts) {
+            Ok(n) => Ok(Some(n)),
+            Err((at, hash)) => self.add(at, hash, parts),
+        }
+    }
+
+    /// The number of a value, or its place in the index and its hash.
+    #[inline(always)]
+    fn look(&self, (kind, data, bytes): (Kind, u64, &[u8])) -> std::result::Result<u32, (usize, u32)> {
+        let hash = quick_hash(kind, data, bytes);
         let mask = self.index.len() - 1;
         let mut at = hash as usize & mask;
         loop {
@@ -374,12 +399,12 @@ impl Dict {
                     _ => e.data == data,
                 };
                 if same && e.kind == kind {
-                    return Ok(Some(n - 1));
+                    return Ok(n - 1);
                 }
             }
             at = (at + 1) & mask;
         }
-        self.add(at, hash, (kind, data, bytes))
+        Err((at, hash))
     }
 
     /// A new value, whose place in the index is `at`.
@@ -475,7 +500,21 @@ impl Chunk {
             Data::Wide { values, nulls } => values.len() * 8 + nulls.as_ref().map_or(0, |n| n.0.len() * 8),
             Data::Real { values, nulls } => values.len() * 8 + nulls.as_ref().map_or(0, |n| n.0.len() * 8),
             Data::Plain(p) => p.bytes.len() + p.entries.len() * size_of::<Entry>(),
+            Data::Away(_) => 0,
         }
+    }
+
+    /// What is left of it when its values go.
+    pub fn away(&self) -> Result<Chunk> {
+        let nulls = self.may_be_null();
+        let shape = match &self.data {
+            Data::Dict { .. } => Shape::Dict,
+            Data::Plain(_) => Shape::Plain,
+            Data::Real { .. } => Shape::Real { nulls },
+            Data::Away(s) => *s,
+            _ => Shape::Int { nulls },
+        };
+        Chunk::new(Data::Away(shape), self.len, self.min, self.max)
     }
 
     /// Integers, some of them NULL (whose place in `values` does not count).
@@ -580,6 +619,7 @@ impl Chunk {
             Data::Sequence { .. } => false,
             Data::Int { nulls, .. } => *nulls,
             Data::Wide { nulls, .. } | Data::Real { nulls, .. } => nulls.is_some(),
+            Data::Away(Shape::Int { nulls } | Shape::Real { nulls }) => *nulls,
             _ => true,
         }
     }

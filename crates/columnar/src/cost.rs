@@ -169,7 +169,7 @@ fn looked_at(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64
     let rows = built.rows.len();
     let cols = built.chunks.into_iter().map(Arc::new).collect();
     let dicts = dicts.into_iter().map(Arc::new).collect();
-    let cols = Columns::new(Loaded { parts: vec![Part { start: 0, rows, cols }], dicts, rows });
+    let cols = Columns::new(Loaded { parts: vec![Part { start: 0, rows, cols, away: false }], dicts, rows });
     let mut passed = 0;
     'rows: for i in 0..rows {
         for e in &conds {

@@ -268,7 +268,7 @@ pub(crate) fn build(
     // Wanted fields in the order in which a record holds them.
     let mut fields: Vec<(usize, usize)> =
         wanted.iter().enumerate().filter_map(|(i, w)| w.key.field.map(|f| (f, i))).collect();
-    fields.sort_unstable();
+    crate::sort::few(&mut fields, |a, b| a > b);
     let rowids: Vec<usize> =
         wanted.iter().enumerate().filter(|(_, w)| w.key.field.is_none()).map(|(i, _)| i).collect();
     let mut rows = Rows::default();

@@ -12,7 +12,7 @@ use crate::batch::Places;
 use crate::chunk::{Chunk, Codes, Data, Field};
 use crate::decode::ColKey;
 use crate::expr::Eval;
-use crate::join::{Inner, NONE};
+use crate::join::{Inner, NONE, Share};
 use crate::pred::{Columns, Kind, Pred};
 use crate::store::{DerivedKey, Loaded, Part, Store, TableState};
 use iolite_base::Result;
@@ -102,7 +102,17 @@ pub(crate) fn derive(
             }
             if map.is_none() {
                 let up = g.keys[table][key].field.is_none();
-                map = Inner::build(inner, &[key], up, Affinity::Integer, true, &[], of, g.eval)?;
+                map = Inner::build(
+                    inner,
+                    &[key],
+                    up,
+                    Affinity::Integer,
+                    true,
+                    &[],
+                    of,
+                    g.eval,
+                    Some(Share::ALL),
+                )?;
             }
             let Some(map) = map.as_ref().filter(|m| m.unique()) else { return Ok(None) };
             if codes.is_none() {

@@ -11,9 +11,11 @@ use crate::expr::{Cmp, Ex};
 use crate::join::Inner;
 use crate::pred::{Columns, Kind};
 use crate::run::Run;
+use crate::store::TableState;
 use crate::truth::Truth;
 use iolite_plan::bound::CmpOp;
 use iolite_value::Affinity;
+use std::sync::Arc;
 
 /// An inner table's key and what it equals.
 pub(crate) struct Join {
@@ -57,6 +59,8 @@ pub(crate) struct Division {
     pub keep: u64,
     /// Rows that were selected are noted, and nothing is computed from them yet.
     pub collects: bool,
+    /// The scanned table, where its columns are brought by and by.
+    pub state: Option<Arc<TableState>>,
     /// The order of the loops, where it matters.
     pub levels: Option<Vec<LevelOrder>>,
 }

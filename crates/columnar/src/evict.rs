@@ -7,12 +7,11 @@
 //! Not counted are dictionaries and what is known of leaves: a column's codes are of no use without the one, a table's
 //! columns without the other.
 //!
-//! Maps of joins, groups, rows that are to be sorted, and result rows have a limit of their own, for each of them. A
-//! query that needs more is run by a program, which sorts in temporary files.
+//! Maps of joins, groups, rows that are to be sorted, and result rows have a limit of their own, for each of them. What has
+//! no room goes to temporary files (`spill`), or is joined share by share (`join`).
 
 use crate::decode::ColKey;
 use crate::store::{Store, TableState, USED, lock};
-use iolite_base::{Code, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -45,9 +44,9 @@ pub fn set_work_size(bytes: usize) {
     WORK.store(bytes, Relaxed);
 }
 
-/// Whether so much is within that; an error, which leaves the query to a program, otherwise.
-pub(crate) fn within(bytes: usize) -> Result<()> {
-    if bytes <= work_size() { Ok(()) } else { Err(Code::Internal.into()) }
+/// Whether so much is within that.
+pub(crate) fn within(bytes: usize) -> bool {
+    bytes <= work_size()
 }
 
 /// What one query may hold of columns that are not kept.
@@ -81,8 +80,9 @@ impl Store {
         for (i, t) in tables.iter().enumerate() {
             columns.extend(lock(&t.columns.used).iter().map(|(k, at)| (*at, i, *k)));
         }
-        columns.sort_unstable_by_key(|c| c.0);
-        for (at, i, key) in columns {
+        let mut order: Vec<(u64, u32)> = columns.iter().enumerate().map(|(i, c)| (c.0, i as u32)).collect();
+        crate::sort::by_number(&mut order);
+        for (at, i, key) in order.iter().map(|o| columns[o.1 as usize]) {
             if at >= since || USED.load(Relaxed) <= budget / 4 * 3 {
                 break;
             }

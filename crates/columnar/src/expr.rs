@@ -33,6 +33,8 @@ pub(crate) enum Ex {
     Key(usize),
     /// An aggregate of the present group.
     Agg(usize),
+    /// A column beside the groups, of the row that stands for the group.
+    Bare(usize),
     Neg(Box<Ex>),
     BitNot(Box<Ex>),
     Not(Box<Ex>),
@@ -120,6 +122,10 @@ pub(crate) trait Row {
     fn agg(&self, _i: usize) -> Result<Value> {
         Err(Code::Internal.into())
     }
+    /// A column beside the groups.
+    fn bare(&self, _i: usize) -> Result<Value> {
+        Err(Code::Internal.into())
+    }
     /// What a nested query says of the row.
     fn nested(&self, _number: usize) -> Result<Value> {
         Err(Code::Internal.into())
@@ -198,6 +204,7 @@ impl Eval<'_> {
             Ex::Slot(i) => row.slot(*i)?,
             Ex::Key(i) => row.key(*i)?,
             Ex::Agg(i) => row.agg(*i)?,
+            Ex::Bare(i) => row.bare(*i)?,
             Ex::Param(_) | Ex::Mapped(_) => return Err(Code::Internal.into()),
             Ex::Nested(n) => row.nested(n.number)?,
             Ex::InSet(u) => {
@@ -353,7 +360,7 @@ impl Ex {
     pub fn children<'e>(&'e self, f: &mut dyn FnMut(&'e Ex)) {
         match self {
             Ex::Const(_) | Ex::Param(_) | Ex::Slot(_) | Ex::Mapped(_) => {}
-            Ex::Key(_) | Ex::Agg(_) | Ex::CaseBase => {}
+            Ex::Key(_) | Ex::Agg(_) | Ex::Bare(_) | Ex::CaseBase => {}
             Ex::Neg(a) | Ex::BitNot(a) | Ex::Not(a) | Ex::IsNull(a, _) | Ex::Cast(a, _) => f(a),
             Ex::Truth { e, .. } => f(e),
             Ex::Binary(_, a, b) | Ex::And(a, b) | Ex::Or(a, b) => {
@@ -390,7 +397,7 @@ impl Ex {
     fn children_mut(&mut self, f: &mut dyn FnMut(&mut Ex)) {
         match self {
             Ex::Const(_) | Ex::Param(_) | Ex::Slot(_) | Ex::Mapped(_) => {}
-            Ex::Key(_) | Ex::Agg(_) | Ex::CaseBase => {}
+            Ex::Key(_) | Ex::Agg(_) | Ex::Bare(_) | Ex::CaseBase => {}
             Ex::Neg(a) | Ex::BitNot(a) | Ex::Not(a) | Ex::IsNull(a, _) | Ex::Cast(a, _) => f(a),
             Ex::Truth { e, .. } => f(e),
             Ex::Binary(_, a, b) | Ex::And(a, b) | Ex::Or(a, b) => {
@@ -447,7 +454,8 @@ impl Ex {
     }
 
     fn varies(&self) -> bool {
-        if matches!(self, Ex::Slot(_) | Ex::Key(_) | Ex::Agg(_) | Ex::CaseBase | Ex::Nested(_)) {
+        if matches!(self, Ex::Slot(_) | Ex::Key(_) | Ex::Agg(_) | Ex::Bare(_) | Ex::CaseBase | Ex::Nested(_))
+        {
             return true;
         }
         let mut any = false;

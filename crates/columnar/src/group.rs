@@ -6,17 +6,25 @@
 //! prove that no partial sum can overflow are added without looking; everything else is computed by the functions
 //! themselves, row by row, in the order of the rows.
 
+mod bare;
+mod waiting;
+
 use crate::acc::{Acc, zeros};
-use crate::ask::Query;
+use crate::ask::{AggSpec, Query};
 use crate::batch::{Batch, BatchRow, Ints, Places, Reals, few_code};
 use crate::chunk::{Data, Dict, Field};
-use crate::evict::{within, work_size};
+use crate::evict::work_size;
 use crate::expr::{Eval, Ex, Row};
-use crate::join::{Inner, NONE};
+use crate::join::{AWAY, Inner, NONE};
 use crate::pred::{Columns, Kind};
+use crate::rows::prefix;
+use crate::run::Runtime;
+use crate::sort;
+use crate::spill::Partitions;
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Result, alloc};
 use iolite_value::{Collation, Value, compare};
+use std::sync::Arc;
 
 /// The most groups whose states are arrays by number.
 const DENSE: u64 = 1 << 22;
@@ -64,6 +72,13 @@ pub(crate) struct Groups<'q> {
     /// The source of each key, and the key's place in it.
     key_at: Vec<(usize, usize)>,
     pub(crate) st: State,
+    /// The tables of the columns beside the groups.
+    picks: Vec<usize>,
+    /// Rows of groups for which there was no room: the row of each table.
+    waiting: Option<Partitions>,
+    noted: Vec<usize>,
+    /// How often these rows have waited before.
+    level: u32,
 }
 
 /// What grows as rows come in.
@@ -77,6 +92,16 @@ pub(crate) struct State {
     pub at: Vec<u32>,
     pub ints: Ints,
     pub reals: Reals,
+    /// The most groups.
+    most: usize,
+    /// Rows of a batch at which an extreme changed, where somebody asks.
+    pub hits: Vec<bool>,
+    /// For each group the rows that stand for it, one for each table of the columns beside the groups.
+    picked: Vec<u32>,
+    /// How many such tables.
+    picks: usize,
+    /// Rows of a batch that have no number: a value of a key is not among those that are known, and there is no room.
+    lost: Vec<bool>,
 }
 
 /// Group numbers that lie far apart, by a hash table.
@@ -87,8 +112,9 @@ struct Index {
 }
 
 impl Index {
+    /// The group of a number; of a new one if there are fewer than `most`, else [`NONE`].
     #[inline]
-    fn find(&mut self, number: u64) -> Result<u32> {
+    fn find(&mut self, number: u64, most: usize) -> Result<u32> {
         if (self.numbers.len() + 1) * 2 > self.slots.len() {
             self.grow()?;
         }
@@ -100,6 +126,9 @@ impl Index {
                 g if self.numbers[g as usize - 1] == number => return Ok(g - 1),
                 _ => at = (at + 1) & mask,
             }
+        }
+        if self.numbers.len() >= most {
+            return Ok(NONE);
         }
         alloc::reserve(&mut self.numbers, 1)?;
         self.numbers.push(number);
@@ -133,7 +162,7 @@ impl Index {
 pub(crate) struct Setting<'a> {
     pub cols: &'a [Columns],
     pub places: &'a Places,
-    pub inners: &'a [Option<Inner>],
+    pub inners: &'a [Option<Arc<Inner>>],
     pub eval: &'a Eval<'a>,
     /// Rows come in the order of the planner's loops.
     pub in_order: bool,
@@ -141,7 +170,12 @@ pub(crate) struct Setting<'a> {
     pub most_rows: Option<u64>,
     /// Which tables may be rows of NULLs.
     pub left: &'a [bool],
+    /// For temporary files.
+    pub rt: Option<&'a dyn Runtime>,
 }
+
+/// Groups that there is room for in any case.
+const LEAST_GROUPS: usize = 16;
 
 impl<'q> Groups<'q> {
     /// Prepares. `None`: the form is not known here.
@@ -160,7 +194,20 @@ impl<'q> Groups<'q> {
             dense: true,
             key_at: Vec::new(),
             st: State::default(),
+            picks: Vec::new(),
+            waiting: None,
+            noted: Vec::new(),
+            level: 0,
         };
+        if !q.bare.is_empty() && (!s.in_order || s.cols.iter().any(|c| c.loaded.streams())) {
+            return Ok(None);
+        }
+        for slot in &q.bare {
+            let t = s.places.at[*slot].0;
+            if !g.picks.contains(&t) {
+                g.picks.push(t);
+            }
+        }
         g.find_sources(s)?;
         g.key_at = (0..g.keys.len()).map(|k| g.source_of(k)).collect();
         let mut product: u64 = 1;
@@ -172,7 +219,7 @@ impl<'q> Groups<'q> {
         }
         let rows = s.most_rows.unwrap_or(1 << 40);
         g.dense = product <= DENSE.min((rows * 2).max(1 << 16))
-            && product as usize * DENSE_WIDTH * (1 + q.aggs.len()) <= work_size()
+            && product as usize * DENSE_WIDTH * (1 + q.aggs.len()) <= work_size().max(1 << 12)
             && !g.sources.iter().any(|s| matches!(s, Source::Any { .. }));
         let n = if g.dense { product as usize } else { 0 };
         g.st.rows = zeros(n);
@@ -182,6 +229,11 @@ impl<'q> Groups<'q> {
                 None => return Ok(None),
             }
         }
+        // Of the index: a number, and two to four places.
+        let width = 8 + 8 + 16 + 4 * g.picks.len() + g.st.accs.iter().map(Acc::width).sum::<usize>();
+        g.st.picks = g.picks.len();
+        g.st.picked = vec![AWAY; n * g.picks.len()];
+        g.st.most = if g.dense { n } else { (work_size() / width).max(LEAST_GROUPS) };
         Ok(Some(g))
     }
 
@@ -211,8 +263,8 @@ impl<'q> Groups<'q> {
                     continue;
                 }
                 // Of a large table few combinations may be met: they are not all numbered beforehand.
-                let small =
-                    s.inners.get(t).and_then(Option::as_ref).is_some_and(|i| i.passed.len() < MOST_NUMBERED);
+                let inner = s.inners.get(t).and_then(Option::as_ref);
+                let small = inner.is_some_and(|i| i.passed.len() < MOST_NUMBERED && i.is_whole());
                 if t != outer && small {
                     self.sources.push(Source::Inner {
                         table: t,
@@ -259,6 +311,9 @@ impl<'q> Groups<'q> {
 
     /// Whether the rows of a table tell its keys apart, and there are several of these.
     fn by_row(&self, t: usize, s: &Setting<'_>) -> bool {
+        if s.cols[t].loaded.streams() {
+            return false;
+        }
         let (mut keys, mut rowid) = (0, false);
         for ex in &self.keys {
             let mut own = None;
@@ -366,7 +421,7 @@ impl<'q> Groups<'q> {
 
     /// Takes rows in.
     pub fn add(&mut self, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
-        if self.keys.is_empty() && self.st.one_group(b)? {
+        if self.keys.is_empty() && self.picks.is_empty() && self.st.one_group(b)? {
             return Ok(());
         }
         if self.keys.is_empty() {
@@ -379,12 +434,24 @@ impl<'q> Groups<'q> {
             for i in 0..self.sources.len() {
                 self.number_rows(i, b, s)?;
             }
-            self.st.place(self.dense)?;
+            if !self.st.place(self.dense)? {
+                return self.add_some(b, s);
+            }
         }
+        self.accumulate_all(b, s)
+    }
+
+    fn accumulate_all(&mut self, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
+        let follows = !self.picks.is_empty() && self.q.aggs.iter().any(AggSpec::is_extreme);
+        self.st.hits.clear();
+        self.st.hits.resize(if follows { b.outer.len() } else { 0 }, false);
         for k in 0..self.st.accs.len() {
             if !self.st.accumulate_ints(k, b)? {
                 self.accumulate(k, b, s)?;
             }
+        }
+        if !self.picks.is_empty() {
+            self.pick(follows, b, s);
         }
         Ok(())
     }
@@ -392,7 +459,7 @@ impl<'q> Groups<'q> {
     /// Whether rows can be taken in without evaluating expressions row by row, and in any order: by several threads.
     pub fn is_pure(&self) -> bool {
         let source = |s: &Source| !matches!(s, Source::Mapped { .. } | Source::Any { .. });
-        self.sources.iter().all(source) && self.st.accs.iter().all(Acc::is_pure)
+        self.picks.is_empty() && self.sources.iter().all(source) && self.st.accs.iter().all(Acc::is_pure)
     }
 
     /// Groups whose states are arrays: how many; otherwise 0.
@@ -401,9 +468,10 @@ impl<'q> Groups<'q> {
     }
 
     /// An empty state for a thread of its own; only where [`Groups::is_pure`].
-    pub fn another_state(&self) -> Result<State> {
-        let mut st =
-            State { accs: self.st.accs.iter().filter_map(Acc::another).collect(), ..State::default() };
+    pub fn another_state(&self, of: usize) -> Result<State> {
+        let accs = self.st.accs.iter().filter_map(Acc::another).collect();
+        let most = if self.dense { self.st.most } else { self.st.most / of };
+        let mut st = State { accs, most, ..State::default() };
         st.grow(self.dense_groups())?;
         Ok(st)
     }
@@ -419,7 +487,10 @@ impl<'q> Groups<'q> {
                 return Err(Code::Internal.into());
             }
         }
-        st.place(self.dense)?;
+        if !st.place(self.dense)? {
+            // One thread has to do, and lets rows wait.
+            return Err(Code::Internal.into());
+        }
         for k in 0..st.accs.len() {
             if !st.accumulate_ints(k, b)? {
                 return Err(Code::Internal.into());
@@ -433,7 +504,11 @@ impl<'q> Groups<'q> {
         let from = if self.dense { other.rows.len() } else { other.index.numbers.len() };
         let mut to: Vec<u32> = crate::chunk::room(from)?;
         for i in 0..from {
-            to.push(if self.dense { i as u32 } else { self.st.index.find(other.index.numbers[i])? });
+            to.push(if self.dense {
+                i as u32
+            } else {
+                self.st.index.find(other.index.numbers[i], usize::MAX)?
+            });
         }
         let groups = if self.dense { from } else { self.st.index.numbers.len() };
         if groups > self.st.rows.len() {
@@ -451,6 +526,7 @@ impl<'q> Groups<'q> {
     /// Adds the numbers of one source.
     fn number_rows(&mut self, i: usize, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
         let radix = self.radix[i];
+        let full = matches!(self.sources[i], Source::Any { .. }) && self.is_full();
         let out = &mut self.st.numbers;
         if plain_numbers(&self.sources[i], radix, out, b, s)? {
             return Ok(());
@@ -482,8 +558,13 @@ impl<'q> Groups<'q> {
             Source::Any { key, dict } => {
                 for (j, o) in out.iter_mut().enumerate() {
                     let v = s.eval.value(&self.keys[*key], &BatchRow { batch: b, i: j })?;
-                    let code = dict.code(Field::of(&v))?.ok_or(Code::Internal)?;
-                    *o = *o * radix + code as u64;
+                    let f = Field::of(&v);
+                    let code = if full { dict.find(f) } else { dict.code(f)? };
+                    if code.is_none() {
+                        self.st.lost.resize(b.outer.len(), false);
+                        self.st.lost[j] = true;
+                    }
+                    *o = *o * radix + code.unwrap_or(0) as u64;
                 }
             }
             _ => return Err(Code::Internal.into()),
@@ -556,7 +637,7 @@ impl<'q> Groups<'q> {
         }
         let mut numbers: Vec<(u64, u32)> = crate::chunk::room(groups.len())?;
         numbers.extend(groups.iter().enumerate().map(|(i, g)| (self.part_of(*g, k), i as u32)));
-        numbers.sort_unstable();
+        sort::by_number(&mut numbers);
         // Of each number one group; then in the order of their values.
         let mut list: Vec<(Value, u32)> = Vec::new();
         for (i, (number, at)) in numbers.iter().enumerate() {
@@ -567,7 +648,11 @@ impl<'q> Groups<'q> {
         }
         let order =
             |a: &Value, b: &Value| f.direct(compare::compare(a, b, &f.coll), a.is_null() || b.is_null());
-        list.sort_by(|a, b| order(&a.0, &b.0));
+        let mut at: Vec<(u64, u32)> = crate::chunk::room(list.len())?;
+        at.extend(list.iter().enumerate().map(|(i, l)| (prefix(&l.0, f), i as u32)));
+        sort::by_order(&mut at, &|a, b| order(&list[a as usize].0, &list[b as usize].0));
+        let list: Vec<(Value, u32)> =
+            at.iter().map(|(_, i)| (std::mem::take(&mut list[*i as usize].0), list[*i as usize].1)).collect();
         ranks.resize(groups.len(), 0);
         let mut rank = 0;
         for i in 0..list.len() {
@@ -806,15 +891,17 @@ impl State {
     /// Before rows get their numbers.
     fn begin(&mut self, n: usize) -> Result<()> {
         self.numbers.clear();
+        self.lost.clear();
         alloc::reserve(&mut self.numbers, n)?;
         self.numbers.resize(n, 0);
         Ok(())
     }
 
-    /// Finds the groups of the numbers, and counts rows.
-    fn place(&mut self, dense: bool) -> Result<()> {
+    /// Finds the groups of the numbers, and counts rows; `false`: for some there is no room.
+    fn place(&mut self, dense: bool) -> Result<bool> {
         self.at.clear();
         alloc::reserve(&mut self.at, self.numbers.len())?;
+        let mut room = true;
         if dense {
             self.at.extend(self.numbers.iter().map(|n| *n as u32));
         } else {
@@ -822,51 +909,39 @@ impl State {
             let (mut last, mut group) = (None, 0);
             for number in &self.numbers {
                 if last != Some(*number) {
-                    group = self.index.find(*number)?;
+                    group = self.index.find(*number, self.most)?;
                     last = Some(*number);
+                    room &= group != NONE;
                 }
                 self.at.push(group);
+            }
+            if !self.lost.is_empty() {
+                room = false;
+                self.at.iter_mut().zip(&self.lost).filter(|l| *l.1).for_each(|(g, _)| *g = NONE);
             }
             let groups = self.index.numbers.len();
             if groups > self.rows.len() {
                 self.grow(groups)?;
             }
         }
+        if !room {
+            self.at.iter().filter(|g| **g != NONE).for_each(|g| self.rows[*g as usize] += 1);
+            return Ok(false);
+        }
         for g in &self.at {
             self.rows[*g as usize] += 1;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn grow(&mut self, groups: usize) -> Result<()> {
-        // Of the index: a number, and two to four places.
-        within(groups * (8 + 8 + 16 + self.accs.iter().map(Acc::width).sum::<usize>()))?;
         let more = groups - self.rows.len();
         alloc::reserve(&mut self.rows, more)?;
         self.rows.resize(groups, 0);
+        self.picked.resize(groups * self.picks, AWAY);
         self.accs.iter_mut().for_each(|a| a.grow(groups));
         Ok(())
     }
-}
-
-/// A number that values share exactly if they compare equal.
-pub(crate) fn distinct_code(dict: &mut Dict, v: &Value, coll: &Collation) -> Result<u32> {
-    let folded;
-    let f = match v {
-        Value::Real(r) => {
-            let i = *r as i64;
-            if iolite_value::compare::int_real(i, *r).is_eq() { Field::Int(i) } else { Field::Real(*r) }
-        }
-        Value::Text(t, _) => match coll.fold(t) {
-            Some(f) => {
-                folded = f;
-                Field::Text(&folded)
-            }
-            None => Field::Text(t),
-        },
-        other => Field::of(other),
-    };
-    Ok(dict.code(f)?.ok_or(Code::Internal)?)
 }
 
 /// Whether two values that compare equal are the same.
@@ -893,6 +968,10 @@ impl Row for GroupRow<'_> {
 
     fn key(&self, i: usize) -> Result<Value> {
         self.groups.key_value(self.group, i, self.s)
+    }
+
+    fn bare(&self, i: usize) -> Result<Value> {
+        self.groups.bare_value(self.group, i, self.s)
     }
 
     fn agg(&self, i: usize) -> Result<Value> {

@@ -6,16 +6,39 @@
 //! table. NULL is no key.
 
 use crate::chunk::{Chunk, Codes, Data, Field, room};
-use crate::evict::within;
+use crate::evict::work_size;
 use crate::expr::Eval;
 use crate::kernel::{BLOCK, Bits, Selection};
 use crate::pred::{Columns, Kind, Pred};
+use iolite_base::hash::hash_bytes;
 use iolite_base::{Code, Result, alloc};
 use iolite_value::{Affinity, Value};
 use std::collections::HashMap;
 
 /// No row.
 pub(crate) const NONE: u32 = u32::MAX;
+
+/// No row in this share of the keys: another share says what there is.
+pub(crate) const AWAY: u32 = u32::MAX - 1;
+
+/// More shares than this, those of all tables multiplied, are too many: each is a scan.
+pub(crate) const MOST_SHARES: u32 = 1 << 9;
+
+/// Which keys a map holds: those whose hash, modulo `of`, is `nr`. A table whose map has no room is joined share by share.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Share {
+    pub nr: u32,
+    pub of: u32,
+}
+
+impl Share {
+    pub const ALL: Share = Share { nr: 0, of: 1 };
+
+    #[inline(always)]
+    fn has(self, hash: u64) -> bool {
+        self.of == 1 || (hash.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) as u32 % self.of == self.nr
+    }
+}
 
 /// Keys of a smaller span are looked up in an array of rows.
 const NEAR: u64 = 1 << 17;
@@ -47,9 +70,17 @@ struct Numbers {
 }
 
 impl Numbers {
+    fn size(n: usize) -> usize {
+        (n * 2).next_power_of_two().max(64)
+    }
+
+    /// Whether there is room for so many.
+    fn fit(n: usize, most: usize) -> bool {
+        Numbers::size(n) * 12 <= most.max(64 * 12)
+    }
+
     fn new(n: usize) -> Result<Numbers> {
-        let size = (n * 2).next_power_of_two().max(64);
-        within(size * 12)?;
+        let size = Numbers::size(n);
         let (mut keys, mut rows) = (room(size)?, room(size)?);
         keys.resize(size, 0);
         rows.resize(size, NONE);
@@ -74,6 +105,15 @@ struct Combined {
     parts: Vec<(i64, i64)>,
 }
 
+/// What came of building one.
+enum Built {
+    Done(Inner),
+    /// Values are of a kind that is not known here.
+    Unknown,
+    /// It has no room.
+    TooLarge,
+}
+
 /// A table's rows by key.
 pub(crate) struct Inner {
     map: Map,
@@ -88,6 +128,8 @@ pub(crate) struct Inner {
     /// How a key is converted before it is looked up.
     affinity: Affinity,
     combined: Option<Combined>,
+    /// The keys that are held.
+    pub share: Share,
 }
 
 /// Calls `f` with each block of rows of a table that satisfy conditions on it: the part's number, where the block
@@ -129,13 +171,13 @@ fn take_ints(
     at: &[u16],
     keys: &mut Vec<i64>,
     rows: &mut Vec<u32>,
+    share: Share,
 ) -> Result<()> {
-    within(keys.len() * 12)?;
     alloc::reserve(keys, at.len())?;
     alloc::reserve(rows, at.len())?;
-    if chunk.may_be_null() {
+    if chunk.may_be_null() || share != Share::ALL {
         for &i in at {
-            if let Some(v) = chunk.int(from + i as usize) {
+            if let Some(v) = chunk.int(from + i as usize).filter(|v| share.has(*v as u64)) {
                 keys.push(v);
                 rows.push((start + from + i as usize) as u32);
             }
@@ -154,8 +196,8 @@ fn take_ints(
 }
 
 impl Inner {
-    /// Builds the rows of a table by columns `keys`; `ascending`: their values ascend with the rows. `None`: values are
-    /// of a kind that is not known here.
+    /// Builds the rows of a table by columns `keys`; `ascending`: their values ascend with the rows. Without a share that
+    /// is asked for, it is the first one of as many as it takes. `None`: values are of a kind that is not known here.
     #[allow(clippy::too_many_arguments)]
     pub fn build(
         cols: &Columns,
@@ -166,16 +208,30 @@ impl Inner {
         preds: &[Pred],
         col_of: &[Option<usize>],
         eval: &Eval<'_>,
+        share: Option<Share>,
     ) -> Result<Option<Inner>> {
-        match *keys {
+        // Later shares are somewhat larger than the first one, or smaller.
+        let most = work_size().saturating_mul(if share.is_some_and(|s| s.of > 1) { 4 } else { 1 });
+        let make = |share: Share| match *keys {
             [key] => match cols.kinds[key] {
-                Kind::Int => Inner::by_int(cols, key, ascending, affinity, preds, col_of, eval).map(Some),
+                Kind::Int => Inner::by_int(cols, key, ascending, affinity, preds, col_of, eval, share, most),
                 Kind::Dict | Kind::Mixed if binary && !affinity.is_numeric() => {
-                    Inner::by_text(cols, key, affinity, preds, col_of, eval)
+                    Inner::by_text(cols, key, affinity, preds, col_of, eval, share, most)
                 }
-                _ => Ok(None),
+                _ => Ok(Built::Unknown),
             },
-            _ => Inner::by_several(cols, keys, affinity, preds, col_of, eval),
+            _ => Inner::by_several(cols, keys, affinity, preds, col_of, eval, share, most),
+        };
+        let mut next = share.unwrap_or(Share::ALL);
+        loop {
+            match make(next)? {
+                Built::Done(i) => return Ok(Some(i)),
+                Built::Unknown => return Ok(None),
+                // Of all keys twice as many shares are made; a share that is known has to do.
+                Built::TooLarge if share.is_none() && next.of < MOST_SHARES => next.of *= 2,
+                Built::TooLarge if next.of == 1 => return Ok(None),
+                Built::TooLarge => return Err(Code::Internal.into()),
+            }
         }
     }
 
@@ -196,6 +252,7 @@ impl Inner {
         Some(Combined { parts })
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn by_several(
         cols: &Columns,
         keys: &[usize],
@@ -203,12 +260,16 @@ impl Inner {
         preds: &[Pred],
         col_of: &[Option<usize>],
         eval: &Eval<'_>,
-    ) -> Result<Option<Inner>> {
-        let Some(combined) = Inner::combination(cols, keys) else { return Ok(None) };
+        share: Share,
+        most: usize,
+    ) -> Result<Built> {
+        let Some(combined) = Inner::combination(cols, keys) else { return Ok(Built::Unknown) };
         let (mut numbers, mut passed) = (Vec::new(), Vec::new());
         each_block(cols, preds, col_of, eval, &mut |p, from, at| {
             let part = &cols.loaded.parts[p];
-            within(numbers.len() * 12)?;
+            if !Numbers::fit(numbers.len(), most) {
+                return Ok(());
+            }
             alloc::reserve(&mut numbers, at.len())?;
             alloc::reserve(&mut passed, at.len())?;
             'rows: for &i in at {
@@ -217,14 +278,20 @@ impl Inner {
                     let Some(v) = part.cols[*k].int(from + i as usize) else { continue 'rows };
                     number = number * span + (v - min);
                 }
+                if !share.has(number as u64) {
+                    continue;
+                }
                 numbers.push(number);
                 passed.push((part.start + from + i as usize) as u32);
             }
             Ok(())
         })?;
+        if !Numbers::fit(numbers.len(), most) {
+            return Ok(Built::TooLarge);
+        }
         let (map, next) = Inner::hashed(&numbers, &passed, cols.loaded.rows)?;
         let combined = Some(combined);
-        Ok(Some(Inner { map, bits: None, next, passed, bounds: (1, 0), affinity, combined }))
+        Ok(Built::Done(Inner { map, bits: None, next, passed, bounds: (1, 0), affinity, combined, share }))
     }
 
     /// A hash table; of equal keys the first row is the head, each points to the one that comes next.
@@ -253,6 +320,7 @@ impl Inner {
         next.as_mut().ok_or_else(|| Code::Internal.into())
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn by_int(
         cols: &Columns,
         key: usize,
@@ -261,12 +329,16 @@ impl Inner {
         preds: &[Pred],
         col_of: &[Option<usize>],
         eval: &Eval<'_>,
-    ) -> Result<Inner> {
+        share: Share,
+        most: usize,
+    ) -> Result<Built> {
         let (min, max) = cols.bounds[key];
         let rows = cols.loaded.rows;
         let mut passed = Vec::new();
         let span = max.checked_sub(min).map(|d| d as u64);
-        let dense = min <= max && span.is_some_and(|s| s < (rows as u64 * 16).max(1 << 16));
+        let dense = min <= max
+            && share == Share::ALL
+            && span.is_some_and(|s| s < (rows as u64 * 16).max(1 << 16) && s as usize / 8 <= most);
         let combined = None;
         let place = dense
             && span == Some(rows as u64 - 1)
@@ -289,8 +361,17 @@ impl Inner {
                 (Some(a), Some(b)) => (min + *a as i64, min + *b as i64),
                 _ => (1, 0),
             };
-            let map = Map::Place { min };
-            return Ok(Inner { map, bits: Some(bits), next: None, passed, bounds, affinity, combined });
+            let (map, bits) = (Map::Place { min }, Some(bits));
+            return Ok(Built::Done(Inner {
+                map,
+                bits,
+                next: None,
+                passed,
+                bounds,
+                affinity,
+                combined,
+                share,
+            }));
         }
         let mut keys: Vec<i64> = Vec::new();
         let mut bounds = (i64::MAX, i64::MIN);
@@ -301,7 +382,7 @@ impl Inner {
             each_block(cols, preds, col_of, eval, &mut |p, from, at| {
                 let part = &cols.loaded.parts[p];
                 keys.clear();
-                take_ints(&part.cols[key], from, part.start, at, &mut keys, &mut passed)?;
+                take_ints(&part.cols[key], from, part.start, at, &mut keys, &mut passed, share)?;
                 // Only a damaged file has rows out of order.
                 if keys.first().is_some_and(|k| *k <= bounds.1) || !keys.is_sorted_by(|a, b| a < b) {
                     return Err(Code::Internal.into());
@@ -313,22 +394,46 @@ impl Inner {
                 });
                 Ok(())
             })?;
-            let map = Map::Rank { min, before: bits.counts()? };
-            return Ok(Inner { map, bits: Some(bits), next: None, passed, bounds, affinity, combined });
+            let (map, bits) = (Map::Rank { min, before: bits.counts()? }, Some(bits));
+            return Ok(Built::Done(Inner {
+                map,
+                bits,
+                next: None,
+                passed,
+                bounds,
+                affinity,
+                combined,
+                share,
+            }));
         }
+        let dense = dense && span.is_some_and(|s| s as usize * 4 <= most);
         each_block(cols, preds, col_of, eval, &mut |p, from, at| {
             let part = &cols.loaded.parts[p];
-            take_ints(&part.cols[key], from, part.start, at, &mut keys, &mut passed)
+            if !dense && !Numbers::fit(keys.len(), most) {
+                return Ok(());
+            }
+            take_ints(&part.cols[key], from, part.start, at, &mut keys, &mut passed, share)
         })?;
+        if !dense && !Numbers::fit(keys.len(), most) {
+            return Ok(Built::TooLarge);
+        }
         for k in &keys {
             bounds = (bounds.0.min(*k), bounds.1.max(*k));
         }
         if !dense {
             let (map, next) = Inner::hashed(&keys, &passed, rows)?;
-            return Ok(Inner { map, bits: None, next, passed, bounds, affinity, combined });
+            return Ok(Built::Done(Inner {
+                map,
+                bits: None,
+                next,
+                passed,
+                bounds,
+                affinity,
+                combined,
+                share,
+            }));
         }
         let n = (max - min + 1) as usize;
-        within(n * 4)?;
         let mut heads: Vec<u32> = room(n)?;
         heads.resize(n, NONE);
         let mut bits = Bits::new(n)?;
@@ -341,10 +446,11 @@ impl Inner {
                 Inner::chain(&mut next, rows)?[*row as usize] = head;
             }
         }
-        let map = Map::Array { min, rows: heads };
-        Ok(Inner { map, bits: Some(bits), next, passed, bounds, affinity, combined })
+        let (map, bits) = (Map::Array { min, rows: heads }, Some(bits));
+        Ok(Built::Done(Inner { map, bits, next, passed, bounds, affinity, combined, share }))
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn by_text(
         cols: &Columns,
         key: usize,
@@ -352,7 +458,9 @@ impl Inner {
         preds: &[Pred],
         col_of: &[Option<usize>],
         eval: &Eval<'_>,
-    ) -> Result<Option<Inner>> {
+        share: Share,
+        most: usize,
+    ) -> Result<Built> {
         let dict = &cols.loaded.dicts[key];
         let rows = cols.loaded.rows;
         let mut passed: Vec<u32> = Vec::new();
@@ -370,12 +478,17 @@ impl Inner {
             let t = match cols.loaded.parts[p].cols[key].field(i, dict) {
                 Field::Null => continue,
                 Field::Text(t) => t,
-                _ => return Ok(None),
+                _ => return Ok(Built::Unknown),
             };
+            if share != Share::ALL && !share.has(hash_bytes(t)) {
+                continue;
+            }
             match hash.get_mut(t) {
                 None => {
                     held += t.len() + 48;
-                    within(held)?;
+                    if held > most.max(4096) {
+                        return Ok(Built::TooLarge);
+                    }
                     hash.insert(t.into(), row);
                 }
                 Some(head) => {
@@ -385,12 +498,18 @@ impl Inner {
             }
         }
         let map = Map::Text(hash);
-        Ok(Some(Inner { map, bits: None, next, passed, bounds: (1, 0), affinity, combined: None }))
+        let bounds = (1, 0);
+        Ok(Built::Done(Inner { map, bits: None, next, passed, bounds, affinity, combined: None, share }))
     }
 
     /// Whether no two rows have the same key.
     pub fn unique(&self) -> bool {
         self.next.is_none()
+    }
+
+    /// Whether this is all of the table.
+    pub fn is_whole(&self) -> bool {
+        self.share == Share::ALL
     }
 
     /// The least key, where keys are an array.
@@ -409,10 +528,13 @@ impl Inner {
         for (v, (min, span)) in values.zip(&c.parts) {
             match v.checked_sub(*min) {
                 Some(d) if d >= 0 && d < *span => number = number * span + d,
-                _ => return NONE,
+                _ => return self.no_row(),
             }
         }
-        h.rows[h.at(number)]
+        match h.rows[h.at(number)] {
+            NONE if !self.share.has(number as u64) => AWAY,
+            row => row,
+        }
     }
 
     /// The first row with an integer key.
@@ -433,9 +555,17 @@ impl Inner {
                 }
                 rows.get(key.wrapping_sub(*min) as u64 as usize).copied().unwrap_or(NONE)
             }
-            (Map::Hash(h), _) => h.rows[h.at(key)],
+            (Map::Hash(h), _) => match h.rows[h.at(key)] {
+                NONE if !self.share.has(key as u64) => AWAY,
+                row => row,
+            },
             _ => NONE,
         }
+    }
+
+    /// What is found for NULL, and for what is no key.
+    pub fn no_row(&self) -> u32 {
+        if self.share.nr == 0 { NONE } else { AWAY }
     }
 
     /// The first rows with integers as keys: `base` and a code for each of some rows. `known`: all of them are keys.
@@ -462,8 +592,9 @@ impl Inner {
 
     /// The first row with a key of any kind.
     pub fn find(&self, key: &Value) -> Result<u32> {
+        let nothing = self.no_row();
         if key.is_null() {
-            return Ok(NONE);
+            return Ok(nothing);
         }
         let text_map = matches!(self.map, Map::Text(_));
         if text_map {
@@ -472,8 +603,12 @@ impl Inner {
                 Affinity::Text.apply(&mut v)?;
             }
             return Ok(match (&self.map, &v) {
-                (Map::Text(h), Value::Text(t, _)) => h.get(&**t).copied().unwrap_or(NONE),
-                _ => NONE,
+                (Map::Text(h), Value::Text(t, _)) => match h.get(&**t).copied() {
+                    Some(row) => row,
+                    None if self.share.has(hash_bytes(t)) => NONE,
+                    None => AWAY,
+                },
+                _ => nothing,
             });
         }
         let mut v = key.clone();
@@ -487,9 +622,9 @@ impl Inner {
             Value::Int(i) => self.find_int(i),
             Value::Real(r) => {
                 let i = r as i64;
-                if iolite_value::compare::int_real(i, r).is_eq() { self.find_int(i) } else { NONE }
+                if iolite_value::compare::int_real(i, r).is_eq() { self.find_int(i) } else { nothing }
             }
-            _ => NONE,
+            _ => nothing,
         })
     }
 

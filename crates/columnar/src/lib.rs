@@ -31,9 +31,12 @@ mod profile;
 mod rows;
 mod run;
 mod sidecar;
+mod sort;
+mod spill;
 mod store;
 mod threads;
 mod truth;
+mod waited;
 
 pub use ask::Asked;
 pub use evict::{budget, set_budget, set_work_size, work_size};
@@ -85,7 +88,7 @@ impl Compiled {
     pub fn run(&self, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
         match run::run(&self.query, rt, params, wanted) {
             // Whatever else went wrong, a program will find it where it is to be found.
-            Err(e) if !matches!(e.code().primary(), Code::Interrupt | Code::Nomem) => Ok(None),
+            Err(e) if !matches!(e.code().primary(), Code::Interrupt | Code::Nomem | Code::Full) => Ok(None),
             other => other,
         }
     }

@@ -5,13 +5,17 @@ use crate::chunk::Data;
 use crate::divide::{Division, Join, tables_of};
 use crate::expr::Ex;
 use crate::group::Setting;
-use crate::join::{Inner, NONE};
+use crate::join::{AWAY, Inner, MOST_SHARES, NONE, Share};
 use crate::pred::{Columns, Kind, Pred};
 use crate::profile::shown;
 use crate::run::Run;
 use crate::truth::Truth;
 use iolite_base::Result;
 use iolite_value::Affinity;
+use std::sync::Arc;
+
+/// The inner tables of a run.
+pub(crate) type Inners = Vec<Option<Arc<Inner>>>;
 
 impl Run<'_> {
     /// Builds the inner tables, small ones first; the keys of those that are filtered thin out what leads to them.
@@ -21,11 +25,12 @@ impl Run<'_> {
         cols: &[Columns],
         places: &Places,
         preds: &mut [Vec<Pred>],
-    ) -> Result<Option<Vec<Option<Inner>>>> {
+    ) -> Result<Option<Inners>> {
         let q = self.q;
-        let mut inners: Vec<Option<Inner>> = Vec::new();
+        let mut inners: Inners = Vec::new();
         inners.resize_with(q.tables.len(), || None);
         let mut left: Vec<&Join> = d.joins.iter().collect();
+        let mut shares = 1u32;
         while !left.is_empty() {
             // What hangs on a table is built before it.
             let hangs = |t: usize| {
@@ -36,17 +41,19 @@ impl Run<'_> {
             self.rt.check()?;
             let j = left.remove(i);
             let t = j.table;
-            let keys: Vec<usize> = j.slots.iter().map(|s| places.at[*s].1).collect();
-            let ascending = q.slots[j.slots[0]].field.is_none();
-            let of = &places.of_table[t];
             let start = self.now();
-            let built =
-                Inner::build(&cols[t], &keys, ascending, j.affinity, j.binary, &preds[t], of, self.eval)?;
-            let Some(built) = built else { return Ok(None) };
+            let Some(built) = self.build_inner(j, cols, places, &preds[t], None)? else { return Ok(None) };
             if let Some(p) = self.rt.profile() {
                 let name = &q.tables[t].table.name;
                 let (rows, kept) = (cols[t].loaded.rows, built.passed.len());
-                p.line(format!("BUILD {name}: {rows} rows, {kept} kept, {}", shown(self.now() - start)));
+                let share = match built.share.of {
+                    1 => String::new(),
+                    of => format!(", the first of {of} shares"),
+                };
+                p.line(format!(
+                    "BUILD {name}: {rows} rows, {kept} kept{share}, {}",
+                    shown(self.now() - start)
+                ));
             }
             let filtered = built.passed.len() * 10 < cols[t].loaded.rows * 9;
             if let (Some(bits), Some(base), Some(x), true) =
@@ -68,9 +75,55 @@ impl Run<'_> {
                     }
                 }
             }
-            inners[t] = Some(built);
+            shares = shares.saturating_mul(built.share.of);
+            if shares > MOST_SHARES {
+                return Ok(None);
+            }
+            inners[t] = Some(Arc::new(built));
         }
         Ok(Some(inners))
+    }
+
+    /// Builds one of them, or a share of it.
+    pub(crate) fn build_inner(
+        &self,
+        j: &Join,
+        cols: &[Columns],
+        places: &Places,
+        preds: &[Pred],
+        share: Option<Share>,
+    ) -> Result<Option<Inner>> {
+        let t = j.table;
+        let keys: Vec<usize> = j.slots.iter().map(|s| places.at[*s].1).collect();
+        let ascending = self.q.slots[j.slots[0]].field.is_none();
+        let of = &places.of_table[t];
+        Inner::build(&cols[t], &keys, ascending, j.affinity, j.binary, preds, of, self.eval, share)
+    }
+
+    /// The next shares of the maps that have no room as a whole; `false`: all combinations have been here.
+    pub(crate) fn next_share(
+        &self,
+        d: &Division,
+        preds: &[Vec<Pred>],
+        s: &Setting<'_>,
+        inners: &mut Inners,
+    ) -> Result<bool> {
+        for j in &d.joins {
+            let Some(share) = inners[j.table].as_ref().map(|i| i.share) else { continue };
+            if share == Share::ALL {
+                continue;
+            }
+            self.rt.check()?;
+            let nr = (share.nr + 1) % share.of;
+            let next = Share { nr, of: share.of };
+            inners[j.table] = None;
+            let built = self.build_inner(j, s.cols, s.places, &preds[j.table], Some(next))?;
+            inners[j.table] = Some(Arc::new(built.ok_or(iolite_base::Code::Internal)?));
+            if nr > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Looks the inner rows up.
@@ -90,11 +143,13 @@ impl Run<'_> {
             let Some(inner) = &s.inners[j.table] else { continue };
             let left = self.q.tables[j.table].left;
             let filtered = plain[k].is_some() && inner.bits.is_some() && !left;
-            if inner.unique() && needed & 1 << j.table == 0 && (filtered || left) {
+            if inner.unique() && inner.is_whole() && needed & 1 << j.table == 0 && (filtered || left) {
                 continue;
             }
-            let mut found: Vec<u32> = Vec::new();
+            // The room of the batch before.
+            let mut found = std::mem::take(&mut b.inner[j.table]);
             iolite_base::alloc::reserve(&mut found, b.outer.len())?;
+            let nothing = inner.no_row();
             match plain[k] {
                 Some(col) => {
                     let chunk = &s.cols[self.outer].loaded.parts[b.part].cols[col];
@@ -105,7 +160,7 @@ impl Run<'_> {
                         _ => found.extend(
                             b.outer
                                 .iter()
-                                .map(|r| chunk.int(*r as usize).map_or(NONE, |v| inner.find_int(v))),
+                                .map(|r| chunk.int(*r as usize).map_or(nothing, |v| inner.find_int(v))),
                         ),
                     }
                 }
@@ -119,11 +174,11 @@ impl Run<'_> {
                     let null = |i: usize| all.iter().any(|v| v.nulls.get(i).copied().unwrap_or(false));
                     match &all[..] {
                         [one] => found.extend(one.values.iter().enumerate().map(|(i, v)| match null(i) {
-                            true => NONE,
+                            true => nothing,
                             false => inner.find_int(*v),
                         })),
                         _ => found.extend((0..b.outer.len()).map(|i| match null(i) {
-                            true => NONE,
+                            true => nothing,
                             false => inner.find_ints(all.iter().map(|v| v.values[i])),
                         })),
                     }
@@ -136,6 +191,15 @@ impl Run<'_> {
                 }
             }
             b.whole = false;
+            if !inner.is_whole() && found.contains(&AWAY) {
+                // Another share of the table has these rows.
+                let flags: Vec<u32> = found.iter().map(|f| if *f == AWAY { NONE } else { 0 }).collect();
+                keep(&mut b.outer, &flags);
+                for t in &done {
+                    keep(&mut b.inner[*t], &flags);
+                }
+                found.retain(|f| *f != AWAY);
+            }
             if inner.unique() {
                 if !left && !filtered && found.contains(&NONE) {
                     keep(&mut b.outer, &found);

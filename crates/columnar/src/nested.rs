@@ -138,12 +138,12 @@ pub(crate) fn said(q: &Query, rt: &dyn Runtime, params: &[Value], since: u64) ->
         let mut row = vec![Value::Null; n.query.result.len()];
         out.push(match n.kind {
             NestedKind::Scalar(c) => {
-                let there = rows.next(&mut row);
+                let there = rows.next(&mut row)?;
                 Said::Value(row.into_iter().nth(c).filter(|_| there).unwrap_or_default())
             }
             NestedKind::Set => {
                 let mut all = room(rows.len())?;
-                while rows.next(&mut row) {
+                while rows.next(&mut row)? {
                     all.extend(row.first_mut().map(std::mem::take));
                 }
                 Said::Rows(all)
@@ -515,7 +515,7 @@ impl Run<'_> {
         let mut values: Vec<Value> = room(keys.count)?;
         values.resize(keys.count, none.clone());
         let mut row = vec![Value::Null; q.result.len()];
-        while rows.next(&mut row) {
+        while rows.next(&mut row)? {
             let Some((value, own)) = row.split_last_mut() else { return Ok(None) };
             if own.iter().any(Value::is_null) {
                 continue;

@@ -6,32 +6,38 @@
 //! which an index delivers rows (integers), then the row itself. Sorted by it, the combinations are given to groups or
 //! to the result as if the loops had delivered them.
 //!
-//! The number has 128 bits at most; what needs more, or holds more than [`MOST`] combinations, is not for this way.
+//! The number has 128 bits at most; what needs more is not for this way. Combinations that take too much room are sorted
+//! in runs, written to a temporary file, and merged. Where there are more than [`MOST`], and the first table of
+//! the loops might be scanned instead, that is tried before.
 
 use crate::ask::{LevelOrder, SlotSpec};
 use crate::batch::{Batch, NO_OUTER, Places};
 use crate::chunk::room;
 use crate::decode::ColKey;
 use crate::divide::Division;
-use crate::evict::within;
+use crate::evict::{within, work_size};
 use crate::group::Setting;
 use crate::join::NONE;
 use crate::kernel::BLOCK;
 use crate::pred::{Columns, Kind, Pred};
 use crate::profile::shown;
 use crate::run::Run;
+use crate::spill::{Merge, Spill, take_u32};
 use crate::store::{TableState, lock};
 use iolite_base::{Result, alloc};
 use iolite_value::Value;
 use std::cmp::Ordering;
-use std::ops::{BitOr, Shl};
+use std::ops::{BitOr, Range, Shl};
 use std::sync::Arc;
 
-/// The most combinations that are collected: 8 bytes each for the order, and 4 for each table.
+/// The most combinations that are collected while there is another way: 8 bytes each for the order, and 4 for each table.
 const MOST: usize = 1 << 23;
 
 /// What it takes to sort one of them.
 const SORTED: usize = 24;
+
+/// Bytes of the number in a record.
+const KEY: usize = 16;
 
 /// What takes sorted rows, in batches without a scanned table.
 pub(crate) type Take<'t> = &'t mut dyn FnMut(&Batch<'_>, &Setting<'_>) -> Result<bool>;
@@ -94,7 +100,7 @@ impl Run<'_> {
             let ascending = match known {
                 Some(k) => k,
                 None => {
-                    let cols = Columns::new(self.load(t, &states[t], &wanted)?);
+                    let cols = Columns::new(self.load(t, &states[t], &wanted, false)?);
                     let ascending = ascends(&cols);
                     lock(&states[t].ascending).push((names, ascending));
                     ascending
@@ -123,6 +129,10 @@ impl Run<'_> {
         take: Take<'_>,
     ) -> Result<bool> {
         let n = self.q.tables.len();
+        if d.state.is_some() {
+            // Rows are read again by their numbers.
+            return Ok(false);
+        }
         if sort && d.levels.is_none() {
             d.levels = self.levels(states)?;
         }
@@ -144,8 +154,48 @@ impl Run<'_> {
         let kept: Vec<usize> = (0..n).filter(|t| read & 1 << t != 0).filter(there).collect();
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); n];
         let mut many = false;
-        self.scan(d, preds, s, &mut |b| {
-            within((rows[self.outer].len() + b.outer.len()) * (4 * kept.len() + SORTED))?;
+        let places = Places { at: s.places.at.clone(), of_table: s.places.of_table.clone(), outer: NO_OUTER };
+        let in_order = sort || s.in_order;
+        let mut setting = Setting { places: &places, in_order, most_rows: None, ..*s };
+        let mut file: Option<(Spill, Vec<Range<u64>>)> = None;
+        let mut written = 0;
+        let mut unknown = false;
+        let another = self.outer != 0 && !self.q.tables[0].left;
+        // Sorts what was found, and writes it; `false`: a nested query cannot be asked.
+        let mut write =
+            |rows: &mut Vec<Vec<u32>>, file: &mut Option<(Spill, Vec<Range<u64>>)>| -> Result<bool> {
+                self.rt.check()?;
+                if !self.late(d, &setting, rows)? {
+                    return Ok(false);
+                }
+                let (spill, runs) = match file {
+                    Some(f) => f,
+                    none => none.insert((Spill::new(s.rt)?, Vec::new())),
+                };
+                let found = rows[self.outer].len();
+                let list = match sort {
+                    true => sorted_by::<u128>(&digits, &columns, rows, found)?,
+                    false => (0..found as u32).map(|i| (0, i)).collect(),
+                };
+                let mut record = Vec::new();
+                for (key, i) in list {
+                    record.clear();
+                    record.extend_from_slice(&key.to_be_bytes());
+                    for &t in &kept {
+                        record.extend_from_slice(&rows[t][i as usize].to_le_bytes());
+                    }
+                    spill.add(&record)?;
+                }
+                runs.push(spill.end_run()?);
+                written += found;
+                rows.iter_mut().for_each(Vec::clear);
+                Ok(true)
+            };
+        self.scan(d, preds, s, &mut |b, _| {
+            let have = rows[self.outer].len();
+            if have > 0 && !within((have + b.outer.len()) * (4 * kept.len() + SORTED)) {
+                unknown = !write(&mut rows, &mut file)?;
+            }
             for &t in &kept {
                 alloc::reserve(&mut rows[t], b.outer.len())?;
                 if t == self.outer {
@@ -155,26 +205,31 @@ impl Run<'_> {
                     rows[t].extend_from_slice(&b.inner[t]);
                 }
             }
-            many = rows[self.outer].len() > MOST;
-            Ok(!many)
+            many = another && rows[self.outer].len() > MOST;
+            Ok(!many && !unknown)
         })?;
-        if many {
-            return Ok(false);
-        }
-        let places = Places { at: s.places.at.clone(), of_table: s.places.of_table.clone(), outer: NO_OUTER };
-        let mut setting = Setting {
-            cols: s.cols,
-            places: &places,
-            inners: s.inners,
-            eval: s.eval,
-            in_order: sort || s.in_order,
-            most_rows: None,
-            left: s.left,
-        };
-        if !self.late(d, &setting, &mut rows)? {
+        if many || unknown {
             return Ok(false);
         }
         let start = self.now();
+        if file.is_some() {
+            if !write(&mut rows, &mut file)? {
+                return Ok(false);
+            }
+            let Some((spill, runs)) = file else { return Ok(false) };
+            setting.most_rows = Some(written as u64);
+            if let Some(p) = self.rt.profile() {
+                p.line(format!(
+                    "ORDER OF THE LOOPS: {written} rows in {} runs by a temporary file",
+                    runs.len()
+                ));
+            }
+            self.take_merged(Merge::new(spill, &runs, work_size())?, &kept, &setting, take)?;
+            return Ok(true);
+        }
+        if !self.late(d, &setting, &mut rows)? {
+            return Ok(false);
+        }
         let found = rows[self.outer].len();
         let at = match sort {
             true => sorted(&digits, &columns, &rows, found)?,
@@ -200,6 +255,40 @@ impl Run<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Passes on what was written, in order.
+    fn take_merged(
+        &self,
+        mut merge: Merge<Vec<u8>>,
+        kept: &[usize],
+        s: &Setting<'_>,
+        take: Take<'_>,
+    ) -> Result<()> {
+        let mut batch = empty_batch(s, self.q.tables.len());
+        let order = |a: &Vec<u8>, b: &Vec<u8>| a.get(..KEY).cmp(&b.get(..KEY));
+        let mut record = Vec::new();
+        loop {
+            let more = merge.next(&mut record, &order)?;
+            if more {
+                let mut rest = record.get(KEY..).unwrap_or_default();
+                for &t in kept {
+                    batch.inner[t].push(take_u32(&mut rest)?);
+                }
+                batch.outer.push(batch.outer.len() as u32);
+            }
+            if batch.outer.len() == BLOCK || !more && !batch.outer.is_empty() {
+                self.rt.check()?;
+                if !take(&batch, s)? {
+                    return Ok(());
+                }
+                batch.outer.clear();
+                batch.inner.iter_mut().for_each(Vec::clear);
+            }
+            if !more {
+                return Ok(());
+            }
+        }
     }
 
     /// Calls `f` with batches of all combinations, in the order in which they were found.
@@ -244,7 +333,7 @@ impl Run<'_> {
             }
             columns.push(match wanted.is_empty() {
                 true => None,
-                false => Some(Columns::new(self.load(t, &states[t], &wanted)?)),
+                false => Some(Columns::new(self.load(t, &states[t], &wanted, false)?)),
             });
         }
         let (mut digits, mut bits) = (Vec::new(), 0);
@@ -284,19 +373,21 @@ fn empty_batch<'a>(s: &Setting<'a>, tables: usize) -> Batch<'a> {
 
 /// The places of combinations in order.
 fn sorted(digits: &[Digit], columns: &[Option<Columns>], rows: &[Vec<u32>], n: usize) -> Result<Vec<u32>> {
+    let mut out: Vec<u32> = room(n)?;
     match digits.iter().map(|d| d.bits).sum::<u32>() {
-        0..=64 => sorted_by::<u64>(digits, columns, rows, n),
-        _ => sorted_by::<u128>(digits, columns, rows, n),
+        0..=64 => out.extend(sorted_by::<u64>(digits, columns, rows, n)?.iter().map(|l| l.1)),
+        _ => out.extend(sorted_by::<u128>(digits, columns, rows, n)?.iter().map(|l| l.1)),
     }
+    Ok(out)
 }
 
-/// The same, with numbers of a width that holds all digits.
+/// The same with the numbers, of a width that holds all digits.
 fn sorted_by<T: Copy + Ord + From<u64> + Shl<u32, Output = T> + BitOr<Output = T>>(
     digits: &[Digit],
     columns: &[Option<Columns>],
     rows: &[Vec<u32>],
     n: usize,
-) -> Result<Vec<u32>> {
+) -> Result<Vec<(T, u32)>> {
     let mut list: Vec<(T, u32)> = room(n)?;
     list.extend((0..n as u32).map(|i| (T::from(0), i)));
     for (k, d) in digits.iter().enumerate() {
@@ -319,9 +410,7 @@ fn sorted_by<T: Copy + Ord + From<u64> + Shl<u32, Output = T> + BitOr<Output = T
     if !list.is_sorted() {
         list.sort_unstable();
     }
-    let mut out: Vec<u32> = room(n)?;
-    out.extend(list.iter().map(|l| l.1));
-    Ok(out)
+    Ok(list)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! for each row; so is one on an integer column of few values. NULL does not pass.
 
 use crate::batch::{Batch, Places};
-use crate::chunk::{Chunk, Codes, Data, Dict, Field};
+use crate::chunk::{Chunk, Codes, Data, Dict, Field, Shape};
 use crate::expr::{Cmp, Eval, Ex, Row};
 use crate::group::Setting;
 use crate::kernel::{self, Bits, Selection, Slice};
@@ -33,6 +33,7 @@ pub(crate) enum Kind {
 }
 
 /// A table's columns together with what is known of each.
+#[derive(Clone)]
 pub(crate) struct Columns {
     pub loaded: Loaded,
     pub kinds: Vec<Kind>,
@@ -58,9 +59,9 @@ impl Columns {
                 let chunk = &p.cols[c];
                 null |= chunk.may_be_null();
                 let k = match &chunk.data {
-                    Data::Dict { .. } => Kind::Dict,
-                    Data::Plain(_) => Kind::Mixed,
-                    Data::Real { .. } => Kind::Real,
+                    Data::Dict { .. } | Data::Away(Shape::Dict) => Kind::Dict,
+                    Data::Plain(_) | Data::Away(Shape::Plain) => Kind::Mixed,
+                    Data::Real { .. } | Data::Away(Shape::Real { .. }) => Kind::Real,
                     _ => {
                         if chunk.min <= chunk.max {
                             min = min.min(chunk.min);
@@ -337,6 +338,7 @@ fn alone<'a>(cols: &'a Columns, places: &'a Places, eval: &'a Eval<'a>) -> Setti
         in_order: false,
         most_rows: None,
         left: &[false],
+        rt: None,
     }
 }
 

@@ -51,6 +51,10 @@ impl Profile {
                 text += &format!(", {} {word}", b - a);
             }
         }
+        let away = l.parts.iter().filter(|p| p.away).count();
+        if away > 0 {
+            text += &format!(", {away} segments brought as the scan comes to them");
+        }
         self.line(format!("{text}, {}", shown(nanos)));
     }
 

@@ -1,13 +1,16 @@
-//! Result rows: duplicates removed, sorted, cut. The values of all rows lie in one vector.
+//! Result rows: duplicates removed, sorted, cut. The values of all rows lie in one vector; when they take too much, they
+//! go to a temporary file as a sorted run, and come back merged.
 
-use crate::chunk::Dict;
-use crate::evict::within;
+use crate::evict::{within, work_size};
 use crate::expr::{Eval, Ex, Row};
-use crate::group::distinct_code;
+use crate::run::Runtime;
+use crate::sort;
+use crate::spill::{Head, Merge, Met, Once, Spill, push_image, push_value, take_value};
 use iolite_base::{Result, alloc};
 use iolite_value::compare::KeyField;
 use iolite_value::{Collation, Value, compare};
-use std::collections::HashSet;
+use std::cmp::Ordering;
+use std::ops::Range;
 
 /// Collects result rows.
 pub(crate) struct Rows<'q> {
@@ -26,10 +29,16 @@ pub(crate) struct Rows<'q> {
     worst: Option<i64>,
     /// Its image ([`prefix`]).
     worst_image: Option<u64>,
+    rt: Option<&'q dyn Runtime>,
+    /// The runs that were written, and the rows in them.
+    file: Option<Spill>,
+    runs: Vec<Range<u64>>,
+    written: usize,
+    record: Vec<u8>,
 }
 
-/// The rows that came before: how they compare, the numbers of their values, their combinations.
-type Seen<'q> = (&'q [Collation], Dict, HashSet<Vec<u32>>);
+/// The rows that came before: how they compare, and their values.
+type Seen<'q> = (&'q [Collation], Once);
 
 /// The rows of a query, ready to be taken.
 pub struct Answer {
@@ -39,6 +48,36 @@ pub struct Answer {
     order: Option<Vec<u32>>,
     rows: usize,
     next: usize,
+    merged: Option<Merged>,
+}
+
+/// Rows that come from a file.
+struct Merged {
+    merge: Merge<Vec<Value>>,
+    row: Vec<Value>,
+    fields: Vec<KeyField>,
+}
+
+impl Head for Vec<Value> {
+    fn fill(&mut self, mut record: &[u8]) -> Result<()> {
+        self.clear();
+        while !record.is_empty() {
+            alloc::reserve(self, 1)?;
+            self.push(take_value(&mut record)?);
+        }
+        Ok(())
+    }
+}
+
+/// Compares rows by their first values.
+fn by_fields<'a>(x: &[Value], y: &[Value], fields: impl Iterator<Item = &'a KeyField>) -> Ordering {
+    for ((x, y), f) in x.iter().zip(y).zip(fields) {
+        let o = compare::compare(x, y, &f.coll);
+        if o.is_ne() {
+            return f.direct(o, x.is_null() || y.is_null());
+        }
+    }
+    Ordering::Equal
 }
 
 impl<'q> Rows<'q> {
@@ -48,8 +87,9 @@ impl<'q> Rows<'q> {
         order: &'q [(Ex, KeyField)],
         distinct: Option<&'q [Collation]>,
         limit: Option<usize>,
+        rt: Option<&'q dyn Runtime>,
     ) -> Rows<'q> {
-        let distinct = distinct.map(|c| (c, Dict::default(), HashSet::new()));
+        let distinct = distinct.map(|c| (c, Once::default()));
         Rows {
             result,
             order,
@@ -61,12 +101,17 @@ impl<'q> Rows<'q> {
             held: 0,
             worst: None,
             worst_image: None,
+            rt,
+            file: None,
+            runs: Vec::new(),
+            written: 0,
+            record: Vec::new(),
         }
     }
 
     /// Whether no further row is wanted.
     pub fn full(&self) -> bool {
-        self.order.is_empty() && self.limit.is_some_and(|n| self.rows >= n)
+        self.order.is_empty() && self.limit.is_some_and(|n| self.rows + self.written >= n)
     }
 
     /// Takes all rows at once, in order: `fill` puts their values into a vector, or leaves it alone.
@@ -75,7 +120,7 @@ impl<'q> Rows<'q> {
         n: usize,
         fill: impl FnOnce(&[Ex], &mut Vec<Value>) -> Result<bool>,
     ) -> Result<bool> {
-        let fits = within(n * self.result.len() * size_of::<Value>()).is_ok();
+        let fits = within(n * self.result.len() * size_of::<Value>());
         if self.rows > 0 || self.distinct.is_some() || !self.order.is_empty() || self.limit.is_some() || !fits
         {
             return Ok(false);
@@ -101,20 +146,39 @@ impl<'q> Rows<'q> {
         for e in self.result {
             self.values.push(eval.value(e, row)?);
         }
-        if let Some((colls, dict, seen)) = &mut self.distinct {
-            let mut key = Vec::with_capacity(colls.len());
+        if let Some((colls, once)) = &mut self.distinct {
+            let record = &mut self.record;
+            record.clear();
             for (v, c) in self.values[start..].iter().zip(*colls) {
-                key.push(distinct_code(dict, v, c)?);
+                push_image(record, v, c)?;
             }
-            if !seen.insert(key) {
-                self.values.truncate(start);
-                return Ok(());
+            match once.meet(record, work_size())? {
+                Met::New => {}
+                Met::Before => {
+                    self.values.truncate(start);
+                    return Ok(());
+                }
+                Met::NoRoom => {
+                    let mut payload = Vec::new();
+                    for v in self.values.drain(start..) {
+                        push_value(&mut payload, &v)?;
+                    }
+                    for (e, _) in self.order {
+                        push_value(&mut payload, &eval.value(e, row)?)?;
+                    }
+                    return once.wait(self.rt, record, &payload);
+                }
             }
         }
         alloc::reserve(&mut self.keys, self.order.len())?;
         for (e, _) in self.order {
             self.keys.push(eval.value(e, row)?);
         }
+        self.added(start)
+    }
+
+    /// A row's values and keys are there, the values from `start` on.
+    fn added(&mut self, start: usize) -> Result<()> {
         let bytes = |v: &Value| match v {
             Value::Text(b, _) | Value::Blob(b, _) => b.len(),
             _ => 0,
@@ -128,8 +192,40 @@ impl<'q> Rows<'q> {
         {
             self.cut(n)?;
         }
-        let seen = self.distinct.as_ref().map_or(0, |d| d.1.held() + d.2.len() * 64);
-        within((self.values.len() + self.keys.len()) * size_of::<Value>() + self.held + seen)
+        if !within((self.values.len() + self.keys.len()) * size_of::<Value>() + self.held) {
+            self.write_run()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rows that are here as a run.
+    fn write_run(&mut self) -> Result<()> {
+        if let Some(rt) = self.rt {
+            rt.check()?;
+        }
+        let (width, n) = (self.result.len(), self.order.len());
+        let at = if n == 0 { (0..self.rows as u32).collect() } else { self.sorted()? };
+        let mut file = match self.file.take() {
+            Some(f) => f,
+            None => Spill::new(self.rt)?,
+        };
+        let mut record = std::mem::take(&mut self.record);
+        for i in at.into_iter().map(|i| i as usize).take(self.limit.unwrap_or(usize::MAX)) {
+            record.clear();
+            for v in self.keys[i * n..][..n].iter().chain(&self.values[i * width..][..width]) {
+                push_value(&mut record, v)?;
+            }
+            file.add(&record)?;
+        }
+        self.runs.push(file.end_run()?);
+        self.file = Some(file);
+        self.record = record;
+        self.written += self.rows;
+        self.rows = 0;
+        self.held = 0;
+        self.values = Vec::new();
+        self.keys = Vec::new();
+        Ok(())
     }
 
     /// The rows' places, sorted; equal ones stay as they came.
@@ -138,17 +234,9 @@ impl<'q> Rows<'q> {
         // An image of the first key decides most comparisons.
         let mut at: Vec<(u64, u32)> = crate::chunk::room(self.rows)?;
         at.extend((0..self.rows).map(|i| (prefix(&keys[i * n], &order[0].1), i as u32)));
-        at.sort_unstable_by(|a, b| {
-            a.0.cmp(&b.0).then_with(|| {
-                let (x, y) = (&keys[a.1 as usize * n..][..n], &keys[b.1 as usize * n..][..n]);
-                for ((x, y), (_, f)) in x.iter().zip(y).zip(order) {
-                    let o = compare::compare(x, y, &f.coll);
-                    if o.is_ne() {
-                        return f.direct(o, x.is_null() || y.is_null());
-                    }
-                }
-                a.1.cmp(&b.1)
-            })
+        sort::by_order(&mut at, &|a, b| {
+            let (x, y) = (&keys[a as usize * n..][..n], &keys[b as usize * n..][..n]);
+            by_fields(x, y, order.iter().map(|o| &o.1))
         });
         Ok(at.into_iter().map(|a| a.1).collect())
     }
@@ -193,15 +281,41 @@ impl<'q> Rows<'q> {
     }
 
     /// The rows.
-    pub fn finish(self) -> Result<Answer> {
+    pub fn finish(mut self) -> Result<Answer> {
+        if let Some((_, mut once)) = self.distinct.take() {
+            let rt = self.rt;
+            once.settle(rt, work_size(), &mut |mut record| {
+                let start = self.values.len();
+                for _ in self.result {
+                    alloc::reserve(&mut self.values, 1)?;
+                    self.values.push(take_value(&mut record)?);
+                }
+                for _ in self.order {
+                    alloc::reserve(&mut self.keys, 1)?;
+                    self.keys.push(take_value(&mut record)?);
+                }
+                self.added(start)
+            })?;
+        }
+        let width = self.result.len();
+        if self.file.is_some() {
+            self.write_run()?;
+        }
+        let all = self.rows + self.written;
+        let rows = self.limit.map_or(all, |n| n.min(all));
+        if let Some(file) = self.file {
+            let merge = Merge::new(file, &self.runs, work_size())?;
+            let fields = self.order.iter().map(|o| o.1.clone()).collect();
+            let merged = Some(Merged { merge, row: Vec::new(), fields });
+            return Ok(Answer { width, values: Vec::new(), order: None, rows, next: 0, merged });
+        }
         let order = if self.order.is_empty() { None } else { Some(self.sorted()?) };
-        let rows = self.limit.map_or(self.rows, |n| n.min(self.rows));
-        Ok(Answer { width: self.result.len(), values: self.values, order, rows, next: 0 })
+        Ok(Answer { width, values: self.values, order, rows, next: 0, merged: None })
     }
 }
 
 /// An image of a value that sorts as the value does, as far as it goes: different images decide, equal ones do not.
-fn prefix(v: &Value, f: &KeyField) -> u64 {
+pub(crate) fn prefix(v: &Value, f: &KeyField) -> u64 {
     let real = |r: f64| {
         let bits = r.to_bits();
         let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
@@ -212,12 +326,7 @@ fn prefix(v: &Value, f: &KeyField) -> u64 {
         // Equal images for numbers that are near each other: the comparison decides then.
         Value::Int(i) => real(*i as f64),
         Value::Real(r) => real(*r + 0.0),
-        Value::Text(b, _) if f.coll == Collation::Binary => {
-            let mut first = [0u8; 8];
-            let n = b.len().min(8);
-            first[..n].copy_from_slice(&b[..n]);
-            2 << 62 | u64::from_be_bytes(first) >> 2
-        }
+        Value::Text(b, _) if f.coll == Collation::Binary => 2 << 62 | sort::first_bytes(b) >> 2,
         Value::Text(..) => 2 << 62,
         Value::Blob(..) => 3 << 62,
     };
@@ -236,16 +345,27 @@ impl Answer {
     }
 
     /// Puts the next row into `out`, or answers `false`.
-    pub fn next(&mut self, out: &mut [Value]) -> bool {
+    pub fn next(&mut self, out: &mut [Value]) -> Result<bool> {
         if self.next >= self.rows {
-            return false;
+            return Ok(false);
         }
-        let row = self.order.as_ref().map_or(self.next, |o| o[self.next] as usize);
+        let n = self.next;
         self.next += 1;
-        let values = &mut self.values[row * self.width..][..self.width];
+        let values = match &mut self.merged {
+            Some(Merged { merge, row, fields }) => {
+                if !merge.next(row, &|a, b| by_fields(a, b, fields.iter()))? {
+                    return Ok(false);
+                }
+                row.get_mut(fields.len()..).unwrap_or_default()
+            }
+            None => {
+                let row = self.order.as_ref().map_or(n, |o| o[n] as usize);
+                &mut self.values[row * self.width..][..self.width]
+            }
+        };
         for (to, v) in out.iter_mut().zip(values) {
             *to = std::mem::take(v);
         }
-        true
+        Ok(true)
     }
 }

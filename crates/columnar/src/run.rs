@@ -13,16 +13,18 @@ use crate::cost;
 use crate::decode::ColKey;
 use crate::derive;
 use crate::divide::{Division, Join, tables_of};
+use crate::evict::loose;
 use crate::expr::{Eval, Ex};
 use crate::group::{Groups, Setting};
-use crate::join::{Inner, NONE};
+use crate::join::AWAY;
 use crate::kernel::{self, BLOCK, Bits, Selection};
-use crate::lookup::test_rest;
+use crate::lookup::{Inners, test_rest};
 use crate::nested::{self, Said};
-use crate::order::{is_natural, tables_in_order};
+use crate::order::{Take, is_natural, tables_in_order};
 use crate::pred::{self, Columns, Kind, Pred};
 use crate::profile::{Phases, Profile, shown};
 use crate::rows::{Answer, Rows};
+use crate::sort;
 use crate::store::{FEW_LEAVES, Loaded, Store, TableState};
 use crate::truth::Truth;
 use iolite_base::{Limit, Result};
@@ -31,6 +33,7 @@ use iolite_ext::Host;
 use iolite_plan::plan::Grouping;
 use iolite_value::{Affinity, Value};
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a run asks of its connection.
@@ -45,6 +48,10 @@ pub trait Runtime {
     fn check(&self) -> Result<()>;
     /// Small tables, too.
     fn force(&self) -> bool;
+    /// A file for what does not fit into memory; `None`: there is none to be had.
+    fn temporary(&self) -> Result<Option<Box<dyn iolite_os::File>>> {
+        Ok(None)
+    }
     /// Whether columns of inner tables may be laid beside outer ones.
     fn derives(&self) -> bool {
         true
@@ -77,9 +84,9 @@ pub(crate) struct Bound {
     pub conds: Vec<Cond>,
     keys: Vec<Ex>,
     aggs: Vec<Aggregated>,
-    having: Option<Ex>,
-    result: Vec<Ex>,
-    order: Vec<(Ex, iolite_value::compare::KeyField)>,
+    pub having: Option<Ex>,
+    pub result: Vec<Ex>,
+    pub order: Vec<(Ex, iolite_value::compare::KeyField)>,
 }
 
 impl Bound {
@@ -215,6 +222,8 @@ pub(crate) struct Findings {
     phases: Phases,
     /// Of each step, rows tested and passed.
     steps: Vec<(f64, f64)>,
+    /// No further row is wanted.
+    ended: bool,
 }
 
 impl Findings {
@@ -267,7 +276,12 @@ impl Run<'_> {
             any
         };
         let wants_order = self.extra.sink.is_none()
-            && (q.grouping == Grouping::None || self.bound.aggs.iter().any(|(a, _)| a.iter().any(real)));
+            && (q.grouping == Grouping::None
+                || !q.bare.is_empty()
+                || self.bound.aggs.iter().any(|(a, _)| a.iter().any(real)));
+        // Rows that are collected are read again by their numbers; others go by once, and so may their columns.
+        let once = !wants_order || self.outer == 0 && q.in_order;
+        let stream = |t: usize| t == self.outer && once && d.late.is_empty();
         let mut cols = Vec::new();
         let mut names: Vec<Vec<ColKey>> = Vec::new();
         for (t, state) in states.iter().enumerate() {
@@ -278,10 +292,10 @@ impl Run<'_> {
                 wanted.push((slot.key(), &slot.default));
             }
             if wants_order {
-                self.load_with_order(t, state, &wanted)?;
+                self.load_with_order(t, state, &wanted, stream(t))?;
             }
-            let loaded = self.load(t, state, &wanted)?;
-            if loaded.rows >= NONE as usize {
+            let loaded = self.load(t, state, &wanted, stream(t))?;
+            if loaded.rows >= AWAY as usize {
                 return Ok(None);
             }
             cols.push(Columns::new(loaded));
@@ -297,9 +311,11 @@ impl Run<'_> {
             in_order: false,
             most_rows: None,
             left: &left,
+            rt: Some(self.rt),
         };
         let free = |a: &Aggregated, spec: &AggSpec| order_free(spec, a, &early);
         let any_order = q.grouping != Grouping::None
+            && q.bare.is_empty()
             && self.bound.aggs.iter().zip(&q.aggs).all(|(a, spec)| free(a, spec));
         let ordered = self.extra.sink.is_none() && !any_order;
         if ordered {
@@ -313,7 +329,12 @@ impl Run<'_> {
             }
         }
         let (start, joins) = (self.now(), d.joins.len());
-        let matched = self.derive(&mut d, states, &names, &mut cols, &mut places)?;
+        let streams = cols[self.outer].loaded.streams();
+        d.state = streams.then(|| states[self.outer].clone());
+        let matched = match streams {
+            true => Vec::new(),
+            false => self.derive(&mut d, states, &names, &mut cols, &mut places)?,
+        };
         if let Some(p) = self.rt.profile()
             && d.joins.len() < joins
         {
@@ -329,7 +350,7 @@ impl Run<'_> {
             let list: Result<Vec<Pred>> =
                 d.local[t].iter().map(|e| Pred::of(e, c, &places.of_table[t], self.eval)).collect();
             let mut list = list?;
-            list.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
+            sort::few(&mut list, |a, b| a.cost() > b.cost());
             preds.push(list);
         }
         preds[self.outer].extend(matched);
@@ -341,7 +362,8 @@ impl Run<'_> {
             preds[t].push(Pred::IntSet { col, base: *base, set: bits.clone() });
         }
         let Some(inners) = self.build_inners(&d, &cols, &places, &mut preds)? else { return Ok(None) };
-        let single = inners.iter().flatten().all(Inner::unique);
+        let single = inners.iter().flatten().all(|i| i.unique() && i.is_whole());
+        let whole = inners.iter().flatten().all(|i| i.is_whole());
         // Several matches come in the order of the loops only if the tables are joined in it.
         let as_loops = single || d.joins.iter().map(|j| j.table).is_sorted();
         let mut setting = Setting {
@@ -349,9 +371,10 @@ impl Run<'_> {
             places: &places,
             inners: &inners,
             eval: self.eval,
-            in_order: natural && as_loops,
+            in_order: natural && as_loops && whole,
             most_rows: single.then_some(cols[self.outer].loaded.rows as u64),
             left: &left,
+            rt: Some(self.rt),
         };
         d.tests = d.rest.iter().map(|e| Truth::of(e, &setting)).collect::<Result<_>>()?;
         let sort = ordered && !setting.in_order;
@@ -366,19 +389,19 @@ impl Run<'_> {
                     return Ok(None);
                 }
             } else {
-                self.scan(&d, &preds, &setting, &mut |b| {
-                    sink(b, &setting)?;
+                self.scan(&d, &preds, &setting, &mut |b, s| {
+                    sink(b, s)?;
                     Ok(true)
                 })?;
             }
-            return Rows::new(&[], &[], None, None).finish().map(Some);
+            return Rows::new(&[], &[], None, None, None).finish().map(Some);
         }
         if q.grouping == Grouping::None {
             let distinct = q.distinct.as_deref();
-            let mut rows = Rows::new(&self.bound.result, &self.bound.order, distinct, limit);
+            let mut rows = Rows::new(&self.bound.result, &self.bound.order, distinct, limit, Some(self.rt));
             if !collect {
                 let mut ints = Ints::default();
-                self.scan(&d, &preds, &setting, &mut |b| self.take_rows(&mut rows, b, &setting, &mut ints))?;
+                self.scan(&d, &preds, &setting, &mut |b, s| self.take_rows(&mut rows, b, s, &mut ints))?;
             } else {
                 let mut ints = Ints::default();
                 let done = self.scan_sorted(&mut d, &preds, &setting, states, sort, &mut |b, s| {
@@ -399,14 +422,14 @@ impl Run<'_> {
         let mut groups = match made {
             Some(mut groups) => {
                 if !self.scan_in_threads(&d, &preds, &setting, &mut groups)? {
-                    self.scan(&d, &preds, &setting, &mut |b| {
-                        groups.add(b, &setting)?;
+                    self.scan(&d, &preds, &setting, &mut |b, s| {
+                        groups.add(b, s)?;
                         Ok(true)
                     })?;
                 }
                 groups
             }
-            None if setting.in_order && !collect => return Ok(None),
+            None if setting.in_order && !collect || streams => return Ok(None),
             None => {
                 let mut made = None;
                 let mut unknown = false;
@@ -436,6 +459,12 @@ impl Run<'_> {
             }
         };
         let start = self.now();
+        groups.settle(&setting)?;
+        if let Some(waiting) = groups.take_waiting()? {
+            let most_rows = Some(waiting.count);
+            let at = Setting { places: &replayed, in_order: true, most_rows, ..setting };
+            return self.waiting_groups(groups, waiting, &at, limit);
+        }
         let Some(mut order) = groups.order(&setting)? else { return Ok(None) };
         let all = order.len();
         let mut having = self.bound.having.as_ref();
@@ -447,7 +476,8 @@ impl Run<'_> {
         if let Some(p) = self.rt.profile() {
             p.line(format!("GROUPS: {all}, sorted in {}", shown(self.now() - start)));
         }
-        let mut rows = Rows::new(&self.bound.result, &self.bound.order, q.distinct.as_deref(), limit);
+        let mut rows =
+            Rows::new(&self.bound.result, &self.bound.order, q.distinct.as_deref(), limit, Some(self.rt));
         if having.is_none()
             && rows.take_all(order.len(), |result, out| groups.results(result, &order, &setting, out))?
         {
@@ -469,12 +499,21 @@ impl Run<'_> {
     }
 
     /// Reads columns of a table.
-    pub(crate) fn load(&self, t: usize, state: &TableState, wanted: &[(ColKey, &Value)]) -> Result<Loaded> {
+    /// `stream`: where there is no room, segment by segment.
+    pub(crate) fn load(
+        &self,
+        t: usize,
+        state: &TableState,
+        wanted: &[(ColKey, &Value)],
+        stream: bool,
+    ) -> Result<Loaded> {
         let table = &self.q.tables[t];
         let (store, start) = (self.rt.store(table.db)?, self.now());
         let before = store.counters.of_loading();
         let loaded =
-            store.load(&self.rt.btree(table.db)?, state, wanted, self.extra.since, &|| self.rt.check())?;
+            store.load(&self.rt.btree(table.db)?, state, wanted, self.extra.since, stream, &|| {
+                self.rt.check()
+            })?;
         if let Some(p) = self.rt.profile() {
             let now = store.counters.of_loading();
             p.loaded(&table.table.name, &loaded, before, now, self.now() - start);
@@ -484,7 +523,13 @@ impl Run<'_> {
 
     /// Where columns have to be decoded, those that make the order of the loops are decoded with them: they would be
     /// wanted next, and every leaf read once more.
-    fn load_with_order(&self, t: usize, state: &TableState, wanted: &[(ColKey, &Value)]) -> Result<()> {
+    fn load_with_order(
+        &self,
+        t: usize,
+        state: &TableState,
+        wanted: &[(ColKey, &Value)],
+        stream: bool,
+    ) -> Result<()> {
         let order = self.q.order_slots.iter().filter(|s| s.table == t);
         let order: Vec<(ColKey, &Value)> = order.map(|s| (s.key(), &s.default)).collect();
         let names = |w: &[(ColKey, &Value)]| w.iter().map(|w| w.0).collect::<Vec<ColKey>>();
@@ -495,7 +540,7 @@ impl Run<'_> {
                     all.push(o);
                 }
             }
-            self.load(t, state, &all)?;
+            self.load(t, state, &all, stream)?;
         }
         Ok(())
     }
@@ -531,7 +576,7 @@ impl Run<'_> {
         self.rt.profile().map_or(0, |_| self.rt.nanos())
     }
 
-    fn result(&self, rows: Rows<'_>) -> Result<Answer> {
+    pub(crate) fn result(&self, rows: Rows<'_>) -> Result<Answer> {
         let start = self.now();
         let answer = rows.finish()?;
         if let Some(p) = self.rt.profile() {
@@ -576,6 +621,7 @@ impl Run<'_> {
             d.local[t].iter().chain(&d.rest).chain(&d.late).for_each(&mut note);
             d.joins.iter().filter(|o| o.table != t).flat_map(|o| &o.others).for_each(&mut note);
             self.bound.keys.iter().for_each(&mut note);
+            q.bare.iter().for_each(|s| note(&Ex::Slot(*s)));
             self.bound.aggs.iter().for_each(|(a, f)| a.iter().chain(f).for_each(&mut note));
             self.bound.result.iter().chain(self.bound.order.iter().map(|o| &o.0)).for_each(&mut note);
             plain &= !q.tables[t].left;
@@ -607,7 +653,7 @@ impl Run<'_> {
     /// Which inner tables are looked at behind the join.
     pub(crate) fn needed(&self, d: &Division) -> u64 {
         let q = self.q;
-        let mut mask = d.keep;
+        let mut mask = d.keep | q.bare.iter().fold(0, |m, s| m | 1 << q.slots[*s].table);
         let all = d
             .rest
             .iter()
@@ -631,16 +677,82 @@ impl Run<'_> {
         d: &Division,
         preds: &[Vec<Pred>],
         s: &Setting<'_>,
-        take: &mut dyn FnMut(&Batch<'_>) -> Result<bool>,
+        take: Take<'_>,
     ) -> Result<()> {
-        let parts = s.cols[self.outer].loaded.parts.len();
-        let mut at = 0..parts;
-        let next = &mut || -> Result<Option<usize>> {
-            self.rt.check()?;
-            Ok(at.next())
+        let mut inners: Inners = s.inners.to_vec();
+        let mut found: Option<Findings> = None;
+        loop {
+            let at = Setting { inners: &inners, ..*s };
+            let mut ended = false;
+            self.each_window(d, &preds[self.outer], &at, &mut |parts, s| {
+                let mut parts = parts.clone();
+                let next = &mut || -> Result<Option<usize>> {
+                    self.rt.check()?;
+                    Ok(parts.next())
+                };
+                let this = self.scan_parts(d, preds, s, true, next, take)?;
+                ended |= this.ended;
+                match &mut found {
+                    Some(f) => f.add(&this),
+                    None => found = Some(this),
+                }
+                Ok(!ended)
+            })?;
+            if ended || !self.next_share(d, preds, s, &mut inners)? {
+                break;
+            }
+        }
+        if let Some(f) = found {
+            self.report(d, preds, s, &f);
+        }
+        Ok(())
+    }
+
+    /// Calls `f` with runs of parts whose columns are here, until it answers `false`; those that stayed away are brought as
+    /// many at a time as may be held.
+    #[allow(clippy::type_complexity)]
+    fn each_window(
+        &self,
+        d: &Division,
+        own: &[Pred],
+        s: &Setting<'_>,
+        f: &mut dyn FnMut(Range<usize>, &Setting<'_>) -> Result<bool>,
+    ) -> Result<()> {
+        let parts = &s.cols[self.outer].loaded.parts;
+        let Some(state) = &d.state else {
+            f(0..parts.len(), s)?;
+            return Ok(());
         };
-        let found = self.scan_parts(d, preds, s, true, next, take)?;
-        self.report(d, preds, s, &found);
+        let spec = &self.q.tables[self.outer];
+        let (store, bt) = (self.rt.store(spec.db)?, self.rt.btree(spec.db)?);
+        let slots = self.q.slots.iter().filter(|s| s.table == self.outer);
+        let wanted: Vec<(ColKey, &Value)> = slots.map(|s| (s.key(), &s.default)).collect();
+        let mut from = 0;
+        while from < parts.len() {
+            let here = parts[from..].iter().take_while(|p| !p.away).count();
+            if here > 0 {
+                if !f(from..from + here, s)? {
+                    return Ok(());
+                }
+                from += here;
+                continue;
+            }
+            let mut cols = s.cols.to_vec();
+            let (mut to, mut held) = (from, 0);
+            while to < parts.len() && parts[to].away && (to == from || held < loose() / 2) {
+                self.rt.check()?;
+                if !own.iter().any(|p| p.excludes(&parts[to])) {
+                    let chunks = store.fetch(&bt, state, to, &wanted)?;
+                    held += chunks.iter().map(|c| c.bytes()).sum::<usize>();
+                    cols[self.outer].loaded.parts[to].cols = chunks;
+                }
+                to += 1;
+            }
+            if !f(from..to, &Setting { cols: &cols, ..*s })? {
+                return Ok(());
+            }
+            from = to;
+        }
         Ok(())
     }
 
@@ -653,7 +765,7 @@ impl Run<'_> {
         s: &Setting<'_>,
         watched: bool,
         next: &mut dyn FnMut() -> Result<Option<usize>>,
-        take: &mut dyn FnMut(&Batch<'_>) -> Result<bool>,
+        take: Take<'_>,
     ) -> Result<Findings> {
         let clock = || if watched { self.now() } else { 0 };
         let q = self.q;
@@ -676,6 +788,7 @@ impl Run<'_> {
         let (mut batch, mut ready) = (empty(), empty());
         let mut sel = Selection::new();
         let mut phases = Phases::default();
+        let mut ended = false;
         let mut pass = |batch: &mut Batch<'_>, phases: &mut Phases| -> Result<bool> {
             if batch.outer.is_empty() {
                 return Ok(true);
@@ -686,7 +799,7 @@ impl Run<'_> {
             let joined = clock();
             phases.join += joined - begun;
             phases.taken += batch.outer.len() as u64;
-            let more = batch.outer.is_empty() || take(batch)?;
+            let more = batch.outer.is_empty() || take(batch, s)?;
             phases.take += clock() - joined;
             batch.outer.clear();
             Ok(more)
@@ -699,10 +812,8 @@ impl Run<'_> {
                 phases.excluded += 1;
                 continue;
             }
-            steps.sort_by(|a, b| {
-                let rank = |s: &Step| s.cost / (1.0001 - s.passed / s.seen);
-                rank(a).total_cmp(&rank(b))
-            });
+            let rank = |s: &Step| s.cost / (1.0001 - s.passed / s.seen);
+            sort::few(&mut steps, |a, b| rank(a) > rank(b));
             let mut from = 0;
             while from < part.rows {
                 let span = from..(from + BLOCK).min(part.rows);
@@ -776,6 +887,7 @@ impl Run<'_> {
                         }
                     }
                     if !pass(&mut ready, &mut phases)? {
+                        ended = true;
                         break 'parts;
                     }
                     std::mem::swap(&mut batch, &mut ready);
@@ -783,8 +895,8 @@ impl Run<'_> {
                 from = span.end;
             }
         }
-        pass(&mut ready, &mut phases)?;
-        let mut found = Findings { phases, steps: vec![(0.0, 0.0); steps.len()] };
+        ended |= !pass(&mut ready, &mut phases)?;
+        let mut found = Findings { phases, steps: vec![(0.0, 0.0); steps.len()], ended };
         for step in &steps {
             // Each began with a guess.
             found.steps[step.number] = (step.seen - step.what.begins_with(), step.passed - step.guess);

@@ -8,7 +8,7 @@
 //!
 //! What always holds: a chunk in a segment is a pure function of the images of the segment's leaves at the state's
 //! mark; a segment is never changed once another state may share it, only filled; nothing is kept of a state that has
-//! no mark (a write transaction, a log that is being read privately).
+//! no mark (a log that is being read privately, a table that the present write transaction has changed).
 //!
 //! A store belongs to all connections of the process to one file. It goes with the last of them, so that a file that
 //! was deleted and made anew is never mistaken for the old one.
@@ -177,6 +177,8 @@ pub(crate) struct Segment {
     pub chunks: Mutex<FastMap<ColKey, Arc<Chunk>>>,
     /// Where chunks lie in a sidecar.
     pub stored: Mutex<FastMap<ColKey, Place>>,
+    /// What is known of chunks for which there was no room, and the bytes that they would take.
+    shapes: Mutex<FastMap<ColKey, (Arc<Chunk>, usize)>>,
     /// Columns of inner tables, with the stamp of the inner table's state.
     derived: Mutex<HashMap<DerivedKey, (u64, Arc<Chunk>)>>,
     /// The same leaves at an earlier state, and which of them have changed since. Of a chain of states only the last
@@ -195,6 +197,7 @@ impl Drop for Segment {
 }
 
 /// The columns that a query reads of one table.
+#[derive(Clone)]
 pub(crate) struct Loaded {
     pub parts: Vec<Part>,
     pub dicts: Vec<Arc<Dict>>,
@@ -202,11 +205,21 @@ pub(crate) struct Loaded {
 }
 
 /// The same of one segment.
+#[derive(Clone)]
 pub(crate) struct Part {
     /// Rows before.
     pub start: usize,
     pub rows: usize,
     pub cols: Vec<Arc<Chunk>>,
+    /// Some of these are not here: [`Store::fetch`] brings them.
+    pub away: bool,
+}
+
+impl Loaded {
+    /// Whether some columns are brought segment by segment.
+    pub fn streams(&self) -> bool {
+        self.parts.iter().any(|p| p.away)
+    }
 }
 
 pub(crate) fn next_stamp() -> u64 {
@@ -269,6 +282,11 @@ impl Store {
             Some(_) => lock(&self.tables).get(&root).filter(|t| t.page_size == page_size).cloned(),
             None => None,
         };
+        if mark.is_none()
+            && let Some(state) = self.table_before(bt, root)?
+        {
+            return Ok(state);
+        }
         let state = match (&mark, cached) {
             (Some(m), Some(c)) if c.mark.as_ref() == Some(m) => return Ok(c),
             (Some(_), Some(c)) => {
@@ -301,17 +319,50 @@ impl Store {
         };
         let state = Arc::new(state);
         if let Some(m) = mark {
-            let mut tables = lock(&self.tables);
-            // Readers of older snapshots do not take from the others what they have.
-            let older = tables.get(&root).is_some_and(|t| match (&t.mark, &m) {
-                (Some(Mark::Log(have)), Mark::Log(now)) => have.salt == now.salt && have.last > now.last,
-                _ => false,
-            });
-            if !older {
-                tables.insert(root, state.clone());
-            }
+            self.keep_table(root, &state, &m);
         }
         Ok(state)
+    }
+
+    /// A table within a write transaction that has not changed it: as it was when the transaction began. No page of it
+    /// is among those that were changed since, and so all of them are what they were; what is found from the root down
+    /// is what was there.
+    fn table_before(&self, bt: &Btree, root: Pgno) -> Result<Option<Arc<TableState>>> {
+        let page_size = bt.page_size();
+        let cached = lock(&self.tables).get(&root).filter(|t| t.page_size == page_size).cloned();
+        let Some(old) = cached else { return Ok(None) };
+        let Some((mark, changed)) = bt.began_from() else { return Ok(None) };
+        let own: FastSet<Pgno> = changed.into_iter().collect();
+        let clean = |t: &TableState| {
+            let leaves = t.segments.iter().flat_map(|s| &s.leaves);
+            own.is_empty() || leaves.chain(&t.interior).chain([&root]).all(|p| !own.contains(p))
+        };
+        let then = old.mark.as_ref().ok_or(Code::Internal)?;
+        if *then == mark {
+            return Ok(Some(old).filter(|t| clean(t)));
+        }
+        let changed = bt.changed_since(then)?;
+        if changed.is_none() || own.contains(&root) {
+            return Ok(None);
+        }
+        let state = Arc::new(self.follow(bt, root, Some(mark), &old, changed)?);
+        if !clean(&state) {
+            return Ok(None);
+        }
+        self.keep_table(root, &state, &mark);
+        Ok(Some(state))
+    }
+
+    /// Keeps a table's state. Readers of older snapshots do not take from the others what they have.
+    fn keep_table(&self, root: Pgno, state: &Arc<TableState>, mark: &Mark) {
+        let mut tables = lock(&self.tables);
+        let older = tables.get(&root).is_some_and(|t| match (&t.mark, mark) {
+            (Some(Mark::Log(have)), Mark::Log(now)) => have.salt == now.salt && have.last > now.last,
+            _ => false,
+        });
+        if !older {
+            tables.insert(root, state.clone());
+        }
     }
 
     /// A table from the sidecar, brought to the present state.
@@ -391,7 +442,7 @@ impl Store {
             return match (former, changed) {
                 (Some((f, mut stale)), Some(c)) => {
                     stale.extend((0..s.leaves.len()).filter(|i| c.contains(&s.leaves[*i])));
-                    stale.sort_unstable();
+                    crate::sort::few(&mut stale, |a, b| a > b);
                     stale.dedup();
                     Ok(Segment::after(&f, stale))
                 }
@@ -453,41 +504,63 @@ impl Store {
         Some(c)
     }
 
-    /// Reads columns of a table; what was used since a moment stays. `check` is asked now and then whether to stop.
+    /// Reads columns of a table; what was used since a moment stays. Where they have no room and `stream` allows it, some
+    /// segments' columns stay away. `check` is asked now and then whether to stop.
     pub(crate) fn load(
         &self,
         bt: &Btree,
         t: &TableState,
         wanted: &[(ColKey, &Value)],
         since: u64,
+        stream: bool,
         check: &dyn Fn() -> Result<()>,
     ) -> Result<Loaded> {
         let mut parts = Vec::with_capacity(t.segments.len());
         let mut start = 0;
+        let stream = stream && t.keep;
         self.note_use(t, wanted.iter().map(|w| w.0));
         self.make_room(since, budget());
         let mut held = 0;
         let mut own: Vec<Dict> = wanted.iter().map(|_| Dict::default()).collect();
         for s in &t.segments {
+            let mut away = false;
             let cols = match s.chunks_of(wanted) {
                 Some(c) => c,
                 None => {
                     check()?;
                     self.make_room(since, budget() / 8 * 7);
-                    let cols = self.fill(bt, t, s, wanted, &mut own)?;
-                    // What is not kept is held until the query ends; too much of it is not for columns.
-                    let kept = lock(&s.chunks);
-                    let own = wanted.iter().zip(&cols).filter(|(w, _)| !kept.contains_key(&w.0));
-                    held += own.map(|(_, c)| c.bytes()).sum::<usize>();
-                    if held > loose() {
-                        return Err(Code::Internal.into());
+                    let shapes = if stream { s.shapes_of(wanted) } else { None };
+                    match shapes.filter(|(_, bytes)| held + bytes > loose() || !fits(*bytes)) {
+                        Some((cols, _)) => {
+                            away = true;
+                            cols
+                        }
+                        None => {
+                            let mut cols = self.fill(bt, t, s, wanted, &mut own)?;
+                            // What is not kept is held until the query ends; too much of it goes again, or is not for
+                            // columns.
+                            let kept = lock(&s.chunks);
+                            let loose_ones = |i: &usize| !kept.contains_key(&wanted[*i].0);
+                            let all: Vec<usize> = (0..wanted.len()).filter(loose_ones).collect();
+                            drop(kept);
+                            held += all.iter().map(|i| cols[*i].bytes()).sum::<usize>();
+                            if held > loose() {
+                                if !stream {
+                                    return Err(Code::Internal.into());
+                                }
+                                away = true;
+                                for i in all {
+                                    held -= cols[i].bytes();
+                                    cols[i] = Arc::new(cols[i].away()?);
+                                }
+                            }
+                            cols
+                        }
                     }
-                    drop(kept);
-                    cols
                 }
             };
             let rows = s.rows.get().map_or(0, Rows::len);
-            parts.push(Part { start, rows, cols });
+            parts.push(Part { start, rows, cols, away });
             start += rows;
         }
         let dicts = if t.keep {
@@ -497,6 +570,21 @@ impl Store {
             own.into_iter().map(Arc::new).collect()
         };
         Ok(Loaded { parts, dicts, rows: start })
+    }
+
+    /// Brings a segment's columns, some of which stayed away.
+    pub(crate) fn fetch(
+        &self,
+        bt: &Btree,
+        t: &TableState,
+        segment: usize,
+        wanted: &[(ColKey, &Value)],
+    ) -> Result<Vec<Arc<Chunk>>> {
+        let s = t.segments.get(segment).ok_or(Code::Internal)?;
+        match s.chunks_of(wanted) {
+            Some(c) => Ok(c),
+            None => self.fill(bt, t, s, wanted, &mut []),
+        }
     }
 
     /// Whether a derived column is wanted often enough of the same state of the inner table: at the second time.
@@ -613,7 +701,9 @@ impl Store {
                 if pure {
                     self.persist.built(bytes);
                 }
-                if pure && fits(bytes) && chunks.insert(wanted[*i].0, c).is_none() {
+                if pure && !fits(bytes) {
+                    lock(&s.shapes).insert(wanted[*i].0, (Arc::new(c.away()?), bytes));
+                } else if pure && chunks.insert(wanted[*i].0, c).is_none() {
                     USED.fetch_add(bytes, Relaxed);
                 }
             }
@@ -863,6 +953,7 @@ impl Segment {
             rows: OnceLock::new(),
             chunks: Mutex::default(),
             stored: Mutex::default(),
+            shapes: Mutex::default(),
             derived: Mutex::default(),
             former: Mutex::default(),
         })
@@ -884,6 +975,7 @@ impl Segment {
             rows,
             chunks: Mutex::default(),
             stored: Mutex::new(stored),
+            shapes: Mutex::default(),
             derived: Mutex::default(),
             former: Mutex::default(),
         })
@@ -895,6 +987,7 @@ impl Segment {
             rows: OnceLock::new(),
             chunks: Mutex::default(),
             stored: Mutex::default(),
+            shapes: Mutex::default(),
             derived: Mutex::default(),
             former: Mutex::new(Some((former.clone(), stale))),
         })
@@ -905,7 +998,25 @@ impl Segment {
         lock(&self.derived).get(key).filter(|d| d.0 == stamp).map(|d| d.1.clone())
     }
 
-    /// All wanted chunks, if they are there.
+    /// All wanted chunks, some of them without their values, and how much those would take; `None`: not all of them are
+    /// known.
+    #[allow(clippy::type_complexity)]
+    fn shapes_of(&self, wanted: &[(ColKey, &Value)]) -> Option<(Vec<Arc<Chunk>>, usize)> {
+        self.rows.get()?;
+        let (chunks, shapes) = (lock(&self.chunks), lock(&self.shapes));
+        let mut bytes = 0;
+        let of = |(k, _): &(ColKey, &Value)| match (chunks.get(k), shapes.get(k)) {
+            (Some(c), _) => Some(c.clone()),
+            (None, Some((c, n))) => {
+                bytes += n;
+                Some(c.clone())
+            }
+            _ => None,
+        };
+        let cols: Option<Vec<Arc<Chunk>>> = wanted.iter().map(of).collect();
+        cols.map(|c| (c, bytes))
+    }
+
     /// Lets a column go, and what was derived by it.
     pub(crate) fn forget(&self, key: &ColKey) {
         let mut bytes = lock(&self.chunks).remove(key).map_or(0, |c| c.bytes());
@@ -917,6 +1028,7 @@ impl Segment {
         USED.fetch_sub(bytes, Relaxed);
     }
 
+    /// All wanted chunks, if they are there.
     fn chunks_of(&self, wanted: &[(ColKey, &Value)]) -> Option<Vec<Arc<Chunk>>> {
         self.rows.get()?;
         let chunks = lock(&self.chunks);

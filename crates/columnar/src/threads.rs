@@ -76,12 +76,14 @@ impl Run<'_> {
         let few = loaded.rows < FEW_ROWS && !self.rt.force();
         // States that are large beside the rows cost more to put together than they save.
         let large = groups.dense_groups() > loaded.rows / 8 && !self.rt.force();
-        if threads < 2 || few || large || !groups.is_pure() || !self.is_pure(d, preds, s) {
+        let whole = s.inners.iter().flatten().all(|i| i.is_whole());
+        let whole = whole && d.state.is_none();
+        if threads < 2 || few || large || !whole || !groups.is_pure() || !self.is_pure(d, preds, s) {
             return Ok(false);
         }
         let mut states = Vec::new();
         for _ in 0..threads {
-            states.push(Moved(groups.another_state()?));
+            states.push(Moved(groups.another_state(threads)?));
         }
         let (taken, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let take_next = || {
@@ -97,8 +99,8 @@ impl Run<'_> {
                     check()?;
                     Ok(take_next())
                 };
-                let done = g.run.scan_parts(g.d, g.preds, g.s, watched, &mut next, &mut |b| {
-                    g.groups.add_to(st, b, g.s)?;
+                let done = g.run.scan_parts(g.d, g.preds, g.s, watched, &mut next, &mut |b, s| {
+                    g.groups.add_to(st, b, s)?;
                     Ok(true)
                 });
                 if done.is_err() {
@@ -125,7 +127,11 @@ impl Run<'_> {
             }
             Ok(all)
         });
-        let found = found?;
+        let found = match found {
+            // There are more groups than there is room for.
+            Err(e) if e.code() == Code::Internal => return Ok(false),
+            other => other?,
+        };
         if let Some(p) = self.rt.profile() {
             p.line(format!("SCAN WITH {threads} THREADS"));
         }

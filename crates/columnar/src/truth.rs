@@ -10,6 +10,7 @@ use crate::expr::{Cmp, Ex};
 use crate::group::{OneValue, Setting, few_values};
 use crate::like::{Like, Starts};
 use crate::pred::Kind;
+use crate::sort;
 use iolite_base::{Code, Result};
 use iolite_plan::bound::CmpOp;
 use iolite_value::Value;
@@ -201,11 +202,15 @@ fn texts(c: &Cmp, s: &Setting<'_>) -> Result<Option<Truth>> {
             }
         }
     }
-    all.sort_unstable();
-    let mut rank = 0;
-    for i in 0..all.len() {
-        rank += (i > 0 && all[i - 1].0 != all[i].0) as u32;
-        ranks[all[i].1][all[i].2 as usize] = rank;
+    let mut at: Vec<(u64, u32)> = crate::chunk::room(all.len())?;
+    at.extend(all.iter().enumerate().map(|(i, (t, ..))| (sort::first_bytes(t), i as u32)));
+    sort::by_order(&mut at, &|x, y| all[x as usize].0.cmp(all[y as usize].0));
+    let (mut rank, mut last) = (0, None);
+    for (_, i) in at {
+        let (text, side, code) = all[i as usize];
+        rank += last.is_some_and(|l| l != text) as u32;
+        last = Some(text);
+        ranks[side][code as usize] = rank;
     }
     Ok(Some(Truth::Texts { op: c.op, a, b, ranks }))
 }

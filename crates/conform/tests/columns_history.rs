@@ -401,8 +401,15 @@ impl History {
     /// Reads every table both ways in one transaction.
     fn check(&mut self, when: &str) {
         let seed = self.seed;
+        // Now and then within a write transaction, which may have changed something itself.
+        let (writing, undone) = (self.r.chance(40), self.r.chance(50));
+        let own = if writing && self.r.chance(60) { change(&mut self.r) } else { String::new() };
+        if writing {
+            self.log.push(format!("check while writing: {own}"));
+        }
         let c = self.conn();
-        let Ok(()) = c.execute_batch("BEGIN") else { return };
+        let Ok(()) = c.execute_batch(if writing { "BEGIN IMMEDIATE" } else { "BEGIN" }) else { return };
+        let _ = c.execute_batch(&own);
         let mut wrong = None;
         for table in ["t", "u"] {
             for q in [
@@ -428,7 +435,7 @@ impl History {
                 }
             }
         }
-        let _ = c.execute_batch("COMMIT");
+        let _ = c.execute_batch(if writing && undone { "ROLLBACK" } else { "COMMIT" });
         if let Some((old, seen)) = &self.old
             && answer(old, "SELECT * FROM t").as_ref() != Ok(seen)
         {

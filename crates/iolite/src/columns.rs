@@ -215,7 +215,7 @@ struct Rows(Answer);
 
 impl RowSource for Rows {
     fn next(&mut self, out: &mut [Value]) -> Result<bool> {
-        Ok(self.0.next(out))
+        self.0.next(out)
     }
 }
 
@@ -245,6 +245,14 @@ impl Runtime for Run<'_> {
 
     fn force(&self) -> bool {
         self.force
+    }
+
+    fn temporary(&self) -> Result<Option<Box<dyn iolite_os::File>>> {
+        if self.conn.flags.temp_store.get() == 2 {
+            return Ok(None);
+        }
+        let flags = iolite_os::OpenFlags::read_write(iolite_os::FileKind::Temp);
+        self.conn.vfs.open(None, flags).map(Some)
     }
 
     fn threads(&self) -> usize {

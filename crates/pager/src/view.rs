@@ -174,13 +174,30 @@ impl Pager {
         }
     }
 
+    /// Within a write transaction: the state from which it began, and all pages that it changed, or changed back, since.
+    /// `None` where no name for that state is sure.
+    pub fn began_from(&self) -> Option<(Mark, &[Pgno])> {
+        let writing = self.state >= State::WriterLocked && self.state < State::WriterFinished;
+        if !writing || !self.header_ok || self.kind != Kind::File || self.foreign_image.is_some() {
+            return None;
+        }
+        let mark = match &self.wal {
+            Some(w) => Mark::Log(w.base_mark()?),
+            None if self.locking_mode == LockingMode::Normal && self.orig_size > 0 => {
+                Mark::Journal(self.file_version)
+            }
+            None => return None,
+        };
+        Some((mark, &self.dirty))
+    }
+
     /// Reads `n` consecutive pages from the file at once, past the cache. `false`: some of them are elsewhere.
     pub fn read_run(&mut self, first: Pgno, n: usize, out: &mut Vec<u8>) -> Result<bool> {
         let last = first as u64 + n as u64 - 1;
         let lock_page = self.lock_page() as u64;
         let Some(file) = &self.file else { return Ok(false) };
         if self.kind != Kind::File
-            || self.state != State::Reader
+            || !matches!(self.state, State::Reader | State::WriterLocked)
             || last > self.db_size as u64
             || (first as u64..=last).contains(&lock_page)
         {

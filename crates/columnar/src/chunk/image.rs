@@ -248,6 +248,8 @@ impl Chunk {
                 out.u8(5);
                 write_entries(&p.entries, &p.bytes, out);
             }
+            // Never kept, and so never written; nobody reads such a kind.
+            Data::Away(_) => out.u8(u8::MAX),
         }
     }
 

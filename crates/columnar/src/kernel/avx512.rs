@@ -68,7 +68,15 @@ unsafe fn range_u8(c: &[u8], lo: u8, hi: u8, out: &mut Mask, ahead: &mut Ahead) 
     assert!(c.len() <= BLOCK);
     let (low, span) = (_mm512_set1_epi8(lo as i8), _mm512_set1_epi8((hi - lo) as i8));
     let lines = ahead.in_each(RUNS);
-    for (run, word) in c.chunks(64).zip(out) {
+    let (runs, rest) = c.as_chunks::<64>();
+    let (out, last) = out.split_at_mut(runs.len());
+    for (run, word) in runs.iter().zip(out) {
+        ahead.fetch(lines);
+        // SAFETY: 64 bytes.
+        let v = unsafe { _mm512_loadu_si512(run.as_ptr().cast()) };
+        *word = _mm512_cmple_epu8_mask(_mm512_sub_epi8(v, low), span);
+    }
+    for (run, word) in rest.chunks(64).zip(last) {
         ahead.fetch(lines);
         let valid = first(run.len());
         // SAFETY: only lanes that lie in the slice are loaded.
@@ -77,12 +85,30 @@ unsafe fn range_u8(c: &[u8], lo: u8, hi: u8, out: &mut Mask, ahead: &mut Ahead) 
     }
 }
 
+/// 64 codes of two bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn two_halves(run: &[u16; 64]) -> (__m512i, __m512i) {
+    // SAFETY: both loads lie in the run.
+    unsafe { (_mm512_loadu_si512(run.as_ptr().cast()), _mm512_loadu_si512(run.as_ptr().add(32).cast())) }
+}
+
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn range_u16(c: &[u16], lo: u16, hi: u16, out: &mut Mask, ahead: &mut Ahead) {
     assert!(c.len() <= BLOCK);
     let (low, span) = (_mm512_set1_epi16(lo as i16), _mm512_set1_epi16((hi - lo) as i16));
     let lines = ahead.in_each(RUNS);
-    for (run, word) in c.chunks(64).zip(out) {
+    let (runs, rest) = c.as_chunks::<64>();
+    let (out, last) = out.split_at_mut(runs.len());
+    for (run, word) in runs.iter().zip(out) {
+        ahead.fetch(lines);
+        // SAFETY: twice 32 codes of two bytes.
+        let (a, b) = unsafe { two_halves(run) };
+        let a = _mm512_cmple_epu16_mask(_mm512_sub_epi16(a, low), span);
+        let b = _mm512_cmple_epu16_mask(_mm512_sub_epi16(b, low), span);
+        *word = a as u64 | (b as u64) << 32;
+    }
+    for (run, word) in rest.chunks(64).zip(last) {
         ahead.fetch(lines);
         for (half, codes) in run.chunks(32).enumerate() {
             let valid = first(codes.len()) as u32;
@@ -171,6 +197,10 @@ unsafe fn compress(mask: &Mask, rows: usize, out: &mut Positions) {
     let step = _mm512_set1_epi16(32);
     let mut n = 0;
     for word in &mask[..rows.div_ceil(64)] {
+        if *word == 0 {
+            at = _mm512_add_epi16(at, _mm512_set1_epi16(64));
+            continue;
+        }
         for half in [*word as u32, (*word >> 32) as u32] {
             // SAFETY: `n` never exceeds the rows seen before, and the output is 64 places longer than a block.
             unsafe {
@@ -276,7 +306,17 @@ unsafe fn member_u16(c: &[u16], shift: i64, set: &Bits, out: &mut Mask, ahead: &
     let f = four(set);
     let shift = _mm512_set1_epi16(shift as i16);
     let lines = ahead.in_each(RUNS);
-    for (run, word) in c.chunks(64).zip(out) {
+    let (runs, rest) = c.as_chunks::<64>();
+    let (out, last) = out.split_at_mut(runs.len());
+    for (run, word) in runs.iter().zip(out) {
+        ahead.fetch(lines);
+        // SAFETY: twice 32 codes of two bytes.
+        let (a, b) = unsafe { two_halves(run) };
+        let a = test16(&f, u32::MAX, _mm512_add_epi16(a, shift));
+        let b = test16(&f, u32::MAX, _mm512_add_epi16(b, shift));
+        *word = a as u64 | (b as u64) << 32;
+    }
+    for (run, word) in rest.chunks(64).zip(last) {
         ahead.fetch(lines);
         for (half, codes) in run.chunks(32).enumerate() {
             let valid = first(codes.len()) as u32;

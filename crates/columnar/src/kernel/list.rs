@@ -12,45 +12,122 @@ const RUN: usize = 32;
 /// Positions that are tested at a time.
 const FEW: usize = 4;
 
+/// Codes in memory, of a width of whole bytes.
+trait Code: Copy {
+    /// The code.
+    fn value(self) -> u32;
+    /// The code at `p`.
+    ///
+    /// # Safety
+    /// `codes` point to more than `p + 1` of them.
+    #[inline(always)]
+    unsafe fn before_last(codes: *const Self, p: u16) -> u32 {
+        // SAFETY: the caller says so.
+        unsafe { *codes.add(p as usize) }.value()
+    }
+}
+
+impl Code for u8 {
+    #[inline(always)]
+    fn value(self) -> u32 {
+        self as u32
+    }
+}
+
+impl Code for u16 {
+    #[inline(always)]
+    fn value(self) -> u32 {
+        self as u32
+    }
+}
+
+impl Code for u32 {
+    #[inline(always)]
+    fn value(self) -> u32 {
+        self
+    }
+}
+
+impl Code for [u8; 3] {
+    #[inline(always)]
+    fn value(self) -> u32 {
+        of_three(self)
+    }
+
+    /// One load of four bytes instead of two and their joining.
+    #[inline(always)]
+    unsafe fn before_last(codes: *const Self, p: u16) -> u32 {
+        // SAFETY: the fourth byte is the first one of the code behind.
+        let four = unsafe { codes.add(p as usize).cast::<u32>().read_unaligned() };
+        u32::from_le(four) & 0xff_ffff
+    }
+}
+
 /// Keeps the positions for which `keep` holds of the code there.
 #[inline(always)]
-fn thin<T: Copy>(
+fn thin<T: Code>(
     codes: &[T],
     at: &mut Positions,
     len: usize,
     ahead: &mut Ahead,
-    keep: impl Fn(T) -> bool,
+    keep: impl Fn(u32) -> bool + Copy,
 ) -> usize {
     // Positions ascend: if the last one lies in the codes, all do.
     assert!(len <= at.len() && (len == 0 || (at[len - 1] as usize) < codes.len()));
-    debug_assert!(at[..len].is_sorted());
+    debug_assert!(at[..len].is_sorted_by(|a, b| a < b));
+    let Some(last) = len.checked_sub(1) else { return 0 };
     let lines = ahead.in_each(len.div_ceil(RUN));
-    let mut n = 0;
-    // SAFETY: `k` is below `len`, which was checked above.
-    let get = |at: &Positions, k: usize| unsafe { *at.get_unchecked(k) };
-    // SAFETY: positions ascend, and the last one was checked to lie in the codes.
-    let code = |p: u16| unsafe { *codes.get_unchecked(p as usize) };
-    let mut put = |at: &mut Positions, p: u16, kept: bool| {
-        // SAFETY: `n` never exceeds `k`.
-        unsafe { *at.get_unchecked_mut(n) = p };
-        n += kept as usize;
-    };
-    let mut k = 0;
-    while k + FEW <= len {
-        if k % RUN == 0 {
-            ahead.fetch(lines);
+    let (mut n, mut k) = (0, 0);
+    while k < last {
+        ahead.fetch(lines);
+        let to = (k + RUN).min(last);
+        // SAFETY: `k..to` lies before the last position, which lies in the codes; `n` never exceeds `k`.
+        n = unsafe { thin_run(codes, at, k, to, n, keep) };
+        k = to;
+    }
+    let p = at[last];
+    at[n] = p;
+    n + keep(codes[p as usize].value()) as usize
+}
+
+/// The same for the positions `from..to`; the first kept one is put at `n`. Answers where the next would be put.
+///
+/// # Safety
+/// `n` is at most `from`; positions ascend, and one behind `to` lies in the codes.
+#[inline(always)]
+unsafe fn thin_run<T: Code>(
+    codes: &[T],
+    at: &mut Positions,
+    from: usize,
+    to: usize,
+    mut n: usize,
+    keep: impl Fn(u32) -> bool + Copy,
+) -> usize {
+    let (base, list) = (codes.as_ptr(), at.as_mut_ptr());
+    let mut k = from;
+    while k + FEW <= to {
+        // SAFETY: all four lie before the last position. They are read before anything is put, at or before `k`.
+        unsafe {
+            let p = [*list.add(k), *list.add(k + 1), *list.add(k + 2), *list.add(k + 3)];
+            let kept = p.map(|p| keep(T::before_last(base, p)) as usize);
+            *list.add(n) = p[0];
+            n += kept[0];
+            *list.add(n) = p[1];
+            n += kept[1];
+            *list.add(n) = p[2];
+            n += kept[2];
+            *list.add(n) = p[3];
+            n += kept[3];
         }
-        let p = [get(at, k), get(at, k + 1), get(at, k + 2), get(at, k + 3)];
-        let kept = [keep(code(p[0])), keep(code(p[1])), keep(code(p[2])), keep(code(p[3]))];
-        put(at, p[0], kept[0]);
-        put(at, p[1], kept[1]);
-        put(at, p[2], kept[2]);
-        put(at, p[3], kept[3]);
         k += FEW;
     }
-    while k < len {
-        let p = get(at, k);
-        put(at, p, keep(code(p)));
+    while k < to {
+        // SAFETY: as above.
+        unsafe {
+            let p = *list.add(k);
+            *list.add(n) = p;
+            n += keep(T::before_last(base, p)) as usize;
+        }
         k += 1;
     }
     n
@@ -80,9 +157,9 @@ pub fn range(codes: Slice<'_>, lo: u32, hi: u32, at: &mut Positions, len: usize,
     let span = hi - lo;
     match codes {
         Slice::U4(c, _) => thin_halves(c, at, len, ahead, |v| v.wrapping_sub(lo) <= span),
-        Slice::U8(c) => thin(c, at, len, ahead, |v| (v as u32).wrapping_sub(lo) <= span),
-        Slice::U16(c) => thin(c, at, len, ahead, |v| (v as u32).wrapping_sub(lo) <= span),
-        Slice::U24(c) => thin(c, at, len, ahead, |v| of_three(v).wrapping_sub(lo) <= span),
+        Slice::U8(c) => thin(c, at, len, ahead, |v| v.wrapping_sub(lo) <= span),
+        Slice::U16(c) => thin(c, at, len, ahead, |v| v.wrapping_sub(lo) <= span),
+        Slice::U24(c) => thin(c, at, len, ahead, |v| v.wrapping_sub(lo) <= span),
         Slice::U32(c) => thin(c, at, len, ahead, |v| v.wrapping_sub(lo) <= span),
     }
 }
@@ -96,18 +173,27 @@ pub fn member(
     len: usize,
     ahead: &mut Ahead,
 ) -> usize {
-    let has = |v: u32| {
-        // A sum below zero becomes a great number; the number behind the last is in no set.
-        let i = ((v as i64 + shift) as u64).min(set.len as u64) as usize;
+    let words = &set.words[..];
+    let test = move |i: usize| {
         // SAFETY: a set has a word for each 64 numbers up to `len`.
-        let word = unsafe { *set.words.get_unchecked(i / 64) };
+        let word = unsafe { *words.get_unchecked(i / 64) };
         word >> (i % 64) & 1 != 0
     };
-    match codes {
-        Slice::U4(c, _) => thin_halves(c, at, len, ahead, has),
-        Slice::U8(c) => thin(c, at, len, ahead, |v| has(v as u32)),
-        Slice::U16(c) => thin(c, at, len, ahead, |v| has(v as u32)),
-        Slice::U24(c) => thin(c, at, len, ahead, |v| has(of_three(v))),
-        Slice::U32(c) => thin(c, at, len, ahead, has),
+    // Sums of 32 bits do not come round to a number of the set: a code is far from the end of these.
+    let narrow = !matches!(codes, Slice::U32(_)) && set.len < 1 << 30 && shift.unsigned_abs() < 1 << 30;
+    let (short, end) = (shift as u32, set.len.min(u32::MAX as usize) as u32);
+    // A sum below zero becomes a great number; the number behind the last is in no set.
+    let near = move |v: u32| test(v.wrapping_add(short).min(end) as usize);
+    let all = set.len as u64;
+    let far = move |v: u32| test(((v as i64 + shift) as u64).min(all) as usize);
+    match (codes, narrow) {
+        (Slice::U4(c, _), _) => thin_halves(c, at, len, ahead, far),
+        (Slice::U8(c), true) => thin(c, at, len, ahead, near),
+        (Slice::U8(c), _) => thin(c, at, len, ahead, far),
+        (Slice::U16(c), true) => thin(c, at, len, ahead, near),
+        (Slice::U16(c), _) => thin(c, at, len, ahead, far),
+        (Slice::U24(c), true) => thin(c, at, len, ahead, near),
+        (Slice::U24(c), _) => thin(c, at, len, ahead, far),
+        (Slice::U32(c), _) => thin(c, at, len, ahead, far),
     }
 }

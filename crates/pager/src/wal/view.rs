@@ -28,6 +28,15 @@ impl Wal {
         (named && begun).then_some(mark)
     }
 
+    /// The state from which the present write transaction began; `None` if there is none, or it has no such name.
+    pub fn base_mark(&self) -> Option<LogMark> {
+        let h = &self.base;
+        let named = self.writing && !self.private && self.mark.is_some();
+        let begun = h.salt != [0; 8] || h.last_frame == 0;
+        let mark = LogMark { salt: h.salt, change: h.change, last: h.last_frame, sum: h.frame_sum };
+        (named && begun).then_some(mark)
+    }
+
     /// Whether the present transaction finds all in the database file.
     pub fn reads_file_alone(&self) -> bool {
         self.mark == Some(0) && !self.private && !self.writing
@@ -54,9 +63,10 @@ impl Wal {
         Ok(live.then_some(pages))
     }
 
-    /// The pages that differ between `then` and the state that is being read; `None` if that cannot be told.
+    /// The pages that differ between `then` and the state that is being read, or, within a write transaction, the one from
+    /// which it began; `None` if that cannot be told.
     pub fn changed_since(&mut self, db: &dyn File, then: &LogMark) -> Result<Option<Vec<Pgno>>> {
-        let Some(now) = self.mark() else { return Ok(None) };
+        let Some(now) = self.mark().or_else(|| self.base_mark()) else { return Ok(None) };
         // Without salts there may have been several lives between two such states.
         if now.salt != then.salt || then.salt == [0; 8] {
             return Ok(None);
