@@ -105,7 +105,7 @@ impl Pager {
                 .table
                 .iter()
                 .filter(|s| {
-                    s.flags & crate::table::DIRTY == 0 && s.buf.as_ref().is_some_and(|b| b.refs() == 1)
+                    s.flags & crate::table::DIRTY == 0 && s.buf().is_some_and(|b| b.refs() == 1)
                 })
                 .map(|s| s.pgno)
                 .collect();

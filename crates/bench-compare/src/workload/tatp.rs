@@ -47,10 +47,17 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
         run.scale.push(format!("{n} subscribers"));
         masters(n)?;
         for (config, journal, sync, keeps) in CONFIGS {
+            // `--config "WAL NORMAL"` alone: for looking into one of them.
+            if o.text("config").is_some_and(|c| c != *config) {
+                continue;
+            }
             if let Err(e) = one_client(o, run, n, config, &pragmas(journal, sync), keeps) {
                 run.failures.push(format!("{n} subscribers, {config}: {e}"));
             }
         }
+    }
+    if o.has("config") {
+        return Ok(());
     }
     masters(10_000)?;
     eight_clients(o, run)?;
@@ -392,10 +399,14 @@ pub fn worker(o: &Options) -> Result<()> {
         return Err("tatp ENGINE JOURNAL SYNC N".into());
     };
     let e = find(engine)?;
-    let s = seat(&*e, engine, 10_000, &pragmas(journal, sync))?;
-    let mut c = Client::new(&*s.db, 10_000, 6, "BEGIN")?;
+    // `--subscribers N`, `--only I` (one transaction of the mix): for a profiler.
+    let n = o.number("subscribers", 10_000, 10_000);
+    masters(n)?;
+    let s = seat(&*e, engine, n, &pragmas(journal, sync))?;
+    let mut c = Client::new(&*s.db, n, 6, "BEGIN")?;
+    let only: Option<usize> = o.text("only").and_then(|t| t.parse().ok());
     for _ in 0..count.parse::<u64>().unwrap_or(0) {
-        let t = c.draw();
+        let t = only.unwrap_or_else(|| c.draw());
         c.run(t)?;
     }
     drop(c);
