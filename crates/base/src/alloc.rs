@@ -9,7 +9,6 @@
 
 use crate::{Code, Result};
 use std::cell::Cell;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 static USED: AtomicI64 = AtomicI64::new(0);
@@ -137,27 +136,6 @@ pub fn zeroed(n: usize) -> Result<Vec<u8>> {
     v.resize(n, 0);
     Ok(v)
 }
-
-/// Who can ask the system for large pages under a stretch of memory: address and length.
-static LARGE_PAGES: OnceLock<fn(usize, usize)> = OnceLock::new();
-
-/// Says how the system is asked for large pages; it may refuse, and nobody is told. For the floor that calls the system.
-pub fn set_large_pages(ask: fn(usize, usize)) {
-    let _ = LARGE_PAGES.set(ask);
-}
-
-/// Memory that was just allocated and not touched: if it is long enough, the system is asked for large pages under it. In
-/// memory of hundreds of megabytes that is read here and there, each access misses the processor's table of pages as well.
-pub fn large_pages(address: usize, len: usize) {
-    if len >= LARGE_PAGE
-        && let Some(ask) = LARGE_PAGES.get()
-    {
-        ask(address, len);
-    }
-}
-
-/// What systems call large.
-pub const LARGE_PAGE: usize = 2 << 20;
 
 /// Room for `more` further elements in `v`, or `SQLITE_NOMEM`.
 #[inline]

@@ -104,9 +104,7 @@ impl Pager {
             let clean: Vec<Pgno> = self
                 .table
                 .iter()
-                .filter(|s| {
-                    s.flags & crate::table::DIRTY == 0 && s.buf().is_some_and(|b| b.refs() == 1)
-                })
+                .filter(|s| s.flags & crate::table::DIRTY == 0 && s.buf().is_some_and(|b| b.refs() == 1))
                 .map(|s| s.pgno)
                 .collect();
             for p in clean {

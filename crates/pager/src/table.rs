@@ -22,6 +22,9 @@ pub const RECENT: u8 = 2;
 /// The page need not be written: it became a free page whose content nobody reads.
 pub const DONT_WRITE: u8 = 4;
 
+/// So many lines of a page are asked for: its header, and most of the pointers to its cells.
+const LOOKED_AT: usize = 5;
+
 /// One page in the table: half of a line of the processor's caches.
 #[repr(align(32))]
 pub struct Slot {
@@ -97,7 +100,9 @@ impl PageTable {
     pub fn hit(&mut self, pgno: Pgno) -> Option<Buf> {
         let i = self.find(pgno)?;
         let slot = &mut self.slots[i];
-        prefetch_at(slot.place);
+        for line in 0..LOOKED_AT {
+            prefetch_at(slot.place + 64 * line);
+        }
         slot.flags |= RECENT;
         slot.buf.clone()
     }
@@ -150,7 +155,6 @@ impl PageTable {
         let n = (self.slots.len() * 2).max(32);
         let mut bigger = Vec::new();
         alloc::reserve(&mut bigger, n)?;
-        alloc::large_pages(bigger.as_ptr() as usize, n * size_of::<Slot>());
         bigger.resize_with(n, || Slot::FREE);
         let old = std::mem::replace(&mut self.slots, bigger);
         self.shift = 32 - n.trailing_zeros();

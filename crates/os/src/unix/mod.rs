@@ -12,7 +12,7 @@ mod sys;
 
 use crate::traits::*;
 use file::UnixFile;
-use iolite_base::{Code, Error, Result, alloc};
+use iolite_base::{Code, Error, Result};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use sys::Fd;
@@ -32,7 +32,6 @@ impl UnixVfs {
     /// The VFS. All of them are alike.
     pub fn new() -> UnixVfs {
         sys::watch_forks();
-        alloc::set_large_pages(sys::large_pages);
         UnixVfs { process_locks: false }
     }
 

@@ -19,21 +19,6 @@ impl Drop for Fd {
     }
 }
 
-/// Asks for large pages under a stretch of memory that belongs to the caller.
-pub fn large_pages(address: usize, len: usize) {
-    #[cfg(target_os = "linux")]
-    {
-        let page = 4096;
-        let (from, to) = (address.next_multiple_of(page), (address + len) / page * page);
-        if from < to {
-            // SAFETY: advice changes no content and no mapping, whatever the range.
-            unsafe { libc::madvise(from as *mut libc::c_void, to - from, libc::MADV_HUGEPAGE) };
-        }
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (address, len);
-}
-
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn in_child() {
