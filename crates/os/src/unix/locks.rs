@@ -26,8 +26,15 @@ pub fn busy_or(e: i32, otherwise: Code) -> Error {
     }
 }
 
-/// Raises from `from` to `to`. On failure returns the level that holds now and the error.
-pub fn raise(fd: &Fd, owner: Owner, from: LockLevel, to: LockLevel) -> Result<(), (LockLevel, Error)> {
+/// Raises from `from` to `to`; `ask`: whether somebody has PENDING. On failure returns the level that holds now and the
+/// error.
+pub fn raise(
+    fd: &Fd,
+    owner: Owner,
+    from: LockLevel,
+    to: LockLevel,
+    ask: bool,
+) -> Result<(), (LockLevel, Error)> {
     let set = |kind, start, len| sys::set_lock(fd, owner, kind, start, len);
     match to {
         LockLevel::None | LockLevel::Pending => Ok(()),
@@ -37,6 +44,9 @@ pub fn raise(fd: &Fd, owner: Owner, from: LockLevel, to: LockLevel) -> Result<()
             // read costs. A writer may find a reader there that is about to leave; he waits for readers
             // anyway.
             set(libc::F_RDLCK, SHARED, SHARED_LEN).map_err(|e| (from, busy_or(e, Code::IoerrLock)))?;
+            if !ask {
+                return Ok(());
+            }
             match sys::conflict(fd, owner, libc::F_RDLCK, PENDING, 1) {
                 Ok(libc::F_UNLCK) => Ok(()),
                 other => {
