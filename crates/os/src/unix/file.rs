@@ -26,8 +26,8 @@ pub struct UnixFile {
     path: Option<PathBuf>,
     flags: OpenFlags,
     level: Cell<LockLevel>,
-    /// When SHARED was taken and nobody had PENDING, in nanoseconds.
-    asked: Cell<u64>,
+    /// When SHARED was taken and nobody had PENDING, in nanoseconds, and how often PENDING had been taken then.
+    asked: Cell<(u64, u32)>,
     /// Set before the first lock: whose locks this inode uses. `Some`: the process's.
     posix: OnceCell<Option<Arc<Inode>>>,
     shm: RefCell<Option<Shm>>,
@@ -52,7 +52,7 @@ impl UnixFile {
             path,
             flags,
             level: Cell::new(LockLevel::None),
-            asked: Cell::new(0),
+            asked: Cell::new((0, 0)),
             posix: OnceCell::new(),
             shm: RefCell::new(None),
             new_entry: Cell::new(created && flags.kind != FileKind::MainDb),
@@ -66,13 +66,14 @@ impl UnixFile {
     }
 
     /// Takes SHARED. PENDING only keeps readers from following each other for ever, so one that asked a moment ago need not
-    /// ask again: a tenth of what a read in a rollback mode costs.
+    /// ask again: a tenth of what a read in a rollback mode costs. What this process did meanwhile counts at once.
     fn share(&self) -> Result<(), (LockLevel, Error)> {
-        let now = sys::clock(libc::CLOCK_MONOTONIC);
-        let ask = now.saturating_sub(self.asked.get()) > MOMENT;
+        let (now, taken) = (sys::clock(libc::CLOCK_MONOTONIC), locks::pending_taken());
+        let (then, seen) = self.asked.get();
+        let ask = taken != seen || now.saturating_sub(then) > MOMENT;
         locks::raise(self.fd(), Owner::Description, LockLevel::None, LockLevel::Shared, ask)?;
         if ask {
-            self.asked.set(now);
+            self.asked.set((now, taken));
         }
         Ok(())
     }
