@@ -18,6 +18,7 @@
 pub(crate) mod chain;
 mod checkpoint;
 mod index;
+mod lives;
 mod recover;
 mod sum;
 mod view;
@@ -205,19 +206,30 @@ impl Wal {
                 }
             }
         }
-        let change = match &self.seen {
-            Some(old) if *old == self.header => Snapshot::Same,
-            Some(old) if old.salt == self.header.salt && old.last_frame <= self.header.last_frame => {
-                let (from, to) = (old.last_frame + 1, self.header.last_frame);
-                match self.index.map(db, index::region_of(to), false)? {
-                    true => Snapshot::Appended(self.index.pages(from, to)),
-                    false => Snapshot::Other,
-                }
-            }
-            _ => Snapshot::Other,
+        let change = match self.seen.take() {
+            Some(old) if old == self.header => Snapshot::Same,
+            Some(old) => self.changed_since_seen(db, &old)?.map_or(Snapshot::Other, Snapshot::Appended),
+            None => Snapshot::Other,
         };
         self.seen = Some(self.header.clone());
         Ok(change)
+    }
+
+    /// The pages that differ between the snapshot before and the one in hand; `None`: perhaps all.
+    fn changed_since_seen(&mut self, db: &dyn File, old: &Header) -> Result<Option<Vec<Pgno>>> {
+        let (from, to) = (old.last_frame + 1, self.header.last_frame);
+        let pages = if old.salt != self.header.salt {
+            self.changed_across(db, old)?
+        } else if from <= to + 1 && self.index.map(db, index::region_of(to), false)? {
+            Some(self.index.pages(from, to))
+        } else {
+            None
+        };
+        // Mark 0 does not keep a writer from beginning the log anew and overwriting what was just read; he publishes that
+        // first.
+        db.shm_barrier();
+        let sure = self.mark != Some(0) || self.private || self.index.header_is(&self.header);
+        Ok(pages.filter(|_| sure))
     }
 
     /// Somebody recovers, resets or checkpoints the log; the longer it takes, the longer the wait.
