@@ -26,6 +26,7 @@ pub struct UnixFile {
     path: Option<PathBuf>,
     flags: OpenFlags,
     level: Cell<LockLevel>,
+    id: Cell<Option<FileId>>,
     /// When SHARED was taken and nobody had PENDING, in nanoseconds, and how often PENDING had been taken then.
     asked: Cell<(u64, u32)>,
     /// Set before the first lock: whose locks this inode uses. `Some`: the process's.
@@ -52,6 +53,7 @@ impl UnixFile {
             path,
             flags,
             level: Cell::new(LockLevel::None),
+            id: Cell::new(None),
             asked: Cell::new((0, 0)),
             posix: OnceCell::new(),
             shm: RefCell::new(None),
@@ -219,8 +221,11 @@ impl File for UnixFile {
     }
 
     fn identity(&self) -> Option<FileId> {
-        let st = sys::fstat(self.fd()).ok()?;
-        Some(id_of(&st))
+        // An open file stays the one that it is.
+        if self.id.get().is_none() {
+            self.id.set(sys::fstat(self.fd()).ok().map(|st| id_of(&st)));
+        }
+        self.id.get()
     }
 
     #[allow(clippy::unnecessary_cast)]

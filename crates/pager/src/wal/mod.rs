@@ -313,7 +313,8 @@ impl Wal {
     /// Makes idle connections of this process give their locks back.
     fn revoke_leases(&self, db: &dyn File) {
         if !self.index.is_heap()
-            && let Some(id) = db.identity().filter(|_| lease::any())
+            && lease::any()
+            && let Some(id) = db.identity()
         {
             lease::revoke_all(id);
         }
