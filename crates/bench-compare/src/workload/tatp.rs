@@ -217,9 +217,13 @@ fn eight_clients(o: &Options, run: &mut Run) -> Result<()> {
     let turns = o.number("repeat", 5, 3);
     let seconds: f64 = o.number("seconds", 2.0, 0.5);
     let text = format!("{} PRAGMA wal_autocheckpoint=1000;", pragmas("WAL", "FULL"));
-    let names = ["stock", "iolite", QUEUE];
+    // `--engine NAME` alone: for a profiler.
+    let only = o.text("engine");
+    let names: Vec<&str> =
+        ["stock", "iolite", QUEUE].into_iter().filter(|n| only.is_none_or(|o| o == *n)).collect();
+    let names = &names[..];
     let mut seats = Vec::new();
-    for name in names {
+    for &name in names {
         let how = if name == QUEUE {
             "for reads; writes as jobs of `Database::writer()`, each asking for a sync"
         } else {
@@ -228,7 +232,7 @@ fn eight_clients(o: &Options, run: &mut Run) -> Result<()> {
         run.set("8 threads", name, &format!("{text} {how}"), "each commit");
         seats.push(seat(&*find(base(name))?, name, n, &text)?);
     }
-    let mut waits: [Vec<f64>; 3] = Default::default();
+    let mut waits = vec![Vec::new(); names.len()];
     let rates = super::in_turn(names.len(), turns, |k, turn| {
         let path = seats[k].path.as_path();
         let queue = if names[k] == QUEUE { Some(Shared::new(path)?) } else { None };
