@@ -96,6 +96,9 @@ struct State {
     copying: Option<Arc<dyn ShmRelease>>,
     /// Somebody waits for `still`: waking nobody is a system call as well.
     lingers: bool,
+    /// How many commits were under way when the last sync had ended: those that it served and those that came too late. As
+    /// many are likely to be there again soon.
+    crowd: u64,
     /// Who waits for the commit of this number, or sleeps again until then. Each is woken alone: eight threads that wake up
     /// together and take the state's lock in turn made 14 futex calls a commit.
     unsettled: Vec<(u64, Thread)>,
@@ -146,6 +149,11 @@ impl State {
                 None => !follow || impatient || (now >= self.rest_until && self.quiet == 0),
                 Some(_) => follow && self.quiet == 0 && now.saturating_sub(self.since) < LONGEST,
             }
+    }
+
+    /// Nobody is about to append, nor likely to be soon.
+    fn is_complete(&self) -> bool {
+        self.waiting <= self.quiet && self.writer.is_none() && self.appended - self.published >= self.crowd
     }
 
     fn is_lost(&self, number: u64) -> bool {
@@ -283,11 +291,12 @@ impl Chain {
         state.appended += 1;
         state.head = Some(header.clone());
         state.writer = None;
-        let (number, last, lingers) = (state.appended, state.waiting == 0, state.lingers);
+        let (number, last) = (state.appended, state.waiting == 0);
+        let still = last && state.lingers && state.is_complete();
         drop(state);
         if !last {
             self.turn.notify_one();
-        } else if lingers {
+        } else if still {
             self.still.notify_one();
         }
         Ok(Commit::Wait(number))
@@ -314,7 +323,7 @@ impl Chain {
             }
             state.syncing = true;
             let end = clock.monotonic_nanos() + LINGER;
-            while (state.waiting > state.quiet || state.writer.is_some()) && clock.wakes() {
+            while !state.is_complete() && clock.wakes() {
                 let now = clock.monotonic_nanos();
                 if now >= end {
                     break;
@@ -323,7 +332,7 @@ impl Chain {
                 state = self.pause(&self.still, state, Duration::from_nanos(end - now), clock);
                 state.lingers = false;
             }
-            let upto = state.appended;
+            let (before, upto) = (state.published, state.appended);
             let Some(head) = state.head.clone() else {
                 state.syncing = false;
                 return Err(Code::Internal.into());
@@ -332,6 +341,7 @@ impl Chain {
             let done = publish(&head);
             state = self.state();
             state.syncing = false;
+            state.crowd = state.appended - before;
             match &done {
                 Ok(()) => state.published = upto,
                 Err(_) => {
