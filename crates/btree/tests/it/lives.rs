@@ -37,12 +37,8 @@ fn unchanged_pages_stay_when_the_log_begins_anew() {
     let s = Scratch::new();
     let path = s.path("a.db");
     let writer = open(&path, &OpenOptions::default());
-    writer.set_journal_mode(JournalMode::Wal).unwrap();
     writer.set_wal_autocheckpoint(0);
-    writer.begin_write(false).unwrap();
-    let root = writer.create_tree(TreeKind::Table).unwrap();
-    declare(&writer, "table", "t", "t", root, "CREATE TABLE t(a)");
-    writer.commit().unwrap();
+    let root = logged_tree(&writer);
     rows(&writer, root, 0..1000, &[1; 1000]);
     let reader = open(&path, &OpenOptions::default());
     assert_eq!(read(&reader, root), [1; 1000]);
