@@ -1,14 +1,15 @@
 //! `.import`: rows of a delimited file into a table.
 //!
-//! Fields may be quoted as RFC 4180 says (not with `--ascii`). A missing table is made, its columns named by the first
-//! row. All rows go in within one transaction; a row with too few or too many fields is told about and fitted.
+//! A missing table is made, its columns named by the first row. All rows go in within one transaction; a row with too
+//! few or too many fields is told about and fitted. A thread reads and divides the file ([`crate::delimited`]) while this
+//! one inserts: a third of the work.
 
 use crate::command::Flow;
+use crate::delimited::{Field, Format, Input, Reader};
 use crate::shell::Shell;
 use crate::style::Mode;
-use iolite::{Connection, Error, Step, Value};
+use iolite::{Code, Connection, Error, Statement, Step, Value};
 use iolite_sql::print::quote_name;
-use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 /// How many messages about single rows are printed before they are only counted.
@@ -20,9 +21,7 @@ struct Options {
     schema: Option<String>,
     skip: u64,
     verbose: bool,
-    quotes: bool,
-    column: u8,
-    row: u8,
+    format: Format,
 }
 
 fn options(s: &Shell, a: &[String]) -> Result<Options, String> {
@@ -67,16 +66,8 @@ fn options(s: &Shell, a: &[String]) -> Result<Options, String> {
         _ => (single(&s.style.colsep, "column")?, single(&s.style.rowsep, "row")?),
     };
     let quotes = !(ascii || ascii_mode && !csv);
-    Ok(Options {
-        file: file.to_string(),
-        table: table.to_string(),
-        schema,
-        skip,
-        verbose,
-        quotes,
-        column,
-        row,
-    })
+    let format = Format { column, row, quotes };
+    Ok(Options { file: file.to_string(), table: table.to_string(), schema, skip, verbose, format })
 }
 
 /// Runs the command.
@@ -97,8 +88,7 @@ pub fn import(s: &mut Shell, a: &[String]) -> Flow {
         }
     };
     s.tune_now(&c);
-    let fields = Fields::new(input, &o);
-    let r = load(s, &c, &o, fields, size);
+    let r = load(s, &c, &o, Reader::new(input, o.format), size);
     if let Some(mut child) = child {
         let _ = child.wait();
     }
@@ -117,25 +107,25 @@ pub fn import(s: &mut Shell, a: &[String]) -> Flow {
     }
 }
 
-type Source = (Box<dyn BufRead>, u64, Option<Child>);
+type Source = (Input, u64, Option<Child>);
 
 fn source(file: &str) -> std::io::Result<Source> {
     if let Some(command) = file.strip_prefix('|') {
         let mut child = Command::new("sh").arg("-c").arg(command).stdout(Stdio::piped()).spawn()?;
         let out = child.stdout.take().ok_or_else(|| std::io::Error::other("no pipe"))?;
-        return Ok((Box::new(BufReader::with_capacity(1 << 16, out)), 0, Some(child)));
+        return Ok((Box::new(out), 0, Some(child)));
     }
     let f = std::fs::File::open(file)?;
     if f.metadata()?.is_dir() {
         return Err(std::io::Error::other("a directory"));
     }
     let size = f.metadata()?.len();
-    Ok((Box::new(BufReader::with_capacity(1 << 18, f)), size, None))
+    Ok((Box::new(f), size, None))
 }
 
-fn load(s: &mut Shell, c: &Connection, o: &Options, mut f: Fields, size: u64) -> Result<(u64, u64), Error> {
+fn load(s: &mut Shell, c: &Connection, o: &Options, mut f: Reader, size: u64) -> Result<(u64, u64), Error> {
     for _ in 0..o.skip {
-        f.record();
+        f.next().map_err(|e| unreadable(o, e))?;
     }
     let name = match &o.schema {
         Some(schema) => format!("{}.{}", quote_name(schema), quote_name(&o.table)),
@@ -146,7 +136,7 @@ fn load(s: &mut Shell, c: &Connection, o: &Options, mut f: Fields, size: u64) ->
         c.execute_batch("BEGIN")?;
     }
     let bar = crate::progress::Bar::new(&o.table, size, true);
-    let r = rows(s, c, o, &mut f, &name, &bar);
+    let r = rows(s, c, o, f, &name, &bar);
     drop(bar);
     match &r {
         Ok(_) if own => c.execute_batch("COMMIT")?,
@@ -158,18 +148,23 @@ fn load(s: &mut Shell, c: &Connection, o: &Options, mut f: Fields, size: u64) ->
     r
 }
 
+fn unreadable(o: &Options, e: std::io::Error) -> Error {
+    Error::sql(format!("cannot read {}: {e}", o.file))
+}
+
 /// How many columns a row takes in; the table is made if it is missing.
-fn target(s: &mut Shell, c: &Connection, o: &Options, f: &mut Fields, name: &str) -> Result<usize, Error> {
+fn target(s: &mut Shell, c: &Connection, o: &Options, f: &mut Reader, name: &str) -> Result<usize, Error> {
     let schema = o.schema.as_ref().map_or(String::new(), |s| format!("{}.", quote_name(s)));
     let info = format!("PRAGMA {schema}table_info({})", quote_name(&o.table));
     let columns = c.query(&info, &[])?;
     if !columns.is_empty() {
         return Ok(columns.len());
     }
-    if !f.record() {
+    if !f.next().map_err(|e| unreadable(o, e))? {
         return Err(Error::sql(format!("{}: empty file", o.file)));
     }
-    let names = unique(&f.texts());
+    let first: Vec<String> = f.fields().map(|b| String::from_utf8_lossy(b).into_owned()).collect();
+    let names = unique(&first);
     let list: Vec<String> = names.iter().map(|n| format!("{} ANY", quote_column(n))).collect();
     let create = format!("CREATE TABLE {name}({})", list.join(", "));
     if o.verbose {
@@ -204,81 +199,65 @@ fn rows(
     s: &mut Shell,
     c: &Connection,
     o: &Options,
-    f: &mut Fields,
+    mut f: Reader,
     name: &str,
     bar: &crate::progress::Bar,
 ) -> Result<(u64, u64), Error> {
-    let n = target(s, c, o, f, name)?;
+    let n = target(s, c, o, &mut f, name)?;
     let whole = whole_numbers(c, o)?;
     let places = vec!["?"; n].join(",");
     let mut insert = c.prepare(&format!("INSERT INTO {name} VALUES({places})"))?;
     let (mut done, mut errors, mut messages) = (0u64, 0u64, 0usize);
-    let mut tell = |s: &mut Shell, text: String| {
+    let mut tell = |s: &mut Shell, line: u64, text: &str| {
         messages += 1;
         if messages <= MAX_MESSAGES {
-            s.complain(&text);
+            s.complain(&format!("{}:{line}: {text}", o.file));
         }
     };
-    loop {
-        let line = f.line + 1;
-        if !f.record() {
-            break;
-        }
-        let got = f.spans.len();
-        if got < n {
-            tell(
-                s,
-                format!(
-                    "{}:{line}: expected {n} columns but found {got} - filling the rest with NULL",
-                    o.file
-                ),
-            );
-        } else if got > n {
-            tell(s, format!("{}:{line}: expected {n} columns but found {got} - extras ignored", o.file));
-        }
-        for i in 0..n {
-            let v = match f.field(i) {
-                Some(b) => match integer(b).filter(|_| whole.get(i) == Some(&true)) {
-                    Some(i) => Value::Int(i),
-                    None => Value::text(b)?,
-                },
-                None => Value::Null,
-            };
-            insert.bind(i + 1, v)?;
-        }
-        let stepped = loop {
-            match insert.step() {
-                Ok(Step::Row) => {}
-                Ok(Step::Done) => break Ok(()),
-                Err(e) => break Err(e),
+    for batch in f.batches(n, whole) {
+        let batch = batch.map_err(|e| unreadable(o, e))?;
+        let mut fields = batch.fields();
+        for record in &batch.records {
+            let (line, got) = (record.line, record.fields);
+            if got < n {
+                let text = format!("expected {n} columns but found {got} - filling the rest with NULL");
+                tell(s, line, &text);
+            } else if got > n {
+                tell(s, line, &format!("expected {n} columns but found {got} - extras ignored"));
             }
-        };
-        let stepped = stepped.and(insert.reset());
-        if let Err(e) = stepped {
-            use iolite::Code;
-            // What concerns this row alone does not stop the others.
-            if !matches!(e.code().primary(), Code::Constraint | Code::Mismatch | Code::Toobig) {
-                return Err(e);
+            for i in 0..n {
+                let v = match if i < got { fields.next() } else { None } {
+                    Some(Field::Whole(i)) => Value::Int(i),
+                    Some(Field::Text(b)) => Value::text(b)?,
+                    None => Value::Null,
+                };
+                insert.bind(i + 1, v)?;
             }
-            errors += 1;
-            tell(s, format!("{}:{line}: INSERT failed: {}", o.file, e.message()));
-        } else {
-            done += 1;
+            match put(&mut insert) {
+                Ok(()) => done += 1,
+                // What concerns this row alone does not stop the others.
+                Err(e) if matches!(e.code().primary(), Code::Constraint | Code::Mismatch | Code::Toobig) => {
+                    errors += 1;
+                    tell(s, line, &format!("INSERT failed: {}", e.message()));
+                }
+                Err(e) => return Err(e),
+            }
         }
-        if done % 4096 == 0 {
-            bar.set(f.read);
-            if s.interrupts.take() {
-                return Err(iolite::Code::Interrupt.into());
-            }
+        bar.set(batch.read);
+        if s.interrupts.take() {
+            return Err(Code::Interrupt.into());
         }
     }
     if messages > MAX_MESSAGES {
         s.complain(&format!("{}: {} more messages", o.file, messages - MAX_MESSAGES));
     }
-    if let Some(e) = &f.failed {
-        return Err(Error::sql(format!("cannot read {}: {e}", o.file)));
-    }
     Ok((done, errors))
+}
+
+/// Runs the statement once.
+fn put(insert: &mut Statement) -> Result<(), Error> {
+    while insert.step()? == Step::Row {}
+    insert.reset()
 }
 
 /// The columns in which a text that is a whole number becomes one: it can be handed over as one then, which spares making
@@ -298,171 +277,4 @@ fn whole_numbers(c: &Connection, o: &Options) -> Result<Vec<bool>, Error> {
         has(&["INT"]) || !(t.is_empty() || has(&["CHAR", "CLOB", "TEXT", "BLOB", "REAL", "FLOA", "DOUB"]))
     };
     Ok(of("table_info")?.iter().map(|r| numeric(&r[2].to_string_lossy())).collect())
-}
-
-/// The value of a text that is an integer of up to 18 digits and nothing else.
-#[inline]
-fn integer(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        _ => (false, text),
-    };
-    if digits.is_empty() || digits.len() > 18 {
-        return None;
-    }
-    let mut n = 0i64;
-    for d in digits {
-        let d = d.wrapping_sub(b'0');
-        if d > 9 {
-            return None;
-        }
-        n = n * 10 + d as i64;
-    }
-    Some(if negative { -n } else { n })
-}
-
-/// Where a field lies.
-struct Span {
-    /// In `text`: it was quoted, and is put together there; otherwise in `raw`.
-    copied: bool,
-    from: usize,
-    to: usize,
-}
-
-/// The records of a file, one at a time, in one buffer.
-struct Fields {
-    input: Box<dyn BufRead>,
-    column: u8,
-    row: u8,
-    quotes: bool,
-    /// The lines of the present record.
-    raw: Vec<u8>,
-    /// Its fields, where any is quoted, one behind the other.
-    text: Vec<u8>,
-    spans: Vec<Span>,
-    /// Lines before the present record's end.
-    line: u64,
-    /// Bytes read so far.
-    read: u64,
-    failed: Option<std::io::Error>,
-}
-
-impl Fields {
-    fn new(mut input: Box<dyn BufRead>, o: &Options) -> Fields {
-        // A byte order mark is no data.
-        if input.fill_buf().is_ok_and(|b| b.starts_with(b"\xef\xbb\xbf")) {
-            input.consume(3);
-        }
-        Fields {
-            input,
-            column: o.column,
-            row: o.row,
-            quotes: o.quotes,
-            raw: Vec::new(),
-            text: Vec::new(),
-            spans: Vec::new(),
-            line: 0,
-            read: 0,
-            failed: None,
-        }
-    }
-
-    /// Reads the next record; `false` at the end.
-    fn record(&mut self) -> bool {
-        self.text.clear();
-        self.spans.clear();
-        self.raw.clear();
-        if !self.more() {
-            return false;
-        }
-        if !self.quotes || !self.raw.contains(&b'"') {
-            self.split();
-            return true;
-        }
-        let mut at = 0;
-        loop {
-            // At the beginning of a field.
-            if self.quotes && self.raw.get(at) == Some(&b'"') {
-                at += 1;
-                loop {
-                    if at >= self.raw.len() && !self.more() {
-                        break;
-                    }
-                    match self.raw.get(at) {
-                        None => break,
-                        Some(b'"') if self.raw.get(at + 1) == Some(&b'"') => {
-                            self.text.push(b'"');
-                            at += 2;
-                        }
-                        Some(b'"') => {
-                            at += 1;
-                            break;
-                        }
-                        Some(b) => {
-                            self.text.push(*b);
-                            at += 1;
-                        }
-                    }
-                }
-            }
-            let rest = &self.raw[at.min(self.raw.len())..];
-            let end = rest.iter().position(|b| *b == self.column || *b == self.row).unwrap_or(rest.len());
-            let mut field = &rest[..end];
-            let last = rest.get(end) != Some(&self.column);
-            if last && self.row == b'\n' && field.last() == Some(&b'\r') {
-                field = &field[..field.len() - 1];
-            }
-            self.text.extend_from_slice(field);
-            let from = self.spans.last().map_or(0, |s| s.to);
-            self.spans.push(Span { copied: true, from, to: self.text.len() });
-            if last {
-                return true;
-            }
-            at += end + 1;
-        }
-    }
-
-    /// Divides a line without quotes.
-    fn split(&mut self) {
-        let mut line: &[u8] = &self.raw;
-        line = line.strip_suffix(&[self.row]).unwrap_or(line);
-        if self.row == b'\n' {
-            line = line.strip_suffix(b"\r").unwrap_or(line);
-        }
-        let mut from = 0;
-        for (i, b) in line.iter().enumerate() {
-            if *b == self.column {
-                self.spans.push(Span { copied: false, from, to: i });
-                from = i + 1;
-            }
-        }
-        self.spans.push(Span { copied: false, from, to: line.len() });
-    }
-
-    /// Reads one more line into `raw`.
-    fn more(&mut self) -> bool {
-        match self.input.read_until(self.row, &mut self.raw) {
-            Ok(0) => false,
-            Ok(n) => {
-                self.line += 1;
-                self.read += n as u64;
-                true
-            }
-            Err(e) => {
-                self.failed = Some(e);
-                false
-            }
-        }
-    }
-
-    fn field(&self, i: usize) -> Option<&[u8]> {
-        let s = self.spans.get(i)?;
-        Some(&(if s.copied { &self.text } else { &self.raw })[s.from..s.to])
-    }
-
-    fn texts(&self) -> Vec<String> {
-        (0..self.spans.len())
-            .map(|i| String::from_utf8_lossy(self.field(i).unwrap_or(b"")).into_owned())
-            .collect()
-    }
 }

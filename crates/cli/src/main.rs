@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod command;
+mod delimited;
 mod dump;
 mod editor;
 mod import;

@@ -124,17 +124,28 @@ pub fn decode(payload: &[u8], enc: Encoding) -> Result<Vec<Value>> {
 /// The serial type with which an integer is stored.
 #[inline]
 pub fn int_type(i: i64) -> u64 {
+    /// By the number of bits beside the sign. A table, since numbers of mixed sizes make a chain of comparisons guess wrong.
+    const BY_BITS: [u8; 64] = {
+        let mut t = [6; 64];
+        let mut bits = 0;
+        while bits < 48 {
+            t[bits] = match bits {
+                0..=7 => 1,
+                8..=15 => 2,
+                16..=23 => 3,
+                24..=31 => 4,
+                _ => 5,
+            };
+            bits += 1;
+        }
+        t
+    };
+    if i as u64 <= 1 {
+        return 8 + i as u64;
+    }
     // A negative number needs as many bits as its complement.
     let u = (i ^ (i >> 63)) as u64;
-    match u {
-        0 | 1 if i >= 0 => 8 + i as u64,
-        0..=0x7f => 1,
-        0x80..=0x7fff => 2,
-        0x8000..=0x7f_ffff => 3,
-        0x80_0000..=0x7fff_ffff => 4,
-        0x8000_0000..=0x7fff_ffff_ffff => 5,
-        _ => 6,
-    }
+    BY_BITS[(64 - u.leading_zeros() as usize) & 63] as u64
 }
 
 /// Appends the encoded record of `values` to `out`. A real that is a whole number keeps its eight bytes: turning
@@ -144,52 +155,22 @@ pub fn encode(values: &[Value], enc: Encoding, out: &mut Vec<u8>) -> Result<()> 
 }
 
 /// As [`encode`]; `compact(i)` says that field `i` belongs to a REAL column, whose whole numbers are stored as
-/// integers (file format, section 2.3, on REAL columns in `datatype3` section 3).
+/// integers (file format, section 2.3, on REAL columns in `datatype3` section 3). `SQLITE_TOOBIG` beyond 2 GiB.
 pub fn encode_with(
     values: &[Value],
     enc: Encoding,
     compact: impl Fn(usize) -> bool,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    if enc != Encoding::Utf8 && values.iter().any(|v| matches!(v, Value::Text(..))) {
-        let coded: Result<Vec<Value>> = values
-            .iter()
-            .map(|v| match v {
-                Value::Text(b, s) => Ok(Value::Text(Bytes::copy_of(&utf16::encode(b, enc))?, *s)),
-                v => Ok(v.clone()),
-            })
-            .collect();
-        return encode_with(&coded?, Encoding::Utf8, compact, out);
-    }
-    let mut header = 0;
-    let mut body = 0;
-    for (i, v) in values.iter().enumerate() {
-        let t = serial_type(v, compact(i));
-        header += varint::len(t);
-        body += serial_len(t);
-    }
-    let mut header_len = header + 1;
-    if header_len > 0x7f {
-        header_len = header + varint::len(header as u64 + 2);
-        if varint::len(header_len as u64) + header != header_len {
-            header_len += 1;
-        }
-    }
-    let start = out.len();
-    iolite_base::alloc::reserve(out, header_len + body)?;
-    varint::push(out, header_len as u64);
-    for (i, v) in values.iter().enumerate() {
-        varint::push(out, serial_type(v, compact(i)));
-    }
-    for (i, v) in values.iter().enumerate() {
-        put_body(v, compact(i), out);
-    }
-    debug_assert_eq!(out.len() - start, header_len + body);
+    let mut buf = Buf::with_capacity(0)?;
+    encode_buf(values, enc, compact, i32::MAX as usize, &mut buf)?;
+    iolite_base::alloc::reserve(out, buf.len())?;
+    out.extend_from_slice(&buf);
     Ok(())
 }
 
-/// Fields that [`encode_buf`] encodes without a detour.
-const FEW: usize = 16;
+/// Fields whose serial types are remembered between measuring and writing.
+const FEW: usize = 32;
 
 /// As [`encode_with`], into a counted buffer whose memory is used again if nobody else holds it. `max` is the longest
 /// allowed record: `SQLITE_TOOBIG` beyond.
@@ -201,25 +182,23 @@ pub fn encode_buf(
     max: usize,
     out: &mut Buf,
 ) -> Result<()> {
-    if values.len() > FEW || enc != Encoding::Utf8 {
-        let mut v = Vec::new();
-        encode_with(values, enc, compact, &mut v)?;
-        if v.len() > max {
-            return Err(Code::Toobig.into());
-        }
-        *out = Buf::copy_of(&v)?;
-        return Ok(());
+    if enc != Encoding::Utf8 && values.iter().any(|v| matches!(v, Value::Text(..))) {
+        return encode_buf(&recoded(values, enc)?, Encoding::Utf8, compact, max, out);
     }
-    let mut types = [0u64; FEW];
+    // The serial types of numbers; those of texts and blobs, which may be large, are reckoned twice.
+    let mut types = [0u8; FEW];
     let (mut header, mut body) = (1, 0);
-    for (i, (v, t)) in values.iter().zip(&mut types).enumerate() {
-        *t = serial_type(v, compact(i));
-        header += varint::len(*t);
-        body += serial_len(*t);
+    for (i, v) in values.iter().enumerate() {
+        let t = serial_type(v, compact(i));
+        if let Some(kept) = types.get_mut(i) {
+            *kept = t as u8;
+        }
+        header += varint::len(t);
+        body += serial_len(t);
     }
-    // Sixteen fields of at most nine bytes may need a second byte for the header's own length.
-    if header > 0x7f {
-        header += 1;
+    // The header's length counts itself: one byte is in already.
+    for bound in [0x7f, 0x3fff, 0x1f_ffff] {
+        header += (header > bound) as usize;
     }
     if header + body > max {
         return Err(Code::Toobig.into());
@@ -228,26 +207,47 @@ pub fn encode_buf(
     let (head, mut rest) = b.split_at_mut(header);
     let mut at = varint::put(head, header as u64);
     for (i, v) in values.iter().enumerate() {
-        let t = types[i];
-        at += varint::put(&mut head[at..], t);
-        let n = serial_len(t);
-        let (own, more) = rest.split_at_mut(n);
-        rest = more;
-        match v {
-            Value::Text(s, _) | Value::Blob(s, _) => own.copy_from_slice(s),
-            Value::Int(k) => put_int_at(*k, own),
-            Value::Real(r) if t == 7 => own.copy_from_slice(&r.to_be_bytes()),
-            Value::Real(r) => put_int_at(*r as i64, own),
-            Value::Null => {}
+        if let Value::Text(s, _) | Value::Blob(s, _) = v {
+            at += varint::put(&mut head[at..], serial_type(v, false));
+            let (own, more) = rest.split_at_mut(s.len());
+            own.copy_from_slice(s);
+            rest = more;
+            continue;
         }
+        let t = types.get(i).map_or_else(|| serial_type(v, compact(i)), |t| *t as u64);
+        head[at] = t as u8;
+        at += 1;
+        let bits = match v {
+            Value::Real(r) if t == 7 => r.to_bits(),
+            Value::Real(r) => *r as i64 as u64,
+            Value::Int(k) => *k as u64,
+            _ => 0,
+        };
+        rest = put_number(bits, serial_len(t), rest);
     }
     Ok(())
 }
 
-#[inline]
-fn put_int_at(i: i64, out: &mut [u8]) {
-    let n = out.len();
-    out.copy_from_slice(&i.to_be_bytes()[8 - n..]);
+/// Texts in `enc`, the other values as they are.
+#[cold]
+fn recoded(values: &[Value], enc: Encoding) -> Result<Vec<Value>> {
+    let coded = values.iter().map(|v| match v {
+        Value::Text(b, s) => Ok(Value::Text(Bytes::copy_of(&utf16::encode(b, enc))?, *s)),
+        v => Ok(v.clone()),
+    });
+    coded.collect()
+}
+
+/// Writes the low `n` bytes of `bits`, big-endian, and gives what is behind them. Eight bytes are written at once where
+/// there is room: the fields behind write over what is too much (a copy of a length known only at run time is a call).
+#[inline(always)]
+fn put_number(bits: u64, n: usize, out: &mut [u8]) -> &mut [u8] {
+    let bytes = (bits << ((64 - 8 * n) & 63)).to_be_bytes();
+    match out.first_chunk_mut::<8>() {
+        Some(first) => *first = bytes,
+        None => out[..n].copy_from_slice(&bytes[..n]),
+    }
+    &mut out[n..]
 }
 
 #[inline]
@@ -272,25 +272,6 @@ fn compact_int(r: f64, compact: bool) -> Option<i64> {
     }
     let i = r as i64;
     (i as f64 == r && (-0x8000_0000_0000..=0x7fff_ffff_ffff).contains(&i)).then_some(i)
-}
-
-#[inline]
-fn put_body(v: &Value, compact: bool, out: &mut Vec<u8>) {
-    match v {
-        Value::Null => {}
-        Value::Int(i) => put_int(*i, out),
-        Value::Real(r) => match compact_int(*r, compact) {
-            Some(i) => put_int(i, out),
-            None => out.extend_from_slice(&r.to_be_bytes()),
-        },
-        Value::Text(b, _) | Value::Blob(b, _) => out.extend_from_slice(b),
-    }
-}
-
-#[inline]
-fn put_int(i: i64, out: &mut Vec<u8>) {
-    let n = serial_len(int_type(i));
-    out.extend_from_slice(&i.to_be_bytes()[8 - n..]);
 }
 
 #[cfg(test)]
@@ -325,8 +306,10 @@ mod tests {
         ] {
             assert_eq!(int_type(i), t, "{i}");
             let mut b = Vec::new();
-            put_int(i, &mut b);
-            assert_eq!(read_int(t, &b), Some(i));
+            encode(&[Value::Int(i)], Encoding::Utf8, &mut b).unwrap();
+            assert_eq!((b[0], b[1] as u64), (2, t));
+            assert_eq!(b.len(), 2 + serial_len(t));
+            assert_eq!(read_int(t, &b[2..]), Some(i));
         }
     }
 }
