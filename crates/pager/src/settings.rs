@@ -301,11 +301,13 @@ impl Pager {
         if wal.has_heap_index() {
             return false;
         }
-        // If readers are in the way, asking again is of use only after a while.
-        if last >= self.asked_at && last < self.asked_at.saturating_add(frames) && self.asked_at > 0 {
+        // If readers are in the way, asking again is of use only after a while: the longer, the longer they are there.
+        let long = frames.saturating_mul(checkpointer::LOST);
+        let pause = if self.asked_at >= long { frames.max(self.asked_at / 4) } else { frames };
+        if last >= self.asked_at && last < self.asked_at.saturating_add(pause) && self.asked_at > 0 {
             return true;
         }
-        if last >= frames.saturating_mul(checkpointer::LOST) {
+        if last >= long {
             // Whoever commits faster than the thread gets on waits for it, or the log would grow for as long as that.
             checkpointer::rest(share.database());
             self.asked_at = last;
