@@ -8,7 +8,8 @@
 //! A log begins anew only when all its frames are in the database. So the pages that differ between the two snapshots are
 //! those of the frames from L + 1 to L' and those of the present life. The former are still in the file, with the former
 //! salts, as long as the present life has not come that far. How far it has come can be seen: frames are written in
-//! ascending order, so if frame L is found unharmed after those behind it were read, they were unharmed as well.
+//! ascending order, so if frame L is found unharmed after those behind it were read, they were unharmed as well. The file must
+//! go on behind them, with a frame of an older life: where it ends, it may have been cut.
 //!
 //! What always holds: the list may name pages that did not change (frames of a transaction that was taken back), but none
 //! that did is missing; where the lives do not follow each other, or something is in doubt, there is no list.
@@ -32,7 +33,11 @@ impl Wal {
         let mut pages = Vec::new();
         let mut head = [0u8; FRAME_HEADER as usize];
         for frame in old.last_frame + 1.. {
-            if !self.log.read(&mut head, at(frame))? || head[8..16] != old.salt {
+            if !self.log.read(&mut head, at(frame))? {
+                // The file may have been cut here (`journal_size_limit`): what stood behind is not known.
+                return Ok(None);
+            }
+            if head[8..16] != old.salt {
                 break;
             }
             if frame - old.last_frame > MOST {
