@@ -20,6 +20,8 @@ const FAR: u32 = 4;
 const NEAR: u32 = 2;
 /// After so many neighbours in a row more are expected.
 const RUN: u32 = 3;
+/// After so many rows on one leaf the next are expected there, too: the index has the table's order.
+const STAYS: u32 = 2;
 /// Tables of fewer levels lie in a near cache anyway (a megabyte and a half).
 const LEVELS: usize = 3;
 /// Bytes of a page's head and its first pointers.
@@ -50,6 +52,9 @@ struct Expected {
 pub struct Ahead {
     place: (Pgno, u32),
     run: u32,
+    /// The table's leaf on which the last row was, and how many rows in a row were on it.
+    leaf: Pgno,
+    stays: u32,
     /// By the place of their entry.
     expected: [Option<Expected>; RING],
 }
@@ -63,7 +68,14 @@ impl Ahead {
         let follows = place == (self.place.0, self.place.1 + 1) || (n.idx == 0 && self.run > 0);
         self.run = if follows { self.run + 1 } else { 0 };
         self.place = place;
-        if self.run < RUN || !(LEVELS..=LEVELS_MOST + 1).contains(&table.path.len()) || !n.leaf {
+        let leaf = table.path.last().map_or(0, |n| n.pgno);
+        self.stays = if leaf == self.leaf { self.stays + 1 } else { 0 };
+        self.leaf = leaf;
+        if self.run < RUN
+            || self.stays >= STAYS
+            || !(LEVELS..=LEVELS_MOST + 1).contains(&table.path.len())
+            || !n.leaf
+        {
             return table.seek_rowid(rowid);
         }
         self.look(table, n);

@@ -565,7 +565,8 @@ fn drop_unread(select: &mut Select, used: &ColumnSet) {
 }
 
 /// Whether a filter over the rows of an inner table that its own conditions let pass is worth a scan of it: the table is
-/// known to be no larger than the number of look-ups, and has such conditions (VLDB 2022 paper, section 4.2.1).
+/// known to be half as large as the number of look-ups at the most, and has such conditions (VLDB 2022 paper, section
+/// 4.2.1, where it is as large at the most: as estimates go, TPC-H Q8 then scans 150,000 rows to spare 4,000 look-ups).
 fn pays_filter(l: &Level, lookups: f64) -> bool {
     let Some((_, table)) = l.source.table() else { return false };
     let rows = table.rows.get();
@@ -576,7 +577,7 @@ fn pays_filter(l: &Level, lookups: f64) -> bool {
         own && any
     };
     known
-        && rows <= lookups
+        && rows * 2.0 <= lookups
         && !l.source.join.left
         && matches!(l.access, Access::RowidEq(EqTerm::Eq { .. }))
         && l.filter.iter().any(own)

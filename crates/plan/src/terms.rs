@@ -19,7 +19,7 @@ pub struct Term {
     pub forms: Vec<Form>,
     /// A disjunction whose arms might each use an index.
     pub or: Option<Vec<Vec<Term>>>,
-    /// Derived from others: helps to find rows, need not be tested.
+    /// Follows from others: helps to find rows, need not be tested. `expr` may be what it follows from.
     pub derived: bool,
 }
 
@@ -91,7 +91,7 @@ pub fn analyse(core: &Core) -> Vec<Term> {
         let on = f.on.and_then(|t| pos.position(t));
         add(&f.expr, on, &pos, &mut out);
     }
-    transitive(&mut out, &core.sources);
+    transitive(&mut out, &pos);
     out
 }
 
@@ -353,59 +353,120 @@ fn like_range(e: &Expr, pos: &Positions<'_>) -> Vec<(Expr, Form)> {
     out
 }
 
-/// From `a = b` and `b = constant` follows `a = constant`.
-fn transitive(terms: &mut Vec<Term>, sources: &[Source]) {
-    let inner = |t: &Term| match t.on {
-        None => true,
-        Some(p) => !sources[p].join.left && !sources[p].join.right,
-    };
+/// Equal columns beyond which no more is concluded from a chain of equalities.
+const MAX_EQUAL: usize = 11;
+
+/// Columns that are equal in every row that comes out, and what one of them is held against.
+struct EqualColumns {
+    columns: Vec<ColumnRef>,
+    collation: Collation,
+}
+
+/// What is said of a column holds of each that equals it: from `a = b` and `b = c` follows `a = c`, from `a = b` and
+/// `b > 5` follows `a > 5`.
+fn transitive(terms: &mut Vec<Term>, pos: &Positions<'_>) {
+    let sources = pos.0;
     if sources.iter().any(|s| s.join.right) {
         return;
     }
-    let mut new: Vec<Term> = Vec::new();
+    let inner = |t: &Term| !t.derived && t.on.is_none_or(|p| !sources[p].join.left);
+    let mut classes: Vec<EqualColumns> = Vec::new();
     for t in terms.iter().filter(|t| inner(t)) {
         let Expr::Compare(c) = &t.expr else { continue };
         let (Expr::Column(a), Expr::Column(b)) = (&c.lhs, &c.rhs) else { continue };
-        if c.op != CmpOp::Eq || c.null_eq || a.affinity != b.affinity || a.collation != b.collation {
-            continue;
+        let alike = a.affinity == b.affinity || a.affinity.is_numeric() && b.affinity.is_numeric();
+        let alike = alike && a.collation == b.collation;
+        if c.op == CmpOp::Eq && !c.null_eq && alike && t.mask.count_ones() == 2 {
+            join_classes(&mut classes, a, b, &c.collation);
         }
-        for k in terms.iter().filter(|k| inner(k)) {
-            let Expr::Compare(d) = &k.expr else { continue };
-            if d.op != CmpOp::Eq || d.null_eq || !d.rhs.is_constant() || d.collation != c.collation {
-                continue;
-            }
-            for (from, to) in [(&c.lhs, &c.rhs), (&c.rhs, &c.lhs)] {
-                if !d.lhs.same(from) {
+    }
+    let mut new: Vec<Term> = Vec::new();
+    for class in &classes {
+        for t in terms.iter().filter(|t| inner(t)) {
+            for f in t.forms.iter().filter(|f| f.collation == class.collation && spreads(f)) {
+                let Expr::Column(said) = &f.lhs else { continue };
+                if !class.columns.iter().any(|c| is_column(c, said)) {
                     continue;
                 }
-                let Expr::Column(col) = to else { continue };
-                let pos = Positions(sources);
-                let Some(source) = pos.position(col.table) else { continue };
-                let derived = Compare { lhs: to.clone(), ..(**d).clone() };
-                let form = Form {
-                    source,
-                    column: Some(col.column),
-                    lhs: to.clone(),
-                    op: Op::Eq { null_ok: false },
-                    value: d.rhs.clone(),
-                    needs: 0,
-                    affinity: d.affinity,
-                    collation: d.collation.clone(),
-                };
-                let expr = Expr::Compare(Box::new(derived));
-                if terms.iter().chain(&new).any(|x| x.expr.same(&expr)) {
-                    continue;
+                for c in class.columns.iter().filter(|c| !is_column(c, said)) {
+                    let Some(source) = pos.position(c.table) else { continue };
+                    let mut op = f.op.clone();
+                    if let Op::Eq { null_ok } = &mut op {
+                        *null_ok = false;
+                    }
+                    let form = Form {
+                        source,
+                        column: Some(c.column),
+                        lhs: Expr::Column(c.clone()),
+                        op,
+                        ..f.clone()
+                    };
+                    if form.needs & 1 << source != 0 || terms.iter().chain(&new).any(|t| t.says(&form)) {
+                        continue;
+                    }
+                    let mask = 1 << source | form.needs;
+                    new.push(Term {
+                        expr: t.expr.clone(),
+                        on: None,
+                        mask,
+                        forms: vec![form],
+                        or: None,
+                        derived: true,
+                    });
                 }
-                new.push(Term {
-                    expr,
-                    on: None,
-                    mask: 1 << source,
-                    forms: vec![form],
-                    or: None,
-                    derived: true,
-                });
             }
         }
     }
     terms.extend(new);
+}
+
+/// Adds `a = b` to the classes of equal columns.
+fn join_classes(classes: &mut Vec<EqualColumns>, a: &ColumnRef, b: &ColumnRef, collation: &Collation) {
+    let of = |classes: &[EqualColumns], c: &ColumnRef| {
+        let holds = |k: &EqualColumns| k.collation == *collation && k.columns.iter().any(|x| is_column(x, c));
+        classes.iter().position(holds)
+    };
+    match (of(classes, a), of(classes, b)) {
+        (None, None) => {
+            classes.push(EqualColumns { columns: vec![a.clone(), b.clone()], collation: collation.clone() });
+        }
+        (Some(k), None) if classes[k].columns.len() < MAX_EQUAL => classes[k].columns.push(b.clone()),
+        (None, Some(k)) if classes[k].columns.len() < MAX_EQUAL => classes[k].columns.push(a.clone()),
+        (Some(k), Some(l)) if k != l && classes[k].columns.len() + classes[l].columns.len() <= MAX_EQUAL => {
+            let more = std::mem::take(&mut classes[l].columns);
+            classes[k].columns.extend(more);
+            classes.swap_remove(l);
+        }
+        _ => {}
+    }
+}
+
+fn is_column(a: &ColumnRef, b: &ColumnRef) -> bool {
+    a.table == b.table && a.column == b.column
+}
+
+/// Whether what a form says of its column can be said of an equal one, too. Queries are not run twice for that.
+fn spreads(f: &Form) -> bool {
+    match &f.op {
+        Op::Eq { .. } | Op::Range(_) => !crate::access::has_subquery(&f.value),
+        Op::InList(l) => !l.list.iter().any(crate::access::has_subquery),
+        Op::InSelect(..) | Op::IsNull => false,
+    }
+}
+
+impl Term {
+    /// Whether it holds the same form already.
+    fn says(&self, new: &Form) -> bool {
+        self.forms.iter().any(|f| {
+            let same = match (&f.op, &new.op) {
+                (Op::Eq { .. }, Op::Eq { .. }) => true,
+                (Op::Range(a), Op::Range(b)) => a == b,
+                (Op::InList(a), Op::InList(b)) => {
+                    a.list.len() == b.list.len() && a.list.iter().zip(&b.list).all(|(a, b)| a.same(b))
+                }
+                _ => false,
+            };
+            same && f.source == new.source && f.column == new.column && f.value.same(&new.value)
+        })
+    }
 }

@@ -1,0 +1,26 @@
+-- What holds of a column holds of those that equal it.
+CREATE TABLE a(x INTEGER PRIMARY KEY, p);
+CREATE TABLE b(y INTEGER, z TEXT);
+CREATE TABLE c(w INTEGER, v TEXT COLLATE NOCASE);
+CREATE INDEX by_y ON b(y);
+CREATE INDEX cw ON c(w);
+CREATE INDEX cv ON c(v);
+CREATE INDEX bz ON b(z);
+INSERT INTO a VALUES (1,'one'),(2,'two'),(3,'three'),(4,NULL);
+INSERT INTO b VALUES (1,'A'),(2,'b'),(2,'B'),(4,'d'),(NULL,'e'),(7,'f');
+INSERT INTO c VALUES (2,'B'),(4,'D'),(2,'x'),(9,'f'),(NULL,'e');
+SELECT * FROM b CROSS JOIN c CROSS JOIN a WHERE x=y AND w=x;
+SELECT * FROM b CROSS JOIN c CROSS JOIN a WHERE x=y AND w=x AND y=4;
+SELECT * FROM b CROSS JOIN a WHERE x=y AND x IN (1,4,7);
+SELECT * FROM b CROSS JOIN a WHERE x=y AND x>1 AND x<=2;
+SELECT * FROM b CROSS JOIN a WHERE x=y AND x BETWEEN 2 AND 4;
+SELECT * FROM c LEFT JOIN a ON x=w WHERE x>2;
+SELECT * FROM c LEFT JOIN a ON x=w AND x>2;
+SELECT * FROM c LEFT JOIN a ON x=w WHERE w>2;
+SELECT * FROM b CROSS JOIN c WHERE z=v AND v='b';
+SELECT * FROM c CROSS JOIN b WHERE v=z AND v>'d';
+SELECT * FROM b CROSS JOIN a WHERE x=y AND x=(SELECT max(w)-5 FROM c);
+SELECT * FROM a t CROSS JOIN b CROSS JOIN a u WHERE t.x=b.y AND u.x=b.y AND u.x+0>1 AND t.p='two';
+SELECT count(*) FROM b b1, b b2, c c1, c c2, a WHERE b1.y=c1.w AND c1.w=b2.y AND b2.y=c2.w AND a.x=c2.w AND a.x<4;
+SELECT * FROM b CROSS JOIN a WHERE x=y AND x>'1';
+SELECT * FROM b CROSS JOIN a WHERE x=y AND x>'b';

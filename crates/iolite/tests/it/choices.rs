@@ -1,0 +1,50 @@
+//! What the planner chooses, as EXPLAIN QUERY PLAN tells it.
+
+use iolite::Connection;
+
+fn plan(c: &Connection, sql: &str) -> Vec<String> {
+    let rows = c.query(&format!("EXPLAIN QUERY PLAN {sql}"), &[]).unwrap();
+    rows.iter().map(|r| r[3].to_string_lossy()).collect()
+}
+
+#[test]
+fn what_holds_of_a_column_is_used_for_those_that_equal_it() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "CREATE TABLE a(x INTEGER PRIMARY KEY, p); CREATE TABLE b(y INTEGER, z TEXT); CREATE TABLE c(w INTEGER, v TEXT);
+         CREATE INDEX by_y ON b(y); CREATE INDEX by_w ON c(w)",
+    )
+    .unwrap();
+    let a = "SEARCH a USING INTEGER PRIMARY KEY (rowid=?)";
+    let cases: &[(&str, &[&str])] = &[
+        ("b CROSS JOIN c CROSS JOIN a WHERE x=y AND w=x", &["SCAN b", "SEARCH c USING INDEX by_w (w=?)", a]),
+        ("b CROSS JOIN a WHERE x=y AND x IN (1,2)", &["SEARCH b USING INDEX by_y (y=?)", a]),
+        ("b CROSS JOIN a WHERE x=y AND x>?", &["SEARCH b USING INDEX by_y (y>?)", a]),
+        ("b CROSS JOIN a WHERE x=y AND x BETWEEN 2 AND 4", &["SEARCH b USING INDEX by_y (y>? AND y<?)", a]),
+        ("c LEFT JOIN a ON x=w WHERE x>2", &["SEARCH c USING INDEX by_w (w>?)", a]),
+        // Not of the same affinity, not the same comparison, not of each row that comes out.
+        ("b CROSS JOIN a WHERE p=y AND p=3", &["SCAN b", "SCAN a"]),
+        ("b CROSS JOIN a WHERE x=+y AND x=3", &["SCAN b", a]),
+        ("c LEFT JOIN a ON x=w AND x>2", &["SCAN c", &format!("{a} LEFT-JOIN")]),
+    ];
+    for (from, want) in cases {
+        assert_eq!(&plan(&c, &format!("SELECT * FROM {from}")), want, "{from}");
+    }
+}
+
+#[test]
+fn a_filter_is_filled_for_many_look_ups_only() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "CREATE TABLE facts(d INTEGER); CREATE TABLE dim(id INTEGER PRIMARY KEY, kind TEXT);
+         WITH r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r WHERE i<400) INSERT INTO dim SELECT i, i%7 FROM r;
+         WITH r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r WHERE i<700) INSERT INTO facts SELECT i%500 FROM r; ANALYZE;
+         PRAGMA analytics=off",
+    )
+    .unwrap();
+    let sql = "SELECT count(*) FROM facts CROSS JOIN dim ON id=d WHERE kind='3'";
+    let filters = |c: &Connection| plan(c, sql).iter().filter(|l| l.starts_with("BLOOM")).count();
+    assert_eq!(filters(&c), 0);
+    c.execute_batch("INSERT INTO facts SELECT d FROM facts; ANALYZE").unwrap();
+    assert_eq!(filters(&c), 1);
+}
