@@ -51,9 +51,9 @@ impl Codegen<'_> {
                     self.fetch_row(icur, index, cursor, &t, o)?;
                 }
             }
-            Access::RowidEq(eq) => {
+            Access::RowidEq { eq, reverse } => {
                 let reg = self.b.reg();
-                self.eq_value(eq, reg, o)?;
+                self.eq_value(eq, reg, *reverse || self.scan_backwards, o)?;
                 self.b.jump(Opcode::SeekRowid, cursor, o.next, reg);
             }
             Access::RowidRange { lo, hi, reverse } => {
@@ -92,8 +92,9 @@ impl Codegen<'_> {
         o.step = Step::Next { op, cursor, top };
     }
 
-    /// Computes what a key field equals into `reg`, opening a loop over the values of IN.
-    fn eq_value(&mut self, eq: &EqTerm, reg: i32, o: &mut Open) -> Result<()> {
+    /// Computes what a key field equals into `reg`, opening a loop over the values of IN, from the greatest to the least
+    /// if `down`.
+    fn eq_value(&mut self, eq: &EqTerm, reg: i32, down: bool, o: &mut Open) -> Result<()> {
         let out = o.in_exit();
         match eq {
             EqTerm::Eq { value, null_ok, .. } => {
@@ -113,18 +114,19 @@ impl Codegen<'_> {
                     self.fill_list_set(list, c)?;
                     c
                 };
-                self.in_loop(cursor, 0, reg, out, o);
+                self.in_loop(cursor, 0, reg, down, o);
             }
             EqTerm::InSelect(s, field) => {
                 let cursor = self.select_set(s)?;
-                self.in_loop(cursor, *field as i32, reg, out, o);
+                self.in_loop(cursor, *field as i32, reg, down, o);
             }
         }
         Ok(())
     }
 
-    fn in_loop(&mut self, cursor: i32, field: i32, reg: i32, out: Label, o: &mut Open) {
-        let (start, step) = match self.scan_backwards {
+    fn in_loop(&mut self, cursor: i32, field: i32, reg: i32, down: bool, o: &mut Open) {
+        let out = o.in_exit();
+        let (start, step) = match down {
             true => (Opcode::Last, Opcode::Prev),
             false => (Opcode::Rewind, Opcode::Next),
         };
@@ -206,7 +208,7 @@ impl Codegen<'_> {
             }
         }
         for (k, eq) in a.eq.iter().enumerate() {
-            self.eq_value(eq, base + k as i32, o)?;
+            self.eq_value(eq, base + k as i32, a.reverse != a.key.fields[k].desc, o)?;
         }
         self.apply_affinity(base, &affinities);
         let exit = o.in_exit();

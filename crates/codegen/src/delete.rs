@@ -53,7 +53,7 @@ impl Codegen<'_> {
         let plan = self.rows_plan(&s.rows, kept)?;
         let simple = matches!(
             &plan.levels[0].access,
-            Access::Scan { .. } | Access::RowidRange { .. } | Access::RowidEq(EqTerm::Eq { .. })
+            Access::Scan { .. } | Access::RowidRange { .. } | Access::RowidEq { eq: EqTerm::Eq { .. }, .. }
         );
         let one_pass = simple
             && !triggers

@@ -43,7 +43,7 @@ impl Codegen<'_> {
                     self.ask(filter, base, eq.len(), next);
                 }
             }
-            Access::RowidEq(EqTerm::Eq { value, .. }) => {
+            Access::RowidEq { eq: EqTerm::Eq { value, .. }, .. } => {
                 let filter = self.fill_from_table(l)?;
                 let key = self.b.reg();
                 self.expr_to(value, key)?;
@@ -121,7 +121,7 @@ fn filter_depth(levels: &[Level], j: usize) -> Option<usize> {
                 })
                 .collect()
         }
-        Access::RowidEq(EqTerm::Eq { value, .. }) if l.bloom => vec![value],
+        Access::RowidEq { eq: EqTerm::Eq { value, .. }, .. } if l.bloom => vec![value],
         _ => return None,
     };
     if values.iter().any(|v| iolite_plan::has_subquery(v)) {

@@ -129,7 +129,7 @@ impl Codegen<'_> {
             self.b.emit(Opcode::FinishSeek, cursors.table, 0, 0);
             self.update_current(t, &s.sets, &cursors, None, s.or, next, &s.returning, returning, false)?;
             self.close_loops(&mut loops)?;
-            if !matches!(plan.levels[0].access, Access::RowidEq(EqTerm::Eq { .. })) {
+            if !matches!(plan.levels[0].access, Access::RowidEq { eq: EqTerm::Eq { .. }, .. }) {
                 self.needs_statement = true;
             }
         } else {
@@ -501,7 +501,9 @@ impl Codegen<'_> {
 /// Whether the loop may go on over rows it has changed: its order depends on nothing that changes.
 pub(crate) fn safe_access(a: &Access, t: &Target, touched: &[bool]) -> bool {
     match a {
-        Access::Scan { .. } | Access::RowidRange { .. } | Access::RowidEq(EqTerm::Eq { .. }) => true,
+        Access::Scan { .. } | Access::RowidRange { .. } | Access::RowidEq { eq: EqTerm::Eq { .. }, .. } => {
+            true
+        }
         Access::Index(i) => {
             let own = t.indexes.iter().position(|x| std::rc::Rc::ptr_eq(&x.index, &i.index));
             own.is_some_and(|k| !touched[k]) && !i.eq.iter().any(|e| matches!(e, EqTerm::InSelect(..)))

@@ -284,15 +284,15 @@ impl Compiler<'_> {
         let fixed = |e: &EqTerm| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
         match &l.access {
             // The values of IN come in their order, each once.
-            Access::RowidEq(_) if !matches!(&l.access, Access::RowidEq(e) if fixed(e)) => {}
-
+            Access::RowidEq { eq, reverse: r } if !fixed(eq) => reverse = *r,
             Access::Scan { reverse: r } | Access::RowidRange { reverse: r, .. } => reverse = *r,
-            Access::RowidEq(e) if fixed(e) => one = true,
+            Access::RowidEq { .. } => one = true,
             Access::Index(a) => {
                 (reverse, one) = (a.reverse, a.one_row);
                 for (n, _) in a.eq.iter().enumerate().filter(|(_, e)| !fixed(e)) {
+                    let desc = a.key.fields.get(n)?.desc != reverse;
                     match a.index.columns.get(n)?.source {
-                        ColumnSource::Column(c) => by.push((c as i32, false)),
+                        ColumnSource::Column(c) => by.push((c as i32, desc)),
                         _ => return None,
                     }
                 }
@@ -400,7 +400,7 @@ impl Compiler<'_> {
         let first = self.q.tables.is_empty();
         let natural = match &l.access {
             Access::Scan { reverse } | Access::RowidRange { reverse, .. } => !reverse,
-            Access::RowidEq(EqTerm::Eq { .. }) => !first,
+            Access::RowidEq { eq: EqTerm::Eq { .. }, .. } => !first,
             Access::Index(a) if !first => {
                 let all = a.eq.len() == a.index.key_len && a.lo.is_none() && a.hi.is_none() && !a.reverse;
                 all && a.eq.iter().all(|e| matches!(e, EqTerm::Eq { .. }))
@@ -496,7 +496,7 @@ impl Compiler<'_> {
         match &l.access {
             Access::Scan { .. } => Ok(()),
             Access::IndexScan { index, .. } if index.filter.is_none() => Ok(()),
-            Access::RowidEq(eq) => self.equals(t, ROWID, eq, &Collation::Binary, on),
+            Access::RowidEq { eq, .. } => self.equals(t, ROWID, eq, &Collation::Binary, on),
             Access::RowidRange { lo, hi, .. } => {
                 for (b, up) in [(lo, true), (hi, false)] {
                     if let Some(b) = b {
@@ -712,7 +712,7 @@ impl Compiler<'_> {
 fn sought_by_query(levels: &[Level]) -> bool {
     let query = |e: &EqTerm| matches!(e, EqTerm::InSelect(..));
     match levels.first().map(|l| &l.access) {
-        Some(Access::RowidEq(e)) => query(e),
+        Some(Access::RowidEq { eq, .. }) => query(eq),
         Some(Access::Index(a)) => a.eq.iter().any(query),
         _ => false,
     }

@@ -66,7 +66,7 @@ fn scans(core: &CorePlan, plan_of: &dyn Fn(&Subquery) -> Option<SelectPlan>) -> 
     };
     core.levels.first().is_some_and(|l| match &l.access {
         Scan { .. } | IndexScan { .. } | RowidRange { .. } | Auto { .. } => true,
-        RowidEq(e) => query(e),
+        RowidEq { eq, .. } => query(eq),
         Index(a) => a.eq.iter().any(query),
         _ => false,
     })

@@ -51,6 +51,12 @@ pub struct OrderKey {
     pub desc: bool,
 }
 
+impl OrderKey {
+    fn rowid() -> OrderKey {
+        OrderKey { column: Some(ROWID), expr: None, collation: Collation::Binary, desc: false }
+    }
+}
+
 /// An index with its bound expressions.
 pub struct IndexInfoBound {
     index: Rc<Index>,
@@ -160,8 +166,7 @@ impl Accesses<'_> {
                 return Ok(());
             }
             let mut c = self.scan(i, rows, rows * (cost::TABLE_ROW + cost::SCAN_PENALTY * 0.1));
-            c.order =
-                vec![OrderKey { column: Some(ROWID), expr: None, collation: Collation::Binary, desc: false }];
+            c.order = vec![OrderKey::rowid()];
             c.order_unique = true;
             out.push(c);
         }
@@ -248,11 +253,14 @@ impl Accesses<'_> {
                 let one_row = matches!(eq, EqTerm::Eq { .. });
                 let mut c = self.scan(i, count, count * (cost::seek(rows) * 0.5 + 1.0));
                 c.needs = f.needs;
-                c.access = Access::RowidEq(eq);
+                c.access = Access::RowidEq { eq, reverse: false };
                 c.used = vec![n];
                 c.one_row = one_row;
                 if one_row {
                     c.constant = vec![ROWID];
+                } else {
+                    c.order = vec![OrderKey::rowid()];
+                    c.order_unique = true;
                 }
                 out.push(c);
             }
@@ -281,8 +289,7 @@ impl Accesses<'_> {
             c.needs = needs;
             c.access = Access::RowidRange { lo: bound(lo), hi: bound(hi), reverse: false };
             c.used = lo.iter().chain(&hi).map(|x| x.0).collect();
-            c.order =
-                vec![OrderKey { column: Some(ROWID), expr: None, collation: Collation::Binary, desc: false }];
+            c.order = vec![OrderKey::rowid()];
             c.order_unique = true;
             out.push(c);
         }
@@ -354,7 +361,7 @@ impl Accesses<'_> {
             let mut c = self.scan(i, entries, entries * (step + fetch) + 1.0);
             c.access =
                 Access::IndexScan { index: index.clone(), key: info.key.clone(), reverse: false, covering };
-            c.order = self.order_keys(info, 0, table);
+            c.order = self.order_keys(info, &[], table);
             c.order_unique = true;
             let narrower = covering && (is_pk || !index.has_expr());
             let forced = matches!(self.sources[i].indexed, ast::Indexed::By(_));
@@ -384,9 +391,13 @@ impl Accesses<'_> {
         build.extend();
     }
 
-    fn order_keys(&self, info: &IndexInfoBound, from: usize, table: &Table) -> Vec<OrderKey> {
+    /// The order of an index in which the first fields equal something. The values of IN are taken in the index's order.
+    fn order_keys(&self, info: &IndexInfoBound, eq: &[EqTerm], table: &Table) -> Vec<OrderKey> {
         let mut out = Vec::new();
-        for (n, c) in info.index.columns.iter().enumerate().skip(from) {
+        for (n, c) in info.index.columns.iter().enumerate() {
+            if matches!(eq.get(n), Some(EqTerm::Eq { .. } | EqTerm::IsNull)) {
+                continue;
+            }
             let key = info.key.fields.get(n);
             let collation = key.map_or(Collation::Binary, |k| k.coll.clone());
             let desc = key.is_some_and(|k| k.desc);
@@ -669,6 +680,13 @@ impl IndexBuild<'_, '_> {
         index.unique.is_some() && self.eq.len() >= index.key_len && self.eq.iter().all(equal)
     }
 
+    /// Whether it is better to seek each of `values` values of IN than to step through the entries of the prefix: where
+    /// nothing is known of the index, always, since a prefix that is thought to have ten entries may have a million.
+    fn worth_seeking(&self, field: usize, values: f64) -> bool {
+        let entries = self.stat.rows.get(field).copied().unwrap_or(1.0);
+        !self.stat.measured || 2.0 * entries * values.max(2.0).log2() >= values * cost::seek(self.entries)
+    }
+
     /// Answers whether an access was found that beats the prefix as it is: one that needs no other tables and finds fewer
     /// rows in the same order.
     fn extend(&mut self) -> bool {
@@ -720,11 +738,11 @@ impl IndexBuild<'_, '_> {
                 {
                     continue;
                 }
-                if matches!(term, EqTerm::Eq { .. }) {
-                    if seen.contains(&f.needs) {
-                        continue;
-                    }
-                    seen.push(f.needs);
+                match term {
+                    EqTerm::Eq { .. } if seen.contains(&f.needs) => continue,
+                    EqTerm::Eq { .. } => seen.push(f.needs),
+                    EqTerm::InList(_) | EqTerm::InSelect(..) if !self.worth_seeking(field, fan) => continue,
+                    _ => {}
                 }
                 let saved = (self.needs, self.fan);
                 self.eq.push(term);
@@ -734,7 +752,7 @@ impl IndexBuild<'_, '_> {
                 if !self.extend() {
                     self.emit(None, None, &[]);
                 }
-                better |= matches!(self.eq.pop(), Some(EqTerm::Eq { .. })) && self.needs == saved.0;
+                better |= !matches!(self.eq.pop(), Some(EqTerm::IsNull)) && self.needs == saved.0;
                 self.used.pop();
                 (self.needs, self.fan) = saved;
             }
@@ -814,20 +832,18 @@ impl IndexBuild<'_, '_> {
         let mut used = self.used.clone();
         used.extend_from_slice(more_used);
         // Whatever the index compares with a conversion, it compares exactly.
-        let has_in = self.eq.iter().any(|e| matches!(e, EqTerm::InList(_) | EqTerm::InSelect(..)));
         let mut c = self.a.scan(self.i, rows, seek + rows * (self.step + fetch));
         c.needs = self.needs;
         c.used = used;
         c.one_row = one_row;
-        if !has_in {
-            c.order = self.a.order_keys(self.info, n, self.table);
-            c.order_unique = index.unique.is_none() || self.table.has_rowid();
-            for f in 0..n {
-                match &index.columns[f].source {
-                    ColumnSource::Column(k) => c.constant.push(*k as i32),
-                    ColumnSource::Rowid => c.constant.push(ROWID),
-                    ColumnSource::Expr(_) => {}
-                }
+        c.order = self.a.order_keys(self.info, &self.eq, self.table);
+        c.order_unique = index.unique.is_none() || self.table.has_rowid();
+        for (e, column) in self.eq.iter().zip(&index.columns) {
+            match &column.source {
+                _ if matches!(e, EqTerm::InList(_) | EqTerm::InSelect(..)) => {}
+                ColumnSource::Column(k) => c.constant.push(*k as i32),
+                ColumnSource::Rowid => c.constant.push(ROWID),
+                ColumnSource::Expr(_) => {}
             }
         }
         c.access = Access::Index(Box::new(IndexAccess {

@@ -198,8 +198,13 @@ pub enum Access {
         /// No column outside the index is needed.
         covering: bool,
     },
-    /// The row with this rowid.
-    RowidEq(EqTerm),
+    /// The row with this rowid, or the rows with these.
+    RowidEq {
+        /// The rowid; with IN several, one after the other.
+        eq: EqTerm,
+        /// From the greatest to the least.
+        reverse: bool,
+    },
     /// Rowids in a range.
     RowidRange {
         /// Lower end.

@@ -380,7 +380,7 @@ impl<'a> Planner<'a> {
 
     /// The only level of a plan that [`point::find`] found; the condition number `at` is the access.
     fn point_level(&mut self, plan: &mut CorePlan, core: &mut Core, at: usize, eq: EqTerm) -> Result<()> {
-        let access = Access::RowidEq(eq);
+        let access = Access::RowidEq { eq, reverse: false };
         self.access_exprs(&access)?;
         let source = core.sources.pop().expect("there is one");
         let mut filter = Vec::new();
@@ -468,6 +468,7 @@ impl<'a> Planner<'a> {
                 match &mut access {
                     Access::Scan { reverse }
                     | Access::IndexScan { reverse, .. }
+                    | Access::RowidEq { reverse, .. }
                     | Access::RowidRange { reverse, .. } => *reverse = true,
                     Access::Index(a) => a.reverse = true,
                     _ => {}
@@ -500,7 +501,7 @@ impl<'a> Planner<'a> {
     /// Plans the queries nested in an access.
     fn access_exprs(&mut self, a: &Access) -> Result<()> {
         match a {
-            Access::RowidEq(e) => self.eq_exprs(e)?,
+            Access::RowidEq { eq, .. } => self.eq_exprs(eq)?,
             Access::Index(i) => {
                 for e in &i.eq {
                     self.eq_exprs(e)?;
@@ -579,7 +580,7 @@ fn pays_filter(l: &Level, lookups: f64) -> bool {
     known
         && rows * 2.0 <= lookups
         && !l.source.join.left
-        && matches!(l.access, Access::RowidEq(EqTerm::Eq { .. }))
+        && matches!(l.access, Access::RowidEq { eq: EqTerm::Eq { .. }, .. })
         && l.filter.iter().any(own)
 }
 

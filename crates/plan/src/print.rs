@@ -41,7 +41,7 @@ pub fn access(a: &Access, source: &Source, name: &str) -> String {
             let word = if *covering { "COVERING INDEX" } else { "INDEX" };
             format!("SCAN {name} USING {word} {}", index.name)
         }
-        Access::RowidEq(_) => format!("SEARCH {name} USING INTEGER PRIMARY KEY (rowid=?)"),
+        Access::RowidEq { .. } => format!("SEARCH {name} USING INTEGER PRIMARY KEY (rowid=?)"),
         Access::RowidRange { lo, hi, .. } => {
             let mut conds = Vec::new();
             if lo.is_some() {

@@ -33,6 +33,28 @@ fn what_holds_of_a_column_is_used_for_those_that_equal_it() {
 }
 
 #[test]
+fn values_of_in_come_in_order() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a, b); CREATE INDEX down ON t(a DESC, b);
+         INSERT INTO t(a, b) VALUES (1,1),(2,2),(3,3),(1,2),(2,1),(3,1)",
+    )
+    .unwrap();
+    let ids = |sql: &str| -> Vec<i64> {
+        assert!(!plan(&c, sql).iter().any(|l| l.contains("TEMP B-TREE")), "{sql}");
+        c.query(sql, &[]).unwrap().iter().map(|r| r[0].to_int()).collect()
+    };
+    assert_eq!(ids("SELECT id FROM t WHERE id IN (5,1,9,3) ORDER BY id"), [1, 3, 5]);
+    assert_eq!(ids("SELECT id FROM t WHERE id IN (SELECT b FROM t) ORDER BY id DESC"), [3, 2, 1]);
+    assert_eq!(ids("SELECT id FROM t WHERE a IN (3,1) ORDER BY a, b DESC"), [4, 1, 3, 6]);
+    assert_eq!(ids("SELECT id FROM t WHERE a IN (3,1) ORDER BY a DESC, b"), [6, 3, 1, 4]);
+    assert_eq!(ids("SELECT id FROM t WHERE a IN (3,1) AND b=1 ORDER BY a"), [1, 6]);
+    assert_eq!(ids("SELECT max(id) FROM t WHERE a IN (1,2) GROUP BY a"), [5, 4]);
+    // Without ORDER BY, too, in the index's order.
+    assert_eq!(ids("SELECT id FROM t WHERE a IN (1,2)"), [5, 2, 1, 4]);
+}
+
+#[test]
 fn a_filter_is_filled_for_many_look_ups_only() {
     let c = Connection::open_in_memory().unwrap();
     c.execute_batch(
