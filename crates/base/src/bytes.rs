@@ -127,6 +127,18 @@ pub fn prefetch(bytes: &[u8]) {
     let _ = bytes;
 }
 
+/// As [`prefetch`], for the first bytes at an address, which need not be a valid one.
+#[inline(always)]
+pub fn prefetch_at(address: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, whatever the address: it reads nothing that the program could see, and does not fault.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address as *const i8)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// Writes zeros to memory that holds nothing yet.
 pub fn zero_fill(raw: &mut [MaybeUninit<u8>]) -> &mut [u8] {
     for b in raw.iter_mut() {

@@ -159,6 +159,13 @@ impl Cursor {
         let mut within = offset % chunk;
         let mut run = Vec::new();
         let mut most = FIRST_RUN;
+        // What is wanted of a page: from `within`, on later pages from the beginning.
+        let mut take = |page: &[u8], left: &mut usize, within: &mut usize| {
+            let from = 4 + std::mem::take(within);
+            let k = (*left).min(chunk + 4 - from);
+            *left -= k;
+            push(&page[from..from + k])
+        };
         while left > 0 {
             let pgno = self.chain_page(i)?;
             let mut pager = self.bt.pager()?;
@@ -175,10 +182,7 @@ impl Cursor {
                 let next = be::get_u32(&page, 0);
                 pager.will_want(next);
                 drop(pager);
-                let k = left.min(chunk - within);
-                push(&page[4 + within..4 + within + k])?;
-                left -= k;
-                within = 0;
+                take(&page, &mut left, &mut within)?;
                 i += 1;
                 self.note_next(i, next)?;
                 continue;
@@ -188,10 +192,7 @@ impl Cursor {
             for at in 0..t.pages {
                 let page = t.page(at, &run);
                 let next = be::get_u32(page, 0);
-                let k = left.min(chunk - within);
-                push(&page[4 + within..4 + within + k])?;
-                left -= k;
-                within = 0;
+                take(page, &mut left, &mut within)?;
                 i += 1;
                 self.note_next(i, next)?;
                 if next != pgno.wrapping_add(at as Pgno + 1) {

@@ -9,6 +9,7 @@
 //! is a lock and a file is bytes.
 
 mod memory;
+mod pass;
 mod traits;
 mod unix;
 

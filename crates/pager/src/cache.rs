@@ -41,20 +41,16 @@ impl Pager {
     /// The page, for reading.
     #[inline]
     pub fn get(&mut self, pgno: Pgno) -> Result<Buf> {
-        if let Some(i) = self.table.find(pgno) {
-            let slot = self.table.slot_mut(i);
-            slot.flags |= RECENT;
-            if let Some(buf) = &slot.buf {
-                return Ok(buf.clone());
-            }
+        match self.table.hit(pgno) {
+            Some(page) => Ok(page),
+            None => self.fetch(pgno),
         }
-        self.fetch(pgno)
     }
 
     /// A page, if it is at hand; nobody counts that as use.
     #[inline]
     pub fn peek(&self, pgno: Pgno) -> Option<&Buf> {
-        self.table.slot(self.table.find(pgno)?).buf.as_ref()
+        self.table.slot(self.table.find(pgno)?).buf()
     }
 
     #[inline(never)]
@@ -150,7 +146,7 @@ impl Pager {
         let serial = self.serial;
         let slot = self.table.slot_mut(i);
         let was_dirty = slot.flags & DIRTY != 0;
-        slot.buf = Some(buf.clone());
+        slot.set_buf(buf.clone());
         slot.flags = DIRTY | RECENT;
         slot.saved = serial;
         self.db_size = self.db_size.max(pgno);
@@ -199,7 +195,7 @@ impl Pager {
                 slot.saved == self.serial
                     && slot.flags & (DIRTY | DONT_WRITE) == DIRTY
                     && page.refs() <= 2
-                    && slot.buf.as_ref().is_some_and(|b| b.same(page))
+                    && slot.buf().is_some_and(|b| b.same(page))
             }
             None => false,
         };
@@ -230,7 +226,7 @@ impl Pager {
         };
         let slot = self.table.slot(i);
         let (saved, was_dirty) = (slot.saved, slot.flags & DIRTY != 0);
-        let held = slot.buf.clone().ok_or(Code::Internal)?;
+        let held = slot.buf().cloned().ok_or(Code::Internal)?;
         if saved != self.serial || !was_dirty {
             if pgno <= self.orig_size && self.journal.as_ref().is_some_and(|j| !j.contains(pgno)) {
                 self.journal_sector(pgno, &held)?;
@@ -244,10 +240,12 @@ impl Pager {
         // Ours (`held`), the table's, and the caller's if it is the same.
         let others = held.refs() - 2 - same as usize;
         let shared = held.page().is_none_or(|p| Arc::strong_count(p) != 1);
+        // Journaling may have read other pages.
+        let i = self.table.find(pgno).ok_or(Code::Internal)?;
         let slot = self.table.slot_mut(i);
         if others > 0 || shared {
             let copy = Buf::of_page(PageData::copy_of(&held)?)?;
-            slot.buf = Some(copy.clone());
+            slot.set_buf(copy.clone());
             *page = copy;
         } else if !same {
             *page = held.clone();
@@ -396,7 +394,7 @@ impl Pager {
                 break;
             }
             if s.flags & DIRTY != 0
-                && let Some(buf) = &s.buf
+                && let Some(buf) = s.buf()
                 && buf.refs() == 1
             {
                 alloc::reserve(&mut pages, 1)?;

@@ -1,9 +1,9 @@
 //! Read-lock leases: a connection keeps the lock of its last snapshot between statements, for a while.
 //!
 //! Taking and giving back a read mark costs two system calls, about half of what a point read costs. A lease
-//! is a shared lock on a mark that nobody reads under. It lasts until its connection finds that the snapshot
-//! is not the newest one any more, until somebody of this process wants to checkpoint, or until nothing was
-//! read for its time: then the housekeeper, one thread per process, gives it back.
+//! is a shared lock on a mark that nobody reads under. It lasts until its connection finds that a checkpoint has
+//! come up to the mark or that the newest snapshot is far above it, until somebody of this process wants to
+//! checkpoint, or until nothing was read for its time: then the housekeeper, one thread per process, gives it back.
 //!
 //! ```text
 //!             put                  take                  put

@@ -1,12 +1,18 @@
 //! The private page table of a session: page number to page, with the bookkeeping of writing and eviction.
 //!
-//! What always holds: a page number has at most one slot; the index finds it by linear probing from a
-//! multiplicative hash, at most half full; slots on the free list hold no page.
+//! What always holds: a page number has at most one slot, which linear probing from a multiplicative hash finds; at most
+//! half of the slots are in use, and a free one holds no page. A slot's number is good until the next insertion or
+//! removal.
 //!
-//! A hit costs a multiplication, a probe and a plain increment: no atomic operation, no lock. Eviction sweeps
-//! like a clock; a page enters unreferenced and is marked when hit again, so one long scan pushes out its own
-//! pages first. The table does not know what may be evicted when: its caller asks for candidates.
+//! A hit costs a multiplication, a probe and a plain increment: no atomic operation, no lock. The slots themselves are
+//! hashed, and each names the place of its page's bytes: in a database larger than the processor's caches a hit waits
+//! for memory twice (the slot; then the buffer's count and the page, which is asked for before) instead of four times
+//! (a separate index before, the page only afterwards): half of the time of a descent.
+//!
+//! Eviction sweeps like a clock; a page enters unreferenced and is marked when hit again, so one long scan pushes out its
+//! own pages first. The table does not know what may be evicted when: its caller asks for candidates.
 
+use iolite_base::bytes::prefetch_at;
 use iolite_base::{Buf, Pgno, Result, alloc};
 
 /// The page differs from what the file or log holds.
@@ -16,34 +22,51 @@ pub const RECENT: u8 = 2;
 /// The page need not be written: it became a free page whose content nobody reads.
 pub const DONT_WRITE: u8 = 4;
 
-/// One page in the table.
+/// So many lines of a page are asked for: its header, and most of the pointers to its cells.
+const LOOKED_AT: usize = 5;
+
+/// One page in the table: half of a line of the processor's caches.
+#[repr(align(32))]
 pub struct Slot {
+    buf: Option<Buf>,
+    /// Where the page's bytes are: a hint.
+    place: usize,
+    /// The serial of the newest undo level for which the page's image was saved.
+    pub saved: u64,
     /// Its number; 0 for a free slot.
     pub pgno: Pgno,
     /// `DIRTY`, `RECENT`, `DONT_WRITE`.
     pub flags: u8,
-    /// The serial of the newest undo level for which the page's image was saved.
-    pub saved: u64,
+}
+
+impl Slot {
+    const FREE: Slot = Slot { buf: None, place: 0, saved: 0, pgno: 0, flags: 0 };
+
     /// The page.
-    pub buf: Option<Buf>,
+    #[inline(always)]
+    pub fn buf(&self) -> Option<&Buf> {
+        self.buf.as_ref()
+    }
+
+    /// Another image of the page.
+    pub fn set_buf(&mut self, buf: Buf) {
+        self.place = buf.as_ptr() as usize;
+        self.buf = Some(buf);
+    }
 }
 
 /// See the module's head.
 pub struct PageTable {
-    index: Vec<(Pgno, u32)>,
-    shift: u32,
     slots: Vec<Slot>,
-    free: Vec<u32>,
+    shift: u32,
     used: usize,
     hand: usize,
 }
 
-const EMPTY: (Pgno, u32) = (0, 0);
-
 impl PageTable {
     /// An empty table.
     pub fn new() -> PageTable {
-        PageTable { index: Vec::new(), shift: 32, slots: Vec::new(), free: Vec::new(), used: 0, hand: 0 }
+        PageTable { slots: Vec::new(), shift: 32, used: 0, hand: 0 }
     }
 
     #[inline(always)]
@@ -54,22 +77,34 @@ impl PageTable {
     /// The slot of a page.
     #[inline(always)]
     pub fn find(&self, pgno: Pgno) -> Option<usize> {
-        if self.index.is_empty() {
+        if self.slots.is_empty() {
             return None;
         }
-        let mask = self.index.len() - 1;
-        let mut i = self.home(pgno);
+        let mask = self.slots.len() - 1;
+        let mut i = self.home(pgno) & mask;
         loop {
-            let (key, slot) = self.index[i & mask];
+            let key = self.slots[i].pgno;
             // First, since page number 0 is asked for by damaged files.
             if key == 0 {
                 return None;
             }
             if key == pgno {
-                return Some(slot as usize);
+                return Some(i);
             }
-            i += 1;
+            i = (i + 1) & mask;
         }
+    }
+
+    /// A page, marked as used; its first bytes are asked of memory before the buffer's count is touched.
+    #[inline(always)]
+    pub fn hit(&mut self, pgno: Pgno) -> Option<Buf> {
+        let i = self.find(pgno)?;
+        let slot = &mut self.slots[i];
+        for line in 0..LOOKED_AT {
+            prefetch_at(slot.place + 64 * line);
+        }
+        slot.flags |= RECENT;
+        slot.buf.clone()
     }
 
     /// The slot behind a number from [`PageTable::find`].
@@ -98,46 +133,34 @@ impl PageTable {
     /// Puts a page in that is not there yet; returns its slot.
     pub fn insert(&mut self, pgno: Pgno, buf: Buf) -> Result<usize> {
         debug_assert!(pgno != 0 && self.find(pgno).is_none());
-        if (self.used + 1) * 2 > self.index.len() {
+        if (self.used + 1) * 2 > self.slots.len() {
             self.grow()?;
         }
-        let new = Slot { pgno, flags: 0, saved: 0, buf: Some(buf) };
-        let slot = match self.free.pop() {
-            Some(s) => {
-                self.slots[s as usize] = new;
-                s as usize
-            }
-            None => {
-                alloc::reserve(&mut self.slots, 1)?;
-                alloc::reserve(&mut self.free, self.slots.len() + 1)?;
-                self.slots.push(new);
-                self.slots.len() - 1
-            }
-        };
-        self.link(pgno, slot as u32);
+        let place = buf.as_ptr() as usize;
         self.used += 1;
-        Ok(slot)
+        Ok(self.link(Slot { buf: Some(buf), place, saved: 0, pgno, flags: 0 }))
     }
 
-    fn link(&mut self, pgno: Pgno, slot: u32) {
-        let mask = self.index.len() - 1;
-        let mut i = self.home(pgno);
-        while self.index[i & mask].0 != 0 {
-            i += 1;
+    fn link(&mut self, slot: Slot) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut i = self.home(slot.pgno) & mask;
+        while self.slots[i].pgno != 0 {
+            i = (i + 1) & mask;
         }
-        self.index[i & mask] = (pgno, slot);
+        self.slots[i] = slot;
+        i
     }
 
     fn grow(&mut self) -> Result<()> {
-        let n = (self.index.len() * 2).max(32);
+        let n = (self.slots.len() * 2).max(32);
         let mut bigger = Vec::new();
         alloc::reserve(&mut bigger, n)?;
-        bigger.resize(n, EMPTY);
-        let old = std::mem::replace(&mut self.index, bigger);
+        bigger.resize_with(n, || Slot::FREE);
+        let old = std::mem::replace(&mut self.slots, bigger);
         self.shift = 32 - n.trailing_zeros();
-        for (pgno, slot) in old {
-            if pgno != 0 {
-                self.link(pgno, slot);
+        for slot in old {
+            if slot.pgno != 0 {
+                self.link(slot);
             }
         }
         Ok(())
@@ -145,32 +168,25 @@ impl PageTable {
 
     /// Takes a page out.
     pub fn remove(&mut self, pgno: Pgno) -> Option<Slot> {
-        let slot = self.find(pgno)?;
-        let mask = self.index.len() - 1;
-        let mut hole = self.home(pgno);
-        while self.index[hole & mask].0 != pgno {
-            hole += 1;
-        }
-        hole &= mask;
-        // Entries behind the hole move up unless that would put them before their home.
+        let mut hole = self.find(pgno)?;
+        let mask = self.slots.len() - 1;
+        let gone = std::mem::replace(&mut self.slots[hole], Slot::FREE);
+        // Those behind the hole move up unless that would put them before their home.
         let mut i = hole;
         loop {
             i = (i + 1) & mask;
-            let (key, _) = self.index[i];
+            let key = self.slots[i].pgno;
             if key == 0 {
                 break;
             }
-            let home = self.home(key);
+            let home = self.home(key) & mask;
             if (i.wrapping_sub(home) & mask) >= (i.wrapping_sub(hole) & mask) {
-                self.index[hole] = self.index[i];
+                self.slots.swap(hole, i);
                 hole = i;
             }
         }
-        self.index[hole] = EMPTY;
         self.used -= 1;
-        self.free.push(slot as u32);
-        let empty = Slot { pgno: 0, flags: 0, saved: 0, buf: None };
-        Some(std::mem::replace(&mut self.slots[slot], empty))
+        Some(gone)
     }
 
     /// Lets all pages go.
@@ -187,7 +203,7 @@ impl PageTable {
     pub fn victim(&mut self) -> Option<Pgno> {
         // Twice round: the first time takes marks away, the second finds. A table full of dirty or held pages
         // would be swept in vain at every miss, hence the bound.
-        let bound = (self.slots.len() * 2).min(512);
+        let bound = (self.slots.len() * 2).min(1024);
         for _ in 0..bound {
             self.hand += 1;
             if self.hand >= self.slots.len() {
@@ -195,14 +211,16 @@ impl PageTable {
             }
             let s = &mut self.slots[self.hand];
             let Some(buf) = &s.buf else { continue };
-            if s.flags & DIRTY != 0 || buf.refs() > 1 {
+            if s.flags & DIRTY != 0 {
                 continue;
             }
             if s.flags & RECENT != 0 {
                 s.flags &= !RECENT;
                 continue;
             }
-            return Some(s.pgno);
+            if buf.refs() == 1 {
+                return Some(s.pgno);
+            }
         }
         None
     }
@@ -230,7 +248,7 @@ mod tests {
             assert_eq!(t.len(), model.len());
         }
         for pgno in 1..=300 {
-            let found = t.find(pgno).map(|i| t.slot(i).buf.as_ref().unwrap().to_vec());
+            let found = t.find(pgno).map(|i| t.slot(i).buf().unwrap().to_vec());
             assert_eq!(found, model.contains(&pgno).then(|| pgno.to_be_bytes().to_vec()));
         }
         assert!(t.find(0).is_none());

@@ -366,7 +366,7 @@ impl Pager {
             match self.table.find(pgno) {
                 Some(i) => {
                     let slot = self.table.slot_mut(i);
-                    slot.buf = Some(image);
+                    slot.set_buf(image);
                     slot.flags = (slot.flags | DIRTY) & !DONT_WRITE;
                     slot.saved = 0;
                 }
@@ -431,7 +431,7 @@ impl Pager {
             {
                 let slot = self.table.slot(i);
                 if slot.flags & (DIRTY | DONT_WRITE) == DIRTY
-                    && let Some(buf) = &slot.buf
+                    && let Some(buf) = slot.buf()
                 {
                     pages.push((pgno, buf.clone()));
                 }
@@ -508,7 +508,7 @@ impl Pager {
             }
             self.change_counted = true;
             if let Some(i) = self.table.find(1)
-                && let Some(p1) = &self.table.slot(i).buf
+                && let Some(p1) = self.table.slot(i).buf()
             {
                 self.file_version.copy_from_slice(&p1[24..40]);
             }
@@ -734,7 +734,7 @@ impl Pager {
 
     /// Whether the header says that there is a log.
     fn asks_for_log(&self) -> bool {
-        let p1 = self.table.find(1).and_then(|i| self.table.slot(i).buf.as_ref());
+        let p1 = self.table.find(1).and_then(|i| self.table.slot(i).buf());
         p1.is_some_and(|b| b[19] == 2)
     }
 

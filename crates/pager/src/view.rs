@@ -280,7 +280,7 @@ impl Pager {
     #[inline]
     pub fn will_want(&self, pgno: Pgno) {
         if let Some(i) = self.table.find(pgno)
-            && let Some(buf) = &self.table.slot(i).buf
+            && let Some(buf) = self.table.slot(i).buf()
         {
             iolite_base::bytes::prefetch(buf);
         }

@@ -473,26 +473,6 @@ impl File for DiskFile {
         self.inner.check_reserved()
     }
 
-    fn sector_size(&self) -> u32 {
-        self.inner.sector_size()
-    }
-
-    fn characteristics(&self) -> Characteristics {
-        self.inner.characteristics()
-    }
-
-    fn is_read_only(&self) -> bool {
-        self.inner.is_read_only()
-    }
-
-    fn identity(&self) -> Option<FileId> {
-        self.inner.identity()
-    }
-
-    fn has_moved(&self) -> Result<bool> {
-        self.inner.has_moved()
-    }
-
     fn shm_map(&self, index: usize, size: usize, extend: bool) -> Result<Option<ShmRegion>> {
         self.shared.may(Op::ShmMap)?;
         self.inner.shm_map(index, size, extend)
@@ -516,16 +496,5 @@ impl File for DiskFile {
         crate::baton::hand_over();
         self.inner.shm_barrier()
     }
-
-    fn shm_unmap(&self, delete: bool) -> Result<()> {
-        self.inner.shm_unmap(delete)
-    }
-
-    fn shm_read_only(&self) -> bool {
-        self.inner.shm_read_only()
-    }
-
-    fn has_shm(&self) -> bool {
-        self.inner.has_shm()
-    }
+    iolite_os::pass_to_inner!(sector_size characteristics is_read_only identity has_moved shm_unmap shm_read_only has_shm);
 }

@@ -10,6 +10,18 @@ pub mod lmdb;
 use iolite_bench::engine::{Error, Result};
 use libloading::Library;
 
+/// Makes the allocator join what is free and give it back to the system.
+pub fn trim() {
+    #[cfg(target_env = "gnu")]
+    {
+        unsafe extern "C" {
+            fn malloc_trim(pad: usize) -> i32;
+        }
+        // SAFETY: glibc's own function; it touches free memory alone and may be called at any time.
+        unsafe { malloc_trim(0) };
+    }
+}
+
 /// Opens the first of these libraries that is there. It stays open until the process ends, so that no pointer into it dangles.
 fn open(names: &[String]) -> Result<&'static Library> {
     let mut tried = Vec::new();

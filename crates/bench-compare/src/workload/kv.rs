@@ -26,6 +26,8 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
     let mut engines = vec!["stock", "iolite"];
     engines.extend(berkeley().is_ok().then_some("berkeley"));
     engines.extend(lmdb().is_ok().then_some("lmdb"));
+    // `--engine NAME`, `--only TEXT` (part of a cell's name): for a profiler.
+    engines.retain(|e| o.text("engine").is_none_or(|only| only == *e));
     for (config, label, keeps) in CONFIGS {
         for long in [false, true] {
             for e in &engines {
@@ -59,6 +61,9 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
                 }
                 let turns = if slow && o.has("slow") { 1 } else { o.number("repeat", 5, 3) };
                 let what = format!("{label}, {} keys, {n}", if long { "24-byte" } else { "64-bit" });
+                if o.text("only").is_some_and(|only| !what.starts_with(only)) {
+                    continue;
+                }
                 if let Err(e) = one(run, &engines, *config, long, *n, turns, &what) {
                     run.failures.push(format!("{what}: {e}"));
                 }

@@ -47,10 +47,17 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
         run.scale.push(format!("{n} subscribers"));
         masters(n)?;
         for (config, journal, sync, keeps) in CONFIGS {
+            // `--config "WAL NORMAL"` alone: for looking into one of them.
+            if o.text("config").is_some_and(|c| c != *config) {
+                continue;
+            }
             if let Err(e) = one_client(o, run, n, config, &pragmas(journal, sync), keeps) {
                 run.failures.push(format!("{n} subscribers, {config}: {e}"));
             }
         }
+    }
+    if o.has("config") {
+        return Ok(());
     }
     masters(10_000)?;
     eight_clients(o, run)?;
@@ -210,9 +217,13 @@ fn eight_clients(o: &Options, run: &mut Run) -> Result<()> {
     let turns = o.number("repeat", 5, 3);
     let seconds: f64 = o.number("seconds", 2.0, 0.5);
     let text = format!("{} PRAGMA wal_autocheckpoint=1000;", pragmas("WAL", "FULL"));
-    let names = ["stock", "iolite", QUEUE];
+    // `--engine NAME` alone: for a profiler.
+    let only = o.text("engine");
+    let names: Vec<&str> =
+        ["stock", "iolite", QUEUE].into_iter().filter(|n| only.is_none_or(|o| o == *n)).collect();
+    let names = &names[..];
     let mut seats = Vec::new();
-    for name in names {
+    for &name in names {
         let how = if name == QUEUE {
             "for reads; writes as jobs of `Database::writer()`, each asking for a sync"
         } else {
@@ -221,7 +232,7 @@ fn eight_clients(o: &Options, run: &mut Run) -> Result<()> {
         run.set("8 threads", name, &format!("{text} {how}"), "each commit");
         seats.push(seat(&*find(base(name))?, name, n, &text)?);
     }
-    let mut waits: [Vec<f64>; 3] = Default::default();
+    let mut waits = vec![Vec::new(); names.len()];
     let rates = super::in_turn(names.len(), turns, |k, turn| {
         let path = seats[k].path.as_path();
         let queue = if names[k] == QUEUE { Some(Shared::new(path)?) } else { None };
@@ -392,10 +403,14 @@ pub fn worker(o: &Options) -> Result<()> {
         return Err("tatp ENGINE JOURNAL SYNC N".into());
     };
     let e = find(engine)?;
-    let s = seat(&*e, engine, 10_000, &pragmas(journal, sync))?;
-    let mut c = Client::new(&*s.db, 10_000, 6, "BEGIN")?;
+    // `--subscribers N`, `--only I` (one transaction of the mix): for a profiler.
+    let n = o.number("subscribers", 10_000, 10_000);
+    masters(n)?;
+    let s = seat(&*e, engine, n, &pragmas(journal, sync))?;
+    let mut c = Client::new(&*s.db, n, 6, "BEGIN")?;
+    let only: Option<usize> = o.text("only").and_then(|t| t.parse().ok());
     for _ in 0..count.parse::<u64>().unwrap_or(0) {
-        let t = c.draw();
+        let t = only.unwrap_or_else(|| c.draw());
         c.run(t)?;
     }
     drop(c);

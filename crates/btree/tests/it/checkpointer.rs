@@ -4,7 +4,7 @@ use crate::support::*;
 use iolite_base::{Code, Result};
 use iolite_btree::*;
 use iolite_os::*;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -31,36 +31,13 @@ impl Vfs for Watched {
         let inner = self.inner.open(path, flags)?;
         Ok(Box::new(WatchedFile { inner, syncs: self.syncs.clone(), fail: self.fail.clone() }))
     }
-    fn delete(&self, path: &Path, sync_dir: bool) -> Result<()> {
-        self.inner.delete(path, sync_dir)
-    }
-    fn access(&self, path: &Path, what: Access) -> Result<bool> {
-        self.inner.access(path, what)
-    }
-    fn full_path(&self, path: &Path) -> Result<PathBuf> {
-        self.inner.full_path(path)
-    }
     fn threads(&self) -> bool {
         true
     }
-    fn clock(&self) -> &dyn Clock {
-        self.inner.clock()
-    }
-    fn entropy(&self) -> &dyn Entropy {
-        self.inner.entropy()
-    }
+    iolite_os::pass_to_inner!(delete access full_path clock entropy);
 }
 
 impl File for WatchedFile {
-    fn read(&self, buf: &mut [u8], offset: u64) -> Result<bool> {
-        self.inner.read(buf, offset)
-    }
-    fn write(&self, buf: &[u8], offset: u64) -> Result<()> {
-        self.inner.write(buf, offset)
-    }
-    fn truncate(&self, size: u64) -> Result<()> {
-        self.inner.truncate(size)
-    }
     fn sync(&self, kind: SyncKind) -> Result<()> {
         if std::thread::current().name() == Some("iolite-checkpoint") {
             if self.fail.load(SeqCst) {
@@ -70,48 +47,7 @@ impl File for WatchedFile {
         }
         self.inner.sync(kind)
     }
-    fn size(&self) -> Result<u64> {
-        self.inner.size()
-    }
-    fn lock(&self, level: LockLevel) -> Result<()> {
-        self.inner.lock(level)
-    }
-    fn unlock(&self, level: LockLevel) -> Result<()> {
-        self.inner.unlock(level)
-    }
-    fn check_reserved(&self) -> Result<bool> {
-        self.inner.check_reserved()
-    }
-    fn sector_size(&self) -> u32 {
-        self.inner.sector_size()
-    }
-    fn characteristics(&self) -> Characteristics {
-        self.inner.characteristics()
-    }
-    fn is_read_only(&self) -> bool {
-        self.inner.is_read_only()
-    }
-    fn identity(&self) -> Option<FileId> {
-        self.inner.identity()
-    }
-    fn has_moved(&self) -> Result<bool> {
-        self.inner.has_moved()
-    }
-    fn shm_map(&self, index: usize, size: usize, extend: bool) -> Result<Option<ShmRegion>> {
-        self.inner.shm_map(index, size, extend)
-    }
-    fn shm_lock(&self, first: u8, n: u8, how: ShmLock) -> Result<()> {
-        self.inner.shm_lock(first, n, how)
-    }
-    fn shm_barrier(&self) {
-        self.inner.shm_barrier();
-    }
-    fn shm_unmap(&self, delete: bool) -> Result<()> {
-        self.inner.shm_unmap(delete)
-    }
-    fn shm_release(&self) -> Option<Arc<dyn ShmRelease>> {
-        self.inner.shm_release()
-    }
+    iolite_os::pass_to_inner!(read write truncate size lock unlock check_reserved sector_size characteristics is_read_only identity has_moved shm_map shm_lock shm_barrier shm_unmap shm_release);
 }
 
 fn open_on(vfs: &Arc<Watched>, path: &str) -> Btree {
@@ -123,14 +59,14 @@ fn open_on(vfs: &Arc<Watched>, path: &str) -> Btree {
     bt
 }
 
-fn database(vfs: &Arc<Watched>, path: &str) -> (Btree, u32) {
-    let bt = open_on(vfs, path);
-    bt.set_journal_mode(JournalMode::Wal).unwrap();
-    bt.begin_write(false).unwrap();
-    let root = bt.create_tree(TreeKind::Table).unwrap();
-    declare(&bt, "table", "t", "t", root, "CREATE TABLE t(a)");
-    bt.commit().unwrap();
-    (bt, root)
+/// A database on watched files, its place and its only tree.
+fn database() -> (Scratch, String, Arc<Watched>, Btree, u32) {
+    let s = Scratch::new();
+    let path = s.path("a.db");
+    let vfs = Arc::new(Watched::default());
+    let bt = open_on(&vfs, &path);
+    let root = logged_tree(&bt);
+    (s, path, vfs, bt, root)
 }
 
 fn add(bt: &Btree, root: u32, id: i64) -> Result<()> {
@@ -143,19 +79,9 @@ fn add(bt: &Btree, root: u32, id: i64) -> Result<()> {
     })
 }
 
-fn count(bt: &Btree, root: u32) -> u64 {
-    bt.begin_read().unwrap();
-    let n = bt.cursor(root, TreeKind::Table, false).unwrap().count().unwrap();
-    bt.end_read();
-    n
-}
-
 #[test]
 fn the_thread_copies_and_the_log_stays_short() {
-    let s = Scratch::new();
-    let path = s.path("a.db");
-    let vfs = Arc::new(Watched::default());
-    let (bt, root) = database(&vfs, &path);
+    let (_s, path, vfs, bt, root) = database();
     for i in 0..3000 {
         add(&bt, root, i).unwrap();
     }
@@ -173,10 +99,7 @@ fn the_thread_copies_and_the_log_stays_short() {
 #[test]
 fn the_last_connection_to_close_finds_nobody_in_its_way() {
     for round in 0..20 {
-        let s = Scratch::new();
-        let path = s.path("a.db");
-        let vfs = Arc::new(Watched::default());
-        let (bt, root) = database(&vfs, &path);
+        let (_s, path, _vfs, bt, root) = database();
         let n = 45 + round * 7;
         for i in 0..n {
             add(&bt, root, i).unwrap();
@@ -193,10 +116,7 @@ fn the_last_connection_to_close_finds_nobody_in_its_way() {
 
 #[test]
 fn commits_of_several_threads_go_on_beside_it() {
-    let s = Scratch::new();
-    let path = s.path("a.db");
-    let vfs = Arc::new(Watched::default());
-    let (bt, root) = database(&vfs, &path);
+    let (_s, path, vfs, bt, root) = database();
     std::thread::scope(|scope| {
         for k in 0..4 {
             let (vfs, path) = (&vfs, &path);
@@ -216,10 +136,7 @@ fn commits_of_several_threads_go_on_beside_it() {
 
 #[test]
 fn after_a_failed_sync_of_the_thread_nobody_writes() {
-    let s = Scratch::new();
-    let path = s.path("a.db");
-    let vfs = Arc::new(Watched::default());
-    let (bt, root) = database(&vfs, &path);
+    let (_s, path, vfs, bt, root) = database();
     vfs.fail.store(true, SeqCst);
     let start = Instant::now();
     let mut written = 0;

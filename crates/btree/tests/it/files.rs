@@ -250,15 +250,7 @@ impl Vfs for Faulty {
         Faulty::ask(&self.left, Code::IoerrAccess, self.once)?;
         self.inner.access(path, what)
     }
-    fn full_path(&self, path: &Path) -> Result<PathBuf> {
-        self.inner.full_path(path)
-    }
-    fn clock(&self) -> &dyn Clock {
-        self.inner.clock()
-    }
-    fn entropy(&self) -> &dyn Entropy {
-        self.inner.entropy()
-    }
+    iolite_os::pass_to_inner!(full_path clock entropy);
 }
 
 impl FaultyFile {
@@ -296,27 +288,9 @@ impl File for FaultyFile {
         self.ask(Code::IoerrLock)?;
         self.inner.lock(level)
     }
-    fn unlock(&self, level: LockLevel) -> Result<()> {
-        self.inner.unlock(level)
-    }
     fn check_reserved(&self) -> Result<bool> {
         self.ask(Code::IoerrCheckreservedlock)?;
         self.inner.check_reserved()
-    }
-    fn sector_size(&self) -> u32 {
-        self.inner.sector_size()
-    }
-    fn characteristics(&self) -> Characteristics {
-        self.inner.characteristics()
-    }
-    fn is_read_only(&self) -> bool {
-        self.inner.is_read_only()
-    }
-    fn identity(&self) -> Option<FileId> {
-        self.inner.identity()
-    }
-    fn has_moved(&self) -> Result<bool> {
-        self.inner.has_moved()
     }
     fn shm_map(&self, index: usize, size: usize, extend: bool) -> Result<Option<ShmRegion>> {
         self.ask(Code::IoerrShmmap)?;
@@ -328,12 +302,7 @@ impl File for FaultyFile {
         }
         self.inner.shm_lock(first, n, how)
     }
-    fn shm_barrier(&self) {
-        self.inner.shm_barrier();
-    }
-    fn shm_unmap(&self, delete: bool) -> Result<()> {
-        self.inner.shm_unmap(delete)
-    }
+    iolite_os::pass_to_inner!(unlock sector_size characteristics is_read_only identity has_moved shm_barrier shm_unmap);
 }
 
 /// A transaction of several statements, each taken back alone if it fails.

@@ -9,11 +9,7 @@ use std::time::{Duration, Instant};
 /// A database in WAL mode whose log holds frames that nobody copied back, and its only tree.
 fn database(path: &str) -> (Btree, u32) {
     let bt = open(path, &OpenOptions::default());
-    bt.set_journal_mode(JournalMode::Wal).unwrap();
-    bt.begin_write(false).unwrap();
-    let root = bt.create_tree(TreeKind::Table).unwrap();
-    declare(&bt, "table", "t", "t", root, "CREATE TABLE t(a)");
-    bt.commit().unwrap();
+    let root = logged_tree(&bt);
     (bt, root)
 }
 
@@ -23,13 +19,6 @@ fn add(bt: &Btree, root: u32, id: i64) {
     c.insert_row(id, &record(&[Col::Int(id)]), 0, InsertAt::Unknown).unwrap();
     drop(c);
     bt.commit().unwrap();
-}
-
-fn count(bt: &Btree, root: u32) -> u64 {
-    bt.begin_read().unwrap();
-    let n = bt.cursor(root, TreeKind::Table, false).unwrap().count().unwrap();
-    bt.end_read();
-    n
 }
 
 /// Whether a stranger gets all marks but the first for himself: what a RESTART checkpoint needs.

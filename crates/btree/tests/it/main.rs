@@ -7,6 +7,7 @@ mod damage;
 mod files;
 mod large;
 mod lease;
+mod lives;
 mod model;
 mod stock;
 mod support;

@@ -1,7 +1,7 @@
 //! What the tests share: scratch directories, records, the sqlite3 shell.
 
 use iolite_base::{Pgno, varint};
-use iolite_btree::{Btree, InsertAt, OpenOptions, TreeKind};
+use iolite_btree::{Btree, InsertAt, JournalMode, OpenOptions, TreeKind};
 use iolite_os::{UnixVfs, Vfs};
 use std::path::PathBuf;
 use std::process::Command;
@@ -85,6 +85,24 @@ pub fn declare(bt: &Btree, kind: &str, name: &str, table: &str, root: Pgno, sql:
     bt.set_meta(1, cookie + 1).unwrap();
     bt.set_meta(2, 4).unwrap();
     bt.set_meta(5, 1).unwrap();
+}
+
+/// Turns a new database to WAL mode and makes its only tree, as a table of stock SQLite's.
+pub fn logged_tree(bt: &Btree) -> Pgno {
+    bt.set_journal_mode(JournalMode::Wal).unwrap();
+    bt.begin_write(false).unwrap();
+    let root = bt.create_tree(TreeKind::Table).unwrap();
+    declare(bt, "table", "t", "t", root, "CREATE TABLE t(a)");
+    bt.commit().unwrap();
+    root
+}
+
+/// How many entries a tree has now.
+pub fn count(bt: &Btree, root: Pgno) -> u64 {
+    bt.begin_read().unwrap();
+    let n = bt.cursor(root, TreeKind::Table, false).unwrap().count().unwrap();
+    bt.end_read();
+    n
 }
 
 /// The answer of the sqlite3 shell; `None` if there is none on this machine.

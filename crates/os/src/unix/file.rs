@@ -5,7 +5,7 @@ use super::posix::Inode;
 use super::shm::Shm;
 use super::sys::{self, Fd, Owner};
 use crate::traits::*;
-use iolite_base::{Code, Result};
+use iolite_base::{Code, Error, Result};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
@@ -17,12 +17,18 @@ pub fn id_of(st: &libc::stat) -> FileId {
     FileId { device: st.st_dev as u64, inode: st.st_ino as u64 }
 }
 
+/// For how long the answer that nobody had PENDING is good, in nanoseconds: how long a writer waits more at most.
+const MOMENT: u64 = 100_000;
+
 /// See the module's head.
 pub struct UnixFile {
     fd: Option<Fd>,
     path: Option<PathBuf>,
     flags: OpenFlags,
     level: Cell<LockLevel>,
+    id: Cell<Option<FileId>>,
+    /// When SHARED was taken and nobody had PENDING, in nanoseconds, and how often PENDING had been taken then.
+    asked: Cell<(u64, u32)>,
     /// Set before the first lock: whose locks this inode uses. `Some`: the process's.
     posix: OnceCell<Option<Arc<Inode>>>,
     shm: RefCell<Option<Shm>>,
@@ -47,6 +53,8 @@ impl UnixFile {
             path,
             flags,
             level: Cell::new(LockLevel::None),
+            id: Cell::new(None),
+            asked: Cell::new((0, 0)),
             posix: OnceCell::new(),
             shm: RefCell::new(None),
             new_entry: Cell::new(created && flags.kind != FileKind::MainDb),
@@ -57,6 +65,19 @@ impl UnixFile {
 
     fn fd(&self) -> &Fd {
         self.fd.as_ref().expect("closed only by drop")
+    }
+
+    /// Takes SHARED. PENDING only keeps readers from following each other for ever, so one that asked a moment ago need not
+    /// ask again: a tenth of what a read in a rollback mode costs. What this process did meanwhile counts at once.
+    fn share(&self) -> Result<(), (LockLevel, Error)> {
+        let (now, taken) = (sys::clock(libc::CLOCK_MONOTONIC), locks::pending_taken());
+        let (then, seen) = self.asked.get();
+        let ask = taken != seen || now.saturating_sub(then) > MOMENT;
+        locks::raise(self.fd(), Owner::Description, LockLevel::None, LockLevel::Shared, ask)?;
+        if ask {
+            self.asked.set((now, taken));
+        }
+        Ok(())
     }
 
     fn inherited(&self) -> bool {
@@ -143,7 +164,8 @@ impl File for UnixFile {
             return Err(Code::IoerrLock.into());
         }
         let raised = match self.locking() {
-            None => locks::raise(self.fd(), Owner::Description, now, level),
+            None if level == LockLevel::Shared => self.share(),
+            None => locks::raise(self.fd(), Owner::Description, now, level, true),
             Some(inode) => inode.raise(self.fd(), now, level),
         };
         match raised {
@@ -199,8 +221,11 @@ impl File for UnixFile {
     }
 
     fn identity(&self) -> Option<FileId> {
-        let st = sys::fstat(self.fd()).ok()?;
-        Some(id_of(&st))
+        // An open file stays the one that it is.
+        if self.id.get().is_none() {
+            self.id.set(sys::fstat(self.fd()).ok().map(|st| id_of(&st)));
+        }
+        self.id.get()
     }
 
     #[allow(clippy::unnecessary_cast)]

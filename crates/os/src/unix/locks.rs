@@ -9,11 +9,22 @@
 use super::sys::{self, Fd, Owner};
 use crate::LockLevel;
 use iolite_base::{Code, Error, Result};
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{AcqRel, Acquire},
+};
 
 const PENDING: u64 = 0x4000_0000;
 const RESERVED: u64 = PENDING + 1;
 const SHARED: u64 = PENDING + 2;
 const SHARED_LEN: u64 = 510;
+
+static TAKEN: AtomicU32 = AtomicU32::new(0);
+
+/// How often this process has asked for PENDING, for any file.
+pub fn pending_taken() -> u32 {
+    TAKEN.load(Acquire)
+}
 
 /// What an error number of a lock call means.
 pub fn busy_or(e: i32, otherwise: Code) -> Error {
@@ -26,8 +37,15 @@ pub fn busy_or(e: i32, otherwise: Code) -> Error {
     }
 }
 
-/// Raises from `from` to `to`. On failure returns the level that holds now and the error.
-pub fn raise(fd: &Fd, owner: Owner, from: LockLevel, to: LockLevel) -> Result<(), (LockLevel, Error)> {
+/// Raises from `from` to `to`; `ask`: whether somebody has PENDING. On failure returns the level that holds now and the
+/// error.
+pub fn raise(
+    fd: &Fd,
+    owner: Owner,
+    from: LockLevel,
+    to: LockLevel,
+    ask: bool,
+) -> Result<(), (LockLevel, Error)> {
     let set = |kind, start, len| sys::set_lock(fd, owner, kind, start, len);
     match to {
         LockLevel::None | LockLevel::Pending => Ok(()),
@@ -37,6 +55,9 @@ pub fn raise(fd: &Fd, owner: Owner, from: LockLevel, to: LockLevel) -> Result<()
             // read costs. A writer may find a reader there that is about to leave; he waits for readers
             // anyway.
             set(libc::F_RDLCK, SHARED, SHARED_LEN).map_err(|e| (from, busy_or(e, Code::IoerrLock)))?;
+            if !ask {
+                return Ok(());
+            }
             match sys::conflict(fd, owner, libc::F_RDLCK, PENDING, 1) {
                 Ok(libc::F_UNLCK) => Ok(()),
                 other => {
@@ -61,6 +82,7 @@ pub fn take_pending(fd: &Fd, owner: Owner, from: LockLevel) -> Result<(), (LockL
     if from >= LockLevel::Pending {
         return Ok(());
     }
+    TAKEN.fetch_add(1, AcqRel);
     sys::set_lock(fd, owner, libc::F_WRLCK, PENDING, 1).map_err(|e| (from, busy_or(e, Code::IoerrLock)))
 }
 

@@ -67,7 +67,7 @@ impl Inode {
             h.level = LockLevel::Pending;
             return Err((LockLevel::Pending, Code::Busy.into()));
         }
-        match locks::raise(fd, Owner::Process, mine, to) {
+        match locks::raise(fd, Owner::Process, mine, to, true) {
             Ok(()) => {
                 h.level = to;
                 if to == LockLevel::Shared {

@@ -37,7 +37,12 @@ use super::index::Header;
 use crate::wal::LOCK_WRITE;
 use iolite_base::{Code, Result};
 use iolite_os::{Clock, ShmRelease};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Release},
+};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 /// For how long writers follow each other under one hold of the lock, in nanoseconds.
@@ -56,10 +61,12 @@ pub struct Chain {
     state: Mutex<State>,
     /// The turn may be free.
     turn: Condvar,
-    /// Something was published, or failed.
-    settled: Condvar,
     /// Nobody is about to append any more.
     still: Condvar,
+    /// As in the state, for those who wait: they need not take its lock one after the other.
+    published: AtomicU64,
+    /// A sync has failed at some time: who waits asks the state.
+    failed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -87,9 +94,14 @@ struct State {
     quiet: u32,
     /// Somebody checkpoints on the way: one is enough.
     copying: Option<Arc<dyn ShmRelease>>,
-    /// Somebody waits for `still`, and how many for `settled`: waking nobody is a system call as well.
+    /// Somebody waits for `still`: waking nobody is a system call as well.
     lingers: bool,
-    unsettled: u32,
+    /// How many commits were under way when the last sync had ended: those that it served and those that came too late. As
+    /// many are likely to be there again soon.
+    crowd: u64,
+    /// Who waits for the commit of this number, or sleeps again until then. Each is woken alone: eight threads that wake up
+    /// together and take the state's lock in turn made 14 futex calls a commit.
+    unsettled: Vec<(u64, Thread)>,
     /// The turn is a copier's.
     kept: bool,
 }
@@ -128,6 +140,20 @@ impl State {
         if foreign(&self.holder) || foreign(&self.writer) || foreign(&self.copying) {
             *self = State::default();
         }
+    }
+
+    /// Whether somebody who wants to follow, or wants nothing unpublished, may begin. Who cannot wait is not told to.
+    fn is_free(&self, follow: bool, impatient: bool, now: u64) -> bool {
+        self.writer.is_none()
+            && match self.holder {
+                None => !follow || impatient || (now >= self.rest_until && self.quiet == 0),
+                Some(_) => follow && self.quiet == 0 && now.saturating_sub(self.since) < LONGEST,
+            }
+    }
+
+    /// Nobody is about to append, nor likely to be soon.
+    fn is_complete(&self) -> bool {
+        self.waiting <= self.quiet && self.writer.is_none() && self.appended - self.published >= self.crowd
     }
 
     fn is_lost(&self, number: u64) -> bool {
@@ -185,13 +211,7 @@ impl Chain {
         let begun = loop {
             state.forget_parent();
             let now = clock.monotonic_nanos();
-            let free = state.writer.is_none()
-                && match state.holder {
-                    // Who cannot wait is not told to.
-                    None => !follow || patience.is_zero() || (now >= state.rest_until && state.quiet == 0),
-                    Some(_) => follow && state.quiet == 0 && now.saturating_sub(state.since) < LONGEST,
-                };
-            if free {
+            if state.is_free(follow, patience.is_zero(), now) {
                 state.writer = Some(me.clone());
                 state.kept = role == Role::Copier;
                 state.followed |= state.holder.is_some();
@@ -204,8 +224,10 @@ impl Chain {
             if !follow && !std::mem::replace(&mut waits, true) {
                 state.quiet += 1;
             }
-            if state.writer.is_none() && state.waiting > 1 {
-                // A turn that is of no use here may be of use to another one.
+            // A turn that is of no use here may be of use to another one, who wants it for something else: if it is of use to
+            // nobody, they would wake each other all the time.
+            let of_my_kind = if follow { state.waiting - state.quiet } else { state.quiet };
+            if state.waiting > of_my_kind && state.is_free(!follow, false, now) {
                 self.turn.notify_one();
             }
             let left = Duration::from_nanos(end.saturating_sub(now)).min(Duration::from_millis(1));
@@ -269,11 +291,12 @@ impl Chain {
         state.appended += 1;
         state.head = Some(header.clone());
         state.writer = None;
-        let (number, last, lingers) = (state.appended, state.waiting == 0, state.lingers);
+        let (number, last) = (state.appended, state.waiting == 0);
+        let still = last && state.lingers && state.is_complete();
         drop(state);
         if !last {
             self.turn.notify_one();
-        } else if lingers {
+        } else if still {
             self.still.notify_one();
         }
         Ok(Commit::Wait(number))
@@ -292,14 +315,15 @@ impl Chain {
                 return if state.is_lost(number) { Err(Code::IoerrFsync.into()) } else { Ok(()) };
             }
             if state.syncing {
-                state.unsettled += 1;
-                state = self.pause(&self.settled, state, Duration::from_millis(5), clock);
-                state.unsettled = state.unsettled.saturating_sub(1);
+                match self.await_settled(state, number, clock) {
+                    Some(again) => state = again,
+                    None => return Ok(()),
+                }
                 continue;
             }
             state.syncing = true;
             let end = clock.monotonic_nanos() + LINGER;
-            while (state.waiting > state.quiet || state.writer.is_some()) && clock.wakes() {
+            while !state.is_complete() && clock.wakes() {
                 let now = clock.monotonic_nanos();
                 if now >= end {
                     break;
@@ -308,7 +332,7 @@ impl Chain {
                 state = self.pause(&self.still, state, Duration::from_nanos(end - now), clock);
                 state.lingers = false;
             }
-            let upto = state.appended;
+            let (before, upto) = (state.published, state.appended);
             let Some(head) = state.head.clone() else {
                 state.syncing = false;
                 return Err(Code::Internal.into());
@@ -317,6 +341,7 @@ impl Chain {
             let done = publish(&head);
             state = self.state();
             state.syncing = false;
+            state.crowd = state.appended - before;
             match &done {
                 Ok(()) => state.published = upto,
                 Err(_) => {
@@ -325,13 +350,54 @@ impl Chain {
                 }
             }
             state.tidy(clock.monotonic_nanos());
-            if state.unsettled > 0 {
-                self.settled.notify_all();
+            self.published.store(state.published, Release);
+            if done.is_err() {
+                self.failed.store(true, Release);
             }
-            if state.waiting > 0 {
+            let wanted = state.waiting > 0;
+            // Those who are served, and of the others the one who has waited longest, to sync what is left.
+            let published = state.published;
+            let mut others = 0;
+            let woken: Vec<Thread> = state
+                .unsettled
+                .extract_if(.., |(n, _)| {
+                    others += (*n > published) as u32;
+                    *n <= published || others == 1
+                })
+                .map(|w| w.1)
+                .collect();
+            drop(state);
+            if wanted {
                 self.turn.notify_one();
             }
+            woken.into_iter().for_each(|t| t.unpark());
             done?;
+            state = self.state();
         }
+    }
+
+    /// Sleeps while somebody syncs. `None`: the commit is published.
+    fn await_settled<'c>(
+        &'c self,
+        mut state: MutexGuard<'c, State>,
+        number: u64,
+        clock: &dyn Clock,
+    ) -> Option<MutexGuard<'c, State>> {
+        if !clock.wakes() {
+            drop(state);
+            clock.sleep(STEP);
+            return Some(self.state());
+        }
+        let me = thread::current();
+        let id = me.id();
+        state.unsettled.push((number, me));
+        drop(state);
+        thread::park_timeout(Duration::from_millis(5));
+        if self.published.load(Acquire) >= number && !self.failed.load(Acquire) {
+            return None;
+        }
+        state = self.state();
+        state.unsettled.retain(|(_, t)| t.id() != id);
+        Some(state)
     }
 }

@@ -20,6 +20,9 @@ pub type Cached<'a> = &'a dyn Fn(Pgno) -> Option<Buf>;
 /// Pages that lie next to each other in the database are written together, up to so many bytes.
 const TOGETHER: usize = 1 << 16;
 
+/// After so many bytes the system is told to begin writing them, so that the sync at the end finds less to wait for.
+const SEND: usize = 1 << 18;
+
 /// How long to wait for the writers of this process before the busy handler is asked.
 const PATIENCE: Duration = Duration::from_millis(5);
 
@@ -228,6 +231,7 @@ impl Wal {
         let mut run: Vec<u8> = Vec::new();
         alloc::reserve(&mut run, TOGETHER.max(size))?;
         let mut first: Pgno = 0;
+        let mut unsent = 0;
         let mut it = newest.iter().peekable();
         while let Some(&(pgno, frame)) = it.next() {
             let superseded = it.peek().is_some_and(|n| n.0 == pgno);
@@ -237,7 +241,12 @@ impl Wal {
             let next = first as usize + run.len() / size;
             if !run.is_empty() && (pgno as usize != next || run.len() + size > TOGETHER) {
                 db.write(&run, (first as u64 - 1) * page_size as u64)?;
+                unsent += run.len();
                 run.clear();
+                if unsent >= SEND && sync.is_some() {
+                    db.start_writing(0, h.db_pages as u64 * page_size as u64);
+                    unsent = 0;
+                }
             }
             if run.is_empty() {
                 first = pgno;

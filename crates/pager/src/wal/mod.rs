@@ -18,6 +18,7 @@
 pub(crate) mod chain;
 mod checkpoint;
 mod index;
+mod lives;
 mod recover;
 mod sum;
 mod view;
@@ -188,8 +189,10 @@ impl Wal {
     /// Fixes a snapshot.
     pub fn begin_read(&mut self, db: &dyn File) -> Result<Snapshot> {
         debug_assert!(self.mark.is_none());
-        if self.lease.is_some() && self.resume(db) {
-            return Ok(Snapshot::Same);
+        if self.lease.is_some()
+            && let Some(change) = self.resume(db)?
+        {
+            return Ok(change);
         }
         let mut attempts = 0u32;
         loop {
@@ -205,19 +208,30 @@ impl Wal {
                 }
             }
         }
-        let change = match &self.seen {
-            Some(old) if *old == self.header => Snapshot::Same,
-            Some(old) if old.salt == self.header.salt && old.last_frame <= self.header.last_frame => {
-                let (from, to) = (old.last_frame + 1, self.header.last_frame);
-                match self.index.map(db, index::region_of(to), false)? {
-                    true => Snapshot::Appended(self.index.pages(from, to)),
-                    false => Snapshot::Other,
-                }
-            }
-            _ => Snapshot::Other,
+        let change = match self.seen.take() {
+            Some(old) if old == self.header => Snapshot::Same,
+            Some(old) => self.changed_since_seen(db, &old)?.map_or(Snapshot::Other, Snapshot::Appended),
+            None => Snapshot::Other,
         };
         self.seen = Some(self.header.clone());
         Ok(change)
+    }
+
+    /// The pages that differ between the snapshot before and the one in hand; `None`: perhaps all.
+    fn changed_since_seen(&mut self, db: &dyn File, old: &Header) -> Result<Option<Vec<Pgno>>> {
+        let (from, to) = (old.last_frame + 1, self.header.last_frame);
+        let pages = if old.salt != self.header.salt {
+            self.changed_across(db, old)?
+        } else if from <= to + 1 && self.index.map(db, index::region_of(to), false)? {
+            Some(self.index.pages(from, to))
+        } else {
+            None
+        };
+        // Mark 0 does not keep a writer from beginning the log anew and overwriting what was just read; he publishes that
+        // first.
+        db.shm_barrier();
+        let sure = self.mark != Some(0) || self.private || self.index.header_is(&self.header);
+        Ok(pages.filter(|_| sure))
     }
 
     /// Somebody recovers, resets or checkpoints the log; the longer it takes, the longer the wait.
@@ -233,23 +247,53 @@ impl Wal {
     }
 
     /// Reads on under the lock kept from the last transaction, if it was not given back and is the one that a
-    /// new transaction would take now.
+    /// new transaction would take now, or protects what that would read.
     #[inline]
-    fn resume(&mut self, db: &dyn File) -> bool {
-        let Some(lease) = &self.lease else { return false };
+    fn resume(&mut self, db: &dyn File) -> Result<Option<Snapshot>> {
+        let Some(lease) = &self.lease else { return Ok(None) };
         if !lease.take() {
-            return false;
+            return Ok(None);
         }
         let (words, mark) = &self.leased;
         db.shm_barrier();
         if self.index.words_are(words) && (*mark == 0 || self.index.backfill() < self.header.last_frame) {
             self.mark = Some(*mark);
             self.resumed = true;
-            return true;
+            return Ok(Some(Snapshot::Same));
         }
-        self.unlock_shared(db, LOCK_READ + *mark);
-        lease.let_go();
-        false
+        self.resume_behind(db)
+    }
+
+    /// Somebody committed since. The mark under the lock lies below the newest snapshot then, and protects it as well (see
+    /// `keep_lock`): four calls less for a read after each commit of others. Once a checkpoint has come as far as the mark,
+    /// the lock is in its way and is given up.
+    fn resume_behind(&mut self, db: &dyn File) -> Result<Option<Snapshot>> {
+        let mark = self.leased.1;
+        let newest = self.index.header().filter(|h| h.salt == self.header.salt && mark != 0);
+        if let (Some(new), Some(old)) = (newest, self.seen.take()) {
+            let below = self.index.mark(mark);
+            if old == self.header
+                && below <= old.last_frame
+                && old.last_frame <= new.last_frame
+                && new.last_frame - below <= MOST_BEHIND
+                && self.index.backfill() < below
+                && new.last_frame < self.lease_frames
+            {
+                self.header = new;
+                self.mark = Some(mark);
+                let pages = self.changed_since_seen(db, &old)?;
+                self.seen = Some(self.header.clone());
+                self.leased = (self.header.words(), mark);
+                self.resumed = true;
+                return Ok(Some(pages.map_or(Snapshot::Other, Snapshot::Appended)));
+            }
+            self.seen = Some(old);
+        }
+        self.unlock_shared(db, LOCK_READ + mark);
+        if let Some(lease) = &self.lease {
+            lease.let_go();
+        }
+        Ok(None)
     }
 
     /// Leaves the lock of the ending transaction with the lease. `false`: it is to be given back.
@@ -301,7 +345,8 @@ impl Wal {
     /// Makes idle connections of this process give their locks back.
     fn revoke_leases(&self, db: &dyn File) {
         if !self.index.is_heap()
-            && let Some(id) = db.identity().filter(|_| lease::any())
+            && lease::any()
+            && let Some(id) = db.identity()
         {
             lease::revoke_all(id);
         }
@@ -501,14 +546,26 @@ impl Wal {
     /// none. `None`: not known for certain, or not committed.
     pub fn name_of(&mut self, db: &dyn File, pgno: Pgno) -> Result<Option<u32>> {
         let last = self.header.last_frame;
-        if self.writing || self.private || self.mark.is_none() {
+        if self.private || self.mark.is_none() {
             return Ok(None);
         }
         let frame = if last == 0 { 0 } else { self.index.find(db, pgno, 1, last)? };
         // Mark 0 does not keep a writer from beginning the log anew. He publishes that before he changes the
         // tables, so a header that is still the same says that the answer is right.
         db.shm_barrier();
-        Ok((self.mark != Some(0) || self.index.header_is(&self.header)).then_some(frame))
+        let sure = if self.writing {
+            // Frames of one's own are not committed, and those of the head that one started on may not be published: a
+            // sync that fails takes them back.
+            let published = self.index.header().filter(|h| h.salt == self.header.salt);
+            let same_life = self.seen.as_ref().is_some_and(|s| s.salt == self.header.salt);
+            self.mark != Some(0)
+                && same_life
+                && frame <= self.base.last_frame
+                && published.is_some_and(|h| frame <= h.last_frame)
+        } else {
+            self.mark != Some(0) || self.index.header_is(&self.header)
+        };
+        Ok(sure.then_some(frame))
     }
 
     /// Reads a frame's page.
