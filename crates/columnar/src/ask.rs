@@ -108,6 +108,8 @@ pub(crate) struct Query {
     pub order: Vec<(Ex, KeyField)>,
     /// Not all rows may be wanted.
     pub limited: bool,
+    /// The loops of the rows' plan bring them partly in order: the first few are found soon.
+    pub partly_sorted: bool,
     /// What the planner thinks of its loops.
     pub loops: Loops,
     /// The loops begin with rows sought by the values of a nested query.
@@ -195,6 +197,7 @@ impl<'a> Compiler<'a> {
             distinct: None,
             order: Vec::new(),
             limited: ask.limited,
+            partly_sorted: ask.core.delivered > 0,
             loops: Loops::of(ask.core),
             by_keys: sought_by_query(&ask.core.levels),
             nested: Vec::new(),

@@ -81,7 +81,8 @@ impl Compiled {
     pub fn worth_it(&self) -> bool {
         let q = &self.query;
         let reduces = q.grouping != iolite_plan::plan::Grouping::None || q.distinct.is_some();
-        reduces || q.limited && !q.order.is_empty() || !q.limited && !q.conds.is_empty()
+        let sorts = !q.order.is_empty() && !q.partly_sorted;
+        reduces || q.limited && sorts || !q.limited && !q.conds.is_empty()
     }
 
     /// Runs the arm with parameters; at most `wanted` rows are needed unless it is negative. `None`: not here.
