@@ -14,7 +14,8 @@
 use crate::divide::Division;
 use crate::group::{Groups, Setting, State};
 use crate::pred::Pred;
-use crate::run::{Findings, Run};
+use crate::run::Run;
+use crate::run::scan::Findings;
 use iolite_base::{Code, Result};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
