@@ -339,7 +339,9 @@ impl Inner {
         let dense = min <= max
             && share == Share::ALL
             && span.is_some_and(|s| s < (rows as u64 * 16).max(1 << 16) && s as usize / 8 <= most);
-        let combined = None;
+        let done = |map, bits, next, passed, bounds| {
+            Ok(Built::Done(Inner { map, bits, next, passed, bounds, affinity, combined: None, share }))
+        };
         let place = dense
             && span == Some(rows as u64 - 1)
             && cols.loaded.parts.iter().all(|p| match p.cols[key].data {
@@ -362,16 +364,7 @@ impl Inner {
                 _ => (1, 0),
             };
             let (map, bits) = (Map::Place { min }, Some(bits));
-            return Ok(Built::Done(Inner {
-                map,
-                bits,
-                next: None,
-                passed,
-                bounds,
-                affinity,
-                combined,
-                share,
-            }));
+            return done(map, bits, None, passed, bounds);
         }
         let mut keys: Vec<i64> = Vec::new();
         let mut bounds = (i64::MAX, i64::MIN);
@@ -395,16 +388,7 @@ impl Inner {
                 Ok(())
             })?;
             let (map, bits) = (Map::Rank { min, before: bits.counts()? }, Some(bits));
-            return Ok(Built::Done(Inner {
-                map,
-                bits,
-                next: None,
-                passed,
-                bounds,
-                affinity,
-                combined,
-                share,
-            }));
+            return done(map, bits, None, passed, bounds);
         }
         let dense = dense && span.is_some_and(|s| s as usize * 4 <= most);
         each_block(cols, preds, col_of, eval, &mut |p, from, at| {
@@ -422,16 +406,7 @@ impl Inner {
         }
         if !dense {
             let (map, next) = Inner::hashed(&keys, &passed, rows)?;
-            return Ok(Built::Done(Inner {
-                map,
-                bits: None,
-                next,
-                passed,
-                bounds,
-                affinity,
-                combined,
-                share,
-            }));
+            return done(map, None, next, passed, bounds);
         }
         let n = (max - min + 1) as usize;
         let mut heads: Vec<u32> = room(n)?;
@@ -447,7 +422,7 @@ impl Inner {
             }
         }
         let (map, bits) = (Map::Array { min, rows: heads }, Some(bits));
-        Ok(Built::Done(Inner { map, bits, next, passed, bounds, affinity, combined, share }))
+        done(map, bits, next, passed, bounds)
     }
 
     #[allow(clippy::too_many_arguments)]
