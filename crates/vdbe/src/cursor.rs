@@ -53,7 +53,7 @@ pub(crate) struct PseudoCursor {
     pub cache: RowCache,
 }
 
-/// How far a record's header is decoded, for fields that [`near`] does not find.
+/// How far a record's header is decoded, for fields that [`near_field`] does not find.
 #[derive(Default)]
 pub(crate) struct RowCache {
     /// The decoding of this record has begun.
@@ -189,35 +189,36 @@ fn short_fields(fields: &mut [(u32, u32)], types: &[u8], from: u32) -> Option<u3
 /// Fields before this one are found in the header anew each time, which takes less than keeping what was found.
 const NEAR: usize = 16;
 
-/// Where a field is, as the record's header alone tells.
-enum Near {
-    /// Serial type and start; all of it lies in the page.
-    At(u32, u32),
-    /// The record is shorter.
-    Missing,
-    /// Not told: a type takes more than a byte, or not all is at hand.
-    Unknown,
+/// Before this one, in its first eight bytes, which need no further look at how long it is.
+const NEXT: usize = 4;
+
+/// Serial type and start of field `n`, less than [`NEAR`], of the record of which `len` bytes lie at `page[off..]`. `None`: it is
+/// not there, or a type takes more than a byte, or it is not whole in the page.
+#[inline(always)]
+fn near_field(page: &[u8], off: usize, len: usize, n: usize) -> Option<(u32, u32)> {
+    let header = page.get(off..)?;
+    if n < NEXT {
+        let [head, types @ ..] = header.first_chunk::<8>()?;
+        near_type(*head, &types[..n], types[n], len)
+    } else {
+        let [head, before @ .., t] = header.get(..n + 2)? else { return None };
+        near_type(*head, before, *t, len)
+    }
 }
 
-/// Looks for field `n`, less than [`NEAR`], of the record of which `len` bytes lie at `page[off..]`.
+/// The same, of a header of `head` bytes, with the types of the fields before and of the field itself.
 #[inline(always)]
-fn near(page: &[u8], off: usize, len: usize, n: usize) -> Near {
-    let Some([head, before @ .., t]) = page.get(off..off + n + 2) else { return Near::Unknown };
-    let head = *head as usize;
-    if head < n + 2 {
-        // A field takes a byte of the header at least.
-        return if head > 0 && head <= len { Near::Missing } else { Near::Unknown };
+fn near_type(head: u8, before: &[u8], t: u8, len: usize) -> Option<(u32, u32)> {
+    let mut at = head as usize;
+    if at < before.len() + 2 {
+        return None;
     }
-    let (mut at, mut all) = (head, *t);
+    let mut all = head | t;
     for t in before {
         all |= t;
         at += SHORT[*t as usize] as usize;
     }
-    if all >= 0x80 || head > 0x7f || at + SHORT[*t as usize] as usize > len {
-        return Near::Unknown;
-    }
-    let t = *t;
-    Near::At(t as u32, at as u32)
+    (all < 0x80 && at + SHORT[t as usize] as usize <= len).then_some((t as u32, at as u32))
 }
 
 /// A serial type of more than one byte, and its length.
@@ -275,10 +276,10 @@ impl TreeCursor {
     pub fn field(&mut self, n: usize, enc: Encoding, copy: bool, out: &mut Value) -> Result<bool> {
         let (buf, off, len) = self.cur.local();
         let page: &[u8] = buf;
-        let (t, at) = match if n < NEAR { near(page, off, len, n) } else { Near::Unknown } {
-            Near::At(t, at) => (t, at),
-            Near::Missing => return Ok(false),
-            Near::Unknown => {
+        let near = if n < NEAR { near_field(page, off, len, n) } else { None };
+        let (t, at) = match near {
+            Some(f) => f,
+            None => {
                 if n >= self.cache.known {
                     let total = self.cur.payload_len() as usize;
                     match self.cache.decode(&page[off..off + len], n, total)? {
@@ -379,10 +380,10 @@ impl PseudoCursor {
     /// Field `n` of the record.
     #[inline]
     pub fn field(&mut self, data: &Bytes, n: usize, enc: Encoding) -> Result<Option<Value>> {
-        let (t, at) = match if n < NEAR { near(data, 0, data.len(), n) } else { Near::Unknown } {
-            Near::At(t, at) => (t, at),
-            Near::Missing => return Ok(None),
-            Near::Unknown => {
+        let near = if n < NEAR { near_field(data, 0, data.len(), n) } else { None };
+        let (t, at) = match near {
+            Some(f) => f,
+            None => {
                 if n >= self.cache.known && self.cache.decode(data, n, data.len())? != Field::Known {
                     return Ok(None);
                 }
