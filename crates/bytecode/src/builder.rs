@@ -302,6 +302,9 @@ impl Opcode {
                 | HashNext
                 | Filter
                 | FilterRow
+                | SetAdd
+                | SetMissing
+                | SetEmpty
                 | SourceOpen
                 | SourceNext
                 | WindowNext

@@ -195,6 +195,10 @@ opcodes! {
     WindowRow "Adds the p3 registers from p2 on as a row to the list p1.";
     WindowRun "Computes the window functions p4 for the rows of the list p1.";
     WindowNext "Fetches the next row of the list p1, the functions' values behind it, into the registers from p3 on; jumps to p2 at the end.";
+    SetOpen "Opens cursor p1 on an empty set of rows by the key description p4; without it, empties the set.";
+    SetAdd "Adds the registers from p3 on as a row to set p1; jumps to p2 if it was there.";
+    SetMissing "Jumps to p2 if set p1 has no row of the registers from p3 on.";
+    SetEmpty "Jumps to p2 if set p1 has no row.";
     FilterOpen "Opens cursor p1 on p2 empty sets of keys.";
     FilterRowid "Adds the rowid of cursor p3 to set p2 of cursor p1; p4 at most, as far as is known.";
     FilterRow "Jumps to p2 if a column of cursor p3's row is surely not in its set of cursor p1; p4: of each set the field, or -1 for the rowid.";

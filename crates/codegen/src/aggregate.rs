@@ -119,7 +119,7 @@ impl Codegen<'_> {
             }
             let columns = fields.len();
             let key = Rc::new(KeyInfo { enc: self.env.encoding, fields, columns });
-            self.b.emit4(Opcode::OpenEphemeral, cursor, columns as i32, 0, P4::KeyInfo(key));
+            self.b.emit4(Opcode::SetOpen, cursor, 0, 0, P4::KeyInfo(key));
             Some(cursor)
         } else {
             None
@@ -197,7 +197,7 @@ impl Codegen<'_> {
         for a in accs {
             self.b.emit(Opcode::Null, 0, a.reg, 0);
             if let Some(d) = a.distinct {
-                self.b.emit(Opcode::Clear, d, -1, 0);
+                self.b.emit(Opcode::SetOpen, d, 0, 0);
             }
         }
         if !bare.is_empty() {
@@ -239,21 +239,17 @@ impl Codegen<'_> {
             self.expr_list(&a.arg_exprs, a.args)?;
             if let Some(d) = a.distinct {
                 let value = a.args + (a.arg_exprs.len() - a.agg.args.len()) as i32;
-                let (first, n) = match group {
+                let first = match group {
                     Some(g) => {
                         // The pair (group, value) in consecutive registers.
                         let pair = self.b.regs(2);
                         self.copy(g, pair);
                         self.copy(value, pair + 1);
-                        (pair, 2)
+                        pair
                     }
-                    None => (value, 1),
+                    None => value,
                 };
-                self.b.jump4(Opcode::Found, d, skip, first, P4::Int(n));
-                let record = self.b.temp();
-                self.b.emit(Opcode::MakeRecord, first, n as i32, record);
-                self.b.emit4(Opcode::IdxInsert, d, record, first, P4::Int(n));
-                self.b.free_temp(record);
+                self.b.jump(Opcode::SetAdd, d, skip, first);
             }
             let hit = if follows && by_value(a) { captured } else { 0 };
             match states {

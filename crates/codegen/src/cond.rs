@@ -4,7 +4,7 @@ use crate::context::{Codegen, Dest};
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4, p5};
 use iolite_plan::bound::*;
-use iolite_value::{Affinity, KeyInfo, compare::KeyField};
+use iolite_value::{Affinity, Collation, KeyInfo, compare::KeyField};
 use std::rc::Rc;
 
 impl Codegen<'_> {
@@ -152,18 +152,11 @@ impl Codegen<'_> {
     fn in_list_jump(&mut self, i: &InList, no: Label, null: Label) -> Result<()> {
         let constant = i.list.iter().all(Expr::is_constant);
         if constant && i.list.len() > 2 && self.no_once == 0 {
-            let cursor = self.list_set(i)?;
+            let set = self.list_members(i)?;
             let reg = self.expr_owned(&i.lhs)?;
             self.apply_affinity(reg, &[i.affinity]);
-            self.set_probe(
-                cursor,
-                reg,
-                1,
-                std::slice::from_ref(&i.collation),
-                no,
-                null,
-                i.list.iter().all(Expr::surely_not_null),
-            )?;
+            let members = Members { set, some: true, nulls: !i.list.iter().all(Expr::surely_not_null) };
+            self.ask_members(members, reg, 1, no, null);
             self.b.free_temp(reg);
             return Ok(());
         }
@@ -207,6 +200,67 @@ impl Codegen<'_> {
         Ok(())
     }
 
+    /// The members of a constant list, added once.
+    fn list_members(&mut self, i: &InList) -> Result<i32> {
+        let set = self.b.cursor();
+        let once = self.b.emit(Opcode::Once, 0, 0, 0);
+        let key = self.key_of(std::slice::from_ref(&i.collation));
+        self.b.emit4(Opcode::SetOpen, set, 0, 0, key);
+        let value = self.b.temp();
+        for item in &i.list {
+            self.expr_to(item, value)?;
+            self.apply_affinity(value, &[i.affinity]);
+            let next = self.b.label();
+            self.b.jump(Opcode::SetAdd, set, next, value);
+            self.b.place(next);
+        }
+        self.b.free_temp(value);
+        self.b.jump_here(once);
+        Ok(set)
+    }
+
+    /// The description of rows that compare like this.
+    fn key_of(&self, collations: &[Collation]) -> P4 {
+        let fields: Vec<_> =
+            collations.iter().map(|c| KeyField { coll: c.clone(), ..KeyField::default() }).collect();
+        let columns = fields.len();
+        P4::KeyInfo(Rc::new(KeyInfo { enc: self.env.encoding, fields, columns }))
+    }
+
+    /// Asks whether `n` registers are a member: falls through if they are. Several registers are asked for only where `no` and
+    /// `null` are one.
+    fn ask_members(&mut self, m: Members, first: i32, n: usize, no: Label, null: Label) {
+        if no == null {
+            // Unknown counts as no.
+            for k in 0..n as i32 {
+                self.b.jump(Opcode::IsNull, first + k, no, 0);
+            }
+            self.b.jump(Opcode::SetMissing, m.set, no, first);
+            return;
+        }
+        let (yes, asked_null, missing) = (self.b.label(), self.b.label(), self.b.label());
+        self.b.jump(Opcode::IsNull, first, asked_null, 0);
+        self.b.jump(Opcode::SetMissing, m.set, missing, first);
+        self.b.jump(Opcode::Goto, 0, yes, 0);
+        // Nothing is in an empty set, not even NULL.
+        self.b.place(asked_null);
+        if !m.some {
+            self.b.jump(Opcode::SetEmpty, m.set, no, 0);
+        }
+        self.b.jump(Opcode::Goto, 0, null, 0);
+        self.b.place(missing);
+        if m.nulls {
+            let r = self.b.temp();
+            self.b.emit(Opcode::Null, 0, r, 0);
+            self.b.jump(Opcode::SetMissing, m.set, no, r);
+            self.b.free_temp(r);
+            self.b.jump(Opcode::Goto, 0, null, 0);
+        } else {
+            self.b.jump(Opcode::Goto, 0, no, 0);
+        }
+        self.b.place(yes);
+    }
+
     /// The set of a constant list, built once.
     pub fn list_set(&mut self, i: &InList) -> Result<i32> {
         let cursor = self.b.cursor();
@@ -218,12 +272,8 @@ impl Codegen<'_> {
 
     /// Fills a transient index with the values of a list.
     pub fn fill_list_set(&mut self, i: &InList, cursor: i32) -> Result<()> {
-        let key = KeyInfo {
-            enc: self.env.encoding,
-            fields: vec![KeyField { coll: i.collation.clone(), ..KeyField::default() }],
-            columns: 1,
-        };
-        self.b.emit4(Opcode::OpenEphemeral, cursor, 1, 0, P4::KeyInfo(Rc::new(key)));
+        let key = self.key_of(std::slice::from_ref(&i.collation));
+        self.b.emit4(Opcode::OpenEphemeral, cursor, 1, 0, key);
         let (value, record) = (self.b.temp(), self.b.temp());
         let affinity = P4::Affinities(Rc::from([i.affinity]));
         for item in &i.list {
@@ -245,107 +295,103 @@ impl Codegen<'_> {
     }
 
     fn in_select_jump(&mut self, i: &InSelect, no: Label, null: Label) -> Result<()> {
-        let cursor = self.select_set(i)?;
         let n = i.lhs.len();
+        // Whether a row that is not there differs for sure is asked of each of the rows, unless it does not matter.
+        let hashed = n == 1 || no == null;
+        let cursor = if hashed { self.select_members(i)? } else { self.select_set(i)? };
         let first = self.b.regs(n);
         self.expr_list(&i.lhs, first)?;
         self.apply_affinity(first, &i.affinities);
-        self.set_probe(cursor, first, n, &i.collations, no, null, false)
+        if hashed {
+            self.ask_members(Members { set: cursor, some: false, nulls: true }, first, n, no, null);
+            return Ok(());
+        }
+        self.ask_rows(cursor, first, &i.collations, no, null);
+        Ok(())
+    }
+
+    /// The members that a nested query gives: added once if it depends on nothing outside.
+    fn select_members(&mut self, i: &InSelect) -> Result<i32> {
+        let set = self.b.cursor();
+        let affinities = Rc::from(&i.affinities[..]);
+        self.fill_once(i, |g| {
+            g.fill_from_select(i, Opcode::SetOpen, set, &Dest::Members { set, affinities })
+        })?;
+        Ok(set)
+    }
+
+    fn fill_once(&mut self, i: &InSelect, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let once = i.select.outer.is_empty() && self.no_once == 0 && self.trigger.is_none();
+        let at = if once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
+        fill(self)?;
+        if let Some(at) = at {
+            self.b.jump_here(at);
+        }
+        Ok(())
     }
 
     /// The set of a nested query: built once if it depends on nothing outside.
     pub fn select_set(&mut self, i: &InSelect) -> Result<i32> {
         let cursor = self.b.cursor();
-        let once = i.select.outer.is_empty() && self.no_once == 0 && self.trigger.is_none();
-        let at = if once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
-        self.fill_select_set(i, cursor)?;
-        if let Some(at) = at {
-            self.b.jump_here(at);
-        }
+        self.fill_once(i, |g| g.fill_select_set(i, cursor))?;
         Ok(cursor)
     }
 
     /// Fills a transient index with the rows of a nested query.
     pub fn fill_select_set(&mut self, i: &InSelect, cursor: i32) -> Result<()> {
-        let n = i.lhs.len();
-        let fields =
-            i.collations.iter().map(|c| KeyField { coll: c.clone(), ..KeyField::default() }).collect();
-        let key = KeyInfo { enc: self.env.encoding, fields, columns: n };
-        self.b.emit4(Opcode::OpenEphemeral, cursor, n as i32, 0, P4::KeyInfo(Rc::new(key)));
+        let dest = Dest::Set { cursor, affinities: Some(Rc::from(&i.affinities[..])) };
+        self.fill_from_select(i, Opcode::OpenEphemeral, cursor, &dest)
+    }
+
+    fn fill_from_select(&mut self, i: &InSelect, open: Opcode, cursor: i32, dest: &Dest) -> Result<()> {
+        let key = self.key_of(&i.collations);
+        self.b.emit4(open, cursor, i.lhs.len() as i32, 0, key);
         let plan = self.plan_of(&i.select)?;
         self.subquery_count += 1;
         let correlated = if i.select.outer.is_empty() { "" } else { "CORRELATED " };
         let number = self.subquery_count;
         let former = self.push_note(|| format!("{correlated}LIST SUBQUERY {number}"));
-        let dest = Dest::Set { cursor, affinities: Some(Rc::from(&i.affinities[..])) };
-        self.nested_query(&plan, &dest)?;
+        self.nested_query(&plan, dest)?;
         self.notes_parent = former;
         Ok(())
     }
 
-    /// Looks `n` registers up in a set: falls through if found.
-    #[allow(clippy::too_many_arguments)]
-    fn set_probe(
-        &mut self,
-        cursor: i32,
-        first: i32,
-        n: usize,
-        collations: &[iolite_value::Collation],
-        no: Label,
-        null: Label,
-        no_nulls_in_set: bool,
-    ) -> Result<()> {
+    /// Looks several registers up in a transient index: falls through if found.
+    fn ask_rows(&mut self, cursor: i32, first: i32, collations: &[Collation], no: Label, null: Label) {
+        let n = collations.len();
         let yes = self.b.label();
         let some_null = self.b.label();
         for k in 0..n as i32 {
             self.b.jump(Opcode::IsNull, first + k, some_null, 0);
         }
-        if no == null {
-            // Unknown counts as no.
-            self.b.jump4(Opcode::NotFound, cursor, no, first, P4::Int(n as i64));
-            self.b.jump(Opcode::Goto, 0, yes, 0);
-            self.b.place(some_null);
-            self.b.jump(Opcode::Goto, 0, no, 0);
-            self.b.place(yes);
-            return Ok(());
-        }
         self.b.jump4(Opcode::Found, cursor, yes, first, P4::Int(n as i64));
-        if no_nulls_in_set {
-            self.b.jump(Opcode::Goto, 0, no, 0);
-            self.b.place(some_null);
-            self.b.jump(Opcode::Goto, 0, null, 0);
-            self.b.place(yes);
-            return Ok(());
-        }
         // Not found, or something is NULL: it is unknown if there is a row that differs in no field for sure.
         self.b.place(some_null);
         self.b.jump(Opcode::Rewind, cursor, no, 0);
-        if n == 1 {
-            // NULL sorts first: a NULL in the set, or a NULL asked for in a set that is not empty.
-            self.b.jump(Opcode::IsNull, first, null, 0);
-            let r = self.b.temp();
-            self.b.emit(Opcode::Column, cursor, 0, r);
-            self.b.jump(Opcode::IsNull, r, null, 0);
-            self.b.free_temp(r);
-            self.b.jump(Opcode::Goto, 0, no, 0);
-        } else {
-            let top = self.b.here();
-            let next = self.b.label();
-            let r = self.b.temp();
-            for (k, coll) in collations.iter().enumerate() {
-                self.b.emit(Opcode::Column, cursor, k as i32, r);
-                let p4 = P4::Collation(Rc::new(coll.clone()));
-                let at = self.b.jump4(Opcode::Ne, r, next, first + k as i32, p4);
-                debug_assert!(at > 0);
-                self.b.p5((Affinity::Blob as u16 - b'@' as u16) & p5::AFFINITY_MASK);
-            }
-            self.b.free_temp(r);
-            self.b.jump(Opcode::Goto, 0, null, 0);
-            self.b.place(next);
-            self.b.emit(Opcode::Next, cursor, top as i32, 0);
-            self.b.jump(Opcode::Goto, 0, no, 0);
+        let top = self.b.here();
+        let next = self.b.label();
+        let r = self.b.temp();
+        for (k, coll) in collations.iter().enumerate() {
+            self.b.emit(Opcode::Column, cursor, k as i32, r);
+            let p4 = P4::Collation(Rc::new(coll.clone()));
+            let at = self.b.jump4(Opcode::Ne, r, next, first + k as i32, p4);
+            debug_assert!(at > 0);
+            self.b.p5((Affinity::Blob as u16 - b'@' as u16) & p5::AFFINITY_MASK);
         }
+        self.b.free_temp(r);
+        self.b.jump(Opcode::Goto, 0, null, 0);
+        self.b.place(next);
+        self.b.emit(Opcode::Next, cursor, top as i32, 0);
+        self.b.jump(Opcode::Goto, 0, no, 0);
         self.b.place(yes);
-        Ok(())
     }
+}
+
+/// Something that a value may be in.
+struct Members {
+    set: i32,
+    /// It is surely not empty.
+    some: bool,
+    /// NULL may be among them.
+    nulls: bool,
 }

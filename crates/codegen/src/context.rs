@@ -63,6 +63,8 @@ pub(crate) enum Dest {
     Keyed { cursor: i32, keys: usize, rowid: bool },
     /// Into a transient index, as a set, with affinities applied.
     Set { cursor: i32, affinities: Option<Rc<[iolite_value::Affinity]>> },
+    /// Into a set that is only asked what is in it, with affinities applied.
+    Members { set: i32, affinities: Rc<[iolite_value::Affinity]> },
     /// Out of a transient index.
     Except { cursor: i32 },
     /// The first row into registers.

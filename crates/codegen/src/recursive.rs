@@ -42,7 +42,7 @@ impl Codegen<'_> {
                 .map(|c| KeyField { coll: c.collation.clone(), ..KeyField::default() })
                 .collect();
             let key = KeyInfo { enc: self.env.encoding, fields, columns: width };
-            self.b.emit4(Opcode::OpenEphemeral, d, width as i32, 0, P4::KeyInfo(Rc::new(key)));
+            self.b.emit4(Opcode::SetOpen, d, 0, 0, P4::KeyInfo(Rc::new(key)));
             Some(d)
         } else {
             None
@@ -95,9 +95,7 @@ impl Codegen<'_> {
         let skip = self.b.label();
         let record = self.b.temp();
         if let Some(d) = q.distinct {
-            self.b.jump4(Opcode::Found, d, skip, first, P4::Int(width as i64));
-            self.b.emit(Opcode::MakeRecord, first, n, record);
-            self.b.emit4(Opcode::IdxInsert, d, record, first, P4::Int(width as i64));
+            self.b.jump(Opcode::SetAdd, d, skip, first);
         }
         match &q.key {
             None => {

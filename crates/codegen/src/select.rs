@@ -264,7 +264,7 @@ impl Codegen<'_> {
                 })
                 .collect();
             let key = KeyInfo { enc: self.env.encoding, fields, columns: width };
-            self.b.emit4(Opcode::OpenEphemeral, cursor, width as i32, 0, P4::KeyInfo(Rc::new(key)));
+            self.b.emit4(Opcode::SetOpen, cursor, 0, 0, P4::KeyInfo(Rc::new(key)));
             Some(cursor)
         } else {
             None
@@ -335,11 +335,7 @@ impl Codegen<'_> {
             self.expr_list(result, s.first)?;
         }
         if let Some(d) = s.distinct {
-            self.b.jump4(Opcode::Found, d, next, s.first, P4::Int(width as i64));
-            let record = self.b.temp();
-            self.b.emit(Opcode::MakeRecord, s.first, width as i32, record);
-            self.b.emit4(Opcode::IdxInsert, d, record, s.first, P4::Int(width as i64));
-            self.b.free_temp(record);
+            self.b.jump(Opcode::SetAdd, d, next, s.first);
         }
         if let Some(sorter) = &s.sorter {
             let n = s.order.terms.len();
@@ -495,6 +491,12 @@ impl Codegen<'_> {
                 self.b.emit4(Opcode::IdxInsert, *cursor, record, first, P4::Int(width as i64));
                 self.b.p5(iolite_bytecode::p5::KEEP);
                 self.b.free_temp(record);
+            }
+            Dest::Members { set, affinities } => {
+                self.apply_affinity(first, affinities);
+                let next = self.b.label();
+                self.b.jump(Opcode::SetAdd, *set, next, first);
+                self.b.place(next);
             }
             Dest::Except { cursor } => {
                 self.b.emit(Opcode::IdxDelete, *cursor, first, n);

@@ -5,6 +5,7 @@
 
 use crate::hash::HashTable;
 use crate::lookahead::Lookahead;
+use crate::ops::set::Set;
 use crate::sorter::Sorter;
 use iolite_base::{Bytes, Code, Encoding, Result, varint};
 use iolite_btree::{Ahead, Btree, Cursor};
@@ -19,6 +20,7 @@ pub(crate) enum VCursor {
     Sorter(Sorter),
     Hash(HashTable),
     Lookahead(Lookahead),
+    Set(Box<Set>),
     Virtual { cursor: Box<dyn VirtualCursor>, null_row: bool },
     Source(Box<dyn RowSource>),
     Window(crate::window::Rows),

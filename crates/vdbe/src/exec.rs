@@ -531,6 +531,22 @@ impl Vm {
                         pc = i.p2 as usize;
                     }
                 }
+                Opcode::SetOpen => ops::set::open(self, i)?,
+                Opcode::SetAdd => {
+                    if ops::set::add(self, i, env)? {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::SetMissing => {
+                    if !ops::set::has(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::SetEmpty => {
+                    if ops::set::is_empty(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
                 Opcode::RowSetTest => {
                     let batch = if let P4::Int(n) = i.p4 { n } else { 0 };
                     let id = self.reg(i.p3).to_int();

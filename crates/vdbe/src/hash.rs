@@ -32,6 +32,8 @@ pub(crate) struct HashTable {
     pub current: usize,
     order: Vec<u32>,
     at: usize,
+    /// What the keys take, about.
+    bytes: usize,
 }
 
 /// The hash of one value under a collating sequence.
@@ -57,8 +59,8 @@ pub(crate) fn hash_value(v: &Value, coll: &Collation, h: &mut iolite_base::hash:
 /// The hash of a key.
 pub(crate) fn hash_key(key: &[Value], info: &KeyInfo) -> u64 {
     let mut h = iolite_base::hash::FastHasher::default();
-    for (v, f) in key.iter().zip(&info.fields) {
-        hash_value(v, &f.coll, &mut h);
+    for (k, v) in key.iter().enumerate() {
+        hash_value(v, &info.fields[k].coll, &mut h);
     }
     h.finish()
 }
@@ -76,41 +78,69 @@ impl HashTable {
             current: 0,
             order: Vec::new(),
             at: 0,
+            bytes: 0,
         }
     }
 
     fn same(&self, group: usize, key: &[Value]) -> bool {
-        let own = &self.keys[group * self.width..][..self.width];
-        own.iter().zip(key).zip(&self.key.fields).all(|((a, b), f)| match (a, b) {
-            (Value::Int(a), Value::Int(b)) => a == b,
-            _ => compare::compare(a, b, &f.coll).is_eq(),
-        })
+        let own = &self.keys[group * self.width..];
+        // By number: three iterators side by side take a hundred instructions.
+        for (k, f) in self.key.fields.iter().enumerate().take(self.width) {
+            let same = match (&own[k], &key[k]) {
+                (Value::Int(a), Value::Int(b)) => a == b,
+                (Value::Text(a, _), Value::Text(b, _)) if f.coll.is_binary() => a[..] == b[..],
+                (a, b) => compare::compare(a, b, &f.coll).is_eq(),
+            };
+            if !same {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The key's group, or the place in the index where it belongs.
+    #[inline(always)]
+    fn seek(&self, h: u64, key: &[Value]) -> std::result::Result<usize, usize> {
+        let mask = self.index.len() - 1;
+        let mut at = h as usize & mask;
+        loop {
+            match self.index[at] {
+                0 => return Err(at),
+                g => {
+                    let g = g as usize - 1;
+                    if self.hashes[g] == h && self.same(g, key) {
+                        return Ok(g);
+                    }
+                }
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Whether there is a group of this key.
+    #[inline]
+    pub fn has(&self, key: &[Value]) -> bool {
+        self.seek(hash_key(key, &self.key), key).is_ok()
     }
 
     /// Makes the key's group the present one; answers whether it was there.
     #[inline]
     pub fn find(&mut self, key: &[Value]) -> Result<bool> {
         let h = hash_key(key, &self.key);
-        let mask = self.index.len() - 1;
-        let mut at = h as usize & mask;
-        loop {
-            match self.index[at] {
-                0 => break,
-                g => {
-                    let g = g as usize - 1;
-                    if self.hashes[g] == h && self.same(g, key) {
-                        self.current = g;
-                        return Ok(true);
-                    }
-                }
+        let at = match self.seek(h, key) {
+            Ok(g) => {
+                self.current = g;
+                return Ok(true);
             }
-            at = (at + 1) & mask;
-        }
+            Err(at) => at,
+        };
         let g = self.hashes.len();
         alloc::reserve(&mut self.keys, self.width)?;
         alloc::reserve(&mut self.states, self.slots)?;
         alloc::reserve(&mut self.hashes, 1)?;
         for v in key {
+            self.bytes += size_of::<(Value, u64)>()
+                + if let Value::Text(b, _) | Value::Blob(b, _) = v { b.len() } else { 0 };
             self.keys.push(owned(v)?);
         }
         for _ in 0..self.slots {
@@ -180,6 +210,16 @@ impl HashTable {
     pub fn next(&mut self) -> bool {
         self.at += 1;
         self.step()
+    }
+
+    /// What the keys take, about, in bytes; 0 if there are none.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How keys compare.
+    pub fn info(&self) -> &Rc<KeyInfo> {
+        &self.key
     }
 
     /// How many fields a key has.

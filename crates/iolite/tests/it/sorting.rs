@@ -1,4 +1,4 @@
-//! Sorts that do not fit in memory.
+//! Sorts and sets that do not fit in memory.
 
 use iolite::{Connection, Value};
 
@@ -52,5 +52,44 @@ fn a_sort_can_be_left_in_the_middle_and_run_again() {
         }
         assert_eq!(n, 500);
         q.reset().unwrap();
+    }
+}
+
+#[test]
+fn sets_of_rows_say_the_same_with_little_memory() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(&format!(
+        "PRAGMA analytics = off; {ROWS} CREATE TABLE u(k TEXT COLLATE NOCASE); INSERT INTO u SELECT k FROM t"
+    ))
+    .unwrap();
+    let queries = [
+        "SELECT DISTINCT k, v FROM t",
+        "SELECT count(DISTINCT k), count(DISTINCT v), group_concat(DISTINCT v) FROM t",
+        "SELECT v, count(DISTINCT k) FROM t GROUP BY v",
+        "SELECT v, count(DISTINCT k) FROM t GROUP BY v ORDER BY v DESC",
+        "SELECT DISTINCT upper(k) COLLATE NOCASE FROM u",
+        "WITH RECURSIVE r(x) AS (SELECT 1 UNION SELECT x * 7 % 5003 FROM r) SELECT count(*), sum(x) FROM r",
+        "SELECT id FROM t WHERE k IN (SELECT k FROM t WHERE v < 3)",
+        "SELECT k IN (SELECT k FROM t WHERE v < 3), k NOT IN (SELECT k FROM t WHERE v < 3 AND k IS NOT NULL) FROM t",
+        "SELECT NULL IN (SELECT k FROM t WHERE v > 99), 'none' IN (SELECT k FROM t)",
+        "SELECT id FROM t WHERE (v, k) IN (SELECT v, k FROM t WHERE id % 3 = 0)",
+        "SELECT id FROM t WHERE k COLLATE NOCASE IN (SELECT upper(k) FROM t WHERE v = 5)",
+    ];
+    for sql in queries {
+        c.execute_batch("PRAGMA sort_memory = 1000000000").unwrap();
+        let whole = format!("{:?}", c.query(sql, &[]).unwrap());
+        for memory in [4096, 100_000] {
+            c.execute_batch(&format!("PRAGMA sort_memory = {memory}")).unwrap();
+            let mut q = c.prepare(sql).unwrap();
+            // Twice: what an earlier run left must not be there.
+            for _ in 0..2 {
+                let mut rows = Vec::new();
+                while q.step().unwrap() == iolite::Step::Row {
+                    rows.push(q.row().to_vec());
+                }
+                assert!(format!("{rows:?}") == whole, "{sql}, {memory} bytes");
+                q.reset().unwrap();
+            }
+        }
     }
 }

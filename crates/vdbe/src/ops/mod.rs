@@ -8,6 +8,7 @@ pub(crate) mod open;
 pub(crate) mod row;
 pub(crate) mod schema;
 pub(crate) mod seek;
+pub(crate) mod set;
 pub(crate) mod sort;
 pub(crate) mod strict;
 pub(crate) mod virt;

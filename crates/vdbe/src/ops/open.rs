@@ -6,6 +6,8 @@ use crate::machine::Vm;
 use iolite_base::{Code, Pgno, Result};
 use iolite_btree::TreeKind;
 use iolite_bytecode::{Insn, Opcode, P4, p5};
+use iolite_value::KeyInfo;
+use std::rc::Rc;
 
 pub(crate) fn table(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let root = if i.p5 & p5::ROOT_IN_REGISTER != 0 {
@@ -57,17 +59,20 @@ pub(crate) fn ephemeral(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         t.sequence = 0;
         return Ok(());
     }
+    let key = if let P4::KeyInfo(k) = &i.p4 { Some(k.clone()) } else { None };
+    vm.f.cursors[i.p1 as usize] = Some(VCursor::Tree(Box::new(transient(env, key)?)));
+    Ok(())
+}
+
+/// A cursor on a transient tree: an index if there is a key, else a table.
+pub(crate) fn transient(env: &dyn Env, key: Option<Rc<KeyInfo>>) -> Result<TreeCursor> {
     let bt = env.transient()?;
-    let (kind, key) = match &i.p4 {
-        P4::KeyInfo(k) => (TreeKind::Index, Some(k.clone())),
-        _ => (TreeKind::Table, None),
-    };
+    let kind = if key.is_some() { TreeKind::Index } else { TreeKind::Table };
     let root = bt.create_tree(kind)?;
     let cur = bt.cursor(root, kind, true)?;
     let mut c = TreeCursor::new(cur, usize::MAX, key);
     c.transient = Some((bt, root));
-    vm.f.cursors[i.p1 as usize] = Some(VCursor::Tree(Box::new(c)));
-    Ok(())
+    Ok(c)
 }
 
 pub(crate) fn duplicate(vm: &mut Vm, i: &Insn) -> Result<()> {
