@@ -13,7 +13,7 @@ use iolite_ext::{Function, Module, Registry};
 use iolite_os::Vfs;
 use iolite_value::Collate;
 use std::cell::{Cell, RefCell};
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,7 +28,7 @@ pub(crate) struct Attached {
     pub btree: Option<Btree>,
     pub file: String,
     /// Columns derived from its tables.
-    pub columns: std::cell::OnceCell<Arc<iolite_columnar::Store>>,
+    pub columns: crate::columns::Columns,
 }
 
 /// What a connection consists of.
@@ -68,10 +68,7 @@ pub(crate) struct Inner {
     /// `PRAGMA checkpoint_thread`, for the same.
     pub checkpoint_thread: Cell<bool>,
     pub closed: Cell<bool>,
-    /// This connection, for programs that come back to it.
-    pub own: Weak<Inner>,
-    /// Who takes queries over that run in columns; made when it is first wanted.
-    pub door: std::cell::OnceCell<Rc<dyn iolite_codegen::Door>>,
+    pub doorway: crate::columns::Doorway,
     /// Names of built-in functions that the user has replaced.
     pub overridden: RefCell<Vec<String>>,
     /// Arms of queries that ran in columns.
@@ -218,8 +215,7 @@ impl Connection {
             lock_lease: Cell::new(0),
             checkpoint_thread: Cell::new(false),
             closed: Cell::new(false),
-            own: own.clone(),
-            door: std::cell::OnceCell::new(),
+            doorway: crate::columns::Doorway::new(own),
             overridden: RefCell::default(),
             column_runs: Cell::new(0),
             profile: RefCell::new(None),

@@ -35,6 +35,7 @@ pub use iolite_base::{
 };
 pub use iolite_btree::{Btree, CheckpointMode, JournalMode, TxnState};
 pub use iolite_bytecode::{ColumnMeta, ExplainRow};
+#[cfg(feature = "columnar")]
 pub use iolite_columnar::set_segment_leaves as set_column_segment_leaves;
 pub use iolite_ext::{
     Aggregate, Context, Function, FunctionFlags, Implementation, Module, RowSource, Scalar, VirtualCursor,
