@@ -11,6 +11,7 @@ mod exec;
 mod hash;
 mod machine;
 mod ops;
+mod radix;
 mod runs;
 mod sorter;
 mod window;
