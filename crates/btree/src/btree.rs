@@ -93,7 +93,7 @@ impl Shared {
     pub fn forget_parked(&self) {
         if self.parked.replace(0) > 0 {
             for t in self.trees.borrow().values() {
-                t.parked.take();
+                t.parked.borrow_mut().forget();
             }
         }
     }

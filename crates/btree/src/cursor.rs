@@ -49,6 +49,13 @@ pub enum InsertAt {
     Here(Ordering),
 }
 
+impl Parked {
+    /// Lets go of its pages; the room for a path stays.
+    pub fn forget(&mut self) {
+        self.path.clear();
+    }
+}
+
 /// What the cursors of one tree share.
 pub struct Tree {
     /// Rises with every change of the tree, and when its pages may have changed otherwise.
