@@ -139,6 +139,29 @@ pub fn prefetch_at(address: usize) {
     let _ = address;
 }
 
+/// Writes `parts` one behind the other to memory that holds nothing yet, and zeros behind them. Panics if they do not fit.
+pub fn fill_from<'b>(raw: &'b mut [MaybeUninit<u8>], parts: &[&[u8]]) -> &'b mut [u8] {
+    let mut rest = &mut *raw;
+    for part in parts {
+        let (to, behind) = rest.split_at_mut(part.len());
+        to.write_copy_of_slice(part);
+        rest = behind;
+    }
+    zero_fill(rest);
+    // SAFETY: the parts and the zeros behind them cover every byte.
+    unsafe { raw.assume_init_mut() }
+}
+
+/// As [`fill_from`], over what is there.
+pub fn fill_bytes(mut to: &mut [u8], parts: &[&[u8]]) {
+    for part in parts {
+        let (now, behind) = to.split_at_mut(part.len());
+        now.copy_from_slice(part);
+        to = behind;
+    }
+    to.fill(0);
+}
+
 /// Writes zeros to memory that holds nothing yet.
 pub fn zero_fill(raw: &mut [MaybeUninit<u8>]) -> &mut [u8] {
     for b in raw.iter_mut() {

@@ -6,6 +6,7 @@
 //! - `compare A B`: two envelopes as a table. `report FILE... [--out HTML]`: one page. `targets FILE...`: its first table.
 //! - `worker ...`: what the commands run in processes of their own.
 
+mod build;
 mod compare;
 mod engine;
 mod envelope;

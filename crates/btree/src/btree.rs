@@ -4,7 +4,7 @@
 //! (comparisons, busy handlers of the connection); a change of pages other than by a cursor raises the
 //! generation of every tree.
 
-use crate::cursor::{Cursor, Slot, Tree};
+use crate::cursor::{Cursor, Parked, Slot, Tree};
 use crate::node::{Layout, TABLE_LEAF, TreeKind, corrupt, make_empty};
 use iolite_base::{Buf, Code, Encoding, Pgno, Result, be, hash::FastMap, hash::FastSet};
 use iolite_os::Vfs;
@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     pub pager: RefCell<Pager>,
     pub layout: Cell<Layout>,
     pub trees: RefCell<FastMap<Pgno, Rc<Tree>>>,
+    /// How many trees have a parked path.
+    pub parked: Cell<usize>,
     /// The setting; for a database with content, what its header says.
     pub auto_vacuum: Cell<AutoVacuum>,
     pub secure_delete: Cell<SecureDelete>,
@@ -71,6 +73,7 @@ impl Shared {
                     slots: RefCell::new(Vec::<Slot>::new()),
                     armed: Cell::new(0),
                     appended: Cell::new(false),
+                    parked: RefCell::new(Parked::default()),
                 })
             })
             .clone()
@@ -78,11 +81,21 @@ impl Shared {
 
     /// Makes all cursors look for their places anew.
     pub fn bump_all(&self) {
+        self.forget_parked();
         self.trees.borrow_mut().retain(|_, t| {
             t.generation.set(t.generation.get().wrapping_add(1));
             // Trees that no cursor is open on need no memory.
             Rc::strong_count(t) > 1
         });
+    }
+
+    /// Lets go of the pages of all parked paths.
+    pub fn forget_parked(&self) {
+        if self.parked.replace(0) > 0 {
+            for t in self.trees.borrow().values() {
+                t.parked.borrow_mut().forget();
+            }
+        }
     }
 
     /// Saves the keys of cursors on overflowing entries of all trees: pages are about to move or go.
@@ -212,6 +225,7 @@ impl Btree {
             pager: RefCell::new(pager),
             layout: Cell::new(layout),
             trees: RefCell::new(FastMap::default()),
+            parked: Cell::new(0),
             auto_vacuum: Cell::new(AutoVacuum::None),
             secure_delete: Cell::new(SecureDelete::Off),
             has_content: RefCell::new(FastSet::default()),

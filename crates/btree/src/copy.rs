@@ -172,7 +172,8 @@ impl Btree {
             if pgno == pager.lock_page() {
                 continue;
             }
-            let mut page = if pgno > pager.db_size() { pager.extend(pgno)? } else { pager.get(pgno)? };
+            let mut page =
+                if pgno > pager.db_size() { pager.extend(pgno, None)? } else { pager.get(pgno)? };
             pager.edit(pgno, &mut page, |b| {
                 // Whether there is a log is the destination's own affair.
                 let versions = [b[18], b[19]];

@@ -7,18 +7,28 @@
 use crate::btree::Shared;
 use crate::node::corrupt;
 use crate::ptrmap;
+use iolite_base::bytes::fill_bytes;
 use iolite_base::{Buf, Code, Pgno, Result, be};
 use iolite_pager::SecureDelete;
 
 impl Shared {
     /// A page to write on: from the freelist, or at the end of the file. Its content is of no meaning.
-    pub(crate) fn allocate_page(&self, _near: Pgno) -> Result<(Pgno, Buf)> {
+    pub(crate) fn allocate_page(&self, near: Pgno) -> Result<(Pgno, Buf)> {
+        self.allocate(near, None)
+    }
+
+    /// As [`Shared::allocate_page`]; the page holds `parts`, one behind the other, and zeros behind them.
+    pub(crate) fn allocate_filled(&self, near: Pgno, parts: &[&[u8]]) -> Result<(Pgno, Buf)> {
+        self.allocate(near, Some(parts))
+    }
+
+    fn allocate(&self, _near: Pgno, parts: Option<&[&[u8]]>) -> Result<(Pgno, Buf)> {
         let p1 = self.header_page()?;
         let free = be::get_u32(&p1, 36);
         let trunk = be::get_u32(&p1, 32);
         drop(p1);
         if free == 0 {
-            return self.extend();
+            return self.extend(parts);
         }
         let size = self.pager()?.db_size();
         if trunk < 2 || trunk > size || free >= size {
@@ -32,6 +42,7 @@ impl Shared {
                 return Err(corrupt());
             }
             self.set_freelist(next, free - 1)?;
+            self.fill(trunk, &mut page, parts)?;
             return Ok((trunk, page));
         }
         if leaves > self.layout.get().usable / 4 - 2 {
@@ -43,7 +54,21 @@ impl Shared {
         }
         self.pager()?.edit(trunk, &mut page, |b| be::put_u32(b, 4, leaves - 1))?;
         self.set_header_u32(36, free - 1)?;
-        Ok((leaf, self.reuse(leaf)?))
+        if let Some(parts) = parts
+            && !self.has_content.borrow().contains(&leaf)
+        {
+            return Ok((leaf, self.pager()?.get_filled(leaf, parts)?));
+        }
+        let mut page = self.reuse(leaf)?;
+        self.fill(leaf, &mut page, parts)?;
+        Ok((leaf, page))
+    }
+
+    fn fill(&self, pgno: Pgno, page: &mut Buf, parts: Option<&[&[u8]]>) -> Result<()> {
+        match parts {
+            Some(parts) => self.pager()?.edit(pgno, page, |b| fill_bytes(b, parts)),
+            None => Ok(()),
+        }
     }
 
     /// A free leaf page as a sheet to write on: only one freed in this transaction has content that a
@@ -64,7 +89,7 @@ impl Shared {
     }
 
     /// A page beyond the present end.
-    fn extend(&self) -> Result<(Pgno, Buf)> {
+    fn extend(&self, parts: Option<&[&[u8]]>) -> Result<(Pgno, Buf)> {
         let mut pager = self.pager()?;
         let max = pager.max_pages();
         let mut pgno = pager.db_size() + 1;
@@ -75,7 +100,7 @@ impl Shared {
             if pgno > max {
                 return Err(Code::Full.into());
             }
-            pager.extend(pgno)?;
+            pager.extend(pgno, None)?;
             pgno += 1;
             if pgno == pager.lock_page() {
                 pgno += 1;
@@ -84,7 +109,7 @@ impl Shared {
         if pgno > max {
             return Err(Code::Full.into());
         }
-        let page = pager.extend(pgno)?;
+        let page = pager.extend(pgno, parts)?;
         Ok((pgno, page))
     }
 

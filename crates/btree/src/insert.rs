@@ -30,12 +30,7 @@ impl Cursor {
 
     /// Inserts a row, or replaces the one with this number. `zeros` zero bytes follow the payload.
     pub fn insert_row(&mut self, rowid: i64, payload: &[u8], zeros: u32, at: InsertAt) -> Result<()> {
-        let place = match at {
-            InsertAt::Here(c) if self.pos == Pos::Valid && self.current() => Some(c),
-            InsertAt::Append if self.is_last() => Some(Ordering::Less),
-            InsertAt::Append => self.last()?.then_some(Ordering::Less),
-            _ => self.seek_rowid(rowid)?,
-        };
+        let place = self.place_of_row(rowid, at)?;
         let done = match place {
             None => self.go_to_root().map(|()| false)?,
             Some(Ordering::Equal) => self.overwrite(payload, zeros)?,
@@ -44,7 +39,37 @@ impl Cursor {
         if done {
             return Ok(());
         }
-        self.build_cell(Some(rowid), payload, zeros)?;
+        self.put_row(place, rowid, payload, &[], zeros)
+    }
+
+    /// As [`Cursor::insert_row`], with a payload in two parts, so that a large value need not be copied behind the others:
+    /// it goes to its pages from where it is.
+    pub fn insert_large(&mut self, rowid: i64, payload: &[u8], tail: &[u8], at: InsertAt) -> Result<()> {
+        let place = self.place_of_row(rowid, at)?;
+        if place.is_none() {
+            self.go_to_root()?;
+        }
+        self.put_row(place, rowid, payload, tail, 0)
+    }
+
+    fn place_of_row(&mut self, rowid: i64, at: InsertAt) -> Result<Option<Ordering>> {
+        Ok(match at {
+            InsertAt::Here(c) if self.pos == Pos::Valid && self.current() => Some(c),
+            InsertAt::Append if self.is_last() => Some(Ordering::Less),
+            InsertAt::Append => self.last()?.then_some(Ordering::Less),
+            _ => self.seek_rowid(rowid)?,
+        })
+    }
+
+    fn put_row(
+        &mut self,
+        place: Option<Ordering>,
+        rowid: i64,
+        payload: &[u8],
+        tail: &[u8],
+        zeros: u32,
+    ) -> Result<()> {
+        self.build_cell(Some(rowid), payload, tail, zeros)?;
         let done = self.place_cell(place, rowid);
         self.shrink_scratch();
         done
@@ -70,7 +95,7 @@ impl Cursor {
         if done {
             return Ok(());
         }
-        self.build_cell(None, payload, 0)?;
+        self.build_cell(None, payload, &[], 0)?;
         let done = self.place_cell(place, 0);
         self.shrink_scratch();
         done
@@ -173,8 +198,8 @@ impl Cursor {
     }
 
     /// Builds the leaf cell in `new_cell`; what does not fit there goes to overflow pages.
-    fn build_cell(&mut self, rowid: Option<i64>, payload: &[u8], zeros: u32) -> Result<()> {
-        let total = payload.len() + zeros as usize;
+    fn build_cell(&mut self, rowid: Option<i64>, payload: &[u8], tail: &[u8], zeros: u32) -> Result<()> {
+        let total = payload.len() + tail.len() + zeros as usize;
         if total > i32::MAX as usize {
             return Err(Code::Toobig.into());
         }
@@ -189,12 +214,14 @@ impl Cursor {
             n += varint::put(&mut head[n..], r as u64);
         }
         out.extend_from_slice(&head[..n]);
-        let from_payload = local.min(payload.len());
-        out.extend_from_slice(&payload[..from_payload]);
+        let (here, payload) = payload.split_at(local.min(payload.len()));
+        out.extend_from_slice(here);
+        let (here, tail) = tail.split_at((local - here.len()).min(tail.len()));
+        out.extend_from_slice(here);
         out.resize(n + local, 0);
         if local < total {
-            let rest = &payload[from_payload..];
-            let first = self.bt.write_chain(rest, total - local - rest.len())?;
+            let zeros = total - local - payload.len() - tail.len();
+            let first = self.bt.write_chain(payload, tail, zeros)?;
             out.extend_from_slice(&first.to_be_bytes());
         }
         self.new_cell = out;

@@ -10,6 +10,7 @@
 #![deny(unsafe_code)]
 
 mod ahead;
+mod append;
 mod balance;
 mod btree;
 
@@ -29,6 +30,7 @@ mod trees;
 mod vacuum;
 
 pub use ahead::Ahead;
+pub use append::Ordered;
 pub use btree::{AutoVacuum, Btree};
 
 pub use copy::Backup;

@@ -135,6 +135,15 @@ impl Node {
         Ok(Node { page, pgno, ncell, idx: 0, ptrs, leaf })
     }
 
+    /// What its tree is keyed by.
+    #[inline]
+    pub fn kind(&self) -> TreeKind {
+        match self.page[self.header()] {
+            TABLE_LEAF | TABLE_INTERIOR => TreeKind::Table,
+            _ => TreeKind::Index,
+        }
+    }
+
     /// Where the header begins.
     #[inline(always)]
     pub fn header(&self) -> usize {
@@ -274,11 +283,6 @@ impl Node {
         }
         let v = self.page.get(pos..).and_then(varint::get).ok_or_else(corrupt)?;
         Ok(v.0 as i64)
-    }
-
-    /// The row number of cell `i` of a table node.
-    pub fn rowid(&self, i: u32) -> Result<i64> {
-        self.rowid_slow(self.cell_at(i))
     }
 }
 
@@ -591,7 +595,9 @@ pub fn content_start(page: &[u8], hdr: usize) -> usize {
     }
 }
 
-fn set_content_start(page: &mut [u8], hdr: usize, at: usize) {
+/// Sets it.
+#[inline]
+pub fn set_content_start(page: &mut [u8], hdr: usize, at: usize) {
     be::put_u16(page, hdr + 5, at as u16);
 }
 

@@ -40,23 +40,19 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes `data` and `zeros` zero bytes to a new chain; returns its first page.
-    pub(crate) fn write_chain(&self, data: &[u8], zeros: usize) -> Result<Pgno> {
+    /// Writes `data`, then `tail`, then `zeros` zero bytes to a new chain; returns its first page.
+    pub(crate) fn write_chain(&self, mut data: &[u8], mut tail: &[u8], zeros: usize) -> Result<Pgno> {
         let chunk = self.layout.get().usable as usize - 4;
-        let total = data.len() + zeros;
+        let total = data.len() + tail.len() + zeros;
         let mut first = 0;
         let mut prev: Option<(Pgno, Buf)> = None;
         let mut done = 0;
         while done < total {
             let near = prev.as_ref().map_or(0, |p| p.0 + 1);
-            let (pgno, mut page) = self.allocate_page(near)?;
-            let from = done.min(data.len());
-            let piece = &data[from..data.len().min(from + chunk)];
-            self.pager()?.edit(pgno, &mut page, |b| {
-                b[..4].fill(0);
-                b[4..4 + piece.len()].copy_from_slice(piece);
-                b[4 + piece.len()..4 + chunk].fill(0);
-            })?;
+            let (of_data, of_tail);
+            (of_data, data) = data.split_at(data.len().min(chunk));
+            (of_tail, tail) = tail.split_at(tail.len().min(chunk - of_data.len()));
+            let (pgno, page) = self.allocate_filled(near, &[&[0; 4], of_data, of_tail])?;
             match &mut prev {
                 None => first = pgno,
                 Some((p, buf)) => {

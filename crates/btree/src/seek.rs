@@ -14,6 +14,7 @@ impl Cursor {
     /// `rowid`. `None`: the tree is empty.
     #[inline]
     pub fn seek_rowid(&mut self, rowid: i64) -> Result<Option<Ordering>> {
+        self.take_over();
         if self.pos == Pos::Valid && self.skip == 0 && self.current() {
             if self.cell.rowid == rowid {
                 return Ok(Some(Ordering::Equal));
@@ -78,6 +79,7 @@ impl Cursor {
     where
         F: EntryOrder,
     {
+        self.take_over();
         if self.is_last() && self.kind == TreeKind::Index {
             // Appending in order is common enough to ask the last entry first.
             let n = self.path.last().ok_or(Code::Internal)?;

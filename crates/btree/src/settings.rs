@@ -67,6 +67,7 @@ impl Btree {
 
     /// Lets unused pages go (`sqlite3_db_release_memory`).
     pub fn release_memory(&self) -> Result<()> {
+        self.0.forget_parked();
         self.pager()?.shrink();
         Ok(())
     }

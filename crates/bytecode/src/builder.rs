@@ -296,7 +296,7 @@ impl Opcode {
                 | IdxLT
                 | SorterSort
                 | SorterNext
-                | SorterUnique
+                | SorterFill
                 | HashFind
                 | HashSort
                 | HashNext

@@ -13,6 +13,8 @@ pub mod p5 {
     /// `Column`, `Next`: the instruction that comes next (at `p2` of a `Next`) is a `Column` of the same cursor, and may
     /// be run without a look around.
     pub const THEN_COLUMN: u16 = 0x8000;
+    /// `MakeRecord`: the next `Insert` takes the record: the bytes of a large last value may be left to it.
+    pub const FOR_INSERT: u16 = 1;
     /// `Insert`, `Delete`: count the row in `changes()`.
     pub const COUNT_CHANGE: u16 = 1;
     /// `Insert`: set `last_insert_rowid()`.
@@ -176,7 +178,7 @@ opcodes! {
     SorterSort "Sorts sorter p1 and stands on its first record; jumps to p2 if it is empty.";
     SorterNext "Moves sorter p1 on and jumps to p2; falls through at the end.";
     ResetSorter "Empties sorter p1.";
-    SorterUnique "Go to p2 unless the first p4 fields of sorter p1's record are those of the record before, none of them NULL.";
+    SorterFill "Appends the records of sorter p1, from the present one on, to index p3 and jumps to p2; falls through at one whose first p4 fields are those of the record before, none of them NULL.";
     SorterData "r[p2] = record of sorter p1; pseudo cursor p3 then reads it.";
     CursorLock "Sub-programs may not write to the tree of cursor p1 until CursorUnlock.";
     CursorUnlock "Undoes the last CursorLock.";

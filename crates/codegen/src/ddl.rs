@@ -342,28 +342,15 @@ impl Codegen<'_> {
         self.b.emit(Opcode::Next, table, top as i32, 0);
         self.b.place(done);
         let over = self.b.label();
-        let (pseudo, row) = (self.b.cursor(), self.b.reg());
-        self.b.emit(Opcode::OpenPseudo, pseudo, row, n as i32);
         self.b.jump(Opcode::SorterSort, sorter, over, 0);
-        let top = self.b.here();
-        self.b.emit(Opcode::SorterData, sorter, row, pseudo);
-        if i.index.unique.is_some() {
-            let ok = self.b.label();
-            self.b.jump4(Opcode::SorterUnique, sorter, ok, 0, P4::Int(i.index.key_len as i64));
+        let unique = if i.index.unique.is_some() { i.index.key_len as i64 } else { 0 };
+        self.b.jump4(Opcode::SorterFill, sorter, over, own, P4::Int(unique));
+        if unique > 0 {
             let message = unique_words(t, i);
-            self.b.emit4(
-                Opcode::Halt,
-                Code::ConstraintUnique.number() as i32,
-                2,
-                0,
-                P4::Name(message.into()),
-            );
+            let code = Code::ConstraintUnique.number() as i32;
+            self.b.emit4(Opcode::Halt, code, 2, 0, P4::Name(message.into()));
             self.b.p5(p5::UNIQUE);
-            self.b.place(ok);
         }
-        self.b.emit(Opcode::IdxInsert, own, row, 0);
-        self.b.p5(p5::APPEND);
-        self.b.emit(Opcode::SorterNext, sorter, top as i32, 0);
         self.b.place(over);
         self.b.emit(Opcode::Close, table, 0, 0);
         self.b.emit(Opcode::Close, own, 0, 0);

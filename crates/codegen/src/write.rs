@@ -744,6 +744,7 @@ impl Codegen<'_> {
                 P4::None
             };
             self.b.emit4(Opcode::MakeRecord, first, n as i32, record, p4);
+            self.b.p5(p5::FOR_INSERT);
             if let Some(a) = alias {
                 self.b.emit(Opcode::SCopy, w.new.rowid, w.new.first + a as i32, 0);
             }

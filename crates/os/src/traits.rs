@@ -268,6 +268,13 @@ pub trait File: Send {
     }
     /// Writes all of `buf` at `offset`.
     fn write(&self, buf: &[u8], offset: u64) -> Result<()>;
+    /// Writes the parts one behind the other from `offset` on.
+    fn write_parts(&self, parts: &[&[u8]], offset: u64) -> Result<()> {
+        let mut all = Vec::new();
+        iolite_base::alloc::reserve(&mut all, parts.iter().map(|p| p.len()).sum())?;
+        parts.iter().for_each(|p| all.extend_from_slice(p));
+        self.write(&all, offset)
+    }
     /// Cuts (or extends) the file to `size` bytes.
     fn truncate(&self, size: u64) -> Result<()>;
     /// Carries written content to the disk. The first sync of a file that this handle created also makes its

@@ -8,7 +8,7 @@ use crate::journal::{Journal, Site};
 use crate::pager::{Kind, Pager, State};
 use crate::table::{DIRTY, DONT_WRITE, RECENT};
 use crate::types::*;
-use iolite_base::bytes::zero_fill;
+use iolite_base::bytes::{fill_bytes, fill_from, zero_fill};
 use iolite_base::{Buf, Code, PageData, Pgno, Result, alloc};
 use iolite_os::{FileKind, LockLevel, OpenFlags};
 use std::mem::MaybeUninit;
@@ -129,11 +129,24 @@ impl Pager {
     /// The page as a blank sheet, for one that was free or lies beyond the end: nothing is read, and its old
     /// content is not kept for a rollback, since nobody needs it.
     pub fn get_blank(&mut self, pgno: Pgno) -> Result<Buf> {
+        self.blank(pgno, None)
+    }
+
+    /// As [`Pager::get_blank`], but the page holds `parts`, one behind the other, and zeros behind them.
+    pub fn get_filled(&mut self, pgno: Pgno, parts: &[&[u8]]) -> Result<Buf> {
+        self.blank(pgno, Some(parts))
+    }
+
+    fn blank(&mut self, pgno: Pgno, parts: Option<&[&[u8]]>) -> Result<Buf> {
         if pgno == 0 || pgno == self.lock_page() || self.state < State::WriterLocked {
             return Err(Code::Corrupt.into());
         }
         self.begin_changes()?;
-        let page = PageData::zeroed(self.page_size as usize)?;
+        let size = self.page_size as usize;
+        let page = match parts {
+            None => PageData::zeroed(size)?,
+            Some(parts) => PageData::filled(size, |raw| Ok(fill_from(raw, parts)))?,
+        };
         let buf = Buf::of_page(page)?;
         self.room_for_dirty(1)?;
         let i = match self.table.find(pgno) {
@@ -161,15 +174,15 @@ impl Pager {
         Ok(buf)
     }
 
-    /// The page behind the present end, to write on. If the database was larger when the transaction began,
+    /// The page behind the present end, to write on; it holds `parts`, or zeros. If the database was larger when the transaction began,
     /// its content is kept for a rollback.
-    pub fn extend(&mut self, pgno: Pgno) -> Result<Buf> {
+    pub fn extend(&mut self, pgno: Pgno, parts: Option<&[&[u8]]>) -> Result<Buf> {
         if pgno > self.orig_size || pgno <= self.db_size {
-            return self.get_blank(pgno);
+            return self.blank(pgno, parts);
         }
         self.db_size = pgno;
         let mut page = self.get(pgno)?;
-        self.edit(pgno, &mut page, |b| b.fill(0))?;
+        self.edit(pgno, &mut page, |b| fill_bytes(b, parts.unwrap_or_default()))?;
         Ok(page)
     }
 

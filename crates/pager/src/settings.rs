@@ -92,6 +92,12 @@ impl Pager {
         };
     }
 
+    /// About how many pages the cache may hold.
+    #[inline]
+    pub fn cache_target(&self) -> usize {
+        self.cache_target
+    }
+
     /// As set.
     pub fn cache_size(&self) -> i32 {
         self.cache_setting

@@ -228,6 +228,47 @@ pub fn encode_buf(
     Ok(())
 }
 
+/// As [`encode_buf`], for a record whose last value is a text or blob, and without that value's bytes: whoever writes the
+/// record puts them behind.
+#[inline(never)]
+pub fn encode_head(
+    values: &[Value],
+    compact: impl Fn(usize) -> bool,
+    max: usize,
+    out: &mut Buf,
+) -> Result<()> {
+    let mut types = Vec::new();
+    iolite_base::alloc::reserve(&mut types, values.len())?;
+    types.extend(values.iter().enumerate().map(|(i, v)| serial_type(v, compact(i))));
+    let mut header = 1 + types.iter().map(|t| varint::len(*t)).sum::<usize>();
+    for bound in [0x7f, 0x3fff, 0x1f_ffff] {
+        header += (header > bound) as usize;
+    }
+    let body: usize = types.iter().map(|t| serial_len(*t)).sum();
+    if header + body > max {
+        return Err(Code::Toobig.into());
+    }
+    let here = body - types.last().map_or(0, |t| serial_len(*t));
+    let (head, mut rest) = out.reuse_filled(header + here)?.split_at_mut(header);
+    let mut at = varint::put(head, header as u64);
+    for (i, (v, t)) in values.iter().zip(&types).enumerate() {
+        at += varint::put(&mut head[at..], *t);
+        rest = match v {
+            _ if i + 1 == values.len() => rest,
+            Value::Text(s, _) | Value::Blob(s, _) => {
+                let (own, more) = rest.split_at_mut(s.len());
+                own.copy_from_slice(s);
+                more
+            }
+            Value::Real(r) if *t == 7 => put_number(r.to_bits(), 8, rest),
+            Value::Real(r) => put_number(*r as i64 as u64, serial_len(*t), rest),
+            Value::Int(k) => put_number(*k as u64, serial_len(*t), rest),
+            Value::Null => rest,
+        };
+    }
+    Ok(())
+}
+
 /// Texts in `enc`, the other values as they are.
 #[cold]
 fn recoded(values: &[Value], enc: Encoding) -> Result<Vec<Value>> {
@@ -277,6 +318,32 @@ fn compact_int(r: f64, compact: bool) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_and_its_last_value_make_the_whole_record() {
+        let long = |n: usize| Value::blob(&vec![7; n]).unwrap();
+        for n in [0, 1, 60, 130, 16_400] {
+            for last in [0, 1, 20_000, 3_000_000] {
+                let mut values: Vec<Value> = (0..n)
+                    .map(|i| match i % 5 {
+                        0 => Value::Null,
+                        1 => Value::Int(i as i64 * i as i64 * 7919 - 9),
+                        2 => Value::Real(i as f64 * 0.75),
+                        3 => Value::text(&b"some text"[..i % 9]).unwrap(),
+                        _ => long(i % 50),
+                    })
+                    .collect();
+                values.push(long(last));
+                for real in [false, true] {
+                    let (mut whole, mut head) = (Vec::new(), Buf::with_capacity(0).unwrap());
+                    encode_with(&values, Encoding::Utf8, |_| real, &mut whole).unwrap();
+                    encode_head(&values, |_| real, whole.len(), &mut head).unwrap();
+                    assert_eq!([&head[..], &vec![7; last]].concat(), whole, "{n} {last}");
+                    assert!(encode_head(&values, |_| real, whole.len() - 1, &mut head).is_err());
+                }
+            }
+        }
+    }
 
     #[test]
     fn records_round_trip_and_headers_past_127_bytes_count_themselves() {

@@ -471,8 +471,8 @@ impl Vm {
                         self.tick(env)?;
                     }
                 }
-                Opcode::SorterUnique => {
-                    if !ops::sort::repeats(self, i)? {
+                Opcode::SorterFill => {
+                    if ops::sort::fill(self, i, env)? {
                         pc = i.p2 as usize;
                     }
                 }
@@ -670,7 +670,7 @@ impl Vm {
 
     /// Counts a jump back; asks now and then whether to stop.
     #[inline(always)]
-    fn tick(&mut self, env: &dyn Env) -> Result<()> {
+    pub(crate) fn tick(&mut self, env: &dyn Env) -> Result<()> {
         self.cpu += 1;
         if self.cpu >= CHECK_EVERY {
             self.cpu = 0;

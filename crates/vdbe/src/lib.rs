@@ -12,6 +12,7 @@ mod hash;
 mod lookahead;
 mod machine;
 mod ops;
+mod radix;
 mod runs;
 mod sorter;
 mod window;

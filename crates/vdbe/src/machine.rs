@@ -3,7 +3,7 @@
 use crate::bloom::Bloom;
 use crate::cursor::VCursor;
 use iolite_base::hash::FastMap;
-use iolite_base::{Buf, Encoding, Error, Limit, Result};
+use iolite_base::{Buf, Bytes, Encoding, Error, Limit, Result};
 use iolite_bytecode::Program;
 use iolite_ext::{Aggregate, AuxData};
 use iolite_value::Value;
@@ -54,6 +54,8 @@ pub(crate) struct Frame {
     pub row_sets: FastMap<i32, RowSet>,
     pub blooms: FastMap<i32, Bloom>,
     pub aux: Vec<AuxData>,
+    /// The last value of the row about to be inserted, if it is large: its record ends before it.
+    pub tail: Option<Bytes>,
     /// What calls of aggregates find for it.
     pub aggregate_aux: AuxData,
     pub compare: Ordering,
@@ -123,6 +125,7 @@ impl Frame {
             blooms: FastMap::default(),
             aux,
             aggregate_aux: AuxData::default(),
+            tail: None,
             compare: Ordering::Equal,
             params: 0,
             last_rowid: 0,
@@ -239,6 +242,7 @@ impl Vm {
             self.f.row_sets.clear();
         }
         self.f.blooms.clear();
+        self.f.tail = None;
         self.sequences.clear();
         self.locked.clear();
         for a in &mut self.f.aux {

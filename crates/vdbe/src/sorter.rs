@@ -7,12 +7,14 @@
 //! while they are read, an earlier run first among equals. Where only the first rows are wanted, the rest is dropped now and
 //! then, and nothing is written.
 
+use crate::radix;
 use crate::runs::{Reader, Runs};
 use iolite_base::{Code, Result, alloc};
 use iolite_value::{Collation, KeyInfo, compare, record};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
+#[derive(Clone, Copy)]
 struct Entry {
     prefix: u64,
     at: usize,
@@ -135,15 +137,23 @@ impl Sorter {
         let (arena, key) = (&self.arena, &self.key);
         let n = key.fields.len();
         let mut failed = None;
-        self.entries.sort_by(|a, b| {
-            a.prefix.cmp(&b.prefix).then_with(|| {
-                let (x, y) = (&arena[a.at..a.at + a.len as usize], &arena[b.at..b.at + b.len as usize]);
-                compare::records(x, y, n, key).unwrap_or_else(|e| {
-                    failed.get_or_insert(e);
-                    Ordering::Equal
-                })
+        let mut by_record = |a: &Entry, b: &Entry| {
+            let (x, y) = (&arena[a.at..a.at + a.len as usize], &arena[b.at..b.at + b.len as usize]);
+            compare::records(x, y, n, key).unwrap_or_else(|e| {
+                failed.get_or_insert(e);
+                Ordering::Equal
             })
-        });
+        };
+        if self.entries.len() < radix::MANY {
+            self.entries.sort_by(|a, b| a.prefix.cmp(&b.prefix).then_with(|| by_record(a, b)));
+        } else {
+            radix::sort(&mut self.entries, |e| e.prefix)?;
+            for equal in self.entries.chunk_by_mut(|a, b| a.prefix == b.prefix) {
+                if equal.len() > 1 {
+                    equal.sort_by(&mut by_record);
+                }
+            }
+        }
         failed.map_or(Ok(()), Err)
     }
 
@@ -196,26 +206,34 @@ impl Sorter {
         .ok_or_else(|| Code::Internal.into())
     }
 
-    /// Whether the first `n` fields of the present record are those of the one for which this was asked last, and none of
-    /// them is NULL.
+    /// Whether the first `n` fields of the present record are those of the one before, and none of them is NULL. Asked for
+    /// each record from the first on.
     pub fn repeats(&mut self, n: usize) -> Result<bool> {
-        let prefix = match &self.spilled {
-            Some(s) => s.heap.first().map(|k| s.prefixes[*k]),
-            None => self.entries.get(self.next).map(|e| e.prefix),
+        let Some(s) = &self.spilled else {
+            let Some([before, present]) = self.entries.get(self.next.wrapping_sub(1)..=self.next) else {
+                return Ok(false);
+            };
+            if before.prefix != present.prefix {
+                return Ok(false);
+            }
+            let record = |e: &Entry| &self.arena[e.at..e.at + e.len as usize];
+            return same_key(record(present), record(before), n, &self.key);
         };
+        let prefix = s.heap.first().map(|k| s.prefixes[*k]);
         let alike = std::mem::replace(&mut self.last_prefix, prefix) == prefix;
         let mut last = std::mem::take(&mut self.last);
         let record = self.record()?;
-        let same = alike
-            && !last.is_empty()
-            && compare::records(record, &last, n, &self.key)?.is_eq()
-            && !compare::has_null(record, n)?;
+        let same = alike && !last.is_empty() && same_key(record, &last, n, &self.key)?;
         last.clear();
         alloc::reserve(&mut last, record.len())?;
         last.extend_from_slice(record);
         self.last = last;
         Ok(same)
     }
+}
+
+fn same_key(a: &[u8], b: &[u8], n: usize, key: &KeyInfo) -> Result<bool> {
+    Ok(compare::records(a, b, n, key)?.is_eq() && !compare::has_null(a, n)?)
 }
 
 impl Spilled {

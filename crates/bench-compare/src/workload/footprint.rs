@@ -1,9 +1,11 @@
 //! Sizes: the libraries as they lie in `dist/lib`, on the system and in the cache; databases that the workloads make.
 //!
-//! Libraries are measured stripped (a copy, by `strip`), where the tool is there.
+//! Stock SQLite is also compiled here from the oracle's source, at -O3 and -Os, and iolite with `--build`: how long that takes
+//! and how much memory. Libraries are measured stripped (a copy, by `strip`), where the tool is there.
 
 use super::{Seat, tatp};
 use crate::Options;
+use crate::build;
 use crate::engine::{self, cache, settings};
 use crate::envelope::Run;
 use iolite_bench::cases;
@@ -46,12 +48,7 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
             )),
         }
     }
-    match o.text("library-os").map(|p| stripped(Path::new(p))) {
-        Some(Some(mb)) => run.less("library, stripped", "-Os", "iolite", "MB", vec![mb]),
-        _ => run
-            .missing
-            .push("size at -Os: build with CARGO_PROFILE_RELEASE_OPT_LEVEL=s, `--library-os PATH`".into()),
-    }
+    compiled(o, run);
     let n = o.number("subscribers", 100_000, 10_000);
     for e in engine::sql(1) {
         let label = format!("TATP, {n} subscribers");
@@ -75,6 +72,52 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
         );
         s.remove();
     }
-    run.missing.push("build time and peak build memory: not measured by this program".into());
     Ok(())
+}
+
+/// Libraries that are compiled here: stock SQLite for speed and for size; with `--build`, iolite too, both from nothing and
+/// one after the other, and what that takes.
+fn compiled(o: &Options, run: &mut Run) {
+    let small = o.text("library-os").unwrap_or("target/small/libiolite_capi.so");
+    let mut os = stripped(Path::new(small));
+    for (label, level, profile) in [("-O3", "-O3", "release"), ("-Os", "-Os", "small")] {
+        let to = cases::directory().join(format!("stock{level}-{}.so", std::process::id()));
+        match build::stock(level, &to) {
+            Ok(b) => {
+                if let Some(mb) = stripped(&to) {
+                    run.less("library, stripped", label, "stock", "MB", vec![mb]);
+                }
+                took(run, label, "stock", &b);
+            }
+            Err(e) => run.missing.push(format!("stock SQLite at {level}: {e}")),
+        }
+        let _ = std::fs::remove_file(to);
+        if o.has("build") {
+            let folder = cases::directory().join(format!("build-{}", std::process::id()));
+            match build::iolite(profile, &folder) {
+                Ok((b, library)) => {
+                    took(run, label, "iolite", &b);
+                    if label == "-Os" {
+                        os = stripped(&library);
+                    }
+                }
+                Err(e) => run.failures.push(format!("building iolite: {e}")),
+            }
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+    match os {
+        Some(mb) => run.less("library, stripped", "-Os", "iolite", "MB", vec![mb]),
+        None => run.missing.push(format!(
+            "size of iolite at -Os: {small} is not there (`cargo build --profile small -p iolite-capi`, or `--build`)"
+        )),
+    }
+    if !o.has("build") {
+        run.missing.push("iolite's build time and memory: ask with `--build` (four minutes)".into());
+    }
+}
+
+fn took(run: &mut Run, label: &str, engine: &str, b: &build::Build) {
+    run.less("building the library", label, engine, "s", vec![b.seconds]);
+    run.less("building the library: memory of all its processes", label, engine, "MB", vec![b.peak]);
 }

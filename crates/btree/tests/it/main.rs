@@ -1,6 +1,7 @@
 //! Tests of the trees as their callers see them, and of the files against the sqlite3 shell where one is
 //! installed.
 
+mod append;
 mod checkpointer;
 mod crash;
 mod damage;

@@ -39,6 +39,40 @@ fn indexes_are_built_and_checked() {
     assert_eq!(check[0][0].to_string_lossy(), "ok");
 }
 
+/// Which keys are equal is told apart from which records are.
+#[test]
+fn unique_indexes_are_built_where_no_key_comes_twice() {
+    for memory in [64 << 20, 4096] {
+        for (column, twice, fails) in [
+            ("a", "NULL", false),
+            ("a", "5", true),
+            ("a", "'X5'", false),
+            ("a COLLATE NOCASE", "'X5'", true),
+            ("a, b", "5", false),
+            ("a, b COLLATE NOCASE", "5", true),
+            ("a DESC", "5.0", true),
+        ] {
+            let c = Connection::open_in_memory().unwrap();
+            c.execute_batch(&format!(
+                "PRAGMA sort_memory = {memory}; CREATE TABLE t(a, b);
+                 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 2999)
+                 INSERT INTO t SELECT i * 7 % 3000, 'x' FROM n;
+                 INSERT INTO t VALUES('x5', 'x'), (NULL, 'x'), ({twice}, 'X')"
+            ))
+            .unwrap();
+            let made = c.execute_batch(&format!("CREATE UNIQUE INDEX u ON t({column})"));
+            assert_eq!(made.is_err(), fails, "{column} {twice}");
+            let rows = c.query("SELECT count(*) FROM t INDEXED BY u WHERE a < 5", &[]);
+            assert_eq!(
+                rows.map(|r| r[0][0].to_int()).ok(),
+                (!fails && !column.contains("NOCASE")).then_some(5)
+            );
+            let check = c.query("PRAGMA integrity_check", &[]).unwrap();
+            assert_eq!(check[0][0].to_string_lossy(), "ok");
+        }
+    }
+}
+
 #[test]
 fn a_sort_can_be_left_in_the_middle_and_run_again() {
     let c = Connection::open_in_memory().unwrap();

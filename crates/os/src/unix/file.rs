@@ -99,6 +99,13 @@ impl UnixFile {
     }
 }
 
+fn write_error(errno: i32) -> Error {
+    match errno {
+        libc::ENOSPC | libc::EDQUOT => Code::Full.into(),
+        _ => Code::IoerrWrite.into(),
+    }
+}
+
 impl File for UnixFile {
     fn read(&self, buf: &mut [u8], offset: u64) -> Result<bool> {
         match sys::pread(self.fd(), buf, offset) {
@@ -121,11 +128,11 @@ impl File for UnixFile {
     }
 
     fn write(&self, buf: &[u8], offset: u64) -> Result<()> {
-        match sys::pwrite(self.fd(), buf, offset) {
-            Ok(()) => Ok(()),
-            Err(libc::ENOSPC | libc::EDQUOT) => Err(Code::Full.into()),
-            Err(_) => Err(Code::IoerrWrite.into()),
-        }
+        sys::pwrite(self.fd(), buf, offset).map_err(write_error)
+    }
+
+    fn write_parts(&self, parts: &[&[u8]], offset: u64) -> Result<()> {
+        sys::pwritev(self.fd(), parts, offset).map_err(write_error)
     }
 
     fn truncate(&self, size: u64) -> Result<()> {

@@ -257,6 +257,40 @@ pub fn pwrite(fd: &Fd, buf: &[u8], offset: u64) -> Result<(), i32> {
     Ok(())
 }
 
+/// Writes the parts one behind the other from an offset on.
+#[cfg(target_os = "linux")]
+pub fn pwritev(fd: &Fd, parts: &[&[u8]], mut offset: u64) -> Result<(), i32> {
+    // What the system takes at once is at least this.
+    for some in parts.chunks(512) {
+        let list: Vec<libc::iovec> = some
+            .iter()
+            .map(|p| libc::iovec { iov_base: p.as_ptr() as *mut libc::c_void, iov_len: p.len() })
+            .collect();
+        // SAFETY: each entry is a readable slice that lives until the call is over; nothing is written to it.
+        let n =
+            unsafe { libc::pwritev(fd.0, list.as_ptr(), list.len() as libc::c_int, offset as libc::off_t) };
+        // What it did not take, for whatever reason, goes part by part.
+        let mut taken = n.max(0) as usize;
+        for p in some {
+            let now = taken.min(p.len());
+            taken -= now;
+            pwrite(fd, &p[now..], offset + now as u64)?;
+            offset += p.len() as u64;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the parts one behind the other from an offset on.
+#[cfg(not(target_os = "linux"))]
+pub fn pwritev(fd: &Fd, parts: &[&[u8]], mut offset: u64) -> Result<(), i32> {
+    for p in parts {
+        pwrite(fd, p, offset)?;
+        offset += p.len() as u64;
+    }
+    Ok(())
+}
+
 /// Sets the size.
 pub fn ftruncate(fd: &Fd, size: u64) -> Result<(), i32> {
     // SAFETY: our descriptor.

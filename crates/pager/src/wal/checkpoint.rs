@@ -26,6 +26,41 @@ const SEND: usize = 1 << 18;
 /// How long to wait for the writers of this process before the busy handler is asked.
 const PATIENCE: Duration = Duration::from_millis(5);
 
+/// Neighbouring pages on their way to the file.
+struct Run {
+    first: Pgno,
+    /// Those from the cache, which are written from where they are; `None`: the next one in `read`.
+    pages: Vec<Option<Buf>>,
+    read: Vec<u8>,
+    size: usize,
+}
+
+impl Run {
+    /// Writes them, and is empty then; how many bytes it was.
+    fn write(&mut self, db: &dyn File) -> Result<usize> {
+        let n = self.pages.len() * self.size;
+        if n > 0 {
+            let at = (self.first as u64 - 1) * self.size as u64;
+            let mut parts: Vec<&[u8]> = Vec::new();
+            alloc::reserve(&mut parts, self.pages.len())?;
+            let mut read = self.read.chunks_exact(self.size);
+            for p in &self.pages {
+                parts.push(match p {
+                    Some(page) => page,
+                    None => read.next().ok_or(Code::Internal)?,
+                });
+            }
+            match parts[..] {
+                [one] => db.write(one, at)?,
+                _ => db.write_parts(&parts, at)?,
+            }
+            self.pages.clear();
+            self.read.clear();
+        }
+        Ok(n)
+    }
+}
+
 impl Wal {
     /// Copies as much as `mode` asks for. `busy` is asked whether to wait where somebody is in the way;
     /// `cached` spares reading what this connection has at its last snapshot.
@@ -228,9 +263,7 @@ impl Wal {
         // very header is that frame.
         let cache_counts = self.seen.as_ref() == Some(h);
         let size = page_size as usize;
-        let mut run: Vec<u8> = Vec::new();
-        alloc::reserve(&mut run, TOGETHER.max(size))?;
-        let mut first: Pgno = 0;
+        let mut run = Run { first: 0, pages: Vec::new(), read: Vec::new(), size };
         let mut unsent = 0;
         let mut it = newest.iter().peekable();
         while let Some(&(pgno, frame)) = it.next() {
@@ -238,33 +271,29 @@ impl Wal {
             if superseded || frame > safe || pgno > h.db_pages || pgno == 0 {
                 continue;
             }
-            let next = first as usize + run.len() / size;
-            if !run.is_empty() && (pgno as usize != next || run.len() + size > TOGETHER) {
-                db.write(&run, (first as u64 - 1) * page_size as u64)?;
-                unsent += run.len();
-                run.clear();
+            let next = run.first as usize + run.pages.len();
+            if pgno as usize != next || (run.pages.len() + 1) * size > TOGETHER {
+                unsent += run.write(db)?;
                 if unsent >= SEND && sync.is_some() {
                     db.start_writing(0, h.db_pages as u64 * page_size as u64);
                     unsent = 0;
                 }
             }
-            if run.is_empty() {
-                first = pgno;
+            if run.pages.is_empty() {
+                run.first = pgno;
             }
-            match cached(pgno).filter(|b| cache_counts && b.len() == size) {
-                Some(page) => run.extend_from_slice(&page),
-                None => {
-                    let at =
-                        LOG_HEADER + (frame as u64 - 1) * (page_size as u64 + FRAME_HEADER) + FRAME_HEADER;
-                    let start = run.len();
-                    run.resize(start + size, 0);
-                    self.log.read(&mut run[start..], at)?;
-                }
+            let page = cached(pgno).filter(|b| cache_counts && b.len() == size);
+            if page.is_none() {
+                let at = LOG_HEADER + (frame as u64 - 1) * (page_size as u64 + FRAME_HEADER) + FRAME_HEADER;
+                let start = run.read.len();
+                alloc::reserve(&mut run.read, size)?;
+                run.read.resize(start + size, 0);
+                self.log.read(&mut run.read[start..], at)?;
             }
+            alloc::reserve(&mut run.pages, 1)?;
+            run.pages.push(page);
         }
-        if !run.is_empty() {
-            db.write(&run, (first as u64 - 1) * page_size as u64)?;
-        }
+        run.write(db)?;
         if safe == self.index.header().map_or(0, |n| n.last_frame) {
             let want = h.db_pages as u64 * page_size as u64;
             if db.size()? != want {

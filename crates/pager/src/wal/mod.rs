@@ -105,6 +105,10 @@ enum Attempt {
     Retry,
 }
 
+/// Bytes that are written at once.
+const BATCH: usize = 1 << 18;
+/// So few frames are joined before they are written.
+const FEW: usize = 3;
 /// Bytes of the log whose writing is begun together.
 const EARLY: u64 = 1 << 18;
 
@@ -739,31 +743,43 @@ impl Wal {
         let big = self.big_endian();
         let first = self.header.last_frame;
         let frame_len = page_size as usize + FRAME_HEADER as usize;
-        // Several frames to a write: a commit of many small pages is a few system calls.
-        const BATCH: usize = 1 << 18;
-        self.scratch.clear();
         let mut at = self.frame_offset(first + 1);
-        for (i, (pgno, page)) in pages.iter().enumerate() {
-            let size = if i + 1 == pages.len() { commit } else { 0 };
-            let mut h = [0u8; FRAME_HEADER as usize];
-            be::put_u32(&mut h, 0, *pgno);
-            be::put_u32(&mut h, 4, size);
-            h[8..16].copy_from_slice(&self.header.salt);
-            sum = checksum(big, sum, &h[..8]);
-            sum = checksum(big, sum, page);
-            be::put_u32(&mut h, 16, sum[0]);
-            be::put_u32(&mut h, 20, sum[1]);
-            alloc::reserve(&mut self.scratch, frame_len)?;
-            self.scratch.extend_from_slice(&h);
-            self.scratch.extend_from_slice(page);
-            if self.scratch.len() + frame_len > BATCH || i + 1 == pages.len() {
-                self.log.write(&self.scratch, at)?;
-                at += self.scratch.len() as u64;
-                self.scratch.clear();
+        let mut left = pages.len();
+        // Several frames to a write, many of them straight from their pages: a large commit is a few system calls and no copy.
+        for some in pages.chunks((BATCH / frame_len).max(1)) {
+            let join = some.len() <= FEW;
+            let each = if join { frame_len } else { FRAME_HEADER as usize };
+            self.scratch.clear();
+            alloc::reserve(&mut self.scratch, some.len() * each)?;
+            for (pgno, page) in some {
+                left -= 1;
+                let mut h = [0u8; FRAME_HEADER as usize];
+                be::put_u32(&mut h, 0, *pgno);
+                be::put_u32(&mut h, 4, if left == 0 { commit } else { 0 });
+                h[8..16].copy_from_slice(&self.header.salt);
+                sum = checksum(big, sum, &h[..8]);
+                sum = checksum(big, sum, page);
+                be::put_u32(&mut h, 16, sum[0]);
+                be::put_u32(&mut h, 20, sum[1]);
+                self.scratch.extend_from_slice(&h);
+                if join {
+                    self.scratch.extend_from_slice(page);
+                }
             }
-        }
-        if self.scratch.capacity() > BATCH * 2 {
-            self.scratch = Vec::new();
+            let from = at;
+            at += (some.len() * frame_len) as u64;
+            if join {
+                self.log.write(&self.scratch, from)?;
+                continue;
+            }
+            let (heads, _) = self.scratch.as_chunks::<{ FRAME_HEADER as usize }>();
+            let mut parts: Vec<&[u8]> = Vec::new();
+            alloc::reserve(&mut parts, 2 * some.len())?;
+            for (head, (_, page)) in heads.iter().zip(some) {
+                parts.push(head);
+                parts.push(page);
+            }
+            self.log.write_parts(&parts, from)?;
         }
         if commit != 0 && full && self.turn.is_none() {
             self.log.sync(SyncKind::Data)?;

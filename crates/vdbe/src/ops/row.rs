@@ -175,12 +175,28 @@ pub(crate) fn make_record(vm: &mut Vm, i: &Insn) -> Result<()> {
                     _ => a.apply(v)?,
                 }
             }
-            let values = &vm.f.regs[first..first + n];
             let real = |k: usize| list.get(k) == Some(&Affinity::Real);
-            record::encode_buf(values, vm.enc, real, vm.max_length, &mut buf)?;
+            encode(vm, i, real, &mut buf)?;
         }
-        _ => record::encode_buf(&vm.f.regs[first..first + n], vm.enc, |_| false, vm.max_length, &mut buf)?,
+        _ => encode(vm, i, |_| false, &mut buf)?,
     }
     vm.put(i.p3, Value::Blob(buf.into_bytes(), 0));
     Ok(())
+}
+
+/// From this length on, the bytes of a row's last value are not copied behind the others.
+const LARGE: usize = 16 << 10;
+
+#[inline(always)]
+fn encode(vm: &mut Vm, i: &Insn, real: impl Fn(usize) -> bool, buf: &mut Buf) -> Result<()> {
+    let values = &vm.f.regs[i.p1 as usize..(i.p1 + i.p2) as usize];
+    if i.p5 & p5::FOR_INSERT != 0
+        && let Some(Value::Text(b, _) | Value::Blob(b, _)) = values.last()
+        && b.len() >= LARGE
+        && vm.enc == Encoding::Utf8
+    {
+        vm.f.tail = Some(b.clone());
+        return record::encode_head(values, real, vm.max_length, buf);
+    }
+    record::encode_buf(values, vm.enc, real, vm.max_length, buf)
 }

@@ -5,6 +5,7 @@ use crate::env::Env;
 use crate::machine::Vm;
 use crate::sorter::Sorter;
 use iolite_base::{Buf, Code, Result};
+use iolite_btree::Ordered;
 use iolite_bytecode::{Insn, P4};
 use iolite_value::Value;
 
@@ -51,10 +52,50 @@ pub(crate) fn sort(vm: &mut Vm, i: &Insn) -> Result<bool> {
     sorter(vm, i.p1)?.sort()
 }
 
-/// Whether the key of the sorter's record was the last one's, too.
-pub(crate) fn repeats(vm: &mut Vm, i: &Insn) -> Result<bool> {
-    let n = if let P4::Int(n) = i.p4 { n as usize } else { 1 };
-    sorter(vm, i.p1)?.repeats(n)
+/// What a sorter holds, up to the first key that comes twice.
+struct Feed<'s> {
+    sorter: &'s mut Sorter,
+    /// The fields of the key that may not be equal; 0: all may.
+    unique: usize,
+    repeated: bool,
+    taken: u64,
+}
+
+impl Ordered for Feed<'_> {
+    #[inline]
+    fn entry(&self) -> Result<&[u8]> {
+        self.sorter.record()
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<bool> {
+        self.taken += 1;
+        if !self.sorter.next()? {
+            return Ok(false);
+        }
+        self.repeated = self.unique > 0 && self.sorter.repeats(self.unique)?;
+        Ok(!self.repeated)
+    }
+}
+
+/// Fills an index from a sorter. `false`: a key came twice.
+pub(crate) fn fill(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<bool> {
+    let unique = if let P4::Int(n) = i.p4 { n as usize } else { 0 };
+    let Some(VCursor::Sorter(mut sorter)) = vm.f.cursors[i.p1 as usize].take() else {
+        return Err(Code::Internal.into());
+    };
+    if unique > 0 {
+        // The first one is what the second is compared with.
+        sorter.repeats(unique)?;
+    }
+    let mut feed = Feed { sorter: &mut sorter, unique, repeated: false, taken: 0 };
+    let t = vm.tree(i.p3)?;
+    let filled = t.cur.append_all(&mut feed, || env.check_interrupt());
+    t.moved(false);
+    let (repeated, taken) = (feed.repeated, feed.taken);
+    vm.counters.vm_steps += taken;
+    vm.f.cursors[i.p1 as usize] = Some(VCursor::Sorter(sorter));
+    filled.map(|()| !repeated)
 }
 
 pub(crate) fn data(vm: &mut Vm, i: &Insn) -> Result<()> {

@@ -90,7 +90,10 @@ pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         return Err(Code::Internal.into());
     };
     let at = if i.p5 & p5::APPEND != 0 { InsertAt::Append } else { InsertAt::Unknown };
-    t.cur.insert_row(id, rec, 0, at)?;
+    match vm.f.tail.take() {
+        None => t.cur.insert_row(id, rec, 0, at)?,
+        Some(tail) => t.cur.insert_large(id, rec, &tail, at)?,
+    }
     t.cache.reset();
     t.null_row = false;
     t.deferred = None;
