@@ -126,7 +126,7 @@ impl Groups<'_> {
     /// Whether values of keys that are not known yet shall stay so.
     pub(super) fn is_full(&self) -> bool {
         let held = |s: &Source| match s {
-            Source::Any { dict, .. } => dict.held(),
+            Source::Any { dict, reals, .. } => dict.held() + reals.held(),
             _ => 0,
         };
         let numbers = &self.st.index.numbers;

@@ -113,6 +113,12 @@ impl Ahead {
     }
 }
 
+/// Asks for all of them.
+pub(crate) fn fetch_all(codes: Slice<'_>) {
+    let (at, n) = bytes(codes);
+    (0..n.div_ceil(LINE)).for_each(|i| line(at.wrapping_add(i * LINE)));
+}
+
 /// Asks for those at some places.
 pub(crate) fn fetch_some(codes: Slice<'_>, at: &[u32]) {
     let p = bytes(codes).0;

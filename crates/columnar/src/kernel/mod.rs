@@ -13,7 +13,7 @@ mod avx512;
 mod list;
 mod scalar;
 
-pub(crate) use ahead::{Ahead, fetch_some};
+pub(crate) use ahead::{Ahead, fetch_all, fetch_some};
 use std::sync::OnceLock;
 
 /// Rows in a block.

@@ -274,10 +274,17 @@ impl Run<'_> {
                     batch.part = k;
                     batch.outer.clear();
                     batch.whole = sel.len() == span.len();
-                    batch.outer.extend(sel.rows().iter().map(|i| from as u32 + *i as u32));
+                    if batch.whole {
+                        batch.outer.extend(span.start as u32..span.end as u32);
+                    } else {
+                        batch.outer.extend(sel.rows().iter().map(|i| from as u32 + *i as u32));
+                    }
                     for col in &later {
-                        if let Some(codes) = pred::codes_of(&part.cols[*col], &(0..part.rows)) {
-                            kernel::fetch_some(codes, &batch.outer);
+                        let of = if batch.whole { span.clone() } else { 0..part.rows };
+                        match pred::codes_of(&part.cols[*col], &of) {
+                            Some(codes) if batch.whole => kernel::fetch_all(codes),
+                            Some(codes) => kernel::fetch_some(codes, &batch.outer),
+                            None => {}
                         }
                     }
                     if !pass(&mut ready, &mut phases)? {
