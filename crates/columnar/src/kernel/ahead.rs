@@ -12,9 +12,9 @@ const LINE: usize = 64;
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn line(p: *const u8) {
-    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
     // SAFETY: a hint; it reads nothing, whatever the address is.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+    unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
