@@ -301,6 +301,7 @@ impl Opcode {
                 | HashSort
                 | HashNext
                 | Filter
+                | FilterRow
                 | SourceOpen
                 | SourceNext
                 | WindowNext

@@ -195,6 +195,9 @@ opcodes! {
     WindowRow "Adds the p3 registers from p2 on as a row to the list p1.";
     WindowRun "Computes the window functions p4 for the rows of the list p1.";
     WindowNext "Fetches the next row of the list p1, the functions' values behind it, into the registers from p3 on; jumps to p2 at the end.";
+    FilterOpen "Opens cursor p1 on p2 empty sets of keys.";
+    FilterRowid "Adds the rowid of cursor p3 to set p2 of cursor p1; p4 at most, as far as is known.";
+    FilterRow "Jumps to p2 if a column of cursor p3's row is surely not in its set of cursor p1; p4: of each set the field, or -1 for the rowid.";
     Filter "Jumps to p2 if p4 registers from p3 on are surely not in the Bloom filter in r[p1].";
     RowSetTest "Jumps to p2 if r[p3] is in the set in r[p1] from an earlier batch than p4; adds it otherwise.";
     OffsetLimit "r[p2] = r[p1] + r[p3], or -1 where r[p1] says there is no limit.";

@@ -364,9 +364,7 @@ impl Codegen<'_> {
             // The body reads the table's own cursor.
             let place = Place::Table { cursor, table: table.clone(), index: None, index_only: false };
             self.places.insert(l.source.id, place);
-            for e in &br.filter {
-                self.jump_unless(e, sub.next, true)?;
-            }
+            self.jump_unless_all(&br.filter, sub.next)?;
             self.b.emit(Opcode::Rowid, cursor, rowid, 0);
             self.b.jump4(Opcode::RowSetTest, set, sub.next, rowid, P4::Int(k as i64));
             self.b.jump(Opcode::Gosub, body_return, body, 0);
@@ -409,9 +407,7 @@ impl Codegen<'_> {
         self.b.jump(Opcode::Rewind, source, done, 0);
         let top = self.b.here();
         let next = self.b.label();
-        for e in filter {
-            self.jump_unless(e, next, true)?;
-        }
+        self.jump_unless_all(filter, next)?;
         let first = self.b.regs(n + 1);
         for (k, c) in columns.iter().enumerate() {
             let col =

@@ -44,6 +44,33 @@ impl Codegen<'_> {
         Ok(())
     }
 
+    /// Jumps to `to` unless all of these are true. A column that is compared several times in a row, as by BETWEEN, is read
+    /// once.
+    pub fn jump_unless_all<'e>(&mut self, all: impl IntoIterator<Item = &'e Expr>, to: Label) -> Result<()> {
+        let mut rest = all.into_iter().peekable();
+        while let Some(e) = rest.next() {
+            let Expr::Compare(first) = e else {
+                self.jump_unless(e, to, true)?;
+                continue;
+            };
+            let x = self.expr(&first.lhs)?;
+            let mut now = first;
+            loop {
+                let y = self.expr(&now.rhs)?;
+                let at = self.emit_compare(now, now.op.negated(), x.reg, y.reg, true);
+                self.b.at(at).p2 = self.b.raw(to);
+                self.done(y);
+                let again = rest.next_if(|e| {
+                    matches!(e, Expr::Compare(c) if matches!(c.lhs, Expr::Column(_)) && c.lhs.same(&first.lhs))
+                });
+                let Some(Expr::Compare(c)) = again else { break };
+                now = c;
+            }
+            self.done(x);
+        }
+        Ok(())
+    }
+
     /// Jumps to `to` unless `e` is true; if it is NULL, jumps if `null_jumps`.
     pub fn jump_unless(&mut self, e: &Expr, to: Label, null_jumps: bool) -> Result<()> {
         match e {

@@ -6,8 +6,9 @@
 //! and Future", VLDB 2022, section 4.2). A filter may say yes too often, never no too often, so the loops stay as they are.
 //!
 //! Filters are filled where they are first asked, once in a run: those of automatic indexes while the index is built, those
-//! of stored tables by a scan that tests the table's own conditions. Outer joins are left alone, as a row without a partner
-//! must come out of them.
+//! of stored tables by a scan that tests the table's own conditions. Those of stored tables that are asked for columns of
+//! the loop's own row are asked together, by one instruction, in an order that follows what they let through. Outer joins
+//! are left alone, as a row without a partner must come out of them.
 
 use crate::context::{Codegen, Place};
 use crate::loops::Open;
@@ -32,8 +33,64 @@ impl Codegen<'_> {
         if depths.iter().any(Option::is_some) { depths } else { Vec::new() }
     }
 
+    /// Fills and asks the filters of these inner levels at the head of the loop of `outer`; where there is surely no partner,
+    /// goes to `next`.
+    pub(crate) fn ask_filters(
+        &mut self,
+        outer: &Level,
+        inner: &mut dyn Iterator<Item = (&Level, &mut Open)>,
+        next: Label,
+    ) -> Result<()> {
+        let mut together = Vec::new();
+        let mut others = Vec::new();
+        for (l, o) in inner {
+            match self.field_of_key(outer, l) {
+                Some((cursor, field)) => together.push((l, cursor, field)),
+                None => others.push((l, o)),
+            }
+        }
+        if let Some((_, row, _)) = together.first() {
+            let row = *row;
+            let filters = self.b.cursor();
+            let once = self.b.emit(Opcode::Once, 0, 0, 0);
+            self.b.emit(Opcode::FilterOpen, filters, together.len() as i32, 0);
+            for (set, (l, ..)) in together.iter().enumerate() {
+                self.fill_from_table(l, |g, cursor| {
+                    let rows = l.source.table().map_or(0.0, |(_, t)| t.rows.get());
+                    let most = P4::Int(rows.clamp(0.0, 1e9) as i64);
+                    g.b.emit4(Opcode::FilterRowid, filters, set as i32, cursor, most);
+                })?;
+            }
+            self.b.jump_here(once);
+            let fields = together.iter().map(|(.., field)| i64::from(*field)).collect();
+            self.b.jump4(Opcode::FilterRow, filters, next, row, P4::Numbers(fields));
+        }
+        for (l, o) in others {
+            self.ask_filter(l, o, next)?;
+        }
+        Ok(())
+    }
+
+    /// The cursor of the outer level's table and the field, or -1 for the rowid, that is the inner level's rowid.
+    fn field_of_key(&self, outer: &Level, inner: &Level) -> Option<(i32, i32)> {
+        let Access::RowidEq { eq: EqTerm::Eq { value: Expr::Column(c), .. }, .. } = &inner.access else {
+            return None;
+        };
+        match self.places.get(c.table) {
+            Some(Place::Table { cursor, table, index: None, .. }) if c.table == outer.source.id => {
+                let field = match c.column {
+                    ROWID => Some(-1),
+                    k if table.rowid_alias == Some(k as usize) => Some(-1),
+                    k => table.field_of[k as usize].map(|f| f as i32),
+                };
+                field.map(|f| (*cursor, f))
+            }
+            _ => None,
+        }
+    }
+
     /// Fills and asks the filter of an inner level; where there is surely no partner, goes to `next`.
-    pub(crate) fn ask_filter(&mut self, l: &Level, o: &mut Open, next: Label) -> Result<()> {
+    fn ask_filter(&mut self, l: &Level, o: &mut Open, next: Label) -> Result<()> {
         match &l.access {
             Access::Auto { eq, .. } => {
                 let filter = self.build_auto_index(l, &o.prepared)?;
@@ -44,7 +101,14 @@ impl Codegen<'_> {
                 }
             }
             Access::RowidEq { eq: EqTerm::Eq { value, .. }, .. } => {
-                let filter = self.fill_from_table(l)?;
+                let filter = self.b.reg();
+                let once = self.b.emit(Opcode::Once, 0, 0, 0);
+                self.fill_from_table(l, |g, cursor| {
+                    let key = g.b.reg();
+                    g.b.emit(Opcode::Rowid, cursor, key, 0);
+                    g.b.emit4(Opcode::FilterAdd, filter, 0, key, P4::Int(1));
+                })?;
+                self.b.jump_here(once);
                 let key = self.b.reg();
                 self.expr_to(value, key)?;
                 self.b.jump(Opcode::IsNull, key, next, 0);
@@ -61,12 +125,10 @@ impl Codegen<'_> {
         self.b.jump4(Opcode::Filter, filter, to, key, P4::Int(n as i64));
     }
 
-    /// A filter over the rowids of those rows of a table that its own conditions let pass.
-    fn fill_from_table(&mut self, l: &Level) -> Result<i32> {
-        let filter = self.b.reg();
-        let Some((db, table)) = l.source.table() else { return Ok(filter) };
+    /// Goes through those rows of a table that its own conditions let pass; `add` says what becomes of each.
+    fn fill_from_table(&mut self, l: &Level, add: impl FnOnce(&mut Self, i32)) -> Result<()> {
+        let Some((db, table)) = l.source.table() else { return Ok(()) };
         let table = table.clone();
-        let once = self.b.emit(Opcode::Once, 0, 0, 0);
         self.note(|| format!("BLOOM FILTER ON {} (rowid=?)", print::source_name(&l.source)));
         let cursor = self.b.cursor();
         self.open_cursor(cursor, db, &table, Opcode::OpenRead)?;
@@ -74,21 +136,15 @@ impl Codegen<'_> {
         self.b.jump(Opcode::Rewind, cursor, done, 0);
         let top = self.b.here();
         let place = Place::Table { cursor, table, index: None, index_only: false };
-        let key = self.b.reg();
         self.at_place(l.source.id, place, |g| {
-            for e in l.filter.iter().filter(|e| is_own(e, l.source.id)) {
-                g.jump_unless(e, next, true)?;
-            }
-            Ok(())
+            g.jump_unless_all(l.filter.iter().filter(|e| is_own(e, l.source.id)), next)
         })?;
-        self.b.emit(Opcode::Rowid, cursor, key, 0);
-        self.b.emit4(Opcode::FilterAdd, filter, 0, key, P4::Int(1));
+        add(self, cursor);
         self.b.place(next);
         self.b.emit(Opcode::Next, cursor, top as i32, 0);
         self.b.place(done);
         self.b.emit(Opcode::Close, cursor, 0, 0);
-        self.b.jump_here(once);
-        Ok(filter)
+        Ok(())
     }
 }
 

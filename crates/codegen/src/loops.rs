@@ -146,10 +146,10 @@ impl Codegen<'_> {
         for (depth, l) in levels.iter().enumerate() {
             self.open_level(l, &mut out.levels[depth], c.extreme)?;
             let next = out.levels[depth].next;
-            for (j, at) in asked.iter().enumerate() {
-                if *at == Some(depth) {
-                    self.ask_filter(&levels[j], &mut out.levels[j], next)?;
-                }
+            if asked.contains(&Some(depth)) {
+                let inner = levels.iter().zip(out.levels.iter_mut()).zip(&asked);
+                let mut inner = inner.filter(|(_, at)| **at == Some(depth)).map(|(level, _)| level);
+                self.ask_filters(l, &mut inner, next)?;
             }
         }
         self.scan_backwards = former;
@@ -485,9 +485,7 @@ impl Codegen<'_> {
             self.note(|| format!("SCAN {}", print::source_name(&l.source)));
         }
         self.open_access(l, &p, o)?;
-        for e in &l.on {
-            self.jump_unless(e, o.next, true)?;
-        }
+        self.jump_unless_all(&l.on, o.next)?;
         if let Some(m) = p.matched {
             let cursor = p.table_cursor.ok_or_else(|| internal("a RIGHT JOIN without a table cursor"))?;
             let width = row_key_width(l);
@@ -513,9 +511,7 @@ impl Codegen<'_> {
             let subroutine = self.b.here();
             // Inside the subroutine, "next" means to return.
             let outer_next = std::mem::replace(&mut o.next, self.b.label());
-            for e in &l.filter {
-                self.jump_unless(e, o.next, true)?;
-            }
+            self.jump_unless_all(&l.filter, o.next)?;
             o.right = Some(Right {
                 table_cursor: cursor,
                 matched: m,
@@ -533,9 +529,7 @@ impl Codegen<'_> {
             self.b.emit(Opcode::Integer, 1, flag, 0);
             o.left = Some((flag, entry));
         }
-        for e in &l.filter {
-            self.jump_unless(e, o.next, true)?;
-        }
+        self.jump_unless_all(&l.filter, o.next)?;
         Ok(())
     }
 }

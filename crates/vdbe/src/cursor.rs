@@ -4,6 +4,7 @@
 //! index cursor (`deferred`); whoever touches it pays first.
 
 use crate::hash::HashTable;
+use crate::lookahead::Lookahead;
 use crate::sorter::Sorter;
 use iolite_base::{Bytes, Code, Encoding, Result, varint};
 use iolite_btree::{Ahead, Btree, Cursor};
@@ -17,6 +18,7 @@ pub(crate) enum VCursor {
     Pseudo(PseudoCursor),
     Sorter(Sorter),
     Hash(HashTable),
+    Lookahead(Lookahead),
     Virtual { cursor: Box<dyn VirtualCursor>, null_row: bool },
     Source(Box<dyn RowSource>),
     Window(crate::window::Rows),
@@ -51,10 +53,7 @@ pub(crate) struct PseudoCursor {
     pub cache: RowCache,
 }
 
-/// How far a record's header is decoded.
-///
-/// Rows of one table often have the same serial types. So the beginning of the header decoded last is remembered as a
-/// pattern: a record that begins alike has the same fields at the same places, which costs one comparison to find out.
+/// How far a record's header is decoded, for fields that [`near_field`] does not find.
 #[derive(Default)]
 pub(crate) struct RowCache {
     /// The decoding of this record has begun.
@@ -66,20 +65,8 @@ pub(crate) struct RowCache {
     header_at: u32,
     header_end: u32,
     body_at: u32,
-    pattern: Pattern,
     /// A header that reaches beyond what lies in the page.
     long_header: Vec<u8>,
-}
-
-/// The beginning of a header, of bytes that are a varint each: its length, then the types of `fields[..known]`.
-#[derive(Default)]
-struct Pattern {
-    bytes: u64,
-    /// Which of the bytes count; 0: there is no pattern.
-    mask: u64,
-    known: u32,
-    /// Where the field behind the known ones starts.
-    body_at: u32,
 }
 
 /// What decoding up to a field found.
@@ -92,9 +79,9 @@ enum Field {
     Far,
 }
 
-/// Lengths of the serial types that take one byte.
-const SHORT: [u8; 128] = {
-    let mut t = [0u8; 128];
+/// Lengths of the serial types that take one byte; nothing for the bytes that begin longer ones.
+const SHORT: [u8; 256] = {
+    let mut t = [0u8; 256];
     let mut i = 0;
     while i < 128 {
         t[i] = record::serial_len(i as u64) as u8;
@@ -130,47 +117,6 @@ impl RowCache {
         Ok(())
     }
 
-    /// Looks whether the record begins like the one before; `page[at..]` is where it lies.
-    #[inline(always)]
-    fn recognise(&mut self, page: &[u8], at: usize, total: usize) {
-        let p = &self.pattern;
-        if !self.started
-            && p.mask != 0
-            && p.body_at as usize <= total
-            && let Some(b) = page.get(at..at + 8)
-            && let Ok(b) = b.try_into()
-            && (u64::from_le_bytes(b) ^ p.bytes) & p.mask == 0
-        {
-            self.started = true;
-            self.long_header.clear();
-            self.known = p.known as usize;
-            self.header_at = p.known + 1;
-            self.header_end = (p.bytes & 0x7f) as u32;
-            self.body_at = p.body_at;
-        }
-    }
-
-    /// Remembers the beginning of the header of which `known` fields have been decoded.
-    #[inline(always)]
-    fn remember(&mut self, header: &[u8]) {
-        // All bytes so far were a varint each, and eight hold them.
-        self.pattern.mask = 0;
-        if self.header_at as usize == self.known + 1 && self.known < 8 && self.known > 0 {
-            let mut b = [0; 8];
-            let n = self.known + 1;
-            match header.first_chunk::<8>() {
-                Some(h) => b = *h,
-                None => b[..n].copy_from_slice(&header[..n]),
-            }
-            self.pattern = Pattern {
-                bytes: u64::from_le_bytes(b),
-                mask: u64::MAX >> (64 - 8 * n),
-                known: self.known as u32,
-                body_at: self.body_at,
-            };
-        }
-    }
-
     /// Decodes up to `field`, which is not known yet, of a record of `total` bytes of which `local` is at hand.
     fn decode(&mut self, local: &[u8], field: usize, total: usize) -> Result<Field> {
         if !self.started {
@@ -178,15 +124,8 @@ impl RowCache {
             self.start(local, total)?;
         }
         match local.get(..self.header_end as usize) {
-            Some(header) => {
-                let found = self.decode_header(header, field, total);
-                self.remember(header);
-                found
-            }
-            None => {
-                self.pattern.mask = 0;
-                Ok(Field::Far)
-            }
+            Some(header) => self.decode_header(header, field, total),
+            None => Ok(Field::Far),
         }
     }
 
@@ -196,9 +135,14 @@ impl RowCache {
             self.grow(field);
         }
         let mut at = self.header_at as usize;
-        let mut body = self.body_at as u64;
         let mut known = self.known;
         let fields = &mut self.fields[..=field];
+        let mut body = self.body_at as u64;
+        if let Some(end) = short_fields(&mut fields[known..], header.get(at..).unwrap_or(&[]), self.body_at) {
+            body = end as u64;
+            at += field + 1 - known;
+            known = field + 1;
+        }
         while known <= field {
             let Some(&b) = header.get(at) else { break };
             if b < 0x80 {
@@ -229,25 +173,52 @@ impl RowCache {
     }
 }
 
-/// Fields before this one are found by walking the header anew each time: a few instructions each, where looking whether the
-/// record begins like the one before takes 25, and 170 if it does not.
-const NEAR: usize = 4;
+/// Decodes `fields` if their types are a byte each; tells where the field behind them starts.
+#[inline(always)]
+fn short_fields(fields: &mut [(u32, u32)], types: &[u8], from: u32) -> Option<u32> {
+    let types = types.get(..fields.len())?;
+    let (mut at, mut all) = (from, 0);
+    for (f, &t) in fields.iter_mut().zip(types) {
+        *f = (t as u32, at);
+        all |= t;
+        at += SHORT[t as usize] as u32;
+    }
+    (all < 0x80).then_some(at)
+}
 
-/// Serial type and start of field `n` of the record of which `len` bytes lie at `page[off..]`. `None`: it is not there, or its
-/// header is not of the simple kind, or it is not whole in the page.
+/// Fields before this one are found in the header anew each time, which takes less than keeping what was found.
+const NEAR: usize = 16;
+
+/// Before this one, in its first eight bytes, which need no further look at how long it is.
+const NEXT: usize = 4;
+
+/// Serial type and start of field `n`, less than [`NEAR`], of the record of which `len` bytes lie at `page[off..]`. `None`: it is
+/// not there, or a type takes more than a byte, or it is not whole in the page.
 #[inline(always)]
 fn near_field(page: &[u8], off: usize, len: usize, n: usize) -> Option<(u32, u32)> {
-    // The header's length and the first seven types.
-    let h: &[u8; 8] = page.get(off..)?.first_chunk()?;
-    let mut at = h[0] as usize;
-    if at < n + 2 || at > 0x7f {
+    let header = page.get(off..)?;
+    if n < NEXT {
+        let [head, types @ ..] = header.first_chunk::<8>()?;
+        near_type(*head, &types[..n], types[n], len)
+    } else {
+        let [head, before @ .., t] = header.get(..n + 2)? else { return None };
+        near_type(*head, before, *t, len)
+    }
+}
+
+/// The same, of a header of `head` bytes, with the types of the fields before and of the field itself.
+#[inline(always)]
+fn near_type(head: u8, before: &[u8], t: u8, len: usize) -> Option<(u32, u32)> {
+    let mut at = head as usize;
+    if at < before.len() + 2 {
         return None;
     }
-    for &t in h.get(1..=n)? {
-        at += *SHORT.get(t as usize)? as usize;
+    let mut all = head | t;
+    for t in before {
+        all |= t;
+        at += SHORT[*t as usize] as usize;
     }
-    let t = *h.get(1 + n)?;
-    (at + *SHORT.get(t as usize)? as usize <= len).then_some((t as u32, at as u32))
+    (all < 0x80 && at + SHORT[t as usize] as usize <= len).then_some((t as u32, at as u32))
 }
 
 /// A serial type of more than one byte, and its length.
@@ -306,20 +277,19 @@ impl TreeCursor {
         let (buf, off, len) = self.cur.local();
         let page: &[u8] = buf;
         let near = if n < NEAR { near_field(page, off, len, n) } else { None };
-        if near.is_none() && n >= self.cache.known {
-            let total = self.cur.payload_len() as usize;
-            self.cache.recognise(page, off, total);
-            if n >= self.cache.known {
-                match self.cache.decode(&page[off..off + len], n, total)? {
-                    Field::Known => {}
-                    Field::Missing => return Ok(false),
-                    Field::Far => return self.far_field(n, enc, total, out),
-                }
-            }
-        }
         let (t, at) = match near {
             Some(f) => f,
-            None => self.cache.fields[n],
+            None => {
+                if n >= self.cache.known {
+                    let total = self.cur.payload_len() as usize;
+                    match self.cache.decode(&page[off..off + len], n, total)? {
+                        Field::Known => {}
+                        Field::Missing => return Ok(false),
+                        Field::Far => return self.far_field(n, enc, total, out),
+                    }
+                }
+                self.cache.fields[n]
+            }
         };
         let at = at as usize;
         match t {
@@ -410,13 +380,16 @@ impl PseudoCursor {
     /// Field `n` of the record.
     #[inline]
     pub fn field(&mut self, data: &Bytes, n: usize, enc: Encoding) -> Result<Option<Value>> {
-        if n >= self.cache.known {
-            self.cache.recognise(data, 0, data.len());
-        }
-        if n >= self.cache.known && self.cache.decode(data, n, data.len())? != Field::Known {
-            return Ok(None);
-        }
-        let (t, at) = self.cache.fields[n];
+        let near = if n < NEAR { near_field(data, 0, data.len(), n) } else { None };
+        let (t, at) = match near {
+            Some(f) => f,
+            None => {
+                if n >= self.cache.known && self.cache.decode(data, n, data.len())? != Field::Known {
+                    return Ok(None);
+                }
+                self.cache.fields[n]
+            }
+        };
         let size = record::serial_len(t as u64);
         Ok(Some(match t {
             0..=11 => record::value_of(t as u64, &data[at as usize..at as usize + size], enc)?,

@@ -509,6 +509,8 @@ impl Vm {
                 }
                 Opcode::HashSlot => ops::hash::slot(self, i, env)?,
                 Opcode::FilterAdd => ops::filter::add(self, i)?,
+                Opcode::FilterOpen => ops::filter::open(self, i),
+                Opcode::FilterRowid => ops::filter::add_rowid(self, i)?,
                 Opcode::WindowOpen => {
                     self.f.cursors[i.p1 as usize] = Some(VCursor::Window(Default::default()));
                 }
@@ -521,6 +523,11 @@ impl Vm {
                 }
                 Opcode::Filter => {
                     if !ops::filter::may_have(self, i) {
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::FilterRow => {
+                    if !ops::filter::row_may_match(self, i)? {
                         pc = i.p2 as usize;
                     }
                 }
