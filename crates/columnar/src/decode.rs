@@ -127,6 +127,41 @@ impl<'d> Builder<'d> {
         }
     }
 
+    /// Appends the values of some spots.
+    fn push_all(&mut self, page: &[u8], spots: &[Spot]) -> Result<()> {
+        let mut left = spots.iter().copied();
+        // The kinds that a column mostly holds, without looking at the form again.
+        let other = match &mut self.form {
+            Form::Int(v) => {
+                alloc::reserve(v, left.len())?;
+                loop {
+                    let Some(s) = left.next() else { break None };
+                    match (s >> 24) as usize {
+                        t @ 1..=6 => v.push(int_at(page, t, (s & 0xff_ffff) as usize)?),
+                        t @ 8..=9 => v.push(t as i64 - 8),
+                        _ => break Some(s),
+                    }
+                }
+            }
+            Form::Real(v) => {
+                alloc::reserve(v, left.len())?;
+                loop {
+                    let Some(s) = left.next() else { break None };
+                    match field_at(page, s)? {
+                        Field::Real(r) => v.push(r),
+                        Field::Int(i) if self.real => v.push(i as f64),
+                        _ => break Some(s),
+                    }
+                }
+            }
+            _ => left.next(),
+        };
+        for s in other.into_iter().chain(left) {
+            self.push(field_at(page, s)?)?;
+        }
+        Ok(())
+    }
+
     #[cold]
     #[inline(never)]
     fn push_other(&mut self, f: Field<'_>) -> Result<()> {
@@ -273,7 +308,9 @@ pub(crate) fn build(
         wanted.iter().enumerate().filter(|(_, w)| w.key.field.is_none()).map(|(i, _)| i).collect();
     let mut rows = Rows::default();
     rows.first.push(0);
-    let mut pages = Pages { bt, layout, whole: Vec::new(), fields, rowids, wanted };
+    let (shape, spots) = (Shape::default(), Vec::new());
+    let mut pages =
+        Pages { bt, layout, whole: Vec::new(), fields, rowids, wanted, shape, spots, cells: 0, found: 0 };
     each_leaf(bt, leaves, &mut |_, pgno, page| {
         rows.hashes.push(hash_page(seed, page));
         let more = pages.leaf(page, pgno, &mut builders)?;
@@ -326,43 +363,179 @@ struct Pages<'a> {
     fields: Vec<(usize, usize)>,
     rowids: Vec<usize>,
     wanted: &'a [Wanted<'a>],
+    /// What the last plain record was like.
+    shape: Shape,
+    /// Fields of plain records of a leaf that no builder has yet: for each field room for all cells.
+    spots: Vec<Spot>,
+    cells: usize,
+    /// How many such records.
+    found: usize,
+}
+
+/// A field of a leaf: its type, of one byte, in the uppermost byte, and where it begins: a page has at most 65,536 bytes.
+type Spot = u32;
+
+/// Records that begin alike have their fields at the same places.
+#[derive(Default)]
+struct Shape {
+    /// The first bytes of the header, up to the last wanted field's type.
+    mask: u128,
+    head: u128,
+    /// The wanted fields, from the record's beginning, and where the last one ends.
+    spots: Vec<Spot>,
+    end: usize,
 }
 
 impl Pages<'_> {
     /// Appends the rows of a leaf; answers how many.
     fn leaf(&mut self, page: &[u8], pgno: Pgno, builders: &mut [Builder<'_>]) -> Result<u32> {
-        let (fields, layout) = (&self.fields[..], &self.layout);
-        let (hdr, ncell) = leaf_header(page, pgno, layout)?;
+        let (hdr, ncell) = leaf_header(page, pgno, &self.layout)?;
+        let room = ncell * self.fields.len();
+        self.spots.clear();
+        alloc::reserve(&mut self.spots, room)?;
+        self.spots.resize(room, 0);
+        (self.cells, self.found) = (ncell, 0);
         for i in 0..ncell {
             let at = be::get_u16(page, hdr + 8 + 2 * i) as usize;
             // By far the most rows: short, whole on the leaf.
-            if let Some(c) = Cell::table_leaf(page, at, layout) {
+            if let Some(c) = Cell::table_leaf(page, at, &self.layout) {
                 for &b in &self.rowids {
                     builders[b].push(Field::Int(c.rowid))?;
                 }
                 let (from, len) = (c.at as usize, c.payload as usize);
-                if !fields.is_empty() && !record_fast(page, from, len, fields, builders)? {
+                if !self.fields.is_empty() && !self.plain_record(page, from, len)? {
+                    self.pass_on(page, builders)?;
                     let local = page.get(from..from + len).ok_or_else(corrupt)?;
-                    record_fields(local, local, fields, self.wanted, builders)?;
+                    record_fields(local, local, &self.fields, self.wanted, builders)?;
                 }
                 continue;
             }
-            let cell = Cell::read(page, at, TreeKind::Table, true, layout)?;
+            let cell = Cell::read(page, at, TreeKind::Table, true, &self.layout)?;
             for &b in &self.rowids {
                 builders[b].push(Field::Int(cell.rowid))?;
             }
             let local = page.get(cell.at as usize..(cell.at + cell.local) as usize).ok_or_else(corrupt)?;
-            if fields.is_empty() {
+            if self.fields.is_empty() {
                 continue;
             }
+            self.pass_on(page, builders)?;
             if cell.overflows() {
                 self.bt.raw_payload(page, &cell, &mut self.whole)?;
-                record_fields(&self.whole, local, fields, self.wanted, builders)?;
+                record_fields(&self.whole, local, &self.fields, self.wanted, builders)?;
             } else {
-                record_fields(local, local, fields, self.wanted, builders)?;
+                record_fields(local, local, &self.fields, self.wanted, builders)?;
             }
         }
+        self.pass_on(page, builders)?;
         Ok(ncell as u32)
+    }
+
+    /// Gives the builders the fields that were found, a column at a time.
+    fn pass_on(&mut self, page: &[u8], builders: &mut [Builder<'_>]) -> Result<()> {
+        if self.found > 0 {
+            for (spots, &(_, b)) in self.spots.chunks_exact(self.cells).zip(&self.fields) {
+                builders[b].push_all(page, &spots[..self.found])?;
+            }
+            self.found = 0;
+        }
+        Ok(())
+    }
+
+    /// Notes the fields of a record at `at` that is of the last shape.
+    #[inline(always)]
+    fn note(&mut self, at: usize) {
+        for (to, s) in self.spots[self.found..].iter_mut().step_by(self.cells).zip(&self.shape.spots) {
+            *to = s + at as u32;
+        }
+        self.found += 1;
+    }
+
+    /// Finds the wanted fields of a record like most: all of it on the leaf, types of one byte, no field missing. `false`: it
+    /// is another one.
+    #[inline(always)]
+    fn plain_record(&mut self, page: &[u8], at: usize, len: usize) -> Result<bool> {
+        if let Some(head) = page.get(at..).and_then(|p| p.first_chunk::<16>())
+            && u128::from_le_bytes(*head) & self.shape.mask == self.shape.head
+            && self.shape.mask != 0
+        {
+            if self.shape.end > len {
+                return Err(corrupt());
+            }
+            self.note(at);
+            return Ok(true);
+        }
+        self.other_shape(page, at, len)
+    }
+
+    /// The same for a record that does not begin like the one before.
+    fn other_shape(&mut self, page: &[u8], at: usize, len: usize) -> Result<bool> {
+        let Some(&first) = page.get(at) else { return Ok(false) };
+        let header = first as usize;
+        let Some(types) = page.get(at + 1..at + header) else { return Ok(false) };
+        let last = self.fields.last().map_or(0, |f| f.0);
+        if first >= 0x80 || last >= types.len() {
+            return Ok(false);
+        }
+        let shape = &mut self.shape;
+        (shape.mask, shape.end) = (0, 0);
+        shape.spots.clear();
+        let (mut body, mut next) = (header, 0);
+        for &(want, _) in &self.fields {
+            for t in &types[next..want] {
+                if *t >= 0x80 {
+                    return Ok(false);
+                }
+                body += LENGTHS[*t as usize & 127] as usize;
+            }
+            let t = types[want];
+            if t >= 0x80 {
+                return Ok(false);
+            }
+            shape.spots.push((t as u32) << 24 | body as u32);
+            body += LENGTHS[t as usize & 127] as usize;
+            next = want + 1;
+        }
+        // What is wanted lies in the record.
+        if body > len || at + len > page.len() {
+            return Err(corrupt());
+        }
+        shape.end = body;
+        if let (Some(head), true) = (page[at..].first_chunk::<16>(), last + 2 <= 16) {
+            shape.mask = u128::MAX >> (128 - 8 * (last + 2));
+            shape.head = u128::from_le_bytes(*head) & shape.mask;
+        }
+        self.note(at);
+        Ok(true)
+    }
+}
+
+/// The field of a spot.
+#[inline(always)]
+fn field_at(page: &[u8], spot: Spot) -> Result<Field<'_>> {
+    let (t, from) = ((spot >> 24) as usize, (spot & 0xff_ffff) as usize);
+    let n = LENGTHS[t & 127] as usize;
+    Ok(match t {
+        1..=6 => Field::Int(int_at(page, t, from)?),
+        8 | 9 => Field::Int(t as i64 - 8),
+        7 => match record::read_real(page.get(from..from + n).ok_or_else(corrupt)?) {
+            r if r.is_nan() => Field::Null,
+            r => Field::Real(r),
+        },
+        0 | 10 | 11 => Field::Null,
+        _ => {
+            let bytes = page.get(from..from + n).ok_or_else(corrupt)?;
+            if t & 1 == 0 { Field::Blob(bytes) } else { Field::Text(bytes) }
+        }
+    })
+}
+
+/// An integer of type 1 to 6.
+#[inline(always)]
+fn int_at(page: &[u8], t: usize, from: usize) -> Result<i64> {
+    match page.get(from..).and_then(|p| p.first_chunk::<8>()) {
+        // The bytes of the number, and whatever follows them, shifted out again.
+        Some(x) => Ok(i64::from_be_bytes(*x) >> (64 - 8 * LENGTHS[t & 127] as u32)),
+        None => page.get(from..).and_then(|p| record::read_int(t as u64, p)).ok_or_else(corrupt),
     }
 }
 
@@ -389,74 +562,6 @@ const LENGTHS: [u8; 128] = {
     }
     t
 };
-
-/// Most fields wanted at once that [`record_fast`] knows.
-const FEW: usize = 24;
-
-/// As [`record_fields`] for the records that most tables are made of: all of it on the leaf, types of one byte, no field
-/// missing. `false`: it is another one, and nothing was appended.
-#[inline(always)]
-fn record_fast(
-    page: &[u8],
-    at: usize,
-    len: usize,
-    fields: &[(usize, usize)],
-    builders: &mut [Builder<'_>],
-) -> Result<bool> {
-    let Some(&first) = page.get(at) else { return Ok(false) };
-    let header = first as usize;
-    let (Some(types), true) = (page.get(at + 1..at + header), fields.len() <= FEW) else { return Ok(false) };
-    if first >= 0x80 || fields.last().is_none_or(|f| f.0 >= types.len()) {
-        return Ok(false);
-    }
-    // The type of each wanted field, and where it begins: a page has at most 65,536 bytes.
-    let mut found = [0u32; FEW];
-    let mut body = at + header;
-    let mut next = 0;
-    for (&(want, _), f) in fields.iter().zip(&mut found) {
-        for t in &types[next..want] {
-            if *t >= 0x80 {
-                return Ok(false);
-            }
-            body += LENGTHS[*t as usize & 127] as usize;
-        }
-        let t = types[want];
-        if t >= 0x80 {
-            return Ok(false);
-        }
-        *f = (t as u32) << 24 | body as u32;
-        body += LENGTHS[t as usize & 127] as usize;
-        next = want + 1;
-    }
-    // What is wanted lies in the record.
-    if body > at + len {
-        return Err(corrupt());
-    }
-    for (&(_, b), f) in fields.iter().zip(found) {
-        let (t, from) = ((f >> 24) as usize, (f & 0xff_ffff) as usize);
-        let n = LENGTHS[t & 127] as usize;
-        let f = match t {
-            1..=6 => match page.get(from..from + 8) {
-                // The bytes of the number, and whatever follows them, shifted out again.
-                Some(x) => {
-                    let x = i64::from_be_bytes(x.try_into().map_err(|_| Code::Internal)?);
-                    Field::Int(x >> (64 - 8 * n))
-                }
-                None => Field::Int(record::read_int(t as u64, &page[from..]).ok_or_else(corrupt)?),
-            },
-            8 | 9 => Field::Int(t as i64 - 8),
-            7 => match record::read_real(&page[from..from + n]) {
-                r if r.is_nan() => Field::Null,
-                r => Field::Real(r),
-            },
-            0 | 10 | 11 => Field::Null,
-            _ if t & 1 == 0 => Field::Blob(&page[from..from + n]),
-            _ => Field::Text(&page[from..from + n]),
-        };
-        builders[b].push(f)?;
-    }
-    Ok(true)
-}
 
 /// Appends the wanted fields of one record to their builders. `local` is the part of the record on its leaf.
 #[inline]
