@@ -308,9 +308,21 @@ pub(crate) fn build(
         wanted.iter().enumerate().filter(|(_, w)| w.key.field.is_none()).map(|(i, _)| i).collect();
     let mut rows = Rows::default();
     rows.first.push(0);
-    let (shape, spots) = (Shape::default(), Vec::new());
-    let mut pages =
-        Pages { bt, layout, whole: Vec::new(), fields, rowids, wanted, shape, spots, cells: 0, found: 0 };
+    let shape = Shape { spots: vec![0; fields.len()], ..Shape::default() };
+    let (spots, begins) = (Vec::new(), [0; 128]);
+    let mut pages = Pages {
+        bt,
+        layout,
+        whole: Vec::new(),
+        fields,
+        rowids,
+        wanted,
+        shape,
+        spots,
+        cells: 0,
+        found: 0,
+        begins,
+    };
     each_leaf(bt, leaves, &mut |_, pgno, page| {
         rows.hashes.push(hash_page(seed, page));
         let more = pages.leaf(page, pgno, &mut builders)?;
@@ -370,6 +382,8 @@ struct Pages<'a> {
     cells: usize,
     /// How many such records.
     found: usize,
+    /// Where the fields of a record begin.
+    begins: [u32; 128],
 }
 
 /// A field of a leaf: its type, of one byte, in the uppermost byte, and where it begins: a page has at most 65,536 bytes.
@@ -444,8 +458,10 @@ impl Pages<'_> {
     /// Notes the fields of a record at `at` that is of the last shape.
     #[inline(always)]
     fn note(&mut self, at: usize) {
-        for (to, s) in self.spots[self.found..].iter_mut().step_by(self.cells).zip(&self.shape.spots) {
-            *to = s + at as u32;
+        let mut to = self.found;
+        for s in &self.shape.spots {
+            self.spots[to] = s + at as u32;
+            to += self.cells;
         }
         self.found += 1;
     }
@@ -477,23 +493,19 @@ impl Pages<'_> {
             return Ok(false);
         }
         let shape = &mut self.shape;
-        (shape.mask, shape.end) = (0, 0);
-        shape.spots.clear();
-        let (mut body, mut next) = (header, 0);
-        for &(want, _) in &self.fields {
-            for t in &types[next..want] {
-                if *t >= 0x80 {
-                    return Ok(false);
-                }
-                body += LENGTHS[*t as usize & 127] as usize;
-            }
-            let t = types[want];
-            if t >= 0x80 {
-                return Ok(false);
-            }
-            shape.spots.push((t as u32) << 24 | body as u32);
-            body += LENGTHS[t as usize & 127] as usize;
-            next = want + 1;
+        shape.mask = 0;
+        // Where each field begins, and whether a type takes more than one byte.
+        let (mut body, mut long) = (header, 0);
+        for (t, begins) in types[..=last].iter().zip(&mut self.begins) {
+            *begins = body as u32;
+            body += LENGTHS[*t as usize & 127] as usize;
+            long |= t;
+        }
+        if long >= 0x80 {
+            return Ok(false);
+        }
+        for (&(want, _), spot) in self.fields.iter().zip(&mut shape.spots) {
+            *spot = (types[want] as u32) << 24 | self.begins[want];
         }
         // What is wanted lies in the record.
         if body > len || at + len > page.len() {
@@ -657,6 +669,50 @@ mod tests {
             let c = b.finish(false).unwrap();
             for (i, f) in order.iter().enumerate() {
                 assert_eq!(format!("{:?}", c.field(i, &dict)), format!("{f:?}"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_column_at_a_time_is_what_row_by_row_is() {
+        let mut x = 99u64;
+        let mut below = |n: u64| {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (x >> 33) % n
+        };
+        let page: Vec<u8> = (0..1000).map(|_| below(256) as u8).collect();
+        let kinds: [&[u8]; 8] = [
+            &[1, 2, 3, 4, 5, 6, 8, 9],
+            &[7],
+            &[7, 1, 8],
+            &[13, 15, 25],
+            &[1, 1, 1, 1, 0],
+            &[0, 7],
+            &[0, 1, 2, 7, 13, 12, 9],
+            &[12, 14, 40],
+        ];
+        for types in kinds {
+            for real in [false, true] {
+                let (mut one, mut all) = (Dict::default(), Dict::default());
+                let mut a = Builder::new(real, &mut one, 0).unwrap();
+                let mut b = Builder::new(real, &mut all, 0).unwrap();
+                for leaf in [1u64, 40, 200] {
+                    let spot = |_| {
+                        let t = types[below(types.len() as u64) as usize];
+                        let most = page.len() as u64 - LENGTHS[t as usize] as u64;
+                        // Some lie at the page's very end.
+                        (t as u32) << 24 | if below(9) == 0 { most } else { below(most) } as u32
+                    };
+                    let spots: Vec<Spot> = (0..leaf).map(spot).collect();
+                    spots.iter().for_each(|s| a.push(field_at(&page, *s).unwrap()).unwrap());
+                    b.push_all(&page, &spots).unwrap();
+                }
+                let (a, b) = (a.finish(false).unwrap(), b.finish(false).unwrap());
+                assert_eq!(a.len, b.len);
+                for i in 0..a.len {
+                    let (x, y) = (a.field(i, &one), b.field(i, &all));
+                    assert_eq!(format!("{x:?}"), format!("{y:?}"), "{types:?}");
+                }
             }
         }
     }
