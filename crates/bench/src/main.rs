@@ -4,9 +4,11 @@
 //! - `instructions`: instruction counts per case of both engines, as a table in Markdown.
 //! - `quick`: times of both engines, interleaved, as a table.
 //! - `groups`: SUM and GROUP BY over a million rows.
-//! - `ssb [--sf N] [--repeat N] [--file PATH] [--no-stock]`: the Star Schema Benchmark, warm.
+//! - `first ENGINE FILE SETTINGS SQL N`: N first runs of a query on a file.
+//! - `ssb [--sf N] [--repeat N] [--file PATH] [--no-stock] [--threads N] [--no-derivation]`: the Star Schema Benchmark, warm.
 #![forbid(unsafe_code)]
 
+mod first;
 mod groups;
 mod instructions;
 mod quick;
@@ -21,9 +23,12 @@ fn main() {
         ["step", engine, case, n] => cases::step(engine, case, n.parse().unwrap_or(1)),
         ["instructions", ref only @ ..] => instructions::run(only),
         ["quick", ref only @ ..] => quick::run(only),
+        ["first", engine, file, settings, sql, n] => {
+            first::run(engine, file, settings, sql, n.parse().unwrap_or(1))
+        }
         ["groups"] => groups::run(),
         ["ssb", ref rest @ ..] => star::run(rest),
-        _ => Err("usage: iolite-bench step ENGINE CASE N | instructions [CASE...] | quick [CASE...] | groups | ssb [--sf N]".into()),
+        _ => Err("usage: iolite-bench step ENGINE CASE N | instructions [CASE...] | quick [CASE...] | groups | first ENGINE FILE SETTINGS SQL N | ssb [--sf N]".into()),
     };
     if let Err(e) = done {
         eprintln!("iolite-bench: {e}");

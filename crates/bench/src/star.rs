@@ -20,7 +20,8 @@ fn median(v: &mut [f64]) -> f64 {
     v.get(v.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Runs the benchmark: `--sf N`, `--repeat N`, `--file PATH` (kept, and used if it is there), `--no-stock`.
+/// Runs the benchmark: `--sf N`, `--repeat N`, `--file PATH` (kept, and used if it is there), `--no-stock`, `--threads N`,
+/// `--no-derivation`.
 pub fn run(args: &[&str]) -> Result<()> {
     let value = |name: &str| args.iter().position(|a| *a == name).and_then(|i| args.get(i + 1)).copied();
     let sf: f64 = value("--sf").and_then(|v| v.parse().ok()).unwrap_or(1.0);
@@ -39,7 +40,9 @@ pub fn run(args: &[&str]) -> Result<()> {
         db.batch("ANALYZE; PRAGMA wal_checkpoint(TRUNCATE)")?;
         println!("loaded {rows} lineorder rows in {:.1} s", start.elapsed().as_secs_f64());
     }
-    let done = measure(&name, repeat, with_stock);
+    let threads = value("--threads").map_or(String::new(), |n| format!("PRAGMA threads={n};"));
+    let derive = if args.contains(&"--no-derivation") { "PRAGMA column_derivation=off;" } else { "" };
+    let done = measure(&name, repeat, with_stock, &(threads + derive));
     if !keep {
         for suffix in ["", "-wal", "-shm"] {
             let _ = std::fs::remove_file(format!("{name}{suffix}"));
@@ -48,12 +51,13 @@ pub fn run(args: &[&str]) -> Result<()> {
     done
 }
 
-fn measure(name: &str, repeat: usize, with_stock: bool) -> Result<()> {
+fn measure(name: &str, repeat: usize, with_stock: bool, own: &str) -> Result<()> {
     let iolite = find("iolite")?.open(Path::new(name))?;
     let stock = find("stock")?.open(Path::new(name))?;
     for db in [&iolite, &stock] {
         db.batch("PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY;")?;
     }
+    iolite.batch(own)?;
     let mut r = Random(7);
     let mut cold = Vec::new();
     for (_, sql) in ssb::queries(&mut r) {

@@ -84,15 +84,16 @@ impl RealSum {
 
 /// Adds each value to the sum of its group; rows of one group often follow each other.
 fn add_runs(sums: &mut [RealSum], at: &[u32], values: &[f64]) {
-    let mut rest = at.iter().zip(values).peekable();
-    while let Some((g, v)) = rest.next() {
-        let mut own = sums[*g as usize];
-        own.add(*v);
-        while let Some((_, v)) = rest.next_if(|(h, _)| *h == g) {
-            own.add(*v);
+    const RUN: usize = 8;
+    let ((runs, rest), (lists, left)) = (at.as_chunks::<RUN>(), values.as_chunks::<RUN>());
+    for (groups, list) in runs.iter().zip(lists) {
+        if groups.iter().all(|g| *g == groups[0]) {
+            sums[groups[0] as usize].add_all(list);
+        } else {
+            groups.iter().zip(list).for_each(|(g, v)| sums[*g as usize].add(*v));
         }
-        sums[*g as usize] = own;
     }
+    rest.iter().zip(left).for_each(|(g, v)| sums[*g as usize].add(*v));
 }
 
 fn sum_kind(name: &str) -> Option<SumKind> {
@@ -607,7 +608,11 @@ fn sum_run(b: &Batch<'_>, col: usize) -> i64 {
     match &chunk.data {
         Data::Int { base, nulls: false, codes } => {
             let sum: u64 = match codes {
-                Codes::U4(_) => span.map(|i| codes.get(i) as u64).sum(),
+                Codes::U4(_) => {
+                    let mut sum = 0;
+                    codes.each_half(span, |v| sum += v as u64);
+                    sum
+                }
                 Codes::U8(c) => c[span].iter().map(|v| *v as u64).sum(),
                 Codes::U16(c) => c[span].iter().map(|v| *v as u64).sum(),
                 Codes::U24(c) => c[span].iter().map(|v| of_three(*v) as u64).sum(),

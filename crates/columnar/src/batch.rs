@@ -333,6 +333,16 @@ fn gather(s: usize, b: &Batch<'_>, out: &mut Ints) {
             let first = rows.first().map_or(0, |r| *r as usize);
             let span = first..first + rows.len();
             match codes {
+                Codes::U4(_) if b.whole => {
+                    // Blocks begin at even rows.
+                    values.resize(rows.len(), 0);
+                    let mut out = values.iter_mut();
+                    codes.each_half(span, |v| {
+                        if let Some(o) = out.next() {
+                            *o = base + v as i64;
+                        }
+                    });
+                }
                 Codes::U4(_) => values.extend(rows.iter().map(|i| base + codes.get(*i as usize) as i64)),
                 Codes::U8(c) if b.whole => values.extend(c[span].iter().map(|v| base + *v as i64)),
                 Codes::U16(c) if b.whole => values.extend(c[span].iter().map(|v| base + *v as i64)),

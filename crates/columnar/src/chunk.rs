@@ -98,6 +98,20 @@ impl Codes {
         }
     }
 
+    /// Calls `f` with those of consecutive rows, if they take half a byte each; a run of these begins at an even row.
+    #[inline(always)]
+    pub fn each_half(&self, rows: std::ops::Range<usize>, mut f: impl FnMut(u32)) {
+        debug_assert!(rows.start.is_multiple_of(2));
+        let Codes::U4(c) = self else { return };
+        for b in &c[rows.start / 2..rows.end / 2] {
+            f((b & 15) as u32);
+            f((b >> 4) as u32);
+        }
+        if !rows.len().is_multiple_of(2) {
+            f((c[rows.end / 2] & 15) as u32);
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Codes::U4(c) | Codes::U8(c) => c.len(),

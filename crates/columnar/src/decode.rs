@@ -4,7 +4,10 @@
 //! that begin with the simplest form (integers) and change to another when a value does not fit. A value that reaches
 //! into overflow pages makes its chunk impure: it may change without any of the leaves changing.
 
-use crate::chunk::{Chunk, Dict, Field, Plain};
+mod builder;
+
+use crate::chunk::{Chunk, Dict, Field};
+use builder::Builder;
 use iolite_base::{Code, Error, Pgno, Result, alloc, be, varint};
 use iolite_btree::Btree;
 use iolite_btree::TreeKind;
@@ -55,178 +58,6 @@ fn corrupt() -> Error {
     Code::Corrupt.into()
 }
 
-/// What a builder has become.
-enum Form {
-    Int(Vec<i64>),
-    Real(Vec<f64>),
-    Dict(Vec<u32>),
-    Plain(Plain),
-}
-
-/// Collects the values of one column.
-pub(crate) struct Builder<'d> {
-    real: bool,
-    form: Form,
-    nulls: Vec<u32>,
-    dict: &'d mut Dict,
-    pure: bool,
-}
-
-impl<'d> Builder<'d> {
-    /// Begins a column; `real`: integers stand for reals.
-    pub fn new(real: bool, dict: &'d mut Dict, rows: usize) -> Result<Builder<'d>> {
-        let form = if real {
-            Form::Real(crate::chunk::room(rows)?)
-        } else if dict.len() > 0 {
-            // Other segments of the column hold texts.
-            Form::Dict(crate::chunk::room(rows)?)
-        } else {
-            Form::Int(crate::chunk::room(rows)?)
-        };
-        Ok(Builder { real, form, nulls: Vec::new(), dict, pure: true })
-    }
-
-    fn len(&self) -> usize {
-        match &self.form {
-            Form::Int(v) => v.len(),
-            Form::Real(v) => v.len(),
-            Form::Dict(v) => v.len(),
-            Form::Plain(_) => 0,
-        }
-    }
-
-    /// Appends a value.
-    #[inline(always)]
-    pub fn push(&mut self, f: Field<'_>) -> Result<()> {
-        match (&mut self.form, f) {
-            (Form::Int(v), Field::Int(i)) => {
-                alloc::reserve(v, 1)?;
-                v.push(i);
-                Ok(())
-            }
-            (Form::Real(v), Field::Real(r)) if !r.is_nan() => {
-                alloc::reserve(v, 1)?;
-                v.push(r);
-                Ok(())
-            }
-            // Whole numbers of a REAL column are stored as integers.
-            (Form::Real(v), Field::Int(i)) if self.real => {
-                alloc::reserve(v, 1)?;
-                v.push(i as f64);
-                Ok(())
-            }
-            (Form::Dict(codes), Field::Text(_)) => match self.dict.code(f)? {
-                Some(c) => {
-                    alloc::reserve(codes, 1)?;
-                    codes.push(c);
-                    Ok(())
-                }
-                None => self.push_other(f),
-            },
-            _ => self.push_other(f),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn push_other(&mut self, f: Field<'_>) -> Result<()> {
-        let f = match f {
-            // Whole numbers of a REAL column are stored as integers.
-            Field::Int(i) if self.real => Field::Real(i as f64),
-            f => f,
-        };
-        match (&mut self.form, f) {
-            (Form::Real(v), Field::Real(r)) if !r.is_nan() => {
-                alloc::reserve(v, 1)?;
-                v.push(r);
-                Ok(())
-            }
-            (Form::Int(v), Field::Null) => {
-                alloc::reserve(&mut self.nulls, 1)?;
-                self.nulls.push(v.len() as u32);
-                alloc::reserve(v, 1)?;
-                v.push(0);
-                Ok(())
-            }
-            (Form::Real(v), Field::Null) => {
-                alloc::reserve(&mut self.nulls, 1)?;
-                self.nulls.push(v.len() as u32);
-                alloc::reserve(v, 1)?;
-                v.push(0.0);
-                Ok(())
-            }
-            (Form::Dict(codes), f) => match self.dict.code(f)? {
-                Some(c) => {
-                    alloc::reserve(codes, 1)?;
-                    codes.push(c);
-                    Ok(())
-                }
-                None => {
-                    self.become_plain()?;
-                    self.push_other(f)
-                }
-            },
-            (Form::Plain(p), f) => p.push(f),
-            (Form::Int(v), Field::Real(_)) if v.len() == self.nulls.len() => {
-                // Nothing but NULLs so far: a column of reals.
-                let mut reals = crate::chunk::room(v.capacity())?;
-                reals.resize(v.len(), 0.0);
-                self.form = Form::Real(reals);
-                self.push(f)
-            }
-            _ => {
-                self.become_dict()?;
-                self.push_other(f)
-            }
-        }
-    }
-
-    /// Goes over to a dictionary.
-    fn become_dict(&mut self) -> Result<()> {
-        let n = self.len();
-        let old = std::mem::replace(&mut self.form, Form::Dict(crate::chunk::room(n)?));
-        let nulls = std::mem::take(&mut self.nulls);
-        let mut null = nulls.iter().peekable();
-        for i in 0..n {
-            let f = if null.peek() == Some(&&(i as u32)) {
-                null.next();
-                Field::Null
-            } else {
-                match &old {
-                    Form::Int(v) => Field::Int(v[i]),
-                    Form::Real(v) => Field::Real(v[i]),
-                    _ => return Err(Code::Internal.into()),
-                }
-            };
-            self.push_other(f)?;
-        }
-        Ok(())
-    }
-
-    fn become_plain(&mut self) -> Result<()> {
-        let Form::Dict(codes) = std::mem::replace(&mut self.form, Form::Plain(Plain::default())) else {
-            return Err(Code::Internal.into());
-        };
-        if let Form::Plain(p) = &mut self.form {
-            for c in codes {
-                p.push(self.dict.get(c))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The chunk.
-    pub fn finish(self, rowids: bool) -> Result<Chunk> {
-        match self.form {
-            Form::Int(v) if rowids => Chunk::of_rowids(v),
-            Form::Int(v) => Chunk::of_ints(v, &self.nulls),
-            Form::Real(v) => Chunk::of_reals(v, &self.nulls),
-            Form::Dict(v) => Chunk::of_codes(&v),
-            Form::Plain(p) => Chunk::of_plain(p),
-        }
-    }
-}
-
 /// The 128-bit hash of a page, keyed: see `OLAP.md`, H12. Four lanes, so that it runs at the speed of memory.
 pub(crate) fn hash_page(seed: u64, page: &[u8]) -> [u64; 2] {
     const K: [u64; 4] =
@@ -273,7 +104,21 @@ pub(crate) fn build(
         wanted.iter().enumerate().filter(|(_, w)| w.key.field.is_none()).map(|(i, _)| i).collect();
     let mut rows = Rows::default();
     rows.first.push(0);
-    let mut pages = Pages { bt, layout, whole: Vec::new(), fields, rowids, wanted };
+    let shape = Shape { spots: vec![0; fields.len()], ..Shape::default() };
+    let (spots, begins) = (Vec::new(), [0; 128]);
+    let mut pages = Pages {
+        bt,
+        layout,
+        whole: Vec::new(),
+        fields,
+        rowids,
+        wanted,
+        shape,
+        spots,
+        cells: 0,
+        found: 0,
+        begins,
+    };
     each_leaf(bt, leaves, &mut |_, pgno, page| {
         rows.hashes.push(hash_page(seed, page));
         let more = pages.leaf(page, pgno, &mut builders)?;
@@ -326,43 +171,179 @@ struct Pages<'a> {
     fields: Vec<(usize, usize)>,
     rowids: Vec<usize>,
     wanted: &'a [Wanted<'a>],
+    /// What the last plain record was like.
+    shape: Shape,
+    /// Fields of plain records of a leaf that no builder has yet: for each field room for all cells.
+    spots: Vec<Spot>,
+    cells: usize,
+    /// How many such records.
+    found: usize,
+    /// Where the fields of a record begin.
+    begins: [u32; 128],
+}
+
+/// A field of a leaf: its type, of one byte, in the uppermost byte, and where it begins: a page has at most 65,536 bytes.
+type Spot = u32;
+
+/// Records that begin alike have their fields at the same places.
+#[derive(Default)]
+struct Shape {
+    /// The first bytes of the header, up to the last wanted field's type.
+    mask: u128,
+    head: u128,
+    /// The wanted fields, from the record's beginning, and where the last one ends.
+    spots: Vec<Spot>,
+    end: usize,
 }
 
 impl Pages<'_> {
     /// Appends the rows of a leaf; answers how many.
     fn leaf(&mut self, page: &[u8], pgno: Pgno, builders: &mut [Builder<'_>]) -> Result<u32> {
-        let (fields, layout) = (&self.fields[..], &self.layout);
-        let (hdr, ncell) = leaf_header(page, pgno, layout)?;
+        let (hdr, ncell) = leaf_header(page, pgno, &self.layout)?;
+        let room = ncell * self.fields.len();
+        self.spots.clear();
+        alloc::reserve(&mut self.spots, room)?;
+        self.spots.resize(room, 0);
+        (self.cells, self.found) = (ncell, 0);
         for i in 0..ncell {
             let at = be::get_u16(page, hdr + 8 + 2 * i) as usize;
             // By far the most rows: short, whole on the leaf.
-            if let Some(c) = Cell::table_leaf(page, at, layout) {
+            if let Some(c) = Cell::table_leaf(page, at, &self.layout) {
                 for &b in &self.rowids {
                     builders[b].push(Field::Int(c.rowid))?;
                 }
                 let (from, len) = (c.at as usize, c.payload as usize);
-                if !fields.is_empty() && !record_fast(page, from, len, fields, builders)? {
+                if !self.fields.is_empty() && !self.plain_record(page, from, len)? {
+                    self.pass_on(page, builders)?;
                     let local = page.get(from..from + len).ok_or_else(corrupt)?;
-                    record_fields(local, local, fields, self.wanted, builders)?;
+                    record_fields(local, local, &self.fields, self.wanted, builders)?;
                 }
                 continue;
             }
-            let cell = Cell::read(page, at, TreeKind::Table, true, layout)?;
+            let cell = Cell::read(page, at, TreeKind::Table, true, &self.layout)?;
             for &b in &self.rowids {
                 builders[b].push(Field::Int(cell.rowid))?;
             }
             let local = page.get(cell.at as usize..(cell.at + cell.local) as usize).ok_or_else(corrupt)?;
-            if fields.is_empty() {
+            if self.fields.is_empty() {
                 continue;
             }
+            self.pass_on(page, builders)?;
             if cell.overflows() {
                 self.bt.raw_payload(page, &cell, &mut self.whole)?;
-                record_fields(&self.whole, local, fields, self.wanted, builders)?;
+                record_fields(&self.whole, local, &self.fields, self.wanted, builders)?;
             } else {
-                record_fields(local, local, fields, self.wanted, builders)?;
+                record_fields(local, local, &self.fields, self.wanted, builders)?;
             }
         }
+        self.pass_on(page, builders)?;
         Ok(ncell as u32)
+    }
+
+    /// Gives the builders the fields that were found, a column at a time.
+    fn pass_on(&mut self, page: &[u8], builders: &mut [Builder<'_>]) -> Result<()> {
+        if self.found > 0 {
+            for (spots, &(_, b)) in self.spots.chunks_exact(self.cells).zip(&self.fields) {
+                builders[b].push_all(page, &spots[..self.found])?;
+            }
+            self.found = 0;
+        }
+        Ok(())
+    }
+
+    /// Notes the fields of a record at `at` that is of the last shape.
+    #[inline(always)]
+    fn note(&mut self, at: usize) {
+        let mut to = self.found;
+        for s in &self.shape.spots {
+            self.spots[to] = s + at as u32;
+            to += self.cells;
+        }
+        self.found += 1;
+    }
+
+    /// Finds the wanted fields of a record like most: all of it on the leaf, types of one byte, no field missing. `false`: it
+    /// is another one.
+    #[inline(always)]
+    fn plain_record(&mut self, page: &[u8], at: usize, len: usize) -> Result<bool> {
+        if let Some(head) = page.get(at..).and_then(|p| p.first_chunk::<16>())
+            && u128::from_le_bytes(*head) & self.shape.mask == self.shape.head
+            && self.shape.mask != 0
+        {
+            if self.shape.end > len {
+                return Err(corrupt());
+            }
+            self.note(at);
+            return Ok(true);
+        }
+        self.other_shape(page, at, len)
+    }
+
+    /// The same for a record that does not begin like the one before.
+    fn other_shape(&mut self, page: &[u8], at: usize, len: usize) -> Result<bool> {
+        let Some(&first) = page.get(at) else { return Ok(false) };
+        let header = first as usize;
+        let Some(types) = page.get(at + 1..at + header) else { return Ok(false) };
+        let last = self.fields.last().map_or(0, |f| f.0);
+        if first >= 0x80 || last >= types.len() {
+            return Ok(false);
+        }
+        let shape = &mut self.shape;
+        shape.mask = 0;
+        // Where each field begins, and whether a type takes more than one byte.
+        let (mut body, mut long) = (header, 0);
+        for (t, begins) in types[..=last].iter().zip(&mut self.begins) {
+            *begins = body as u32;
+            body += LENGTHS[*t as usize & 127] as usize;
+            long |= t;
+        }
+        if long >= 0x80 {
+            return Ok(false);
+        }
+        for (&(want, _), spot) in self.fields.iter().zip(&mut shape.spots) {
+            *spot = (types[want] as u32) << 24 | self.begins[want];
+        }
+        // What is wanted lies in the record.
+        if body > len || at + len > page.len() {
+            return Err(corrupt());
+        }
+        shape.end = body;
+        if let (Some(head), true) = (page[at..].first_chunk::<16>(), last + 2 <= 16) {
+            shape.mask = u128::MAX >> (128 - 8 * (last + 2));
+            shape.head = u128::from_le_bytes(*head) & shape.mask;
+        }
+        self.note(at);
+        Ok(true)
+    }
+}
+
+/// The field of a spot.
+#[inline(always)]
+fn field_at(page: &[u8], spot: Spot) -> Result<Field<'_>> {
+    let (t, from) = ((spot >> 24) as usize, (spot & 0xff_ffff) as usize);
+    let n = LENGTHS[t & 127] as usize;
+    Ok(match t {
+        1..=6 => Field::Int(int_at(page, t, from)?),
+        8 | 9 => Field::Int(t as i64 - 8),
+        7 => match record::read_real(page.get(from..from + n).ok_or_else(corrupt)?) {
+            r if r.is_nan() => Field::Null,
+            r => Field::Real(r),
+        },
+        0 | 10 | 11 => Field::Null,
+        _ => {
+            let bytes = page.get(from..from + n).ok_or_else(corrupt)?;
+            if t & 1 == 0 { Field::Blob(bytes) } else { Field::Text(bytes) }
+        }
+    })
+}
+
+/// An integer of type 1 to 6.
+#[inline(always)]
+fn int_at(page: &[u8], t: usize, from: usize) -> Result<i64> {
+    match page.get(from..).and_then(|p| p.first_chunk::<8>()) {
+        // The bytes of the number, and whatever follows them, shifted out again.
+        Some(x) => Ok(i64::from_be_bytes(*x) >> (64 - 8 * LENGTHS[t & 127] as u32)),
+        None => page.get(from..).and_then(|p| record::read_int(t as u64, p)).ok_or_else(corrupt),
     }
 }
 
@@ -389,74 +370,6 @@ const LENGTHS: [u8; 128] = {
     }
     t
 };
-
-/// Most fields wanted at once that [`record_fast`] knows.
-const FEW: usize = 24;
-
-/// As [`record_fields`] for the records that most tables are made of: all of it on the leaf, types of one byte, no field
-/// missing. `false`: it is another one, and nothing was appended.
-#[inline(always)]
-fn record_fast(
-    page: &[u8],
-    at: usize,
-    len: usize,
-    fields: &[(usize, usize)],
-    builders: &mut [Builder<'_>],
-) -> Result<bool> {
-    let Some(&first) = page.get(at) else { return Ok(false) };
-    let header = first as usize;
-    let (Some(types), true) = (page.get(at + 1..at + header), fields.len() <= FEW) else { return Ok(false) };
-    if first >= 0x80 || fields.last().is_none_or(|f| f.0 >= types.len()) {
-        return Ok(false);
-    }
-    // The type of each wanted field, and where it begins: a page has at most 65,536 bytes.
-    let mut found = [0u32; FEW];
-    let mut body = at + header;
-    let mut next = 0;
-    for (&(want, _), f) in fields.iter().zip(&mut found) {
-        for t in &types[next..want] {
-            if *t >= 0x80 {
-                return Ok(false);
-            }
-            body += LENGTHS[*t as usize & 127] as usize;
-        }
-        let t = types[want];
-        if t >= 0x80 {
-            return Ok(false);
-        }
-        *f = (t as u32) << 24 | body as u32;
-        body += LENGTHS[t as usize & 127] as usize;
-        next = want + 1;
-    }
-    // What is wanted lies in the record.
-    if body > at + len {
-        return Err(corrupt());
-    }
-    for (&(_, b), f) in fields.iter().zip(found) {
-        let (t, from) = ((f >> 24) as usize, (f & 0xff_ffff) as usize);
-        let n = LENGTHS[t & 127] as usize;
-        let f = match t {
-            1..=6 => match page.get(from..from + 8) {
-                // The bytes of the number, and whatever follows them, shifted out again.
-                Some(x) => {
-                    let x = i64::from_be_bytes(x.try_into().map_err(|_| Code::Internal)?);
-                    Field::Int(x >> (64 - 8 * n))
-                }
-                None => Field::Int(record::read_int(t as u64, &page[from..]).ok_or_else(corrupt)?),
-            },
-            8 | 9 => Field::Int(t as i64 - 8),
-            7 => match record::read_real(&page[from..from + n]) {
-                r if r.is_nan() => Field::Null,
-                r => Field::Real(r),
-            },
-            0 | 10 | 11 => Field::Null,
-            _ if t & 1 == 0 => Field::Blob(&page[from..from + n]),
-            _ => Field::Text(&page[from..from + n]),
-        };
-        builders[b].push(f)?;
-    }
-    Ok(true)
-}
 
 /// Appends the wanted fields of one record to their builders. `local` is the part of the record on its leaf.
 #[inline]
@@ -552,6 +465,50 @@ mod tests {
             let c = b.finish(false).unwrap();
             for (i, f) in order.iter().enumerate() {
                 assert_eq!(format!("{:?}", c.field(i, &dict)), format!("{f:?}"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_column_at_a_time_is_what_row_by_row_is() {
+        let mut x = 99u64;
+        let mut below = |n: u64| {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (x >> 33) % n
+        };
+        let page: Vec<u8> = (0..1000).map(|_| below(256) as u8).collect();
+        let kinds: [&[u8]; 8] = [
+            &[1, 2, 3, 4, 5, 6, 8, 9],
+            &[7],
+            &[7, 1, 8],
+            &[13, 15, 25],
+            &[1, 1, 1, 1, 0],
+            &[0, 7],
+            &[0, 1, 2, 7, 13, 12, 9],
+            &[12, 14, 40],
+        ];
+        for types in kinds {
+            for real in [false, true] {
+                let (mut one, mut all) = (Dict::default(), Dict::default());
+                let mut a = Builder::new(real, &mut one, 0).unwrap();
+                let mut b = Builder::new(real, &mut all, 0).unwrap();
+                for leaf in [1u64, 40, 200] {
+                    let spot = |_| {
+                        let t = types[below(types.len() as u64) as usize];
+                        let most = page.len() as u64 - LENGTHS[t as usize] as u64;
+                        // Some lie at the page's very end.
+                        (t as u32) << 24 | if below(9) == 0 { most } else { below(most) } as u32
+                    };
+                    let spots: Vec<Spot> = (0..leaf).map(spot).collect();
+                    spots.iter().for_each(|s| a.push(field_at(&page, *s).unwrap()).unwrap());
+                    b.push_all(&page, &spots).unwrap();
+                }
+                let (a, b) = (a.finish(false).unwrap(), b.finish(false).unwrap());
+                assert_eq!(a.len, b.len);
+                for i in 0..a.len {
+                    let (x, y) = (a.field(i, &one), b.field(i, &all));
+                    assert_eq!(format!("{x:?}"), format!("{y:?}"), "{types:?}");
+                }
             }
         }
     }

@@ -7,12 +7,14 @@
 //! themselves, row by row, in the order of the rows.
 
 mod bare;
+mod count;
+mod number;
 mod result;
 mod waiting;
 
 use crate::acc::{Acc, zeros};
 use crate::ask::{AggSpec, Query};
-use crate::batch::{Batch, BatchRow, Ints, Places, Reals, few_code};
+use crate::batch::{Batch, Ints, Places, Reals};
 use crate::chunk::{Data, Dict, Field};
 use crate::evict::work_size;
 use crate::expr::{Eval, Ex, Row};
@@ -25,6 +27,7 @@ use crate::spill::Partitions;
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Result, alloc};
 use iolite_value::{Collation, Value, compare};
+use number::{RealCodes, plain_numbers};
 use std::sync::Arc;
 
 /// The most groups whose states are arrays by number.
@@ -58,7 +61,7 @@ enum Source {
     /// Computed from one column that has few values, once for each.
     Mapped { key: usize, slot: usize, map: Vec<u32>, dict: Dict },
     /// Anything.
-    Any { key: usize, dict: Dict },
+    Any { key: usize, dict: Dict, reals: RealCodes },
 }
 
 /// The groups of a query.
@@ -110,12 +113,17 @@ pub(crate) struct State {
 struct Index {
     slots: Vec<u32>,
     numbers: Vec<u64>,
+    /// Numbers were given one after the other: a number is its group.
+    direct: bool,
 }
 
 impl Index {
     /// The group of a number; of a new one if there are fewer than `most`, else [`NONE`].
     #[inline]
     fn find(&mut self, number: u64, most: usize) -> Result<u32> {
+        if self.direct {
+            return self.next(number, most);
+        }
         if (self.numbers.len() + 1) * 2 > self.slots.len() {
             self.grow()?;
         }
@@ -135,6 +143,20 @@ impl Index {
         self.numbers.push(number);
         self.slots[at] = self.numbers.len() as u32;
         Ok(self.numbers.len() as u32 - 1)
+    }
+
+    /// The same where numbers are groups: the next one is a new one.
+    #[inline(always)]
+    fn next(&mut self, number: u64, most: usize) -> Result<u32> {
+        let known = self.numbers.len();
+        if number as usize >= known {
+            if number as usize != known || known >= most {
+                return Ok(NONE);
+            }
+            alloc::reserve(&mut self.numbers, 1)?;
+            self.numbers.push(number);
+        }
+        Ok(number as u32)
     }
 
     #[inline(always)]
@@ -210,6 +232,8 @@ impl<'q> Groups<'q> {
             }
         }
         g.find_sources(s)?;
+        // What a dictionary numbers has no gaps.
+        g.st.index.direct = matches!(g.sources[..], [Source::Any { .. }]);
         g.key_at = (0..g.keys.len()).map(|k| g.source_of(k)).collect();
         let mut product: u64 = 1;
         for r in &g.radix {
@@ -281,7 +305,7 @@ impl<'q> Groups<'q> {
                 Ex::Slot(i) => Some(s.places.at[*i]),
                 _ => None,
             };
-            let any = Source::Any { key: k, dict: Dict::default() };
+            let any = Source::Any { key: k, dict: Dict::default(), reals: RealCodes::default() };
             let source = match plain {
                 Some((table, col)) if s.cols[table].kinds[col] == Kind::Int => {
                     let (min, max) = s.cols[table].bounds[col];
@@ -431,7 +455,10 @@ impl<'q> Groups<'q> {
             self.st.at.resize(b.outer.len(), 0);
             self.st.rows[0] += b.outer.len() as i64;
         } else {
-            self.st.begin(b.outer.len())?;
+            if let Some((codes, shift)) = self.counted_codes(b, s) {
+                return self.st.count_codes(codes, shift);
+            }
+            self.st.begin(b.outer.len(), self.dense)?;
             for i in 0..self.sources.len() {
                 self.number_rows(i, b, s)?;
             }
@@ -482,9 +509,16 @@ impl<'q> Groups<'q> {
         if self.keys.is_empty() && st.one_group(b)? {
             return Ok(());
         }
-        st.begin(b.outer.len())?;
+        if let Some((codes, shift)) = self.counted_codes(b, s) {
+            return st.count_codes(codes, shift);
+        }
+        st.begin(b.outer.len(), self.dense)?;
         for (source, radix) in self.sources.iter().zip(&self.radix) {
-            if !plain_numbers(source, *radix, &mut st.numbers, b, s)? {
+            let known = match self.dense {
+                true => plain_numbers(source, *radix, &mut st.at, b, s)?,
+                false => plain_numbers(source, *radix, &mut st.numbers, b, s)?,
+            };
+            if !known {
                 return Err(Code::Internal.into());
             }
         }
@@ -523,168 +557,46 @@ impl<'q> Groups<'q> {
         }
         Ok(())
     }
-
-    /// Adds the numbers of one source.
-    fn number_rows(&mut self, i: usize, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
-        let radix = self.radix[i];
-        let full = matches!(self.sources[i], Source::Any { .. }) && self.is_full();
-        let out = &mut self.st.numbers;
-        if plain_numbers(&self.sources[i], radix, out, b, s)? {
-            return Ok(());
-        }
-        match &mut self.sources[i] {
-            Source::Mapped { key, slot, map, dict } => {
-                let (t, col) = s.places.at[*slot];
-                let (least, null) = (s.cols[t].bounds[col].0, map.len() - 1);
-                let entries = &s.cols[t].loaded.dicts[col];
-                let (mut out, mut failed) = (out.iter_mut(), None);
-                b.each(t, col, |place| {
-                    let code = place.map_or(null, |(chunk, i)| few_code(chunk, i, least, null));
-                    if map[code] == NONE {
-                        let f = place.map_or(Field::Null, |(chunk, i)| chunk.field(i, entries));
-                        let made = f.value().and_then(|v| s.eval.value(&self.keys[*key], &OneValue(v)));
-                        match made.and_then(|v| dict.code(Field::of(&v))?.ok_or(Code::Internal.into())) {
-                            Ok(c) => map[code] = c,
-                            Err(e) => failed = Some(e),
-                        }
-                    }
-                    if let Some(o) = out.next() {
-                        *o = *o * radix + map[code] as u64;
-                    }
-                });
-                if let Some(e) = failed {
-                    return Err(e);
-                }
-            }
-            Source::Any { key, dict } => {
-                for (j, o) in out.iter_mut().enumerate() {
-                    let v = s.eval.value(&self.keys[*key], &BatchRow { batch: b, i: j })?;
-                    let f = Field::of(&v);
-                    let code = if full { dict.find(f) } else { dict.code(f)? };
-                    if code.is_none() {
-                        self.st.lost.resize(b.outer.len(), false);
-                        self.st.lost[j] = true;
-                    }
-                    *o = *o * radix + code.unwrap_or(0) as u64;
-                }
-            }
-            _ => return Err(Code::Internal.into()),
-        }
-        Ok(())
-    }
-}
-
-/// Adds the numbers of a source that is a column, or columns of an inner table; `false`: it is another one.
-fn plain_numbers(
-    source: &Source,
-    radix: u64,
-    out: &mut [u64],
-    b: &Batch<'_>,
-    s: &Setting<'_>,
-) -> Result<bool> {
-    let outer = s.places.outer;
-    match source {
-        Source::Row { table, .. } if *table == outer => {
-            let start = s.cols[outer].loaded.parts[b.part].start as u64;
-            out.iter_mut().zip(&b.outer).for_each(|(o, r)| *o = *o * radix + start + *r as u64);
-        }
-        Source::Row { table, .. } => {
-            // The number behind the last row's is that of a row of NULLs.
-            let none = s.cols[*table].loaded.rows as u64;
-            for (o, r) in out.iter_mut().zip(&b.inner[*table]) {
-                *o = *o * radix + if *r == NONE { none } else { *r as u64 };
-            }
-        }
-        Source::Inner { table, numbers, null, .. } => {
-            let null = *null as u64;
-            for (o, row) in out.iter_mut().zip(&b.inner[*table]) {
-                let n = if *row == NONE { null } else { numbers[*row as usize] as u64 };
-                *o = *o * radix + n;
-            }
-        }
-        Source::Int { table, col, min, nullable, .. } if *table != outer => {
-            let one = *nullable as u64;
-            let mut out = out.iter_mut();
-            b.each(*table, *col, |place| {
-                let n = place.and_then(|(chunk, i)| chunk.int(i)).map_or(0, |v| (v - *min) as u64 + one);
-                if let Some(o) = out.next() {
-                    *o = *o * radix + n;
-                }
-            });
-        }
-        Source::Dict { table, col, .. } if *table != outer => {
-            let none = s.cols[*table].loaded.dicts[*col].len() as u64;
-            let mut out = out.iter_mut();
-            b.each(*table, *col, |place| {
-                let n = match place.map(|(chunk, i)| (&chunk.data, i)) {
-                    Some((Data::Dict { codes }, i)) => codes.get(i) as u64,
-                    _ => none,
-                };
-                if let Some(o) = out.next() {
-                    *o = *o * radix + n;
-                }
-            });
-        }
-        Source::Int { col, min, nullable, .. } => {
-            let chunk = &s.cols[outer].loaded.parts[b.part].cols[*col];
-            let one = *nullable as u64;
-            if let (Data::Int { base, nulls: false, codes }, false) = (&chunk.data, *nullable) {
-                let shift = (base - *min) as u64;
-                let mut out = out.iter_mut();
-                codes.each(&b.outer, |c| {
-                    if let Some(o) = out.next() {
-                        *o = *o * radix + shift + c as u64;
-                    }
-                });
-            } else {
-                for (o, r) in out.iter_mut().zip(&b.outer) {
-                    let n = chunk.int(*r as usize).map_or(0, |v| (v - *min) as u64 + one);
-                    *o = *o * radix + n;
-                }
-            }
-        }
-        Source::Dict { col, .. } => {
-            let chunk = &s.cols[outer].loaded.parts[b.part].cols[*col];
-            let Data::Dict { codes } = &chunk.data else { return Err(Code::Internal.into()) };
-            let mut out = out.iter_mut();
-            codes.each(&b.outer, |c| {
-                if let Some(o) = out.next() {
-                    *o = *o * radix + c as u64;
-                }
-            });
-        }
-        _ => return Ok(false),
-    }
-    Ok(true)
 }
 
 impl State {
     /// Before rows get their numbers.
-    fn begin(&mut self, n: usize) -> Result<()> {
-        self.numbers.clear();
+    fn begin(&mut self, n: usize, dense: bool) -> Result<()> {
         self.lost.clear();
-        alloc::reserve(&mut self.numbers, n)?;
-        self.numbers.resize(n, 0);
+        self.at.clear();
+        alloc::reserve(&mut self.at, n)?;
+        self.numbers.clear();
+        if dense {
+            // A number is its group.
+            self.at.resize(n, 0);
+        } else {
+            alloc::reserve(&mut self.numbers, n)?;
+            self.numbers.resize(n, 0);
+        }
         Ok(())
     }
 
     /// Finds the groups of the numbers, and counts rows; `false`: for some there is no room.
     fn place(&mut self, dense: bool) -> Result<bool> {
-        self.at.clear();
-        alloc::reserve(&mut self.at, self.numbers.len())?;
         let mut room = true;
-        if dense {
-            self.at.extend(self.numbers.iter().map(|n| *n as u32));
-        } else {
-            // Rows of one group often follow each other.
-            let (mut last, mut group) = (None, 0);
-            for number in &self.numbers {
-                if last != Some(*number) {
-                    group = self.index.find(*number, self.most)?;
-                    last = Some(*number);
+        if !dense {
+            if self.index.direct {
+                for number in &self.numbers {
+                    let group = self.index.next(*number, self.most)?;
                     room &= group != NONE;
+                    self.at.push(group);
                 }
-                self.at.push(group);
+            } else {
+                // Rows of one group often follow each other.
+                let (mut last, mut group) = (None, 0);
+                for number in &self.numbers {
+                    if last != Some(*number) {
+                        group = self.index.find(*number, self.most)?;
+                        last = Some(*number);
+                        room &= group != NONE;
+                    }
+                    self.at.push(group);
+                }
             }
             if !self.lost.is_empty() {
                 room = false;
@@ -699,9 +611,7 @@ impl State {
             self.at.iter().filter(|g| **g != NONE).for_each(|g| self.rows[*g as usize] += 1);
             return Ok(false);
         }
-        for g in &self.at {
-            self.rows[*g as usize] += 1;
-        }
+        count::groups(&self.at, &mut self.rows);
         Ok(true)
     }
 

@@ -18,7 +18,7 @@ use crate::divide::Division;
 use crate::evict::{within, work_size};
 use crate::group::Setting;
 use crate::join::NONE;
-use crate::kernel::BLOCK;
+use crate::kernel::BATCH;
 use crate::pred::{Columns, Kind, Pred};
 use crate::profile::shown;
 use crate::run::Run;
@@ -240,7 +240,7 @@ impl Run<'_> {
         }
         setting.most_rows = Some(found as u64);
         let mut batch = empty_batch(&setting, n);
-        for (k, block) in at.chunks(BLOCK).enumerate() {
+        for (k, block) in at.chunks(BATCH).enumerate() {
             if k % 16 == 0 {
                 self.rt.check()?;
             }
@@ -277,7 +277,7 @@ impl Run<'_> {
                 }
                 batch.outer.push(batch.outer.len() as u32);
             }
-            if batch.outer.len() == BLOCK || !more && !batch.outer.is_empty() {
+            if batch.outer.len() == BATCH || !more && !batch.outer.is_empty() {
                 self.rt.check()?;
                 if !take(&batch, s)? {
                     return Ok(());
@@ -302,7 +302,7 @@ impl Run<'_> {
         let n = rows[self.outer].len();
         let mut from = 0;
         while from < n {
-            let span = from..(from + BLOCK).min(n);
+            let span = from..(from + BATCH).min(n);
             batch.outer.clear();
             batch.outer.extend(0..span.len() as u32);
             for (own, all) in batch.inner.iter_mut().zip(rows).filter(|(_, r)| !r.is_empty()) {

@@ -19,7 +19,7 @@ use crate::evict::loose;
 use crate::expr::{Eval, Ex};
 use crate::group::{Groups, Setting};
 use crate::join::AWAY;
-use crate::kernel::{self, BLOCK, Bits, Selection};
+use crate::kernel::{self, BATCH, BLOCK, Bits, Selection};
 use crate::lookup::{Inners, test_rest};
 use crate::nested::{self, Said};
 use crate::order::{Take, is_natural, tables_in_order};

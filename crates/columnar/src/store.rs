@@ -21,7 +21,7 @@ use crate::evict::{budget, fits, loose};
 use crate::persist::Persist;
 use crate::sidecar::{Extent, SideFile};
 use iolite_base::hash::{FastMap, FastSet};
-use iolite_base::{Code, Error, Pgno, Result, be};
+use iolite_base::{Code, Error, Pgno, Result, alloc, be};
 use iolite_btree::pages::{TABLE_INTERIOR, TABLE_LEAF};
 use iolite_btree::{Btree, Mark};
 use iolite_value::Value;
@@ -775,11 +775,23 @@ fn walk(bt: &Btree, root: Pgno) -> Result<(Vec<Pgno>, Vec<Pgno>)> {
                 if hdr + 12 + 2 * n > usable {
                     return Err(corrupt());
                 }
-                open.push((be::get_u32(&page, hdr + 8), depth + 1));
-                for i in (0..n).rev() {
-                    let at = be::get_u16(&page, hdr + 12 + 2 * i) as usize;
-                    let child = page.get(at..at + 4).ok_or_else(corrupt)?;
-                    open.push((be::get_u32(child, 0), depth + 1));
+                let last = be::get_u32(&page, hdr + 8);
+                let cells = &page[hdr + 12..hdr + 12 + 2 * n];
+                let child = |cell: &[u8]| {
+                    let at = be::get_u16(cell, 0) as usize;
+                    page.get(at..at + 4).map(|c| be::get_u32(c, 0)).ok_or_else(corrupt)
+                };
+                if leaf_depth == Some(depth + 1) {
+                    alloc::reserve(&mut leaves, n + 1)?;
+                    for cell in cells.chunks_exact(2) {
+                        leaves.push(child(cell)?);
+                    }
+                    leaves.push(last);
+                    continue;
+                }
+                open.push((last, depth + 1));
+                for cell in cells.chunks_exact(2).rev() {
+                    open.push((child(cell)?, depth + 1));
                 }
             }
             _ => return Err(corrupt()),

@@ -372,6 +372,38 @@ fn threads_change_no_answer() {
     );
 }
 
+/// Blocks of which all rows are counted, by codes of every width, with NULLs in some segments, in all of one, in none.
+#[test]
+fn groups_are_counted_by_codes_of_every_width() {
+    let (_file, s, c) = large("counted", "WAL");
+    s.execute_batch(
+        "CREATE TABLE w(id INTEGER PRIMARY KEY, a INTEGER, b INTEGER, c INTEGER, d INTEGER, e INTEGER, f TEXT, r REAL, p REAL,
+           n INTEGER, m INTEGER, v, pad TEXT);
+         INSERT INTO w WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50001)
+           SELECT i, i * 104729 % 10, i * 7907 % 200, i * 7919 % 3000, i / 300 * 1000 + i % 3, i * 2654435761 % 4000000000,
+             'f' || i % 7, (i * 31 % 1000) / 8.0, CASE WHEN i % 5 = 0 THEN NULL WHEN i % 5 = 1 THEN -0.0 ELSE i % 3 END,
+             CASE WHEN i BETWEEN 20000 AND 40000 THEN NULL WHEN i < 5000 AND i % 9 = 0 THEN NULL ELSE i % 14 - 3 END,
+             CASE WHEN i < 30000 THEN 100 + i % 20 WHEN i % 2 THEN NULL ELSE i % 5 END,
+             CASE i % 4 WHEN 0 THEN i % 3 WHEN 1 THEN i % 3 + 0.5 WHEN 2 THEN 'v' || i % 3 END, printf('%.*c', 9, 'p') FROM n;",
+    )
+    .unwrap();
+    for column in ["a", "b", "c", "d", "e", "f", "r", "p", "n", "m", "v", "id / 999"] {
+        for rest in [
+            format!("count(*) FROM w GROUP BY {column}"),
+            format!("count(*) FROM w WHERE id > 15000 GROUP BY {column} ORDER BY 1 DESC"),
+            format!("count(*), sum(a), sum(r), max(n), count(m) FROM w GROUP BY {column}"),
+            format!("a, count(*), avg(b), sum(a), total(p) FROM w GROUP BY {column}, a"),
+            format!("count(*) FROM w WHERE c < 2990 GROUP BY {column}"),
+        ] {
+            for threads in [1, 3] {
+                c.execute_batch(&format!("PRAGMA threads={threads}")).unwrap();
+                same(&s, &c, &format!("SELECT {column}, {rest}"));
+            }
+        }
+    }
+    same(&s, &c, "SELECT sum(a), sum(b), sum(c), sum(d), sum(e), sum(r), count(*) FROM w");
+}
+
 #[test]
 fn explain_analyze_runs_the_query_and_says_what_happened() {
     let (_file, s, c) = large("analyze", "WAL");

@@ -46,6 +46,7 @@ INSERT INTO u SELECT NULL, NULL, c, 5 FROM t WHERE id % 100 = 0;";
 const QUERIES: &[&str] = &[
     "SELECT a, d % 100, count(*), sum(b) FROM t GROUP BY a, d % 100",
     "SELECT c, count(*), sum(d), min(b) FROM t GROUP BY c HAVING count(*) > 3 ORDER BY 3 DESC, 1 LIMIT 7",
+    "SELECT b, count(*), sum(a) FROM t GROUP BY b",
     "SELECT c || d, group_concat(id), avg(b) FROM t WHERE a < 700 GROUP BY c || d",
     "SELECT d, c, count(*) FROM t GROUP BY d, c ORDER BY c DESC, d",
     "SELECT DISTINCT sum(a), count(*) FROM t GROUP BY d % 4000",

@@ -5,7 +5,7 @@ use super::{Groups, LEAST_GROUPS, Setting, Source};
 use crate::batch::{Batch, BatchRow};
 use crate::evict::work_size;
 use crate::join::NONE;
-use crate::kernel::BLOCK;
+use crate::kernel::BATCH;
 use crate::spill::{Partitions, push_image, take_u32};
 use iolite_base::Result;
 use iolite_value::Collation;
@@ -103,7 +103,7 @@ impl Groups<'_> {
                 b.inner[*t].push(take_u32(&mut record)?);
             }
             b.outer.push(b.outer.len() as u32);
-            if b.outer.len() == BLOCK {
+            if b.outer.len() == BATCH {
                 self.add(&b, s)?;
                 b.outer.clear();
                 b.inner.iter_mut().for_each(Vec::clear);
@@ -126,7 +126,7 @@ impl Groups<'_> {
     /// Whether values of keys that are not known yet shall stay so.
     pub(super) fn is_full(&self) -> bool {
         let held = |s: &Source| match s {
-            Source::Any { dict, .. } => dict.held(),
+            Source::Any { dict, reals, .. } => dict.held() + reals.held(),
             _ => 0,
         };
         let numbers = &self.st.index.numbers;

@@ -12,9 +12,9 @@ const LINE: usize = 64;
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn line(p: *const u8) {
-    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
     // SAFETY: a hint; it reads nothing, whatever the address is.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+    unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -111,6 +111,12 @@ impl Ahead {
             self.fetch(self.lines);
         }
     }
+}
+
+/// Asks for all of them.
+pub(crate) fn fetch_all(codes: Slice<'_>) {
+    let (at, n) = bytes(codes);
+    (0..n.div_ceil(LINE)).for_each(|i| line(at.wrapping_add(i * LINE)));
 }
 
 /// Asks for those at some places.

@@ -13,11 +13,16 @@ mod avx512;
 mod list;
 mod scalar;
 
-pub(crate) use ahead::{Ahead, fetch_some};
+pub(crate) use ahead::{Ahead, fetch_all, fetch_some};
 use std::sync::OnceLock;
 
-/// Rows in a block.
-pub(crate) const BLOCK: usize = 4096;
+/// Rows in a block. Fewer, and the columns' streams begin anew too often; of more, what is asked for ahead does not stay in
+/// the second cache.
+pub(crate) const BLOCK: usize = 16384;
+
+/// Rows that are joined and added up at a time: what is computed of them stays in the first cache.
+pub(crate) const BATCH: usize = 4096;
+
 const WORDS: usize = BLOCK / 64;
 
 /// One bit for each row of a block.

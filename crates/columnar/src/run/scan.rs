@@ -208,14 +208,16 @@ impl Run<'_> {
             }
             let rank = |s: &Step| s.cost / (1.0001 - s.passed / s.seen);
             sort::few(&mut steps, |a, b| rank(a) > rank(b));
+            // What all pass needs no filtering at length.
+            let block = if steps.is_empty() { BATCH } else { BLOCK };
             let mut from = 0;
             while from < part.rows {
-                let span = from..(from + BLOCK).min(part.rows);
+                let span = from..(from + block).min(part.rows);
                 let following = match (span.end < part.rows, upcoming) {
-                    (true, _) => Some((part, span.end..(span.end + BLOCK).min(part.rows))),
+                    (true, _) => Some((part, span.end..(span.end + block).min(part.rows))),
                     (false, Some(n)) => {
                         let n = &cols.loaded.parts[n];
-                        Some((n, 0..BLOCK.min(n.rows)))
+                        Some((n, 0..block.min(n.rows)))
                     }
                     _ => None,
                 };
@@ -270,14 +272,25 @@ impl Run<'_> {
                 sel.ahead.finish();
                 phases.filter += clock() - begun;
                 phases.selected += sel.len() as u64;
-                if sel.len() > 0 {
+                let whole = sel.len() == span.len();
+                let n = sel.len();
+                let rows = if whole { &[][..] } else { sel.rows() };
+                for first in (0..n).step_by(BATCH) {
+                    let last = (first + BATCH).min(n);
                     batch.part = k;
                     batch.outer.clear();
-                    batch.whole = sel.len() == span.len();
-                    batch.outer.extend(sel.rows().iter().map(|i| from as u32 + *i as u32));
+                    batch.whole = whole;
+                    if whole {
+                        batch.outer.extend((from + first) as u32..(from + last) as u32);
+                    } else {
+                        batch.outer.extend(rows[first..last].iter().map(|i| from as u32 + *i as u32));
+                    }
                     for col in &later {
-                        if let Some(codes) = pred::codes_of(&part.cols[*col], &(0..part.rows)) {
-                            kernel::fetch_some(codes, &batch.outer);
+                        let of = if whole { from + first..from + last } else { 0..part.rows };
+                        match pred::codes_of(&part.cols[*col], &of) {
+                            Some(codes) if whole => kernel::fetch_all(codes),
+                            Some(codes) => kernel::fetch_some(codes, &batch.outer),
+                            None => {}
                         }
                     }
                     if !pass(&mut ready, &mut phases)? {
