@@ -97,8 +97,11 @@ fn compiled(o: &Options, run: &mut Run) {
             match build::iolite(profile, &folder) {
                 Ok((b, library)) => {
                     took(run, label, "iolite", &b);
-                    if label == "-Os" {
-                        os = stripped(&library);
+                    match stripped(&library) {
+                        Some(mb) if label != "-Os" => {
+                            run.less("library, stripped", label, "iolite", "MB", vec![mb]);
+                        }
+                        found => os = found.or(os),
                     }
                 }
                 Err(e) => run.failures.push(format!("building iolite: {e}")),

@@ -47,7 +47,7 @@ pub const ALL: &[Workload] = &[
     Workload { id: "tatp", version: 2, title: "TATP, one client and eight", run: tatp::run },
     Workload { id: "kv", version: 2, title: "SQLite as a key-value database", run: kv::run },
     Workload { id: "blob", version: 1, title: "Blobs of 100 KB and 10 MB", run: blob::run },
-    Workload { id: "footprint", version: 1, title: "Sizes of libraries and databases", run: footprint::run },
+    Workload { id: "footprint", version: 2, title: "Sizes of libraries and databases", run: footprint::run },
     Workload { id: "web", version: 2, title: "Web mix by processes and threads", run: web::run },
     Workload { id: "load", version: 1, title: "CSV import and maintenance", run: load::run },
     Workload { id: "prepare", version: 1, title: "Preparing 50 statement shapes", run: prepare::run },
