@@ -5,7 +5,7 @@
 //! - `quick`: times of both engines, interleaved, as a table.
 //! - `groups`: SUM and GROUP BY over a million rows.
 //! - `first ENGINE FILE SETTINGS SQL N`: N first runs of a query on a file.
-//! - `ssb [--sf N] [--repeat N] [--file PATH] [--no-stock] [--threads N] [--no-derivation]`: the Star Schema Benchmark, warm.
+//! - `ssb [--sf N] [--repeat N] [--file PATH] [--no-stock] [--settings PRAGMAS]`: the Star Schema Benchmark, warm.
 #![forbid(unsafe_code)]
 
 mod first;

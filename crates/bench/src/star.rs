@@ -20,8 +20,8 @@ fn median(v: &mut [f64]) -> f64 {
     v.get(v.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Runs the benchmark: `--sf N`, `--repeat N`, `--file PATH` (kept, and used if it is there), `--no-stock`, `--threads N`,
-/// `--no-derivation`.
+/// Runs the benchmark: `--sf N`, `--repeat N`, `--file PATH` (kept, and used if it is there), `--no-stock`, `--settings
+/// PRAGMAS` for iolite alone.
 pub fn run(args: &[&str]) -> Result<()> {
     let value = |name: &str| args.iter().position(|a| *a == name).and_then(|i| args.get(i + 1)).copied();
     let sf: f64 = value("--sf").and_then(|v| v.parse().ok()).unwrap_or(1.0);
@@ -40,9 +40,7 @@ pub fn run(args: &[&str]) -> Result<()> {
         db.batch("ANALYZE; PRAGMA wal_checkpoint(TRUNCATE)")?;
         println!("loaded {rows} lineorder rows in {:.1} s", start.elapsed().as_secs_f64());
     }
-    let threads = value("--threads").map_or(String::new(), |n| format!("PRAGMA threads={n};"));
-    let derive = if args.contains(&"--no-derivation") { "PRAGMA column_derivation=off;" } else { "" };
-    let done = measure(&name, repeat, with_stock, &(threads + derive));
+    let done = measure(&name, repeat, with_stock, value("--settings").unwrap_or_default());
     if !keep {
         for suffix in ["", "-wal", "-shm"] {
             let _ = std::fs::remove_file(format!("{name}{suffix}"));
