@@ -44,10 +44,15 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    /// Jumps to `to` unless all of these are true. A column that is compared several times in a row, as by BETWEEN, is read
-    /// once.
-    pub fn jump_unless_all<'e>(&mut self, all: impl IntoIterator<Item = &'e Expr>, to: Label) -> Result<()> {
-        let mut rest = all.into_iter().peekable();
+    /// Jumps to `to` unless all of these are true.
+    #[inline]
+    pub fn jump_unless_all(&mut self, all: &[Expr], to: Label) -> Result<()> {
+        if all.is_empty() { Ok(()) } else { self.jump_unless_each(&mut all.iter(), to) }
+    }
+
+    /// The same. A column that is compared several times in a row, as by BETWEEN, is read once.
+    pub fn jump_unless_each<'e>(&mut self, all: &mut dyn Iterator<Item = &'e Expr>, to: Label) -> Result<()> {
+        let mut rest = all.peekable();
         while let Some(e) = rest.next() {
             let Expr::Compare(first) = e else {
                 self.jump_unless(e, to, true)?;

@@ -137,7 +137,7 @@ impl Codegen<'_> {
         let top = self.b.here();
         let place = Place::Table { cursor, table, index: None, index_only: false };
         self.at_place(l.source.id, place, |g| {
-            g.jump_unless_all(l.filter.iter().filter(|e| is_own(e, l.source.id)), next)
+            g.jump_unless_each(&mut l.filter.iter().filter(|e| is_own(e, l.source.id)), next)
         })?;
         add(self, cursor);
         self.b.place(next);

@@ -107,8 +107,8 @@ const FAULTS: &[Fault] = &[
     Fault {
         title: "the last byte of an overflow page is lost",
         file: "btree/src/overflow.rs",
-        find: "let piece = &data[from..data.len().min(from + chunk)];",
-        with: "let piece = &data[from..data.len().min(from + chunk - FAULT as usize)];",
+        find: "&[&[0; 4], of_data, of_tail]",
+        with: "&[&[0; 4], &of_data[..of_data.len().min(chunk - FAULT as usize)], of_tail]",
     },
     Fault {
         title: "a JSON array counted from its end is off by one",
