@@ -51,7 +51,7 @@ impl Codegen<'_> {
     }
 
     /// The same. A column that is compared several times in a row, as by BETWEEN, is read once.
-    pub fn jump_unless_each<'e>(&mut self, all: &mut dyn Iterator<Item = &'e Expr>, to: Label) -> Result<()> {
+    pub fn jump_unless_each(&mut self, all: &mut dyn Iterator<Item = &Expr>, to: Label) -> Result<()> {
         let mut rest = all.peekable();
         while let Some(e) = rest.next() {
             let Expr::Compare(first) = e else {
