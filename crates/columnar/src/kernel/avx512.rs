@@ -1,4 +1,5 @@
-//! Kernels for AVX-512 (with VBMI2, which compresses 16-bit lanes).
+//! Kernels for AVX-512: with byte and word lanes (BW), as all server processors since 2017 have it, and better ones for
+//! codes of three bytes and for positions where bytes can be permuted (VBMI) and 16-bit lanes compressed (VBMI2).
 //!
 //! Small sets are held in four registers, from which permutations fetch the word of each code: 32 codes at a time.
 #![allow(unsafe_code)]
@@ -14,13 +15,22 @@ pub fn table() -> Option<Table> {
     let can = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512vbmi")
-        && is_x86_feature_detected!("avx512vbmi2")
         && is_x86_feature_detected!("popcnt");
-    can.then_some(Table { range, member, positions, narrow })
+    can.then_some(Table { range: range::<WITHOUT>, member: member::<WITHOUT>, positions, narrow })
 }
 
-fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
+/// The kernels that permute bytes and compress words, if this machine can run them.
+pub fn table_vbmi2() -> Option<Table> {
+    let can = is_x86_feature_detected!("avx512vbmi") && is_x86_feature_detected!("avx512vbmi2");
+    let table = if can { table() } else { None };
+    table.map(|t| Table { range: range::<VBMI>, member: member::<VBMI>, positions: positions_vbmi2, ..t })
+}
+
+/// Bytes can be permuted.
+const VBMI: bool = true;
+const WITHOUT: bool = false;
+
+fn range<const HAS: bool>(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
     out.fill(0);
     // SAFETY: `table` hands this out only where the features are there.
     unsafe {
@@ -28,6 +38,7 @@ fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) 
             Slice::U4(c, n) => halves(c, n, |v| v.wrapping_sub(lo) <= hi - lo, out, ahead),
             Slice::U8(c) if lo <= 0xff => range_u8(c, lo as u8, hi.min(0xff) as u8, out, ahead),
             Slice::U16(c) if lo <= 0xffff => range_u16(c, lo as u16, hi.min(0xffff) as u16, out, ahead),
+            Slice::U24(c) if HAS => range_u24_vbmi(c, lo, hi, out, ahead),
             Slice::U24(c) => range_u24(c, lo, hi, out, ahead),
             Slice::U32(c) => range_u32(c, lo, hi, out, ahead),
             _ => {}
@@ -137,14 +148,17 @@ unsafe fn range_u32(c: &[u32], lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahe
     }
 }
 
-/// Marks the codes of three bytes for which `test` holds, 16 at a time.
+/// Marks the codes of three bytes for which `test` holds, 16 at a time; `lanes` makes lanes of four bytes of them.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-unsafe fn each_u24(c: &[[u8; 3]], out: &mut Mask, ahead: &mut Ahead, test: impl Fn(u16, __m512i) -> u16) {
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn each_u24(
+    c: &[[u8; 3]],
+    out: &mut Mask,
+    ahead: &mut Ahead,
+    lanes: impl Fn(__m512i) -> __m512i,
+    test: impl Fn(u16, __m512i) -> u16,
+) {
     assert!(c.len() <= BLOCK);
-    let lanes: [u8; 64] = std::array::from_fn(|i| (i / 4 * 3 + i % 4) as u8);
-    // SAFETY: 64 bytes are read from an array of 64 bytes.
-    let lanes = unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) };
     let lines = ahead.in_each(RUNS);
     for (run, word) in c.chunks(64).zip(out) {
         ahead.fetch(lines);
@@ -152,26 +166,73 @@ unsafe fn each_u24(c: &[[u8; 3]], out: &mut Mask, ahead: &mut Ahead, test: impl 
             let valid = first(codes.len()) as u16;
             // SAFETY: only bytes that lie in the slice are loaded.
             let v = unsafe { _mm512_maskz_loadu_epi8(first(3 * codes.len()), codes.as_ptr().cast()) };
-            // Each lane takes three bytes, and nothing as its highest one.
-            let v = _mm512_maskz_permutexvar_epi8(0x7777_7777_7777_7777, lanes, v);
-            *word |= (test(valid, v) as u64) << (16 * part);
+            *word |= (test(valid, lanes(v)) as u64) << (16 * part);
         }
     }
 }
 
+/// Makes lanes of four bytes of 48 bytes: each quarter gets its twelve, and each lane takes three of those.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn lanes_of_three() -> impl Fn(__m512i) -> __m512i {
+    let quarters: [u32; 16] = std::array::from_fn(|i| (i / 4 * 3 + i % 4).min(15) as u32);
+    let bytes: [u8; 64] =
+        std::array::from_fn(|i| if i % 4 == 3 { 0x80 } else { (i % 16 / 4 * 3 + i % 4) as u8 });
+    // SAFETY: twice 64 bytes are read from arrays of 64 bytes.
+    let (quarters, bytes) =
+        unsafe { (_mm512_loadu_si512(quarters.as_ptr().cast()), _mm512_loadu_si512(bytes.as_ptr().cast())) };
+    move |v| _mm512_shuffle_epi8(_mm512_permutexvar_epi32(quarters, v), bytes)
+}
+
+/// The same by one permutation.
+#[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-unsafe fn range_u24(c: &[[u8; 3]], lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
+fn lanes_of_three_vbmi() -> impl Fn(__m512i) -> __m512i {
+    let bytes: [u8; 64] = std::array::from_fn(|i| (i / 4 * 3 + i % 4) as u8);
+    // SAFETY: 64 bytes are read from an array of 64 bytes.
+    let bytes = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
+    // Nothing as the highest byte of each lane.
+    move |v| _mm512_maskz_permutexvar_epi8(0x7777_7777_7777_7777, bytes, v)
+}
+
+/// Whether lanes are in `lo..=hi`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn within32(lo: u32, hi: u32) -> impl Fn(u16, __m512i) -> u16 {
     let (low, span) = (_mm512_set1_epi32(lo as i32), _mm512_set1_epi32((hi - lo) as i32));
-    let test = |valid, v| _mm512_mask_cmple_epu32_mask(valid, _mm512_sub_epi32(v, low), span);
+    move |valid, v| _mm512_mask_cmple_epu32_mask(valid, _mm512_sub_epi32(v, low), span)
+}
+
+/// Whether lanes are, `shift` added, in the set.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn member32(shift: i64, set: &Bits) -> impl Fn(u16, __m512i) -> u16 {
+    let (f, shift) = (four(set), _mm512_set1_epi32(shift as i32));
+    move |valid, v| test32(&f, valid, _mm512_add_epi32(v, shift))
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn range_u24(c: &[[u8; 3]], lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
     // SAFETY: the same features.
-    unsafe { each_u24(c, out, ahead, test) }
+    unsafe { each_u24(c, out, ahead, lanes_of_three(), within32(lo, hi)) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn range_u24_vbmi(c: &[[u8; 3]], lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {
+    // SAFETY: the same features and one more.
+    unsafe { each_u24(c, out, ahead, lanes_of_three_vbmi(), within32(lo, hi)) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn member_u24(c: &[[u8; 3]], shift: i64, set: &Bits, out: &mut Mask, ahead: &mut Ahead) {
-    let (f, shift) = (four(set), _mm512_set1_epi32(shift as i32));
     // SAFETY: the same features.
-    unsafe { each_u24(c, out, ahead, |valid, v| test32(&f, valid, _mm512_add_epi32(v, shift))) }
+    unsafe { each_u24(c, out, ahead, lanes_of_three(), member32(shift, set)) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn member_u24_vbmi(c: &[[u8; 3]], shift: i64, set: &Bits, out: &mut Mask, ahead: &mut Ahead) {
+    // SAFETY: the same features and one more.
+    unsafe { each_u24(c, out, ahead, lanes_of_three_vbmi(), member32(shift, set)) }
 }
 
 fn narrow(a: &mut Mask, b: &Mask) -> usize {
@@ -185,11 +246,41 @@ fn narrow(a: &mut Mask, b: &Mask) -> usize {
 
 fn positions(mask: &Mask, rows: usize, out: &mut Positions) {
     // SAFETY: `table` hands this out only where the features are there.
-    unsafe { compress(mask, rows, out) }
+    unsafe { compress32(mask, rows, out) }
 }
 
+fn positions_vbmi2(mask: &Mask, rows: usize, out: &mut Positions) {
+    // SAFETY: `table_vbmi2` hands this out only where the features are there.
+    unsafe { compress16(mask, rows, out) }
+}
+
+/// Positions in lanes of four bytes are compressed, and made narrow as they are put down.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt")]
+unsafe fn compress32(mask: &Mask, rows: usize, out: &mut Positions) {
+    assert!(rows <= BLOCK);
+    let lanes: [u32; 16] = std::array::from_fn(|i| i as u32);
+    // SAFETY: 64 bytes are read from an array of 64 bytes.
+    let mut at = unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) };
+    let step = _mm512_set1_epi32(16);
+    let mut n = 0;
+    for word in &mask[..rows.div_ceil(64)] {
+        if *word == 0 {
+            at = _mm512_add_epi32(at, _mm512_set1_epi32(64));
+            continue;
+        }
+        for quarter in [*word as u16, (*word >> 16) as u16, (*word >> 32) as u16, (*word >> 48) as u16] {
+            let p = _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(quarter, at));
+            // SAFETY: `n` never exceeds the rows seen before, and the output is 64 places longer than a block.
+            unsafe { _mm256_storeu_si256(out.as_mut_ptr().add(n).cast(), p) };
+            n += quarter.count_ones() as usize;
+            at = _mm512_add_epi32(at, step);
+        }
+    }
+}
+
+/// Positions in lanes of two bytes are compressed.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt")]
-unsafe fn compress(mask: &Mask, rows: usize, out: &mut Positions) {
+unsafe fn compress16(mask: &Mask, rows: usize, out: &mut Positions) {
     assert!(rows <= BLOCK);
     let lanes: [u16; 32] = std::array::from_fn(|i| i as u16);
     // SAFETY: 64 bytes are read from an array of 64 bytes.
@@ -213,7 +304,13 @@ unsafe fn compress(mask: &Mask, rows: usize, out: &mut Positions) {
     }
 }
 
-fn member(codes: Slice<'_>, shift: i64, set: &Bits, out: &mut Mask, ahead: &mut Ahead) -> bool {
+fn member<const HAS: bool>(
+    codes: Slice<'_>,
+    shift: i64,
+    set: &Bits,
+    out: &mut Mask,
+    ahead: &mut Ahead,
+) -> bool {
     // Sums are computed in the width of the lanes: none may come round to a number of the set.
     let fits = match codes {
         Slice::U4(..) => true,
@@ -232,6 +329,7 @@ fn member(codes: Slice<'_>, shift: i64, set: &Bits, out: &mut Mask, ahead: &mut 
             Slice::U4(c, n) => halves(c, n, |v| set.has((v as i64 + shift) as usize), out, ahead),
             Slice::U8(c) => member_u8(c, shift, set, out, ahead),
             Slice::U16(c) => member_u16(c, shift, set, out, ahead),
+            Slice::U24(c) if HAS => member_u24_vbmi(c, shift, set, out, ahead),
             Slice::U24(c) => member_u24(c, shift, set, out, ahead),
             Slice::U32(c) => member_u32(c, shift, set, out, ahead),
         }

@@ -2,7 +2,7 @@
 //!
 //! A selection says which rows of a block of at most [`BLOCK`] are still in: first as a bit mask, which conditions narrow
 //! for all rows at once, later, when few are left, as a list of positions. Each kernel exists once in plain code, which
-//! says what it does, and where it pays again for a vector unit; which one runs is found out once. This is the only
+//! says what it does, and where it pays again for each vector unit; which one runs is found out once. This is the only
 //! place in the crate with `unsafe` code.
 
 mod ahead;
@@ -168,6 +168,15 @@ impl Bits {
         i < self.len && self.words[i / 64] >> (i % 64) & 1 != 0
     }
 
+    /// Which of the numbers from `from` to 255 more are there.
+    #[cfg(target_arch = "x86_64")]
+    fn window(&self, from: i64) -> [u64; 4] {
+        let word = |w: i64| usize::try_from(w).ok().and_then(|w| self.words.get(w)).copied().unwrap_or(0);
+        let (w, b) = (from >> 6, from & 63);
+        // Shifted in two steps, as no shift is by 64.
+        [0, 1, 2, 3].map(|k| word(w + k) >> b | word(w + k + 1) << 1 << (63 - b))
+    }
+
     /// For each word, how many numbers below it are there.
     pub fn counts(&self) -> iolite_base::Result<Vec<u32>> {
         let mut out = crate::chunk::room(self.words.len())?;
@@ -271,7 +280,7 @@ fn table() -> &'static Table {
     static CHOSEN: OnceLock<Table> = OnceLock::new();
     CHOSEN.get_or_init(|| {
         #[cfg(target_arch = "x86_64")]
-        if let Some(t) = avx512::table().or_else(avx2::table) {
+        if let Some(t) = avx512::table_vbmi2().or_else(avx512::table).or_else(avx2::table) {
             return t;
         }
         PLAIN
@@ -304,7 +313,7 @@ mod tests {
     fn tables() -> Vec<Table> {
         let mut out = vec![PLAIN];
         #[cfg(target_arch = "x86_64")]
-        out.extend(avx2::table().into_iter().chain(avx512::table()));
+        out.extend([avx2::table(), avx512::table(), avx512::table_vbmi2()].into_iter().flatten());
         out
     }
 
