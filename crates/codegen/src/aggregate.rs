@@ -10,7 +10,7 @@ use iolite_bytecode::{FunctionCall, Opcode, P4};
 use iolite_ext::{FunctionFlags, Implementation};
 use iolite_plan::bound::*;
 use iolite_plan::plan::*;
-use iolite_value::{KeyInfo, compare::KeyField};
+use iolite_value::{Collation, KeyInfo, compare::KeyField};
 use std::rc::Rc;
 
 /// One aggregate being computed.
@@ -92,12 +92,7 @@ impl Codegen<'_> {
             && let Implementation::Aggregate(make) = &a.function.imp
         {
             // Rows are collected and sorted before the real function sees them.
-            let fields = a
-                .order_by
-                .iter()
-                .map(|t| KeyField { coll: t.collation.clone(), desc: t.desc, nulls_large: t.nulls_large })
-                .collect();
-            let key = Rc::new(KeyInfo { enc: self.env.encoding, fields, columns: a.order_by.len() });
+            let key = self.order_key(&a.order_by, a.order_by.len());
             let wrapped = crate::ordered_agg::wrap(&a.function, make.clone(), key);
             function = Rc::new(wrapped);
             let mut all: Vec<Expr> = a.order_by.iter().map(|t| t.expr.clone()).collect();
@@ -109,16 +104,10 @@ impl Codegen<'_> {
         let call = FunctionCall { function, args: n, collation: a.collation.clone(), site, pure: None };
         let distinct = if a.distinct {
             let cursor = self.b.cursor();
-            let field = KeyField {
-                coll: a.args[0].collation().map_or(self.binary(), |c| c.0),
-                ..KeyField::default()
-            };
-            let mut fields = vec![field];
-            if hashed {
-                fields.insert(0, KeyField::default());
-            }
-            let columns = fields.len();
-            let key = Rc::new(KeyInfo { enc: self.env.encoding, fields, columns });
+            // The group's number stands before the argument.
+            let group = hashed.then(Collation::default);
+            let own = a.args[0].collation().map_or(self.binary(), |c| c.0);
+            let key = KeyInfo::ascending(group.into_iter().chain([own]), self.env.encoding);
             self.b.emit4(Opcode::SetOpen, cursor, 0, 0, P4::KeyInfo(key));
             Some(cursor)
         } else {

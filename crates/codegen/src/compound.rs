@@ -10,8 +10,7 @@ use iolite_bytecode::{Label, Opcode, P4, p5};
 use iolite_plan::bound::*;
 use iolite_plan::plan::SelectPlan;
 use iolite_sql::ast::CompoundOp;
-use iolite_value::{Affinity, KeyInfo, compare::KeyField};
-use std::rc::Rc;
+use iolite_value::{Affinity, KeyInfo};
 
 impl Codegen<'_> {
     /// Codes a compound query.
@@ -95,14 +94,10 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    fn set_key(&self, plan: &SelectPlan) -> P4 {
-        let fields = plan
-            .columns
-            .iter()
-            .map(|c| KeyField { coll: c.collation.clone(), ..KeyField::default() })
-            .collect::<Vec<_>>();
-        let columns = fields.len();
-        P4::KeyInfo(Rc::new(KeyInfo { enc: self.env.encoding, fields, columns }))
+    /// How the rows of a query compare where equal ones count once.
+    pub(crate) fn set_key(&self, plan: &SelectPlan) -> P4 {
+        let collations = plan.columns.iter().map(|c| c.collation.clone());
+        P4::KeyInfo(KeyInfo::ascending(collations, self.env.encoding))
     }
 
     fn open_set(&mut self, plan: &SelectPlan) -> i32 {

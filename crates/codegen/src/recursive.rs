@@ -5,6 +5,7 @@ use crate::context::{Codegen, Dest, Place, QueueDest};
 use crate::select::Limits;
 use iolite_base::Result;
 use iolite_bytecode::{Opcode, P4};
+use iolite_plan::bound::OrderTerm;
 use iolite_plan::plan::*;
 use iolite_value::{KeyInfo, compare::KeyField};
 use std::rc::Rc;
@@ -19,11 +20,7 @@ impl Codegen<'_> {
         let ordered = !r.order_by.is_empty();
         let keys = if ordered { r.order_by.len() + 1 } else { 0 };
         let key = if ordered {
-            let mut fields: Vec<KeyField> = r
-                .order_by
-                .iter()
-                .map(|t| KeyField { coll: t.collation.clone(), desc: t.desc, nulls_large: t.nulls_large })
-                .collect();
+            let mut fields: Vec<KeyField> = r.order_by.iter().map(OrderTerm::key_field).collect();
             fields.push(KeyField::default());
             let key = Rc::new(KeyInfo { enc: self.env.encoding, fields, columns: keys + width });
             let n = (keys + width) as i32;
@@ -35,14 +32,8 @@ impl Codegen<'_> {
         };
         let distinct = if r.distinct {
             let d = self.b.cursor();
-            let fields = q
-                .select
-                .columns
-                .iter()
-                .map(|c| KeyField { coll: c.collation.clone(), ..KeyField::default() })
-                .collect();
-            let key = KeyInfo { enc: self.env.encoding, fields, columns: width };
-            self.b.emit4(Opcode::SetOpen, d, 0, 0, P4::KeyInfo(Rc::new(key)));
+            let key = self.set_key(&q.select);
+            self.b.emit4(Opcode::SetOpen, d, 0, 0, key);
             Some(d)
         } else {
             None

@@ -11,7 +11,7 @@ use iolite_plan::bind::Binder;
 use iolite_plan::bound::*;
 use iolite_plan::plan::*;
 use iolite_sql::ast;
-use iolite_value::{Collation, KeyInfo, Value, compare::KeyField};
+use iolite_value::{Collation, KeyInfo, Value};
 use std::rc::Rc;
 
 /// Registers of LIMIT and OFFSET.
@@ -256,15 +256,9 @@ impl Codegen<'_> {
         };
         let distinct = if distinct {
             let cursor = self.b.cursor();
-            let fields = result
-                .iter()
-                .map(|e| KeyField {
-                    coll: e.collation().map_or(self.binary(), |c| c.0),
-                    ..KeyField::default()
-                })
-                .collect();
-            let key = KeyInfo { enc: self.env.encoding, fields, columns: width };
-            self.b.emit4(Opcode::SetOpen, cursor, 0, 0, P4::KeyInfo(Rc::new(key)));
+            let collations = result.iter().map(|e| e.collation().map_or(self.binary(), |c| c.0));
+            let key = KeyInfo::ascending(collations, self.env.encoding);
+            self.b.emit4(Opcode::SetOpen, cursor, 0, 0, P4::KeyInfo(key));
             Some(cursor)
         } else {
             None
@@ -305,10 +299,7 @@ impl Codegen<'_> {
 
     /// The key description of an ORDER BY.
     pub fn order_key(&self, order: &[OrderTerm], columns: usize) -> Rc<KeyInfo> {
-        let fields = order
-            .iter()
-            .map(|t| KeyField { coll: t.collation.clone(), desc: t.desc, nulls_large: t.nulls_large })
-            .collect();
+        let fields = order.iter().map(OrderTerm::key_field).collect();
         Rc::new(KeyInfo { enc: self.env.encoding, fields, columns })
     }
 

@@ -9,6 +9,7 @@ use iolite_bytecode::ColumnMeta;
 use iolite_catalog::Table;
 use iolite_ext::Function;
 use iolite_sql::ast;
+use iolite_value::compare::KeyField;
 use iolite_value::{Affinity, Collation, Value};
 use std::rc::Rc;
 
@@ -384,6 +385,13 @@ pub struct OrderTerm {
     pub nulls_large: bool,
     /// How it compares.
     pub collation: Collation,
+}
+
+impl OrderTerm {
+    /// The field of a key in this order.
+    pub fn key_field(&self) -> KeyField {
+        KeyField { coll: self.collation.clone(), desc: self.desc, nulls_large: self.nulls_large }
+    }
 }
 
 /// A set of a table's columns.

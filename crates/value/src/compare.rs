@@ -88,9 +88,21 @@ impl KeyInfo {
     pub fn plain(n: usize, enc: Encoding) -> Rc<KeyInfo> {
         Rc::new(KeyInfo { enc, fields: vec![KeyField::default(); n], columns: n })
     }
+
+    /// Ascending fields with these collating sequences.
+    pub fn ascending(collations: impl IntoIterator<Item = Collation>, enc: Encoding) -> Rc<KeyInfo> {
+        let fields: Vec<_> = collations.into_iter().map(KeyField::ascending).collect();
+        let columns = fields.len();
+        Rc::new(KeyInfo { enc, fields, columns })
+    }
 }
 
 impl KeyField {
+    /// In ascending order by this collating sequence.
+    pub fn ascending(coll: Collation) -> KeyField {
+        KeyField { coll, ..KeyField::default() }
+    }
+
     /// Applies direction and place of NULLs to the outcome of a comparison that was not `Equal`.
     #[inline]
     pub fn direct(&self, o: Ordering, one_is_null: bool) -> Ordering {
