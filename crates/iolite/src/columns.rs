@@ -1,12 +1,13 @@
 //! Queries in columns: their settings and counters, and the engine where it is built in (feature `columnar`).
 
 #[cfg(not(feature = "columnar"))]
-#[path = "columns/absent.rs"]
-mod engine;
+mod absent;
 #[cfg(feature = "columnar")]
-#[path = "columns/engine.rs"]
 mod engine;
 
+#[cfg(not(feature = "columnar"))]
+pub(crate) use absent::*;
+#[cfg(feature = "columnar")]
 pub(crate) use engine::*;
 
 /// `PRAGMA analytics`.

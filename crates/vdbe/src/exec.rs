@@ -670,7 +670,7 @@ impl Vm {
 
     /// Counts a jump back; asks now and then whether to stop.
     #[inline(always)]
-    pub(crate) fn tick(&mut self, env: &dyn Env) -> Result<()> {
+    fn tick(&mut self, env: &dyn Env) -> Result<()> {
         self.cpu += 1;
         if self.cpu >= CHECK_EVERY {
             self.cpu = 0;
