@@ -192,7 +192,7 @@ opcodes! {
     HashKey "Copies the key of hash p1's present group to the registers from p2 on.";
     HashGroup "r[p2] = number of hash p1's present group, in order of first appearance.";
     HashSlot "r[p2] = slot p3 of hash p1's present group: the final value of aggregate p4, or the stored value.";
-    FilterAdd "Adds p4 registers from p3 on to the Bloom filter in r[p1].";
+    FilterAdd "Adds p4 registers from p3 on to the Bloom filter in r[p1]; p2 keys at most, as far as is known.";
     WindowOpen "Opens cursor p1 on an empty list of rows for window functions.";
     WindowRow "Adds the p3 registers from p2 on as a row to the list p1.";
     WindowRun "Computes the window functions p4 for the rows of the list p1.";

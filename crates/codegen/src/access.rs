@@ -416,7 +416,8 @@ impl Codegen<'_> {
         }
         self.b.emit(Opcode::Rowid, source, first + n as i32, 0);
         if let Some(bloom) = bloom {
-            self.b.emit4(Opcode::FilterAdd, bloom, 0, first, P4::Int(eq.len() as i64));
+            let most = crate::filters::most_keys(l);
+            self.b.emit4(Opcode::FilterAdd, bloom, most, first, P4::Int(eq.len() as i64));
         }
         let record = self.b.temp();
         self.b.emit(Opcode::MakeRecord, first, n as i32 + 1, record);

@@ -4,7 +4,7 @@ use crate::context::{Codegen, Dest};
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4, p5};
 use iolite_plan::bound::*;
-use iolite_value::{Affinity, Collation, KeyInfo, compare::KeyField};
+use iolite_value::{Affinity, Collation, KeyInfo};
 use std::rc::Rc;
 
 impl Codegen<'_> {
@@ -23,10 +23,8 @@ impl Codegen<'_> {
             }
             Expr::Not(a) => self.jump_unless(a, to, null_jumps)?,
             Expr::Compare(c) => {
-                let (x, y) = (self.expr(&c.lhs)?, self.expr(&c.rhs)?);
-                let at = self.emit_compare(c, c.op, x.reg, y.reg, null_jumps);
-                self.b.at(at).p2 = self.b.raw(to);
-                self.done(y);
+                let x = self.expr(&c.lhs)?;
+                self.jump_compared(x.reg, c, c.op, to, null_jumps)?;
                 self.done(x);
             }
             Expr::IsNull(a) | Expr::NotNull(a) => {
@@ -41,6 +39,16 @@ impl Codegen<'_> {
                 self.done(v);
             }
         }
+        Ok(())
+    }
+
+    /// Jumps to `to` if the left side of `c`, which is in a register, stands in relation `op` to its right side.
+    #[inline]
+    fn jump_compared(&mut self, x: i32, c: &Compare, op: CmpOp, to: Label, null_jumps: bool) -> Result<()> {
+        let y = self.expr(&c.rhs)?;
+        let at = self.emit_compare(c, op, x, y.reg, null_jumps);
+        self.b.at(at).p2 = self.b.raw(to);
+        self.done(y);
         Ok(())
     }
 
@@ -61,10 +69,7 @@ impl Codegen<'_> {
             let x = self.expr(&first.lhs)?;
             let mut now = first;
             loop {
-                let y = self.expr(&now.rhs)?;
-                let at = self.emit_compare(now, now.op.negated(), x.reg, y.reg, true);
-                self.b.at(at).p2 = self.b.raw(to);
-                self.done(y);
+                self.jump_compared(x.reg, now, now.op.negated(), to, true)?;
                 let again = rest.next_if(|e| {
                     matches!(e, Expr::Compare(c) if matches!(c.lhs, Expr::Column(_)) && c.lhs.same(&first.lhs))
                 });
@@ -91,19 +96,14 @@ impl Codegen<'_> {
             }
             Expr::Not(a) => self.jump_if(a, to, null_jumps)?,
             Expr::Compare(c) => {
-                let (x, y) = (self.expr(&c.lhs)?, self.expr(&c.rhs)?);
-                let at = self.emit_compare(c, c.op.negated(), x.reg, y.reg, null_jumps);
-                self.b.at(at).p2 = self.b.raw(to);
-                self.done(y);
+                let x = self.expr(&c.lhs)?;
+                self.jump_compared(x.reg, c, c.op.negated(), to, null_jumps)?;
                 self.done(x);
             }
             Expr::Between { lo, hi } if null_jumps => {
                 let x = self.expr(&lo.lhs)?;
                 for c in [lo, hi] {
-                    let y = self.expr(&c.rhs)?;
-                    let at = self.emit_compare(c, c.op.negated(), x.reg, y.reg, true);
-                    self.b.at(at).p2 = self.b.raw(to);
-                    self.done(y);
+                    self.jump_compared(x.reg, c, c.op.negated(), to, true)?;
                 }
                 self.done(x);
             }
@@ -226,10 +226,7 @@ impl Codegen<'_> {
 
     /// The description of rows that compare like this.
     fn key_of(&self, collations: &[Collation]) -> P4 {
-        let fields: Vec<_> =
-            collations.iter().map(|c| KeyField { coll: c.clone(), ..KeyField::default() }).collect();
-        let columns = fields.len();
-        P4::KeyInfo(Rc::new(KeyInfo { enc: self.env.encoding, fields, columns }))
+        P4::KeyInfo(KeyInfo::ascending(collations.iter().cloned(), self.env.encoding))
     }
 
     /// Asks whether `n` registers are a member: falls through if they are. Several registers are asked for only where `no` and

@@ -56,8 +56,7 @@ impl Codegen<'_> {
             self.b.emit(Opcode::FilterOpen, filters, together.len() as i32, 0);
             for (set, (l, ..)) in together.iter().enumerate() {
                 self.fill_from_table(l, |g, cursor| {
-                    let rows = l.source.table().map_or(0.0, |(_, t)| t.rows.get());
-                    let most = P4::Int(rows.clamp(0.0, 1e9) as i64);
+                    let most = P4::Int(most_keys(l).into());
                     g.b.emit4(Opcode::FilterRowid, filters, set as i32, cursor, most);
                 })?;
             }
@@ -106,7 +105,7 @@ impl Codegen<'_> {
                 self.fill_from_table(l, |g, cursor| {
                     let key = g.b.reg();
                     g.b.emit(Opcode::Rowid, cursor, key, 0);
-                    g.b.emit4(Opcode::FilterAdd, filter, 0, key, P4::Int(1));
+                    g.b.emit4(Opcode::FilterAdd, filter, most_keys(l), key, P4::Int(1));
                 })?;
                 self.b.jump_here(once);
                 let key = self.b.reg();
@@ -151,6 +150,11 @@ impl Codegen<'_> {
 /// Whether values of these leading key fields can be hashed: equal ones have equal bytes.
 pub(crate) fn hashable(key: &KeyInfo, fields: usize) -> bool {
     key.fields.iter().take(fields).all(|f| matches!(f.coll, Collation::Binary | Collation::Binary16(_)))
+}
+
+/// About as many keys as a filter of this level gets at the most; 0 if nothing is known.
+pub(crate) fn most_keys(l: &Level) -> i32 {
+    l.rows_at_most().clamp(0.0, 1e9) as i32
 }
 
 fn is_own(e: &Expr, table: TableId) -> bool {

@@ -146,6 +146,17 @@ pub struct Level {
     pub rows: f64,
 }
 
+impl Level {
+    /// About as many rows as there are at the most, whatever conditions say: 0 if unknown.
+    pub fn rows_at_most(&self) -> f64 {
+        match (self.source.table(), &self.query) {
+            (Some((_, t)), _) => t.rows.get(),
+            (None, Some(q)) => q.select.rows,
+            (None, None) => 0.0,
+        }
+    }
+}
+
 /// The plan of a query in FROM.
 #[derive(Clone, Debug)]
 pub struct FromPlan {

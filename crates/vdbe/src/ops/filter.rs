@@ -10,6 +10,9 @@ use iolite_bytecode::{Insn, P4};
 use iolite_value::{Affinity, Collation, Value};
 use std::hash::Hasher;
 
+/// A filter has room for this many keys, however few are foretold.
+const FEWEST_KEYS: i32 = 1024;
+
 fn hash(vm: &Vm, i: &Insn) -> u64 {
     let n = if let P4::Int(n) = i.p4 { n as usize } else { 1 };
     let mut h = iolite_base::hash::FastHasher::default();
@@ -24,7 +27,7 @@ pub(crate) fn add(vm: &mut Vm, i: &Insn) -> Result<()> {
     match vm.f.blooms.get_mut(&i.p1) {
         Some(b) => b.add(h),
         None => {
-            let mut b = Bloom::new(i.p2.max(1024) as usize)?;
+            let mut b = Bloom::new(i.p2.max(FEWEST_KEYS) as usize)?;
             b.add(h);
             vm.f.blooms.insert(i.p1, b);
             vm.put(i.p1, Value::Int(1));
