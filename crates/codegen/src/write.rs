@@ -150,7 +150,7 @@ impl Codegen<'_> {
             .columns
             .iter()
             .map(|c| StrictColumn {
-                name: format!("{}.{}", table.name, c.name).into(),
+                name: dotted(&table.name, &c.name).into(),
                 ty: if which(c) { strict_type(&c.decltype) } else { StrictType::Any },
             })
             .collect();
@@ -270,7 +270,7 @@ impl Codegen<'_> {
             return;
         }
         let table = &w.target.table;
-        let message = format!("{}.{}", table.name, table.columns[column].name);
+        let message = dotted(&table.name, &table.columns[column].name);
         let code = Code::ConstraintNotnull.number() as i32;
         self.b.emit4(Opcode::HaltIfNull, code, policy_number(policy), reg, P4::Name(message.into()));
         self.b.p5(p5::NOT_NULL);
@@ -412,7 +412,7 @@ impl Codegen<'_> {
             Some(c) => (Code::ConstraintPrimarykey, &*t.table.columns[c].name),
             None => (Code::ConstraintRowid, "rowid"),
         };
-        let message = format!("{}.{}", t.table.name, column);
+        let message = dotted(&t.table.name, column);
         self.violate(code, policy, &message, p5::UNIQUE);
     }
 
@@ -855,18 +855,25 @@ fn strict_type(decl: &str) -> StrictType {
     }
 }
 
+/// `table.column`, as messages name it. Statements have one for each constraint that they test: made in one piece.
+fn dotted(table: &str, column: &str) -> String {
+    [table, ".", column].concat()
+}
+
 fn unique_message(t: &Table, i: &TargetIndex) -> String {
     if i.index.has_expr() {
         return format!("index '{}'", i.index.name);
     }
-    let names: Vec<String> = i.index.columns[..i.index.key_len]
-        .iter()
-        .filter_map(|c| match c.source {
-            ColumnSource::Column(k) => Some(format!("{}.{}", t.name, t.columns[k].name)),
-            _ => None,
-        })
-        .collect();
-    names.join(", ")
+    let columns = &i.index.columns[..i.index.key_len];
+    let mut out = String::with_capacity(columns.len() * (t.name.len() + 16));
+    for c in columns {
+        let ColumnSource::Column(k) = c.source else { continue };
+        let before = if out.is_empty() { "" } else { ", " };
+        for part in [before, &t.name, ".", &t.columns[k].name] {
+            out.push_str(part);
+        }
+    }
+    out
 }
 
 /// The CHECK constraints that a row may violate: one that reads no changed column holds as it held.

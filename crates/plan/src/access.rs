@@ -295,15 +295,6 @@ impl Accesses<'_> {
         }
     }
 
-    /// Whether an index holds every column that the query needs of the table.
-    fn covers(&self, i: usize, table: &Table, index: &Index) -> bool {
-        let s = &self.sources[i];
-        if !table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey {
-            return true;
-        }
-        s.used.iter().all(|c| index.field_of(c).is_some()) && (!s.rowid_used || table.has_rowid())
-    }
-
     /// Whether SQLite would scan an index for the rows to change as one that covers the conditions: it does not count the
     /// primary key behind the columns of a UNIQUE constraint. The order of the changes shows in what OR FAIL leaves.
     fn covers_changes(&self, i: usize, table: &Table, index: &Index) -> bool {
@@ -346,7 +337,7 @@ impl Accesses<'_> {
             return;
         }
         let index = &info.index;
-        let covering = self.covers(i, table, index);
+        let covering = covers(&self.sources[i], table, index);
         let stat = index.stat.borrow();
         let table_rows = table.rows.get();
         let entries = stat.rows.first().copied().unwrap_or(table_rows).min(table_rows.max(1.0));
@@ -487,11 +478,7 @@ impl Accesses<'_> {
             (_, Some(_)) => Affinity::Integer,
             (_, None) => f.lhs.affinity(),
         };
-        match f.affinity {
-            Affinity::None | Affinity::Blob => true,
-            Affinity::Text => column == Affinity::Text,
-            _ => column.is_numeric(),
-        }
+        compares_alike(f.affinity, column)
     }
 
     fn or_access(&self, i: usize, table: &Rc<Table>, rows: f64, out: &mut Vec<Candidate>) -> Result<()> {
@@ -624,6 +611,23 @@ impl Accesses<'_> {
             out.push(c);
         }
         Ok(())
+    }
+}
+
+/// Whether an index holds every column that the query needs of the table.
+pub(crate) fn covers(s: &Source, table: &Table, index: &Index) -> bool {
+    if !table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey {
+        return true;
+    }
+    s.used.iter().all(|c| index.field_of(c).is_some()) && (!s.rowid_used || table.has_rowid())
+}
+
+/// Whether a comparison with this affinity finds what an index over a column of that affinity finds.
+pub(crate) fn compares_alike(comparison: Affinity, column: Affinity) -> bool {
+    match comparison {
+        Affinity::None | Affinity::Blob => true,
+        Affinity::Text => column == Affinity::Text,
+        _ => column.is_numeric(),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::bound::*;
 use crate::cost;
 use crate::join_order::{self, Path, Wanted};
 use crate::plan::*;
-use crate::point;
+use crate::point::{self, Point};
 use crate::rewrite::flatten::{self, Around};
 use crate::rewrite::outer_join;
 use crate::terms::{self, Mask, Term};
@@ -149,9 +149,12 @@ impl<'a> Planner<'a> {
             return Err(Error::sql(wrong));
         }
         outer_join::strengthen(core);
-        let point = point::find(core);
-        if point.is_none() {
+        let mut point = point::find(self.env, core)?;
+        if point.as_ref().is_none_or(Point::unsettled) {
             walk::mark_used(core, order_by.iter().map(|o| &o.expr));
+        }
+        if let Some(p) = &mut point {
+            p.settle(&core.sources[0]);
         }
         // Behind window functions, rows are ordered anew.
         let windows = std::mem::take(&mut core.windows);
@@ -204,7 +207,7 @@ impl<'a> Planner<'a> {
             _ => (path.rows * 0.25).max(1.0),
         };
         match point {
-            Some((at, eq)) => self.point_level(plan, core, at, eq)?,
+            Some(p) => self.point_level(plan, core, p)?,
             None => self.levels(plan, core, path, queries, &terms, changing)?,
         }
         swap(&mut plan.group_by, &mut core.group_by);
@@ -385,14 +388,14 @@ impl<'a> Planner<'a> {
         Ok(FromPlan { select: plan, recursive, coroutine, forward, cte: q.cte, correlated })
     }
 
-    /// The only level of a plan that [`point::find`] found; the condition number `at` is the access.
-    fn point_level(&mut self, plan: &mut CorePlan, core: &mut Core, at: usize, eq: EqTerm) -> Result<()> {
-        let access = Access::RowidEq { eq, reverse: false };
+    /// The only level of a plan that [`point::find`] found.
+    fn point_level(&mut self, plan: &mut CorePlan, core: &mut Core, point: Point) -> Result<()> {
+        let Point { used, access } = point;
         self.access_exprs(&access)?;
         let source = core.sources.pop().expect("there is one");
         let mut filter = Vec::new();
         for (n, f) in std::mem::take(&mut core.filter).into_iter().enumerate() {
-            if n == at {
+            if used.contains(&n) {
                 continue;
             }
             self.nested(&f.expr)?;
