@@ -94,3 +94,30 @@ fn a_filter_is_filled_for_many_look_ups_only() {
     c.execute_batch("INSERT INTO facts SELECT d FROM facts; ANALYZE").unwrap();
     assert_eq!(filters(&c), 1);
 }
+
+#[test]
+fn a_whole_unique_key_goes_before_all_but_the_rowid() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a INTEGER, b TEXT, c TEXT COLLATE NOCASE, d, UNIQUE(a, b));
+         CREATE INDEX wide ON t(a, b, c, d); CREATE UNIQUE INDEX by_c ON t(c)",
+    )
+    .unwrap();
+    let cases = [
+        (
+            "SELECT a FROM t WHERE a=1 AND b='2'",
+            "SEARCH t USING COVERING INDEX sqlite_autoindex_t_1 (a=? AND b=?)",
+        ),
+        ("SELECT d FROM t WHERE b='2' AND a=1", "SEARCH t USING INDEX sqlite_autoindex_t_1 (a=? AND b=?)"),
+        ("SELECT id FROM t WHERE c='y' AND id=7", "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)"),
+        ("SELECT d FROM t WHERE c='y' COLLATE BINARY", "SCAN t"),
+        ("SELECT d FROM t NOT INDEXED WHERE c='y'", "SCAN t"),
+        (
+            "DELETE FROM t WHERE a=1 AND b='2' AND d",
+            "SEARCH t USING INDEX sqlite_autoindex_t_1 (a=? AND b=?)",
+        ),
+    ];
+    for (sql, want) in cases {
+        assert_eq!(plan(&c, sql), [want], "{sql}");
+    }
+}
