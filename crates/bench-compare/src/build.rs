@@ -68,15 +68,13 @@ pub fn stock(level: &str, to: &Path) -> Result<Build> {
     watch(c)
 }
 
-/// Compiles iolite's C library from nothing, in a folder of its own; `profile` and `args` are cargo's. Where the library is then.
-pub fn iolite(profile: &str, args: &[&str], folder: &Path) -> Result<(Build, PathBuf)> {
+/// Compiles iolite's C library from nothing, in a folder of its own; `words` are those of `cargo xtask`, which puts the library
+/// in its place.
+pub fn iolite(words: &[&str], folder: &Path) -> Result<Build> {
     let _ = std::fs::remove_dir_all(folder);
     let mut c = Command::new("cargo");
-    c.args(["build", "--quiet", "--profile", profile, "-p", "iolite-capi"])
-        .args(args)
-        .arg("--target-dir")
-        .arg(folder);
-    Ok((watch(c)?, folder.join(profile).join("libiolite_capi.so")))
+    c.arg("xtask").args(words).env("CARGO_TARGET_DIR", folder);
+    watch(c)
 }
 
 #[cfg(test)]

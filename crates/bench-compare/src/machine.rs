@@ -55,6 +55,13 @@ pub fn resident() -> f64 {
     (of("Private_Dirty") + of("Private_Clean")) * 1024.0
 }
 
+/// The most memory that this process has had at once, in bytes.
+pub fn greatest() -> f64 {
+    let text = read("/proc/self/status");
+    let kb: f64 = field(&text, "VmHWM").trim_end_matches(" kB").trim().parse().unwrap_or(0.0);
+    kb * 1024.0
+}
+
 fn file_system() -> String {
     let dir = std::fs::canonicalize(cases::directory()).unwrap_or_default();
     let mounts = read("/proc/mounts");

@@ -223,6 +223,8 @@ pub fn outcomes(e: &Envelope) -> Vec<Outcome> {
     for (what, config, want) in [
         ("Library, stripped, without columnar and search", "without columns", 2.0),
         ("Library, stripped, with columnar", "", 3.0),
+        ("Library built small, stripped, without columnar and search", "small, without columns", 2.0),
+        ("Library built small, stripped, with columnar", "small", 3.0),
     ] {
         let size = e.run("footprint").and_then(|r| r.row("library, stripped", config, "iolite")).map_or(
             NOT_RUN,
@@ -279,17 +281,14 @@ fn analytics(e: &Envelope, out: &mut Vec<Outcome>) {
     out.push(outcome(what, 100.0, mean_lead(ssb, "warm", "stock")));
     let (found, which) = worst_query(ssb, "cold process", "stock");
     out.push(outcome(&format!("SSB, cold process: worst query{which} beside stock"), 1.0, found));
-    let ten = |f: Found| match ssb {
-        Some(r) if r.scale.iter().any(|s| s == "scale factor 10") => f,
-        _ => Found::Nothing("not run at scale 10"),
-    };
-    let two =
-        ssb.map_or(NOT_RUN, |r| match r.lead("geometric mean", "warm", "iolite, 2 threads", "iolite") {
-            Some(l) => Found::Lead(l),
-            None => NOT_RUN,
-        });
-    out.push(outcome("SSB, scale 10: two threads beside one", 1.7, ten(two)));
-    out.push(outcome("SSB, scale 10 within 2 GB of memory", 0.0, Found::Nothing("not measured")));
+    let large = e.run("ssb-large").filter(|r| r.scale.iter().any(|s| s == "scale factor 10"));
+    let two = large.and_then(|r| r.lead("geometric mean", "warm", "iolite, 2 threads", "iolite"));
+    out.push(outcome("SSB, scale 10: two threads beside one", 1.7, two.map_or(NOT_RUN, Found::Lead)));
+    let memory = large.and_then(|r| r.row("greatest memory", "", "iolite")).map_or(NOT_RUN, |r| {
+        let m = r.summary.median;
+        Found::AtMost(Ratio { value: m, low: m, high: m }, "MB")
+    });
+    out.push(outcome("SSB, scale 10: memory", 2000.0, memory));
     let suite = e.run("suite");
     for case in [
         "W7: SUM of integers",

@@ -151,7 +151,7 @@ fn one(
 ) -> Result<()> {
     let mut select = vec![Vec::new(); engines.len()];
     let mut last = vec![Vec::new(); engines.len()];
-    let insert = super::in_turn(engines.len(), turns, |k, _| {
+    let insert = super::in_turn_apart(engines.len(), turns, |k, _| {
         let t = once(engines[k], config, long, n)?;
         select[k].push(t.select);
         last[k].push(t.last);

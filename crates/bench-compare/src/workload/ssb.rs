@@ -94,10 +94,6 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
     seats.into_iter().for_each(Seat::remove);
     run.missing
         .push("cycles by opcode (figure 4): EXPLAIN ANALYZE tells of whole arms in columns only".into());
-    if sf < 10.0 {
-        run.missing
-            .push("scale 10 within 2 GB, and on two threads of an idle machine: ask with `--sf 10`".into());
-    }
     Ok(())
 }
 

@@ -211,8 +211,8 @@ impl Binder<'_> {
         let values = bound?;
         let n = values.first().map_or(0, |r| r.len());
         for i in 0..n {
-            let name = format!("column{}", i + 1);
-            let mut c = self.out_column(&values[0][i], name.as_str().into());
+            let name = ["column", &(i + 1).to_string()].concat();
+            let mut c = self.out_column(&values[0][i], name.into());
             if values.len() > 1 {
                 c.affinity = self.values_affinity(&values, i);
             }
