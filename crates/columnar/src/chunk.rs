@@ -23,32 +23,38 @@ pub(crate) enum Codes {
 impl Codes {
     /// As narrow as `max` allows.
     pub fn pack(values: &[u32], max: u32) -> Result<Codes> {
+        Codes::pack_by(values, |v| v, max)
+    }
+
+    /// The same of what `code` makes of other numbers.
+    #[inline]
+    pub fn pack_by<T: Copy>(values: &[T], code: impl Fn(T) -> u32, max: u32) -> Result<Codes> {
         Ok(match max {
             0..=0xf => {
                 let mut out = room(values.len().div_ceil(2))?;
-                out.extend(
-                    values.chunks(2).map(|p| p[0] as u8 | (p.get(1).copied().unwrap_or(0) as u8) << 4),
-                );
+                let (pairs, last) = values.as_chunks::<2>();
+                out.extend(pairs.iter().map(|p| code(p[0]) as u8 | (code(p[1]) as u8) << 4));
+                out.extend(last.iter().map(|v| code(*v) as u8));
                 Codes::U4(out)
             }
             0x10..=0xff => {
                 let mut out = room(values.len())?;
-                out.extend(values.iter().map(|v| *v as u8));
+                out.extend(values.iter().map(|v| code(*v) as u8));
                 Codes::U8(out)
             }
             0x100..=0xffff => {
                 let mut out = room(values.len())?;
-                out.extend(values.iter().map(|v| *v as u16));
+                out.extend(values.iter().map(|v| code(*v) as u16));
                 Codes::U16(out)
             }
             0x1_0000..=0xff_ffff => {
                 let mut out = room(values.len())?;
-                out.extend(values.iter().map(|v| three(*v)));
+                out.extend(values.iter().map(|v| three(code(*v))));
                 Codes::U24(out)
             }
             _ => {
                 let mut out = room(values.len())?;
-                out.extend_from_slice(values);
+                out.extend(values.iter().map(|v| code(*v)));
                 Codes::U32(out)
             }
         })
@@ -531,13 +537,13 @@ impl Chunk {
         Chunk::new(Data::Away(shape), self.len, self.min, self.max)
     }
 
-    /// Integers, some of them NULL (whose place in `values` does not count).
-    pub fn of_ints(values: Vec<i64>, nulls: &[u32]) -> Result<Chunk> {
+    /// Integers, some of them NULL (whose place in `values` does not count). The vector is taken only where it stays as it is.
+    pub fn of_ints(values: &mut Vec<i64>, nulls: &[u32]) -> Result<Chunk> {
         let len = values.len();
         let (mut min, mut max) = (i64::MAX, i64::MIN);
         let mut next_null = nulls.iter().copied().peekable();
         if nulls.is_empty() {
-            for v in &values {
+            for v in values.iter() {
                 min = min.min(*v);
                 max = max.max(*v);
             }
@@ -560,14 +566,13 @@ impl Chunk {
         if max < min.saturating_add(u32::MAX as i64 - 1) && span < u32::MAX as u64 - 1 && min > i64::MIN {
             let shift = !nulls.is_empty() as i64;
             let base = min - shift;
-            let mut codes: Vec<u32> = room(len)?;
-            codes.extend(values.iter().map(|v| v.wrapping_sub(base) as u32));
             for n in nulls {
-                codes[*n as usize] = 0;
+                values[*n as usize] = base;
             }
-            let codes = Codes::pack(&codes, span as u32 + shift as u32)?;
+            let codes = Codes::pack_by(values, |v| v.wrapping_sub(base) as u32, span as u32 + shift as u32)?;
             return Chunk::new(Data::Int { base, nulls: shift != 0, codes }, len, min, max);
         }
+        let values = std::mem::take(values);
         Chunk::new(Data::Wide { nulls: Nulls::of(nulls, len), values }, len, min, max)
     }
 
@@ -594,7 +599,7 @@ impl Chunk {
     }
 
     /// Row numbers: mostly consecutive.
-    pub fn of_rowids(values: Vec<i64>) -> Result<Chunk> {
+    pub fn of_rowids(values: &mut Vec<i64>) -> Result<Chunk> {
         match (values.first(), values.last()) {
             (Some(a), Some(b)) if b.wrapping_sub(*a) as u64 == values.len() as u64 - 1 => {
                 // Row numbers ascend, so these leave no gap.
@@ -704,7 +709,7 @@ mod tests {
                 if !nulls.is_empty() {
                     v.insert(0, 99);
                 }
-                let c = Chunk::of_ints(v.clone(), &nulls).unwrap();
+                let c = Chunk::of_ints(&mut v.clone(), &nulls).unwrap();
                 for (i, x) in v.iter().enumerate() {
                     let want = if nulls.contains(&(i as u32)) { None } else { Some(*x) };
                     assert_eq!(c.int(i), want, "{v:?}");

@@ -165,7 +165,7 @@ fn looked_at(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64
         });
     }
     let mut dicts: Vec<_> = wanted.iter().map(|_| Default::default()).collect();
-    let built = decode::build(&bt, store.seed(), &some, &wanted, &mut dicts, 0)?;
+    let built = decode::build(&bt, store.seed(), &some, &wanted, &mut dicts, 0, &mut Default::default())?;
     let rows = built.rows.len();
     let cols = built.chunks.into_iter().map(Arc::new).collect();
     let dicts = dicts.into_iter().map(Arc::new).collect();

@@ -5,9 +5,11 @@
 //! into overflow pages makes its chunk impure: it may change without any of the leaves changing.
 
 mod builder;
+mod places;
 
 use crate::chunk::{Chunk, Dict, Field};
 use builder::Builder;
+pub(crate) use builder::Spare;
 use iolite_base::{Code, Error, Pgno, Result, alloc, be, varint};
 use iolite_btree::Btree;
 use iolite_btree::TreeKind;
@@ -90,11 +92,13 @@ pub(crate) fn build(
     wanted: &[Wanted<'_>],
     dicts: &mut [Dict],
     rows_hint: usize,
+    spare: &mut Spare,
 ) -> Result<Built> {
     let layout = bt.layout();
     let mut builders = Vec::with_capacity(wanted.len());
+    let rows_hint = if rows_hint == 0 { spare.rows } else { rows_hint };
     for (w, d) in wanted.iter().zip(dicts.iter_mut()) {
-        builders.push(Builder::new(w.key.real, d, rows_hint)?);
+        builders.push(Builder::new(w.key.real, d, rows_hint, spare)?);
     }
     // Wanted fields in the order in which a record holds them.
     let mut fields: Vec<(usize, usize)> =
@@ -106,6 +110,7 @@ pub(crate) fn build(
     rows.first.push(0);
     let shape = Shape { spots: vec![0; fields.len()], ..Shape::default() };
     let (spots, begins) = (Vec::new(), [0; 128]);
+    let mask = fields.last().and_then(|f| places::mask(f.0));
     let mut pages = Pages {
         bt,
         layout,
@@ -118,6 +123,9 @@ pub(crate) fn build(
         cells: 0,
         found: 0,
         begins,
+        mask,
+        unlike: 0,
+        until: 0,
     };
     each_leaf(bt, leaves, &mut |_, pgno, page| {
         rows.hashes.push(hash_page(seed, page));
@@ -125,10 +133,11 @@ pub(crate) fn build(
         rows.first.push(rows.len() as u32 + more);
         Ok(())
     })?;
+    spare.rows = rows.len();
     let pure = builders.iter().map(|b| b.pure).collect();
     let mut chunks = Vec::with_capacity(builders.len());
     for (b, w) in builders.into_iter().zip(wanted) {
-        chunks.push(b.finish(w.key.field.is_none())?);
+        chunks.push(b.finish(w.key.field.is_none(), spare)?);
     }
     Ok(Built { rows, chunks, pure })
 }
@@ -180,7 +189,15 @@ struct Pages<'a> {
     found: usize,
     /// Where the fields of a record begin.
     begins: [u32; 128],
+    /// The header's bytes up to the last wanted field's type, if these are few.
+    mask: Option<u128>,
+    /// Records of this leaf that did not begin like the one before, and leaves until that is asked again.
+    unlike: usize,
+    until: usize,
 }
+
+/// Where records of a leaf mostly begin unlike the one before, that is not asked in so many leaves that follow.
+const NOT_ASKED: usize = 15;
 
 /// A field of a leaf: its type, of one byte, in the uppermost byte, and where it begins: a page has at most 65,536 bytes.
 type Spot = u32;
@@ -205,6 +222,11 @@ impl Pages<'_> {
         alloc::reserve(&mut self.spots, room)?;
         self.spots.resize(room, 0);
         (self.cells, self.found) = (ncell, 0);
+        self.until = match self.until {
+            0 if self.unlike * 4 > ncell => NOT_ASKED,
+            n => n.saturating_sub(1),
+        };
+        self.unlike = 0;
         for i in 0..ncell {
             let at = be::get_u16(page, hdr + 8 + 2 * i) as usize;
             // By far the most rows: short, whole on the leaf.
@@ -266,17 +288,50 @@ impl Pages<'_> {
     /// is another one.
     #[inline(always)]
     fn plain_record(&mut self, page: &[u8], at: usize, len: usize) -> Result<bool> {
-        if let Some(head) = page.get(at..).and_then(|p| p.first_chunk::<16>())
-            && u128::from_le_bytes(*head) & self.shape.mask == self.shape.head
-            && self.shape.mask != 0
-        {
-            if self.shape.end > len {
-                return Err(corrupt());
+        if let (Some(mask), Some(head)) = (self.mask, page.get(at..).and_then(|p| p.first_chunk::<16>())) {
+            let head = u128::from_le_bytes(*head);
+            if self.until == 0 && self.shape.mask != 0 && head & mask == self.shape.head {
+                if self.shape.end > len {
+                    return Err(corrupt());
+                }
+                self.note(at);
+                return Ok(true);
             }
-            self.note(at);
-            return Ok(true);
+            self.unlike += 1;
+            if let Some(begins) = places::begins(head, mask) {
+                return self.short_head(at, len, head, begins);
+            }
         }
         self.other_shape(page, at, len)
+    }
+
+    /// The same for a record of which it is known where the wanted fields begin.
+    #[inline(always)]
+    fn short_head(&mut self, at: usize, len: usize, head: u128, begins: [u8; places::HEAD]) -> Result<bool> {
+        let types = head.to_le_bytes();
+        let last = self.fields.last().map_or(0, |f| f.0);
+        if (types[0] as usize) < last + 2 {
+            // A field is missing.
+            return Ok(false);
+        }
+        let end = begins[last + 1] as usize;
+        if end > len {
+            return Err(corrupt());
+        }
+        let spots = self.spots.iter_mut().skip(self.found).step_by(self.cells);
+        for (&(want, _), to) in self.fields.iter().zip(spots) {
+            *to = (types[want + 1] as u32) << 24 | (begins[want] as u32 + at as u32);
+        }
+        self.found += 1;
+        if self.until == 0 {
+            for (&(want, _), spot) in self.fields.iter().zip(&mut self.shape.spots) {
+                *spot = (types[want + 1] as u32) << 24 | begins[want] as u32;
+            }
+            self.shape.mask = self.mask.unwrap_or(0);
+            self.shape.head = head & self.shape.mask;
+            self.shape.end = end;
+        }
+        Ok(true)
     }
 
     /// The same for a record that does not begin like the one before.
@@ -335,6 +390,20 @@ fn field_at(page: &[u8], spot: Spot) -> Result<Field<'_>> {
             if t & 1 == 0 { Field::Blob(bytes) } else { Field::Text(bytes) }
         }
     })
+}
+
+/// An integer of type 1 to 6, 8 or 9, without a jump by its type; `None`: it is none, or lies at the page's end.
+#[inline(always)]
+fn int_of(page: &[u8], spot: Spot) -> Option<i64> {
+    let (t, from) = (spot >> 24, (spot & 0xff_ffff) as usize);
+    let n = LENGTHS[t as usize & 127] as u32;
+    let x = page.get(from..)?.first_chunk::<8>()?;
+    if t > 9 || 0b11_0111_1110 >> t & 1 == 0 {
+        return None;
+    }
+    // The bytes of the number, and whatever follows them, shifted out again: all of them for 0 and 1.
+    let v = i64::from_be_bytes(*x) >> ((64 - 8 * n) & 63);
+    Some(if n == 0 { (t == 9) as i64 } else { v })
 }
 
 /// An integer of type 1 to 6.
@@ -457,12 +526,12 @@ mod tests {
         ];
         for start in 0..all.len() {
             let mut dict = Dict::default();
-            let mut b = Builder::new(false, &mut dict, 0).unwrap();
+            let mut b = Builder::new(false, &mut dict, 0, &mut Spare::default()).unwrap();
             let order: Vec<Field<'_>> = (0..all.len()).map(|i| all[(start + i) % all.len()]).collect();
             for f in &order {
                 b.push(*f).unwrap();
             }
-            let c = b.finish(false).unwrap();
+            let c = b.finish(false, &mut Spare::default()).unwrap();
             for (i, f) in order.iter().enumerate() {
                 assert_eq!(format!("{:?}", c.field(i, &dict)), format!("{f:?}"));
             }
@@ -490,8 +559,9 @@ mod tests {
         for types in kinds {
             for real in [false, true] {
                 let (mut one, mut all) = (Dict::default(), Dict::default());
-                let mut a = Builder::new(real, &mut one, 0).unwrap();
-                let mut b = Builder::new(real, &mut all, 0).unwrap();
+                let mut spare = Spare::default();
+                let mut a = Builder::new(real, &mut one, 0, &mut spare).unwrap();
+                let mut b = Builder::new(real, &mut all, 0, &mut spare).unwrap();
                 for leaf in [1u64, 40, 200] {
                     let spot = |_| {
                         let t = types[below(types.len() as u64) as usize];
@@ -503,7 +573,7 @@ mod tests {
                     spots.iter().for_each(|s| a.push(field_at(&page, *s).unwrap()).unwrap());
                     b.push_all(&page, &spots).unwrap();
                 }
-                let (a, b) = (a.finish(false).unwrap(), b.finish(false).unwrap());
+                let (a, b) = (a.finish(false, &mut spare).unwrap(), b.finish(false, &mut spare).unwrap());
                 assert_eq!(a.len, b.len);
                 for i in 0..a.len {
                     let (x, y) = (a.field(i, &one), b.field(i, &all));

@@ -16,7 +16,7 @@
 mod fill;
 
 use crate::chunk::{Chunk, Codes, Data, Dict, three};
-use crate::decode::{self, ColKey, Rows, Wanted};
+use crate::decode::{self, ColKey, Rows, Spare, Wanted};
 use crate::evict::{budget, fits, loose};
 use crate::persist::Persist;
 use crate::sidecar::{Extent, SideFile};
@@ -522,7 +522,7 @@ impl Store {
         let stream = stream && t.keep;
         self.note_use(t, wanted.iter().map(|w| w.0));
         self.make_room(since, budget());
-        let mut held = 0;
+        let (mut held, mut spare) = (0, Spare::default());
         let mut own: Vec<Dict> = wanted.iter().map(|_| Dict::default()).collect();
         for s in &t.segments {
             let mut away = false;
@@ -538,7 +538,7 @@ impl Store {
                             cols
                         }
                         None => {
-                            let mut cols = self.fill(bt, t, s, wanted, &mut own)?;
+                            let mut cols = self.fill(bt, t, s, wanted, &mut own, &mut spare)?;
                             // What is not kept is held until the query ends; too much of it goes again, or is not for
                             // columns.
                             let kept = lock(&s.chunks);
@@ -585,7 +585,7 @@ impl Store {
         let s = t.segments.get(segment).ok_or(Code::Internal)?;
         match s.chunks_of(wanted) {
             Some(c) => Ok(c),
-            None => self.fill(bt, t, s, wanted, &mut []),
+            None => self.fill(bt, t, s, wanted, &mut [], &mut Spare::default()),
         }
     }
 

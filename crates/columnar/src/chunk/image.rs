@@ -372,7 +372,7 @@ mod tests {
             d.code(f).unwrap();
             p.push(f).unwrap();
         }
-        let ints = |v: &[i64], n: &[u32]| Chunk::of_ints(v.to_vec(), n).unwrap();
+        let ints = |v: &[i64], n: &[u32]| Chunk::of_ints(&mut v.to_vec(), n).unwrap();
         let all = vec![
             Chunk::of_sequence(-3, 5).unwrap(),
             ints(&[1, 2, 3, 4, 5], &[]),

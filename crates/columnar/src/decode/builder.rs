@@ -3,7 +3,7 @@
 //!
 //! What it does not know: rows and pages. A value that was appended stays, whatever the form becomes.
 
-use super::{Spot, field_at, int_at};
+use super::{Spot, field_at, int_of};
 use crate::chunk::{Chunk, Dict, Field, Plain};
 use iolite_base::{Code, Result, alloc};
 
@@ -13,6 +13,23 @@ enum Form {
     Real(Vec<f64>),
     Dict(Vec<u32>),
     Plain(Plain),
+}
+
+/// Room of builders that are done, for those to come: memory that is touched for the first time costs a fault a page.
+#[derive(Default)]
+pub(crate) struct Spare {
+    ints: Vec<Vec<i64>>,
+    codes: Vec<Vec<u32>>,
+    /// The rows that were last built.
+    pub(super) rows: usize,
+}
+
+/// An empty vector with room, a used one if there is one.
+fn emptied<T>(from: &mut Vec<Vec<T>>, n: usize) -> Result<Vec<T>> {
+    let mut v = from.pop().unwrap_or_default();
+    v.clear();
+    alloc::reserve(&mut v, n)?;
+    Ok(v)
 }
 
 /// Collects the values of one column.
@@ -26,14 +43,14 @@ pub(crate) struct Builder<'d> {
 
 impl<'d> Builder<'d> {
     /// Begins a column; `real`: integers stand for reals.
-    pub fn new(real: bool, dict: &'d mut Dict, rows: usize) -> Result<Builder<'d>> {
+    pub fn new(real: bool, dict: &'d mut Dict, rows: usize, spare: &mut Spare) -> Result<Builder<'d>> {
         let form = if real {
             Form::Real(crate::chunk::room(rows)?)
         } else if dict.len() > 0 {
             // Other segments of the column hold texts.
-            Form::Dict(crate::chunk::room(rows)?)
+            Form::Dict(emptied(&mut spare.codes, rows)?)
         } else {
-            Form::Int(crate::chunk::room(rows)?)
+            Form::Int(emptied(&mut spare.ints, rows)?)
         };
         Ok(Builder { real, form, nulls: Vec::new(), dict, pure: true })
     }
@@ -85,15 +102,21 @@ impl<'d> Builder<'d> {
         // The kinds that a column mostly holds, without looking at the form again.
         let other = match &mut self.form {
             Form::Int(v) => {
+                let start = v.len();
                 alloc::reserve(v, left.len())?;
-                loop {
-                    let Some(s) = left.next() else { break None };
-                    match (s >> 24) as usize {
-                        t @ 1..=6 => v.push(int_at(page, t, (s & 0xff_ffff) as usize)?),
-                        t @ 8..=9 => v.push(t as i64 - 8),
-                        _ => break Some(s),
-                    }
+                v.resize(start + left.len(), 0);
+                let mut other = None;
+                let mut n = start;
+                for (to, s) in v[start..].iter_mut().zip(&mut left) {
+                    let Some(i) = int_of(page, s) else {
+                        other = Some(s);
+                        break;
+                    };
+                    *to = i;
+                    n += 1;
                 }
+                v.truncate(n);
+                other
             }
             Form::Real(v) => {
                 alloc::reserve(v, left.len())?;
@@ -203,12 +226,22 @@ impl<'d> Builder<'d> {
     }
 
     /// The chunk.
-    pub fn finish(self, rowids: bool) -> Result<Chunk> {
+    pub fn finish(self, rowids: bool, spare: &mut Spare) -> Result<Chunk> {
         match self.form {
-            Form::Int(v) if rowids => Chunk::of_rowids(v),
-            Form::Int(v) => Chunk::of_ints(v, &self.nulls),
+            Form::Int(mut v) => {
+                let made = match rowids {
+                    true => Chunk::of_rowids(&mut v),
+                    false => Chunk::of_ints(&mut v, &self.nulls),
+                };
+                spare.ints.push(v);
+                made
+            }
             Form::Real(v) => Chunk::of_reals(v, &self.nulls),
-            Form::Dict(v) => Chunk::of_codes(&v),
+            Form::Dict(v) => {
+                let made = Chunk::of_codes(&v);
+                spare.codes.push(v);
+                made
+            }
             Form::Plain(p) => Chunk::of_plain(p),
         }
     }

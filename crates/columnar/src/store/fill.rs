@@ -14,6 +14,7 @@ impl Store {
         s: &Segment,
         wanted: &[(ColKey, &Value)],
         own: &mut [Dict],
+        spare: &mut Spare,
     ) -> Result<Vec<Arc<Chunk>>> {
         let mut have: Vec<Option<Arc<Chunk>>> = {
             let chunks = lock(&s.chunks);
@@ -55,7 +56,7 @@ impl Store {
                 None => {
                     self.counters.decoded.fetch_add(1, Relaxed);
                     let room = s.rows.get().map_or(0, Rows::len);
-                    let b = decode::build(bt, self.seed(), &s.leaves, &keys, &mut dicts, room)?;
+                    let b = decode::build(bt, self.seed(), &s.leaves, &keys, &mut dicts, room, spare)?;
                     Ok((b.rows, b.chunks.into_iter().map(Arc::new).collect(), b.pure))
                 }
             });
@@ -99,7 +100,7 @@ impl Store {
         } else {
             let keys: Vec<Wanted<'_>> = wanted.iter().map(|(k, d)| Wanted { key: *k, default: d }).collect();
             self.counters.decoded.fetch_add(1, Relaxed);
-            let built = decode::build(bt, self.seed(), &s.leaves, &keys, own, 0)?;
+            let built = decode::build(bt, self.seed(), &s.leaves, &keys, own, 0, spare)?;
             let _ = s.rows.set(built.rows);
             have = built.chunks.into_iter().map(|c| Some(Arc::new(c))).collect();
         }
@@ -123,7 +124,7 @@ impl Store {
         };
         let Some(olds) = olds else { return Ok(None) };
         let leaves: Vec<Pgno> = stale.iter().map(|i| s.leaves[*i]).collect();
-        let fresh = decode::build(bt, self.seed(), &leaves, keys, dicts, 0)?;
+        let fresh = decode::build(bt, self.seed(), &leaves, keys, dicts, 0, &mut Spare::default())?;
         let count = |r: &Rows, i: usize| r.first[i + 1] - r.first[i];
         if fresh.pure.iter().any(|p| !p)
             || stale.iter().enumerate().any(|(k, i)| count(&fresh.rows, k) != count(rows, *i))
