@@ -8,6 +8,7 @@ pub(crate) mod image;
 
 use iolite_base::{Result, alloc, hash::hash_bytes};
 use iolite_value::Value;
+use std::sync::Arc;
 
 /// Narrow unsigned numbers.
 pub(crate) enum Codes {
@@ -627,6 +628,52 @@ impl Chunk {
         Chunk::new(Data::Plain(p), len, 1, 0)
     }
 
+    /// A chunk that was built beside an empty dictionary, as it would have been built beside the column's: the same
+    /// entries are added to that, in the order in which the rows meet them. `real`: integers stand for reals.
+    pub fn renumbered(self, own: &Dict, all: &mut Arc<Dict>, real: bool) -> Result<Chunk> {
+        let codes = match &self.data {
+            Data::Dict { codes } => {
+                let all = Arc::make_mut(all);
+                let mut to: Vec<u32> = room(own.len())?;
+                for i in 0..own.len() as u32 {
+                    let Some(c) = all.code(own.get(i))? else { break };
+                    to.push(c);
+                }
+                match to.len() == own.len() {
+                    true if to.iter().zip(0..).all(|(a, b)| *a == b) => return Ok(self),
+                    true => {
+                        let mut out: Vec<u32> = room(self.len)?;
+                        out.extend((0..self.len).map(|i| to[codes.get(i) as usize]));
+                        Some(out)
+                    }
+                    false => None,
+                }
+            }
+            // Other segments of the column hold texts.
+            Data::Sequence { .. } | Data::Int { .. } | Data::Wide { .. } | Data::Real { .. }
+                if all.len() > 0 && !real =>
+            {
+                let all = Arc::make_mut(all);
+                let mut out: Vec<u32> = room(self.len)?;
+                for i in 0..self.len {
+                    let Some(c) = all.code(self.field(i, own))? else { break };
+                    out.push(c);
+                }
+                Some(out).filter(|o| o.len() == self.len)
+            }
+            _ => return Ok(self),
+        };
+        match codes {
+            Some(codes) => Chunk::of_codes(&codes),
+            None => {
+                // The dictionary is full.
+                let mut p = Plain::default();
+                (0..self.len).try_for_each(|i| p.push(self.field(i, own)))?;
+                Chunk::of_plain(p)
+            }
+        }
+    }
+
     /// Whether all values are integers or NULL.
     pub fn is_int(&self) -> bool {
         matches!(self.data, Data::Sequence { .. } | Data::Int { .. } | Data::Wide { .. })
@@ -728,5 +775,39 @@ mod tests {
             d.code(Field::Int(i)).unwrap();
         }
         assert!(fields.iter().zip(&codes).all(|(f, c)| d.code(*f).unwrap() == Some(*c)));
+    }
+
+    #[test]
+    fn renumbered_chunks_say_what_they_said() {
+        let mut all = Arc::new(Dict::default());
+        let texts: Vec<String> = (0..300).map(|i| format!("t{}", i * 7 % 50)).collect();
+        let mut ask = |c: Chunk, own: &Dict| {
+            let said =
+                |c: &Chunk, d: &Dict| format!("{:?}", (0..c.len).map(|i| c.field(i, d)).collect::<Vec<_>>());
+            let want = said(&c, own);
+            let c = c.renumbered(own, &mut all, false).unwrap();
+            assert_eq!(said(&c, &all), want);
+            matches!(c.data, Data::Dict { .. })
+        };
+        let ints = || Chunk::of_ints(&mut vec![5, 0, 7], &[1]).unwrap();
+        // Beside an empty dictionary numbers stay what they are.
+        assert!(!ask(ints(), &Dict::default()));
+        for from in [0, 100, 200] {
+            let mut own = Dict::default();
+            let codes: Vec<u32> = texts[from..from + 90]
+                .iter()
+                .map(|t| own.code(Field::Text(t.as_bytes())).unwrap().unwrap())
+                .collect();
+            assert!(ask(Chunk::of_codes(&codes).unwrap(), &own));
+        }
+        assert!(ask(ints(), &Dict::default()));
+        assert!(ask(Chunk::of_reals(vec![1.5, 0.0], &[1]).unwrap(), &Dict::default()));
+        let full = Arc::make_mut(&mut all);
+        while full.code(Field::Int(full.len() as i64)).unwrap().is_some() {}
+        let mut own = Dict::default();
+        let codes =
+            [Field::Text(b"t0"), Field::Text(b"new"), Field::Null].map(|f| own.code(f).unwrap().unwrap());
+        let c = Chunk::of_codes(&codes).unwrap().renumbered(&own, &mut all, false).unwrap();
+        assert!(matches!(c.field(1, &all), Field::Text(b"new")) && matches!(c.data, Data::Plain(_)));
     }
 }

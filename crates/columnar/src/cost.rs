@@ -10,6 +10,7 @@
 //! that guess alone keeps an arm from rows, the conditions on the first table are tested on the rows of some of its leaves.
 
 use crate::ask::{NestedKind, Query};
+use crate::chunk::Field;
 use crate::decode::{self, ColKey, Wanted};
 use crate::divide::tables_of;
 use crate::expr::{Eval, Ex};
@@ -160,7 +161,7 @@ fn looked_at(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64
         e.slots(&mut |s| {
             if of[s].is_none() {
                 of[s] = Some(wanted.len());
-                wanted.push(Wanted { key: q.slots[s].key(), default: &q.slots[s].default });
+                wanted.push(Wanted { key: q.slots[s].key(), default: Field::of(&q.slots[s].default) });
             }
         });
     }

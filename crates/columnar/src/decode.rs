@@ -14,7 +14,7 @@ use iolite_base::{Code, Error, Pgno, Result, alloc, be, varint};
 use iolite_btree::Btree;
 use iolite_btree::TreeKind;
 use iolite_btree::pages::{Cell, Layout, TABLE_LEAF};
-use iolite_value::{Value, record};
+use iolite_value::record;
 
 /// A column as it is read: equal keys are equal chunks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -28,9 +28,31 @@ pub(crate) struct ColKey {
 }
 
 /// A column to be read.
+#[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub key: ColKey,
-    pub default: &'a Value,
+    pub default: Field<'a>,
+}
+
+/// The bytes of some leaves.
+#[derive(Default)]
+pub(crate) struct Lot {
+    leaves: Vec<Pgno>,
+    pages: Vec<u8>,
+}
+
+impl Lot {
+    /// Copies leaves; what was here goes.
+    pub fn fill(&mut self, bt: &Btree, leaves: &[Pgno]) -> Result<()> {
+        self.pages.clear();
+        self.leaves.clear();
+        self.leaves.extend_from_slice(leaves);
+        alloc::reserve(&mut self.pages, leaves.len() * bt.page_size() as usize)?;
+        each_leaf(bt, leaves, &mut |_, _, page| {
+            self.pages.extend_from_slice(page);
+            Ok(())
+        })
+    }
 }
 
 /// Where the rows of each leaf begin, and a hash of each leaf.
@@ -94,9 +116,39 @@ pub(crate) fn build(
     rows_hint: usize,
     spare: &mut Spare,
 ) -> Result<Built> {
-    let layout = bt.layout();
+    spare.rows = if rows_hint == 0 { spare.rows } else { rows_hint };
+    build_from(&mut |f| each_leaf(bt, leaves, f), Some(bt), bt.layout(), seed, wanted, dicts, spare)
+}
+
+/// The same of leaves whose bytes are here; those with values on other pages are an error.
+pub(crate) fn build_lot(
+    lot: &Lot,
+    layout: Layout,
+    seed: u64,
+    wanted: &[Wanted<'_>],
+    dicts: &mut [Dict],
+    spare: &mut Spare,
+) -> Result<Built> {
+    let size = lot.pages.len() / lot.leaves.len().max(1);
+    let each = &mut |f: EachLeaf<'_>| {
+        let mut pages = lot.leaves.iter().zip(lot.pages.chunks(size.max(1))).enumerate();
+        pages.try_for_each(|(i, (pgno, page))| f(i, *pgno, page))
+    };
+    build_from(each, None, layout, seed, wanted, dicts, spare)
+}
+
+/// The same of what `each` passes on; `bt`: where values on other pages are.
+fn build_from(
+    each: &mut dyn FnMut(EachLeaf<'_>) -> Result<()>,
+    bt: Option<&Btree>,
+    layout: Layout,
+    seed: u64,
+    wanted: &[Wanted<'_>],
+    dicts: &mut [Dict],
+    spare: &mut Spare,
+) -> Result<Built> {
     let mut builders = Vec::with_capacity(wanted.len());
-    let rows_hint = if rows_hint == 0 { spare.rows } else { rows_hint };
+    let rows_hint = spare.rows;
     for (w, d) in wanted.iter().zip(dicts.iter_mut()) {
         builders.push(Builder::new(w.key.real, d, rows_hint, spare)?);
     }
@@ -127,7 +179,7 @@ pub(crate) fn build(
         unlike: 0,
         until: 0,
     };
-    each_leaf(bt, leaves, &mut |_, pgno, page| {
+    each(&mut |_, pgno, page| {
         rows.hashes.push(hash_page(seed, page));
         let more = pages.leaf(page, pgno, &mut builders)?;
         rows.first.push(rows.len() as u32 + more);
@@ -173,7 +225,7 @@ pub(crate) fn each_leaf(bt: &Btree, leaves: &[Pgno], f: EachLeaf<'_>) -> Result<
 
 /// What the reading of leaves needs to know.
 struct Pages<'a> {
-    bt: &'a Btree,
+    bt: Option<&'a Btree>,
     layout: Layout,
     /// A payload that lies on several pages.
     whole: Vec<u8>,
@@ -252,7 +304,8 @@ impl Pages<'_> {
             }
             self.pass_on(page, builders)?;
             if cell.overflows() {
-                self.bt.raw_payload(page, &cell, &mut self.whole)?;
+                let bt = self.bt.ok_or(Code::Internal)?;
+                bt.raw_payload(page, &cell, &mut self.whole)?;
                 record_fields(&self.whole, local, &self.fields, self.wanted, builders)?;
             } else {
                 record_fields(local, local, &self.fields, self.wanted, builders)?;
@@ -488,7 +541,7 @@ fn record_fields(
         let builder = &mut builders[b];
         builder.pure &= !spilled;
         let Some((t, from, len)) = found else {
-            builder.push(Field::of(wanted[b].default))?;
+            builder.push(wanted[b].default)?;
             continue;
         };
         if from + len > local.len() {

@@ -1,8 +1,15 @@
 //! Room in the column cache, and room for what a query makes of columns.
 //!
-//! All stores of a process share one budget. When a query wants columns that are not there and little room is left, or
-//! when more is held than the budget allows, the columns of its file that were not used for longest go, whole columns
-//! at a time, until a quarter is free or nothing is left but what the query itself wants. Who still reads a chunk holds it: it goes when they are done.
+//! All stores of a process share one budget. When a query wants columns that are not there and no room is left, or
+//! when more is held than the budget allows, others of its file go, a segment at a time and the table's last segments first,
+//! until there is room or nothing is left but what the query itself wants. Who still reads a chunk holds it: it goes when they
+//! are done.
+//!
+//! The column goes first that was used by the fewest queries for each byte that it takes: to decode it again takes about as
+//! long whether it is wide or narrow. Uses of long ago count less. Of equal ones the one that was used last goes first: by the
+//! opposite a cycle of queries that is a little larger than the budget would find nothing of what it wants, since what
+//! goes is just what is wanted next. So it finds all but the parts that have no room, and where several columns lack
+//! parts, these are of the same segments, which are decoded once.
 //!
 //! Not counted are dictionaries and what is known of leaves: a column's codes are of no use without the one, a table's
 //! columns without the other.
@@ -59,36 +66,74 @@ pub(crate) fn fits(bytes: usize) -> bool {
     USED.load(Relaxed) + bytes <= budget()
 }
 
+/// The use of a column.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Use {
+    /// When the last one was.
+    at: u64,
+    /// How many queries used it; those long ago count less.
+    often: f64,
+}
+
+/// After so many uses of columns one of before counts half.
+const HALF_LIFE: u64 = 256;
+
+impl Use {
+    /// Counts a use, unless that query's was counted.
+    fn note(&mut self, now: u64, since: u64) {
+        if self.often == 0.0 || self.at < since {
+            let ago = (now - self.at) as f64 / HALF_LIFE as f64;
+            self.often = self.often * (-ago).exp2() + 1.0;
+        }
+        self.at = now;
+    }
+
+    /// What it is worth to keep `bytes` that are used so. Among columns of a cycle the moment does not matter.
+    fn worth(&self, now: u64, bytes: usize) -> f64 {
+        let idle = (now.saturating_sub(self.at) / HALF_LIFE).min(64);
+        self.often / bytes as f64 / (idle as f64).exp2()
+    }
+}
+
 impl Store {
-    /// Notes that columns of a table are used.
-    pub(crate) fn note_use(&self, t: &TableState, keys: impl Iterator<Item = ColKey>) {
+    /// Notes that columns of a table are used by a query that began at `since`.
+    pub(crate) fn note_use(&self, t: &TableState, keys: impl Iterator<Item = ColKey>, since: u64) {
         let now = NOW.fetch_add(1, Relaxed);
         let mut used = lock(&t.columns.used);
-        keys.for_each(|k| {
-            used.insert(k, now);
-        });
+        keys.for_each(|k| used.entry(k).or_default().note(now, since));
     }
 
     /// Makes room if more than `most` is held; columns used at or after `since` stay.
     pub(crate) fn make_room(&self, since: u64, most: usize) {
-        let budget = budget();
         if USED.load(Relaxed) <= most {
             return;
         }
+        let now = NOW.load(Relaxed);
+        // A little more than is needed, so that not every segment asks again.
+        let enough = most - most / 32;
         let tables: Vec<Arc<TableState>> = lock(&self.tables).values().cloned().collect();
-        let mut columns: Vec<(u64, usize, ColKey)> = Vec::new();
+        let mut columns: Vec<(f64, u64, usize, ColKey)> = Vec::new();
         for (i, t) in tables.iter().enumerate() {
-            columns.extend(lock(&t.columns.used).iter().map(|(k, at)| (*at, i, *k)));
+            for (k, u) in lock(&t.columns.used).iter().filter(|(_, u)| u.at < since) {
+                let bytes: usize = t.segments.iter().map(|s| s.held(k)).sum();
+                if bytes > 0 {
+                    columns.push((u.worth(now, bytes), u.at, i, *k));
+                }
+            }
         }
-        let mut order: Vec<(u64, u32)> = columns.iter().enumerate().map(|(i, c)| (c.0, i as u32)).collect();
-        crate::sort::by_number(&mut order);
-        for (at, i, key) in order.iter().map(|o| columns[o.1 as usize]) {
-            if at >= since || USED.load(Relaxed) <= budget / 4 * 3 {
+        // Positive numbers sort as their bits do.
+        columns.sort_unstable_by_key(|c| (c.0.to_bits(), u64::MAX - c.1));
+        for (.., i, key) in columns {
+            if USED.load(Relaxed) <= enough {
                 break;
             }
-            tables[i].segments.iter().for_each(|s| s.forget(&key));
-            lock(&tables[i].columns.used).remove(&key);
             self.counters.evicted.fetch_add(1, Relaxed);
+            for s in tables[i].segments.iter().rev() {
+                s.forget(&key);
+                if USED.load(Relaxed) <= enough {
+                    break;
+                }
+            }
         }
     }
 

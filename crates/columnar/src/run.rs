@@ -27,7 +27,7 @@ use crate::pred::{self, Columns, Kind, Pred};
 use crate::profile::{Phases, Profile, shown};
 use crate::rows::{Answer, Rows};
 use crate::sort;
-use crate::store::{FEW_LEAVES, Loaded, Store, TableState};
+use crate::store::{Asked, FEW_LEAVES, Loaded, Store, TableState};
 use crate::truth::Truth;
 use iolite_base::{Limit, Result};
 use iolite_btree::Btree;
@@ -453,10 +453,13 @@ impl Run<'_> {
         let table = &self.q.tables[t];
         let (store, start) = (self.rt.store(table.db)?, self.now());
         let before = store.counters.of_loading();
-        let loaded =
-            store.load(&self.rt.btree(table.db)?, state, wanted, self.extra.since, stream, &|| {
-                self.rt.check()
-            })?;
+        let (bt, since, check) = (self.rt.btree(table.db)?, self.extra.since, &|| self.rt.check());
+        let asked = Asked { since, threads: self.rt.threads(), force: self.rt.force(), check };
+        let threads = store.decode_together(&bt, state, wanted, &asked)?;
+        if let (Some(p), 2..) = (self.rt.profile(), threads) {
+            p.line(format!("DECODED WITH {threads} THREADS"));
+        }
+        let loaded = store.load(&bt, state, wanted, since, stream, check)?;
         if let Some(p) = self.rt.profile() {
             let now = store.counters.of_loading();
             p.loaded(&table.table.name, &loaded, before, now, self.now() - start);

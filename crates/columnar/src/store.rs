@@ -14,10 +14,13 @@
 //! was deleted and made anew is never mistaken for the old one.
 
 mod fill;
+mod together;
+
+pub(crate) use together::Asked;
 
 use crate::chunk::{Chunk, Codes, Data, Dict, three};
 use crate::decode::{self, ColKey, Rows, Spare, Wanted};
-use crate::evict::{budget, fits, loose};
+use crate::evict::{Use, budget, fits, loose};
 use crate::persist::Persist;
 use crate::sidecar::{Extent, SideFile};
 use iolite_base::hash::{FastMap, FastSet};
@@ -67,7 +70,7 @@ pub struct Counters {
     pub rejected: AtomicU64,
     /// Sidecars written.
     pub published: AtomicU64,
-    /// Columns that made room for others.
+    /// Columns all or some segments of which made room for others.
     pub evicted: AtomicU64,
 }
 
@@ -115,8 +118,8 @@ pub(crate) struct Columns {
     pub dicts: Mutex<HashMap<ColKey, Arc<Dict>>>,
     /// Where dictionaries lie that were not read yet. One is read before anything is built of its column.
     pub stored: Mutex<HashMap<ColKey, Place>>,
-    /// When each column was used last.
-    pub used: Mutex<FastMap<ColKey, u64>>,
+    /// When and how often each column was used.
+    pub used: Mutex<FastMap<ColKey, Use>>,
     /// Columns whose stored dictionary is lost, and all stored codes with it.
     pub bad: Mutex<FastSet<ColKey>>,
 }
@@ -520,8 +523,10 @@ impl Store {
         let mut parts = Vec::with_capacity(t.segments.len());
         let mut start = 0;
         let stream = stream && t.keep;
-        self.note_use(t, wanted.iter().map(|w| w.0));
+        self.note_use(t, wanted.iter().map(|w| w.0), since);
         self.make_room(since, budget());
+        // What a segment is likely to take.
+        let mut need = budget() / 8;
         let (mut held, mut spare) = (0, Spare::default());
         let mut own: Vec<Dict> = wanted.iter().map(|_| Dict::default()).collect();
         for s in &t.segments {
@@ -530,7 +535,7 @@ impl Store {
                 Some(c) => c,
                 None => {
                     check()?;
-                    self.make_room(since, budget() / 8 * 7);
+                    self.make_room(since, budget().saturating_sub(need));
                     let shapes = if stream { s.shapes_of(wanted) } else { None };
                     match shapes.filter(|(_, bytes)| held + bytes > loose() || !fits(*bytes)) {
                         Some((cols, _)) => {
@@ -539,6 +544,7 @@ impl Store {
                         }
                         None => {
                             let mut cols = self.fill(bt, t, s, wanted, &mut own, &mut spare)?;
+                            need = cols.iter().map(|c| c.bytes()).sum::<usize>() / 4 * 5;
                             // What is not kept is held until the query ends; too much of it goes again, or is not for
                             // columns.
                             let kept = lock(&s.chunks);
@@ -724,6 +730,13 @@ impl Segment {
         };
         let cols: Option<Vec<Arc<Chunk>>> = wanted.iter().map(of).collect();
         cols.map(|c| (c, bytes))
+    }
+
+    /// What a column takes, with what was derived by it.
+    pub(crate) fn held(&self, key: &ColKey) -> usize {
+        let own = lock(&self.chunks).get(key).map_or(0, |c| c.bytes());
+        let derived = lock(&self.derived);
+        own + derived.iter().filter(|(k, _)| k.outer == *key).map(|(_, d)| d.1.bytes()).sum::<usize>()
     }
 
     /// Lets a column go, and what was derived by it.

@@ -4,6 +4,8 @@
 //! copies of the earlier chunks; where rows came or went, or a value has no code, the segment is decoded as a whole.
 
 use super::*;
+use crate::chunk::Field;
+use std::collections::hash_map::Entry;
 
 impl Store {
     /// Builds the missing chunks of a segment.
@@ -42,8 +44,10 @@ impl Store {
         if t.keep {
             // The dictionaries are everybody's: one segment is built at a time.
             let mut all = lock(&t.columns.dicts);
-            let keys: Vec<Wanted<'_>> =
-                missing.iter().map(|i| Wanted { key: wanted[*i].0, default: wanted[*i].1 }).collect();
+            let keys: Vec<Wanted<'_>> = missing
+                .iter()
+                .map(|i| Wanted { key: wanted[*i].0, default: Field::of(wanted[*i].1) })
+                .collect();
             let mut dicts: Vec<Dict> = keys
                 .iter()
                 .map(|w| all.remove(&w.key).map_or_else(Dict::default, Arc::unwrap_or_clone))
@@ -64,47 +68,66 @@ impl Store {
                 all.insert(w.key, Arc::new(d));
             }
             let (rows, made, pure) = built?;
-            if let Err(rows) = s.rows.set(rows)
-                && s.rows.get().is_none_or(|r| r.first != rows.first)
-            {
-                // What is held of this segment was not made of these pages.
-                drop(all);
-                self.persist.distrust("rows");
-                lock(&self.tables).clear();
-                return Err(Code::Internal.into());
-            }
-            let mut chunks = lock(&s.chunks);
-            for ((i, c), pure) in missing.iter().zip(made).zip(pure) {
-                have[*i] = Some(c.clone());
-                let bytes = c.bytes();
-                if pure {
-                    self.persist.built(bytes);
-                }
-                if pure && !fits(bytes) {
-                    lock(&s.shapes).insert(wanted[*i].0, (Arc::new(c.away()?), bytes));
-                } else if pure && chunks.insert(wanted[*i].0, c).is_none() {
-                    USED.fetch_add(bytes, Relaxed);
-                }
-            }
-            let mut former = lock(&s.former);
-            if let Some((f, stale)) = &*former {
-                carry_derived(f, s, stale, &chunks);
-            }
-            let spent = former.as_ref().is_some_and(|(f, _)| {
-                let (held, stored) = (lock(&f.chunks), lock(&f.stored));
-                held.keys().chain(stored.keys()).all(|k| chunks.contains_key(k))
-            });
-            if spent {
-                *former = None;
+            let made: Vec<(ColKey, Arc<Chunk>, bool)> =
+                keys.iter().zip(made).zip(pure).map(|((w, c), pure)| (w.key, c, pure)).collect();
+            self.keep_built(all, s, rows, &made)?;
+            for (i, (_, c, _)) in missing.iter().zip(made) {
+                have[*i] = Some(c);
             }
         } else {
-            let keys: Vec<Wanted<'_>> = wanted.iter().map(|(k, d)| Wanted { key: *k, default: d }).collect();
+            let keys: Vec<Wanted<'_>> =
+                wanted.iter().map(|(k, d)| Wanted { key: *k, default: Field::of(d) }).collect();
             self.counters.decoded.fetch_add(1, Relaxed);
             let built = decode::build(bt, self.seed(), &s.leaves, &keys, own, 0, spare)?;
             let _ = s.rows.set(built.rows);
             have = built.chunks.into_iter().map(|c| Some(Arc::new(c))).collect();
         }
         have.into_iter().map(|c| c.ok_or_else(|| Code::Internal.into())).collect()
+    }
+
+    /// Keeps what was built of a segment, while the dictionaries are held; each chunk with whether all its values lie on the
+    /// leaves. What has no room leaves its shape.
+    pub(super) fn keep_built(
+        &self,
+        dicts: MutexGuard<'_, HashMap<ColKey, Arc<Dict>>>,
+        s: &Segment,
+        rows: Rows,
+        made: &[(ColKey, Arc<Chunk>, bool)],
+    ) -> Result<()> {
+        if let Err(rows) = s.rows.set(rows)
+            && s.rows.get().is_none_or(|r| r.first != rows.first)
+        {
+            // What is held of this segment was not made of these pages.
+            drop(dicts);
+            self.persist.distrust("rows");
+            lock(&self.tables).clear();
+            return Err(Code::Internal.into());
+        }
+        let mut chunks = lock(&s.chunks);
+        for (key, c, pure) in made {
+            let bytes = c.bytes();
+            if *pure {
+                self.persist.built(bytes);
+            }
+            if *pure && !fits(bytes) {
+                lock(&s.shapes).insert(*key, (Arc::new(c.away()?), bytes));
+            } else if *pure && let Entry::Vacant(place) = chunks.entry(*key) {
+                place.insert(c.clone());
+                USED.fetch_add(bytes, Relaxed);
+            }
+        }
+        let mut former = lock(&s.former);
+        if let Some((f, stale)) = &*former {
+            carry_derived(f, s, stale, &chunks);
+        }
+        let spent = former.as_ref().is_some_and(|(f, _)| {
+            let (held, stored) = (lock(&f.chunks), lock(&f.stored));
+            held.keys().chain(stored.keys()).all(|k| chunks.contains_key(k))
+        });
+        if spent {
+            *former = None;
+        }
+        Ok(())
     }
 
     /// Copies the chunks of the same leaves at an earlier state, and puts the values of the changed leaves in. `None`:
@@ -247,8 +270,7 @@ fn patched(
                         Data::Dict { codes } => codes.get(from + i),
                         Data::Plain(_) => return Ok(None),
                         _ => {
-                            let f =
-                                new.int(from + i).map_or(crate::chunk::Field::Null, crate::chunk::Field::Int);
+                            let f = new.int(from + i).map_or(Field::Null, Field::Int);
                             match (new.is_int(), dict.code(f)?) {
                                 (true, Some(c)) => c,
                                 _ => return Ok(None),
