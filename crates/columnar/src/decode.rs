@@ -5,9 +5,9 @@
 //! into overflow pages makes its chunk impure: it may change without any of the leaves changing.
 
 mod builder;
-mod places;
 
 use crate::chunk::{Chunk, Dict, Field};
+use crate::kernel::heads;
 use builder::Builder;
 pub(crate) use builder::Spare;
 use iolite_base::{Code, Error, Pgno, Result, alloc, be, varint};
@@ -162,7 +162,7 @@ fn build_from(
     rows.first.push(0);
     let shape = Shape { spots: vec![0; fields.len()], ..Shape::default() };
     let (spots, begins) = (Vec::new(), [0; 128]);
-    let mask = fields.last().and_then(|f| places::mask(f.0));
+    let mask = fields.last().and_then(|f| heads::mask(f.0));
     let mut pages = Pages {
         bt,
         layout,
@@ -351,7 +351,7 @@ impl Pages<'_> {
                 return Ok(true);
             }
             self.unlike += 1;
-            if let Some(begins) = places::begins(head, mask) {
+            if let Some(begins) = heads::begins(head, mask) {
                 return self.short_head(at, len, head, begins);
             }
         }
@@ -360,7 +360,7 @@ impl Pages<'_> {
 
     /// The same for a record of which it is known where the wanted fields begin.
     #[inline(always)]
-    fn short_head(&mut self, at: usize, len: usize, head: u128, begins: [u8; places::HEAD]) -> Result<bool> {
+    fn short_head(&mut self, at: usize, len: usize, head: u128, begins: [u8; heads::HEAD]) -> Result<bool> {
         let types = head.to_le_bytes();
         let last = self.fields.last().map_or(0, |f| f.0);
         if (types[0] as usize) < last + 2 {

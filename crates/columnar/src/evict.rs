@@ -82,10 +82,10 @@ impl Use {
     /// Counts a use, unless that query's was counted.
     fn note(&mut self, now: u64, since: u64) {
         if self.often == 0.0 || self.at < since {
-            let ago = (now - self.at) as f64 / HALF_LIFE as f64;
+            let ago = now.saturating_sub(self.at) as f64 / HALF_LIFE as f64;
             self.often = self.often * (-ago).exp2() + 1.0;
         }
-        self.at = now;
+        self.at = now.max(self.at);
     }
 
     /// What it is worth to keep `bytes` that are used so. Among columns of a cycle the moment does not matter.

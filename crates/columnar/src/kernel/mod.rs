@@ -10,6 +10,7 @@ mod ahead;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub(crate) mod heads;
 mod list;
 mod scalar;
 

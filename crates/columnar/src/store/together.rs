@@ -14,7 +14,8 @@
 //! time and finds the error where it is, if it is one. The same where a chunk has no room in the cache, or another connection
 //! was first. Whether to stop is asked before each lot; then the others end with the lots they have, some milliseconds each.
 //!
-//! **What it takes.** Twice as many lots as threads at most, and 64 MB of them. Their room is used again.
+//! **What it takes.** Twice as many lots as threads at most, and 64 MB or a quarter of the cache's budget of them. Their
+//! room is used again.
 
 use super::*;
 use crate::chunk::Field;
@@ -119,7 +120,7 @@ impl Store {
         let jobs: Vec<Job<'_>> = t.segments.iter().filter_map(|s| s.job(wanted)).collect();
         let leaves: usize = jobs.iter().map(|j| j.segment.leaves.len()).sum();
         let most = jobs.iter().map(|j| j.segment.leaves.len()).max().unwrap_or(0) * t.page_size as usize;
-        let threads = asked.threads.min(jobs.len()).min(LOTS / 2 / most.max(1));
+        let threads = asked.threads.min(jobs.len()).min(LOTS.min(loose()) / 2 / most.max(1));
         if threads < 2 || leaves < FEW && !asked.force {
             return Ok(1);
         }

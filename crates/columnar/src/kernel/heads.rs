@@ -7,17 +7,17 @@
 #![allow(unsafe_code)]
 
 /// How many bytes of a header are looked at: its length and 15 types.
-pub(super) const HEAD: usize = 16;
+pub(crate) const HEAD: usize = 16;
 
 /// The bytes of a header up to the type of field `last`; `None`: these are too many.
-pub(super) fn mask(last: usize) -> Option<u128> {
+pub(crate) fn mask(last: usize) -> Option<u128> {
     (last + 2 <= HEAD).then(|| u128::MAX >> (128 - 8 * (last + 2)))
 }
 
 /// Where the fields begin whose types are under the mask, and, behind the last of them, where that one ends.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(super) fn begins(head: u128, mask: u128) -> Option<[u8; HEAD]> {
+pub(crate) fn begins(head: u128, mask: u128) -> Option<[u8; HEAD]> {
     // SAFETY: SSE2 belongs to x86-64, whatever the processor.
     unsafe { with_vectors(head, mask) }
 }
@@ -57,7 +57,7 @@ fn with_vectors(head: u128, mask: u128) -> Option<[u8; HEAD]> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn begins(_head: u128, _mask: u128) -> Option<[u8; HEAD]> {
+pub(crate) fn begins(_head: u128, _mask: u128) -> Option<[u8; HEAD]> {
     None
 }
 
