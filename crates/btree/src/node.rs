@@ -114,6 +114,16 @@ impl Node {
     /// Reads a page's header.
     #[inline(always)]
     pub fn new(page: Buf, pgno: Pgno, kind: TreeKind, layout: &Layout) -> Result<Node> {
+        match Node::head(&page, pgno, kind, layout) {
+            Some((leaf, ncell, ptrs)) => Ok(Node { page, pgno, ncell, idx: 0, ptrs, leaf }),
+            None => Err(corrupt()),
+        }
+    }
+
+    /// What a page's header says: whether it is a leaf, how many cells, where their pointers begin. `None`: the page is no
+    /// node of such a tree.
+    #[inline(always)]
+    pub fn head(page: &[u8], pgno: Pgno, kind: TreeKind, layout: &Layout) -> Option<(bool, u32, u32)> {
         let hdr = header_at(pgno);
         let (leaf, interior) = match kind {
             TreeKind::Table => (TABLE_LEAF, TABLE_INTERIOR),
@@ -125,14 +135,14 @@ impl Node {
         } else if f == interior {
             false
         } else {
-            return Err(corrupt());
+            return None;
         };
-        let ncell = be::get_u16(&page, hdr + 3) as u32;
+        let ncell = be::get_u16(page, hdr + 3) as u32;
         let ptrs = hdr as u32 + if leaf { 8 } else { 12 };
         if ptrs + 2 * ncell > layout.usable {
-            return Err(corrupt());
+            return None;
         }
-        Ok(Node { page, pgno, ncell, idx: 0, ptrs, leaf })
+        Some((leaf, ncell, ptrs))
     }
 
     /// What its tree is keyed by.
@@ -312,10 +322,18 @@ pub fn likely_cell(page: &[u8], header: usize, rowid: i64, range: (i64, i64)) ->
 /// Nodes of so many cells are searched by halves from the beginning.
 const FEW: usize = 8;
 
-/// The row number of the cell at `at`. `None`: as in [`is_below`].
+/// The row number of the cell at `at`. `None`: its payload is very long.
 #[inline(always)]
 fn quick_rowid<const LEAF: bool>(page: &[u8], at: usize) -> Option<i64> {
-    let b: &[u8; 13] = page.get(at..at + 13)?.try_into().ok()?;
+    let rest = page.get(at..)?;
+    let last;
+    let b: &[u8; 13] = match rest.first_chunk() {
+        Some(b) => b,
+        None => {
+            last = last_bytes(rest);
+            &last
+        }
+    };
     let number: &[u8; 9] = if !LEAF {
         b[4..13].try_into().ok()?
     } else if b[0] < 0x80 {
@@ -326,6 +344,16 @@ fn quick_rowid<const LEAF: bool>(page: &[u8], at: usize) -> Option<i64> {
         return None;
     };
     Some(read_rowid(number).0)
+}
+
+/// The last bytes of a page, where a node's first cell mostly lies, with zeros behind them.
+#[inline(never)]
+pub fn last_bytes<const N: usize>(rest: &[u8]) -> [u8; N] {
+    let mut b = [0; N];
+    for (to, from) in b.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    b
 }
 
 /// Whether the row number of the cell at `at` is below the sought one. `None`: the cell is too near the

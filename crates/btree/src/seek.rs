@@ -50,8 +50,7 @@ impl Cursor {
             n.idx = low;
             range = n.range_of_child(low, range);
             let pgno = n.child(low)?;
-            let child = self.load(pgno)?;
-            self.path.push(child);
+            self.descend(pgno)?;
         }
     }
 
@@ -137,8 +136,7 @@ impl Cursor {
             }
             n.idx = at;
             let pgno = n.child(at)?;
-            let child = self.load(pgno)?;
-            self.path.push(child);
+            self.descend(pgno)?;
         }
     }
 
