@@ -325,12 +325,11 @@ const FEW: usize = 8;
 /// The row number of the cell at `at`. `None`: its payload is very long.
 #[inline(always)]
 fn quick_rowid<const LEAF: bool>(page: &[u8], at: usize) -> Option<i64> {
-    let rest = page.get(at..)?;
     let last;
-    let b: &[u8; 13] = match rest.first_chunk() {
+    let b: &[u8; 13] = match page.get(at..)?.first_chunk() {
         Some(b) => b,
         None => {
-            last = last_bytes(rest);
+            last = last_bytes(page, at)?;
             &last
         }
     };
@@ -346,14 +345,14 @@ fn quick_rowid<const LEAF: bool>(page: &[u8], at: usize) -> Option<i64> {
     Some(read_rowid(number).0)
 }
 
-/// The last bytes of a page, where a node's first cell mostly lies, with zeros behind them.
-#[inline(never)]
-pub fn last_bytes<const N: usize>(rest: &[u8]) -> [u8; N] {
-    let mut b = [0; N];
-    for (to, from) in b.iter_mut().zip(rest) {
-        *to = *from;
-    }
-    b
+/// The first bytes, up to 16, of a cell that begins in the last 16 of its page, where a node's first cell mostly lies, with zeros
+/// behind them.
+#[inline]
+pub fn last_bytes<const N: usize>(page: &[u8], at: usize) -> Option<[u8; N]> {
+    let end = u128::from_be_bytes(*page.last_chunk()?);
+    let skipped = (at + 16).checked_sub(page.len())? as u32;
+    let bytes: [u8; 16] = end.checked_shl(8 * skipped)?.to_be_bytes();
+    bytes.first_chunk().copied()
 }
 
 /// Whether the row number of the cell at `at` is below the sought one. `None`: the cell is too near the

@@ -106,12 +106,11 @@ impl Entries<'_> {
     fn integer(&self, i: usize) -> Option<i64> {
         let at = self.cell(i) + self.child;
         // One look at the page: length, up to seven bytes of header, up to eight of the integer.
-        let rest = self.page.get(at..)?;
         let last;
-        let b: &[u8; 16] = match rest.first_chunk() {
+        let b: &[u8; 16] = match self.page.get(at..)?.first_chunk() {
             Some(b) => b,
             None => {
-                last = last_bytes(rest);
+                last = last_bytes(self.page, at)?;
                 &last
             }
         };

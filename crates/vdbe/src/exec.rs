@@ -372,25 +372,28 @@ impl Vm {
                     if t.null_row && t.deferred.is_none() && !t.cur.is_valid() {
                         continue;
                     }
-                    let behind = pc;
-                    loop {
-                        let more = t.cur.next()?;
-                        t.moved(more);
-                        if !more {
-                            pc = behind;
-                            break;
+                    if i.p5 & p5::THEN_COLUMN != 0 {
+                        let behind = pc;
+                        pc = ops::row::next_row(self, insns, behind)?;
+                        if pc == behind {
+                            continue;
                         }
+                        self.tick(env)?;
+                        pc +=
+                            ops::aggregate::quick_steps(&mut self.f.states, &self.f.regs, &insns[pc..behind]);
+                        // Columns and steps of aggregates alone: the rest of the leaf goes round there.
+                        if pc + 1 == behind {
+                            let rows;
+                            (pc, rows) = ops::row::leaf_rows(self, insns, pc, CHECK_EVERY - 1 - self.cpu)?;
+                            self.cpu += rows;
+                        }
+                        continue;
+                    }
+                    let more = t.cur.next()?;
+                    t.moved(more);
+                    if more {
                         pc = i.p2 as usize;
-                        if i.p5 & p5::THEN_COLUMN != 0 {
-                            pc = ops::row::fields(t, &mut self.f.regs, self.enc, insns, pc)?;
-                            pc = ops::aggregate::quick_steps(&mut self.f.states, &self.f.regs, insns, pc);
-                        }
-                        // Columns and steps of aggregates alone: the loop goes round here.
-                        if pc + 1 != behind || self.cpu + 1 >= CHECK_EVERY {
-                            self.tick(env)?;
-                            break;
-                        }
-                        self.cpu += 1;
+                        self.tick(env)?;
                     }
                 }
                 Opcode::Prev => {
