@@ -270,11 +270,13 @@ impl Cursor {
             return Err(corrupt());
         }
         let (page, at): (&[u8], usize) = (&n.page, n.cell_at(n.idx));
-        if n.leaf
-            && self.kind == TreeKind::Table
-            && let Some(cell) = Cell::table_leaf(page, at, &self.layout)
-        {
-            // By far the most seeks of tables end here.
+        let quick = match (n.leaf, self.kind) {
+            (true, TreeKind::Table) => Cell::table_leaf(page, at, &self.layout),
+            (true, TreeKind::Index) => Cell::index_leaf(page, at, &self.layout),
+            _ => None,
+        };
+        if let Some(cell) = quick {
+            // By far the most seeks end here, on a cell that does not overflow.
             self.cell = cell;
             self.pos = Pos::Valid;
             return Ok(true);
