@@ -884,6 +884,22 @@ mod tests {
         Node { page, pgno: 2, ncell: rowids.len() as u32, idx: 0, ptrs: ptrs as u32, leaf }
     }
 
+    /// The first cell of a node mostly lies at the page's end: it is read there, too, or nothing could be computed.
+    #[test]
+    fn row_numbers_at_the_pages_end_are_read() {
+        for leaf in [false, true] {
+            for rowid in [0, 127, 128, 70_000, 1 << 40, -1] {
+                let n = node(&[rowid], leaf);
+                let read = if leaf { quick_rowid::<true> } else { quick_rowid::<false> };
+                assert_eq!(read(&n.page, n.cell_at(0)), Some(rowid), "leaf {leaf}");
+            }
+            let n = node(&[1 << 40], leaf);
+            let read = if leaf { quick_rowid::<true> } else { quick_rowid::<false> };
+            assert_eq!(read(&n.page, 4096), None);
+            assert_eq!(read(&n.page, 5000), None);
+        }
+    }
+
     #[test]
     fn a_computed_place_finds_what_a_walk_finds() {
         let mut x = 11u64;
