@@ -117,6 +117,9 @@ pub struct Cursor {
     pub(crate) generation: u32,
     pub(crate) cell: Cell,
     pub(crate) path: Vec<Node>,
+    /// The row numbers of the root's first and last cells, and the generation under which the cursor sought last.
+    pub(crate) root_span: Option<(i64, i64)>,
+    pub(crate) root_span_of: Option<u32>,
     pub(crate) saved_rowid: i64,
     pub(crate) saved_key: Vec<u8>,
     pub(crate) slot: Option<usize>,
@@ -148,6 +151,8 @@ impl Cursor {
             generation,
             cell: Cell::default(),
             path: Vec::with_capacity(4),
+            root_span: None,
+            root_span_of: None,
             saved_rowid: 0,
             saved_key: Vec::new(),
             slot: None,
@@ -252,6 +257,23 @@ impl Cursor {
         };
         self.path.push(root);
         Ok(())
+    }
+
+    /// Where the row numbers in the cells of the root lie, on which the path begins. They are kept from the second seek on a tree
+    /// that does not change: a single one looks for itself.
+    #[inline(always)]
+    pub(crate) fn span_of_root(&mut self) -> (i64, i64) {
+        match self.root_span {
+            Some(span) if self.root_span_of == Some(self.generation) => span,
+            _ => self.look_at_root(),
+        }
+    }
+
+    #[inline(never)]
+    fn look_at_root(&mut self) -> (i64, i64) {
+        let again = self.root_span_of.replace(self.generation) == Some(self.generation);
+        self.root_span = if again { self.path.first().map(Node::span) } else { None };
+        self.root_span.unwrap_or((i64::MIN, i64::MAX))
     }
 
     /// A database without pages reads as one with an empty schema.

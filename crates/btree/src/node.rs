@@ -270,6 +270,19 @@ impl Node {
         evenly_spread(rowid, (least, most), n)
     }
 
+    /// The row numbers of the first and the last cell of a table node, as far as they are read easily.
+    #[inline(never)]
+    pub fn span(&self) -> (i64, i64) {
+        let key = |i: u32| {
+            let at = self.cell_at(i);
+            if self.leaf { quick_rowid::<true>(&self.page, at) } else { quick_rowid::<false>(&self.page, at) }
+        };
+        if self.ncell == 0 {
+            return (i64::MIN, i64::MAX);
+        }
+        (key(0).unwrap_or(i64::MIN), key(self.ncell - 1).unwrap_or(i64::MAX))
+    }
+
     /// The range of row numbers below child `i` of an interior node, given the node's own.
     #[inline]
     pub fn range_of_child(&self, i: u32, range: (i64, i64)) -> (i64, i64) {
