@@ -181,16 +181,14 @@ impl Cursor {
         for (level, &(pgno, idx)) in e.way[..e.levels].iter().enumerate() {
             if self.path.get(level).is_none_or(|n| n.pgno != pgno) {
                 self.path.truncate(level);
-                let node = self.load(pgno)?;
-                self.path.push(node);
+                self.descend(pgno)?;
             }
             self.path[level].idx = idx;
         }
-        let leaf = self.load(e.leaf)?;
-        if !leaf.leaf {
+        self.descend(e.leaf)?;
+        if self.path.last().is_none_or(|n| !n.leaf) {
             return Err(corrupt());
         }
-        self.path.push(leaf);
         self.seek_in_leaf(&Sought::new(e.rowid), e.rowid, e.range)
     }
 }

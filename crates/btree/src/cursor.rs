@@ -117,6 +117,9 @@ pub struct Cursor {
     pub(crate) generation: u32,
     pub(crate) cell: Cell,
     pub(crate) path: Vec<Node>,
+    /// The row numbers of the root's first and last cells, and the generation under which the cursor sought last.
+    pub(crate) root_span: Option<(i64, i64)>,
+    pub(crate) root_span_of: Option<u32>,
     pub(crate) saved_rowid: i64,
     pub(crate) saved_key: Vec<u8>,
     pub(crate) slot: Option<usize>,
@@ -148,6 +151,8 @@ impl Cursor {
             generation,
             cell: Cell::default(),
             path: Vec::with_capacity(4),
+            root_span: None,
+            root_span_of: None,
             saved_rowid: 0,
             saved_key: Vec::new(),
             slot: None,
@@ -217,6 +222,21 @@ impl Cursor {
         Node::new(page, pgno, self.kind, &self.layout)
     }
 
+    /// Goes down to a child: its node joins the path. (It is made where it stays: moved there, its fields were read back as
+    /// wider words than they had been written as, for which the processor waits.)
+    #[inline]
+    pub(crate) fn descend(&mut self, pgno: Pgno) -> Result<()> {
+        if self.path.len() >= MAX_DEPTH {
+            return Err(corrupt());
+        }
+        let page = self.bt.pager()?.get(pgno)?;
+        let Some((leaf, ncell, ptrs)) = Node::head(&page, pgno, self.kind, &self.layout) else {
+            return Err(corrupt());
+        };
+        self.path.push(Node { page, pgno, ncell, idx: 0, ptrs, leaf });
+        Ok(())
+    }
+
     /// Leaves only the root in the path, fetching it if it is not there or not current.
     #[inline]
     pub(crate) fn go_to_root(&mut self) -> Result<()> {
@@ -239,6 +259,23 @@ impl Cursor {
         Ok(())
     }
 
+    /// Where the row numbers in the cells of the root lie, on which the path begins. They are kept from the second seek on a tree
+    /// that does not change: a single one looks for itself.
+    #[inline(always)]
+    pub(crate) fn span_of_root(&mut self) -> (i64, i64) {
+        match self.root_span {
+            Some(span) if self.root_span_of == Some(self.generation) => span,
+            _ => self.look_at_root(),
+        }
+    }
+
+    #[inline(never)]
+    fn look_at_root(&mut self) -> (i64, i64) {
+        let again = self.root_span_of.replace(self.generation) == Some(self.generation);
+        self.root_span = if again { self.path.first().map(Node::span) } else { None };
+        self.root_span.unwrap_or((i64::MIN, i64::MAX))
+    }
+
     /// A database without pages reads as one with an empty schema.
     #[cold]
     fn missing_root(&self) -> Result<Node> {
@@ -254,7 +291,19 @@ impl Cursor {
         if n.idx >= n.ncell {
             return Err(corrupt());
         }
-        self.cell = Cell::read(&n.page, n.cell_at(n.idx), self.kind, n.leaf, &self.layout)?;
+        let (page, at): (&[u8], usize) = (&n.page, n.cell_at(n.idx));
+        let quick = match (n.leaf, self.kind) {
+            (true, TreeKind::Table) => Cell::table_leaf(page, at, &self.layout),
+            (true, TreeKind::Index) => Cell::index_leaf(page, at, &self.layout),
+            _ => None,
+        };
+        if let Some(cell) = quick {
+            // By far the most seeks end here, on a cell that does not overflow.
+            self.cell = cell;
+            self.pos = Pos::Valid;
+            return Ok(true);
+        }
+        self.cell = Cell::read(page, at, self.kind, n.leaf, &self.layout)?;
         self.pos = Pos::Valid;
         if self.kind == TreeKind::Index && self.cell.overflows() {
             self.arm();
@@ -402,8 +451,8 @@ impl Cursor {
             if n.leaf {
                 return if n.ncell == 0 { Err(corrupt()) } else { Ok(()) };
             }
-            let child = self.load(n.child(n.idx)?)?;
-            self.path.push(child);
+            let pgno = n.child(n.idx)?;
+            self.descend(pgno)?;
         }
     }
 
@@ -420,8 +469,7 @@ impl Cursor {
             }
             n.idx = n.ncell;
             let pgno = n.child(n.ncell)?;
-            let child = self.load(pgno)?;
-            self.path.push(child);
+            self.descend(pgno)?;
         }
     }
 
@@ -447,6 +495,43 @@ impl Cursor {
             }
         }
         self.next_slow()
+    }
+
+    /// Goes on through the entries of the present leaf as long as `each` wants another one, `most` at most; how many there were. None
+    /// is left out: where this ends, [`Cursor::next`] goes on.
+    #[inline(always)]
+    pub fn walk(&mut self, most: u32, mut each: impl FnMut(&Buf, &Cell) -> bool) -> Result<u32> {
+        if !self.is_settled() {
+            return Ok(0);
+        }
+        let Some(n) = self.path.last_mut() else { return Ok(0) };
+        let page: &[u8] = &n.page;
+        let (from, end) = (n.idx + 1, n.ncell.min(n.idx.saturating_add(1).saturating_add(most)));
+        if !n.leaf || from >= end {
+            return Ok(0);
+        }
+        let Some(pointers) = page.get((n.ptrs + 2 * from) as usize..(n.ptrs + 2 * end) as usize) else {
+            return Ok(0);
+        };
+        let mut cells = 0;
+        for pointer in pointers.as_chunks::<2>().0 {
+            let at = u16::from_be_bytes(*pointer) as usize;
+            let quick = match self.kind {
+                TreeKind::Table => Cell::table_leaf(page, at, &self.layout),
+                TreeKind::Index => Cell::index_leaf(page, at, &self.layout),
+            };
+            let Some(cell) = quick else { break };
+            cells += 1;
+            if !each(&n.page, &cell) {
+                break;
+            }
+        }
+        n.idx += cells;
+        if cells > 0 {
+            // Read again, once: kept up for each entry, it is a third of what the walk does.
+            self.read_cell()?;
+        }
+        Ok(cells)
     }
 
     #[inline(never)]
@@ -518,8 +603,7 @@ impl Cursor {
             if !n.leaf {
                 // On an interior entry: the one before is the last below its left child.
                 let pgno = n.child(n.idx)?;
-                let child = self.load(pgno)?;
-                self.path.push(child);
+                self.descend(pgno)?;
                 self.descend_right()?;
                 return self.read_cell();
             }
@@ -540,8 +624,7 @@ impl Cursor {
             n.idx -= 1;
             if self.kind == TreeKind::Table {
                 let pgno = n.child(n.idx)?;
-                let child = self.load(pgno)?;
-                self.path.push(child);
+                self.descend(pgno)?;
                 self.descend_right()?;
             }
             return self.read_cell();
@@ -681,8 +764,8 @@ impl Cursor {
                 }
             }
             let top = self.path.last().ok_or(Code::Internal)?;
-            let child = self.load(top.child(top.idx)?)?;
-            self.path.push(child);
+            let pgno = top.child(top.idx)?;
+            self.descend(pgno)?;
         }
     }
 

@@ -41,4 +41,4 @@ pub use iolite_pager::{
     BusyHandler, CacheStats, CheckpointMode, CheckpointResult, JournalMode, LockingMode, OpenOptions,
     SecureDelete, SyncMode, TxnState,
 };
-pub use node::TreeKind;
+pub use node::{Cell, TreeKind};

@@ -114,6 +114,16 @@ impl Node {
     /// Reads a page's header.
     #[inline(always)]
     pub fn new(page: Buf, pgno: Pgno, kind: TreeKind, layout: &Layout) -> Result<Node> {
+        match Node::head(&page, pgno, kind, layout) {
+            Some((leaf, ncell, ptrs)) => Ok(Node { page, pgno, ncell, idx: 0, ptrs, leaf }),
+            None => Err(corrupt()),
+        }
+    }
+
+    /// What a page's header says: whether it is a leaf, how many cells, where their pointers begin. `None`: the page is no
+    /// node of such a tree.
+    #[inline(always)]
+    pub fn head(page: &[u8], pgno: Pgno, kind: TreeKind, layout: &Layout) -> Option<(bool, u32, u32)> {
         let hdr = header_at(pgno);
         let (leaf, interior) = match kind {
             TreeKind::Table => (TABLE_LEAF, TABLE_INTERIOR),
@@ -125,14 +135,14 @@ impl Node {
         } else if f == interior {
             false
         } else {
-            return Err(corrupt());
+            return None;
         };
-        let ncell = be::get_u16(&page, hdr + 3) as u32;
+        let ncell = be::get_u16(page, hdr + 3) as u32;
         let ptrs = hdr as u32 + if leaf { 8 } else { 12 };
         if ptrs + 2 * ncell > layout.usable {
-            return Err(corrupt());
+            return None;
         }
-        Ok(Node { page, pgno, ncell, idx: 0, ptrs, leaf })
+        Some((leaf, ncell, ptrs))
     }
 
     /// What its tree is keyed by.
@@ -260,6 +270,19 @@ impl Node {
         evenly_spread(rowid, (least, most), n)
     }
 
+    /// The row numbers of the first and the last cell of a table node, as far as they are read easily.
+    #[inline(never)]
+    pub fn span(&self) -> (i64, i64) {
+        let key = |i: u32| {
+            let at = self.cell_at(i);
+            if self.leaf { quick_rowid::<true>(&self.page, at) } else { quick_rowid::<false>(&self.page, at) }
+        };
+        if self.ncell == 0 {
+            return (i64::MIN, i64::MAX);
+        }
+        (key(0).unwrap_or(i64::MIN), key(self.ncell - 1).unwrap_or(i64::MAX))
+    }
+
     /// The range of row numbers below child `i` of an interior node, given the node's own.
     #[inline]
     pub fn range_of_child(&self, i: u32, range: (i64, i64)) -> (i64, i64) {
@@ -312,10 +335,17 @@ pub fn likely_cell(page: &[u8], header: usize, rowid: i64, range: (i64, i64)) ->
 /// Nodes of so many cells are searched by halves from the beginning.
 const FEW: usize = 8;
 
-/// The row number of the cell at `at`. `None`: as in [`is_below`].
+/// The row number of the cell at `at`. `None`: its payload is very long.
 #[inline(always)]
 fn quick_rowid<const LEAF: bool>(page: &[u8], at: usize) -> Option<i64> {
-    let b: &[u8; 13] = page.get(at..at + 13)?.try_into().ok()?;
+    let last;
+    let b: &[u8; 13] = match page.get(at..)?.first_chunk() {
+        Some(b) => b,
+        None => {
+            last = last_bytes(page, at)?;
+            &last
+        }
+    };
     let number: &[u8; 9] = if !LEAF {
         b[4..13].try_into().ok()?
     } else if b[0] < 0x80 {
@@ -326,6 +356,16 @@ fn quick_rowid<const LEAF: bool>(page: &[u8], at: usize) -> Option<i64> {
         return None;
     };
     Some(read_rowid(number).0)
+}
+
+/// The first bytes, up to 16, of a cell that begins in the last 16 of its page, where a node's first cell mostly lies, with zeros
+/// behind them.
+#[inline]
+pub fn last_bytes<const N: usize>(page: &[u8], at: usize) -> Option<[u8; N]> {
+    let end = u128::from_be_bytes(*page.last_chunk()?);
+    let skipped = (at + 16).checked_sub(page.len())? as u32;
+    let bytes: [u8; 16] = end.checked_shl(8 * skipped)?.to_be_bytes();
+    bytes.first_chunk().copied()
 }
 
 /// Whether the row number of the cell at `at` is below the sought one. `None`: the cell is too near the
@@ -855,6 +895,22 @@ mod tests {
         }
         let page = Buf::copy_of(&page).unwrap();
         Node { page, pgno: 2, ncell: rowids.len() as u32, idx: 0, ptrs: ptrs as u32, leaf }
+    }
+
+    /// The first cell of a node mostly lies at the page's end: it is read there, too, or nothing could be computed.
+    #[test]
+    fn row_numbers_at_the_pages_end_are_read() {
+        for leaf in [false, true] {
+            for rowid in [0, 127, 128, 70_000, 1 << 40, -1] {
+                let n = node(&[rowid], leaf);
+                let read = if leaf { quick_rowid::<true> } else { quick_rowid::<false> };
+                assert_eq!(read(&n.page, n.cell_at(0)), Some(rowid), "leaf {leaf}");
+            }
+            let n = node(&[1 << 40], leaf);
+            let read = if leaf { quick_rowid::<true> } else { quick_rowid::<false> };
+            assert_eq!(read(&n.page, 4096), None);
+            assert_eq!(read(&n.page, 5000), None);
+        }
     }
 
     #[test]

@@ -101,12 +101,19 @@ impl Entries<'_> {
         Ok((low as u32, false))
     }
 
-    /// The integer that entry `i` begins with. `None`: it begins otherwise, or is long, or lies at the page's end.
+    /// The integer that entry `i` begins with. `None`: it begins otherwise, or is long.
     #[inline(always)]
     fn integer(&self, i: usize) -> Option<i64> {
         let at = self.cell(i) + self.child;
         // One look at the page: length, up to seven bytes of header, up to eight of the integer.
-        let b: &[u8; 16] = self.page.get(at..)?.first_chunk()?;
+        let last;
+        let b: &[u8; 16] = match self.page.get(at..)?.first_chunk() {
+            Some(b) => b,
+            None => {
+                last = last_bytes(self.page, at)?;
+                &last
+            }
+        };
         let (len, head, t) = (b[0] as usize, b[1] as usize, b[2] as u32);
         // Bytes of an integer by serial type: 1, 2, 3, 4, 6, 8; 8 and 9 stand for 0 and 1, 0 and 7 for something else.
         let bytes = (0x0864_3210u64 >> (4 * (t & 15))) as usize & 15;

@@ -40,18 +40,19 @@ impl Cursor {
         self.pos = Pos::Invalid;
         let sought = Sought::new(rowid);
         let mut range = (i64::MIN, i64::MAX);
+        let mut cells = self.span_of_root();
         loop {
             let n = self.path.last_mut().ok_or(Code::Internal)?;
             if n.leaf {
-                return self.seek_in_leaf(&sought, rowid, range);
+                return self.seek_in_leaf(&sought, rowid, cells);
             }
             // The first cell whose row number is not below: rows up to and including it are left of it.
-            let low = n.search_rowid(&sought, range)?;
+            let low = n.search_rowid(&sought, cells)?;
             n.idx = low;
             range = n.range_of_child(low, range);
+            cells = range;
             let pgno = n.child(low)?;
-            let child = self.load(pgno)?;
-            self.path.push(child);
+            self.descend(pgno)?;
         }
     }
 
@@ -137,8 +138,7 @@ impl Cursor {
             }
             n.idx = at;
             let pgno = n.child(at)?;
-            let child = self.load(pgno)?;
-            self.path.push(child);
+            self.descend(pgno)?;
         }
     }
 

@@ -4,7 +4,7 @@ use iolite_base::{Bytes, Result};
 ///
 /// Text and blobs are counted runs of bytes, so a clone copies no content; they may lie in a page that they
 /// pin. The small number beside them is the subtype (`sqlite3_value_subtype`), 0 for none.
-#[derive(Clone, Default, Debug)]
+#[derive(Default, Debug)]
 pub enum Value {
     /// NULL.
     #[default]
@@ -20,6 +20,33 @@ pub enum Value {
 }
 
 const _: () = assert!(size_of::<Value>() == 24);
+
+impl Clone for Value {
+    #[inline]
+    fn clone(&self) -> Value {
+        match self {
+            Value::Null => Value::Null,
+            Value::Int(i) => Value::Int(*i),
+            Value::Real(r) => Value::Real(*r),
+            Value::Text(b, s) => Value::Text(b.clone(), *s),
+            Value::Blob(b, s) => Value::Blob(b.clone(), *s),
+        }
+    }
+
+    /// Each class is written where it stays. A value that is made elsewhere and moved has its unused bytes moved, too, in words that
+    /// overlap, and a load of two stores at once waits for both: 12 cycles a value on an Intel processor.
+    #[inline]
+    fn clone_from(&mut self, from: &Value) {
+        match (from, &mut *self) {
+            (Value::Int(i), Value::Int(to)) => *to = *i,
+            (Value::Int(i), to) => *to = Value::Int(*i),
+            (Value::Null, to) => *to = Value::Null,
+            (Value::Real(r), to) => *to = Value::Real(*r),
+            (Value::Text(b, s), to) => *to = Value::Text(b.clone(), *s),
+            (Value::Blob(b, s), to) => *to = Value::Blob(b.clone(), *s),
+        }
+    }
+}
 
 /// The storage classes, in the order in which values of different classes sort.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

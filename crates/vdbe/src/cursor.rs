@@ -7,7 +7,7 @@ use crate::hash::HashTable;
 use crate::lookahead::Lookahead;
 use crate::ops::set::Set;
 use crate::sorter::Sorter;
-use iolite_base::{Bytes, Code, Encoding, Result, varint};
+use iolite_base::{Buf, Bytes, Code, Encoding, Result, varint};
 use iolite_btree::{Ahead, Btree, Cursor};
 use iolite_ext::{RowSource, VirtualCursor};
 use iolite_value::{KeyInfo, Value, record};
@@ -194,10 +194,10 @@ const NEAR: usize = 16;
 /// Before this one, in its first eight bytes, which need no further look at how long it is.
 const NEXT: usize = 4;
 
-/// Serial type and start of field `n`, less than [`NEAR`], of the record of which `len` bytes lie at `page[off..]`. `None`: it is
+/// Serial type, start and length of field `n`, less than [`NEAR`], of the record of which `len` bytes lie at `page[off..]`. `None`: it is
 /// not there, or a type takes more than a byte, or it is not whole in the page.
 #[inline(always)]
-fn near_field(page: &[u8], off: usize, len: usize, n: usize) -> Option<(u32, u32)> {
+fn near_field(page: &[u8], off: usize, len: usize, n: usize) -> Option<(u32, usize, usize)> {
     let header = page.get(off..)?;
     if n < NEXT {
         let [head, types @ ..] = header.first_chunk::<8>()?;
@@ -210,7 +210,7 @@ fn near_field(page: &[u8], off: usize, len: usize, n: usize) -> Option<(u32, u32
 
 /// The same, of a header of `head` bytes, with the types of the fields before and of the field itself.
 #[inline(always)]
-fn near_type(head: u8, before: &[u8], t: u8, len: usize) -> Option<(u32, u32)> {
+fn near_type(head: u8, before: &[u8], t: u8, len: usize) -> Option<(u32, usize, usize)> {
     let mut at = head as usize;
     if at < before.len() + 2 {
         return None;
@@ -220,7 +220,60 @@ fn near_type(head: u8, before: &[u8], t: u8, len: usize) -> Option<(u32, u32)> {
         all |= t;
         at += SHORT[*t as usize] as usize;
     }
-    (all < 0x80 && at + SHORT[t as usize] as usize <= len).then_some((t as u32, at as u32))
+    let size = SHORT[t as usize] as usize;
+    (all < 0x80 && at + size <= len).then_some((t as u32, at, size))
+}
+
+/// Reads field `n` of the record of which `len` bytes lie at `buf[off..]`, if it is one of those that [`near_field`] finds, and an
+/// number, NULL or text or blob in the encoding of values. It goes to its place at once: a value handed on as a whole is read back in
+/// other words than it was written in, for which the processor waits.
+#[inline(always)]
+pub(crate) fn near_value(
+    buf: &Buf,
+    off: usize,
+    len: usize,
+    n: usize,
+    enc: Encoding,
+    copy: bool,
+    out: &mut Value,
+) -> bool {
+    if n >= NEAR {
+        return false;
+    }
+    let page: &[u8] = buf;
+    let Some((t, at, size)) = near_field(page, off, len, n) else { return false };
+    match t {
+        1..=6 => {
+            let i = match page.get(off + at..).and_then(|b| b.first_chunk::<8>()) {
+                // The bytes behind the field are shifted out.
+                Some(b) => i64::from_be_bytes(*b) >> (64 - 8 * size),
+                None => match last_int(page, off + at, t) {
+                    Some(i) => i,
+                    None => return false,
+                },
+            };
+            match out {
+                Value::Int(before) => *before = i,
+                _ => *out = Value::Int(i),
+            }
+        }
+        0 => *out = Value::Null,
+        8 | 9 => *out = Value::Int(t as i64 - 8),
+        7 => {
+            let Some(b) = page.get(off + at..).and_then(|b| b.first_chunk::<8>()) else { return false };
+            *out = Value::real(f64::from_be_bytes(*b));
+        }
+        12.. if !copy && t & 1 == 0 => *out = Value::Blob(buf.slice(off + at, size), 0),
+        12.. if !copy && enc == Encoding::Utf8 => *out = Value::Text(buf.slice(off + at, size), 0),
+        _ => return false,
+    }
+    true
+}
+
+/// An integer at the page's end.
+#[inline(never)]
+fn last_int(page: &[u8], at: usize, t: u32) -> Option<i64> {
+    record::read_int(t as u64, page.get(at..)?)
 }
 
 /// A serial type of more than one byte, and its length.
@@ -277,14 +330,23 @@ impl TreeCursor {
     #[inline(always)]
     pub fn field(&mut self, n: usize, enc: Encoding, copy: bool, out: &mut Value) -> Result<bool> {
         let (buf, off, len) = self.cur.local();
-        let page: &[u8] = buf;
-        let near = if n < NEAR { near_field(page, off, len, n) } else { None };
+        if near_value(buf, off, len, n, enc, copy, out) {
+            return Ok(true);
+        }
+        self.any_field(n, enc, copy, out)
+    }
+
+    /// The same for fields that [`near_value`] leaves.
+    #[inline(never)]
+    fn any_field(&mut self, n: usize, enc: Encoding, copy: bool, out: &mut Value) -> Result<bool> {
+        let (buf, off, len) = self.cur.local();
+        let near = if n < NEAR { near_field(buf, off, len, n) } else { None };
         let (t, at) = match near {
-            Some(f) => f,
+            Some((t, at, _)) => (t, at as u32),
             None => {
                 if n >= self.cache.known {
                     let total = self.cur.payload_len() as usize;
-                    match self.cache.decode(&page[off..off + len], n, total)? {
+                    match self.cache.decode(&buf[off..off + len], n, total)? {
                         Field::Known => {}
                         Field::Missing => return Ok(false),
                         Field::Far => return self.far_field(n, enc, total, out),
@@ -293,37 +355,14 @@ impl TreeCursor {
                 self.cache.fields[n]
             }
         };
-        let at = at as usize;
-        match t {
-            0 => *out = Value::Null,
-            8 => *out = Value::Int(0),
-            9 => *out = Value::Int(1),
-            1..=6 => {
-                let size = SHORT[t as usize] as usize;
-                let i = match page.get(off + at..).and_then(|b| b.first_chunk::<8>()) {
-                    // The bytes behind the field are shifted out.
-                    Some(b) => Some(i64::from_be_bytes(*b) >> (64 - 8 * size)),
-                    None => record::read_int(t as u64, page.get(off + at..).unwrap_or(&[])),
-                };
-                match i {
-                    Some(i) if at + size <= len => match out {
-                        Value::Int(before) => *before = i,
-                        _ => *out = Value::Int(i),
-                    },
-                    _ => *out = self.read_far(t, at as u32, size, enc)?,
-                }
-            }
-            _ => {
-                let size = record::serial_len(t as u64);
-                if at + size > len {
-                    *out = self.read_far(t, at as u32, size, enc)?;
-                } else if copy && t >= 12 {
-                    *out = record::value_of(t as u64, &buf[off + at..off + at + size], enc)?;
-                } else {
-                    *out = record::value_in(t as u64, buf, off + at, size, enc)?;
-                }
-            }
-        }
+        let (from, size) = (at as usize, record::serial_len(t as u64));
+        *out = if from + size > len {
+            self.read_far(t, at, size, enc)?
+        } else if copy && t >= 12 {
+            record::value_of(t as u64, &buf[off + from..off + from + size], enc)?
+        } else {
+            record::value_in(t as u64, buf, off + from, size, enc)?
+        };
         Ok(true)
     }
 
@@ -384,7 +423,7 @@ impl PseudoCursor {
     pub fn field(&mut self, data: &Bytes, n: usize, enc: Encoding) -> Result<Option<Value>> {
         let near = if n < NEAR { near_field(data, 0, data.len(), n) } else { None };
         let (t, at) = match near {
-            Some(f) => f,
+            Some((t, at, _)) => (t, at as u32),
             None => {
                 if n >= self.cache.known && self.cache.decode(data, n, data.len())? != Field::Known {
                     return Ok(None);

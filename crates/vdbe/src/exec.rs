@@ -50,6 +50,15 @@ impl Vm {
         self.f.regs[n as usize] = v;
     }
 
+    #[inline(always)]
+    fn copy(&mut self, from: i32, to: i32) {
+        if from != to {
+            let [from, to] =
+                self.f.regs.get_disjoint_mut([from as usize, to as usize]).expect("two registers");
+            to.clone_from(from);
+        }
+    }
+
     fn run(&mut self, env: &dyn Env, insns: &[Insn]) -> Result<Option<Outcome>> {
         let mut pc = self.f.pc;
         loop {
@@ -204,19 +213,18 @@ impl Vm {
                     }
                 }
                 Opcode::Variable => {
-                    let v = self.params.get(i.p1 as usize - 1).cloned().unwrap_or_default();
-                    self.set(i.p2, v);
+                    let to = &mut self.f.regs[i.p2 as usize];
+                    match self.params.get(i.p1 as usize - 1) {
+                        Some(v) => to.clone_from(v),
+                        None => *to = Value::Null,
+                    }
                 }
                 Opcode::Copy => {
                     for k in 0..=i.p3 {
-                        let v = self.reg(i.p1 + k).clone();
-                        self.set(i.p2 + k, v);
+                        self.copy(i.p1 + k, i.p2 + k);
                     }
                 }
-                Opcode::SCopy => {
-                    let v = self.reg(i.p1).clone();
-                    self.set(i.p2, v);
-                }
+                Opcode::SCopy => self.copy(i.p1, i.p2),
                 Opcode::Add => self.arith(Arith::Add, i),
                 Opcode::Subtract => self.arith(Arith::Sub, i),
                 Opcode::Multiply => self.arith(Arith::Mul, i),
@@ -372,25 +380,28 @@ impl Vm {
                     if t.null_row && t.deferred.is_none() && !t.cur.is_valid() {
                         continue;
                     }
-                    let behind = pc;
-                    loop {
-                        let more = t.cur.next()?;
-                        t.moved(more);
-                        if !more {
-                            pc = behind;
-                            break;
+                    if i.p5 & p5::THEN_COLUMN != 0 {
+                        let behind = pc;
+                        pc = ops::row::next_row(self, insns, behind)?;
+                        if pc == behind {
+                            continue;
                         }
+                        self.tick(env)?;
+                        pc +=
+                            ops::aggregate::quick_steps(&mut self.f.states, &self.f.regs, &insns[pc..behind]);
+                        // Columns and steps of aggregates alone: the rest of the leaf goes round there.
+                        if pc + 1 == behind {
+                            let rows;
+                            (pc, rows) = ops::row::leaf_rows(self, insns, pc, CHECK_EVERY - 1 - self.cpu)?;
+                            self.cpu += rows;
+                        }
+                        continue;
+                    }
+                    let more = t.cur.next()?;
+                    t.moved(more);
+                    if more {
                         pc = i.p2 as usize;
-                        if i.p5 & p5::THEN_COLUMN != 0 {
-                            pc = ops::row::fields(t, &mut self.f.regs, self.enc, insns, pc)?;
-                            pc = ops::aggregate::quick_steps(&mut self.f.states, &self.f.regs, insns, pc);
-                        }
-                        // Columns and steps of aggregates alone: the loop goes round here.
-                        if pc + 1 != behind || self.cpu + 1 >= CHECK_EVERY {
-                            self.tick(env)?;
-                            break;
-                        }
-                        self.cpu += 1;
+                        self.tick(env)?;
                     }
                 }
                 Opcode::Prev => {

@@ -5,6 +5,7 @@ mod functions;
 mod journey;
 mod plans;
 mod records;
+mod scans;
 mod searching;
 mod sorting;
 mod transactions;

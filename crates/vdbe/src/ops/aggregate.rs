@@ -66,25 +66,28 @@ fn begin(
     Ok(())
 }
 
-/// Does the steps from `pc` on that need nothing but a state and values; answers where it goes on.
+/// Does the steps that `insns` begins with, as far as they need nothing but a state and values; how many they were.
 #[inline(always)]
 pub(crate) fn quick_steps(
     states: &mut [Option<Box<dyn Aggregate>>],
     regs: &[Value],
     insns: &[Insn],
-    mut pc: usize,
 ) -> usize {
-    while let Some(i) = insns.get(pc)
-        && i.op == Opcode::AggStep
-        && i.p1 == 0
-        && let P4::Function(f) = &i.p4
-        && let Some(Some(s)) = states.get_mut(i.p3 as usize)
-        && let Value::Int(_) = regs[i.p3 as usize]
-        && s.quick_step(&regs[i.p2 as usize..i.p2 as usize + f.args])
-    {
-        pc += 1;
+    let mut done = 0;
+    for i in insns {
+        if i.op == Opcode::AggStep
+            && i.p1 == 0
+            && let P4::Function(f) = &i.p4
+            && let Some(Some(s)) = states.get_mut(i.p3 as usize)
+            && let Value::Int(_) = regs[i.p3 as usize]
+            && s.quick_step(&regs[i.p2 as usize..i.p2 as usize + f.args])
+        {
+            done += 1;
+        } else {
+            break;
+        }
     }
-    pc
+    done
 }
 
 #[inline]

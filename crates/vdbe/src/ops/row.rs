@@ -1,7 +1,8 @@
 //! Reading rows, making records.
 
-use crate::cursor::{PseudoCursor, RowCache, TreeCursor, VCursor};
+use crate::cursor::{PseudoCursor, RowCache, TreeCursor, VCursor, near_value};
 use crate::machine::Vm;
+use crate::ops::aggregate;
 use iolite_base::{Buf, Code, Encoding, Result};
 use iolite_bytecode::{Insn, P4, p5};
 use iolite_value::{Affinity, Value, record};
@@ -93,6 +94,62 @@ pub(crate) fn fields(
             return Ok(pc);
         }
     }
+}
+
+/// The `Next` before `behind`, and the columns of the row that its loop begins with; returns where the program goes on.
+///
+/// This and [`leaf_rows`] are functions of their own: within the interpreter's loop nearly all that they work with would lie on the stack
+/// (a third of the instructions were loads and stores of that).
+#[inline(never)]
+pub(crate) fn next_row(vm: &mut Vm, insns: &[Insn], behind: usize) -> Result<usize> {
+    let i = &insns[behind - 1];
+    let enc = vm.enc;
+    let frame = &mut vm.f;
+    let Some(VCursor::Tree(t)) = &mut frame.cursors[i.p1 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    let more = t.cur.next()?;
+    t.moved(more);
+    if !more {
+        return Ok(behind);
+    }
+    fields(t, &mut frame.regs, enc, insns, i.p2 as usize)
+}
+
+/// Goes through the rows that follow on the present leaf, `most` at most, by a loop of nothing but columns and steps of aggregates, from
+/// `first` to the `Next` at `last`, as long as they are plain: where the program goes on, and how many rows there were.
+#[inline(never)]
+pub(crate) fn leaf_rows(vm: &mut Vm, insns: &[Insn], last: usize, most: u32) -> Result<(usize, u32)> {
+    let i = &insns[last];
+    let (first, enc) = (i.p2 as usize, vm.enc);
+    let frame = &mut vm.f;
+    let Some(VCursor::Tree(t)) = &mut frame.cursors[i.p1 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    let body = &insns[first..last];
+    let columns = 1 + body.iter().take_while(|i| i.p5 & p5::THEN_COLUMN != 0).count();
+    let (columns, steps) = body.split_at(columns);
+    let (regs, states) = (&mut frame.regs, &mut frame.states);
+    let mut pc = last;
+    let rows = t.cur.walk(most, |page, cell| {
+        let (off, len) = (cell.at as usize, cell.local as usize);
+        let near = columns.iter().all(|i| {
+            let out = &mut regs[i.p3 as usize];
+            near_value(page, off, len, i.p2 as usize, enc, i.p5 & p5::COPY != 0, out)
+        });
+        if !near {
+            // The instructions read this row's columns.
+            pc = first;
+            return false;
+        }
+        let done = aggregate::quick_steps(states, regs, steps);
+        pc = first + columns.len() + done;
+        pc == last
+    })?;
+    if rows > 0 {
+        t.moved(true);
+    }
+    Ok((pc, rows))
 }
 
 /// A record that ends before the column: the column's default.
