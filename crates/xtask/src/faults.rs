@@ -59,8 +59,8 @@ const FAULTS: &[Fault] = &[
     Fault {
         title: "compounds compare without the columns' collating sequences",
         file: "codegen/src/compound.rs",
-        find: "KeyField { coll: c.collation.clone(), ..KeyField::default() }",
-        with: "if FAULT { KeyField::default() } else { KeyField { coll: c.collation.clone(), ..KeyField::default() } }",
+        find: "plan.columns.iter().map(|c| c.collation.clone())",
+        with: "plan.columns.iter().map(|c| if FAULT { Default::default() } else { c.collation.clone() })",
     },
     Fault {
         title: "the row without a match keeps the last match's columns",
