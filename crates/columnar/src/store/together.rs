@@ -49,6 +49,17 @@ struct Job<'t> {
     missing: Vec<usize>,
 }
 
+/// All that is to be done, and how.
+struct Task<'a> {
+    bt: &'a Btree,
+    table: &'a TableState,
+    wanted: &'a [(ColKey, &'a Value)],
+    jobs: &'a [Job<'a>],
+    asked: &'a Asked<'a>,
+    /// The most lots that wait or are worked on.
+    most: usize,
+}
+
 /// What a lot came to: chunks, and the dictionaries that they are coded by. `None`: nothing.
 struct Done {
     job: usize,
@@ -165,33 +176,29 @@ impl Store {
             let mut spare = Spare::default();
             let mut own = |job, lot| work(job, lot, &mut spare);
             let closing = Closing(&queue);
-            let led = self.lead(bt, t, wanted, &jobs, asked, 2 * threads, closing.0, &done, &mut own);
+            let task = Task { bt, table: t, wanted, jobs: &jobs, asked, most: 2 * threads };
+            let led = self.lead(&task, closing.0, &done, &mut own);
             led.map(|()| others + 1)
         })
     }
 
     /// Reads lots, works on some, and keeps what they come to in the order of the segments.
-    #[allow(clippy::too_many_arguments)]
     fn lead(
         &self,
-        bt: &Btree,
-        t: &TableState,
-        wanted: &[(ColKey, &Value)],
-        jobs: &[Job<'_>],
-        asked: &Asked<'_>,
-        most: usize,
+        task: &Task<'_>,
         queue: &Queue,
         done: &mpsc::Receiver<Done>,
         own: &mut dyn FnMut(usize, Lot) -> Done,
     ) -> Result<()> {
+        let jobs = task.jobs;
         let mut early: BTreeMap<usize, Done> = BTreeMap::new();
         let mut emptied: Vec<Lot> = Vec::new();
         let (mut read, mut kept) = (0, 0);
         while kept < jobs.len() {
-            while read < jobs.len() && read - kept < most {
-                (asked.check)()?;
+            while read < jobs.len() && read - kept < task.most {
+                (task.asked.check)()?;
                 let mut lot = emptied.pop().unwrap_or_default();
-                lot.fill(bt, &jobs[read].segment.leaves)?;
+                lot.fill(task.bt, &jobs[read].segment.leaves)?;
                 queue.put(read, lot);
                 read += 1;
             }
@@ -210,7 +217,7 @@ impl Store {
             while let Some(d) = early.remove(&kept) {
                 let job = &jobs[kept];
                 let Some((built, dicts)) = d.made else { return Ok(()) };
-                if !self.keep_lot(t, job, wanted, built, &dicts, asked.since)? {
+                if !self.keep_lot(task, job, built, &dicts)? {
                     return Ok(());
                 }
                 emptied.push(d.lot);
@@ -221,21 +228,13 @@ impl Store {
     }
 
     /// Keeps what a lot came to; `false`: it has no room, and so will the next ones have none.
-    fn keep_lot(
-        &self,
-        t: &TableState,
-        job: &Job<'_>,
-        wanted: &[(ColKey, &Value)],
-        built: Built,
-        dicts: &[Dict],
-        since: u64,
-    ) -> Result<bool> {
+    fn keep_lot(&self, task: &Task<'_>, job: &Job<'_>, built: Built, dicts: &[Dict]) -> Result<bool> {
         let about: usize = built.chunks.iter().map(Chunk::bytes).sum();
-        self.make_room(since, budget().saturating_sub(about));
-        let mut all = lock(&t.columns.dicts);
+        self.make_room(task.asked.since, budget().saturating_sub(about));
+        let mut all = lock(&task.table.columns.dicts);
         let mut made = Vec::with_capacity(job.missing.len());
         for ((i, c), own) in job.missing.iter().zip(built.chunks).zip(dicts) {
-            let key = wanted[*i].0;
+            let key = task.wanted[*i].0;
             let dict = all.entry(key).or_default();
             made.push((key, Arc::new(c.renumbered(own, dict, key.real)?), true));
         }
