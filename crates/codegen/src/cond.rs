@@ -43,7 +43,7 @@ impl Codegen<'_> {
     }
 
     /// Jumps to `to` if the left side of `c`, which is in a register, stands in relation `op` to its right side.
-    #[inline]
+    #[inline(always)]
     fn jump_compared(&mut self, x: i32, c: &Compare, op: CmpOp, to: Label, null_jumps: bool) -> Result<()> {
         let y = self.expr(&c.rhs)?;
         let at = self.emit_compare(c, op, x, y.reg, null_jumps);

@@ -390,7 +390,7 @@ impl<'a> Planner<'a> {
 
     /// The only level of a plan that [`point::find`] found.
     fn point_level(&mut self, plan: &mut CorePlan, core: &mut Core, point: Point) -> Result<()> {
-        let Point { used, access } = point;
+        let (used, access) = point.into_access();
         self.access_exprs(&access)?;
         let source = core.sources.pop().expect("there is one");
         let mut filter = Vec::new();

@@ -10,29 +10,37 @@ use crate::access::{compares_alike, covers};
 use crate::bind::{Env, index_key};
 use crate::bound::*;
 use crate::plan::{Access, EqTerm, IndexAccess};
-use iolite_base::Result;
+use iolite_base::{Few, Result};
 use iolite_catalog::{ColumnSource, Index, Table};
 use iolite_sql::ast::Indexed;
 use iolite_value::Affinity;
 use std::rc::Rc;
 
-/// One row, found by its key.
-pub(crate) struct Point {
-    /// The conditions of the arm's filter that the access fulfils.
-    pub used: Vec<usize>,
-    pub access: Access,
+/// One row, found by its key; and which conditions of the arm's filter that fulfils.
+pub(crate) enum Point {
+    Rowid(usize, EqTerm),
+    /// Whether the index suffices is not known before [`Point::settle`].
+    Key(Few<usize>, Box<IndexAccess>),
 }
 
 impl Point {
-    /// Whether the access depends on which columns the query needs, see [`Point::settle`].
+    /// Whether the access depends on which columns the query needs.
     pub fn unsettled(&self) -> bool {
-        matches!(self.access, Access::Index(_))
+        matches!(self, Point::Key(..))
     }
 
     /// Says whether the index suffices, once it is known which columns of its table the query needs.
     pub fn settle(&mut self, source: &Source) {
-        if let (Access::Index(a), SourceKind::Table { table, .. }) = (&mut self.access, &source.kind) {
+        if let (Point::Key(_, a), SourceKind::Table { table, .. }) = (self, &source.kind) {
             a.covering = covers(source, table, &a.index);
+        }
+    }
+
+    /// The conditions, and the access.
+    pub fn into_access(self) -> (Few<usize>, Access) {
+        match self {
+            Point::Rowid(n, eq) => (Few::one(n), Access::RowidEq { eq, reverse: false }),
+            Point::Key(used, a) => (used, Access::Index(a)),
         }
     }
 }
@@ -51,7 +59,7 @@ pub(crate) fn find(env: &Env<'_>, core: &Core) -> Result<Option<Point>> {
         && let Some((n, _, value)) = equality(core, source, ROWID, |c| c.affinity != Affinity::Text)
     {
         let eq = EqTerm::Eq { value: value.clone(), null_ok: false, convert: true };
-        return Ok(Some(Point { used: vec![n], access: Access::RowidEq { eq, reverse: false } }));
+        return Ok(Some(Point::Rowid(n, eq)));
     }
     if source.indexed != Indexed::Any {
         return Ok(None);
@@ -99,7 +107,7 @@ fn by_key(
         })
         .collect();
     let used = found.iter().map(|f| f.0).collect();
-    let access = Access::Index(Box::new(IndexAccess {
+    let access = IndexAccess {
         index: index.clone(),
         key,
         eq,
@@ -108,8 +116,8 @@ fn by_key(
         reverse: false,
         covering: false,
         one_row: true,
-    }));
-    Ok(Some(Point { used, access }))
+    };
+    Ok(Some(Point::Key(used, Box::new(access))))
 }
 
 /// The first condition that says what a column equals, if that does not depend on the table's row: its place, the
