@@ -1,4 +1,4 @@
-//! The innermost loops: from codes to selections.
+//! The innermost loops: from codes to selections, and where the fields of a record begin ([`heads`]).
 //!
 //! A selection says which rows of a block of at most [`BLOCK`] are still in: first as a bit mask, which conditions narrow
 //! for all rows at once, later, when few are left, as a list of positions. Each kernel exists once in plain code, which
