@@ -57,6 +57,18 @@ impl<T> Few<T> {
         }
     }
 
+    /// The element of a list that has just one.
+    ///
+    /// # Panics
+    /// Panics if the list is empty.
+    #[inline]
+    pub fn into_only(self) -> T {
+        match self.0 {
+            Repr::One(x) => x,
+            Repr::Many(mut v) => v.pop().expect("a list of one element"),
+        }
+    }
+
     /// The list as a vector, for all else that vectors can do.
     #[cold]
     pub fn several(&mut self) -> &mut Vec<T> {

@@ -7,12 +7,14 @@
 mod builder;
 mod explain;
 mod opcode;
+mod probe;
 mod program;
 
 pub use builder::{Builder, Label};
 pub use explain::{ExplainRow, explain};
 pub use opcode::{Opcode, p5};
+pub use probe::{Mark, Site, probed};
 pub use program::{
-    ColumnMeta, FrameEdge, FrameExclude, FrameUnit, FunctionCall, Insn, P4, PlanNote, Program, StrictColumn,
+    ColumnMeta, FrameEdge, FrameExclude, FrameUnit, FunctionCall, Insn, P4, Program, StrictColumn,
     StrictType, VariableName, WindowPass,
 };

@@ -159,17 +159,6 @@ pub struct ColumnMeta {
     pub origin: Option<(Rc<str>, Rc<str>, Rc<str>)>,
 }
 
-/// A line of EXPLAIN QUERY PLAN.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlanNote {
-    /// Its number: the address of its `Explain` instruction.
-    pub id: i32,
-    /// The line it belongs under; 0 for the top.
-    pub parent: i32,
-    /// The text.
-    pub detail: Box<str>,
-}
-
 /// A compiled statement or trigger.
 #[derive(Clone, Default)]
 pub struct Program {

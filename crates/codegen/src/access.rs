@@ -343,13 +343,14 @@ impl Codegen<'_> {
         let (set, body_return, rowid) = (self.b.reg(), self.b.reg(), self.b.reg());
         self.b.emit(Opcode::Null, 0, set, 0);
         let body = self.b.label();
-        let former = self.notes_parent;
+        let former = self.notes;
         for (k, br) in branches.iter().enumerate() {
-            self.notes_parent = former;
+            self.pop_note(former);
             let name = print::source_name(&l.source);
             self.push_note(|| format!("INDEX {}", k + 1));
             self.note(|| print::access(&br.access, &l.source, &name));
             let mut sub = Open::plain(self);
+            sub.line = self.notes.line;
             let mut sp = *p;
             if let Access::Index(a) = &br.access {
                 let c = self.b.cursor();
@@ -358,6 +359,7 @@ impl Codegen<'_> {
                 sp.index_cursor = Some(c);
             }
             self.one_access(&br.access, l, &sp, &mut sub)?;
+            self.row_begins();
             if matches!(br.access, Access::Index(_)) {
                 self.b.emit(Opcode::FinishSeek, cursor, 0, 0);
             }
@@ -370,7 +372,7 @@ impl Codegen<'_> {
             self.b.jump(Opcode::Gosub, body_return, body, 0);
             self.close_level(sub)?;
         }
-        self.notes_parent = former;
+        self.pop_note(former);
         let exit = o.exit;
         self.b.jump(Opcode::Goto, 0, exit, 0);
         self.b.place(body);

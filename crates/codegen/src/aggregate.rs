@@ -405,6 +405,7 @@ impl Codegen<'_> {
         let over = self.b.label();
         self.b.jump(Opcode::HashSort, cursor, over, 0);
         let top = self.b.here();
+        self.row_begins();
         self.b.emit(Opcode::HashKey, cursor, keys, 0);
         for (k, a) in accs.iter().enumerate() {
             self.b.emit4(Opcode::HashSlot, cursor, a.reg, k as i32, P4::Function(a.call.clone()));

@@ -85,12 +85,12 @@ impl Codegen<'_> {
             self.b.place(next);
             self.b.emit(Opcode::Goto, 0, top as i32, 0);
             self.b.place(over);
-            self.notes_parent = up;
+            self.pop_note(up);
             arm += 1;
         }
         self.close_sink(sink)?;
         self.known.truncate(before);
-        self.notes_parent = former;
+        self.pop_note(former);
         Ok(())
     }
 
@@ -127,7 +127,7 @@ impl Codegen<'_> {
                 CompoundOp::Except => {
                     let up = self.push_note(|| "EXCEPT USING TEMP B-TREE".into());
                     self.unless_empty(cursor, |g| g.arm_into(plan, arm, &Dest::Except { cursor }))?;
-                    self.notes_parent = up;
+                    self.pop_note(up);
                 }
                 CompoundOp::Intersect => {
                     let (other, both) = (self.open_set(plan), self.open_set(plan));
@@ -162,7 +162,7 @@ impl Codegen<'_> {
     fn arm_into_set(&mut self, plan: &SelectPlan, arm: usize, cursor: i32, note: &str) -> Result<()> {
         let up = self.push_note(|| note.into());
         self.arm_into(plan, arm, &Dest::Set { cursor, affinities: None })?;
-        self.notes_parent = up;
+        self.pop_note(up);
         Ok(())
     }
 

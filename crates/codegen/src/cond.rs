@@ -354,7 +354,7 @@ impl Codegen<'_> {
         let number = self.subquery_count;
         let former = self.push_note(|| format!("{correlated}LIST SUBQUERY {number}"));
         self.nested_query(&plan, dest)?;
-        self.notes_parent = former;
+        self.pop_note(former);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use iolite_base::hash::FastMap;
 use iolite_base::{Error, Few, Result};
-use iolite_bytecode::{Builder, Opcode, P4, Program};
+use iolite_bytecode::{Builder, Mark, Opcode, P4, Program};
 use iolite_catalog::{Index, Table};
 use iolite_plan::Planner;
 use iolite_plan::bind::Env;
@@ -10,6 +10,17 @@ use iolite_plan::bound::*;
 use iolite_plan::plan::*;
 use iolite_value::KeyInfo;
 use std::rc::Rc;
+
+/// Where the lines of EXPLAIN QUERY PLAN are.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Notes {
+    /// They are wanted.
+    pub on: bool,
+    /// The line below which the next one stands; 0: none.
+    pub parent: i32,
+    /// The line for which the present instructions work; 0: none.
+    pub line: i32,
+}
 
 /// Settings of the connection that change what programs do.
 #[derive(Clone, Default)]
@@ -154,9 +165,7 @@ pub(crate) struct Codegen<'a> {
     pub databases: u64,
     /// Those of them that are written.
     pub written: u64,
-    /// Lines of EXPLAIN QUERY PLAN are wanted.
-    pub notes: bool,
-    pub notes_parent: i32,
+    pub notes: Notes,
     pub trigger: Option<crate::trigger::TriggerContext>,
     /// Set where columns of the table being written are read: text is copied out of pages.
     pub copy_columns: bool,
@@ -194,8 +203,7 @@ impl<'a> Codegen<'a> {
             ctes: FastMap::default(),
             databases: 0,
             written: 0,
-            notes: false,
-            notes_parent: 0,
+            notes: Notes::default(),
             trigger: None,
             copy_columns: false,
             needs_statement: false,
@@ -235,6 +243,7 @@ impl<'a> Codegen<'a> {
 
     /// Closes the program: `Halt`, then the prologue, to which `Init` jumps: transactions and constants.
     pub fn finish(&mut self, limit: usize, program: &mut Program) -> Result<()> {
+        self.resume(0);
         self.b.emit(Opcode::Halt, 0, 0, 0);
         self.b.jump_here(0);
         let mask = if self.trigger.is_none() { self.databases } else { 0 };
@@ -283,19 +292,42 @@ impl<'a> Codegen<'a> {
 
     /// A line of EXPLAIN QUERY PLAN below the present parent; answers its number.
     pub fn note(&mut self, text: impl FnOnce() -> String) -> i32 {
-        if !self.notes {
+        if !self.notes.on {
             return 0;
         }
         let id = self.b.here() as i32;
-        self.b.emit4(Opcode::Explain, id, self.notes_parent, 0, P4::Name(text().into()));
+        let line = Mark::Line as i32;
+        self.b.emit4(Opcode::Explain, id, self.notes.parent, line, P4::Name(text().into()));
+        self.notes.line = id;
         id
     }
 
-    /// As [`Codegen::note`], and makes the line the parent of those that follow; answers the former parent.
-    pub fn push_note(&mut self, text: impl FnOnce() -> String) -> i32 {
-        let former = self.notes_parent;
-        self.notes_parent = self.note(text);
+    /// As [`Codegen::note`], and makes the line the parent of those that follow, up to [`Codegen::pop_note`] with the answer.
+    pub fn push_note(&mut self, text: impl FnOnce() -> String) -> Notes {
+        let former = self.notes;
+        self.notes.parent = self.note(text);
         former
+    }
+
+    /// Goes on with the lines where [`Codegen::push_note`] left them.
+    pub fn pop_note(&mut self, former: Notes) {
+        self.notes.parent = former.parent;
+        self.resume(former.line);
+    }
+
+    /// What follows works for that line of the plan; 0: for none.
+    pub fn resume(&mut self, line: i32) {
+        if self.notes.on && self.notes.line != line {
+            self.b.emit(Opcode::Explain, line, 0, Mark::Resume as i32);
+            self.notes.line = line;
+        }
+    }
+
+    /// A row of the present line of the plan begins here.
+    pub fn row_begins(&mut self) {
+        if self.notes.on {
+            self.b.emit(Opcode::Explain, self.notes.line, 0, Mark::Row as i32);
+        }
     }
 
     /// The instructions that yield all rows of a source.

@@ -73,7 +73,7 @@ impl Codegen<'_> {
         }
         let default_of = |t: &Rc<Table>, column: usize| self.default_value(t, column);
         let plan_of = |s: &Subquery| self.plans.get(&s.id).cloned();
-        let explained = self.notes;
+        let explained = self.notes.on;
         let ask = Ask { core: c, order, limited, explained, default_of: &default_of, plan_of: &plan_of };
         match door.offer(&ask)? {
             Offer::Take(t) => Ok(Some(t)),
@@ -135,10 +135,10 @@ impl Codegen<'_> {
         self.b.place(next);
         self.b.emit(Opcode::Goto, 0, top as i32, 0);
         self.b.place(declined);
-        let notes = self.notes;
-        self.notes &= !noted;
+        let on = self.notes.on;
+        self.notes.on &= !noted;
         let coded = self.core_in_rows(c, order, limits, dest, end);
-        self.notes = notes;
+        self.notes.on = on;
         coded?;
         self.b.place(over);
         Ok(())

@@ -48,7 +48,7 @@ pub fn compile(
     program: &mut Program,
 ) -> Result<bool> {
     let mut g = Codegen::new(env, settings);
-    g.notes = matches!(parsed.explain, ExplainMode::QueryPlan | ExplainMode::Analyze);
+    g.notes.on = matches!(parsed.explain, ExplainMode::QueryPlan | ExplainMode::Analyze);
     let mut binder = Binder::new(env, text);
     let columns = match &parsed.stmt {
         Stmt::Select(s) => g.statement_select(&mut binder, s)?,

@@ -62,6 +62,8 @@ pub(crate) struct Open {
     pub key: Option<i32>,
     /// The body is a subroutine with this return register (multi-index OR).
     pub or_body: Option<i32>,
+    /// Its line of the plan.
+    pub line: i32,
 }
 
 pub(crate) struct InLoop {
@@ -87,6 +89,7 @@ impl Open {
             prepared: Prepared::default(),
             key: None,
             or_body: None,
+            line: g.notes.line,
         }
     }
 
@@ -235,6 +238,7 @@ impl Codegen<'_> {
 
     pub(crate) fn close_level(&mut self, l: Open) -> Result<()> {
         self.b.place(l.next);
+        self.resume(l.line);
         if let Some(r) = &l.right {
             // Everything inside is done for this row.
             self.b.emit(Opcode::Return, r.return_reg, 0, 1);
@@ -428,7 +432,7 @@ impl Codegen<'_> {
         self.b.emit(Opcode::OpenEphemeral, cursor, width as i32, 0);
         let former = self.push_note(|| format!("MATERIALIZE {name}"));
         self.stored_rows(q, &Dest::Table { cursor })?;
-        self.notes_parent = former;
+        self.pop_note(former);
         if let Some(at) = at {
             self.b.jump_here(at);
         }
@@ -451,7 +455,7 @@ impl Codegen<'_> {
         for t in temps {
             self.b.free_temp(t);
         }
-        self.notes_parent = former;
+        self.pop_note(former);
         self.b.emit(Opcode::EndCoroutine, yield_reg, 0, 0);
         self.b.jump_here(start);
         Ok(())
@@ -484,7 +488,10 @@ impl Codegen<'_> {
         } else {
             self.note(|| format!("SCAN {}", print::source_name(&l.source)));
         }
+        o.line = self.notes.line;
         self.open_access(l, &p, o)?;
+        self.resume(o.line);
+        self.row_begins();
         self.jump_unless_all(&l.on, o.next)?;
         if let Some(m) = p.matched {
             let cursor = p.table_cursor.ok_or_else(|| internal("a RIGHT JOIN without a table cursor"))?;

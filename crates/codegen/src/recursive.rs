@@ -42,7 +42,7 @@ impl Codegen<'_> {
         let into = Dest::Queue(Rc::new(QueueDest { cursor: queue, distinct, order, key }));
         let former = self.push_note(|| "SETUP".into());
         self.query(&q.select, &into)?;
-        self.notes_parent = former;
+        self.pop_note(former);
 
         let (row, current) = (self.b.reg(), self.b.cursor());
         self.b.emit(Opcode::OpenPseudo, current, row, (keys + width) as i32);
@@ -74,7 +74,7 @@ impl Codegen<'_> {
             self.core(arm, &[], Limits::default(), &into, done)?;
             self.b.place(done);
         }
-        self.notes_parent = former;
+        self.pop_note(former);
         self.b.emit(Opcode::Goto, 0, top as i32, 0);
         self.b.place(end);
         Ok(())

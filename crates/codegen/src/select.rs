@@ -416,6 +416,7 @@ impl Codegen<'_> {
         self.b.emit(Opcode::OpenPseudo, pseudo, record, total as i32);
         self.b.jump(Opcode::SorterSort, sorter.cursor, over, 0);
         let top = self.b.here();
+        self.row_begins();
         let next = self.b.label();
         self.skip_offset(&s, next);
         self.b.emit(Opcode::SorterData, sorter.cursor, record, pseudo);

@@ -51,7 +51,7 @@ impl Codegen<'_> {
             let former = g.push_note(|| format!("{word}SCALAR SUBQUERY {number}"));
             g.b.emit(Opcode::Null, 0, first, first + width as i32 - 1);
             g.nested_query(&plan, &Dest::Registers { first })?;
-            g.notes_parent = former;
+            g.pop_note(former);
             Ok(())
         };
         if !free {
@@ -87,7 +87,7 @@ impl Codegen<'_> {
             plan.limit = Some(Expr::int(1));
         }
         self.nested_query(&plan, &Dest::Exists { reg })?;
-        self.notes_parent = former;
+        self.pop_note(former);
         if let Some(at) = at {
             self.b.jump_here(at);
         }

@@ -185,9 +185,19 @@ impl Env for Running {
         }
     }
 
+    fn pages_read(&self) -> u64 {
+        pages_read(&self.conn)
+    }
+
     fn watches_rows(&self) -> bool {
         self.conn.update_hook.borrow().is_some()
     }
+}
+
+/// Pages that were fetched from elsewhere than their database's cache.
+pub(crate) fn pages_read(conn: &Inner) -> u64 {
+    let databases = conn.databases.borrow();
+    databases.iter().filter_map(|d| d.btree.as_ref()).map(|b| b.cache_stats(false).misses).sum()
 }
 
 /// Whether the running statement shall stop: an error then.

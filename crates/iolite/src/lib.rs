@@ -15,6 +15,7 @@ mod control;
 mod database;
 mod describe;
 mod env;
+mod listing;
 mod open;
 mod plans;
 mod pragma;

@@ -2,10 +2,11 @@
 
 use crate::connection::{Connection, Inner};
 use crate::env::Running;
+use crate::listing::{Listing, Ran};
 use iolite_base::{Code, Error, Result};
-use iolite_bytecode::{ColumnMeta, ExplainRow, Opcode, P4, Program};
+use iolite_bytecode::{ColumnMeta, ExplainRow, Program};
 use iolite_value::Value;
-use iolite_vdbe::{Action, Outcome, Vm};
+use iolite_vdbe::{Action, Outcome, Profile, Vm};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -47,14 +48,6 @@ impl std::ops::DerefMut for Machine {
     }
 }
 
-struct Listing {
-    rows: Vec<Vec<Value>>,
-    next: usize,
-    names: Vec<ColumnMeta>,
-    /// EXPLAIN ANALYZE: the statement is run before the first row is listed. So many rows are the plan's.
-    analyzes: Option<usize>,
-}
-
 /// How often a statement is compiled anew because the schema has changed under it.
 const MAX_RETRY: u32 = 50;
 
@@ -63,7 +56,7 @@ impl Statement {
         let writes = !program.readonly;
         let listing = match program.explain {
             0 => None,
-            kind => Some(Listing::of(&program, kind)?),
+            kind => Some(Listing::new(&program, kind)?),
         };
         let vm = match conn.0.spare_vm.take() {
             Some(mut vm) => {
@@ -188,40 +181,37 @@ impl Statement {
         self.advance()
     }
 
-    /// Runs the statement to its end and adds to the plan what was learned.
+    /// Runs the statement to its end, with probes, and adds to the plan what was learned.
     fn analyze(&mut self) -> Result<()> {
         let Some(mut l) = self.listing.take() else { return Ok(()) };
         let conn = self.conn.clone();
+        let pages = || crate::env::pages_read(&conn);
+        let plain = self.vm.program().clone();
+        let (program, sites) = iolite_bytecode::probed(&plain);
+        let program = Rc::new(program);
+        self.exchange(program.clone());
+        self.vm.profile = Some(Box::new(Profile::new(sites.len())));
         let outer = conn.profile.replace(Some(Vec::new()));
         let clock = || conn.vfs.clock().monotonic_nanos();
-        let (start, mut rows) = (clock(), 0i64);
+        let (start, mut rows) = (clock(), 0);
         let ended = loop {
             match self.advance() {
                 Ok(Step::Row) => rows += 1,
                 other => break other,
             }
         };
-        let millis = (clock() - start) as f64 / 1e6;
-        let lines = conn.profile.replace(outer).unwrap_or_default();
-        let plan = l.analyzes.unwrap_or(0);
-        l.rows.truncate(plan);
-        let mut id = l.rows.iter().map(|r| r[0].to_int()).max().unwrap_or(0);
-        for (parent, text) in lines.into_iter().chain([(0, format!("RUN: {rows} rows, {millis:.3} ms"))]) {
-            id += 1;
-            let row = vec![Value::Int(id), Value::Int(parent as i64), Value::Int(0), Value::text(&*text)?];
-            // Behind the line that it belongs to, and what else hangs there.
-            let at = match l
-                .rows
-                .iter()
-                .rposition(|r| parent != 0 && [&r[0], &r[1]].iter().any(|v| v.to_int() == parent as i64))
-            {
-                Some(i) => i + 1,
-                None => l.rows.len(),
-            };
-            l.rows.insert(at, row);
+        let nanos = clock() - start;
+        let columns = conn.profile.replace(outer).unwrap_or_default();
+        let mut profile = self.vm.profile.take().unwrap_or_default();
+        profile.end(pages());
+        // A program that was compiled anew under way has no probes.
+        if Rc::ptr_eq(self.vm.program(), &program) {
+            self.exchange(plain);
         }
+        let ran = Ran { rows, nanos, columns, sites: &sites, costs: profile.costs() };
+        let added = l.add(&ran);
         self.listing = Some(l);
-        ended.map(|_| ())
+        ended.and(added)
     }
 
     /// As [`Statement::step`], for the program itself.
@@ -369,13 +359,18 @@ impl Statement {
         let conn = Connection(self.conn.clone());
         let program = crate::run::compile_text(&conn, &self.sql)?;
         self.writes = !program.readonly;
+        self.exchange(Rc::new(program));
+        Ok(())
+    }
+
+    /// Goes on with another program of the same text, not started; parameters are kept.
+    fn exchange(&mut self, program: Rc<Program>) {
         let params = std::mem::take(&mut self.vm.params);
         self.vm.retire(&self.conn.no_program);
-        self.vm.renew(Rc::new(program));
+        self.vm.renew(program);
         for (to, from) in self.vm.params.iter_mut().zip(params) {
             *to = from;
         }
-        Ok(())
     }
 
     /// Ends the present run, so that the statement can be run again. Parameters keep their values.
@@ -400,42 +395,5 @@ impl Drop for Statement {
             vm.retire(&self.conn.no_program);
             self.conn.spare_vm.set(Some(vm));
         }
-    }
-}
-
-impl Listing {
-    fn of(p: &Program, kind: u8) -> Result<Listing> {
-        let names = |list: &[&str]| {
-            list.iter().map(|n| ColumnMeta { name: (*n).into(), ..Default::default() }).collect()
-        };
-        if kind == 1 {
-            let mut rows = Vec::new();
-            for r in iolite_bytecode::explain(p) {
-                rows.push(vec![
-                    Value::Int(r.addr as i64),
-                    Value::text(r.opcode)?,
-                    Value::Int(r.p1 as i64),
-                    Value::Int(r.p2 as i64),
-                    Value::Int(r.p3 as i64),
-                    Value::text(r.p4)?,
-                    Value::Int(r.p5 as i64),
-                    Value::Null,
-                ]);
-            }
-            let names = names(&["addr", "opcode", "p1", "p2", "p3", "p4", "p5", "comment"]);
-            return Ok(Listing { rows, next: 0, names, analyzes: None });
-        }
-        let mut rows = Vec::new();
-        for i in p.insns.iter().filter(|i| i.op == Opcode::Explain) {
-            let P4::Name(n) = &i.p4 else { continue };
-            rows.push(vec![
-                Value::Int(i.p1 as i64),
-                Value::Int(i.p2 as i64),
-                Value::Int(0),
-                Value::text(&**n)?,
-            ]);
-        }
-        let analyzes = (kind == 3).then_some(rows.len());
-        Ok(Listing { rows, next: 0, names: names(&["id", "parent", "notused", "detail"]), analyzes })
     }
 }

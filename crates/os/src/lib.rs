@@ -10,10 +10,12 @@
 
 mod memory;
 mod pass;
+mod ticks;
 mod traits;
 mod unix;
 
 pub use memory::MemoryVfs;
+pub use ticks::ticks;
 pub use traits::{
     Access, Characteristics, Clock, Entropy, File, FileId, FileKind, FileStamp, LockLevel, OpenFlags,
     ShmLock, ShmRegion, ShmRelease, SyncKind, Vfs,

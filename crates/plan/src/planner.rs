@@ -149,13 +149,12 @@ impl<'a> Planner<'a> {
             return Err(Error::sql(wrong));
         }
         outer_join::strengthen(core);
-        let mut point = point::find(self.env, core)?;
-        if point.as_ref().is_none_or(Point::unsettled) {
-            walk::mark_used(core, order_by.iter().map(|o| &o.expr));
+        if let Some(point) = point::find(self.env, core)? {
+            self.point(plan, core, order_by, point)?;
+            // A row alone is in every order.
+            return Ok(!order_by.is_empty());
         }
-        if let Some(p) = &mut point {
-            p.settle(&core.sources[0]);
-        }
+        walk::mark_used(core, order_by.iter().map(|o| &o.expr));
         // Behind window functions, rows are ordered anew.
         let windows = std::mem::take(&mut core.windows);
         let mut final_order = if windows.is_empty() { Vec::new() } else { std::mem::take(order_by) };
@@ -170,8 +169,8 @@ impl<'a> Planner<'a> {
         plan.unordered = min_max.is_none()
             && core.group_by.is_empty()
             && (core.aggregate || order_by.is_empty() && !core.distinct);
-        let terms = if point.is_some() { Vec::new() } else { terms::analyse(core) };
-        let (mut path, queries) = if core.sources.is_empty() || point.is_some() {
+        let terms = terms::analyse(core);
+        let (mut path, queries) = if core.sources.is_empty() {
             (Path { ordered: true, rows: 1.0, ..Path::default() }, Vec::new())
         } else {
             self.loops(core, &terms, order_by, min_max.as_ref(), changing)?
@@ -200,16 +199,13 @@ impl<'a> Planner<'a> {
         if core.distinct && ordered && plan.grouping != Grouping::None {
             ordered = order_by.is_empty();
         }
-        plan.count_only = point.is_none() && windows.is_empty() && count_only(core, &terms);
+        plan.count_only = windows.is_empty() && count_only(core, &terms);
         plan.rows = match plan.grouping {
             Grouping::None => path.rows,
             Grouping::All => 1.0,
             _ => (path.rows * 0.25).max(1.0),
         };
-        match point {
-            Some(p) => self.point_level(plan, core, p)?,
-            None => self.levels(plan, core, path, queries, &terms, changing)?,
-        }
+        self.levels(plan, core, path, queries, &terms, changing)?;
         swap(&mut plan.group_by, &mut core.group_by);
         swap(&mut plan.aggs, &mut core.aggs);
         swap(&mut plan.having, &mut core.having);
@@ -388,11 +384,21 @@ impl<'a> Planner<'a> {
         Ok(FromPlan { select: plan, recursive, coroutine, forward, cte: q.cte, correlated })
     }
 
-    /// The only level of a plan that [`point::find`] found.
-    fn point_level(&mut self, plan: &mut CorePlan, core: &mut Core, point: Point) -> Result<()> {
+    /// The plan for the row that [`point::find`] found.
+    fn point(
+        &mut self,
+        plan: &mut CorePlan,
+        core: &mut Core,
+        order_by: &[OrderTerm],
+        mut point: Point,
+    ) -> Result<()> {
+        if point.is_unsettled() {
+            walk::mark_used(core, order_by.iter().map(|o| &o.expr));
+            point.settle(&core.sources[0]);
+        }
         let (used, access) = point.into_access();
         self.access_exprs(&access)?;
-        let source = core.sources.pop().expect("there is one");
+        let source = core.sources[0].id;
         let mut filter = Vec::new();
         for (n, f) in std::mem::take(&mut core.filter).into_iter().enumerate() {
             if used.contains(&n) {
@@ -400,12 +406,20 @@ impl<'a> Planner<'a> {
             }
             self.nested(&f.expr)?;
             let mut constant = true;
-            f.expr.tables(&mut |t| constant &= t != source.id);
+            f.expr.tables(&mut |t| constant &= t != source);
             if constant { plan.constant.push(f.expr) } else { filter.push(f.expr) }
         }
         // Cheap conditions first.
         filter.sort_by_key(crate::access::has_subquery);
-        let on = Vec::new();
+        swap(&mut plan.result, &mut core.result);
+        (plan.distinct, plan.distinct_free, plan.rows) = (core.distinct, core.distinct, 1.0);
+        if !self.flat {
+            let of_order = order_by.iter().map(|o| &o.expr);
+            for e in plan.constant.iter().chain(&plan.result).chain(of_order) {
+                self.nested(e)?;
+            }
+        }
+        let (source, on) = (std::mem::take(&mut core.sources).into_only(), Vec::new());
         plan.levels = Few::one(Level { source, query: None, access, on, filter, bloom: false, rows: 1.0 });
         Ok(())
     }

@@ -25,7 +25,7 @@ pub(crate) enum Point {
 
 impl Point {
     /// Whether the access depends on which columns the query needs.
-    pub fn unsettled(&self) -> bool {
+    pub fn is_unsettled(&self) -> bool {
         matches!(self, Point::Key(..))
     }
 
@@ -45,13 +45,17 @@ impl Point {
     }
 }
 
-/// Finds the only row that the arm's only table can give, if there is at most one and it is plain to see.
+/// Finds the only row that the arm's only table can give, if there is at most one and it is plain to see; not for arms that
+/// make something else of their rows, groups or windows.
+#[inline(never)]
 pub(crate) fn find(env: &Env<'_>, core: &Core) -> Result<Option<Point>> {
     let [source] = &core.sources[..] else { return Ok(None) };
     let SourceKind::Table { table, .. } = &source.kind else { return Ok(None) };
     if matches!(source.indexed, Indexed::By(_))
         || source.join != JoinKind::default()
         || core.filter.is_empty()
+        || core.aggregate
+        || !core.windows.is_empty()
     {
         return Ok(None);
     }

@@ -44,6 +44,8 @@ pub trait Env: Host {
     fn check_interrupt(&self) -> Result<()>;
     /// A row has changed.
     fn row_changed(&self, change: RowChange, db: usize, table: &str, rowid: i64);
+    /// Pages read so far from files, by all databases, those of sorters and the like not included.
+    fn pages_read(&self) -> u64;
     /// Whether anybody wants to know of changed rows.
     fn watches_rows(&self) -> bool;
 }

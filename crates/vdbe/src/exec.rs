@@ -185,6 +185,7 @@ impl Vm {
                 }
                 Opcode::Compare => self.compare_keys(i),
                 Opcode::Explain => {}
+                Opcode::Probe => self.probe(i, env),
                 Opcode::Integer => self.set(i.p2, Value::Int(i.p1 as i64)),
                 Opcode::Int64 => {
                     if let P4::Int(v) = i.p4 {

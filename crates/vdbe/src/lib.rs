@@ -12,6 +12,7 @@ mod hash;
 mod lookahead;
 mod machine;
 mod ops;
+mod profile;
 mod radix;
 mod runs;
 mod sorter;
@@ -19,3 +20,4 @@ mod window;
 
 pub use env::{Env, RowChange};
 pub use machine::{Action, Counters, Outcome, Vm};
+pub use profile::{Cost, Profile};

@@ -2,6 +2,7 @@
 
 use crate::bloom::Bloom;
 use crate::cursor::VCursor;
+use crate::profile::Profile;
 use iolite_base::hash::FastMap;
 use iolite_base::{Buf, Bytes, Encoding, Error, Limit, Result};
 use iolite_bytecode::Program;
@@ -93,6 +94,8 @@ pub struct Vm {
     pub action: Action,
     /// Counters.
     pub counters: Counters,
+    /// What a program with probes has written down.
+    pub profile: Option<Box<Profile>>,
     pub(crate) started: bool,
     pub(crate) enc: Encoding,
     pub(crate) max_length: usize,
@@ -152,6 +155,7 @@ impl Vm {
             settled_changes: 0,
             action: Action::Abort,
             counters: Counters::default(),
+            profile: None,
             started: false,
             enc: Encoding::Utf8,
             max_length: 1_000_000_000,

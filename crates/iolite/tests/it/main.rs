@@ -1,5 +1,6 @@
 //! What a user of the Rust API sees.
 
+mod analyzing;
 mod choices;
 mod functions;
 mod journey;
