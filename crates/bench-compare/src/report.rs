@@ -79,14 +79,17 @@ fn about(e: &Envelope) -> String {
 }
 
 fn target_table(e: &Envelope) -> String {
-    let mut s = String::from("<table><tr><th>target<th>wanted<th>reached<th>quartiles<th>verdict</tr>");
+    let mut s = String::from(
+        "<table><tr><th>target<th>wanted<th>reached<th>quartiles<th>verdict<th>tried, and what stands in the way</tr>",
+    );
     for o in targets::outcomes(e) {
         s.push_str(&format!(
-            "<tr><td>{}<td>{}<td class=n>{}<td class=n>{}<td class={v}>{v}</tr>",
+            "<tr><td>{}<td>{}<td class=n>{}<td class=n>{}<td class={v}>{v}<td>{}</tr>",
             escape(&o.what),
             escape(&o.want),
             escape(&o.reached),
             escape(&o.spread),
+            escape(o.behind()),
             v = o.verdict
         ));
     }
