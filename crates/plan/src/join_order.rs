@@ -58,14 +58,15 @@ enum OrderState {
 /// Finds the cheapest path found by the search.
 pub fn search(
     sources: &[Source],
-    candidates: &[Vec<Candidate>],
+    mut candidates: Vec<Vec<Candidate>>,
     wanted: Option<&Wanted<'_>>,
 ) -> Option<Path> {
     let n = sources.len();
-    if let (1, [only]) = (n, candidates)
-        && let [c] = &only[..]
-    {
-        return Some(path(sources, vec![c.clone()], wanted, c.rows));
+    if let (1, [only]) = (n, &mut candidates[..]) {
+        let k = best_of_one(sources, only, wanted)?;
+        let c = only.swap_remove(k);
+        let rows = c.rows;
+        return Some(path(sources, vec![c], wanted, rows));
     }
     let any_right = sources.iter().any(|s| s.join.right);
     let before: Vec<Mask> = (0..n)
@@ -75,8 +76,7 @@ pub fn search(
         })
         .collect();
     let width = match n {
-        0 | 1 => 2,
-        2 => 6,
+        ..=2 => 6,
         _ => 14,
     };
     let start = Partial {
@@ -134,6 +134,50 @@ pub fn search(
     let best = beam.into_iter().min_by_key(|p| p.total)?;
     let loops: Vec<Candidate> = best.picks.iter().map(|&(i, k)| candidates[i][k].clone()).collect();
     Some(path(sources, loops, wanted, best.rows))
+}
+
+/// The access to an only source, as the search finds it: the best of those that deliver the wanted order and the best of the
+/// others, with the sort that these need; of equals the first.
+fn best_of_one(sources: &[Source], list: &[Candidate], wanted: Option<&Wanted<'_>>) -> Option<usize> {
+    if let [_] = list {
+        return Some(0);
+    }
+    let mut best: [Option<(f64, usize)>; 2] = [None; 2];
+    let mut first = 0;
+    for (k, c) in list.iter().enumerate().filter(|(_, c)| c.needs == 0) {
+        let order = wanted.map(|w| (w.terms.len(), order_of(sources, &[c], w)));
+        let dead = order.as_ref().is_none_or(|o| o.1.state == OrderState::Dead);
+        let sort = match &order {
+            Some((terms, o)) if dead => cost::sort(c.rows) * (1.0 - o.delivered as f64 / *terms as f64),
+            _ => 0.0,
+        };
+        let total = c.setup + c.cost + sort;
+        match best[dead as usize] {
+            None => {
+                if best == [None; 2] {
+                    first = dead as usize;
+                }
+                best[dead as usize] = Some((total, k));
+            }
+            Some((least, at)) => {
+                let fewer = || !is_less(least, total) && is_less(c.rows, list[at].rows);
+                if is_less(total, least) || fewer() {
+                    best[dead as usize] = Some((total, k));
+                }
+            }
+        }
+    }
+    match (best[first], best[1 - first]) {
+        (Some(a), Some(b)) if is_less(b.0, a.0) => Some(b.1),
+        (a, _) => a.map(|a| a.1),
+    }
+}
+
+/// Whether an estimate is less than another, as coarsely as they are known.
+fn is_less(a: f64, b: f64) -> bool {
+    // Most differ by more than a step.
+    let (a, b) = (a.max(1.0), b.max(1.0));
+    a < b && (a * 1.08 < b || estimate(a) < estimate(b))
 }
 
 fn path(sources: &[Source], loops: Vec<Candidate>, wanted: Option<&Wanted<'_>>, rows: f64) -> Path {

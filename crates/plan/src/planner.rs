@@ -339,7 +339,7 @@ impl<'a> Planner<'a> {
         } else {
             None
         };
-        let path = join_order::search(&core.sources, &candidates, wanted.as_ref());
+        let path = join_order::search(&core.sources, candidates, wanted.as_ref());
         let path = path.ok_or_else(|| Error::sql("no query solution"))?;
         Ok((path, queries))
     }
