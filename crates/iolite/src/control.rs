@@ -112,7 +112,8 @@ pub(crate) fn compile(conn: &Connection, parsed: &Parsed, text: &str) -> Result<
     }
 }
 
-fn begin(c: &Connection, mode: BeginMode) -> Result<()> {
+/// `BEGIN`.
+pub(crate) fn begin(c: &Connection, mode: BeginMode) -> Result<()> {
     let inner = &c.0;
     if !inner.autocommit.get() {
         return Err(Error::sql("cannot start a transaction within a transaction"));
@@ -136,7 +137,8 @@ fn begin(c: &Connection, mode: BeginMode) -> Result<()> {
     Ok(())
 }
 
-fn commit(c: &Connection) -> Result<()> {
+/// `COMMIT`.
+pub(crate) fn commit(c: &Connection) -> Result<()> {
     let inner = &c.0;
     if inner.autocommit.get() {
         return Err(Error::sql("cannot commit - no transaction is active"));
@@ -160,7 +162,8 @@ fn commit(c: &Connection) -> Result<()> {
     Ok(())
 }
 
-fn rollback(c: &Connection) -> Result<()> {
+/// `ROLLBACK`.
+pub(crate) fn rollback(c: &Connection) -> Result<()> {
     if c.0.autocommit.get() {
         return Err(Error::sql("cannot rollback - no transaction is active"));
     }

@@ -20,12 +20,15 @@
 //! It knows nothing of what jobs do. A job must not wait for another job of the same queue: it would wait for itself.
 
 use crate::connection::Connection;
+use crate::control;
 use crate::database::Database;
 use iolite_base::{Code, Error, Result};
+use iolite_btree::SyncMode;
+use iolite_sql::ast::BeginMode;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 /// How much of a crash a job's changes survive once it is answered.
@@ -76,26 +79,44 @@ pub struct Writer(Arc<Queue>);
 /// The answer to come.
 pub struct Ticket<T>(Arc<Slot<T>>);
 
-struct Slot<T> {
-    answer: Mutex<Option<Result<T>>>,
-    there: Condvar,
+struct Slot<T>(Mutex<Answer<T>>);
+
+struct Answer<T> {
+    value: Option<Result<T>>,
+    /// Who sleeps until it is there. Waking nobody would be a system call as well.
+    sleeper: Option<Thread>,
+}
+
+impl<T> Slot<T> {
+    fn give(&self, value: Result<T>) {
+        let mut a = lock(&self.0);
+        a.value = Some(value);
+        let sleeper = a.sleeper.take();
+        drop(a);
+        if let Some(t) = sleeper {
+            t.unpark();
+        }
+    }
 }
 
 impl<T> Ticket<T> {
     /// Waits for the answer.
     pub fn wait(self) -> Result<T> {
-        let mut answer = lock(&self.0.answer);
+        let slot = &self.0.0;
         loop {
-            match answer.take() {
-                Some(a) => return a,
-                None => answer = self.0.there.wait(answer).unwrap_or_else(PoisonError::into_inner),
+            let mut a = lock(slot);
+            if let Some(value) = a.value.take() {
+                return value;
             }
+            a.sleeper = Some(thread::current());
+            drop(a);
+            thread::park();
         }
     }
 
     /// Whether the answer is there.
     pub fn is_ready(&self) -> bool {
-        lock(&self.0.answer).is_some()
+        lock(&self.0.0).value.is_some()
     }
 }
 
@@ -112,6 +133,10 @@ pub(crate) struct Queue {
 struct State {
     jobs: VecDeque<Job>,
     holders: usize,
+    /// The thread sleeps until there is work.
+    idle: bool,
+    /// How many wait for room.
+    outside: usize,
     /// The thread is gone, or going.
     ended: bool,
     thread: Option<JoinHandle<()>>,
@@ -146,8 +171,7 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T> + Send> Work for Typed<T, F> {
     fn answer(&mut self, r: Result<()>) {
         let value = self.value.take();
         self.answered = true;
-        *lock(&self.slot.answer) = Some(r.and_then(|()| value.ok_or(Code::Internal.into())));
-        self.slot.there.notify_all();
+        self.slot.give(r.and_then(|()| value.ok_or(Code::Internal.into())));
     }
 }
 
@@ -159,7 +183,14 @@ impl Writer {
     /// Starts a queue. `SQLITE_CANTOPEN` and others if the database cannot be opened.
     pub(crate) fn start(db: Database, options: WriterOptions) -> Result<(Writer, Weak<Queue>)> {
         let queue = Arc::new(Queue {
-            state: Mutex::new(State { jobs: VecDeque::new(), holders: 1, ended: false, thread: None }),
+            state: Mutex::new(State {
+                jobs: VecDeque::new(),
+                holders: 1,
+                idle: false,
+                outside: 0,
+                ended: false,
+                thread: None,
+            }),
             work: Condvar::new(),
             room: Condvar::new(),
             options: WriterOptions {
@@ -246,22 +277,25 @@ impl Writer {
             if !wait {
                 return Err(full());
             }
-            s = match options.deadline {
-                None => self.0.room.wait(s).unwrap_or_else(PoisonError::into_inner),
-                Some(d) => {
-                    let left = d.checked_duration_since(Instant::now()).ok_or_else(full)?;
-                    self.0.room.wait_timeout(s, left).unwrap_or_else(PoisonError::into_inner).0
-                }
+            let left = match options.deadline {
+                None => Duration::from_secs(3600),
+                Some(d) => d.checked_duration_since(Instant::now()).ok_or_else(full)?,
             };
+            s.outside += 1;
+            s = self.0.room.wait_timeout(s, left).unwrap_or_else(PoisonError::into_inner).0;
+            s.outside -= 1;
         }
         if s.ended {
             return Err(Error::new(Code::Misuse, "the write queue has ended"));
         }
-        let slot = Arc::new(Slot { answer: Mutex::new(None), there: Condvar::new() });
+        let slot = Arc::new(Slot(Mutex::new(Answer { value: None, sleeper: None })));
         let work = Box::new(Typed { f, value: None, answered: false, slot: slot.clone() });
         s.jobs.push_back(Job { work, options });
+        let idle = std::mem::take(&mut s.idle);
         drop(s);
-        self.0.work.notify_one();
+        if idle {
+            self.0.work.notify_one();
+        }
         Ok(Ticket(slot))
     }
 }
@@ -314,8 +348,7 @@ impl Drop for Ending<'_> {
 impl<T, F> Drop for Typed<T, F> {
     fn drop(&mut self) {
         if !self.answered {
-            *lock(&self.slot.answer) = Some(Err(Code::Internal.into()));
-            self.slot.there.notify_all();
+            self.slot.give(Err(Code::Internal.into()));
         }
     }
 }
@@ -331,6 +364,7 @@ impl Queue {
                     if s.holders == 0 {
                         return;
                     }
+                    s.idle = true;
                     s = self.work.wait(s).unwrap_or_else(PoisonError::into_inner);
                 }
                 self.take(&mut s, &mut batch, self.options.batch);
@@ -343,7 +377,7 @@ impl Queue {
     fn take(&self, s: &mut State, batch: &mut Vec<Job>, most: usize) {
         let n = most.min(s.jobs.len());
         batch.extend(s.jobs.drain(..n));
-        if n > 0 {
+        if n > 0 && s.outside > 0 {
             self.room.notify_all();
         }
     }
@@ -386,7 +420,10 @@ impl Queue {
                     self.take(&mut s, &mut jobs, more.min(self.options.batch - at));
                 }
             }
-            let done = if jobs.is_empty() { end(c, "ROLLBACK") } else { end(c, "COMMIT") };
+            let done = match jobs.is_empty() {
+                true => end(c, control::rollback),
+                false => end(c, control::commit),
+            };
             for mut j in jobs {
                 j.work.answer(done.clone());
             }
@@ -395,25 +432,26 @@ impl Queue {
     }
 }
 
+/// These and the savepoints below are called, not said in SQL: a third of what a small job takes in the queue.
 fn begin(c: &Connection, durability: Durability) -> Result<()> {
-    c.execute_batch(match durability {
-        Durability::Normal => "PRAGMA synchronous = NORMAL",
-        Durability::Full => "PRAGMA synchronous = FULL",
+    c.btree("main")?.set_synchronous(match durability {
+        Durability::Normal => SyncMode::Normal,
+        Durability::Full => SyncMode::Full,
     })?;
-    c.execute_batch("BEGIN IMMEDIATE")?;
+    control::begin(c, BeginMode::Immediate)?;
     c.0.held.set(true);
     Ok(())
 }
 
 /// Ends the transaction, if there is one still. A commit that fails leaves nothing.
-fn end(c: &Connection, how: &str) -> Result<()> {
+fn end(c: &Connection, how: fn(&Connection) -> Result<()>) -> Result<()> {
     c.0.held.set(false);
     if c.is_autocommit() {
         return Ok(());
     }
-    let done = c.execute_batch(how);
+    let done = how(c);
     if done.is_err() && !c.is_autocommit() {
-        c.execute_batch("ROLLBACK")?;
+        control::rollback(c)?;
     }
     done
 }
@@ -422,18 +460,18 @@ const SAVEPOINT: &str = "iolite_job";
 
 /// Runs a job; what it did is taken back if it fails.
 fn in_savepoint(c: &Connection, work: &mut dyn Work) -> Result<()> {
-    c.execute_batch(&format!("SAVEPOINT {SAVEPOINT}"))?;
+    c.0.savepoint(SAVEPOINT)?;
     let ran = work.run(c);
     let held = c.0.savepoints.borrow().first().is_some_and(|s| &**s == SAVEPOINT);
     if c.is_autocommit() || !held {
         // Nothing is left to take back, or it cannot be told what: `intact` sees it.
-        end(c, "ROLLBACK")?;
+        end(c, control::rollback)?;
         return ran;
     }
     if ran.is_err() {
-        c.execute_batch(&format!("ROLLBACK TO {SAVEPOINT}"))?;
+        c.0.rollback_to(SAVEPOINT)?;
     }
-    c.execute_batch(&format!("RELEASE {SAVEPOINT}"))?;
+    c.0.release(SAVEPOINT)?;
     ran
 }
 

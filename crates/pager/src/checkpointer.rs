@@ -179,6 +179,7 @@ impl Job {
         let log = open(&self.wal_path, FileKind::Wal)?;
         let mut wal = Wal::new(log, false, self.vfs.clone());
         wal.chain = Some(self.database.chain());
+        wal.shared = Some(self.database.clone());
         let done = self.copy(&mut wal, &*file);
         wal.close(&*file, false);
         let _ = file.unlock(LockLevel::None);

@@ -464,6 +464,7 @@ impl Pager {
         let log = self.vfs.open(Some(&self.wal_path), flags)?;
         let mut wal = Wal::new(log, heap, self.vfs.clone());
         wal.chain = self.share.as_ref().map(|s| s.chain());
+        wal.shared = self.share.as_ref().map(|s| s.database().clone());
         wal.size_limit = self.journal_size_limit;
         (wal.lease_millis, wal.lease_frames) = (self.lease.0, self.lease_frames());
         wal.others_sync = self.leaves_checkpoints();

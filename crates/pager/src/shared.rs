@@ -65,6 +65,48 @@ impl Database {
         self.chain.clone()
     }
 
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The page of a frame of that era, if it is there: for those who copy frames.
+    pub fn page(&self, era: Era, pgno: Pgno, frame: u32) -> Option<Arc<PageData>> {
+        let c = self.cache();
+        if c.era != Some(era) {
+            return None;
+        }
+        c.pages.get(&(pgno, frame)).map(|e| e.page.clone())
+    }
+
+    /// A log is about to begin anew; `frames` are the pages of its frames, all of which the file of `size` pages holds. The
+    /// newest ones are those of the file then, and belong to the new era: else each life of a log would begin by
+    /// reading from the file what the one before has changed.
+    pub fn begin_anew(&self, old: Era, new: Era, frames: &[Pgno], size: Pgno) {
+        let mut c = self.cache();
+        if c.era != Some(old) {
+            return;
+        }
+        c.serial += 1;
+        c.era = Some(new);
+        let mut met: FastMap<Pgno, ()> = FastMap::default();
+        // From the last one on: where a page is met first, that is its newest frame.
+        for (i, &pgno) in frames.iter().enumerate().rev() {
+            let entry = c.pages.remove(&(pgno, i as u32 + 1));
+            let newest = met.insert(pgno, ()).is_none();
+            if newest {
+                c.remove((pgno, 0));
+            }
+            match entry {
+                Some(e) if newest && pgno <= size => {
+                    c.pages.insert((pgno, 0), e);
+                    c.queue.push_back((pgno, 0));
+                }
+                Some(e) => c.bytes -= e.page.len(),
+                None => {}
+            }
+        }
+    }
+
     /// See [`Share::fail`].
     pub fn fail(&self) {
         self.failed.store(true, Relaxed);
@@ -146,7 +188,7 @@ impl Share {
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {
-        self.database.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.database.cache()
     }
 
     /// The serial of an era. Pages of another one are let go.
@@ -256,5 +298,39 @@ mod tests {
         a.advance(t, Era::Journal([1; 16]), &[8]);
         let u = a.enter(Era::Journal([1; 16]));
         assert!(a.get(u, 7, 0).is_some() && a.get(u, 8, 0).is_none());
+    }
+
+    #[test]
+    fn a_log_that_begins_anew_leaves_what_the_file_has() {
+        let id = FileId { device: 2, inode: u64::MAX };
+        let (a, old, new) = (Share::join(id), Era::Log([1; 8]), Era::Log([2; 8]));
+        let page = |n: u8| PageData::copy_of(&[n; 512]).unwrap();
+        let s = a.enter(old);
+        // The log's frames are of the pages 5, 6, 5, 7, 8, 11. The newest of 7 and of 8 is not here; 11 was cut off.
+        for (pgno, frame, n) in [
+            (5, 0, 1),
+            (5, 1, 2),
+            (5, 3, 3),
+            (6, 2, 4),
+            (6, 0, 5),
+            (7, 0, 6),
+            (8, 0, 7),
+            (9, 0, 8),
+            (11, 6, 9),
+        ] {
+            a.put(s, pgno, frame, &page(n));
+        }
+        a.database.begin_anew(Era::Log([9; 8]), new, &[5, 6, 5, 7, 8], 10);
+        assert!(a.get(s, 9, 0).is_some(), "another log is meant");
+        a.database.begin_anew(old, new, &[5, 6, 5, 7, 8, 11], 10);
+        assert!(a.get(s, 9, 0).is_none(), "the era has changed");
+        let t = a.enter(new);
+        assert_ne!(s, t);
+        let first = |pgno, frame| a.get(t, pgno, frame).map(|p| p[0]);
+        assert_eq!((first(5, 0), first(6, 0), first(9, 0)), (Some(3), Some(4), Some(8)));
+        assert_eq!((first(7, 0), first(8, 0), first(11, 0)), (None, None, None));
+        assert!([(5, 1), (5, 3), (6, 2)].iter().all(|&(p, f)| first(p, f).is_none()));
+        assert_eq!(a.database.cache().bytes, 3 * 512);
+        assert!(a.database.page(new, 5, 0).is_some() && a.database.page(old, 5, 0).is_none());
     }
 }

@@ -49,8 +49,10 @@ use std::time::Duration;
 const LONGEST: u64 = 20_000_000;
 /// How long the lock is left to others then.
 const REST: u64 = 1_000_000;
-/// How long a sync is put off for the sake of those who are about to append: about what it takes itself. Without that, they
-/// wait for the next one, and two groups of half the threads take turns (3.4 commits a sync of eight threads).
+/// How long a sync is put off for the sake of those who are about to append, where it takes as long itself or longer.
+/// Without that, they wait for the next one, and two groups of half the threads take turns (3.4 commits a sync of eight
+/// threads). Where a sync takes less, that is just right: while it is on its way, the other half works (eight threads on two
+/// cores, a sync of 65 us: 163,000 transactions a second instead of 122,000; of 150 us: the same; of 500 us: 36,000 instead of 43,000).
 const LINGER: u64 = 150_000;
 /// How long a wait takes where threads cannot wake each other.
 const STEP: Duration = Duration::from_micros(20);
@@ -99,6 +101,8 @@ struct State {
     /// How many commits were under way when the last sync had ended: those that it served and those that came too late. As
     /// many are likely to be there again soon.
     crowd: u64,
+    /// What a sync takes, in nanoseconds: a quarter of the last ones took less.
+    sync_takes: u64,
     /// Who waits for the commit of this number, or sleeps again until then. Each is woken alone: eight threads that wake up
     /// together and take the state's lock in turn made 14 futex calls a commit.
     unsettled: Vec<(u64, Thread)>,
@@ -154,6 +158,16 @@ impl State {
     /// Nobody is about to append, nor likely to be soon.
     fn is_complete(&self) -> bool {
         self.waiting <= self.quiet && self.writer.is_none() && self.appended - self.published >= self.crowd
+    }
+
+    /// A sync has taken so long. Those that others on the disk held up, and those whose thread waited for a processor, say
+    /// little: so it is not the mean.
+    fn note_sync(&mut self, nanos: u64) {
+        let step = self.sync_takes / 16 + 1_000;
+        self.sync_takes = match nanos < self.sync_takes {
+            true => self.sync_takes.saturating_sub(3 * step).max(nanos),
+            false => (self.sync_takes + step).min(nanos),
+        };
     }
 
     fn is_lost(&self, number: u64) -> bool {
@@ -323,7 +337,7 @@ impl Chain {
             }
             state.syncing = true;
             let end = clock.monotonic_nanos() + LINGER;
-            while !state.is_complete() && clock.wakes() {
+            while state.sync_takes >= LINGER && !state.is_complete() && clock.wakes() {
                 let now = clock.monotonic_nanos();
                 if now >= end {
                     break;
@@ -338,8 +352,11 @@ impl Chain {
                 return Err(Code::Internal.into());
             };
             drop(state);
+            let begun = clock.monotonic_nanos();
             let done = publish(&head);
+            let ended = clock.monotonic_nanos();
             state = self.state();
+            state.note_sync(ended.saturating_sub(begun));
             state.syncing = false;
             state.crowd = state.appended - before;
             match &done {
@@ -349,7 +366,7 @@ impl Chain {
                     state.published = state.appended;
                 }
             }
-            state.tidy(clock.monotonic_nanos());
+            state.tidy(ended);
             self.published.store(state.published, Release);
             if done.is_err() {
                 self.failed.store(true, Release);
@@ -399,5 +416,19 @@ impl Chain {
         state = self.state();
         state.unsettled.retain(|(_, t)| t.id() != id);
         Some(state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_sync_takes_is_what_the_faster_ones_take() {
+        let mut s = State::default();
+        (0..200).for_each(|i| s.note_sync(if i % 3 == 0 { 5_000_000 } else { 60_000 }));
+        assert!(s.sync_takes < LINGER, "others held some up: {}", s.sync_takes);
+        (0..200).for_each(|i| s.note_sync(if i % 8 == 0 { 60_000 } else { 2_000_000 }));
+        assert!(s.sync_takes > LINGER, "the disk is slow: {}", s.sync_takes);
     }
 }

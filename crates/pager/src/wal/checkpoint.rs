@@ -282,7 +282,10 @@ impl Wal {
             if run.pages.is_empty() {
                 run.first = pgno;
             }
-            let page = cached(pgno).filter(|b| cache_counts && b.len() == size);
+            let own = cached(pgno).filter(|_| cache_counts);
+            // What other sessions of the process have of this very frame.
+            let theirs = || Buf::of_page(self.shared.as_ref()?.page(Era::Log(h.salt), pgno, frame)?).ok();
+            let page = own.or_else(theirs).filter(|b| b.len() == size);
             if page.is_none() {
                 let at = LOG_HEADER + (frame as u64 - 1) * (page_size as u64 + FRAME_HEADER) + FRAME_HEADER;
                 let start = run.read.len();

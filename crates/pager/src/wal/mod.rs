@@ -24,6 +24,7 @@ mod sum;
 mod view;
 
 use crate::lease::{self, Lease};
+use crate::shared::{Database, Era};
 use crate::types::*;
 pub(crate) use chain::Role;
 use chain::{Chain, Commit, Turn};
@@ -93,6 +94,8 @@ pub struct Wal {
     pub others_sync: bool,
     /// The writers of this process on this log, where they can be told apart from others.
     pub chain: Option<Arc<Chain>>,
+    /// What the sessions of this process share, if they do: see [`Database::begin_anew`].
+    pub shared: Option<Arc<Database>>,
     /// This connection's turn among them.
     turn: Option<(Turn, Arc<dyn ShmRelease>)>,
     /// The header that the write transaction started on.
@@ -139,6 +142,7 @@ impl Wal {
             no_lease: false,
             others_sync: false,
             chain: None,
+            shared: None,
             turn: None,
             base: Header::default(),
         }
@@ -896,10 +900,18 @@ impl Wal {
     /// Empties the log for the next writer. Write lock and all marks but 0 are held.
     fn restart(&mut self, db: &dyn File, salt2: [u8; 4]) {
         self.sequence = self.sequence.wrapping_add(1);
-        self.header.last_frame = 0;
-        let first = be::get_u32(&self.header.salt, 0).wrapping_add(1);
+        let (salt, last) = (self.header.salt, std::mem::take(&mut self.header.last_frame));
+        let first = be::get_u32(&salt, 0).wrapping_add(1);
         be::put_u32(&mut self.header.salt, 0, first);
         self.header.salt[4..].copy_from_slice(&salt2);
+        // Before anybody can see the new life, and ask for its pages.
+        if let Some(shared) = &self.shared
+            && last > 0
+            && self.index.map(db, index::region_of(last), false).unwrap_or(false)
+        {
+            let frames = self.index.pages(1, last);
+            shared.begin_anew(Era::Log(salt), Era::Log(self.header.salt), &frames, self.header.db_pages);
+        }
         self.index.publish(db, &mut self.header);
         self.index.set_backfill(0);
         self.index.set_backfill_attempted(0);
