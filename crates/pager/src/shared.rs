@@ -52,6 +52,8 @@ struct Cache {
     pages: FastMap<(Pgno, u32), Entry>,
     queue: VecDeque<(Pgno, u32)>,
     bytes: usize,
+    /// The log's former life, its present one, and the pages of the former's frames.
+    former: Option<(Era, Era, Arc<[Pgno]>)>,
 }
 
 struct Entry {
@@ -81,8 +83,10 @@ impl Database {
     /// A log is about to begin anew; `frames` are the pages of its frames, all of which the file of `size` pages holds. The
     /// newest ones are those of the file then, and belong to the new era: else each life of a log would begin by
     /// reading from the file what the one before has changed.
-    pub fn begin_anew(&self, old: Era, new: Era, frames: &[Pgno], size: Pgno) {
+    pub fn begin_anew(&self, old: Era, new: Era, frames: Vec<Pgno>, size: Pgno) {
         let mut c = self.cache();
+        let frames: Arc<[Pgno]> = frames.into();
+        c.former = Some((old, new, frames.clone()));
         if c.era != Some(old) {
             return;
         }
@@ -105,6 +109,11 @@ impl Database {
                 None => {}
             }
         }
+    }
+
+    /// The pages of all frames of the log's life `old`, if it was followed by `new` and this process saw that.
+    pub fn former_frames(&self, old: Era, new: Era) -> Option<Arc<[Pgno]>> {
+        self.cache().former.as_ref().filter(|f| (f.0, f.1) == (old, new)).map(|f| f.2.clone())
     }
 
     /// See [`Share::fail`].
@@ -320,9 +329,9 @@ mod tests {
         ] {
             a.put(s, pgno, frame, &page(n));
         }
-        a.database.begin_anew(Era::Log([9; 8]), new, &[5, 6, 5, 7, 8], 10);
+        a.database.begin_anew(Era::Log([9; 8]), new, vec![5, 6, 5, 7, 8], 10);
         assert!(a.get(s, 9, 0).is_some(), "another log is meant");
-        a.database.begin_anew(old, new, &[5, 6, 5, 7, 8, 11], 10);
+        a.database.begin_anew(old, new, vec![5, 6, 5, 7, 8, 11], 10);
         assert!(a.get(s, 9, 0).is_none(), "the era has changed");
         let t = a.enter(new);
         assert_ne!(s, t);
@@ -331,6 +340,8 @@ mod tests {
         assert_eq!((first(7, 0), first(8, 0), first(11, 0)), (None, None, None));
         assert!([(5, 1), (5, 3), (6, 2)].iter().all(|&(p, f)| first(p, f).is_none()));
         assert_eq!(a.database.cache().bytes, 3 * 512);
+        assert_eq!(a.database.former_frames(old, new).as_deref(), Some(&[5, 6, 5, 7, 8, 11][..]));
+        assert!(a.database.former_frames(new, old).is_none());
         assert!(a.database.page(new, 5, 0).is_some() && a.database.page(old, 5, 0).is_none());
     }
 }

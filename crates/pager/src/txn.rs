@@ -55,6 +55,10 @@ impl Pager {
             if self.wal.is_none() || !self.same_log {
                 self.era = None;
             }
+            // Page 1, which most commits change, is to come from the others as well.
+            if self.era.is_none() && self.wal.as_ref().is_some_and(|w| w.page_size() == self.page_size) {
+                self.enter_era();
+            }
             if self.header_ok || self.read_header()? {
                 if self.era.is_none() {
                     self.enter_era();

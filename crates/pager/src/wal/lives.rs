@@ -9,7 +9,8 @@
 //! those of the frames from L + 1 to L' and those of the present life. The former are still in the file, with the former
 //! salts, as long as the present life has not come that far. How far it has come can be seen: frames are written in
 //! ascending order, so if frame L is found unharmed after those behind it were read, they were unharmed as well. The file must
-//! go on behind them, with a frame of an older life: where it ends, it may have been cut.
+//! go on behind them, with a frame of an older life: where it ends, it may have been cut. Where a connection of this process
+//! began the log anew, it has left word of the former frames' pages ([`Database::former_frames`]), and nothing is read.
 //!
 //! What always holds: the list may name pages that did not change (frames of a transaction that was taken back), but none
 //! that did is missing; where the lives do not follow each other, or something is in doubt, there is no list.
@@ -24,6 +25,13 @@ impl Wal {
     pub(super) fn changed_across(&mut self, db: &dyn File, old: &Header) -> Result<Option<Vec<Pgno>>> {
         let new = self.header.clone();
         let follows = be::get_u32(&new.salt, 0) == be::get_u32(&old.salt, 0).wrapping_add(1);
+        if follows && !self.private {
+            let known =
+                self.shared.as_ref().and_then(|s| s.former_frames(Era::Log(old.salt), Era::Log(new.salt)));
+            if let Some(later) = known.as_ref().and_then(|k| k.get(old.last_frame as usize..)) {
+                return self.with_present_life(db, &new, later.to_vec());
+            }
+        }
         let same_pages = old.page_size() == new.page_size() || new.last_frame == 0;
         if !follows || !same_pages || new.last_frame >= old.last_frame || self.private {
             return Ok(None);
@@ -52,6 +60,15 @@ impl Wal {
         {
             return Ok(None);
         }
+        self.with_present_life(db, &new, pages)
+    }
+
+    fn with_present_life(
+        &mut self,
+        db: &dyn File,
+        new: &Header,
+        mut pages: Vec<Pgno>,
+    ) -> Result<Option<Vec<Pgno>>> {
         if new.last_frame > 0 {
             if !self.index.map(db, index::region_of(new.last_frame), false)? {
                 return Ok(None);

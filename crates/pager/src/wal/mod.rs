@@ -545,6 +545,11 @@ impl Wal {
         self.index.find(db, pgno, self.first_frame, last)
     }
 
+    /// Bytes in a page of the log; before its first frame nothing that is a page's size.
+    pub fn page_size(&self) -> u32 {
+        self.header.page_size()
+    }
+
     /// What names one life of the log; `None` before its first frame.
     pub fn salts(&self) -> Option<[u8; 8]> {
         (self.header.salt != [0; 8]).then_some(self.header.salt)
@@ -910,7 +915,7 @@ impl Wal {
             && self.index.map(db, index::region_of(last), false).unwrap_or(false)
         {
             let frames = self.index.pages(1, last);
-            shared.begin_anew(Era::Log(salt), Era::Log(self.header.salt), &frames, self.header.db_pages);
+            shared.begin_anew(Era::Log(salt), Era::Log(self.header.salt), frames, self.header.db_pages);
         }
         self.index.publish(db, &mut self.header);
         self.index.set_backfill(0);
