@@ -432,7 +432,7 @@ impl Queue {
     }
 }
 
-/// These and the savepoints below are called, not said in SQL: a third of what a small job takes in the queue.
+/// Begins a batch. This, its end and the savepoints of jobs are called, not said in SQL: no text is looked up for them.
 fn begin(c: &Connection, durability: Durability) -> Result<()> {
     c.btree("main")?.set_synchronous(match durability {
         Durability::Normal => SyncMode::Normal,

@@ -51,8 +51,8 @@ const LONGEST: u64 = 20_000_000;
 const REST: u64 = 1_000_000;
 /// How long a sync is put off for the sake of those who are about to append, where it takes as long itself or longer.
 /// Without that, they wait for the next one, and two groups of half the threads take turns (3.4 commits a sync of eight
-/// threads). Where a sync takes less, that is just right: while it is on its way, the other half works (eight threads on two
-/// cores, a sync of 65 us: 163,000 transactions a second instead of 122,000; of 150 us: the same; of 500 us: 36,000 instead of 43,000).
+/// threads). Where a sync takes less, that is just right: while it is on its way, the other half works
+/// (`docs/storage-speed.md`).
 const LINGER: u64 = 150_000;
 /// How long a wait takes where threads cannot wake each other.
 const STEP: Duration = Duration::from_micros(20);
