@@ -67,6 +67,12 @@ impl Database {
         self.chain.clone()
     }
 
+    /// See [`Share::in_company`].
+    #[inline]
+    pub fn in_company(&self) -> bool {
+        self.sessions.load(Relaxed) > 1
+    }
+
     fn cache(&self) -> MutexGuard<'_, Cache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -183,7 +189,7 @@ impl Share {
     /// Whether there is anybody to share with.
     #[inline]
     pub fn in_company(&self) -> bool {
-        self.database.sessions.load(Relaxed) > 1
+        self.database.in_company()
     }
 
     /// A sync failed: what the disk holds is not known any more, and asking again proves nothing.
