@@ -545,23 +545,31 @@ impl Inner {
 
     /// The first rows with integers as keys: `base` and a code for each of some rows. `known`: all of them are keys.
     pub fn find_codes(&self, base: i64, codes: &Codes, rows: &[u32], known: bool, out: &mut Vec<u32>) {
+        let from = out.len();
+        out.resize(from + rows.len(), NONE);
+        let mut to = out[from..].iter_mut();
+        let mut put = |row: u32| {
+            if let Some(to) = to.next() {
+                *to = row;
+            }
+        };
         match (&self.map, &self.bits) {
             (Map::Place { min }, _) if known => {
                 let shift = (base - min) as u32;
-                codes.each(rows, |c| out.push(c.wrapping_add(shift)));
+                codes.each(rows, |c| put(c.wrapping_add(shift)));
             }
             (Map::Array { min, rows: heads }, _) => {
                 let shift = base.wrapping_sub(*min);
                 codes.each(rows, |c| {
                     let at = shift.wrapping_add(c as i64) as u64 as usize;
-                    out.push(heads.get(at).copied().unwrap_or(NONE));
+                    put(heads.get(at).copied().unwrap_or(NONE));
                 });
             }
             (Map::Rank { min, before }, Some(bits)) if known => {
                 let shift = base - min;
-                codes.each(rows, |c| out.push(self.passed[bits.rank((shift + c as i64) as usize, before)]));
+                codes.each(rows, |c| put(self.passed[bits.rank((shift + c as i64) as usize, before)]));
             }
-            _ => codes.each(rows, |c| out.push(self.find_int(base + c as i64))),
+            _ => codes.each(rows, |c| put(self.find_int(base + c as i64))),
         }
     }
 

@@ -219,6 +219,45 @@ impl Pred {
         }
     }
 
+    /// The same conditions, of which those that are ranges of one column are one.
+    pub fn joined(list: Vec<Pred>) -> Vec<Pred> {
+        let mut out: Vec<Pred> = Vec::new();
+        for p in list {
+            if !out.iter_mut().any(|o| o.take_range(&p)) {
+                out.push(p);
+            }
+        }
+        out
+    }
+
+    /// Becomes the range that lies in both, if both are ranges of one column.
+    fn take_range(&mut self, other: &Pred) -> bool {
+        match (self, other) {
+            (
+                Pred::Range { col, lo, hi, not: false },
+                Pred::Range { col: c, lo: least, hi: most, not: false },
+            ) if col == c => {
+                *lo = (*lo).max(*least);
+                *hi = (*hi).min(*most);
+                true
+            }
+            (
+                Pred::RealRange { col, lo, hi, lo_in, hi_in },
+                Pred::RealRange { col: c, lo: least, hi: most, lo_in: least_in, hi_in: most_in },
+            ) if col == c => {
+                // Of equal bounds the one counts that leaves itself out.
+                if least > lo || least == lo && !least_in {
+                    (*lo, *lo_in) = (*least, *least_in);
+                }
+                if most < hi || most == hi && !most_in {
+                    (*hi, *hi_in) = (*most, *most_in);
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Whether no expression is evaluated row by row.
     pub fn is_pure(&self) -> bool {
         match self {
@@ -254,7 +293,7 @@ impl Pred {
             Pred::Never => true,
             Pred::Range { col, lo, hi, not: false } => {
                 let c = &part.cols[*col];
-                c.min > *hi || c.max < *lo
+                lo > hi || c.min > *hi || c.max < *lo
             }
             _ => false,
         }
@@ -624,5 +663,38 @@ mod tests {
                 }
             }
         }
+    }
+    #[test]
+    fn ranges_of_one_column_become_one_that_says_what_both_say() {
+        let range = |lo, hi| Pred::Range { col: 1, lo, hi, not: false };
+        let bounds = [(0, 5), (3, 9), (5, 5), (6, i64::MAX), (i64::MIN, 2)];
+        for (a, b) in bounds.iter().flat_map(|a| bounds.iter().map(move |b| (a, b))) {
+            let one = Pred::joined(vec![range(a.0, a.1), range(b.0, b.1)]);
+            let [Pred::Range { lo, hi, .. }] = one[..] else { panic!("not one") };
+            for v in -1..12 {
+                assert_eq!(lo <= v && v <= hi, a.0 <= v && v <= a.1 && b.0 <= v && v <= b.1);
+            }
+        }
+        let holds = |p: &Pred, v: f64| match *p {
+            Pred::RealRange { lo, hi, lo_in, hi_in, .. } => {
+                (v > lo || lo_in && v == lo) && (v < hi || hi_in && v == hi)
+            }
+            _ => panic!("another condition"),
+        };
+        for i in 0..256 {
+            let bit = |n: i32| i >> n & 1 != 0;
+            let real = |lo: bool, hi: bool, lo_in, hi_in| {
+                let (lo, hi) = (if lo { 1.0 } else { 0.0 }, if hi { 2.0 } else { 1.0 });
+                Pred::RealRange { col: 0, lo, hi, lo_in, hi_in }
+            };
+            let (a, b) = (real(bit(0), bit(1), bit(2), bit(3)), real(bit(4), bit(5), bit(6), bit(7)));
+            let both = [-0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5].map(|v| holds(&a, v) && holds(&b, v));
+            let one = Pred::joined(vec![a, b]);
+            assert_eq!(one.len(), 1);
+            assert_eq!([-0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5].map(|v| holds(&one[0], v)), both);
+        }
+        let not = Pred::Range { col: 1, lo: 2, hi: 3, not: true };
+        let other = Pred::Range { col: 2, lo: 2, hi: 3, not: false };
+        assert_eq!(Pred::joined(vec![range(0, 5), not, other, range(1, 9)]).len(), 3);
     }
 }

@@ -292,7 +292,7 @@ impl Run<'_> {
         for (t, c) in cols.iter().enumerate() {
             let list: Result<Vec<Pred>> =
                 d.local[t].iter().map(|e| Pred::of(e, c, &places.of_table[t], self.eval)).collect();
-            let mut list = list?;
+            let mut list = Pred::joined(list?);
             sort::few(&mut list, |a, b| a.cost() > b.cost());
             preds.push(list);
         }

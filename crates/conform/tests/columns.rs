@@ -429,6 +429,10 @@ fn explain_analyze_runs_the_query_and_says_what_happened() {
     ] {
         assert!(has(what), "{what}: {all:#?}");
     }
+    // Both ends of a range are one condition.
+    let between = lines("SELECT count(*) FROM t WHERE b BETWEEN 2 AND 4 AND b < 4");
+    let filters: Vec<&str> = between.iter().map(|l| &*l.2).filter(|l| l.contains("FILTER")).collect();
+    assert!(matches!(filters[..], [f] if f.contains("b BY RANGE: 40000 rows tested")), "{filters:?}");
     // What is learned hangs below the arm's line; again, nothing is decoded.
     assert!(said.iter().filter(|l| l.2.contains(" OF ")).all(|l| l.1 == said[0].0), "{said:?}");
     assert!(!lines(q).iter().any(|l| l.2.contains("decoded")));
