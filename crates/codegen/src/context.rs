@@ -182,6 +182,8 @@ pub(crate) struct Codegen<'a> {
     pub scan_backwards: bool,
     /// A recursive part is being coded: `Once` would be wrong inside, since its rows change.
     pub no_once: u32,
+    /// Sources that are asked in the prologue whether tables are small as they were.
+    pub watches: Vec<iolite_ext::SourceFactory>,
 }
 
 impl<'a> Codegen<'a> {
@@ -214,6 +216,7 @@ impl<'a> Codegen<'a> {
             subquery_count: 0,
             no_once: 0,
             scan_backwards: false,
+            watches: Vec::new(),
         }
     }
 
@@ -260,6 +263,11 @@ impl<'a> Codegen<'a> {
                     P4::Int(generation as i64),
                 );
             }
+        }
+        for watch in std::mem::take(&mut self.watches) {
+            let (cursor, on) = (self.b.cursor(), self.b.label());
+            self.b.jump4(Opcode::SourceOpen, cursor, on, 0, P4::Source(watch));
+            self.b.place(on);
         }
         if self.trigger.is_none() {
             self.read_sequences()?;

@@ -31,12 +31,18 @@ pub struct Ask<'a> {
     pub default_of: &'a dyn Fn(&Rc<Table>, usize) -> Result<Value>,
     /// The plan of a query nested in an expression.
     pub plan_of: &'a dyn Fn(&Subquery) -> Option<SelectPlan>,
+    /// Whether something holds for each table of the arm, and of all queries nested in the statement's expressions.
+    #[allow(clippy::type_complexity)]
+    pub every_table: &'a dyn Fn(&mut dyn FnMut(usize, &Table) -> bool) -> bool,
 }
 
 /// What a door answers.
 pub enum Offer {
     /// No; with a reason for EXPLAIN QUERY PLAN, if the user wants reasons.
     No(Option<String>),
+    /// No, while the tables are small. The source never opens; when they are small no longer, it ends the statement's run
+    /// before it has begun, and the statement is compiled anew.
+    Small(SourceFactory),
     /// Yes.
     Take(Taken),
 }
@@ -74,10 +80,30 @@ impl Codegen<'_> {
         let default_of = |t: &Rc<Table>, column: usize| self.default_value(t, column);
         let plan_of = |s: &Subquery| self.plans.get(&s.id).cloned();
         let explained = self.notes.on;
-        let ask = Ask { core: c, order, limited, explained, default_of: &default_of, plan_of: &plan_of };
+        let nested = || self.plans.values().flat_map(|p| p.cores.iter());
+        let every_table = |f: &mut dyn FnMut(usize, &Table) -> bool| {
+            std::iter::once(c).chain(nested()).flat_map(|c| &c.levels).all(|l| match &l.source.kind {
+                SourceKind::Table { db, table } => f(*db, table),
+                _ => true,
+            })
+        };
+        let every_table = &every_table;
+        let ask = Ask {
+            core: c,
+            order,
+            limited,
+            explained,
+            default_of: &default_of,
+            plan_of: &plan_of,
+            every_table,
+        };
         match door.offer(&ask)? {
             Offer::Take(t) => Ok(Some(t)),
             Offer::No(None) => Ok(None),
+            Offer::Small(watch) => {
+                self.watches.push(watch);
+                Ok(None)
+            }
             Offer::No(Some(why)) => {
                 self.note(|| format!("IN ROWS: {why}"));
                 Ok(None)

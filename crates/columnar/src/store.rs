@@ -278,6 +278,11 @@ impl Store {
         Ok(self.table(bt, root)?.leaves() >= FEW_LEAVES)
     }
 
+    /// Whether a table was when it was last looked at, if it was.
+    pub fn was_large(&self, root: Pgno) -> Option<bool> {
+        lock(&self.tables).get(&root).map(|t| t.leaves() >= FEW_LEAVES)
+    }
+
     /// A table as the present transaction sees it.
     pub(crate) fn table(&self, bt: &Btree, root: Pgno) -> Result<Arc<TableState>> {
         let mark = bt.mark();

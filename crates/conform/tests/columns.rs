@@ -554,3 +554,63 @@ fn columns_beside_groups_are_those_of_the_rows_that_stand_for_them() {
         }
     }
 }
+
+/// An arm over small tables is not compiled for columns; a statement that was prepared then comes to them once they grow.
+#[test]
+fn statements_over_small_tables_come_to_columns_when_these_grow() {
+    let c = iolite::Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a INTEGER, b INTEGER);
+         CREATE TABLE k(v INTEGER);
+         CREATE TABLE made(b INTEGER, n INTEGER);
+         INSERT INTO k VALUES (3), (5), (8);
+         INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT i, i % 10, i % 4 FROM n;
+         ANALYZE;",
+    )
+    .unwrap();
+    let q = "SELECT b, sum(a) FROM t WHERE a IN (SELECT v FROM k) GROUP BY b";
+    let compiled = |q: &str| {
+        let program = c.query(&format!("EXPLAIN {q}"), &[]).unwrap();
+        program.iter().any(|r| r[1].to_string_lossy() == "SourceNext")
+    };
+    let in_columns = || compiled(q);
+    let rows = |p: &mut iolite::Statement| {
+        let mut out = Vec::new();
+        while p.step().unwrap() == iolite::Step::Row {
+            out.push(p.row().iter().map(iolite::Value::to_int).collect::<Vec<i64>>());
+        }
+        p.reset().unwrap();
+        out
+    };
+    let mut read = c.prepare(q).unwrap();
+    let mut write = c.prepare(&format!("INSERT INTO made {q}")).unwrap();
+    let small = rows(&mut read);
+    rows(&mut write);
+    assert_eq!((c.column_runs(), in_columns()), (0, false));
+    c.execute_batch(
+        "INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 501 UNION ALL SELECT i + 1 FROM n WHERE i < 80000) SELECT i, i % 10, i % 4 FROM n;",
+    )
+    .unwrap();
+    let large = rows(&mut read);
+    assert_eq!((c.column_runs(), in_columns()), (1, true));
+    rows(&mut write);
+    assert_eq!(c.column_runs(), 2);
+    let made = rows(&mut c.prepare("SELECT b, n FROM made ORDER BY rowid").unwrap());
+    assert_eq!(made, [small.clone(), large.clone()].concat());
+    assert_eq!(rows(&mut read), large);
+    c.execute_batch("PRAGMA analytics=off").unwrap();
+    assert_eq!(rows(&mut read), large);
+    assert_eq!(c.column_runs(), 3);
+    // Without statistics a table is small once it was seen to be.
+    c.execute_batch(
+        "PRAGMA analytics=auto; CREATE TABLE u(a, b); INSERT INTO u SELECT a, b FROM t LIMIT 100",
+    )
+    .unwrap();
+    let q = "SELECT b, sum(a) FROM u GROUP BY b";
+    assert!(compiled(q));
+    let few = rows(&mut c.prepare(q).unwrap());
+    assert!(!compiled(q));
+    c.execute_batch("INSERT INTO u SELECT a, b FROM t").unwrap();
+    assert_ne!(rows(&mut c.prepare(q).unwrap()), few);
+    assert_eq!(c.column_runs(), 4);
+}

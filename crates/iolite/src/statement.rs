@@ -233,7 +233,8 @@ impl Statement {
                     return Ok(Step::Done);
                 }
                 Err(e) => {
-                    let stale = run.stale.get() && e.code() == Code::Schema;
+                    let again = self.conn.doorway.take_again() || run.stale.get();
+                    let stale = again && e.code() == Code::Schema;
                     let action = self.vm.action;
                     // What goes wrong while it is undone matters less than why.
                     let _ = self.finish(Some((&e, action)));

@@ -29,6 +29,11 @@ impl Doorway {
     fn door(&self) -> Option<Rc<dyn Door>> {
         None
     }
+
+    /// Nothing was taken for small.
+    pub fn take_again(&self) -> bool {
+        false
+    }
 }
 
 pub(crate) fn door(conn: &Inner) -> Option<Rc<dyn Door>> {

@@ -2,7 +2,7 @@
 
 use super::{Analytics, ColumnCounters, MOST_THREADS};
 use crate::connection::{Attached, Inner};
-use iolite_base::{Code, Encoding, Result};
+use iolite_base::{Code, Encoding, Pgno, Result};
 use iolite_btree::Btree;
 use iolite_codegen::{Ask, Door, Offer, Taken};
 use iolite_columnar::{Answer, Asked, Closing, Compiled, Profile, Runtime, Store};
@@ -10,7 +10,7 @@ use iolite_ext::{Host, RowSource, SourceFactory};
 use iolite_plan::bound::Subquery;
 use iolite_plan::plan::{CorePlan, EqTerm, SelectPlan};
 use iolite_value::Value;
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -23,13 +23,30 @@ pub(crate) struct Doorway {
     conn: Weak<Inner>,
     /// Made when it is first wanted.
     door: OnceCell<Rc<dyn Door>>,
+    /// Tables that were thought to be small and were found not to be.
+    grown: RefCell<Vec<(usize, Pgno)>>,
+    /// A run was ended for that: the statement is to be compiled anew.
+    again: Cell<bool>,
 }
 
 impl Doorway {
     pub fn new(conn: &Weak<Inner>) -> Doorway {
-        Doorway { conn: conn.clone(), door: OnceCell::new() }
+        Doorway {
+            conn: conn.clone(),
+            door: OnceCell::new(),
+            grown: RefCell::default(),
+            again: Cell::new(false),
+        }
+    }
+
+    /// Whether the run that has just failed was ended because tables have grown.
+    pub fn take_again(&self) -> bool {
+        self.again.take()
     }
 }
+
+/// Tables of fewer rows, by their statistics, are taken for small: a leaf seldom has fewer than 60.
+const FEW_ROWS: f64 = 4_000.0;
 
 /// The door of a connection, if it has one at present.
 pub(crate) fn door(conn: &Inner) -> Option<Rc<dyn Door>> {
@@ -64,6 +81,47 @@ struct ColumnDoor {
     conn: Weak<Inner>,
 }
 
+impl ColumnDoor {
+    /// For an arm of which all tables were small when they were last looked at, or are by their statistics: what looks at
+    /// them again before each run. Compiling such an arm for columns takes longer than running it in rows.
+    fn watch(&self, conn: &Inner, ask: &Ask<'_>) -> Option<SourceFactory> {
+        let mut roots: Vec<(usize, Pgno)> = Vec::new();
+        let small = (ask.every_table)(&mut |db, table| {
+            let at = (db, table.root.get());
+            if roots.contains(&at) {
+                return true;
+            }
+            roots.push(at);
+            let dbs = conn.databases.borrow();
+            let seen = dbs.get(db).and_then(|d| d.columns.get()).and_then(|s| s.was_large(at.1));
+            let rows = table.rows.get();
+            let guess = || rows != iolite_catalog::DEFAULT_ROWS && rows < FEW_ROWS;
+            table.has_rowid() && !conn.doorway.grown.borrow().contains(&at) && seen.map_or_else(guess, |l| !l)
+        });
+        if !small || roots.is_empty() {
+            return None;
+        }
+        let conn = self.conn.clone();
+        Some(SourceFactory(Rc::new(move |_, _| {
+            let Some(conn) = conn.upgrade() else { return Err(Code::Misuse.into()) };
+            let large = |(db, root): &&(usize, Pgno)| {
+                let is = || store(&conn, *db, &conn.btree_of(*db)?)?.is_large(&conn.btree_of(*db)?, *root);
+                // What cannot be read now is found by the loops, if they come there.
+                is().unwrap_or(false)
+            };
+            match roots.iter().find(large) {
+                None => Ok(None),
+                Some(at) => {
+                    conn.doorway.grown.borrow_mut().push(*at);
+                    conn.doorway.again.set(true);
+                    conn.expire_statements();
+                    Err(Code::Schema.into())
+                }
+            }
+        })))
+    }
+}
+
 impl Door for ColumnDoor {
     fn offer(&self, ask: &Ask<'_>) -> Result<Offer> {
         let Some(conn) = self.conn.upgrade() else { return Ok(Offer::No(None)) };
@@ -71,6 +129,12 @@ impl Door for ColumnDoor {
         // The cheapest question first: an arm that finds its rows by key is none for columns.
         if !force && !scans(ask.core, ask.plan_of) {
             return Ok(Offer::No(None));
+        }
+        if !force
+            && !ask.explained
+            && let Some(watch) = self.watch(&conn, ask)
+        {
+            return Ok(Offer::Small(watch));
         }
         let overridden = |name: &str| conn.overridden.borrow().iter().any(|n| n.eq_ignore_ascii_case(name));
         let asked = Asked {
