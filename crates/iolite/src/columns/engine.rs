@@ -7,8 +7,8 @@ use iolite_btree::Btree;
 use iolite_codegen::{Ask, Door, Offer, Taken};
 use iolite_columnar::{Answer, Asked, Closing, Compiled, Profile, Runtime, Store};
 use iolite_ext::{Host, RowSource, SourceFactory};
-use iolite_plan::bound::Subquery;
-use iolite_plan::plan::{CorePlan, EqTerm, SelectPlan};
+use iolite_plan::bound::{SourceKind, Subquery};
+use iolite_plan::plan::{CorePlan, EqTerm, Level, SelectPlan};
 use iolite_value::Value;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
@@ -85,6 +85,11 @@ impl ColumnDoor {
     /// For an arm of which all tables were small when they were last looked at, or are by their statistics: what looks at
     /// them again before each run. Compiling such an arm for columns takes longer than running it in rows.
     fn watch(&self, conn: &Inner, ask: &Ask<'_>) -> Option<SourceFactory> {
+        // What is never taken needs no watching.
+        let table = |l: &Level| matches!(l.source.kind, SourceKind::Table { .. }) && !l.source.join.right;
+        if ask.core.window.is_some() || !ask.core.levels.iter().all(table) {
+            return None;
+        }
         let mut roots: Vec<(usize, Pgno)> = Vec::new();
         let small = (ask.every_table)(&mut |db, table| {
             let at = (db, table.root.get());
