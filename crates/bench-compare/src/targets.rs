@@ -42,8 +42,9 @@ const BEHIND: &[(&str, &str)] = &[
     ),
     (
         "bulk insert",
-        "keys of the unique index come in no order: 20 % searching, 7 % balancing, the rest the interpreter. Tried: cursors that begin \
-         where the last stood, cells spread evenly (883 to 737 million instructions, stock 764)",
+        "keys of the unique index come in no order: 12 % of the time waits for memory in their search, 16 % of the instructions are the \
+         interpreter's, 9 % seeks, 8 % records. Tried: cursors that begin where the last stood, cells spread evenly (883 to 737 million \
+         instructions, stock 764)",
     ),
     (
         "UPDATE by key, commit each, WAL FULL",
@@ -52,13 +53,14 @@ const BEHIND: &[(&str, &str)] = &[
     ("insert of one row, commit each, WAL FULL", "as the UPDATE"),
     (
         "TATP, 8 threads",
-        "bound by the sync and two cores: a quarter of the processor time is futex calls. Tried: waking each waiter alone, a sync that waits \
-         for those about to append",
+        "two cores: 50 us of processor time for a commit and the four reads before it, 30 us of each sync. Tried: waking each waiter alone, \
+         syncs that wait for those about to append only where syncs are long, pages shared across lives of the log. The write queue's \
+         thread waits for each sync",
     ),
     (
         "Web mix",
-        "the writers' turn: a post's transaction holds it for 60 us, 14,000 times a second. Tried: word of changed pages across lives \
-         of the log, pages shared by connections",
+        "both cores are busy to 90 %: caches, and pages that others have changed. Tried: word of changed pages across lives of the log, pages \
+         shared by connections: a ninth of the preads is left",
     ),
     (
         "Key-value: worst cell beside SQLite",

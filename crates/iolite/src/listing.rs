@@ -69,7 +69,7 @@ impl Listing {
         self.rows.truncate(self.analyzes.unwrap_or(0));
         let mut id = self.rows.iter().map(|r| r[0].to_int()).max().unwrap_or(0);
         let lines: Vec<i64> = self.rows.iter().map(|r| r[0].to_int()).collect();
-        let total: u64 = ran.costs.iter().map(|c| c.ticks).sum();
+        let total: u64 = ran.instructions().map(|(_, c)| c.ticks).sum();
         for of in lines {
             id += 1;
             let text = ran.line(of as i32, total);
@@ -98,6 +98,11 @@ impl Listing {
 }
 
 impl Ran<'_> {
+    /// What was run, without the marks that are there for EXPLAIN alone.
+    fn instructions(&self) -> impl Iterator<Item = (&Site, &Cost)> {
+        self.sites.iter().zip(self.costs).filter(|(s, _)| s.op != Opcode::Explain)
+    }
+
     /// What a line of the plan has cost, of `total` ticks.
     fn line(&self, of: i32, total: u64) -> String {
         let (mut times, mut rows, mut own) = (0, None, Cost::default());
@@ -107,10 +112,10 @@ impl Ran<'_> {
                 Some((Mark::Row, l)) if l == of => rows = Some(rows.unwrap_or(0) + c.times),
                 _ => {}
             }
-            if s.line == Some(of) {
-                own.ticks += c.ticks;
-                own.pages += c.pages;
-            }
+        }
+        for (_, c) in self.instructions().filter(|(s, _)| s.line == Some(of)) {
+            own.ticks += c.ticks;
+            own.pages += c.pages;
         }
         let mut text = format!("RAN: {times} times");
         if let Some(rows) = rows {
@@ -125,7 +130,7 @@ impl Ran<'_> {
     /// A line for each operation that was run, the dearest first.
     fn opcodes(&self, total: u64) -> Vec<String> {
         let mut sums: BTreeMap<&str, Cost> = BTreeMap::new();
-        for (s, c) in self.sites.iter().zip(self.costs).filter(|(s, _)| s.op != Opcode::Explain) {
+        for (s, c) in self.instructions() {
             let sum = sums.entry(s.op.name()).or_default();
             sum.times += c.times;
             sum.ticks += c.ticks;

@@ -79,6 +79,23 @@ fn lines_tell_how_often_they_ran_and_through_how_many_rows() {
 }
 
 #[test]
+fn shares_add_up_to_the_whole() {
+    let c = sample();
+    let rows =
+        c.query("EXPLAIN ANALYZE SELECT count(*) FROM t a, t b WHERE a.g < b.g AND a.c <> b.c", &[]).unwrap();
+    let head = rows.iter().find(|r| r[3].to_string_lossy() == "OPCODES").unwrap()[0].to_int();
+    let share = |r: &[Value]| {
+        let text = r[3].to_string_lossy();
+        text.strip_suffix(" %").and_then(|t| t.rsplit_once(", ")).map_or(0.0, |t| t.1.parse::<f64>().unwrap())
+    };
+    let sum = |lines: bool| -> f64 {
+        rows.iter().filter(|r| (r[1].to_int() == head) != lines).map(|r| share(r)).sum()
+    };
+    assert!((sum(false) - 100.0).abs() < 2.0, "{rows:?}");
+    assert!(sum(true) > 50.0 && sum(true) < 101.0, "{rows:?}");
+}
+
+#[test]
 fn opcodes_are_counted_those_of_triggers_too() {
     let c = sample();
     c.execute_batch(
