@@ -20,6 +20,13 @@ pub enum Mark {
     Resume = 2,
 }
 
+impl Mark {
+    /// The mark with this number; a line of the plan if there is none.
+    fn of(p3: i32) -> Mark {
+        [Mark::Row, Mark::Resume].into_iter().find(|&m| m as i32 == p3).unwrap_or(Mark::Line)
+    }
+}
+
 /// A place that a probe counts: an instruction of the program, or of a trigger's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Site {
@@ -47,11 +54,7 @@ fn with_probes(program: &Program, sites: &mut Vec<Site>) -> Program {
     let mut insns = Vec::with_capacity(2 * program.insns.len());
     for i in &program.insns {
         let mut i = i.clone();
-        let mark = (i.op == Opcode::Explain).then_some(match i.p3 {
-            1 => Mark::Row,
-            2 => Mark::Resume,
-            _ => Mark::Line,
-        });
+        let mark = (i.op == Opcode::Explain).then(|| Mark::of(i.p3));
         match mark {
             Some(Mark::Line) => line = Some(i.p1),
             Some(Mark::Resume) => line = (i.p1 > 0).then_some(i.p1),

@@ -350,7 +350,6 @@ impl Codegen<'_> {
             self.push_note(|| format!("INDEX {}", k + 1));
             self.note(|| print::access(&br.access, &l.source, &name));
             let mut sub = Open::plain(self);
-            sub.line = self.notes.line;
             let mut sp = *p;
             if let Access::Index(a) = &br.access {
                 let c = self.b.cursor();

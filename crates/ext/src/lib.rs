@@ -15,7 +15,7 @@ pub use function::{
     Aggregate, AuxData, Context, Function, FunctionFlags, Implementation, Inline, Scalar, ScalarFn,
 };
 pub use host::Host;
-pub use registry::Registry;
+pub use registry::{Builtins, Registry};
 pub use source::{Opened, RowSource, SourceFactory};
 pub use vtab::{
     Constraint, ConstraintOp, ConstraintUse, IndexInfo, Module, ModuleKind, OrderTerm, VirtualCursor,

@@ -1,13 +1,28 @@
+//! What a connection knows by name.
+
 use crate::{Function, Module};
 use iolite_base::Encoding;
 use iolite_base::hash::FastMap;
 use iolite_value::{Collate, Collation, Custom};
+use std::cell::RefCell;
 use std::rc::Rc;
+
+/// Functions that every connection knows. They are made when their name is first asked for: a connection that lives for one
+/// request uses few of them.
+#[derive(Clone, Copy)]
+pub struct Builtins {
+    /// The functions of this name, in lower case.
+    pub named: fn(&str) -> Vec<Rc<Function>>,
+    /// All names, in lower case.
+    pub names: fn() -> Vec<&'static str>,
+}
 
 /// The functions, collating sequences and modules of one connection.
 #[derive(Default, Clone)]
 pub struct Registry {
-    functions: FastMap<Box<str>, Vec<Rc<Function>>>,
+    builtins: Option<Builtins>,
+    /// By name in lower case. A name that has an entry has all its functions there, built-in ones too.
+    functions: RefCell<FastMap<Box<str>, Vec<Rc<Function>>>>,
     collations: FastMap<Box<str>, Rc<Custom>>,
     modules: FastMap<Box<str>, Rc<dyn Module>>,
 }
@@ -17,16 +32,25 @@ fn key(name: &str) -> Box<str> {
 }
 
 impl Registry {
+    /// A registry that knows these functions.
+    pub fn new(builtins: Builtins) -> Registry {
+        Registry { builtins: Some(builtins), ..Registry::default() }
+    }
+
     /// Adds a function or replaces the one of the same name and number of arguments.
     pub fn add_function(&mut self, f: Function) {
-        let list = self.functions.entry(key(&f.name)).or_default();
+        let key = key(&f.name);
+        self.with(&key, |_| ());
+        let list = self.functions.get_mut().entry(key).or_default();
         list.retain(|g| g.args != f.args);
         list.push(Rc::new(f));
     }
 
     /// Removes a function.
     pub fn remove_function(&mut self, name: &str, args: i16) {
-        if let Some(list) = self.functions.get_mut(&*key(name)) {
+        let key = key(name);
+        self.with(&key, |_| ());
+        if let Some(list) = self.functions.get_mut().get_mut(&key) {
             list.retain(|g| g.args != args);
         }
     }
@@ -34,34 +58,54 @@ impl Registry {
     /// The function to call for this name and number of arguments: an exact match first, then one that takes
     /// any number.
     pub fn function(&self, name: &str, args: usize) -> Option<Rc<Function>> {
-        let list = self.list(name)?;
         let open = |f: &&Rc<Function>| match f.args {
             -1 => true,
             // -3: one or more, -4: two or more.
             n if n < 0 => args >= (-n - 2) as usize,
             _ => false,
         };
-        list.iter().find(|f| f.args == args as i16).or_else(|| list.iter().find(open)).cloned()
+        self.named(name, |list| {
+            list.iter().find(|f| f.args == args as i16).or_else(|| list.iter().find(open)).cloned()
+        })
     }
 
     /// Whether any function has this name.
     pub fn has_function(&self, name: &str) -> bool {
-        self.list(name).is_some_and(|l| !l.is_empty())
+        self.named(name, |l| !l.is_empty())
     }
 
-    fn list(&self, name: &str) -> Option<&Vec<Rc<Function>>> {
+    /// Asks the functions of a name.
+    fn named<T>(&self, name: &str, ask: impl FnOnce(&[Rc<Function>]) -> T) -> T {
         let mut low = [0u8; 32];
         if let Some(buf) = low.get_mut(..name.len()) {
             buf.copy_from_slice(name.as_bytes());
             buf.make_ascii_lowercase();
-            return self.functions.get(std::str::from_utf8(buf).ok()?);
+            if let Ok(low) = std::str::from_utf8(buf) {
+                return self.with(low, ask);
+            }
         }
-        self.functions.get(&*key(name))
+        self.with(&key(name), ask)
+    }
+
+    /// Asks the functions of a name in lower case, which get their entry if they have none yet.
+    fn with<T>(&self, name: &str, ask: impl FnOnce(&[Rc<Function>]) -> T) -> T {
+        if let Some(list) = self.functions.borrow().get(name) {
+            return ask(list);
+        }
+        let made = self.builtins.map(|b| (b.named)(name)).unwrap_or_default();
+        let answer = ask(&made);
+        if !made.is_empty() {
+            self.functions.borrow_mut().insert(name.into(), made);
+        }
+        answer
     }
 
     /// All functions, in no order.
-    pub fn functions(&self) -> impl Iterator<Item = &Rc<Function>> {
-        self.functions.values().flatten()
+    pub fn functions(&self) -> Vec<Rc<Function>> {
+        for name in self.builtins.map(|b| (b.names)()).unwrap_or_default() {
+            self.with(name, |_| ());
+        }
+        self.functions.borrow().values().flatten().cloned().collect()
     }
 
     /// Adds or replaces a collating sequence; `None` removes it.

@@ -21,8 +21,10 @@ mod window;
 pub use entry::Entry;
 pub use scalar::{quote, quote_escaped};
 
-use iolite_ext::{Function, FunctionFlags, Implementation, Inline, Registry};
+use iolite_base::hash::FastMap;
+use iolite_ext::{Builtins, Function, FunctionFlags, Implementation, Inline, Registry};
 use std::rc::Rc;
+use std::sync::OnceLock;
 
 /// All tables of functions.
 pub fn tables() -> [&'static [Entry]; 8] {
@@ -38,11 +40,24 @@ pub fn tables() -> [&'static [Entry]; 8] {
     ]
 }
 
-/// Registers every built-in function.
-pub fn register(registry: &mut Registry) {
-    for entry in tables().into_iter().flatten() {
-        registry.add_function(entry.function());
-    }
+/// A registry that knows every built-in function.
+pub fn registry() -> Registry {
+    Registry::new(Builtins {
+        named: |name| by_name().get(name).into_iter().flatten().map(|e| Rc::new(e.function())).collect(),
+        names: || by_name().keys().copied().collect(),
+    })
+}
+
+/// The entries of all tables by their names.
+fn by_name() -> &'static FastMap<&'static str, Vec<&'static Entry>> {
+    static BY_NAME: OnceLock<FastMap<&'static str, Vec<&'static Entry>>> = OnceLock::new();
+    BY_NAME.get_or_init(|| {
+        let mut out: FastMap<&'static str, Vec<&'static Entry>> = FastMap::default();
+        for e in tables().into_iter().flatten() {
+            out.entry(e.name).or_default().push(e);
+        }
+        out
+    })
 }
 
 /// Sets `like()` of two and three arguments to heed case or not (`PRAGMA case_sensitive_like`).

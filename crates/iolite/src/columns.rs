@@ -10,6 +10,8 @@ pub(crate) use absent::*;
 #[cfg(feature = "columnar")]
 pub(crate) use engine::*;
 
+use std::sync::OnceLock;
+
 /// `PRAGMA analytics`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Analytics {
@@ -37,9 +39,12 @@ impl Analytics {
 /// `PRAGMA threads` asks for no more.
 const MOST_THREADS: usize = 64;
 
-/// As many threads as the machine runs at once.
+/// As many threads as the machine runs at once. Asked once in a process: the answer is found in several files, and
+/// programs that open a connection for each request would read them each time.
 pub(crate) fn cores() -> i64 {
-    std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS) as i64)
+    static CORES: OnceLock<i64> = OnceLock::new();
+    *CORES
+        .get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS) as i64))
 }
 
 /// What has happened in the column cache of a database, for tests and statistics.

@@ -172,8 +172,6 @@ impl Connection {
         } else {
             btree.file_name().to_string_lossy().into_owned()
         };
-        let mut registry = Registry::default();
-        iolite_func::register(&mut registry);
         let f = Flags::default();
         f.short_column_names.set(true);
         f.trusted_schema.set(true);
@@ -190,7 +188,7 @@ impl Connection {
             vfs,
             databases: RefCell::new(vec![main, temp]),
             catalog: RefCell::new(Rc::new(Catalog { schemas })),
-            registry: RefCell::new(registry),
+            registry: RefCell::new(iolite_func::registry()),
             limits: RefCell::default(),
             generations: RefCell::new(Rc::new(vec![0, 0])),
             flags: f,

@@ -559,7 +559,7 @@ fn freelist_count(c: &Call<'_>) -> Result<Rows> {
 
 fn function_list(c: &Call<'_>) -> Result<Rows> {
     let registry = c.inner().registry.borrow();
-    let mut list: Vec<_> = registry.functions().cloned().collect();
+    let mut list = registry.functions();
     list.sort_by(|a, b| (&a.name, a.args).cmp(&(&b.name, b.args)));
     list.iter()
         .map(|f| {

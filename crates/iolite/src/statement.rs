@@ -190,7 +190,7 @@ impl Statement {
         let (program, sites) = iolite_bytecode::probed(&plain);
         let program = Rc::new(program);
         self.exchange(program.clone());
-        self.vm.profile = Some(Box::new(Profile::new(sites.len())));
+        self.vm.profile = Some(Box::new(Profile::new(sites.len(), pages)));
         let outer = conn.profile.replace(Some(Vec::new()));
         let clock = || conn.vfs.clock().monotonic_nanos();
         let (start, mut rows) = (clock(), 0);

@@ -47,7 +47,6 @@ impl Point {
 
 /// Finds the only row that the arm's only table can give, if there is at most one and it is plain to see; not for arms that
 /// make something else of their rows, groups or windows.
-#[inline(never)]
 pub(crate) fn find(env: &Env<'_>, core: &Core) -> Result<Option<Point>> {
     let [source] = &core.sources[..] else { return Ok(None) };
     let SourceKind::Table { table, .. } = &source.kind else { return Ok(None) };

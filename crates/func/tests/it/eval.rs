@@ -17,9 +17,12 @@ pub struct World {
 
 impl World {
     pub fn new() -> World {
-        let mut registry = Registry::default();
-        iolite_func::register(&mut registry);
-        World { registry, limits: Limits::default(), offset: 3600, seed: Cell::new(1) }
+        World {
+            registry: iolite_func::registry(),
+            limits: Limits::default(),
+            offset: 3600,
+            seed: Cell::new(1),
+        }
     }
 }
 

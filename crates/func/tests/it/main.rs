@@ -3,7 +3,6 @@
 mod eval;
 
 use eval::{World, run};
-use iolite_ext::Registry;
 
 /// Runs one example; the answer if it is not the wanted one.
 fn wrong(world: &World, example: &str) -> Option<String> {
@@ -35,9 +34,7 @@ fn names_and_argument_counts_are_unique() {
     for entry in iolite_func::tables().into_iter().flatten() {
         assert!(seen.insert((entry.name, entry.args)), "{} {}", entry.name, entry.args);
     }
-    let mut registry = Registry::default();
-    iolite_func::register(&mut registry);
-    assert_eq!(registry.functions().count(), seen.len());
+    assert_eq!(iolite_func::registry().functions().len(), seen.len());
 }
 
 #[test]
@@ -51,6 +48,24 @@ fn like_can_be_made_to_heed_case() {
     assert_eq!(iolite_func::builtin_like(&f), Some(true));
     let f = world.registry.function("glob", 2).unwrap();
     assert_eq!(iolite_func::builtin_like(&f), None);
+}
+
+#[test]
+fn a_replaced_or_removed_function_leaves_its_namesakes() {
+    let mut registry = iolite_func::registry();
+    let (two, three) = (registry.function("like", 2).unwrap(), registry.function("LIKE", 3).unwrap());
+    registry.remove_function("Like", 3);
+    assert!(registry.function("like", 3).is_none() && registry.function("like", 2).is_some());
+    registry.remove_function("like", 2);
+    assert!(!registry.has_function("like"));
+    registry.add_function((*three).clone());
+    assert!(registry.function("like", 2).is_none() && registry.function("like", 3).is_some());
+    // A name that nobody has asked for yet.
+    let mut registry = iolite_func::registry();
+    let mut f = (*two).clone();
+    f.name = "Abs".into();
+    registry.add_function(f);
+    assert!(registry.function("abs", 1).is_some() && registry.function("abs", 2).is_some());
 }
 
 #[test]
