@@ -5,6 +5,7 @@ use iolite_base::{Code, Encoding, Error, Result};
 use iolite_btree::{Btree, TreeKind, TxnState};
 use iolite_catalog::Schema;
 use iolite_value::{Value, record};
+use std::borrow::Cow;
 use std::rc::Rc;
 
 impl Inner {
@@ -32,14 +33,14 @@ impl Inner {
         let was = bt.txn_state();
         bt.begin_read()?;
         let read = self.read_schema(db, &bt, &mut schema);
+        let stats = if read.is_ok() { take_stats(&bt, &mut schema) } else { Ok(()) };
         if was == TxnState::None {
             bt.end_read();
         }
         read?;
         schema.loaded = true;
         self.put_schema(db, schema);
-        self.read_stats(db)?;
-        Ok(())
+        stats
     }
 
     fn put_schema(&self, db: usize, schema: Schema) {
@@ -88,10 +89,13 @@ impl Inner {
             if !row.table.eq_ignore_ascii_case(table) {
                 return Ok(());
             }
-            let known = match &*row.kind {
-                "table" | "view" => schema.table(&row.name).is_some_and(|t| t.root.get() != 1),
-                "index" => schema.index(&row.name).is_some_and(|i| i.root.get() != 0),
-                _ => schema.trigger(&row.name).is_some(),
+            let is = |kind: &str| row.kind.eq_ignore_ascii_case(kind);
+            let known = if is("table") || is("view") {
+                schema.table(&row.name).is_some_and(|t| t.root.get() != 1)
+            } else if is("index") {
+                schema.index(&row.name).is_some_and(|i| i.root.get() != 0)
+            } else {
+                schema.trigger(&row.name).is_some()
             };
             if known {
                 return Ok(());
@@ -106,22 +110,15 @@ impl Inner {
     /// Reads the statistics into the catalog.
     pub fn read_stats(&self, db: usize) -> Result<()> {
         let mut rc = self.catalog.borrow().schemas[db].clone();
-        if rc.table("sqlite_stat1").is_none() {
-            return Ok(());
-        }
         let Some(bt) = self.btree_if_open(db) else { return Ok(()) };
         let schema = Rc::make_mut(&mut rc);
+        if schema.table("sqlite_stat1").is_none() {
+            return Ok(());
+        }
         schema.clear_stats();
-        let root = schema.table("sqlite_stat1").map_or(0, |t| t.root.get());
         let was = bt.txn_state();
         bt.begin_read()?;
-        let read = for_rows(&bt, root, self.encoding(), &mut |v| {
-            let text = |i: usize| v.get(i).filter(|x| !x.is_null()).map(|x| x.to_string_lossy());
-            if let (Some(t), Some(stat)) = (text(0), text(2)) {
-                schema.add_stat(&t, text(1).as_deref(), &stat);
-            }
-            Ok(())
-        });
+        let read = take_stats(&bt, schema);
         if was == TxnState::None {
             bt.end_read();
         }
@@ -145,27 +142,39 @@ impl Inner {
     }
 }
 
-struct SchemaRow {
-    kind: String,
-    name: String,
-    table: String,
-    root: u32,
-    sql: Option<String>,
+/// Takes the rows of `sqlite_stat1` into a schema, if it has this table.
+fn take_stats(bt: &Btree, schema: &mut Schema) -> Result<()> {
+    let Some(root) = schema.table("sqlite_stat1").map(|t| t.root.get()) else { return Ok(()) };
+    for_rows(bt, root, schema.encoding, &mut |v| {
+        let text = |i: usize| v.get(i).filter(|x| !x.is_null()).map(Value::text_lossy);
+        if let (Some(t), Some(stat)) = (text(0), text(2)) {
+            schema.add_stat(&t, text(1).as_deref(), &stat);
+        }
+        Ok(())
+    })
 }
 
-fn add_row(schema: &mut Schema, r: &SchemaRow) -> Result<()> {
+struct SchemaRow<'v> {
+    kind: Cow<'v, str>,
+    name: Cow<'v, str>,
+    table: Cow<'v, str>,
+    root: u32,
+    sql: Option<Cow<'v, str>>,
+}
+
+fn add_row(schema: &mut Schema, r: &SchemaRow<'_>) -> Result<()> {
     schema.add_row(&r.kind, &r.name, r.root, r.sql.as_deref())
 }
 
-fn for_schema_rows(bt: &Btree, enc: Encoding, f: &mut dyn FnMut(SchemaRow) -> Result<()>) -> Result<()> {
+fn for_schema_rows(bt: &Btree, enc: Encoding, f: &mut dyn FnMut(SchemaRow<'_>) -> Result<()>) -> Result<()> {
     for_rows(bt, 1, enc, &mut |v| {
-        let text = |i: usize| v.get(i).map(|x| x.to_string_lossy()).unwrap_or_default();
-        let sql = v.get(4).filter(|x| !x.is_null()).map(|x| x.to_string_lossy());
+        let text = |i: usize| v.get(i).map(Value::text_lossy).unwrap_or_default();
+        let sql = v.get(4).filter(|x| !x.is_null()).map(Value::text_lossy);
         let root = match v.get(3) {
             Some(Value::Int(n)) => u32::try_from(*n).unwrap_or(u32::MAX),
             _ => 0,
         };
-        f(SchemaRow { kind: text(0).to_ascii_lowercase(), name: text(1), table: text(2), root, sql })
+        f(SchemaRow { kind: text(0), name: text(1), table: text(2), root, sql })
     })
 }
 

@@ -35,14 +35,18 @@ pub struct Path {
     pub rows: f64,
 }
 
-#[derive(Clone)]
+/// A partial path: one loop more than one of the partial paths that are a loop shorter.
+#[derive(Clone, Copy)]
 struct Partial {
     mask: Mask,
     cost: f64,
     /// The estimate that paths are compared by: with the sort that a path without the wanted order needs.
     total: i32,
     rows: f64,
-    picks: Vec<(usize, usize)>,
+    /// The source of the last loop and which of its candidates.
+    pick: (usize, usize),
+    /// Which of the partial paths that are a loop shorter.
+    from: usize,
     state: OrderState,
     /// Leading terms of the wanted order that come out.
     delivered: usize,
@@ -84,14 +88,25 @@ pub fn search(
         cost: 0.0,
         total: 0,
         rows: 1.0,
-        picks: Vec::new(),
+        pick: (0, 0),
+        from: 0,
         state: OrderState::Alive,
         delivered: 0,
     };
-    let mut beam = vec![start];
+    // The partial paths by their length.
+    let mut layers = Vec::with_capacity(n + 1);
+    layers.push(vec![start]);
+    let mut loops: Vec<&Candidate> = Vec::with_capacity(n);
+    let mut order = Order::default();
     for _ in 0..n {
-        let mut next: Vec<Partial> = Vec::new();
-        for p in &beam {
+        let mut next: Vec<Partial> = Vec::with_capacity(width);
+        let beam = layers.last().map_or(&[][..], Vec::as_slice);
+        for (from, p) in beam.iter().enumerate() {
+            if wanted.is_some() && p.state != OrderState::Dead {
+                loops.clear();
+                loops.extend(picks(&layers, from).map(|(i, k)| &candidates[i][k]));
+                loops.reverse();
+            }
             for i in 0..n {
                 if p.mask & 1 << i != 0 || before[i] & !p.mask != 0 {
                     continue;
@@ -106,10 +121,10 @@ pub fn search(
                     let (state, delivered) = match (wanted, p.state) {
                         (None, _) | (_, OrderState::Dead) => (OrderState::Dead, p.delivered),
                         (Some(w), _) => {
-                            let picks = p.picks.iter().copied().chain([(i, k)]);
-                            let loops: Vec<&Candidate> = picks.map(|(i, k)| &candidates[i][k]).collect();
-                            let o = order_of(sources, &loops, w);
-                            (o.state, o.delivered)
+                            loops.push(c);
+                            order.find(sources, &loops, w);
+                            loops.pop();
+                            (order.state, order.delivered)
                         }
                     };
                     let mask = p.mask | 1 << i;
@@ -120,20 +135,30 @@ pub fn search(
                         _ => 0.0,
                     };
                     let total = estimate(cost + sort);
-                    let new = Partial { mask, cost, total, rows, picks: Vec::new(), state, delivered };
+                    let new = Partial { mask, cost, total, rows, pick: (i, k), from, state, delivered };
                     if let Some(place) = place_for(&mut next, &new, width) {
                         *place = new;
-                        place.picks.reserve_exact(n);
-                        place.picks.extend(p.picks.iter().copied().chain([(i, k)]));
                     }
                 }
             }
         }
-        beam = next;
+        layers.push(next);
     }
-    let best = beam.into_iter().min_by_key(|p| p.total)?;
-    let loops: Vec<Candidate> = best.picks.iter().map(|&(i, k)| candidates[i][k].clone()).collect();
-    Some(path(sources, loops, wanted, best.rows))
+    let (at, best) = layers.last()?.iter().enumerate().min_by_key(|(_, p)| p.total)?;
+    let rows = best.rows;
+    let mut loops: Vec<Candidate> = picks(&layers, at).map(|(i, k)| candidates[i][k].clone()).collect();
+    loops.reverse();
+    Some(path(sources, loops, wanted, rows))
+}
+
+/// The loops of a partial path of the last layer, innermost first.
+fn picks(layers: &[Vec<Partial>], at: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut at = at;
+    layers[1..].iter().rev().map(move |layer| {
+        let p = &layer[at];
+        at = p.from;
+        p.pick
+    })
 }
 
 /// The access to an only source, as the search finds it: the best of those that deliver the wanted order and the best of the
@@ -144,12 +169,16 @@ fn best_of_one(sources: &[Source], list: &[Candidate], wanted: Option<&Wanted<'_
     }
     let mut best: [Option<(f64, usize)>; 2] = [None; 2];
     let mut first = 0;
+    let mut order = Order::default();
     for (k, c) in list.iter().enumerate().filter(|(_, c)| c.needs == 0) {
-        let order = wanted.map(|w| (w.terms.len(), order_of(sources, &[c], w)));
-        let dead = order.as_ref().is_none_or(|o| o.1.state == OrderState::Dead);
-        let sort = match &order {
-            Some((terms, o)) if dead => cost::sort(c.rows) * (1.0 - o.delivered as f64 / *terms as f64),
-            _ => 0.0,
+        let (dead, sort) = match wanted {
+            None => (true, 0.0),
+            Some(w) => {
+                order.find(sources, &[c], w);
+                let dead = order.state == OrderState::Dead;
+                let left = 1.0 - order.delivered as f64 / w.terms.len() as f64;
+                (dead, if dead { cost::sort(c.rows) * left } else { 0.0 })
+            }
         };
         let total = c.setup + c.cost + sort;
         match best[dead as usize] {
@@ -181,14 +210,18 @@ fn is_less(a: f64, b: f64) -> bool {
 }
 
 fn path(sources: &[Source], loops: Vec<Candidate>, wanted: Option<&Wanted<'_>>, rows: f64) -> Path {
-    let refs: Vec<&Candidate> = loops.iter().collect();
-    let order = wanted.map(|w| order_of(sources, &refs, w));
-    let ordered = order.as_ref().is_some_and(|o| o.state == OrderState::Done);
-    let delivered = if ordered { 0 } else { order.as_ref().map_or(0, |o| o.delivered) };
-    let reverse = match order {
-        Some(o) if ordered || delivered > 0 => o.reverse,
-        _ => vec![false; loops.len()],
-    };
+    let mut order = Order::default();
+    if let Some(w) = wanted {
+        let refs: Vec<&Candidate> = loops.iter().collect();
+        order.find(sources, &refs, w);
+    }
+    let ordered = order.state == OrderState::Done;
+    let delivered = if ordered { 0 } else { order.delivered };
+    let mut reverse = order.reverse;
+    if !ordered && delivered == 0 {
+        reverse.clear();
+    }
+    reverse.resize(loops.len(), false);
     Path { loops, reverse, ordered, delivered, rows }
 }
 
@@ -207,27 +240,38 @@ fn place_for<'l>(list: &'l mut Vec<Partial>, new: &Partial, width: usize) -> Opt
         return if key(new) < key(&list[k]) { Some(&mut list[k]) } else { None };
     }
     if list.len() < width {
-        list.push(new.clone());
+        list.push(*new);
         return list.last_mut();
     }
     let worst = (0..list.len()).max_by_key(|&k| list[k].total)?;
     if new.total < list[worst].total { Some(&mut list[worst]) } else { None }
 }
 
-/// What a sequence of loops delivers of the wanted order.
+/// What a sequence of loops delivers of the wanted order. One serves for many sequences.
 struct Order {
     state: OrderState,
     delivered: usize,
     /// Which loops must run backwards for it.
     reverse: Vec<bool>,
+    /// Which terms come out.
+    done: Vec<bool>,
 }
 
-fn order_of(sources: &[Source], loops: &[&Candidate], w: &Wanted<'_>) -> Order {
-    let mut reverse = vec![false; sources.len()];
-    let mut done = vec![false; w.terms.len()];
-    let state = order_state(sources, loops, w, &mut reverse, &mut done);
-    let delivered = if w.part { done.iter().take_while(|d| **d).count() } else { 0 };
-    Order { state, delivered, reverse }
+impl Default for Order {
+    fn default() -> Order {
+        Order { state: OrderState::Dead, delivered: 0, reverse: Vec::new(), done: Vec::new() }
+    }
+}
+
+impl Order {
+    fn find(&mut self, sources: &[Source], loops: &[&Candidate], w: &Wanted<'_>) {
+        self.reverse.clear();
+        self.reverse.resize(loops.len(), false);
+        self.done.clear();
+        self.done.resize(w.terms.len(), false);
+        self.state = order_state(sources, loops, w, &mut self.reverse, &mut self.done);
+        self.delivered = if w.part { self.done.iter().take_while(|d| **d).count() } else { 0 };
+    }
 }
 
 /// How far a sequence of loops delivers the wanted order, which terms of it, and which loops must run backwards for it.
@@ -245,13 +289,11 @@ fn order_state(
     for (d, t) in done.iter_mut().zip(w.terms) {
         *d = is_constant(t);
     }
-    let mut placed: Vec<TableId> = Vec::new();
     for (n, c) in loops.iter().enumerate() {
         if done.iter().all(|d| *d) {
             return OrderState::Done;
         }
         let s = &sources[c.source];
-        placed.push(s.id);
         // What is constant for each run of this loop.
         for (d, t) in done.iter_mut().zip(w.terms) {
             if let Expr::Column(col) = t.expr.without_collate()
@@ -266,7 +308,8 @@ fn order_state(
         if c.one_row {
             for (d, t) in done.iter_mut().zip(w.terms) {
                 let mut inside = true;
-                t.expr.tables(&mut |x| inside &= placed.contains(&x));
+                let placed = |x| loops[..=n].iter().any(|l| sources[l.source].id == x);
+                t.expr.tables(&mut |x| inside &= placed(x));
                 if inside {
                     *d = true;
                 }

@@ -275,8 +275,8 @@ impl<'a> Planner<'a> {
         changing: bool,
     ) -> Result<(Path, Vec<Option<FromPlan>>)> {
         // Queries in FROM first: their size matters for the order of the loops.
-        let mut queries = Vec::new();
-        let mut rows = Vec::new();
+        let mut queries = Vec::with_capacity(core.sources.len());
+        let mut rows = Vec::with_capacity(core.sources.len());
         for s in &core.sources {
             match &s.kind {
                 SourceKind::Subquery(q) => {
@@ -301,7 +301,7 @@ impl<'a> Planner<'a> {
             query_rows: &rows,
             changing: changing && core.sources.len() == 1,
         };
-        let mut candidates: Vec<Vec<Candidate>> = Vec::new();
+        let mut candidates: Vec<Vec<Candidate>> = Vec::with_capacity(core.sources.len());
         for i in 0..core.sources.len() {
             candidates.push(a.of(i)?);
         }

@@ -25,8 +25,8 @@ impl Affinity {
         if declared.is_empty() {
             return Affinity::Blob;
         }
-        let t = declared.to_ascii_uppercase();
-        let has = |w: &str| t.contains(w);
+        let has =
+            |w: &str| declared.as_bytes().windows(w.len()).any(|x| x.eq_ignore_ascii_case(w.as_bytes()));
         if has("INT") {
             Affinity::Integer
         } else if has("CHAR") || has("CLOB") || has("TEXT") {

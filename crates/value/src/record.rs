@@ -114,7 +114,8 @@ impl Header {
 /// All values of a record, bytes copied.
 pub fn decode(payload: &[u8], enc: Encoding) -> Result<Vec<Value>> {
     let mut h = Header::new(payload)?;
-    let mut out = Vec::new();
+    // No more fields than bytes in the header; in most records each takes one.
+    let mut out = Vec::with_capacity((h.end - h.at).min(64));
     while let Some((t, b)) = h.next(payload)? {
         out.push(value_of(t, b, enc)?);
     }

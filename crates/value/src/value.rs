@@ -1,4 +1,5 @@
 use iolite_base::{Bytes, Result};
+use std::borrow::Cow;
 
 /// A value of one of SQLite's five storage classes (documentation page `datatype3`).
 ///
@@ -175,11 +176,16 @@ impl Value {
 
     /// The value's text as a Rust string, invalid bytes replaced.
     pub fn to_string_lossy(&self) -> String {
+        self.text_lossy().into_owned()
+    }
+
+    /// As [`Value::to_string_lossy`]; text that is valid is lent.
+    pub fn text_lossy(&self) -> Cow<'_, str> {
         match self {
-            Value::Null => String::new(),
-            Value::Int(i) => i.to_string(),
-            Value::Real(r) => crate::num::real_text(*r),
-            Value::Text(b, _) | Value::Blob(b, _) => String::from_utf8_lossy(b).into_owned(),
+            Value::Null => "".into(),
+            Value::Int(i) => i.to_string().into(),
+            Value::Real(r) => crate::num::real_text(*r).into(),
+            Value::Text(b, _) | Value::Blob(b, _) => String::from_utf8_lossy(b),
         }
     }
 
