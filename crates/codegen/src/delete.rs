@@ -51,10 +51,14 @@ impl Codegen<'_> {
         let kept = self.key_exprs(t)?;
         let keys = kept.len();
         let plan = self.rows_plan(&s.rows, kept)?;
-        let simple = matches!(
-            &plan.levels[0].access,
-            Access::Scan { .. } | Access::RowidRange { .. } | Access::RowidEq { eq: EqTerm::Eq { .. }, .. }
-        );
+        let simple = match &plan.levels[0].access {
+            Access::Scan { .. }
+            | Access::RowidRange { .. }
+            | Access::RowidEq { eq: EqTerm::Eq { .. }, .. } => true,
+            // Nothing is looked for in the index once its entry is gone.
+            Access::Index(a) => a.one_row && a.eq.iter().all(|e| matches!(e, EqTerm::Eq { .. })),
+            _ => false,
+        };
         let one_pass = simple
             && !triggers
             && t.table.has_rowid()
@@ -66,6 +70,9 @@ impl Codegen<'_> {
             self.write_cursor = Some((t.id, cursors.table));
             let mut loops = self.open_loops(&plan)?;
             self.write_cursor = None;
+            if matches!(plan.levels[0].access, Access::Index(_)) {
+                self.b.emit(Opcode::FinishSeek, cursors.table, 0, 0);
+            }
             self.delete_row(t, &cursors, None, p5::COUNT_CHANGE | p5::SAVE_POSITION)?;
             self.close_loops(&mut loops)?;
         } else {

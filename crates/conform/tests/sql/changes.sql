@@ -106,3 +106,20 @@ CREATE TRIGGER before_met BEFORE UPDATE OF b ON met BEGIN UPDATE met SET n = n +
 INSERT INTO met VALUES (1, 9, 9, 9) ON CONFLICT DO UPDATE SET b = excluded.c;
 SELECT * FROM met;
 PRAGMA integrity_check;
+
+-- A row found by all columns of a unique index goes in the loop that finds it.
+CREATE TABLE once(a, b, c, d, UNIQUE(a, b));
+CREATE INDEX once_c ON once(c);
+CREATE UNIQUE INDEX once_part ON once(d) WHERE d > 10;
+INSERT INTO once VALUES (1, 1, 'x', 5), (1, 2, 'y', 11), (2, 1, 'x', 12), (NULL, 1, 'n', 13), (3, 3, 'z', 14);
+DELETE FROM once WHERE a = 1 AND b = 2;
+SELECT changes();
+DELETE FROM once WHERE a = 1 AND b = 2;
+SELECT changes();
+DELETE FROM once WHERE d = 12 AND d > 10;
+DELETE FROM once WHERE a = NULL AND b = 1;
+DELETE FROM once WHERE a IS NULL AND b = 1 AND c = 'm';
+DELETE FROM once WHERE a = 3 AND b IN (1, 2, 3) AND c = (SELECT max(c) FROM once);
+SELECT * FROM once ORDER BY rowid;
+SELECT c FROM once INDEXED BY once_c WHERE c > '' ORDER BY c;
+PRAGMA integrity_check;
