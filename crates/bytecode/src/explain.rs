@@ -63,6 +63,10 @@ pub(crate) fn p4_text(p4: &P4) -> String {
         P4::Affinities(a) => a.iter().map(|a| a.letter()).collect(),
         P4::Function(f) => format!("{}({})", f.function.name, f.function.args),
         P4::Strict(_) => "strict".into(),
+        P4::Patch(fields) => {
+            let new = fields.iter().enumerate().filter(|(_, f)| f.register.is_some());
+            format!("[{}]", new.map(|(k, _)| k.to_string()).collect::<Vec<_>>().join(","))
+        }
         P4::VirtualTable(_) => "vtab".into(),
         P4::Source(_) => "source".into(),
         P4::Windows(w) => {

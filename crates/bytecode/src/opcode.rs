@@ -13,7 +13,7 @@ pub mod p5 {
     /// `Column`, `Next`: the instruction that comes next (at `p2` of a `Next`) is a `Column` of the same cursor, and may
     /// be run without a look around.
     pub const THEN_COLUMN: u16 = 0x8000;
-    /// `MakeRecord`: the next `Insert` takes the record: the bytes of a large last value may be left to it.
+    /// `MakeRecord`, `PatchRecord`: the next `Insert` takes the record: the bytes of a large last value may be left to it.
     pub const FOR_INSERT: u16 = 1;
     /// `Insert`, `Delete`: count the row in `changes()`.
     pub const COUNT_CHANGE: u16 = 1;
@@ -167,6 +167,7 @@ opcodes! {
     Column "r[p3] = field p2 of cursor p1's row; p4 is the default where the record is shorter.";
     RowData "r[p2] = the whole record of cursor p1.";
     MakeRecord "r[p3] = record of p2 registers from p1 on, with affinities p4.";
+    PatchRecord "r[p3] = the record of cursor p1 with the fields that p4 lists taken from registers from p2 on.";
     NewRowid "r[p2] = a rowid not in use in table p1, larger than all of sequence p3 if that is not 0.";
     AutoincMax "Raise sequence p1 to r[p2].";
     AutoincRead "r[p2] = the largest rowid of sequence p1.";

@@ -42,11 +42,23 @@ pub enum P4 {
     Affinities(Rc<[Affinity]>),
     Function(Rc<FunctionCall>),
     Strict(Rc<[StrictColumn]>),
+    Patch(Rc<[PatchField]>),
     VirtualTable(Rc<dyn VirtualTable>),
     Source(iolite_ext::SourceFactory),
     /// A list of numbers: column maps, root pages.
     Numbers(Rc<[i64]>),
     Windows(Rc<[WindowPass]>),
+}
+
+/// A field of the record that `PatchRecord` makes.
+#[derive(Clone)]
+pub struct PatchField {
+    /// The register of its new value, counted from `p2` on; `None`: it stays as it is.
+    pub register: Option<u16>,
+    /// What it is if the former record ends before it.
+    pub default: Value,
+    /// A column of REAL affinity, whose whole numbers are stored as integers.
+    pub real: bool,
 }
 
 /// One window over the rows of a list; numbers of columns are those of the rows as they were added.

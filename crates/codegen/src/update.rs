@@ -3,9 +3,9 @@
 use crate::context::{Codegen, Dest, Place};
 use crate::expr::internal;
 use crate::trigger::Event;
-use crate::write::{Cursors, Row, Writing};
+use crate::write::{Cursors, Row, Writing, due_checks};
 use iolite_base::{Error, Few, Result};
-use iolite_bytecode::{ColumnMeta, Label, Opcode, P4, p5};
+use iolite_bytecode::{ColumnMeta, Label, Opcode, P4, PatchField, p5};
 use iolite_catalog::ColumnSource;
 use iolite_plan::Planner;
 use iolite_plan::bind::{Binder, Set, Target, Update};
@@ -287,6 +287,27 @@ impl Codegen<'_> {
 
     /// Computes the assigned columns of a new row, then everything that follows from them.
     fn assign(&mut self, t: &Target, sets: &[Set], new: Row, given: Option<i32>, place: Place) -> Result<()> {
+        self.set_columns(sets, new, given, t, place)?;
+        if sets.iter().any(|s| s.column == ROWID) {
+            self.b.emit(Opcode::MustBeInt, new.rowid, 0, 0);
+        }
+        if let Some(a) = t.table.rowid_alias {
+            self.copy(new.rowid, new.first + a as i32);
+        }
+        let seen = t.table.strict
+            && self.has_triggers_at(t, &update_event(t, &self.changes(t, sets).0), TriggerTime::Before);
+        self.shape_row(t, new, seen)
+    }
+
+    /// Computes the assigned columns alone.
+    fn set_columns(
+        &mut self,
+        sets: &[Set],
+        new: Row,
+        given: Option<i32>,
+        t: &Target,
+        place: Place,
+    ) -> Result<()> {
         let rows_before = self.sub_rows.len();
         self.at_place(t.id, place, |g| {
             // A nested query that gives several columns runs once.
@@ -310,15 +331,72 @@ impl Codegen<'_> {
             Ok(())
         })?;
         self.sub_rows.truncate(rows_before);
-        if sets.iter().any(|s| s.column == ROWID) {
-            self.b.emit(Opcode::MustBeInt, new.rowid, 0, 0);
+        Ok(())
+    }
+
+    /// Whether the new record can be made out of the old one: nobody asks for the columns that are not assigned, and they
+    /// are worth more than the trouble.
+    fn is_patch(&self, t: &Target, sets: &[Set], changed: &[bool], key_changes: bool) -> bool {
+        const WORTH: usize = 3;
+        !key_changes
+            && t.generated.is_empty()
+            && t.table.storage.len() >= sets.len() + WORTH
+            && !self.touched_indexes(t, changed, key_changes).contains(&true)
+            && (self.settings.ignore_checks || due_checks(t, Some(changed), key_changes).is_empty())
+    }
+
+    /// Changes the row under the cursor by changing its record.
+    fn patch_current(
+        &mut self,
+        t: &Target,
+        sets: &[Set],
+        cursors: &Cursors,
+        given: Option<i32>,
+        or: Option<Conflict>,
+        next: Label,
+        changed: &[bool],
+    ) -> Result<()> {
+        let table = &t.table;
+        let rowid = self.b.reg();
+        self.b.emit(Opcode::Rowid, cursors.table, rowid, 0);
+        let new = Row { rowid, first: self.b.regs(table.columns.len()) };
+        let place =
+            Place::Table { cursor: cursors.table, table: table.clone(), index: None, index_only: false };
+        self.set_columns(sets, new, given, t, place)?;
+        if !table.strict {
+            for c in (0..changed.len()).filter(|c| changed[*c]) {
+                self.apply_affinity(new.first + c as i32, &[table.columns[c].affinity]);
+            }
         }
-        if let Some(a) = t.table.rowid_alias {
-            self.copy(new.rowid, new.first + a as i32);
-        }
-        let seen = t.table.strict
-            && self.has_triggers_at(t, &update_event(t, &self.changes(t, sets).0), TriggerTime::Before);
-        self.shape_row(t, new, seen)
+        let w = Writing {
+            target: t,
+            cursors,
+            new,
+            old: Some(Row { rowid, first: 0 }),
+            or,
+            changed: Some(changed),
+            key_changes: false,
+            fresh_rowid: false,
+            ignore: next,
+            named: &[],
+            upsert: None,
+        };
+        self.check_constraints(&w)?;
+        let fields = table.storage.iter().map(|&c| {
+            Ok(PatchField {
+                register: changed[c].then_some(c as u16),
+                default: self.default_value(table, c)?,
+                real: table.columns[c].affinity == Affinity::Real,
+            })
+        });
+        let fields: Vec<PatchField> = fields.collect::<Result<_>>()?;
+        let record = self.b.temp();
+        self.b.emit4(Opcode::PatchRecord, cursors.table, new.first, record, P4::Patch(fields.into()));
+        self.b.p5(p5::FOR_INSERT);
+        self.b.emit4(Opcode::Insert, cursors.table, record, rowid, P4::Name(table.name.clone()));
+        self.b.p5(p5::COUNT_CHANGE | p5::IS_UPDATE);
+        self.b.free_temp(record);
+        Ok(())
     }
 
     /// Changes the row under the table's cursor.
@@ -338,6 +416,9 @@ impl Codegen<'_> {
         let (changed, key_changes) = self.changes(t, sets);
         let event = update_event(t, &changed);
         let plain = t.table.has_rowid() && returning.is_empty() && !(sought && self.has_triggers(t, &event));
+        if plain && self.is_patch(t, sets, &changed, key_changes) {
+            return self.patch_current(t, sets, cursors, given, or, next, &changed);
+        }
         let (old, new) = if plain {
             self.new_row_at_cursor(t, sets, cursors.table, given)?
         } else {

@@ -198,7 +198,11 @@ impl Codegen<'_> {
         let id = w.target.id;
         self.at_place(id, place, |g| {
             g.not_null(w)?;
-            let checks = if g.settings.ignore_checks { Vec::new() } else { due_checks(w) };
+            let checks = if g.settings.ignore_checks {
+                Vec::new()
+            } else {
+                due_checks(w.target, w.changed, w.key_changes)
+            };
             if !checks.is_empty() {
                 g.check_stored_types(w);
             }
@@ -877,15 +881,15 @@ fn unique_message(t: &Table, i: &TargetIndex) -> String {
 }
 
 /// The CHECK constraints that a row may violate: one that reads no changed column holds as it held.
-fn due_checks(w: &Writing<'_>) -> Vec<(Expr, Box<str>)> {
-    let mut due = w.target.checks.clone();
-    if let Some(changed) = w.changed
-        && w.target.generated.is_empty()
+pub(crate) fn due_checks(t: &Target, changed: Option<&[bool]>, key_changes: bool) -> Vec<(Expr, Box<str>)> {
+    let mut due = t.checks.clone();
+    if let Some(changed) = changed
+        && t.generated.is_empty()
     {
         due.retain(|(e, _)| {
             e.any(&mut |x| match x {
                 Expr::Column(c) => {
-                    c.column == ROWID && w.key_changes || c.column >= 0 && changed[c.column as usize]
+                    c.column == ROWID && key_changes || c.column >= 0 && changed[c.column as usize]
                 }
                 _ => false,
             })

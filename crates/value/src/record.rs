@@ -273,11 +273,117 @@ pub fn encode_head(
 /// Texts in `enc`, the other values as they are.
 #[cold]
 fn recoded(values: &[Value], enc: Encoding) -> Result<Vec<Value>> {
-    let coded = values.iter().map(|v| match v {
-        Value::Text(b, s) => Ok(Value::Text(Bytes::copy_of(&utf16::encode(b, enc))?, *s)),
+    values.iter().map(|v| recoded_value(v, enc)).collect()
+}
+
+/// A value whose text is in the encoding of the database.
+pub fn recoded_value(v: &Value, enc: Encoding) -> Result<Value> {
+    match v {
+        Value::Text(b, s) if enc != Encoding::Utf8 => {
+            Ok(Value::Text(Bytes::copy_of(&utf16::encode(b, enc))?, *s))
+        }
         v => Ok(v.clone()),
-    });
-    coded.collect()
+    }
+}
+
+/// A part of a patched record.
+enum Part<'r, 'v> {
+    /// Fields that stay: their serial types and their bytes.
+    Old(&'r [u8], &'r [u8]),
+    /// A new value; `true`: in a REAL column.
+    New(&'v Value, bool),
+}
+
+/// Gives the parts of a patched record from left to right.
+fn parts<'v>(
+    old: &[u8],
+    width: usize,
+    new: &impl Fn(usize, bool) -> Option<(&'v Value, bool)>,
+    each: &mut impl FnMut(Part<'_, 'v>),
+) -> Result<()> {
+    let mut h = Header::new(old)?;
+    let (mut head, mut body) = (h.at, h.body);
+    for k in 0..width {
+        let before = (h.at, h.body);
+        let there = h.next(old)?.is_some();
+        if let Some((v, real)) = new(k, there) {
+            each(Part::Old(&old[head..before.0], &old[body..before.1]));
+            each(Part::New(v, real));
+            (head, body) = (h.at, h.body);
+        }
+    }
+    each(Part::Old(&old[head..h.at], &old[body..h.body]));
+    Ok(())
+}
+
+/// Makes a record of `width` fields out of another one. `new(k, there)` is the new value of field `k`, with `true` for one of
+/// a REAL column; `None`: the field stays, which only one can that is there. Texts are in the database's encoding. With
+/// `tail`, the last field is new, a text or blob, and its bytes are left out: whoever writes the record puts them behind.
+/// `max` as for [`encode_buf`].
+pub fn patch<'v>(
+    old: &[u8],
+    width: usize,
+    new: impl Fn(usize, bool) -> Option<(&'v Value, bool)>,
+    tail: bool,
+    max: usize,
+    out: &mut Buf,
+) -> Result<()> {
+    let (mut header, mut body, mut last) = (1, 0, 0);
+    parts(old, width, &new, &mut |p| match p {
+        Part::Old(h, b) => {
+            header += h.len();
+            body += b.len();
+        }
+        Part::New(v, real) => {
+            let t = serial_type(v, real);
+            header += varint::len(t);
+            last = serial_len(t);
+            body += last;
+        }
+    })?;
+    for bound in [0x7f, 0x3fff, 0x1f_ffff] {
+        header += (header > bound) as usize;
+    }
+    if header + body > max {
+        return Err(Code::Toobig.into());
+    }
+    let mut left = if tail { body - last } else { body };
+    let b = out.reuse_filled(header + left)?;
+    let (head, mut rest) = b.split_at_mut(header);
+    let mut at = varint::put(head, header as u64);
+    parts(old, width, &new, &mut |p| {
+        let bytes = match p {
+            Part::Old(h, b) => {
+                head[at..at + h.len()].copy_from_slice(h);
+                at += h.len();
+                b
+            }
+            Part::New(v, real) => {
+                let t = serial_type(v, real);
+                at += varint::put(&mut head[at..], t);
+                match v {
+                    Value::Text(b, _) | Value::Blob(b, _) if b.len() > left => &[],
+                    Value::Text(b, _) | Value::Blob(b, _) => &b[..],
+                    v => {
+                        let bits = match v {
+                            Value::Real(r) if t == 7 => r.to_bits(),
+                            Value::Real(r) => *r as i64 as u64,
+                            Value::Int(k) => *k as u64,
+                            _ => 0,
+                        };
+                        let n = serial_len(t);
+                        left -= n;
+                        rest = put_number(bits, n, std::mem::take(&mut rest));
+                        return;
+                    }
+                }
+            }
+        };
+        left -= bytes.len();
+        let (own, more) = std::mem::take(&mut rest).split_at_mut(bytes.len());
+        own.copy_from_slice(bytes);
+        rest = more;
+    })
 }
 
 /// Writes the low `n` bytes of `bits`, big-endian, and gives what is behind them. Eight bytes are written at once where

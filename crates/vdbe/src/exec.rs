@@ -438,6 +438,7 @@ impl Vm {
                 Opcode::Column => pc = ops::row::columns(self, insns, pc - 1)?,
                 Opcode::RowData => ops::row::data(self, i)?,
                 Opcode::MakeRecord => ops::row::make_record(self, i)?,
+                Opcode::PatchRecord => ops::row::patch_record(self, i)?,
                 Opcode::AutoincMax => {
                     let id = self.reg(i.p2).to_int();
                     let largest = self.sequence(i.p1);

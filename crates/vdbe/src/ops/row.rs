@@ -210,17 +210,22 @@ pub(crate) fn data(vm: &mut Vm, i: &Insn) -> Result<()> {
     Ok(())
 }
 
+/// Memory for a record: that of the register's former one.
+#[inline]
+fn record_memory(vm: &mut Vm, register: i32) -> Result<Buf> {
+    match std::mem::take(&mut vm.f.regs[register as usize]) {
+        Value::Blob(b, _) => Ok(b.into_buf()),
+        _ => match vm.spare.pop() {
+            Some(b) => Ok(b),
+            None => Buf::with_capacity(64),
+        },
+    }
+}
+
 pub(crate) fn make_record(vm: &mut Vm, i: &Insn) -> Result<()> {
     let first = i.p1 as usize;
     let n = i.p2 as usize;
-    // The register's former record gives its memory.
-    let mut buf = match std::mem::take(&mut vm.f.regs[i.p3 as usize]) {
-        Value::Blob(b, _) => b.into_buf(),
-        _ => match vm.spare.pop() {
-            Some(b) => b,
-            None => Buf::with_capacity(64)?,
-        },
-    };
+    let mut buf = record_memory(vm, i.p3)?;
     match &i.p4 {
         P4::Affinities(list) => {
             for (k, a) in list.iter().enumerate().take(n) {
@@ -236,6 +241,59 @@ pub(crate) fn make_record(vm: &mut Vm, i: &Insn) -> Result<()> {
             encode(vm, i, real, &mut buf)?;
         }
         _ => encode(vm, i, |_| false, &mut buf)?,
+    }
+    vm.put(i.p3, Value::Blob(buf.into_bytes(), 0));
+    Ok(())
+}
+
+/// The row's record with some fields anew: what stays is neither decoded nor encoded.
+pub(crate) fn patch_record(vm: &mut Vm, i: &Insn) -> Result<()> {
+    vm.pay(i.p1)?;
+    vm.tree(i.p1)?.settle()?;
+    let mut buf = record_memory(vm, i.p3)?;
+    let (P4::Patch(fields), Some(VCursor::Tree(t))) = (&i.p4, &mut vm.f.cursors[i.p1 as usize]) else {
+        return Err(Code::Internal.into());
+    };
+    if t.null_row {
+        return Err(Code::Internal.into());
+    }
+    let regs = &vm.f.regs[i.p2 as usize..];
+    let recoded = match vm.enc {
+        Encoding::Utf8 => Vec::new(),
+        // Rare: the new values once more, texts in the database's encoding, by their fields.
+        enc => fields
+            .iter()
+            .map(|f| record::recoded_value(f.register.map_or(&f.default, |r| &regs[r as usize]), enc))
+            .collect::<Result<_>>()?,
+    };
+    let new = |k: usize, there: bool| {
+        let f = &fields[k];
+        let own = match f.register {
+            Some(r) => &regs[r as usize],
+            None if there => return None,
+            None => &f.default,
+        };
+        Some((recoded.get(k).unwrap_or(own), f.real))
+    };
+    let tail = match fields.last().and_then(|f| f.register).map(|r| &regs[r as usize]) {
+        Some(Value::Text(b, _) | Value::Blob(b, _))
+            if i.p5 & p5::FOR_INSERT != 0 && b.len() >= LARGE && vm.enc == Encoding::Utf8 =>
+        {
+            Some(b.clone())
+        }
+        _ => None,
+    };
+    let len = t.cur.payload_len() as usize;
+    let (page, at, local) = t.cur.local();
+    if local == len {
+        record::patch(&page[at..at + len], fields.len(), new, tail.is_some(), vm.max_length, &mut buf)?;
+    } else {
+        let mut whole = iolite_base::alloc::zeroed(len)?;
+        t.cur.read_payload(0, &mut whole)?;
+        record::patch(&whole, fields.len(), new, tail.is_some(), vm.max_length, &mut buf)?;
+    }
+    if tail.is_some() {
+        vm.f.tail = tail;
     }
     vm.put(i.p3, Value::Blob(buf.into_bytes(), 0));
     Ok(())
