@@ -52,10 +52,20 @@ const BEHIND: &[(&str, &str)] = &[
     ),
     ("insert of one row, commit each, WAL FULL", "as the UPDATE"),
     (
+        "TATP, WAL NORMAL",
+        "six tenths of the time are writes, of which the kernel takes half (pwrite, four lock calls). Tried: records patched instead of \
+         decoded and encoded (UPDATE of one of 34 columns), rows found by a unique index deleted where they are found",
+    ),
+    (
         "TATP, 8 threads",
         "two cores: 50 us of processor time for a commit and the four reads before it, 30 us of each sync. Tried: waking each waiter alone, \
          syncs that wait for those about to append only where syncs are long, pages shared across lives of the log. The write queue's \
          thread waits for each sync",
+    ),
+    (
+        "Web mix, a connection for each request",
+        "schema and statements are compiled for each request: 1.22 times stock's instructions, 1.76 before built-in functions were made when \
+         asked for, and schema and statistics read in one go with fewer allocations",
     ),
     (
         "Web mix",
@@ -254,6 +264,13 @@ pub fn outcomes(e: &Envelope) -> Vec<Outcome> {
             lead(web, "requests", &config, "stock"),
         ));
     }
+    for n in [1, 4] {
+        out.push(outcome(
+            &format!("Web mix, a connection for each request, {n} processes"),
+            1.0,
+            lead(web, "requests", &format!("{n} processes, connection per request"), "stock"),
+        ));
+    }
     let kv = e.run("kv");
     let plain = |r: &Row| r.case == "insert" || r.case == "select";
     out.push(outcome("Key-value: worst cell beside SQLite", 1.0, worst(kv, "stock", plain)));
@@ -419,6 +436,7 @@ pub fn table(e: &Envelope) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn a_target_without_figures_is_missing_and_one_with_them_is_judged() {
@@ -448,5 +466,13 @@ mod tests {
             what: "W9: a join".into(),
         };
         assert!(missed.behind().contains("seeks"));
+    }
+
+    #[test]
+    fn every_missed_target_of_the_present_report_says_what_stands_behind_it() {
+        let present = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/envelope.json");
+        for o in outcomes(&Envelope::read(&present).unwrap()) {
+            assert!(o.verdict != "missed" || !o.behind().is_empty(), "{}", o.what);
+        }
     }
 }

@@ -337,7 +337,7 @@ impl Codegen<'_> {
     /// Whether the new record can be made out of the old one: nobody asks for the columns that are not assigned, and they
     /// are worth more than the trouble.
     fn is_patch(&self, t: &Target, sets: &[Set], changed: &[bool], key_changes: bool) -> bool {
-        const WORTH: usize = 3;
+        const WORTH: usize = 2;
         !key_changes
             && t.generated.is_empty()
             && t.table.storage.len() >= sets.len() + WORTH
