@@ -1,4 +1,4 @@
-//! `bench-compare COMMAND`: iolite beside stock SQLite, DuckDB, LMDB, Berkeley DB and plain files.
+//! `bench-compare COMMAND`: iolite beside stock SQLite, DuckDB, Turso, LMDB, Berkeley DB and plain files.
 //!
 //! - `list`: the workloads. `engines`: which engines are there. `fetch`: gets those that are not.
 //! - `run WORKLOAD... [--out FILE] [--repeat N] [--small] [--NAME VALUE]`: measures; `all` means each of them. An envelope

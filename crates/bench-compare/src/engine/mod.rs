@@ -5,11 +5,13 @@
 
 mod duckdb;
 pub mod pairs;
+pub mod turso;
 
 pub use duckdb::DuckDb;
 use iolite_bench::engine::{Engine, Iolite, Result, Stock};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+pub use turso::Turso;
 
 /// An engine as an envelope names it.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -37,6 +39,15 @@ pub fn sql(threads: usize) -> Vec<Box<dyn Engine>> {
     out
 }
 
+/// The engines with SQLite's file format that are there: stock, iolite, and behind them Turso if it is found.
+pub fn rows() -> Vec<Box<dyn Engine>> {
+    let mut out: Vec<Box<dyn Engine>> = vec![Box::new(Stock), Box::new(Iolite)];
+    if let Ok(t) = Turso::find() {
+        out.push(Box::new(t));
+    }
+    out
+}
+
 /// All engines, there or not.
 pub fn presences() -> Vec<Presence> {
     let of = |name: &str, r: Result<String>| match r {
@@ -49,7 +60,7 @@ pub fn presences() -> Vec<Presence> {
         of("duckdb", DuckDb::find(1).map(|d| d.version())),
         of("lmdb", pairs::lmdb().map(|l| l.version())),
         of("berkeley", pairs::berkeley().map(|b| b.version())),
-        of("turso", Err("absent: not linked".into())),
+        of("turso", Turso::find().map(|t| t.version())),
     ]
 }
 

@@ -5,7 +5,7 @@ use super::tatp_data::{Client, MIX, load};
 use super::tatp_queue::{self, Shared};
 use super::{Seat, compare};
 use crate::Options;
-use crate::engine::{DuckDb, settings};
+use crate::engine::{DuckDb, Turso, settings};
 use crate::envelope::Run;
 use crate::stats;
 use iolite_bench::cases;
@@ -158,7 +158,18 @@ fn one_client(o: &Options, run: &mut Run, n: i64, config: &str, text: &str, keep
             }
             Ok(sum)
         };
-        let sums = seats.iter().map(new).collect::<Result<Vec<_>>>()?;
+        let mut sums = seats.iter().map(new).collect::<Result<Vec<_>>>()?;
+        if let Ok(e) = Turso::find() {
+            let there = seat(&e, e.name(), n, text).and_then(|s| new(&s).map(|sum| (s, sum)));
+            match there {
+                Ok((s, sum)) => {
+                    run.set(config, e.name(), text, keeps);
+                    seats.push(s);
+                    sums.push(sum);
+                }
+                Err(err) => run.missing.push(format!("{label}: {}: {err}", e.name())),
+            }
+        }
         if sums.iter().any(|s| *s != sums[0]) {
             return Err(format!("answers of 2,000 transactions differ: {sums:?}").into());
         }
