@@ -225,14 +225,14 @@ fn rows(
             } else if got > n {
                 tell(s, line, &format!("expected {n} columns but found {got} - extras ignored"));
             }
-            for i in 0..n {
-                let v = match if i < got { fields.next() } else { None } {
-                    Some(Field::Whole(i)) => Value::Int(i),
-                    Some(Field::Text(b)) => Value::text(b)?,
-                    None => Value::Null,
-                };
-                insert.bind(i + 1, v)?;
+            let (there, absent) = insert.bindings_mut()?.split_at_mut(got.min(n));
+            for (v, field) in there.iter_mut().zip(&mut fields) {
+                match field {
+                    Field::Whole(i) => *v = Value::Int(i),
+                    Field::Text(b) => v.set_text(b)?,
+                }
             }
+            absent.fill(Value::Null);
             match put(&mut insert) {
                 Ok(()) => done += 1,
                 // What concerns this row alone does not stop the others.

@@ -123,6 +123,14 @@ impl Statement {
         }
     }
 
+    /// The parameters' values, to be changed where they stay: a text's memory can take the next text.
+    pub fn bindings_mut(&mut self) -> Result<&mut [Value]> {
+        match self.is_busy() {
+            true => Err(Error::new(Code::Misuse, "bind on a busy prepared statement")),
+            false => Ok(&mut self.vm.params),
+        }
+    }
+
     /// Sets all parameters to NULL.
     pub fn clear_bindings(&mut self) {
         self.vm.params.fill(Value::Null);

@@ -171,7 +171,10 @@ pub fn encode_with(
 }
 
 /// Fields whose serial types are remembered between measuring and writing.
-const FEW: usize = 32;
+const FEW: usize = 64;
+
+/// The largest serial type whose varint is one byte.
+const ONE_BYTE: u64 = 0x7f;
 
 /// As [`encode_with`], into a counted buffer whose memory is used again if nobody else holds it. `max` is the longest
 /// allowed record: `SQLITE_TOOBIG` beyond.
@@ -186,21 +189,74 @@ pub fn encode_buf(
     if enc != Encoding::Utf8 && values.iter().any(|v| matches!(v, Value::Text(..))) {
         return encode_buf(&recoded(values, enc)?, Encoding::Utf8, compact, max, out);
     }
-    // The serial types of numbers; those of texts and blobs, which may be large, are reckoned twice.
     let mut types = [0u8; FEW];
-    let (mut header, mut body) = (1, 0);
-    for (i, v) in values.iter().enumerate() {
+    let Some(types) = types.get_mut(..values.len()) else {
+        return encode_wide(values, compact, max, out);
+    };
+    let (mut header, mut body) = (values.len() + 1, 0);
+    let mut narrow = true;
+    for (i, (v, kept)) in values.iter().zip(types.iter_mut()).enumerate() {
         let t = serial_type(v, compact(i));
-        if let Some(kept) = types.get_mut(i) {
-            *kept = t as u8;
-        }
-        header += varint::len(t);
+        *kept = t as u8;
         body += serial_len(t);
+        if t > ONE_BYTE {
+            narrow = false;
+            header += varint::len(t) - 1;
+        }
     }
-    // The header's length counts itself: one byte is in already.
+    if !narrow {
+        header = with_own_length(header);
+    }
+    if header + body > max {
+        return Err(Code::Toobig.into());
+    }
+    let (head, mut rest) = out.reuse_filled(header + body)?.split_at_mut(header);
+    if narrow {
+        head[0] = header as u8;
+        head[1..].copy_from_slice(types);
+    } else {
+        let mut at = varint::put(head, header as u64);
+        for (v, t) in values.iter().zip(&*types) {
+            let t = if v.is_bytes() { serial_type(v, false) } else { *t as u64 };
+            at += varint::put(&mut head[at..], t);
+        }
+    }
+    for (v, t) in values.iter().zip(types) {
+        let bits = match v {
+            Value::Text(s, _) | Value::Blob(s, _) => {
+                let (own, more) = rest.split_at_mut(s.len());
+                own.copy_from_slice(s);
+                rest = more;
+                continue;
+            }
+            Value::Real(r) if *t == 7 => r.to_bits(),
+            Value::Real(r) => *r as i64 as u64,
+            Value::Int(k) => *k as u64,
+            Value::Null => continue,
+        };
+        rest = put_number(bits, serial_len(*t as u64), rest);
+    }
+    Ok(())
+}
+
+/// A header's length, which counts itself: one byte for it is in already.
+fn with_own_length(mut header: usize) -> usize {
     for bound in [0x7f, 0x3fff, 0x1f_ffff] {
         header += (header > bound) as usize;
     }
+    header
+}
+
+/// As [`encode_buf`], of more fields than are remembered.
+#[inline(never)]
+fn encode_wide(values: &[Value], compact: impl Fn(usize) -> bool, max: usize, out: &mut Buf) -> Result<()> {
+    let (mut header, mut body) = (1, 0);
+    for (i, v) in values.iter().enumerate() {
+        let t = serial_type(v, compact(i));
+        header += varint::len(t);
+        body += serial_len(t);
+    }
+    let header = with_own_length(header);
     if header + body > max {
         return Err(Code::Toobig.into());
     }
@@ -208,21 +264,19 @@ pub fn encode_buf(
     let (head, mut rest) = b.split_at_mut(header);
     let mut at = varint::put(head, header as u64);
     for (i, v) in values.iter().enumerate() {
-        if let Value::Text(s, _) | Value::Blob(s, _) = v {
-            at += varint::put(&mut head[at..], serial_type(v, false));
-            let (own, more) = rest.split_at_mut(s.len());
-            own.copy_from_slice(s);
-            rest = more;
-            continue;
-        }
-        let t = types.get(i).map_or_else(|| serial_type(v, compact(i)), |t| *t as u64);
-        head[at] = t as u8;
-        at += 1;
+        let t = serial_type(v, compact(i));
+        at += varint::put(&mut head[at..], t);
         let bits = match v {
+            Value::Text(s, _) | Value::Blob(s, _) => {
+                let (own, more) = rest.split_at_mut(s.len());
+                own.copy_from_slice(s);
+                rest = more;
+                continue;
+            }
             Value::Real(r) if t == 7 => r.to_bits(),
             Value::Real(r) => *r as i64 as u64,
             Value::Int(k) => *k as u64,
-            _ => 0,
+            Value::Null => 0,
         };
         rest = put_number(bits, serial_len(t), rest);
     }
@@ -241,10 +295,7 @@ pub fn encode_head(
     let mut types = Vec::new();
     iolite_base::alloc::reserve(&mut types, values.len())?;
     types.extend(values.iter().enumerate().map(|(i, v)| serial_type(v, compact(i))));
-    let mut header = 1 + types.iter().map(|t| varint::len(*t)).sum::<usize>();
-    for bound in [0x7f, 0x3fff, 0x1f_ffff] {
-        header += (header > bound) as usize;
-    }
+    let header = with_own_length(1 + types.iter().map(|t| varint::len(*t)).sum::<usize>());
     let body: usize = types.iter().map(|t| serial_len(*t)).sum();
     if header + body > max {
         return Err(Code::Toobig.into());
@@ -398,6 +449,13 @@ fn put_number(bits: u64, n: usize, out: &mut [u8]) -> &mut [u8] {
     &mut out[n..]
 }
 
+impl Value {
+    #[inline]
+    fn is_bytes(&self) -> bool {
+        matches!(self, Value::Text(..) | Value::Blob(..))
+    }
+}
+
 #[inline]
 fn serial_type(v: &Value, compact: bool) -> u64 {
     match v {
@@ -461,6 +519,37 @@ mod tests {
             let back = decode(&out, Encoding::Utf8).unwrap();
             assert_eq!(back.len(), n);
             assert!(back.iter().zip(&values).all(|(a, b)| a.to_int() == b.to_int()));
+        }
+    }
+
+    /// Around the number of fields that are remembered, and around types of one, two and three bytes.
+    #[test]
+    fn records_of_any_width_round_trip() {
+        for n in [0, 1, 2, 63, 64, 65, 125, 126, 127, 200] {
+            for len in [0, 57, 58, 8185, 8186, 20_000] {
+                for place in [0, n / 2, n.max(1) - 1] {
+                    let mut values: Vec<Value> = (0..n)
+                        .map(|i| match i % 4 {
+                            0 => Value::Int([0, 1, -1, 300, -70_000, 1 << 40, i64::MIN][i % 7]),
+                            1 => Value::Null,
+                            2 => Value::Real([1.5, 2.0][i % 2]),
+                            _ => Value::text("abc").unwrap(),
+                        })
+                        .collect();
+                    if let Some(v) = values.get_mut(place) {
+                        *v = Value::text("x".repeat(len)).unwrap();
+                    }
+                    let (mut out, mut exact) = (Vec::new(), Buf::with_capacity(0).unwrap());
+                    encode(&values, Encoding::Utf8, &mut out).unwrap();
+                    let back = decode(&out, Encoding::Utf8).unwrap();
+                    assert!(format!("{back:?}") == format!("{values:?}"), "{n} fields, {len} bytes");
+                    encode_buf(&values, Encoding::Utf8, |_| false, out.len(), &mut exact).unwrap();
+                    assert_eq!(&*exact.into_bytes(), &*out);
+                    let mut small = Buf::with_capacity(0).unwrap();
+                    let e = encode_buf(&values, Encoding::Utf8, |_| false, out.len() - 1, &mut small);
+                    assert_eq!(e.unwrap_err().code(), Code::Toobig);
+                }
+            }
         }
     }
 

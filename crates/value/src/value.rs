@@ -1,4 +1,4 @@
-use iolite_base::{Bytes, Result};
+use iolite_base::{Buf, Bytes, Result};
 use std::borrow::Cow;
 
 /// A value of one of SQLite's five storage classes (documentation page `datatype3`).
@@ -78,6 +78,25 @@ impl Value {
     #[inline]
     pub fn text(s: impl AsRef<[u8]>) -> Result<Value> {
         Ok(Value::Text(Bytes::copy_of(s.as_ref())?, 0))
+    }
+
+    /// Makes this value a text, copied into the memory that it has, if nobody else holds it and it is not large.
+    #[inline]
+    pub fn set_text(&mut self, s: &[u8]) -> Result<()> {
+        let own = match std::mem::take(self) {
+            Value::Text(b, _) | Value::Blob(b, _) => b.into_buf().spare(),
+            _ => None,
+        };
+        let b = match own {
+            Some(mut b) if b.capacity() >= s.len() => {
+                b.reuse(s.len())?;
+                b.push(s);
+                b
+            }
+            _ => Buf::copy_of(s)?,
+        };
+        *self = Value::Text(b.into_bytes(), 0);
+        Ok(())
     }
 
     /// A blob, copied.
@@ -228,6 +247,39 @@ impl Value {
             Value::Int(i) => Some(*i != 0),
             Value::Real(r) => Some(*r != 0.0),
             Value::Text(..) | Value::Blob(..) => Some(self.to_real() != 0.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_takes_the_memory_of_the_last_one_unless_it_is_held() {
+        let at = |v: &Value| match v {
+            Value::Text(b, _) => b.as_ptr(),
+            _ => std::ptr::null(),
+        };
+        let mut v = Value::Int(1);
+        v.set_text(b"first").unwrap();
+        let first = at(&v);
+        v.set_text(b"2nd").unwrap();
+        assert_eq!((at(&v), v.to_string_lossy().as_str()), (first, "2nd"));
+        let held = v.clone();
+        v.set_text(b"third").unwrap();
+        assert_ne!(at(&v), first);
+        assert_eq!((held.to_string_lossy(), v.to_string_lossy()), ("2nd".into(), "third".into()));
+        // A part of a buffer that others hold parts of, and one that is too small.
+        let whole = Value::text("whole").unwrap();
+        let Value::Text(b, _) = &whole else { unreachable!() };
+        let mut part = Value::Blob(b.slice(1, 3), 0);
+        part.set_text(b"xyz").unwrap();
+        assert_eq!((whole.to_string_lossy(), part.to_string_lossy()), ("whole".into(), "xyz".into()));
+        let long = "l".repeat(10_000);
+        for text in [long.as_bytes(), b"", b"s"] {
+            v.set_text(text).unwrap();
+            assert!(matches!(&v, Value::Text(b, 0) if **b == *text));
         }
     }
 }

@@ -55,7 +55,10 @@ impl Vm {
         if from != to {
             let [from, to] =
                 self.f.regs.get_disjoint_mut([from as usize, to as usize]).expect("two registers");
-            to.clone_from(from);
+            match from {
+                Value::Int(n) => *to = Value::Int(*n),
+                from => to.clone_from(from),
+            }
         }
     }
 
@@ -214,10 +217,21 @@ impl Vm {
                     }
                 }
                 Opcode::Variable => {
-                    let to = &mut self.f.regs[i.p2 as usize];
-                    match self.params.get(i.p1 as usize - 1) {
-                        Some(v) => to.clone_from(v),
-                        None => *to = Value::Null,
+                    let (regs, params) = (&mut self.f.regs[..], &self.params[..]);
+                    let mut i = i;
+                    loop {
+                        let to = &mut regs[i.p2 as usize];
+                        match params.get(i.p1 as usize - 1) {
+                            Some(Value::Int(n)) => *to = Value::Int(*n),
+                            Some(v) => to.clone_from(v),
+                            None => *to = Value::Null,
+                        }
+                        // They come in runs: an INSERT has one for each column.
+                        match insns.get(pc) {
+                            Some(next) if next.op == Opcode::Variable => i = next,
+                            _ => break,
+                        }
+                        pc += 1;
                     }
                 }
                 Opcode::Copy => {
@@ -285,8 +299,13 @@ impl Vm {
                 }
                 Opcode::Affinity => {
                     if let P4::Affinities(list) = &i.p4 {
-                        for (k, a) in list.iter().enumerate() {
-                            a.apply(&mut self.f.regs[i.p1 as usize + k])?;
+                        let first = i.p1 as usize;
+                        let regs = &mut self.f.regs[first..first + list.len()];
+                        for (v, a) in regs.iter_mut().zip(list.iter()) {
+                            // Most integers are on their way into columns of integers.
+                            if *a != Affinity::Integer || !matches!(v, Value::Int(_)) {
+                                a.apply(v)?;
+                            }
                         }
                     }
                 }

@@ -8,7 +8,7 @@ use crate::Options;
 use crate::engine;
 use crate::envelope::Run;
 use crate::machine;
-use iolite_bench::cases::{CASES, sample};
+use iolite_bench::cases::{CASES, sample, tear_down};
 use iolite_bench::engine::{Engine, Result};
 
 /// Bytes of one frame of the log.
@@ -26,6 +26,7 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
         {
             run.missing.push(format!("{}: {}: {e}", c.title, other.name()));
             engines.pop();
+            tear_down(other, c);
         }
         let synced = c.name.ends_with("-full");
         for e in &engines {
