@@ -96,6 +96,34 @@ fn csv_with_quotes() {
     assert_eq!(r.out, "4\n");
 }
 
+/// Rows after another in the same places: longer and shorter texts, absent fields, rows that are refused.
+#[test]
+fn imported_rows_do_not_leave_traces_in_the_next_ones() {
+    let dir = scratch("lengths");
+    let (mut text, mut want) = (String::new(), String::new());
+    for i in 0..700 {
+        let long = "x".repeat(i * 37 % 90 + if i % 100 == 7 { 5_000 } else { 0 });
+        let (line, row) = match i % 6 {
+            0 => (format!("{i},{long},-{i}"), format!("{i}|{long}|-{i}|text")),
+            1 => (format!("{i},{long}"), format!("{i}|{long}|NULL|text")),
+            2 => (format!("{i}"), format!("{i}|NULL|NULL|null")),
+            3 => (format!("{i},\"q,{long}\",12345678901"), format!("{i}|q,{long}|12345678901|text")),
+            4 => (format!("{},twice,1", i - 1), String::new()),
+            _ => (format!("{i},,x{long}"), format!("{i}||x{long}|text")),
+        };
+        text.push_str(&format!("{line}\n"));
+        if !row.is_empty() {
+            want.push_str(&format!("{}\n", row.replace("-0|", "0|")));
+        }
+    }
+    std::fs::write(dir.join("in.csv"), text).unwrap();
+    let script = "create table t(a int unique, b text, c int);\n.import --csv in.csv t\n.nullvalue NULL\n.mode list\n\
+                  select a, b, c, typeof(b) from t order by rowid;\n";
+    let r = run(&dir, &[], script);
+    assert_eq!(r.err.matches("INSERT failed: UNIQUE constraint failed: t.a").count(), 33, "{}", r.err);
+    assert!(r.out == want, "{} rows", r.out.lines().count());
+}
+
 #[test]
 fn output_to_files_and_commands() {
     let dir = scratch("output");

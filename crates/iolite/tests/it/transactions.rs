@@ -128,3 +128,19 @@ fn an_update_that_changes_nothing_writes_nothing() {
     drop(c);
     std::fs::remove_dir_all(&dir).unwrap();
 }
+
+#[test]
+fn parameters_are_changed_in_place_between_runs_alone() {
+    let c = Connection::open(":memory:").unwrap();
+    let mut s = c.prepare("SELECT ?1 UNION ALL SELECT ?2").unwrap();
+    s.bindings_mut().unwrap()[1].set_text(b"first").unwrap();
+    s.step().unwrap();
+    assert_eq!(s.bindings_mut().unwrap_err().code(), Code::Misuse);
+    s.step().unwrap();
+    assert_eq!(s.row()[0].to_string_lossy(), "first");
+    s.reset().unwrap();
+    s.bindings_mut().unwrap()[1].set_text(b"2").unwrap();
+    s.step().unwrap();
+    s.step().unwrap();
+    assert_eq!(s.row()[0].to_string_lossy(), "2");
+}
