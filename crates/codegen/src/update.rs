@@ -346,6 +346,7 @@ impl Codegen<'_> {
     }
 
     /// Changes the row under the cursor by changing its record.
+    #[allow(clippy::too_many_arguments)]
     fn patch_current(
         &mut self,
         t: &Target,

@@ -266,19 +266,13 @@ fn encode_wide(values: &[Value], compact: impl Fn(usize) -> bool, max: usize, ou
     for (i, v) in values.iter().enumerate() {
         let t = serial_type(v, compact(i));
         at += varint::put(&mut head[at..], t);
-        let bits = match v {
-            Value::Text(s, _) | Value::Blob(s, _) => {
-                let (own, more) = rest.split_at_mut(s.len());
-                own.copy_from_slice(s);
-                rest = more;
-                continue;
-            }
-            Value::Real(r) if t == 7 => r.to_bits(),
-            Value::Real(r) => *r as i64 as u64,
-            Value::Int(k) => *k as u64,
-            Value::Null => 0,
-        };
-        rest = put_number(bits, serial_len(t), rest);
+        if let Value::Text(s, _) | Value::Blob(s, _) = v {
+            let (own, more) = rest.split_at_mut(s.len());
+            own.copy_from_slice(s);
+            rest = more;
+            continue;
+        }
+        rest = put_number(bits_of(v, t), serial_len(t), rest);
     }
     Ok(())
 }
@@ -392,9 +386,7 @@ pub fn patch<'v>(
             body += last;
         }
     })?;
-    for bound in [0x7f, 0x3fff, 0x1f_ffff] {
-        header += (header > bound) as usize;
-    }
+    let header = with_own_length(header);
     if header + body > max {
         return Err(Code::Toobig.into());
     }
@@ -416,15 +408,9 @@ pub fn patch<'v>(
                     Value::Text(b, _) | Value::Blob(b, _) if b.len() > left => &[],
                     Value::Text(b, _) | Value::Blob(b, _) => &b[..],
                     v => {
-                        let bits = match v {
-                            Value::Real(r) if t == 7 => r.to_bits(),
-                            Value::Real(r) => *r as i64 as u64,
-                            Value::Int(k) => *k as u64,
-                            _ => 0,
-                        };
                         let n = serial_len(t);
                         left -= n;
-                        rest = put_number(bits, n, std::mem::take(&mut rest));
+                        rest = put_number(bits_of(v, t), n, std::mem::take(&mut rest));
                         return;
                     }
                 }
@@ -435,6 +421,17 @@ pub fn patch<'v>(
         own.copy_from_slice(bytes);
         rest = more;
     })
+}
+
+/// What [`put_number`] writes of a number with this serial type.
+#[inline(always)]
+fn bits_of(v: &Value, t: u64) -> u64 {
+    match v {
+        Value::Real(r) if t == 7 => r.to_bits(),
+        Value::Real(r) => *r as i64 as u64,
+        Value::Int(k) => *k as u64,
+        _ => 0,
+    }
 }
 
 /// Writes the low `n` bytes of `bits`, big-endian, and gives what is behind them. Eight bytes are written at once where
