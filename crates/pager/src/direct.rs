@@ -16,7 +16,7 @@
 //!    looks at P. (Who copies free pages as well may find anything there, as before.)
 //! 2. The log is synced, and ends with base: the frame behind it is made worthless. So a recovery finds base or a later
 //!    state: neither one before, in which P was in use, nor a commit that was never published, whose writer was killed and
-//!    may have had other content in P. If the log begins anew, its new header is written first instead.
+//!    may have had other content in P. If the log begins anew, its new header is written first, too.
 //! 3. The checkpoint lock is held, until the commit is published: a checkpoint that began with an older state may cut the
 //!    file to its size. Checkpoints write only pages that have frames, so later ones leave P alone.
 //!
@@ -110,7 +110,9 @@ impl Pager {
         alloc::reserve(&mut run, (TOGETHER / self.page_size as usize).min(pages.len()))?;
         for (pgno, page) in std::mem::take(pages) {
             let fits = was_free(self, pgno);
-            let (Some(wal), Some(file)) = (&mut self.wal, &self.file) else { return Err(Code::Internal.into()) };
+            let (Some(wal), Some(file)) = (&mut self.wal, &self.file) else {
+                return Err(Code::Internal.into());
+            };
             if !fits || wal.has_frame(&**file, pgno)? {
                 others.push((pgno, page));
                 continue;

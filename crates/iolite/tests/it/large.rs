@@ -67,7 +67,8 @@ fn frames(c: &Connection) -> i64 {
 /// A database in which a value was replaced once, and whose log is empty: there is room for the next one.
 fn ready(path: &Path) -> Connection {
     let c = open(path);
-    c.execute_batch("CREATE TABLE b(id INTEGER PRIMARY KEY, v BLOB); INSERT INTO b VALUES(1, 0), (2, 0)").unwrap();
+    c.execute_batch("CREATE TABLE b(id INTEGER PRIMARY KEY, v BLOB); INSERT INTO b VALUES(1, 0), (2, 0)")
+        .unwrap();
     put(&c, 1);
     put(&c, 2);
     c.execute_batch("PRAGMA wal_checkpoint(truncate)").unwrap();
@@ -189,7 +190,8 @@ fn pages_that_the_transaction_freed_itself_come_back_with_a_rollback() {
     // The pages of rows that go in the same transaction are not free when it begins.
     let f = Folder::new("same");
     let c = ready(&f.file());
-    c.execute_batch("INSERT INTO b SELECT 9, v FROM b WHERE id = 1; PRAGMA wal_checkpoint(truncate)").unwrap();
+    c.execute_batch("INSERT INTO b SELECT 9, v FROM b WHERE id = 1; PRAGMA wal_checkpoint(truncate)")
+        .unwrap();
     c.execute_batch("BEGIN; DELETE FROM b WHERE id = 9").unwrap();
     put(&c, 3);
     put(&c, 4);

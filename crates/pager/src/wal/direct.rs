@@ -75,14 +75,12 @@ impl Wal {
                 return Ok(false);
             }
         }
+        self.cut_off()?;
         if self.header.last_frame == 0 {
             // The file may still hold the log's former life, with frames at its end that were never published.
             self.write_log_header(vfs, page_size, sync)?;
-        } else {
-            self.cut_off()?;
-            if let Some(s) = sync {
-                self.log.sync(if s >= SyncMode::Full { SyncKind::Data } else { SyncKind::Full })?;
-            }
+        } else if let Some(s) = sync {
+            self.log.sync(if s >= SyncMode::Full { SyncKind::Data } else { SyncKind::Full })?;
         }
         // Who opens a snapshot by its name (`sqlite3_snapshot_open`) is told that older ones are gone.
         self.index.set_backfill_attempted(self.base.last_frame);
