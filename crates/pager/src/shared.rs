@@ -331,20 +331,20 @@ mod tests {
         let id = FileId { device: 1, inode: u64::MAX };
         let (a, b) = (Share::join(id), Share::join(id));
         assert!(a.in_company());
-        let s = a.enter(Era::Log([1; 8]));
+        let s = a.enter(Era::Log([1; 8]), None);
         let page = PageData::copy_of(&[9; 512]).unwrap();
         a.put(s, 7, 3, &page);
         assert!(b.get(s, 7, 3).is_some());
         assert!(b.get(s, 7, 4).is_none());
-        assert_eq!(b.enter(Era::Log([1; 8])), s);
-        let t = b.enter(Era::Journal([0; 16]));
+        assert_eq!(b.enter(Era::Log([1; 8]), None), s);
+        let t = b.enter(Era::Journal([0; 16]), None);
         assert!(a.get(s, 7, 3).is_none() && a.get(t, 7, 3).is_none());
         a.put(s, 7, 3, &page);
         assert!(b.get(t, 7, 3).is_none(), "what is put under an old era is lost");
         a.put(t, 7, 0, &page);
         a.put(t, 8, 0, &page);
         a.advance(t, Era::Journal([1; 16]), &[8]);
-        let u = a.enter(Era::Journal([1; 16]));
+        let u = a.enter(Era::Journal([1; 16]), None);
         assert!(a.get(u, 7, 0).is_some() && a.get(u, 8, 0).is_none());
     }
 
