@@ -159,6 +159,7 @@ impl Btree {
     /// Writes a page of the source where its bytes belong.
     fn put_source_page(&self, number: Pgno, data: &[u8]) -> Result<()> {
         let mut pager = self.pager()?;
+        pager.refuse_direct();
         let size = pager.page_size() as u64;
         let from = (number as u64 - 1) * data.len() as u64;
         let to = from + data.len() as u64;

@@ -8,7 +8,7 @@ use crate::btree::Shared;
 use crate::node::corrupt;
 use crate::ptrmap;
 use iolite_base::bytes::fill_bytes;
-use iolite_base::{Buf, Code, Pgno, Result, be};
+use iolite_base::{Buf, Code, Pgno, Result, alloc, be};
 use iolite_pager::SecureDelete;
 
 impl Shared {
@@ -62,6 +62,70 @@ impl Shared {
         let mut page = self.reuse(leaf)?;
         self.fill(leaf, &mut page, parts)?;
         Ok((leaf, page))
+    }
+
+    /// Takes up to `most` leaves off the freelist that were there when the transaction began, in ascending order; none if there
+    /// are fewer than `least`.
+    pub(crate) fn take_unused(&self, least: usize, most: usize) -> Result<Vec<Pgno>> {
+        let p1 = self.header_page()?;
+        let free = be::get_u32(&p1, 36);
+        let mut trunk = be::get_u32(&p1, 32);
+        drop(p1);
+        let mut taken = Vec::new();
+        let size = self.pager()?.db_size();
+        if (free as usize) < least || free >= size {
+            return Ok(taken);
+        }
+        // What stays on each trunk that something is taken from.
+        let mut trunks: Vec<(Pgno, Vec<Pgno>)> = Vec::new();
+        let mut left = free;
+        while trunk != 0 && taken.len() < most {
+            if trunk < 2 || trunk > size || left == 0 {
+                return Err(corrupt());
+            }
+            left -= 1;
+            let page = self.pager()?.get(trunk)?;
+            let leaves = be::get_u32(&page, 4);
+            if leaves > self.layout.get().usable / 4 - 2 {
+                return Err(corrupt());
+            }
+            let (before, mut stay) = (taken.len(), Vec::new());
+            alloc::reserve(&mut taken, leaves as usize)?;
+            alloc::reserve(&mut stay, leaves as usize)?;
+            let has_content = self.has_content.borrow();
+            for i in 0..leaves as usize {
+                let leaf = be::get_u32(&page, 8 + 4 * i);
+                if leaf < 2 || leaf > size || leaf == trunk {
+                    return Err(corrupt());
+                }
+                let fits = taken.len() < most && !has_content.contains(&leaf);
+                if fits { &mut taken } else { &mut stay }.push(leaf);
+            }
+            if taken.len() > before {
+                alloc::reserve(&mut trunks, 1)?;
+                trunks.push((trunk, stay));
+            }
+            trunk = be::get_u32(&page, 0);
+        }
+        if taken.len() < least || taken.len() > free as usize {
+            return Ok(Vec::new());
+        }
+        taken.sort_unstable();
+        if taken.windows(2).any(|w| w[0] == w[1]) {
+            return Err(corrupt());
+        }
+        for (trunk, stay) in trunks {
+            let mut pager = self.pager()?;
+            let mut page = pager.get(trunk)?;
+            pager.edit(trunk, &mut page, |b| {
+                be::put_u32(b, 4, stay.len() as u32);
+                for (i, leaf) in stay.iter().enumerate() {
+                    be::put_u32(b, 8 + 4 * i, *leaf);
+                }
+            })?;
+        }
+        self.set_header_u32(36, free - taken.len() as u32)?;
+        Ok(taken)
     }
 
     fn fill(&self, pgno: Pgno, page: &mut Buf, parts: Option<&[&[u8]]>) -> Result<()> {

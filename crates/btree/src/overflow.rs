@@ -10,6 +10,9 @@ use iolite_base::{Buf, Code, Pgno, Result, alloc, be};
 const FIRST_RUN: usize = 8;
 /// The most: 256 KB of 4 KB, which stay in a core's cache until they are copied.
 const LONGEST_RUN: usize = 64;
+/// From so many bytes on, with `PRAGMA large_value_direct`, a chain is laid on pages that may be written to the file at once:
+/// that costs a sync more, which takes as long as writing some 64 KB.
+const LARGE: usize = 1 << 16;
 
 impl Shared {
     /// Collects a payload from node and chain.
@@ -47,14 +50,27 @@ impl Shared {
         let mut first = 0;
         let mut prev: Option<(Pgno, Buf)> = None;
         let mut done = 0;
+        // Pointer maps go to the log for each page, and where there are some, free pages are given back.
+        let unused = match total >= LARGE && !self.has_ptrmap() && self.pager()?.wants_unused() {
+            true => self.take_unused(LARGE.div_ceil(chunk), total.div_ceil(chunk))?,
+            false => Vec::new(),
+        };
+        let mut unused = unused.into_iter().peekable();
         while done < total {
             let near = prev.as_ref().map_or(0, |p| p.0 + 1);
             let (of_data, of_tail);
             (of_data, data) = data.split_at(data.len().min(chunk));
             (of_tail, tail) = tail.split_at(tail.len().min(chunk - of_data.len()));
-            let (pgno, page) = self.allocate_filled(near, &[&[0; 4], of_data, of_tail])?;
+            let (pgno, page) = match unused.next() {
+                Some(pgno) => {
+                    let next = unused.peek().map_or([0; 4], |p| p.to_be_bytes());
+                    (pgno, self.pager()?.get_unused(pgno, &[&next, of_data, of_tail])?)
+                }
+                None => self.allocate_filled(near, &[&[0; 4], of_data, of_tail])?,
+            };
             match &mut prev {
                 None => first = pgno,
+                Some((_, buf)) if be::get_u32(buf, 0) == pgno => {}
                 Some((p, buf)) => {
                     self.pager()?.edit(*p, buf, |b| be::put_u32(b, 0, pgno))?;
                     if self.has_ptrmap() {

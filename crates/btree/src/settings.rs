@@ -260,6 +260,17 @@ impl Btree {
         Ok(())
     }
 
+    /// `PRAGMA large_value_direct`.
+    pub fn large_value_direct(&self) -> bool {
+        self.0.pager.borrow().large_value_direct()
+    }
+
+    /// Sets it: whether large values may go to the file at once, beside a log.
+    pub fn set_large_value_direct(&self, on: bool) -> Result<()> {
+        self.pager()?.set_large_value_direct(on);
+        Ok(())
+    }
+
     /// Frames in the log after the last commit: what a WAL hook is told.
     pub fn wal_frames(&self) -> u32 {
         self.0.committed_frames.get()
@@ -379,6 +390,7 @@ impl Btree {
     pub fn write_page(&self, pgno: Pgno, data: &[u8]) -> Result<()> {
         self.0.save_all()?;
         let mut pager = self.pager()?;
+        pager.refuse_direct();
         let mut page = if pgno > pager.db_size() { pager.get_blank(pgno)? } else { pager.get(pgno)? };
         if data.len() != page.len() {
             return Err(Code::Misuse.into());

@@ -32,6 +32,7 @@ pub(crate) fn attach(c: &Connection, file: &Expr, name: &Expr) -> Result<()> {
     }
     b.set_lock_lease(inner.lock_lease.get())?;
     b.set_checkpoint_thread(inner.checkpoint_thread.get())?;
+    b.set_large_value_direct(inner.large_value_direct.get())?;
     let path = if b.is_memory() || b.is_transient() {
         String::new()
     } else {

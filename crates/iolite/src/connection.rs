@@ -67,6 +67,8 @@ pub(crate) struct Inner {
     pub lock_lease: Cell<u32>,
     /// `PRAGMA checkpoint_thread`, for the same.
     pub checkpoint_thread: Cell<bool>,
+    /// `PRAGMA large_value_direct`, for the same.
+    pub large_value_direct: Cell<bool>,
     pub closed: Cell<bool>,
     pub doorway: crate::columns::Doorway,
     /// Names of built-in functions that the user has replaced.
@@ -212,6 +214,7 @@ impl Connection {
             busy_timeout: Cell::new(0),
             lock_lease: Cell::new(0),
             checkpoint_thread: Cell::new(false),
+            large_value_direct: Cell::new(false),
             closed: Cell::new(false),
             doorway: crate::columns::Doorway::new(own),
             overridden: RefCell::default(),

@@ -117,6 +117,7 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     Pragma { name: "journal_mode", columns: OWN, schema: false, code: journal_mode },
     Pragma { name: "journal_size_limit", columns: OWN, schema: false, code: journal_size_limit },
     flag!("legacy_alter_table", legacy_alter_table),
+    Pragma { name: "large_value_direct", columns: OWN, schema: false, code: large_value_direct },
     Pragma { name: "lock_lease_ms", columns: OWN, schema: false, code: lock_lease_ms },
     Pragma { name: "locking_mode", columns: OWN, schema: false, code: locking_mode },
     flag!("lookahead_filters", lookahead_filters),
@@ -933,6 +934,19 @@ fn checkpoint_thread(c: &Call<'_>) -> Result<Rows> {
         }
     }
     int(b.checkpoint_thread() as i64)
+}
+
+/// Whether large values may go to the file at once, in WAL mode. SQLite has no such thing.
+fn large_value_direct(c: &Call<'_>) -> Result<Rows> {
+    let b = c.btree()?;
+    if let Some(v) = c.value {
+        let on = truth(v);
+        c.inner().large_value_direct.set(on);
+        for b in c.all()? {
+            b.set_large_value_direct(on)?;
+        }
+    }
+    int(b.large_value_direct() as i64)
 }
 
 fn wal_autocheckpoint(c: &Call<'_>) -> Result<Rows> {

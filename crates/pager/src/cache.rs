@@ -423,7 +423,13 @@ impl Pager {
         match self.kind {
             Kind::Memory => return Ok(false),
             Kind::Temp => self.write_temp(&pages)?,
-            Kind::File if self.wal.is_some() => self.append_frames(&pages, 0)?,
+            Kind::File if self.wal.is_some() => {
+                let mut others = pages.clone();
+                self.write_direct(&mut others)?;
+                if !others.is_empty() {
+                    self.append_frames(&others, 0)?;
+                }
+            }
             Kind::File => {
                 let synced = self.seal_journal()?;
                 let _written = self.write_pages(&synced, &pages)?;

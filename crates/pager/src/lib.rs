@@ -10,6 +10,7 @@
 
 mod cache;
 mod checkpointer;
+mod direct;
 mod durability;
 mod journal;
 mod lease;

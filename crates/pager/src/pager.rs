@@ -14,9 +14,10 @@
 //! What always holds ([`Pager::check`]): in `Reader` and above a database file is locked SHARED at least (in
 //! WAL mode also in `Open`, once the log was opened); in `WriterLocked` and above RESERVED at least or the
 //! log's write lock; in `WriterDbMod` EXCLUSIVE. Undo levels exist only in `WriterLocked` and above. In a
-//! log's mode the database file is never written by a transaction.
+//! log's mode the database file is never written by a transaction, but for free pages (module `direct`).
 
 use crate::checkpointer;
+use crate::direct::Direct;
 use crate::journal::{self, Journal};
 use crate::shared::Share;
 use crate::table::PageTable;
@@ -93,6 +94,11 @@ pub struct Pager {
     /// Checkpoints may be left to a thread: wanted, and the log's frames when one was left last.
     pub(crate) checkpoint_thread: bool,
     pub(crate) asked_at: u32,
+    /// `PRAGMA large_value_direct`, and how far the present transaction has come with it.
+    pub(crate) large_direct: bool,
+    pub(crate) direct: Direct,
+    /// The log, by its salts, and the frame of it under which this session last shared pages.
+    pub(crate) entered: ([u8; 8], u32),
     pub(crate) busy: Option<BusyHandler>,
 
     pub(crate) table: PageTable,
@@ -197,6 +203,9 @@ impl Pager {
             lease: (0, 1000),
             checkpoint_thread: false,
             asked_at: 0,
+            large_direct: false,
+            direct: Direct::Untried,
+            entered: ([0; 8], 0),
             busy: None,
             table: PageTable::new(),
             db_size: 0,
@@ -321,6 +330,7 @@ impl Pager {
         debug_assert!(self.state != State::WriterDbMod || self.lock == LockLevel::Exclusive);
         debug_assert!(self.state >= State::WriterLocked || self.undo.depth() == 0);
         debug_assert!(self.wal.is_none() || self.state != State::WriterDbMod);
+        debug_assert!(self.direct == Direct::Untried || self.state >= State::WriterLocked);
     }
 
     pub(crate) fn raise(&mut self, level: LockLevel) -> Result<()> {

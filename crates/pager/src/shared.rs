@@ -12,7 +12,7 @@
 //! at its front, one that was used meanwhile goes round once more, the others leave: a long scan pushes out
 //! its own pages.
 
-use crate::wal::chain::Chain;
+use crate::wal::{chain::Chain, direct};
 use iolite_base::{PageData, Pgno, hash::FastMap};
 use iolite_os::FileId;
 use std::collections::{HashMap, VecDeque};
@@ -49,6 +49,8 @@ struct Cache {
     era: Option<Era>,
     /// Counts eras: what a session holds on to between calls.
     serial: u64,
+    /// The log's frames up to this one tell of no page of the file that changed and is here still (module `direct`).
+    looked_at: u32,
     pages: FastMap<(Pgno, u32), Entry>,
     queue: VecDeque<(Pgno, u32)>,
     bytes: usize,
@@ -98,6 +100,10 @@ impl Database {
         }
         c.serial += 1;
         c.era = Some(new);
+        if direct::told(frames.get(c.looked_at as usize..).unwrap_or_default()) {
+            c.forget_file();
+        }
+        c.looked_at = 0;
         let mut met: FastMap<Pgno, ()> = FastMap::default();
         // From the last one on: where a page is met first, that is its newest frame.
         for (i, &pgno) in frames.iter().enumerate().rev() {
@@ -206,13 +212,28 @@ impl Share {
         self.database.cache()
     }
 
-    /// The serial of an era. Pages of another one are let go.
-    pub fn enter(&self, era: Era) -> u64 {
+    /// Up to which frame of that log somebody has looked for pages of the file that were changed (module `direct`).
+    pub fn looked_at(&self, era: Era) -> u32 {
+        let c = self.cache();
+        if c.era == Some(era) { c.looked_at } else { 0 }
+    }
+
+    /// The serial of an era. Pages of another one are let go; and those of the file, if a commit wrote to it: in a log, the
+    /// frames behind the first number up to the second were looked at, and tell of it or not.
+    pub fn enter(&self, era: Era, news: Option<(u32, u32, bool)>) -> u64 {
         let mut c = self.cache();
+        let (from, to, told) = news.unwrap_or_default();
         if c.era != Some(era) {
             c.clear();
             c.era = Some(era);
             c.serial += 1;
+            c.looked_at = to;
+        } else if c.looked_at < to {
+            if told || c.looked_at < from {
+                c.forget_file();
+                c.serial += 1;
+            }
+            c.looked_at = to;
         }
         c.serial
     }
@@ -257,6 +278,18 @@ impl Cache {
         self.bytes = 0;
     }
 
+    /// Lets the pages go that are those of the file.
+    fn forget_file(&mut self) {
+        let Cache { pages, bytes, .. } = self;
+        pages.retain(|key, e| {
+            let stays = key.1 != 0;
+            if !stays {
+                *bytes -= e.page.len();
+            }
+            stays
+        });
+    }
+
     fn remove(&mut self, key: (Pgno, u32)) {
         // Its place in the queue stays, and is passed over when its turn comes.
         if let Some(e) = self.pages.remove(&key) {
@@ -298,20 +331,20 @@ mod tests {
         let id = FileId { device: 1, inode: u64::MAX };
         let (a, b) = (Share::join(id), Share::join(id));
         assert!(a.in_company());
-        let s = a.enter(Era::Log([1; 8]));
+        let s = a.enter(Era::Log([1; 8]), None);
         let page = PageData::copy_of(&[9; 512]).unwrap();
         a.put(s, 7, 3, &page);
         assert!(b.get(s, 7, 3).is_some());
         assert!(b.get(s, 7, 4).is_none());
-        assert_eq!(b.enter(Era::Log([1; 8])), s);
-        let t = b.enter(Era::Journal([0; 16]));
+        assert_eq!(b.enter(Era::Log([1; 8]), None), s);
+        let t = b.enter(Era::Journal([0; 16]), None);
         assert!(a.get(s, 7, 3).is_none() && a.get(t, 7, 3).is_none());
         a.put(s, 7, 3, &page);
         assert!(b.get(t, 7, 3).is_none(), "what is put under an old era is lost");
         a.put(t, 7, 0, &page);
         a.put(t, 8, 0, &page);
         a.advance(t, Era::Journal([1; 16]), &[8]);
-        let u = a.enter(Era::Journal([1; 16]));
+        let u = a.enter(Era::Journal([1; 16]), None);
         assert!(a.get(u, 7, 0).is_some() && a.get(u, 8, 0).is_none());
     }
 
@@ -320,7 +353,7 @@ mod tests {
         let id = FileId { device: 2, inode: u64::MAX };
         let (a, old, new) = (Share::join(id), Era::Log([1; 8]), Era::Log([2; 8]));
         let page = |n: u8| PageData::copy_of(&[n; 512]).unwrap();
-        let s = a.enter(old);
+        let s = a.enter(old, None);
         // The log's frames are of the pages 5, 6, 5, 7, 8, 11. The newest of 7 and of 8 is not here; 11 was cut off.
         for (pgno, frame, n) in [
             (5, 0, 1),
@@ -339,7 +372,7 @@ mod tests {
         assert!(a.get(s, 9, 0).is_some(), "another log is meant");
         a.database.begin_anew(old, new, vec![5, 6, 5, 7, 8, 11], 10);
         assert!(a.get(s, 9, 0).is_none(), "the era has changed");
-        let t = a.enter(new);
+        let t = a.enter(new, None);
         assert_ne!(s, t);
         let first = |pgno, frame| a.get(t, pgno, frame).map(|p| p[0]);
         assert_eq!((first(5, 0), first(6, 0), first(9, 0)), (Some(3), Some(4), Some(8)));

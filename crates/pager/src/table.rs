@@ -21,6 +21,8 @@ pub const DIRTY: u8 = 1;
 pub const RECENT: u8 = 2;
 /// The page need not be written: it became a free page whose content nobody reads.
 pub const DONT_WRITE: u8 = 4;
+/// The page was a free one, of whose content nothing depends, when the transaction began.
+pub const WAS_FREE: u8 = 8;
 
 /// So many lines of a page are asked for: its header, and most of the pointers to its cells.
 const LOOKED_AT: usize = 5;
@@ -35,7 +37,7 @@ pub struct Slot {
     pub saved: u64,
     /// Its number; 0 for a free slot.
     pub pgno: Pgno,
-    /// `DIRTY`, `RECENT`, `DONT_WRITE`.
+    /// `DIRTY`, `RECENT`, `DONT_WRITE`, `WAS_FREE`.
     pub flags: u8,
 }
 

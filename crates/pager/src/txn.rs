@@ -7,7 +7,7 @@
 use crate::durability::{Synced, Truncatable, Written};
 use crate::pager::{Kind, Pager, State};
 use crate::shared::Era;
-use crate::table::{DIRTY, DONT_WRITE};
+use crate::table::{DIRTY, DONT_WRITE, WAS_FREE};
 use crate::types::*;
 use crate::wal::{Role, Snapshot};
 use iolite_base::{Buf, Code, Error, Pgno, Result, SQLITE_VERSION_NUMBER, alloc, be};
@@ -84,7 +84,19 @@ impl Pager {
             None => Some(Era::Journal(self.file_version)),
             Some(wal) => wal.salts().map(Era::Log),
         };
-        self.era = era.map(|e| share.enter(e));
+        self.era = era.and_then(|e| self.serial_of(e));
+    }
+
+    /// The serial under which pages of an era are shared. What the file has may have changed since this process last looked
+    /// at the log.
+    fn serial_of(&mut self, era: Era) -> Option<u64> {
+        let share = self.share.as_ref()?;
+        let (Some(wal), Era::Log(salts)) = (&mut self.wal, era) else { return Some(share.enter(era, None)) };
+        let from = if self.entered.0 == salts { self.entered.1 } else { share.looked_at(era) };
+        let last = wal.last_frame();
+        let told = wal.direct_since(self.file.as_deref()?, from);
+        self.entered = (salts, last);
+        Some(share.enter(era, Some((from, last, told))))
     }
 
     fn begin_read_journal(&mut self) -> Result<()> {
@@ -298,19 +310,25 @@ impl Pager {
     }
 
     /// The snapshot has moved on: these pages have other content now.
-    fn move_on(&mut self, pages: Vec<Pgno>) -> Result<()> {
-        if pages.is_empty() {
-            return Ok(());
-        }
-        self.data_version = self.data_version.wrapping_add(1);
-        self.epoch += 1;
-        self.same_log = false;
-        for p in pages {
-            self.table.remove(p);
-            if p == 1 {
-                self.header_ok = false;
+    fn move_on(&mut self, change: Snapshot) -> Result<()> {
+        match change {
+            Snapshot::Same => return Ok(()),
+            Snapshot::Appended(pages) => {
+                self.epoch += 1;
+                for p in pages {
+                    self.table.remove(p);
+                    if p == 1 {
+                        self.header_ok = false;
+                    }
+                }
+            }
+            Snapshot::Other => {
+                self.reset_cache();
+                self.era = None;
             }
         }
+        self.data_version = self.data_version.wrapping_add(1);
+        self.same_log = false;
         self.db_size = self.wal.as_ref().map_or(self.db_size, |w| w.db_pages());
         if !self.header_ok && !self.read_header()? {
             // Other pages altogether: to be read from the beginning.
@@ -442,10 +460,13 @@ impl Pager {
             }
         }
         if self.wal.is_some() {
+            self.write_direct(&mut pages)?;
+            self.settle_direct(&mut pages)?;
             if !pages.is_empty() {
                 self.append_frames(&pages, self.db_size)?;
                 self.share_frames(&pages);
             }
+            self.end_direct();
             drop(pages);
             let changed = std::mem::take(&mut self.dirty);
             self.forget_dirty(&changed);
@@ -474,11 +495,11 @@ impl Pager {
     }
 
     /// Pages just committed to the log: others need not read them from there.
-    fn share_frames(&self, pages: &[(Pgno, Buf)]) {
-        let (Some(share), Some(wal), Some(_)) = (&self.share, &self.wal, self.era) else { return };
-        let Some(salts) = wal.salts() else { return };
+    fn share_frames(&mut self, pages: &[(Pgno, Buf)]) {
+        let (Some(salts), Some(_)) = (self.wal.as_ref().and_then(|w| w.salts()), self.era) else { return };
         // The log may have been begun anew by this very commit.
-        let era = share.enter(Era::Log(salts));
+        let Some(era) = self.serial_of(Era::Log(salts)) else { return };
+        let (Some(share), Some(wal)) = (&self.share, &self.wal) else { return };
         let first = wal.last_frame() - pages.len() as u32 + 1;
         for (i, (pgno, buf)) in pages.iter().enumerate() {
             if let Some(page) = buf.page() {
@@ -556,6 +577,7 @@ impl Pager {
             }
             self.undo.clear();
             self.dirty.clear();
+            self.end_direct();
             self.state = State::Open;
             if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
                 wal.end_write(&**file);
@@ -625,6 +647,7 @@ impl Pager {
         // The state of the file is another one: the next transaction finds out which.
         self.era = None;
         self.serial += 1;
+        self.end_direct();
         self.state = State::Reader;
         if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
             wal.end_write(&**file);
@@ -769,7 +792,7 @@ impl Pager {
                     // What the file holds differs from what is here.
                     self.table.remove(p);
                 } else {
-                    slot.flags &= !DIRTY;
+                    slot.flags &= !(DIRTY | WAS_FREE);
                 }
             }
         }

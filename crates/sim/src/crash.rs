@@ -358,12 +358,16 @@ fn parts(content: &str) -> (&str, &str) {
 /// Lets each sync of a kind (every `stride`-th) be a lie, one after the other, and answers how many of them
 /// were caught by the crashes that follow, and how many there were. At least one of each kind must be: else
 /// the simulator proves nothing.
-pub fn lies(setting: Setting, of: Option<FileKind>, stride: usize) -> Result<(u64, u64), String> {
-    let steps = setting.script(true);
+pub fn lies(
+    setting: Setting,
+    steps: &[Act],
+    of: Option<FileKind>,
+    stride: usize,
+) -> Result<(u64, u64), String> {
     let run = |nth| {
         let disk = Arc::new(Disk::new(setting.seed));
         disk.set_lie(Some(Lie { of, nth: Some(nth) }));
-        let r = record(disk.clone(), setting, steps.clone())?;
+        let r = record(disk.clone(), setting, steps.to_vec())?;
         Ok::<_, String>((r, disk.lies()))
     };
     let (_, total) = run(u64::MAX)?;

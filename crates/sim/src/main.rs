@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use iolite_os::FileKind;
-use iolite_sim::baton::{RACES, explore};
+use iolite_sim::baton::{RACES, explore, left_behind};
 use iolite_sim::crash::{Counts, Effort, check, lies};
 use iolite_sim::disk::{Disk, Op};
 use iolite_sim::fault;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|exclusive|fault|alloc|races] [--quick]
+const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|exclusive|large|fault|alloc|races] [--quick]
 
 Runs scripted transactions in each journal mode (delete, truncate, persist, memory, off, wal) and synchronous level
 (off, normal, full, extra), or in the named ones, and recovers what power losses and crashes at every write and sync
@@ -68,7 +68,7 @@ fn run(o: &Options) -> Result<Counts, String> {
             } {
                 let start = Instant::now();
                 let (auto_vacuum, exclusive) = if round == 3 { (0, true) } else { (round, false) };
-                let setting = Setting { mode, sync, auto_vacuum, exclusive, seed: o.seed };
+                let setting = Setting { mode, sync, auto_vacuum, exclusive, large: false, seed: o.seed };
                 let r = record(Arc::new(Disk::new(o.seed)), setting, setting.script(o.quick))?;
                 let c = check(&r, effort, 0)?;
                 println!(
@@ -88,13 +88,50 @@ fn run(o: &Options) -> Result<Counts, String> {
     if o.what == "all" || o.what == "crash" {
         dropped(o)?;
     }
-    if o.what == "all" || o.what == "races" {
+    if o.what == "all" || o.what == "large" {
+        large(o, &mut all)?;
+    }
+    if matches!(o.what.as_str(), "all" | "races" | "large") {
         races(o)?;
     }
     if matches!(o.what.as_str(), "all" | "fault" | "alloc") {
         faults(o, &mut all)?;
     }
     Ok(all)
+}
+
+/// Large values that go to the file at once: crashes, and each sync left out.
+fn large(o: &Options, all: &mut Counts) -> Result<(), String> {
+    left_behind(o.seed, false)?;
+    left_behind(o.seed, true)?;
+    let effort = if o.quick { Effort::quick() } else { Effort::full() };
+    for (sync, exclusive) in [("off", false), ("normal", false), ("full", false), ("normal", true)] {
+        let unwanted = |given: &Option<String>, this: &str| given.as_deref().is_some_and(|g| g != this);
+        if unwanted(&o.mode, "wal") || unwanted(&o.sync, sync) {
+            continue;
+        }
+        let start = Instant::now();
+        let setting = Setting { mode: "wal", sync, auto_vacuum: 0, exclusive, large: true, seed: o.seed };
+        let r = record(Arc::new(Disk::new(o.seed)), setting, setting.large_script())?;
+        let c = check(&r, effort, 0)?;
+        println!(
+            "large values: wal {sync}{}: {c:?}, {:.1} s",
+            if exclusive { " exclusive" } else { "" },
+            start.elapsed().as_secs_f64()
+        );
+        all.add(c);
+        if sync != "normal" || exclusive {
+            continue;
+        }
+        for of in [FileKind::Wal, FileKind::MainDb] {
+            let (caught, n) = lies(setting, &setting.large_script(), Some(of), if o.quick { 4 } else { 1 })?;
+            println!("dropped syncs: large values, {of:?}: {caught} of {n} caught");
+            if caught == 0 {
+                return Err(format!("no dropped sync was caught: {setting:?} {of:?}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Every sync, left out: how many are missed.
@@ -114,8 +151,8 @@ fn dropped(o: &Options) -> Result<(), String> {
         if o.mode.as_deref().is_some_and(|m| m != mode) || o.sync.as_deref().is_some_and(|s| s != sync) {
             continue;
         }
-        let setting = Setting { mode, sync, auto_vacuum: 0, exclusive: false, seed: o.seed };
-        let (caught, all) = lies(setting, of, if o.quick { 4 } else { 1 })?;
+        let setting = Setting { mode, sync, auto_vacuum: 0, exclusive: false, large: false, seed: o.seed };
+        let (caught, all) = lies(setting, &setting.script(true), of, if o.quick { 4 } else { 1 })?;
         let of = of.map_or("directory".to_string(), |k| format!("{k:?}"));
         println!("dropped syncs: {mode} {sync} {of}: {caught} of {all} caught");
         if caught == 0 {
@@ -128,12 +165,18 @@ fn dropped(o: &Options) -> Result<(), String> {
 /// Connections interleaved.
 fn races(o: &Options) -> Result<(), String> {
     let (stride, random) = if o.quick { (4, 100) } else { (1, 2000) };
-    for setup in RACES {
+    for setup in RACES.iter().filter(|s| o.what != "large" || s.large) {
         let start = Instant::now();
+        // Runs with large values have many calls.
+        let (stride, random) = match (setup.large, o.quick) {
+            (false, _) => (stride, random),
+            (true, quick) => (if quick { 0 } else { 40 }, random / 2),
+        };
         let s = explore(*setup, o.seed, stride, random)?;
         println!(
-            "schedules: {:?} lease {}: {} with up to two preemptions, {} drawn, {:.1} s",
+            "schedules: {:?}{} lease {}: {} with up to two preemptions, {} drawn, {:.1} s",
             setup.parts,
+            if setup.large { " large" } else { "" },
             setup.lease,
             s.systematic,
             s.random,
@@ -152,7 +195,8 @@ fn faults(o: &Options, all: &mut Counts) -> Result<(), String> {
                 continue;
             }
             let start = Instant::now();
-            let setting = Setting { mode, sync, auto_vacuum: 1, exclusive: false, seed: o.seed };
+            let setting =
+                Setting { mode, sync, auto_vacuum: 1, exclusive: false, large: false, seed: o.seed };
             let clean = fault::measure(setting, setting.script(o.quick))?;
             let mut c = Counts::default();
             for op in Op::ALL {

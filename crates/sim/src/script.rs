@@ -26,6 +26,8 @@ pub struct Setting {
     pub auto_vacuum: u8,
     /// `PRAGMA locking_mode=EXCLUSIVE`: locks are kept, the index of a log is private.
     pub exclusive: bool,
+    /// Large values, with `PRAGMA large_value_direct`: see [`Setting::large_script`].
+    pub large: bool,
     /// What all random choices hang on.
     pub seed: u64,
 }
@@ -47,6 +49,12 @@ fn sql(text: &str) -> Act {
     Act::Sql(text.to_string())
 }
 
+/// An expression for a large value: so many bytes of one letter. Its chain is long enough to go to the file at once, on a
+/// freelist that holds one of its length.
+pub fn large(letter: &str) -> String {
+    format!("CAST(printf('%.*c', 80000, {letter}) AS BLOB)")
+}
+
 impl Setting {
     /// Whether a rollback journal lies in a file.
     pub fn has_journal_file(&self) -> bool {
@@ -61,6 +69,49 @@ impl Setting {
              PRAGMA {db}.synchronous={}; PRAGMA {db}.journal_mode={};",
             self.auto_vacuum, self.sync, self.mode
         )
+    }
+
+    /// A script about large values that go to the file at once. The cache holds more than the half of one.
+    pub fn large_script(&self) -> Vec<Act> {
+        let put = |letter: &str| format!("UPDATE t SET b = {} WHERE id = 1", large(&format!("'{letter}'")));
+        let act = |text: String| Act::Sql(text);
+        let reader = |a: Act| if self.exclusive { sql("SELECT 1") } else { a };
+        vec![
+            sql("PRAGMA cache_size=100; CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, b BLOB)"),
+            sql("INSERT INTO t(id, a) VALUES(1, 'one'), (2, 'two')"),
+            // The first ones go to the log, and leave free pages.
+            act(put("a")),
+            act(put("b")),
+            sql("PRAGMA wal_checkpoint(RESTART)"),
+            // The log begins anew, and goes on.
+            act(put("c")),
+            act(put("d")),
+            sql("UPDATE t SET a = 'changed' WHERE id = 2"),
+            act(format!("BEGIN; {}; ROLLBACK", put("e"))),
+            act(format!(
+                "BEGIN; {}; SAVEPOINT s; {}; ROLLBACK TO s; {}; COMMIT",
+                put("f"),
+                put("g"),
+                put("h")
+            )),
+            sql("PRAGMA wal_checkpoint(PASSIVE)"),
+            reader(Act::OpenReader),
+            // Beside a reader of the same state, and of an older one.
+            act(put("i")),
+            act(put("j")),
+            Act::CloseReader,
+            // The pages change their use: to rows, and back.
+            sql("BEGIN; UPDATE t SET b = NULL WHERE id = 1; \
+                 WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 60) \
+                 INSERT INTO t SELECT i, 'row', zeroblob(400) FROM n; COMMIT"),
+            sql("DELETE FROM t WHERE id > 5"),
+            sql("PRAGMA wal_checkpoint(TRUNCATE)"),
+            act(put("k")),
+            act(put("l")),
+            Act::Reopen,
+            sql("PRAGMA cache_size=100"),
+            act(put("m")),
+        ]
     }
 
     /// The script. `quick`: the share of it that every change of the code should pass.
@@ -191,6 +242,9 @@ impl Runner {
             if self.setting.mode == "wal" {
                 // A lease that no test is long enough for: locks go only when somebody needs them.
                 c.execute_batch("PRAGMA wal_autocheckpoint = 30; PRAGMA lock_lease_ms = 60000")?;
+            }
+            if self.setting.large {
+                c.execute_batch("PRAGMA large_value_direct = on")?;
             }
             Ok(())
         };

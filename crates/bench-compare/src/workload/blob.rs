@@ -28,7 +28,70 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
             }
         }
     }
-    run.missing.push("writes with `PRAGMA large_value_direct`: it does not exist yet".into());
+    if let Err(e) = direct(o, run) {
+        run.failures.push(format!("10 MB, large_value_direct: {e}"));
+    }
+    Ok(())
+}
+
+/// Values of 10 MB that go to the file at once, which only iolite can, beside stock's in the same settings.
+fn direct(o: &Options, run: &mut Run) -> Result<()> {
+    let (bytes, turns, rounds) = (10_000_000, o.number("repeat", 7, 5), 10);
+    let (config, text) = CONFIGS[0];
+    let mut v = Value::Blob(vec![0u8; bytes]);
+    let mut number = 0;
+    let mut change = |v: &mut Value| {
+        number += 1;
+        if let Value::Blob(b) = v {
+            renew(b, number);
+        }
+    };
+    let mut seats = Vec::new();
+    for name in ["stock", "iolite"] {
+        let seat = Seat::open(&*find(name)?, name, "blob-direct", text)?;
+        if name == "iolite" {
+            seat.db.batch("PRAGMA large_value_direct=on")?;
+        }
+        seat.db.batch("CREATE TABLE b(id INTEGER PRIMARY KEY, v BLOB)")?;
+        seat.db.prepare("INSERT INTO b VALUES(1, ?)")?.run(std::slice::from_ref(&v))?;
+        seats.push(seat);
+    }
+    run.set(
+        "WAL FULL, large_value_direct",
+        "iolite",
+        "as WAL FULL, and PRAGMA large_value_direct=on",
+        "each commit",
+    );
+    let mut writes =
+        seats.iter().map(|s| s.db.prepare("UPDATE b SET v = ? WHERE id = 1")).collect::<Result<Vec<_>>>()?;
+    // The first values leave the free pages, and a log that begins anew.
+    for w in &mut writes {
+        for _ in 0..4 {
+            change(&mut v);
+            w.run(std::slice::from_ref(&v))?;
+        }
+    }
+    let times = in_turn(seats.len(), turns, |k, _| {
+        let mut sum = 0.0;
+        for _ in 0..rounds {
+            change(&mut v);
+            sum += timed(|| writes[k].run(std::slice::from_ref(&v)).map(|_| ()))?.1;
+        }
+        Ok(sum * 1e6 / rounds as f64)
+    })?;
+    drop(writes);
+    for s in &seats {
+        change(&mut v);
+        s.db.prepare("UPDATE b SET v = ? WHERE id = 1")?.run(std::slice::from_ref(&v))?;
+        if s.db.rows("SELECT v FROM b")? != [[v.clone()]] {
+            return Err(format!("{}: what is read is not what was written", s.name).into());
+        }
+    }
+    run.gates.push("10 MB, large_value_direct: written values are read back".into());
+    for (s, t) in seats.iter().zip(times) {
+        run.less("10 MB: write with large_value_direct", config, &s.name, "us", t);
+    }
+    seats.into_iter().for_each(Seat::remove);
     Ok(())
 }
 

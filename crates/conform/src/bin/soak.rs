@@ -1,7 +1,8 @@
-//! `soak [--seconds N]`: one iolite process and one stock SQLite process write and read the same file, in DELETE and in WAL mode.
+//! `soak [--seconds N]`: two iolite processes and one of stock SQLite write and read the same file, in DELETE and in WAL mode.
 //!
 //! Each process adds to two counters, its own and one that both share, and writes a line to a log, all in one transaction;
-//! in between it reads and checks that counters and log agree. At the end the sums must add up, both engines must find
+//! in between it reads and checks that counters and log agree. Now and then a large value is replaced as well, which in WAL
+//! mode goes to the file at once where iolite writes it (`PRAGMA large_value_direct`). At the end the sums must add up, both engines must find
 //! the file in order, and nothing but `SQLITE_BUSY` may have gone wrong.
 
 use std::path::{Path, PathBuf};
@@ -31,6 +32,12 @@ fn main() {
     }
 }
 
+/// The processes: all but the last are iolite's.
+const WORKERS: [&str; 3] = ["iolite", "second", "stock"];
+
+/// The large value that goes with a number.
+const LARGE: &str = "CAST(printf('%.*c', 100000, char(65 + n % 26)) AS BLOB)";
+
 /// One of the engines: what the worker needs of it.
 enum Db {
     Iolite(iolite::Connection),
@@ -46,8 +53,8 @@ enum Trouble {
 impl Db {
     fn open(engine: &str, path: &str) -> Result<Db, String> {
         match engine {
-            "iolite" => iolite::Connection::open(path).map(Db::Iolite).map_err(|e| format!("{e:?}")),
-            _ => iolite_stock::Connection::open(path).map(Db::Stock).map_err(|e| format!("{e:?}")),
+            "stock" => iolite_stock::Connection::open(path).map(Db::Stock).map_err(|e| format!("{e:?}")),
+            _ => iolite::Connection::open(path).map(Db::Iolite).map_err(|e| format!("{e:?}")),
         }
     }
 
@@ -84,6 +91,9 @@ impl Db {
 
 fn worker(engine: &str, path: &str, time: Duration) -> Result<(u64, u64), String> {
     let db = Db::open(engine, path)?;
+    if let Db::Iolite(c) = &db {
+        c.execute_batch("PRAGMA large_value_direct=on").map_err(|e| format!("{e:?}"))?;
+    }
     let (mut commits, mut busy) = (0u64, 0u64);
     let start = Instant::now();
     let mut round = 0u64;
@@ -98,6 +108,11 @@ fn worker(engine: &str, path: &str, time: Duration) -> Result<(u64, u64), String
             .and_then(|v| match v[..] {
                 [a, b, c, d] if a == b && a == c && a == d => Ok(()),
                 _ => Err(Trouble::Other(format!("a snapshot does not add up: {v:?}"))),
+            })
+            .and_then(|()| db.numbers(&format!("SELECT v = {LARGE}, length(v) FROM big")))
+            .and_then(|v| match v[..] {
+                [1, 100_000] => Ok(()),
+                _ => Err(Trouble::Other(format!("the large value is none that was written: {v:?}"))),
             })
         } else {
             transaction(&db, engine, round).inspect(|()| commits += 1)
@@ -120,6 +135,10 @@ fn transaction(db: &Db, engine: &str, round: u64) -> Result<(), Trouble> {
     let done = db
         .run(&format!("UPDATE counter SET n=n+1 WHERE id IN ('both', '{engine}')"))
         .and_then(|()| db.run(&format!("INSERT INTO log(who, text) VALUES('{engine}', '{text}')")))
+        .and_then(|()| match round.is_multiple_of(4) {
+            true => db.run(&format!("UPDATE big SET n=n+1; UPDATE big SET v={LARGE}")),
+            false => Ok(()),
+        })
         .and_then(|()| commit(db));
     if done.is_err() {
         // Whatever happened, the transaction must be gone before the next try.
@@ -168,7 +187,8 @@ fn one_mode(mode: &str, dir: &Path, seconds: u64) -> Result<String, String> {
         c.execute_batch(&format!(
             "PRAGMA journal_mode={mode}; CREATE TABLE counter(id TEXT PRIMARY KEY, n INTEGER); \
              CREATE TABLE log(id INTEGER PRIMARY KEY, who TEXT, text TEXT); CREATE INDEX log_who ON log(who); \
-             INSERT INTO counter VALUES('both', 0), ('iolite', 0), ('stock', 0)"
+             INSERT INTO counter VALUES('both', 0), ('iolite', 0), ('second', 0), ('stock', 0); \
+             CREATE TABLE big(n INTEGER, v BLOB); INSERT INTO big VALUES(0, NULL); UPDATE big SET v={LARGE}"
         ))
         .map_err(|e| e.message)?;
     }
@@ -180,9 +200,10 @@ fn one_mode(mode: &str, dir: &Path, seconds: u64) -> Result<String, String> {
             .spawn()
             .map_err(|e| e.to_string())
     };
-    let (a, b) = (start("iolite")?, start("stock")?);
+    let children = WORKERS.map(|engine| (engine, start(engine)));
     let mut counts = Vec::new();
-    for (engine, child) in [("iolite", a), ("stock", b)] {
+    for (engine, child) in children {
+        let child = child?;
         let out = child.wait_with_output().map_err(|e| e.to_string())?;
         if !out.status.success() {
             return Err(format!("the {engine} process failed"));
@@ -194,9 +215,13 @@ fn one_mode(mode: &str, dir: &Path, seconds: u64) -> Result<String, String> {
     for engine in ["iolite", "stock"] {
         let db = Db::open(engine, &name)?;
         let sums = db
-            .numbers("SELECT (SELECT n FROM counter WHERE id='both'), (SELECT n FROM counter WHERE id='iolite'), (SELECT n FROM counter WHERE id='stock')")
+            .numbers(
+                "SELECT sum(n) FILTER (WHERE id='both'), sum(n) FILTER (WHERE id='iolite'), \
+                 sum(n) FILTER (WHERE id='second'), sum(n) FILTER (WHERE id='stock') FROM counter",
+            )
             .map_err(|_| "cannot read the counters".to_string())?;
-        let want = [counts[0].0 + counts[1].0, counts[0].0, counts[1].0].map(|n| n as i64);
+        let want = [counts[0].0 + counts[1].0 + counts[2].0, counts[0].0, counts[1].0, counts[2].0];
+        let want = want.map(|n| n as i64);
         if sums != want {
             return Err(format!("{engine} reads counters {sums:?}, the processes committed {want:?}"));
         }
@@ -213,7 +238,7 @@ fn one_mode(mode: &str, dir: &Path, seconds: u64) -> Result<String, String> {
         return Err(format!("iolite finds {we_say:?}"));
     }
     Ok(format!(
-        "iolite {} commits ({} busy), stock {} commits ({} busy), sums and both integrity checks right",
-        counts[0].0, counts[0].1, counts[1].0, counts[1].1
+        "iolite {} and {} commits ({} and {} busy), stock {} ({} busy), sums and both integrity checks right",
+        counts[0].0, counts[1].0, counts[0].1, counts[1].1, counts[2].0, counts[2].1
     ))
 }

@@ -4,6 +4,7 @@ mod analyzing;
 mod choices;
 mod functions;
 mod journey;
+mod large;
 mod plans;
 mod records;
 mod scans;

@@ -17,6 +17,7 @@
 
 pub(crate) mod chain;
 mod checkpoint;
+pub(crate) mod direct;
 mod index;
 mod lives;
 mod recover;
@@ -100,6 +101,8 @@ pub struct Wal {
     turn: Option<(Turn, Arc<dyn ShmRelease>)>,
     /// The header that the write transaction started on.
     base: Header,
+    /// The checkpoint lock is held for pages that go to the file (module `direct`).
+    direct: bool,
 }
 
 /// An attempt to fix a snapshot.
@@ -145,6 +148,7 @@ impl Wal {
             shared: None,
             turn: None,
             base: Header::default(),
+            direct: false,
         }
     }
 
@@ -239,7 +243,7 @@ impl Wal {
         // first.
         db.shm_barrier();
         let sure = self.mark != Some(0) || self.private || self.index.header_is(&self.header);
-        Ok(pages.filter(|_| sure))
+        Ok(pages.filter(|_| sure).and_then(direct::named))
     }
 
     /// Somebody recovers, resets or checkpoints the log; the longer it takes, the longer the wait.
@@ -645,8 +649,8 @@ impl Wal {
     }
 
     /// Takes the write lock. `SQLITE_BUSY_SNAPSHOT` if somebody wrote since the snapshot; where a turn was waited for
-    /// before the snapshot was fixed, that moves on instead: answers the pages that have other content now.
-    pub fn begin_write(&mut self, db: &dyn File) -> Result<Vec<Pgno>> {
+    /// before the snapshot was fixed, that moves on instead.
+    pub fn begin_write(&mut self, db: &dyn File) -> Result<Snapshot> {
         if self.log.is_read_only() || db.shm_read_only() || self.private {
             self.leave_turn();
             return Err(Code::Readonly.into());
@@ -662,17 +666,17 @@ impl Wal {
                 self.settle(db, &chain, after).map(|()| None)
             }
             Some((Some(head), _)) => self.move_on(db, head),
-            _ if self.index.header_is(&self.header) => Ok(Some(Vec::new())),
+            _ if self.index.header_is(&self.header) => Ok(Some(Snapshot::Same)),
             _ if fresh && self.mark != Some(0) => {
                 self.index.header().map_or(Ok(None), |h| self.move_on(db, h))
             }
             _ => Ok(None),
         };
         match moved {
-            Ok(Some(pages)) => {
+            Ok(Some(change)) => {
                 self.writing = true;
                 self.base = self.header.clone();
-                Ok(pages)
+                Ok(change)
             }
             other => {
                 self.unlock_write(db);
@@ -682,7 +686,7 @@ impl Wal {
     }
 
     /// Moves the snapshot on to a later one of the same log; the mark held protects that, too. `None`: it is another log.
-    fn move_on(&mut self, db: &dyn File, to: Header) -> Result<Option<Vec<Pgno>>> {
+    fn move_on(&mut self, db: &dyn File, to: Header) -> Result<Option<Snapshot>> {
         let (from, last) = (self.header.last_frame + 1, to.last_frame);
         if to.salt != self.header.salt || last + 1 < from || self.seen.as_ref() != Some(&self.header) {
             return Ok(None);
@@ -693,11 +697,16 @@ impl Wal {
         let pages = if last >= from { self.index.pages(from, last) } else { Vec::new() };
         self.header = to;
         self.seen = Some(self.header.clone());
-        Ok(Some(pages))
+        Ok(Some(match direct::named(pages) {
+            Some(pages) if pages.is_empty() => Snapshot::Same,
+            Some(pages) => Snapshot::Appended(pages),
+            None => Snapshot::Other,
+        }))
     }
 
     /// Gives the write lock up.
     pub fn end_write(&mut self, db: &dyn File) {
+        self.end_direct(db);
         if !self.writing {
             return;
         }

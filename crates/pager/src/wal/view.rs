@@ -1,7 +1,7 @@
 //! What a cache of things derived from pages may ask of a log: which state is read, what lies between two states.
 
 use super::index::region_of;
-use super::{FRAME_HEADER, Wal};
+use super::{FRAME_HEADER, Wal, direct};
 use iolite_base::{Pgno, Result, be};
 use iolite_os::File;
 
@@ -60,7 +60,7 @@ impl Wal {
         let pages = self.index.pages(1, now.last);
         db.shm_barrier();
         let live = self.index.header().is_some_and(|h| h.salt == now.salt && h.last_frame >= now.last);
-        Ok(live.then_some(pages))
+        Ok(if live { direct::named(pages) } else { None })
     }
 
     /// The pages that differ between `then` and the state that is being read, or, within a write transaction, the one from
@@ -85,7 +85,7 @@ impl Wal {
         }
         // A reader on mark 0 does not keep a writer from beginning the log anew; he publishes that first.
         db.shm_barrier();
-        Ok(live(self).map(|_| pages))
+        Ok(live(self).and_then(|_| direct::named(pages)))
     }
 
     /// Whether the log's frame of that number carries that checksum.

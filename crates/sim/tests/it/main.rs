@@ -3,7 +3,7 @@
 
 use iolite::Code;
 use iolite_os::FileKind;
-use iolite_sim::baton::{RACES, explore};
+use iolite_sim::baton::{RACES, explore, left_behind};
 use iolite_sim::crash::{Effort, check, lies};
 use iolite_sim::disk::{Disk, Op};
 use iolite_sim::fault;
@@ -11,7 +11,7 @@ use iolite_sim::script::{MODES, SYNCS, Setting, record};
 use std::sync::Arc;
 
 fn setting(mode: &'static str, sync: &'static str) -> Setting {
-    Setting { mode, sync, auto_vacuum: 0, exclusive: false, seed: 1 }
+    Setting { mode, sync, auto_vacuum: 0, exclusive: false, large: false, seed: 1 }
 }
 
 fn crash(setting: Setting, quick: bool) {
@@ -37,11 +37,25 @@ fn vacuum_several_files_and_changes_of_mode_survive_crashes() {
     }
 }
 
+/// Large values that go to the file at once, and each sync that they need.
+#[test]
+fn large_values_in_free_pages_survive_crashes() {
+    let large = Setting { large: true, ..setting("wal", "normal") };
+    let r = record(Arc::new(Disk::new(1)), large, large.large_script()).unwrap();
+    if let Err(e) = check(&r, Effort { samples: 3, nested: 1, stock: 2 }, 0) {
+        panic!("{e}");
+    }
+    for anew in [false, true] {
+        left_behind(1, anew).unwrap();
+    }
+}
+
 /// Connections that meet at checkpoints, restarts of the log and kept locks.
 #[test]
 fn no_schedule_of_a_small_race_loses_or_mixes_anything() {
     for setup in RACES {
-        if let Err(e) = explore(*setup, 1, 15, 20) {
+        let stride = if setup.large { 0 } else { 15 };
+        if let Err(e) = explore(*setup, 1, stride, 20) {
             panic!("{e}");
         }
     }
@@ -61,7 +75,7 @@ fn a_dropped_sync_is_caught() {
         ("name of the journal", setting("delete", "full"), None),
         ("name of the deleted journal", setting("delete", "extra"), None),
     ] {
-        let (caught, all) = lies(setting, of, 7).unwrap();
+        let (caught, all) = lies(setting, &setting.script(true), of, 7).unwrap();
         assert!(caught > 0, "{what}: none of {all}, {setting:?}");
     }
 }
