@@ -7,6 +7,7 @@
 mod files;
 
 use std::io::Write;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -51,12 +52,29 @@ pub fn run(dir: &Path, args: &[&str], script: &str) -> Run {
     run_program(env!("CARGO_BIN_EXE_iolite"), dir, args, script)
 }
 
-/// An empty folder of this test's own.
-pub fn scratch(name: &str) -> PathBuf {
+/// An empty folder of this test's own, which goes with it.
+pub struct Scratch(PathBuf);
+
+/// See [`Scratch`].
+pub fn scratch(name: &str) -> Scratch {
     let dir = std::env::temp_dir().join(format!("iolite-cli-{}-{name}", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).expect("a scratch folder");
-    dir
+    Scratch(dir)
+}
+
+impl Deref for Scratch {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 #[test]
@@ -85,7 +103,6 @@ fn scripts() {
                 wrong.push(format!("{name} differs from sqlite3:\n{}{}{}", s.out, s.err, s.code));
             }
         }
-        let _ = std::fs::remove_dir_all(&scratch);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
