@@ -250,7 +250,11 @@ impl Codegen<'_> {
         }
         let found = self.env.catalog.table(schema, &c.table.text);
         let Some((db, t)) = found else {
-            let shown = schema.map_or(c.table.text.to_string(), |s| format!("{s}.{}", c.table.text));
+            // Where an index is to be made, its table is looked for; only one in temp may be on a table elsewhere.
+            let shown = match schema.unwrap_or("main") {
+                s if s.eq_ignore_ascii_case("temp") => c.table.text.to_string(),
+                s => format!("{s}.{}", c.table.text),
+            };
             return Err(Error::sql(format!("no such table: {shown}")));
         };
         self.home(db == 1, &QualifiedName { schema: None, name: c.name.name.clone() }, "index")?;

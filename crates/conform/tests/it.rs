@@ -46,7 +46,13 @@ fn answers() {
         let c = iolite::Connection::open_in_memory().expect("a database in memory opens");
         let mut got = String::new();
         for sql in lines(&path) {
-            got += &format!("> {sql}\n{}", answer(&c, &sql));
+            let answer = answer(&c, &sql);
+            assert!(
+                !answer.contains("incomplete input"),
+                "a statement has one line: {}: {sql}",
+                path.display()
+            );
+            got += &format!("> {sql}\n{answer}");
         }
         let out = path.with_extension("out");
         if std::env::var_os("UPDATE").is_some() {

@@ -123,3 +123,6 @@ DELETE FROM once WHERE a = 3 AND b IN (1, 2, 3) AND c = (SELECT max(c) FROM once
 SELECT * FROM once ORDER BY rowid;
 SELECT c FROM once INDEXED BY once_c WHERE c > '' ORDER BY c;
 PRAGMA integrity_check;
+CREATE INDEX lost ON nowhere(a);
+CREATE INDEX temp.lost ON nowhere(a);
+CREATE INDEX main.lost ON nowhere(a);

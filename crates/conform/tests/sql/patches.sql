@@ -1,8 +1,7 @@
 -- An UPDATE of few of many columns makes the new record out of the old one.
-CREATE TABLE wide(id INTEGER PRIMARY KEY, a, b INT, c REAL, d TEXT, e BLOB, f NOT NULL DEFAULT 'f', g);
+CREATE TABLE wide(id INTEGER PRIMARY KEY, a, b INT, c REAL, d TEXT, e BLOB, f NOT NULL DEFAULT 'f', g, p DEFAULT 1, q DEFAULT 2.5, r DEFAULT 'r', s, t, u, v, w DEFAULT -1);
 CREATE INDEX wide_d ON wide(d);
-INSERT INTO wide VALUES
-  (1, 'one', 1, 1, 'd1', x'01', 'f1', NULL), (2, NULL, -300, 2.5, 'd2', zeroblob(3), 'f2', 'last'), (70000, 1e300, 1 << 40, 3, 'd3', '', 'f3', 9);
+INSERT INTO wide(id, a, b, c, d, e, f, g) VALUES (1, 'one', 1, 1, 'd1', x'01', 'f1', NULL), (2, NULL, -300, 2.5, 'd2', zeroblob(3), 'f2', 'last'), (70000, 1e300, 1 << 40, 3, 'd3', '', 'f3', 9);
 UPDATE wide SET b = b + 1;
 UPDATE wide SET c = 7, a = 'a longer text than before' WHERE id = 1;
 UPDATE wide SET c = '2.25', g = zeroblob(2) WHERE d = 'd2';
@@ -30,8 +29,8 @@ SELECT id, length(a), substr(a, 9990), b, h, length(j) FROM wide WHERE id = 1;
 UPDATE wide SET a = 'short', j = 'short' WHERE id = 1;
 SELECT id, a, b, c, d, hex(e), f, g, h, i, j FROM wide;
 -- Conditions, types, other statements that update.
-CREATE TABLE firm(k INTEGER PRIMARY KEY, a INT, b TEXT, c REAL, d ANY, CHECK (a < 10), CHECK (length(b) < 5)) STRICT;
-INSERT INTO firm VALUES (1, 1, 'b', 1, x'00'), (2, 2, 'bb', 2, 'd');
+CREATE TABLE firm(k INTEGER PRIMARY KEY, a INT, b TEXT, c REAL, d ANY, e INT, f INT, g INT, h INT, i REAL DEFAULT 4, j ANY DEFAULT 'j', CHECK (a < 10), CHECK (length(b) < 5)) STRICT;
+INSERT INTO firm(k, a, b, c, d) VALUES (1, 1, 'b', 1, x'00'), (2, 2, 'bb', 2, 'd');
 UPDATE firm SET c = 3;
 UPDATE firm SET c = 'x';
 UPDATE firm SET d = 4, c = k WHERE k = 2;
