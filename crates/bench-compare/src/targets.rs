@@ -57,6 +57,10 @@ const BEHIND: &[(&str, &str)] = &[
          decoded and encoded (UPDATE of one of 34 columns), rows found by a unique index deleted where they are found",
     ),
     (
+        "TATP, DELETE FULL, one client",
+        "the same syncs in the same order are four fifths of the time; the rest is lost in their spread",
+    ),
+    (
         "TATP, 8 threads",
         "two cores: 50 us of processor time for a commit and the four reads before it, 30 us of each sync. Tried: waking each waiter alone, \
          syncs that wait for those about to append only where syncs are long, pages shared across lives of the log. The write queue's \
