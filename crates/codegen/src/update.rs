@@ -5,7 +5,7 @@ use crate::expr::internal;
 use crate::trigger::Event;
 use crate::write::{Cursors, Row, Writing, due_checks};
 use iolite_base::{Error, Few, Result};
-use iolite_bytecode::{ColumnMeta, Label, Opcode, P4, PatchField, p5};
+use iolite_bytecode::{ColumnMeta, Label, Opcode, P4, p5};
 use iolite_catalog::ColumnSource;
 use iolite_plan::Planner;
 use iolite_plan::bind::{Binder, Set, Target, Update};
@@ -345,59 +345,24 @@ impl Codegen<'_> {
             && (self.settings.ignore_checks || due_checks(t, Some(changed), key_changes).is_empty())
     }
 
-    /// Changes the row under the cursor by changing its record.
-    #[allow(clippy::too_many_arguments)]
-    fn patch_current(
+    /// As [`Codegen::new_row_at_cursor`] with the assigned columns alone.
+    fn patched_row(
         &mut self,
         t: &Target,
         sets: &[Set],
-        cursors: &Cursors,
+        cursor: i32,
         given: Option<i32>,
-        or: Option<Conflict>,
-        next: Label,
-        changed: &[bool],
-    ) -> Result<()> {
-        let table = &t.table;
+    ) -> Result<(Row, Row)> {
         let rowid = self.b.reg();
-        self.b.emit(Opcode::Rowid, cursors.table, rowid, 0);
-        let new = Row { rowid, first: self.b.regs(table.columns.len()) };
-        let place =
-            Place::Table { cursor: cursors.table, table: table.clone(), index: None, index_only: false };
+        self.b.emit(Opcode::Rowid, cursor, rowid, 0);
+        let new = Row { rowid, first: self.b.regs(t.table.columns.len()) };
+        let place = Place::Table { cursor, table: t.table.clone(), index: None, index_only: false };
         self.set_columns(sets, new, given, t, place)?;
-        if !table.strict {
-            for c in (0..changed.len()).filter(|c| changed[*c]) {
-                self.apply_affinity(new.first + c as i32, &[table.columns[c].affinity]);
-            }
+        // Of a STRICT table the types are checked behind NOT NULL.
+        for s in sets.iter().filter(|_| !t.table.strict) {
+            self.apply_affinity(new.first + s.column, &[t.table.columns[s.column as usize].affinity]);
         }
-        let w = Writing {
-            target: t,
-            cursors,
-            new,
-            old: Some(Row { rowid, first: 0 }),
-            or,
-            changed: Some(changed),
-            key_changes: false,
-            fresh_rowid: false,
-            ignore: next,
-            named: &[],
-            upsert: None,
-        };
-        self.check_constraints(&w)?;
-        let fields = table.storage.iter().map(|&c| {
-            Ok(PatchField {
-                register: changed[c].then_some(c as u16),
-                default: self.default_value(table, c)?,
-                real: table.columns[c].affinity == Affinity::Real,
-            })
-        });
-        let fields: Vec<PatchField> = fields.collect::<Result<_>>()?;
-        let record = self.b.temp();
-        self.b.emit4(Opcode::PatchRecord, cursors.table, new.first, record, P4::Patch(fields.into()));
-        self.b.p5(p5::FOR_INSERT);
-        self.b.emit4(Opcode::Insert, cursors.table, record, rowid, P4::Name(table.name.clone()));
-        self.b.p5(p5::COUNT_CHANGE | p5::IS_UPDATE);
-        self.b.free_temp(record);
-        Ok(())
+        Ok((Row { rowid, first: 0 }, new))
     }
 
     /// Changes the row under the table's cursor.
@@ -417,10 +382,10 @@ impl Codegen<'_> {
         let (changed, key_changes) = self.changes(t, sets);
         let event = update_event(t, &changed);
         let plain = t.table.has_rowid() && returning.is_empty() && !(sought && self.has_triggers(t, &event));
-        if plain && self.is_patch(t, sets, &changed, key_changes) {
-            return self.patch_current(t, sets, cursors, given, or, next, &changed);
-        }
-        let (old, new) = if plain {
+        let patch = plain && self.is_patch(t, sets, &changed, key_changes);
+        let (old, new) = if patch {
+            self.patched_row(t, sets, cursors.table, given)?
+        } else if plain {
             self.new_row_at_cursor(t, sets, cursors.table, given)?
         } else {
             let old = self.load_row(t, cursors.table)?;
@@ -433,7 +398,7 @@ impl Codegen<'_> {
             self.reseek(t, cursors, old, next)?;
             self.read_again(t, cursors, sets, new)?;
         }
-        self.apply_update(t, cursors, old, new, or, &changed, key_changes, next)?;
+        self.apply_update(t, cursors, old, new, or, &changed, key_changes, patch, next)?;
         self.returning_row(t, returning, new, returning_cursor)?;
         if sought && self.has_triggers_at(t, &event, TriggerTime::After) {
             self.fire(t, &event, TriggerTime::After, Some(old), Some(new), next, or)?;
@@ -479,6 +444,7 @@ impl Codegen<'_> {
         or: Option<Conflict>,
         changed: &[bool],
         key_changes: bool,
+        patch: bool,
         next: Label,
     ) -> Result<()> {
         let w = Writing {
@@ -488,6 +454,7 @@ impl Codegen<'_> {
             old: Some(old),
             or,
             changed: Some(changed),
+            patch,
             key_changes,
             fresh_rowid: false,
             ignore: next,
@@ -536,7 +503,7 @@ impl Codegen<'_> {
             old = Row { rowid: old.rowid, first: old.first };
             new = Row { rowid: new.rowid, first: new.first };
         }
-        self.apply_update(t, cursors, old, new, s.or, &changed, key_changes, next)?;
+        self.apply_update(t, cursors, old, new, s.or, &changed, key_changes, false, next)?;
         self.returning_row(t, &s.returning, new, returning)?;
         self.fire(t, event, TriggerTime::After, Some(old), Some(new), next, s.or)
     }

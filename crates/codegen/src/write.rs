@@ -7,7 +7,7 @@
 use crate::context::{Codegen, Place};
 use crate::expr::internal;
 use iolite_base::{Code, Result};
-use iolite_bytecode::{Label, Opcode, P4, StrictColumn, StrictType, p5};
+use iolite_bytecode::{Label, Opcode, P4, PatchField, StrictColumn, StrictType, p5};
 use iolite_catalog::{ColumnSource, Table};
 use iolite_plan::bind::{Target, TargetIndex};
 use iolite_plan::bound::*;
@@ -57,6 +57,8 @@ pub(crate) struct Writing<'w> {
     pub or: Option<Conflict>,
     /// Of an UPDATE: columns that change; `None`: all.
     pub changed: Option<&'w [bool]>,
+    /// The record is made out of the old one: columns that stay have no values in registers.
+    pub patch: bool,
     /// The rowid (or primary key) may differ from the old one.
     pub key_changes: bool,
     /// The rowid was made by `NewRowid`: it is unique.
@@ -722,36 +724,7 @@ impl Codegen<'_> {
             self.b.place(skip);
         }
         if t.table.has_rowid() {
-            let stored: Vec<i32> = t.table.storage.iter().map(|c| w.new.first + *c as i32).collect();
-            let n = stored.len();
-            let contiguous = stored.iter().enumerate().all(|(k, r)| *r == stored[0] + k as i32);
-            // The rowid's alias is NULL in the record.
-            let alias = t.table.rowid_alias;
-            if let Some(a) = alias {
-                self.b.emit(Opcode::Null, 0, w.new.first + a as i32, 0);
-            }
-            let first = if contiguous {
-                stored.first().copied().unwrap_or(0)
-            } else {
-                let f = self.b.regs(n);
-                for (k, r) in stored.iter().enumerate() {
-                    self.copy(*r, f + k as i32);
-                }
-                f
-            };
-            let affinities: Vec<Affinity> =
-                t.table.storage.iter().map(|c| t.table.columns[*c].affinity).collect();
-            let record = self.b.temp();
-            let p4 = if affinities.contains(&Affinity::Real) {
-                P4::Affinities(affinities.into())
-            } else {
-                P4::None
-            };
-            self.b.emit4(Opcode::MakeRecord, first, n as i32, record, p4);
-            self.b.p5(p5::FOR_INSERT);
-            if let Some(a) = alias {
-                self.b.emit(Opcode::SCopy, w.new.rowid, w.new.first + a as i32, 0);
-            }
+            let record = if w.patch { self.patched_record(w)? } else { self.whole_record(w) };
             self.b.emit4(
                 Opcode::Insert,
                 w.cursors.table,
@@ -775,6 +748,56 @@ impl Codegen<'_> {
             self.b.p5(flags & (p5::COUNT_CHANGE | p5::IS_UPDATE) | p5::IS_ROW);
         }
         Ok(())
+    }
+
+    /// Makes the record of a new row, in a temporary register.
+    fn whole_record(&mut self, w: &Writing<'_>) -> i32 {
+        let t = w.target;
+        let stored: Vec<i32> = t.table.storage.iter().map(|c| w.new.first + *c as i32).collect();
+        let n = stored.len();
+        let contiguous = stored.iter().enumerate().all(|(k, r)| *r == stored[0] + k as i32);
+        // The rowid's alias is NULL in the record.
+        let alias = t.table.rowid_alias;
+        if let Some(a) = alias {
+            self.b.emit(Opcode::Null, 0, w.new.first + a as i32, 0);
+        }
+        let first = if contiguous {
+            stored.first().copied().unwrap_or(0)
+        } else {
+            let f = self.b.regs(n);
+            for (k, r) in stored.iter().enumerate() {
+                self.copy(*r, f + k as i32);
+            }
+            f
+        };
+        let affinities: Vec<Affinity> =
+            t.table.storage.iter().map(|c| t.table.columns[*c].affinity).collect();
+        let record = self.b.temp();
+        let p4 =
+            if affinities.contains(&Affinity::Real) { P4::Affinities(affinities.into()) } else { P4::None };
+        self.b.emit4(Opcode::MakeRecord, first, n as i32, record, p4);
+        self.b.p5(p5::FOR_INSERT);
+        if let Some(a) = alias {
+            self.b.emit(Opcode::SCopy, w.new.rowid, w.new.first + a as i32, 0);
+        }
+        record
+    }
+
+    /// Makes the record of a new row out of that under the cursor, in a temporary register.
+    fn patched_record(&mut self, w: &Writing<'_>) -> Result<i32> {
+        let table = &w.target.table;
+        let fields = table.storage.iter().map(|&c| {
+            Ok(PatchField {
+                register: self.is_changed(w, c).then_some(c as u16),
+                default: self.default_value(table, c)?,
+                real: table.columns[c].affinity == Affinity::Real,
+            })
+        });
+        let fields: Vec<PatchField> = fields.collect::<Result<_>>()?;
+        let record = self.b.temp();
+        self.b.emit4(Opcode::PatchRecord, w.cursors.table, w.new.first, record, P4::Patch(fields.into()));
+        self.b.p5(p5::FOR_INSERT);
+        Ok(record)
     }
 
     /// Loads the row under the table's cursor into registers.

@@ -146,13 +146,7 @@ impl Pager {
             Snapshot::Same => {}
             Snapshot::Appended(pages) => {
                 self.data_version = self.data_version.wrapping_add(1);
-                self.epoch += 1;
-                for p in pages {
-                    self.table.remove(p);
-                    if p == 1 {
-                        self.header_ok = false;
-                    }
-                }
+                self.forget_changed(&pages);
             }
             Snapshot::Other => {
                 if self.header_ok {
@@ -309,18 +303,21 @@ impl Pager {
         Ok(())
     }
 
-    /// The snapshot has moved on: these pages have other content now.
+    /// Lets pages go that have other content now.
+    fn forget_changed(&mut self, pages: &[Pgno]) {
+        self.epoch += 1;
+        for &p in pages {
+            self.table.remove(p);
+            self.header_ok &= p != 1;
+        }
+    }
+
+    /// The snapshot has moved on.
     fn move_on(&mut self, change: Snapshot) -> Result<()> {
         match change {
             Snapshot::Same => return Ok(()),
             Snapshot::Appended(pages) => {
-                self.epoch += 1;
-                for p in pages {
-                    self.table.remove(p);
-                    if p == 1 {
-                        self.header_ok = false;
-                    }
-                }
+                self.forget_changed(&pages);
             }
             Snapshot::Other => {
                 self.reset_cache();

@@ -217,7 +217,8 @@ pub fn encode_buf(
     } else {
         let mut at = varint::put(head, header as u64);
         for (v, t) in values.iter().zip(&*types) {
-            let t = if v.is_bytes() { serial_type(v, false) } else { *t as u64 };
+            let bytes = matches!(v, Value::Text(..) | Value::Blob(..));
+            let t = if bytes { serial_type(v, false) } else { *t as u64 };
             at += varint::put(&mut head[at..], t);
         }
     }
@@ -446,13 +447,6 @@ fn put_number(bits: u64, n: usize, out: &mut [u8]) -> &mut [u8] {
     &mut out[n..]
 }
 
-impl Value {
-    #[inline]
-    fn is_bytes(&self) -> bool {
-        matches!(self, Value::Text(..) | Value::Blob(..))
-    }
-}
-
 #[inline]
 fn serial_type(v: &Value, compact: bool) -> u64 {
     match v {
@@ -548,6 +542,69 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// What is made out of another record is what would be made of the values.
+    #[test]
+    fn a_patched_record_is_the_record_of_its_values() {
+        let value = |i: usize| match i % 5 {
+            0 => Value::Int([0, 1, -1, 300, 1 << 40][i % 5]),
+            1 => Value::Null,
+            2 => Value::Real(i as f64 * 0.5),
+            3 => Value::text("abc".repeat(i % 70)).unwrap(),
+            _ => Value::Int(-(i as i64) << (i % 50)),
+        };
+        let made = |values: &[Value]| {
+            let mut out = Vec::new();
+            encode_with(values, Encoding::Utf8, |i| i % 3 == 2, &mut out).unwrap();
+            out
+        };
+        for width in [1usize, 2, 3, 10, 62, 63, 126, 127, 128, 200] {
+            for had in [0, 1, width / 2, width, width + 3] {
+                let old: Vec<Value> = (0..had).map(value).collect();
+                for step in [1, 2, 7, width] {
+                    for long in [0, 60, 20_000] {
+                        let news: Vec<Value> = (0..width)
+                            .map(|k| {
+                                if k % 2 == 0 {
+                                    Value::text("n".repeat(long)).unwrap()
+                                } else {
+                                    value(k * 11)
+                                }
+                            })
+                            .collect();
+                        let changed = |k: usize| k % step == step - 1;
+                        let new =
+                            |k: usize, there: bool| (changed(k) || !there).then(|| (&news[k], k % 3 == 2));
+                        let whole: Vec<Value> = (0..width)
+                            .map(|k| if changed(k) || k >= had { news[k].clone() } else { old[k].clone() })
+                            .collect();
+                        let (old, whole) = (made(&old), made(&whole));
+                        let mut out = Buf::with_capacity(0).unwrap();
+                        patch(&old, width, new, false, whole.len(), &mut out).unwrap();
+                        assert!(
+                            *out.into_bytes() == *whole,
+                            "{width} fields of {had}, each {step}th, {long} bytes"
+                        );
+                        let mut out = Buf::with_capacity(0).unwrap();
+                        let e = patch(&old, width, new, false, whole.len() - 1, &mut out).unwrap_err();
+                        assert_eq!(e.code(), Code::Toobig);
+                        // The last value's bytes left to whoever writes them.
+                        let last = width - 1;
+                        if let Value::Text(t, _) = &news[last]
+                            && (changed(last) || last >= had)
+                            && !t.is_empty()
+                        {
+                            let mut out = Buf::with_capacity(0).unwrap();
+                            patch(&old, width, new, true, whole.len(), &mut out).unwrap();
+                            assert!(*out.into_bytes() == whole[..whole.len() - t.len()]);
+                        }
+                    }
+                }
+            }
+        }
+        let e = patch(&[9, 1, 1], 2, |_, _| None, false, 100, &mut Buf::with_capacity(0).unwrap());
+        assert_eq!(e.unwrap_err().code(), Code::Corrupt);
     }
 
     #[test]
