@@ -282,6 +282,8 @@ impl Buf {
             {
                 return None;
             }
+            // Another thread may just have dropped its Arc: what it read comes before what is written now.
+            std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
             Some(std::slice::from_raw_parts_mut(h.data, h.len as usize))
         }
     }

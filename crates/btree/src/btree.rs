@@ -8,7 +8,7 @@ use crate::cursor::{Cursor, Parked, Slot, Tree};
 use crate::node::{Layout, TABLE_LEAF, TreeKind, corrupt, make_empty};
 use iolite_base::{Buf, Code, Encoding, Pgno, Result, be, hash::FastMap, hash::FastSet};
 use iolite_os::Vfs;
-use iolite_pager::{BusyHandler, OpenOptions, Pager, SecureDelete, State, TxnState};
+use iolite_pager::{BusyHandler, Commit, OpenOptions, Pager, SecureDelete, State, TxnState};
 use std::cell::{Cell, RefCell, RefMut};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -369,9 +369,8 @@ impl Btree {
         self.pager().map_or(TxnState::Write, |p| p.txn_state())
     }
 
-    /// The first half of a commit: see [`Btree::commit_phase_two`]. With several databases, `super_journal`
-    /// names the file that lists their journals.
-    pub fn commit_phase_one(&self, super_journal: Option<&str>) -> Result<()> {
+    /// The first half of a commit: see [`Btree::commit_phase_two`].
+    pub fn commit_phase_one(&self, commit: Commit<'_>) -> Result<()> {
         if self.txn_state() != TxnState::Write {
             return Ok(());
         }
@@ -380,7 +379,7 @@ impl Btree {
             self.0.vacuumed.set(true);
         }
         self.lock_for_commit()?;
-        self.pager()?.commit_phase_one(super_journal.map(str::as_bytes))
+        self.pager()?.commit_phase_one(commit)
     }
 
     /// Takes the lock that the first half of a commit needs, waiting for it if need be.
@@ -408,14 +407,24 @@ impl Btree {
 
     /// Both halves, for a transaction on this database alone.
     pub fn commit(&self) -> Result<()> {
-        self.commit_phase_one(None)?;
+        self.commit_phase_one(Commit::Alone)?;
         self.commit_phase_two(true)
     }
 
     /// Takes the transaction back.
     pub fn rollback(&self, end_read: bool) -> Result<()> {
+        self.undo_with(|p| p.rollback(end_read))
+    }
+
+    /// Takes all changes of the transaction back, and goes on writing in it.
+    pub fn rollback_changes(&self) -> Result<()> {
+        self.undo_with(|p| p.rollback_changes())?;
+        if self.txn_state() == TxnState::Write { self.0.create_first_page() } else { Ok(()) }
+    }
+
+    fn undo_with(&self, undo: impl FnOnce(&mut Pager) -> Result<()>) -> Result<()> {
         self.0.save_all_for_rollback();
-        let done = self.pager()?.rollback(end_read);
+        let done = undo(&mut *self.pager()?);
         self.0.has_content.borrow_mut().clear();
         self.0.savepoints.set(0);
         self.0.bump_all();

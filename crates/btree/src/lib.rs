@@ -38,7 +38,7 @@ pub use cursor::{Cursor, EntryOrder, InsertAt, KeyCompare};
 pub use iolite_os::{FileId, FileStamp};
 pub use iolite_pager::{Base, LogMark, Mark};
 pub use iolite_pager::{
-    BusyHandler, CacheStats, CheckpointMode, CheckpointResult, JournalMode, LockingMode, OpenOptions,
+    BusyHandler, CacheStats, CheckpointMode, CheckpointResult, Commit, JournalMode, LockingMode, OpenOptions,
     SecureDelete, SyncMode, TxnState,
 };
 pub use node::{Cell, TreeKind};

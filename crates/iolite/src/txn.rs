@@ -1,15 +1,35 @@
 //! Transactions over all databases of a connection: commit, rollback, savepoints.
+//!
+//! A commit over several files is one decision:
+//!
+//! ```text
+//! ask the hook -> lock all -> make all ready -> decide -> publish all
+//!       |             |              |             |
+//!       +-- refused   +-- BUSY:      +-- error:    +-- error: all is taken back
+//!           (stays open)  (stays open)   all is taken back
+//! ```
+//!
+//! *Lock*: every file that keeps readers out while it is written has EXCLUSIVE, so nobody has to be waited for afterwards.
+//! *Ready*: every journal is synced, every database written and synced, every log's frames written (and synced, where its commits
+//! wait for that) and not published. *Decide*: with two rollback journals or more, the file that lists them is deleted;
+//! with one, that journal ends; with logs alone, there is nothing left that could fail. *Publish*: journals end, headers of logs are
+//! stored.
+//!
+//! What always holds: no file shows the transaction before the decision; after it, whatever fails, every file does. After a crash
+//! of the machine between decision and publication, files with journals have it as one; each log is by itself,
+//! as the documentation of WAL mode says.
 
 use crate::connection::Inner;
 use iolite_base::{Code, Error, Result};
-use iolite_btree::{Btree, TxnState};
+use iolite_btree::{Btree, Commit, TxnState};
+use std::path::Path;
 
 impl Inner {
     fn open_trees(&self) -> Vec<Btree> {
         self.databases.borrow().iter().filter_map(|d| d.btree.clone()).collect()
     }
 
-    /// Commits every database. With several changed files a super-journal makes them commit together.
+    /// Commits every database. `SQLITE_BUSY`: somebody is in the way, nothing happened, and the transaction is still open.
     pub fn commit_all(&self) -> Result<()> {
         if let Some(alone) = self.only_writer() {
             return self.commit_one(&alone);
@@ -25,39 +45,29 @@ impl Inner {
                 return Err(Code::ConstraintCommithook.into());
             }
         }
-        let needing: Vec<Btree> = writing.iter().filter(|b| b.needs_super_journal()).cloned().collect();
-        if needing.len() > 1 {
-            let names: Vec<Vec<u8>> = needing
-                .iter()
-                .map(|b| b.journal_name().to_string_lossy().into_owned().into_bytes())
-                .collect();
-            // Who has to wait shall wait before anything is written: an attempt that failed half-way cannot be repeated.
-            for b in &writing {
-                b.lock_for_commit()?;
-            }
-            let path = needing[0].write_super_journal(&names)?;
-            let name = path.to_string_lossy().into_owned();
-            // As long as a journal names it, it has to be there: without it, the journal counts as committed.
-            *self.super_journal.borrow_mut() = Some(path.clone());
-            for b in &writing {
-                let with = needing.iter().any(|n| n.journal_name() == b.journal_name());
-                b.commit_phase_one(with.then_some(&*name))?;
-            }
-            // The moment of commit: without the super-journal, the journals are no longer hot.
-            self.vfs.delete(&path, true)?;
-            *self.super_journal.borrow_mut() = None;
-        } else {
-            for b in &writing {
-                b.commit_phase_one(None)?;
-            }
+        for b in &writing {
+            b.lock_for_commit()?;
         }
         let keep = self.running.get() > 1;
-        for b in &writing {
-            match b.commit_phase_two(!keep) {
-                // Committed already: a journal that is left names a list that is gone, and will be removed.
-                Err(_) if needing.len() > 1 => drop(b.rollback(!keep)),
-                other => other?,
+        let done = match &writing[..] {
+            [] => Ok(()),
+            [one] => one.commit_phase_one(Commit::Alone).and_then(|()| one.commit_phase_two(!keep)),
+            several => self.commit_together(several, !keep),
+        };
+        match done {
+            Ok(()) => {}
+            // The transaction is committed; it is not certain that it outlives a loss of power.
+            Err(e) if writing.len() > 1 && e.code() == Code::IoerrDirFsync => {
+                self.end_transaction();
+                return Err(e);
             }
+            // All locks are held: nobody can be waited for any more, and nothing may stay half ready.
+            Err(e) if writing.len() > 1 => {
+                let _ = self.rollback_all();
+                let busy = e.code().primary() == Code::Busy;
+                return Err(if busy { Code::IoerrLock.into() } else { e });
+            }
+            Err(e) => return Err(e),
         }
         if !keep {
             for b in &trees {
@@ -66,6 +76,61 @@ impl Inner {
         }
         self.end_transaction();
         Ok(())
+    }
+
+    /// From "make all ready" on: see the drawing at the module's head.
+    fn commit_together(&self, writing: &[Btree], end_read: bool) -> Result<()> {
+        let (journaled, others): (Vec<&Btree>, Vec<&Btree>) =
+            writing.iter().partition(|b| b.needs_super_journal());
+        let mut list = None;
+        if journaled.len() > 1 {
+            let names: Vec<Vec<u8>> =
+                journaled.iter().map(|b| b.journal_name().into_os_string().into_encoded_bytes()).collect();
+            let path = journaled[0].write_super_journal(&names)?;
+            // As long as a journal names it, it has to be there: without it, the journal counts as committed.
+            *self.super_journal.borrow_mut() = Some(path.clone());
+            list = Some(path);
+        }
+        let name = list.as_ref().map(|p| p.as_os_str().as_encoded_bytes());
+        for b in &journaled {
+            b.commit_phase_one(Commit::Together { super_journal: name })?;
+        }
+        for b in &others {
+            b.commit_phase_one(Commit::Together { super_journal: None })?;
+        }
+        let mut unsure = Ok(());
+        let mut decided = false;
+        if let Some(path) = &list {
+            unsure = self.decide_by_deleting(path)?;
+            *self.super_journal.borrow_mut() = None;
+            decided = true;
+        }
+        for b in journaled.into_iter().chain(others) {
+            match b.commit_phase_two(end_read) {
+                Ok(()) => {}
+                Err(e) if e.code() == Code::IoerrDirFsync => {
+                    drop(b.rollback(end_read));
+                    unsure = Err(e);
+                }
+                // A journal that is left names a list that is gone, and will be removed.
+                Err(_) if decided => drop(b.rollback(end_read)),
+                Err(e) => return Err(e),
+            }
+            decided = true;
+        }
+        unsure
+    }
+
+    /// Without the list, no journal that it names is hot any more. An error outside: it is still there. Inside: it is gone, but
+    /// may be back after a loss of power.
+    fn decide_by_deleting(&self, list: &Path) -> Result<Result<()>> {
+        match self.vfs.delete(list, true) {
+            Ok(()) => Ok(Ok(())),
+            Err(e) => match self.vfs.access(list, iolite_os::Access::Exists) {
+                Ok(true) => Err(e),
+                _ => Ok(Err(Code::IoerrDirFsync.into())),
+            },
+        }
     }
 
     /// The one database with a write transaction, if there is exactly one and no hook to ask.
@@ -82,7 +147,7 @@ impl Inner {
 
     /// Commits the only database that was written to: the common case, without lists.
     fn commit_one(&self, b: &Btree) -> Result<()> {
-        b.commit_phase_one(None)?;
+        b.commit_phase_one(Commit::Alone)?;
         let keep = self.running.get() > 1;
         b.commit_phase_two(!keep)?;
         if !keep {
@@ -248,11 +313,15 @@ impl Inner {
         let at = self.find_savepoint(name)?;
         let whole = at == 0 && self.savepoint_began.get();
         for b in self.open_trees() {
-            if whole {
-                if b.txn_state() == TxnState::Write {
-                    b.rollback(false)?;
-                }
-            } else if let Err(e) = b.savepoint_rollback(at - self.savepoint_began.get() as usize) {
+            let undone = if !whole {
+                b.savepoint_rollback(at - self.savepoint_began.get() as usize)
+            } else if b.txn_state() == TxnState::Write {
+                // The locks stay: nobody may write before this transaction goes on.
+                b.rollback_changes()
+            } else {
+                Ok(())
+            };
+            if let Err(e) = undone {
                 // Neither done nor undone: only the whole can be taken back now.
                 let _ = self.rollback_all();
                 return Err(e);

@@ -10,11 +10,13 @@
 
 mod memory;
 mod pass;
+mod per_process;
 mod ticks;
 mod traits;
 mod unix;
 
 pub use memory::MemoryVfs;
+pub use per_process::PerProcess;
 pub use ticks::ticks;
 pub use traits::{
     Access, Characteristics, Clock, Entropy, File, FileId, FileKind, FileStamp, LockLevel, OpenFlags,

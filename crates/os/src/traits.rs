@@ -261,10 +261,10 @@ pub trait File: Send {
     /// Fills `buf` from `offset`. `false`: the file ended before; the rest of `buf` is zero.
     fn read(&self, buf: &mut [u8], offset: u64) -> Result<bool>;
     /// As [`File::read`], into memory that holds nothing yet; answers it as bytes.
-    fn read_new<'b>(&self, buf: &'b mut [MaybeUninit<u8>], offset: u64) -> Result<&'b mut [u8]> {
+    fn read_new<'b>(&self, buf: &'b mut [MaybeUninit<u8>], offset: u64) -> Result<(&'b mut [u8], bool)> {
         let bytes = iolite_base::bytes::zero_fill(buf);
-        self.read(bytes, offset)?;
-        Ok(bytes)
+        let whole = self.read(bytes, offset)?;
+        Ok((bytes, whole))
     }
     /// Writes all of `buf` at `offset`.
     fn write(&self, buf: &[u8], offset: u64) -> Result<()>;
@@ -277,8 +277,8 @@ pub trait File: Send {
     }
     /// Cuts (or extends) the file to `size` bytes.
     fn truncate(&self, size: u64) -> Result<()>;
-    /// Carries written content to the disk. The first sync of a file that this handle created also makes its
-    /// directory entry durable.
+    /// Carries written content to the disk. The first sync of a file that was opened with [`OpenFlags::create`] (but a
+    /// database) also makes its directory entry durable, whoever made it.
     fn sync(&self, kind: SyncKind) -> Result<()>;
     /// Says that a range will be synced before long: the system may begin to write it meanwhile. A hint, no promise.
     fn start_writing(&self, _offset: u64, _len: u64) {}
@@ -304,6 +304,10 @@ pub trait File: Send {
     /// What tells later whether somebody wrote to the file, where something does.
     fn stamp(&self) -> Result<Option<FileStamp>> {
         Ok(None)
+    }
+    /// Whether the handle was opened by a process from which this one was forked: it must not be used any more, only dropped.
+    fn is_inherited(&self) -> bool {
+        false
     }
     /// Whether the name no longer leads to this file.
     fn has_moved(&self) -> Result<bool>;

@@ -96,7 +96,7 @@ impl Pager {
         match (self.content_of(pgno)?, &self.wal, &self.file) {
             (Content::Frame(frame), Some(wal), _) => wal.read_frame(frame, raw),
             (Content::File, _, Some(file)) => {
-                let out = file.read_new(raw, (pgno as u64 - 1) * self.page_size as u64)?;
+                let (out, _) = file.read_new(raw, (pgno as u64 - 1) * self.page_size as u64)?;
                 self.note_first_page(pgno, out);
                 Ok(out)
             }
@@ -305,6 +305,7 @@ impl Pager {
             sync: self.sync,
             device: self.file.as_ref().map(|f| f.characteristics()).unwrap_or_default(),
             nonce,
+            inherited: self.is_inherited(),
         }
     }
 
@@ -315,6 +316,10 @@ impl Pager {
         }
         if self.kind == Kind::File && self.wal.is_none() && self.journal_mode != JournalMode::Off {
             let memory = self.journal_mode == JournalMode::Memory;
+            if !memory {
+                // Nobody who opens the file by its present name would find the journal.
+                self.stays_in_place()?;
+            }
             let kept = self.kept_journal.take();
             self.journal = Some(Journal::new(memory, kept, self.sector(), self.page_size, self.orig_size));
         }
@@ -381,7 +386,7 @@ impl Pager {
     /// Writes changed pages that nobody holds, so that they can be evicted. `false`: not possible now.
     fn spill(&mut self) -> Result<bool> {
         let writing = self.state >= State::WriterCacheMod || self.kind == Kind::Temp;
-        if !self.spill_enabled || !writing {
+        if !self.spill_enabled || !writing || self.is_inherited() {
             return Ok(false);
         }
         if self.kind == Kind::File && self.wal.is_none() {

@@ -15,18 +15,18 @@
 //! [`rest`] none waits or runs that was left before. So connections that want the database for themselves (the last one to
 //! close, one that leaves WAL mode) rest first, and so does an explicit checkpoint, which would find itself in the way.
 //! The thread starts with the first job and is absent after `fork`: what the parent left is the parent's, and the child
-//! starts a thread of its own. Files of a VFS that does not say that threads may open them are left alone.
+//! has a desk and a thread of its own. Files of a VFS that does not say that threads may open them are left alone.
 
 use crate::shared::Database;
 use crate::types::{CheckpointMode, SyncMode};
 use crate::wal::{Role, Wal};
 use iolite_base::{Code, Result};
-use iolite_os::{File, FileId, FileKind, LockLevel, OpenFlags, Vfs};
+use iolite_os::{File, FileId, FileKind, LockLevel, OpenFlags, PerProcess, Vfs};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A job takes its turn when no more than this part of the threshold is left to copy,
@@ -61,7 +61,7 @@ pub struct Job {
     pub frames: u32,
 }
 
-static HOUSE: OnceLock<House> = OnceLock::new();
+static HOUSE: PerProcess<House> = PerProcess::new();
 
 #[derive(Default)]
 struct House {
@@ -76,8 +76,8 @@ struct House {
 struct Desk {
     waiting: VecDeque<Job>,
     running: Option<Arc<Database>>,
-    /// The process whose thread it is; 0: none yet.
-    keeper: u32,
+    /// The keeper's thread was started.
+    kept: bool,
 }
 
 /// Leaves a job, unless there is one for the database. `false`: no thread can be had.
@@ -86,15 +86,14 @@ pub fn ask(job: Job) -> bool {
     if job.database.asked.load(Relaxed) == me {
         return true;
     }
-    let house = HOUSE.get_or_init(House::default);
-    let Some(mut desk) = house.free_desk() else { return false };
-    if desk.keeper != me {
-        *desk = Desk::default();
+    let house = HOUSE.get();
+    let mut desk = house.desk();
+    if !desk.kept {
         let started = std::thread::Builder::new().name("iolite-checkpoint".into()).spawn(|| house.keep());
         if started.is_err() {
             return false;
         }
-        desk.keeper = me;
+        desk.kept = true;
     }
     job.database.asked.store(me, Relaxed);
     desk.waiting.push_back(job);
@@ -105,7 +104,7 @@ pub fn ask(job: Job) -> bool {
 
 /// Takes back or waits for what was left for a database.
 pub fn rest(database: &Arc<Database>) {
-    let Some(house) = HOUSE.get() else { return };
+    let Some(house) = HOUSE.existing() else { return };
     if database.asked.load(Relaxed) != std::process::id() {
         return;
     }
@@ -121,18 +120,6 @@ pub fn rest(database: &Arc<Database>) {
 }
 
 impl House {
-    /// The desk, if it is free or becomes so at once: in a forked child the thread that sat at it may be missing.
-    fn free_desk(&self) -> Option<MutexGuard<'_, Desk>> {
-        for _ in 0..1000 {
-            match self.desk.try_lock() {
-                Ok(d) => return Some(d),
-                Err(TryLockError::Poisoned(d)) => return Some(d.into_inner()),
-                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
-            }
-        }
-        None
-    }
-
     fn desk(&self) -> MutexGuard<'_, Desk> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -142,7 +142,7 @@ impl Pager {
         Ok(self.direct == Direct::Open)
     }
 
-    fn log_sync(&self) -> Option<SyncMode> {
+    pub(crate) fn log_sync(&self) -> Option<SyncMode> {
         if self.sync == SyncMode::Off { None } else { Some(self.sync) }
     }
 

@@ -7,7 +7,8 @@
 //! end:      lock-byte page number 4 | name of the super-journal | its length 4 | its checksum 4 | magic 8
 //! ```
 //!
-//! What always holds: no page is recorded twice; nothing of a segment counts until its header carries magic
+//! What always holds: a journal is not sealed while bytes of it, the super-journal's name included, may be missing on the
+//! disk; no page is recorded twice; nothing of a segment counts until its header carries magic
 //! and number of records, which happens after the records were synced ([`Journal::seal`]). Records are
 //! gathered in memory and written in large pieces; a small transaction's journal is one write.
 
@@ -62,6 +63,8 @@ pub struct Journal {
     reused: bool,
     /// The super-journal's name was written.
     super_written: bool,
+    /// Bytes were written to the file and not synced.
+    unsynced: bool,
 }
 
 /// What a journal needs to know of its surroundings.
@@ -76,6 +79,8 @@ pub struct Site<'a> {
     pub device: Characteristics,
     /// A random number for the next segment.
     pub nonce: u32,
+    /// The transaction is that of the process from which this one was forked.
+    pub inherited: bool,
 }
 
 impl Journal {
@@ -101,6 +106,7 @@ impl Journal {
             orig_size,
             pages: FastSet::default(),
             super_written: false,
+            unsynced: false,
         }
     }
 
@@ -184,12 +190,16 @@ impl Journal {
 
     fn flush(&mut self, site: &Site) -> Result<()> {
         let Place::File(file) = &mut self.place else { return Ok(()) };
+        if site.inherited {
+            return Err(Code::IoerrLock.into());
+        }
         if file.is_none() {
             *file = Some(site.vfs.open(Some(site.path), OpenFlags::read_write(FileKind::Journal))?);
             // A journal that somebody left (persisted, or recovered) may be longer than ours will be.
             self.reused = true;
         }
         if !self.buf.is_empty() {
+            self.unsynced = true;
             file.as_ref().expect("opened above").write(&self.buf, self.base)?;
             self.base += self.buf.len() as u64;
             self.buf.clear();
@@ -204,7 +214,7 @@ impl Journal {
             // crash leaves a part of the first transaction.
             self.begin_segment(site)?;
         }
-        if !self.open && self.buf.is_empty() {
+        if !self.open && self.buf.is_empty() && !self.unsynced {
             return Ok(Synced::of_journal());
         }
         self.flush(site)?;
@@ -214,6 +224,7 @@ impl Journal {
             if site.sync != SyncMode::Off {
                 file.sync(SyncKind::Full)?;
             }
+            self.unsynced = false;
             // The one segment goes on.
             return Ok(Synced::of_journal());
         }
@@ -229,6 +240,7 @@ impl Journal {
         }
         file.sync(if site.sync >= SyncMode::Full { SyncKind::Data } else { SyncKind::Full })?;
         self.open = false;
+        self.unsynced = false;
         Ok(Synced::of_journal())
     }
 

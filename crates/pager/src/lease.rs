@@ -19,9 +19,9 @@
 //! housekeeper sleeps without a time limit while all leases are free, starts with the first lease, and is
 //! absent after `fork`: the child starts one of its own.
 
-use iolite_os::{FileId, ShmRelease};
+use iolite_os::{FileId, PerProcess, ShmRelease};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::*};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 const FREE: u32 = 0;
@@ -107,12 +107,12 @@ impl Lease {
 
 /// Whether there ever was a lease.
 pub fn any() -> bool {
-    HOUSE.get().is_some()
+    HOUSE.existing().is_some()
 }
 
 /// Gives back all idle leases of this process on a file: somebody wants to checkpoint.
 pub fn revoke_all(file: FileId) {
-    if let Some(h) = HOUSE.get() {
+    if let Some(h) = HOUSE.existing() {
         for (l, _) in &h.tenants().leases {
             if let Some(l) = l.upgrade()
                 && l.file == file
@@ -123,11 +123,11 @@ pub fn revoke_all(file: FileId) {
     }
 }
 
-static HOUSE: OnceLock<House> = OnceLock::new();
+static HOUSE: PerProcess<House> = PerProcess::new();
 static ASLEEP: AtomicBool = AtomicBool::new(false);
 
 fn house() -> &'static House {
-    HOUSE.get_or_init(House::default)
+    HOUSE.get()
 }
 
 #[derive(Default)]
@@ -140,8 +140,8 @@ struct House {
 struct Tenants {
     /// Each with its count of uses when the housekeeper last looked.
     leases: Vec<(Weak<Lease>, u32)>,
-    /// The process whose thread keeps house; 0: none yet.
-    keeper: u32,
+    /// The housekeeper's thread was started.
+    kept: bool,
 }
 
 impl House {
@@ -151,16 +151,14 @@ impl House {
 
     fn join(&'static self, lease: &Arc<Lease>) -> bool {
         let mut t = self.tenants();
-        let me = std::process::id();
-        if t.keeper != me {
-            // The first lease of this process; what a parent leased is the parent's.
-            t.leases.clear();
+        if !t.kept {
+            // The first lease of this process.
             ASLEEP.store(false, SeqCst);
             let started = std::thread::Builder::new().name("iolite-lease".into()).spawn(|| self.keep());
             if started.is_err() {
                 return false;
             }
-            t.keeper = me;
+            t.kept = true;
         }
         t.leases.retain(|l| l.0.strong_count() > 0);
         t.leases.push((Arc::downgrade(lease), 0));

@@ -28,7 +28,7 @@ mod wal;
 pub use journal::lock_byte_page;
 pub use pager::{Pager, State};
 pub use types::{
-    BusyHandler, CacheStats, CheckpointMode, CheckpointResult, JournalMode, LockingMode, OpenOptions,
+    BusyHandler, CacheStats, CheckpointMode, CheckpointResult, Commit, JournalMode, LockingMode, OpenOptions,
     SecureDelete, SyncMode, TxnState,
 };
 pub use view::{Base, ClosingNote, Mark, Together};

@@ -13,7 +13,8 @@
 //!
 //! What always holds ([`Pager::check`]): in `Reader` and above a database file is locked SHARED at least (in
 //! WAL mode also in `Open`, once the log was opened); in `WriterLocked` and above RESERVED at least or the
-//! log's write lock; in `WriterDbMod` EXCLUSIVE. Undo levels exist only in `WriterLocked` and above. In a
+//! log's write lock; in `WriterDbMod` EXCLUSIVE. A journal is kept open from one transaction to the next only under
+//! RESERVED or more. Undo levels exist only in `WriterLocked` and above. In a
 //! log's mode the database file is never written by a transaction, but for free pages (module `direct`).
 
 use crate::checkpointer;
@@ -116,7 +117,8 @@ pub struct Pager {
     pub(crate) serial: u64,
     pub(crate) undo: Undo,
     pub(crate) journal: Option<Journal>,
-    /// A journal file kept open between transactions.
+    /// A journal file kept open between transactions, while RESERVED or more is held: without it, anybody may remove the
+    /// file, and what is written to a removed journal plays nothing back.
     pub(crate) kept_journal: Option<Box<dyn File>>,
     pub(crate) wal: Option<Wal>,
     /// In exclusive mode the counter is raised once.
@@ -242,6 +244,11 @@ impl Pager {
     /// Ends everything: an open transaction is taken back, a log that nobody else uses is copied into the
     /// database and removed.
     pub fn close(&mut self) -> Result<()> {
+        if self.is_inherited() {
+            self.abandon();
+            self.file = None;
+            return Ok(());
+        }
         let rolled_back = if self.state > State::Reader { self.rollback(true) } else { Ok(()) };
         if self.state != State::Open {
             self.end_read();
@@ -264,8 +271,63 @@ impl Pager {
         if self.kept_journal.take().is_some()
             && self.locking_mode == LockingMode::Exclusive
             && matches!(self.journal_mode, JournalMode::Delete)
+            && self.stays_in_place().is_ok()
         {
             let _ = self.vfs.delete(&self.journal_path, false);
+        }
+    }
+
+    /// Whether this process was forked from the one that opened the file: whatever was under way is its parent's to end.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.kind == Kind::File && self.file.as_ref().is_some_and(|f| f.is_inherited())
+    }
+
+    /// Lets everything of a parent's go without a word to the disk: its transaction, its locks, its log.
+    pub(crate) fn abandon(&mut self) {
+        self.undo.clear();
+        self.dirty.clear();
+        self.journal = None;
+        self.kept_journal = None;
+        self.foreign_image = None;
+        self.half_undone = None;
+        self.era = None;
+        self.entered = ([0; 8], 0);
+        self.direct = Direct::Untried;
+        self.wal = None;
+        self.state = State::Open;
+        self.lock = LockLevel::None;
+        // Its locks may have been held when the process forked.
+        std::mem::forget(self.share.take());
+        self.reset_cache();
+    }
+
+    /// Opens the file again for the process that this one has become by a fork: locks of its own need a description of its own.
+    pub(crate) fn open_again(&mut self) -> Result<()> {
+        let Some(old) = &self.file else { return Err(Code::Misuse.into()) };
+        let flags = OpenFlags {
+            kind: FileKind::MainDb,
+            read_only: self.read_only,
+            create: false,
+            exclusive: false,
+            or_read_only: false,
+            nolock: self.nolock,
+        };
+        let new = self.vfs.open(Some(&self.path), flags)?;
+        if new.identity() != old.identity() || old.identity().is_none() {
+            return Err(Code::ReadonlyDbmoved.into());
+        }
+        self.abandon();
+        self.share = new.identity().map(Share::join);
+        self.file = Some(new);
+        Ok(())
+    }
+
+    /// `SQLITE_READONLY_DBMOVED` where the file no longer lies under its name: journal and log of that name belong to
+    /// another database then, or would never be found.
+    pub(crate) fn stays_in_place(&self) -> Result<()> {
+        match &self.file {
+            Some(f) if self.kind == Kind::File && f.has_moved()? => Err(Code::ReadonlyDbmoved.into()),
+            _ => Ok(()),
         }
     }
 
@@ -274,6 +336,11 @@ impl Pager {
     pub(crate) fn close_wal(&mut self, for_good: bool) -> Result<()> {
         let Some(mut wal) = self.wal.take() else { return Ok(()) };
         let file = self.file.as_deref().expect("a log belongs to a file");
+        if let Err(e) = self.stays_in_place() {
+            // The log of that name is another database's by now, or the next one's.
+            wal.close(file, false);
+            return if for_good { Err(e) } else { Ok(()) };
+        }
         let mut alone = self.lock == LockLevel::Exclusive;
         if !alone && !self.read_only && !wal.is_read_only() && file.lock(LockLevel::Exclusive).is_ok() {
             self.lock = LockLevel::Exclusive;
@@ -331,6 +398,7 @@ impl Pager {
         debug_assert!(self.state >= State::WriterLocked || self.undo.depth() == 0);
         debug_assert!(self.wal.is_none() || self.state != State::WriterDbMod);
         debug_assert!(self.direct == Direct::Untried || self.state >= State::WriterLocked);
+        debug_assert!(self.kept_journal.is_none() || self.lock >= LockLevel::Reserved);
     }
 
     pub(crate) fn raise(&mut self, level: LockLevel) -> Result<()> {
@@ -345,6 +413,9 @@ impl Pager {
     }
 
     pub(crate) fn unlock(&mut self, level: LockLevel) {
+        if level < LockLevel::Reserved {
+            self.kept_journal = None;
+        }
         if let Some(f) = &self.file {
             // A failed unlock leaves others waiting, not data wrong; the next lock call reports.
             let _ = f.unlock(level);

@@ -22,13 +22,24 @@ fn path_of(name: &[u8]) -> PathBuf {
     }
 }
 
+/// Whether a name ends as those of super-journals do: `-mj`, six digits, a nine, two digits, all hexadecimal.
+fn is_super_name(path: &Path) -> bool {
+    let name = path.as_os_str().as_encoded_bytes();
+    let Some((_, [b'-', b'm', b'j', digits @ ..])) = name.split_at_checked(name.len().wrapping_sub(12))
+    else {
+        return false;
+    };
+    digits[6] == b'9' && digits.iter().all(u8::is_ascii_hexdigit)
+}
+
 impl Pager {
     /// With SHARED held: if a journal is hot, plays it back.
     pub(crate) fn roll_back_hot_journal(&mut self) -> Result<()> {
         if self.kept_journal.is_some() && self.lock > LockLevel::Shared {
             return Ok(());
         }
-        if !self.exists(&self.journal_path)? || !self.journal_is_hot()? {
+        // The journal beside the name is another database's where the file was moved.
+        if !self.exists(&self.journal_path)? || self.stays_in_place().is_err() || !self.journal_is_hot()? {
             return Ok(());
         }
         let path = self.journal_path.clone();
@@ -101,13 +112,10 @@ impl Pager {
             if reader.is_valid() {
                 let page_size = reader.page_size as u64;
                 let db = self.file()?;
-                let mut restored = false;
                 db.truncate(reader.orig_size as u64 * page_size)?;
                 while let Some(pgno) = reader.next()? {
                     db.write(reader.page(), (pgno as u64 - 1) * page_size)?;
-                    restored = true;
                 }
-                let _ = restored;
                 if self.sync != SyncMode::Off {
                     db.sync(SyncKind::Full)?;
                 }
@@ -115,8 +123,10 @@ impl Pager {
             }
         }
         self.end_played_journal(journal, path, super_path.is_some())?;
-        if let (Some(p), false) = (&super_path, committed) {
-            self.delete_stale_super(p)?;
+        if let (Some(p), false) = (&super_path, committed)
+            && is_super_name(p)
+        {
+            self.delete_stale_super(p, path)?;
         }
         Ok(())
     }
@@ -143,12 +153,16 @@ impl Pager {
         }
     }
 
-    /// Removes a super-journal that no journal points to any more.
-    fn delete_stale_super(&mut self, path: &Path) -> Result<()> {
+    /// Removes a super-journal that no journal points to any more, and that lists the journal just played back: whatever
+    /// else a journal may name is somebody's file.
+    fn delete_stale_super(&mut self, path: &Path, played: &Path) -> Result<()> {
         if !self.exists(path)? {
             return Ok(());
         }
         let children = journal::super_children(&*self.vfs, path)?;
+        if !children.iter().any(|c| path_of(c) == played) {
+            return Ok(());
+        }
         for child in children {
             let child = path_of(&child);
             if !self.exists(&child)? {

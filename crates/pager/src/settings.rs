@@ -155,6 +155,9 @@ impl Pager {
         if self.kind == Kind::File && keeps(old) && !keeps(mode) {
             self.kept_journal = None;
             // The file lies there without meaning. Only with RESERVED is it certain that nobody writes it.
+            if self.stays_in_place().is_err() {
+                return mode;
+            }
             if self.lock >= LockLevel::Reserved {
                 let _ = self.vfs.delete(&self.journal_path, false);
             } else if self.state == State::Open && self.raise(LockLevel::Shared).is_ok() {
@@ -452,6 +455,8 @@ impl Pager {
         if !self.wal_possible() {
             return Err(Code::Cantopen.into());
         }
+        // Beside the old name lies the log of another database, if any.
+        self.stays_in_place()?;
         if self.locking_mode == LockingMode::Exclusive {
             self.raise(LockLevel::Exclusive)?;
         }

@@ -14,13 +14,13 @@
 
 use crate::wal::{chain::Chain, direct};
 use iolite_base::{PageData, Pgno, hash::FastMap};
-use iolite_os::FileId;
+use iolite_os::{FileId, PerProcess};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicUsize,
     Ordering::{AcqRel, Relaxed},
 };
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Bytes that the shared pages of one file may take.
 const BUDGET: usize = 64 << 20;
@@ -148,8 +148,8 @@ pub struct Share {
 impl Share {
     /// Joins the sessions of a file.
     pub fn join(id: FileId) -> Share {
-        static ALL: OnceLock<Mutex<HashMap<FileId, Weak<Database>>>> = OnceLock::new();
-        let mut all = ALL.get_or_init(Default::default).lock().unwrap_or_else(PoisonError::into_inner);
+        static ALL: PerProcess<Mutex<HashMap<FileId, Weak<Database>>>> = PerProcess::new();
+        let mut all = ALL.get().lock().unwrap_or_else(PoisonError::into_inner);
         let db = match all.get(&id).and_then(Weak::upgrade) {
             Some(db) => db,
             None => {

@@ -25,6 +25,9 @@ impl Pager {
         if self.state != State::Open {
             return Ok(());
         }
+        if self.is_inherited() {
+            self.open_again()?;
+        }
         if self.kind != Kind::File {
             self.state = State::Reader;
             return Ok(());
@@ -126,7 +129,7 @@ impl Pager {
         if !self.immutable && self.exists(&self.wal_path.clone())? {
             if size == 0 {
                 // A log without a database is left over from one that was deleted.
-                if !self.read_only {
+                if !self.read_only && self.stays_in_place().is_ok() {
                     self.vfs.delete(&self.wal_path, false)?;
                 }
             } else {
@@ -156,7 +159,13 @@ impl Pager {
             }
         }
         let wal = self.wal.as_ref().expect("called in WAL mode");
-        let pages = wal.db_pages();
+        let (pages, page_size) = (wal.db_pages(), wal.page_size());
+        if !self.page_size_fixed && page_size != 0 && page_size != self.page_size {
+            // Page 1, which says it, may be in the log itself.
+            self.page_size = page_size;
+            self.set_cache_size(self.cache_setting);
+            self.reset_cache();
+        }
         if pages != 0 {
             self.db_size = pages;
         } else if !self.header_ok {
@@ -264,6 +273,9 @@ impl Pager {
             return Ok(());
         }
         debug_assert!(self.state == State::Reader);
+        if self.is_inherited() {
+            return Err(Code::IoerrLock.into());
+        }
         if self.read_only || self.format_read_only {
             return Err(Code::Readonly.into());
         }
@@ -409,9 +421,9 @@ impl Pager {
     }
 
     /// The first half of a commit: after it, all is on disk, but a rollback is still possible (rollback
-    /// modes), or the transaction is committed (WAL).
-    pub fn commit_phase_one(&mut self, super_journal: Option<&[u8]>) -> Result<()> {
-        let done = self.write_transaction(super_journal);
+    /// modes, and where others commit together), or the transaction is committed (WAL, alone).
+    pub fn commit_phase_one(&mut self, commit: Commit<'_>) -> Result<()> {
+        let done = self.write_transaction(commit);
         self.note_failed_sync(&done);
         done
     }
@@ -425,12 +437,15 @@ impl Pager {
         }
     }
 
-    fn write_transaction(&mut self, super_journal: Option<&[u8]>) -> Result<()> {
+    fn write_transaction(&mut self, commit: Commit<'_>) -> Result<()> {
         if let Some(e) = &self.error {
             return Err(e.clone());
         }
         if let Some(e) = &self.half_undone {
             return Err(e.clone());
+        }
+        if self.is_inherited() {
+            return Err(Code::IoerrLock.into());
         }
         if self.state < State::WriterCacheMod
             || self.kind != Kind::File
@@ -459,18 +474,27 @@ impl Pager {
         if self.wal.is_some() {
             self.write_direct(&mut pages)?;
             self.settle_direct(&mut pages)?;
+            if commit != Commit::Alone {
+                if !pages.is_empty() {
+                    let sync = self.log_sync();
+                    let file = self.file.as_deref().ok_or(Code::Misuse)?;
+                    let wal = self.wal.as_mut().expect("called in WAL mode");
+                    wal.prepare(file, &pages, self.db_size, self.page_size, sync)?;
+                    self.stats.writes += pages.len() as u64;
+                }
+                self.state = State::WriterFinished;
+                return Ok(());
+            }
             if !pages.is_empty() {
                 self.append_frames(&pages, self.db_size)?;
                 self.share_frames(&pages);
             }
-            self.end_direct();
             drop(pages);
-            let changed = std::mem::take(&mut self.dirty);
-            self.forget_dirty(&changed);
+            self.frames_are_published();
             self.state = State::WriterFinished;
             return Ok(());
         }
-        if let Some(name) = super_journal
+        if let Commit::Together { super_journal: Some(name) } = commit
             && let Some(mut j) = self.journal.take()
         {
             let nonce = self.random();
@@ -489,6 +513,13 @@ impl Pager {
         let _truncatable: Truncatable = written.synced();
         self.state = State::WriterFinished;
         Ok(())
+    }
+
+    /// What a transaction has changed is the log's newest state now.
+    fn frames_are_published(&mut self) {
+        self.end_direct();
+        let changed = std::mem::take(&mut self.dirty);
+        self.forget_dirty(&changed);
     }
 
     /// Pages just committed to the log: others need not read them from there.
@@ -514,6 +545,12 @@ impl Pager {
             return Ok(());
         }
         let changed = self.state > State::WriterLocked;
+        if let (Some(wal), Some(file)) = (&mut self.wal, &self.file)
+            && wal.is_prepared()
+        {
+            wal.publish_prepared(&**file);
+            self.frames_are_published();
+        }
         if self.kind == Kind::File && self.wal.is_none() && changed {
             let ended = self.end_journal();
             self.note_failed_sync(&ended);
@@ -553,6 +590,16 @@ impl Pager {
             }
             return Ok(());
         }
+        if self.is_inherited() {
+            // The transaction is the parent's, and so are its journal and its frames.
+            self.abandon();
+            return Ok(());
+        }
+        if self.state == State::WriterFinished && self.wal.as_ref().is_some_and(|w| !w.is_prepared()) {
+            // It is published: nobody can take it back.
+            self.end_write(end_read);
+            return Ok(());
+        }
         // A commit that failed at its last step, the journal's end, has let go of the journal.
         let ending = self.state == State::WriterFinished
             && self.wal.is_none()
@@ -586,6 +633,32 @@ impl Pager {
         }
         self.end_write(end_read);
         undone
+    }
+
+    /// Takes back what the transaction has changed, and stays the writer: nobody else can have written when it goes on.
+    pub fn rollback_changes(&mut self) -> Result<()> {
+        if self.state < State::WriterCacheMod || self.is_inherited() {
+            return Ok(());
+        }
+        debug_assert!(self.state < State::WriterFinished);
+        if let Err(e) = self.undo_transaction() {
+            self.half_undone = Some(e.clone());
+            return Err(e);
+        }
+        self.epoch += 1;
+        self.serial += 1;
+        self.dirty.clear();
+        self.foreign_image = None;
+        self.half_undone = None;
+        self.end_direct();
+        if self.kind == Kind::File {
+            self.undo.clear();
+            // The file, or the log, is as it was; which pages others know of it is found out by the next transaction.
+            self.era = None;
+        }
+        self.state = State::WriterLocked;
+        self.check();
+        Ok(())
     }
 
     fn undo_transaction(&mut self) -> Result<()> {
@@ -771,8 +844,7 @@ impl Pager {
         let file = self.file.as_deref().ok_or(Code::Misuse)?;
         let wal = self.wal.as_mut().expect("called in WAL mode");
         let sync = if self.sync == SyncMode::Off { None } else { Some(self.sync) };
-        self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        wal.append(file, &*self.vfs, pages, commit, self.page_size, sync)?;
+        wal.append(file, pages, commit, self.page_size, sync)?;
         self.stats.writes += pages.len() as u64;
         Ok(())
     }

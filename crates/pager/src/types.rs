@@ -103,6 +103,19 @@ pub enum SecureDelete {
     Fast,
 }
 
+/// Which files a transaction is committed to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Commit<'a> {
+    /// This one alone.
+    Alone,
+    /// Others as well: the first half leaves nothing that can fail to the second, which is called once all files are
+    /// ready.
+    Together {
+        /// The file that lists the rollback journals, as bytes of a name.
+        super_journal: Option<&'a [u8]>,
+    },
+}
+
 /// The state of a connection's transaction on one database.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum TxnState {

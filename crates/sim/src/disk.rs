@@ -354,8 +354,8 @@ impl Vfs for Disk {
             log.events.push(Event::Create { path: path.to_owned(), file, kind: flags.kind });
         }
         drop(log);
-        // As the unix VFS has it: whoever creates a journal or log sees to its name with the first sync.
-        let new_entry = Mutex::new(!existed && flags.kind != FileKind::MainDb);
+        // As the unix VFS has it: whoever opens a journal or log to create it sees to its name with the first sync.
+        let new_entry = Mutex::new(flags.create && flags.kind != FileKind::MainDb);
         let entry = Entry { file: Some(file), kind: flags.kind, new_entry };
         Ok(Box::new(DiskFile { inner, shared: self.shared.clone(), entry }))
     }
@@ -416,7 +416,7 @@ impl File for DiskFile {
         self.inner.read(buf, offset)
     }
 
-    fn read_new<'b>(&self, buf: &'b mut [MaybeUninit<u8>], offset: u64) -> Result<&'b mut [u8]> {
+    fn read_new<'b>(&self, buf: &'b mut [MaybeUninit<u8>], offset: u64) -> Result<(&'b mut [u8], bool)> {
         self.shared.may(Op::Read)?;
         self.inner.read_new(buf, offset)
     }

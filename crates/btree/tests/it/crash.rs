@@ -27,7 +27,7 @@ fn a_crash_in_the_first_transaction_leaves_an_empty_database() {
     bt.begin_write(false).unwrap();
     let root = bt.create_tree(TreeKind::Table).unwrap();
     declare(&bt, "table", "t", "t", root, "CREATE TABLE t(a)");
-    bt.commit_phase_one(None).unwrap();
+    bt.commit_phase_one(Commit::Alone).unwrap();
     let after = Btree::open(crashed(&vfs), "a.db", &OpenOptions::default()).unwrap();
     after.begin_read().unwrap();
     assert_eq!(after.page_count(), 0);

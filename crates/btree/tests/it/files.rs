@@ -148,9 +148,9 @@ fn two_databases_commit_together_or_not_at_all() {
         }
         let list = x.write_super_journal(&names).unwrap();
         let name = list.to_str().unwrap();
-        x.commit_phase_one(Some(name)).unwrap();
+        x.commit_phase_one(Commit::Together { super_journal: Some(name.as_bytes()) }).unwrap();
         if crash_at > 0 {
-            y.commit_phase_one(Some(name)).unwrap();
+            y.commit_phase_one(Commit::Together { super_journal: Some(name.as_bytes()) }).unwrap();
         }
         if crash_at > 1 {
             std::fs::remove_file(&list).unwrap();

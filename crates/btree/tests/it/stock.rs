@@ -273,7 +273,7 @@ fn locks_of_both_kinds_conflict_as_they_should() {
     bt.begin_write(false).unwrap();
     add_rows(&bt, 10, 1, 10);
     assert_eq!(peer.ask("SELECT count(*) FROM t"), "[(1,)]");
-    assert_eq!(bt.commit_phase_one(None).unwrap_err().code(), Code::Busy);
+    assert_eq!(bt.commit_phase_one(Commit::Alone).unwrap_err().code(), Code::Busy);
     assert_eq!(peer.ask("COMMIT"), "[]");
     bt.commit().unwrap();
     assert_eq!(peer.ask("SELECT count(*) FROM t"), "[(2,)]");

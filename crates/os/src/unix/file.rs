@@ -1,9 +1,10 @@
 //! One open file of the operating system.
 
-use super::locks;
+use super::fork;
+use super::locks::{self, Ask};
 use super::posix::Inode;
 use super::shm::Shm;
-use super::sys::{self, Fd, Owner};
+use super::sys::{self, Fd, Owner, Stat};
 use crate::traits::*;
 use iolite_base::{Code, Error, Result};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 /// Device and inode have other widths elsewhere.
 #[allow(clippy::unnecessary_cast)]
-pub fn id_of(st: &libc::stat) -> FileId {
+pub fn id_of(st: &Stat) -> FileId {
     FileId { device: st.st_dev as u64, inode: st.st_ino as u64 }
 }
 
@@ -32,8 +33,10 @@ pub struct UnixFile {
     /// Set before the first lock: whose locks this inode uses. `Some`: the process's.
     posix: OnceCell<Option<Arc<Inode>>>,
     shm: RefCell<Option<Shm>>,
-    /// The directory entry is not durable yet.
+    /// The directory entry may not be durable yet.
     new_entry: Cell<bool>,
+    /// The last attempt to read met a writer: ask first, so that readers do not stand in his way by asking.
+    met_writer: Cell<bool>,
     born_after: u32,
     /// Use the locks of processes even where there are better ones.
     process_locks: bool,
@@ -41,13 +44,10 @@ pub struct UnixFile {
 
 impl UnixFile {
     /// A handle on an open descriptor.
-    pub fn new(
-        fd: Fd,
-        path: Option<PathBuf>,
-        flags: OpenFlags,
-        created: bool,
-        process_locks: bool,
-    ) -> UnixFile {
+    pub fn new(mut fd: Fd, path: Option<PathBuf>, flags: OpenFlags, process_locks: bool) -> UnixFile {
+        if path.is_some() {
+            fd.watch();
+        }
         UnixFile {
             fd: Some(fd),
             path,
@@ -57,8 +57,10 @@ impl UnixFile {
             asked: Cell::new((0, 0)),
             posix: OnceCell::new(),
             shm: RefCell::new(None),
-            new_entry: Cell::new(created && flags.kind != FileKind::MainDb),
-            born_after: sys::forks(),
+            // Whoever found the file there cannot know that its name is on disk: its maker may have died before that.
+            new_entry: Cell::new(flags.create && flags.kind != FileKind::MainDb),
+            met_writer: Cell::new(false),
+            born_after: fork::forks(),
             process_locks,
         }
     }
@@ -69,19 +71,31 @@ impl UnixFile {
 
     /// Takes SHARED. PENDING only keeps readers from following each other for ever, so one that asked a moment ago need not
     /// ask again: a tenth of what a read in a rollback mode costs. What this process did meanwhile counts at once.
+    ///
+    /// Who takes SHARED and asks afterwards is in a waiting writer's way for as long as that takes, and readers that try
+    /// again at once would keep him from ever finding the moment without them. So whoever has met a writer asks before it
+    /// takes anything, until it gets through.
     fn share(&self) -> Result<(), (LockLevel, Error)> {
         let (now, taken) = (sys::clock(libc::CLOCK_MONOTONIC), locks::pending_taken());
         let (then, seen) = self.asked.get();
-        let ask = taken != seen || now.saturating_sub(then) > MOMENT;
-        locks::raise(self.fd(), Owner::Description, LockLevel::None, LockLevel::Shared, ask)?;
-        if ask {
+        let ask = if self.met_writer.get() {
+            Ask::Before
+        } else if taken != seen || now.saturating_sub(then) > MOMENT {
+            Ask::After
+        } else {
+            Ask::Not
+        };
+        let shared = locks::share(self.fd(), Owner::Description, ask);
+        self.met_writer.set(shared.is_err());
+        shared.map_err(|e| (LockLevel::None, e))?;
+        if ask != Ask::Not {
             self.asked.set((now, taken));
         }
         Ok(())
     }
 
     fn inherited(&self) -> bool {
-        self.born_after != sys::forks()
+        self.born_after != fork::forks()
     }
 
     fn locking(&self) -> &Option<Arc<Inode>> {
@@ -119,9 +133,9 @@ impl File for UnixFile {
         }
     }
 
-    fn read_new<'b>(&self, buf: &'b mut [MaybeUninit<u8>], offset: u64) -> Result<&'b mut [u8]> {
+    fn read_new<'b>(&self, buf: &'b mut [MaybeUninit<u8>], offset: u64) -> Result<(&'b mut [u8], bool)> {
         match sys::pread_new(self.fd(), buf, offset) {
-            Ok(bytes) => Ok(bytes),
+            Ok(read) => Ok(read),
             Err(libc::ERANGE | libc::EIO | libc::ENXIO) => Err(Code::IoerrCorruptfs.into()),
             Err(_) => Err(Code::IoerrRead.into()),
         }
@@ -172,7 +186,7 @@ impl File for UnixFile {
         }
         let raised = match self.locking() {
             None if level == LockLevel::Shared => self.share(),
-            None => locks::raise(self.fd(), Owner::Description, now, level, true),
+            None => locks::raise(self.fd(), Owner::Description, now, level),
             Some(inode) => inode.raise(self.fd(), now, level),
         };
         match raised {
@@ -246,6 +260,10 @@ impl File for UnixFile {
             modified,
             changed,
         }))
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.inherited()
     }
 
     fn has_moved(&self) -> Result<bool> {

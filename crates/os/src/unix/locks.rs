@@ -37,35 +37,53 @@ pub fn busy_or(e: i32, otherwise: Code) -> Error {
     }
 }
 
-/// Raises from `from` to `to`; `ask`: whether somebody has PENDING. On failure returns the level that holds now and the
-/// error.
-pub fn raise(
-    fd: &Fd,
-    owner: Owner,
-    from: LockLevel,
-    to: LockLevel,
-    ask: bool,
-) -> Result<(), (LockLevel, Error)> {
+/// When a reader asks whether a writer waits (has PENDING).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// It asked a moment ago.
+    Not,
+    /// After SHARED was taken: one call more instead of two.
+    After,
+    /// Before, by holding PENDING meanwhile, as SQLite does: a waiting writer never meets this reader.
+    Before,
+}
+
+/// Takes SHARED.
+pub fn share(fd: &Fd, owner: Owner, ask: Ask) -> Result<()> {
+    let set = |kind, start, len| {
+        sys::set_lock(fd, owner, kind, start, len).map_err(|e| busy_or(e, Code::IoerrLock))
+    };
+    if ask == Ask::Before {
+        set(libc::F_RDLCK, PENDING, 1)?;
+        let shared = set(libc::F_RDLCK, SHARED, SHARED_LEN);
+        if let Err(e) = set(libc::F_UNLCK, PENDING, 1) {
+            let _ = set(libc::F_UNLCK, PENDING, 2 + SHARED_LEN);
+            return Err(e);
+        }
+        return shared;
+    }
+    // SQLite holds PENDING while it takes SHARED: three calls. Asking afterwards whether somebody else has it keeps the rule
+    // that nobody begins to read then, and saves one of the four that a read costs. A writer may find a reader there that is
+    // about to leave; he waits for readers anyway.
+    set(libc::F_RDLCK, SHARED, SHARED_LEN)?;
+    if ask == Ask::Not {
+        return Ok(());
+    }
+    match sys::conflict(fd, owner, libc::F_RDLCK, PENDING, 1) {
+        Ok(libc::F_UNLCK) => Ok(()),
+        other => {
+            let _ = set(libc::F_UNLCK, SHARED, SHARED_LEN);
+            Err(other.map_or_else(|e| busy_or(e, Code::IoerrLock), |_| Code::Busy.into()))
+        }
+    }
+}
+
+/// Raises from `from` to `to`. On failure returns the level that holds now and the error.
+pub fn raise(fd: &Fd, owner: Owner, from: LockLevel, to: LockLevel) -> Result<(), (LockLevel, Error)> {
     let set = |kind, start, len| sys::set_lock(fd, owner, kind, start, len);
     match to {
         LockLevel::None | LockLevel::Pending => Ok(()),
-        LockLevel::Shared => {
-            // SQLite holds PENDING while it takes SHARED: three calls. Asking afterwards whether somebody
-            // else has it keeps the rule that nobody begins to read then, and saves one of the four that a
-            // read costs. A writer may find a reader there that is about to leave; he waits for readers
-            // anyway.
-            set(libc::F_RDLCK, SHARED, SHARED_LEN).map_err(|e| (from, busy_or(e, Code::IoerrLock)))?;
-            if !ask {
-                return Ok(());
-            }
-            match sys::conflict(fd, owner, libc::F_RDLCK, PENDING, 1) {
-                Ok(libc::F_UNLCK) => Ok(()),
-                other => {
-                    let _ = set(libc::F_UNLCK, SHARED, SHARED_LEN);
-                    Err((from, other.map_or_else(|e| busy_or(e, Code::IoerrLock), |_| Code::Busy.into())))
-                }
-            }
-        }
+        LockLevel::Shared => share(fd, owner, Ask::After).map_err(|e| (from, e)),
         LockLevel::Reserved => {
             set(libc::F_WRLCK, RESERVED, 1).map_err(|e| (from, busy_or(e, Code::IoerrLock)))
         }

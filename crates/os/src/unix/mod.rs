@@ -2,20 +2,28 @@
 //!
 //! What always holds: each handle has its own open file description, so that open-file-description (OFD)
 //! locks belong to the handle alone; every descriptor is close-on-exec; a process that came out of `fork`
-//! never changes the locks it inherited, since they are still its parent's.
+//! has none of its parent's descriptions, and so neither changes nor keeps its locks (module `fork`). A file beside a
+//! database (journal, log, shared memory, derived) is never reached through a symbolic link, and belongs to the
+//! database's owner.
 
 mod file;
+mod fork;
 mod locks;
 mod posix;
 mod shm;
 mod sys;
+
+pub(crate) use fork::{forks, watch as watch_forks};
 
 use crate::traits::*;
 use file::UnixFile;
 use iolite_base::{Code, Error, Result};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use sys::Fd;
+use sys::{Belongs, Fd, How};
+
+/// Links are followed so far.
+const MOST_LINKS: usize = 100;
 
 /// Files of the operating system.
 pub struct UnixVfs {
@@ -31,13 +39,13 @@ impl Default for UnixVfs {
 impl UnixVfs {
     /// The VFS. All of them are alike.
     pub fn new() -> UnixVfs {
-        sys::watch_forks();
+        fork::watch();
         UnixVfs { process_locks: false }
     }
 
     /// The same with the locks that belong to processes, as on systems that have no others.
     pub fn with_process_locks() -> UnixVfs {
-        sys::watch_forks();
+        fork::watch();
         UnixVfs { process_locks: true }
     }
 }
@@ -50,31 +58,26 @@ impl Vfs for UnixVfs {
     fn open(&self, path: Option<&Path>, flags: OpenFlags) -> Result<Box<dyn File>> {
         let Some(path) = path else {
             let fd = temp_file(self)?;
-            return Ok(Box::new(UnixFile::new(fd, None, flags, false, false)));
+            return Ok(Box::new(UnixFile::new(fd, None, flags, false)));
         };
-        // The mode of a journal or log is that of its database, so that whoever may write one may write both.
-        let mode = if flags.create { mode_beside(path, flags.kind) } else { None };
+        let file = |fd, flags| -> Result<Box<dyn File>> {
+            Ok(Box::new(UnixFile::new(fd, Some(path.to_owned()), flags, self.process_locks)))
+        };
+        // Who may write beside a database need not be who may write what a link beside it leads to.
+        let nofollow = flags.kind != FileKind::MainDb;
         if !flags.read_only {
-            let existed = flags.create && sys::exists(path);
-            match sys::open(path, true, flags.create, flags.exclusive, mode) {
-                Ok(fd) => {
-                    let created = flags.create && !existed;
-                    return Ok(Box::new(UnixFile::new(
-                        fd,
-                        Some(path.to_owned()),
-                        flags,
-                        created,
-                        self.process_locks,
-                    )));
-                }
+            // A journal or log belongs to whom its database belongs to, so that whoever may write one may write both.
+            let belongs = if flags.create { belongs_beside(path, flags.kind) } else { None };
+            let (create, exclusive) = (flags.create, flags.exclusive);
+            match sys::open(path, How { write: true, create, exclusive, nofollow, belongs }) {
+                Ok(fd) => return file(fd, flags),
                 Err(e) if !flags.or_read_only => return Err(cantopen(path, e)),
                 Err(e) if e == libc::EISDIR => return Err(cantopen(path, e)),
                 Err(_) => {}
             }
         }
-        let fd = sys::open(path, false, false, false, None).map_err(|e| cantopen(path, e))?;
-        let flags = OpenFlags { read_only: true, ..flags };
-        Ok(Box::new(UnixFile::new(fd, Some(path.to_owned()), flags, false, self.process_locks)))
+        let fd = sys::open(path, How { nofollow, ..How::default() }).map_err(|e| cantopen(path, e))?;
+        file(fd, OpenFlags { read_only: true, ..flags })
     }
 
     fn delete(&self, path: &Path, sync_dir: bool) -> Result<()> {
@@ -99,17 +102,21 @@ impl Vfs for UnixVfs {
         } else {
             std::env::current_dir().map_err(|_| Code::CantopenFullpath)?.join(path)
         };
-        if let Ok(real) = std::fs::canonicalize(&abs) {
-            return Ok(real);
+        let mut path = abs;
+        // A name that leads nowhere yet: its directory is resolved, and what a link names is where the file will be made.
+        // Journals must stand beside that, not beside the link.
+        for _ in 0..MOST_LINKS {
+            if let Ok(real) = std::fs::canonicalize(&path) {
+                return Ok(real);
+            }
+            let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return Ok(path) };
+            let Ok(dir) = std::fs::canonicalize(dir) else { return Ok(path) };
+            match std::fs::read_link(dir.join(name)) {
+                Ok(target) => path = dir.join(target),
+                Err(_) => return Ok(dir.join(name)),
+            }
         }
-        // The file may not exist yet: resolve the directory and keep the name.
-        match (abs.parent(), abs.file_name()) {
-            (Some(dir), Some(name)) => match std::fs::canonicalize(dir) {
-                Ok(real) => Ok(real.join(name)),
-                Err(_) => Ok(abs),
-            },
-            _ => Ok(abs),
-        }
+        Err(Code::CantopenFullpath.into())
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
@@ -148,14 +155,17 @@ fn cantopen(path: &Path, errno: i32) -> Error {
     if errno == libc::EISDIR || path.is_dir() { Code::CantopenIsdir.into() } else { Code::Cantopen.into() }
 }
 
-fn mode_beside(path: &Path, kind: FileKind) -> Option<u32> {
+/// What a new file beside a database is to be like: the database's name is what stands before the last dash.
+fn belongs_beside(path: &Path, kind: FileKind) -> Option<Belongs> {
     use std::os::unix::ffi::OsStrExt;
-    if !matches!(kind, FileKind::Journal | FileKind::Wal | FileKind::Derived) {
+    let beside =
+        matches!(kind, FileKind::Journal | FileKind::Wal | FileKind::SuperJournal | FileKind::Derived);
+    if !beside {
         return None;
     }
     let name = path.as_os_str().as_encoded_bytes();
     let dash = name.iter().rposition(|&b| b == b'-')?;
-    sys::mode_of(Path::new(std::ffi::OsStr::from_bytes(&name[..dash])))
+    sys::belongs_beside(Path::new(std::ffi::OsStr::from_bytes(&name[..dash])))
 }
 
 fn temp_file(vfs: &UnixVfs) -> Result<Fd> {
@@ -172,7 +182,14 @@ fn temp_file(vfs: &UnixVfs) -> Result<Fd> {
             let mut r = [0u8; 8];
             vfs.entropy().fill(&mut r);
             let path = dir.join(format!("iolite_{:016x}", u64::from_ne_bytes(r)));
-            match sys::open(&path, true, true, true, Some(0o600)) {
+            let how = How {
+                write: true,
+                create: true,
+                exclusive: true,
+                nofollow: true,
+                belongs: Some(Belongs::private()),
+            };
+            match sys::open(&path, how) {
                 Ok(fd) => {
                     // Unlinked at once: it vanishes with the descriptor, whatever happens to the process.
                     let _ = sys::unlink(&path);

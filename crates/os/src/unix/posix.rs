@@ -6,10 +6,10 @@
 
 use super::locks;
 use super::sys::{Fd, Owner};
-use crate::{FileId, LockLevel};
+use crate::{FileId, LockLevel, PerProcess};
 use iolite_base::{Code, Result};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// What the handles of this process hold on one inode.
 pub struct Inode {
@@ -28,8 +28,8 @@ struct Held {
 impl Inode {
     /// The record of this process for a file.
     pub fn of(id: FileId) -> Arc<Inode> {
-        static ALL: OnceLock<Mutex<HashMap<FileId, Weak<Inode>>>> = OnceLock::new();
-        let mut all = ALL.get_or_init(Default::default).lock().unwrap_or_else(PoisonError::into_inner);
+        static ALL: PerProcess<Mutex<HashMap<FileId, Weak<Inode>>>> = PerProcess::new();
+        let mut all = ALL.get().lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = all.get(&id).and_then(Weak::upgrade) {
             return found;
         }
@@ -67,7 +67,7 @@ impl Inode {
             h.level = LockLevel::Pending;
             return Err((LockLevel::Pending, Code::Busy.into()));
         }
-        match locks::raise(fd, Owner::Process, mine, to, true) {
+        match locks::raise(fd, Owner::Process, mine, to) {
             Ok(()) => {
                 h.level = to;
                 if to == LockLevel::Shared {

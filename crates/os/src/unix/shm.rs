@@ -8,14 +8,15 @@
 //! Where they belong to processes, all handles of a process on one file share a descriptor (closing another
 //! one would drop all locks) and this module keeps them apart.
 
+use super::fork;
 use super::locks::busy_or;
-use super::sys::{self, Fd, Mapping, Owner};
-use crate::{FileId, ShmLock, ShmRegion, ShmRelease};
+use super::sys::{self, Belongs, Fd, How, Mapping, Owner};
+use crate::{FileId, PerProcess, ShmLock, ShmRegion, ShmRelease};
 use iolite_base::{Code, Result};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 const BASE: u64 = 120;
 const DEAD_MAN_SWITCH: u64 = 128;
@@ -39,25 +40,30 @@ struct Held {
 }
 
 impl Joint {
-    fn open(path: &Path, mode: u32, owner: Owner) -> Result<Joint> {
-        let (fd, read_only) = match sys::open(path, true, true, false, Some(mode)) {
+    fn open(path: &Path, belongs: Belongs, owner: Owner) -> Result<Joint> {
+        let reading = How { nofollow: true, ..How::default() };
+        let writing = How { write: true, create: true, belongs: Some(belongs), ..reading };
+        let (mut fd, read_only) = match sys::open(path, writing) {
             Ok(fd) => (fd, false),
-            Err(_) => (sys::open(path, false, false, false, None).map_err(|_| Code::Cantopen)?, true),
+            Err(_) => (sys::open(path, reading).map_err(|_| Code::Cantopen)?, true),
         };
+        if owner == Owner::Description {
+            fd.watch();
+        }
         Ok(Joint { fd, read_only, owner, held: Mutex::default() })
     }
 
     /// The one of this process for a file.
-    fn of_process(path: &Path, mode: u32) -> Result<Arc<Joint>> {
-        static ALL: OnceLock<Mutex<HashMap<FileId, Weak<Joint>>>> = OnceLock::new();
-        let mut all = ALL.get_or_init(Default::default).lock().unwrap_or_else(PoisonError::into_inner);
+    fn of_process(path: &Path, belongs: Belongs) -> Result<Arc<Joint>> {
+        static ALL: PerProcess<Mutex<HashMap<FileId, Weak<Joint>>>> = PerProcess::new();
+        let mut all = ALL.get().lock().unwrap_or_else(PoisonError::into_inner);
         // Looked up by name first: a descriptor that turned out to be a second one could not be closed again.
         if let Ok(st) = sys::stat(path)
             && let Some(found) = all.get(&super::file::id_of(&st)).and_then(Weak::upgrade)
         {
             return Ok(found);
         }
-        let new = Arc::new(Joint::open(path, mode, Owner::Process)?);
+        let new = Arc::new(Joint::open(path, belongs, Owner::Process)?);
         let st = sys::fstat(&new.fd).map_err(|_| Code::IoerrFstat)?;
         all.retain(|_, w| w.strong_count() > 0);
         all.insert(super::file::id_of(&st), Arc::downgrade(&new));
@@ -112,11 +118,11 @@ impl Shm {
         let mut name = db_path.as_os_str().to_owned();
         name.push("-shm");
         let path = PathBuf::from(name);
-        let mode = sys::fstat(db).map_err(|_| Code::IoerrFstat)?.st_mode & 0o777;
+        let belongs = Belongs::like(&sys::fstat(db).map_err(|_| Code::IoerrFstat)?);
         let joint = if process_locks {
-            Joint::of_process(&path, mode)?
+            Joint::of_process(&path, belongs)?
         } else {
-            Arc::new(Joint::open(&path, mode, Owner::Description)?)
+            Arc::new(Joint::open(&path, belongs, Owner::Description)?)
         };
         Ok(Shm { joint, path, regions: Vec::new(), shared: Cell::new(0), exclusive: Cell::new(0) })
     }
@@ -167,7 +173,7 @@ impl Shm {
         if self.joint.owner == Owner::Process {
             return None;
         }
-        Some(Arc::new(Release { joint: self.joint.clone(), born_after: sys::forks() }))
+        Some(Arc::new(Release { joint: self.joint.clone(), born_after: fork::forks() }))
     }
 
     /// Takes or gives back locks.
@@ -260,7 +266,7 @@ impl ShmRelease for Release {
     }
 
     fn is_own(&self) -> bool {
-        self.born_after == sys::forks()
+        self.born_after == fork::forks()
     }
 }
 

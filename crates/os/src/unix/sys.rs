@@ -1,44 +1,58 @@
 //! The system calls themselves, each wrapped once: errors are numbers, interruptions are retried.
 
+use super::fork;
 use iolite_base::{Code, Result};
 use std::ffi::CString;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::Once;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// An open descriptor, closed when dropped.
-pub struct Fd(libc::c_int);
+pub struct Fd {
+    number: libc::c_int,
+    /// It may carry locks: a forked child gives its copy up (module `fork`).
+    watch: Option<fork::Watched>,
+}
 
-impl Drop for Fd {
-    fn drop(&mut self) {
-        // SAFETY: the descriptor is ours and not used afterwards.
-        unsafe { libc::close(self.0) };
+impl Fd {
+    fn new(number: libc::c_int) -> Fd {
+        Fd { number, watch: None }
+    }
+
+    /// Says that locks are taken through this descriptor: a forked child must not keep them alive.
+    pub fn watch(&mut self) {
+        self.watch = Some(fork::Watched::descriptor(self.number));
     }
 }
 
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
-extern "C" fn in_child() {
-    FORKS.fetch_add(1, Relaxed);
+impl Drop for Fd {
+    fn drop(&mut self) {
+        // A copy that a forked child has given up may be another file's number by now.
+        if self.watch.take().is_none_or(|w| w.leave()) {
+            // SAFETY: the descriptor is ours and not used afterwards.
+            unsafe { libc::close(self.number) };
+        }
+    }
 }
 
-/// Begins to count forks, once per process.
-pub fn watch_forks() {
-    static ONCE: Once = Once::new();
-    // SAFETY: the handler only touches an atomic, which is allowed between fork and exec.
-    ONCE.call_once(|| unsafe {
-        libc::pthread_atfork(None, None, Some(in_child));
-    });
+/// Calls whose offsets and sizes have 64 bits whatever the machine's word is: a database is longer than 2 GB on a phone, too.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod abi {
+    pub use libc::{
+        fstat64 as fstat, ftruncate64 as ftruncate, mmap64 as mmap, off64_t as Offset, pread64 as pread,
+        pwrite64 as pwrite, pwritev64 as pwritev, stat64 as stat,
+    };
 }
 
-/// How many forks lie between the first use of this library and this process. A handle from before is
-/// inherited.
-pub fn forks() -> u32 {
-    FORKS.load(Relaxed)
+/// Elsewhere they always have.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod abi {
+    pub use libc::{fstat, ftruncate, mmap, off_t as Offset, pread, pwrite, stat};
 }
+
+/// The status of a file.
+pub type Stat = abi::stat;
 
 fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
@@ -62,52 +76,104 @@ fn retry(mut call: impl FnMut() -> libc::c_int) -> Result<libc::c_int, i32> {
     }
 }
 
-/// Opens a file; `mode`, if given, is what a new file gets whatever the umask says. Descriptors 0 to 2 are
-/// never handed out: a stray `print` must not reach a database.
-pub fn open(path: &Path, write: bool, create: bool, exclusive: bool, mode: Option<u32>) -> Result<Fd, i32> {
+/// Who owns a new file, and what may be done with it: as the database beside which it lies.
+#[derive(Clone, Copy)]
+pub struct Belongs {
+    /// The permission bits, whatever the umask says.
+    pub mode: u32,
+    /// User and group. Only root may give a file away.
+    pub owner: Option<(libc::uid_t, libc::gid_t)>,
+}
+
+impl Belongs {
+    /// As this file.
+    pub fn like(st: &Stat) -> Belongs {
+        Belongs { mode: st.st_mode & 0o777, owner: Some((st.st_uid, st.st_gid)) }
+    }
+
+    /// To this process's user, who alone may read and write it.
+    pub fn private() -> Belongs {
+        Belongs { mode: 0o600, owner: None }
+    }
+}
+
+/// How to open a file.
+#[derive(Clone, Copy, Default)]
+pub struct How {
+    /// For writing, too.
+    pub write: bool,
+    /// Make it if it is missing.
+    pub create: bool,
+    /// Fail if it exists.
+    pub exclusive: bool,
+    /// Fail if the name is a symbolic link: somebody else may have planted it.
+    pub nofollow: bool,
+    /// What a new file is to be like.
+    pub belongs: Option<Belongs>,
+}
+
+/// Opens a file. Descriptors 0 to 2 are never handed out: a stray `print` must not reach a database.
+pub fn open(path: &Path, how: How) -> Result<Fd, i32> {
     let c = cpath(path)?;
-    let mut flags = libc::O_CLOEXEC | if write { libc::O_RDWR } else { libc::O_RDONLY };
-    if create {
+    let mut flags = libc::O_CLOEXEC | if how.write { libc::O_RDWR } else { libc::O_RDONLY };
+    if how.create {
         flags |= libc::O_CREAT;
     }
-    if exclusive {
-        flags |= libc::O_EXCL | libc::O_NOFOLLOW;
+    if how.exclusive {
+        flags |= libc::O_EXCL;
     }
-    let bits = mode.unwrap_or(0o644) as libc::c_uint;
+    if how.exclusive || how.nofollow {
+        flags |= libc::O_NOFOLLOW;
+    }
+    let bits = how.belongs.map_or(0o644, |b| b.mode) as libc::c_uint;
     // SAFETY: `c` is a NUL-terminated path that lives through the call.
-    let mut fd = Fd(retry(|| unsafe { libc::open(c.as_ptr(), flags, bits) })?);
-    if fd.0 <= 2 {
+    let mut fd = Fd::new(retry(|| unsafe { libc::open(c.as_ptr(), flags, bits) })?);
+    if fd.number <= 2 {
         // SAFETY: a plain call on our descriptor; the low one closes when replaced.
-        fd = Fd(retry(|| unsafe { libc::fcntl(fd.0, libc::F_DUPFD_CLOEXEC, 3) })?);
+        fd = Fd::new(retry(|| unsafe { libc::fcntl(fd.number, libc::F_DUPFD_CLOEXEC, 3) })?);
     }
     let st = fstat(&fd)?;
     if st.st_mode & libc::S_IFMT == libc::S_IFDIR {
         return Err(libc::EISDIR);
     }
-    if let Some(mode) = mode
-        && create
+    if let Some(b) = how.belongs
+        && how.create
         && st.st_size == 0
-        && st.st_mode & 0o777 != mode
     {
         // The umask cut the mode down, but a journal must stay as accessible as its database.
-        // SAFETY: a plain call on our descriptor.
-        let _ = retry(|| unsafe { libc::fchmod(fd.0, mode) });
+        if st.st_mode & 0o777 != b.mode {
+            // SAFETY: a plain call on our descriptor.
+            let _ = retry(|| unsafe { libc::fchmod(fd.number, b.mode) });
+        }
+        // Whoever owns the database must be able to play back what root leaves.
+        if let Some((uid, gid)) = b.owner
+            && (uid, gid) != (st.st_uid, st.st_gid)
+            && is_root()
+        {
+            // SAFETY: a plain call on our descriptor.
+            let _ = retry(|| unsafe { libc::fchown(fd.number, uid, gid) });
+        }
     }
     Ok(fd)
 }
 
+fn is_root() -> bool {
+    // SAFETY: a plain query.
+    unsafe { libc::geteuid() == 0 }
+}
+
 /// The status of an open file.
-pub fn fstat(fd: &Fd) -> Result<libc::stat, i32> {
+pub fn fstat(fd: &Fd) -> Result<Stat, i32> {
     // SAFETY: all-zero is a valid `stat`.
-    let mut st: libc::stat = unsafe { std::mem::zeroed() };
+    let mut st: Stat = unsafe { std::mem::zeroed() };
     // SAFETY: `st` is writable and of the right type.
-    retry(|| unsafe { libc::fstat(fd.0, &mut st) })?;
+    retry(|| unsafe { abi::fstat(fd.number, &mut st) })?;
     Ok(st)
 }
 
 /// The status of a path. Every read in the rollback modes asks whether there is a journal: a name of common
 /// length is copied to the stack, without an allocation.
-pub fn stat(path: &Path) -> Result<libc::stat, i32> {
+pub fn stat(path: &Path) -> Result<Stat, i32> {
     let name = path.as_os_str().as_bytes();
     let mut short = [0u8; 256];
     if name.len() < short.len() {
@@ -119,17 +185,12 @@ pub fn stat(path: &Path) -> Result<libc::stat, i32> {
     stat_c(&cpath(path)?)
 }
 
-fn stat_c(path: &std::ffi::CStr) -> Result<libc::stat, i32> {
+fn stat_c(path: &std::ffi::CStr) -> Result<Stat, i32> {
     // SAFETY: all-zero is a valid `stat`.
-    let mut st: libc::stat = unsafe { std::mem::zeroed() };
+    let mut st: Stat = unsafe { std::mem::zeroed() };
     // SAFETY: NUL-terminated path, writable `st`.
-    retry(|| unsafe { libc::stat(path.as_ptr(), &mut st) })?;
+    retry(|| unsafe { abi::stat(path.as_ptr(), &mut st) })?;
     Ok(st)
-}
-
-/// Whether the path leads to anything.
-pub fn exists(path: &Path) -> bool {
-    stat(path).is_ok()
 }
 
 /// Whether the path leads to something other than an empty regular file.
@@ -137,9 +198,9 @@ pub fn exists_nonempty(path: &Path) -> bool {
     stat(path).is_ok_and(|st| st.st_mode & libc::S_IFMT != libc::S_IFREG || st.st_size > 0)
 }
 
-/// The permission bits of a path.
-pub fn mode_of(path: &Path) -> Option<u32> {
-    stat(path).ok().map(|st| st.st_mode & 0o777)
+/// What a file beside this one is to be like.
+pub fn belongs_beside(path: &Path) -> Option<Belongs> {
+    stat(path).ok().map(|st| Belongs::like(&st))
 }
 
 /// Whether this process may read and write the path.
@@ -167,9 +228,9 @@ pub fn sync_dir_of(path: &Path) -> Result<()> {
     let Ok(n) = retry(|| unsafe { libc::open(c.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC, 0) }) else {
         return Ok(());
     };
-    let fd = Fd(n);
+    let fd = Fd::new(n);
     // SAFETY: our descriptor.
-    match retry(|| unsafe { libc::fsync(fd.0) }) {
+    match retry(|| unsafe { libc::fsync(fd.number) }) {
         Ok(_) | Err(libc::EINVAL) => Ok(()),
         Err(_) => Err(Code::IoerrDirFsync.into()),
     }
@@ -181,13 +242,19 @@ pub fn pread(fd: &Fd, buf: &mut [u8], offset: u64) -> Result<usize, i32> {
     unsafe { pread_raw(fd, buf.as_mut_ptr(), buf.len(), offset) }
 }
 
-/// Reads into memory that holds nothing yet; what lies beyond the end of the file reads as zeros.
-pub fn pread_new<'b>(fd: &Fd, buf: &'b mut [MaybeUninit<u8>], offset: u64) -> Result<&'b mut [u8], i32> {
+/// Reads into memory that holds nothing yet; what lies beyond the end of the file reads as zeros, and `false` says so.
+pub fn pread_new<'b>(
+    fd: &Fd,
+    buf: &'b mut [MaybeUninit<u8>],
+    offset: u64,
+) -> Result<(&'b mut [u8], bool), i32> {
     // SAFETY: `buf` is writable for its length; the kernel only writes to it.
     let done = unsafe { pread_raw(fd, buf.as_mut_ptr().cast(), buf.len(), offset)? };
     iolite_base::bytes::zero_fill(&mut buf[done..]);
     // SAFETY: the first `done` bytes were written by the kernel, the rest just now.
-    Ok(unsafe { buf.assume_init_mut() })
+    let bytes = unsafe { buf.assume_init_mut() };
+    let whole = done == bytes.len();
+    Ok((bytes, whole))
 }
 
 /// Reads up to `len` bytes to `to`; the number read is less only at the end of the file.
@@ -199,7 +266,7 @@ unsafe fn pread_raw(fd: &Fd, to: *mut u8, len: usize, offset: u64) -> Result<usi
     while done < len {
         // SAFETY: `done` is less than `len`, so the rest lies within what the caller vouches for.
         let n = unsafe {
-            libc::pread(fd.0, to.add(done).cast(), len - done, (offset + done as u64) as libc::off_t)
+            abi::pread(fd.number, to.add(done).cast(), len - done, (offset + done as u64) as abi::Offset)
         };
         match n {
             0 => break,
@@ -219,7 +286,7 @@ pub fn start_writing(fd: &Fd, offset: u64, len: u64) {
     // SAFETY: no memory is passed. A failure here shows in the next fsync, too.
     let _ = unsafe {
         libc::sync_file_range(
-            fd.0,
+            fd.number,
             offset as libc::off64_t,
             len as libc::off64_t,
             libc::SYNC_FILE_RANGE_WRITE,
@@ -238,11 +305,11 @@ pub fn pwrite(fd: &Fd, buf: &[u8], offset: u64) -> Result<(), i32> {
         let rest = &buf[done..];
         // SAFETY: `rest` is readable for its length.
         let n = unsafe {
-            libc::pwrite(
-                fd.0,
+            abi::pwrite(
+                fd.number,
                 rest.as_ptr() as *const libc::c_void,
                 rest.len(),
-                (offset + done as u64) as libc::off_t,
+                (offset + done as u64) as abi::Offset,
             )
         };
         match n {
@@ -267,8 +334,9 @@ pub fn pwritev(fd: &Fd, parts: &[&[u8]], mut offset: u64) -> Result<(), i32> {
             .map(|p| libc::iovec { iov_base: p.as_ptr() as *mut libc::c_void, iov_len: p.len() })
             .collect();
         // SAFETY: each entry is a readable slice that lives until the call is over; nothing is written to it.
-        let n =
-            unsafe { libc::pwritev(fd.0, list.as_ptr(), list.len() as libc::c_int, offset as libc::off_t) };
+        let n = unsafe {
+            abi::pwritev(fd.number, list.as_ptr(), list.len() as libc::c_int, offset as abi::Offset)
+        };
         // What it did not take, for whatever reason, goes part by part.
         let mut taken = n.max(0) as usize;
         for p in some {
@@ -294,7 +362,7 @@ pub fn pwritev(fd: &Fd, parts: &[&[u8]], mut offset: u64) -> Result<(), i32> {
 /// Sets the size.
 pub fn ftruncate(fd: &Fd, size: u64) -> Result<(), i32> {
     // SAFETY: our descriptor.
-    retry(|| unsafe { libc::ftruncate(fd.0, size as libc::off_t) }).map(|_| ())
+    retry(|| unsafe { abi::ftruncate(fd.number, size as abi::Offset) }).map(|_| ())
 }
 
 /// Content and what is needed to find it again, the size among that, to the disk. Times of change are not
@@ -305,17 +373,17 @@ pub fn fsync(fd: &Fd, full: bool) -> Result<(), i32> {
         let _ = full;
         // fsync alone stops at the drive's cache there.
         // SAFETY: our descriptor.
-        if retry(|| unsafe { libc::fcntl(fd.0, libc::F_FULLFSYNC, 0) }).is_ok() {
+        if retry(|| unsafe { libc::fcntl(fd.number, libc::F_FULLFSYNC, 0) }).is_ok() {
             return Ok(());
         }
         // SAFETY: our descriptor.
-        retry(|| unsafe { libc::fsync(fd.0) }).map(|_| ())
+        retry(|| unsafe { libc::fsync(fd.number) }).map(|_| ())
     }
     #[cfg(not(target_os = "macos"))]
     {
         let _ = full;
         // SAFETY: our descriptor.
-        retry(|| unsafe { libc::fdatasync(fd.0) }).map(|_| ())
+        retry(|| unsafe { libc::fdatasync(fd.number) }).map(|_| ())
     }
 }
 
@@ -339,7 +407,7 @@ pub fn set_lock(fd: &Fd, owner: Owner, kind: libc::c_int, start: u64, len: u64) 
     };
     let fl = flock(kind, start, len);
     // SAFETY: `fl` is a valid flock.
-    retry(|| unsafe { libc::fcntl(fd.0, cmd, &fl) }).map(|_| ())
+    retry(|| unsafe { libc::fcntl(fd.number, cmd, &fl) }).map(|_| ())
 }
 
 /// Which lock would stand in the way of an exclusive one over the range: `F_RDLCK`, `F_WRLCK` or `F_UNLCK`.
@@ -358,7 +426,7 @@ pub fn conflict(fd: &Fd, owner: Owner, kind: libc::c_int, start: u64, len: u64) 
     };
     let mut fl = flock(kind, start, len);
     // SAFETY: `fl` is a valid, writable flock.
-    retry(|| unsafe { libc::fcntl(fd.0, cmd, &mut fl) })?;
+    retry(|| unsafe { libc::fcntl(fd.number, cmd, &mut fl) })?;
     Ok(fl.l_type as libc::c_int)
 }
 
@@ -372,10 +440,11 @@ fn flock(kind: libc::c_int, start: u64, len: u64) -> libc::flock {
     fl
 }
 
-/// A mapping of a file, undone when dropped.
+/// A mapping of a file, undone when dropped. In a forked child it shows zeros (module `fork`).
 pub struct Mapping {
     ptr: NonNull<u8>,
     len: usize,
+    watch: Option<fork::Watched>,
 }
 
 // SAFETY: a mapping is plain memory; whoever shares it uses atomics.
@@ -389,12 +458,13 @@ impl Mapping {
         let prot = libc::PROT_READ | if write { libc::PROT_WRITE } else { 0 };
         // SAFETY: a fresh mapping at an address of the kernel's choice.
         let p = unsafe {
-            libc::mmap(std::ptr::null_mut(), len, prot, libc::MAP_SHARED, fd.0, offset as libc::off_t)
+            abi::mmap(std::ptr::null_mut(), len, prot, libc::MAP_SHARED, fd.number, offset as abi::Offset)
         };
         if p == libc::MAP_FAILED {
             return Err(errno());
         }
-        Ok(Mapping { ptr: NonNull::new(p as *mut u8).ok_or(libc::ENOMEM)?, len })
+        let watch = Some(fork::Watched::mapping(p.cast(), len));
+        Ok(Mapping { ptr: NonNull::new(p as *mut u8).ok_or(libc::ENOMEM)?, len, watch })
     }
 
     /// The first byte.
@@ -405,6 +475,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if let Some(w) = self.watch.take() {
+            w.leave();
+        }
         // SAFETY: mapped in `new` with this length; regions handed out hold an Arc of this.
         unsafe { libc::munmap(self.ptr.as_ptr() as *mut libc::c_void, self.len) };
     }
@@ -436,7 +509,7 @@ pub fn random(out: &mut [u8]) {
             return;
         }
     }
-    if let Ok(fd) = open(Path::new("/dev/urandom"), false, false, false, None)
+    if let Ok(fd) = open(Path::new("/dev/urandom"), How::default())
         && pread_stream(&fd, out)
     {
         return;
@@ -454,7 +527,7 @@ fn pread_stream(fd: &Fd, out: &mut [u8]) -> bool {
     while done < out.len() {
         let rest = &mut out[done..];
         // SAFETY: `rest` is writable for its length.
-        let n = unsafe { libc::read(fd.0, rest.as_mut_ptr() as *mut libc::c_void, rest.len()) };
+        let n = unsafe { libc::read(fd.number, rest.as_mut_ptr() as *mut libc::c_void, rest.len()) };
         if n > 0 {
             done += n as usize;
         } else if n == 0 || errno() != libc::EINTR {

@@ -81,11 +81,11 @@ struct State {
     syncing: bool,
     /// The last commit that was appended, if it is not published.
     head: Option<Header>,
-    /// Commits appended and published since the process began; of the latter those that failed: from the one after the
-    /// first number to the second.
+    /// Commits appended and published since the process began; of the latter those that failed, a pair for each sync that
+    /// did: from the one after the first number to the second.
     appended: u64,
     published: u64,
-    lost: (u64, u64),
+    lost: Vec<(u64, u64)>,
     /// When the lock was taken, and until when it is left to others.
     since: u64,
     rest_until: u64,
@@ -171,7 +171,7 @@ impl State {
     }
 
     fn is_lost(&self, number: u64) -> bool {
-        number > self.lost.0 && number <= self.lost.1
+        self.lost.iter().any(|l| number > l.0 && number <= l.1)
     }
 
     /// Gives the write lock back if nothing is left to do under it.
@@ -362,7 +362,10 @@ impl Chain {
             match &done {
                 Ok(()) => state.published = upto,
                 Err(_) => {
-                    state.lost = (state.published, state.appended);
+                    // Who waits for an earlier one may wake up after this: no failure is forgotten. There are few, since
+                    // after the first one nobody of this process begins to write.
+                    let lost = (state.published, state.appended);
+                    state.lost.push(lost);
                     state.published = state.appended;
                 }
             }

@@ -84,11 +84,28 @@ impl Wal {
         self.give_back(db);
         self.revoke_leases(db);
         self.wait_exclusive(db, LOCK_CHECKPOINT, 1, &busy)?;
+        self.copying = true;
+        let done = self.checkpoint_alone(db, mode, sync, &busy, page_size, cached);
+        self.copying = false;
+        self.unlock_exclusive(db, LOCK_CHECKPOINT, 1);
+        done
+    }
+
+    /// The checkpoint lock is held.
+    fn checkpoint_alone(
+        &mut self,
+        db: &dyn File,
+        mode: CheckpointMode,
+        sync: Option<SyncMode>,
+        busy: &Option<BusyHandler>,
+        page_size: u32,
+        cached: Cached<'_>,
+    ) -> Result<CheckpointResult> {
         let mut effective = mode;
         let mut wrote_lock = false;
         let mut blocked = false;
         if mode > CheckpointMode::Passive && !self.writing {
-            match self.wait_write(db, &busy) {
+            match self.wait_write(db, busy) {
                 Ok(()) => {
                     self.writing = true;
                     wrote_lock = true;
@@ -97,17 +114,13 @@ impl Wal {
                     effective = CheckpointMode::Passive;
                     blocked = true;
                 }
-                Err(e) => {
-                    self.unlock_exclusive(db, LOCK_CHECKPOINT, 1);
-                    return Err(e);
-                }
+                Err(e) => return Err(e),
             }
         }
-        let done = self.checkpoint_locked(db, effective, sync, &busy, page_size, cached);
+        let done = self.checkpoint_locked(db, effective, sync, busy, page_size, cached);
         if wrote_lock {
             self.end_write(db);
         }
-        self.unlock_exclusive(db, LOCK_CHECKPOINT, 1);
         match done {
             Ok(finished) => Ok(self.result(blocked || !finished)),
             Err(e) if e.code() == Code::Busy => Ok(self.result(true)),
@@ -154,7 +167,6 @@ impl Wal {
 
     /// The published header, recovered if need be. Within a read transaction, the snapshot's own stays.
     fn refresh_header(&mut self, db: &dyn File) -> Result<Header> {
-        self.index.map(db, 0, true)?;
         if self.mark.is_some() {
             return Ok(self.index.header().unwrap_or_else(|| self.header.clone()));
         }
@@ -255,7 +267,9 @@ impl Wal {
         let mut newest: Vec<(Pgno, u32)> = Vec::new();
         alloc::reserve(&mut newest, (h.last_frame - from) as usize)?;
         for frame in from + 1..=h.last_frame {
-            self.index.map(db, super::index::region_of(frame), true)?;
+            if !self.index.map(db, super::index::region_of(frame), false)? {
+                return Err(Code::IoerrShmsize.into());
+            }
             newest.push((self.index.page(frame).unwrap_or(0), frame));
         }
         newest.sort_unstable();
@@ -291,7 +305,7 @@ impl Wal {
                 let start = run.read.len();
                 alloc::reserve(&mut run.read, size)?;
                 run.read.resize(start + size, 0);
-                self.log.read(&mut run.read[start..], at)?;
+                self.read_log(&mut run.read[start..], at)?;
             }
             alloc::reserve(&mut run.pages, 1)?;
             run.pages.push(page);

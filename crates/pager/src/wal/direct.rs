@@ -112,7 +112,7 @@ impl Wal {
 
     /// Makes frames worthless that lie behind the last one: a writer that was killed before it published them, or could
     /// not sync them, left them, and a recovery would take them for committed.
-    fn cut_off(&self) -> Result<()> {
+    pub(super) fn cut_off(&self) -> Result<()> {
         let at = self.frame_offset(self.header.last_frame + 1);
         let mut head = [0; FRAME_HEADER as usize];
         if self.log.read(&mut head, at)? && head[8..16] == self.header.salt {

@@ -103,6 +103,10 @@ pub struct Wal {
     base: Header,
     /// The checkpoint lock is held for pages that go to the file (module `direct`).
     direct: bool,
+    /// The checkpoint lock is held for a checkpoint.
+    copying: bool,
+    /// A commit's frames are written and not published ([`Wal::prepare`]): whether they were synced.
+    prepared: Option<bool>,
 }
 
 /// An attempt to fix a snapshot.
@@ -149,6 +153,8 @@ impl Wal {
             turn: None,
             base: Header::default(),
             direct: false,
+            copying: false,
+            prepared: None,
         }
     }
 
@@ -393,6 +399,15 @@ impl Wal {
             Err(e) if e.code() == Code::Busy => return Ok(Attempt::Retry),
             Err(e) => return Err(e),
         }
+        // Somebody may have come meanwhile, have copied the whole log and begun it anew, before the mark was held: only if
+        // nobody is there now does the log stand still. With somebody there, the shared index is the one to read.
+        match db.shm_map(0, index::REGION, false) {
+            Err(e) if e.code() == Code::ReadonlyCantinit => {}
+            other => {
+                let _ = db.shm_lock(LOCK_READ, 1, ShmLock::UnlockShared);
+                return other.map(|_| Attempt::Retry);
+            }
+        }
         self.private = true;
         self.mark = Some(0);
         self.index = Index::new(true);
@@ -487,8 +502,10 @@ impl Wal {
 
     /// Reads the index's header; recovers it from the log where it is not valid.
     fn read_index_header(&mut self, db: &dyn File) -> Result<()> {
-        self.index.map(db, 0, !db.shm_read_only() || self.index.is_heap())?;
-        if let Some(h) = self.index.header() {
+        // Only who holds the write lock makes the index grow: to make room, zeros are written to the file, and without the
+        // lock they could meet what another connection has just put there.
+        let there = self.index.map(db, 0, self.index.is_heap())?;
+        if let Some(h) = self.index.header().filter(|_| there) {
             self.header = h;
             return Ok(());
         }
@@ -503,12 +520,13 @@ impl Wal {
         if !locked {
             self.lock_write(db, Duration::ZERO)?;
         }
-        let done = match self.index.header() {
-            Some(h) => {
+        let done = match self.index.map(db, 0, true).map(|_| self.index.header()) {
+            Ok(Some(h)) => {
                 self.header = h;
                 Ok(())
             }
-            None => self.recover(db),
+            Ok(None) => self.recover(db),
+            Err(e) => Err(e),
         };
         if !locked {
             self.unlock_write(db);
@@ -587,12 +605,16 @@ impl Wal {
 
     /// Reads a frame's page.
     pub fn read_frame<'b>(&self, frame: u32, out: &'b mut [MaybeUninit<u8>]) -> Result<&'b mut [u8]> {
-        self.log.read_new(out, self.frame_offset(frame) + FRAME_HEADER)
+        match self.log.read_new(out, self.frame_offset(frame) + FRAME_HEADER)? {
+            (page, true) => Ok(page),
+            // Somebody cut the log: zeros are not what was committed.
+            (_, false) => Err(Code::IoerrShortRead.into()),
+        }
     }
 
     /// Reads a stretch of the log as it is.
     pub(crate) fn read_log(&self, out: &mut [u8], from: u64) -> Result<()> {
-        self.log.read(out, from).map(|_| ())
+        if self.log.read(out, from)? { Ok(()) } else { Err(Code::IoerrShortRead.into()) }
     }
 
     /// Waits for a turn among the writers of the process, at most for `patience`. Before a snapshot is fixed.
@@ -732,29 +754,102 @@ impl Wal {
         })
     }
 
-    /// Forgets frames that were appended but not committed.
+    /// Forgets frames that were appended and not published. A commit that was published stays: the base is behind it.
     pub fn undo(&mut self, db: &dyn File) -> Result<()> {
         if !self.writing {
             return Ok(());
         }
+        let prepared = self.prepared.take();
         self.header = self.base.clone();
-        self.index.forget_beyond(db, self.header.last_frame)
+        let forgotten = self.index.forget_beyond(db, self.header.last_frame);
+        if let Some(synced) = prepared {
+            // A recovery would find a whole commit.
+            self.cut_off()?;
+            if synced {
+                self.log.sync(SyncKind::Data)?;
+            }
+        }
+        forgotten
+    }
+
+    /// The first half of a commit over several files: writes its frames, and syncs them if a commit is to wait for that, so that
+    /// nothing can go wrong in [`Wal::publish_prepared`]. Until then [`Wal::undo`] takes it back.
+    pub fn prepare(
+        &mut self,
+        db: &dyn File,
+        pages: &[(Pgno, Buf)],
+        db_pages: Pgno,
+        page_size: u32,
+        sync: Option<SyncMode>,
+    ) -> Result<()> {
+        // What it stands on has to be certain.
+        let head = self.turn.as_ref().filter(|t| t.0.head.is_some()).map(|t| t.0.after);
+        if let (Some(number), Some(chain)) = (head, self.chain.clone()) {
+            self.settle(db, &chain, number)?;
+        }
+        let full = sync.is_some_and(|s| s >= SyncMode::Full);
+        self.prepared = Some(full);
+        self.write_frames(db, pages, db_pages, page_size, sync)?;
+        if full {
+            self.log.sync(SyncKind::Data)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a commit waits for [`Wal::publish_prepared`].
+    pub fn is_prepared(&self) -> bool {
+        self.prepared.is_some()
+    }
+
+    /// The second half. The turn is kept, so nobody has appended meanwhile.
+    pub fn publish_prepared(&mut self, db: &dyn File) {
+        if self.prepared.take().is_some() {
+            self.index.publish(db, &mut self.header);
+            self.is_published();
+        }
+    }
+
+    /// The header in hand is what everybody sees now.
+    fn is_published(&mut self) {
+        self.base = self.header.clone();
+        self.seen = Some(self.header.clone());
     }
 
     /// Appends frames for `pages`; with `commit` (the database's size), publishes them.
     pub fn append(
         &mut self,
         db: &dyn File,
-        vfs: &dyn Vfs,
+        pages: &[(Pgno, Buf)],
+        commit: Pgno,
+        page_size: u32,
+        sync: Option<SyncMode>,
+    ) -> Result<()> {
+        self.write_frames(db, pages, commit, page_size, sync)?;
+        if commit != 0 {
+            let full = sync.is_some_and(|s| s >= SyncMode::Full);
+            if full && self.turn.is_none() {
+                self.log.sync(SyncKind::Data)?;
+            }
+            self.commit(db, full)?;
+            self.is_published();
+        }
+        Ok(())
+    }
+
+    /// Writes frames for `pages` and enters them into the index; with `commit`, the last one says that it ends a commit.
+    fn write_frames(
+        &mut self,
+        db: &dyn File,
         pages: &[(Pgno, Buf)],
         commit: Pgno,
         page_size: u32,
         sync: Option<SyncMode>,
     ) -> Result<()> {
         debug_assert!(self.writing);
-        self.restart_if_possible(db, vfs)?;
+        let vfs = self.vfs.clone();
+        self.restart_if_possible(db, &*vfs)?;
         if self.header.last_frame == 0 {
-            self.write_log_header(vfs, page_size, sync)?;
+            self.write_log_header(&*vfs, page_size, sync)?;
         }
         let full = sync.is_some_and(|s| s >= SyncMode::Full);
         let mut sum = self.header.frame_sum;
@@ -799,9 +894,6 @@ impl Wal {
             }
             self.log.write_parts(&parts, from)?;
         }
-        if commit != 0 && full && self.turn.is_none() {
-            self.log.sync(SyncKind::Data)?;
-        }
         if !full && sync.is_some() {
             self.write_early(self.frame_offset(first + 1), at);
         }
@@ -818,8 +910,6 @@ impl Wal {
             }
             self.header.db_pages = commit;
             self.header.change = self.header.change.wrapping_add(1);
-            self.commit(db, full)?;
-            self.seen = Some(self.header.clone());
         }
         Ok(())
     }

@@ -8,10 +8,12 @@ impl Wal {
     /// Reads the log from the start as far as its checksums hold, and publishes what was committed. The write
     /// lock is held.
     pub(super) fn recover(&mut self, db: &dyn File) -> Result<()> {
-        // Checkpoint and recovery locks: from here on, nobody else looks at the index.
-        self.lock_exclusive(db, LOCK_CHECKPOINT, 2)?;
+        // Checkpoint and recovery locks: from here on, nobody else looks at the index. Who checkpoints, or writes to the file,
+        // has the first one already, and keeps it.
+        let (first, n) = if self.copying || self.direct { (LOCK_RECOVER, 1) } else { (LOCK_CHECKPOINT, 2) };
+        self.lock_exclusive(db, first, n)?;
         let done = self.rebuild(db);
-        self.unlock_exclusive(db, LOCK_CHECKPOINT, 2);
+        self.unlock_exclusive(db, first, n);
         done
     }
 
@@ -71,7 +73,9 @@ impl Wal {
         let mut region_no = 0;
         for frame in 1..=frames {
             let at = LOG_HEADER + (frame as u64 - 1) * frame_len;
-            self.log.read(&mut frame_bytes, at)?;
+            if !self.log.read(&mut frame_bytes, at)? {
+                break;
+            }
             let (h, page) = frame_bytes.split_at(FRAME_HEADER as usize);
             let pgno = be::get_u32(h, 0);
             if h[8..16] != committed.salt || pgno == 0 {
