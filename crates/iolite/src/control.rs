@@ -123,12 +123,23 @@ pub(crate) fn begin(c: &Connection, mode: BeginMode) -> Result<()> {
         BeginMode::Concurrent => return Err(Error::sql("BEGIN CONCURRENT is not supported yet")),
         BeginMode::Immediate | BeginMode::Exclusive => {
             let n = inner.databases.borrow().len();
+            let mut begun: Vec<iolite_btree::Btree> = Vec::new();
             for db in 0..n {
                 let Some(b) = inner.btree_if_open(db) else { continue };
-                if b.is_read_only() {
-                    b.begin_read()?;
-                } else {
-                    b.begin_write(mode == BeginMode::Exclusive)?;
+                let was = b.txn_state();
+                let taken = match b.is_read_only() {
+                    true => b.begin_read(),
+                    false => b.begin_write(mode == BeginMode::Exclusive),
+                };
+                if let Err(e) = taken {
+                    // No transaction begins: the locks taken on the way there are nobody's.
+                    for b in begun {
+                        b.rollback(inner.running.get() <= 1)?;
+                    }
+                    return Err(e);
+                }
+                if was != iolite_btree::TxnState::Write {
+                    begun.push(b);
                 }
             }
         }

@@ -35,6 +35,7 @@ const UNSAFE: &[&str] = &[
     "crates/pager/src/wal/sum.rs",
     "crates/capi/src",
     "crates/stock/src",
+    "crates/testkit/src",
     "crates/sim/src",
     "crates/cli/src/signal.rs",
     "crates/columnar/src/kernel",

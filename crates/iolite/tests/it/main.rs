@@ -2,6 +2,7 @@
 
 mod analyzing;
 mod choices;
+mod crossing;
 mod functions;
 mod journey;
 mod large;

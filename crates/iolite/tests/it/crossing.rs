@@ -1,0 +1,440 @@
+//! Paths that cross on one file: journal modes beside each other, several files in one commit, files that move or are cut,
+//! links, forks. What is asked each time: is everything there that was committed, and nothing else.
+
+use iolite::{Code, Connection, OpenFlags};
+use iolite_testkit::{Child, Scratch};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::rc::Rc;
+
+const ROWS: i64 = 2000;
+
+fn open(dir: &Scratch, name: &str) -> Connection {
+    // As the C library opens: no lease, no checkpoint thread.
+    Connection::open_with(&dir.name(name), OpenFlags::default()).unwrap()
+}
+
+fn one(c: &Connection, sql: &str) -> String {
+    let rows = c.query(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let row: Vec<String> = rows[0].iter().map(|v| v.to_string_lossy()).collect();
+    row.join("|")
+}
+
+fn run(c: &Connection, sql: &str) {
+    c.execute_batch(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
+}
+
+fn code(c: &Connection, sql: &str) -> Code {
+    c.execute_batch(sql).expect_err(sql).code()
+}
+
+/// A table whose rows all have the same v: two states of it are told apart, and so is a mixture.
+fn fill(c: &Connection) {
+    run(
+        c,
+        &format!(
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, v, x);
+             WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS})
+             INSERT INTO t SELECT i, 0, hex(zeroblob(100)) FROM n; CREATE INDEX tv ON t(v)"
+        ),
+    );
+}
+
+/// What a new process finds after a crash, by our reckoning and by stock's.
+fn after_crash(dir: &Scratch, name: &str) -> String {
+    let crashed = dir.killed_now();
+    let stock = dir.killed_now();
+    let c = open(&crashed, name);
+    let ours = one(&c, "SELECT min(v), max(v), count(*) FROM t") + " " + &one(&c, "PRAGMA integrity_check");
+    let sql = "SELECT min(v), max(v), count(*) FROM t; PRAGMA integrity_check";
+    assert_eq!(stock.stock(name, sql).replace('\n', " "), ours);
+    ours
+}
+
+fn state(v: i64) -> String {
+    format!("{v}|{v}|{ROWS} ok")
+}
+
+#[test]
+fn a_journal_that_a_neighbour_removes_is_made_anew() {
+    for mode in ["truncate", "persist"] {
+        for ours in ["normal", "exclusive"] {
+            let dir = Scratch::new();
+            let a = open(&dir, "a.db");
+            run(&a, &format!("PRAGMA journal_mode = {mode}; PRAGMA locking_mode = {ours}"));
+            fill(&a);
+            run(&a, "UPDATE t SET v = 1; PRAGMA locking_mode = normal; SELECT count(*) FROM t");
+            // A neighbour in DELETE mode removes the journal when it commits.
+            let b = open(&dir, "a.db");
+            run(&b, "PRAGMA journal_mode = delete; UPDATE t SET v = 2");
+            assert!(!dir.path("a.db-journal").exists());
+            run(&a, "PRAGMA cache_size = 5; BEGIN; UPDATE t SET v = 3");
+            assert!(dir.path("a.db-journal").exists(), "{mode} after {ours}");
+            assert_eq!(after_crash(&dir, "a.db"), state(2), "{mode} after {ours}");
+            run(&a, "COMMIT");
+            assert_eq!(after_crash(&dir, "a.db"), state(3));
+        }
+    }
+}
+
+#[test]
+fn a_journal_that_a_neighbour_removes_by_a_rollback_is_made_anew() {
+    let dir = Scratch::new();
+    let a = open(&dir, "a.db");
+    run(&a, "PRAGMA journal_mode = truncate");
+    fill(&a);
+    run(&a, "UPDATE t SET x = hex(zeroblob(600))");
+    // A statement that reads on keeps SHARED, and not the journal.
+    let mut reading = a.prepare("SELECT id FROM t").unwrap();
+    reading.step().unwrap();
+    run(&a, "UPDATE t SET v = 1");
+    let b = open(&dir, "a.db");
+    // More than what a journal gathers in memory; the pages stay in the cache.
+    run(&b, "PRAGMA cache_size = 100000; BEGIN; UPDATE t SET v = 2; ROLLBACK");
+    assert!(!dir.path("a.db-journal").exists());
+    drop(reading);
+    run(&a, "PRAGMA cache_size = 5; BEGIN; UPDATE t SET v = 3");
+    assert_eq!(after_crash(&dir, "a.db"), state(1));
+}
+
+/// Two files in one transaction, in all combinations of modes.
+fn two_files(main: &str, aux: &str) -> (Scratch, Connection) {
+    let dir = Scratch::new();
+    for (name, mode) in [("a.db", main), ("b.db", aux)] {
+        let c = open(&dir, name);
+        run(&c, &format!("PRAGMA journal_mode = {mode}"));
+        fill(&c);
+    }
+    let c = open(&dir, "a.db");
+    run(&c, &format!("ATTACH '{}' AS b", dir.name("b.db")));
+    // TRUNCATE and PERSIST belong to the connection, not to the file.
+    run(&c, &format!("PRAGMA main.journal_mode = {main}; PRAGMA b.journal_mode = {aux}"));
+    (dir, c)
+}
+
+const MODES: [&str; 4] = ["delete", "truncate", "persist", "wal"];
+
+#[test]
+fn a_commit_over_two_files_that_has_to_wait_has_done_nothing() {
+    for main in MODES {
+        for aux in MODES.into_iter().filter(|m| *m != "wal") {
+            for sync in ["off", "normal", "full"] {
+                let (dir, c) = two_files(main, aux);
+                run(&c, &format!("PRAGMA main.synchronous = {sync}; PRAGMA b.synchronous = {sync}"));
+                let reader = open(&dir, "b.db");
+                let mut reading = reader.prepare("SELECT id FROM t").unwrap();
+                reading.step().unwrap();
+                run(&c, "BEGIN; UPDATE main.t SET v = 1; UPDATE b.t SET v = 1");
+                assert_eq!(code(&c, "COMMIT"), Code::Busy);
+                assert!(!c.is_autocommit());
+                let what = format!("{main}, {aux}, {sync}");
+                assert_eq!(after_crash(&dir, "a.db"), state(0), "{what}");
+                if main == "wal" {
+                    let other = open(&dir, "a.db");
+                    assert_eq!(one(&other, "SELECT max(v) FROM t"), "0", "{what}");
+                }
+                run(&c, "ROLLBACK");
+                for name in ["a.db", "b.db"] {
+                    assert_eq!(after_crash(&dir, name), state(0), "{what}");
+                }
+                drop(reading);
+                run(&c, "BEGIN; UPDATE main.t SET v = 2; UPDATE b.t SET v = 2; COMMIT");
+                for name in ["a.db", "b.db"] {
+                    assert_eq!(after_crash(&dir, name), state(2), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_commit_over_two_files_waits_for_its_second_attempt() {
+    let (dir, c) = two_files("wal", "delete");
+    let reader = open(&dir, "b.db");
+    let mut reading = reader.prepare("SELECT id FROM t").unwrap();
+    reading.step().unwrap();
+    run(&c, "BEGIN; UPDATE main.t SET v = 1; UPDATE b.t SET v = 1");
+    assert_eq!(code(&c, "COMMIT"), Code::Busy);
+    drop(reading);
+    run(&c, "UPDATE main.t SET v = 2; UPDATE b.t SET v = 2; COMMIT");
+    for name in ["a.db", "b.db"] {
+        assert_eq!(after_crash(&dir, name), state(2));
+    }
+}
+
+#[test]
+fn logs_whose_spilled_commit_the_hook_refuses_are_as_before() {
+    let (dir, c) = two_files("wal", "wal");
+    c.commit_hook(Some(Rc::new(|| true)));
+    run(
+        &c,
+        "PRAGMA cache_size = 5; PRAGMA b.cache_size = 5; BEGIN; UPDATE main.t SET v = 1; UPDATE b.t SET v = 1",
+    );
+    assert_eq!(code(&c, "COMMIT"), Code::ConstraintCommithook);
+    c.commit_hook(None);
+    let other = open(&dir, "a.db");
+    assert_eq!(one(&other, "SELECT max(v) FROM t"), "0");
+    run(&other, "UPDATE t SET v = 3");
+    for (name, v) in [("a.db", 3), ("b.db", 0)] {
+        assert_eq!(after_crash(&dir, name), state(v));
+    }
+}
+
+#[test]
+fn going_back_to_the_first_savepoint_keeps_the_write_lock() {
+    for mode in ["delete", "truncate", "wal"] {
+        for spills in [false, true] {
+            let dir = Scratch::new();
+            let a = open(&dir, "a.db");
+            run(&a, &format!("PRAGMA journal_mode = {mode}"));
+            fill(&a);
+            let b = open(&dir, "a.db");
+            if spills {
+                run(&a, "PRAGMA cache_size = 5");
+            }
+            run(&a, "SAVEPOINT s; UPDATE t SET v = 1; ROLLBACK TO s");
+            assert_eq!(code(&b, "UPDATE t SET v = 2"), Code::Busy, "{mode}");
+            assert_eq!(one(&a, "SELECT min(v), max(v) FROM t"), "0|0");
+            assert_eq!(after_crash(&dir, "a.db"), state(0));
+            run(&a, "UPDATE t SET v = 3; ROLLBACK TO s; UPDATE t SET v = 4; RELEASE s");
+            assert_eq!(one(&b, "SELECT min(v), max(v) FROM t"), "4|4");
+            run(&b, "UPDATE t SET v = 5");
+            assert_eq!(after_crash(&dir, "a.db"), state(5));
+        }
+    }
+    // The file's very first transaction, and a database in memory.
+    let dir = Scratch::new();
+    for name in [dir.name("new.db"), ":memory:".into()] {
+        let c = Connection::open(&name).unwrap();
+        run(
+            &c,
+            "SAVEPOINT s; CREATE TABLE t(a); ROLLBACK TO s; CREATE TABLE u(a); INSERT INTO u VALUES(7); RELEASE s",
+        );
+        assert_eq!(one(&c, "SELECT name, a FROM sqlite_schema, u"), "u|7");
+        assert_eq!(one(&c, "PRAGMA integrity_check"), "ok");
+    }
+}
+
+#[test]
+fn begin_immediate_that_meets_a_taken_lock_lets_the_others_go() {
+    let (dir, c) = two_files("delete", "wal");
+    let other = open(&dir, "b.db");
+    run(&other, "BEGIN IMMEDIATE");
+    assert_eq!(code(&c, "BEGIN IMMEDIATE"), Code::Busy);
+    assert!(c.is_autocommit());
+    let a = open(&dir, "a.db");
+    run(&a, "UPDATE t SET v = 1");
+    run(&other, "ROLLBACK");
+    run(&c, "BEGIN IMMEDIATE; UPDATE main.t SET v = 2; UPDATE b.t SET v = 2; COMMIT");
+    assert_eq!(one(&a, "SELECT max(v) FROM t"), "2");
+}
+
+#[test]
+fn closing_a_file_that_was_moved_leaves_what_has_its_name_now_alone() {
+    let dir = Scratch::new();
+    let old = open(&dir, "app.db");
+    run(&old, "PRAGMA journal_mode = wal");
+    fill(&old);
+    fs::rename(dir.path("app.db"), dir.path("old.db")).unwrap();
+    for suffix in ["-wal", "-shm"] {
+        fs::rename(dir.name("app.db") + suffix, dir.name("old.db") + suffix).unwrap();
+    }
+    let new = open(&dir, "app.db");
+    run(&new, "PRAGMA journal_mode = wal; CREATE TABLE t(v); INSERT INTO t VALUES('precious')");
+    drop(old);
+    let crashed = dir.killed_now();
+    assert_eq!(crashed.stock("app.db", "SELECT v FROM t"), "precious");
+    assert_eq!(dir.stock("old.db", "SELECT count(*) FROM t; PRAGMA integrity_check"), format!("{ROWS}\nok"));
+}
+
+#[test]
+fn a_file_that_was_moved_is_not_written_with_a_journal_elsewhere() {
+    let dir = Scratch::new();
+    let c = open(&dir, "a.db");
+    fill(&c);
+    fs::rename(dir.path("a.db"), dir.path("b.db")).unwrap();
+    assert_eq!(code(&c, "UPDATE t SET v = 1"), Code::ReadonlyDbmoved);
+    assert_eq!(one(&c, "SELECT max(v) FROM t"), "0");
+    // The journal of another database that has the name now is none of ours.
+    let new = open(&dir, "a.db");
+    fill(&new);
+    run(&new, "PRAGMA cache_size = 5; BEGIN; UPDATE t SET v = 5");
+    assert!(dir.path("a.db-journal").exists());
+    assert_eq!(one(&c, "SELECT max(v) FROM t"), "0");
+    run(&new, "COMMIT");
+    drop((c, new));
+    assert_eq!(after_crash(&dir, "a.db"), state(5));
+    assert_eq!(after_crash(&dir, "b.db"), state(0));
+}
+
+#[test]
+fn a_log_that_was_cut_is_an_error_and_no_pages_of_zeros() {
+    let dir = Scratch::new();
+    let c = open(&dir, "a.db");
+    run(&c, "PRAGMA journal_mode = wal; PRAGMA wal_autocheckpoint = 0");
+    fill(&c);
+    run(&c, "PRAGMA wal_checkpoint(TRUNCATE); UPDATE t SET v = 1");
+    let before = fs::read(dir.path("a.db")).unwrap();
+    let log = fs::OpenOptions::new().write(true).open(dir.path("a.db-wal")).unwrap();
+    log.set_len(log.metadata().unwrap().len() / 2).unwrap();
+    let other = open(&dir, "a.db");
+    let e = other.query("PRAGMA wal_checkpoint(TRUNCATE)", &[]).unwrap_err();
+    assert_eq!(e.code(), Code::IoerrShortRead);
+    let after = fs::read(dir.path("a.db")).unwrap();
+    for (i, (page, was)) in after.chunks(4096).zip(before.chunks(4096)).enumerate() {
+        assert!(page == was || page.iter().any(|&b| b != 0), "page {} is zeros", i + 1);
+    }
+    assert_eq!(code(&other, "SELECT sum(v) FROM t"), Code::IoerrShortRead);
+}
+
+#[test]
+fn links_beside_a_database_are_not_followed() {
+    for (suffix, mode) in [("-journal", "delete"), ("-wal", "wal"), ("-shm", "wal")] {
+        let dir = Scratch::new();
+        fs::write(dir.path("victim"), "x".repeat(600)).unwrap();
+        let c = open(&dir, "a.db");
+        run(&c, &format!("PRAGMA journal_mode = {mode}; CREATE TABLE t(a)"));
+        drop(c);
+        symlink(dir.path("victim"), dir.name("a.db") + suffix).unwrap();
+        let c = open(&dir, "a.db");
+        let e = c.execute_batch("PRAGMA cache_size = 1; INSERT INTO t VALUES(hex(zeroblob(2000000)))");
+        assert_eq!(e.unwrap_err().code(), Code::Cantopen, "{suffix}");
+        drop(c);
+        assert_eq!(fs::read(dir.path("victim")).unwrap(), "x".repeat(600).as_bytes(), "{suffix}");
+        // A link to nothing makes nothing.
+        fs::remove_file(dir.path("victim")).unwrap();
+        let c = open(&dir, "a.db");
+        assert!(c.execute_batch("INSERT INTO t VALUES(1)").is_err(), "{suffix}");
+        assert!(!dir.path("victim").exists(), "{suffix}");
+    }
+}
+
+#[test]
+fn a_link_to_a_database_has_its_journal_beside_the_database() {
+    let dir = Scratch::new();
+    fs::create_dir(dir.path("there")).unwrap();
+    // Also while the database does not exist yet, and through two links.
+    symlink("there/real.db", dir.path("link.db")).unwrap();
+    symlink("link.db", dir.path("again.db")).unwrap();
+    let c = open(&dir, "again.db");
+    fill(&c);
+    run(&c, "PRAGMA cache_size = 5; BEGIN; UPDATE t SET v = 1");
+    assert!(dir.path("there/real.db-journal").exists());
+    assert_eq!(dir.files(), ["again.db", "link.db", "there"]);
+}
+
+#[test]
+fn what_root_leaves_belongs_to_the_databases_owner() {
+    let dir = Scratch::new();
+    if fs::metadata(dir.dir()).unwrap().uid() != 0 {
+        println!("not run: only root can give files away");
+        return;
+    }
+    let c = open(&dir, "a.db");
+    fill(&c);
+    drop(c);
+    chown(dir.path("a.db"), Some(65534), Some(65534)).unwrap();
+    let c = open(&dir, "a.db");
+    run(&c, "PRAGMA cache_size = 5; BEGIN; UPDATE t SET v = 1");
+    let owner = |name: &str| fs::metadata(dir.path(name)).unwrap().uid();
+    assert_eq!(owner("a.db-journal"), 65534);
+    run(&c, "COMMIT; PRAGMA journal_mode = wal; UPDATE t SET v = 2");
+    assert_eq!((owner("a.db-wal"), owner("a.db-shm")), (65534, 65534));
+}
+
+#[test]
+fn a_journal_cannot_name_a_file_to_be_deleted() {
+    let dir = Scratch::new();
+    fs::write(dir.path("precious.txt"), "precious").unwrap();
+    let c = open(&dir, "a.db");
+    fill(&c);
+    run(&c, "PRAGMA cache_size = 5; BEGIN; UPDATE t SET v = 1");
+    let crashed = dir.killed_now();
+    for name in ["precious.txt", "precious-mjABCDEF9AB"] {
+        let target = crashed.path(name);
+        fs::write(&target, "precious").unwrap();
+        fs::copy(dir.path("a.db"), crashed.path("a.db")).unwrap();
+        let mut journal = fs::read(dir.path("a.db-journal")).unwrap();
+        let bytes = target.to_str().unwrap().as_bytes();
+        let sum = bytes.iter().fold(0u32, |s, &b| s.wrapping_add(b as i8 as u32));
+        journal.extend_from_slice(&(0x4000_0000u32 / 4096 + 1).to_be_bytes());
+        journal.extend_from_slice(bytes);
+        journal.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+        journal.extend_from_slice(&sum.to_be_bytes());
+        journal.extend_from_slice(&[0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]);
+        fs::write(crashed.path("a.db-journal"), &journal).unwrap();
+        let c = open(&crashed, "a.db");
+        assert_eq!(one(&c, "SELECT min(v), max(v) FROM t"), "0|0");
+        assert_eq!(fs::read(&target).unwrap(), b"precious");
+    }
+}
+
+#[test]
+fn a_forked_child_keeps_no_lock_of_a_parent_that_died() {
+    for mode in ["delete", "wal"] {
+        let dir = Scratch::new();
+        let c = open(&dir, "a.db");
+        run(&c, &format!("PRAGMA journal_mode = {mode}"));
+        fill(&c);
+        drop(c);
+        let (ready, orphan) = (dir.path("ready"), dir.path("orphan"));
+        let parent = Child::fork(|| {
+            let c = open(&dir, "a.db");
+            run(&c, "PRAGMA cache_size = 5; BEGIN IMMEDIATE; UPDATE t SET v = 1");
+            // A helper that never touches the database.
+            let helper = Child::fork(|| {
+                fs::write(&orphan, std::process::id().to_string()).unwrap();
+                std::thread::sleep(std::time::Duration::from_secs(60));
+                true
+            });
+            while fs::read_to_string(&orphan).map_or(true, |s| s.is_empty()) {
+                std::thread::yield_now();
+            }
+            fs::write(&ready, "").unwrap();
+            helper.wait()
+        });
+        while !ready.exists() {
+            std::thread::yield_now();
+        }
+        let c = open(&dir, "a.db");
+        assert_eq!(code(&c, "UPDATE t SET v = 2"), Code::Busy);
+        parent.kill();
+        run(&c, "UPDATE t SET v = 3");
+        assert_eq!(one(&c, "SELECT min(v), max(v) FROM t"), "3|3");
+        drop(c);
+        assert_eq!(after_crash(&dir, "a.db"), state(3));
+        let orphan: i32 = fs::read_to_string(&orphan).unwrap().parse().unwrap();
+        std::process::Command::new("kill").arg("-9").arg(orphan.to_string()).status().unwrap();
+    }
+}
+
+#[test]
+fn a_forked_child_may_drop_what_it_has_inherited_and_open_its_own() {
+    for mode in ["delete", "wal"] {
+        for locking in ["normal", "exclusive"] {
+            let dir = Scratch::new();
+            let c = open(&dir, "a.db");
+            run(&c, &format!("PRAGMA locking_mode = {locking}; PRAGMA journal_mode = {mode}"));
+            fill(&c);
+            run(&c, "PRAGMA cache_size = 5; BEGIN; UPDATE t SET v = 1");
+            let idle = open(&dir, "b.db");
+            run(&idle, &format!("PRAGMA journal_mode = {mode}; CREATE TABLE t(v); INSERT INTO t VALUES(1)"));
+            let child = Child::fork(|| {
+                // Neither finishing nor going on reaches the parent's files.
+                let _ = c.execute_batch("UPDATE t SET v = 9");
+                let _ = c.execute_batch("COMMIT");
+                let _ = c.execute_batch("ROLLBACK");
+                drop(c.clone().close());
+                // A connection that did nothing when the process forked goes on, with locks of its own.
+                run(&idle, "INSERT INTO t VALUES(2)");
+                one(&idle, "SELECT sum(v) FROM t") == "3"
+            });
+            assert!(child.wait(), "{mode} {locking}");
+            run(&idle, "INSERT INTO t VALUES(4)");
+            assert_eq!(one(&idle, "SELECT sum(v) FROM t"), "7");
+            assert_eq!(after_crash(&dir, "a.db"), state(0), "{mode} {locking}");
+            run(&c, "COMMIT");
+            assert_eq!(after_crash(&dir, "a.db"), state(1), "{mode} {locking}");
+        }
+    }
+}
