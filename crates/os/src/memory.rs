@@ -2,17 +2,17 @@
 //! plainest statement of what the traits mean.
 //!
 //! What always holds: files with a name are shared by all handles of one [`MemoryVfs`]; locks conflict
-//! between handles exactly as on disk; a sync does nothing, since nothing outlives the process.
+//! between handles exactly as on disk; a sync does nothing, since nothing outlives the process. Shared memory only grows while
+//! somebody holds its write lock: a VFS of the operating system makes room by writing zeros, which must not meet anything.
 
 use crate::traits::*;
 use iolite_base::{Code, Result, alloc};
 use std::any::Any;
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 /// File identities, never the same twice in a process.
@@ -21,9 +21,13 @@ static IDS: AtomicU64 = AtomicU64::new(0);
 /// Files in memory.
 #[derive(Default)]
 pub struct MemoryVfs {
-    files: Mutex<HashMap<PathBuf, Arc<Mutex<Node>>>>,
+    files: Arc<Names>,
+    /// Every open handle.
+    handles: Mutex<Vec<Weak<Handle>>>,
     world: World,
 }
+
+type Names = Mutex<HashMap<PathBuf, Arc<Mutex<Node>>>>;
 
 #[derive(Default)]
 struct Node {
@@ -71,6 +75,50 @@ impl MemoryVfs {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// As [`Vfs::open`], for one of several processes that the caller plays.
+    pub fn open_for(&self, process: u32, path: Option<&Path>, flags: OpenFlags) -> Result<Box<dyn File>> {
+        let id = IDS.fetch_add(1, Relaxed);
+        let node = match path {
+            None => Arc::new(Mutex::new(Node { id, ..Node::default() })),
+            Some(p) => {
+                let mut files = self.files();
+                match files.get(p) {
+                    Some(_) if flags.exclusive => return Err(Code::Cantopen.into()),
+                    Some(node) => node.clone(),
+                    None if !flags.create || flags.read_only => return Err(Code::Cantopen.into()),
+                    None => {
+                        let node = Arc::new(Mutex::new(Node { id, ..Node::default() }));
+                        files.insert(p.to_owned(), node.clone());
+                        node
+                    }
+                }
+            }
+        };
+        let handle = Arc::new(Handle {
+            node,
+            process,
+            nolock: flags.nolock,
+            level: AtomicU8::new(LockLevel::None as u8),
+            shm_shared: Arc::default(),
+            shm_exclusive: Arc::default(),
+            shm_used: AtomicBool::new(false),
+        });
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        handles.retain(|h| h.strong_count() > 0);
+        handles.push(Arc::downgrade(&handle));
+        let place = path.map(|p| (self.files.clone(), p.to_owned()));
+        Ok(Box::new(MemoryFile { handle, flags, place }))
+    }
+
+    /// A process that the caller plays has died: none of its handles holds a lock any more.
+    pub fn end_process(&self, process: u32) {
+        let handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for h in handles.iter().filter_map(Weak::upgrade).filter(|h| h.process == process) {
+            h.lower(LockLevel::None);
+            h.leave_shm(true);
+        }
+    }
+
     /// A copy of a file's content.
     pub fn content(&self, path: &Path) -> Option<Vec<u8>> {
         let node = self.files().get(path)?.clone();
@@ -94,31 +142,7 @@ impl Vfs for MemoryVfs {
     }
 
     fn open(&self, path: Option<&Path>, flags: OpenFlags) -> Result<Box<dyn File>> {
-        let id = IDS.fetch_add(1, Relaxed);
-        let node = match path {
-            None => Arc::new(Mutex::new(Node { id, ..Node::default() })),
-            Some(p) => {
-                let mut files = self.files();
-                match files.get(p) {
-                    Some(_) if flags.exclusive => return Err(Code::Cantopen.into()),
-                    Some(node) => node.clone(),
-                    None if !flags.create || flags.read_only => return Err(Code::Cantopen.into()),
-                    None => {
-                        let node = Arc::new(Mutex::new(Node { id, ..Node::default() }));
-                        files.insert(p.to_owned(), node.clone());
-                        node
-                    }
-                }
-            }
-        };
-        Ok(Box::new(MemoryFile {
-            node,
-            flags,
-            level: Cell::new(LockLevel::None),
-            shm_shared: Arc::default(),
-            shm_exclusive: Arc::default(),
-            shm_used: Cell::new(false),
-        }))
+        self.open_for(0, path, flags)
     }
 
     fn delete(&self, path: &Path, _sync_dir: bool) -> Result<()> {
@@ -182,19 +206,99 @@ impl Entropy for World {
     }
 }
 
-struct MemoryFile {
+/// What a handle holds, where others can take it away.
+struct Handle {
     node: Arc<Mutex<Node>>,
-    flags: OpenFlags,
-    level: Cell<LockLevel>,
+    process: u32,
+    nolock: bool,
+    /// A [`LockLevel`].
+    level: AtomicU8,
     /// Shared with those who may give a lock back on another thread.
     shm_shared: Arc<AtomicU8>,
     shm_exclusive: Arc<AtomicU8>,
-    shm_used: Cell<bool>,
+    shm_used: AtomicBool,
+}
+
+impl Handle {
+    fn level(&self) -> LockLevel {
+        use LockLevel::*;
+        [None, Shared, Reserved, Pending, Exclusive][self.level.load(Relaxed) as usize]
+    }
+
+    fn set_level(&self, level: LockLevel) {
+        self.level.store(level as u8, Relaxed);
+    }
+
+    fn lower(&self, level: LockLevel) {
+        let now = self.level();
+        if now <= level {
+            return;
+        }
+        self.set_level(level);
+        if self.nolock {
+            return;
+        }
+        let mut n = lock(&self.node);
+        if now == LockLevel::Exclusive {
+            n.exclusive = false;
+        }
+        if now >= LockLevel::Pending {
+            n.pending = false;
+        }
+        if now >= LockLevel::Reserved {
+            n.reserved = false;
+        }
+        if level == LockLevel::None {
+            n.shared -= 1;
+        }
+    }
+
+    fn unlock_shm(&self, n: &mut Node, locks: std::ops::Range<usize>) {
+        for i in locks {
+            let mask = 1u8 << i;
+            if self.shm_shared.fetch_and(!mask, Relaxed) & mask != 0 {
+                n.shm_shared[i] -= 1;
+            }
+            if self.shm_exclusive.fetch_and(!mask, Relaxed) & mask != 0 {
+                n.shm_exclusive[i] = false;
+            }
+        }
+    }
+
+    /// `dead`: whoever might give a lock back later is gone as well.
+    fn leave_shm(&self, dead: bool) {
+        if self.shm_used.swap(false, Relaxed) {
+            // What this handle holds alone stays locked where somebody is left who can give it back.
+            let kept = match Arc::strong_count(&self.shm_exclusive) {
+                1 => 0,
+                _ if dead => 0,
+                _ => self.shm_exclusive.load(Relaxed),
+            };
+            let mut n = lock(&self.node);
+            for i in (0..8).filter(|i| kept & 1 << i == 0) {
+                self.unlock_shm(&mut n, i..i + 1);
+            }
+            n.shm_users -= 1;
+        }
+    }
+}
+
+struct MemoryFile {
+    handle: Arc<Handle>,
+    flags: OpenFlags,
+    /// The name it was opened by, and what has which name now.
+    place: Option<(Arc<Names>, PathBuf)>,
+}
+
+impl MemoryFile {
+    fn node(&self) -> MutexGuard<'_, Node> {
+        lock(&self.handle.node)
+    }
 }
 
 impl File for MemoryFile {
     fn read(&self, buf: &mut [u8], offset: u64) -> Result<bool> {
-        let n = lock(&self.node);
+        let n = self.node();
         let from = (offset as usize).min(n.data.len());
         let have = (n.data.len() - from).min(buf.len());
         buf[..have].copy_from_slice(&n.data[from..from + have]);
@@ -203,7 +307,7 @@ impl File for MemoryFile {
     }
 
     fn write(&self, buf: &[u8], offset: u64) -> Result<()> {
-        let mut n = lock(&self.node);
+        let mut n = self.node();
         let end = offset as usize + buf.len();
         if n.data.len() < end {
             let more = end - n.data.len();
@@ -215,7 +319,7 @@ impl File for MemoryFile {
     }
 
     fn truncate(&self, size: u64) -> Result<()> {
-        lock(&self.node).data.resize(size as usize, 0);
+        self.node().data.resize(size as usize, 0);
         Ok(())
     }
 
@@ -224,19 +328,19 @@ impl File for MemoryFile {
     }
 
     fn size(&self) -> Result<u64> {
-        Ok(lock(&self.node).data.len() as u64)
+        Ok(self.node().data.len() as u64)
     }
 
     fn lock(&self, level: LockLevel) -> Result<()> {
-        let now = self.level.get();
+        let now = self.handle.level();
         if now >= level {
             return Ok(());
         }
         if self.flags.nolock {
-            self.level.set(level);
+            self.handle.set_level(level);
             return Ok(());
         }
-        let mut n = lock(&self.node);
+        let mut n = self.node();
         match level {
             LockLevel::None | LockLevel::Pending => {}
             LockLevel::Shared => {
@@ -258,7 +362,7 @@ impl File for MemoryFile {
                     }
                     n.pending = true;
                     n.reserved = true;
-                    self.level.set(LockLevel::Pending);
+                    self.handle.set_level(LockLevel::Pending);
                 }
                 if n.shared > 1 {
                     return Err(Code::Busy.into());
@@ -266,37 +370,17 @@ impl File for MemoryFile {
                 n.exclusive = true;
             }
         }
-        self.level.set(level);
+        self.handle.set_level(level);
         Ok(())
     }
 
     fn unlock(&self, level: LockLevel) -> Result<()> {
-        let now = self.level.get();
-        if now <= level {
-            return Ok(());
-        }
-        self.level.set(level);
-        if self.flags.nolock {
-            return Ok(());
-        }
-        let mut n = lock(&self.node);
-        if now == LockLevel::Exclusive {
-            n.exclusive = false;
-        }
-        if now >= LockLevel::Pending {
-            n.pending = false;
-        }
-        if now >= LockLevel::Reserved {
-            n.reserved = false;
-        }
-        if level == LockLevel::None {
-            n.shared -= 1;
-        }
+        self.handle.lower(level);
         Ok(())
     }
 
     fn check_reserved(&self) -> Result<bool> {
-        Ok(lock(&self.node).reserved)
+        Ok(self.node().reserved)
     }
 
     fn sector_size(&self) -> u32 {
@@ -312,17 +396,18 @@ impl File for MemoryFile {
     }
 
     fn identity(&self) -> Option<FileId> {
-        Some(FileId { device: u64::MAX, inode: lock(&self.node).id })
+        Some(FileId { device: u64::MAX, inode: self.node().id })
     }
 
     fn has_moved(&self) -> Result<bool> {
-        Ok(false)
+        let Some((files, path)) = &self.place else { return Ok(false) };
+        let files = files.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(files.get(path).is_none_or(|now| !Arc::ptr_eq(now, &self.handle.node)))
     }
 
     fn shm_map(&self, index: usize, size: usize, extend: bool) -> Result<Option<ShmRegion>> {
-        let mut n = lock(&self.node);
-        if !self.shm_used.get() {
-            self.shm_used.set(true);
+        let mut n = self.node();
+        if !self.handle.shm_used.swap(true, Relaxed) {
             if n.shm_users == 0 {
                 n.shm.clear();
             }
@@ -332,6 +417,7 @@ impl File for MemoryFile {
             if !extend {
                 return Ok(None);
             }
+            debug_assert!(n.shm_exclusive[0], "shared memory grows without the write lock");
             n.shm.push(Arc::new(Memory::new(size)));
         }
         let m = n.shm[index].clone();
@@ -341,10 +427,11 @@ impl File for MemoryFile {
     }
 
     fn shm_lock(&self, first: u8, count: u8, how: ShmLock) -> Result<()> {
-        let mut n = lock(&self.node);
+        let h = &*self.handle;
+        let mut n = self.node();
         let range = first as usize..(first + count) as usize;
         let mask = |i: usize| 1u8 << i;
-        let (s, x) = (self.shm_shared.load(Relaxed), self.shm_exclusive.load(Relaxed));
+        let (s, x) = (h.shm_shared.load(Relaxed), h.shm_exclusive.load(Relaxed));
         match how {
             ShmLock::Shared => {
                 if range.clone().any(|i| n.shm_exclusive[i] && x & mask(i) == 0) {
@@ -353,11 +440,11 @@ impl File for MemoryFile {
                 for i in range {
                     if x & mask(i) != 0 {
                         n.shm_exclusive[i] = false;
-                        self.shm_exclusive.fetch_and(!mask(i), Relaxed);
+                        h.shm_exclusive.fetch_and(!mask(i), Relaxed);
                     }
                     if s & mask(i) == 0 {
                         n.shm_shared[i] += 1;
-                        self.shm_shared.store(self.shm_shared.load(Relaxed) | mask(i), Relaxed);
+                        h.shm_shared.fetch_or(mask(i), Relaxed);
                     }
                 }
             }
@@ -370,27 +457,17 @@ impl File for MemoryFile {
                 }
                 for i in range {
                     n.shm_exclusive[i] = true;
-                    self.shm_exclusive.fetch_or(mask(i), Relaxed);
+                    h.shm_exclusive.fetch_or(mask(i), Relaxed);
                 }
             }
-            ShmLock::UnlockShared | ShmLock::UnlockExclusive => {
-                for i in range {
-                    if s & mask(i) != 0 {
-                        n.shm_shared[i] -= 1;
-                    }
-                    if x & mask(i) != 0 {
-                        n.shm_exclusive[i] = false;
-                    }
-                    self.shm_shared.store(self.shm_shared.load(Relaxed) & !mask(i), Relaxed);
-                    self.shm_exclusive.fetch_and(!mask(i), Relaxed);
-                }
-            }
+            ShmLock::UnlockShared | ShmLock::UnlockExclusive => h.unlock_shm(&mut n, range),
         }
         Ok(())
     }
 
     fn shm_release(&self) -> Option<Arc<dyn ShmRelease>> {
-        Some(Arc::new(Release(self.node.clone(), self.shm_shared.clone(), self.shm_exclusive.clone())))
+        let h = &self.handle;
+        Some(Arc::new(Release(h.node.clone(), h.shm_shared.clone(), h.shm_exclusive.clone())))
     }
 
     fn shm_barrier(&self) {
@@ -398,17 +475,7 @@ impl File for MemoryFile {
     }
 
     fn shm_unmap(&self, _delete: bool) -> Result<()> {
-        if self.shm_used.replace(false) {
-            // What this handle holds alone stays locked where somebody is left who can give it back.
-            let kept = match Arc::strong_count(&self.shm_exclusive) {
-                1 => 0,
-                _ => self.shm_exclusive.load(Relaxed),
-            };
-            for i in (0..8).filter(|i| kept & 1 << i == 0) {
-                self.shm_lock(i, 1, ShmLock::UnlockExclusive)?;
-            }
-            lock(&self.node).shm_users -= 1;
-        }
+        self.handle.leave_shm(false);
         Ok(())
     }
 }

@@ -313,7 +313,7 @@ pub trait File: Send {
     fn has_moved(&self) -> Result<bool>;
 
     /// Region `index` of the shared memory beside this file. `None` if it does not exist and `extend` is
-    /// false. `SQLITE_READONLY_CANTINIT` or `SQLITE_READONLY` (with the memory mapped for reading by a later
+    /// false. Only while lock 0 is held alone, by whichever handle, may it be made to exist. `SQLITE_READONLY_CANTINIT` or `SQLITE_READONLY` (with the memory mapped for reading by a later
     /// call) as in SQLite.
     fn shm_map(&self, index: usize, size: usize, extend: bool) -> Result<Option<ShmRegion>>;
     /// Takes or gives back the locks `first..first + n` of the shared memory. `SQLITE_BUSY` if they are not

@@ -172,6 +172,8 @@ impl Log {
 }
 
 struct Shared {
+    /// Processes that have died: nothing of theirs reaches the disk any more.
+    dead: Mutex<Vec<u32>>,
     log: Mutex<Log>,
     nanos: AtomicU64,
     random: Mutex<Rng>,
@@ -182,8 +184,15 @@ impl Shared {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn may(&self, op: Op) -> Result<()> {
+    fn is_dead(&self, process: u32) -> bool {
+        process != 0 && self.dead.lock().unwrap_or_else(PoisonError::into_inner).contains(&process)
+    }
+
+    fn may(&self, op: Op, process: u32) -> Result<()> {
         crate::baton::hand_over();
+        if self.is_dead(process) {
+            return Err(Code::Ioerr.into());
+        }
         let mut log = self.log();
         *log.op_counts.entry(op).or_default() += 1;
         let Some(f) = log.fault else { return Ok(()) };
@@ -237,8 +246,12 @@ pub struct Disk {
 impl Disk {
     /// An empty disk.
     pub fn new(seed: u64) -> Disk {
-        let shared =
-            Shared { log: Mutex::default(), nanos: AtomicU64::new(0), random: Mutex::new(Rng::new(seed)) };
+        let shared = Shared {
+            dead: Mutex::default(),
+            log: Mutex::default(),
+            nanos: AtomicU64::new(0),
+            random: Mutex::new(Rng::new(seed)),
+        };
         Disk { inner: MemoryVfs::new(), shared: Arc::new(shared) }
     }
 
@@ -256,6 +269,12 @@ impl Disk {
         }
         disk.shared.log().events.push(Event::SyncDir);
         disk
+    }
+
+    /// One of several processes dies: its locks are gone, and nothing that its handles are told reaches the disk.
+    pub fn kill(&self, process: u32) {
+        self.shared.dead.lock().unwrap_or_else(PoisonError::into_inner).push(process);
+        self.inner.end_process(process);
     }
 
     /// Writes down what the script does.
@@ -339,14 +358,15 @@ impl Vfs for Disk {
     }
 
     fn open(&self, path: Option<&Path>, flags: OpenFlags) -> Result<Box<dyn File>> {
-        self.shared.may(Op::Open)?;
+        let process = crate::baton::process();
+        self.shared.may(Op::Open, process)?;
         let Some(path) = path else {
-            let inner = self.inner.open(None, flags)?;
+            let inner = self.inner.open_for(process, None, flags)?;
             let entry = Entry { file: None, kind: flags.kind, new_entry: Mutex::new(false) };
-            return Ok(Box::new(DiskFile { inner, shared: self.shared.clone(), entry }));
+            return Ok(Box::new(DiskFile { inner, shared: self.shared.clone(), entry, process }));
         };
         let existed = self.inner.access(path, Access::ReadWrite)?;
-        let inner = self.inner.open(Some(path), flags)?;
+        let inner = self.inner.open_for(process, Some(path), flags)?;
         let inode = inner.identity().map_or(0, |i| i.inode);
         let mut log = self.shared.log();
         let file = log.number(inode);
@@ -357,11 +377,11 @@ impl Vfs for Disk {
         // As the unix VFS has it: whoever opens a journal or log to create it sees to its name with the first sync.
         let new_entry = Mutex::new(flags.create && flags.kind != FileKind::MainDb);
         let entry = Entry { file: Some(file), kind: flags.kind, new_entry };
-        Ok(Box::new(DiskFile { inner, shared: self.shared.clone(), entry }))
+        Ok(Box::new(DiskFile { inner, shared: self.shared.clone(), entry, process }))
     }
 
     fn delete(&self, path: &Path, sync_dir: bool) -> Result<()> {
-        self.shared.may(Op::Delete)?;
+        self.shared.may(Op::Delete, crate::baton::process())?;
         self.inner.delete(path, false)?;
         let mut log = self.shared.log();
         log.events.push(Event::Delete { path: path.to_owned() });
@@ -372,7 +392,7 @@ impl Vfs for Disk {
     }
 
     fn access(&self, path: &Path, what: Access) -> Result<bool> {
-        self.shared.may(Op::Access)?;
+        self.shared.may(Op::Access, crate::baton::process())?;
         self.inner.access(path, what)
     }
 
@@ -400,6 +420,7 @@ struct DiskFile {
     inner: Box<dyn File>,
     shared: Arc<Shared>,
     entry: Entry,
+    process: u32,
 }
 
 impl DiskFile {
@@ -412,17 +433,20 @@ impl DiskFile {
 
 impl File for DiskFile {
     fn read(&self, buf: &mut [u8], offset: u64) -> Result<bool> {
-        self.shared.may(Op::Read)?;
+        self.shared.may(Op::Read, self.process)?;
         self.inner.read(buf, offset)
     }
 
     fn read_new<'b>(&self, buf: &'b mut [MaybeUninit<u8>], offset: u64) -> Result<(&'b mut [u8], bool)> {
-        self.shared.may(Op::Read)?;
+        self.shared.may(Op::Read, self.process)?;
         self.inner.read_new(buf, offset)
     }
 
     fn write(&self, buf: &[u8], offset: u64) -> Result<()> {
-        let may = self.shared.may(Op::Write);
+        let may = self.shared.may(Op::Write, self.process);
+        if self.shared.is_dead(self.process) {
+            return may;
+        }
         let buf = if may.is_err() { &buf[..buf.len() / 2] } else { buf };
         if !buf.is_empty() {
             self.inner.write(buf, offset)?;
@@ -432,14 +456,14 @@ impl File for DiskFile {
     }
 
     fn truncate(&self, size: u64) -> Result<()> {
-        self.shared.may(Op::Truncate)?;
+        self.shared.may(Op::Truncate, self.process)?;
         self.inner.truncate(size)?;
         self.record(|file| Event::Truncate { file, size });
         Ok(())
     }
 
     fn sync(&self, kind: SyncKind) -> Result<()> {
-        self.shared.may(Op::Sync)?;
+        self.shared.may(Op::Sync, self.process)?;
         self.inner.sync(kind)?;
         let Some(file) = self.entry.file else { return Ok(()) };
         let mut log = self.shared.log();
@@ -454,35 +478,41 @@ impl File for DiskFile {
     }
 
     fn size(&self) -> Result<u64> {
-        self.shared.may(Op::Size)?;
+        self.shared.may(Op::Size, self.process)?;
         self.inner.size()
     }
 
     fn lock(&self, level: LockLevel) -> Result<()> {
-        self.shared.may(Op::Lock)?;
+        self.shared.may(Op::Lock, self.process)?;
         self.inner.lock(level)
     }
 
     fn unlock(&self, level: LockLevel) -> Result<()> {
         crate::baton::hand_over();
+        if self.shared.is_dead(self.process) {
+            return Err(Code::IoerrUnlock.into());
+        }
         self.inner.unlock(level)
     }
 
     fn check_reserved(&self) -> Result<bool> {
-        self.shared.may(Op::CheckReserved)?;
+        self.shared.may(Op::CheckReserved, self.process)?;
         self.inner.check_reserved()
     }
 
     fn shm_map(&self, index: usize, size: usize, extend: bool) -> Result<Option<ShmRegion>> {
-        self.shared.may(Op::ShmMap)?;
+        self.shared.may(Op::ShmMap, self.process)?;
         self.inner.shm_map(index, size, extend)
     }
 
     fn shm_lock(&self, first: u8, n: u8, how: ShmLock) -> Result<()> {
         if matches!(how, ShmLock::Shared | ShmLock::Exclusive) {
-            self.shared.may(Op::ShmLock)?;
+            self.shared.may(Op::ShmLock, self.process)?;
         } else {
             crate::baton::hand_over();
+            if self.shared.is_dead(self.process) {
+                return Err(Code::IoerrShmlock.into());
+            }
         }
         self.inner.shm_lock(first, n, how)
     }

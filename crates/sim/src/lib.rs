@@ -5,7 +5,7 @@
 //! [`image`]s that a power loss may leave are made, opened, recovered, checked for integrity, and their
 //! content is compared with the states that `PRAGMA synchronous` allows ([`crash`]). Beside that, each call
 //! to the disk and each counted allocation fails once, or from then on ([`fault`]). Several connections run
-//! interleaved at every call to the disk ([`baton`]). All choices hang on one seed.
+//! interleaved at every call to the disk, and die there ([`race`], [`baton`]). All choices hang on one seed.
 //!
 //! What it does not know: how the engine works. It sees files, SQL and result codes.
 
@@ -14,6 +14,7 @@ pub mod crash;
 pub mod disk;
 pub mod fault;
 pub mod image;
+pub mod race;
 pub mod rng;
 pub mod script;
 pub mod state;

@@ -1,7 +1,7 @@
 //! Seeded choices: the same seed gives the same run everywhere.
 
 /// A small generator (splitmix64).
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {

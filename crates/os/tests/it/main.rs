@@ -88,8 +88,10 @@ fn shared_memory_is_shared_and_its_locks_conflict() {
         let open = || vfs.open(Some(path), OpenFlags::read_write(FileKind::MainDb)).unwrap();
         let (a, b) = (open(), open());
         assert!(a.shm_map(0, 32768, false).unwrap().is_none());
+        a.shm_lock(0, 1, ShmLock::Exclusive).unwrap();
         let ra = a.shm_map(1, 32768, true).unwrap().unwrap();
         let rb = b.shm_map(1, 32768, false).unwrap().unwrap();
+        a.shm_lock(0, 1, ShmLock::UnlockExclusive).unwrap();
         ra.words()[3].store(77, Relaxed);
         assert_eq!(rb.words()[3].load(Relaxed), 77);
         a.shm_lock(3, 1, ShmLock::Shared).unwrap();
@@ -105,6 +107,8 @@ fn shared_memory_is_shared_and_its_locks_conflict() {
         a.shm_unmap(false).unwrap();
         b.shm_unmap(false).unwrap();
         drop((ra, rb));
+        assert!(a.shm_map(0, 32768, false).unwrap().is_none());
+        a.shm_lock(0, 1, ShmLock::Exclusive).unwrap();
         let again = a.shm_map(0, 32768, true).unwrap().unwrap();
         assert!(again.words().iter().all(|w| w.load(Relaxed) == 0));
         a.shm_unmap(true).unwrap();

@@ -3,10 +3,10 @@
 
 use iolite::Code;
 use iolite_os::FileKind;
-use iolite_sim::baton::{RACES, explore, left_behind};
 use iolite_sim::crash::{Effort, check, lies};
 use iolite_sim::disk::{Disk, Op};
 use iolite_sim::fault;
+use iolite_sim::race::{RACES, explore, left_behind};
 use iolite_sim::script::{MODES, SYNCS, Setting, record};
 use std::sync::Arc;
 
