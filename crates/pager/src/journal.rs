@@ -194,9 +194,14 @@ impl Journal {
             return Err(Code::IoerrLock.into());
         }
         if file.is_none() {
-            *file = Some(site.vfs.open(Some(site.path), OpenFlags::read_write(FileKind::Journal))?);
-            // A journal that somebody left (persisted, or recovered) may be longer than ours will be.
-            self.reused = true;
+            let left = site.vfs.open(Some(site.path), OpenFlags::read_write(FileKind::Journal))?;
+            // A journal that somebody left (persisted, or recovered) may be longer than ours will be. And whoever made its
+            // header worthless may have died before that was on the disk: what is written now must not come before it.
+            self.reused = left.size()? > 0;
+            if self.reused && site.sync != SyncMode::Off {
+                left.sync(SyncKind::Data)?;
+            }
+            *file = Some(left);
         }
         if !self.buf.is_empty() {
             self.unsynced = true;

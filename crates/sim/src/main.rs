@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|exclusive|large|fault|alloc|races] [--quick]
+const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|exclusive|large|fault|alloc|races] [--race N] [--quick]
 
 Runs scripted transactions in each journal mode (delete, truncate, persist, memory, off, wal) and synchronous level
 (off, normal, full, extra), or in the named ones, and recovers what power losses and crashes at every write and sync
@@ -24,10 +24,12 @@ struct Options {
     seed: u64,
     quick: bool,
     what: String,
+    /// Of the races, this one and those behind it.
+    race: usize,
 }
 
 fn options() -> Result<Options, String> {
-    let mut o = Options { mode: None, sync: None, seed: 1, quick: false, what: "all".into() };
+    let mut o = Options { mode: None, sync: None, seed: 1, quick: false, what: "all".into(), race: 0 };
     let mut args = std::env::args().skip(1);
     while let Some(a) = args.next() {
         let mut value = || args.next().ok_or(format!("{a} needs a value"));
@@ -35,6 +37,7 @@ fn options() -> Result<Options, String> {
             "--mode" => o.mode = Some(value()?),
             "--sync" => o.sync = Some(value()?),
             "--seed" => o.seed = value()?.parse().map_err(|_| "--seed needs a number".to_string())?,
+            "--race" => o.race = value()?.parse().map_err(|_| "--race needs a number".to_string())?,
             "--only" => o.what = value()?,
             "--quick" => o.quick = true,
             _ => return Err(USAGE.to_string()),
@@ -165,7 +168,7 @@ fn dropped(o: &Options) -> Result<(), String> {
 /// Connections interleaved.
 fn races(o: &Options) -> Result<(), String> {
     let (stride, random) = if o.quick { (4, 100) } else { (1, 2000) };
-    for setup in RACES.iter().filter(|s| o.what != "large" || s.large) {
+    for (i, setup) in RACES.iter().enumerate().skip(o.race).filter(|s| o.what != "large" || s.1.large) {
         let start = Instant::now();
         // Runs with large values have many calls.
         let (stride, random) = match (setup.large, o.quick) {
@@ -174,11 +177,13 @@ fn races(o: &Options) -> Result<(), String> {
         };
         let s = explore(*setup, o.seed, stride, random)?;
         println!(
-            "schedules: {:?}{} lease {}: {} with up to two preemptions, {} drawn, {:.1} s",
+            "schedules {i}: {:?}{} {:?} lease {}: {} with up to two preemptions, {} deaths, {} drawn, {:.1} s",
             setup.parts,
             if setup.large { " large" } else { "" },
+            setup.modes,
             setup.lease,
             s.systematic,
+            s.deaths,
             s.random,
             start.elapsed().as_secs_f64()
         );

@@ -277,8 +277,10 @@ impl Shared {
                 Left::Nothing => {}
                 Left::Log => {
                     self.begun.store(1, SeqCst);
+                    self.disk.mark(Event::Begin(1));
                     c.execute_batch(&step(1, self.setup)).map_err(told)?;
                     self.acked.store(1, SeqCst);
+                    self.disk.mark(Event::Ack(1));
                 }
                 Left::Journal => {
                     let change = "PRAGMA cache_size = 1; BEGIN; UPDATE t SET v = v + 7; UPDATE t SET filler = zeroblob(900); \
