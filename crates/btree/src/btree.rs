@@ -388,10 +388,14 @@ impl Btree {
     }
 
     /// The second half: this is what makes the transaction durable and visible. `end_read`: no statement
-    /// reads on.
+    /// reads on. An error after which there is no write transaction any more: it is committed, and may not outlive a loss of
+    /// power.
     pub fn commit_phase_two(&self, end_read: bool) -> Result<()> {
         let writing = self.txn_state() == TxnState::Write;
-        self.pager()?.commit_phase_two(end_read)?;
+        let done = self.pager()?.commit_phase_two(end_read);
+        if done.is_err() && self.txn_state() == TxnState::Write {
+            return done;
+        }
         if writing {
             self.0.has_content.borrow_mut().clear();
             self.0.savepoints.set(0);
@@ -402,7 +406,7 @@ impl Btree {
                 self.pager()?.checkpoint_after_commit(limit);
             }
         }
-        Ok(())
+        done
     }
 
     /// Both halves, for a transaction on this database alone.

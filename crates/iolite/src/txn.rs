@@ -57,7 +57,7 @@ impl Inner {
         match done {
             Ok(()) => {}
             // The transaction is committed; it is not certain that it outlives a loss of power.
-            Err(e) if writing.len() > 1 && e.code() == Code::IoerrDirFsync => {
+            Err(e) if writing.iter().all(|b| b.txn_state() != TxnState::Write) => {
                 self.end_transaction();
                 return Err(e);
             }
@@ -108,10 +108,7 @@ impl Inner {
         for b in journaled.into_iter().chain(others) {
             match b.commit_phase_two(end_read) {
                 Ok(()) => {}
-                Err(e) if e.code() == Code::IoerrDirFsync => {
-                    drop(b.rollback(end_read));
-                    unsure = Err(e);
-                }
+                Err(e) if b.txn_state() != TxnState::Write => unsure = Err(e),
                 // A journal that is left names a list that is gone, and will be removed.
                 Err(_) if decided => drop(b.rollback(end_read)),
                 Err(e) => return Err(e),
@@ -149,12 +146,15 @@ impl Inner {
     fn commit_one(&self, b: &Btree) -> Result<()> {
         b.commit_phase_one(Commit::Alone)?;
         let keep = self.running.get() > 1;
-        b.commit_phase_two(!keep)?;
+        let done = b.commit_phase_two(!keep);
+        if done.is_err() && b.txn_state() == TxnState::Write {
+            return done;
+        }
         if !keep {
             self.end_reads();
         }
         self.end_transaction();
-        Ok(())
+        done
     }
 
     fn end_transaction(&self) {

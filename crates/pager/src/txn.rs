@@ -536,7 +536,8 @@ impl Pager {
         }
     }
 
-    /// The second half: ends the journal, which commits, and gives up what locks there is no more need for.
+    /// The second half: ends the journal, which commits, and gives up what locks there is no more need for. An error after
+    /// which there is no write transaction any more: it is committed, and may not outlive a loss of power.
     pub fn commit_phase_two(&mut self, end_read: bool) -> Result<()> {
         if self.state < State::WriterLocked {
             if end_read {
@@ -545,6 +546,7 @@ impl Pager {
             return Ok(());
         }
         let changed = self.state > State::WriterLocked;
+        let mut unsure = Ok(());
         if let (Some(wal), Some(file)) = (&mut self.wal, &self.file)
             && wal.is_prepared()
         {
@@ -552,9 +554,8 @@ impl Pager {
             self.frames_are_published();
         }
         if self.kind == Kind::File && self.wal.is_none() && changed {
-            let ended = self.end_journal();
-            self.note_failed_sync(&ended);
-            ended?;
+            unsure = self.end_journal()?;
+            self.note_failed_sync(&unsure);
             // The transaction is committed. A file that cannot be cut is longer than its header says, which
             // harms nobody.
             let _ = self.shrink_file();
@@ -579,7 +580,7 @@ impl Pager {
             }
         }
         self.end_write(end_read);
-        Ok(())
+        unsure
     }
 
     /// Takes the whole transaction back.
@@ -616,7 +617,7 @@ impl Pager {
             self.foreign_image = None;
             self.half_undone = None;
             self.era = None;
-            if !in_file && self.state >= State::WriterDbMod {
+            if !in_file && self.wal.is_none() && self.state >= State::WriterDbMod {
                 self.error = undone.as_ref().err().cloned();
             }
             self.undo.clear();
@@ -690,7 +691,9 @@ impl Pager {
         }
         self.db_size = self.orig_size;
         if self.journal.is_some() {
-            self.end_journal()?;
+            // If it comes back after a loss of power, it is played back once more.
+            let unsure = self.end_journal()?;
+            self.note_failed_sync(&unsure);
         }
         Ok(())
     }
@@ -867,11 +870,13 @@ impl Pager {
         }
     }
 
-    /// Ends the journal: the moment of commit in the rollback modes.
-    pub(crate) fn end_journal(&mut self) -> Result<()> {
-        let Some(journal) = self.journal.take() else { return Ok(()) };
+    /// Ends the journal: the moment of commit in the rollback modes. An error outside: it is as it was. Inside: it has ended,
+    /// and may come back after a loss of power.
+    pub(crate) fn end_journal(&mut self) -> Result<Result<()>> {
+        let Some(journal) = self.journal.take() else { return Ok(Ok(())) };
         let has_super = journal.has_super();
-        let Some(file) = journal.into_file() else { return Ok(()) };
+        let Some(file) = journal.into_file() else { return Ok(Ok(())) };
+        let mut unsure = Ok(());
         let sync = self.sync;
         // The pages about to be cut off are not in the journal: it must not come back after the cut. Nor may
         // it beside a log: a checkpoint changes pages that it would restore.
@@ -884,7 +889,7 @@ impl Pager {
             JournalMode::Truncate => {
                 file.truncate(0)?;
                 if sync >= SyncMode::Full || for_good {
-                    file.sync(SyncKind::Full)?;
+                    unsure = file.sync(SyncKind::Full);
                 }
                 self.kept_journal = Some(file);
             }
@@ -897,10 +902,11 @@ impl Pager {
                     file.write(&[0; 28], 0)?;
                 }
                 if sync != SyncMode::Off {
-                    file.sync(SyncKind::Data)?;
+                    unsure = file.sync(SyncKind::Data);
                 }
-                if limit > 0 && file.size()? > limit as u64 {
-                    file.truncate(limit as u64)?;
+                if limit > 0 && file.size().is_ok_and(|s| s > limit as u64) {
+                    // A journal longer than wished is worth no error: the transaction is committed.
+                    let _ = file.truncate(limit as u64);
                 }
                 self.kept_journal = Some(file);
             }
@@ -908,11 +914,13 @@ impl Pager {
                 drop(file);
                 match self.vfs.delete(&self.journal_path, sync == SyncMode::Extra || for_good) {
                     Err(e) if e.code() == Code::IoerrDeleteNoent => {}
-                    other => other?,
+                    Err(e) if self.exists(&self.journal_path).unwrap_or(true) => return Err(e),
+                    // It is gone; its folder could not be synced.
+                    other => unsure = other,
                 }
             }
         }
-        Ok(())
+        Ok(unsure)
     }
 
     /// Whether a commit of several databases needs this one in a super-journal.

@@ -440,8 +440,8 @@ fn again(
 ) -> Option<String> {
     let disk = Arc::new(Disk::holding(seed, files));
     let settled = disk.event_count();
-    let with_aux = files.get(Path::new(state::AUX)).is_some_and(|f| !f.is_empty());
-    if let Err(e) = state::recover_on(disk.clone(), with_aux) {
+    let there = |f: &str| files.get(Path::new(f)).is_some_and(|f| !f.is_empty());
+    if let Err(e) = state::recover_on(disk.clone(), &there) {
         return Some(format!("recorded recovery: {e}"));
     }
     let mut model = Model::new();

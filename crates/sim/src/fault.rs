@@ -6,6 +6,9 @@
 //! once, or an orderly end, leaves a database that is whole and holds what was read; power losses from the
 //! fault on leave what `PRAGMA synchronous` allows.
 //!
+//! Over several files the same holds for all of them together: each shows the step, or none does. (But for a disk on which
+//! from some moment on nothing can be written: a log whose commit was made ready cannot be made worthless again there.)
+//!
 //! Without a journal (`journal_mode=OFF`) a failed step may leave anything: there, only codes are looked at.
 //! With one in memory, a crash may, as long as the rollback itself has failed.
 
@@ -56,6 +59,18 @@ impl Plan {
     }
 }
 
+/// What may go wrong in the midst of a commit over several files.
+pub const FILE_FAULTS: [(Op, Code); 8] = [
+    (Op::Lock, Code::Busy),
+    (Op::ShmLock, Code::Busy),
+    (Op::Write, Code::Full),
+    (Op::Write, Code::IoerrWrite),
+    (Op::Sync, Code::IoerrFsync),
+    (Op::Truncate, Code::IoerrTruncate),
+    (Op::Delete, Code::IoerrDelete),
+    (Op::Open, Code::Cantopen),
+];
+
 /// How a run ended.
 enum Ended {
     /// No call was left to fail.
@@ -85,8 +100,8 @@ fn each(clean: &Record, stride: u64, first: u64, plan: impl Fn(u64) -> Plan) -> 
         let told = |what: String| {
             let s = &clean.setting;
             format!(
-                "{p:?}, mode {} synchronous {} auto_vacuum {} seed {}: {what}",
-                s.mode, s.sync, s.auto_vacuum, s.seed
+                "{p:?}, mode {} {:?} synchronous {} auto_vacuum {} seed {}: {what}",
+                s.mode, s.others, s.sync, s.auto_vacuum, s.seed
             )
         };
         match ran {
@@ -197,7 +212,9 @@ impl After<'_> {
         }
         // Whether the fault is of the kind after which nothing more is written.
         let syncs = matches!(self.plan, Plan::Call(Fault { op: Op::Sync, .. }));
-        let crash_safe = setting.mode != "memory" || (rolled_back && !persistent);
+        let logs = setting.mode == "wal" || setting.others.contains(&"wal");
+        let stuck = persistent && logs && !setting.others.is_empty();
+        let crash_safe = (setting.mode != "memory" || (rolled_back && !persistent)) && !stuck;
         if crash_safe {
             self.crash("at once", false)?;
         }
@@ -212,7 +229,9 @@ impl After<'_> {
             }
             Err(e) => return Err(format!("the same connection cannot read: {e}")),
         };
-        if setting.sync != "off" && setting.mode != "memory" && self.nth.is_multiple_of(11) {
+        // What a loss of power leaves of several files is told for one mode of all of them.
+        let one_mode = setting.others.is_empty();
+        if setting.sync != "off" && setting.mode != "memory" && one_mode && self.nth.is_multiple_of(11) {
             self.power_loss(from, counts)?;
         }
         let mut changed = false;
@@ -233,8 +252,8 @@ impl After<'_> {
             }
         }
         self.runner.end();
-        let with_aux = self.disk.content(Path::new(state::AUX)).is_some_and(|f| !f.is_empty());
-        let content = match state::recover_on(self.disk.clone(), with_aux) {
+        let there = |f: &str| self.disk.content(Path::new(f)).is_some_and(|f| !f.is_empty());
+        let content = match state::recover_on(self.disk.clone(), &there) {
             Err(_) if setting.mode == "memory" && seen.is_none() => return Ok(()),
             other => other.map_err(|e| format!("opened anew: {e}"))?,
         };

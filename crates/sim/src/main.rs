@@ -7,12 +7,12 @@ use iolite_sim::crash::{Counts, Effort, check, lies};
 use iolite_sim::disk::{Disk, Op};
 use iolite_sim::fault;
 use iolite_sim::race::{RACES, explore, left_behind};
-use iolite_sim::script::{MODES, SYNCS, Setting, record};
+use iolite_sim::script::{FILES, MODES, SYNCS, Setting, record};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|exclusive|large|fault|alloc|races] [--race N] [--quick]
+const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|exclusive|large|fault|alloc|files|races] [--race N] [--quick]
 
 Runs scripted transactions in each journal mode (delete, truncate, persist, memory, off, wal) and synchronous level
 (off, normal, full, extra), or in the named ones, and recovers what power losses and crashes at every write and sync
@@ -71,7 +71,8 @@ fn run(o: &Options) -> Result<Counts, String> {
             } {
                 let start = Instant::now();
                 let (auto_vacuum, exclusive) = if round == 3 { (0, true) } else { (round, false) };
-                let setting = Setting { mode, sync, auto_vacuum, exclusive, large: false, seed: o.seed };
+                let setting =
+                    Setting { mode, sync, auto_vacuum, exclusive, large: false, others: &[], seed: o.seed };
                 let r = record(Arc::new(Disk::new(o.seed)), setting, setting.script(o.quick))?;
                 let c = check(&r, effort, 0)?;
                 println!(
@@ -100,6 +101,9 @@ fn run(o: &Options) -> Result<Counts, String> {
     if matches!(o.what.as_str(), "all" | "fault" | "alloc") {
         faults(o, &mut all)?;
     }
+    if matches!(o.what.as_str(), "all" | "files") {
+        files(o, &mut all)?;
+    }
     Ok(all)
 }
 
@@ -114,7 +118,8 @@ fn large(o: &Options, all: &mut Counts) -> Result<(), String> {
             continue;
         }
         let start = Instant::now();
-        let setting = Setting { mode: "wal", sync, auto_vacuum: 0, exclusive, large: true, seed: o.seed };
+        let setting =
+            Setting { mode: "wal", sync, auto_vacuum: 0, exclusive, large: true, others: &[], seed: o.seed };
         let r = record(Arc::new(Disk::new(o.seed)), setting, setting.large_script())?;
         let c = check(&r, effort, 0)?;
         println!(
@@ -154,7 +159,8 @@ fn dropped(o: &Options) -> Result<(), String> {
         if o.mode.as_deref().is_some_and(|m| m != mode) || o.sync.as_deref().is_some_and(|s| s != sync) {
             continue;
         }
-        let setting = Setting { mode, sync, auto_vacuum: 0, exclusive: false, large: false, seed: o.seed };
+        let setting =
+            Setting { mode, sync, auto_vacuum: 0, exclusive: false, large: false, others: &[], seed: o.seed };
         let (caught, all) = lies(setting, &setting.script(true), of, if o.quick { 4 } else { 1 })?;
         let of = of.map_or("directory".to_string(), |k| format!("{k:?}"));
         println!("dropped syncs: {mode} {sync} {of}: {caught} of {all} caught");
@@ -200,8 +206,15 @@ fn faults(o: &Options, all: &mut Counts) -> Result<(), String> {
                 continue;
             }
             let start = Instant::now();
-            let setting =
-                Setting { mode, sync, auto_vacuum: 1, exclusive: false, large: false, seed: o.seed };
+            let setting = Setting {
+                mode,
+                sync,
+                auto_vacuum: 1,
+                exclusive: false,
+                large: false,
+                others: &[],
+                seed: o.seed,
+            };
             let clean = fault::measure(setting, setting.script(o.quick))?;
             let mut c = Counts::default();
             for op in Op::ALL {
@@ -229,6 +242,36 @@ fn faults(o: &Options, all: &mut Counts) -> Result<(), String> {
                 c.recoveries,
                 start.elapsed().as_secs_f64()
             );
+            all.add(c);
+        }
+    }
+    Ok(())
+}
+
+/// Calls that fail, in transactions over three files in every combination of modes.
+fn files(o: &Options, all: &mut Counts) -> Result<(), String> {
+    let stride = if o.quick { 13 } else { 1 };
+    for mode in FILES {
+        for others in FILES.iter().flat_map(|a| FILES.iter().map(move |b| [*a, *b])) {
+            let start = Instant::now();
+            let others: &'static [&'static str] = Box::leak(Box::new(others));
+            let setting = Setting {
+                mode,
+                sync: o.sync.as_deref().and_then(|s| SYNCS.into_iter().find(|x| *x == s)).unwrap_or("full"),
+                auto_vacuum: 0,
+                exclusive: false,
+                large: false,
+                others,
+                seed: o.seed,
+            };
+            let clean = fault::measure(setting, setting.files_script())?;
+            let mut c = Counts::default();
+            for (op, code) in fault::FILE_FAULTS {
+                for persistent in [false, true] {
+                    c.add(fault::calls(&clean, op, code, persistent, stride)?);
+                }
+            }
+            println!("files: {mode} {others:?}: {} faults, {:.1} s", c.faults, start.elapsed().as_secs_f64());
             all.add(c);
         }
     }

@@ -6,12 +6,14 @@
 //! hundred writes.
 
 use crate::disk::{Disk, Event};
-use crate::state::{AUX, MAIN, dump};
+use crate::state::{AUX, MAIN, OTHERS, dump};
 use iolite::{Connection, OpenFlags};
 use std::sync::Arc;
 
 /// `PRAGMA journal_mode`, by name.
 pub const MODES: [&str; 6] = ["delete", "truncate", "persist", "memory", "off", "wal"];
+/// Those in which a commit over several files is one.
+pub const FILES: [&str; 4] = ["delete", "truncate", "persist", "wal"];
 /// `PRAGMA synchronous`, by number.
 pub const SYNCS: [&str; 4] = ["off", "normal", "full", "extra"];
 
@@ -28,6 +30,8 @@ pub struct Setting {
     pub exclusive: bool,
     /// Large values, with `PRAGMA large_value_direct`: see [`Setting::large_script`].
     pub large: bool,
+    /// Journal modes of the databases attached: see [`Setting::files_script`].
+    pub others: &'static [&'static str],
     /// What all random choices hang on.
     pub seed: u64,
 }
@@ -61,14 +65,54 @@ impl Setting {
         matches!(self.mode, "delete" | "truncate" | "persist")
     }
 
+    /// The journal mode of a database.
+    fn mode_of(&self, db: &str) -> &'static str {
+        let other = OTHERS.iter().position(|o| o.0 == db);
+        other.and_then(|i| self.others.get(i)).copied().unwrap_or(self.mode)
+    }
+
     /// The pragmas that a connection needs anew after each opening.
     fn pragmas(&self, db: &str) -> String {
         let locking = if self.exclusive { "exclusive" } else { "normal" };
         format!(
             "PRAGMA {db}.locking_mode={locking}; PRAGMA {db}.page_size=512; PRAGMA {db}.auto_vacuum={}; PRAGMA {db}.cache_size=6; \
              PRAGMA {db}.synchronous={}; PRAGMA {db}.journal_mode={};",
-            self.auto_vacuum, self.sync, self.mode
+            self.auto_vacuum,
+            self.sync,
+            self.mode_of(db)
         )
+    }
+
+    /// A script of transactions over several files, each in its own mode.
+    pub fn files_script(&self) -> Vec<Act> {
+        let mut s = vec![sql("CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, b BLOB)")];
+        for (name, file) in &OTHERS[..self.others.len()] {
+            s.push(Act::Sql(format!("ATTACH '{file}' AS {name}; {}", self.pragmas(name))));
+            s.push(Act::Sql(format!("CREATE TABLE {name}.t(id INTEGER PRIMARY KEY, a TEXT, b BLOB)")));
+        }
+        let all = || std::iter::once("main").chain(OTHERS[..self.others.len()].iter().map(|o| o.0));
+        let each = |text: &str| all().map(|db| text.replace("DB", db)).collect::<String>();
+        let both = |text: &str| Act::Sql(format!("BEGIN; {}COMMIT", each(text)));
+        s.extend([
+            both("INSERT INTO DB.t(a, b) VALUES('one', x'01'), ('two', zeroblob(40)); "),
+            // Larger than the cache: spills.
+            both(
+                "WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 30) \
+                 INSERT INTO DB.t SELECT i, 'row ' || i, zeroblob(90) FROM n; ",
+            ),
+            Act::Sql(format!(
+                "SAVEPOINT s; {} SAVEPOINT u; {} ROLLBACK TO u; {} RELEASE s",
+                each("UPDATE DB.t SET a = 'changed' WHERE id < 15; "),
+                each("DELETE FROM DB.t; "),
+                each("INSERT INTO DB.t(a) VALUES('after'); ")
+            )),
+            Act::Sql(format!("BEGIN; {}ROLLBACK", each("UPDATE DB.t SET a = 'gone'; "))),
+            // All of it is spilled when the commit begins.
+            both("UPDATE DB.t SET b = zeroblob(300); SELECT count(*) FROM DB.t; "),
+            both("DELETE FROM DB.t WHERE id > 12; "),
+            sql("INSERT INTO t(a) VALUES('alone')"),
+        ]);
+        s
     }
 
     /// A script about large values that go to the file at once. The cache holds more than the half of one.
@@ -234,9 +278,11 @@ impl Runner {
         }
         let c = Connection::open_on(self.disk.clone(), MAIN, OpenFlags::default())?;
         let settle = || -> iolite::Result<()> {
-            if self.disk.content(AUX.as_ref()).is_some_and(|f| !f.is_empty()) {
-                c.execute_batch(&format!("ATTACH '{AUX}' AS aux"))?;
-                c.execute_batch(&self.setting.pragmas("aux"))?;
+            for (name, file) in OTHERS {
+                if self.disk.content(file.as_ref()).is_some_and(|f| !f.is_empty()) {
+                    c.execute_batch(&format!("ATTACH '{file}' AS {name}"))?;
+                    c.execute_batch(&self.setting.pragmas(name))?;
+                }
             }
             c.execute_batch(&self.setting.pragmas("main"))?;
             if self.setting.mode == "wal" {

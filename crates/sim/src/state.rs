@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub const MAIN: &str = "main.db";
 /// The second one, of scripts that attach one.
 pub const AUX: &str = "aux.db";
+/// All that may be attached: name and file.
+pub const OTHERS: [(&str, &str); 2] = [("aux", AUX), ("third", "third.db")];
 
 fn cell(v: &Value, out: &mut String) {
     use std::fmt::Write;
@@ -31,7 +33,7 @@ type Ask<'a> = &'a dyn Fn(&str) -> Result<Vec<Vec<Value>>, String>;
 fn dump_by(ask: Ask<'_>) -> Result<String, String> {
     let mut out = String::new();
     let attached = ask("PRAGMA database_list")?;
-    for db in ["main", "aux"] {
+    for db in ["main", "aux", "third"] {
         if !attached.iter().any(|r| matches!(&r[1], Value::Text(b, _) if &**b == db.as_bytes())) {
             continue;
         }
@@ -79,20 +81,20 @@ pub fn recover(files: &Files) -> Result<String, String> {
     for (path, data) in files {
         vfs.put(path, data.clone());
     }
-    recover_on(Arc::new(vfs), files.get(Path::new(AUX)).is_some_and(|f| !f.is_empty()))
+    recover_on(Arc::new(vfs), &|f| files.get(Path::new(f)).is_some_and(|f| !f.is_empty()))
 }
 
-/// As [`recover`], for files that lie there already.
-pub fn recover_on(vfs: Arc<dyn Vfs>, with_aux: bool) -> Result<String, String> {
+/// As [`recover`], for files that lie there already; `there` says which have content.
+pub fn recover_on(vfs: Arc<dyn Vfs>, there: &dyn Fn(&str) -> bool) -> Result<String, String> {
     let c = Connection::open_on(vfs, MAIN, OpenFlags::default()).map_err(|e| format!("open: {e:?}"))?;
-    let content = checked(&c, with_aux)?;
+    let content = checked(&c, there)?;
     c.close().map_err(|e| format!("close: {e:?}"))?;
     Ok(content)
 }
 
-fn checked(c: &Connection, with_aux: bool) -> Result<String, String> {
-    if with_aux {
-        c.execute_batch(&format!("ATTACH '{AUX}' AS aux")).map_err(|e| format!("attach: {e:?}"))?;
+fn checked(c: &Connection, there: &dyn Fn(&str) -> bool) -> Result<String, String> {
+    for (name, file) in OTHERS.iter().filter(|o| there(o.1)) {
+        c.execute_batch(&format!("ATTACH '{file}' AS {name}")).map_err(|e| format!("attach: {e:?}"))?;
     }
     let content = dump(c).map_err(|e| format!("reading: {e}"))?;
     let check = c.query("PRAGMA integrity_check", &[]).map_err(|e| format!("integrity_check: {e:?}"))?;
@@ -121,9 +123,11 @@ fn stock_in(files: &Files, folder: &Path) -> Result<String, String> {
     }
     let main = folder.join(MAIN);
     let c = iolite_stock::Connection::open(&main.to_string_lossy()).map_err(stock)?;
-    if files.get(Path::new(AUX)).is_some_and(|f| !f.is_empty()) {
-        let aux = folder.join(AUX);
-        c.execute_batch(&format!("ATTACH '{}' AS aux", aux.display())).map_err(stock)?;
+    for (name, file) in OTHERS {
+        if files.get(Path::new(file)).is_some_and(|f| !f.is_empty()) {
+            let path = folder.join(file);
+            c.execute_batch(&format!("ATTACH '{}' AS {name}", path.display())).map_err(stock)?;
+        }
     }
     let own = |v| match v {
         iolite_stock::Value::Null => Value::Null,

@@ -763,10 +763,11 @@ impl Wal {
         self.header = self.base.clone();
         let forgotten = self.index.forget_beyond(db, self.header.last_frame);
         if let Some(synced) = prepared {
-            // A recovery would find a whole commit.
-            self.cut_off()?;
-            if synced {
-                self.log.sync(SyncKind::Data)?;
+            // A recovery would find a whole commit. Where the disk takes no more writes, it is there until somebody appends
+            // again: no reason to fail those who read on.
+            let cut = self.cut_off();
+            if synced && cut.is_ok() {
+                let _ = self.log.sync(SyncKind::Data);
             }
         }
         forgotten

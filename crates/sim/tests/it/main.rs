@@ -7,11 +7,11 @@ use iolite_sim::crash::{Effort, check, lies};
 use iolite_sim::disk::{Disk, Op};
 use iolite_sim::fault;
 use iolite_sim::race::{RACES, explore, left_behind};
-use iolite_sim::script::{MODES, SYNCS, Setting, record};
+use iolite_sim::script::{FILES, MODES, SYNCS, Setting, record};
 use std::sync::Arc;
 
 fn setting(mode: &'static str, sync: &'static str) -> Setting {
-    Setting { mode, sync, auto_vacuum: 0, exclusive: false, large: false, seed: 1 }
+    Setting { mode, sync, auto_vacuum: 0, exclusive: false, large: false, others: &[], seed: 1 }
 }
 
 fn crash(setting: Setting, quick: bool) {
@@ -54,7 +54,7 @@ fn large_values_in_free_pages_survive_crashes() {
 #[test]
 fn no_schedule_of_a_small_race_loses_or_mixes_anything() {
     for setup in RACES {
-        let stride = if setup.large { 0 } else { 15 };
+        let stride = if setup.large || setup.processes { 0 } else { 15 };
         if let Err(e) = explore(*setup, 1, stride, 20) {
             panic!("{e}");
         }
@@ -90,6 +90,20 @@ fn a_failing_call_leaves_no_half_done_transaction() {
                     continue;
                 }
                 fault::calls(&clean, op, code, persistent, 19).unwrap();
+            }
+        }
+    }
+}
+
+/// In every combination of modes, each file shows a transaction over three or none does.
+#[test]
+fn a_failing_call_leaves_several_files_together() {
+    for others in [&["delete", "wal"], &["wal", "truncate"], &["wal", "wal"], &["persist", "delete"]] {
+        for mode in FILES {
+            let setting = Setting { others, ..setting(mode, "full") };
+            let clean = fault::measure(setting, setting.files_script()).unwrap();
+            for (op, code) in fault::FILE_FAULTS {
+                fault::calls(&clean, op, code, false, 31).unwrap();
             }
         }
     }
