@@ -326,3 +326,28 @@ impl Drop for UnixFile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::UnixVfs;
+    use super::*;
+
+    /// Whoever opens a journal or log to create it syncs its name, also if another one has made it.
+    #[test]
+    fn the_first_sync_carries_the_name_whoever_made_the_file() {
+        let path = std::env::temp_dir().join(format!("iolite-os-name-{}-wal", std::process::id()));
+        std::fs::write(&path, "made by another").unwrap();
+        let open = |flags| {
+            let fd = sys::open(&path, sys::How { write: true, ..Default::default() }).unwrap();
+            UnixFile::new(fd, Some(path.clone()), flags, false)
+        };
+        let log = open(OpenFlags::read_write(FileKind::Wal));
+        assert!(log.new_entry.get());
+        log.sync(SyncKind::Data).unwrap();
+        assert!(!log.new_entry.get());
+        let only_looked_at = open(OpenFlags { create: false, ..OpenFlags::read_write(FileKind::Wal) });
+        assert!(!only_looked_at.new_entry.get());
+        assert!(UnixVfs::new().open(Some(&path), OpenFlags::read_write(FileKind::Wal)).is_ok());
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -174,3 +174,44 @@ fn names_are_made_absolute_and_links_resolved() {
     assert_eq!(err.code(), Code::CantopenIsdir);
     std::fs::remove_dir_all(dir).unwrap();
 }
+
+/// A waiting writer finds the moment without readers, however eager those are who come meanwhile.
+#[test]
+fn readers_that_try_again_at_once_are_not_in_a_writers_way() {
+    use std::sync::atomic::AtomicBool;
+    let dir = scratch();
+    let path = dir.join("a.db");
+    let open = || UnixVfs::new().open(Some(&path), OpenFlags::read_write(FileKind::MainDb)).unwrap();
+    let (writer, reader) = (open(), open());
+    let (turned_away, over) = (AtomicU32::new(0), AtomicBool::new(false));
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            let eager = open();
+            while !over.load(Relaxed) {
+                match eager.lock(LockLevel::Shared) {
+                    Ok(()) => eager.unlock(LockLevel::None).unwrap(),
+                    Err(_) => drop(turned_away.fetch_add(1, Relaxed)),
+                }
+            }
+        });
+        for _ in 0..200 {
+            reader.lock(LockLevel::Shared).unwrap();
+            writer.lock(LockLevel::Shared).unwrap();
+            writer.lock(LockLevel::Reserved).unwrap();
+            assert!(busy(writer.lock(LockLevel::Exclusive)), "a reader is there");
+            let before = turned_away.load(Relaxed);
+            while turned_away.load(Relaxed) < before + 2 {
+                std::thread::yield_now();
+            }
+            reader.unlock(LockLevel::None).unwrap();
+            let taken = writer.lock(LockLevel::Exclusive);
+            writer.unlock(LockLevel::None).unwrap();
+            if taken.is_err() {
+                over.store(true, Relaxed);
+            }
+            taken.unwrap();
+        }
+        over.store(true, Relaxed);
+    });
+    std::fs::remove_dir_all(dir).unwrap();
+}

@@ -434,4 +434,55 @@ mod tests {
         (0..200).for_each(|i| s.note_sync(if i % 8 == 0 { 60_000 } else { 2_000_000 }));
         assert!(s.sync_takes > LINGER, "the disk is slow: {}", s.sync_takes);
     }
+
+    struct Holder;
+
+    impl ShmRelease for Holder {
+        fn release(&self, _lock: u8) {}
+        fn is_own(&self) -> bool {
+            true
+        }
+    }
+
+    struct Still;
+
+    impl Clock for Still {
+        fn unix_millis(&self) -> i64 {
+            0
+        }
+        fn monotonic_nanos(&self) -> u64 {
+            0
+        }
+        fn sleep(&self, _time: Duration) {}
+        fn wakes(&self) -> bool {
+            false
+        }
+    }
+
+    fn append(chain: &Chain, me: &Arc<dyn ShmRelease>) -> u64 {
+        let turn = chain.begin(me, Role::Follower, Duration::ZERO, &Still).unwrap();
+        if turn.head.is_none() {
+            chain.hold(me, &Still);
+        }
+        match chain.commit(&turn, &Header::default(), true).unwrap() {
+            Commit::Wait(n) => n,
+            Commit::AtOnce => panic!("a commit that waits for a sync"),
+        }
+    }
+
+    /// Who wakes up late learns of the sync that failed for its commit, whatever happened since.
+    #[test]
+    fn no_failed_sync_is_forgotten() {
+        let chain = Chain::default();
+        let me: Arc<dyn ShmRelease> = Arc::new(Holder);
+        let fails = |_: &Header| Err(Code::IoerrFsync.into());
+        let first = append(&chain, &me);
+        assert!(chain.settle(first, &Still, fails).is_err());
+        let second = append(&chain, &me);
+        assert!(chain.settle(second, &Still, |_| Ok(())).is_ok());
+        let third = append(&chain, &me);
+        assert!(chain.settle(third, &Still, fails).is_err());
+        let settled = [first, second, third].map(|n| chain.settle(n, &Still, |_| Ok(())).is_ok());
+        assert_eq!(settled, [false, true, false]);
+    }
 }
