@@ -898,10 +898,15 @@ impl Pager {
                 if has_super || limit == 0 {
                     // A name left at the end could be taken for that of a later journal.
                     file.truncate(0)?;
-                } else {
-                    file.write(&[0; 28], 0)?;
+                } else if let Err(e) = file.write(&[0; 28], 0) {
+                    // A part of it may have arrived: without its first bytes the journal has ended.
+                    let mut magic = [0; 8];
+                    if file.read(&mut magic, 0).is_err() || magic == crate::journal::MAGIC {
+                        return Err(e);
+                    }
+                    unsure = Err(e);
                 }
-                if sync != SyncMode::Off {
+                if sync != SyncMode::Off && unsure.is_ok() {
                     unsure = file.sync(SyncKind::Data);
                 }
                 if limit > 0 && file.size().is_ok_and(|s| s > limit as u64) {
