@@ -79,6 +79,18 @@ impl Drop for Scratch {
     }
 }
 
+/// Stops a process, as a debugger or a frozen container does.
+pub fn stop_process(pid: u32) {
+    // SAFETY: a plain call.
+    unsafe { libc::kill(pid as libc::pid_t, libc::SIGSTOP) };
+}
+
+/// Lets it go on.
+pub fn continue_process(pid: u32) {
+    // SAFETY: a plain call.
+    unsafe { libc::kill(pid as libc::pid_t, libc::SIGCONT) };
+}
+
 /// A process made by `fork`, killed when dropped.
 pub struct Child(libc::pid_t);
 

@@ -5,6 +5,7 @@
 //! mode goes to the file at once where iolite writes it (`PRAGMA large_value_direct`). At the end the sums must add up, both engines must find
 //! the file in order, and nothing but `SQLITE_BUSY` may have gone wrong.
 
+use iolite_conform::engine::{Db, Trouble};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -37,57 +38,6 @@ const WORKERS: [&str; 3] = ["iolite", "second", "stock"];
 
 /// The large value that goes with a number.
 const LARGE: &str = "CAST(printf('%.*c', 100000, char(65 + n % 26)) AS BLOB)";
-
-/// One of the engines: what the worker needs of it.
-enum Db {
-    Iolite(iolite::Connection),
-    Stock(iolite_stock::Connection),
-}
-
-/// Busy, or what went wrong.
-enum Trouble {
-    Busy,
-    Other(String),
-}
-
-impl Db {
-    fn open(engine: &str, path: &str) -> Result<Db, String> {
-        match engine {
-            "stock" => iolite_stock::Connection::open(path).map(Db::Stock).map_err(|e| format!("{e:?}")),
-            _ => iolite::Connection::open(path).map(Db::Iolite).map_err(|e| format!("{e:?}")),
-        }
-    }
-
-    fn run(&self, sql: &str) -> Result<(), Trouble> {
-        match self {
-            Db::Iolite(c) => c.execute_batch(sql).map_err(|e| match e.code().primary() {
-                iolite::Code::Busy => Trouble::Busy,
-                _ => Trouble::Other(format!("{e:?}")),
-            }),
-            Db::Stock(c) => c.execute_batch(sql).map_err(|e| match e.code & 0xff {
-                5 => Trouble::Busy,
-                _ => Trouble::Other(format!("{e:?}")),
-            }),
-        }
-    }
-
-    fn numbers(&self, sql: &str) -> Result<Vec<i64>, Trouble> {
-        match self {
-            Db::Iolite(c) => match c.query(sql, &[]) {
-                Ok(rows) => Ok(rows.first().map_or(Vec::new(), |r| r.iter().map(|v| v.to_int()).collect())),
-                Err(e) if e.code().primary() == iolite::Code::Busy => Err(Trouble::Busy),
-                Err(e) => Err(Trouble::Other(format!("{e:?}"))),
-            },
-            Db::Stock(c) => match c.query(sql) {
-                Ok(rows) => Ok(rows.first().map_or(Vec::new(), |r| {
-                    r.iter().map(|v| if let iolite_stock::Value::Int(n) = v { *n } else { -1 }).collect()
-                })),
-                Err(e) if e.code & 0xff == 5 => Err(Trouble::Busy),
-                Err(e) => Err(Trouble::Other(format!("{e:?}"))),
-            },
-        }
-    }
-}
 
 fn worker(engine: &str, path: &str, time: Duration) -> Result<(u64, u64), String> {
     let db = Db::open(engine, path)?;

@@ -13,7 +13,7 @@ pub mod model;
 pub mod pair;
 mod params;
 mod query;
-mod rng;
+pub mod rng;
 pub mod session;
 pub mod shrink;
 mod write;
