@@ -456,6 +456,10 @@ impl Btree {
     /// Goes back to when savepoint `depth` was opened. It stays open; those above it are gone.
     pub fn savepoint_rollback(&self, depth: usize) -> Result<()> {
         self.0.savepoints.set(self.0.savepoints.get().min(depth + 1));
+        if self.txn_state() != TxnState::Write {
+            // Nothing of it was changed, and what it holds is not even known where nobody reads.
+            return Ok(());
+        }
         self.0.save_all_for_rollback();
         let done = self.pager()?.savepoint_rollback(depth);
         self.0.bump_all();

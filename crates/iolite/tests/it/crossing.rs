@@ -216,6 +216,21 @@ fn going_back_to_the_first_savepoint_keeps_the_write_lock() {
 }
 
 #[test]
+fn going_back_to_a_savepoint_asks_nothing_of_databases_that_are_not_read() {
+    let (_dir, c) = two_files("delete", "delete");
+    for change in
+        ["PRAGMA b.journal_mode = wal", "PRAGMA b.locking_mode = exclusive", "PRAGMA b.journal_mode = delete"]
+    {
+        run(&c, change);
+        run(
+            &c,
+            "PRAGMA b.locking_mode = normal; BEGIN; SAVEPOINT s; UPDATE main.t SET v = 1; ROLLBACK TO s; RELEASE s; COMMIT",
+        );
+        assert_eq!(one(&c, "SELECT max(v) FROM b.t"), "0");
+    }
+}
+
+#[test]
 fn begin_immediate_that_meets_a_taken_lock_lets_the_others_go() {
     let (dir, c) = two_files("delete", "wal");
     let other = open(&dir, "b.db");
