@@ -16,10 +16,13 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let ok = match args.first().map(String::as_str) {
         Some("tidy") => tidy::run(&root()),
-        Some("faults") => faults::run(&root(), args.get(1).map_or("1", String::as_str)),
+        Some("faults") => {
+            let which: Vec<usize> = args.iter().skip(2).filter_map(|n| n.parse().ok()).collect();
+            faults::run(&root(), args.get(1).map_or("1", String::as_str), &which)
+        }
         Some("dist") => dist::run(&root(), &args[1..]),
         _ => {
-            eprintln!("usage: cargo xtask tidy | faults [SEED] | dist [small] [rows]");
+            eprintln!("usage: cargo xtask tidy | faults [SEED [NUMBER ...]] | dist [small] [rows]");
             false
         }
     };
