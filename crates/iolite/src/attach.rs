@@ -1,18 +1,17 @@
 //! ATTACH and DETACH.
 
 use crate::connection::{Attached, Connection};
-use crate::control::constant;
 use crate::open::{OpenFlags, target};
 use iolite_base::{Code, Error, Limit, Result};
 use iolite_btree::{Btree, TxnState};
 use iolite_catalog::Schema;
-use iolite_sql::ast::Expr;
+use iolite_value::Value;
 use std::rc::Rc;
 
 /// Attaches a file under a name.
-pub(crate) fn attach(c: &Connection, file: &Expr, name: &Expr) -> Result<()> {
-    let file = constant(c, file)?.to_string_lossy();
-    let name = constant(c, name)?.to_string_lossy();
+pub(crate) fn attach(c: &Connection, file: &Value, name: &Value) -> Result<()> {
+    let file = file.to_string_lossy();
+    let name = name.to_string_lossy();
     let inner = &c.0;
     let max = inner.limits.borrow().get(Limit::Attached) as usize;
     if inner.databases.borrow().len() >= max + 2 {
@@ -73,8 +72,8 @@ fn remove(c: &Connection, at: usize) -> Result<()> {
 }
 
 /// Detaches a database.
-pub(crate) fn detach(c: &Connection, name: &Expr) -> Result<()> {
-    let name = constant(c, name)?.to_string_lossy();
+pub(crate) fn detach(c: &Connection, name: &Value) -> Result<()> {
+    let name = name.to_string_lossy();
     let inner = &c.0;
     let Some(at) = inner.catalog.borrow().database(&name) else {
         return Err(Error::sql(format!("no such database: {name}")));

@@ -5,12 +5,10 @@
 //! schema table is new: its root pages, and its order, which is that in which stock makes everything anew.
 
 use crate::connection::{Connection, Inner};
-use crate::control::constant;
 use crate::open::{OpenFlags, target};
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Error, Result};
 use iolite_btree::{AutoVacuum, Btree, InsertAt, OpenOptions, TreeKind};
-use iolite_sql::ast::Expr;
 use iolite_value::{Value, record};
 use std::cmp::Ordering;
 
@@ -18,7 +16,7 @@ use std::cmp::Ordering;
 const META: [usize; 5] = [2, 3, 5, 6, 8];
 
 /// Rebuilds a database.
-pub(crate) fn vacuum(c: &Connection, schema: Option<&str>, into: Option<&Expr>) -> Result<()> {
+pub(crate) fn vacuum(c: &Connection, schema: Option<&str>, into: Option<&Value>) -> Result<()> {
     let inner = &c.0;
     if !inner.autocommit.get() {
         return Err(Error::sql("cannot VACUUM from within a transaction"));
@@ -32,8 +30,7 @@ pub(crate) fn vacuum(c: &Connection, schema: Option<&str>, into: Option<&Expr>) 
     }
     let from = inner.btree_of(db)?;
     match into {
-        Some(e) => {
-            let v = constant(c, e)?;
+        Some(v) => {
             if !matches!(v, Value::Text(..)) {
                 return Err(Error::sql("non-text filename"));
             }

@@ -1,6 +1,7 @@
 //! What a user of the Rust API sees.
 
 mod analyzing;
+mod attached;
 mod choices;
 mod functions;
 mod journey;
