@@ -1,6 +1,7 @@
 //! Copies of whole databases: `sqlite3_backup_*`, `sqlite3_serialize`, `sqlite3_deserialize`.
 
-use crate::connection::{Db, release, text_option, with};
+use crate::connection::{Db, text_option, with, within};
+use crate::handle::leaving;
 use crate::{DONE, ERROR, MISUSE, OK};
 use iolite::Error;
 use std::cell::RefCell;
@@ -58,8 +59,8 @@ pub unsafe extern "C" fn sqlite3_backup_init(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_backup_step(b: *mut CBackup, pages: c_int) -> c_int {
     let Some(b) = b.as_ref() else { return MISUSE };
-    with(b.from, MISUSE, |_| {
-        with(b.to, MISUSE, |t| {
+    within(b.from, MISUSE, |_| {
+        within(b.to, MISUSE, |t| {
             let rc = match b.inner.borrow_mut().step(pages) {
                 Ok(true) => DONE,
                 Ok(false) => OK,
@@ -78,27 +79,26 @@ pub unsafe extern "C" fn sqlite3_backup_finish(b: *mut CBackup) -> c_int {
     }
     let b = Box::from_raw(b);
     let (to, from, last) = (b.to, b.from, b.last.get());
-    let rc = with(from, MISUSE, |f| {
-        with(to, MISUSE, |t| {
+    leaving(from, MISUSE, |f| {
+        leaving(to, MISUSE, |t| {
             t.others.set(t.others.get().saturating_sub(1));
             f.others.set(f.others.get().saturating_sub(1));
             drop(b);
             if last == DONE || last == OK { t.ok() } else { t.fail_code(last) }
         })
-    });
-    release(from);
-    release(to);
-    rc
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_backup_remaining(b: *mut CBackup) -> c_int {
-    b.as_ref().map_or(0, |b| b.inner.borrow().remaining() as c_int)
+    let Some(b) = b.as_ref() else { return 0 };
+    within(b.from, 0, |_| b.inner.borrow().remaining() as c_int)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_backup_pagecount(b: *mut CBackup) -> c_int {
-    b.as_ref().map_or(0, |b| b.inner.borrow().page_count() as c_int)
+    let Some(b) = b.as_ref() else { return 0 };
+    within(b.from, 0, |_| b.inner.borrow().page_count() as c_int)
 }
 
 #[unsafe(no_mangle)]

@@ -3,7 +3,7 @@
 //! The value is read and written by ordinary statements inside the connection's transaction. A handle expires when its
 //! row is gone or the value has another size than when it was opened.
 
-use crate::connection::{Db, release, text, with};
+use crate::connection::{Db, text, with, within};
 use crate::{ERROR, MISUSE, OK};
 use iolite::{Code, Connection, Error, Value};
 use iolite_sql::print::quote_name;
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn sqlite3_blob_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_blob_reopen(b: *mut Blob, rowid: i64) -> c_int {
     let Some(b) = b.as_ref() else { return MISUSE };
-    with(b.db, MISUSE, |d| {
+    within(b.db, MISUSE, |d| {
         if b.expired.get() {
             return d.fail_code(4);
         }
@@ -138,7 +138,7 @@ fn range(b: &Blob, n: c_int, offset: c_int) -> Option<std::ops::Range<usize>> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_blob_read(b: *mut Blob, to: *mut c_void, n: c_int, offset: c_int) -> c_int {
     let Some(b) = b.as_ref() else { return MISUSE };
-    with(b.db, MISUSE, |d| {
+    within(b.db, MISUSE, |d| {
         let Some(r) = range(b, n, offset) else { return d.fail_code(ERROR) };
         match d.run(|c| b.bytes(c)) {
             Ok(bytes) => {
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn sqlite3_blob_write(
     offset: c_int,
 ) -> c_int {
     let Some(b) = b.as_ref() else { return MISUSE };
-    with(b.db, MISUSE, |d| {
+    within(b.db, MISUSE, |d| {
         if !b.writes {
             return d.fail_code(8);
         }
@@ -181,7 +181,8 @@ pub unsafe extern "C" fn sqlite3_blob_close(b: *mut Blob) -> c_int {
     }
     let b = Box::from_raw(b);
     let db = b.db;
-    with(db, (), |d| d.others.set(d.others.get().saturating_sub(1)));
-    release(db);
-    OK
+    crate::handle::leaving(db, MISUSE, |d| {
+        d.others.set(d.others.get().saturating_sub(1));
+        OK
+    })
 }

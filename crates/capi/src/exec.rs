@@ -24,14 +24,22 @@ pub unsafe extern "C" fn sqlite3_exec(
     user: *mut c_void,
     error: *mut *mut c_char,
 ) -> c_int {
-    use crate::column::{sqlite3_column_count, sqlite3_column_name, sqlite3_column_text};
-    use crate::statement::{sqlite3_finalize, sqlite3_prepare_v2, sqlite3_step};
     if !error.is_null() {
         *error = null_mut();
     }
-    if db.is_null() {
-        return MISUSE;
-    }
+    // Under the mutex as a whole: the message below is that of this call.
+    with(db, MISUSE, |_| run(db, sql, f, user, error))
+}
+
+unsafe fn run(
+    db: *mut Db,
+    sql: *const c_char,
+    f: Option<Callback>,
+    user: *mut c_void,
+    error: *mut *mut c_char,
+) -> c_int {
+    use crate::column::{sqlite3_column_count, sqlite3_column_name, sqlite3_column_text};
+    use crate::statement::{sqlite3_finalize, sqlite3_prepare_v2, sqlite3_step};
     let mut rest = if sql.is_null() { c"".as_ptr() } else { sql };
     while *rest != 0 {
         let (mut s, mut tail) = (null_mut(), null());

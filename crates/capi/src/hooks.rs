@@ -30,6 +30,23 @@ pub struct Hooks {
     pub(crate) needed: Cell<Option<crate::collation::Needed>>,
 }
 
+impl Hooks {
+    /// Forgets them all.
+    pub(crate) fn clear(&self) {
+        self.trace_v2.set(None);
+        self.trace.set(None);
+        self.profile.set(None);
+        self.wal.set(None);
+        self.wal_db.set(None);
+        self.wal_frames.set(0);
+        self.commit_data.set(None);
+        self.rollback_data.set(None);
+        self.update_data.set(None);
+        self.authorizer.set(None);
+        self.needed.set(None);
+    }
+}
+
 const STMT: c_uint = 1;
 const PROFILE: c_uint = 2;
 const ROW: c_uint = 4;

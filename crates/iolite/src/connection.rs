@@ -167,6 +167,25 @@ impl Connection {
 
     /// Opens a database on a VFS of one's own.
     pub fn open_on(vfs: Arc<dyn Vfs>, name: &str, flags: OpenFlags) -> Result<Connection> {
+        Connection::open_new(vfs, name, flags, Arc::default())
+    }
+
+    /// As [`Connection::open_with`], with the flag by which other threads interrupt statements: one that may outlive the
+    /// connection.
+    pub fn open_interruptible(
+        name: &str,
+        flags: OpenFlags,
+        interrupt: Arc<AtomicBool>,
+    ) -> Result<Connection> {
+        Connection::open_new(iolite_os::default_vfs(), name, flags, interrupt)
+    }
+
+    fn open_new(
+        vfs: Arc<dyn Vfs>,
+        name: &str,
+        flags: OpenFlags,
+        interrupt: Arc<AtomicBool>,
+    ) -> Result<Connection> {
         let t = target(name, flags)?;
         let btree = Btree::open(vfs.clone(), &t.path, &t.options)?;
         let file = if btree.is_memory() || btree.is_transient() {
@@ -203,7 +222,7 @@ impl Connection {
             last_rowid: Cell::new(0),
             changes: Cell::new(0),
             total_changes: Cell::new(0),
-            interrupt: Arc::new(AtomicBool::new(false)),
+            interrupt,
             nested: Cell::new(0),
             statement_time: Cell::new(0),
             progress: RefCell::new(None),
