@@ -217,8 +217,8 @@ const MOST_OVERTAKEN: u32 = 100;
 
 impl Btree {
     /// Opens a database; with an empty path, a private one that vanishes when closed. Nothing is read yet.
-    pub fn open(vfs: Arc<dyn Vfs>, path: &str, opts: &OpenOptions) -> Result<Btree> {
-        let pager = Pager::open(vfs, Path::new(path), opts)?;
+    pub fn open(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>, opts: &OpenOptions) -> Result<Btree> {
+        let pager = Pager::open(vfs, path.as_ref(), opts)?;
         let layout = Layout::new(pager.usable());
         let epoch = pager.epoch();
         Ok(Btree(Rc::new(Shared {

@@ -187,30 +187,35 @@ const READONLY: c_int = 1;
 const CREATE: c_int = 4;
 const URI: c_int = 0x40;
 const MEMORY: c_int = 0x80;
+const SHARED_CACHE: c_int = 0x20000;
+const PRIVATE_CACHE: c_int = 0x40000;
 
-unsafe fn open(name: String, out: *mut *mut Db, flags: c_int, vfs: *const c_char) -> c_int {
+unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char) -> c_int {
     if out.is_null() {
         return MISUSE;
     }
     *out = null_mut();
+    let uri = flags & URI != 0 || crate::info::uri_by_default();
+    let shared =
+        flags & PRIVATE_CACHE == 0 && (flags & SHARED_CACHE != 0 || crate::info::shared_by_default());
     let options = OpenFlags {
         read_only: flags & READONLY != 0,
         create: flags & CREATE != 0,
-        uri: flags & URI != 0 || sqlite_use_uri(),
+        uri,
         memory: flags & MEMORY != 0,
+        shared_cache: shared,
     };
     let vfs = text_option(vfs).filter(|v| !matches!(v.as_str(), "" | "unix" | "unix-excl"));
     let mut rc = NOMEM;
     let db = crate::handle::place(|d| {
         let opened = guard(Err(Code::Internal.into()), || match vfs {
             Some(v) => Err(Error::sql(format!("no such vfs: {v}"))),
-            None => Connection::open_interruptible(&name, options, d.interrupt.clone()),
+            None => Connection::open_interruptible(name, options, d.interrupt.clone()),
         });
         rc = match opened {
             Ok(c) => {
-                let file = c.query("PRAGMA database_list", &[]).ok();
-                let file = file.and_then(|r| r.first().map(|r| r[2].to_string_lossy())).unwrap_or_default();
-                *d.filename.borrow_mut() = crate::info::filename_block(&file, &name, options.uri);
+                let file = c.file_name("main").unwrap_or_default();
+                *d.filename.borrow_mut() = crate::info::filename_block(&file, name, options.uri);
                 *d.conn.borrow_mut() = Some(c);
                 d.ok()
             }
@@ -221,13 +226,14 @@ unsafe fn open(name: String, out: *mut *mut Db, flags: c_int, vfs: *const c_char
     rc
 }
 
-fn sqlite_use_uri() -> bool {
-    crate::info::uri_by_default()
+/// The bytes of a C string; none for NULL.
+pub(crate) unsafe fn bytes<'a>(p: *const c_char) -> &'a [u8] {
+    if p.is_null() { b"" } else { CStr::from_ptr(p).to_bytes() }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_open(name: *const c_char, out: *mut *mut Db) -> c_int {
-    open(text(name), out, 6, std::ptr::null())
+    open(bytes(name), out, 6, std::ptr::null())
 }
 
 #[unsafe(no_mangle)]
@@ -240,13 +246,12 @@ pub unsafe extern "C" fn sqlite3_open_v2(
     if !matches!(flags & 7, 1 | 2 | 6) {
         return MISUSE;
     }
-    open(text(name), out, flags, vfs)
+    open(bytes(name), out, flags, vfs)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_open16(name: *const c_void, out: *mut *mut Db) -> c_int {
-    let name = String::from_utf8_lossy(&crate::text::from_utf16(name, -1)).into_owned();
-    let rc = open(name, out, 6, std::ptr::null());
+    let rc = open(&crate::text::from_utf16(name, -1), out, 6, std::ptr::null());
     if rc == OK {
         // A database made by this call is in UTF-16, if it is still empty.
         with(*out, (), |d| {
@@ -436,29 +441,19 @@ pub unsafe extern "C" fn sqlite3_db_filename(db: *mut Db, name: *const c_char) -
     let name = text_option(name).unwrap_or_else(|| "main".into());
     with(db, std::ptr::null(), |d| {
         if name.eq_ignore_ascii_case("main") {
-            return d.filename.borrow().as_ptr().wrapping_add(4) as *const c_char;
+            // Four zero bytes stand before it.
+            return d.filename.borrow().get(4..).map_or(std::ptr::null(), |f| f.as_ptr() as *const c_char);
         }
-        let Some(c) = d.conn() else { return std::ptr::null() };
-        let rows = c.query("PRAGMA database_list", &[]).unwrap_or_default();
-        match rows.iter().find(|r| r[1].to_string_lossy().eq_ignore_ascii_case(&name)) {
-            Some(r) => crate::info::static_text(&r[2].to_string_lossy()),
-            None => std::ptr::null(),
-        }
+        let file = d.run(|c| c.file_name(&name));
+        file.map_or(std::ptr::null(), |f| crate::info::static_bytes(&f))
     })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_db_name(db: *mut Db, n: c_int) -> *const c_char {
     with(db, std::ptr::null(), |d| {
-        let Some(c) = d.conn() else { return std::ptr::null() };
-        if n == 1 {
-            return c"temp".as_ptr();
-        }
-        let rows = c.query("PRAGMA database_list", &[]).unwrap_or_default();
-        match rows.iter().find(|r| r[0].to_int() == n as i64) {
-            Some(r) => crate::info::static_text(&r[1].to_string_lossy()),
-            None => std::ptr::null(),
-        }
+        let name = usize::try_from(n).ok().and_then(|n| d.conn()?.database_name(n));
+        name.map_or(std::ptr::null(), |n| crate::info::static_text(&n))
     })
 }
 

@@ -26,14 +26,38 @@ pub(crate) struct Attached {
     pub name: Rc<str>,
     /// None: the temp database before its first use.
     pub btree: Option<Btree>,
-    pub file: String,
+    /// The full name of its file, in the system's bytes; empty for none.
+    pub file: Vec<u8>,
+    /// The name by which other connections share it, if it is in memory.
+    pub shared: Option<Vec<u8>>,
+    /// How many backups read it or write it.
+    pub backups: Rc<Cell<u32>>,
+    /// How large it may become, where it was opened from an image.
+    pub size_limit: Option<crate::memory::SizeLimit>,
     /// Columns derived from its tables.
     pub columns: crate::columns::Columns,
+}
+
+impl Attached {
+    /// A database under a name.
+    pub fn new(name: &str, btree: Option<Btree>) -> Attached {
+        Attached {
+            name: name.into(),
+            file: btree.as_ref().map(crate::open::file_of).unwrap_or_default(),
+            btree,
+            shared: None,
+            backups: Rc::default(),
+            size_limit: None,
+            columns: Default::default(),
+        }
+    }
 }
 
 /// What a connection consists of.
 pub(crate) struct Inner {
     pub vfs: Arc<dyn Vfs>,
+    /// As the connection was opened: databases attached later are opened likewise.
+    pub open_flags: OpenFlags,
     pub databases: RefCell<Vec<Attached>>,
     pub catalog: RefCell<Rc<Catalog>>,
     pub registry: RefCell<Registry>,
@@ -167,13 +191,13 @@ impl Connection {
 
     /// Opens a database on a VFS of one's own.
     pub fn open_on(vfs: Arc<dyn Vfs>, name: &str, flags: OpenFlags) -> Result<Connection> {
-        Connection::open_new(vfs, name, flags, Arc::default())
+        Connection::open_new(vfs, name.as_bytes(), flags, Arc::default())
     }
 
-    /// As [`Connection::open_with`], with the flag by which other threads interrupt statements: one that may outlive the
-    /// connection.
+    /// As [`Connection::open_with`], for a name in the system's bytes and with the flag by which other threads interrupt
+    /// statements, which may outlive the connection.
     pub fn open_interruptible(
-        name: &str,
+        name: &[u8],
         flags: OpenFlags,
         interrupt: Arc<AtomicBool>,
     ) -> Result<Connection> {
@@ -182,17 +206,12 @@ impl Connection {
 
     fn open_new(
         vfs: Arc<dyn Vfs>,
-        name: &str,
+        name: &[u8],
         flags: OpenFlags,
         interrupt: Arc<AtomicBool>,
     ) -> Result<Connection> {
         let t = target(name, flags)?;
-        let btree = Btree::open(vfs.clone(), &t.path, &t.options)?;
-        let file = if btree.is_memory() || btree.is_transient() {
-            String::new()
-        } else {
-            btree.file_name().to_string_lossy().into_owned()
-        };
+        let btree = t.open(&vfs)?;
         let f = Flags::default();
         f.short_column_names.set(true);
         f.trusted_schema.set(true);
@@ -201,12 +220,12 @@ impl Connection {
         f.column_derivation.set(true);
         f.lookahead_filters.set(true);
         f.dqs_dml.set(true);
-        let main = Attached { name: "main".into(), btree: Some(btree), file, columns: Default::default() };
-        let temp =
-            Attached { name: "temp".into(), btree: None, file: String::new(), columns: Default::default() };
+        let main = Attached { shared: t.shared, ..Attached::new("main", Some(btree)) };
+        let temp = Attached::new("temp", None);
         let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
         let inner = Rc::new_cyclic(|own| Inner {
             vfs,
+            open_flags: flags,
             databases: RefCell::new(vec![main, temp]),
             catalog: RefCell::new(Rc::new(Catalog { schemas })),
             registry: RefCell::new(iolite_func::registry()),
@@ -438,6 +457,17 @@ impl Connection {
         self.0.btree_of(at)
     }
 
+    /// The full name of a database's file, in the system's bytes; empty where no file is behind it.
+    pub fn file_name(&self, database: &str) -> Result<Vec<u8>> {
+        let at = self.0.database_number(database)?;
+        Ok(self.0.databases.borrow().get(at).map(|d| d.file.clone()).unwrap_or_default())
+    }
+
+    /// The name of the database with this number, if there is one: 0 is `main`, 1 is `temp`.
+    pub fn database_name(&self, number: usize) -> Option<Rc<str>> {
+        self.0.databases.borrow().get(number).map(|d| d.name.clone())
+    }
+
     /// Closes the connection; statements still running are ended.
     pub fn close(self) -> Result<()> {
         self.0.close()
@@ -467,6 +497,29 @@ impl Inner {
         b.set_encoding(self.catalog.borrow().schemas[0].encoding);
         d.btree = Some(b.clone());
         Ok(b)
+    }
+
+    /// Gives a database the settings that hold for all of the connection's.
+    pub fn settle(&self, b: &Btree) -> Result<()> {
+        b.set_encoding(self.encoding());
+        match self.busy.borrow().clone() {
+            Some(h) => b.set_busy_handler(Some(h))?,
+            None => b.set_busy_timeout(self.busy_timeout.get())?,
+        }
+        b.set_lock_lease(self.lock_lease.get())?;
+        b.set_checkpoint_thread(self.checkpoint_thread.get())?;
+        b.set_large_value_direct(self.large_value_direct.get())
+    }
+
+    /// Begins to write to a database: the one way in, so that `PRAGMA query_only` holds for every write.
+    pub fn begin_write(&self, b: &Btree, exclusive: bool) -> Result<()> {
+        self.check_query_only()?;
+        b.begin_write(exclusive)
+    }
+
+    /// An error while `PRAGMA query_only` is on.
+    pub fn check_query_only(&self) -> Result<()> {
+        if self.flags.query_only.get() { Err(iolite_base::Code::Readonly.into()) } else { Ok(()) }
     }
 
     /// The database's trees if they exist.

@@ -151,7 +151,7 @@ pub(crate) fn begin(c: &Connection, mode: BeginMode) -> Result<()> {
                 if b.is_read_only() {
                     b.begin_read()?;
                 } else {
-                    b.begin_write(mode == BeginMode::Exclusive)?;
+                    inner.begin_write(&b, mode == BeginMode::Exclusive)?;
                 }
             }
         }

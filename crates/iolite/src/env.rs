@@ -91,8 +91,8 @@ impl Env for Running {
                 None => return Ok(()),
             }
         };
-        if write > 0 && c.flags.query_only.get() && db != 1 {
-            return Err(Code::Readonly.into());
+        if write > 0 {
+            c.check_query_only()?;
         }
         let was = b.txn_state();
         if write == 0 {

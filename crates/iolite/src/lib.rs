@@ -15,7 +15,9 @@ mod control;
 mod database;
 mod describe;
 mod env;
+mod image;
 mod listing;
+mod memory;
 mod open;
 mod plans;
 mod pragma;
@@ -31,6 +33,7 @@ mod writer;
 pub use columns::ColumnCounters;
 pub use connection::Connection;
 pub use database::Database;
+pub use image::{Backup, ImageOptions};
 pub use iolite_base::{
     Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER,
 };

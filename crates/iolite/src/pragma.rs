@@ -308,7 +308,7 @@ impl Call<'_> {
     /// Runs `f` in a write transaction, which commits unless one is open.
     fn writing(&self, f: impl FnOnce(&Btree) -> Result<()>) -> Result<()> {
         let b = self.btree()?;
-        b.begin_write(false)?;
+        self.inner().begin_write(&b, false)?;
         let done = f(&b);
         if self.inner().autocommit.get() {
             match &done {
@@ -493,7 +493,7 @@ fn database_list(c: &Call<'_>) -> Result<Rows> {
     let mut out = Vec::new();
     for (i, d) in dbs.iter().enumerate() {
         if d.btree.is_some() {
-            out.push(vec![Value::Int(i as i64), text(&d.name)?, text(&d.file)?]);
+            out.push(vec![Value::Int(i as i64), text(&d.name)?, Value::text(&d.file)?]);
         }
     }
     Ok(out)

@@ -28,13 +28,14 @@ pub(crate) fn vacuum(c: &Connection, schema: Option<&str>, into: Option<&Value>)
     if db == 1 {
         return Ok(());
     }
+    inner.check_query_only()?;
     let from = inner.btree_of(db)?;
     match into {
         Some(v) => {
             if !matches!(v, Value::Text(..)) {
                 return Err(Error::sql("non-text filename"));
             }
-            vacuum_into(c, db, &from, &v.to_string_lossy())
+            vacuum_into(c, db, &from, &v.text_bytes()?)
         }
         None => {
             if from.is_memory() || from.is_transient() {
@@ -83,9 +84,9 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
     Ok(())
 }
 
-fn vacuum_into(c: &Connection, db: usize, from: &Btree, file: &str) -> Result<()> {
+fn vacuum_into(c: &Connection, db: usize, from: &Btree, file: &[u8]) -> Result<()> {
     let inner = &c.0;
-    let t = target(file, OpenFlags::default())?;
+    let t = target(file, OpenFlags { uri: inner.open_flags.uri, ..OpenFlags::default() })?;
     let mut options = t.options.clone();
     let wanted = inner.vacuum_page_size.get();
     options.page_size = if wanted != 0 { wanted } else { from.page_size() };

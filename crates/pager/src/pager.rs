@@ -61,6 +61,8 @@ pub(crate) enum Kind {
 pub struct Pager {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) kind: Kind,
+    /// Its content ends with the process.
+    pub(crate) volatile: bool,
     pub(crate) file: Option<Box<dyn File>>,
     pub(crate) path: PathBuf,
     pub(crate) journal_path: PathBuf,
@@ -154,6 +156,7 @@ impl Pager {
         let mut full = PathBuf::new();
         let mut file = None;
         let mut read_only = false;
+        let mut volatile = kind != Kind::File;
         if kind == Kind::File {
             full = vfs.full_path(path)?;
             let flags = OpenFlags {
@@ -166,6 +169,7 @@ impl Pager {
             };
             let f = vfs.open(Some(&full), flags)?;
             read_only = f.is_read_only() || opts.immutable;
+            volatile = f.characteristics().volatile;
             file = Some(f);
         }
         let with = |suffix: &str| {
@@ -173,13 +177,13 @@ impl Pager {
             name.push(suffix);
             PathBuf::from(name)
         };
-        let in_memory_journal = kind != Kind::File;
         let mut pager = Pager {
             journal_path: with("-journal"),
             wal_path: with("-wal"),
             path: full,
             vfs,
             kind,
+            volatile,
             file,
             read_only,
             format_read_only: false,
@@ -192,7 +196,7 @@ impl Pager {
             lock: LockLevel::None,
             no_wal: false,
             locking_mode: if kind == Kind::File { LockingMode::Normal } else { LockingMode::Exclusive },
-            journal_mode: if in_memory_journal { JournalMode::Memory } else { JournalMode::Delete },
+            journal_mode: if volatile { JournalMode::Memory } else { JournalMode::Delete },
             sync: SyncMode::Full,
             cache_setting: opts.cache_size,
             cache_target: 0,

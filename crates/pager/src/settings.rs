@@ -141,8 +141,8 @@ impl Pager {
 
     /// Sets one of the rollback modes (not to or from WAL); returns the mode in force.
     pub fn set_journal_mode(&mut self, mode: JournalMode) -> JournalMode {
-        let mode = match self.kind {
-            Kind::File => mode,
+        let mode = match self.volatile {
+            false => mode,
             // Nothing but memory to journal to.
             _ if matches!(mode, JournalMode::Memory | JournalMode::Off) => mode,
             _ => self.journal_mode,
@@ -174,7 +174,7 @@ impl Pager {
 
     /// Whether the database can have a write-ahead log.
     pub fn wal_possible(&self) -> bool {
-        self.kind == Kind::File
+        !self.volatile
             && !self.nolock
             && (self.locking_mode == LockingMode::Exclusive
                 || self.file.as_ref().is_some_and(|f| f.has_shm()))
@@ -376,7 +376,7 @@ impl Pager {
 
     /// Whether there is no file behind it at all.
     pub fn is_memory(&self) -> bool {
-        self.kind == Kind::Memory
+        self.kind == Kind::Memory || self.kind == Kind::File && self.volatile
     }
 
     /// Whether it is private and vanishes when closed.

@@ -2,6 +2,7 @@
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 mod handles;
+mod images;
 mod python;
 
 use iolite_capi::backup::*;
