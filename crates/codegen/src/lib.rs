@@ -69,7 +69,8 @@ pub fn compile(
     Ok(true)
 }
 
-/// A program that yields the rows of a source. `writes` are the databases that it begins to write first. `given` are
+/// A program that yields the rows of a source. `reads` and `writes` are the databases that it begins to read
+/// and to write first. `given` are
 /// expressions of a statement, with its text: the program computes them each time it runs, with its parameters, and gives
 /// the source their values.
 pub fn source_program(
@@ -77,7 +78,7 @@ pub fn source_program(
     settings: &Settings,
     columns: &[&str],
     source: SourceFactory,
-    writes: &[usize],
+    (reads, writes): (&[usize], &[usize]),
     given: (Vec<Expr>, &str),
 ) -> Result<Program> {
     let mut g = Codegen::new(env, settings);
@@ -86,6 +87,9 @@ pub fn source_program(
         0 => 0,
         _ => g.row_registers(given.0, given.1)?,
     };
+    for db in reads {
+        g.touch_databases(1 << db);
+    }
     for db in writes {
         g.write_database(*db);
         g.needs_statement = true;

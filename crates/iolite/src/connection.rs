@@ -94,6 +94,8 @@ pub(crate) struct Inner {
     /// `PRAGMA large_value_direct`, for the same.
     pub large_value_direct: Cell<bool>,
     pub closed: Cell<bool>,
+    /// Rows that handles of incremental access stand on.
+    pub watched: RefCell<Vec<Rc<crate::blob::Watched>>>,
     pub doorway: crate::columns::Doorway,
     /// Names of built-in functions that the user has replaced.
     pub overridden: RefCell<Vec<String>>,
@@ -254,6 +256,7 @@ impl Connection {
             checkpoint_thread: Cell::new(false),
             large_value_direct: Cell::new(false),
             closed: Cell::new(false),
+            watched: RefCell::default(),
             doorway: crate::columns::Doorway::new(own),
             overridden: RefCell::default(),
             column_runs: Cell::new(0),

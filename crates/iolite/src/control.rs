@@ -45,14 +45,14 @@ pub(crate) fn work_program(
     work: Work,
     writes: &[usize],
 ) -> Result<Program> {
-    program(conn, columns, Rc::new(move |c, _| work(c)), writes, (Vec::new(), ""))
+    program(conn, columns, Rc::new(move |c, _| work(c)), (&[], writes), (Vec::new(), ""))
 }
 
 fn program(
     conn: &Connection,
     columns: &[&str],
     work: WorkOn,
-    writes: &[usize],
+    access: (&[usize], &[usize]),
     given: (Vec<Expr>, &str),
 ) -> Result<Program> {
     let weak: Weak<Inner> = Rc::downgrade(&conn.0);
@@ -62,7 +62,14 @@ fn program(
         Ok(Some(Box::new(Rows { rows: rows.into_iter() }) as Box<dyn RowSource>))
     }));
     let settings = conn.0.settings();
-    with_env(conn, |env| iolite_codegen::source_program(env, &settings, columns, factory, writes, given))
+    with_env(conn, |env| iolite_codegen::source_program(env, &settings, columns, factory, access, given))
+}
+
+/// A program that holds a transaction on a database: it yields one row, and ends when it is reset.
+pub(crate) fn holding_program(conn: &Connection, db: usize, writes: bool) -> Result<Program> {
+    let row: WorkOn = Rc::new(|_, _| Ok(vec![vec![Value::Null]]));
+    let db = &[db][..];
+    program(conn, &["row"], row, if writes { (&[], db) } else { (db, &[]) }, (Vec::new(), ""))
 }
 
 fn action(conn: &Connection, f: impl Fn(&Connection) -> Result<()> + 'static) -> Result<Program> {
@@ -75,7 +82,7 @@ fn action_on(
     given: (Vec<Expr>, &str),
     f: impl Fn(&Connection, &[Value]) -> Result<()> + 'static,
 ) -> Result<Program> {
-    program(conn, &[], Rc::new(move |c, values| f(c, values).map(|()| Vec::new())), &[], given)
+    program(conn, &[], Rc::new(move |c, values| f(c, values).map(|()| Vec::new())), (&[], &[]), given)
 }
 
 /// An operand of ATTACH and DETACH, where a bare word stands for itself: `ATTACH file AS name`.

@@ -8,6 +8,7 @@
 mod alter;
 mod analyze;
 mod attach;
+mod blob;
 mod check;
 mod columns;
 mod connection;
@@ -30,6 +31,7 @@ mod txn;
 mod vacuum;
 mod writer;
 
+pub use blob::Blob;
 pub use columns::ColumnCounters;
 pub use connection::Connection;
 pub use database::Database;

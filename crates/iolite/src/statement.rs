@@ -365,6 +365,10 @@ impl Statement {
 
     /// Compiles the text again; parameters are kept.
     fn recompile(&mut self) -> Result<()> {
+        if self.sql.is_empty() {
+            // Made without a text: whoever made it makes it anew.
+            return Err(Code::Schema.into());
+        }
         let conn = Connection(self.conn.clone());
         let program = crate::run::compile_text(&conn, &self.sql)?;
         self.writes = !program.readonly;

@@ -3,6 +3,7 @@
 
 mod handles;
 mod images;
+mod programs;
 mod python;
 
 use iolite_capi::backup::*;
