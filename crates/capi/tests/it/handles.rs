@@ -171,3 +171,55 @@ fn values_pass_between_connections_of_two_threads() {
         assert_eq!((sqlite3_close(a), sqlite3_close(b)), (0, 0));
     }
 }
+
+#[test]
+fn the_authorizer_hears_of_what_is_copied_and_indexed() {
+    /// Denies to read a column called `password` and a view called `secret`.
+    unsafe extern "C" fn deny(
+        _: *mut c_void,
+        code: c_int,
+        one: *const c_char,
+        two: *const c_char,
+        _: *const c_char,
+        _: *const c_char,
+    ) -> c_int {
+        (code == 20 && (text(two) == "password" || text(one) == "secret")) as c_int
+    }
+    let db = open();
+    unsafe {
+        exec(
+            db,
+            "create table users(name, password); create view v as select password as p from users;
+             create view secret as select 1 as one; create view outer1 as select * from secret;
+             create table o(x); create trigger tr after insert on o begin select password from users; end;
+             create table plain(a)",
+        );
+        iolite_capi::authorizer::sqlite3_set_authorizer(db, Some(deny), null_mut());
+        for sql in [
+            "create table leak as select * from users",
+            "create temp table leak as select p from v",
+            "create index i on users(password)",
+            "create index i on users(\"password\" collate nocase)",
+            "create index i on users(upper(password))",
+            "create index i on users(name) where password is not null",
+            "select p from v",
+            "select * from secret",
+            "select * from outer1",
+            "create table leak as select * from outer1",
+            "insert into o values(1)",
+            "insert into plain select password from users",
+        ] {
+            assert_eq!(exec(db, sql), 23, "{sql}");
+        }
+        for sql in [
+            "create index i on users(name)",
+            "create table copy as select a from plain",
+            "insert into plain values(1)",
+            "create index j on plain(a)",
+            "create view w as select password from users",
+        ] {
+            assert_eq!(exec(db, sql), 0, "{sql}: {}", text(sqlite3_errmsg(db)));
+        }
+        sqlite3_close(db);
+    }
+}
