@@ -166,7 +166,7 @@ pub unsafe extern "C" fn sqlite3_progress_handler(
             Rc::new(move || unsafe { f(user) != 0 }) as Rc<dyn Fn() -> bool>
         });
         if let Some(c) = d.conn() {
-            c.progress_handler(handler);
+            c.progress_handler_every(n.max(0) as u32, handler);
         }
     })
 }
@@ -288,7 +288,7 @@ pub unsafe extern "C" fn sqlite3_wal_checkpoint_v2(
             3 => M::Truncate,
             _ => return d.fail_code(MISUSE),
         };
-        match d.run(|c| c.btree(name.as_deref().unwrap_or("main"))?.checkpoint(mode)) {
+        match d.run(|c| c.checkpoint(name.as_deref(), mode)) {
             Ok(r) => {
                 if !log.is_null() {
                     *log = r.log;

@@ -163,10 +163,20 @@ pub unsafe extern "C" fn sqlite3_db_config(
         if !(1002..=1025).contains(&op) {
             return d.fail_code(ERROR);
         }
+        let switch = match op {
+            1006 => Some(iolite::Switch::NoCheckpointOnClose),
+            1009 => Some(iolite::Switch::ResetDatabase),
+            1010 => Some(iolite::Switch::Defensive),
+            1013 => Some(iolite::Switch::DoubleQuotedStrings),
+            _ => None,
+        };
         let now = d.run(|c| {
+            if let Some(s) = switch {
+                return Ok(c.switch(s, (value >= 0).then_some(value != 0)));
+            }
             if pragma.is_empty() {
                 // Triggers, views and double-quoted strings are on, the others off.
-                return Ok(matches!(op, 1003 | 1004 | 1013 | 1014 | 1015 | 1020 | 1021 | 1022));
+                return Ok(matches!(op, 1003 | 1004 | 1014 | 1015 | 1020 | 1021 | 1022));
             }
             if value >= 0 {
                 c.execute_batch(&format!("PRAGMA {pragma}={}", (value != 0) as i32))?;
@@ -185,19 +195,18 @@ pub unsafe extern "C" fn sqlite3_db_config(
 pub unsafe extern "C" fn sqlite3_compileoption_used(name: *const c_char) -> c_int {
     let name = crate::connection::text(name);
     let name = name.strip_prefix("SQLITE_").unwrap_or(&name);
-    options().iter().any(|o| o == name || o.strip_prefix(name).is_some_and(|r| r.starts_with('='))) as c_int
+    // Options are words of capitals, in whatever case they are asked for.
+    let name = name.to_ascii_uppercase();
+    let is = |o: &&str| o.strip_prefix(&*name).is_some_and(|r| r.is_empty() || r.starts_with('='));
+    iolite_func::COMPILE_OPTIONS.iter().any(is) as c_int
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_compileoption_get(n: c_int) -> *const c_char {
-    let all = options();
-    usize::try_from(n).ok().and_then(|n| all.get(n)).map_or(null(), |o| static_text(o))
-}
-
-/// The compile options as `PRAGMA compile_options` lists them.
-fn options() -> Vec<String> {
-    let list = iolite::Connection::open_in_memory().and_then(|c| c.query("PRAGMA compile_options", &[]));
-    list.unwrap_or_default().iter().map(|r| r[0].to_string_lossy()).collect()
+    usize::try_from(n)
+        .ok()
+        .and_then(|n| iolite_func::COMPILE_OPTIONS.get(n))
+        .map_or(null(), |o| static_text(o))
 }
 
 #[unsafe(no_mangle)]
@@ -277,12 +286,10 @@ pub unsafe extern "C" fn sqlite3_randomness(n: c_int, p: *mut c_void) {
     if n <= 0 || p.is_null() {
         return;
     }
-    let out = std::slice::from_raw_parts_mut(p as *mut u8, n as usize);
-    let c = iolite::Connection::open_in_memory();
-    let v = c.and_then(|c| c.query(&format!("SELECT randomblob({n})"), &[]));
-    if let Some(iolite::Value::Blob(b, _)) = v.ok().and_then(|r| r.into_iter().next()?.into_iter().next()) {
-        out.copy_from_slice(&b);
-    }
+    crate::guard((), || {
+        let out = std::slice::from_raw_parts_mut(p as *mut u8, n as usize);
+        iolite_os::default_vfs().entropy().fill(out);
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -412,6 +419,7 @@ pub unsafe extern "C" fn sqlite3_file_control(
     const HAS_MOVED: c_int = 20;
     const DATA_VERSION: c_int = 35;
     const SIZE_LIMIT: c_int = 36;
+    const VFSNAME: c_int = 12;
     let name = crate::connection::text_option(name).unwrap_or_else(|| "main".into());
     with(db, MISUSE, |d| {
         let Ok(b) = d.run(|c| c.btree(&name)) else { return d.fail_code(ERROR) };
@@ -430,6 +438,11 @@ pub unsafe extern "C" fn sqlite3_file_control(
             }
             DATA_VERSION if !out.is_null() => {
                 *out = b.data_version() as c_int;
+                OK
+            }
+            VFSNAME if !arg.is_null() => {
+                let name = if b.is_memory() { &b"memdb"[..] } else { b"unix" };
+                *(arg as *mut *mut c_char) = crate::memory::copy_out(name);
                 OK
             }
             SIZE_LIMIT if !arg.is_null() => {
@@ -455,21 +468,6 @@ pub unsafe extern "C" fn sqlite3_global_recover() -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_test_control(_op: c_int) -> c_int {
     OK
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_vfs_find(_: *const c_char) -> *mut c_void {
-    null_mut()
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_vfs_register(_: *mut c_void, _: c_int) -> c_int {
-    ERROR
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_vfs_unregister(_: *mut c_void) -> c_int {
-    ERROR
 }
 
 #[unsafe(no_mangle)]

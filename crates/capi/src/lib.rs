@@ -29,6 +29,7 @@ pub mod printf;
 pub mod statement;
 pub mod text;
 pub mod value;
+pub mod vfs;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -24,6 +24,8 @@ pub struct Stmt {
 pub(crate) struct Body {
     pub(crate) inner: RefCell<Statement>,
     sql: CString,
+    /// Made by `sqlite3_prepare`: a step answers `SQLITE_ERROR`, and what went wrong is said by `sqlite3_reset`.
+    legacy: bool,
     /// It was stepped since it was prepared or reset.
     ran: Cell<bool>,
     /// What the last step failed with: `sqlite3_reset` and `sqlite3_finalize` say it again.
@@ -102,7 +104,7 @@ unsafe fn sql_bytes<'a>(p: *const c_char, n: c_int) -> &'a [u8] {
     std::slice::from_raw_parts(p as *const u8, len)
 }
 
-unsafe fn prepare(db: *mut Db, sql: &[u8], out: *mut *mut Stmt, used: &mut usize) -> c_int {
+unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, used: &mut usize) -> c_int {
     if out.is_null() || db.is_null() {
         return MISUSE;
     }
@@ -124,7 +126,10 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], out: *mut *mut Stmt, used: &mut usize
         }
         match prepared {
             Ok(None) => d.ok(),
-            Ok(Some((s, tail))) => {
+            Ok(Some((mut s, tail))) => {
+                if legacy {
+                    s.keep_program();
+                }
                 // With invalid UTF-8 in the text, offsets in the repaired text are not those in the original.
                 if let std::borrow::Cow::Borrowed(_) = text {
                     *used = text.len() - tail.len();
@@ -133,6 +138,7 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], out: *mut *mut Stmt, used: &mut usize
                 let body = Body {
                     inner: RefCell::new(s),
                     sql: own,
+                    legacy,
                     ran: Cell::new(false),
                     failed: RefCell::new(None),
                     has_row: Cell::new(false),
@@ -149,11 +155,11 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], out: *mut *mut Stmt, used: &mut usize
     })
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_prepare_v2(
+unsafe fn prepare_at(
     db: *mut Db,
     sql: *const c_char,
     n: c_int,
+    legacy: bool,
     out: *mut *mut Stmt,
     tail: *mut *const c_char,
 ) -> c_int {
@@ -161,9 +167,30 @@ pub unsafe extern "C" fn sqlite3_prepare_v2(
         return MISUSE;
     }
     let mut used = 0;
-    let rc = prepare(db, sql_bytes(sql, n), out, &mut used);
+    let rc = prepare(db, sql_bytes(sql, n), legacy, out, &mut used);
     if !tail.is_null() {
         *tail = sql.add(used);
+    }
+    rc
+}
+
+unsafe fn prepare16_at(
+    db: *mut Db,
+    sql: *const c_void,
+    n: c_int,
+    legacy: bool,
+    out: *mut *mut Stmt,
+    tail: *mut *const c_void,
+) -> c_int {
+    if sql.is_null() {
+        return MISUSE;
+    }
+    let text = crate::text::from_utf16(sql, n as i64);
+    let mut used = 0;
+    let rc = prepare(db, &text, legacy, out, &mut used);
+    if !tail.is_null() {
+        let units = String::from_utf8_lossy(&text[..used.min(text.len())]).encode_utf16().count();
+        *tail = sql.add(units * 2);
     }
     rc
 }
@@ -176,7 +203,18 @@ pub unsafe extern "C" fn sqlite3_prepare(
     out: *mut *mut Stmt,
     tail: *mut *const c_char,
 ) -> c_int {
-    sqlite3_prepare_v2(db, sql, n, out, tail)
+    prepare_at(db, sql, n, true, out, tail)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_prepare_v2(
+    db: *mut Db,
+    sql: *const c_char,
+    n: c_int,
+    out: *mut *mut Stmt,
+    tail: *mut *const c_char,
+) -> c_int {
+    prepare_at(db, sql, n, false, out, tail)
 }
 
 #[unsafe(no_mangle)]
@@ -188,28 +226,7 @@ pub unsafe extern "C" fn sqlite3_prepare_v3(
     out: *mut *mut Stmt,
     tail: *mut *const c_char,
 ) -> c_int {
-    sqlite3_prepare_v2(db, sql, n, out, tail)
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_prepare16_v2(
-    db: *mut Db,
-    sql: *const c_void,
-    n: c_int,
-    out: *mut *mut Stmt,
-    tail: *mut *const c_void,
-) -> c_int {
-    if sql.is_null() {
-        return MISUSE;
-    }
-    let text = crate::text::from_utf16(sql, n as i64);
-    let mut used = 0;
-    let rc = prepare(db, &text, out, &mut used);
-    if !tail.is_null() {
-        let units = String::from_utf8_lossy(&text[..used.min(text.len())]).encode_utf16().count();
-        *tail = sql.add(units * 2);
-    }
-    rc
+    prepare_at(db, sql, n, false, out, tail)
 }
 
 #[unsafe(no_mangle)]
@@ -220,7 +237,18 @@ pub unsafe extern "C" fn sqlite3_prepare16(
     out: *mut *mut Stmt,
     tail: *mut *const c_void,
 ) -> c_int {
-    sqlite3_prepare16_v2(db, sql, n, out, tail)
+    prepare16_at(db, sql, n, true, out, tail)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_prepare16_v2(
+    db: *mut Db,
+    sql: *const c_void,
+    n: c_int,
+    out: *mut *mut Stmt,
+    tail: *mut *const c_void,
+) -> c_int {
+    prepare16_at(db, sql, n, false, out, tail)
 }
 
 #[unsafe(no_mangle)]
@@ -232,7 +260,7 @@ pub unsafe extern "C" fn sqlite3_prepare16_v3(
     out: *mut *mut Stmt,
     tail: *mut *const c_void,
 ) -> c_int {
-    sqlite3_prepare16_v2(db, sql, n, out, tail)
+    prepare16_at(db, sql, n, false, out, tail)
 }
 
 impl Body {
@@ -275,6 +303,11 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
             Ok(Step::Done) => {
                 d.ok();
                 (DONE, None)
+            }
+            Err(e)
+                if st.legacy && !matches!(e.code().primary(), iolite::Code::Busy | iolite::Code::Misuse) =>
+            {
+                (d.fail_code(crate::ERROR), Some(e))
             }
             Err(e) => (d.fail(&e), Some(e)),
         };

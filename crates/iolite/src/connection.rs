@@ -6,7 +6,7 @@
 use crate::open::{OpenFlags, target};
 use crate::statement::Statement;
 use iolite_base::{Encoding, Error, Limit, Limits, Result};
-use iolite_btree::{Btree, BusyHandler, TxnState};
+use iolite_btree::{Btree, BusyHandler, CheckpointMode, CheckpointResult, TxnState};
 use iolite_catalog::{Catalog, Schema};
 use iolite_codegen::Settings;
 use iolite_ext::{Function, Module, Registry};
@@ -81,6 +81,8 @@ pub(crate) struct Inner {
     pub nested: Cell<u32>,
     pub statement_time: Cell<i64>,
     pub progress: RefCell<Option<Rc<dyn Fn() -> bool>>>,
+    /// At how many jumps back of a program it is asked; 0: as often as is good.
+    pub progress_every: Cell<u32>,
     pub commit_hook: RefCell<Option<Rc<dyn Fn() -> bool>>>,
     pub rollback_hook: RefCell<Option<Rc<dyn Fn()>>>,
     #[allow(clippy::type_complexity)]
@@ -152,10 +154,46 @@ pub(crate) struct Flags {
     /// `PRAGMA lookahead_filters`: whether joins ask Bloom filters first.
     pub lookahead_filters: Cell<bool>,
     pub dqs_dml: Cell<bool>,
+    /// What SQL alone could spoil the file with is ignored: a writable schema, no journal, another schema version.
+    pub defensive: Cell<bool>,
+    /// VACUUM leaves an empty database.
+    pub reset_database: Cell<bool>,
+    /// Closing leaves logs as they are.
+    pub no_checkpoint_on_close: Cell<bool>,
     pub analytics: Cell<crate::columns::Analytics>,
 }
 
+/// A switch of a connection that is no pragma.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Switch {
+    /// What SQL alone could spoil the file with is ignored: a writable schema, no journal, another schema version.
+    Defensive,
+    /// VACUUM leaves an empty database.
+    ResetDatabase,
+    /// Closing the last connection leaves the log as it is.
+    NoCheckpointOnClose,
+    /// Words in double quotes that name nothing are strings.
+    DoubleQuotedStrings,
+}
+
 impl Connection {
+    /// Reads a switch; sets it if `on` is given. Answers what holds now.
+    pub fn switch(&self, which: Switch, on: Option<bool>) -> bool {
+        let f = &self.0.flags;
+        let cell = match which {
+            Switch::Defensive => &f.defensive,
+            Switch::ResetDatabase => &f.reset_database,
+            Switch::NoCheckpointOnClose => &f.no_checkpoint_on_close,
+            Switch::DoubleQuotedStrings => &f.dqs_dml,
+        };
+        if let Some(on) = on
+            && cell.replace(on) != on
+        {
+            self.0.expire_statements();
+        }
+        cell.get()
+    }
+
     /// Opens a database file, creating it if it is missing. An empty name or `:memory:` is a private transient one.
     /// It keeps its read lock for some milliseconds after a statement (`PRAGMA lock_lease_ms`), leaves checkpoints to a
     /// thread (`PRAGMA checkpoint_thread`), and large queries use all cores (`PRAGMA threads`), as one that is opened with flags does only when asked to.
@@ -247,6 +285,7 @@ impl Connection {
             nested: Cell::new(0),
             statement_time: Cell::new(0),
             progress: RefCell::new(None),
+            progress_every: Cell::new(0),
             commit_hook: RefCell::new(None),
             rollback_hook: RefCell::new(None),
             update_hook: RefCell::new(None),
@@ -278,11 +317,20 @@ impl Connection {
         crate::run::prepare_next(self, sql)
     }
 
-    /// Prepares a text of exactly one statement. The program of a text that was prepared lately is used again
+    /// Prepares a text of exactly one statement; `SQLITE_MISUSE` if there are several. The program of a text that was prepared lately is used again
     /// (`PRAGMA plan_cache` says how many are kept).
     pub fn prepare(&self, sql: &str) -> Result<Statement> {
         match self.prepare_next(sql)? {
-            Some((s, _)) => Ok(s),
+            Some((s, rest)) => {
+                // What runs half of a text says nothing of the other half.
+                if !rest.is_empty() && iolite_sql::parse_next(rest, &self.0.limits.borrow())?.is_some() {
+                    return Err(Error::new(
+                        iolite_base::Code::Misuse,
+                        "the text has more than one statement",
+                    ));
+                }
+                Ok(s)
+            }
             None => Err(Error::new(iolite_base::Code::Misuse, "not a statement")),
         }
     }
@@ -402,6 +450,15 @@ impl Connection {
 
     /// Calls `f` now and then during long statements; `true` interrupts.
     pub fn progress_handler(&self, f: Option<Rc<dyn Fn() -> bool>>) {
+        self.progress_handler_every(0, f);
+    }
+
+    /// As [`Connection::progress_handler`], about once in `instructions` of a program; 0: as often as is good.
+    pub fn progress_handler_every(&self, instructions: u32, f: Option<Rc<dyn Fn() -> bool>>) {
+        // A loop has about so many instructions between its jumps back, which are what is counted.
+        const A_LOOP: u32 = 8;
+        let every = if f.is_none() || instructions == 0 { 0 } else { (instructions / A_LOOP).max(1) };
+        self.0.progress_every.set(every);
         *self.0.progress.borrow_mut() = f;
     }
 
@@ -452,6 +509,36 @@ impl Connection {
             self.0.plans.borrow_mut().clear();
         }
         Rc::make_mut(&mut self.0.limits.borrow_mut()).set(which, value.unwrap_or(-1))
+    }
+
+    /// Copies the log of a database back into its file, or of all databases: then what is answered of the log is that of the
+    /// first, and one that is busy does not keep the others from being copied.
+    pub fn checkpoint(&self, database: Option<&str>, mode: CheckpointMode) -> Result<CheckpointResult> {
+        let trees = match database {
+            Some(name) => match self.0.catalog.borrow().database(name) {
+                Some(at) => vec![self.0.btree_if_open(at)],
+                None => return Err(Error::sql(format!("unknown database: {name}"))),
+            },
+            None => self.0.databases.borrow().iter().map(|d| d.btree.clone()).collect(),
+        };
+        let mut out = CheckpointResult { busy: false, log: -1, checkpointed: -1 };
+        for (i, b) in trees.into_iter().enumerate() {
+            let Some(b) = b else { continue };
+            if b.txn_state() == TxnState::Write {
+                return Err(iolite_base::Code::Locked.into());
+            }
+            match b.checkpoint(mode) {
+                Ok(r) => {
+                    out.busy |= r.busy;
+                    if i == 0 || database.is_some() {
+                        (out.log, out.checkpointed) = (r.log, r.checkpointed);
+                    }
+                }
+                Err(e) if e.code().primary() == iolite_base::Code::Busy => out.busy = true,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(out)
     }
 
     /// The trees of a database, for tools.
@@ -550,7 +637,7 @@ impl Inner {
             recursive_triggers: self.flags.recursive_triggers.get(),
             count_changes: self.flags.count_changes.get(),
             ignore_checks: self.flags.ignore_checks.get(),
-            writable_schema: self.flags.writable_schema.get(),
+            writable_schema: self.flags.writable_schema.get() && !self.flags.defensive.get(),
             reverse_unordered: self.flags.reverse_unordered.get(),
             no_filters: !self.flags.lookahead_filters.get(),
             nested: self.nested.get() > 0,
@@ -570,6 +657,7 @@ impl Inner {
         for mut d in self.databases.borrow_mut().drain(..) {
             let columns = crate::columns::closing(&mut d);
             if let Some(b) = d.btree {
+                let _ = b.set_no_checkpoint_on_close(self.flags.no_checkpoint_on_close.get());
                 let r = b.close();
                 if first.is_ok() {
                     first = r;

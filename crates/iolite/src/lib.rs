@@ -19,6 +19,7 @@ mod env;
 mod image;
 mod listing;
 mod memory;
+mod metadata;
 mod open;
 mod plans;
 mod pragma;
@@ -33,13 +34,13 @@ mod writer;
 
 pub use blob::Blob;
 pub use columns::ColumnCounters;
-pub use connection::Connection;
+pub use connection::{Connection, Switch};
 pub use database::Database;
 pub use image::{Backup, ImageOptions};
 pub use iolite_base::{
     Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER,
 };
-pub use iolite_btree::{Btree, CheckpointMode, JournalMode, TxnState};
+pub use iolite_btree::{Btree, CheckpointMode, CheckpointResult, JournalMode, TxnState};
 pub use iolite_bytecode::{ColumnMeta, ExplainRow};
 #[cfg(feature = "columnar")]
 pub use iolite_columnar::set_segment_leaves as set_column_segment_leaves;
@@ -48,6 +49,7 @@ pub use iolite_ext::{
     VirtualTable,
 };
 pub use iolite_value::{Collate, Value};
+pub use metadata::ColumnMetadata;
 pub use open::OpenFlags;
 pub use stages::stages;
 pub use statement::{Statement, Step};

@@ -324,6 +324,10 @@ fn flag(c: &Call<'_>, get: fn(&Flags) -> &Cell<bool>) -> Result<Rows> {
     let cell = get(&c.inner().flags);
     if let Some(v) = c.value {
         let on = truth(v);
+        let flags = &c.inner().flags;
+        if std::ptr::eq(cell, &flags.writable_schema) && flags.defensive.get() {
+            return Ok(Vec::new());
+        }
         if std::ptr::eq(cell, &c.inner().flags.foreign_keys) && !c.inner().autocommit.get() {
             return Ok(Vec::new());
         }
@@ -406,6 +410,9 @@ fn column_cache_stats(c: &Call<'_>) -> Result<Rows> {
 
 fn meta(c: &Call<'_>, i: usize) -> Result<Rows> {
     if let Some(v) = c.value {
+        if i == 1 && c.inner().flags.defensive.get() {
+            return Ok(Vec::new());
+        }
         let v = parse_number(v) as u32;
         c.writing(|b| b.set_meta(i, v))?;
         if i == 1 {
@@ -477,10 +484,7 @@ fn collation_list(c: &Call<'_>) -> Result<Rows> {
 }
 
 fn compile_options(_: &Call<'_>) -> Result<Rows> {
-    ["COMPILER=rustc", "ENABLE_MATH_FUNCTIONS", "ENABLE_STAT1", "THREADSAFE=1"]
-        .iter()
-        .map(|o| Ok(vec![text(o)?]))
-        .collect()
+    iolite_func::COMPILE_OPTIONS.iter().map(|o| Ok(vec![text(o)?])).collect()
 }
 
 fn data_version(c: &Call<'_>) -> Result<Rows> {
@@ -663,6 +667,8 @@ fn integrity_check(c: &Call<'_>, quick: bool) -> Result<Rows> {
 
 fn journal_mode(c: &Call<'_>) -> Result<Rows> {
     let mode = c.value.and_then(JournalMode::from_name);
+    // Without a journal, a statement that fails spoils the file.
+    let mode = mode.filter(|m| *m != JournalMode::Off || !c.inner().flags.defensive.get());
     let targets = if mode.is_some() { c.all()? } else { vec![c.btree()?] };
     let mut last = None;
     for (i, b) in targets.iter().enumerate() {

@@ -29,6 +29,8 @@ pub struct Statement {
     listing: Option<Listing>,
     done: bool,
     writes: bool,
+    /// Compiled anew when the schema has changed.
+    renews: bool,
 }
 
 /// The statement's machine; there until the statement is dropped, when its memory goes to the connection's next one.
@@ -66,7 +68,21 @@ impl Statement {
             None => Box::new(Vm::new(program)),
         };
         let vm = Machine(Some(vm));
-        Ok(Statement { conn: conn.0.clone(), sql: sql.into(), vm, run: None, listing, done: false, writes })
+        Ok(Statement {
+            conn: conn.0.clone(),
+            sql: sql.into(),
+            vm,
+            run: None,
+            listing,
+            done: false,
+            writes,
+            renews: true,
+        })
+    }
+
+    /// Answers `SQLITE_SCHEMA` when the schema has changed, instead of being compiled anew.
+    pub fn keep_program(&mut self) {
+        self.renews = false;
     }
 
     /// The statement's text.
@@ -246,7 +262,7 @@ impl Statement {
                     let action = self.vm.action;
                     // What goes wrong while it is undone matters less than why.
                     let _ = self.finish(Some((&e, action)));
-                    if stale && tries < MAX_RETRY {
+                    if stale && tries < MAX_RETRY && self.renews {
                         tries += 1;
                         self.vm.reset();
                         self.done = false;
@@ -264,6 +280,7 @@ impl Statement {
         if c.running.get() == 0 {
             c.interrupt.store(false, std::sync::atomic::Ordering::Relaxed);
         }
+        self.vm.check_every(c.progress_every.get());
         c.running.set(c.running.get() + 1);
         if self.writes {
             c.writing.set(c.writing.get() + 1);

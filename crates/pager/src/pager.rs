@@ -91,6 +91,8 @@ pub struct Pager {
     pub(crate) max_pages: Pgno,
     pub(crate) journal_size_limit: i64,
     pub(crate) persist_wal: bool,
+    /// The log stays as it is when the last connection closes.
+    pub(crate) no_checkpoint_on_close: bool,
     /// Milliseconds for which read locks are kept unused, and frames from which on none is.
     pub(crate) lease: (u32, u32),
     /// Checkpoints may be left to a thread: wanted, and the log's frames when one was left last.
@@ -204,6 +206,7 @@ impl Pager {
             max_pages: 0xffff_fffe,
             journal_size_limit: -1,
             persist_wal: false,
+            no_checkpoint_on_close: false,
             lease: (0, 1000),
             checkpoint_thread: false,
             asked_at: 0,
@@ -285,7 +288,7 @@ impl Pager {
         }
         let mut done = Ok(());
         let mut delete = false;
-        if alone && !self.read_only {
+        if alone && !self.read_only && !self.no_checkpoint_on_close {
             let sync = if self.sync == SyncMode::Off { None } else { Some(self.sync) };
             let table = &self.table;
             let cached = |p| table.clean(p);

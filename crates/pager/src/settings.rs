@@ -369,6 +369,11 @@ impl Pager {
         self.persist_wal = on;
     }
 
+    /// Leaves the log as it is when the last connection closes.
+    pub fn set_no_checkpoint_on_close(&mut self, on: bool) {
+        self.no_checkpoint_on_close = on;
+    }
+
     /// Whether the database cannot be written.
     pub fn is_read_only(&self) -> bool {
         self.read_only || self.format_read_only

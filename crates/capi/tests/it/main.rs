@@ -253,7 +253,7 @@ fn tables_and_blobs() {
         );
         assert_eq!(
             (rc, text(kind).to_lowercase(), text(collation), nn, pk, auto),
-            (0, "text".into(), "NOCASE".into(), 1, 0, 0)
+            (0, "text".into(), "nocase".into(), 1, 0, 0)
         );
         let a = c"a".as_ptr();
         sqlite3_table_column_metadata(

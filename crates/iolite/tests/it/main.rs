@@ -3,6 +3,7 @@
 mod analyzing;
 mod attached;
 mod choices;
+mod doors;
 mod functions;
 mod journey;
 mod large;
