@@ -42,7 +42,8 @@ static void refusals(void) {
   open_blob("t", "a", 1, 0);
   open_blob("t", "b", 2, 0);
   open_blob("t", "c", 2, 0);
-  open_blob("t", "d", 2, 0);
+  b = open_blob("t", "d", 2, 0);
+  show("close", sqlite3_blob_close(b));
   open_blob("late", "z", 1, 0);
   open_blob("t", "d", 1, 1);
   open_blob("t", "e", 1, 1);
