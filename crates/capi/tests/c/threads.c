@@ -168,7 +168,8 @@ static void *use_value(void *p) {
   sqlite3_stmt *s;
   expect(sqlite3_prepare_v2(v->db, "select length(?1), ?1 || 'x'", -1, &s, 0), 0, "prepare");
   for (int i = 0; i < rounds; i++) {
-    expect(sqlite3_bind_value(s, 1, v->value), 0, "bind_value");
+    /* Many times, so that two threads do it at once. */
+    for (int k = 0; k < 500; k++) expect(sqlite3_bind_value(s, 1, v->value), 0, "bind_value");
     expect(sqlite3_step(s), SQLITE_ROW, "step");
     check(sqlite3_column_int(s, 0) == 2000, "length", sqlite3_column_int(s, 0));
     sqlite3_reset(s);
