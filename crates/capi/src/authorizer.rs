@@ -53,7 +53,9 @@ fn ask(
     two: Option<&str>,
     db: Option<&str>,
 ) -> Result<(), Error> {
-    let c = |s: Option<&str>| s.map(|s| CString::new(s.replace('\0', "")).unwrap_or_default());
+    let c = |s: Option<&str>| {
+        s.map(|s| CString::new(iolite_base::raw_text::decode(&s.replace('\0', ""))).unwrap_or_default())
+    };
     let (one_c, two_c, db_c) = (c(one), c(two), c(db));
     let p = |s: &Option<CString>| s.as_ref().map_or(null(), |s| s.as_ptr());
     // SAFETY: registered for this shape of call; the texts live across it.

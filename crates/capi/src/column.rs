@@ -103,10 +103,10 @@ unsafe fn described(
         };
         match found {
             Some(t) if wide => {
-                let t = crate::text::to_utf16(t.as_bytes());
+                let t = crate::text::to_utf16(&iolite_base::raw_text::decode(&t));
                 keep(st, (i as usize, kind | 0x80), t, 0)
             }
-            Some(t) => keep(st, (i as usize, kind), t.into_bytes(), 1),
+            Some(t) => keep(st, (i as usize, kind), iolite_base::raw_text::decode(&t).into_owned(), 1),
             None => null(),
         }
     })

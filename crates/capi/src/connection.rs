@@ -6,6 +6,7 @@ use crate::mutex::Mutex;
 use crate::statement::Stmt;
 use crate::{INTERNAL, MISUSE, NOMEM, OK, guard};
 use iolite::{Code, Connection, Encoding, Error, Limit, OpenFlags};
+use iolite_base::raw_text;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -139,8 +140,9 @@ impl Db {
             if code == OK && message.is_none() {
                 l.message = None;
             } else {
-                let text = message.map_or_else(|| code_text(code).to_string(), str::to_string);
-                l.message = CString::new(text.replace('\0', " ")).ok();
+                let mut text = raw_text::decode(message.unwrap_or_else(|| code_text(code))).into_owned();
+                text.iter_mut().filter(|b| **b == 0).for_each(|b| *b = b' ');
+                l.message = CString::new(text).ok();
             }
         }
         self.mask(code)
@@ -173,9 +175,9 @@ pub(crate) fn code_text(code: i32) -> &'static str {
     known.map_or("unknown error", Code::text)
 }
 
-/// A C string as text; NULL is empty.
+/// A C string as text, which carries bytes that are not UTF-8; NULL is empty.
 pub(crate) unsafe fn text(p: *const c_char) -> String {
-    if p.is_null() { String::new() } else { CStr::from_ptr(p).to_string_lossy().into_owned() }
+    raw_text::encode(bytes(p)).into_owned()
 }
 
 /// A C string; None for NULL.

@@ -47,6 +47,11 @@ impl Hooks {
     }
 }
 
+/// A name as C gets it.
+fn c_name(name: &str) -> CString {
+    CString::new(iolite_base::raw_text::decode(name)).unwrap_or_default()
+}
+
 const STMT: c_uint = 1;
 const PROFILE: c_uint = 2;
 const ROW: c_uint = 4;
@@ -223,8 +228,7 @@ pub unsafe extern "C" fn sqlite3_update_hook(
                         iolite_vdbe::RowChange::Insert => 18,
                         iolite_vdbe::RowChange::Update => 23,
                     };
-                    let (db, table) =
-                        (CString::new(db).unwrap_or_default(), CString::new(table).unwrap_or_default());
+                    let (db, table) = (c_name(db), c_name(table));
                     // SAFETY: registered for this shape of call; the names live across it.
                     unsafe { f(user, kind, db.as_ptr(), table.as_ptr(), rowid) };
                 }))),

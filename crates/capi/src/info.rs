@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// A text that stays for the life of the process; each text is kept once. Names only: their number is bounded by what
 /// schemas hold.
 pub(crate) fn static_text(t: &str) -> *const c_char {
-    static_bytes(t.as_bytes())
+    static_bytes(&iolite_base::raw_text::decode(t))
 }
 
 /// As [`static_text`], for names that need not be UTF-8.

@@ -5,6 +5,7 @@ use crate::handle::{Answer, leaving};
 use crate::value::{Buffers, CValue};
 use crate::{DONE, MISUSE, OK, RANGE, ROW, TOOBIG, guard};
 use iolite::{Error, Statement, Step, Value};
+use iolite_base::raw_text;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::{CString, c_char, c_int, c_uchar, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -111,30 +112,27 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
     *out = null_mut();
     with(db, MISUSE, |d| {
         let Some(c) = d.conn() else { return d.fail_closed() };
-        let text = String::from_utf8_lossy(sql);
         *used = sql.len();
-        let mut prepared = c.prepare_next(&text);
+        let mut prepared = c.prepare_bytes(sql);
         if let Err(e) = &prepared
             && crate::collation::ask(d, db, e)
         {
-            prepared = c.prepare_next(&text);
+            prepared = c.prepare_bytes(sql);
         }
         if let Ok(Some((s, _))) = &prepared
-            && let Err(e) = crate::authorizer::check(d, &c, s, &text)
+            && let Err(e) = crate::authorizer::check(d, &c, s, s.sql())
         {
             prepared = Err(e);
         }
         match prepared {
             Ok(None) => d.ok(),
-            Ok(Some((mut s, tail))) => {
+            Ok(Some((mut s, length))) => {
                 if legacy {
                     s.keep_program();
                 }
-                // With invalid UTF-8 in the text, offsets in the repaired text are not those in the original.
-                if let std::borrow::Cow::Borrowed(_) = text {
-                    *used = text.len() - tail.len();
-                }
-                let own = CString::new(s.sql().replace('\0', "")).unwrap_or_default();
+                *used = length;
+                let own = s.sql_bytes().iter().copied().filter(|b| *b != 0).collect::<Vec<u8>>();
+                let own = CString::new(own).unwrap_or_default();
                 let body = Body {
                     inner: RefCell::new(s),
                     sql: own,
@@ -595,7 +593,9 @@ pub unsafe extern "C" fn sqlite3_bind_parameter_name(s: *mut Stmt, i: c_int) -> 
     with_stmt(s, null(), |_, st| {
         let name = st.inner.try_borrow().ok();
         let name = name.and_then(|n| n.parameter_name(i.max(0) as usize).map(str::to_string));
-        name.map_or(null(), |n| crate::column::keep(st, (i as usize, b'p'), n.into_bytes(), 1))
+        name.map_or(null(), |n| {
+            crate::column::keep(st, (i as usize, b'p'), raw_text::decode(&n).into_owned(), 1)
+        })
     })
 }
 
@@ -643,14 +643,18 @@ pub unsafe extern "C" fn sqlite3_expanded_sql(s: *mut Stmt) -> *mut c_char {
             // Asked by a callback of the running statement: its values are in use.
             return crate::memory::copy_out(st.sql.to_bytes());
         };
-        crate::memory::copy_out(expanded(&inner).as_bytes())
+        let text = expanded(&inner);
+        if text.len() as i64 > inner.connection().limit(iolite::Limit::Length, None) as i64 {
+            return null_mut();
+        }
+        crate::memory::copy_out(&text)
     })
 }
 
 /// The text with its parameters replaced by their values.
-fn expanded(s: &Statement) -> String {
+fn expanded(s: &Statement) -> Vec<u8> {
     let sql = s.sql();
-    let mut out = String::with_capacity(sql.len());
+    let mut out = Vec::with_capacity(sql.len());
     let mut lexer = iolite_sql::lexer::Lexer::new(sql.as_bytes(), 0);
     let (mut at, mut anonymous) = (0, 0);
     loop {
@@ -673,24 +677,24 @@ fn expanded(s: &Statement) -> String {
         if let Some(i) = index {
             anonymous = anonymous.max(i);
         }
-        out.push_str(&sql[at..from]);
+        out.extend_from_slice(&raw_text::decode(&sql[at..from]));
         let value = index.and_then(|i| s.bindings().get(i - 1)).cloned().unwrap_or_default();
-        out.push_str(&String::from_utf8_lossy(&iolite_func::quote(&value).unwrap_or_default()));
+        out.extend_from_slice(&iolite_func::quote(&value).unwrap_or_default());
         at = to;
     }
-    out.push_str(&sql[at..]);
+    out.extend_from_slice(&raw_text::decode(&sql[at..]));
     out
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_normalized_sql(s: *mut Stmt) -> *const c_char {
     with_stmt(s, null(), |_, st| {
-        let text = st.sql.to_string_lossy();
+        let text = raw_text::encode(st.sql.to_bytes());
         let printed = match iolite_sql::parse_next(&text, &Default::default()) {
             Ok(Some((p, _))) => iolite_sql::print::parsed(&p),
             _ => text.into_owned(),
         };
-        crate::column::keep(st, (0, b'n'), printed.into_bytes(), 1)
+        crate::column::keep(st, (0, b'n'), raw_text::decode(&printed).into_owned(), 1)
     })
 }
 

@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// Attaches a file under a name.
 pub(crate) fn attach(c: &Connection, file: &Value, name: &Value) -> Result<()> {
     let file = file.text_bytes()?;
-    let name = name.to_string_lossy();
+    let name = name.text_carried();
     let inner = &c.0;
     let max = inner.limits.borrow().get(Limit::Attached) as usize;
     if inner.databases.borrow().len() >= max + 2 {
@@ -61,7 +61,7 @@ fn remove(c: &Connection, at: usize) -> Result<()> {
 
 /// Detaches a database.
 pub(crate) fn detach(c: &Connection, name: &Value) -> Result<()> {
-    let name = name.to_string_lossy();
+    let name = name.text_carried();
     let inner = &c.0;
     let Some(at) = inner.catalog.borrow().database(&name) else {
         return Err(Error::sql(format!("no such database: {name}")));

@@ -5,7 +5,7 @@
 
 use crate::open::{OpenFlags, target};
 use crate::statement::Statement;
-use iolite_base::{Encoding, Error, Limit, Limits, Result};
+use iolite_base::{Encoding, Error, Limit, Limits, Result, raw_text};
 use iolite_btree::{Btree, BusyHandler, CheckpointMode, CheckpointResult, TxnState};
 use iolite_catalog::{Catalog, Schema};
 use iolite_codegen::Settings;
@@ -314,7 +314,30 @@ impl Connection {
 
     /// Prepares the first statement of `sql`; answers it and the text behind it. `None` if there is only space.
     pub fn prepare_next<'s>(&self, sql: &'s str) -> Result<Option<(Statement, &'s str)>> {
+        // What the engine runs for itself carries bytes on purpose.
+        if raw_text::may_carry(sql.as_bytes()) && self.0.nested.get() == 0 {
+            let prepared = self.prepare_bytes(sql.as_bytes())?;
+            return Ok(prepared.map(|(s, used)| (s, sql.get(used..).unwrap_or_default())));
+        }
         crate::run::prepare_next(self, sql)
+    }
+
+    /// As [`Connection::prepare_next`], for bytes that need not be UTF-8: literals and names keep theirs. Answers the
+    /// statement and the length of its text.
+    pub fn prepare_bytes(&self, sql: &[u8]) -> Result<Option<(Statement, usize)>> {
+        let text = raw_text::encode(sql);
+        // An offset into the text as it was given.
+        let given = |at: usize| text.get(..at).map_or(at, |t| raw_text::decode(t).len());
+        match crate::run::prepare_next(self, &text) {
+            Ok(None) => Ok(None),
+            Ok(Some((s, rest))) => Ok(Some((s, given(text.len() - rest.len())))),
+            Err(e) => match e.offset() {
+                Some(at) if matches!(text, std::borrow::Cow::Owned(_)) => {
+                    Err(Error::new(e.code(), e.message()).at(given(at as usize) as u32))
+                }
+                _ => Err(e),
+            },
+        }
     }
 
     /// Prepares a text of exactly one statement; `SQLITE_MISUSE` if there are several. The program of a text that was prepared lately is used again

@@ -247,11 +247,11 @@ fn int(i: i64) -> Result<Rows> {
 }
 
 fn text(s: &str) -> Result<Value> {
-    Value::text(s)
+    Value::text(iolite_base::raw_text::decode(s))
 }
 
 fn opt_text(s: Option<&str>) -> Result<Value> {
-    s.map_or(Ok(Value::Null), Value::text)
+    s.map_or(Ok(Value::Null), text)
 }
 
 /// Truth as pragmas write it.

@@ -90,6 +90,11 @@ impl Statement {
         &self.sql
     }
 
+    /// The statement's text as it was given: bytes that need not be UTF-8.
+    pub fn sql_bytes(&self) -> std::borrow::Cow<'_, [u8]> {
+        iolite_base::raw_text::decode(&self.sql)
+    }
+
     /// The connection.
     pub fn connection(&self) -> Connection {
         Connection(self.conn.clone())

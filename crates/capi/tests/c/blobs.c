@@ -36,7 +36,8 @@ static void refusals(void) {
   open_blob("nosuch", "a", 1, 0);
   open_blob("v", "b", 1, 0);
   open_blob("w", "b", 1, 0);
-  open_blob("g", "a", 1, 0);
+  /* Older versions open it. */
+  sqlite3_blob_close(open_blob("g", "a", 1, 0));
   open_blob("t", "nosuch", 1, 0);
   open_blob("t", "b", 7, 0);
   open_blob("t", "a", 1, 0);

@@ -124,3 +124,29 @@ fn a_defensive_connection_keeps_its_file_sound() {
     assert!(c.execute_batch("UPDATE sqlite_schema SET sql='nonsense'").is_err());
     assert!(!c.switch(Switch::Defensive, Some(false)));
 }
+
+#[test]
+fn the_last_characters_of_unicode_are_themselves() {
+    let c = Connection::open_in_memory().unwrap();
+    // Those by which bytes that are not UTF-8 are carried; in literals, in names, and in what the engine writes itself.
+    c.execute_batch(
+        "CREATE TABLE \"t\u{10ffe9}\"(a DEFAULT '\u{10ff80}'); INSERT INTO \"t\u{10ffe9}\" DEFAULT VALUES",
+    )
+    .unwrap();
+    c.execute_batch("ALTER TABLE \"t\u{10ffe9}\" RENAME TO \"u\u{10ffff}\"; SELECT 1").unwrap();
+    let row = &c.query("SELECT a, hex(a), '\u{10ffff}' FROM \"u\u{10ffff}\"; ", &[]).unwrap()[0];
+    assert_eq!(*row[0].text_bytes().unwrap(), *"\u{10ff80}".as_bytes());
+    assert_eq!(
+        (row[1].to_string_lossy(), row[2].to_string_lossy()),
+        ("F48FBE80".into(), "\u{10ffff}".into())
+    );
+    let name = &c.query("SELECT name FROM sqlite_schema", &[]).unwrap()[0][0];
+    assert_eq!(name.to_string_lossy(), "u\u{10ffff}");
+    // And bytes.
+    let (mut s, used) = c.prepare_bytes(b"SELECT 'k\xe0v'; SELECT 2").unwrap().unwrap();
+    assert_eq!((used, &*s.sql_bytes()), (13, &b"SELECT 'k\xe0v';"[..]));
+    s.step().unwrap();
+    assert_eq!(*s.row()[0].text_bytes().unwrap(), *b"k\xe0v");
+    let e = c.prepare_bytes(b"SELECT '\xe0', nosuch").map(|_| ()).unwrap_err();
+    assert_eq!(e.offset(), Some(12));
+}
