@@ -288,7 +288,7 @@ impl Pager {
         }
         let mut done = Ok(());
         let mut delete = false;
-        if alone && !self.read_only && !self.no_checkpoint_on_close {
+        if alone && !self.read_only && (for_good || !self.no_checkpoint_on_close) {
             let sync = if self.sync == SyncMode::Off { None } else { Some(self.sync) };
             let table = &self.table;
             let cached = |p| table.clean(p);
@@ -300,7 +300,7 @@ impl Pager {
                 note(wal.last_mark(), self.base_now(true, true).unwrap_or(None));
             }
         }
-        let keep = delete && self.persist_wal;
+        let keep = delete && self.persist_wal && !for_good;
         wal.close(file, delete && !keep);
         if keep && self.journal_size_limit >= 0 {
             wal.limit_size(0);

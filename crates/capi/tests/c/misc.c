@@ -49,6 +49,8 @@ static void progressing(void) {
   sqlite3_close(db);
 }
 
+static void expect_closed(sqlite3 *db) { printf("closed %d\n", sqlite3_close(db)); }
+
 /* Says what a call answered, and then what the connection says. */
 static void said(sqlite3 *db, int rc) {
   printf("%d %d", rc, sqlite3_extended_errcode(db));
@@ -121,6 +123,24 @@ static void checkpoints(char **argv) {
   run(db, "detach two");
   printf("closed %d\n", sqlite3_close(db));
   printf("wal stays %d\n", access(scratch(argv, "one.db-wal"), F_OK));
+}
+
+/* A log that is kept by wish goes with the mode, and one that is not copied back when closing is copied back then. */
+static void leaving(char **argv) {
+  for (int i = 0; i < 2; i++) {
+    char name[4096];
+    snprintf(name, sizeof name, "%s/leaving%d.db", argv[1], i);
+    sqlite3 *db = db_open(name);
+    int on = 1;
+    run(db, "pragma journal_mode=wal; create table t(a); insert into t values(1)");
+    if (i == 0) sqlite3_file_control(db, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
+    if (i == 1) sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, 0);
+    run(db, "pragma journal_mode=delete; insert into t values(2); pragma journal_mode; select count(*) from t; pragma integrity_check");
+    expect_closed(db);
+    db = db_open(name);
+    run(db, "select count(*) from t; pragma integrity_check");
+    expect_closed(db);
+  }
 }
 
 static void switches(char **argv) {
@@ -200,6 +220,7 @@ int main(int argc, char **argv) {
   progressing();
   errors();
   checkpoints(argv);
+  leaving(argv);
   switches(argv);
   vfs();
   closed();

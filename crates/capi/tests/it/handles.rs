@@ -131,7 +131,7 @@ fn the_last_of_several_threads_ends_a_zombie_once() {
         let db = open();
         let list: Vec<_> = (0..4).map(|_| Give(prepare(db, "select 1"))).collect();
         unsafe {
-            sqlite3_set_clientdata(db, c"x".as_ptr(), 1 as *mut c_void, Some(ended));
+            sqlite3_set_clientdata(db, c"x".as_ptr(), std::ptr::dangling_mut(), Some(ended));
             sqlite3_close_v2(db);
         }
         std::thread::scope(|scope| {

@@ -208,7 +208,7 @@ fn file_names_are_bytes() {
     let name = |n: &str| folder.join(n).into_os_string().into_vec();
     let c = Connection::open_interruptible(&name("m.db"), OpenFlags::default(), Default::default()).unwrap();
     let at = Value::text(name("a.db")).unwrap();
-    c.execute("ATTACH ? AS a", &[at.clone()]).unwrap();
+    c.execute("ATTACH ? AS a", std::slice::from_ref(&at)).unwrap();
     c.execute_batch("CREATE TABLE t(v); CREATE TABLE a.t(v); PRAGMA a.journal_mode=WAL").unwrap();
     c.execute_batch("BEGIN; INSERT INTO t VALUES(1); INSERT INTO a.t VALUES(1); COMMIT").unwrap();
     let listed = c.query("PRAGMA database_list", &[]).unwrap();
