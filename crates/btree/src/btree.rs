@@ -412,6 +412,11 @@ impl Btree {
         self.commit_phase_two(true)
     }
 
+    /// Writes changed pages while the transaction stays open (`sqlite3_db_cacheflush`).
+    pub fn flush(&self) -> Result<()> {
+        self.waiting(|p| p.flush())
+    }
+
     /// Takes the transaction back.
     pub fn rollback(&self, end_read: bool) -> Result<()> {
         self.0.save_all_for_rollback();

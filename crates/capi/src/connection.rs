@@ -478,7 +478,8 @@ pub unsafe extern "C" fn sqlite3_txn_state(db: *mut Db, name: *const c_char) -> 
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_db_cacheflush(db: *mut Db) -> c_int {
-    if db.is_null() { MISUSE } else { OK }
+    // The connection's error stays as it is.
+    with(db, MISUSE, |d| d.run(|c| c.flush()).map_or_else(|e| d.mask(e.code().number() as i32), |()| OK))
 }
 
 #[unsafe(no_mangle)]

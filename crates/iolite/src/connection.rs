@@ -564,6 +564,19 @@ impl Connection {
         Ok(out)
     }
 
+    /// Writes the changed pages of open transactions, which stay open. `SQLITE_BUSY` if that was not possible everywhere.
+    pub fn flush(&self) -> Result<()> {
+        let trees: Vec<Btree> = self.0.databases.borrow().iter().filter_map(|d| d.btree.clone()).collect();
+        let mut busy = Ok(());
+        for b in trees {
+            match b.flush() {
+                Err(e) if e.code().primary() == iolite_base::Code::Busy => busy = Err(e),
+                other => other?,
+            }
+        }
+        busy
+    }
+
     /// The trees of a database, for tools.
     pub fn btree(&self, database: &str) -> Result<Btree> {
         let at = self.0.database_number(database)?;

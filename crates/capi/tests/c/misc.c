@@ -172,6 +172,46 @@ static void switches(char **argv) {
   printf("wal gone %d\n", access(scratch(argv, "switches.db-wal"), F_OK));
 }
 
+static long size_of(const char *name) {
+  FILE *f = fopen(name, "rb");
+  if (!f) return -1;
+  fseek(f, 0, SEEK_END);
+  long n = ftell(f);
+  fclose(f);
+  return n;
+}
+
+static void flushes(char **argv) {
+  char name[4096], wal[5000];
+  strcpy(name, scratch(argv, "flush.db"));
+  snprintf(wal, sizeof wal, "%s-wal", name);
+  sqlite3 *db = db_open(name), *other = db_open(name);
+  run(db, "create table t(a)");
+  long before = size_of(name);
+  run(db, "begin; insert into t values(zeroblob(100000))");
+  printf("flush %d\n", sqlite3_db_cacheflush(db));
+  printf("grown %d\n", size_of(name) > before + 50000);
+  printf("flush %d\n", sqlite3_db_cacheflush(db));
+  run(other, "select count(*) from t");
+  run(db, "rollback; select count(*) from t; pragma integrity_check");
+  /* A reader is in the way, and then a log is there. */
+  sqlite3_stmt *s;
+  run(db, "insert into t values(1)");
+  sqlite3_prepare_v2(other, "select * from t", -1, &s, 0);
+  sqlite3_step(s);
+  run(db, "begin; insert into t values(zeroblob(100000))");
+  printf("flush %d\n", sqlite3_db_cacheflush(db));
+  sqlite3_finalize(s);
+  printf("flush %d\n", sqlite3_db_cacheflush(db));
+  run(db, "commit; pragma journal_mode=wal; begin; insert into t values(zeroblob(100000)), (2)");
+  printf("flush %d\n", sqlite3_db_cacheflush(db));
+  printf("log %d\n", size_of(wal) > 50000);
+  run(other, "select count(*) from t");
+  run(db, "update t set a = 3 where a = 2; commit; pragma integrity_check; select count(*) from t where a = 3");
+  expect_closed(other);
+  expect_closed(db);
+}
+
 static void vfs(void) {
   sqlite3_vfs *v = sqlite3_vfs_find(0);
   double now = 0;
@@ -222,6 +262,7 @@ int main(int argc, char **argv) {
   checkpoints(argv);
   leaving(argv);
   switches(argv);
+  flushes(argv);
   vfs();
   closed();
   return 0;
