@@ -17,6 +17,7 @@ mod few;
 pub mod hash;
 pub mod limits;
 mod macros;
+pub mod raw_text;
 #[allow(unsafe_code)]
 mod small_str;
 pub mod varint;

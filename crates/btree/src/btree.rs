@@ -217,8 +217,8 @@ const MOST_OVERTAKEN: u32 = 100;
 
 impl Btree {
     /// Opens a database; with an empty path, a private one that vanishes when closed. Nothing is read yet.
-    pub fn open(vfs: Arc<dyn Vfs>, path: &str, opts: &OpenOptions) -> Result<Btree> {
-        let pager = Pager::open(vfs, Path::new(path), opts)?;
+    pub fn open(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>, opts: &OpenOptions) -> Result<Btree> {
+        let pager = Pager::open(vfs, path.as_ref(), opts)?;
         let layout = Layout::new(pager.usable());
         let epoch = pager.epoch();
         Ok(Btree(Rc::new(Shared {
@@ -413,6 +413,11 @@ impl Btree {
     pub fn commit(&self) -> Result<()> {
         self.commit_phase_one(Commit::Alone)?;
         self.commit_phase_two(true)
+    }
+
+    /// Writes changed pages while the transaction stays open (`sqlite3_db_cacheflush`).
+    pub fn flush(&self) -> Result<()> {
+        self.waiting(|p| p.flush())
     }
 
     /// Takes the transaction back.

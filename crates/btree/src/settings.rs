@@ -331,6 +331,12 @@ impl Btree {
         self.0.mmap_size.set(bytes.max(0));
     }
 
+    /// Leaves the log as it is when the last connection closes.
+    pub fn set_no_checkpoint_on_close(&self, on: bool) -> Result<()> {
+        self.pager()?.set_no_checkpoint_on_close(on);
+        Ok(())
+    }
+
     /// Whether the database cannot be written.
     pub fn is_read_only(&self) -> bool {
         self.0.pager.borrow().is_read_only()

@@ -189,7 +189,7 @@ impl Builder {
 
     /// Emits a load of text.
     pub fn load_text(&mut self, s: &str, into: i32) -> Result<()> {
-        let b = Bytes::copy_of(s.as_bytes())?;
+        let b = Bytes::copy_of(&iolite_base::raw_text::decode(s))?;
         self.emit4(Opcode::String8, 0, into, 0, P4::Bytes(b));
         Ok(())
     }

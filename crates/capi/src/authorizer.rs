@@ -2,7 +2,7 @@
 //!
 //! The engine has no hook where names are resolved, so the callback is asked once a statement is compiled, and before
 //! anybody gets it: for its kind, for what it creates, drops or changes, for its functions, and for *every* column of
-//! each table that it reads. A statement may so be refused for a column that it does not use, but none is allowed that
+//! each table and view that it reads, queries in CREATE TABLE AS included. A statement may so be refused for a column that it does not use, but none is allowed that
 //! uses a refused one. `SQLITE_IGNORE` refuses too, for a column cannot be made NULL here. What a trigger changes is
 //! asked as changes of its tables.
 
@@ -10,7 +10,10 @@ use crate::connection::{Db, with};
 use crate::{MISUSE, OK};
 use iolite::{Code, Connection, Error, Statement, Value};
 use iolite_bytecode::{Opcode, P4, Program};
-use iolite_sql::ast::{ObjectKind, QualifiedName, Stmt as Ast};
+use iolite_sql::ast::{
+    CreateIndex, CreateTableBody, InsertSource, ObjectKind, Parsed, QualifiedName, Select, Stmt as Ast,
+};
+use iolite_sql::walk::TableNames;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null;
 
@@ -50,7 +53,9 @@ fn ask(
     two: Option<&str>,
     db: Option<&str>,
 ) -> Result<(), Error> {
-    let c = |s: Option<&str>| s.map(|s| CString::new(s.replace('\0', "")).unwrap_or_default());
+    let c = |s: Option<&str>| {
+        s.map(|s| CString::new(iolite_base::raw_text::decode(&s.replace('\0', ""))).unwrap_or_default())
+    };
     let (one_c, two_c, db_c) = (c(one), c(two), c(db));
     let p = |s: &Option<CString>| s.as_ref().map_or(null(), |s| s.as_ptr());
     // SAFETY: registered for this shape of call; the texts live across it.
@@ -75,9 +80,115 @@ pub(crate) fn check(d: &Db, c: &Connection, s: &Statement, text: &str) -> Result
     let Some((parsed, _)) = iolite_sql::parse_next(text, &Default::default())? else { return Ok(()) };
     kind(a, &parsed.stmt)?;
     let writes_too = matches!(parsed.stmt, Ast::Update(_) | Ast::Delete(_));
-    let reads = writes_too || matches!(parsed.stmt, Ast::Select(_) | Ast::Insert(_));
-    if reads {
+    let copies = matches!(&parsed.stmt, Ast::CreateTable(t) if matches!(t.body, CreateTableBody::As(_)));
+    if writes_too || matches!(parsed.stmt, Ast::Select(_) | Ast::Insert(_)) {
         program(a, c, s.program(), writes_too, false)?;
+    } else if copies {
+        reading(a, c, s.program())?;
+    }
+    match &parsed.stmt {
+        Ast::CreateIndex(i) => index(a, c, s.program(), i, text),
+        Ast::Select(q) => views(a, c, q),
+        Ast::CreateTable(t) => match &t.body {
+            CreateTableBody::As(q) => views(a, c, q),
+            _ => Ok(()),
+        },
+        Ast::Insert(i) => match &i.source {
+            InsertSource::Select(q) => views(a, c, q),
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// What a statement reads that writes the schema by itself.
+fn reading(a: Authorizer, c: &Connection, p: &Program) -> Result<(), Error> {
+    let mut seen = Vec::new();
+    for i in p.insns.iter() {
+        if let P4::Function(f) = &i.p4 {
+            ask(a, FUNCTION, None, Some(&f.function.name), None)?;
+        }
+        let (root, db) = (i.p2, i.p3);
+        if matches!(i.op, Opcode::OpenRead | Opcode::ReopenIdx) && root > 1 && !seen.contains(&(root, db)) {
+            seen.push((root, db));
+            table(a, c, root, db, false)?;
+        }
+    }
+    Ok(())
+}
+
+/// The columns that CREATE INDEX names, for the index holds their values: those of the table whose names are words of the
+/// text.
+fn index(a: Authorizer, c: &Connection, p: &Program, i: &CreateIndex, text: &str) -> Result<(), Error> {
+    for insn in p.insns.iter() {
+        if let P4::Function(f) = &insn.p4 {
+            ask(a, FUNCTION, None, Some(&f.function.name), None)?;
+        }
+    }
+    let mut words = Vec::new();
+    let mut lexer = iolite_sql::lexer::Lexer::new(text.as_bytes(), 0);
+    loop {
+        let t = lexer.token();
+        if t.end <= t.start || t.end as usize > text.len() {
+            break;
+        }
+        let word = &text[t.start as usize..t.end as usize];
+        let bare =
+            word.strip_prefix(['"', '`', '[', '\'']).and_then(|w| w.strip_suffix(['"', '`', ']', '\'']));
+        words.push(bare.unwrap_or(word).replace("\"\"", "\"").replace("``", "`").to_ascii_lowercase());
+    }
+    let schema = i.name.schema.as_ref().map(|s| &*s.text);
+    for column in columns(c, schema, &i.table.text)? {
+        if words.contains(&column.to_ascii_lowercase()) {
+            ask(a, READ, Some(&i.table.text), Some(&column), Some(schema.unwrap_or("main")))?;
+        }
+    }
+    Ok(())
+}
+
+/// The names of the columns of a table or view.
+fn columns(c: &Connection, schema: Option<&str>, name: &str) -> Result<Vec<String>, Error> {
+    let schema = schema.map_or(String::new(), |s| format!("{}.", iolite_sql::print::quote_name(s)));
+    let rows =
+        c.query(&format!("PRAGMA {schema}table_xinfo({})", iolite_sql::print::quote_name(name)), &[])?;
+    Ok(rows.iter().map(|r| r[1].to_string_lossy()).collect())
+}
+
+/// All columns of the views that a query mentions, and of those behind them.
+fn views(a: Authorizer, c: &Connection, q: &Select) -> Result<(), Error> {
+    let mut waiting: Vec<(Select, Option<String>)> = vec![(q.clone(), None)];
+    let mut seen: Vec<(String, String)> = Vec::new();
+    while let Some((query, home)) = waiting.pop() {
+        let mut names = Vec::new();
+        TableNames::new(&mut |n: &QualifiedName| names.push(n.clone())).select(&query);
+        for n in names {
+            let named = n.schema.as_ref().map(|s| s.text.to_string()).or_else(|| home.clone());
+            for db in c.query("PRAGMA database_list", &[])? {
+                let db = db[1].to_string_lossy();
+                if named.as_ref().is_some_and(|s| !s.eq_ignore_ascii_case(&db)) {
+                    continue;
+                }
+                let find = format!(
+                    "SELECT sql, name FROM {}.sqlite_schema WHERE type='view' AND name=?1 COLLATE NOCASE",
+                    iolite_sql::print::quote_name(&db)
+                );
+                let rows = c.query(&find, &[Value::text(&*n.name.text)?])?;
+                let Some(row) = rows.first() else { continue };
+                let name = row[1].to_string_lossy();
+                if seen.contains(&(db.clone(), name.clone())) {
+                    continue;
+                }
+                seen.push((db.clone(), name.clone()));
+                for column in columns(c, Some(&db), &name)? {
+                    ask(a, READ, Some(&name), Some(&column), Some(&db))?;
+                }
+                if let Some((Parsed { stmt: Ast::CreateView(v), .. }, _)) =
+                    iolite_sql::parse_next(&row[0].to_string_lossy(), &Default::default())?
+                {
+                    waiting.push((*v.select, Some(db)));
+                }
+            }
+        }
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Copies of whole databases: `sqlite3_backup_*`, `sqlite3_serialize`, `sqlite3_deserialize`.
 
-use crate::connection::{Db, release, text_option, with};
+use crate::connection::{Db, text_option, with, within};
+use crate::handle::leaving;
 use crate::{DONE, ERROR, MISUSE, OK};
-use iolite::Error;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
 use std::ptr::null_mut;
@@ -11,7 +11,7 @@ use std::ptr::null_mut;
 pub struct CBackup {
     to: *mut Db,
     from: *mut Db,
-    inner: RefCell<iolite_btree::Backup>,
+    inner: RefCell<iolite::Backup>,
     last: std::cell::Cell<c_int>,
 }
 
@@ -29,11 +29,9 @@ pub unsafe extern "C" fn sqlite3_backup_init(
                 t.fail_text(ERROR, "source and destination must be distinct");
                 return null_mut();
             }
-            let made = (|| {
-                let source = f.run(|c| c.btree(from_name.as_deref().unwrap_or("main")))?;
-                let target = t.run(|c| c.btree(to_name.as_deref().unwrap_or("main")))?;
-                iolite_btree::Backup::new(&target, &source)
-            })();
+            let (from_name, to_name) =
+                (from_name.as_deref().unwrap_or("main"), to_name.as_deref().unwrap_or("main"));
+            let made = f.run(|source| t.run(|target| target.backup(to_name, source, from_name)));
             match made {
                 Ok(b) => {
                     t.ok();
@@ -58,8 +56,8 @@ pub unsafe extern "C" fn sqlite3_backup_init(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_backup_step(b: *mut CBackup, pages: c_int) -> c_int {
     let Some(b) = b.as_ref() else { return MISUSE };
-    with(b.from, MISUSE, |_| {
-        with(b.to, MISUSE, |t| {
+    within(b.from, MISUSE, |_| {
+        within(b.to, MISUSE, |t| {
             let rc = match b.inner.borrow_mut().step(pages) {
                 Ok(true) => DONE,
                 Ok(false) => OK,
@@ -78,27 +76,26 @@ pub unsafe extern "C" fn sqlite3_backup_finish(b: *mut CBackup) -> c_int {
     }
     let b = Box::from_raw(b);
     let (to, from, last) = (b.to, b.from, b.last.get());
-    let rc = with(from, MISUSE, |f| {
-        with(to, MISUSE, |t| {
+    leaving(from, MISUSE, |f| {
+        leaving(to, MISUSE, |t| {
             t.others.set(t.others.get().saturating_sub(1));
             f.others.set(f.others.get().saturating_sub(1));
             drop(b);
             if last == DONE || last == OK { t.ok() } else { t.fail_code(last) }
         })
-    });
-    release(from);
-    release(to);
-    rc
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_backup_remaining(b: *mut CBackup) -> c_int {
-    b.as_ref().map_or(0, |b| b.inner.borrow().remaining() as c_int)
+    let Some(b) = b.as_ref() else { return 0 };
+    within(b.from, 0, |_| b.inner.borrow().remaining() as c_int)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_backup_pagecount(b: *mut CBackup) -> c_int {
-    b.as_ref().map_or(0, |b| b.inner.borrow().page_count() as c_int)
+    let Some(b) = b.as_ref() else { return 0 };
+    within(b.from, 0, |_| b.inner.borrow().page_count() as c_int)
 }
 
 #[unsafe(no_mangle)]
@@ -110,20 +107,7 @@ pub unsafe extern "C" fn sqlite3_serialize(
 ) -> *mut c_uchar {
     let name = text_option(name).unwrap_or_else(|| "main".into());
     with(db, null_mut(), |d| {
-        let bytes = d.run(|c| {
-            let b = c.btree(&name)?;
-            let idle = b.txn_state() == iolite::TxnState::None;
-            b.begin_read()?;
-            let mut out = Vec::new();
-            let read = (1..=b.page_count()).try_for_each(|p| {
-                out.extend_from_slice(&b.read_page(p)?);
-                Ok::<(), Error>(())
-            });
-            if idle {
-                b.end_read();
-            }
-            read.map(|()| out)
-        });
+        let bytes = d.run(|c| c.serialize(&name));
         match bytes {
             Ok(b) => {
                 if !size.is_null() {
@@ -149,41 +133,35 @@ pub unsafe extern "C" fn sqlite3_deserialize(
     name: *const c_char,
     data: *mut c_uchar,
     size: i64,
-    _buffer: i64,
+    buffer: i64,
     flags: c_uint,
 ) -> c_int {
+    const FREE_ON_CLOSE: c_uint = 1;
+    const RESIZEABLE: c_uint = 2;
+    const READ_ONLY: c_uint = 4;
     let name = text_option(name).unwrap_or_else(|| "main".into());
     let rc = with(db, MISUSE, |d| {
-        let bytes = match size {
-            0 => &[][..],
-            n => std::slice::from_raw_parts(data, n.max(0) as usize),
+        let (Ok(size), Ok(buffer)) = (usize::try_from(size), u64::try_from(buffer)) else {
+            return d.fail_code(MISUSE);
         };
-        d.outcome(d.run(|c| load(c, &name, bytes)))
+        // The content is copied, so the buffer may go at once.
+        let mut image = Vec::new();
+        if let Err(e) = iolite_base::alloc::reserve(&mut image, size) {
+            return d.fail(&e);
+        }
+        if size > 0 && !data.is_null() {
+            image.extend_from_slice(std::slice::from_raw_parts(data, size));
+        }
+        let limit = if flags & RESIZEABLE != 0 { None } else { Some(buffer.max(size as u64)) };
+        let options = iolite::ImageOptions { read_only: flags & READ_ONLY != 0, limit };
+        let done = d.run(|c| c.deserialize(&name, image, options));
+        if done.is_ok() && name.eq_ignore_ascii_case("main") {
+            *d.filename.borrow_mut() = crate::info::filename_block(b"", b"", false);
+        }
+        d.outcome(done)
     });
-    if flags & 1 != 0 {
-        libc::free(data as *mut c_void);
+    if flags & FREE_ON_CLOSE != 0 {
+        crate::memory::sqlite3_free(data as *mut c_void);
     }
     rc
-}
-
-/// Fills a database from an image, by way of a temporary file that the image is written to.
-fn load(c: &iolite::Connection, name: &str, bytes: &[u8]) -> Result<(), Error> {
-    let io = |e: std::io::Error| Error::new(iolite::Code::Ioerr, e.to_string());
-    let mut path = std::env::temp_dir();
-    let unique = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    path.push(format!("etilqs_{}_{}", std::process::id(), unique.map_or(0, |d| d.as_nanos())));
-    let mut image = bytes.to_vec();
-    // An image of a database in WAL mode has no log beside it: its pages are complete.
-    if image.len() > 19 && image[18] == 2 {
-        image[18..20].fill(1);
-    }
-    std::fs::write(&path, &image).map_err(io)?;
-    let r = (|| {
-        let flags = iolite::OpenFlags { create: false, uri: false, ..Default::default() };
-        let from = iolite::Connection::open_with(&path.to_string_lossy(), flags)?;
-        c.btree(name)?.copy_from(&from.btree("main")?)?;
-        from.close()
-    })();
-    let removed = std::fs::remove_file(&path).map_err(io);
-    r.and(removed)
 }

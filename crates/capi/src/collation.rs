@@ -123,7 +123,7 @@ pub(crate) unsafe fn ask(d: &Db, db: *mut Db, e: &iolite::Error) -> bool {
     };
     match needed {
         Needed::Narrow(f, user) => {
-            let name = std::ffi::CString::new(name).unwrap_or_default();
+            let name = std::ffi::CString::new(iolite_base::raw_text::decode(name)).unwrap_or_default();
             f(user, db, 1, name.as_ptr());
         }
         Needed::Wide(f, user) => {

@@ -1,14 +1,15 @@
 //! Results: the columns of a statement and the values of its present row.
 
 use crate::connection::Db;
-use crate::statement::{Column, Stmt, with_stmt};
+use crate::handle::Answer;
+use crate::statement::{Body, Column, Stmt, with_stmt};
 use crate::value::{CValue, kind};
 use iolite::Value;
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 use std::ptr::null;
 
 /// Runs `f` on the value of column `i` of the present row and its buffers; `none` if there is none.
-unsafe fn column<T: Copy>(s: *mut Stmt, i: c_int, none: T, f: impl FnOnce(&Value, &mut Column) -> T) -> T {
+unsafe fn column<T: Answer>(s: *mut Stmt, i: c_int, none: T, f: impl FnOnce(&Value, &mut Column) -> T) -> T {
     with_stmt(s, none, |d: &Db, st| {
         let value = match st.inner.try_borrow() {
             Ok(inner) if st.has_row.get() => inner.row().get(i as usize).cloned(),
@@ -71,7 +72,7 @@ pub unsafe extern "C" fn sqlite3_data_count(s: *mut Stmt) -> c_int {
 
 /// Keeps a text with the statement and answers a pointer to it, `zeros` zero bytes behind it. The same text again is
 /// the same pointer, so that names stay where they are.
-pub(crate) fn keep(st: &Stmt, key: (usize, u8), mut text: Vec<u8>, zeros: usize) -> *const c_char {
+pub(crate) fn keep(st: &Body, key: (usize, u8), mut text: Vec<u8>, zeros: usize) -> *const c_char {
     text.extend(std::iter::repeat_n(0, zeros));
     let mut names = st.names.borrow_mut();
     match names.iter().position(|n| n.0 == key) {
@@ -102,10 +103,10 @@ unsafe fn described(
         };
         match found {
             Some(t) if wide => {
-                let t = crate::text::to_utf16(t.as_bytes());
+                let t = crate::text::to_utf16(&iolite_base::raw_text::decode(&t));
                 keep(st, (i as usize, kind | 0x80), t, 0)
             }
-            Some(t) => keep(st, (i as usize, kind), t.into_bytes(), 1),
+            Some(t) => keep(st, (i as usize, kind), iolite_base::raw_text::decode(&t).into_owned(), 1),
             None => null(),
         }
     })

@@ -1,10 +1,14 @@
 //! Connections: opening, closing, errors, counters.
 
-use crate::mutex::{Guard, Mutex};
+use crate::handle::State;
+pub(crate) use crate::handle::{with, within};
+use crate::mutex::Mutex;
 use crate::statement::Stmt;
-use crate::{MISUSE, NOMEM, OK, guard};
+use crate::{INTERNAL, MISUSE, NOMEM, OK, guard};
 use iolite::{Code, Connection, Encoding, Error, Limit, OpenFlags};
+use iolite_base::raw_text;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -13,17 +17,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What a `sqlite3*` points at.
 #[derive(Default)]
 pub struct Db {
+    pub(crate) state: State,
     pub(crate) mutex: Mutex,
+    /// Something has unwound out of the engine: its state is not to be relied on.
+    pub(crate) broken: Cell<bool>,
+    /// It is being ended.
+    pub(crate) ending: Cell<bool>,
     /// None if opening failed.
     pub(crate) conn: RefCell<Option<Connection>>,
     error: RefCell<Last>,
     extended: Cell<bool>,
     /// Statements not yet finalized.
     pub(crate) statements: RefCell<Vec<*mut Stmt>>,
+    /// Memory of statements that are finalized.
+    pub(crate) spare: RefCell<VecDeque<*mut Stmt>>,
     /// Backups and blobs not yet closed.
     pub(crate) others: Cell<usize>,
-    /// Closed by `sqlite3_close_v2`, waiting for the last statement.
-    zombie: Cell<bool>,
+    /// What makes running statements stop: belongs to the slot, so that it is there for whoever sets it too late.
     interrupt: Arc<AtomicBool>,
     pub(crate) filename: RefCell<Vec<u8>>,
     pub(crate) hooks: crate::hooks::Hooks,
@@ -48,7 +58,43 @@ struct Last {
 impl Db {
     /// The connection, if it is open.
     pub(crate) fn conn(&self) -> Option<Connection> {
-        self.conn.borrow().clone()
+        if self.broken.get() { None } else { self.conn.borrow().clone() }
+    }
+
+    /// Whether no statement, backup or blob needs it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.statements.borrow().is_empty() && self.others.get() == 0
+    }
+
+    /// Remembers that something unwound.
+    pub(crate) fn fail_broken(&self) -> c_int {
+        self.fail_text(INTERNAL, "internal error: the connection can only be closed")
+    }
+
+    /// Remembers why there is no connection to work with: opening failed, or something unwound.
+    pub(crate) fn fail_closed(&self) -> c_int {
+        if self.broken.get() { self.fail_broken() } else { self.fail_code(MISUSE) }
+    }
+
+    /// Closes the connection and empties the slot. The caller holds the mutex.
+    pub(crate) unsafe fn end(&self) {
+        let conn = self.conn.borrow_mut().take();
+        if let Some(c) = conn {
+            let _ = guard(Ok(()), || c.close());
+        }
+        let data = std::mem::take(&mut *self.client_data.borrow_mut());
+        for (_, p, destroy) in data {
+            if let Some(f) = destroy {
+                f(p);
+            }
+        }
+        self.interrupt.store(false, Ordering::Relaxed);
+        self.hooks.clear();
+        *self.error.borrow_mut() = Last::default();
+        self.filename.borrow_mut().clear();
+        self.extended.set(false);
+        self.broken.set(false);
+        self.others.set(0);
     }
 
     /// The code as the caller wants it: extended or primary.
@@ -63,6 +109,9 @@ impl Db {
 
     /// Remembers an error; answers its code.
     pub(crate) fn fail(&self, e: &Error) -> c_int {
+        if e.code() == Code::Internal && self.broken.get() {
+            return self.fail_broken();
+        }
         self.set(e.code().number() as i32, Some(e.message()), e.offset().map_or(-1, |o| o as i32))
     }
 
@@ -91,8 +140,9 @@ impl Db {
             if code == OK && message.is_none() {
                 l.message = None;
             } else {
-                let text = message.map_or_else(|| code_text(code).to_string(), str::to_string);
-                l.message = CString::new(text.replace('\0', " ")).ok();
+                let mut text = raw_text::decode(message.unwrap_or_else(|| code_text(code))).into_owned();
+                text.iter_mut().filter(|b| **b == 0).for_each(|b| *b = b' ');
+                l.message = CString::new(text).ok();
             }
         }
         self.mask(code)
@@ -102,9 +152,21 @@ impl Db {
     pub(crate) fn run<T>(&self, f: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
         match self.conn() {
             Some(c) => f(&c),
+            None if self.broken.get() => Err(Code::Internal.into()),
             None => Err(Code::Misuse.into()),
         }
     }
+}
+
+/// The engine's connection behind a handle, for programs that hold both.
+///
+/// # Safety
+/// As for every entry: `db` comes from `sqlite3_open`. The connection must be dropped before the handle is closed, and it
+/// may be used only while no other thread uses the handle.
+pub unsafe fn engine(db: *mut Db) -> Option<Connection> {
+    let mut found = None;
+    with(db, (), |d| found = d.conn());
+    found
 }
 
 /// The text of a code.
@@ -113,20 +175,9 @@ pub(crate) fn code_text(code: i32) -> &'static str {
     known.map_or("unknown error", Code::text)
 }
 
-/// Runs `f` on a connection under its mutex; `bad` for NULL and after unwinding.
-pub(crate) unsafe fn with<T: Copy>(db: *mut Db, bad: T, f: impl FnOnce(&Db) -> T) -> T {
-    match db.as_ref() {
-        Some(d) => {
-            let _held: Guard = d.mutex.enter();
-            guard(bad, || f(d))
-        }
-        None => bad,
-    }
-}
-
-/// A C string as text; NULL is empty.
+/// A C string as text, which carries bytes that are not UTF-8; NULL is empty.
 pub(crate) unsafe fn text(p: *const c_char) -> String {
-    if p.is_null() { String::new() } else { CStr::from_ptr(p).to_string_lossy().into_owned() }
+    raw_text::encode(bytes(p)).into_owned()
 }
 
 /// A C string; None for NULL.
@@ -138,48 +189,53 @@ const READONLY: c_int = 1;
 const CREATE: c_int = 4;
 const URI: c_int = 0x40;
 const MEMORY: c_int = 0x80;
+const SHARED_CACHE: c_int = 0x20000;
+const PRIVATE_CACHE: c_int = 0x40000;
 
-unsafe fn open(name: String, out: *mut *mut Db, flags: c_int, vfs: *const c_char) -> c_int {
+unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char) -> c_int {
     if out.is_null() {
         return MISUSE;
     }
     *out = null_mut();
-    guard(NOMEM, || {
-        let mut d = Db::default();
-        let options = OpenFlags {
-            read_only: flags & READONLY != 0,
-            create: flags & CREATE != 0,
-            uri: flags & URI != 0 || sqlite_use_uri(),
-            memory: flags & MEMORY != 0,
-        };
-        let vfs = text_option(vfs).filter(|v| !matches!(v.as_str(), "" | "unix" | "unix-excl"));
-        let opened = match vfs {
+    let uri = flags & URI != 0 || crate::info::uri_by_default();
+    let shared =
+        flags & PRIVATE_CACHE == 0 && (flags & SHARED_CACHE != 0 || crate::info::shared_by_default());
+    let options = OpenFlags {
+        read_only: flags & READONLY != 0,
+        create: flags & CREATE != 0,
+        uri,
+        memory: flags & MEMORY != 0,
+        shared_cache: shared,
+    };
+    let vfs = text_option(vfs).filter(|v| !matches!(v.as_str(), "" | "unix" | "unix-excl"));
+    let mut rc = NOMEM;
+    let db = crate::handle::place(|d| {
+        let opened = guard(Err(Code::Internal.into()), || match vfs {
             Some(v) => Err(Error::sql(format!("no such vfs: {v}"))),
-            None => Connection::open_with(&name, options),
-        };
-        let rc = match opened {
+            None => Connection::open_interruptible(name, options, d.interrupt.clone()),
+        });
+        rc = match opened {
             Ok(c) => {
-                d.interrupt = c.interrupt_handle();
-                let file = c.query("PRAGMA database_list", &[]).ok();
-                let file = file.and_then(|r| r.first().map(|r| r[2].to_string_lossy())).unwrap_or_default();
-                *d.filename.borrow_mut() = crate::info::filename_block(&file, &name, options.uri);
-                d.conn = RefCell::new(Some(c));
+                let file = c.file_name("main").unwrap_or_default();
+                *d.filename.borrow_mut() = crate::info::filename_block(&file, name, options.uri);
+                *d.conn.borrow_mut() = Some(c);
                 d.ok()
             }
             Err(e) => d.fail(&e),
         };
-        *out = Box::into_raw(Box::new(d));
-        rc
-    })
+    });
+    *out = db;
+    rc
 }
 
-fn sqlite_use_uri() -> bool {
-    crate::info::uri_by_default()
+/// The bytes of a C string; none for NULL.
+pub(crate) unsafe fn bytes<'a>(p: *const c_char) -> &'a [u8] {
+    if p.is_null() { b"" } else { CStr::from_ptr(p).to_bytes() }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_open(name: *const c_char, out: *mut *mut Db) -> c_int {
-    open(text(name), out, 6, std::ptr::null())
+    open(bytes(name), out, 6, std::ptr::null())
 }
 
 #[unsafe(no_mangle)]
@@ -192,13 +248,12 @@ pub unsafe extern "C" fn sqlite3_open_v2(
     if !matches!(flags & 7, 1 | 2 | 6) {
         return MISUSE;
     }
-    open(text(name), out, flags, vfs)
+    open(bytes(name), out, flags, vfs)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_open16(name: *const c_void, out: *mut *mut Db) -> c_int {
-    let name = String::from_utf8_lossy(&crate::text::from_utf16(name, -1)).into_owned();
-    let rc = open(name, out, 6, std::ptr::null());
+    let rc = open(&crate::text::from_utf16(name, -1), out, 6, std::ptr::null());
     if rc == OK {
         // A database made by this call is in UTF-16, if it is still empty.
         with(*out, (), |d| {
@@ -208,82 +263,61 @@ pub unsafe extern "C" fn sqlite3_open16(name: *const c_void, out: *mut *mut Db) 
     rc
 }
 
-/// Whether nothing is left that needs the connection.
-fn idle(d: &Db) -> bool {
-    d.statements.borrow().is_empty() && d.others.get() == 0
-}
-
-unsafe fn destroy(db: *mut Db) {
-    let d = Box::from_raw(db);
-    crate::hooks::closing(&d, db);
-    let conn = d.conn.borrow_mut().take();
-    if let Some(c) = conn {
-        let _ = guard(Ok(()), || c.close());
-    }
-    for (_, p, destroy) in d.client_data.borrow_mut().drain(..) {
-        if let Some(f) = destroy {
-            f(p);
-        }
-    }
-}
-
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_close(db: *mut Db) -> c_int {
-    let Some(d) = db.as_ref() else { return OK };
-    let busy = {
-        let _held = d.mutex.enter();
-        !idle(d)
-    };
-    if busy {
-        return d
-            .fail_text(crate::BUSY, "unable to close due to unfinalized statements or unfinished backups");
-    }
-    destroy(db);
-    OK
+    with(db, (), |d| crate::hooks::closing(d, db));
+    crate::handle::close(db, false, |d| {
+        d.fail_text(crate::BUSY, "unable to close due to unfinalized statements or unfinished backups")
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_close_v2(db: *mut Db) -> c_int {
-    let Some(d) = db.as_ref() else { return OK };
-    d.zombie.set(true);
-    release(db);
-    OK
-}
-
-/// Ends a zombie when its last statement is gone.
-pub(crate) unsafe fn release(db: *mut Db) {
-    let d = &*db;
-    if d.zombie.get() && idle(d) {
-        destroy(db);
-    }
+    with(db, (), |d| crate::hooks::closing(d, db));
+    crate::handle::close(db, true, |_| OK)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_errcode(db: *mut Db) -> c_int {
-    match db.as_ref() {
-        Some(d) => d.mask(sqlite3_extended_errcode(db)),
-        None => NOMEM,
-    }
+    with(db, no_code(db), |d| d.mask(d.error.borrow().code))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_extended_errcode(db: *mut Db) -> c_int {
-    with(db, NOMEM, |d| d.error.borrow().code)
+    with(db, no_code(db), |d| d.error.borrow().code)
+}
+
+/// The code of a handle that is none.
+fn no_code(db: *mut Db) -> c_int {
+    if db.is_null() { NOMEM } else { MISUSE }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_errmsg(db: *mut Db) -> *const c_char {
-    const NO_MEMORY: &CStr = c"out of memory";
     const FINE: &CStr = c"not an error";
-    with(db, NO_MEMORY.as_ptr(), |d| d.error.borrow().message.as_ref().map_or(FINE.as_ptr(), |m| m.as_ptr()))
+    let none = if db.is_null() { c"out of memory" } else { c"bad parameter or other API misuse" };
+    with(db, none.as_ptr(), |d| d.error.borrow().message.as_ref().map_or(FINE.as_ptr(), |m| m.as_ptr()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_errmsg16(db: *mut Db) -> *const c_void {
-    let message = CStr::from_ptr(sqlite3_errmsg(db));
-    with(db, std::ptr::null(), |d| {
+    /// A text in UTF-16 for handles that are none.
+    const fn wide<const N: usize>(text: &[u8]) -> [u16; N] {
+        let mut out = [0; N];
+        let mut i = 0;
+        while i < text.len() {
+            out[i] = text[i] as u16;
+            i += 1;
+        }
+        out
+    }
+    static NO_MEMORY: [u16; 14] = wide(b"out of memory");
+    static NO_HANDLE: [u16; 34] = wide(b"bad parameter or other API misuse");
+    let none = if db.is_null() { NO_MEMORY.as_ptr() } else { NO_HANDLE.as_ptr() };
+    with(db, none as *const c_void, |d| {
         let mut l = d.error.borrow_mut();
-        l.wide = crate::text::to_utf16(message.to_bytes());
+        let message = l.message.as_ref().map_or(&b"not an error"[..], |m| m.to_bytes());
+        l.wide = crate::text::to_utf16(message);
         l.wide.as_ptr() as *const c_void
     })
 }
@@ -326,7 +360,7 @@ pub unsafe extern "C" fn sqlite3_extended_result_codes(db: *mut Db, on: c_int) -
 }
 
 /// Calls `f` on the open connection, or answers `bad`.
-unsafe fn ask<T: Copy>(db: *mut Db, bad: T, f: impl FnOnce(&Connection) -> T) -> T {
+unsafe fn ask<T: crate::handle::Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Connection) -> T) -> T {
     with(db, bad, |d| d.conn().map_or(bad, |c| f(&c)))
 }
 
@@ -368,7 +402,7 @@ pub unsafe extern "C" fn sqlite3_get_autocommit(db: *mut Db) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_interrupt(db: *mut Db) {
     // Called from other threads while a statement holds the mutex.
-    if let Some(d) = db.as_ref() {
+    if let Some(d) = db.as_ref().filter(|d| d.state.is_open()) {
         d.interrupt.store(true, Ordering::Relaxed);
     }
 }
@@ -409,29 +443,19 @@ pub unsafe extern "C" fn sqlite3_db_filename(db: *mut Db, name: *const c_char) -
     let name = text_option(name).unwrap_or_else(|| "main".into());
     with(db, std::ptr::null(), |d| {
         if name.eq_ignore_ascii_case("main") {
-            return d.filename.borrow().as_ptr().wrapping_add(4) as *const c_char;
+            // Four zero bytes stand before it.
+            return d.filename.borrow().get(4..).map_or(std::ptr::null(), |f| f.as_ptr() as *const c_char);
         }
-        let Some(c) = d.conn() else { return std::ptr::null() };
-        let rows = c.query("PRAGMA database_list", &[]).unwrap_or_default();
-        match rows.iter().find(|r| r[1].to_string_lossy().eq_ignore_ascii_case(&name)) {
-            Some(r) => crate::info::static_text(&r[2].to_string_lossy()),
-            None => std::ptr::null(),
-        }
+        let file = d.run(|c| c.file_name(&name));
+        file.map_or(std::ptr::null(), |f| crate::info::static_bytes(&f))
     })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_db_name(db: *mut Db, n: c_int) -> *const c_char {
     with(db, std::ptr::null(), |d| {
-        let Some(c) = d.conn() else { return std::ptr::null() };
-        if n == 1 {
-            return c"temp".as_ptr();
-        }
-        let rows = c.query("PRAGMA database_list", &[]).unwrap_or_default();
-        match rows.iter().find(|r| r[0].to_int() == n as i64) {
-            Some(r) => crate::info::static_text(&r[1].to_string_lossy()),
-            None => std::ptr::null(),
-        }
+        let name = usize::try_from(n).ok().and_then(|n| d.conn()?.database_name(n));
+        name.map_or(std::ptr::null(), |n| crate::info::static_text(&n))
     })
 }
 
@@ -454,7 +478,8 @@ pub unsafe extern "C" fn sqlite3_txn_state(db: *mut Db, name: *const c_char) -> 
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_db_cacheflush(db: *mut Db) -> c_int {
-    if db.is_null() { MISUSE } else { OK }
+    // The connection's error stays as it is.
+    with(db, MISUSE, |d| d.run(|c| c.flush()).map_or_else(|e| d.mask(e.code().number() as i32), |()| OK))
 }
 
 #[unsafe(no_mangle)]
@@ -473,14 +498,14 @@ pub unsafe extern "C" fn sqlite3_set_clientdata(
     let name = text(name).into_bytes();
     with(db, MISUSE, |d| {
         let mut list = d.client_data.borrow_mut();
-        if let Some(at) = list.iter().position(|e| e.0 == name) {
-            let (_, p, f) = list.remove(at);
-            if let Some(f) = f {
-                f(p);
-            }
-        }
+        let old = list.iter().position(|e| e.0 == name).map(|at| list.remove(at));
         if !data.is_null() {
             list.push((name, data, destroy));
+        }
+        // The destructor may ask for other data.
+        drop(list);
+        if let Some((_, p, Some(f))) = old {
+            f(p);
         }
         OK
     })

@@ -3,7 +3,6 @@
 use crate::connection::{Db, text, text_option, with};
 use crate::memory::copy_out;
 use crate::{DONE, MISUSE, NOMEM, OK, ROW};
-use iolite::{Error, Value};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 
@@ -24,14 +23,22 @@ pub unsafe extern "C" fn sqlite3_exec(
     user: *mut c_void,
     error: *mut *mut c_char,
 ) -> c_int {
-    use crate::column::{sqlite3_column_count, sqlite3_column_name, sqlite3_column_text};
-    use crate::statement::{sqlite3_finalize, sqlite3_prepare_v2, sqlite3_step};
     if !error.is_null() {
         *error = null_mut();
     }
-    if db.is_null() {
-        return MISUSE;
-    }
+    // Under the mutex as a whole: the message below is that of this call.
+    with(db, MISUSE, |_| run(db, sql, f, user, error))
+}
+
+unsafe fn run(
+    db: *mut Db,
+    sql: *const c_char,
+    f: Option<Callback>,
+    user: *mut c_void,
+    error: *mut *mut c_char,
+) -> c_int {
+    use crate::column::{sqlite3_column_count, sqlite3_column_name, sqlite3_column_text};
+    use crate::statement::{sqlite3_finalize, sqlite3_prepare_v2, sqlite3_step};
     let mut rest = if sql.is_null() { c"".as_ptr() } else { sql };
     while *rest != 0 {
         let (mut s, mut tail) = (null_mut(), null());
@@ -177,100 +184,26 @@ pub unsafe extern "C" fn sqlite3_table_column_metadata(
 ) -> c_int {
     let (schema, table, column) = (text_option(schema), text(table), text_option(column));
     with(db, MISUSE, |d| {
-        let found = d.run(|c| metadata(c, schema.as_deref(), &table, column.as_deref()));
-        let m = match found {
-            Ok(m) => m,
-            Err(e) => return d.fail(&e),
+        let found = d.run(|c| c.column_metadata(schema.as_deref(), &table, column.as_deref()));
+        let (m, rc) = match found {
+            Ok(m) => (Some(m), d.ok()),
+            Err(e) => (None, d.fail(&e)),
         };
+        let m = m.as_ref();
         let put = |p: *mut c_int, b: bool| {
             if !p.is_null() {
                 *p = b as c_int;
             }
         };
         if !decltype.is_null() {
-            *decltype = m.decltype.as_deref().map_or(null(), crate::info::static_text);
+            *decltype = m.and_then(|m| m.decltype.as_deref()).map_or(null(), crate::info::static_text);
         }
         if !collation.is_null() {
-            *collation = crate::info::static_text(&m.collation);
+            *collation = m.map_or(null(), |m| crate::info::static_text(&m.collation));
         }
-        put(not_null, m.not_null);
-        put(primary_key, m.primary_key);
-        put(autoincrement, m.autoincrement);
-        d.ok()
+        put(not_null, m.is_some_and(|m| m.not_null));
+        put(primary_key, m.is_some_and(|m| m.primary_key));
+        put(autoincrement, m.is_some_and(|m| m.autoincrement));
+        rc
     })
-}
-
-struct Metadata {
-    decltype: Option<String>,
-    collation: String,
-    not_null: bool,
-    primary_key: bool,
-    autoincrement: bool,
-}
-
-fn metadata(
-    c: &iolite::Connection,
-    schema: Option<&str>,
-    table: &str,
-    column: Option<&str>,
-) -> Result<Metadata, Error> {
-    let missing = || {
-        Error::sql(match column {
-            Some(column) => format!("no such table column: {table}.{column}"),
-            None => format!("no such table: {table}"),
-        })
-    };
-    let prefix = schema.map_or(String::new(), |s| format!("{}.", iolite_sql::print::quote_name(s)));
-    let name = iolite_sql::print::quote_name(table);
-    let rows = c.query(&format!("PRAGMA {prefix}table_xinfo({name})"), &[])?;
-    let at = iolite_sql::print::quote_text(table);
-    let text = c.query(
-        &format!("SELECT sql FROM {prefix}sqlite_schema WHERE lower(name)=lower({at}) AND type='table'"),
-        &[],
-    )?;
-    let (Some(text), false) = (text.first(), rows.is_empty()) else { return Err(missing()) };
-    let text = text[0].to_string_lossy().to_ascii_uppercase();
-    let plain = Metadata {
-        decltype: Some("INTEGER".into()),
-        collation: "BINARY".into(),
-        not_null: false,
-        primary_key: true,
-        autoincrement: false,
-    };
-    let Some(column) = column else { return Ok(plain) };
-    match rows.iter().find(|r| r[1].to_string_lossy().eq_ignore_ascii_case(column)) {
-        Some(r) => {
-            let kind = r[2].to_string_lossy();
-            let primary_key = r[5].to_int() > 0;
-            let single = rows.iter().filter(|r| r[5].to_int() > 0).count() == 1;
-            let integer = primary_key && single && kind.eq_ignore_ascii_case("INTEGER");
-            Ok(Metadata {
-                decltype: (!kind.is_empty()).then_some(kind),
-                collation: collation_of(c, &name, column),
-                not_null: r[3].to_int() != 0,
-                primary_key,
-                autoincrement: integer && text.contains("AUTOINCREMENT"),
-            })
-        }
-        None if ["ROWID", "OID", "_ROWID_"].iter().any(|n| n.eq_ignore_ascii_case(column)) => Ok(plain),
-        None => Err(missing()),
-    }
-}
-
-/// The collating sequence by which the engine compares a column: found by comparing texts that differ in one way only.
-fn collation_of(c: &iolite::Connection, table: &str, column: &str) -> String {
-    let column = iolite_sql::print::quote_name(column);
-    let equal = |a: &str, b: &str| {
-        let q = format!(
-            "SELECT x={b} FROM (SELECT {column} AS x FROM {table} WHERE 0 UNION ALL SELECT {a}) LIMIT 1",
-            a = iolite_sql::print::quote_text(a),
-            b = iolite_sql::print::quote_text(b),
-        );
-        c.query(&q, &[]).is_ok_and(|r| matches!(r.first().map(|r| &r[0]), Some(Value::Int(1))))
-    };
-    match (equal("a", "A"), equal("a", "a ")) {
-        (true, false) => "NOCASE".into(),
-        (false, true) => "RTRIM".into(),
-        _ => "BINARY".into(),
-    }
 }

@@ -1,7 +1,7 @@
 //! Functions written in C: scalars, aggregates, window functions; their contexts and results.
 
 use crate::connection::{Db, Destructor, text, with};
-use crate::statement::{destroy, from_encoding, given, zeroblob};
+use crate::statement::{Stmt, destroy, from_encoding, given, zeroblob};
 use crate::value::CValue;
 use crate::{MISUSE, OK};
 use iolite::{Aggregate, Code, Context, Error, Function, FunctionFlags, Implementation, Scalar, Value};
@@ -170,9 +170,7 @@ unsafe fn create(g: Given) -> c_int {
         {
             return d.fail_code(MISUSE);
         }
-        let running = |s: &*mut crate::statement::Stmt| {
-            s.as_ref().is_some_and(|s| s.inner.try_borrow().map_or(true, |i| i.is_busy()))
-        };
+        let running = |s: &*mut Stmt| Stmt::is_busy(*s);
         if d.statements.borrow().iter().any(running) && !scalar && !aggregate {
             return d
                 .fail_text(crate::BUSY, "unable to delete/modify user-function due to active statements");
@@ -330,31 +328,32 @@ pub unsafe extern "C" fn sqlite3_set_auxdata(
     }
 }
 
-unsafe fn result(cx: *mut CContext, v: iolite::Result<Value>) {
-    if let Some(c) = cx.as_ref() {
-        c.failed.set(v.is_err());
-        *c.result.borrow_mut() = v;
-    }
+unsafe fn result(cx: *mut CContext, make: impl FnOnce() -> iolite::Result<Value>) {
+    let Some(c) = cx.as_ref() else { return };
+    let v = crate::guard(Err(Code::Internal.into()), make);
+    c.failed.set(v.is_err());
+    let old = c.result.replace(v);
+    crate::guard((), || drop(old));
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_result_null(cx: *mut CContext) {
-    result(cx, Ok(Value::Null));
+    result(cx, || Ok(Value::Null));
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_result_int(cx: *mut CContext, v: c_int) {
-    result(cx, Ok(Value::Int(v as i64)));
+    result(cx, || Ok(Value::Int(v as i64)));
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_result_int64(cx: *mut CContext, v: i64) {
-    result(cx, Ok(Value::Int(v)));
+    result(cx, || Ok(Value::Int(v)));
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_result_double(cx: *mut CContext, v: f64) {
-    result(cx, Ok(Value::real(v)));
+    result(cx, || Ok(Value::real(v)));
 }
 
 unsafe fn result_bytes(
@@ -364,14 +363,15 @@ unsafe fn result_bytes(
     f: Option<Destructor>,
     make: impl FnOnce() -> iolite::Result<Value>,
 ) {
-    let v = if p.is_null() {
-        Ok(Value::Null)
-    } else if n > i32::MAX as i64 {
-        Err(Code::Toobig.into())
-    } else {
-        make()
-    };
-    result(cx, v);
+    result(cx, || {
+        if p.is_null() {
+            Ok(Value::Null)
+        } else if n > i32::MAX as i64 {
+            Err(Code::Toobig.into())
+        } else {
+            make()
+        }
+    });
     if !p.is_null() {
         destroy(f, p);
     }
@@ -450,19 +450,23 @@ pub unsafe extern "C" fn sqlite3_result_blob64(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_result_value(cx: *mut CContext, v: *const CValue) {
-    result(cx, Ok(v.as_ref().map_or(Value::Null, |v| v.value.clone())));
+    // A copy: the value may be another connection's.
+    result(cx, || v.as_ref().map_or(Ok(Value::Null), |v| v.copy()));
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_result_zeroblob(cx: *mut CContext, n: c_int) {
-    result(cx, zeroblob(n.max(0) as u64));
+    result(cx, || zeroblob(n.max(0) as u64));
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_result_zeroblob64(cx: *mut CContext, n: u64) -> c_int {
-    let v = zeroblob(n);
-    let rc = v.as_ref().map_or_else(|e| e.code().number() as c_int, |_| OK);
-    result(cx, v);
+    let mut rc = crate::INTERNAL;
+    result(cx, || {
+        let v = zeroblob(n);
+        rc = v.as_ref().map_or_else(|e| e.code().number() as c_int, |_| OK);
+        v
+    });
     rc
 }
 
@@ -473,7 +477,7 @@ pub unsafe extern "C" fn sqlite3_result_pointer(
     _name: *const c_char,
     f: Option<Destructor>,
 ) {
-    result(cx, Ok(Value::Null));
+    result(cx, || Ok(Value::Null));
     destroy(f, p);
 }
 
@@ -488,14 +492,12 @@ pub unsafe extern "C" fn sqlite3_result_subtype(cx: *mut CContext, subtype: c_ui
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_result_error(cx: *mut CContext, p: *const c_char, n: c_int) {
-    let message = String::from_utf8_lossy(given(p as *const c_void, n as i64)).into_owned();
-    result(cx, Err(Error::sql(message)));
+    result(cx, || Err(Error::sql(String::from_utf8_lossy(given(p as *const c_void, n as i64)))));
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_result_error16(cx: *mut CContext, p: *const c_void, n: c_int) {
-    let message = String::from_utf8_lossy(&crate::text::from_utf16(p, n as i64)).into_owned();
-    result(cx, Err(Error::sql(message)));
+    result(cx, || Err(Error::sql(String::from_utf8_lossy(&crate::text::from_utf16(p, n as i64)))));
 }
 
 #[unsafe(no_mangle)]
@@ -503,19 +505,20 @@ pub unsafe extern "C" fn sqlite3_result_error_code(cx: *mut CContext, code: c_in
     let Some(c) = cx.as_ref() else { return };
     let code = Code::from_number(code as u32).unwrap_or(Code::Error);
     // A message given before stays.
-    let e = match &*c.result.borrow() {
-        Err(e) => Error::new(code, e.message()),
-        Ok(_) => code.into(),
-    };
-    result(cx, Err(e));
+    result(cx, || {
+        Err(match &*c.result.borrow() {
+            Err(e) => Error::new(code, e.message()),
+            Ok(_) => code.into(),
+        })
+    });
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_result_error_nomem(cx: *mut CContext) {
-    result(cx, Err(Code::Nomem.into()));
+    result(cx, || Err(Code::Nomem.into()));
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_result_error_toobig(cx: *mut CContext) {
-    result(cx, Err(Code::Toobig.into()));
+    result(cx, || Err(Code::Toobig.into()));
 }

@@ -30,6 +30,28 @@ pub struct Hooks {
     pub(crate) needed: Cell<Option<crate::collation::Needed>>,
 }
 
+impl Hooks {
+    /// Forgets them all.
+    pub(crate) fn clear(&self) {
+        self.trace_v2.set(None);
+        self.trace.set(None);
+        self.profile.set(None);
+        self.wal.set(None);
+        self.wal_db.set(None);
+        self.wal_frames.set(0);
+        self.commit_data.set(None);
+        self.rollback_data.set(None);
+        self.update_data.set(None);
+        self.authorizer.set(None);
+        self.needed.set(None);
+    }
+}
+
+/// A name as C gets it.
+fn c_name(name: &str) -> CString {
+    CString::new(iolite_base::raw_text::decode(name)).unwrap_or_default()
+}
+
 const STMT: c_uint = 1;
 const PROFILE: c_uint = 2;
 const ROW: c_uint = 4;
@@ -149,7 +171,7 @@ pub unsafe extern "C" fn sqlite3_progress_handler(
             Rc::new(move || unsafe { f(user) != 0 }) as Rc<dyn Fn() -> bool>
         });
         if let Some(c) = d.conn() {
-            c.progress_handler(handler);
+            c.progress_handler_every(n.max(0) as u32, handler);
         }
     })
 }
@@ -206,8 +228,7 @@ pub unsafe extern "C" fn sqlite3_update_hook(
                         iolite_vdbe::RowChange::Insert => 18,
                         iolite_vdbe::RowChange::Update => 23,
                     };
-                    let (db, table) =
-                        (CString::new(db).unwrap_or_default(), CString::new(table).unwrap_or_default());
+                    let (db, table) = (c_name(db), c_name(table));
                     // SAFETY: registered for this shape of call; the names live across it.
                     unsafe { f(user, kind, db.as_ptr(), table.as_ptr(), rowid) };
                 }))),
@@ -271,7 +292,7 @@ pub unsafe extern "C" fn sqlite3_wal_checkpoint_v2(
             3 => M::Truncate,
             _ => return d.fail_code(MISUSE),
         };
-        match d.run(|c| c.btree(name.as_deref().unwrap_or("main"))?.checkpoint(mode)) {
+        match d.run(|c| c.checkpoint(name.as_deref(), mode)) {
             Ok(r) => {
                 if !log.is_null() {
                     *log = r.log;

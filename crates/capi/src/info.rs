@@ -6,30 +6,39 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A text that stays for the life of the process; each text is kept once. Names only: their number is bounded by what
 /// schemas hold.
 pub(crate) fn static_text(t: &str) -> *const c_char {
-    static KEPT: OnceLock<Mutex<HashMap<String, CString>>> = OnceLock::new();
-    let Ok(mut kept) = KEPT.get_or_init(Mutex::default).lock() else { return null() };
-    let entry =
-        kept.entry(t.to_string()).or_insert_with(|| CString::new(t.replace('\0', "")).unwrap_or_default());
-    entry.as_ptr()
+    static_bytes(&iolite_base::raw_text::decode(t))
+}
+
+/// As [`static_text`], for names that need not be UTF-8.
+pub(crate) fn static_bytes(t: &[u8]) -> *const c_char {
+    static KEPT: OnceLock<Mutex<HashMap<Vec<u8>, CString>>> = OnceLock::new();
+    let mut kept = KEPT.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = kept.get(t) {
+        return known.as_ptr();
+    }
+    let text: Vec<u8> = t.iter().copied().filter(|b| *b != 0).collect();
+    kept.entry(t.to_vec()).or_insert(CString::new(text).unwrap_or_default()).as_ptr()
 }
 
 /// The file's name as VFSes see it: four zero bytes, name, and the URI's parameters, each with a zero byte behind, and
 /// more zero bytes.
-pub(crate) fn filename_block(file: &str, given: &str, uri: bool) -> Vec<u8> {
+pub(crate) fn filename_block(file: &[u8], given: &[u8], uri: bool) -> Vec<u8> {
     let mut out = vec![0; 4];
-    out.extend_from_slice(file.as_bytes());
+    out.extend_from_slice(file);
     out.push(0);
-    if let Some((_, query)) = given.strip_prefix("file:").filter(|_| uri).and_then(|g| g.split_once('?')) {
-        for part in query.split('#').next().unwrap_or("").split('&').filter(|p| !p.is_empty()) {
-            let (k, v) = part.split_once('=').unwrap_or((part, ""));
-            out.extend_from_slice(k.as_bytes());
+    let given = given.strip_prefix(b"file:").filter(|_| uri).unwrap_or_default();
+    let given = given.split(|b| *b == b'#').next().unwrap_or_default();
+    if let Some(at) = given.iter().position(|b| *b == b'?') {
+        for part in given[at + 1..].split(|b| *b == b'&').filter(|p| !p.is_empty()) {
+            let at = part.iter().position(|b| *b == b'=').unwrap_or(part.len());
+            out.extend_from_slice(&part[..at]);
             out.push(0);
-            out.extend_from_slice(v.as_bytes());
+            out.extend_from_slice(part.get(at + 1..).unwrap_or_default());
             out.push(0);
         }
     }
@@ -37,7 +46,15 @@ pub(crate) fn filename_block(file: &str, given: &str, uri: bool) -> Vec<u8> {
     out
 }
 
-static URI_BY_DEFAULT: AtomicBool = AtomicBool::new(false);
+/// Whether `sqlite3_enable_shared_cache` is on.
+static SHARED_BY_DEFAULT: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn shared_by_default() -> bool {
+    SHARED_BY_DEFAULT.load(Ordering::Relaxed)
+}
+
+/// On, as in the builds of distributions.
+static URI_BY_DEFAULT: AtomicBool = AtomicBool::new(true);
 
 pub(crate) fn uri_by_default() -> bool {
     URI_BY_DEFAULT.load(Ordering::Relaxed)
@@ -146,10 +163,20 @@ pub unsafe extern "C" fn sqlite3_db_config(
         if !(1002..=1025).contains(&op) {
             return d.fail_code(ERROR);
         }
+        let switch = match op {
+            1006 => Some(iolite::Switch::NoCheckpointOnClose),
+            1009 => Some(iolite::Switch::ResetDatabase),
+            1010 => Some(iolite::Switch::Defensive),
+            1013 => Some(iolite::Switch::DoubleQuotedStrings),
+            _ => None,
+        };
         let now = d.run(|c| {
+            if let Some(s) = switch {
+                return Ok(c.switch(s, (value >= 0).then_some(value != 0)));
+            }
             if pragma.is_empty() {
                 // Triggers, views and double-quoted strings are on, the others off.
-                return Ok(matches!(op, 1003 | 1004 | 1013 | 1014 | 1015 | 1020 | 1021 | 1022));
+                return Ok(matches!(op, 1003 | 1004 | 1014 | 1015 | 1020 | 1021 | 1022));
             }
             if value >= 0 {
                 c.execute_batch(&format!("PRAGMA {pragma}={}", (value != 0) as i32))?;
@@ -168,19 +195,18 @@ pub unsafe extern "C" fn sqlite3_db_config(
 pub unsafe extern "C" fn sqlite3_compileoption_used(name: *const c_char) -> c_int {
     let name = crate::connection::text(name);
     let name = name.strip_prefix("SQLITE_").unwrap_or(&name);
-    options().iter().any(|o| o == name || o.strip_prefix(name).is_some_and(|r| r.starts_with('='))) as c_int
+    // Options are words of capitals, in whatever case they are asked for.
+    let name = name.to_ascii_uppercase();
+    let is = |o: &&str| o.strip_prefix(&*name).is_some_and(|r| r.is_empty() || r.starts_with('='));
+    iolite_func::COMPILE_OPTIONS.iter().any(is) as c_int
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_compileoption_get(n: c_int) -> *const c_char {
-    let all = options();
-    usize::try_from(n).ok().and_then(|n| all.get(n)).map_or(null(), |o| static_text(o))
-}
-
-/// The compile options as `PRAGMA compile_options` lists them.
-fn options() -> Vec<String> {
-    let list = iolite::Connection::open_in_memory().and_then(|c| c.query("PRAGMA compile_options", &[]));
-    list.unwrap_or_default().iter().map(|r| r[0].to_string_lossy()).collect()
+    usize::try_from(n)
+        .ok()
+        .and_then(|n| iolite_func::COMPILE_OPTIONS.get(n))
+        .map_or(null(), |o| static_text(o))
 }
 
 #[unsafe(no_mangle)]
@@ -260,12 +286,10 @@ pub unsafe extern "C" fn sqlite3_randomness(n: c_int, p: *mut c_void) {
     if n <= 0 || p.is_null() {
         return;
     }
-    let out = std::slice::from_raw_parts_mut(p as *mut u8, n as usize);
-    let c = iolite::Connection::open_in_memory();
-    let v = c.and_then(|c| c.query(&format!("SELECT randomblob({n})"), &[]));
-    if let Some(iolite::Value::Blob(b, _)) = v.ok().and_then(|r| r.into_iter().next()?.into_iter().next()) {
-        out.copy_from_slice(&b);
-    }
+    crate::guard((), || {
+        let out = std::slice::from_raw_parts_mut(p as *mut u8, n as usize);
+        iolite_os::default_vfs().entropy().fill(out);
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -334,16 +358,21 @@ pub unsafe extern "C" fn sqlite3_filename_database(name: *const c_char) -> *cons
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_filename_journal(name: *const c_char) -> *const c_char {
-    if name.is_null() { null() } else { static_text(&format!("{}-journal", crate::connection::text(name))) }
+    if name.is_null() {
+        null()
+    } else {
+        static_bytes(&[CStr::from_ptr(name).to_bytes(), b"-journal"].concat())
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_filename_wal(name: *const c_char) -> *const c_char {
-    if name.is_null() { null() } else { static_text(&format!("{}-wal", crate::connection::text(name))) }
+    if name.is_null() { null() } else { static_bytes(&[CStr::from_ptr(name).to_bytes(), b"-wal"].concat()) }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_enable_shared_cache(_: c_int) -> c_int {
+pub unsafe extern "C" fn sqlite3_enable_shared_cache(on: c_int) -> c_int {
+    SHARED_BY_DEFAULT.store(on != 0, Ordering::Relaxed);
     OK
 }
 
@@ -389,6 +418,8 @@ pub unsafe extern "C" fn sqlite3_file_control(
     const PERSIST_WAL: c_int = 10;
     const HAS_MOVED: c_int = 20;
     const DATA_VERSION: c_int = 35;
+    const SIZE_LIMIT: c_int = 36;
+    const VFSNAME: c_int = 12;
     let name = crate::connection::text_option(name).unwrap_or_else(|| "main".into());
     with(db, MISUSE, |d| {
         let Ok(b) = d.run(|c| c.btree(&name)) else { return d.fail_code(ERROR) };
@@ -409,6 +440,21 @@ pub unsafe extern "C" fn sqlite3_file_control(
                 *out = b.data_version() as c_int;
                 OK
             }
+            VFSNAME if !arg.is_null() => {
+                let name = if b.is_memory() { &b"memdb"[..] } else { b"unix" };
+                *(arg as *mut *mut c_char) = crate::memory::copy_out(name);
+                OK
+            }
+            SIZE_LIMIT if !arg.is_null() => {
+                let bytes = &mut *(arg as *mut i64);
+                match d.run(|c| c.size_limit(&name, u64::try_from(*bytes).ok())) {
+                    Ok(Some(now)) => {
+                        *bytes = now as i64;
+                        OK
+                    }
+                    _ => NOTFOUND,
+                }
+            }
             _ => NOTFOUND,
         }
     })
@@ -422,21 +468,6 @@ pub unsafe extern "C" fn sqlite3_global_recover() -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_test_control(_op: c_int) -> c_int {
     OK
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_vfs_find(_: *const c_char) -> *mut c_void {
-    null_mut()
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_vfs_register(_: *mut c_void, _: c_int) -> c_int {
-    ERROR
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_vfs_unregister(_: *mut c_void) -> c_int {
-    ERROR
 }
 
 #[unsafe(no_mangle)]

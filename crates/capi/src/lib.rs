@@ -2,7 +2,9 @@
 //!
 //! Thin: every function here does what SQLite's documentation page of its name says, by asking the engine; no decision
 //! about SQL or files is made here. What always holds: each entry takes its connection's mutex (serialized mode, as
-//! `sqlite3_threadsafe` answers 1), catches unwinding, and answers `SQLITE_MISUSE` or nothing for NULL handles.
+//! `sqlite3_threadsafe` answers 1), catches unwinding, and answers `SQLITE_MISUSE` or nothing for NULL handles and
+//! for closed ones (`handle`). No value passes from one connection to another but as a copy of its bytes: buffers count their
+//! holders without atomic operations, under the mutex of the one connection that they belong to.
 //!
 //! All entry points are `unsafe`: their contract is the one of the C interface. Pointers that a caller passes are valid
 //! as that says; handles come from the function that makes them and are not used behind the one that ends them. Every
@@ -18,6 +20,7 @@ pub mod column;
 pub mod connection;
 pub mod exec;
 pub mod function;
+pub mod handle;
 pub mod hooks;
 pub mod info;
 pub mod memory;
@@ -26,11 +29,13 @@ pub mod printf;
 pub mod statement;
 pub mod text;
 pub mod value;
+pub mod vfs;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub const OK: i32 = 0;
 pub const ERROR: i32 = 1;
+pub const INTERNAL: i32 = 2;
 pub const BUSY: i32 = 5;
 pub const NOMEM: i32 = 7;
 pub const NOTFOUND: i32 = 12;

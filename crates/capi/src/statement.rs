@@ -1,21 +1,36 @@
 //! Prepared statements: preparing, binding, stepping, what is known about them.
 
-use crate::connection::{Db, Destructor, release, text_option, with};
+use crate::connection::{Db, Destructor, text_option, with, within};
+use crate::handle::{Answer, leaving};
 use crate::value::{Buffers, CValue};
-use crate::{DONE, MISUSE, NOMEM, OK, RANGE, ROW, TOOBIG, guard};
-use iolite::{Statement, Step, Value};
-use std::cell::{Cell, RefCell};
+use crate::{DONE, MISUSE, OK, RANGE, ROW, TOOBIG, guard};
+use iolite::{Error, Statement, Step, Value};
+use iolite_base::raw_text;
+use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::{CString, c_char, c_int, c_uchar, c_uint, c_void};
+use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Instant;
 
-/// What a `sqlite3_stmt*` points at.
+/// What a `sqlite3_stmt*` points at: a slot that is kept when the statement is finalized (`handle`).
 pub struct Stmt {
-    pub(crate) db: *mut Db,
+    /// NULL: finalized.
+    db: AtomicPtr<Db>,
+    /// There while `db` is not NULL; reached under the connection's mutex.
+    body: UnsafeCell<MaybeUninit<Body>>,
+}
+
+/// The statement itself.
+pub(crate) struct Body {
     pub(crate) inner: RefCell<Statement>,
     sql: CString,
-    /// What the last step answered: `sqlite3_reset` says it again.
-    last: Cell<c_int>,
+    /// Made by `sqlite3_prepare`: a step answers `SQLITE_ERROR`, and what went wrong is said by `sqlite3_reset`.
+    legacy: bool,
+    /// It was stepped since it was prepared or reset.
+    ran: Cell<bool>,
+    /// What the last step failed with: `sqlite3_reset` and `sqlite3_finalize` say it again.
+    failed: RefCell<Option<Error>>,
     pub(crate) has_row: Cell<bool>,
     /// The row's values as C saw them.
     pub(crate) columns: RefCell<Vec<Column>>,
@@ -24,6 +39,47 @@ pub struct Stmt {
     started: Cell<Option<Instant>>,
     /// Pointers bound by `sqlite3_bind_pointer`.
     pub(crate) pointers: RefCell<Vec<(usize, *mut c_void, Option<Destructor>)>>,
+}
+
+/// So many slots of a connection wait at least before one is used again.
+const WAITING: usize = 4;
+
+impl Stmt {
+    /// Puts a statement into a slot of the connection `db`, which is `d`.
+    unsafe fn place(d: &Db, db: *mut Db, body: Body) -> *mut Stmt {
+        let mut spare = d.spare.borrow_mut();
+        let p = match if spare.len() > WAITING { spare.pop_front() } else { None } {
+            Some(p) => p,
+            None => Box::into_raw(Box::new(Stmt {
+                db: AtomicPtr::default(),
+                body: UnsafeCell::new(MaybeUninit::uninit()),
+            })),
+        };
+        (*(*p).body.get()).write(body);
+        (*p).db.store(db, Ordering::Relaxed);
+        d.statements.borrow_mut().push(p);
+        p
+    }
+
+    /// Takes the statement out of its slot.
+    unsafe fn remove(d: &Db, s: *mut Stmt) -> Body {
+        d.statements.borrow_mut().retain(|x| *x != s);
+        (*s).db.store(null_mut(), Ordering::Relaxed);
+        let body = (*(*s).body.get()).assume_init_read();
+        d.spare.borrow_mut().push_back(s);
+        body
+    }
+
+    /// Whether it runs, or is in the midst of a call.
+    pub(crate) unsafe fn is_busy(s: *mut Stmt) -> bool {
+        let busy = |b: &Body| b.inner.try_borrow().map_or(true, |i| i.is_busy());
+        !(*s).db.load(Ordering::Relaxed).is_null() && busy((*(*s).body.get()).assume_init_ref())
+    }
+}
+
+/// The connection of a statement; NULL where there is none.
+unsafe fn owner(s: *mut Stmt) -> *mut Db {
+    s.as_ref().map_or(null_mut(), |s| s.db.load(Ordering::Relaxed))
 }
 
 /// Which text: the number of the column, and a letter for its kind.
@@ -37,12 +93,10 @@ pub(crate) struct Column {
     pub(crate) used: bool,
 }
 
-/// Runs `f` on a statement under its connection's mutex.
-pub(crate) unsafe fn with_stmt<T: Copy>(s: *mut Stmt, bad: T, f: impl FnOnce(&Db, &Stmt) -> T) -> T {
-    match s.as_ref() {
-        Some(st) => with(st.db, bad, |d| f(d, st)),
-        None => bad,
-    }
+/// Runs `f` on a statement under its connection's mutex; `bad` for NULL and for one that is finalized.
+pub(crate) unsafe fn with_stmt<T: Answer>(s: *mut Stmt, bad: T, f: impl FnOnce(&Db, &Body) -> T) -> T {
+    let db = owner(s);
+    within(db, bad, |d| if owner(s) == db { f(d, (*(*s).body.get()).assume_init_ref()) } else { bad })
 }
 
 /// `n` bytes of SQL at `p`, or up to the NUL if that comes first or `n` is negative.
@@ -51,47 +105,47 @@ unsafe fn sql_bytes<'a>(p: *const c_char, n: c_int) -> &'a [u8] {
     std::slice::from_raw_parts(p as *const u8, len)
 }
 
-unsafe fn prepare(db: *mut Db, sql: &[u8], out: *mut *mut Stmt, used: &mut usize) -> c_int {
+unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, used: &mut usize) -> c_int {
     if out.is_null() || db.is_null() {
         return MISUSE;
     }
     *out = null_mut();
-    with(db, NOMEM, |d| {
-        let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
-        let text = String::from_utf8_lossy(sql);
+    with(db, MISUSE, |d| {
+        let Some(c) = d.conn() else { return d.fail_closed() };
         *used = sql.len();
-        let mut prepared = c.prepare_next(&text);
+        let mut prepared = c.prepare_bytes(sql);
         if let Err(e) = &prepared
             && crate::collation::ask(d, db, e)
         {
-            prepared = c.prepare_next(&text);
+            prepared = c.prepare_bytes(sql);
         }
         if let Ok(Some((s, _))) = &prepared
-            && let Err(e) = crate::authorizer::check(d, &c, s, &text)
+            && let Err(e) = crate::authorizer::check(d, &c, s, s.sql())
         {
             prepared = Err(e);
         }
         match prepared {
             Ok(None) => d.ok(),
-            Ok(Some((s, tail))) => {
-                // With invalid UTF-8 in the text, offsets in the repaired text are not those in the original.
-                if let std::borrow::Cow::Borrowed(_) = text {
-                    *used = text.len() - tail.len();
+            Ok(Some((mut s, length))) => {
+                if legacy {
+                    s.keep_program();
                 }
-                let own = CString::new(s.sql().replace('\0', "")).unwrap_or_default();
-                let st = Box::into_raw(Box::new(Stmt {
-                    db,
+                *used = length;
+                let own = s.sql_bytes().iter().copied().filter(|b| *b != 0).collect::<Vec<u8>>();
+                let own = CString::new(own).unwrap_or_default();
+                let body = Body {
                     inner: RefCell::new(s),
                     sql: own,
-                    last: Cell::new(OK),
+                    legacy,
+                    ran: Cell::new(false),
+                    failed: RefCell::new(None),
                     has_row: Cell::new(false),
                     columns: RefCell::default(),
                     names: RefCell::default(),
                     started: Cell::new(None),
                     pointers: RefCell::default(),
-                }));
-                d.statements.borrow_mut().push(st);
-                *out = st;
+                };
+                *out = Stmt::place(d, db, body);
                 d.ok()
             }
             Err(e) => d.fail(&e),
@@ -99,11 +153,11 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], out: *mut *mut Stmt, used: &mut usize
     })
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_prepare_v2(
+unsafe fn prepare_at(
     db: *mut Db,
     sql: *const c_char,
     n: c_int,
+    legacy: bool,
     out: *mut *mut Stmt,
     tail: *mut *const c_char,
 ) -> c_int {
@@ -111,9 +165,30 @@ pub unsafe extern "C" fn sqlite3_prepare_v2(
         return MISUSE;
     }
     let mut used = 0;
-    let rc = prepare(db, sql_bytes(sql, n), out, &mut used);
+    let rc = prepare(db, sql_bytes(sql, n), legacy, out, &mut used);
     if !tail.is_null() {
         *tail = sql.add(used);
+    }
+    rc
+}
+
+unsafe fn prepare16_at(
+    db: *mut Db,
+    sql: *const c_void,
+    n: c_int,
+    legacy: bool,
+    out: *mut *mut Stmt,
+    tail: *mut *const c_void,
+) -> c_int {
+    if sql.is_null() {
+        return MISUSE;
+    }
+    let text = crate::text::from_utf16(sql, n as i64);
+    let mut used = 0;
+    let rc = prepare(db, &text, legacy, out, &mut used);
+    if !tail.is_null() {
+        let units = String::from_utf8_lossy(&text[..used.min(text.len())]).encode_utf16().count();
+        *tail = sql.add(units * 2);
     }
     rc
 }
@@ -126,7 +201,18 @@ pub unsafe extern "C" fn sqlite3_prepare(
     out: *mut *mut Stmt,
     tail: *mut *const c_char,
 ) -> c_int {
-    sqlite3_prepare_v2(db, sql, n, out, tail)
+    prepare_at(db, sql, n, true, out, tail)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_prepare_v2(
+    db: *mut Db,
+    sql: *const c_char,
+    n: c_int,
+    out: *mut *mut Stmt,
+    tail: *mut *const c_char,
+) -> c_int {
+    prepare_at(db, sql, n, false, out, tail)
 }
 
 #[unsafe(no_mangle)]
@@ -138,28 +224,7 @@ pub unsafe extern "C" fn sqlite3_prepare_v3(
     out: *mut *mut Stmt,
     tail: *mut *const c_char,
 ) -> c_int {
-    sqlite3_prepare_v2(db, sql, n, out, tail)
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_prepare16_v2(
-    db: *mut Db,
-    sql: *const c_void,
-    n: c_int,
-    out: *mut *mut Stmt,
-    tail: *mut *const c_void,
-) -> c_int {
-    if sql.is_null() {
-        return MISUSE;
-    }
-    let text = crate::text::from_utf16(sql, n as i64);
-    let mut used = 0;
-    let rc = prepare(db, &text, out, &mut used);
-    if !tail.is_null() {
-        let units = String::from_utf8_lossy(&text[..used.min(text.len())]).encode_utf16().count();
-        *tail = sql.add(units * 2);
-    }
-    rc
+    prepare_at(db, sql, n, false, out, tail)
 }
 
 #[unsafe(no_mangle)]
@@ -170,7 +235,18 @@ pub unsafe extern "C" fn sqlite3_prepare16(
     out: *mut *mut Stmt,
     tail: *mut *const c_void,
 ) -> c_int {
-    sqlite3_prepare16_v2(db, sql, n, out, tail)
+    prepare16_at(db, sql, n, true, out, tail)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_prepare16_v2(
+    db: *mut Db,
+    sql: *const c_void,
+    n: c_int,
+    out: *mut *mut Stmt,
+    tail: *mut *const c_void,
+) -> c_int {
+    prepare16_at(db, sql, n, false, out, tail)
 }
 
 #[unsafe(no_mangle)]
@@ -182,10 +258,10 @@ pub unsafe extern "C" fn sqlite3_prepare16_v3(
     out: *mut *mut Stmt,
     tail: *mut *const c_void,
 ) -> c_int {
-    sqlite3_prepare16_v2(db, sql, n, out, tail)
+    prepare16_at(db, sql, n, false, out, tail)
 }
 
-impl Stmt {
+impl Body {
     /// Forgets the row that was there.
     fn leave_row(&self) {
         self.has_row.set(false);
@@ -201,6 +277,9 @@ impl Stmt {
 pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
     with_stmt(s, MISUSE, |d, st| {
         st.leave_row();
+        if d.broken.get() {
+            return d.fail_broken();
+        }
         // A function called by this very statement has no business here.
         let Ok(mut inner) = st.inner.try_borrow_mut() else { return d.fail_code(MISUSE) };
         if st.started.get().is_none() {
@@ -212,20 +291,26 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
                 Err(_) => return d.fail_code(MISUSE),
             };
         }
-        let rc = match inner.step() {
+        st.ran.set(true);
+        let (rc, failed) = match inner.step() {
             Ok(Step::Row) => {
                 st.has_row.set(true);
                 d.ok();
-                ROW
+                (ROW, None)
             }
             Ok(Step::Done) => {
                 d.ok();
-                DONE
+                (DONE, None)
             }
-            Err(e) => d.fail(&e),
+            Err(e)
+                if st.legacy && !matches!(e.code().primary(), iolite::Code::Busy | iolite::Code::Misuse) =>
+            {
+                (d.fail_code(crate::ERROR), Some(e))
+            }
+            Err(e) => (d.fail(&e), Some(e)),
         };
-        st.last.set(if rc == ROW || rc == DONE { OK } else { rc });
         drop(inner);
+        *st.failed.borrow_mut() = failed;
         if rc == ROW {
             crate::hooks::trace_row(d, s);
         } else if let Some(t) = st.started.take() {
@@ -236,48 +321,54 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
     })
 }
 
-fn reset(d: &Db, st: &Stmt, s: *mut Stmt) -> c_int {
+/// Ends a statement's run and says how it went. One that did not run leaves the connection's error as it is.
+fn reset(d: &Db, st: &Body, s: *mut Stmt) -> c_int {
     st.leave_row();
     let Ok(mut inner) = st.inner.try_borrow_mut() else { return d.fail_code(MISUSE) };
-    let last = st.last.replace(OK);
-    let r = inner.reset();
+    let r = if d.broken.get() { Err(iolite::Code::Internal.into()) } else { inner.reset() };
     drop(inner);
+    let (failed, ran) = (st.failed.borrow_mut().take(), st.ran.replace(false));
     if let Some(t) = st.started.take() {
         crate::hooks::trace_end(d, s, t.elapsed());
     }
-    match r {
-        Err(e) => d.fail(&e),
-        // The message of the failed step stays.
-        Ok(()) if last != OK => last,
-        Ok(()) => d.ok(),
+    match (failed, r) {
+        (Some(e), _) | (None, Err(e)) => d.fail(&e),
+        (None, Ok(())) if ran => d.ok(),
+        (None, Ok(())) => OK,
     }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_reset(s: *mut Stmt) -> c_int {
-    with_stmt(s, OK, |d, st| reset(d, st, s))
+    if s.is_null() {
+        return OK;
+    }
+    with_stmt(s, MISUSE, |d, st| reset(d, st, s))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_finalize(s: *mut Stmt) -> c_int {
-    let Some(st) = s.as_ref() else { return OK };
-    let db = st.db;
-    let rc = with(db, MISUSE, |d| {
+    if s.is_null() {
+        return OK;
+    }
+    let db = owner(s);
+    leaving(db, MISUSE, |d| {
+        if owner(s) != db {
+            return MISUSE;
+        }
+        let st = (*(*s).body.get()).assume_init_ref();
         if st.inner.try_borrow_mut().is_err() {
             // A function called by the running statement wants to end it: it cannot go away under its own feet.
             return d.fail_code(MISUSE);
         }
         let rc = reset(d, st, s);
         clear_pointers(st, None);
-        d.statements.borrow_mut().retain(|x| *x != s);
-        drop(Box::from_raw(s));
+        drop(Stmt::remove(d, s));
         rc
-    });
-    release(db);
-    rc
+    })
 }
 
-unsafe fn clear_pointers(st: &Stmt, only: Option<usize>) {
+unsafe fn clear_pointers(st: &Body, only: Option<usize>) {
     let mut list = st.pointers.borrow_mut();
     let (gone, kept) = std::mem::take(&mut *list).into_iter().partition(|e| only.is_none_or(|i| i == e.0));
     *list = kept;
@@ -450,7 +541,8 @@ pub unsafe extern "C" fn sqlite3_bind_null(s: *mut Stmt, i: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_bind_value(s: *mut Stmt, i: c_int, v: *const CValue) -> c_int {
-    bind(s, i, Ok(v.as_ref().map_or(Value::Null, |v| v.value.clone())))
+    // A copy: the value may be another connection's.
+    bind(s, i, v.as_ref().map_or(Ok(Value::Null), |v| v.copy()))
 }
 
 #[unsafe(no_mangle)]
@@ -481,11 +573,14 @@ pub unsafe extern "C" fn sqlite3_bind_pointer(
 ) -> c_int {
     // No function of ours takes a pointer; it reads as NULL and is released with the statement.
     let rc = bind(s, i, Ok(Value::Null));
-    match s.as_ref() {
-        Some(st) if rc == OK => st.pointers.borrow_mut().push((i as usize, p, f)),
-        _ => destroy(f, p),
+    if rc != OK {
+        destroy(f, p);
+        return rc;
     }
-    rc
+    with_stmt(s, MISUSE, |_, st| {
+        st.pointers.borrow_mut().push((i as usize, p, f));
+        OK
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -498,7 +593,9 @@ pub unsafe extern "C" fn sqlite3_bind_parameter_name(s: *mut Stmt, i: c_int) -> 
     with_stmt(s, null(), |_, st| {
         let name = st.inner.try_borrow().ok();
         let name = name.and_then(|n| n.parameter_name(i.max(0) as usize).map(str::to_string));
-        name.map_or(null(), |n| crate::column::keep(st, (i as usize, b'p'), n.into_bytes(), 1))
+        name.map_or(null(), |n| {
+            crate::column::keep(st, (i as usize, b'p'), raw_text::decode(&n).into_owned(), 1)
+        })
     })
 }
 
@@ -512,20 +609,31 @@ pub unsafe extern "C" fn sqlite3_bind_parameter_index(s: *mut Stmt, name: *const
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_transfer_bindings(from: *mut Stmt, to: *mut Stmt) -> c_int {
-    let (Some(a), Some(b)) = (from.as_ref(), to.as_ref()) else { return MISUSE };
-    let values = a.inner.borrow().bindings().to_vec();
-    if values.len() != b.inner.borrow().parameter_count() {
-        return crate::ERROR;
+    let db = owner(from);
+    if db != owner(to) {
+        // Values stay with their connection.
+        return MISUSE;
     }
-    for (i, v) in values.into_iter().enumerate() {
-        bind(to, i as c_int + 1, Ok(v));
-    }
-    sqlite3_clear_bindings(from)
+    let count = with_stmt(to, -1, |_, st| st.inner.try_borrow().map_or(-1, |i| i.parameter_count() as c_int));
+    with_stmt(from, MISUSE, |d, st| {
+        let values = match st.inner.try_borrow() {
+            Ok(i) => i.bindings().to_vec(),
+            Err(_) => return d.fail_code(MISUSE),
+        };
+        if values.len() as c_int != count {
+            return crate::ERROR;
+        }
+        for (i, v) in values.into_iter().enumerate() {
+            bind(to, i as c_int + 1, Ok(v));
+        }
+        sqlite3_clear_bindings(from)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_sql(s: *mut Stmt) -> *const c_char {
-    s.as_ref().map_or(null(), |st| st.sql.as_ptr())
+    // Not under the mutex: the text does not change, and who asks holds the statement.
+    if owner(s).is_null() { null() } else { (*(*s).body.get()).assume_init_ref().sql.as_ptr() }
 }
 
 #[unsafe(no_mangle)]
@@ -535,14 +643,18 @@ pub unsafe extern "C" fn sqlite3_expanded_sql(s: *mut Stmt) -> *mut c_char {
             // Asked by a callback of the running statement: its values are in use.
             return crate::memory::copy_out(st.sql.to_bytes());
         };
-        crate::memory::copy_out(expanded(&inner).as_bytes())
+        let text = expanded(&inner);
+        if text.len() as i64 > inner.connection().limit(iolite::Limit::Length, None) as i64 {
+            return null_mut();
+        }
+        crate::memory::copy_out(&text)
     })
 }
 
 /// The text with its parameters replaced by their values.
-fn expanded(s: &Statement) -> String {
+fn expanded(s: &Statement) -> Vec<u8> {
     let sql = s.sql();
-    let mut out = String::with_capacity(sql.len());
+    let mut out = Vec::with_capacity(sql.len());
     let mut lexer = iolite_sql::lexer::Lexer::new(sql.as_bytes(), 0);
     let (mut at, mut anonymous) = (0, 0);
     loop {
@@ -565,24 +677,24 @@ fn expanded(s: &Statement) -> String {
         if let Some(i) = index {
             anonymous = anonymous.max(i);
         }
-        out.push_str(&sql[at..from]);
+        out.extend_from_slice(&raw_text::decode(&sql[at..from]));
         let value = index.and_then(|i| s.bindings().get(i - 1)).cloned().unwrap_or_default();
-        out.push_str(&String::from_utf8_lossy(&iolite_func::quote(&value).unwrap_or_default()));
+        out.extend_from_slice(&iolite_func::quote(&value).unwrap_or_default());
         at = to;
     }
-    out.push_str(&sql[at..]);
+    out.extend_from_slice(&raw_text::decode(&sql[at..]));
     out
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_normalized_sql(s: *mut Stmt) -> *const c_char {
     with_stmt(s, null(), |_, st| {
-        let text = st.sql.to_string_lossy();
+        let text = raw_text::encode(st.sql.to_bytes());
         let printed = match iolite_sql::parse_next(&text, &Default::default()) {
             Ok(Some((p, _))) => iolite_sql::print::parsed(&p),
             _ => text.into_owned(),
         };
-        crate::column::keep(st, (0, b'n'), printed.into_bytes(), 1)
+        crate::column::keep(st, (0, b'n'), raw_text::decode(&printed).into_owned(), 1)
     })
 }
 
@@ -623,7 +735,7 @@ pub unsafe extern "C" fn sqlite3_next_stmt(db: *mut Db, s: *mut Stmt) -> *mut St
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_db_handle(s: *mut Stmt) -> *mut Db {
-    s.as_ref().map_or(null_mut(), |st| st.db)
+    owner(s)
 }
 
 #[unsafe(no_mangle)]

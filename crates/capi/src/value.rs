@@ -109,6 +109,16 @@ impl CValue {
     pub(crate) fn new(value: Value) -> CValue {
         CValue { value, pointer: None, buffers: RefCell::default() }
     }
+
+    /// The value with bytes of its own, for another owner: one that may be used on another thread, or live longer than
+    /// the page under the original.
+    pub(crate) fn copy(&self) -> iolite::Result<Value> {
+        Ok(match &self.value {
+            Value::Text(b, s) => Value::text(&**b)?.with_subtype(*s),
+            Value::Blob(b, s) => Value::blob(b)?.with_subtype(*s),
+            v => v.clone(),
+        })
+    }
 }
 
 macro_rules! getters {
@@ -175,19 +185,10 @@ pub unsafe extern "C" fn sqlite3_value_pointer(p: *const CValue, name: *const c_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_value_dup(p: *const CValue) -> *mut CValue {
     let Some(c) = p.as_ref() else { return null_mut() };
-    // A copy of the bytes: the duplicate may outlive the page under the original.
-    let value = match &c.value {
-        Value::Text(b, s) => match Value::text(&**b) {
-            Ok(Value::Text(b, _)) => Value::Text(b, *s),
-            _ => return null_mut(),
-        },
-        Value::Blob(b, s) => match Value::blob(b) {
-            Ok(Value::Blob(b, _)) => Value::Blob(b, *s),
-            _ => return null_mut(),
-        },
-        v => v.clone(),
-    };
-    Box::into_raw(Box::new(CValue::new(value)))
+    crate::guard(null_mut(), || match c.copy() {
+        Ok(value) => Box::into_raw(Box::new(CValue::new(value))),
+        Err(_) => null_mut(),
+    })
 }
 
 #[unsafe(no_mangle)]

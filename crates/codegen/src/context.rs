@@ -338,11 +338,12 @@ impl<'a> Codegen<'a> {
         }
     }
 
-    /// The instructions that yield all rows of a source.
-    pub fn source_rows(&mut self, width: usize, source: iolite_ext::SourceFactory) {
+    /// The instructions that yield all rows of a source, which is given the values of `given` registers from `from` on.
+    pub fn source_rows(&mut self, width: usize, source: iolite_ext::SourceFactory, from: i32, given: usize) {
         let cursor = self.b.cursor();
         let first = self.b.regs(width.max(1));
-        self.b.emit4(Opcode::SourceOpen, cursor, 0, 0, P4::Source(source));
+        self.b.emit4(Opcode::SourceOpen, cursor, 0, from, P4::Source(source));
+        self.b.p5(given as u16);
         let end = self.b.label();
         let top = self.b.here();
         self.b.jump(Opcode::SourceNext, cursor, end, first);

@@ -36,7 +36,7 @@ use iolite_base::{Limit, Result};
 use iolite_bytecode::Program;
 use iolite_ext::SourceFactory;
 use iolite_plan::bind::{Binder, Env};
-use iolite_sql::ast::{ExplainMode, Parsed, Stmt};
+use iolite_sql::ast::{ExplainMode, Expr, Parsed, Stmt};
 
 /// Compiles a statement that reads or changes rows, or defines or drops a schema object, into an empty program. False: a
 /// statement that the connection carries out by itself (transactions, ATTACH, PRAGMA, VACUUM, ALTER TABLE ...).
@@ -69,20 +69,32 @@ pub fn compile(
     Ok(true)
 }
 
-/// A program that yields the rows of a source. `writes` are the databases that it begins to write first.
+/// A program that yields the rows of a source. `reads` and `writes` are the databases that it begins to read
+/// and to write first. `given` are
+/// expressions of a statement, with its text: the program computes them each time it runs, with its parameters, and gives
+/// the source their values.
 pub fn source_program(
     env: &Env<'_>,
     settings: &Settings,
     columns: &[&str],
     source: SourceFactory,
-    writes: &[usize],
+    (reads, writes): (&[usize], &[usize]),
+    given: (Vec<Expr>, &str),
 ) -> Result<Program> {
     let mut g = Codegen::new(env, settings);
+    let count = given.0.len();
+    let first = match count {
+        0 => 0,
+        _ => g.row_registers(given.0, given.1)?,
+    };
+    for db in reads {
+        g.touch_databases(1 << db);
+    }
     for db in writes {
         g.write_database(*db);
         g.needs_statement = true;
     }
-    g.source_rows(columns.len(), source);
+    g.source_rows(columns.len(), source, first, count);
     let mut p = Program::default();
     g.finish(usize::MAX, &mut p)?;
     p.columns = columns

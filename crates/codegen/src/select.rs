@@ -98,6 +98,30 @@ impl Codegen<'_> {
         Ok(columns)
     }
 
+    /// Computes one row of expressions of `text`, which refer to no table, into registers; answers the first.
+    pub fn row_registers(&mut self, row: Vec<ast::Expr>, text: &str) -> Result<i32> {
+        let first = self.b.regs(row.len());
+        let s = ast::Select {
+            with: None,
+            first: ast::SelectCore::Values(vec![row]),
+            compounds: Vec::new(),
+            order_by: Vec::new(),
+            limit: None,
+            offset: None,
+            span: ast::Span::default(),
+        };
+        let mut binder = Binder::new(self.env, text);
+        let mut bound = Select::with_one_arm();
+        binder.select_into(&s, &mut bound)?;
+        let mut p = Planner::after(self.env, &binder);
+        let mut plan = SelectPlan::with_one_arm();
+        p.select_into(&mut bound, &mut plan)?;
+        self.take_plans(p);
+        self.touch_databases(binder.databases);
+        self.query(&plan, &Dest::Registers { first })?;
+        Ok(first)
+    }
+
     /// Notes the databases that binding has seen.
     pub fn touch_databases(&mut self, mask: u64) {
         self.databases |= mask;

@@ -230,7 +230,7 @@ impl Codegen<'_> {
                             code,
                             policy_number(policy),
                             0,
-                            P4::Name(String::from_utf8_lossy(b).as_ref().into()),
+                            P4::Name(iolite_base::raw_text::encode(b).as_ref().into()),
                         );
                         return Ok(());
                     }

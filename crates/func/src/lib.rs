@@ -15,6 +15,7 @@ mod math;
 mod percentile;
 pub mod printf;
 mod scalar;
+pub use scalar::COMPILE_OPTIONS;
 mod text;
 mod window;
 

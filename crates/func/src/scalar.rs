@@ -211,19 +211,14 @@ fn sqlite_source_id(_: &mut Context<'_>, _: &[Value]) -> Result<Value> {
     Value::text(concat!("iolite ", env!("CARGO_PKG_VERSION")))
 }
 
-/// What `PRAGMA compile_options` lists: the options of SQLite whose behaviour is built in.
+/// The options of SQLite whose behaviour is built in: what `PRAGMA compile_options`, `sqlite_compileoption_get()` and the C
+/// library list. A feature enters this list when it is there.
 pub const COMPILE_OPTIONS: &[&str] = &[
+    "COMPILER=rustc",
     "ENABLE_COLUMN_METADATA",
-    "ENABLE_DBSTAT_VTAB",
-    "ENABLE_FTS5",
     "ENABLE_MATH_FUNCTIONS",
     "ENABLE_PERCENTILE",
-    "ENABLE_PREUPDATE_HOOK",
-    "ENABLE_RTREE",
-    "ENABLE_SESSION",
-    "ENABLE_STAT4",
-    "ENABLE_STMTVTAB",
-    "ENABLE_UPDATE_DELETE_LIMIT",
+    "OMIT_LOAD_EXTENSION",
     "SOUNDEX",
     "THREADSAFE=1",
     "USE_URI",

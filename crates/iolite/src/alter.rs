@@ -192,7 +192,11 @@ impl Job {
         let schema = quote_name(&c.0.catalog.borrow().schemas[db].name).into_owned();
         for (rowid, sql) in changes {
             let text = format!("UPDATE {schema}.sqlite_master SET sql=?1 WHERE rowid=?2");
-            nested_rows(&c.0, &text, &[Value::text(sql)?, Value::Int(rowid)])?;
+            nested_rows(
+                &c.0,
+                &text,
+                &[Value::text(iolite_base::raw_text::decode(&sql))?, Value::Int(rowid)],
+            )?;
         }
         Ok(())
     }
@@ -732,9 +736,9 @@ fn schema_rows(c: &Connection, db: usize) -> Result<Vec<SchemaRow>> {
         .map(|r| SchemaRow {
             rowid: r[0].to_int(),
             kind: r[1].to_string_lossy(),
-            name: r[2].to_string_lossy(),
-            table: r[3].to_string_lossy(),
-            sql: r[4].to_string_lossy(),
+            name: r[2].text_carried().into_owned(),
+            table: r[3].text_carried().into_owned(),
+            sql: r[4].text_carried().into_owned(),
         })
         .collect())
 }

@@ -1,18 +1,17 @@
 //! ATTACH and DETACH.
 
 use crate::connection::{Attached, Connection};
-use crate::control::constant;
 use crate::open::{OpenFlags, target};
 use iolite_base::{Code, Error, Limit, Result};
 use iolite_btree::{Btree, TxnState};
 use iolite_catalog::Schema;
-use iolite_sql::ast::Expr;
+use iolite_value::Value;
 use std::rc::Rc;
 
 /// Attaches a file under a name.
-pub(crate) fn attach(c: &Connection, file: &Expr, name: &Expr) -> Result<()> {
-    let file = constant(c, file)?.to_string_lossy();
-    let name = constant(c, name)?.to_string_lossy();
+pub(crate) fn attach(c: &Connection, file: &Value, name: &Value) -> Result<()> {
+    let file = file.text_bytes()?;
+    let name = name.text_carried();
     let inner = &c.0;
     let max = inner.limits.borrow().get(Limit::Attached) as usize;
     if inner.databases.borrow().len() >= max + 2 {
@@ -21,29 +20,17 @@ pub(crate) fn attach(c: &Connection, file: &Expr, name: &Expr) -> Result<()> {
     if inner.catalog.borrow().database(&name).is_some() {
         return Err(Error::sql(format!("database {name} is already in use")));
     }
-    let t = target(&file, OpenFlags::default())?;
-    let b = Btree::open(inner.vfs.clone(), &t.path, &t.options).map_err(|e| {
+    let t = target(&file, OpenFlags { memory: false, ..inner.open_flags })?;
+    if t.shared.is_some() && inner.databases.borrow().iter().any(|d| d.shared == t.shared) {
+        // Two transactions of one connection on one database would wait for each other.
+        return Err(Error::sql("database is already attached"));
+    }
+    let b = t.open(&inner.vfs).map_err(|e| {
+        let file = String::from_utf8_lossy(&file);
         if e.has_message() { e } else { Error::new(e.code(), format!("unable to open database: {file}")) }
     })?;
-    b.set_encoding(inner.encoding());
-    match inner.busy.borrow().clone() {
-        Some(h) => b.set_busy_handler(Some(h))?,
-        None => b.set_busy_timeout(inner.busy_timeout.get())?,
-    }
-    b.set_lock_lease(inner.lock_lease.get())?;
-    b.set_checkpoint_thread(inner.checkpoint_thread.get())?;
-    b.set_large_value_direct(inner.large_value_direct.get())?;
-    let path = if b.is_memory() || b.is_transient() {
-        String::new()
-    } else {
-        b.file_name().to_string_lossy().into_owned()
-    };
-    inner.databases.borrow_mut().push(Attached {
-        name: (&*name).into(),
-        btree: Some(b),
-        file: path,
-        columns: Default::default(),
-    });
+    inner.settle(&b)?;
+    inner.databases.borrow_mut().push(Attached { shared: t.shared, ..Attached::new(&name, Some(b)) });
     Rc::make_mut(&mut inner.catalog.borrow_mut()).schemas.push(Rc::new(Schema::new(&name)));
     Rc::make_mut(&mut inner.generations.borrow_mut()).push(0);
     inner.expire_statements();
@@ -73,8 +60,8 @@ fn remove(c: &Connection, at: usize) -> Result<()> {
 }
 
 /// Detaches a database.
-pub(crate) fn detach(c: &Connection, name: &Expr) -> Result<()> {
-    let name = constant(c, name)?.to_string_lossy();
+pub(crate) fn detach(c: &Connection, name: &Value) -> Result<()> {
+    let name = name.text_carried();
     let inner = &c.0;
     let Some(at) = inner.catalog.borrow().database(&name) else {
         return Err(Error::sql(format!("no such database: {name}")));
@@ -83,7 +70,7 @@ pub(crate) fn detach(c: &Connection, name: &Expr) -> Result<()> {
         return Err(Error::sql(format!("cannot detach database {name}")));
     }
     let state = inner.btree_if_open(at).map_or(TxnState::None, |b| b.txn_state());
-    if state != TxnState::None {
+    if state != TxnState::None || inner.databases.borrow()[at].backups.get() > 0 {
         return Err(Error::sql(format!("database {name} is locked")));
     }
     remove(c, at)

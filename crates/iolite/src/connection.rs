@@ -5,8 +5,8 @@
 
 use crate::open::{OpenFlags, target};
 use crate::statement::Statement;
-use iolite_base::{Encoding, Error, Limit, Limits, Result};
-use iolite_btree::{Btree, BusyHandler, TxnState};
+use iolite_base::{Encoding, Error, Limit, Limits, Result, raw_text};
+use iolite_btree::{Btree, BusyHandler, CheckpointMode, CheckpointResult, TxnState};
 use iolite_catalog::{Catalog, Schema};
 use iolite_codegen::Settings;
 use iolite_ext::{Function, Module, Registry};
@@ -26,14 +26,38 @@ pub(crate) struct Attached {
     pub name: Rc<str>,
     /// None: the temp database before its first use.
     pub btree: Option<Btree>,
-    pub file: String,
+    /// The full name of its file, in the system's bytes; empty for none.
+    pub file: Vec<u8>,
+    /// The name by which other connections share it, if it is in memory.
+    pub shared: Option<Vec<u8>>,
+    /// How many backups read it or write it.
+    pub backups: Rc<Cell<u32>>,
+    /// How large it may become, where it was opened from an image.
+    pub size_limit: Option<crate::memory::SizeLimit>,
     /// Columns derived from its tables.
     pub columns: crate::columns::Columns,
+}
+
+impl Attached {
+    /// A database under a name.
+    pub fn new(name: &str, btree: Option<Btree>) -> Attached {
+        Attached {
+            name: name.into(),
+            file: btree.as_ref().map(crate::open::file_of).unwrap_or_default(),
+            btree,
+            shared: None,
+            backups: Rc::default(),
+            size_limit: None,
+            columns: Default::default(),
+        }
+    }
 }
 
 /// What a connection consists of.
 pub(crate) struct Inner {
     pub vfs: Arc<dyn Vfs>,
+    /// As the connection was opened: databases attached later are opened likewise.
+    pub open_flags: OpenFlags,
     pub databases: RefCell<Vec<Attached>>,
     pub catalog: RefCell<Rc<Catalog>>,
     pub registry: RefCell<Registry>,
@@ -57,6 +81,8 @@ pub(crate) struct Inner {
     pub nested: Cell<u32>,
     pub statement_time: Cell<i64>,
     pub progress: RefCell<Option<Rc<dyn Fn() -> bool>>>,
+    /// At how many jumps back of a program it is asked; 0: as often as is good.
+    pub progress_every: Cell<u32>,
     pub commit_hook: RefCell<Option<Rc<dyn Fn() -> bool>>>,
     pub rollback_hook: RefCell<Option<Rc<dyn Fn()>>>,
     #[allow(clippy::type_complexity)]
@@ -70,6 +96,8 @@ pub(crate) struct Inner {
     /// `PRAGMA large_value_direct`, for the same.
     pub large_value_direct: Cell<bool>,
     pub closed: Cell<bool>,
+    /// Rows that handles of incremental access stand on.
+    pub watched: RefCell<Vec<Rc<crate::blob::Watched>>>,
     pub doorway: crate::columns::Doorway,
     /// Names of built-in functions that the user has replaced.
     pub overridden: RefCell<Vec<String>>,
@@ -126,10 +154,46 @@ pub(crate) struct Flags {
     /// `PRAGMA lookahead_filters`: whether joins ask Bloom filters first.
     pub lookahead_filters: Cell<bool>,
     pub dqs_dml: Cell<bool>,
+    /// What SQL alone could spoil the file with is ignored: a writable schema, no journal, another schema version.
+    pub defensive: Cell<bool>,
+    /// VACUUM leaves an empty database.
+    pub reset_database: Cell<bool>,
+    /// Closing leaves logs as they are.
+    pub no_checkpoint_on_close: Cell<bool>,
     pub analytics: Cell<crate::columns::Analytics>,
 }
 
+/// A switch of a connection that is no pragma.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Switch {
+    /// What SQL alone could spoil the file with is ignored: a writable schema, no journal, another schema version.
+    Defensive,
+    /// VACUUM leaves an empty database.
+    ResetDatabase,
+    /// Closing the last connection leaves the log as it is.
+    NoCheckpointOnClose,
+    /// Words in double quotes that name nothing are strings.
+    DoubleQuotedStrings,
+}
+
 impl Connection {
+    /// Reads a switch; sets it if `on` is given. Answers what holds now.
+    pub fn switch(&self, which: Switch, on: Option<bool>) -> bool {
+        let f = &self.0.flags;
+        let cell = match which {
+            Switch::Defensive => &f.defensive,
+            Switch::ResetDatabase => &f.reset_database,
+            Switch::NoCheckpointOnClose => &f.no_checkpoint_on_close,
+            Switch::DoubleQuotedStrings => &f.dqs_dml,
+        };
+        if let Some(on) = on
+            && cell.replace(on) != on
+        {
+            self.0.expire_statements();
+        }
+        cell.get()
+    }
+
     /// Opens a database file, creating it if it is missing. An empty name or `:memory:` is a private transient one.
     /// It keeps its read lock for some milliseconds after a statement (`PRAGMA lock_lease_ms`), leaves checkpoints to a
     /// thread (`PRAGMA checkpoint_thread`), and large queries use all cores (`PRAGMA threads`), as one that is opened with flags does only when asked to.
@@ -167,13 +231,27 @@ impl Connection {
 
     /// Opens a database on a VFS of one's own.
     pub fn open_on(vfs: Arc<dyn Vfs>, name: &str, flags: OpenFlags) -> Result<Connection> {
+        Connection::open_new(vfs, name.as_bytes(), flags, Arc::default())
+    }
+
+    /// As [`Connection::open_with`], for a name in the system's bytes and with the flag by which other threads interrupt
+    /// statements, which may outlive the connection.
+    pub fn open_interruptible(
+        name: &[u8],
+        flags: OpenFlags,
+        interrupt: Arc<AtomicBool>,
+    ) -> Result<Connection> {
+        Connection::open_new(iolite_os::default_vfs(), name, flags, interrupt)
+    }
+
+    fn open_new(
+        vfs: Arc<dyn Vfs>,
+        name: &[u8],
+        flags: OpenFlags,
+        interrupt: Arc<AtomicBool>,
+    ) -> Result<Connection> {
         let t = target(name, flags)?;
-        let btree = Btree::open(vfs.clone(), &t.path, &t.options)?;
-        let file = if btree.is_memory() || btree.is_transient() {
-            String::new()
-        } else {
-            btree.file_name().to_string_lossy().into_owned()
-        };
+        let btree = t.open(&vfs)?;
         let f = Flags::default();
         f.short_column_names.set(true);
         f.trusted_schema.set(true);
@@ -182,12 +260,12 @@ impl Connection {
         f.column_derivation.set(true);
         f.lookahead_filters.set(true);
         f.dqs_dml.set(true);
-        let main = Attached { name: "main".into(), btree: Some(btree), file, columns: Default::default() };
-        let temp =
-            Attached { name: "temp".into(), btree: None, file: String::new(), columns: Default::default() };
+        let main = Attached { shared: t.shared, ..Attached::new("main", Some(btree)) };
+        let temp = Attached::new("temp", None);
         let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
         let inner = Rc::new_cyclic(|own| Inner {
             vfs,
+            open_flags: flags,
             databases: RefCell::new(vec![main, temp]),
             catalog: RefCell::new(Rc::new(Catalog { schemas })),
             registry: RefCell::new(iolite_func::registry()),
@@ -203,10 +281,11 @@ impl Connection {
             last_rowid: Cell::new(0),
             changes: Cell::new(0),
             total_changes: Cell::new(0),
-            interrupt: Arc::new(AtomicBool::new(false)),
+            interrupt,
             nested: Cell::new(0),
             statement_time: Cell::new(0),
             progress: RefCell::new(None),
+            progress_every: Cell::new(0),
             commit_hook: RefCell::new(None),
             rollback_hook: RefCell::new(None),
             update_hook: RefCell::new(None),
@@ -216,6 +295,7 @@ impl Connection {
             checkpoint_thread: Cell::new(false),
             large_value_direct: Cell::new(false),
             closed: Cell::new(false),
+            watched: RefCell::default(),
             doorway: crate::columns::Doorway::new(own),
             overridden: RefCell::default(),
             column_runs: Cell::new(0),
@@ -234,14 +314,46 @@ impl Connection {
 
     /// Prepares the first statement of `sql`; answers it and the text behind it. `None` if there is only space.
     pub fn prepare_next<'s>(&self, sql: &'s str) -> Result<Option<(Statement, &'s str)>> {
+        // What the engine runs for itself carries bytes on purpose.
+        if raw_text::may_carry(sql.as_bytes()) && self.0.nested.get() == 0 {
+            let prepared = self.prepare_bytes(sql.as_bytes())?;
+            return Ok(prepared.map(|(s, used)| (s, sql.get(used..).unwrap_or_default())));
+        }
         crate::run::prepare_next(self, sql)
     }
 
-    /// Prepares a text of exactly one statement. The program of a text that was prepared lately is used again
+    /// As [`Connection::prepare_next`], for bytes that need not be UTF-8: literals and names keep theirs. Answers the
+    /// statement and the length of its text.
+    pub fn prepare_bytes(&self, sql: &[u8]) -> Result<Option<(Statement, usize)>> {
+        let text = raw_text::encode(sql);
+        // An offset into the text as it was given.
+        let given = |at: usize| text.get(..at).map_or(at, |t| raw_text::decode(t).len());
+        match crate::run::prepare_next(self, &text) {
+            Ok(None) => Ok(None),
+            Ok(Some((s, rest))) => Ok(Some((s, given(text.len() - rest.len())))),
+            Err(e) => match e.offset() {
+                Some(at) if matches!(text, std::borrow::Cow::Owned(_)) => {
+                    Err(Error::new(e.code(), e.message()).at(given(at as usize) as u32))
+                }
+                _ => Err(e),
+            },
+        }
+    }
+
+    /// Prepares a text of exactly one statement; `SQLITE_MISUSE` if there are several. The program of a text that was prepared lately is used again
     /// (`PRAGMA plan_cache` says how many are kept).
     pub fn prepare(&self, sql: &str) -> Result<Statement> {
         match self.prepare_next(sql)? {
-            Some((s, _)) => Ok(s),
+            Some((s, rest)) => {
+                // What runs half of a text says nothing of the other half.
+                if !rest.is_empty() && iolite_sql::parse_next(rest, &self.0.limits.borrow())?.is_some() {
+                    return Err(Error::new(
+                        iolite_base::Code::Misuse,
+                        "the text has more than one statement",
+                    ));
+                }
+                Ok(s)
+            }
             None => Err(Error::new(iolite_base::Code::Misuse, "not a statement")),
         }
     }
@@ -361,6 +473,15 @@ impl Connection {
 
     /// Calls `f` now and then during long statements; `true` interrupts.
     pub fn progress_handler(&self, f: Option<Rc<dyn Fn() -> bool>>) {
+        self.progress_handler_every(0, f);
+    }
+
+    /// As [`Connection::progress_handler`], about once in `instructions` of a program; 0: as often as is good.
+    pub fn progress_handler_every(&self, instructions: u32, f: Option<Rc<dyn Fn() -> bool>>) {
+        // A loop has about so many instructions between its jumps back, which are what is counted.
+        const A_LOOP: u32 = 8;
+        let every = if f.is_none() || instructions == 0 { 0 } else { (instructions / A_LOOP).max(1) };
+        self.0.progress_every.set(every);
         *self.0.progress.borrow_mut() = f;
     }
 
@@ -413,10 +534,64 @@ impl Connection {
         Rc::make_mut(&mut self.0.limits.borrow_mut()).set(which, value.unwrap_or(-1))
     }
 
+    /// Copies the log of a database back into its file, or of all databases: then what is answered of the log is that of the
+    /// first, and one that is busy does not keep the others from being copied.
+    pub fn checkpoint(&self, database: Option<&str>, mode: CheckpointMode) -> Result<CheckpointResult> {
+        let trees = match database {
+            Some(name) => match self.0.catalog.borrow().database(name) {
+                Some(at) => vec![self.0.btree_if_open(at)],
+                None => return Err(Error::sql(format!("unknown database: {name}"))),
+            },
+            None => self.0.databases.borrow().iter().map(|d| d.btree.clone()).collect(),
+        };
+        let mut out = CheckpointResult { busy: false, log: -1, checkpointed: -1 };
+        for (i, b) in trees.into_iter().enumerate() {
+            let Some(b) = b else { continue };
+            if b.txn_state() == TxnState::Write {
+                return Err(iolite_base::Code::Locked.into());
+            }
+            match b.checkpoint(mode) {
+                Ok(r) => {
+                    out.busy |= r.busy;
+                    if i == 0 || database.is_some() {
+                        (out.log, out.checkpointed) = (r.log, r.checkpointed);
+                    }
+                }
+                Err(e) if e.code().primary() == iolite_base::Code::Busy => out.busy = true,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(out)
+    }
+
+    /// Writes the changed pages of open transactions, which stay open. `SQLITE_BUSY` if that was not possible everywhere.
+    pub fn flush(&self) -> Result<()> {
+        let trees: Vec<Btree> = self.0.databases.borrow().iter().filter_map(|d| d.btree.clone()).collect();
+        let mut busy = Ok(());
+        for b in trees {
+            match b.flush() {
+                Err(e) if e.code().primary() == iolite_base::Code::Busy => busy = Err(e),
+                other => other?,
+            }
+        }
+        busy
+    }
+
     /// The trees of a database, for tools.
     pub fn btree(&self, database: &str) -> Result<Btree> {
         let at = self.0.database_number(database)?;
         self.0.btree_of(at)
+    }
+
+    /// The full name of a database's file, in the system's bytes; empty where no file is behind it.
+    pub fn file_name(&self, database: &str) -> Result<Vec<u8>> {
+        let at = self.0.database_number(database)?;
+        Ok(self.0.databases.borrow().get(at).map(|d| d.file.clone()).unwrap_or_default())
+    }
+
+    /// The name of the database with this number, if there is one: 0 is `main`, 1 is `temp`.
+    pub fn database_name(&self, number: usize) -> Option<Rc<str>> {
+        self.0.databases.borrow().get(number).map(|d| d.name.clone())
     }
 
     /// Closes the connection; statements still running are ended.
@@ -450,6 +625,29 @@ impl Inner {
         Ok(b)
     }
 
+    /// Gives a database the settings that hold for all of the connection's.
+    pub fn settle(&self, b: &Btree) -> Result<()> {
+        b.set_encoding(self.encoding());
+        match self.busy.borrow().clone() {
+            Some(h) => b.set_busy_handler(Some(h))?,
+            None => b.set_busy_timeout(self.busy_timeout.get())?,
+        }
+        b.set_lock_lease(self.lock_lease.get())?;
+        b.set_checkpoint_thread(self.checkpoint_thread.get())?;
+        b.set_large_value_direct(self.large_value_direct.get())
+    }
+
+    /// Begins to write to a database: the one way in, so that `PRAGMA query_only` holds for every write.
+    pub fn begin_write(&self, b: &Btree, exclusive: bool) -> Result<()> {
+        self.check_query_only()?;
+        b.begin_write(exclusive)
+    }
+
+    /// An error while `PRAGMA query_only` is on.
+    pub fn check_query_only(&self) -> Result<()> {
+        if self.flags.query_only.get() { Err(iolite_base::Code::Readonly.into()) } else { Ok(()) }
+    }
+
     /// The database's trees if they exist.
     pub fn btree_if_open(&self, db: usize) -> Option<Btree> {
         self.databases.borrow().get(db).and_then(|d| d.btree.clone())
@@ -475,7 +673,7 @@ impl Inner {
             recursive_triggers: self.flags.recursive_triggers.get(),
             count_changes: self.flags.count_changes.get(),
             ignore_checks: self.flags.ignore_checks.get(),
-            writable_schema: self.flags.writable_schema.get(),
+            writable_schema: self.flags.writable_schema.get() && !self.flags.defensive.get(),
             reverse_unordered: self.flags.reverse_unordered.get(),
             no_filters: !self.flags.lookahead_filters.get(),
             nested: self.nested.get() > 0,
@@ -495,6 +693,7 @@ impl Inner {
         for mut d in self.databases.borrow_mut().drain(..) {
             let columns = crate::columns::closing(&mut d);
             if let Some(b) = d.btree {
+                let _ = b.set_no_checkpoint_on_close(self.flags.no_checkpoint_on_close.get());
                 let r = b.close();
                 if first.is_ok() {
                     first = r;

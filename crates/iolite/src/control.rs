@@ -1,13 +1,15 @@
 //! Statements that the connection carries out by itself: transactions, ATTACH, PRAGMA, VACUUM, ALTER TABLE, ANALYZE.
 //!
-//! Each becomes a program with one row source, which does the work when the program is first stepped.
+//! Each becomes a program with one row source, which does the work when the program is first stepped. Expressions that
+//! such a statement contains (ATTACH, DETACH, VACUUM INTO) are part of that program: it computes them, with its
+//! parameters, and the work gets their values.
 
 use crate::connection::{Connection, Inner};
 use crate::run::with_env;
 use iolite_base::{Code, Error, Result};
 use iolite_bytecode::Program;
 use iolite_ext::{RowSource, SourceFactory};
-use iolite_sql::ast::{BeginMode, Parsed, Stmt};
+use iolite_sql::ast::{BeginMode, Expr, Literal, Parsed, Stmt};
 use iolite_value::Value;
 use std::rc::{Rc, Weak};
 
@@ -33,6 +35,9 @@ impl RowSource for Rows {
 /// The work behind a statement: answers its rows.
 pub(crate) type Work = Rc<dyn Fn(&Connection) -> Result<Vec<Vec<Value>>>>;
 
+/// Work that is given the values of the statement's expressions.
+type WorkOn = Rc<dyn Fn(&Connection, &[Value]) -> Result<Vec<Vec<Value>>>>;
+
 /// A program that does `work` when it is stepped, in a transaction that writes to the databases in `writes`.
 pub(crate) fn work_program(
     conn: &Connection,
@@ -40,29 +45,54 @@ pub(crate) fn work_program(
     work: Work,
     writes: &[usize],
 ) -> Result<Program> {
+    program(conn, columns, Rc::new(move |c, _| work(c)), (&[], writes), (Vec::new(), ""))
+}
+
+fn program(
+    conn: &Connection,
+    columns: &[&str],
+    work: WorkOn,
+    access: (&[usize], &[usize]),
+    given: (Vec<Expr>, &str),
+) -> Result<Program> {
     let weak: Weak<Inner> = Rc::downgrade(&conn.0);
-    let factory = SourceFactory(Rc::new(move |_, _| {
+    let factory = SourceFactory(Rc::new(move |_, values| {
         let Some(inner) = weak.upgrade() else { return Err(Code::Misuse.into()) };
-        let rows = work(&Connection(inner))?;
+        let rows = work(&Connection(inner), values)?;
         Ok(Some(Box::new(Rows { rows: rows.into_iter() }) as Box<dyn RowSource>))
     }));
     let settings = conn.0.settings();
-    with_env(conn, |env| iolite_codegen::source_program(env, &settings, columns, factory.clone(), writes))
+    with_env(conn, |env| iolite_codegen::source_program(env, &settings, columns, factory, access, given))
+}
+
+/// A program that holds a transaction on a database: it yields one row, and ends when it is reset.
+pub(crate) fn holding_program(conn: &Connection, db: usize, writes: bool) -> Result<Program> {
+    let row: WorkOn = Rc::new(|_, _| Ok(vec![vec![Value::Null]]));
+    let db = &[db][..];
+    program(conn, &["row"], row, if writes { (&[], db) } else { (db, &[]) }, (Vec::new(), ""))
 }
 
 fn action(conn: &Connection, f: impl Fn(&Connection) -> Result<()> + 'static) -> Result<Program> {
     work_program(conn, &[], Rc::new(move |c| f(c).map(|()| Vec::new())), &[])
 }
 
-/// The value of an expression that refers to no table.
-pub(crate) fn constant(conn: &Connection, e: &iolite_sql::ast::Expr) -> Result<Value> {
-    // A bare word stands for itself: `ATTACH file AS name`.
-    if let iolite_sql::ast::Expr::Column { schema: None, table: None, column } = e {
-        return Value::text(&*column.text);
+/// As [`action`], on the values of expressions of a text.
+fn action_on(
+    conn: &Connection,
+    given: (Vec<Expr>, &str),
+    f: impl Fn(&Connection, &[Value]) -> Result<()> + 'static,
+) -> Result<Program> {
+    program(conn, &[], Rc::new(move |c, values| f(c, values).map(|()| Vec::new())), (&[], &[]), given)
+}
+
+/// An operand of ATTACH and DETACH, where a bare word stands for itself: `ATTACH file AS name`.
+fn operand(e: &Expr) -> Expr {
+    match e {
+        Expr::Column { schema: None, table: None, column } => {
+            Expr::Literal(Literal::Text((*column.text).into()), column.span)
+        }
+        other => other.clone(),
     }
-    let text = format!("SELECT {}", iolite_sql::print::expr(e));
-    let rows = conn.query(&text, &[])?;
-    Ok(rows.into_iter().next().and_then(|r| r.into_iter().next()).unwrap_or_default())
 }
 
 /// Compiles a statement of this kind.
@@ -88,17 +118,17 @@ pub(crate) fn compile(conn: &Connection, parsed: &Parsed, text: &str) -> Result<
         }
         Stmt::Pragma { name, value } => crate::pragma::compile(conn, name, value.as_ref()),
         Stmt::Attach { file, name, .. } => {
-            let (file, name) = ((**file).clone(), (**name).clone());
-            action(conn, move |c| crate::attach::attach(c, &file, &name))
+            action_on(conn, (vec![operand(file), operand(name)], text), |c, v| {
+                crate::attach::attach(c, &v[0], &v[1])
+            })
         }
         Stmt::Detach(name) => {
-            let name = (**name).clone();
-            action(conn, move |c| crate::attach::detach(c, &name))
+            action_on(conn, (vec![operand(name)], text), |c, v| crate::attach::detach(c, &v[0]))
         }
         Stmt::Vacuum { schema, into } => {
             let schema = schema.as_ref().map(|s| s.text.to_string());
-            let into = into.as_deref().cloned();
-            action(conn, move |c| crate::vacuum::vacuum(c, schema.as_deref(), into.as_ref()))
+            let into = into.as_deref().cloned().into_iter().collect();
+            action_on(conn, (into, text), move |c, v| crate::vacuum::vacuum(c, schema.as_deref(), v.first()))
         }
         Stmt::AlterTable(a) => crate::alter::compile(conn, a, text),
         Stmt::Analyze(what) => {
@@ -129,7 +159,7 @@ pub(crate) fn begin(c: &Connection, mode: BeginMode) -> Result<()> {
                 let was = b.txn_state();
                 let taken = match b.is_read_only() {
                     true => b.begin_read(),
-                    false => b.begin_write(mode == BeginMode::Exclusive),
+                    false => inner.begin_write(&b, mode == BeginMode::Exclusive),
                 };
                 if let Err(e) = taken {
                     // No transaction begins: the locks taken on the way there are nobody's.

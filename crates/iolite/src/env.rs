@@ -91,8 +91,8 @@ impl Env for Running {
                 None => return Ok(()),
             }
         };
-        if write > 0 && c.flags.query_only.get() && db != 1 {
-            return Err(Code::Readonly.into());
+        if write > 0 {
+            c.check_query_only()?;
         }
         let was = b.txn_state();
         if write == 0 {
@@ -176,6 +176,7 @@ impl Env for Running {
     }
 
     fn row_changed(&self, change: RowChange, db: usize, table: &str, rowid: i64) {
+        self.conn.blob_row_changed(db, table, rowid);
         let hook = self.conn.update_hook.borrow().clone();
         if let Some(h) = hook
             && self.conn.nested.get() == 0
@@ -190,7 +191,7 @@ impl Env for Running {
     }
 
     fn watches_rows(&self) -> bool {
-        self.conn.update_hook.borrow().is_some()
+        self.conn.update_hook.borrow().is_some() || !self.conn.watched.borrow().is_empty()
     }
 }
 

@@ -8,6 +8,7 @@
 mod alter;
 mod analyze;
 mod attach;
+mod blob;
 mod check;
 mod columns;
 mod connection;
@@ -15,7 +16,10 @@ mod control;
 mod database;
 mod describe;
 mod env;
+mod image;
 mod listing;
+mod memory;
+mod metadata;
 mod open;
 mod plans;
 mod pragma;
@@ -28,13 +32,15 @@ mod txn;
 mod vacuum;
 mod writer;
 
+pub use blob::Blob;
 pub use columns::ColumnCounters;
-pub use connection::Connection;
+pub use connection::{Connection, Switch};
 pub use database::Database;
+pub use image::{Backup, ImageOptions};
 pub use iolite_base::{
     Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER,
 };
-pub use iolite_btree::{Btree, CheckpointMode, JournalMode, TxnState};
+pub use iolite_btree::{Btree, CheckpointMode, CheckpointResult, JournalMode, TxnState};
 pub use iolite_bytecode::{ColumnMeta, ExplainRow};
 #[cfg(feature = "columnar")]
 pub use iolite_columnar::set_segment_leaves as set_column_segment_leaves;
@@ -43,6 +49,7 @@ pub use iolite_ext::{
     VirtualTable,
 };
 pub use iolite_value::{Collate, Value};
+pub use metadata::ColumnMetadata;
 pub use open::OpenFlags;
 pub use stages::stages;
 pub use statement::{Statement, Step};

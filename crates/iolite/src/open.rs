@@ -1,7 +1,10 @@
 //! Opening: flags and URI file names (documentation page `uri`).
 
 use iolite_base::{Code, Error, Result};
-use iolite_btree::OpenOptions;
+use iolite_btree::{Btree, OpenOptions};
+use iolite_os::Vfs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How to open a database.
 #[derive(Clone, Copy, Debug)]
@@ -14,53 +17,95 @@ pub struct OpenFlags {
     pub uri: bool,
     /// Keep everything in memory.
     pub memory: bool,
+    /// A database in memory that is named by a URI is shared by all connections of the process that name it so. Databases
+    /// in files are shared in any case, as files are.
+    pub shared_cache: bool,
 }
 
 impl Default for OpenFlags {
     fn default() -> OpenFlags {
-        OpenFlags { read_only: false, create: true, uri: true, memory: false }
+        OpenFlags { read_only: false, create: true, uri: true, memory: false, shared_cache: false }
     }
 }
 
 /// A file name taken apart.
 pub(crate) struct Target {
-    pub path: String,
+    pub path: PathBuf,
     pub options: OpenOptions,
+    /// The name of a database in memory that the process shares.
+    pub shared: Option<Vec<u8>>,
+}
+
+impl Target {
+    /// Opens it.
+    pub fn open(&self, vfs: &Arc<dyn Vfs>) -> Result<Btree> {
+        match &self.shared {
+            Some(name) => crate::memory::open_named(vfs, name, &self.options),
+            None => Btree::open(vfs.clone(), &self.path, &self.options),
+        }
+    }
+}
+
+/// A file name as the system has it: bytes, which need not be UTF-8.
+#[cfg(unix)]
+pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
+}
+
+/// A file name, which is text here.
+#[cfg(not(unix))]
+pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(&*String::from_utf8_lossy(bytes))
+}
+
+/// The bytes of a file name.
+pub(crate) fn bytes_of(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_encoded_bytes().to_vec()
+}
+
+/// The full name of a database's file; empty where no file is behind it.
+pub(crate) fn file_of(b: &Btree) -> Vec<u8> {
+    if b.is_memory() || b.is_transient() { Vec::new() } else { bytes_of(&b.file_name()) }
 }
 
 /// Reads a file name, which may be a URI.
-pub(crate) fn target(name: &str, flags: OpenFlags) -> Result<Target> {
+pub(crate) fn target(name: &[u8], flags: OpenFlags) -> Result<Target> {
     let mut options = OpenOptions {
         read_only: flags.read_only,
         create: flags.create,
         memory: flags.memory,
+        shared_cache: flags.shared_cache,
         ..OpenOptions::default()
     };
-    let Some(rest) = name.strip_prefix("file:").filter(|_| flags.uri) else {
-        if name == ":memory:" {
+    let Some(rest) = name.strip_prefix(b"file:").filter(|_| flags.uri) else {
+        if name == b":memory:" {
             options.memory = true;
         }
-        return Ok(Target { path: name.to_string(), options });
+        return Ok(Target { path: path_of(name), options, shared: None });
     };
-    let rest = match rest.strip_prefix("//") {
+    let rest = match rest.strip_prefix(b"//") {
         None => rest,
         Some(r) => {
-            let (authority, path) = r.find('/').map_or((r, ""), |i| r.split_at(i));
-            if !authority.is_empty() && authority != "localhost" {
+            let (authority, path) = r.split_at(r.iter().position(|b| *b == b'/').unwrap_or(r.len()));
+            if !authority.is_empty() && authority != b"localhost" {
+                let authority = String::from_utf8_lossy(authority);
                 return Err(Error::sql(format!("invalid uri authority: {authority}")));
             }
             path
         }
     };
-    let rest = rest.split('#').next().unwrap_or("");
-    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (rest, _) = cut(rest, b'#');
+    let (path, query) = cut(rest, b'?');
     let path = unescape(path);
-    for part in query.split('&').filter(|p| !p.is_empty()) {
-        let (key, value) = part.split_once('=').unwrap_or((part, ""));
-        let (key, value) = (unescape(key), unescape(value));
-        let on = matches!(value.as_str(), "1" | "yes" | "true" | "on");
-        match key.as_str() {
-            "mode" => match value.as_str() {
+    let mut memdb = false;
+    for part in query.split(|b| *b == b'&').filter(|p| !p.is_empty()) {
+        let (key, value) = cut(part, b'=');
+        let (key, bytes) = (unescape(key), unescape(value));
+        let value = String::from_utf8_lossy(&bytes);
+        let on = matches!(&*value, "1" | "yes" | "true" | "on");
+        match &*key {
+            b"mode" => match &*value {
                 "ro" => options.read_only = true,
                 "rw" | "rwc" => {
                     if flags.read_only {
@@ -71,28 +116,44 @@ pub(crate) fn target(name: &str, flags: OpenFlags) -> Result<Target> {
                 "memory" => options.memory = true,
                 _ => return Err(Error::sql(format!("no such access mode: {value}"))),
             },
-            "cache" => match value.as_str() {
+            b"cache" => match &*value {
                 "shared" => options.shared_cache = true,
                 "private" => options.shared_cache = false,
                 _ => return Err(Error::sql(format!("no such cache mode: {value}"))),
             },
-            "immutable" => options.immutable = on,
-            "nolock" => options.nolock = on,
-            "reserve" => options.reserved = value.parse().unwrap_or(0),
-            "vfs" if !matches!(value.as_str(), "unix" | "unix-excl" | "") => {
-                return Err(Error::sql(format!("no such vfs: {value}")));
-            }
+            b"immutable" => options.immutable = on,
+            b"nolock" => options.nolock = on,
+            b"reserve" => options.reserved = value.parse().unwrap_or(0),
+            b"vfs" => match &*value {
+                "unix" | "unix-excl" | "" => {}
+                "memdb" => memdb = true,
+                _ => return Err(Error::sql(format!("no such vfs: {value}"))),
+            },
             _ => {}
         }
     }
-    if path == ":memory:" {
+    if path == b":memory:" {
         options.memory = true;
     }
-    Ok(Target { path, options })
+    // Who names a database in memory for others shares it; one without a name is its connection's own.
+    let shared = match (memdb, options.memory) {
+        (true, _) if path.starts_with(b"/") => Some([b"memdb:", &*path].concat()),
+        (false, true) if options.shared_cache && !path.is_empty() => Some([b"cache:", &*path].concat()),
+        _ => None,
+    };
+    options.memory |= memdb;
+    Ok(Target { path: path_of(&path), options, shared })
 }
 
-fn unescape(s: &str) -> String {
-    let b = s.as_bytes();
+/// What stands before and behind the first `at`.
+fn cut(text: &[u8], at: u8) -> (&[u8], &[u8]) {
+    match text.iter().position(|b| *b == at) {
+        Some(i) => (&text[..i], &text[i + 1..]),
+        None => (text, b""),
+    }
+}
+
+fn unescape(b: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(b.len());
     let mut i = 0;
     while i < b.len() {
@@ -112,5 +173,5 @@ fn unescape(s: &str) -> String {
             i += 1;
         }
     }
-    String::from_utf8_lossy(&out).into_owned()
+    out
 }

@@ -247,11 +247,11 @@ fn int(i: i64) -> Result<Rows> {
 }
 
 fn text(s: &str) -> Result<Value> {
-    Value::text(s)
+    Value::text(iolite_base::raw_text::decode(s))
 }
 
 fn opt_text(s: Option<&str>) -> Result<Value> {
-    s.map_or(Ok(Value::Null), Value::text)
+    s.map_or(Ok(Value::Null), text)
 }
 
 /// Truth as pragmas write it.
@@ -308,7 +308,7 @@ impl Call<'_> {
     /// Runs `f` in a write transaction, which commits unless one is open.
     fn writing(&self, f: impl FnOnce(&Btree) -> Result<()>) -> Result<()> {
         let b = self.btree()?;
-        b.begin_write(false)?;
+        self.inner().begin_write(&b, false)?;
         let done = f(&b);
         if self.inner().autocommit.get() {
             match &done {
@@ -324,6 +324,10 @@ fn flag(c: &Call<'_>, get: fn(&Flags) -> &Cell<bool>) -> Result<Rows> {
     let cell = get(&c.inner().flags);
     if let Some(v) = c.value {
         let on = truth(v);
+        let flags = &c.inner().flags;
+        if std::ptr::eq(cell, &flags.writable_schema) && flags.defensive.get() {
+            return Ok(Vec::new());
+        }
         if std::ptr::eq(cell, &c.inner().flags.foreign_keys) && !c.inner().autocommit.get() {
             return Ok(Vec::new());
         }
@@ -406,6 +410,9 @@ fn column_cache_stats(c: &Call<'_>) -> Result<Rows> {
 
 fn meta(c: &Call<'_>, i: usize) -> Result<Rows> {
     if let Some(v) = c.value {
+        if i == 1 && c.inner().flags.defensive.get() {
+            return Ok(Vec::new());
+        }
         let v = parse_number(v) as u32;
         c.writing(|b| b.set_meta(i, v))?;
         if i == 1 {
@@ -477,10 +484,7 @@ fn collation_list(c: &Call<'_>) -> Result<Rows> {
 }
 
 fn compile_options(_: &Call<'_>) -> Result<Rows> {
-    ["COMPILER=rustc", "ENABLE_MATH_FUNCTIONS", "ENABLE_STAT1", "THREADSAFE=1"]
-        .iter()
-        .map(|o| Ok(vec![text(o)?]))
-        .collect()
+    iolite_func::COMPILE_OPTIONS.iter().map(|o| Ok(vec![text(o)?])).collect()
 }
 
 fn data_version(c: &Call<'_>) -> Result<Rows> {
@@ -493,7 +497,7 @@ fn database_list(c: &Call<'_>) -> Result<Rows> {
     let mut out = Vec::new();
     for (i, d) in dbs.iter().enumerate() {
         if d.btree.is_some() {
-            out.push(vec![Value::Int(i as i64), text(&d.name)?, text(&d.file)?]);
+            out.push(vec![Value::Int(i as i64), text(&d.name)?, Value::text(&d.file)?]);
         }
     }
     Ok(out)
@@ -663,6 +667,8 @@ fn integrity_check(c: &Call<'_>, quick: bool) -> Result<Rows> {
 
 fn journal_mode(c: &Call<'_>) -> Result<Rows> {
     let mode = c.value.and_then(JournalMode::from_name);
+    // Without a journal, a statement that fails spoils the file.
+    let mode = mode.filter(|m| *m != JournalMode::Off || !c.inner().flags.defensive.get());
     let targets = if mode.is_some() { c.all()? } else { vec![c.btree()?] };
     let mut last = None;
     for (i, b) in targets.iter().enumerate() {

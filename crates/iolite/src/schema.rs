@@ -146,7 +146,7 @@ impl Inner {
 fn take_stats(bt: &Btree, schema: &mut Schema) -> Result<()> {
     let Some(root) = schema.table("sqlite_stat1").map(|t| t.root.get()) else { return Ok(()) };
     for_rows(bt, root, schema.encoding, &mut |v| {
-        let text = |i: usize| v.get(i).filter(|x| !x.is_null()).map(Value::text_lossy);
+        let text = |i: usize| v.get(i).filter(|x| !x.is_null()).map(Value::text_carried);
         if let (Some(t), Some(stat)) = (text(0), text(2)) {
             schema.add_stat(&t, text(1).as_deref(), &stat);
         }
@@ -168,8 +168,8 @@ fn add_row(schema: &mut Schema, r: &SchemaRow<'_>) -> Result<()> {
 
 fn for_schema_rows(bt: &Btree, enc: Encoding, f: &mut dyn FnMut(SchemaRow<'_>) -> Result<()>) -> Result<()> {
     for_rows(bt, 1, enc, &mut |v| {
-        let text = |i: usize| v.get(i).map(Value::text_lossy).unwrap_or_default();
-        let sql = v.get(4).filter(|x| !x.is_null()).map(Value::text_lossy);
+        let text = |i: usize| v.get(i).map(Value::text_carried).unwrap_or_default();
+        let sql = v.get(4).filter(|x| !x.is_null()).map(Value::text_carried);
         let root = match v.get(3) {
             Some(Value::Int(n)) => u32::try_from(*n).unwrap_or(u32::MAX),
             _ => 0,

@@ -29,6 +29,8 @@ pub struct Statement {
     listing: Option<Listing>,
     done: bool,
     writes: bool,
+    /// Compiled anew when the schema has changed.
+    renews: bool,
 }
 
 /// The statement's machine; there until the statement is dropped, when its memory goes to the connection's next one.
@@ -66,12 +68,31 @@ impl Statement {
             None => Box::new(Vm::new(program)),
         };
         let vm = Machine(Some(vm));
-        Ok(Statement { conn: conn.0.clone(), sql: sql.into(), vm, run: None, listing, done: false, writes })
+        Ok(Statement {
+            conn: conn.0.clone(),
+            sql: sql.into(),
+            vm,
+            run: None,
+            listing,
+            done: false,
+            writes,
+            renews: true,
+        })
+    }
+
+    /// Answers `SQLITE_SCHEMA` when the schema has changed, instead of being compiled anew.
+    pub fn keep_program(&mut self) {
+        self.renews = false;
     }
 
     /// The statement's text.
     pub fn sql(&self) -> &str {
         &self.sql
+    }
+
+    /// The statement's text as it was given: bytes that need not be UTF-8.
+    pub fn sql_bytes(&self) -> std::borrow::Cow<'_, [u8]> {
+        iolite_base::raw_text::decode(&self.sql)
     }
 
     /// The connection.
@@ -246,7 +267,7 @@ impl Statement {
                     let action = self.vm.action;
                     // What goes wrong while it is undone matters less than why.
                     let _ = self.finish(Some((&e, action)));
-                    if stale && tries < MAX_RETRY {
+                    if stale && tries < MAX_RETRY && self.renews {
                         tries += 1;
                         self.vm.reset();
                         self.done = false;
@@ -264,6 +285,7 @@ impl Statement {
         if c.running.get() == 0 {
             c.interrupt.store(false, std::sync::atomic::Ordering::Relaxed);
         }
+        self.vm.check_every(c.progress_every.get());
         c.running.set(c.running.get() + 1);
         if self.writes {
             c.writing.set(c.writing.get() + 1);
@@ -365,6 +387,10 @@ impl Statement {
 
     /// Compiles the text again; parameters are kept.
     fn recompile(&mut self) -> Result<()> {
+        if self.sql.is_empty() {
+            // Made without a text: whoever made it makes it anew.
+            return Err(Code::Schema.into());
+        }
         let conn = Connection(self.conn.clone());
         let program = crate::run::compile_text(&conn, &self.sql)?;
         self.writes = !program.readonly;

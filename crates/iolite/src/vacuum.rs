@@ -5,12 +5,10 @@
 //! schema table is new: its root pages, and its order, which is that in which stock makes everything anew.
 
 use crate::connection::{Connection, Inner};
-use crate::control::constant;
 use crate::open::{OpenFlags, target};
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Error, Result};
 use iolite_btree::{AutoVacuum, Btree, InsertAt, OpenOptions, TreeKind};
-use iolite_sql::ast::Expr;
 use iolite_value::{Value, record};
 use std::cmp::Ordering;
 
@@ -18,7 +16,7 @@ use std::cmp::Ordering;
 const META: [usize; 5] = [2, 3, 5, 6, 8];
 
 /// Rebuilds a database.
-pub(crate) fn vacuum(c: &Connection, schema: Option<&str>, into: Option<&Expr>) -> Result<()> {
+pub(crate) fn vacuum(c: &Connection, schema: Option<&str>, into: Option<&Value>) -> Result<()> {
     let inner = &c.0;
     if !inner.autocommit.get() {
         return Err(Error::sql("cannot VACUUM from within a transaction"));
@@ -30,14 +28,14 @@ pub(crate) fn vacuum(c: &Connection, schema: Option<&str>, into: Option<&Expr>) 
     if db == 1 {
         return Ok(());
     }
+    inner.check_query_only()?;
     let from = inner.btree_of(db)?;
     match into {
-        Some(e) => {
-            let v = constant(c, e)?;
+        Some(v) => {
             if !matches!(v, Value::Text(..)) {
                 return Err(Error::sql("non-text filename"));
             }
-            vacuum_into(c, db, &from, &v.to_string_lossy())
+            vacuum_into(c, db, &from, &v.text_bytes()?)
         }
         None => {
             if from.is_memory() || from.is_transient() {
@@ -67,7 +65,10 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
         temp.set_page_size(page_size, Some(from.reserved()))?;
         let mode = inner.vacuum_auto_vacuum.get().unwrap_or_else(|| from.auto_vacuum());
         let numbered = |root| !renumbered(inner, db, root);
-        if let Some(id) = rebuild(from, &temp, mode, &numbered, &autoincrement)? {
+        if inner.flags.reset_database.get() {
+            // Beginning to write makes the first page.
+            temp.begin_write(false)?;
+        } else if let Some(id) = rebuild(from, &temp, mode, &numbered, &autoincrement)? {
             inner.last_rowid.set(id);
         }
         temp.commit()?;
@@ -86,9 +87,9 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
     Ok(())
 }
 
-fn vacuum_into(c: &Connection, db: usize, from: &Btree, file: &str) -> Result<()> {
+fn vacuum_into(c: &Connection, db: usize, from: &Btree, file: &[u8]) -> Result<()> {
     let inner = &c.0;
-    let t = target(file, OpenFlags::default())?;
+    let t = target(file, OpenFlags { uri: inner.open_flags.uri, ..OpenFlags::default() })?;
     let mut options = t.options.clone();
     let wanted = inner.vacuum_page_size.get();
     options.page_size = if wanted != 0 { wanted } else { from.page_size() };

@@ -125,6 +125,9 @@ pub struct Characteristics {
     pub sequential: bool,
     /// The file cannot change under us.
     pub immutable: bool,
+    /// Nothing of the file outlives the process: there is nothing to recover, so journals are kept in memory, and no log
+    /// is offered.
+    pub volatile: bool,
 }
 
 /// What proves that two names are one file.

@@ -383,6 +383,24 @@ impl Pager {
         Ok(())
     }
 
+    /// Writes the changed pages of an open transaction that nobody holds, without ending it. `SQLITE_BUSY` if readers are in
+    /// the way of a database without a log.
+    pub fn flush(&mut self) -> Result<()> {
+        if self.kind != Kind::File || self.state < State::WriterCacheMod {
+            return Ok(());
+        }
+        let enabled = std::mem::replace(&mut self.spill_enabled, true);
+        let flushed = (|| {
+            while self.spill()? {}
+            Ok::<(), iolite_base::Error>(())
+        })();
+        self.spill_enabled = enabled;
+        flushed?;
+        let kept_out = self.wal.is_none() && self.lock < LockLevel::Exclusive;
+        let dirty = self.table.iter().any(|s| s.flags & DIRTY != 0);
+        if kept_out && dirty && self.journal.is_some() { Err(Code::Busy.into()) } else { Ok(()) }
+    }
+
     /// Writes changed pages that nobody holds, so that they can be evicted. `false`: not possible now.
     fn spill(&mut self) -> Result<bool> {
         let writing = self.state >= State::WriterCacheMod || self.kind == Kind::Temp;

@@ -62,6 +62,8 @@ pub(crate) enum Kind {
 pub struct Pager {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) kind: Kind,
+    /// Its content ends with the process.
+    pub(crate) volatile: bool,
     pub(crate) file: Option<Box<dyn File>>,
     pub(crate) path: PathBuf,
     pub(crate) journal_path: PathBuf,
@@ -90,6 +92,8 @@ pub struct Pager {
     pub(crate) max_pages: Pgno,
     pub(crate) journal_size_limit: i64,
     pub(crate) persist_wal: bool,
+    /// The log stays as it is when the last connection closes.
+    pub(crate) no_checkpoint_on_close: bool,
     /// Milliseconds for which read locks are kept unused, and frames from which on none is.
     pub(crate) lease: (u32, u32),
     /// Checkpoints may be left to a thread: wanted, and the log's frames when one was left last.
@@ -156,6 +160,7 @@ impl Pager {
         let mut full = PathBuf::new();
         let mut file = None;
         let mut read_only = false;
+        let mut volatile = kind != Kind::File;
         if kind == Kind::File {
             full = vfs.full_path(path)?;
             let flags = OpenFlags {
@@ -168,6 +173,7 @@ impl Pager {
             };
             let f = vfs.open(Some(&full), flags)?;
             read_only = f.is_read_only() || opts.immutable;
+            volatile = f.characteristics().volatile;
             file = Some(f);
         }
         let with = |suffix: &str| {
@@ -175,13 +181,13 @@ impl Pager {
             name.push(suffix);
             PathBuf::from(name)
         };
-        let in_memory_journal = kind != Kind::File;
         let mut pager = Pager {
             journal_path: with("-journal"),
             wal_path: with("-wal"),
             path: full,
             vfs,
             kind,
+            volatile,
             file,
             read_only,
             format_read_only: false,
@@ -194,7 +200,7 @@ impl Pager {
             lock: LockLevel::None,
             no_wal: false,
             locking_mode: if kind == Kind::File { LockingMode::Normal } else { LockingMode::Exclusive },
-            journal_mode: if in_memory_journal { JournalMode::Memory } else { JournalMode::Delete },
+            journal_mode: if volatile { JournalMode::Memory } else { JournalMode::Delete },
             sync: SyncMode::Full,
             cache_setting: opts.cache_size,
             cache_target: 0,
@@ -202,6 +208,7 @@ impl Pager {
             max_pages: 0xffff_fffe,
             journal_size_limit: -1,
             persist_wal: false,
+            no_checkpoint_on_close: false,
             lease: (0, 1000),
             checkpoint_thread: false,
             asked_at: 0,
@@ -348,7 +355,7 @@ impl Pager {
         }
         let mut done = Ok(());
         let mut delete = false;
-        if alone && !self.read_only {
+        if alone && !self.read_only && (for_good || !self.no_checkpoint_on_close) {
             let sync = if self.sync == SyncMode::Off { None } else { Some(self.sync) };
             let table = &self.table;
             let cached = |p| table.clean(p);
@@ -360,7 +367,7 @@ impl Pager {
                 note(wal.last_mark(), self.base_now(true, true).unwrap_or(None));
             }
         }
-        let keep = delete && self.persist_wal;
+        let keep = delete && self.persist_wal && !for_good;
         wal.close(file, delete && !keep);
         if keep && self.journal_size_limit >= 0 {
             wal.limit_size(0);

@@ -141,8 +141,8 @@ impl Pager {
 
     /// Sets one of the rollback modes (not to or from WAL); returns the mode in force.
     pub fn set_journal_mode(&mut self, mode: JournalMode) -> JournalMode {
-        let mode = match self.kind {
-            Kind::File => mode,
+        let mode = match self.volatile {
+            false => mode,
             // Nothing but memory to journal to.
             _ if matches!(mode, JournalMode::Memory | JournalMode::Off) => mode,
             _ => self.journal_mode,
@@ -177,7 +177,7 @@ impl Pager {
 
     /// Whether the database can have a write-ahead log.
     pub fn wal_possible(&self) -> bool {
-        self.kind == Kind::File
+        !self.volatile
             && !self.nolock
             && (self.locking_mode == LockingMode::Exclusive
                 || self.file.as_ref().is_some_and(|f| f.has_shm()))
@@ -372,6 +372,11 @@ impl Pager {
         self.persist_wal = on;
     }
 
+    /// Leaves the log as it is when the last connection closes.
+    pub fn set_no_checkpoint_on_close(&mut self, on: bool) {
+        self.no_checkpoint_on_close = on;
+    }
+
     /// Whether the database cannot be written.
     pub fn is_read_only(&self) -> bool {
         self.read_only || self.format_read_only
@@ -379,7 +384,7 @@ impl Pager {
 
     /// Whether there is no file behind it at all.
     pub fn is_memory(&self) -> bool {
-        self.kind == Kind::Memory
+        self.kind == Kind::Memory || self.kind == Kind::File && self.volatile
     }
 
     /// Whether it is private and vanishes when closed.

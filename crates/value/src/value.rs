@@ -198,6 +198,14 @@ impl Value {
         self.text_lossy().into_owned()
     }
 
+    /// As [`Value::text_lossy`], but invalid bytes are carried along (`iolite_base::raw_text`): for SQL text and names.
+    pub fn text_carried(&self) -> Cow<'_, str> {
+        match self {
+            Value::Text(b, _) | Value::Blob(b, _) => iolite_base::raw_text::encode(b),
+            other => other.text_lossy(),
+        }
+    }
+
     /// As [`Value::to_string_lossy`]; text that is valid is lent.
     pub fn text_lossy(&self) -> Cow<'_, str> {
         match self {

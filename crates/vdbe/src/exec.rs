@@ -13,8 +13,8 @@ use iolite_value::arith::{self, Arith};
 use iolite_value::{Affinity, Collation, Value, compare};
 use std::cmp::Ordering;
 
-/// Interruption is asked for once in so many jumps back.
-const CHECK_EVERY: u32 = 1000;
+/// Interruption is asked for once in so many jumps back, unless [`Vm::check_every`] says otherwise.
+pub(crate) const CHECK_EVERY: u32 = 1000;
 
 impl Vm {
     /// Runs to the next row or the end.
@@ -412,7 +412,7 @@ impl Vm {
                         // Columns and steps of aggregates alone: the rest of the leaf goes round there.
                         if pc + 1 == behind {
                             let rows;
-                            (pc, rows) = ops::row::leaf_rows(self, insns, pc, CHECK_EVERY - 1 - self.cpu)?;
+                            (pc, rows) = ops::row::leaf_rows(self, insns, pc, self.every - 1 - self.cpu)?;
                             self.cpu += rows;
                         }
                         continue;
@@ -700,13 +700,22 @@ impl Vm {
         }
     }
 
+    /// Asks whether to stop once in `jumps` jumps back; 0: as often as is good.
+    pub fn check_every(&mut self, jumps: u32) {
+        let every = if jumps == 0 { CHECK_EVERY } else { jumps };
+        if self.every != every {
+            self.every = every;
+            self.cpu = 0;
+        }
+    }
+
     /// Counts a jump back; asks now and then whether to stop.
     #[inline(always)]
     fn tick(&mut self, env: &dyn Env) -> Result<()> {
         self.cpu += 1;
-        if self.cpu >= CHECK_EVERY {
+        if self.cpu >= self.every {
             self.cpu = 0;
-            self.counters.vm_steps += CHECK_EVERY as u64;
+            self.counters.vm_steps += self.every as u64;
             env.check_interrupt()?;
         }
         Ok(())

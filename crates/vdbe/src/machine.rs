@@ -101,6 +101,8 @@ pub struct Vm {
     pub(crate) max_length: usize,
     pub(crate) max_depth: usize,
     pub(crate) cpu: u32,
+    /// At how many of them to ask whether to stop.
+    pub(crate) every: u32,
     /// AUTOINCREMENT's largest rowids, by number less one: of the run, so that triggers share them.
     pub(crate) sequences: Vec<i64>,
     /// Trees that sub-programs may not write to for now.
@@ -161,6 +163,7 @@ impl Vm {
             max_length: 1_000_000_000,
             max_depth: 1000,
             cpu: 0,
+            every: crate::exec::CHECK_EVERY,
             sequences: Vec::new(),
             locked: Vec::new(),
             spare: Vec::new(),

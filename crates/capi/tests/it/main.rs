@@ -1,6 +1,9 @@
 //! The C interface as a C program uses it. `tests/python` holds what needs a whole program.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
+mod handles;
+mod images;
+mod programs;
 mod python;
 
 use iolite_capi::backup::*;
@@ -250,7 +253,7 @@ fn tables_and_blobs() {
         );
         assert_eq!(
             (rc, text(kind).to_lowercase(), text(collation), nn, pk, auto),
-            (0, "text".into(), "NOCASE".into(), 1, 0, 0)
+            (0, "text".into(), "nocase".into(), 1, 0, 0)
         );
         let a = c"a".as_ptr();
         sqlite3_table_column_metadata(

@@ -1,8 +1,10 @@
 //! What a user of the Rust API sees.
 
 mod analyzing;
+mod attached;
 mod choices;
 mod crossing;
+mod doors;
 mod functions;
 mod journey;
 mod large;

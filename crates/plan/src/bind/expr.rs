@@ -185,7 +185,7 @@ impl Binder<'_> {
         } else if word.eq_ignore_ascii_case("false") {
             Expr::int(0)
         } else {
-            Expr::Const(Value::text(word)?)
+            Expr::Const(Value::text(iolite_base::raw_text::decode(word))?)
         })
     }
 
@@ -197,7 +197,7 @@ impl Binder<'_> {
                 let r: f64 = text.parse().unwrap_or(0.0);
                 Value::real(if negative { -r } else { r })
             }
-            Literal::Text(s) => Value::text(&**s)?,
+            Literal::Text(s) => Value::text(iolite_base::raw_text::decode(s))?,
             Literal::Blob(b) => Value::blob(b)?,
             Literal::True => Value::Int(1),
             Literal::False => Value::Int(0),

@@ -117,7 +117,7 @@ impl Binder<'_> {
                 && self.env.quoted_strings
                 && self.restriction.allows_quoted_string()
             {
-                return Ok(Expr::Const(Value::text(&*column.text)?));
+                return Ok(Expr::Const(Value::text(iolite_base::raw_text::decode(&column.text))?));
             }
             if column.quote == Quote::None
                 && (column.text.eq_ignore_ascii_case("true") || column.text.eq_ignore_ascii_case("false"))

@@ -1,0 +1,177 @@
+//! How long the memory behind a `sqlite3*` and a `sqlite3_stmt*` lives, and who may use it.
+//!
+//! A program may use a handle after it has closed it. That is an error of the program, and it must stay one: the memory
+//! of connections and statements is never given back to the allocator. A slot of a closed connection says that it is
+//! closed, waits in a queue, and serves a later connection. So a late call finds a state word and a mutex, and answers
+//! `SQLITE_MISUSE`; only when the slot is in use again, it reaches another connection.
+//!
+//! What always holds: a connection's content is read and changed under its mutex only, but for the state word, which is
+//! atomic, and the flag of `sqlite3_interrupt`. Whoever finds a zombie without statements, under the mutex, ends it
+//! there and then, so it is ended once. What unwinds stops here: the connection is broken from then on, its statements
+//! answer `SQLITE_INTERNAL`, and closing it takes its transaction back.
+
+use crate::connection::Db;
+use crate::mutex::Guard;
+use crate::{INTERNAL, MISUSE};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// A connection that is open, or that failed to open and holds the reason.
+const OPEN: u32 = 0x6f70_656e;
+/// Closed by `sqlite3_close_v2` while it has statements, backups or blobs.
+const ZOMBIE: u32 = 0x7a6f_6d62;
+/// Closed; the slot waits for another connection.
+const CLOSED: u32 = 0x636c_6f73;
+
+/// So many slots wait at least before one is used again.
+const WAITING: usize = 64;
+
+/// The state of a connection's slot.
+pub struct State(AtomicU32);
+
+impl Default for State {
+    fn default() -> State {
+        State(AtomicU32::new(OPEN))
+    }
+}
+
+impl State {
+    fn is(&self, state: u32) -> bool {
+        self.0.load(Ordering::Relaxed) == state
+    }
+
+    /// Whether statements and the like may still be used.
+    fn is_alive(&self) -> bool {
+        !self.is(CLOSED)
+    }
+
+    /// Whether a program may use the connection itself.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is(OPEN)
+    }
+}
+
+struct Slot(*mut Db);
+
+// SAFETY: a slot in the queue is used by nobody; whoever takes it out owns it.
+unsafe impl Send for Slot {}
+
+static SPARE: Mutex<VecDeque<Slot>> = Mutex::new(VecDeque::new());
+
+/// Puts a connection into a slot.
+pub(crate) fn place(make: impl FnOnce(&Db)) -> *mut Db {
+    let spare = {
+        let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.len() > WAITING { spare.pop_front() } else { None }
+    };
+    let p = match spare {
+        Some(Slot(p)) => p,
+        None => Box::into_raw(Box::default()),
+    };
+    // SAFETY: slots are never freed, and this one is nobody else's.
+    let d = unsafe { &*p };
+    let _held = d.mutex.enter();
+    make(d);
+    d.state.0.store(OPEN, Ordering::Relaxed);
+    p
+}
+
+/// An answer of an entry point.
+pub(crate) trait Answer: Copy {
+    /// What to answer after unwinding, where `self` is the answer for handles that are none.
+    fn broken(self) -> Self {
+        self
+    }
+}
+
+impl Answer for i32 {
+    fn broken(self) -> i32 {
+        // Numbers that are no result codes stay as they are.
+        if matches!(self, MISUSE | crate::NOMEM | crate::ERROR) { INTERNAL } else { self }
+    }
+}
+
+impl Answer for () {}
+impl Answer for i64 {}
+impl Answer for f64 {}
+impl<T> Answer for *const T {}
+impl<T> Answer for *mut T {}
+
+/// Runs `f` on an open connection under its mutex; `bad` for NULL, for closed ones, and after unwinding.
+pub(crate) unsafe fn with<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) -> T) -> T {
+    match db.as_ref() {
+        Some(d) if d.state.is_open() => within(db, bad, |d| if d.state.is_open() { f(d) } else { bad }),
+        _ => bad,
+    }
+}
+
+/// As [`with`], also for a connection that is kept by its statements alone.
+pub(crate) unsafe fn within<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) -> T) -> T {
+    match db.as_ref() {
+        Some(d) if d.state.is_alive() => {
+            let _held: Guard = d.mutex.enter();
+            if !d.state.is_alive() {
+                return bad;
+            }
+            contained(d, bad, || f(d))
+        }
+        _ => bad,
+    }
+}
+
+fn contained<T: Answer>(d: &Db, bad: T, f: impl FnOnce() -> T) -> T {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(t) => t,
+        Err(_) => {
+            d.broken.set(true);
+            let _ = catch_unwind(AssertUnwindSafe(|| d.fail_broken()));
+            bad.broken()
+        }
+    }
+}
+
+/// As [`within`], for calls that may take away what kept a zombie alive.
+pub(crate) unsafe fn leaving<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) -> T) -> T {
+    let Some(d) = db.as_ref().filter(|d| d.state.is_alive()) else { return bad };
+    let held = d.mutex.enter();
+    if !d.state.is_alive() {
+        return bad;
+    }
+    let out = contained(d, bad, || f(d));
+    end_if_idle(db, held);
+    out
+}
+
+/// `sqlite3_close` and `sqlite3_close_v2`, which does not mind statements. `busy` says how it went where the connection is
+/// still needed.
+pub(crate) unsafe fn close(db: *mut Db, patient: bool, busy: impl FnOnce(&Db) -> i32) -> i32 {
+    let Some(d) = db.as_ref() else { return crate::OK };
+    if !d.state.is_open() {
+        return MISUSE;
+    }
+    let held = d.mutex.enter();
+    if !d.state.is_open() {
+        return MISUSE;
+    }
+    if !patient && !d.is_idle() {
+        return contained(d, MISUSE, || busy(d));
+    }
+    d.state.0.store(ZOMBIE, Ordering::Relaxed);
+    end_if_idle(db, held);
+    crate::OK
+}
+
+/// Ends a zombie that nothing needs any more.
+unsafe fn end_if_idle(db: *mut Db, held: Guard) {
+    let d = &*db;
+    if !d.state.is(ZOMBIE) || !d.is_idle() || d.ending.replace(true) {
+        return;
+    }
+    contained(d, (), || d.end());
+    d.ending.set(false);
+    d.state.0.store(CLOSED, Ordering::Relaxed);
+    drop(held);
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner).push_back(Slot(db));
+}
