@@ -378,7 +378,15 @@ impl Btree {
 
     fn begin_write_once(&self, exclusive: bool, patience: Duration) -> Result<()> {
         self.pager()?.await_turn(patience)?;
-        let begun = self.begin_read().and_then(|()| self.pager()?.begin_write(exclusive));
+        // Only the caller asks the busy handler: two loops, one in the other, would wait for the product of both.
+        let begin = || {
+            if self.pager()?.state() == State::Open {
+                self.pager()?.begin_read()?;
+                self.0.refresh_if_changed()?;
+            }
+            self.pager()?.begin_write(exclusive)
+        };
+        let begun = begin();
         if begun.is_err() {
             self.pager()?.leave_turn();
         }
