@@ -50,6 +50,8 @@ pub(crate) struct Inner {
     pub statement_depth: Cell<usize>,
     pub running: Cell<u32>,
     pub writing: Cell<u32>,
+    /// Running statements that have begun a transaction: trees must not be dropped under them.
+    pub reading: Cell<u32>,
     pub last_rowid: Cell<i64>,
     pub changes: Cell<i64>,
     pub total_changes: Cell<i64>,
@@ -200,6 +202,7 @@ impl Connection {
             statement_depth: Cell::new(0),
             running: Cell::new(0),
             writing: Cell::new(0),
+            reading: Cell::new(0),
             last_rowid: Cell::new(0),
             changes: Cell::new(0),
             total_changes: Cell::new(0),
@@ -462,9 +465,11 @@ impl Inner {
 
     /// Makes all prepared statements compile anew before their next run.
     pub fn expire_statements(&self) {
-        for g in Rc::make_mut(&mut self.generations.borrow_mut()).iter_mut() {
-            *g += 1;
-        }
+        let mut generations = self.generations.borrow_mut();
+        // The same for all: numbers of databases shift when one is detached, and must not meet an old generation.
+        let next = generations.iter().max().map_or(1, |g| g + 1);
+        Rc::make_mut(&mut generations).fill(next);
+        drop(generations);
         self.plans.borrow_mut().clear();
     }
 

@@ -198,7 +198,11 @@ pub(crate) fn compile(
     let value = value.map(|v| v.text.to_string());
     let columns: Vec<&str> = if p.columns == OWN { vec![p.name] } else { p.columns.to_vec() };
     let silent = value.is_some() && SETTERS_ARE_SILENT.contains(&p.name);
+    let reads = p.schema && p.name != "optimize";
     let work = move |c: &Connection| {
+        if p.schema {
+            c.0.be_current(schema.as_deref(), reads)?;
+        }
         let call = Call { conn: c, schema: schema.as_deref(), value: value.as_deref() };
         let rows = (p.code)(&call)?;
         Ok(if silent { Vec::new() } else { rows })

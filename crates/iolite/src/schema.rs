@@ -20,6 +20,19 @@ impl Inner {
         Ok(())
     }
 
+    /// Makes sure that what is known of the schemas is what the files say; with `reads`, it stays so until the statement ends.
+    pub fn be_current(&self, schema: Option<&str>, reads: bool) -> Result<()> {
+        let only = schema.map(|s| self.database_number(s)).transpose()?;
+        let n = self.catalog.borrow().schemas.len();
+        for db in (0..n).filter(|db| reads && only.is_none_or(|o| o == *db)) {
+            if let Some(b) = self.btree_if_open(db) {
+                b.begin_read()?;
+            }
+        }
+        self.check_schemas()?;
+        self.load_schemas()
+    }
+
     /// Reads one database's schema.
     pub fn load_schema(&self, db: usize) -> Result<()> {
         let name = self.catalog.borrow().schemas[db].name.clone();
