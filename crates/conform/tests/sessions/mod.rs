@@ -8,6 +8,7 @@
 //! a.s!            resets it
 //! close a         closes `a` (its statements first)
 //! bytes 44 00ff   writes bytes into the file at an offset
+//! check           what stock's `PRAGMA integrity_check` says of the file
 //! ```
 //!
 //! `@DIR@` is the engine's own folder. A line that begins with `loose ` need only fail on both or on neither.
@@ -194,6 +195,11 @@ fn answer(e: &mut dyn Engine, path: &Path, line: &str) -> String {
     if let Some(c) = line.strip_prefix("close ") {
         e.close(c);
         return String::new();
+    }
+    if line == "check" {
+        let c = stock::Connection::open(&path.to_string_lossy()).expect("stock opens the file");
+        let rows = c.query("PRAGMA integrity_check").expect("stock checks the file");
+        return rows.iter().map(|r| shown(&r.iter().map(Stock::cell).collect::<Vec<_>>())).collect();
     }
     if let Some(rest) = line.strip_prefix("bytes ") {
         let (at, hex) = rest.split_once(' ').expect("an offset and bytes");
