@@ -31,6 +31,20 @@ pub enum AutoVacuum {
 #[derive(Clone)]
 pub struct Btree(pub(crate) Rc<Shared>);
 
+/// A read transaction that was begun for a while: see [`Btree::read_guard`].
+#[must_use]
+pub struct Reading {
+    bt: Option<Btree>,
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        if let Some(bt) = &self.bt {
+            bt.end_read();
+        }
+    }
+}
+
 pub(crate) struct Shared {
     pub pager: RefCell<Pager>,
     pub layout: Cell<Layout>,
@@ -312,6 +326,19 @@ impl Btree {
             return Ok(());
         }
         self.begin_read_slow()
+    }
+
+    /// Runs `f` in a read transaction, which ends with it unless it was there before.
+    pub fn reading<T>(&self, f: impl FnOnce(&Btree) -> Result<T>) -> Result<T> {
+        let _reading = self.read_guard()?;
+        f(self)
+    }
+
+    /// Begins to read, unless that happened already; what was begun ends with the guard, on whatever way.
+    pub fn read_guard(&self) -> Result<Reading> {
+        let begins = self.txn_state() == TxnState::None;
+        self.begin_read()?;
+        Ok(Reading { bt: begins.then(|| self.clone()) })
     }
 
     fn begin_read_slow(&self) -> Result<()> {

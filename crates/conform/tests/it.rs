@@ -5,6 +5,7 @@
 use iolite_conform::differ::pair::{Pair, Stmt};
 use std::path::{Path, PathBuf};
 
+mod damage;
 mod sessions;
 
 fn scripts() -> Vec<PathBuf> {

@@ -215,6 +215,13 @@ impl Env for Running {
     }
 }
 
+impl Inner {
+    /// An error if what runs shall stop.
+    pub fn check_interrupt(&self) -> Result<()> {
+        interrupted(self)
+    }
+}
+
 /// Pages that were fetched from elsewhere than their database's cache.
 pub(crate) fn pages_read(conn: &Inner) -> u64 {
     let databases = conn.databases.borrow();

@@ -106,6 +106,26 @@ fn compile_once(conn: &Connection, parsed: &Parsed, text: &str, p: &mut Program)
     Ok(())
 }
 
+/// Runs a program of the engine's own; its rows go to `out`, `most` of them at the most, also if it fails.
+pub(crate) fn program_rows(
+    conn: &Connection,
+    program: Program,
+    most: usize,
+    out: &mut Vec<Vec<iolite_value::Value>>,
+) -> Result<()> {
+    let nested = &conn.0.nested;
+    nested.set(nested.get() + 1);
+    let ran = (|| {
+        let mut s = Statement::new(conn, "", Rc::new(program))?;
+        while out.len() < most && s.step()? == crate::statement::Step::Row {
+            out.push(s.row().to_vec());
+        }
+        s.reset()
+    })();
+    nested.set(nested.get() - 1);
+    ran
+}
+
 /// Runs SQL of the engine's own, in the transaction and savepoint of the statement that asks.
 pub(crate) fn exec_nested(conn: &Rc<Inner>, sql: &str) -> Result<()> {
     nested_rows(conn, sql, &[]).map(|_| ())
