@@ -609,8 +609,9 @@ impl Codegen<'_> {
         let col = &t.columns[column];
         let Some(d) = &col.default else { return Ok(Value::Null) };
         let mut b = Binder::new(self.env, "");
-        let e = b.restricted_expr(t, 0, &d.expr, iolite_plan::bind::Restriction::Default)?;
-        let Some(mut v) = constant_value(&e) else { return Ok(Value::Null) };
+        // Only constants were defaults of rows that were there before; others need not even be known.
+        let bound = b.restricted_expr(t, 0, &d.expr, iolite_plan::bind::Restriction::Default);
+        let Some(mut v) = bound.ok().and_then(|e| constant_value(&e)) else { return Ok(Value::Null) };
         col.affinity.apply(&mut v)?;
         Ok(v)
     }

@@ -36,7 +36,8 @@ pub(crate) struct Inner {
     pub vfs: Arc<dyn Vfs>,
     pub databases: RefCell<Vec<Attached>>,
     pub catalog: RefCell<Rc<Catalog>>,
-    pub registry: RefCell<Registry>,
+    /// Behind a count: who compiles holds what there is, and borrows nothing while code of modules runs.
+    pub registry: RefCell<Rc<Registry>>,
     pub limits: RefCell<Rc<Limits>>,
     /// Rises with each change of a database's schema in the catalog.
     pub generations: RefCell<Rc<Vec<u64>>>,
@@ -192,7 +193,7 @@ impl Connection {
             vfs,
             databases: RefCell::new(vec![main, temp]),
             catalog: RefCell::new(Rc::new(Catalog { schemas })),
-            registry: RefCell::new(iolite_func::registry()),
+            registry: RefCell::new(Rc::new(iolite_func::registry())),
             limits: RefCell::default(),
             generations: RefCell::new(Rc::new(vec![0, 0])),
             flags: f,
@@ -386,25 +387,25 @@ impl Connection {
     /// Registers a function.
     pub fn create_function(&self, f: Function) {
         self.0.overridden.borrow_mut().push(f.name.to_ascii_lowercase());
-        self.0.registry.borrow_mut().add_function(f);
+        Rc::make_mut(&mut self.0.registry.borrow_mut()).add_function(f);
         self.0.expire_statements();
     }
 
     /// Removes a function.
     pub fn remove_function(&self, name: &str, args: i16) {
-        self.0.registry.borrow_mut().remove_function(name, args);
+        Rc::make_mut(&mut self.0.registry.borrow_mut()).remove_function(name, args);
         self.0.expire_statements();
     }
 
     /// Registers a collating sequence, or removes it.
     pub fn create_collation(&self, name: &str, c: Option<Rc<dyn Collate>>) {
-        self.0.registry.borrow_mut().set_collation(name, c);
+        Rc::make_mut(&mut self.0.registry.borrow_mut()).set_collation(name, c);
         self.0.expire_statements();
     }
 
     /// Registers a virtual table module.
     pub fn create_module(&self, name: &str, m: Rc<dyn Module>) {
-        self.0.registry.borrow_mut().add_module(name, m);
+        Rc::make_mut(&mut self.0.registry.borrow_mut()).add_module(name, m);
         self.0.expire_statements();
     }
 

@@ -469,7 +469,7 @@ fn case_sensitive_like(c: &Call<'_>) -> Result<Rows> {
     if let Some(v) = c.value {
         let on = truth(v);
         c.inner().flags.case_sensitive_like.set(on);
-        iolite_func::set_case_sensitive_like(&mut c.inner().registry.borrow_mut(), on);
+        iolite_func::set_case_sensitive_like(Rc::make_mut(&mut c.inner().registry.borrow_mut()), on);
         c.inner().expire_statements();
     }
     Ok(Vec::new())

@@ -48,7 +48,7 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
     let c = &conn.0;
     // Copies of handles, so that nothing of the connection is borrowed while names are looked up.
     let catalog = c.catalog.borrow().clone();
-    let registry = c.registry.borrow();
+    let registry = c.registry.borrow().clone();
     let limits = c.limits.borrow().clone();
     let env = Env {
         catalog: &catalog,
@@ -59,6 +59,8 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         connection: conn,
         full_column_names: c.flags.full_column_names.get(),
         short_column_names: c.flags.short_column_names.get(),
+        automatic_index: c.flags.automatic_index.get(),
+        trusted_schema: c.flags.trusted_schema.get(),
     };
     f(&env)
 }

@@ -11,4 +11,5 @@ mod scans;
 mod searching;
 mod sorting;
 mod transactions;
+mod trust;
 mod writer;

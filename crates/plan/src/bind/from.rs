@@ -453,7 +453,10 @@ impl Binder<'_> {
         self.enter()?;
         let text = view.sql.clone().unwrap_or_else(|| "".into());
         self.views.push((db, view.name.clone()));
-        let bound = self.isolated(&text, |b| b.select(select));
+        let bound = self.isolated(&text, |b| {
+            b.stored = db != TEMP;
+            b.select(select)
+        });
         self.views.pop();
         self.leave();
         let mut select = bound?;

@@ -42,6 +42,10 @@ pub struct Env<'a> {
     pub full_column_names: bool,
     /// As above; on by default.
     pub short_column_names: bool,
+    /// `PRAGMA trusted_schema`: what stands in the schema may call functions that are not known to be harmless.
+    pub trusted_schema: bool,
+    /// `PRAGMA automatic_index`: a join may make an index for the time of a query.
+    pub automatic_index: bool,
 }
 
 /// The state of binding one statement.
@@ -62,6 +66,8 @@ pub struct Binder<'a> {
     pub databases: u64,
     /// Where the expression stands, if not every form is allowed there.
     pub restriction: Restriction,
+    /// What is bound stands in the schema of a database, which somebody else may have written, and not in the statement.
+    stored: bool,
     /// The trigger whose body is being bound.
     pub trigger: Option<TriggerScope>,
     views: Vec<(usize, Rc<str>)>,
@@ -188,6 +194,7 @@ impl<'a> Binder<'a> {
             depth: 0,
             databases: 0,
             restriction: Restriction::None,
+            stored: false,
             trigger: None,
             views: Vec::new(),
             excluded: None,
@@ -275,6 +282,7 @@ impl<'a> Binder<'a> {
             depth: self.depth,
             databases: self.databases,
             restriction: Restriction::None,
+            stored: false,
             trigger: None,
             views: std::mem::take(&mut self.views),
             excluded: None,
