@@ -34,19 +34,31 @@ fn blob(b: &[u8]) -> String {
     format!("x'{}'", b.iter().map(|x| format!("{x:02x}")).collect::<String>())
 }
 
+#[derive(Default)]
 struct Stock {
     path: PathBuf,
-    /// Never freed: their statements borrow them.
-    connections: BTreeMap<String, &'static stock::Connection>,
+    connections: BTreeMap<String, Box<stock::Connection>>,
+    /// Those with statements, which borrow them, are never freed.
+    kept: BTreeMap<String, &'static stock::Connection>,
     statements: BTreeMap<String, stock::Statement<'static>>,
 }
 
 impl Stock {
-    fn connection(&mut self, name: &str) -> &'static stock::Connection {
+    fn connection(&mut self, name: &str) -> &stock::Connection {
+        if let Some(c) = self.kept.get(name) {
+            return c;
+        }
         let path = self.path.to_string_lossy().into_owned();
-        self.connections.entry(name.into()).or_insert_with(|| {
-            Box::leak(Box::new(stock::Connection::open(&path).expect("stock opens the file")))
-        })
+        let open = || Box::new(stock::Connection::open(&path).expect("stock opens the file"));
+        self.connections.entry(name.into()).or_insert_with(open)
+    }
+
+    fn keep(&mut self, name: &str) -> &'static stock::Connection {
+        self.connection(name);
+        if let Some(c) = self.connections.remove(name) {
+            self.kept.insert(name.into(), Box::leak(c));
+        }
+        self.kept[name]
     }
 
     fn cell(v: &stock::Value) -> String {
@@ -76,7 +88,7 @@ impl Engine for Stock {
     }
 
     fn prepare(&mut self, connection: &str, name: &str, sql: &str) -> String {
-        match self.connection(connection).prepare(sql) {
+        match self.keep(connection).prepare(sql) {
             Ok(s) => {
                 self.statements.insert(format!("{connection}.{name}"), s);
                 String::new()
@@ -106,6 +118,7 @@ impl Engine for Stock {
     fn close(&mut self, connection: &str) {
         self.statements.retain(|k, _| !k.starts_with(&format!("{connection}.")));
         self.connections.remove(connection);
+        self.kept.remove(connection);
     }
 }
 
@@ -247,7 +260,7 @@ fn sessions_answer_as_on_stock() {
         };
         let (theirs_at, ours_at) = (at("stock"), at("ours"));
         let mut theirs =
-            Stock { path: theirs_at.clone(), connections: BTreeMap::new(), statements: BTreeMap::new() };
+            Stock { path: theirs_at.clone(), ..Stock::default() };
         let mut ours =
             Ours { path: ours_at.clone(), connections: BTreeMap::new(), statements: BTreeMap::new() };
         let text = std::fs::read_to_string(&script).expect("a script");
