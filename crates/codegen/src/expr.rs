@@ -536,7 +536,13 @@ impl Codegen<'_> {
                         && (index_only || f < ix.columns.len())
                         && !is_virtual_generated(&table.columns[c.column as usize])
                     {
-                        self.b.emit(Opcode::Column, *icur, f as i32, target);
+                        // A row of a WITHOUT ROWID table may be older than its last columns.
+                        let p4 = if !table.has_rowid() && ix.origin == iolite_catalog::IndexOrigin::PrimaryKey {
+                            self.column_default(&table, c.column as usize)?
+                        } else {
+                            P4::None
+                        };
+                        self.b.emit4(Opcode::Column, *icur, f as i32, target, p4);
                         if table.columns[c.column as usize].affinity == Affinity::Real {
                             self.b.emit(Opcode::RealAffinity, target, 0, 0);
                         }

@@ -251,6 +251,8 @@ impl Codegen<'_> {
     ) -> Result<Sink<'p>> {
         let width = result.len();
         let first = match dest {
+            // Rows that are computed and then skipped must not be seen.
+            Dest::Registers { .. } if distinct => self.b.regs(width.max(1)),
             Dest::Coroutine { first, .. } | Dest::Registers { first } => *first,
             _ => self.b.regs(width.max(1)),
         };

@@ -188,6 +188,10 @@ impl Env for Running {
         crate::run::exec_nested(&self.conn, sql)
     }
 
+    fn set_changes(&self, n: i64) {
+        self.conn.changes.set(n);
+    }
+
     fn set_last_insert_rowid(&self, rowid: i64) {
         self.conn.last_rowid.set(rowid);
     }

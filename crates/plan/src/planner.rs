@@ -454,7 +454,8 @@ impl<'a> Planner<'a> {
             let floor = last_right(t.on.map_or(core.sources.len(), |p| p + 1));
             // Where a RIGHT JOIN follows, a condition of ON does not decide about all rows.
             let partial = t.on.is_some_and(|p| core.sources[p + 1..].iter().any(|s| s.join.right));
-            if t.mask == 0 && floor.is_none() && !partial {
+            let once = core.sources.is_empty() || !changes_by_call(&t.expr);
+            if t.mask == 0 && floor.is_none() && !partial && once {
                 plan.constant.push(t.expr.clone());
                 continue;
             }
@@ -647,6 +648,13 @@ fn group_order(group_by: &[Expr], order_by: &[OrderTerm]) -> Option<Vec<bool>> {
     fits.then(|| order_by.iter().map(|o| o.desc).collect())
 }
 
+/// Whether a condition may be true for one row and false for the next, though it reads none of them.
+fn changes_by_call(e: &Expr) -> bool {
+    use iolite_ext::FunctionFlags as Flags;
+    let steady = |f: Flags| f.has(Flags::DETERMINISTIC) || f.has(Flags::SLOW_CHANGE);
+    e.any(&mut |x| matches!(x, Expr::Call(c) if !steady(c.function.flags)))
+}
+
 /// Columns that an equality with a constant fixes.
 fn constants(core: &Core, terms: &[Term]) -> Vec<(TableId, i32)> {
     let mut out = Vec::new();
@@ -658,6 +666,8 @@ fn constants(core: &Core, terms: &[Term]) -> Vec<(TableId, i32)> {
             if let (Some(c), crate::terms::Op::Eq { .. }) = (f.column, &f.op)
                 && f.needs == 0
                 && !core.sources[f.source].join.left
+                // What another sequence takes for equal may still have an order.
+                && f.collation.is_binary()
                 && f.value.is_constant()
             {
                 out.push((core.sources[f.source].id, c));

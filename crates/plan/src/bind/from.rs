@@ -54,6 +54,8 @@ impl Binder<'_> {
         out: &mut Core,
         clauses: &mut Vec<(TableId, &'f ast::Expr)>,
     ) -> Result<()> {
+        // USING looks for its columns in this join, not in one around its parentheses.
+        let first = self.scope().sources.len();
         self.joined_table(&f.first, JoinKind::default(), true, out, clauses)?;
         // Without RIGHT or FULL JOIN, USING means the leftmost table that has the column; with one, there may be no other.
         let strict = f.joins.iter().any(|j| matches!(j.op, JoinOp::Right | JoinOp::Full));
@@ -75,14 +77,14 @@ impl Binder<'_> {
                 JoinConstraint::On(e) => clauses.push((id, e)),
                 JoinConstraint::Using(names) => {
                     for n in names {
-                        self.using(n, before, kind, strict, out)?;
+                        self.using(n, first..before, kind, strict, out)?;
                     }
                 }
                 JoinConstraint::None if j.natural => {
                     let right = self.scope().sources.last().expect("just added").columns.clone();
                     for i in 0..right.len() {
                         let name = right.name(i);
-                        let left = &self.scope().sources[..before];
+                        let left = &self.scope().sources[first..before];
                         let shared = !right.is_hidden(i)
                             && left
                                 .iter()
@@ -93,7 +95,7 @@ impl Binder<'_> {
                                 quote: ast::Quote::Bracket,
                                 span: Default::default(),
                             };
-                            self.using(&n, before, kind, strict, out)?;
+                            self.using(&n, first..before, kind, strict, out)?;
                         }
                     }
                 }
@@ -107,7 +109,15 @@ impl Binder<'_> {
         self.scopes.last_mut().expect("a query is being bound")
     }
 
-    fn using(&mut self, n: &Name, before: usize, kind: JoinKind, strict: bool, out: &mut Core) -> Result<()> {
+    fn using(
+        &mut self,
+        n: &Name,
+        left: std::ops::Range<usize>,
+        kind: JoinKind,
+        strict: bool,
+        out: &mut Core,
+    ) -> Result<()> {
+        let before = left.end;
         let missing =
             || Error::sql(format!("cannot join using column {} - column not present in both tables", n.text));
         let depth = self.scopes.len() - 1;
@@ -116,13 +126,14 @@ impl Binder<'_> {
         let (rid, rcols) = (right.id, right.columns.clone());
         let ri = rcols.find(&n.text).ok_or_else(missing)?;
         let right_expr = self.column_of(rid, &rcols, ri)?;
-        let merged =
-            scope.merged.iter().find(|(m, _)| m.eq_ignore_ascii_case(&n.text)).map(|(_, e)| e.clone());
+        // Joins in parentheses that merge columns are queries of their own.
+        let merged = scope.merged.iter().find(|(m, _)| left.start == 0 && m.eq_ignore_ascii_case(&n.text));
+        let merged = merged.map(|(_, e)| e.clone());
         let left_expr = match merged {
             Some(e) => e,
             None => {
                 let mut found = None;
-                for s in &scope.sources[..before] {
+                for s in &scope.sources[left] {
                     if let Some(i) = s.columns.find(&n.text)
                         && !s.hidden.contains(&i)
                     {
