@@ -229,6 +229,7 @@ impl Codegen<'_> {
                 self.expr_to(inner, target)?;
                 self.b.emit(Opcode::ClrSubtype, target, 0, 0);
             }
+            Expr::Merged(inner) => self.expr_to(inner, target)?,
             Expr::IfNotNullRow(t, inner) => {
                 let cursor = match self.places.get(*t) {
                     Some(Place::Table { cursor, index, index_only, .. }) => match index {
@@ -537,7 +538,8 @@ impl Codegen<'_> {
                         && !is_virtual_generated(&table.columns[c.column as usize])
                     {
                         // A row of a WITHOUT ROWID table may be older than its last columns.
-                        let p4 = if !table.has_rowid() && ix.origin == iolite_catalog::IndexOrigin::PrimaryKey {
+                        let p4 = if !table.has_rowid() && ix.origin == iolite_catalog::IndexOrigin::PrimaryKey
+                        {
                             self.column_default(&table, c.column as usize)?
                         } else {
                             P4::None

@@ -396,7 +396,8 @@ impl History {
                     "PRAGMA journal_mode=DELETE; {first}; {vacuum}PRAGMA journal_mode=WAL; {log}SELECT count(*) FROM t"
                 );
                 let own = self.r.chance(60);
-                let ok = if own { self.conn().execute_batch(&sql).is_ok() } else { self.writer(&sql) == "true" };
+                let ok =
+                    if own { self.conn().execute_batch(&sql).is_ok() } else { self.writer(&sql) == "true" };
                 if self.r.chance(50) {
                     self.check("after the mode changed");
                 }

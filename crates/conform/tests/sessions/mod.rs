@@ -79,10 +79,7 @@ impl Stock {
 impl Engine for Stock {
     fn run(&mut self, connection: &str, sql: &str) -> String {
         match self.connection(connection).query(sql) {
-            Ok(rows) => rows
-                .iter()
-                .map(|r| shown(&r.iter().map(Stock::cell).collect::<Vec<_>>()))
-                .collect(),
+            Ok(rows) => rows.iter().map(|r| shown(&r.iter().map(Stock::cell).collect::<Vec<_>>())).collect(),
             Err(e) => Stock::error(&e),
         }
     }
@@ -153,9 +150,7 @@ impl Ours {
 impl Engine for Ours {
     fn run(&mut self, connection: &str, sql: &str) -> String {
         match self.connection(connection).query(sql, &[]) {
-            Ok(rows) => {
-                rows.iter().map(|r| shown(&r.iter().map(Ours::cell).collect::<Vec<_>>())).collect()
-            }
+            Ok(rows) => rows.iter().map(|r| shown(&r.iter().map(Ours::cell).collect::<Vec<_>>())).collect(),
             Err(e) => Ours::error(&e),
         }
     }
@@ -259,8 +254,7 @@ fn sessions_answer_as_on_stock() {
             dir.join("a.db")
         };
         let (theirs_at, ours_at) = (at("stock"), at("ours"));
-        let mut theirs =
-            Stock { path: theirs_at.clone(), ..Stock::default() };
+        let mut theirs = Stock { path: theirs_at.clone(), ..Stock::default() };
         let mut ours =
             Ours { path: ours_at.clone(), connections: BTreeMap::new(), statements: BTreeMap::new() };
         let text = std::fs::read_to_string(&script).expect("a script");

@@ -113,7 +113,6 @@ CREATE TRIGGER c1i BEFORE INSERT ON c1 BEGIN INSERT INTO logs VALUES ('before', 
 INSERT INTO c1 VALUES (10), (11);
 SELECT changes();
 SELECT * FROM logs WHERE a = 'before';
-SELECT count(*) FROM c1 WHERE random() > 0 OR random() <= 0;
 SELECT count(*) FROM c1 WHERE 5 IN ();
 SELECT 1 IN ((VALUES (1), (2))), 2 IN ((VALUES (1), (2))), (1,2) IN ((SELECT 1, 2)), 2 NOT IN ((SELECT x FROM c1));
 SELECT DISTINCT x % 2 FROM c1 LIMIT 1 OFFSET 1;

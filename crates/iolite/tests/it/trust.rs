@@ -58,7 +58,11 @@ fn functions_for_direct_use_are_refused_in_the_schema() {
                 c.query("PRAGMA trusted_schema = OFF", &[]).unwrap();
             }
             let want = if allowed { "ok".to_string() } else { format!("unsafe use of {name}()") };
-            assert_eq!(outcome(&c, &place.replace("F(", &format!("{name}("))), want, "{place} {name} {trusted}");
+            assert_eq!(
+                outcome(&c, &place.replace("F(", &format!("{name}("))),
+                want,
+                "{place} {name} {trusted}"
+            );
         }
     }
 }
@@ -94,7 +98,8 @@ fn a_like_of_ones_own_is_asked_for_every_row() {
     let c = Connection::open_in_memory().unwrap();
     let sql = "CREATE TABLE t(a TEXT COLLATE nocase);; CREATE INDEX i ON t(a);; INSERT INTO t VALUES ('abc'), ('xyz')";
     assert_eq!(outcome(&c, sql), "ok");
-    let count = |c: &Connection| c.query("SELECT count(*) FROM t WHERE a LIKE 'ab%'", &[]).unwrap()[0][0].to_int();
+    let count =
+        |c: &Connection| c.query("SELECT count(*) FROM t WHERE a LIKE 'ab%'", &[]).unwrap()[0][0].to_int();
     assert_eq!(count(&c), 1);
     c.query("PRAGMA case_sensitive_like = ON", &[]).unwrap();
     assert_eq!(outcome(&c, "INSERT INTO t VALUES ('ABC')"), "ok");
@@ -103,4 +108,27 @@ fn a_like_of_ones_own_is_asked_for_every_row() {
     let flags = FunctionFlags::DETERMINISTIC.and(FunctionFlags::INNOCUOUS);
     c.create_function(Function { name: "like".into(), args: 2, flags, imp });
     assert_eq!(count(&c), 3);
+}
+
+#[test]
+fn a_function_of_ones_own_goes_before_a_built_in_one() {
+    let c = Connection::open_in_memory().unwrap();
+    let own = |name: &str, args| {
+        let imp = Implementation::Scalar(|_, args| Value::text(format!("own {}", args.len())));
+        c.create_function(Function { name: name.into(), args, flags: FunctionFlags::DETERMINISTIC, imp });
+    };
+    for name in ["hex", "ABS", "substr", "coalesce", "concat"] {
+        own(name, -1);
+        let got = c.query(&format!("SELECT {name}(1, 2), {name}(1)"), &[]).unwrap();
+        assert_eq!(
+            (&*got[0][0].to_string_lossy(), &*got[0][1].to_string_lossy()),
+            ("own 2", "own 1"),
+            "{name}"
+        );
+    }
+    own("upper", 2);
+    let got = c.query("SELECT upper('a', 'b'), upper('a')", &[]).unwrap();
+    assert_eq!((&*got[0][0].to_string_lossy(), &*got[0][1].to_string_lossy()), ("own 2", "A"));
+    c.remove_function("upper", 2);
+    assert!(c.query("SELECT upper('a', 'b')", &[]).is_err());
 }

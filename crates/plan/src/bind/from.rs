@@ -18,6 +18,8 @@ pub struct Connected {
 
 /// The number of the database of temporary tables.
 const TEMP: usize = 1;
+/// How often a statement may refer to a view.
+const MOST_USES: u32 = 65535;
 
 impl Binder<'_> {
     /// Binds a FROM clause into the innermost scope; its tables and conditions go to `out`.
@@ -166,14 +168,19 @@ impl Binder<'_> {
         }
         out.filter.push(Filter { expr: Expr::Compare(Box::new(c)), on: Some(rid) });
         if kind.right {
-            let either = Expr::Case {
-                base: None,
-                arms: vec![(Expr::NotNull(Box::new(left_expr.clone())), left_expr)],
-                otherwise: Some(Box::new(right_expr)),
+            // Of a RIGHT JOIN every row has the right side.
+            let shown = if kind.left {
+                Expr::Merged(Box::new(Expr::Case {
+                    base: None,
+                    arms: vec![(Expr::NotNull(Box::new(left_expr.clone())), left_expr)],
+                    otherwise: Some(Box::new(right_expr)),
+                }))
+            } else {
+                right_expr
             };
             let scope = self.scope();
             scope.merged.retain(|(m, _)| !m.eq_ignore_ascii_case(&n.text));
-            scope.merged.push(((&*n.text).into(), either));
+            scope.merged.push(((&*n.text).into(), shown));
         }
         self.scope().sources[before].hidden.push(ri);
         Ok(())
@@ -450,6 +457,24 @@ impl Binder<'_> {
         Ok((SourceKind::Virtual { db, table, vtab, args: bound }, shown, Some(db), columns))
     }
 
+    /// Views that refer to each other twice double with each step: there is an end to that.
+    fn count_use(&mut self, db: usize, view: &Table) -> Result<()> {
+        let known = self.view_uses.iter_mut().find(|(d, n, _)| *d == db && *n == view.name);
+        let uses = match known {
+            Some((_, _, uses)) => uses,
+            None => {
+                self.view_uses.push((db, view.name.clone(), 0));
+                &mut self.view_uses.last_mut().expect("just added").2
+            }
+        };
+        *uses += 1;
+        if *uses >= MOST_USES {
+            let most = MOST_USES;
+            return Err(Error::sql(format!("too many references to \"{}\": max {most}", view.name)));
+        }
+        Ok(())
+    }
+
     /// The query that a view stands for.
     pub(crate) fn view(
         &mut self,
@@ -461,6 +486,7 @@ impl Binder<'_> {
         if self.views.iter().any(|(d, n)| *d == db && n.eq_ignore_ascii_case(&view.name)) {
             return Err(Error::sql(format!("view {} is circularly defined", view.name)));
         }
+        self.count_use(db, view)?;
         self.enter()?;
         let text = view.sql.clone().unwrap_or_else(|| "".into());
         self.views.push((db, view.name.clone()));

@@ -71,6 +71,8 @@ pub struct Binder<'a> {
     /// The trigger whose body is being bound.
     pub trigger: Option<TriggerScope>,
     views: Vec<(usize, Rc<str>)>,
+    /// How often each view was referred to, by all others together.
+    view_uses: Vec<(usize, Rc<str>, u32)>,
     /// The number of `excluded` in the upsert that is being bound.
     excluded: Option<TableId>,
     /// Where names of tables and columns stand in `text`, if somebody wants to know: for renaming.
@@ -197,6 +199,7 @@ impl<'a> Binder<'a> {
             stored: false,
             trigger: None,
             views: Vec::new(),
+            view_uses: Vec::new(),
             excluded: None,
             log: None,
         }
@@ -285,6 +288,7 @@ impl<'a> Binder<'a> {
             stored: false,
             trigger: None,
             views: std::mem::take(&mut self.views),
+            view_uses: std::mem::take(&mut self.view_uses),
             excluded: None,
             log: None,
         };
@@ -295,6 +299,7 @@ impl<'a> Binder<'a> {
         self.next_cte = inner.next_cte;
         self.databases = inner.databases;
         self.views = std::mem::take(&mut inner.views);
+        self.view_uses = std::mem::take(&mut inner.view_uses);
         out.map_err(Error::without_offset)
     }
 

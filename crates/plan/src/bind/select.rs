@@ -142,9 +142,8 @@ impl Binder<'_> {
         }
         // The leftmost arm that has such a result counts: by its alias, or as an expression, bound in that arm's scope.
         for (k, core) in s.cores.iter().enumerate() {
-            let is_alias = |r: &OutColumn| {
-                r.aliased && name.is_some_and(|n| r.meta.name.eq_ignore_ascii_case(n))
-            };
+            let is_alias =
+                |r: &OutColumn| r.aliased && name.is_some_and(|n| r.meta.name.eq_ignore_ascii_case(n));
             if let Some(i) = arms.get(k).and_then(|arm| arm.iter().position(is_alias)) {
                 return Ok(Some(i));
             }
@@ -623,7 +622,8 @@ fn classes(e: &Expr) -> u8 {
         Expr::Collate(inner, _)
         | Expr::Plus(inner)
         | Expr::IfNotNullRow(_, inner)
-        | Expr::NoSubtype(inner) => classes(inner),
+        | Expr::NoSubtype(inner)
+        | Expr::Merged(inner) => classes(inner),
         _ => NUMBERS,
     }
 }
