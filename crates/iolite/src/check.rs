@@ -43,7 +43,7 @@ pub(crate) fn run(
         let mut tables: Vec<Rc<Table>> = s.tables().filter(|t| t.root.get() > 0).cloned().collect();
         if let Some(o) = &only {
             tables.retain(|t| t.name.eq_ignore_ascii_case(o));
-            if tables.is_empty() && !s.table(o).is_some_and(|t| t.root.get() == 1) {
+            if tables.is_empty() && s.table(o).is_none_or(|t| t.root.get() != 1) {
                 continue;
             }
             named = true;

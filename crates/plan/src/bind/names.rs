@@ -291,7 +291,7 @@ impl Binder<'_> {
     /// The function to call, or SQLite's complaint.
     pub(crate) fn function(&self, name: &Name, args: usize) -> Result<Rc<iolite_ext::Function>> {
         if let Some(f) = self.env.registry.function(&name.text, args) {
-            return if self.trusts(&f) { Ok(f) } else { Err(unsafe_use(&name.text)) };
+            return if self.trusts(&f) { Ok(f) } else { Err(untrusted_use(&name.text)) };
         }
         Err(if self.env.registry.has_function(&name.text) {
             Error::sql(format!("wrong number of arguments to function {}()", name.text)).at(name.span.start)
@@ -314,7 +314,7 @@ impl Binder<'_> {
 }
 
 #[cold]
-fn unsafe_use(name: &str) -> Error {
+fn untrusted_use(name: &str) -> Error {
     Error::sql(format!("unsafe use of {name}()"))
 }
 
