@@ -64,16 +64,11 @@ impl Backup {
         if self.done {
             return Ok(true);
         }
-        let was_open = self.from.txn_state() == TxnState::None;
         if self.from.txn_state() == TxnState::Write {
             return Err(Code::Busy.into());
         }
-        self.from.begin_read()?;
-        let done = self.step_in_snapshot(pages);
-        if was_open {
-            self.from.end_read();
-        }
-        done
+        let _reading = self.from.read_guard()?;
+        self.step_in_snapshot(pages)
     }
 
     fn step_in_snapshot(&mut self, pages: i32) -> Result<bool> {

@@ -119,7 +119,6 @@ pub(crate) struct Flags {
     pub fullfsync: Cell<bool>,
     pub read_uncommitted: Cell<bool>,
     pub temp_store: Cell<i64>,
-    pub mmap_size: Cell<i64>,
     pub analysis_limit: Cell<i64>,
     pub threads: Cell<i64>,
     /// Bytes that a sorter holds before it writes to a temporary file.

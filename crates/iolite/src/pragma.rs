@@ -47,7 +47,11 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
         name: "analysis_limit",
         columns: OWN,
         schema: false,
-        code: |c| number(c, |f| &f.analysis_limit),
+        code: |c| {
+            // A negative one asks what it is.
+            let asks = c.value.is_some_and(|v| parse_number(v) < 0);
+            number(&Call { value: c.value.filter(|_| !asks), ..*c }, |f| &f.analysis_limit)
+        },
     },
     Pragma { name: "application_id", columns: OWN, schema: false, code: |c| meta(c, 8) },
     Pragma { name: "auto_vacuum", columns: OWN, schema: false, code: auto_vacuum },
@@ -122,7 +126,7 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     Pragma { name: "locking_mode", columns: OWN, schema: false, code: locking_mode },
     flag!("lookahead_filters", lookahead_filters),
     Pragma { name: "max_page_count", columns: OWN, schema: false, code: max_page_count },
-    Pragma { name: "mmap_size", columns: OWN, schema: false, code: |c| number(c, |f| &f.mmap_size) },
+    Pragma { name: "mmap_size", columns: OWN, schema: false, code: mmap_size },
     Pragma { name: "module_list", columns: &["name"], schema: false, code: module_list },
     Pragma { name: "optimize", columns: &[], schema: true, code: optimize },
     Pragma { name: "page_count", columns: OWN, schema: false, code: page_count },
@@ -299,14 +303,7 @@ impl Call<'_> {
 
     /// Runs `f` in a read transaction.
     fn reading<T>(&self, f: impl FnOnce(&Btree) -> Result<T>) -> Result<T> {
-        let b = self.btree()?;
-        let was = b.txn_state();
-        b.begin_read()?;
-        let out = f(&b);
-        if was == iolite_btree::TxnState::None {
-            b.end_read();
-        }
-        out
+        self.btree()?.reading(f)
     }
 
     /// Runs `f` in a write transaction, which commits unless one is open.
@@ -344,6 +341,19 @@ fn number(c: &Call<'_>, get: fn(&Flags) -> &Cell<i64>) -> Result<Rows> {
         cell.set(parse_number(v).max(0));
     }
     int(cell.get())
+}
+
+/// Remembered, for files only; pages are read and not mapped.
+fn mmap_size(c: &Call<'_>) -> Result<Rows> {
+    const MOST: i64 = 0x7fff_0000;
+    let b = c.btree()?;
+    if b.is_memory() || b.is_transient() {
+        return Ok(Vec::new());
+    }
+    if let Some(v) = c.value {
+        b.set_mmap_size(parse_number(v).min(MOST));
+    }
+    int(b.mmap_size())
 }
 
 /// How many programs are kept for texts that are prepared again.
@@ -672,15 +682,7 @@ fn journal_mode(c: &Call<'_>) -> Result<Rows> {
     for (i, b) in targets.iter().enumerate() {
         let now = match mode {
             Some(m) => b.set_journal_mode(m)?,
-            None => {
-                let was = b.txn_state();
-                b.begin_read()?;
-                let now = b.journal_mode();
-                if was == iolite_btree::TxnState::None {
-                    b.end_read();
-                }
-                now
-            }
+            None => b.reading(|b| Ok(b.journal_mode()))?,
         };
         if i == 0 {
             last = Some(now);

@@ -2,7 +2,7 @@
 
 use crate::connection::Inner;
 use iolite_base::{Code, Encoding, Error, Result};
-use iolite_btree::{Btree, TreeKind, TxnState};
+use iolite_btree::{Btree, TreeKind};
 use iolite_catalog::Schema;
 use iolite_value::{Value, record};
 use std::borrow::Cow;
@@ -43,14 +43,10 @@ impl Inner {
             self.put_schema(db, schema);
             return Ok(());
         };
-        let was = bt.txn_state();
-        bt.begin_read()?;
-        let read = self.read_schema(db, &bt, &mut schema);
-        let stats = if read.is_ok() { take_stats(&bt, &mut schema) } else { Ok(()) };
-        if was == TxnState::None {
-            bt.end_read();
-        }
-        read?;
+        let stats = bt.reading(|bt| {
+            self.read_schema(db, bt, &mut schema)?;
+            Ok(take_stats(bt, &mut schema))
+        })?;
         schema.loaded = true;
         self.put_schema(db, schema);
         stats
@@ -129,13 +125,7 @@ impl Inner {
             return Ok(());
         }
         schema.clear_stats();
-        let was = bt.txn_state();
-        bt.begin_read()?;
-        let read = take_stats(&bt, schema);
-        if was == TxnState::None {
-            bt.end_read();
-        }
-        read?;
+        bt.reading(|bt| take_stats(bt, schema))?;
         Rc::make_mut(&mut self.catalog.borrow_mut()).schemas[db] = rc;
         Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
         Ok(())

@@ -234,6 +234,13 @@ impl Expr {
         })
     }
 
+    /// Whether it may have another value for each row, though it reads none of them.
+    pub fn changes_by_call(&self) -> bool {
+        let steady =
+            |f: FunctionFlags| f.has(FunctionFlags::DETERMINISTIC) || f.has(FunctionFlags::SLOW_CHANGE);
+        self.any(&mut |x| matches!(x, Expr::Call(c) if !steady(c.function.flags)))
+    }
+
     /// Structural equality: evaluates to the same value wherever both can be evaluated.
     pub fn same(&self, other: &Expr) -> bool {
         match (self, other) {

@@ -454,7 +454,7 @@ impl<'a> Planner<'a> {
             let floor = last_right(t.on.map_or(core.sources.len(), |p| p + 1));
             // Where a RIGHT JOIN follows, a condition of ON does not decide about all rows.
             let partial = t.on.is_some_and(|p| core.sources[p + 1..].iter().any(|s| s.join.right));
-            let once = core.sources.is_empty() || !changes_by_call(&t.expr);
+            let once = core.sources.is_empty() || !t.expr.changes_by_call();
             if t.mask == 0 && floor.is_none() && !partial && once {
                 plan.constant.push(t.expr.clone());
                 continue;
@@ -646,13 +646,6 @@ fn group_order(group_by: &[Expr], order_by: &[OrderTerm]) -> Option<Vec<bool>> {
             && o.collation == g.collation().map_or(iolite_value::Collation::Binary, |c| c.0)
     });
     fits.then(|| order_by.iter().map(|o| o.desc).collect())
-}
-
-/// Whether a condition may be true for one row and false for the next, though it reads none of them.
-fn changes_by_call(e: &Expr) -> bool {
-    use iolite_ext::FunctionFlags as Flags;
-    let steady = |f: Flags| f.has(Flags::DETERMINISTIC) || f.has(Flags::SLOW_CHANGE);
-    e.any(&mut |x| matches!(x, Expr::Call(c) if !steady(c.function.flags)))
 }
 
 /// Columns that an equality with a constant fixes.
