@@ -4,6 +4,7 @@
 //! (comparisons, busy handlers of the connection); a change of pages other than by a cursor raises the
 //! generation of every tree.
 
+use crate::copy::Watch;
 use crate::cursor::{Cursor, Parked, Slot, Tree};
 use crate::node::{Layout, TABLE_LEAF, TreeKind, corrupt, make_empty};
 use iolite_base::{Buf, Code, Encoding, Pgno, Result, be, hash::FastMap, hash::FastSet};
@@ -11,7 +12,7 @@ use iolite_os::Vfs;
 use iolite_pager::{BusyHandler, Commit, OpenOptions, Pager, SecureDelete, State, TxnState};
 use std::cell::{Cell, RefCell, RefMut};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,20 @@ pub enum AutoVacuum {
 /// See the module's head. Clones are the same database.
 #[derive(Clone)]
 pub struct Btree(pub(crate) Rc<Shared>);
+
+/// A read transaction that was begun for a while: see [`Btree::read_guard`].
+#[must_use]
+pub struct Reading {
+    bt: Option<Btree>,
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        if let Some(bt) = &self.bt {
+            bt.end_read();
+        }
+    }
+}
 
 pub(crate) struct Shared {
     pub pager: RefCell<Pager>,
@@ -54,6 +69,8 @@ pub(crate) struct Shared {
     pub vacuumed: Cell<bool>,
     pub encoding: Cell<Encoding>,
     pub mmap_size: Cell<i64>,
+    /// Backups of this database that have begun.
+    pub watchers: RefCell<Vec<Weak<Watch>>>,
 }
 
 impl Shared {
@@ -149,23 +166,47 @@ impl Shared {
             return Ok(());
         }
         let mut p1 = pager.get_blank(1)?;
-        let (size, reserved, usable) = (pager.page_size(), pager.reserved(), pager.usable() as usize);
-        let auto = self.auto_vacuum.get();
-        pager.edit(1, &mut p1, |b| {
-            b[..16].copy_from_slice(b"SQLite format 3\0");
-            be::put_u16(b, 16, if size == 65536 { 1 } else { size as u16 });
-            b[18] = 1;
-            b[19] = 1;
-            b[20] = reserved;
-            b[21..24].copy_from_slice(&[64, 32, 32]);
-            make_empty(b, 100, TABLE_LEAF, usable);
-            be::put_u32(b, 52, (auto != AutoVacuum::None) as u32);
-            be::put_u32(b, 64, (auto == AutoVacuum::Incremental) as u32);
-        })?;
+        self.write_first_page(&mut pager, &mut p1)?;
         drop(pager);
         // Cursors that read the database as empty.
         self.bump_all();
         Ok(())
+    }
+
+    /// Page 1 of a database without content. Whether there is a log, and the counters of changes, stay if they are there.
+    pub fn write_first_page(&self, pager: &mut Pager, p1: &mut Buf) -> Result<()> {
+        let (size, reserved, usable) = (pager.page_size(), pager.reserved(), pager.usable() as usize);
+        let auto = self.auto_vacuum.get();
+        pager.edit(1, p1, |b| {
+            b[..16].copy_from_slice(b"SQLite format 3\0");
+            be::put_u16(b, 16, if size == 65536 { 1 } else { size as u16 });
+            if b[18] == 0 {
+                b[18..20].copy_from_slice(&[1, 1]);
+            }
+            b[20] = reserved;
+            b[21..24].copy_from_slice(&[64, 32, 32]);
+            b[32..40].fill(0);
+            b[44..92].fill(0);
+            b[100..].fill(0);
+            make_empty(b, 100, TABLE_LEAF, usable);
+            be::put_u32(b, 52, (auto != AutoVacuum::None) as u32);
+            be::put_u32(b, 64, (auto == AutoVacuum::Incremental) as u32);
+        })
+    }
+
+    /// Tells the backups of this database what the transaction that ends now has changed.
+    fn tell_watchers(&self, pager: &mut Pager, undone: bool) {
+        let mut watchers = self.watchers.borrow_mut();
+        if watchers.is_empty() {
+            return;
+        }
+        let pages = pager.take_changes();
+        watchers.retain(|w| {
+            let Some(w) = w.upgrade() else { return false };
+            w.note(&pages, undone);
+            true
+        });
+        pager.watch_changes(!watchers.is_empty());
     }
 
     pub fn refresh(&self) -> Result<()> {
@@ -238,6 +279,7 @@ impl Btree {
             vacuumed: Cell::new(false),
             encoding: Cell::new(Encoding::Utf8),
             mmap_size: Cell::new(0),
+            watchers: RefCell::default(),
         })))
     }
 
@@ -284,6 +326,19 @@ impl Btree {
             return Ok(());
         }
         self.begin_read_slow()
+    }
+
+    /// Runs `f` in a read transaction, which ends with it unless it was there before.
+    pub fn reading<T>(&self, f: impl FnOnce(&Btree) -> Result<T>) -> Result<T> {
+        let _reading = self.read_guard()?;
+        f(self)
+    }
+
+    /// Begins to read, unless that happened already; what was begun ends with the guard, on whatever way.
+    pub fn read_guard(&self) -> Result<Reading> {
+        let begins = self.txn_state() == TxnState::None;
+        self.begin_read()?;
+        Ok(Reading { bt: begins.then(|| self.clone()) })
     }
 
     fn begin_read_slow(&self) -> Result<()> {
@@ -350,7 +405,15 @@ impl Btree {
 
     fn begin_write_once(&self, exclusive: bool, patience: Duration) -> Result<()> {
         self.pager()?.await_turn(patience)?;
-        let begun = self.begin_read().and_then(|()| self.pager()?.begin_write(exclusive));
+        // Only the caller asks the busy handler: two loops, one in the other, would wait for the product of both.
+        let begin = || {
+            if self.pager()?.state() == State::Open {
+                self.pager()?.begin_read()?;
+                self.0.refresh_if_changed()?;
+            }
+            self.pager()?.begin_write(exclusive)
+        };
+        let begun = begin();
         if begun.is_err() {
             self.pager()?.leave_turn();
         }
@@ -392,6 +455,9 @@ impl Btree {
     /// power.
     pub fn commit_phase_two(&self, end_read: bool) -> Result<()> {
         let writing = self.txn_state() == TxnState::Write;
+        if writing {
+            self.0.tell_watchers(&mut *self.pager()?, false);
+        }
         let done = self.pager()?.commit_phase_two(end_read);
         if done.is_err() && self.txn_state() == TxnState::Write {
             return done;
@@ -433,6 +499,9 @@ impl Btree {
 
     fn undo_with(&self, undo: impl FnOnce(&mut Pager) -> Result<()>) -> Result<()> {
         self.0.save_all_for_rollback();
+        if self.txn_state() == TxnState::Write {
+            self.0.tell_watchers(&mut *self.pager()?, true);
+        }
         let done = undo(&mut *self.pager()?);
         self.0.has_content.borrow_mut().clear();
         self.0.savepoints.set(0);

@@ -79,7 +79,10 @@ impl Btree {
             if bt.has_ptrmap() && root > 1 && !partial {
                 c.pointer(root, ptrmap::ROOT, 0)?;
             }
-            c.tree(root)?;
+            match c.tree(root) {
+                Err(e) if !stops(&e) => c.say(format!("error code={}", e.code().number())),
+                other => other?,
+            }
         }
         c.prefix.clear();
         if !partial {

@@ -1,12 +1,30 @@
 //! Copying whole databases: backup page by page, and the last step of VACUUM.
 //!
-//! What always holds: the source is read in one snapshot per step; if it changed since the step before (other
-//! than through a backup that was told of it), copying begins again. The destination is written in one
-//! transaction, which commits when all pages are there.
+//! What always holds: the source is read in one snapshot per step; if others changed it since the step before, copying begins
+//! again. What the source's own connection commits between steps is told to the backup ([`Watch`]), and those pages are copied
+//! anew with the next step; after a rollback copying begins again. The destination is written in one transaction, which
+//! commits when all pages are there.
 
 use crate::btree::Btree;
-use iolite_base::{Code, Pgno, Result};
-use iolite_pager::TxnState;
+use iolite_base::{Code, Pgno, Result, be, hash::FastSet};
+use iolite_pager::{JournalMode, TxnState};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// What the source's own connection has changed since the last step.
+#[derive(Default)]
+pub(crate) struct Watch {
+    pages: RefCell<FastSet<Pgno>>,
+    /// Anything may have changed.
+    all: Cell<bool>,
+}
+
+impl Watch {
+    pub(crate) fn note(&self, pages: &FastSet<Pgno>, all: bool) {
+        self.pages.borrow_mut().extend(pages);
+        self.all.set(self.all.get() | all);
+    }
+}
 
 /// A backup in progress (`sqlite3_backup`).
 pub struct Backup {
@@ -15,8 +33,9 @@ pub struct Backup {
     /// The page to copy next.
     next: Pgno,
     total: Pgno,
-    /// The source as the last step saw it.
+    /// The source as the last step saw it: a number that others' changes raise, and the size of its pages.
     seen: Option<(u32, u32)>,
+    watch: Rc<Watch>,
     writing: bool,
     done: bool,
 }
@@ -33,6 +52,7 @@ impl Backup {
             next: 1,
             total: 0,
             seen: None,
+            watch: Rc::default(),
             writing: false,
             done: false,
         })
@@ -44,16 +64,11 @@ impl Backup {
         if self.done {
             return Ok(true);
         }
-        let was_open = self.from.txn_state() == TxnState::None;
         if self.from.txn_state() == TxnState::Write {
             return Err(Code::Busy.into());
         }
-        self.from.begin_read()?;
-        let done = self.step_in_snapshot(pages);
-        if was_open {
-            self.from.end_read();
-        }
-        done
+        let _reading = self.from.read_guard()?;
+        self.step_in_snapshot(pages)
     }
 
     fn step_in_snapshot(&mut self, pages: i32) -> Result<bool> {
@@ -64,16 +79,27 @@ impl Backup {
                 self.to.end_read();
                 self.to.set_page_size(self.from.page_size(), Some(self.from.reserved()))?;
             }
-            self.to.check_page_size(&self.from)?;
             self.to.begin_write(true)?;
             self.writing = true;
+            self.from.0.watchers.borrow_mut().push(Rc::downgrade(&self.watch));
+            self.from.pager()?.watch_changes(true);
         }
-        let version = (self.from.data_version(), self.from.change_counter()?);
-        if self.seen.replace(version).is_some_and(|old| old != version) {
+        let version = (self.from.data_version(), self.from.page_size());
+        let others = self.seen.replace(version) != Some(version);
+        let changed = self.watch.pages.take();
+        if self.watch.all.take() || others {
             self.next = 1;
         }
         self.total = self.from.page_count();
+        self.next = self.next.min(self.total + 1);
+        if self.total > 0 {
+            self.to.check_page_size(&self.from)?;
+        }
         let lock = self.from.pager()?.lock_page();
+        for &p in changed.iter().filter(|p| **p < self.next && **p != lock) {
+            let page = self.from.read_page(p)?;
+            self.to.put_source_page(p, &page)?;
+        }
         let mut left = if pages < 0 { u32::MAX } else { pages as u32 };
         while self.next <= self.total && left > 0 {
             if self.next != lock {
@@ -91,7 +117,15 @@ impl Backup {
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.to.fit_to_source(self.total, self.from.page_size())?;
+        if self.total == 0 {
+            self.to.make_bare()?;
+        } else {
+            // Its first page has changed with every commit of the source.
+            let page = self.from.read_page(1)?;
+            self.to.put_source_page(1, &page)?;
+            self.to.fit_to_source(self.total, self.from.page_size())?;
+        }
+        let wal = self.total > 0 && be::get_u16(&self.from.read_page(1)?, 18) == 0x0202;
         self.to.commit()?;
         self.writing = false;
         self.done = true;
@@ -99,6 +133,10 @@ impl Backup {
             // Learn the new page size.
             self.to.begin_read()?;
             self.to.end_read();
+        }
+        if wal && !self.to.is_transient() {
+            // The copy is complete; where there can be no log, or others read already, it stays without one.
+            let _ = self.to.set_journal_mode(JournalMode::Wal);
         }
         Ok(())
     }
@@ -145,6 +183,18 @@ impl Btree {
             }
         }
         self.fit_to_source(total, from.page_size())
+    }
+
+    /// Leaves nothing of the content but an empty first page.
+    fn make_bare(&self) -> Result<()> {
+        let mut pager = self.pager()?;
+        pager.refuse_direct();
+        pager.truncate_image(1)?;
+        let mut p1 = pager.get(1)?;
+        self.0.write_first_page(&mut pager, &mut p1)?;
+        drop(pager);
+        let size = self.page_size();
+        self.fit_to_source(1, size)
     }
 
     /// Pages of another size can be written as the bytes they are, if a file is behind them and no log.

@@ -43,7 +43,7 @@ impl<F: FnMut(&[u8]) -> Result<Ordering>> EntryOrder for F {
 pub enum InsertAt {
     /// Nothing.
     Unknown,
-    /// It comes after all others.
+    /// It comes after all others. In a table this is looked at; of an index entry it must be so.
     Append,
     /// The cursor was just placed by a seek for this key, with this result.
     Here(Ordering),

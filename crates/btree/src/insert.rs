@@ -55,8 +55,9 @@ impl Cursor {
     fn place_of_row(&mut self, rowid: i64, at: InsertAt) -> Result<Option<Ordering>> {
         Ok(match at {
             InsertAt::Here(c) if self.pos == Pos::Valid && self.current() => Some(c),
-            InsertAt::Append if self.is_last() => Some(Ordering::Less),
-            InsertAt::Append => self.last()?.then_some(Ordering::Less),
+            InsertAt::Append if !self.is_last() && !self.last()? => None,
+            // A number drawn at random, or one that a trigger was faster with, belongs elsewhere.
+            InsertAt::Append if self.cell.rowid < rowid => Some(Ordering::Less),
             _ => self.seek_rowid(rowid)?,
         })
     }

@@ -3,6 +3,7 @@
 use crate::btree::{AutoVacuum, Btree};
 use iolite_base::{Code, Encoding, Pgno, Result, be};
 use iolite_pager::*;
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -305,13 +306,18 @@ impl Btree {
             return self.set_busy_handler(None);
         }
         let vfs = self.pager()?.vfs().clone();
+        let began = Cell::new(0);
         let handler = move |attempt: u32| {
+            let now = vfs.clock().monotonic_nanos();
+            if attempt == 0 {
+                began.set(now);
+            }
             // A millisecond at first, as in SQLite, but growing less steeply than there (1, 2, 5, 10, 15, 20, 25): who sleeps
             // long finds the lock taken by those who came later.
             const STEPS: [u64; 16] = [1, 1, 2, 2, 2, 5, 5, 5, 5, 10, 10, 10, 25, 25, 50, 100];
             let i = (attempt as usize).min(STEPS.len() - 1);
-            let beyond = (attempt as u64).saturating_sub(STEPS.len() as u64 - 1);
-            let waited = STEPS[..i].iter().sum::<u64>() + beyond * STEPS[STEPS.len() - 1];
+            // By the clock: the attempts themselves wait a little, too.
+            let waited = now.saturating_sub(began.get()) / 1_000_000;
             if waited >= ms as u64 {
                 return false;
             }

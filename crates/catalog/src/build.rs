@@ -19,6 +19,11 @@ pub(crate) fn from_sql(schema: &mut Schema, name: &str, root: Pgno, sql: &str) -
     match parsed.stmt {
         ast::Stmt::CreateTable(c) => {
             let t = table_from_ast(&c, sql, root)?;
+            for i in t.indexes.borrow_mut().iter_mut() {
+                if let Some(i) = Rc::get_mut(i) {
+                    i.heed_format(schema.format);
+                }
+            }
             schema.add_table(t);
         }
         ast::Stmt::CreateView(v) => {
@@ -32,11 +37,16 @@ pub(crate) fn from_sql(schema: &mut Schema, name: &str, root: Pgno, sql: &str) -
             let Some(table) = schema.table(&c.table.text).cloned() else {
                 return Err(Error::sql(format!("no such table: {}.{}", schema.name, c.table.text)));
             };
-            let i = index_from_ast(&c, &table, sql, root)?;
+            let mut i = index_from_ast(&c, &table, sql, root)?;
+            i.heed_format(schema.format);
             schema.add_index(i)?;
         }
         ast::Stmt::CreateTrigger(t) => {
-            let tr = trigger_from_ast(*t, sql);
+            let mut tr = trigger_from_ast(*t, sql);
+            if !schema.name.eq_ignore_ascii_case("temp") {
+                // Its table is in its own database, under whatever name that was attached when it was made.
+                tr.table_schema = None;
+            }
             schema.add_trigger(tr);
         }
         _ => return Err(Error::sql(format!("not a CREATE statement: {name}"))),

@@ -257,6 +257,13 @@ impl Column {
 }
 
 impl Index {
+    /// Before schema format 4, DESC was written and did not count: the trees of such files are in ascending order.
+    pub fn heed_format(&mut self, format: u32) {
+        if format < 4 {
+            self.columns.iter_mut().for_each(|c| c.desc = false);
+        }
+    }
+
     /// The field of an entry that holds a column of the table, uncollated reads only.
     pub fn field_of(&self, column: usize) -> Option<usize> {
         self.columns.iter().position(|c| matches!(c.source, ColumnSource::Column(n) if n == column))

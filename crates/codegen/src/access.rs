@@ -194,7 +194,11 @@ impl Codegen<'_> {
         sought(match &a.index.columns[n].source {
             ColumnSource::Column(c) => t.columns[*c].affinity,
             ColumnSource::Rowid => Affinity::Integer,
-            ColumnSource::Expr(_) => value.affinity(),
+            // The value meets the expression's affinity; others than CAST have none.
+            ColumnSource::Expr(e) => match &**e {
+                iolite_sql::ast::Expr::Cast(_, ty) => Affinity::of_type(&ty.text),
+                _ => value.affinity(),
+            },
         })
     }
 

@@ -66,6 +66,17 @@ impl Codegen<'_> {
         Ok(Few::new())
     }
 
+    /// There is nothing to drop, as long as the schemas are what they are now.
+    fn nothing_to_drop(&mut self, schema: Option<&str>) -> Columns {
+        let named = schema.and_then(|s| self.env.catalog.database(s));
+        for db in 0..self.env.catalog.schemas.len() {
+            if schema.is_none() || named == Some(db) {
+                self.read_database(db);
+            }
+        }
+        Ok(Few::new())
+    }
+
     /// First change of a new file: its format and encoding.
     fn start_file(&mut self, db: usize) {
         self.write_database(db);
@@ -281,7 +292,9 @@ impl Codegen<'_> {
         }
         let word = if c.unique { "CREATE UNIQUE INDEX" } else { "CREATE INDEX" };
         let sql = stored_text(word, b.text, c.name.name.span.start, text);
-        let index = Rc::new(index_from_ast(c, &t, &sql, 0)?);
+        let mut index = index_from_ast(c, &t, &sql, 0)?;
+        index.heed_format(own.format);
+        let index = Rc::new(index);
         let mut target = b.target(db, &t)?;
         let key = b.index_key(&t, &index)?;
         let mut exprs = vec![None; index.columns.len()];
@@ -461,7 +474,7 @@ impl Codegen<'_> {
             ObjectKind::Table | ObjectKind::View => {
                 let word = if kind == ObjectKind::View { "view" } else { "table" };
                 let Some((db, t)) = self.env.catalog.table(schema, name) else {
-                    return if if_exists { Ok(Few::new()) } else { Err(missing(word)) };
+                    return if if_exists { self.nothing_to_drop(schema) } else { Err(missing(word)) };
                 };
                 let own = t.name.to_ascii_lowercase();
                 if own.starts_with("sqlite_")
@@ -481,7 +494,7 @@ impl Codegen<'_> {
             }
             ObjectKind::Index => {
                 let Some((db, i)) = self.env.catalog.index(schema, name) else {
-                    return if if_exists { Ok(Few::new()) } else { Err(missing("index")) };
+                    return if if_exists { self.nothing_to_drop(schema) } else { Err(missing("index")) };
                 };
                 if i.sql.is_none() {
                     return Err(Error::sql(
@@ -503,7 +516,7 @@ impl Codegen<'_> {
             }
             ObjectKind::Trigger => {
                 let Some((db, t)) = self.env.catalog.trigger(schema, name) else {
-                    return if if_exists { Ok(Few::new()) } else { Err(missing("trigger")) };
+                    return if if_exists { self.nothing_to_drop(schema) } else { Err(missing("trigger")) };
                 };
                 self.write_database(db);
                 let schema = self.schema_name(db);

@@ -229,6 +229,7 @@ impl Codegen<'_> {
                 self.expr_to(inner, target)?;
                 self.b.emit(Opcode::ClrSubtype, target, 0, 0);
             }
+            Expr::Merged(inner) => self.expr_to(inner, target)?,
             Expr::IfNotNullRow(t, inner) => {
                 let cursor = match self.places.get(*t) {
                     Some(Place::Table { cursor, index, index_only, .. }) => match index {
@@ -536,7 +537,14 @@ impl Codegen<'_> {
                         && (index_only || f < ix.columns.len())
                         && !is_virtual_generated(&table.columns[c.column as usize])
                     {
-                        self.b.emit(Opcode::Column, *icur, f as i32, target);
+                        // A row of a WITHOUT ROWID table may be older than its last columns.
+                        let p4 = if !table.has_rowid() && ix.origin == iolite_catalog::IndexOrigin::PrimaryKey
+                        {
+                            self.column_default(&table, c.column as usize)?
+                        } else {
+                            P4::None
+                        };
+                        self.b.emit4(Opcode::Column, *icur, f as i32, target, p4);
                         if table.columns[c.column as usize].affinity == Affinity::Real {
                             self.b.emit(Opcode::RealAffinity, target, 0, 0);
                         }
@@ -609,8 +617,9 @@ impl Codegen<'_> {
         let col = &t.columns[column];
         let Some(d) = &col.default else { return Ok(Value::Null) };
         let mut b = Binder::new(self.env, "");
-        let e = b.restricted_expr(t, 0, &d.expr, iolite_plan::bind::Restriction::Default)?;
-        let Some(mut v) = constant_value(&e) else { return Ok(Value::Null) };
+        // Only constants were defaults of rows that were there before; others need not even be known.
+        let bound = b.restricted_expr(t, 0, &d.expr, iolite_plan::bind::Restriction::Default);
+        let Some(mut v) = bound.ok().and_then(|e| constant_value(&e)) else { return Ok(Value::Null) };
         col.affinity.apply(&mut v)?;
         Ok(v)
     }

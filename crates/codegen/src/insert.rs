@@ -107,10 +107,22 @@ impl Codegen<'_> {
         let rowid = self.b.reg();
         let first = self.b.regs(n);
         let row = Row { rowid, first };
+        // What a trigger sees before is what is inserted then: the values are computed once.
+        let mut computed = None;
         if triggers && self.has_triggers_at(t, &Event::Insert, TriggerTime::Before) || is_view {
+            if let (Rows::Row(list), None) = (&s.rows, source) {
+                let values = self.b.regs(list.len().max(1));
+                for (k, e) in list.iter().enumerate() {
+                    self.expr_to(e, values + k as i32)?;
+                }
+                source = Some((values, list.len()));
+            }
+            let values = self.b.regs(n);
+            self.load_values(s, source, values)?;
+            computed = Some(values);
             // NEW as it would be, the rowid -1 where it is not given.
             let before = Row { rowid: self.b.reg(), first: self.b.regs(n) };
-            self.load_values(s, source, before.first)?;
+            self.b.emit(Opcode::Copy, values, before.first, n as i32 - 1);
             match s.rowid {
                 Some(k) => {
                     self.source_value(s, source, k, before.rowid)?;
@@ -139,7 +151,12 @@ impl Codegen<'_> {
             }
         }
         if let Some(cursors) = &cursors {
-            self.load_values(s, source, first)?;
+            match computed {
+                Some(values) => {
+                    self.b.emit(Opcode::Copy, values, first, n as i32 - 1);
+                }
+                None => self.load_values(s, source, first)?,
+            }
             let mut fresh = false;
             if t.table.has_rowid() {
                 fresh = self.new_rowid(s, source, rowid, cursors.table, sequence)?;

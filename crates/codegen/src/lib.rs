@@ -9,6 +9,7 @@
 mod access;
 mod aggregate;
 mod autoincrement;
+mod check;
 mod compound;
 mod cond;
 mod context;
@@ -28,6 +29,7 @@ mod update;
 mod window;
 mod write;
 
+pub use check::index_check;
 pub use context::Settings;
 pub use door::{Ask, Door, Offer, Taken};
 

@@ -143,6 +143,7 @@ impl Codegen<'_> {
             }
             out.levels.push(o);
         }
+        self.end_at_empty(levels, &out);
         let backwards = self.settings.reverse_unordered && c.unordered;
         let former = std::mem::replace(&mut self.scan_backwards, backwards);
         let asked = self.filter_depths(levels);
@@ -157,6 +158,20 @@ impl Codegen<'_> {
         }
         self.scan_backwards = former;
         Ok(out)
+    }
+
+    /// Where an inner table that is scanned is empty, there is no row: the loops around it need not begin.
+    fn end_at_empty(&mut self, levels: &[Level], loops: &Loops) {
+        if levels.iter().any(|l| l.source.join.right) {
+            return;
+        }
+        for (l, o) in levels.iter().zip(loops.levels.iter()).skip(1) {
+            if let (Access::Scan { .. }, SourceKind::Table { .. }, false, Some(cursor)) =
+                (&l.access, &l.source.kind, l.source.join.left, o.prepared.table_cursor)
+            {
+                self.b.jump(Opcode::Rewind, cursor, loops.end, 0);
+            }
+        }
     }
 
     /// Where to go for the next row of the innermost loop.

@@ -275,6 +275,8 @@ impl Codegen<'_> {
     ) -> Result<Sink<'p>> {
         let width = result.len();
         let first = match dest {
+            // Rows that are computed and then skipped must not be seen.
+            Dest::Registers { .. } if distinct => self.b.regs(width.max(1)),
             Dest::Coroutine { first, .. } | Dest::Registers { first } => *first,
             _ => self.b.regs(width.max(1)),
         };
@@ -294,7 +296,7 @@ impl Codegen<'_> {
             let mut fields = vec![0; width];
             let mut extra = Vec::new();
             for (k, e) in result.iter().enumerate() {
-                match order.terms.iter().position(|t| t.column == Some(k) && t.expr.same(e)) {
+                match order.terms.iter().position(|t| t.column == Some(k) && is_by(t, e)) {
                     Some(i) => fields[k] = order.field(i),
                     None => {
                         fields[k] = order.terms.len() + extra.len();
@@ -360,7 +362,7 @@ impl Codegen<'_> {
             for (i, t) in s.order.terms.iter().enumerate() {
                 let to = base + s.order.field(i) as i32;
                 match t.column {
-                    Some(k) if all && t.expr.same(&result[k]) => self.copy(s.first + k as i32, to),
+                    Some(k) if all && is_by(t, &result[k]) => self.copy(s.first + k as i32, to),
                     _ => self.expr_to(&t.expr, to)?,
                 }
             }
@@ -544,4 +546,9 @@ fn dummy_column(k: usize) -> ColumnRef {
         affinity: iolite_value::Affinity::None,
         collation: Collation::Binary,
     }
+}
+
+/// Whether an ORDER BY term that names a result column has its value: what changes with each call is computed once.
+fn is_by(t: &OrderTerm, result: &Expr) -> bool {
+    t.expr.same(result) || result.changes_by_call()
 }

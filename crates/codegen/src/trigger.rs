@@ -168,7 +168,9 @@ impl Codegen<'_> {
             let mut b = Binder::new(self.env, &tr.sql);
             b.trigger = Some(scope(old, new));
             self.trigger_statement(&mut b, stmt).map_err(iolite_base::Error::without_offset)?;
-            self.b.emit(Opcode::ResetCount, 0, 0, 0);
+            if !matches!(stmt, Stmt::Select(_)) {
+                self.b.emit(Opcode::ResetCount, 0, 0, 0);
+            }
         }
         self.b.place(end);
         Ok(())

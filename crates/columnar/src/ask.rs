@@ -704,7 +704,8 @@ impl Compiler<'_> {
             | Expr::Row(_)
             | Expr::Raise(..)
             | Expr::TriggerColumn(..)
-            | Expr::IfNotNullRow(..) => {
+            | Expr::IfNotNullRow(..)
+            | Expr::Merged(_) => {
                 return no("an expression that columns do not know");
             }
         })

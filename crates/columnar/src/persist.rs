@@ -385,7 +385,13 @@ impl Closing {
         if let Some((last, base)) = self.told.take() {
             for t in &mut self.snapshot.tables {
                 // Between the last look and the end of the log, others may have written.
-                let same = t.mark == self.mark && self.mark == Mark::Log(last);
+                let as_last = match self.mark {
+                    Mark::Log(m) => m == last,
+                    // There was no log, and there is none now.
+                    Mark::File(_) => last.salt == [0; 8] && last.last == 0,
+                    _ => false,
+                };
+                let same = t.mark == self.mark && as_last;
                 t.base = base.filter(|_| same);
             }
         }

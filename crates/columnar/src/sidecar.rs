@@ -219,6 +219,10 @@ fn put_mark(m: &Mark, out: &mut Vec<u8>) {
             out.u8(2);
             out.extend_from_slice(b);
         }
+        Mark::File(b) => {
+            out.u8(3);
+            put_base(Some(b), out);
+        }
         // Nobody else sees such a database.
         Mark::Private(..) => out.u8(0),
     }
@@ -233,6 +237,7 @@ fn read_mark(r: &mut Reader<'_>) -> Option<Mark> {
             sum: [r.u32()?, r.u32()?],
         }),
         2 => Mark::Journal(r.bytes(16)?.try_into().ok()?),
+        3 => Mark::File(read_base(r)??),
         _ => return None,
     })
 }

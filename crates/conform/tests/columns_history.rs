@@ -250,7 +250,7 @@ impl History {
     }
 
     fn step(&mut self) {
-        let what = self.r.below(29);
+        let what = self.r.below(32);
         let note = match what {
             0..=9 => {
                 let sql = change(&mut self.r);
@@ -378,6 +378,48 @@ impl History {
                     let _ = c.wait();
                 });
                 format!("closers {seeds:?}")
+            }
+            28 | 29 => {
+                // Out of the log's mode and into it again, with one connection all the time, with a log or without one.
+                self.old = None;
+                if self.r.chance(50) {
+                    self.close_all();
+                }
+                self.check("before the mode changes");
+                if self.r.chance(70) {
+                    self.stock = None;
+                }
+                let (first, second) = (change(&mut self.r), change(&mut self.r));
+                let log = if self.r.chance(50) { "DELETE FROM u WHERE k = -1; " } else { "" };
+                let vacuum = if self.r.chance(30) { "VACUUM; " } else { "" };
+                let sql = format!(
+                    "PRAGMA journal_mode=DELETE; {first}; {vacuum}PRAGMA journal_mode=WAL; {log}SELECT count(*) FROM t"
+                );
+                let own = self.r.chance(60);
+                let ok =
+                    if own { self.conn().execute_batch(&sql).is_ok() } else { self.writer(&sql) == "true" };
+                if self.r.chance(50) {
+                    self.check("after the mode changed");
+                }
+                if self.r.chance(30) {
+                    self.conn();
+                    let _ = self.conn().execute_batch(&format!("PRAGMA journal_mode=DELETE; {second}"));
+                }
+                format!("{ok} own {own}: {sql}")
+            }
+            30 => {
+                // Moved away and back, or to another file.
+                self.close_all();
+                let other = self.folder.join("moved.db");
+                if std::fs::metadata(format!("{}-wal", self.path.display())).is_err() {
+                    if self.r.chance(50) {
+                        std::fs::copy(&self.path, &other).unwrap();
+                    } else {
+                        std::fs::rename(&self.path, &other).unwrap();
+                    }
+                    std::fs::rename(&other, &self.path).unwrap();
+                }
+                "moved".into()
             }
             _ => {
                 // Somebody cleans up, or damages what is only a cache.

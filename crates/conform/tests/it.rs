@@ -5,6 +5,9 @@
 use iolite_conform::differ::pair::{Pair, Stmt};
 use std::path::{Path, PathBuf};
 
+mod damage;
+mod sessions;
+
 fn scripts() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sql");
     let mut out: Vec<PathBuf> = std::fs::read_dir(dir)

@@ -23,6 +23,8 @@ pub struct Registry {
     builtins: Option<Builtins>,
     /// By name in lower case. A name that has an entry has all its functions there, built-in ones too.
     functions: RefCell<FastMap<Box<str>, Vec<Rc<Function>>>>,
+    /// Those that were added, by name in lower case: they go before built-in ones, also with fewer words about arguments.
+    own: FastMap<Box<str>, Vec<Rc<Function>>>,
     collations: FastMap<Box<str>, Rc<Custom>>,
     modules: FastMap<Box<str>, Rc<dyn Module>>,
 }
@@ -41,22 +43,25 @@ impl Registry {
     pub fn add_function(&mut self, f: Function) {
         let key = key(&f.name);
         self.with(&key, |_| ());
-        let list = self.functions.get_mut().entry(key).or_default();
-        list.retain(|g| g.args != f.args);
-        list.push(Rc::new(f));
+        let f = Rc::new(f);
+        let list = self.functions.get_mut().entry(key.clone()).or_default();
+        for list in [list, self.own.entry(key).or_default()] {
+            list.retain(|g| g.args != f.args);
+            list.push(f.clone());
+        }
     }
 
     /// Removes a function.
     pub fn remove_function(&mut self, name: &str, args: i16) {
         let key = key(name);
         self.with(&key, |_| ());
-        if let Some(list) = self.functions.get_mut().get_mut(&key) {
+        for list in [self.functions.get_mut().get_mut(&key), self.own.get_mut(&key)].into_iter().flatten() {
             list.retain(|g| g.args != args);
         }
     }
 
-    /// The function to call for this name and number of arguments: an exact match first, then one that takes
-    /// any number.
+    /// The function to call for this name and number of arguments: of those that were added, then of the built-in ones, an
+    /// exact match first, then one that takes any number.
     pub fn function(&self, name: &str, args: usize) -> Option<Rc<Function>> {
         let open = |f: &&Rc<Function>| match f.args {
             -1 => true,
@@ -64,9 +69,15 @@ impl Registry {
             n if n < 0 => args >= (-n - 2) as usize,
             _ => false,
         };
-        self.named(name, |list| {
+        let best = |list: &[Rc<Function>]| {
             list.iter().find(|f| f.args == args as i16).or_else(|| list.iter().find(open)).cloned()
-        })
+        };
+        if !self.own.is_empty()
+            && let Some(f) = self.own.get(&key(name)).and_then(|list| best(list))
+        {
+            return Some(f);
+        }
+        self.named(name, best)
     }
 
     /// Whether any function has this name.

@@ -133,7 +133,17 @@ impl Sum {
         };
         self.count -= 1;
         match (self.approximate, number) {
-            (false, n) => self.int = self.int.wrapping_sub(n.map_or(0, |n| n.to_int())),
+            (false, n) => {
+                let i = n.map_or(0, |n| n.to_int());
+                match self.int.checked_sub(i) {
+                    Some(rest) => self.int = rest,
+                    None => {
+                        // What is left does not fit, though what was there did.
+                        self.start_approximate();
+                        self.add_int(i.saturating_neg());
+                    }
+                }
+            }
             (true, Some(Value::Int(i))) => match i.checked_neg() {
                 Some(i) => self.add_int(i),
                 None => {
@@ -149,7 +159,7 @@ impl Sum {
     fn real(&self) -> f64 {
         if !self.approximate {
             self.int as f64
-        } else if self.error.is_nan() {
+        } else if !self.error.is_finite() {
             self.sum
         } else {
             self.sum + self.error

@@ -70,15 +70,27 @@ pub fn set_case_sensitive_like(registry: &mut Registry, sensitive: bool) {
     }
 }
 
-/// Whether a registered `like` still is the built-in one, and whether it heeds case: only then may an index
-/// serve `LIKE`.
-pub fn builtin_like(f: &Function) -> Option<bool> {
+/// A built-in function that matches patterns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pattern {
+    /// `like`, which takes upper and lower case letters for the same.
+    Like,
+    /// `like` under `PRAGMA case_sensitive_like`.
+    LikeHeedingCase,
+    /// `glob`.
+    Glob,
+}
+
+/// Which of them a function is: only then may an index serve `LIKE` or `GLOB`.
+pub fn builtin_pattern(f: &Function) -> Option<Pattern> {
     let Implementation::Scalar(code) = &f.imp else { return None };
     let is = |g: iolite_ext::ScalarFn| std::ptr::fn_addr_eq(*code, g);
     if is(like::like_function) {
-        Some(false)
+        Some(Pattern::Like)
     } else if is(like::like_case_sensitive) {
-        Some(true)
+        Some(Pattern::LikeHeedingCase)
+    } else if is(like::glob_function) {
+        Some(Pattern::Glob)
     } else {
         None
     }

@@ -8,12 +8,15 @@ use iolite_ext::Context;
 use iolite_value::Value;
 use iolite_value::utf8;
 
-fn char(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
+fn char(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
+    let wide = ctx.host.encoding() != Encoding::Utf8;
     let mut out = Vec::new();
     alloc::reserve(&mut out, args.len() * 4)?;
     for v in args {
         let c = v.to_int();
-        utf8::push(&mut out, if (0..=0x10_ffff).contains(&c) { c as u32 } else { 0xfffd });
+        // In UTF-16 databases the text is read again, where these are no characters.
+        let lost = wide && matches!(c, 0xd800..=0xdfff | 0xfffe | 0xffff);
+        utf8::push(&mut out, if (0..=0x10_ffff).contains(&c) && !lost { c as u32 } else { 0xfffd });
     }
     Value::text(&out)
 }

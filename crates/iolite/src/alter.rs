@@ -15,7 +15,9 @@ use iolite_plan::bind::{Binder, NameUse, TriggerScope};
 use iolite_sql::ast::{
     self, AlterAction, AlterTable, ColumnConstraintKind, Name, Quote, Span, Stmt, TriggerEvent,
 };
+use iolite_sql::lexer::Lexer;
 use iolite_sql::print::{expr as print_expr, quote_name, quote_text};
+use iolite_sql::token::T;
 use iolite_value::{Value, record};
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -77,9 +79,10 @@ fn apply(text: &str, mut edits: Vec<Edit>) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut at = 0;
     for (span, new) in edits {
-        out.push_str(&text[at..span.start as usize]);
+        // Those that are cut out one behind the other share what lies between them.
+        out.push_str(&text[at..(span.start as usize).max(at)]);
         out.push_str(&new);
-        at = span.end as usize;
+        at = at.max(span.end as usize);
     }
     out.push_str(&text[at..]);
     out
@@ -572,38 +575,8 @@ impl Job {
     }
 
     fn drop_constraint(&self, c: &Connection, n: &Name) -> Result<()> {
-        let (sql, create) = self.definition()?;
-        let ast::CreateTableBody::Columns { columns, constraints, .. } = &create.body else {
-            return Err(Code::Corrupt.into());
-        };
-        let named = |x: &Option<Name>| x.as_ref().is_some_and(|x| x.text.eq_ignore_ascii_case(&n.text));
-        let mut edit = None;
-        for col in columns {
-            for k in &col.constraints {
-                if named(&k.name) {
-                    if !matches!(k.kind, ColumnConstraintKind::Check(..) | ColumnConstraintKind::NotNull(_)) {
-                        return Err(Error::sql(format!("constraint may not be dropped: {}", n.text)));
-                    }
-                    edit = Some(k.span);
-                }
-            }
-        }
-        for (i, k) in constraints.iter().enumerate() {
-            if named(&k.name) {
-                if !matches!(k.kind, ast::TableConstraintKind::Check { .. }) {
-                    return Err(Error::sql(format!("constraint may not be dropped: {}", n.text)));
-                }
-                let start = match i.checked_sub(1) {
-                    Some(p) => constraints[p].span.end,
-                    None => columns.last().map_or(k.span.start, |d| d.span.end),
-                };
-                edit = Some(Span { start, end: k.span.end });
-            }
-        }
-        let Some(span) = edit else {
-            return Err(Error::sql(format!("no such constraint: {}", n.text)));
-        };
-        let new = apply(&sql, vec![(trim_before(&sql, span), String::new())]);
+        let sql = self.sql()?;
+        let new = without_constraint(&sql, &n.text)?;
         self.store(c, self.db, vec![(self.own_row(c)?, new)])?;
         self.settle(c, "after drop constraint")
     }
@@ -617,7 +590,7 @@ impl Job {
             .constraints
             .iter()
             .filter(|k| matches!(k.kind, ColumnConstraintKind::NotNull(_)))
-            .map(|k| (trim_before(&sql, k.span), String::new()))
+            .map(|k| cut(&sql, k.span))
             .collect();
         if edits.is_empty() {
             return Ok(());
@@ -642,7 +615,7 @@ impl Job {
             .constraints
             .iter()
             .filter(|k| matches!(k.kind, ColumnConstraintKind::NotNull(_)))
-            .map(|k| (trim_before(&sql, k.span), String::new()))
+            .map(|k| cut(&sql, k.span))
             .collect();
         let end = columns[i].span.end;
         edits.push((Span { start: end, end }, format!(" {}", span.of(&self.text).trim())));
@@ -670,10 +643,89 @@ impl Job {
     }
 }
 
-/// The span with the white space before it.
-fn trim_before(text: &str, span: Span) -> Span {
-    let kept = text[..span.start as usize].trim_end().len() as u32;
-    Span { start: kept, end: span.end }
+/// Takes a span of a definition out, with the space and the comments around it; of two commas that meet, the first goes, too.
+fn cut(text: &str, span: Span) -> Edit {
+    let next = Lexer::new(text.as_bytes(), span.end as usize).token();
+    let mut tokens = Lexer::new(text.as_bytes(), 0);
+    let mut before = tokens.token();
+    loop {
+        let t = tokens.token();
+        if t.start >= span.start {
+            break;
+        }
+        before = t;
+    }
+    let ends = matches!(next.kind, T::Comma | T::RParen);
+    let start = if ends && before.kind == T::Comma { before.start } else { before.end };
+    let space = if ends || start < before.end { "" } else { " " };
+    (Span { start, end: next.start.max(span.end) }, space.into())
+}
+
+/// The definition of a table without the first constraint of this name: with its body if that is CHECK or NOT NULL, or the
+/// name alone where it names something that is no constraint.
+fn without_constraint(sql: &str, name: &str) -> Result<String> {
+    let mut tokens = Lexer::new(sql.as_bytes(), 0);
+    let mut depth = 0;
+    loop {
+        let t = tokens.token();
+        match t.kind {
+            T::Eof | T::Illegal => return Err(Error::sql(format!("no such constraint: {name}"))),
+            T::LParen => depth += 1,
+            T::RParen => depth -= 1,
+            T::Constraint if depth == 1 => {
+                let own = tokens.token();
+                if !unquoted(&sql[own.start as usize..own.end as usize]).eq_ignore_ascii_case(name) {
+                    continue;
+                }
+                let mut end = own.end;
+                let mut body = tokens;
+                match body.token().kind {
+                    T::Unique | T::Primary | T::References | T::Foreign | T::Null => {
+                        return Err(Error::sql(format!("constraint may not be dropped: {name}")));
+                    }
+                    T::Not | T::Check => end = behind_conflict(&mut body),
+                    _ => {}
+                }
+                return Ok(apply(sql, vec![cut(sql, Span { start: t.start, end })]));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Where a CHECK or NOT NULL ends whose first word was read: behind its parentheses or its second word, and behind
+/// `ON CONFLICT`.
+fn behind_conflict(body: &mut Lexer<'_>) -> u32 {
+    let mut depth = 0;
+    let mut end;
+    loop {
+        let t = body.token();
+        end = t.end;
+        match t.kind {
+            T::LParen => depth += 1,
+            T::RParen => depth -= 1,
+            _ => {}
+        }
+        if depth <= 0 || t.kind == T::Eof {
+            break;
+        }
+    }
+    let mut more = *body;
+    if more.token().kind == T::On && more.token().kind == T::Conflict {
+        end = more.token().end;
+    }
+    end
+}
+
+/// A name as it is meant.
+fn unquoted(raw: &str) -> String {
+    let (open, close) = match raw.as_bytes().first() {
+        Some(b'[') => ('[', ']'),
+        Some(q @ (b'"' | b'\'' | b'`')) => (*q as char, *q as char),
+        _ => return raw.into(),
+    };
+    let inner = raw.strip_prefix(open).and_then(|r| r.strip_suffix(close)).unwrap_or(raw);
+    if open == '[' { inner.into() } else { inner.replace(&format!("{close}{close}"), &close.to_string()) }
 }
 
 fn is_generated(def: &ast::ColumnDef) -> bool {

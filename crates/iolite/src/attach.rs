@@ -47,10 +47,11 @@ pub(crate) fn attach(c: &Connection, file: &Value, name: &Value) -> Result<()> {
 
 fn remove(c: &Connection, at: usize) -> Result<()> {
     let inner = &c.0;
+    // With the generation that goes counted in.
+    inner.expire_statements();
     let mut d = inner.databases.borrow_mut().remove(at);
     Rc::make_mut(&mut inner.catalog.borrow_mut()).schemas.remove(at);
     Rc::make_mut(&mut inner.generations.borrow_mut()).remove(at);
-    inner.expire_statements();
     let columns = crate::columns::closing(&mut d);
     let closed = d.btree.map_or(Ok(()), Btree::close);
     if let Some(c) = columns {

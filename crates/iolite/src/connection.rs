@@ -60,7 +60,8 @@ pub(crate) struct Inner {
     pub open_flags: OpenFlags,
     pub databases: RefCell<Vec<Attached>>,
     pub catalog: RefCell<Rc<Catalog>>,
-    pub registry: RefCell<Registry>,
+    /// Behind a count: who compiles holds what there is, and borrows nothing while code of modules runs.
+    pub registry: RefCell<Rc<Registry>>,
     pub limits: RefCell<Rc<Limits>>,
     /// Rises with each change of a database's schema in the catalog.
     pub generations: RefCell<Rc<Vec<u64>>>,
@@ -74,6 +75,8 @@ pub(crate) struct Inner {
     pub statement_depth: Cell<usize>,
     pub running: Cell<u32>,
     pub writing: Cell<u32>,
+    /// Running statements that have begun a transaction: trees must not be dropped under them.
+    pub reading: Cell<u32>,
     pub last_rowid: Cell<i64>,
     pub changes: Cell<i64>,
     pub total_changes: Cell<i64>,
@@ -144,7 +147,6 @@ pub(crate) struct Flags {
     pub fullfsync: Cell<bool>,
     pub read_uncommitted: Cell<bool>,
     pub temp_store: Cell<i64>,
-    pub mmap_size: Cell<i64>,
     pub analysis_limit: Cell<i64>,
     pub threads: Cell<i64>,
     /// Bytes that a sorter holds before it writes to a temporary file.
@@ -268,7 +270,7 @@ impl Connection {
             open_flags: flags,
             databases: RefCell::new(vec![main, temp]),
             catalog: RefCell::new(Rc::new(Catalog { schemas })),
-            registry: RefCell::new(iolite_func::registry()),
+            registry: RefCell::new(Rc::new(iolite_func::registry())),
             limits: RefCell::default(),
             generations: RefCell::new(Rc::new(vec![0, 0])),
             flags: f,
@@ -278,6 +280,7 @@ impl Connection {
             statement_depth: Cell::new(0),
             running: Cell::new(0),
             writing: Cell::new(0),
+            reading: Cell::new(0),
             last_rowid: Cell::new(0),
             changes: Cell::new(0),
             total_changes: Cell::new(0),
@@ -504,25 +507,25 @@ impl Connection {
     /// Registers a function.
     pub fn create_function(&self, f: Function) {
         self.0.overridden.borrow_mut().push(f.name.to_ascii_lowercase());
-        self.0.registry.borrow_mut().add_function(f);
+        Rc::make_mut(&mut self.0.registry.borrow_mut()).add_function(f);
         self.0.expire_statements();
     }
 
     /// Removes a function.
     pub fn remove_function(&self, name: &str, args: i16) {
-        self.0.registry.borrow_mut().remove_function(name, args);
+        Rc::make_mut(&mut self.0.registry.borrow_mut()).remove_function(name, args);
         self.0.expire_statements();
     }
 
     /// Registers a collating sequence, or removes it.
     pub fn create_collation(&self, name: &str, c: Option<Rc<dyn Collate>>) {
-        self.0.registry.borrow_mut().set_collation(name, c);
+        Rc::make_mut(&mut self.0.registry.borrow_mut()).set_collation(name, c);
         self.0.expire_statements();
     }
 
     /// Registers a virtual table module.
     pub fn create_module(&self, name: &str, m: Rc<dyn Module>) {
-        self.0.registry.borrow_mut().add_module(name, m);
+        Rc::make_mut(&mut self.0.registry.borrow_mut()).add_module(name, m);
         self.0.expire_statements();
     }
 
@@ -660,9 +663,11 @@ impl Inner {
 
     /// Makes all prepared statements compile anew before their next run.
     pub fn expire_statements(&self) {
-        for g in Rc::make_mut(&mut self.generations.borrow_mut()).iter_mut() {
-            *g += 1;
-        }
+        let mut generations = self.generations.borrow_mut();
+        // The same for all: numbers of databases shift when one is detached, and must not meet an old generation.
+        let next = generations.iter().max().map_or(1, |g| g + 1);
+        Rc::make_mut(&mut generations).fill(next);
+        drop(generations);
         self.plans.borrow_mut().clear();
     }
 

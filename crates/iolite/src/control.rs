@@ -58,7 +58,11 @@ fn program(
     let weak: Weak<Inner> = Rc::downgrade(&conn.0);
     let factory = SourceFactory(Rc::new(move |_, values| {
         let Some(inner) = weak.upgrade() else { return Err(Code::Misuse.into()) };
-        let rows = work(&Connection(inner), values)?;
+        // Statements that it runs on the way do not end what it has begun to read.
+        inner.reading.set(inner.reading.get() + 1);
+        let rows = work(&Connection(inner.clone()), values);
+        inner.reading.set(inner.reading.get() - 1);
+        let rows = rows?;
         Ok(Some(Box::new(Rows { rows: rows.into_iter() }) as Box<dyn RowSource>))
     }));
     let settings = conn.0.settings();

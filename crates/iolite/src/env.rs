@@ -19,6 +19,8 @@ pub(crate) struct Running {
     pub savepoint: Cell<Option<usize>>,
     /// A schema turned out to be out of date.
     pub stale: Cell<bool>,
+    /// It has begun a transaction.
+    pub reads: Cell<bool>,
 }
 
 impl Host for Running {
@@ -83,6 +85,14 @@ impl Env for Running {
 
     fn begin(&self, db: usize, write: i32, cookie: u32, generation: u64) -> Result<()> {
         let c = &self.conn;
+        if !self.reads.replace(true) {
+            c.reading.set(c.reading.get() + 1);
+        }
+        if db >= c.databases.borrow().len() {
+            // It was detached.
+            self.stale.set(true);
+            return Err(Code::Schema.into());
+        }
         let b = if write > 0 || db != 1 {
             c.btree_of(db)?
         } else {
@@ -133,7 +143,13 @@ impl Env for Running {
     fn set_meta(&self, db: usize, i: usize, v: u32) -> Result<()> {
         self.conn.btree_of(db)?.set_meta(i, v)?;
         match i {
-            1 => self.conn.edit_schema(db, |s| s.cookie = v),
+            1 => {
+                self.conn.edit_schema(db, |s| s.cookie = v);
+                if db == 1 {
+                    // Names mean temporary objects first: other statements may have meant something else.
+                    self.conn.expire_statements();
+                }
+            }
             2 => self.conn.edit_schema(db, |s| s.format = v),
             _ => {}
         }
@@ -163,8 +179,17 @@ impl Env for Running {
         self.exec_nested(&format!("UPDATE {schema}.sqlite_master SET rootpage={to} WHERE rootpage={from}"))
     }
 
+    fn others_read(&self) -> bool {
+        // What the engine runs for itself reads on behalf of a statement that waits for it.
+        self.conn.nested.get() == 0 && self.conn.reading.get() > 1
+    }
+
     fn exec_nested(&self, sql: &str) -> Result<()> {
         crate::run::exec_nested(&self.conn, sql)
+    }
+
+    fn set_changes(&self, n: i64) {
+        self.conn.changes.set(n);
     }
 
     fn set_last_insert_rowid(&self, rowid: i64) {
@@ -192,6 +217,13 @@ impl Env for Running {
 
     fn watches_rows(&self) -> bool {
         self.conn.update_hook.borrow().is_some() || !self.conn.watched.borrow().is_empty()
+    }
+}
+
+impl Inner {
+    /// An error if what runs shall stop.
+    pub fn check_interrupt(&self) -> Result<()> {
+        interrupted(self)
     }
 }
 

@@ -47,7 +47,11 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
         name: "analysis_limit",
         columns: OWN,
         schema: false,
-        code: |c| number(c, |f| &f.analysis_limit),
+        code: |c| {
+            // A negative one asks what it is.
+            let asks = c.value.is_some_and(|v| parse_number(v) < 0);
+            number(&Call { value: c.value.filter(|_| !asks), ..*c }, |f| &f.analysis_limit)
+        },
     },
     Pragma { name: "application_id", columns: OWN, schema: false, code: |c| meta(c, 8) },
     Pragma { name: "auto_vacuum", columns: OWN, schema: false, code: auto_vacuum },
@@ -122,7 +126,7 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     Pragma { name: "locking_mode", columns: OWN, schema: false, code: locking_mode },
     flag!("lookahead_filters", lookahead_filters),
     Pragma { name: "max_page_count", columns: OWN, schema: false, code: max_page_count },
-    Pragma { name: "mmap_size", columns: OWN, schema: false, code: |c| number(c, |f| &f.mmap_size) },
+    Pragma { name: "mmap_size", columns: OWN, schema: false, code: mmap_size },
     Pragma { name: "module_list", columns: &["name"], schema: false, code: module_list },
     Pragma { name: "optimize", columns: &[], schema: true, code: optimize },
     Pragma { name: "page_count", columns: OWN, schema: false, code: page_count },
@@ -198,7 +202,11 @@ pub(crate) fn compile(
     let value = value.map(|v| v.text.to_string());
     let columns: Vec<&str> = if p.columns == OWN { vec![p.name] } else { p.columns.to_vec() };
     let silent = value.is_some() && SETTERS_ARE_SILENT.contains(&p.name);
+    let reads = p.schema && p.name != "optimize";
     let work = move |c: &Connection| {
+        if p.schema {
+            c.0.be_current(schema.as_deref(), reads)?;
+        }
         let call = Call { conn: c, schema: schema.as_deref(), value: value.as_deref() };
         let rows = (p.code)(&call)?;
         Ok(if silent { Vec::new() } else { rows })
@@ -295,14 +303,7 @@ impl Call<'_> {
 
     /// Runs `f` in a read transaction.
     fn reading<T>(&self, f: impl FnOnce(&Btree) -> Result<T>) -> Result<T> {
-        let b = self.btree()?;
-        let was = b.txn_state();
-        b.begin_read()?;
-        let out = f(&b);
-        if was == iolite_btree::TxnState::None {
-            b.end_read();
-        }
-        out
+        self.btree()?.reading(f)
     }
 
     /// Runs `f` in a write transaction, which commits unless one is open.
@@ -344,6 +345,19 @@ fn number(c: &Call<'_>, get: fn(&Flags) -> &Cell<i64>) -> Result<Rows> {
         cell.set(parse_number(v).max(0));
     }
     int(cell.get())
+}
+
+/// Remembered, for files only; pages are read and not mapped.
+fn mmap_size(c: &Call<'_>) -> Result<Rows> {
+    const MOST: i64 = 0x7fff_0000;
+    let b = c.btree()?;
+    if b.is_memory() || b.is_transient() {
+        return Ok(Vec::new());
+    }
+    if let Some(v) = c.value {
+        b.set_mmap_size(parse_number(v).min(MOST));
+    }
+    int(b.mmap_size())
 }
 
 /// How many programs are kept for texts that are prepared again.
@@ -472,7 +486,7 @@ fn case_sensitive_like(c: &Call<'_>) -> Result<Rows> {
     if let Some(v) = c.value {
         let on = truth(v);
         c.inner().flags.case_sensitive_like.set(on);
-        iolite_func::set_case_sensitive_like(&mut c.inner().registry.borrow_mut(), on);
+        iolite_func::set_case_sensitive_like(Rc::make_mut(&mut c.inner().registry.borrow_mut()), on);
         c.inner().expire_statements();
     }
     Ok(Vec::new())
@@ -674,15 +688,7 @@ fn journal_mode(c: &Call<'_>) -> Result<Rows> {
     for (i, b) in targets.iter().enumerate() {
         let now = match mode {
             Some(m) => b.set_journal_mode(m)?,
-            None => {
-                let was = b.txn_state();
-                b.begin_read()?;
-                let now = b.journal_mode();
-                if was == iolite_btree::TxnState::None {
-                    b.end_read();
-                }
-                now
-            }
+            None => b.reading(|b| Ok(b.journal_mode()))?,
         };
         if i == 0 {
             last = Some(now);

@@ -48,7 +48,7 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
     let c = &conn.0;
     // Copies of handles, so that nothing of the connection is borrowed while names are looked up.
     let catalog = c.catalog.borrow().clone();
-    let registry = c.registry.borrow();
+    let registry = c.registry.borrow().clone();
     let limits = c.limits.borrow().clone();
     let env = Env {
         catalog: &catalog,
@@ -59,6 +59,8 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         connection: conn,
         full_column_names: c.flags.full_column_names.get(),
         short_column_names: c.flags.short_column_names.get(),
+        automatic_index: c.flags.automatic_index.get(),
+        trusted_schema: c.flags.trusted_schema.get(),
     };
     f(&env)
 }
@@ -104,6 +106,26 @@ fn compile_once(conn: &Connection, parsed: &Parsed, text: &str, p: &mut Program)
         *p = crate::control::compile(conn, parsed, text)?;
     }
     Ok(())
+}
+
+/// Runs a program of the engine's own; its rows go to `out`, `most` of them at the most, also if it fails.
+pub(crate) fn program_rows(
+    conn: &Connection,
+    program: Program,
+    most: usize,
+    out: &mut Vec<Vec<iolite_value::Value>>,
+) -> Result<()> {
+    let nested = &conn.0.nested;
+    nested.set(nested.get() + 1);
+    let ran = (|| {
+        let mut s = Statement::new(conn, "", Rc::new(program))?;
+        while out.len() < most && s.step()? == crate::statement::Step::Row {
+            out.push(s.row().to_vec());
+        }
+        s.reset()
+    })();
+    nested.set(nested.get() - 1);
+    ran
 }
 
 /// Runs SQL of the engine's own, in the transaction and savepoint of the statement that asks.

@@ -2,7 +2,7 @@
 
 use crate::connection::Inner;
 use iolite_base::{Code, Encoding, Error, Result};
-use iolite_btree::{Btree, TreeKind, TxnState};
+use iolite_btree::{Btree, TreeKind};
 use iolite_catalog::Schema;
 use iolite_value::{Value, record};
 use std::borrow::Cow;
@@ -20,6 +20,19 @@ impl Inner {
         Ok(())
     }
 
+    /// Makes sure that what is known of the schemas is what the files say; with `reads`, it stays so until the statement ends.
+    pub fn be_current(&self, schema: Option<&str>, reads: bool) -> Result<()> {
+        let only = schema.map(|s| self.database_number(s)).transpose()?;
+        let n = self.catalog.borrow().schemas.len();
+        for db in (0..n).filter(|db| reads && only.is_none_or(|o| o == *db)) {
+            if let Some(b) = self.btree_if_open(db) {
+                b.begin_read()?;
+            }
+        }
+        self.check_schemas()?;
+        self.load_schemas()
+    }
+
     /// Reads one database's schema.
     pub fn load_schema(&self, db: usize) -> Result<()> {
         let name = self.catalog.borrow().schemas[db].name.clone();
@@ -30,14 +43,10 @@ impl Inner {
             self.put_schema(db, schema);
             return Ok(());
         };
-        let was = bt.txn_state();
-        bt.begin_read()?;
-        let read = self.read_schema(db, &bt, &mut schema);
-        let stats = if read.is_ok() { take_stats(&bt, &mut schema) } else { Ok(()) };
-        if was == TxnState::None {
-            bt.end_read();
-        }
-        read?;
+        let stats = bt.reading(|bt| {
+            self.read_schema(db, bt, &mut schema)?;
+            Ok(take_stats(bt, &mut schema))
+        })?;
         schema.loaded = true;
         self.put_schema(db, schema);
         stats
@@ -116,13 +125,7 @@ impl Inner {
             return Ok(());
         }
         schema.clear_stats();
-        let was = bt.txn_state();
-        bt.begin_read()?;
-        let read = take_stats(&bt, schema);
-        if was == TxnState::None {
-            bt.end_read();
-        }
-        read?;
+        bt.reading(|bt| take_stats(bt, schema))?;
         Rc::make_mut(&mut self.catalog.borrow_mut()).schemas[db] = rc;
         Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
         Ok(())

@@ -295,6 +295,7 @@ impl Statement {
             needs_statement: self.vm.program().needs_statement,
             savepoint: Cell::new(None),
             stale: Cell::new(false),
+            reads: Cell::new(false),
         });
     }
 
@@ -376,10 +377,14 @@ impl Statement {
             self.vm.reset();
         }
         c.running.set(c.running.get().saturating_sub(1));
+        if run.reads.get() {
+            c.reading.set(c.reading.get().saturating_sub(1));
+        }
         if self.writes {
             c.writing.set(c.writing.get().saturating_sub(1));
         }
-        if c.running.get() == 0 && c.autocommit.get() {
+        // Statements that read no database need no snapshot.
+        if (c.running.get() == 0 || c.reading.get() == 0 && !nested) && c.autocommit.get() {
             c.end_reads();
         }
         result

@@ -9,7 +9,7 @@ use crate::pager::{Kind, Pager, State};
 use crate::table::{DIRTY, DONT_WRITE, RECENT};
 use crate::types::*;
 use iolite_base::bytes::{fill_bytes, fill_from, zero_fill};
-use iolite_base::{Buf, Code, PageData, Pgno, Result, alloc};
+use iolite_base::{Buf, Code, PageData, Pgno, Result, alloc, hash::FastSet};
 use iolite_os::{FileKind, LockLevel, OpenFlags};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -166,6 +166,7 @@ impl Pager {
         if !was_dirty {
             self.note_dirty(pgno);
         }
+        self.note_watched(pgno);
         if pgno <= self.orig_size
             && let Some(j) = &mut self.journal
         {
@@ -196,6 +197,25 @@ impl Pager {
         if self.kind == Kind::File {
             self.dirty.push(pgno);
         }
+    }
+
+    #[inline]
+    fn note_watched(&mut self, pgno: Pgno) {
+        if let Some(w) = &mut self.watched {
+            w.insert(pgno);
+        }
+    }
+
+    /// Notes from now on which pages this session changes, or no more.
+    pub fn watch_changes(&mut self, on: bool) {
+        if on != self.watched.is_some() {
+            self.watched = on.then(FastSet::default);
+        }
+    }
+
+    /// The pages that this session may have changed since it was asked last.
+    pub fn take_changes(&mut self) -> FastSet<Pgno> {
+        self.watched.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Changes a page in place. `page` is the caller's hold on it; afterwards it is the changed page, which
@@ -268,6 +288,7 @@ impl Pager {
         if !was_dirty {
             self.note_dirty(pgno);
         }
+        self.note_watched(pgno);
         Ok(())
     }
 

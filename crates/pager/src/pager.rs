@@ -25,7 +25,7 @@ use crate::table::PageTable;
 use crate::types::*;
 use crate::undo::Undo;
 use crate::wal::Wal;
-use iolite_base::{Code, Error, Pgno, Result};
+use iolite_base::{Code, Error, Pgno, Result, hash::FastSet};
 use iolite_os::{Access, File, FileKind, LockLevel, OpenFlags, Vfs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -118,6 +118,8 @@ pub struct Pager {
     pub(crate) header_ok: bool,
     /// All pages changed in this transaction; may name a page twice.
     pub(crate) dirty: Vec<Pgno>,
+    /// The same for those who asked to be told ([`Pager::watch_changes`]): all pages that may have changed since they asked last.
+    pub(crate) watched: Option<FastSet<Pgno>>,
     pub(crate) serial: u64,
     pub(crate) undo: Undo,
     pub(crate) journal: Option<Journal>,
@@ -223,6 +225,7 @@ impl Pager {
             file_version: [0; 16],
             header_ok: false,
             dirty: Vec::new(),
+            watched: None,
             serial: 1,
             undo: Undo::default(),
             journal: None,

@@ -21,6 +21,8 @@ pub enum Mark {
     Log(LogMark),
     /// Bytes 24 to 39 of a file without a log.
     Journal([u8; 16]),
+    /// A file in WAL mode that has no log: only what the operating system says of the file names it.
+    File(Base),
     /// A database that only this session sees: counters of its changes.
     Private(u64, u64),
 }
@@ -123,6 +125,7 @@ impl Pager {
     /// known of the file does not name it.
     pub fn base(&self, wait: bool) -> Result<Option<Base>> {
         match self.mark() {
+            Some(Mark::File(base)) => Ok(Some(base)),
             Some(Mark::Log(_) | Mark::Journal(_)) => self.base_now(self.is_whole(), wait),
             _ => Ok(None),
         }
@@ -164,6 +167,11 @@ impl Pager {
             return None;
         }
         match (&self.wal, self.kind) {
+            (Some(w), _) if w.is_unnamed() => {
+                // Who reads the file alone holds a lock that keeps it as it is.
+                let base = self.base_now(true, false).unwrap_or(None);
+                base.filter(|_| w.reads_file_alone()).map(Mark::File)
+            }
             (Some(w), _) => w.mark().map(Mark::Log),
             // In exclusive mode the header does not change with every commit.
             (None, Kind::File) if self.locking_mode == LockingMode::Normal && self.db_size > 0 => {
@@ -299,6 +307,7 @@ impl Pager {
         }
         match (then, &mut self.wal, &self.file) {
             (Mark::Log(l), Some(w), Some(f)) => w.changed_since(&**f, l),
+            (Mark::File(base), Some(_), Some(_)) => self.changed_since_base(then, base),
             _ => Ok(None),
         }
     }

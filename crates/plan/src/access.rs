@@ -5,7 +5,7 @@ use crate::bound::*;
 use crate::cost;
 use crate::plan::*;
 use crate::terms::{Form, Mask, Op, Term};
-use iolite_base::Result;
+use iolite_base::{Error, Result};
 use iolite_catalog::{ColumnSource, Index, Table};
 use iolite_sql::ast;
 use iolite_value::{Affinity, Collation, Value};
@@ -408,7 +408,7 @@ impl Accesses<'_> {
     }
 
     fn auto_index(&self, i: usize, rows: f64, stored: bool, out: &mut Vec<Candidate>) {
-        if self.sources[i].join.right {
+        if self.sources[i].join.right || !self.env.automatic_index {
             return;
         }
         let mut eq: Vec<(i32, EqTerm)> = Vec::new();
@@ -576,6 +576,7 @@ impl Accesses<'_> {
         needs_sets.extend(list.iter().map(|l| l.2));
         needs_sets.sort_unstable();
         needs_sets.dedup();
+        let mut refused = false;
         for needs in needs_sets {
             let mut info = IndexInfo { columns_used, cost: 1e12, rows: 1_000_000, ..IndexInfo::default() };
             for (k, _, m, _) in &list {
@@ -599,7 +600,11 @@ impl Accesses<'_> {
                     }
                 }
             }
-            // A function's argument that the table did not take must still hold; those are lost otherwise.
+            // What a function is called with cannot be left aside, as a condition could.
+            if info.usage.iter().zip(&list).any(|(u, l)| u.arg == 0 && l.3.is_none()) {
+                refused = true;
+                continue;
+            }
             args.sort_by_key(|a| a.0);
             let mut c = self.scan(i, info.rows as f64, info.cost);
             c.needs = real_needs;
@@ -609,6 +614,9 @@ impl Accesses<'_> {
             c.access =
                 Access::Virtual { vtab: Rc::new(VtabHandle(vtab.clone())), info: Box::new(info), args };
             out.push(c);
+        }
+        if refused && out.is_empty() {
+            return Err(Error::sql(format!("{} does not take all of its arguments", table.name)));
         }
         Ok(())
     }

@@ -165,6 +165,9 @@ pub enum Expr {
     IfNotNullRow(TableId, Box<Expr>),
     /// The value without its subtype, as if it had been stored: a column of a query in FROM.
     NoSubtype(Box<Expr>),
+    /// The column that USING or NATURAL makes of two in a RIGHT or FULL JOIN: a CASE, with affinity and collating sequence of
+    /// its first column.
+    Merged(Box<Expr>),
 }
 
 /// `lhs IN (list)`.

@@ -19,6 +19,7 @@ impl Expr {
             Expr::Column(c) | Expr::TriggerColumn(c, _) => c.affinity,
             Expr::Cast(_, a) => *a,
             Expr::Collate(e, _) | Expr::IfNotNullRow(_, e) | Expr::NoSubtype(e) => e.affinity(),
+            Expr::Merged(e) => e.first_result().affinity(),
             Expr::Agg(_, a) | Expr::Window(_, a) | Expr::CaseBase(a, _) => *a,
             Expr::Subquery(s, n) => s.select.columns.get(*n).map_or(Affinity::None, |c| c.affinity),
             Expr::Row(list) => list.first().map_or(Affinity::None, |e| e.affinity()),
@@ -34,9 +35,19 @@ impl Expr {
             Expr::Column(c) if c.column == ROWID => None,
             Expr::Column(c) | Expr::TriggerColumn(c, _) => Some((c.collation.clone(), false)),
             Expr::CaseBase(_, c) => Some((c.clone(), false)),
+            Expr::Merged(e) => e.first_result().collation(),
             Expr::Plus(e) | Expr::Cast(e, _) | Expr::IfNotNullRow(_, e) | Expr::NoSubtype(e) => e.collation(),
             Expr::Subquery(s, n) => s.select.columns.get(*n).map(|c| (c.collation.clone(), false)),
             _ => self.explicit_collation().map(|c| (c, true)),
+        }
+    }
+
+    /// What the first arm of a CASE gives; of other expressions, themselves.
+    pub(crate) fn first_result(&self) -> &Expr {
+        match self {
+            Expr::Merged(e) => e.first_result(),
+            Expr::Case { arms, .. } => arms.first().map_or(self, |a| a.1.first_result()),
+            _ => self,
         }
     }
 
@@ -74,6 +85,7 @@ impl Expr {
             | Expr::Collate(e, _)
             | Expr::IfNotNullRow(_, e)
             | Expr::NoSubtype(e)
+            | Expr::Merged(e)
             | Expr::IsTruth { e, .. } => f(e),
             Expr::Binary(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) => {
                 f(a);
@@ -131,6 +143,7 @@ impl Expr {
             | Expr::Collate(e, _)
             | Expr::IfNotNullRow(_, e)
             | Expr::NoSubtype(e)
+            | Expr::Merged(e)
             | Expr::IsTruth { e, .. } => f(e),
             Expr::Binary(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) => {
                 f(a);
@@ -219,6 +232,13 @@ impl Expr {
             }
             _ => false,
         })
+    }
+
+    /// Whether it may have another value for each row, though it reads none of them.
+    pub fn changes_by_call(&self) -> bool {
+        let steady =
+            |f: FunctionFlags| f.has(FunctionFlags::DETERMINISTIC) || f.has(FunctionFlags::SLOW_CHANGE);
+        self.any(&mut |x| matches!(x, Expr::Call(c) if !steady(c.function.flags)))
     }
 
     /// Structural equality: evaluates to the same value wherever both can be evaluated.

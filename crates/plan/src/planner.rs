@@ -454,7 +454,8 @@ impl<'a> Planner<'a> {
             let floor = last_right(t.on.map_or(core.sources.len(), |p| p + 1));
             // Where a RIGHT JOIN follows, a condition of ON does not decide about all rows.
             let partial = t.on.is_some_and(|p| core.sources[p + 1..].iter().any(|s| s.join.right));
-            if t.mask == 0 && floor.is_none() && !partial {
+            let once = core.sources.is_empty() || !t.expr.changes_by_call();
+            if t.mask == 0 && floor.is_none() && !partial && once {
                 plan.constant.push(t.expr.clone());
                 continue;
             }
@@ -658,6 +659,8 @@ fn constants(core: &Core, terms: &[Term]) -> Vec<(TableId, i32)> {
             if let (Some(c), crate::terms::Op::Eq { .. }) = (f.column, &f.op)
                 && f.needs == 0
                 && !core.sources[f.source].join.left
+                // What another sequence takes for equal may still have an order.
+                && f.collation.is_binary()
                 && f.value.is_constant()
             {
                 out.push((core.sources[f.source].id, c));

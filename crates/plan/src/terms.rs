@@ -297,13 +297,12 @@ fn or_arms(e: &Expr, on: Option<usize>, pos: &Positions<'_>) -> Option<Vec<Vec<T
 /// by bytes (GLOB).
 fn like_range(e: &Expr, pos: &Positions<'_>) -> Vec<(Expr, Form)> {
     let Expr::Call(call) = e else { return Vec::new() };
-    let glob = call.function.name.eq_ignore_ascii_case("glob");
-    if !glob && !call.function.name.eq_ignore_ascii_case("like") || call.args.len() != 2 {
+    // A user's function of this name may say anything.
+    let Some(pattern) = iolite_func::builtin_pattern(&call.function).filter(|_| call.args.len() == 2) else {
         return Vec::new();
-    }
-    if !call.function.flags.has(iolite_ext::FunctionFlags::INNOCUOUS) {
-        return Vec::new();
-    }
+    };
+    let glob = pattern == iolite_func::Pattern::Glob;
+    let heeds_case = pattern != iolite_func::Pattern::Like;
     let (Expr::Const(Value::Text(pattern, _)), Expr::Column(c)) = (&call.args[0], &call.args[1]) else {
         return Vec::new();
     };
@@ -314,15 +313,15 @@ fn like_range(e: &Expr, pos: &Positions<'_>) -> Vec<(Expr, Form)> {
     if c.affinity != Affinity::Text || prefix.is_empty() || prefix.iter().any(|b| *b >= 0x7f) {
         return Vec::new();
     }
-    let collation = if glob { Collation::Binary } else { Collation::Nocase };
+    let collation = if heeds_case { Collation::Binary } else { Collation::Nocase };
     let mut lo = prefix.to_vec();
     let mut hi = prefix.to_vec();
-    if !glob {
+    if !heeds_case {
         lo.make_ascii_uppercase();
         hi.make_ascii_lowercase();
     }
     let last = hi.len() - 1;
-    if !glob && (hi[last] == b'@' || hi[last] == b'Z') {
+    if !heeds_case && (hi[last] == b'@' || hi[last] == b'Z') {
         return Vec::new();
     }
     hi[last] += 1;

@@ -36,8 +36,12 @@ pub trait Env: Host {
     fn drop_trigger(&self, db: usize, name: &str);
     /// A tree's root has moved: the schema table and the catalog follow.
     fn move_root(&self, db: usize, from: u32, to: u32) -> Result<()>;
+    /// Whether other statements of the connection are reading or writing right now.
+    fn others_read(&self) -> bool;
     /// Runs SQL of the engine's own within the present statement.
     fn exec_nested(&self, sql: &str) -> Result<()>;
+    /// Sets `changes()`: a statement of a trigger has ended.
+    fn set_changes(&self, n: i64);
     /// Sets `last_insert_rowid()`.
     fn set_last_insert_rowid(&self, rowid: i64);
     /// Whether the statement shall stop: `sqlite3_interrupt`, progress handler. Asked now and then.

@@ -475,6 +475,8 @@ impl Vm {
                 Opcode::ResetCount => {
                     self.settled_changes += self.total_changes - self.f.counted;
                     self.f.counted = self.total_changes;
+                    env.set_changes(self.changes);
+                    self.changes = 0;
                 }
                 Opcode::Count => {
                     let t = self.tree(i.p1)?;
@@ -616,6 +618,7 @@ impl Vm {
                     // Left at this instruction: RAISE(IGNORE) finds its jump target here.
                     self.f.pc = pc - 1;
                     self.f.last_rowid = env.last_insert_rowid();
+                    self.f.reported = env.changes();
                     self.call(sub, i.p1 as usize)?;
                     return Ok(None);
                 }

@@ -64,6 +64,8 @@ pub(crate) struct Frame {
     pub params: usize,
     pub last_rowid: i64,
     pub changes: i64,
+    /// `changes()` when a program was called from here.
+    pub reported: i64,
     /// `total_changes` when the program was entered, and after its last finished statement.
     pub entered: i64,
     pub counted: i64,
@@ -135,6 +137,7 @@ impl Frame {
             params: 0,
             last_rowid: 0,
             changes: 0,
+            reported: 0,
             entered: 0,
             counted: 0,
             program,
@@ -277,7 +280,7 @@ impl Vm {
         }
         let mut f = Frame::new(program);
         f.params = params;
-        f.changes = self.changes;
+        f.changes = std::mem::take(&mut self.changes);
         (f.entered, f.counted) = (self.total_changes, self.total_changes);
         let caller = std::mem::replace(&mut self.f, f);
         self.callers.push(caller);
@@ -301,6 +304,7 @@ impl Vm {
                 self.changes = inner.changes;
                 self.f.counted += self.total_changes - inner.entered;
                 env.set_last_insert_rowid(self.f.last_rowid);
+                env.set_changes(self.f.reported);
                 true
             }
             None => false,

@@ -88,6 +88,45 @@ fn leaving_wal_mode_needs_to_be_alone() {
 }
 
 #[test]
+fn the_busy_handler_is_asked_in_one_row() {
+    for mode in [JournalMode::Delete, JournalMode::Wal] {
+        for exclusive in [false, true] {
+            let s = Scratch::new();
+            let path = s.path("a.db");
+            let holder = open(&path, &OpenOptions::default());
+            holder.set_journal_mode(mode).unwrap();
+            table_with(&holder, 10, 10);
+            let bt = open(&path, &OpenOptions::default());
+            let asked = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+            let list = asked.clone();
+            bt.set_busy_handler(Some(std::rc::Rc::new(move |n| {
+                list.borrow_mut().push(n);
+                n < 4
+            })))
+            .unwrap();
+            // Another one writes, and in a rollback mode keeps readers out, too.
+            holder.begin_write(exclusive).unwrap();
+            assert_eq!(bt.begin_write(exclusive).unwrap_err().code(), Code::Busy);
+            assert_eq!(asked.take(), [0, 1, 2, 3, 4]);
+            let reads = bt.begin_read();
+            if exclusive && mode == JournalMode::Delete {
+                assert_eq!(reads.unwrap_err().code(), Code::Busy);
+                assert_eq!(asked.take(), [0, 1, 2, 3, 4]);
+            } else {
+                reads.unwrap();
+                // Who reads already does not wait.
+                assert_eq!(bt.begin_write(exclusive).unwrap_err().code(), Code::Busy);
+                assert!(asked.take().is_empty());
+                bt.end_read();
+            }
+            holder.rollback(true).unwrap();
+            bt.begin_write(exclusive).unwrap();
+            bt.rollback(true).unwrap();
+        }
+    }
+}
+
+#[test]
 fn backups_follow_the_source() {
     let s = Scratch::new();
     let from = open(&s.path("a.db"), &OpenOptions { page_size: 1024, ..OpenOptions::default() });

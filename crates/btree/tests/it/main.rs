@@ -2,6 +2,7 @@
 //! installed.
 
 mod append;
+mod backups;
 mod checkpointer;
 mod crash;
 mod damage;

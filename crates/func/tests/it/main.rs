@@ -45,9 +45,11 @@ fn like_can_be_made_to_heed_case() {
     check(&world, "like('A', 'a') => 0");
     check(&world, "like('a%', 'abc', '!') => 1");
     let f = world.registry.function("like", 2).unwrap();
-    assert_eq!(iolite_func::builtin_like(&f), Some(true));
+    assert_eq!(iolite_func::builtin_pattern(&f), Some(iolite_func::Pattern::LikeHeedingCase));
     let f = world.registry.function("glob", 2).unwrap();
-    assert_eq!(iolite_func::builtin_like(&f), None);
+    assert_eq!(iolite_func::builtin_pattern(&f), Some(iolite_func::Pattern::Glob));
+    let f = world.registry.function("abs", 1).unwrap();
+    assert_eq!(iolite_func::builtin_pattern(&f), None);
 }
 
 #[test]

@@ -198,13 +198,7 @@ impl Door for ColumnDoor {
 fn large(conn: &Rc<Inner>, compiled: &Compiled) -> Result<bool> {
     for (db, root, _) in compiled.tables() {
         let bt = conn.btree_of(db)?;
-        let was = bt.txn_state();
-        bt.begin_read()?;
-        let large = store(conn, db, &bt)?.is_large(&bt, root);
-        if was == iolite_btree::TxnState::None {
-            bt.end_read();
-        }
-        if large? {
+        if bt.reading(|bt| store(conn, db, bt)?.is_large(bt, root))? {
             return Ok(true);
         }
     }
@@ -223,17 +217,13 @@ pub(crate) fn closing(d: &mut Attached) -> Option<Closing> {
 /// `PRAGMA column_cache`: whether columns are kept beside the database; sets it if `persist` says so.
 pub(crate) fn column_cache(conn: &Inner, db: usize, persist: Option<bool>) -> Result<&'static str> {
     let bt = conn.btree_of(db)?;
-    let was = bt.txn_state();
-    bt.begin_read()?;
-    let store = store(conn, db, &bt)?;
-    if let Some(on) = persist {
-        store.set_persistent(&bt, on);
-    }
-    let word = if store.is_persistent() { "persist" } else { "memory" };
-    if was == iolite_btree::TxnState::None {
-        bt.end_read();
-    }
-    Ok(word)
+    bt.reading(|bt| {
+        let store = store(conn, db, bt)?;
+        if let Some(on) = persist {
+            store.set_persistent(bt, on);
+        }
+        Ok(if store.is_persistent() { "persist" } else { "memory" })
+    })
 }
 
 /// `PRAGMA column_cache_trust`: whether what the operating system says of a file is believed.

@@ -14,4 +14,5 @@ mod scans;
 mod searching;
 mod sorting;
 mod transactions;
+mod trust;
 mod writer;

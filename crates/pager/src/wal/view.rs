@@ -8,7 +8,7 @@ use iolite_os::File;
 /// A state of a log: its salts, a committed frame, and the running checksum up to that frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogMark {
-    /// Names one life of the log; zeros: an empty log that was never begun.
+    /// Names one life of the log. Zeros, of a log that was never begun, name nothing: there were many such times.
     pub salt: [u8; 8],
     /// Counts commits: what a page cache is held to be valid by, when all of the header is the same.
     pub change: u32,
@@ -23,7 +23,7 @@ impl Wal {
     pub fn mark(&self) -> Option<LogMark> {
         let h = &self.header;
         let named = !self.writing && !self.private && self.mark.is_some();
-        let begun = h.salt != [0; 8] || h.last_frame == 0;
+        let begun = h.salt != [0; 8];
         let mark = LogMark { salt: h.salt, change: h.change, last: h.last_frame, sum: h.frame_sum };
         (named && begun).then_some(mark)
     }
@@ -32,9 +32,14 @@ impl Wal {
     pub fn base_mark(&self) -> Option<LogMark> {
         let h = &self.base;
         let named = self.writing && !self.private && self.mark.is_some();
-        let begun = h.salt != [0; 8] || h.last_frame == 0;
+        let begun = h.salt != [0; 8];
         let mark = LogMark { salt: h.salt, change: h.change, last: h.last_frame, sum: h.frame_sum };
         (named && begun).then_some(mark)
+    }
+
+    /// Whether there is no log yet that could name the state.
+    pub fn is_unnamed(&self) -> bool {
+        self.header.salt == [0; 8] && self.header.last_frame == 0
     }
 
     /// Whether the present transaction finds all in the database file.
@@ -67,8 +72,7 @@ impl Wal {
     /// which it began; `None` if that cannot be told.
     pub fn changed_since(&mut self, db: &dyn File, then: &LogMark) -> Result<Option<Vec<Pgno>>> {
         let Some(now) = self.mark().or_else(|| self.base_mark()) else { return Ok(None) };
-        // Without salts there may have been several lives between two such states.
-        if now.salt != then.salt || then.salt == [0; 8] {
+        if now.salt != then.salt {
             return Ok(None);
         }
         let live = |w: &Wal| w.index.header().filter(|h| h.salt == then.salt).map(|h| h.last_frame);

@@ -164,7 +164,12 @@ impl Binder<'_> {
             hidden: Vec::new(),
         };
         self.scopes.push(Scope { sources: Few::one(source), ..Scope::default() });
+        let temporary =
+            |s: &iolite_catalog::Schema| s.table(&table.name).is_some_and(|t| Rc::ptr_eq(t, table));
+        let stored = !self.env.catalog.schemas.get(1).is_some_and(|s| temporary(s));
+        let stored = std::mem::replace(&mut self.stored, stored);
         let out = self.expr(e);
+        self.stored = stored;
         self.scopes = scopes;
         out.map_err(Error::without_offset)
     }

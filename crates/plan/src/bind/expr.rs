@@ -362,13 +362,19 @@ impl Binder<'_> {
     }
 
     fn in_expr(&mut self, not: bool, lhs: &ast::Expr, rhs: &ast::InSet) -> Result<Expr> {
-        // Nothing is in an empty list, whatever it is: it is not even looked at.
+        // Nothing is in an empty list, whatever it is: it is only looked at for what makes a query aggregate.
         if matches!(rhs, ast::InSet::List(list) if list.is_empty()) {
+            let _ = self.any_expr(lhs);
             return Ok(Expr::int(not as i64));
         }
         let lhs = self.any_expr(lhs)?;
         let n = width(&lhs);
         let select = match rhs {
+            // Parentheses more than it needs do not make a query a value.
+            ast::InSet::List(list) if let [ast::Expr::Subquery(s, _)] = &list[..] => {
+                self.prohibit("subqueries")?;
+                self.subquery(s)?
+            }
             ast::InSet::List(list) => {
                 if n > 1 {
                     return self.row_in_list(not, lhs, list);

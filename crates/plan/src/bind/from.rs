@@ -18,6 +18,8 @@ pub struct Connected {
 
 /// The number of the database of temporary tables.
 const TEMP: usize = 1;
+/// How often a statement may refer to a view.
+const MOST_USES: u32 = 65535;
 
 impl Binder<'_> {
     /// Binds a FROM clause into the innermost scope; its tables and conditions go to `out`.
@@ -54,6 +56,8 @@ impl Binder<'_> {
         out: &mut Core,
         clauses: &mut Vec<(TableId, &'f ast::Expr)>,
     ) -> Result<()> {
+        // USING looks for its columns in this join, not in one around its parentheses.
+        let first = self.scope().sources.len();
         self.joined_table(&f.first, JoinKind::default(), true, out, clauses)?;
         // Without RIGHT or FULL JOIN, USING means the leftmost table that has the column; with one, there may be no other.
         let strict = f.joins.iter().any(|j| matches!(j.op, JoinOp::Right | JoinOp::Full));
@@ -75,14 +79,14 @@ impl Binder<'_> {
                 JoinConstraint::On(e) => clauses.push((id, e)),
                 JoinConstraint::Using(names) => {
                     for n in names {
-                        self.using(n, before, kind, strict, out)?;
+                        self.using(n, first..before, kind, strict, out)?;
                     }
                 }
                 JoinConstraint::None if j.natural => {
                     let right = self.scope().sources.last().expect("just added").columns.clone();
                     for i in 0..right.len() {
                         let name = right.name(i);
-                        let left = &self.scope().sources[..before];
+                        let left = &self.scope().sources[first..before];
                         let shared = !right.is_hidden(i)
                             && left
                                 .iter()
@@ -93,7 +97,7 @@ impl Binder<'_> {
                                 quote: ast::Quote::Bracket,
                                 span: Default::default(),
                             };
-                            self.using(&n, before, kind, strict, out)?;
+                            self.using(&n, first..before, kind, strict, out)?;
                         }
                     }
                 }
@@ -107,7 +111,15 @@ impl Binder<'_> {
         self.scopes.last_mut().expect("a query is being bound")
     }
 
-    fn using(&mut self, n: &Name, before: usize, kind: JoinKind, strict: bool, out: &mut Core) -> Result<()> {
+    fn using(
+        &mut self,
+        n: &Name,
+        left: std::ops::Range<usize>,
+        kind: JoinKind,
+        strict: bool,
+        out: &mut Core,
+    ) -> Result<()> {
+        let before = left.end;
         let missing =
             || Error::sql(format!("cannot join using column {} - column not present in both tables", n.text));
         let depth = self.scopes.len() - 1;
@@ -116,13 +128,14 @@ impl Binder<'_> {
         let (rid, rcols) = (right.id, right.columns.clone());
         let ri = rcols.find(&n.text).ok_or_else(missing)?;
         let right_expr = self.column_of(rid, &rcols, ri)?;
-        let merged =
-            scope.merged.iter().find(|(m, _)| m.eq_ignore_ascii_case(&n.text)).map(|(_, e)| e.clone());
+        // Joins in parentheses that merge columns are queries of their own.
+        let merged = scope.merged.iter().find(|(m, _)| left.start == 0 && m.eq_ignore_ascii_case(&n.text));
+        let merged = merged.map(|(_, e)| e.clone());
         let left_expr = match merged {
             Some(e) => e,
             None => {
                 let mut found = None;
-                for s in &scope.sources[..before] {
+                for s in &scope.sources[left] {
                     if let Some(i) = s.columns.find(&n.text)
                         && !s.hidden.contains(&i)
                     {
@@ -155,14 +168,19 @@ impl Binder<'_> {
         }
         out.filter.push(Filter { expr: Expr::Compare(Box::new(c)), on: Some(rid) });
         if kind.right {
-            let either = Expr::Case {
-                base: None,
-                arms: vec![(Expr::NotNull(Box::new(left_expr.clone())), left_expr)],
-                otherwise: Some(Box::new(right_expr)),
+            // Of a RIGHT JOIN every row has the right side.
+            let shown = if kind.left {
+                Expr::Merged(Box::new(Expr::Case {
+                    base: None,
+                    arms: vec![(Expr::NotNull(Box::new(left_expr.clone())), left_expr)],
+                    otherwise: Some(Box::new(right_expr)),
+                }))
+            } else {
+                right_expr
             };
             let scope = self.scope();
             scope.merged.retain(|(m, _)| !m.eq_ignore_ascii_case(&n.text));
-            scope.merged.push(((&*n.text).into(), either));
+            scope.merged.push(((&*n.text).into(), shown));
         }
         self.scope().sources[before].hidden.push(ri);
         Ok(())
@@ -439,6 +457,24 @@ impl Binder<'_> {
         Ok((SourceKind::Virtual { db, table, vtab, args: bound }, shown, Some(db), columns))
     }
 
+    /// Views that refer to each other twice double with each step: there is an end to that.
+    fn count_use(&mut self, db: usize, view: &Table) -> Result<()> {
+        let known = self.view_uses.iter_mut().find(|(d, n, _)| *d == db && *n == view.name);
+        let uses = match known {
+            Some((_, _, uses)) => uses,
+            None => {
+                self.view_uses.push((db, view.name.clone(), 0));
+                &mut self.view_uses.last_mut().expect("just added").2
+            }
+        };
+        *uses += 1;
+        if *uses >= MOST_USES {
+            let most = MOST_USES;
+            return Err(Error::sql(format!("too many references to \"{}\": max {most}", view.name)));
+        }
+        Ok(())
+    }
+
     /// The query that a view stands for.
     pub(crate) fn view(
         &mut self,
@@ -450,10 +486,14 @@ impl Binder<'_> {
         if self.views.iter().any(|(d, n)| *d == db && n.eq_ignore_ascii_case(&view.name)) {
             return Err(Error::sql(format!("view {} is circularly defined", view.name)));
         }
+        self.count_use(db, view)?;
         self.enter()?;
         let text = view.sql.clone().unwrap_or_else(|| "".into());
         self.views.push((db, view.name.clone()));
-        let bound = self.isolated(&text, |b| b.select(select));
+        let bound = self.isolated(&text, |b| {
+            b.stored = db != TEMP;
+            b.select(select)
+        });
         self.views.pop();
         self.leave();
         let mut select = bound?;

@@ -42,6 +42,10 @@ pub struct Env<'a> {
     pub full_column_names: bool,
     /// As above; on by default.
     pub short_column_names: bool,
+    /// `PRAGMA trusted_schema`: what stands in the schema may call functions that are not known to be harmless.
+    pub trusted_schema: bool,
+    /// `PRAGMA automatic_index`: a join may make an index for the time of a query.
+    pub automatic_index: bool,
 }
 
 /// The state of binding one statement.
@@ -62,9 +66,13 @@ pub struct Binder<'a> {
     pub databases: u64,
     /// Where the expression stands, if not every form is allowed there.
     pub restriction: Restriction,
+    /// What is bound stands in the schema of a database, which somebody else may have written, and not in the statement.
+    stored: bool,
     /// The trigger whose body is being bound.
     pub trigger: Option<TriggerScope>,
     views: Vec<(usize, Rc<str>)>,
+    /// How often each view was referred to, by all others together.
+    view_uses: Vec<(usize, Rc<str>, u32)>,
     /// The number of `excluded` in the upsert that is being bound.
     excluded: Option<TableId>,
     /// Where names of tables and columns stand in `text`, if somebody wants to know: for renaming.
@@ -188,8 +196,10 @@ impl<'a> Binder<'a> {
             depth: 0,
             databases: 0,
             restriction: Restriction::None,
+            stored: false,
             trigger: None,
             views: Vec::new(),
+            view_uses: Vec::new(),
             excluded: None,
             log: None,
         }
@@ -275,8 +285,10 @@ impl<'a> Binder<'a> {
             depth: self.depth,
             databases: self.databases,
             restriction: Restriction::None,
+            stored: false,
             trigger: None,
             views: std::mem::take(&mut self.views),
+            view_uses: std::mem::take(&mut self.view_uses),
             excluded: None,
             log: None,
         };
@@ -287,6 +299,7 @@ impl<'a> Binder<'a> {
         self.next_cte = inner.next_cte;
         self.databases = inner.databases;
         self.views = std::mem::take(&mut inner.views);
+        self.view_uses = std::mem::take(&mut inner.view_uses);
         out.map_err(Error::without_offset)
     }
 

@@ -1,7 +1,7 @@
 //! Looking up column names.
 
 use super::*;
-use iolite_ext::Implementation;
+use iolite_ext::{FunctionFlags, Implementation};
 use iolite_sql::ast::{Name, Quote};
 use iolite_value::{Affinity, Value};
 
@@ -291,7 +291,7 @@ impl Binder<'_> {
     /// The function to call, or SQLite's complaint.
     pub(crate) fn function(&self, name: &Name, args: usize) -> Result<Rc<iolite_ext::Function>> {
         if let Some(f) = self.env.registry.function(&name.text, args) {
-            return Ok(f);
+            return if self.trusts(&f) { Ok(f) } else { Err(untrusted_use(&name.text)) };
         }
         Err(if self.env.registry.has_function(&name.text) {
             Error::sql(format!("wrong number of arguments to function {}()", name.text)).at(name.span.start)
@@ -299,6 +299,23 @@ impl Binder<'_> {
             Error::sql(format!("no such function: {}", name.text)).at(name.span.start)
         })
     }
+}
+
+impl Binder<'_> {
+    /// Whether the place that is being bound may call a function: what stands in a schema may not call all of them.
+    fn trusts(&self, f: &iolite_ext::Function) -> bool {
+        let stored = self.stored || self.trigger.as_ref().is_some_and(|t| t.db != 1);
+        // ALTER TABLE only looks where names stand.
+        !stored
+            || self.log.is_some()
+            || !f.flags.has(FunctionFlags::DIRECT_ONLY)
+                && (self.env.trusted_schema || f.flags.has(FunctionFlags::INNOCUOUS))
+    }
+}
+
+#[cold]
+fn untrusted_use(name: &str) -> Error {
+    Error::sql(format!("unsafe use of {name}()"))
 }
 
 /// Whether the function has no code of its own to call.

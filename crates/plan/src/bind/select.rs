@@ -130,22 +130,23 @@ impl Binder<'_> {
     }
 
     fn match_result(&mut self, e: &ast::Expr, s: &Select, arms: &[Few<OutColumn>]) -> Result<Option<usize>> {
-        if let ast::Expr::Column { schema: None, table: None, column } = e {
-            let found = arms.iter().find_map(|arm| {
-                arm.iter().position(|r| r.aliased && r.meta.name.eq_ignore_ascii_case(&column.text))
-            });
-            if found.is_some() {
-                return Ok(found);
-            }
-            if arms.is_empty() {
-                let by_name = s.columns.iter().position(|c| c.meta.name.eq_ignore_ascii_case(&column.text));
-                if by_name.is_some() {
-                    return Ok(by_name);
-                }
+        let name = match e {
+            ast::Expr::Column { schema: None, table: None, column } => Some(&column.text),
+            _ => None,
+        };
+        if let Some(name) = name.filter(|_| arms.is_empty()) {
+            let by_name = s.columns.iter().position(|c| c.meta.name.eq_ignore_ascii_case(name));
+            if by_name.is_some() {
+                return Ok(by_name);
             }
         }
-        // An expression that one of the arms has among its results, bound in that arm's scope.
-        for core in &s.cores {
+        // The leftmost arm that has such a result counts: by its alias, or as an expression, bound in that arm's scope.
+        for (k, core) in s.cores.iter().enumerate() {
+            let is_alias =
+                |r: &OutColumn| r.aliased && name.is_some_and(|n| r.meta.name.eq_ignore_ascii_case(n));
+            if let Some(i) = arms.get(k).and_then(|arm| arm.iter().position(is_alias)) {
+                return Ok(Some(i));
+            }
             let mut scope = Scope { phase: Phase::Groups, ..Scope::default() };
             for src in &core.sources {
                 scope.sources.push(self.scope_of(src)?);
@@ -294,9 +295,14 @@ impl Binder<'_> {
             }
             core.having = Some(self.expr(h)?);
         }
+        let grouped = self.top().has_agg || !q.group_by.is_empty();
         for (i, t) in order_by.iter().enumerate() {
             let term = self.order_by_term(i, t, core, columns)?;
             order.push(term);
+        }
+        if !grouped && self.top().has_agg {
+            let name = self.top().aggs.last().map_or("".into(), |a| a.function.name.clone());
+            return Err(Error::sql(format!("misuse of aggregate: {name}()")));
         }
         let scope = self.top();
         core.aggregate = scope.has_agg || !q.group_by.is_empty();
@@ -616,7 +622,8 @@ fn classes(e: &Expr) -> u8 {
         Expr::Collate(inner, _)
         | Expr::Plus(inner)
         | Expr::IfNotNullRow(_, inner)
-        | Expr::NoSubtype(inner) => classes(inner),
+        | Expr::NoSubtype(inner)
+        | Expr::Merged(inner) => classes(inner),
         _ => NUMBERS,
     }
 }

@@ -94,6 +94,10 @@ fn fits(core: &Core, i: usize, order_by: &[OrderTerm], takes: bool) -> bool {
     if exprs.chain(aggs).chain(windows).chain(order_by.iter().map(|o| &o.expr)).any(pinned) {
         return false;
     }
+    // A group shows a value of one of its rows: by then the cursor, which says whether there is a partner, has gone on.
+    if s.join.left && core.aggregate && !inner.result.iter().all(|e| matches!(e, Expr::Column(_))) {
+        return false;
+    }
     // A result that costs much or changes from call to call must be computed once for each row.
     let volatile = |e: &Expr| {
         e.any(&mut |x| match x {

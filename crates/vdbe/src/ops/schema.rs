@@ -15,6 +15,10 @@ pub(crate) fn create(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
 }
 
 pub(crate) fn destroy(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+    if env.others_read() {
+        // Their cursors would go on in a tree that is no more, or is another one by now.
+        return Err(Code::Locked.into());
+    }
     let moved = env.btree(i.p3 as usize)?.drop_tree(i.p1 as Pgno)?;
     vm.put(i.p2, Value::Int(moved.unwrap_or(0) as i64));
     Ok(())

@@ -44,7 +44,9 @@ fn random_rowid(t: &mut TreeCursor, env: &dyn Env) -> Result<i64> {
         let mut b = [0u8; 8];
         env.random(&mut b);
         let id = (i64::from_le_bytes(b) & (i64::MAX >> 1)) + 1;
-        if t.cur.seek_rowid(id)? != Some(Ordering::Equal) {
+        let found = t.cur.seek_rowid(id)?;
+        t.moved(false);
+        if found != Some(Ordering::Equal) {
             return Ok(id);
         }
     }

@@ -1,0 +1,11 @@
+CREATE TABLE h(x);
+WITH n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<100) INSERT INTO h SELECT i FROM n;
+CREATE TABLE em(y);
+SELECT count(*) FROM h a, h b, h c, h d, h e, h f, em;
+SELECT a.x, y FROM h a LEFT JOIN em WHERE a.x < 3;
+SELECT count(*), max(y) FROM h a CROSS JOIN em;
+SELECT x, (SELECT count(*) FROM h b, em WHERE b.x < a.x) FROM h a WHERE x < 3;
+SELECT * FROM em, h;
+INSERT INTO em VALUES (5);
+SELECT count(*) FROM h a, em, em b;
+SELECT a.x FROM h a, h b, em WHERE a.x = b.x AND b.x = y;
