@@ -6,7 +6,7 @@ use iolite_os::FileKind;
 use iolite_sim::crash::{Counts, Effort, check, lies};
 use iolite_sim::disk::{Disk, Op};
 use iolite_sim::fault;
-use iolite_sim::race::{RACES, explore, left_behind};
+use iolite_sim::race::{RACES, Search, explore, left_behind};
 use iolite_sim::script::{FILES, MODES, SYNCS, Setting, record};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -181,7 +181,7 @@ fn races(o: &Options) -> Result<(), String> {
             (false, _) => (stride, random),
             (true, quick) => (if quick { 0 } else { 40 }, random / 2),
         };
-        let s = explore(*setup, o.seed, stride, random)?;
+        let s = explore(*setup, o.seed, Search { every: 1, pairs: stride, drawn: random })?;
         println!(
             "schedules {i}: {:?}{} {:?} lease {}: {} with up to two preemptions, {} deaths, {} drawn, {:.1} s",
             setup.parts,

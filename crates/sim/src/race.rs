@@ -543,10 +543,21 @@ pub struct Schedules {
     pub random: u64,
 }
 
-/// Runs a race under all schedules with up to one preemption, under those with two (every `stride`-th first
-/// place), and under `random` drawn ones. Where one dies, it does so at each of its calls, without a preemption and with one
-/// at every `stride`-th place, and in half of the drawn ones.
-pub fn explore(setup: Setup, seed: u64, stride: usize, random: u64) -> Result<Schedules, String> {
+/// How many schedules to look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Search {
+    /// One preemption, or a death, at every so many places.
+    pub every: usize,
+    /// A second one, where the first is at every so many places; 0: none.
+    pub pairs: usize,
+    /// Drawn ones.
+    pub drawn: u64,
+}
+
+/// Runs a race under schedules with up to two preemptions, and under drawn ones. Where one dies, it does so at its calls,
+/// without a preemption and with one, and in half of the drawn ones.
+pub fn explore(setup: Setup, seed: u64, search: Search) -> Result<Schedules, String> {
+    let Search { every, pairs: stride, drawn: random } = search;
     let mut done = Schedules::default();
     let others = setup.parts.len() - 1;
     let told = |what: String, schedule: &Schedule| format!("{setup:?} seed {seed} {schedule:?}: {what}");
@@ -561,7 +572,7 @@ pub fn explore(setup: Setup, seed: u64, stride: usize, random: u64) -> Result<Sc
         go(Schedule { switches, ..Schedule::default() }, power)
     };
     let (calls, own) = with(Vec::new())?;
-    for first in 0..calls {
+    for first in (0..calls).step_by(every) {
         for to in 0..others {
             let (calls, _) = with(vec![(first, to)])?;
             if stride == 0 || first % stride != 0 {
@@ -575,7 +586,7 @@ pub fn explore(setup: Setup, seed: u64, stride: usize, random: u64) -> Result<Sc
         }
     }
     if let Some(who) = setup.dies {
-        for at in 0..own[who] {
+        for at in (0..own[who]).step_by(every) {
             let death = Some((who, at));
             done.deaths += 1;
             go(Schedule { death, ..Schedule::default() }, true)?;

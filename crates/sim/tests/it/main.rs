@@ -6,7 +6,7 @@ use iolite_os::FileKind;
 use iolite_sim::crash::{Effort, check, lies};
 use iolite_sim::disk::{Disk, Op};
 use iolite_sim::fault;
-use iolite_sim::race::{RACES, explore, left_behind};
+use iolite_sim::race::{RACES, Search, explore, left_behind};
 use iolite_sim::script::{FILES, MODES, SYNCS, Setting, record};
 use std::sync::Arc;
 
@@ -54,8 +54,12 @@ fn large_values_in_free_pages_survive_crashes() {
 #[test]
 fn no_schedule_of_a_small_race_loses_or_mixes_anything() {
     for setup in RACES {
-        let stride = if setup.large || setup.processes { 0 } else { 15 };
-        if let Err(e) = explore(*setup, 1, stride, 20) {
+        let search = match (setup.large, setup.processes) {
+            (true, _) => Search { every: 2, pairs: 0, drawn: 10 },
+            (_, true) => Search { every: 5, pairs: 0, drawn: 6 },
+            _ => Search { every: 1, pairs: 30, drawn: 20 },
+        };
+        if let Err(e) = explore(*setup, 1, search) {
             panic!("{e}");
         }
     }
