@@ -229,6 +229,10 @@ impl Setting {
             s.extend([
                 sql("BEGIN; INSERT INTO x VALUES(1, 'both'); UPDATE t SET a = 'both' WHERE id = 3; COMMIT"),
                 sql("BEGIN; INSERT INTO x VALUES(2, zeroblob(900)); INSERT INTO t(a) VALUES('both again'); COMMIT"),
+                // All of both is spilled, and journaled, when the commit begins.
+                sql("BEGIN; PRAGMA user_version = 8; PRAGMA aux.user_version = 8; UPDATE x SET b = zeroblob(800 + a); \
+                     UPDATE t SET b = zeroblob(200); SELECT count(*), sum(length(b)) FROM t; \
+                     SELECT count(*), sum(length(b)) FROM x; COMMIT"),
                 sql("UPDATE x SET a = 9"),
                 sql("BEGIN; DELETE FROM x WHERE a = 9; DELETE FROM t WHERE id = 3; COMMIT"),
                 sql("INSERT INTO t(a) VALUES('alone')"),
