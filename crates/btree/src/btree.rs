@@ -501,7 +501,6 @@ impl Btree {
     }
 
     fn undo_with(&self, undo: impl FnOnce(&mut Pager) -> Result<()>) -> Result<()> {
-        self.trip_writers();
         self.0.save_all_for_rollback();
         if self.txn_state() == TxnState::Write {
             self.0.tell_watchers(&mut *self.pager()?, true);

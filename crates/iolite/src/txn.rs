@@ -178,6 +178,7 @@ impl Inner {
         // Savepoints of statements that are running are gone, too.
         self.statement_depth.set(0);
         for b in self.open_trees() {
+            b.trip_writers();
             if b.txn_state() == TxnState::Write {
                 wrote = true;
             }
