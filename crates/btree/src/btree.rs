@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     pub secure_delete: Cell<SecureDelete>,
     /// Pages freed in this transaction, whose old content a rollback needs.
     pub has_content: RefCell<FastSet<Pgno>>,
+    /// Rises when changes are taken back under statements that write: their cursors may not write any more.
+    pub trips: Cell<u32>,
     /// Savepoints that are open (or will be, once something is written).
     pub savepoints: Cell<usize>,
     pub epoch: Cell<u64>,
@@ -270,6 +272,7 @@ impl Btree {
             auto_vacuum: Cell::new(AutoVacuum::None),
             secure_delete: Cell::new(SecureDelete::Off),
             has_content: RefCell::new(FastSet::default()),
+            trips: Cell::new(0),
             savepoints: Cell::new(0),
             epoch: Cell::new(epoch),
             seen_size: Cell::new(0),
@@ -525,6 +528,11 @@ impl Btree {
         self.0.savepoints.set(self.0.savepoints.get().min(depth));
         self.pager()?.savepoint_release(depth);
         Ok(())
+    }
+
+    /// Cursors that write stop with `SQLITE_ABORT_ROLLBACK` from now on: what their statements changed is taken back.
+    pub fn trip_writers(&self) {
+        self.0.trips.set(self.0.trips.get().wrapping_add(1));
     }
 
     /// Goes back to when savepoint `depth` was opened. It stays open; those above it are gone.

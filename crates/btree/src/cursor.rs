@@ -110,6 +110,8 @@ pub struct Cursor {
     pub(crate) root: Pgno,
     pub(crate) kind: TreeKind,
     pub(crate) write: bool,
+    /// The count of the trees' trips when it was opened.
+    pub(crate) trips: u32,
     pub(crate) layout: Layout,
     pub(crate) pos: Pos,
     /// 1: `next` need not move, the cursor already stands on the following entry. -1: the same for `prev`.
@@ -139,12 +141,14 @@ impl Cursor {
     pub(crate) fn new(bt: Rc<Shared>, tree: Rc<Tree>, root: Pgno, kind: TreeKind, write: bool) -> Cursor {
         let layout = bt.layout.get();
         let generation = tree.generation.get();
+        let trips = bt.trips.get();
         Cursor {
             bt,
             tree,
             root,
             kind,
             write,
+            trips,
             layout,
             pos: Pos::Invalid,
             skip: 0,
@@ -169,6 +173,18 @@ impl Cursor {
     /// Sets how records compare: an index cursor needs it to find its place again after others wrote.
     pub fn set_compare(&mut self, compare: KeyCompare) {
         self.compare = Some(compare);
+    }
+
+    /// Whether it may write.
+    #[inline]
+    pub(crate) fn may_write(&self) -> Result<()> {
+        if !self.write {
+            return Err(Code::Readonly.into());
+        }
+        if self.trips != self.bt.trips.get() {
+            return Err(Code::AbortRollback.into());
+        }
+        Ok(())
     }
 
     /// The root page of the tree.
@@ -733,6 +749,12 @@ impl Cursor {
         }
         self.skip = 0;
         self.cell = Cell::default();
+    }
+
+    /// As [`Cursor::clear`], and it may write again: as if it were opened now.
+    pub fn renew(&mut self) {
+        self.clear();
+        self.trips = self.bt.trips.get();
     }
 
     fn let_go(&mut self) {

@@ -13,9 +13,7 @@ impl Cursor {
     /// The tree is about to change: the other cursors on it will find their places anew.
     #[inline]
     pub(crate) fn touch(&mut self) -> Result<()> {
-        if !self.write {
-            return Err(Code::Readonly.into());
-        }
+        self.may_write()?;
         if self.tree.armed.get() > 0 {
             self.bt.save_slots(&self.tree)?;
         }
@@ -53,6 +51,7 @@ impl Cursor {
     }
 
     fn place_of_row(&mut self, rowid: i64, at: InsertAt) -> Result<Option<Ordering>> {
+        self.may_write()?;
         Ok(match at {
             InsertAt::Here(c) if self.pos == Pos::Valid && self.current() => Some(c),
             InsertAt::Append if !self.is_last() && !self.last()? => None,
@@ -81,6 +80,7 @@ impl Cursor {
     where
         F: EntryOrder,
     {
+        self.may_write()?;
         let place = match at {
             InsertAt::Here(c) if self.pos == Pos::Valid && self.current() => Some(c),
             InsertAt::Append if self.is_last() => Some(Ordering::Less),
@@ -343,14 +343,12 @@ impl Cursor {
     /// Deletes the entry that the cursor stands on. With `keep`, [`Cursor::next`] and [`Cursor::prev`] then
     /// go to its neighbours.
     pub fn delete(&mut self, keep: bool) -> Result<()> {
+        self.may_write()?;
         if self.is_stale() && self.restore()? {
             return Ok(());
         }
         if self.pos != Pos::Valid {
             return Err(corrupt());
-        }
-        if !self.write {
-            return Err(Code::Readonly.into());
         }
         let top = self.path.last().ok_or(Code::Internal)?;
         let (leaf, idx, cell) = (top.leaf, top.idx, self.cell);

@@ -227,9 +227,7 @@ impl Cursor {
 
     /// Overwrites payload in place: for incremental writes to a blob, whose length stays.
     pub fn write_payload(&mut self, offset: u32, data: &[u8]) -> Result<()> {
-        if !self.write {
-            return Err(Code::Readonly.into());
-        }
+        self.may_write()?;
         if self.is_stale() && self.restore()? {
             return Err(Code::Abort.into());
         }

@@ -73,6 +73,8 @@ pub(crate) struct Inner {
     pub savepoint_began: Cell<bool>,
     /// Depth of statement savepoints above the named ones.
     pub statement_depth: Cell<usize>,
+    /// Rises when a transaction is taken back, as a whole or to a savepoint: statements that were writing then stop.
+    pub undone: Cell<u32>,
     pub running: Cell<u32>,
     pub writing: Cell<u32>,
     /// Running statements that have begun a transaction: trees must not be dropped under them.
@@ -278,6 +280,7 @@ impl Connection {
             savepoints: RefCell::new(Vec::new()),
             savepoint_began: Cell::new(false),
             statement_depth: Cell::new(0),
+            undone: Cell::new(0),
             running: Cell::new(0),
             writing: Cell::new(0),
             reading: Cell::new(0),

@@ -21,6 +21,15 @@ pub(crate) struct Running {
     pub stale: Cell<bool>,
     /// It has begun a transaction.
     pub reads: Cell<bool>,
+    /// The connection's count when a statement that writes began.
+    pub undone: Option<u32>,
+}
+
+impl Running {
+    /// What a statement that writes has changed was taken back under it.
+    pub fn is_undone(&self) -> bool {
+        self.undone.is_some_and(|n| n != self.conn.undone.get())
+    }
 }
 
 impl Host for Running {
@@ -65,7 +74,12 @@ impl Host for Running {
 }
 
 impl Env for Running {
+    fn go_on(&self) -> Result<()> {
+        if self.is_undone() { Err(Code::AbortRollback.into()) } else { Ok(()) }
+    }
+
     fn btree(&self, db: usize) -> Result<Btree> {
+        self.go_on()?;
         self.conn.btree_of(db)
     }
 
@@ -84,6 +98,7 @@ impl Env for Running {
     }
 
     fn begin(&self, db: usize, write: i32, cookie: u32, generation: u64) -> Result<()> {
+        self.go_on()?;
         let c = &self.conn;
         if !self.reads.replace(true) {
             c.reading.set(c.reading.get() + 1);
@@ -141,6 +156,7 @@ impl Env for Running {
     }
 
     fn set_meta(&self, db: usize, i: usize, v: u32) -> Result<()> {
+        self.go_on()?;
         self.conn.btree_of(db)?.set_meta(i, v)?;
         match i {
             1 => {

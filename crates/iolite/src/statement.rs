@@ -262,6 +262,9 @@ impl Statement {
                     return Ok(Step::Done);
                 }
                 Err(e) => {
+                    // What it found in trees that were taken back under it says nothing about the file.
+                    let astray = run.is_undone() && e.code().primary() == Code::Corrupt;
+                    let e = if astray { Code::AbortRollback.into() } else { e };
                     let again = self.conn.doorway.take_again() || run.stale.get();
                     let stale = again && e.code() == Code::Schema;
                     let action = self.vm.action;
@@ -296,6 +299,7 @@ impl Statement {
             savepoint: Cell::new(None),
             stale: Cell::new(false),
             reads: Cell::new(false),
+            undone: self.writes.then(|| c.undone.get()),
         });
     }
 
@@ -326,7 +330,7 @@ impl Statement {
         if rolled_back {
             result = c.rollback_all();
             c.statement_depth.set(0);
-        } else if let Some(depth) = run.savepoint.get() {
+        } else if let Some(depth) = run.savepoint.get().filter(|_| c.statement_depth.get() > 0) {
             let undo = matches!(error, Some((_, Action::Abort)));
             for b in c.databases.borrow().iter().filter_map(|d| d.btree.as_ref()) {
                 if undo && result.is_ok() {

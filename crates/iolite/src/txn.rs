@@ -174,7 +174,11 @@ impl Inner {
         let mut first = Ok(());
         let mut wrote = false;
         let keep = self.running.get() > 1;
+        self.undone.set(self.undone.get().wrapping_add(1));
+        // Savepoints of statements that are running are gone, too.
+        self.statement_depth.set(0);
         for b in self.open_trees() {
+            b.trip_writers();
             if b.txn_state() == TxnState::Write {
                 wrote = true;
             }
@@ -312,7 +316,9 @@ impl Inner {
     pub fn rollback_to(&self, name: &str) -> Result<()> {
         let at = self.find_savepoint(name)?;
         let whole = at == 0 && self.savepoint_began.get();
+        self.undone.set(self.undone.get().wrapping_add(1));
         for b in self.open_trees() {
+            b.trip_writers();
             let undone = if !whole {
                 b.savepoint_rollback(at - self.savepoint_began.get() as usize)
             } else if b.txn_state() == TxnState::Write {

@@ -13,6 +13,8 @@ pub enum RowChange {
 
 /// What a running program asks of its connection.
 pub trait Env: Host {
+    /// `SQLITE_ABORT_ROLLBACK` once what the statement changed was taken back under it.
+    fn go_on(&self) -> Result<()>;
     /// A database's trees.
     fn btree(&self, db: usize) -> Result<Btree>;
     /// A private transient database.

@@ -22,7 +22,8 @@ pub(crate) fn table(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         && t.db == i.p3 as usize
     {
         // Left by an earlier run; what it is a cursor on cannot have changed without a new program.
-        t.cur.clear();
+        env.go_on()?;
+        t.cur.renew();
         t.moved(false);
         return Ok(());
     }
