@@ -71,6 +71,9 @@ impl Vfs for UnixVfs {
             let (create, exclusive) = (flags.create, flags.exclusive);
             match sys::open(path, How { write: true, create, exclusive, nofollow, belongs }) {
                 Ok(fd) => return file(fd, flags),
+                Err(libc::EACCES) if flags.create && beside(flags.kind) && sys::stat(path).is_err() => {
+                    return Err(Code::ReadonlyDirectory.into());
+                }
                 Err(e) if !flags.or_read_only => return Err(cantopen(path, e)),
                 Err(e) if e == libc::EISDIR => return Err(cantopen(path, e)),
                 Err(_) => {}
@@ -155,12 +158,15 @@ fn cantopen(path: &Path, errno: i32) -> Error {
     if errno == libc::EISDIR || path.is_dir() { Code::CantopenIsdir.into() } else { Code::Cantopen.into() }
 }
 
+/// Whether a file of this kind lies beside a database.
+fn beside(kind: FileKind) -> bool {
+    matches!(kind, FileKind::Journal | FileKind::Wal | FileKind::SuperJournal | FileKind::Derived)
+}
+
 /// What a new file beside a database is to be like: the database's name is what stands before the last dash.
 fn belongs_beside(path: &Path, kind: FileKind) -> Option<Belongs> {
     use std::os::unix::ffi::OsStrExt;
-    let beside =
-        matches!(kind, FileKind::Journal | FileKind::Wal | FileKind::SuperJournal | FileKind::Derived);
-    if !beside {
+    if !beside(kind) {
         return None;
     }
     let name = path.as_os_str().as_encoded_bytes();

@@ -115,7 +115,9 @@ pub struct How {
 /// Opens a file. Descriptors 0 to 2 are never handed out: a stray `print` must not reach a database.
 pub fn open(path: &Path, how: How) -> Result<Fd, i32> {
     let c = cpath(path)?;
-    let mut flags = libc::O_CLOEXEC | if how.write { libc::O_RDWR } else { libc::O_RDONLY };
+    // A pipe under the name would make the call wait for ever. Nothing that is kept in regular files changes by it.
+    let mut flags =
+        libc::O_CLOEXEC | libc::O_NONBLOCK | if how.write { libc::O_RDWR } else { libc::O_RDONLY };
     if how.create {
         flags |= libc::O_CREAT;
     }
@@ -127,7 +129,13 @@ pub fn open(path: &Path, how: How) -> Result<Fd, i32> {
     }
     let bits = how.belongs.map_or(0o644, |b| b.mode) as libc::c_uint;
     // SAFETY: `c` is a NUL-terminated path that lives through the call.
-    let mut fd = Fd::new(retry(|| unsafe { libc::open(c.as_ptr(), flags, bits) })?);
+    let mut opened = retry(|| unsafe { libc::open(c.as_ptr(), flags, bits) });
+    if opened == Err(libc::EWOULDBLOCK) {
+        // Somebody has a lease on it, which only regular files can have, and gives it back when asked.
+        // SAFETY: as above.
+        opened = retry(|| unsafe { libc::open(c.as_ptr(), flags & !libc::O_NONBLOCK, bits) });
+    }
+    let mut fd = Fd::new(opened?);
     if fd.number <= 2 {
         // SAFETY: a plain call on our descriptor; the low one closes when replaced.
         fd = Fd::new(retry(|| unsafe { libc::fcntl(fd.number, libc::F_DUPFD_CLOEXEC, 3) })?);
@@ -135,6 +143,9 @@ pub fn open(path: &Path, how: How) -> Result<Fd, i32> {
     let st = fstat(&fd)?;
     if st.st_mode & libc::S_IFMT == libc::S_IFDIR {
         return Err(libc::EISDIR);
+    }
+    if st.st_mode & libc::S_IFMT == libc::S_IFIFO {
+        return Err(libc::ESPIPE);
     }
     if let Some(b) = how.belongs
         && how.create
