@@ -289,7 +289,8 @@ impl Pager {
                 Some(wal) => {
                     let file = self.file.as_deref().expect("a log belongs to a file");
                     let moved = wal.begin_write(file)?;
-                    if let Err(e) = self.move_on(moved) {
+                    let begun = self.move_on(moved).and_then(|()| self.check_file_size());
+                    if let Err(e) = begun {
                         if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
                             wal.end_write(&**file);
                         }
@@ -298,9 +299,14 @@ impl Pager {
                 }
                 None => {
                     self.raise(LockLevel::Reserved)?;
-                    if exclusive {
-                        self.raise(LockLevel::Exclusive)?;
+                    let begun = self.check_file_size().and_then(|()| match exclusive {
+                        true => self.raise(LockLevel::Exclusive),
+                        false => Ok(()),
+                    });
+                    if begun.is_err() && self.locking_mode == LockingMode::Normal {
+                        self.unlock(LockLevel::Shared);
                     }
+                    begun?;
                 }
             }
         }
@@ -312,6 +318,20 @@ impl Pager {
         }
         self.state = State::WriterLocked;
         self.check();
+        Ok(())
+    }
+
+    /// `SQLITE_CORRUPT` where somebody cut the file, though its header (or what is known of it) says that nothing has changed:
+    /// what is in memory must not be written around what is gone. In WAL mode only the file that holds everything can be told
+    /// to be whole.
+    fn check_file_size(&mut self) -> Result<()> {
+        if self.wal.as_ref().is_some_and(|w| !w.reads_file_alone_when_writing()) || self.db_size == 0 {
+            return Ok(());
+        }
+        if self.file()?.size()? < self.wanted_pages() as u64 * self.page_size as u64 {
+            self.reset_cache();
+            return Err(Code::Corrupt.into());
+        }
         Ok(())
     }
 

@@ -303,6 +303,27 @@ fn a_log_that_was_cut_is_an_error_and_no_pages_of_zeros() {
 }
 
 #[test]
+fn a_file_that_was_cut_is_not_written_on() {
+    for mode in ["delete", "truncate", "persist", "wal"] {
+        for cut in [0, 100, 4096, 20_000] {
+            let dir = Scratch::new();
+            let c = open(&dir, "a.db");
+            run(&c, &format!("PRAGMA journal_mode = {mode}"));
+            fill(&c);
+            run(&c, "PRAGMA wal_checkpoint(PASSIVE); SELECT sum(v) FROM t");
+            let file = fs::OpenOptions::new().write(true).open(dir.path("a.db")).unwrap();
+            file.set_len(cut).unwrap();
+            let done = c.execute_batch("INSERT INTO t(v) VALUES(1)");
+            // Of an empty file nothing says that it was another one before.
+            let code = done.as_ref().map_err(|e| e.code());
+            assert!(cut == 0 && mode != "wal" || code == Err(Code::Corrupt), "{mode} {cut}: {done:?}");
+            drop(c);
+            assert!(cut == 0 || fs::metadata(dir.path("a.db")).unwrap().len() == cut, "{mode} {cut}");
+        }
+    }
+}
+
+#[test]
 fn links_beside_a_database_are_not_followed() {
     for (suffix, mode) in [("-journal", "delete"), ("-wal", "wal"), ("-shm", "wal")] {
         let dir = Scratch::new();

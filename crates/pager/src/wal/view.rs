@@ -47,6 +47,11 @@ impl Wal {
         self.mark == Some(0) && !self.private && !self.writing
     }
 
+    /// Whether the write transaction that has just begun finds all in the database file.
+    pub fn reads_file_alone_when_writing(&self) -> bool {
+        self.mark == Some(0) && !self.private
+    }
+
     /// The state that the log's header in hand describes.
     pub fn last_mark(&self) -> LogMark {
         let h = &self.header;
