@@ -58,6 +58,7 @@ fn made(path: &str, mode: &str) {
 }
 
 fn open(path: &str) -> iolite::Connection {
+    settle();
     iolite::set_column_segment_leaves(512);
     let c = iolite::Connection::open(path).unwrap();
     c.execute_batch("PRAGMA analytics=force").unwrap();
