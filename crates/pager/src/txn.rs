@@ -328,7 +328,8 @@ impl Pager {
         if self.wal.as_ref().is_some_and(|w| !w.reads_file_alone_when_writing()) || self.db_size == 0 {
             return Ok(());
         }
-        if self.file()?.size()? < self.wanted_pages() as u64 * self.page_size as u64 {
+        // A last page that is there in part counts, as it does in SQLite.
+        if self.file()?.size()?.div_ceil(self.page_size as u64) < self.wanted_pages() as u64 {
             self.reset_cache();
             return Err(Code::Corrupt.into());
         }
