@@ -407,6 +407,10 @@ impl File for MemoryFile {
 
     fn shm_map(&self, index: usize, size: usize, extend: bool) -> Result<Option<ShmRegion>> {
         let mut n = self.node();
+        // Who may not create it is not attached to what nobody has.
+        if !extend && n.shm_users == 0 {
+            return Ok(None);
+        }
         if !self.handle.shm_used.swap(true, Relaxed) {
             if n.shm_users == 0 {
                 n.shm.clear();

@@ -8,14 +8,14 @@
 //! What always holds afterwards: a reader saw one state, none older than what was acknowledged before; at the end, and after
 //! crashes, all that was acknowledged is there, and nothing but what was begun.
 
-use crate::baton::{Baton, Schedule, play_process, wait_for_others};
+use crate::baton::{Baton, Schedule, play_process, process, wait_for_others};
 use crate::disk::{Disk, Event, Fault, Op};
 use crate::image::{Files, Model};
 use crate::rng::Rng;
 use crate::script::large;
 use crate::state;
 use iolite::{Code, Connection, OpenFlags, Value};
-use iolite_os::{File, FileId, MemoryVfs, Vfs};
+use iolite_os::{File, FileId, MemoryVfs, ShmRegion, Vfs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
@@ -30,6 +30,8 @@ pub enum Part {
     Read(usize),
     /// Runs checkpoints of these modes.
     Checkpoint(&'static [&'static str]),
+    /// Writes, and has the log begin anew, so many times.
+    Renew(usize),
 }
 
 /// What a process that has died left behind before the race. The connections are opened in the race then.
@@ -70,6 +72,8 @@ pub struct Setup {
     pub left: Left,
     /// Each transaction changes two files.
     pub files: bool,
+    /// This connection may not write to the shared memory, and finds none where nobody else has it.
+    pub guest: Option<usize>,
 }
 
 /// Connections of one process on a file in WAL mode.
@@ -86,6 +90,7 @@ const WAL: Setup = Setup {
     dies: None,
     left: Left::Nothing,
     files: false,
+    guest: None,
 };
 
 /// Connections of processes of their own.
@@ -100,17 +105,29 @@ const ROWS: i64 = 3;
 /// The disk, as another process sees it: nothing tells that its files are the same.
 struct Apart {
     inner: Arc<Disk>,
+    guest: bool,
 }
 
 struct ApartFile {
     inner: Box<dyn File>,
+    guest: bool,
 }
 
 impl File for ApartFile {
     fn identity(&self) -> Option<FileId> {
         None
     }
-    iolite_os::pass_to_inner!(read write truncate sync size lock unlock check_reserved sector_size characteristics is_read_only has_moved shm_map shm_lock shm_barrier shm_unmap);
+    fn shm_map(&self, index: usize, size: usize, extend: bool) -> iolite_base::Result<Option<ShmRegion>> {
+        let region = self.inner.shm_map(index, size, extend && !self.guest)?;
+        if self.guest && index == 0 && region.is_none() {
+            return Err(Code::ReadonlyCantinit.into());
+        }
+        Ok(region)
+    }
+    fn shm_read_only(&self) -> bool {
+        self.guest
+    }
+    iolite_os::pass_to_inner!(read write truncate sync size lock unlock check_reserved sector_size characteristics is_read_only has_moved shm_lock shm_barrier shm_unmap);
 }
 
 impl Vfs for Apart {
@@ -118,7 +135,7 @@ impl Vfs for Apart {
         "apart"
     }
     fn open(&self, path: Option<&Path>, flags: iolite_os::OpenFlags) -> iolite_base::Result<Box<dyn File>> {
-        Ok(Box::new(ApartFile { inner: self.inner.open(path, flags)? }))
+        Ok(Box::new(ApartFile { inner: self.inner.open(path, flags)?, guest: self.guest }))
     }
     iolite_os::pass_to_inner!(delete access full_path clock entropy);
 }
@@ -151,8 +168,12 @@ impl Shared {
     /// A connection in the journal mode of the one with this number.
     fn open(&self, apart: bool, number: usize) -> iolite::Result<Connection> {
         let Setup { full, auto, lease, large, cache, processes, files, .. } = self.setup;
-        let vfs: Arc<dyn Vfs> =
-            if apart || processes { Arc::new(Apart { inner: self.disk.clone() }) } else { self.disk.clone() };
+        // Those who set up and look afterwards, outside of the race, are no guests.
+        let guest = process() != 0 && process() != DEAD && self.setup.guest == Some(number);
+        let vfs: Arc<dyn Vfs> = match apart || processes {
+            true => Arc::new(Apart { inner: self.disk.clone(), guest }),
+            false => self.disk.clone(),
+        };
         let c = Connection::open_on(vfs, state::MAIN, OpenFlags::default())?;
         let mode = self.mode(number);
         let sync = match (full, mode) {
@@ -183,6 +204,12 @@ impl Shared {
     }
 }
 
+/// Whether it is worth another attempt: somebody is in the way, or has attached himself to a log and not recovered it yet, which
+/// a guest cannot do.
+fn is_busy(e: &iolite::Error) -> bool {
+    e.code().primary() == Code::Busy || e.code() == Code::ReadonlyRecovery
+}
+
 /// The number in all rows, of which the large value tells the same; `None`: busy.
 fn value(c: &Connection, Setup { large, files, .. }: Setup) -> Result<Option<i64>, String> {
     // The first pages of it come from the cache, long chains past it.
@@ -197,7 +224,7 @@ fn value(c: &Connection, Setup { large, files, .. }: Setup) -> Result<Option<i64
     };
     let rows = match c.query(&format!("SELECT min(v), max(v), count(*) FROM {from}{same}"), &[]) {
         Ok(rows) => rows,
-        Err(e) if e.code().primary() == Code::Busy => return Ok(None),
+        Err(e) if is_busy(&e) => return Ok(None),
         Err(e) => return Err(format!("reading: {e:?}")),
     };
     match &rows[0][..] {
@@ -303,7 +330,7 @@ impl Shared {
     fn open_in_race(&self, number: usize) -> Result<Connection, String> {
         for _ in 0..100 {
             match self.open(false, number) {
-                Err(e) if e.code().primary() == Code::Busy => wait_for_others(),
+                Err(e) if is_busy(&e) => wait_for_others(),
                 other => return other.map_err(|e| format!("open: {e:?}")),
             }
         }
@@ -313,6 +340,12 @@ impl Shared {
     fn play(&self, part: Part, c: &Connection) -> Result<(), String> {
         let busy = |e: &iolite::Error| e.code().primary() == Code::Busy;
         match part {
+            Part::Renew(n) => {
+                for _ in 0..n {
+                    self.play(Part::Write(1), c)?;
+                    self.play(Part::Checkpoint(&["restart"]), c)?;
+                }
+            }
             Part::Write(n) => {
                 for _ in 0..n {
                     let begun = self.begun.fetch_add(1, SeqCst) + 1;
@@ -730,4 +763,6 @@ pub const RACES: &[Setup] = &[
         cache: 1,
         ..PROCESSES
     },
+    // A reader without an index of the log, and somebody who comes meanwhile and has the log begin anew.
+    Setup { parts: &[Part::Read(2), Part::Renew(3)], left: Left::Log, guest: Some(0), ..PROCESSES },
 ];

@@ -510,6 +510,9 @@ impl Wal {
             return Ok(());
         }
         if db.shm_read_only() {
+            // Whoever holds the write lock may be recovering it: busy for a moment.
+            self.lock(db, LOCK_WRITE, 1, ShmLock::Shared)?;
+            self.unlock_shared(db, LOCK_WRITE);
             return Err(Code::ReadonlyRecovery.into());
         }
         if self.turn.as_ref().is_some_and(|t| t.0.head.is_some()) {
