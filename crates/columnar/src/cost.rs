@@ -8,6 +8,9 @@
 //!
 //! What the planner thinks of conditions on columns without an index is a guess, and all its loops within multiply it: where
 //! that guess alone keeps an arm from rows, the conditions on the first table are tested on the rows of some of its leaves.
+//!
+//! A range of rowids says itself how many rows it can have. A short one is walked in rows even where the columns are there:
+//! a condition in columns looks at the whole table.
 
 use crate::ask::{NestedKind, Query};
 use crate::chunk::Field;
@@ -19,6 +22,7 @@ use crate::run::Runtime;
 use crate::store::{Loaded, Part};
 use iolite_base::{Pgno, Result};
 use iolite_ext::Host;
+use iolite_plan::bound::CmpOp;
 use iolite_plan::plan::{Access, CorePlan};
 use iolite_value::Value;
 use std::cell::RefCell;
@@ -32,6 +36,10 @@ const SEEK: f64 = 800.0;
 const ROW: f64 = 60.0;
 /// For a leaf that is decoded, and for each column.
 const DECODE: (f64, f64) = (1_250.0, 220.0);
+/// For a leaf that is scanned in columns that are there, for each column.
+const SCANNED: f64 = 85.0;
+/// For a row of a range that is walked in rows.
+const WALKED: f64 = 85.0;
 /// Leaves whose rows are looked at.
 const LOOKED_AT: usize = 24;
 /// What a query in a condition lets through.
@@ -48,6 +56,8 @@ pub(crate) struct Loops {
     pub rounds: f64,
     /// Rows that come out of the first one.
     pub first: f64,
+    /// The first one walks a range of rowids, and there is no other.
+    pub walks: bool,
 }
 
 impl Loops {
@@ -69,7 +79,8 @@ impl Loops {
             rounds *= l.rows.max(0.01);
         }
         rest += rounds * ROW * (1 + c.aggs.len()) as f64;
-        Loops { scans, rest, rounds, first: c.levels.first().map_or(1.0, |l| l.rows.max(0.01)) }
+        let walks = matches!(&c.levels[..], [l] if matches!(l.access, Access::RowidRange { .. }));
+        Loops { scans, rest, rounds, first: c.levels.first().map_or(1.0, |l| l.rows.max(0.01)), walks }
     }
 }
 
@@ -195,9 +206,44 @@ fn name(q: &Query) -> u64 {
     iolite_base::hash::hash_bytes(&bytes)
 }
 
+/// At most how many rows of the only table have a rowid within the bounds that the conditions set. `None`: any number.
+fn most_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64>> {
+    if !q.loops.walks {
+        return Ok(None);
+    }
+    let host: &dyn Host = rt.host();
+    let max = host.limit(iolite_base::Limit::Length).max(0) as usize;
+    let eval = Eval { host, max, bases: RefCell::default() };
+    let (mut least, mut most) = (None, None);
+    for c in &q.conds {
+        let Ex::Compare(c) = &c.ex else { continue };
+        let Ex::Slot(s) = c.lhs else { continue };
+        if q.slots[s].field.is_some() || c.rhs.is_late() {
+            continue;
+        }
+        let mut bound = c.rhs.clone();
+        bound.bind(params, &[], &eval)?;
+        let Ex::Const(Value::Int(n)) = bound else { continue };
+        match c.op {
+            CmpOp::Ge | CmpOp::Gt => least = least.max(Some(n)),
+            CmpOp::Le | CmpOp::Lt => most = Some(most.map_or(n, |m: i64| m.min(n))),
+            _ => {}
+        }
+    }
+    Ok(least.zip(most).map(|(a, b)| (b as f64 - a as f64 + 1.0).max(0.0)))
+}
+
 /// Whether the arm is to be left to rows this time.
 pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
     let (mut e, keep) = estimate(q, rt)?;
+    if let Some(n) = most_rows(q, rt, params)? {
+        let spec = &q.tables[0];
+        let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+        let scanned = state.leaves() as f64 * SCANNED * q.slots.len().max(1) as f64;
+        if SEEK + n * WALKED < e.decode + scanned {
+            return Ok(true);
+        }
+    }
     let limit = e.decode;
     if e.scan < limit
         && e.scan + e.rest >= limit

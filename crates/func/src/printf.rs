@@ -265,9 +265,12 @@ fn character(out: &mut Output, spec: &Spec, text: Option<Vec<u8>>) -> Result<()>
     if !spec.left {
         out.fill(b' ', pad)?;
     }
-    out.room(one.len().saturating_mul(times))?;
-    for _ in 0..times {
-        out.text.extend_from_slice(one);
+    match one {
+        [b] => out.fill(*b, times)?,
+        _ => {
+            out.room(one.len().saturating_mul(times))?;
+            (0..times).for_each(|_| out.text.extend_from_slice(one));
+        }
     }
     if spec.left { out.fill(b' ', pad) } else { Ok(()) }
 }
