@@ -42,6 +42,18 @@ pub struct Statement<'c> {
     stmt: *mut ffi::sqlite3_stmt,
 }
 
+/// A backup in the making, into another connection's main database.
+pub struct Backup<'c> {
+    backup: *mut ffi::sqlite3_backup,
+    to: &'c Connection,
+}
+
+/// An open text or blob.
+pub struct Blob<'c> {
+    conn: &'c Connection,
+    blob: *mut ffi::sqlite3_blob,
+}
+
 /// The library's version.
 pub fn version() -> String {
     // SAFETY: the library answers a static string.
@@ -164,6 +176,91 @@ impl Connection {
     pub fn busy_timeout(&self, ms: i32) {
         // SAFETY: as above.
         unsafe { ffi::sqlite3_busy_timeout(self.db, ms) };
+    }
+}
+
+impl Connection {
+    /// Begins to copy a database of this connection into the main one of `to`.
+    pub fn backup<'c>(&'c self, database: &str, to: &'c Connection) -> Result<Backup<'c>, Error> {
+        let name = CString::new(database).expect("a name without NUL");
+        // SAFETY: both handles are open, and stay so as long as the backup borrows them; the names end with NUL.
+        let backup = unsafe { ffi::sqlite3_backup_init(to.db, c"main".as_ptr(), self.db, name.as_ptr()) };
+        if backup.is_null() { Err(to.error()) } else { Ok(Backup { backup, to }) }
+    }
+
+    /// Opens a value for reading or for overwriting.
+    pub fn blob_open(
+        &self,
+        database: &str,
+        table: &str,
+        column: &str,
+        rowid: i64,
+        write: bool,
+    ) -> Result<Blob<'_>, Error> {
+        let names = [database, table, column].map(|n| CString::new(n).expect("a name without NUL"));
+        let mut blob = ptr::null_mut();
+        // SAFETY: the handle is open, the names end with NUL, and `blob` is a valid place for the new handle.
+        let rc = unsafe {
+            let [db, table, column] = [0, 1, 2].map(|i| names[i].as_ptr());
+            ffi::sqlite3_blob_open(self.db, db, table, column, rowid, write as c_int, &mut blob)
+        };
+        if rc == ffi::SQLITE_OK { Ok(Blob { conn: self, blob }) } else { Err(self.error()) }
+    }
+}
+
+impl Backup<'_> {
+    /// Copies so many pages. `true`: it is complete.
+    pub fn step(&mut self, pages: i32) -> Result<bool, Error> {
+        // SAFETY: the backup is open until it is dropped.
+        match unsafe { ffi::sqlite3_backup_step(self.backup, pages) } {
+            ffi::SQLITE_OK => Ok(false),
+            ffi::SQLITE_DONE => Ok(true),
+            code => Err(Error { code, ..self.to.error() }),
+        }
+    }
+}
+
+impl Drop for Backup<'_> {
+    fn drop(&mut self) {
+        // SAFETY: it is open, and never used again.
+        unsafe { ffi::sqlite3_backup_finish(self.backup) };
+    }
+}
+
+impl Blob<'_> {
+    /// The value's length.
+    pub fn len(&self) -> usize {
+        // SAFETY: the handle is open until it is dropped.
+        unsafe { ffi::sqlite3_blob_bytes(self.blob) as usize }
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads bytes from `offset` on.
+    pub fn read(&mut self, offset: usize, out: &mut [u8]) -> Result<(), Error> {
+        let (len, at) = (out.len() as c_int, offset as c_int);
+        // SAFETY: as above, and `out` has room for `len` bytes.
+        let rc = unsafe { ffi::sqlite3_blob_read(self.blob, out.as_mut_ptr().cast(), len, at) };
+        if rc == ffi::SQLITE_OK { Ok(()) } else { Err(Error { code: rc, ..self.conn.error() }) }
+    }
+
+    /// Overwrites bytes from `offset` on.
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Error> {
+        // SAFETY: as above, and `bytes` has so many.
+        let rc = unsafe {
+            ffi::sqlite3_blob_write(self.blob, bytes.as_ptr().cast(), bytes.len() as c_int, offset as c_int)
+        };
+        if rc == ffi::SQLITE_OK { Ok(()) } else { Err(Error { code: rc, ..self.conn.error() }) }
+    }
+}
+
+impl Drop for Blob<'_> {
+    fn drop(&mut self) {
+        // SAFETY: it is open, and never used again.
+        unsafe { ffi::sqlite3_blob_close(self.blob) };
     }
 }
 

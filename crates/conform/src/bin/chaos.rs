@@ -4,7 +4,7 @@
 //! A round has a folder of its own with two databases, in WAL or in rollback mode, or changing between the two. Four processes
 //! work on them; each connection draws its settings (engine, journal mode, `synchronous`, cache, locking mode, attached
 //! database, leases, checkpoint thread, direct writes of large values) and its transactions (savepoints, spills, large values,
-//! VACUUM, copies, checkpoints). Before a COMMIT a process notes its number in a file of its own, and afterwards what
+//! blob handles, VACUUM, copies, online backups, checkpoints). Before a COMMIT a process notes its number in a file of its own, and afterwards what
 //! became of it. A round is drawn from the seed and its number: `--round` runs that one again (what the processes meet
 //! when is the scheduler's).
 //!
@@ -484,7 +484,9 @@ impl<'a> Worker<'a> {
         let name = if s.attached && self.rng.chance(50) { "other" } else { "main" };
         match self.rng.below(100) {
             0..60 => self.transaction(s),
-            60..80 => {
+            60..63 => self.back_up(s, name),
+            63..66 => self.read_blob(s, name),
+            66..80 => {
                 self.drew("reads");
                 let found = s.db.numbers(&snapshot(name))?;
                 if found != SOUND {
@@ -549,6 +551,56 @@ impl<'a> Worker<'a> {
         } else {
             Err(Trouble::Other(format!("a copy does not add up: {found:?}")))
         }
+    }
+
+    /// An online backup is a snapshot, whatever its source does between the steps.
+    fn back_up(&mut self, s: &Session, name: &str) -> Result<(), Trouble> {
+        let to = self.dir.join(format!("{}.backup", self.who));
+        let _ = fs::remove_file(&to);
+        let pages = *self.rng.pick(&[1, 3, 10, 100, -1]);
+        let own = self.rng.chance(30);
+        let (mut rng, mut steps) = (Rng::new(self.rng.next()), 0);
+        let done = s.db.back_up(name, &to.to_string_lossy(), pages, || {
+            steps += 1;
+            if own && steps % 5 == 0 {
+                // Its own connection changes the source meanwhile.
+                let (a, b) = (1 + rng.below(50), 51 + rng.below(50));
+                let _ = s.db.run(&format!(
+                    "UPDATE {name}.acc SET v = v + iif(id = {a}, 1, -1) WHERE id IN ({a}, {b})"
+                ));
+            }
+            std::thread::sleep(Duration::from_micros(rng.below(300) as u64));
+            steps < 400
+        })?;
+        if !done {
+            return Ok(());
+        }
+        self.drew("online backups");
+        let copy = Db::open(self.engine, &to.to_string_lossy()).map_err(Trouble::Other)?;
+        let found = copy.numbers(&snapshot("main"))?;
+        drop(copy);
+        let _ = fs::remove_file(&to);
+        if found == SOUND {
+            Ok(())
+        } else {
+            Err(Trouble::Other(format!("{}: a backup does not add up: {found:?}", self.engine)))
+        }
+    }
+
+    /// A large value, read through a handle in one transaction with the number that tells of it.
+    fn read_blob(&mut self, s: &Session, name: &str) -> Result<(), Trouble> {
+        self.drew("blobs read");
+        let (id, by) = (1 + self.rng.below(3) as i64, *self.rng.pick(&[1000, 4096, 65_536]));
+        s.db.run("BEGIN")?;
+        let read = s.db.numbers(&format!("SELECT n FROM {name}.big WHERE id = {id}")).and_then(|n| {
+            let data = s.db.value((name, "big", "data", id), by)?;
+            let n = n.first().copied().unwrap_or(-1);
+            let right = data.len() as i64 == n / 100 && data.iter().all(|b| *b as i64 == 65 + n % 100);
+            let told = || format!("{}: a blob of {} bytes is not what {n} tells of", self.engine, data.len());
+            if right { Ok(()) } else { Err(Trouble::Other(told())) }
+        });
+        let ended = s.db.run("COMMIT");
+        read.and(ended)
     }
 
     fn note(&mut self, fate: char, files: &str) -> Result<(), Trouble> {
@@ -636,6 +688,13 @@ impl<'a> Worker<'a> {
                      WHERE id = {id}"
                 ),
             )?;
+        }
+        if self.rng.chance(15) {
+            self.drew("blobs written");
+            let (id, letter) = (1 + self.rng.below(3) as i64, self.rng.below(26));
+            let by = *self.rng.pick(&[1000, 4096, 65_536]);
+            db.overwrite((name, "big", "data", id), b'A' + letter as u8, by)?;
+            self.run_on(db, &format!("UPDATE {name}.big SET n = n / 100 * 100 + {letter} WHERE id = {id}"))?;
         }
         if self.rng.chance(20) {
             self.drew("spills");
