@@ -15,7 +15,7 @@
 
 use iolite_conform::differ::rng::Rng;
 use iolite_conform::engine::{Db, Trouble};
-use iolite_testkit::{continue_process, stop_process};
+use iolite_testkit::{Child as Forked, continue_process, stop_process};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::Write;
@@ -348,6 +348,8 @@ struct Worker<'a> {
     notes: File,
     drawn: File,
     number: i64,
+    /// The process has another thread that works.
+    threads: bool,
 }
 
 /// What a connection was drawn to be.
@@ -369,7 +371,7 @@ impl<'a> Worker<'a> {
         about: &'a Round,
     ) -> Result<Worker<'a>, String> {
         let make = |kind: &str| File::create(dir.join(format!("{who}.{kind}"))).map_err(|e| e.to_string());
-        Ok(Worker { dir, who, engine, rng, about, notes: make("notes")?, drawn: make("drawn")?, number: 0 })
+        Ok(Worker { dir, who, engine, rng, about, notes: make("notes")?, drawn: make("drawn")?, number: 0, threads: false })
     }
 
     fn drew(&mut self, what: &str) {
@@ -381,6 +383,7 @@ impl<'a> Worker<'a> {
     }
 
     fn run(mut self, threads: bool) -> Result<(), String> {
+        self.threads = threads;
         if threads {
             self.drew("threads");
         }
@@ -486,6 +489,7 @@ impl<'a> Worker<'a> {
             0..60 => self.transaction(s),
             60..63 => self.back_up(s, name),
             63..66 => self.read_blob(s, name),
+            66..67 if self.engine == "iolite" && !self.threads => self.fork(s, name),
             66..80 => {
                 self.drew("reads");
                 let found = s.db.numbers(&snapshot(name))?;
@@ -585,6 +589,29 @@ impl<'a> Worker<'a> {
         } else {
             Err(Trouble::Other(format!("{}: a backup does not add up: {found:?}", self.engine)))
         }
+    }
+
+    /// A forked child uses the connection, which is idle, and then drops it, or opens one of its own.
+    fn fork(&mut self, s: &Session, name: &str) -> Result<(), Trouble> {
+        self.drew("forks");
+        let (own, path) = (self.rng.chance(30), self.dir.join(FILES[s.main]));
+        let child = Forked::fork(|| {
+            let opened = own.then(|| Db::open("iolite", &path.to_string_lossy()));
+            let found = match &opened {
+                Some(Ok(db)) => db.numbers(&snapshot("main")),
+                Some(Err(_)) => return false,
+                None => s.db.numbers(&snapshot(name)),
+            };
+            match found {
+                Err(Trouble::Busy) => true,
+                Ok(found) => found == SOUND,
+                Err(Trouble::Other(e)) => {
+                    eprintln!("in a forked child: {e}");
+                    false
+                }
+            }
+        });
+        if child.wait() { Ok(()) } else { Err(Trouble::Other("a forked child failed".into())) }
     }
 
     /// A large value, read through a handle in one transaction with the number that tells of it.
