@@ -109,8 +109,10 @@ pub(crate) enum Found {
 
 /// Looks for a sidecar.
 pub(crate) fn open(vfs: &dyn Vfs, path: &Path) -> Found {
-    let Ok(file) = vfs.open(Some(path), OpenFlags::read_only(FileKind::Derived)) else {
-        return Found::Nothing;
+    let file = match vfs.open(Some(path), OpenFlags::read_only(FileKind::Derived)) {
+        Ok(f) => f,
+        Err(e) if e.code() == Code::Perm => return Found::Foreign,
+        Err(_) => return Found::Nothing,
     };
     let (Ok(size), mut header) = (file.size(), [0u8; HEADER]) else { return Found::Foreign };
     if size == 0 {

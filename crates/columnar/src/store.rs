@@ -27,6 +27,7 @@ use iolite_base::hash::{FastMap, FastSet};
 use iolite_base::{Code, Error, Pgno, Result, alloc, be};
 use iolite_btree::pages::{TABLE_INTERIOR, TABLE_LEAF};
 use iolite_btree::{Btree, Mark};
+use iolite_os::PerProcess;
 use iolite_value::Value;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
@@ -256,9 +257,9 @@ impl Store {
 
     /// The store of a database: that of its file, which other connections may have already.
     pub fn of(bt: &Btree) -> Arc<Store> {
-        static ALL: OnceLock<Mutex<ByFile>> = OnceLock::new();
+        static ALL: PerProcess<Mutex<ByFile>> = PerProcess::new();
         let Some(id) = bt.identity() else { return Arc::new(Store::new(Persist::default())) };
-        let mut all = lock(ALL.get_or_init(Default::default));
+        let mut all = lock(ALL.get());
         if let Some(s) = all.get(&id).and_then(Weak::upgrade) {
             return s;
         }

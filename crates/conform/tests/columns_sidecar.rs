@@ -305,6 +305,20 @@ fn it_is_off_until_asked_for_and_goes_when_told() {
 }
 
 #[test]
+fn what_a_stranger_may_have_made_is_not_believed() {
+    let f = Folder::new("stranger");
+    let path = with_sidecar(&f, "WAL");
+    // Only root may give files away; the owner's own sidecar is read by everybody.
+    let given = std::os::unix::fs::chown(format!("{path}-col"), Some(4321), None).is_ok();
+    settle();
+    let c = open(&path);
+    agree(&c, "stranger");
+    let n = c.column_counters(0);
+    assert_eq!(n.loaded == 0, given, "{n:?}");
+    assert_eq!(c.column_note(0).is_some_and(|n| n.contains("no sidecar")), given);
+}
+
+#[test]
 fn what_is_no_sidecar_is_left_alone() {
     let f = Folder::new("foreign");
     let path = f.file("a.db");

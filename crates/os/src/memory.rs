@@ -294,6 +294,16 @@ impl MemoryFile {
     fn node(&self) -> MutexGuard<'_, Node> {
         lock(&self.handle.node)
     }
+
+    /// Takes part in the shared memory. Who comes first finds none of it.
+    fn attach_shm(&self, n: &mut Node) {
+        if !self.handle.shm_used.swap(true, Relaxed) {
+            if n.shm_users == 0 {
+                n.shm.clear();
+            }
+            n.shm_users += 1;
+        }
+    }
 }
 
 impl File for MemoryFile {
@@ -411,12 +421,7 @@ impl File for MemoryFile {
         if !extend && n.shm_users == 0 {
             return Ok(None);
         }
-        if !self.handle.shm_used.swap(true, Relaxed) {
-            if n.shm_users == 0 {
-                n.shm.clear();
-            }
-            n.shm_users += 1;
-        }
+        self.attach_shm(&mut n);
         while n.shm.len() <= index {
             if !extend {
                 return Ok(None);
@@ -433,6 +438,7 @@ impl File for MemoryFile {
     fn shm_lock(&self, first: u8, count: u8, how: ShmLock) -> Result<()> {
         let h = &*self.handle;
         let mut n = self.node();
+        self.attach_shm(&mut n);
         let range = first as usize..(first + count) as usize;
         let mask = |i: usize| 1u8 << i;
         let (s, x) = (h.shm_shared.load(Relaxed), h.shm_exclusive.load(Relaxed));

@@ -304,7 +304,8 @@ pub trait File: Send {
     fn is_read_only(&self) -> bool;
     /// What proves identity, where something does.
     fn identity(&self) -> Option<FileId>;
-    /// What tells later whether somebody wrote to the file, where something does.
+    /// What tells later whether somebody wrote to the file, where something does. Nothing does on file systems that other
+    /// machines may write to: what they tell of a file may be old.
     fn stamp(&self) -> Result<Option<FileStamp>> {
         Ok(None)
     }

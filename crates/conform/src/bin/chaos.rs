@@ -371,7 +371,17 @@ impl<'a> Worker<'a> {
         about: &'a Round,
     ) -> Result<Worker<'a>, String> {
         let make = |kind: &str| File::create(dir.join(format!("{who}.{kind}"))).map_err(|e| e.to_string());
-        Ok(Worker { dir, who, engine, rng, about, notes: make("notes")?, drawn: make("drawn")?, number: 0, threads: false })
+        Ok(Worker {
+            dir,
+            who,
+            engine,
+            rng,
+            about,
+            notes: make("notes")?,
+            drawn: make("drawn")?,
+            number: 0,
+            threads: false,
+        })
     }
 
     fn drew(&mut self, what: &str) {

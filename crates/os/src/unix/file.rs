@@ -28,6 +28,8 @@ pub struct UnixFile {
     flags: OpenFlags,
     level: Cell<LockLevel>,
     id: Cell<Option<FileId>>,
+    /// Only this machine writes to it.
+    local: OnceCell<bool>,
     /// When SHARED was taken and nobody had PENDING, in nanoseconds, and how often PENDING had been taken then.
     asked: Cell<(u64, u32)>,
     /// Set before the first lock: whose locks this inode uses. `Some`: the process's.
@@ -54,6 +56,7 @@ impl UnixFile {
             flags,
             level: Cell::new(LockLevel::None),
             id: Cell::new(None),
+            local: OnceCell::new(),
             asked: Cell::new((0, 0)),
             posix: OnceCell::new(),
             shm: RefCell::new(None),
@@ -251,6 +254,9 @@ impl File for UnixFile {
 
     #[allow(clippy::unnecessary_cast)]
     fn stamp(&self) -> Result<Option<FileStamp>> {
+        if !*self.local.get_or_init(|| sys::is_local(self.fd())) {
+            return Ok(None);
+        }
         let st = sys::fstat(self.fd()).map_err(|_| Code::IoerrFstat)?;
         let time = |s, n| (s as i64).checked_mul(1_000_000_000).and_then(|t: i64| t.checked_add(n as i64));
         let times = time(st.st_mtime, st.st_mtime_nsec).zip(time(st.st_ctime, st.st_ctime_nsec));

@@ -80,6 +80,10 @@ impl Vfs for UnixVfs {
             }
         }
         let fd = sys::open(path, How { nofollow, ..How::default() }).map_err(|e| cantopen(path, e))?;
+        // What is derived from a database is believed: only from those who may write to it.
+        if flags.kind == FileKind::Derived && database_of(path).is_some_and(|db| sys::is_foreign(&fd, db)) {
+            return Err(Code::Perm.into());
+        }
         file(fd, OpenFlags { read_only: true, ..flags })
     }
 
@@ -163,15 +167,17 @@ fn beside(kind: FileKind) -> bool {
     matches!(kind, FileKind::Journal | FileKind::Wal | FileKind::SuperJournal | FileKind::Derived)
 }
 
-/// What a new file beside a database is to be like: the database's name is what stands before the last dash.
-fn belongs_beside(path: &Path, kind: FileKind) -> Option<Belongs> {
+/// The database that a file lies beside: its name is what stands before the last dash.
+fn database_of(path: &Path) -> Option<&Path> {
     use std::os::unix::ffi::OsStrExt;
-    if !beside(kind) {
-        return None;
-    }
     let name = path.as_os_str().as_encoded_bytes();
     let dash = name.iter().rposition(|&b| b == b'-')?;
-    sys::belongs_beside(Path::new(std::ffi::OsStr::from_bytes(&name[..dash])))
+    Some(Path::new(std::ffi::OsStr::from_bytes(&name[..dash])))
+}
+
+/// What a new file beside a database is to be like.
+fn belongs_beside(path: &Path, kind: FileKind) -> Option<Belongs> {
+    if beside(kind) { sys::belongs_beside(database_of(path)?) } else { None }
 }
 
 fn temp_file(vfs: &UnixVfs) -> Result<Fd> {

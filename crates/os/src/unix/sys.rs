@@ -182,6 +182,50 @@ pub fn fstat(fd: &Fd) -> Result<Stat, i32> {
     Ok(st)
 }
 
+/// Whether a file lies where only this machine writes: not on a network, and not where another program answers for the files.
+#[cfg(target_os = "linux")]
+pub fn is_local(fd: &Fd) -> bool {
+    // SAFETY: all-zero is a valid `statfs`.
+    let mut st: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `st` is writable and of the right type.
+    let known = retry(|| unsafe { libc::fstatfs(fd.number, &mut st) }).is_ok();
+    // AFS, OpenAFS, CEPH, CIFS, CODA, FUSE, GFS2, Lustre, NCP, NFS, OCFS2, SMB, SMB2, 9P.
+    const ELSEWHERE: [u32; 14] = [
+        0x5346_414f,
+        0x6b41_4653,
+        0x00c3_6400,
+        0xff53_4d42,
+        0x7375_7245,
+        0x6573_5546,
+        0x0116_1970,
+        0x0bd0_0bd0,
+        0x564c,
+        0x6969,
+        0x7461_636f,
+        0x517b,
+        0xfe53_4d42,
+        0x0102_1997,
+    ];
+    #[allow(clippy::unnecessary_cast)]
+    let kind = st.f_type as u32;
+    known && !ELSEWHERE.contains(&kind)
+}
+
+/// Whether a file lies where only this machine writes.
+#[cfg(not(target_os = "linux"))]
+pub fn is_local(_fd: &Fd) -> bool {
+    true
+}
+
+/// Whether somebody who cannot write to `like` could have made the file: its owner is neither that one's, nor root, nor
+/// this process's.
+pub fn is_foreign(fd: &Fd, like: &Path) -> bool {
+    let (Ok(own), Ok(like)) = (fstat(fd), stat(like)) else { return true };
+    // SAFETY: a plain call.
+    let me = unsafe { libc::geteuid() };
+    ![like.st_uid, 0, me].contains(&own.st_uid)
+}
+
 /// The status of a path. Every read in the rollback modes asks whether there is a journal: a name of common
 /// length is copied to the stack, without an allocation.
 pub fn stat(path: &Path) -> Result<Stat, i32> {
