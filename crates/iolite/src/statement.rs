@@ -3,10 +3,11 @@
 use crate::connection::{Connection, Inner};
 use crate::env::Running;
 use crate::listing::{Listing, Ran};
+use crate::txn::{Outcome, RowCounts};
 use iolite_base::{Code, Error, Result};
 use iolite_bytecode::{ColumnMeta, ExplainRow, Program};
 use iolite_value::Value;
-use iolite_vdbe::{Action, Outcome, Profile, Vm};
+use iolite_vdbe::{Action, Outcome as Stop, Profile, Vm};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -256,8 +257,8 @@ impl Statement {
             let run = self.run.as_ref().expect("just started");
             self.conn.statement_time.set(0);
             match self.vm.step(run) {
-                Ok(Outcome::Row) => return Ok(Step::Row),
-                Ok(Outcome::Done) => {
+                Ok(Stop::Row) => return Ok(Step::Row),
+                Ok(Stop::Done) => {
                     self.finish(None)?;
                     return Ok(Step::Done);
                 }
@@ -285,112 +286,46 @@ impl Statement {
 
     fn start(&mut self) {
         let c = &self.conn;
-        if c.running.get() == 0 {
+        if c.txn.running() == 0 {
             c.interrupt.store(false, std::sync::atomic::Ordering::Relaxed);
         }
         self.vm.check_every(c.progress_every.get());
-        c.running.set(c.running.get() + 1);
-        if self.writes {
-            c.writing.set(c.writing.get() + 1);
-        }
+        c.txn.enter(self.writes);
         self.run = Some(Running {
             conn: c.clone(),
             needs_statement: self.vm.program().needs_statement,
             savepoint: Cell::new(None),
             stale: Cell::new(false),
             reads: Cell::new(false),
-            undone: self.writes.then(|| c.undone.get()),
+            undone: self.writes.then(|| c.txn.undone()),
+            deferred: c.txn.deferred(),
         });
     }
 
-    /// Ends the run: undoes what must be undone, commits what may be committed.
+    /// Ends the run: the transaction undoes what must be undone, and commits what may be committed.
     fn finish(&mut self, error: Option<(&Error, Action)>) -> Result<()> {
         let Some(run) = self.run.take() else { return Ok(()) };
         self.done = true;
-        let c = self.conn.clone();
-        let program = self.vm.program().clone();
-        let nested = c.nested.get() > 0;
-        let mut result = Ok(());
-        let mut rolled_back = false;
-        if let Some((e, action)) = error {
-            let p = e.code().primary();
-            let severe = matches!(p, Code::Nomem | Code::Ioerr | Code::Full | Code::Interrupt);
-            if severe && self.writes && p != Code::Interrupt || action == Action::Rollback {
-                let small = matches!(p, Code::Nomem | Code::Full) && run.savepoint.get().is_some();
-                if !small || action == Action::Rollback {
-                    rolled_back = true;
-                }
-            }
-        }
-        // The machine's cursors must be gone before trees are rolled back under them.
-        let (changes, total, settled) = (self.vm.changes, self.vm.total_changes, self.vm.settled_changes);
+        let vm = &self.vm;
+        let rows = RowCounts { own: vm.changes, total: vm.total_changes, settled: vm.settled_changes };
+        let outcome = Outcome {
+            error,
+            writes: self.writes,
+            mark: run.savepoint.get(),
+            deferred: run.deferred,
+            rows: vm.program().counts_changes.then_some(rows),
+        };
         if error.is_some() {
+            // The machine's cursors must be gone before trees are rolled back under them.
             self.vm.reset();
         }
-        if rolled_back {
-            result = c.rollback_all();
-            c.statement_depth.set(0);
-        } else if let Some(depth) = run.savepoint.get().filter(|_| c.statement_depth.get() > 0) {
-            let undo = matches!(error, Some((_, Action::Abort)));
-            for b in c.databases.borrow().iter().filter_map(|d| d.btree.as_ref()) {
-                if undo && result.is_ok() {
-                    result = b.savepoint_rollback(depth);
-                }
-                let r = b.savepoint_release(depth);
-                if result.is_ok() {
-                    result = r;
-                }
-            }
-            c.statement_depth.set(c.statement_depth.get().saturating_sub(1));
-            if undo && result.is_err() {
-                // Neither done nor undone: only the whole can be taken back now.
-                rolled_back = true;
-                let _ = c.rollback_all();
-                c.statement_depth.set(0);
-            } else if undo {
-                c.check_schemas()?;
-            }
-        }
-        if program.counts_changes && !nested {
-            let undone = rolled_back || matches!(error, Some((_, Action::Abort)));
-            c.changes.set(if undone { 0 } else { changes });
-            // What a failed trigger program had begun does not count, what it had finished does.
-            let total = match (undone, error.is_some()) {
-                (true, _) => settled,
-                (_, true) => settled + changes,
-                _ => total,
-            };
-            c.total_changes.set(c.total_changes.get() + total);
-        }
-        let alone = c.running.get() <= 1;
-        let last_writer = !self.writes || c.writing.get() <= 1;
-        if c.autocommit.get() && !rolled_back && last_writer && !nested && self.writes {
-            let failed = matches!(error, Some((_, Action::Abort)));
-            let done = if failed { c.rollback_all() } else { c.commit_all() };
-            if let Err(e) = done {
-                if e.code().primary() == Code::Busy && !self.writes {
-                    result = Err(e);
-                } else {
-                    let _ = c.rollback_all();
-                    result = Err(e);
-                }
-            }
-        }
-        if alone {
+        let txn = &run.conn.txn;
+        let result = txn.end_statement(&run.conn, &outcome);
+        if txn.is_alone() {
             // Cursors leave their pages before the snapshot is given up.
             self.vm.reset();
         }
-        c.running.set(c.running.get().saturating_sub(1));
-        if run.reads.get() {
-            c.reading.set(c.reading.get().saturating_sub(1));
-        }
-        if self.writes {
-            c.writing.set(c.writing.get().saturating_sub(1));
-        }
-        // Statements that read no database need no snapshot.
-        if (c.running.get() == 0 || c.reading.get() == 0 && !nested) && c.autocommit.get() {
-            c.end_reads();
-        }
+        txn.leave(&run.conn, self.writes, run.reads.get());
         result
     }
 

@@ -406,7 +406,7 @@ impl Queue {
                     let broke = Error::new(Code::Misuse, "a job must not end the transaction of its batch");
                     let mut job = jobs.remove(at);
                     job.work.answer(Err(ran.err().unwrap_or(broke)));
-                    c.0.held.set(false);
+                    c.0.txn.hold(false);
                     continue 'again;
                 }
                 match ran {
@@ -439,13 +439,13 @@ fn begin(c: &Connection, durability: Durability) -> Result<()> {
         Durability::Full => SyncMode::Full,
     })?;
     control::begin(c, BeginMode::Immediate)?;
-    c.0.held.set(true);
+    c.0.txn.hold(true);
     Ok(())
 }
 
 /// Ends the transaction, if there is one still. A commit that fails leaves nothing.
 fn end(c: &Connection, how: fn(&Connection) -> Result<()>) -> Result<()> {
-    c.0.held.set(false);
+    c.0.txn.hold(false);
     if c.is_autocommit() {
         return Ok(());
     }
@@ -460,18 +460,18 @@ const SAVEPOINT: &str = "iolite_job";
 
 /// Runs a job; what it did is taken back if it fails.
 fn in_savepoint(c: &Connection, work: &mut dyn Work) -> Result<()> {
-    c.0.savepoint(SAVEPOINT)?;
+    c.0.txn.savepoint(&c.0, SAVEPOINT)?;
     let ran = work.run(c);
-    let held = c.0.savepoints.borrow().first().is_some_and(|s| &**s == SAVEPOINT);
+    let held = c.0.txn.begins_with(SAVEPOINT);
     if c.is_autocommit() || !held {
         // Nothing is left to take back, or it cannot be told what: `intact` sees it.
         end(c, control::rollback)?;
         return ran;
     }
     if ran.is_err() {
-        c.0.rollback_to(SAVEPOINT)?;
+        c.0.txn.rollback_to(&c.0, SAVEPOINT)?;
     }
-    c.0.release(SAVEPOINT)?;
+    c.0.txn.release(&c.0, SAVEPOINT)?;
     ran
 }
 
