@@ -184,10 +184,16 @@ impl Connection {
     /// thread (`PRAGMA checkpoint_thread`), and large queries use all cores (`PRAGMA threads`), as one that is opened with flags does only when asked to.
     pub fn open(name: &str) -> Result<Connection> {
         let c = Connection::open_with(name, OpenFlags::default())?;
-        c.lock_lease(10)?;
-        c.checkpoint_thread(true)?;
-        c.0.flags.threads.set(crate::columns::cores());
+        c.tune()?;
         Ok(c)
+    }
+
+    /// The settings of [`Connection::open`].
+    pub(crate) fn tune(&self) -> Result<()> {
+        self.lock_lease(10)?;
+        self.checkpoint_thread(true)?;
+        self.0.flags.threads.set(crate::columns::cores());
+        Ok(())
     }
 
     /// For how long read locks on a log are kept after a statement, in milliseconds; 0: not at all.
@@ -337,7 +343,7 @@ impl Connection {
     pub fn execute_batch(&self, sql: &str) -> Result<()> {
         let mut rest = sql;
         while let Some((mut s, tail)) = self.prepare_next(rest)? {
-            while s.step()? == crate::Step::Row {}
+            while s.step()? == crate::statement::Step::Row {}
             s.reset()?;
             rest = tail;
         }
@@ -350,7 +356,7 @@ impl Connection {
         for (i, v) in params.iter().enumerate() {
             s.bind(i + 1, v.clone())?;
         }
-        while s.step()? == crate::Step::Row {}
+        while s.step()? == crate::statement::Step::Row {}
         s.reset()?;
         Ok(self.changes())
     }
@@ -362,7 +368,7 @@ impl Connection {
             s.bind(i + 1, v.clone())?;
         }
         let mut out = Vec::new();
-        while s.step()? == crate::Step::Row {
+        while s.step()? == crate::statement::Step::Row {
             out.push(s.row().to_vec());
         }
         s.reset()?;
@@ -483,6 +489,11 @@ impl Connection {
     /// Tells `l` from now on what becomes of transactions.
     pub fn add_change_listener(&self, l: Rc<dyn ChangeListener>) {
         self.0.txn.listen(l);
+    }
+
+    /// Calls `f` after each commit that a log has taken, with the name of the database and the log's frames.
+    pub fn wal_hook(&self, f: Option<Rc<dyn Fn(&str, u32)>>) {
+        *self.0.txn.wal_hook.borrow_mut() = f;
     }
 
     /// Calls `f` for each changed row with database, table and rowid.
@@ -673,7 +684,8 @@ impl Inner {
         }
     }
 
-    fn close(&self) -> Result<()> {
+    /// Closes all databases; an open transaction is taken back.
+    pub fn close(&self) -> Result<()> {
         if self.closed.replace(true) {
             return Ok(());
         }

@@ -1,10 +1,10 @@
 //! A database as several threads know it: a name from which each makes connections of its own, and the one write
 //! queue they share.
 //!
-//! What always holds: a [`Database`] can be sent and shared between threads, a [`Connection`] stays where it was made;
+//! What always holds: a [`Database`] can be shared between threads, a [`Connection`] can only move from one to another;
 //! at most one write queue of a `Database` runs at a time, and it ends with its last [`Writer`].
 
-use crate::connection::Connection;
+use crate::api::Connection;
 use crate::writer::{Queue, Writer, WriterOptions};
 use iolite_base::Result;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -23,7 +23,7 @@ impl Database {
     /// `SQLITE_MISUSE` for a database in memory, which is one connection's own.
     pub fn open(name: &str) -> Result<Database> {
         let c = Connection::open(name)?;
-        if c.btree("main")?.is_memory() || name.is_empty() {
+        if c.engine.btree("main")?.is_memory() || name.is_empty() {
             return Err(iolite_base::Error::new(
                 iolite_base::Code::Misuse,
                 "a database in memory belongs to one connection",
@@ -36,7 +36,7 @@ impl Database {
     /// A connection, for the thread that asks. It waits up to five seconds for locks.
     pub fn connect(&self) -> Result<Connection> {
         let c = Connection::open(&self.0.name)?;
-        c.busy_timeout(5000)?;
+        c.busy_timeout(std::time::Duration::from_secs(5))?;
         Ok(c)
     }
 

@@ -116,6 +116,11 @@ impl Statement {
         !self.writes
     }
 
+    /// Whether the statement counts the rows that it changes.
+    pub fn counts_changes(&self) -> bool {
+        self.vm.program().counts_changes
+    }
+
     /// How many parameters there are.
     pub fn parameter_count(&self) -> usize {
         self.vm.params.len()

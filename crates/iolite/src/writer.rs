@@ -19,7 +19,8 @@
 //!
 //! It knows nothing of what jobs do. A job must not wait for another job of the same queue: it would wait for itself.
 
-use crate::connection::Connection;
+use crate::api::Connection;
+use crate::connection::Connection as Engine;
 use crate::control;
 use crate::database::Database;
 use iolite_base::{Code, Error, Result};
@@ -205,12 +206,10 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("iolite-writer".into())
             .spawn(move || {
-                // A connection stays on the thread that makes it.
                 let opened = db.connect();
-                let c = opened.as_ref().ok().cloned();
                 // Nobody listens only if the starting thread is gone.
-                let _ = said.send(opened.map(|_| ()));
-                if let Some(c) = c {
+                let _ = said.send(opened.as_ref().map(|_| ()).map_err(Error::clone));
+                if let Ok(c) = opened {
                     own.run(&c);
                 }
             })
@@ -386,7 +385,7 @@ impl Queue {
     fn batch(&self, c: &Connection, mut jobs: Vec<Job>) {
         'again: while !jobs.is_empty() {
             let strictest = jobs.iter().map(|j| j.options.durability).max().unwrap_or(Durability::Full);
-            if let Err(e) = begin(c, strictest) {
+            if let Err(e) = begin(&c.engine, strictest) {
                 for mut j in jobs {
                     j.work.answer(Err(e.clone()));
                 }
@@ -406,7 +405,7 @@ impl Queue {
                     let broke = Error::new(Code::Misuse, "a job must not end the transaction of its batch");
                     let mut job = jobs.remove(at);
                     job.work.answer(Err(ran.err().unwrap_or(broke)));
-                    c.0.txn.hold(false);
+                    c.engine.0.txn.hold(false);
                     continue 'again;
                 }
                 match ran {
@@ -421,8 +420,8 @@ impl Queue {
                 }
             }
             let done = match jobs.is_empty() {
-                true => end(c, control::rollback),
-                false => end(c, control::commit),
+                true => end(&c.engine, control::rollback),
+                false => end(&c.engine, control::commit),
             };
             for mut j in jobs {
                 j.work.answer(done.clone());
@@ -433,7 +432,7 @@ impl Queue {
 }
 
 /// Begins a batch. This, its end and the savepoints of jobs are called, not said in SQL: no text is looked up for them.
-fn begin(c: &Connection, durability: Durability) -> Result<()> {
+fn begin(c: &Engine, durability: Durability) -> Result<()> {
     c.btree("main")?.set_synchronous(match durability {
         Durability::Normal => SyncMode::Normal,
         Durability::Full => SyncMode::Full,
@@ -444,7 +443,7 @@ fn begin(c: &Connection, durability: Durability) -> Result<()> {
 }
 
 /// Ends the transaction, if there is one still. A commit that fails leaves nothing.
-fn end(c: &Connection, how: fn(&Connection) -> Result<()>) -> Result<()> {
+fn end(c: &Engine, how: fn(&Engine) -> Result<()>) -> Result<()> {
     c.0.txn.hold(false);
     if c.is_autocommit() {
         return Ok(());
@@ -460,18 +459,19 @@ const SAVEPOINT: &str = "iolite_job";
 
 /// Runs a job; what it did is taken back if it fails.
 fn in_savepoint(c: &Connection, work: &mut dyn Work) -> Result<()> {
-    c.0.txn.savepoint(&c.0, SAVEPOINT)?;
+    let txn = &c.engine.0.txn;
+    txn.savepoint(&c.engine.0, SAVEPOINT)?;
     let ran = work.run(c);
-    let held = c.0.txn.begins_with(SAVEPOINT);
+    let held = txn.begins_with(SAVEPOINT);
     if c.is_autocommit() || !held {
         // Nothing is left to take back, or it cannot be told what: `intact` sees it.
-        end(c, control::rollback)?;
+        end(&c.engine, control::rollback)?;
         return ran;
     }
     if ran.is_err() {
-        c.0.txn.rollback_to(&c.0, SAVEPOINT)?;
+        txn.rollback_to(&c.engine.0, SAVEPOINT)?;
     }
-    c.0.txn.release(&c.0, SAVEPOINT)?;
+    txn.release(&c.engine.0, SAVEPOINT)?;
     ran
 }
 

@@ -31,27 +31,36 @@ use std::path::Path;
 /// The databases that a transaction has written to. Nearly always it is one: no list is made for it.
 #[derive(Default)]
 struct Writers {
-    first: Option<Btree>,
-    others: Vec<Btree>,
+    first: Option<Writer>,
+    others: Vec<Writer>,
+}
+
+/// A database with a write transaction.
+struct Writer {
+    number: usize,
+    tree: Btree,
 }
 
 impl Writers {
     fn of(c: &Inner) -> Writers {
         let mut out = Writers::default();
-        for b in c.databases.borrow().iter().filter_map(|d| d.btree.as_ref()) {
-            if b.txn_state() != TxnState::Write {
-                continue;
-            }
+        for (number, d) in c.databases.borrow().iter().enumerate() {
+            let Some(tree) = d.btree.as_ref().filter(|b| b.txn_state() == TxnState::Write) else { continue };
+            let w = Writer { number, tree: tree.clone() };
             match out.first {
-                None => out.first = Some(b.clone()),
-                Some(_) => out.others.push(b.clone()),
+                None => out.first = Some(w),
+                Some(_) => out.others.push(w),
             }
         }
         out
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Btree> {
+    fn all(&self) -> impl Iterator<Item = &Writer> {
         self.first.iter().chain(&self.others)
+    }
+
+    fn trees(&self) -> impl Iterator<Item = &Btree> {
+        self.all().map(|w| &w.tree)
     }
 }
 
@@ -100,11 +109,11 @@ impl Transaction {
         let done = match (&writers.first, writers.others.is_empty()) {
             (None, _) => Ok(()),
             // It takes its lock itself.
-            (Some(alone), true) => {
-                alone.commit_phase_one(Commit::Alone).and_then(|()| alone.commit_phase_two(end_read))
+            (Some(Writer { tree, .. }), true) => {
+                tree.commit_phase_one(Commit::Alone).and_then(|()| tree.commit_phase_two(end_read))
             }
             (Some(_), false) => {
-                writers.iter().try_for_each(Btree::lock_for_commit)?;
+                writers.trees().try_for_each(Btree::lock_for_commit)?;
                 // All locks are held: nobody can be waited for any more, and nothing may stay half ready.
                 self.commit_together(c, &writers, end_read).map_err(|e| match e.code().primary() {
                     Code::Busy => Code::IoerrLock.into(),
@@ -113,14 +122,14 @@ impl Transaction {
             }
         };
         // Where nobody writes any more, it is committed; with an error it is not certain that it outlives a loss of power.
-        if done.is_err() && writers.iter().any(|b| b.txn_state() == TxnState::Write) {
+        if done.is_err() && writers.trees().any(|b| b.txn_state() == TxnState::Write) {
             return done;
         }
         if end_read {
             c.end_reads();
         }
         self.end(c);
-        self.tell_committed(writers.first.is_some());
+        self.tell_committed(c, &writers);
         done
     }
 
@@ -132,19 +141,28 @@ impl Transaction {
         }
     }
 
-    fn tell_committed(&self, wrote: bool) {
+    fn tell_committed(&self, c: &Inner, writers: &Writers) {
         if !self.participants.borrow().is_empty() {
             self.participants.take().iter().for_each(|p| p.commit());
         }
-        if wrote {
+        if writers.first.is_some() {
             self.each_listener(|l| l.committed());
+        }
+        let hook = self.wal_hook.borrow().clone();
+        let Some(hook) = hook else { return };
+        for w in writers.all() {
+            let name = c.databases.borrow().get(w.number).map(|d| d.name.clone());
+            let frames = w.tree.wal_frames();
+            if let Some(name) = name.filter(|_| frames > 0) {
+                hook(&name, frames);
+            }
         }
     }
 
     /// From "make all ready" on: see the drawing at the module's head.
     fn commit_together(&self, c: &Inner, writers: &Writers, end_read: bool) -> Result<()> {
         let (journaled, others): (Vec<&Btree>, Vec<&Btree>) =
-            writers.iter().partition(|b| b.needs_super_journal());
+            writers.trees().partition(|b| b.needs_super_journal());
         let mut list = None;
         if journaled.len() > 1 {
             let names: Vec<Vec<u8>> =

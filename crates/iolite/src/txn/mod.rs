@@ -56,6 +56,8 @@ struct Savepoint {
     deferred: i64,
 }
 
+pub(crate) type WalHook = dyn Fn(&str, u32);
+
 /// The transaction of a connection. See the module's head.
 #[derive(Default)]
 pub(crate) struct Transaction {
@@ -90,6 +92,8 @@ pub(crate) struct Transaction {
     pub commit_hook: RefCell<Option<Rc<dyn Fn() -> bool>>>,
     /// Called after each rollback.
     pub rollback_hook: RefCell<Option<Rc<dyn Fn()>>>,
+    /// Called after each commit that a log has taken, with the database's name and the log's frames.
+    pub wal_hook: RefCell<Option<Rc<WalHook>>>,
 }
 
 /// Something counted that ends with this value, on whatever way.

@@ -1,6 +1,6 @@
 //! Participants, listeners and the counter of deferred foreign keys, which have no user of their own yet.
 
-use crate::{Code, Connection, Error, Result, Value};
+use crate::engine::{Code, Connection, Error, Result, Value};
 use iolite_ext::{ChangeListener, Context, Function, FunctionFlags, Implementation, Participant, Scalar};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
