@@ -30,6 +30,8 @@ pub struct Statement {
     listing: Option<Listing>,
     done: bool,
     writes: bool,
+    /// A function of the user has panicked in it: what it has done so far is undone when it ends.
+    unwound: Cell<bool>,
     /// Compiled anew when the schema has changed.
     renews: bool,
 }
@@ -48,6 +50,15 @@ impl std::ops::Deref for Machine {
 impl std::ops::DerefMut for Machine {
     fn deref_mut(&mut self) -> &mut Vm {
         self.0.as_deref_mut().expect("a statement has its machine")
+    }
+}
+
+/// Says, when it is dropped, that a panic goes through a step. A step that returns forgets it.
+struct Unwinding<'s>(&'s Cell<bool>);
+
+impl Drop for Unwinding<'_> {
+    fn drop(&mut self) {
+        self.0.set(true);
     }
 }
 
@@ -77,6 +88,7 @@ impl Statement {
             listing,
             done: false,
             writes,
+            unwound: Cell::new(false),
             renews: true,
         })
     }
@@ -138,7 +150,7 @@ impl Statement {
 
     /// Sets a parameter, counted from 1.
     pub fn bind(&mut self, i: usize, v: Value) -> Result<()> {
-        if self.run.is_some() && !self.done {
+        if self.is_busy() {
             return Err(Error::new(Code::Misuse, "bind on a busy prepared statement"));
         }
         match i.checked_sub(1).and_then(|i| self.vm.params.get_mut(i)) {
@@ -197,7 +209,7 @@ impl Statement {
 
     /// Whether the statement is between a step and its reset.
     pub fn is_busy(&self) -> bool {
-        self.run.is_some() && !self.done
+        self.run.is_some() && !self.done && !self.unwound.get()
     }
 
     /// Runs to the next row or to the end. After the end, or an error, the next call starts anew.
@@ -251,7 +263,7 @@ impl Statement {
 
     /// As [`Statement::step`], for the program itself.
     fn advance(&mut self) -> Result<Step> {
-        if self.done {
+        if self.done || self.unwound.get() {
             self.reset()?;
         }
         let mut tries = 0;
@@ -261,7 +273,10 @@ impl Statement {
             }
             let run = self.run.as_ref().expect("just started");
             self.conn.statement_time.set(0);
-            match self.vm.step(run) {
+            let unwinding = Unwinding(&self.unwound);
+            let stop = self.vm.step(run);
+            std::mem::forget(unwinding);
+            match stop {
                 Ok(Stop::Row) => return Ok(Step::Row),
                 Ok(Stop::Done) => {
                     self.finish(None)?;
@@ -362,7 +377,9 @@ impl Statement {
         if let Some(l) = &mut self.listing {
             l.next = 0;
         }
-        let r = if self.run.is_some() { self.finish(None) } else { Ok(()) };
+        let unwound = self.unwound.take().then(|| Error::from(Code::Abort));
+        let error = unwound.as_ref().map(|e| (e, Action::Abort));
+        let r = if self.run.is_some() { self.finish(error) } else { Ok(()) };
         self.vm.reset();
         self.done = false;
         r

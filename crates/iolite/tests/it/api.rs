@@ -292,6 +292,31 @@ fn the_error_of_a_closure_is_the_querys() {
 }
 
 #[test]
+fn a_function_that_panics_leaves_nothing_half_done() {
+    let db = memory("CREATE TABLE t(a); CREATE TABLE log(a)");
+    db.create_scalar_function("explode", 1, FunctionFlags::default(), |ctx| match ctx.get::<i64>(0)? {
+        3 => panic!("in a function"),
+        n => Ok(n),
+    })
+    .unwrap();
+    let rows = "INSERT INTO t SELECT explode(column1) FROM (VALUES (1), (2), (3), (4))";
+    let run = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| db.execute(rows, [])));
+    assert!(run().is_err());
+    assert_eq!((int(&db, "SELECT count(*) FROM t"), db.is_autocommit()), (0, true));
+    db.execute_batch("BEGIN; INSERT INTO t VALUES (10)").unwrap();
+    assert!(run().is_err());
+    db.execute_batch("COMMIT").unwrap();
+    assert_eq!(int(&db, "SELECT sum(a) FROM t"), 10);
+    // The statement itself can be used again.
+    let mut s = db.prepare("INSERT INTO t SELECT explode(?1) UNION ALL SELECT explode(?2)").unwrap();
+    let mut pair =
+        |a: i64, b: i64| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| s.execute([a, b])));
+    assert!(pair(1, 3).is_err());
+    assert_eq!(pair(5, 6).unwrap().unwrap(), 2);
+    assert_eq!(int(&db, "SELECT sum(a) FROM t"), 21);
+}
+
+#[test]
 fn the_busy_handler_is_asked_and_may_give_up() {
     let dir = Scratch::new();
     let mut one = Connection::open(dir.name("b.db")).unwrap();
