@@ -492,7 +492,7 @@ impl Connection {
     }
 
     /// Calls `f` after each commit that a log has taken, with the name of the database and the log's frames.
-    pub fn wal_hook(&self, f: Option<Rc<dyn Fn(&str, u32)>>) {
+    pub fn wal_hook(&self, f: Option<Rc<crate::txn::WalHook>>) {
         *self.0.txn.wal_hook.borrow_mut() = f;
     }
 

@@ -36,6 +36,11 @@
 //! transactions across databases, the catalog's life, PRAGMAs, and the statements that the engine carries out by SQL of its own.
 #![deny(unsafe_code)]
 
+/// The README's examples, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 mod alter;
 mod analyze;
 mod api;

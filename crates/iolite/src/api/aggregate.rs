@@ -159,6 +159,32 @@ impl<A, T: ToSql, D: WindowAggregate<A, T>> iolite_ext::Aggregate for Frame<D, A
 
 impl Connection {
     /// Makes an [`Aggregate`] a function. `args`: how many arguments it takes; -1: any number.
+    ///
+    /// ```
+    /// # use iolite::{Aggregate, Connection, FunctionContext, FunctionFlags, Result};
+    /// struct Longest;
+    ///
+    /// impl Aggregate<usize, i64> for Longest {
+    ///     fn init(&self) -> Result<usize> {
+    ///         Ok(0)
+    ///     }
+    ///
+    ///     fn step(&self, ctx: &mut FunctionContext<'_, '_>, acc: &mut usize) -> Result<()> {
+    ///         *acc = ctx.get::<String>(0)?.len().max(*acc);
+    ///         Ok(())
+    ///     }
+    ///
+    ///     fn finalize(&self, acc: Option<usize>) -> Result<i64> {
+    ///         Ok(acc.unwrap_or(0) as i64)
+    ///     }
+    /// }
+    ///
+    /// let db = Connection::open_in_memory()?;
+    /// db.create_aggregate_function("longest", 1, FunctionFlags::DETERMINISTIC, Longest)?;
+    /// let n: i64 = db.query_row("SELECT longest(column1) FROM (VALUES ('a'), ('abc'))", [], |row| row.get(0))?;
+    /// assert_eq!(n, 3);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn create_aggregate_function<A, T, D>(
         &self,
         name: &str,
@@ -176,6 +202,43 @@ impl Connection {
     }
 
     /// Makes a [`WindowAggregate`] a function, which works without `OVER`, too.
+    ///
+    /// ```
+    /// # use iolite::{Aggregate, Connection, FunctionContext, FunctionFlags, Result, WindowAggregate};
+    /// struct Rows;
+    ///
+    /// impl Aggregate<i64, i64> for Rows {
+    ///     fn init(&self) -> Result<i64> {
+    ///         Ok(0)
+    ///     }
+    ///
+    ///     fn step(&self, _: &mut FunctionContext<'_, '_>, acc: &mut i64) -> Result<()> {
+    ///         *acc += 1;
+    ///         Ok(())
+    ///     }
+    ///
+    ///     fn finalize(&self, acc: Option<i64>) -> Result<i64> {
+    ///         Ok(acc.unwrap_or(0))
+    ///     }
+    /// }
+    ///
+    /// impl WindowAggregate<i64, i64> for Rows {
+    ///     fn value(&self, acc: Option<&mut i64>) -> Result<i64> {
+    ///         Ok(acc.map(|n| *n).unwrap_or(0))
+    ///     }
+    ///
+    ///     fn inverse(&self, _: &mut FunctionContext<'_, '_>, acc: &mut i64) -> Result<()> {
+    ///         *acc -= 1;
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let db = Connection::open_in_memory()?;
+    /// db.create_window_function("rows", 0, FunctionFlags::DETERMINISTIC, Rows)?;
+    /// let sql = "SELECT group_concat(n, '') FROM (SELECT rows() OVER (ROWS 1 PRECEDING) AS n FROM (VALUES (7), (8), (9)))";
+    /// assert_eq!(db.query_row(sql, [], |row| row.get::<_, String>(0))?, "122");
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn create_window_function<A, T, W>(
         &self,
         name: &str,

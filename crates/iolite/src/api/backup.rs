@@ -45,6 +45,17 @@ pub struct Progress {
 }
 
 /// How a step of a [`Backup`] ended.
+///
+/// ```
+/// # use iolite::{Backup, Connection, StepResult};
+/// # let from = Connection::open_in_memory()?;
+/// # let mut to = Connection::open_in_memory()?;
+/// # from.execute_batch("CREATE TABLE t(a)")?;
+/// let mut backup = Backup::new(&from, &mut to)?;
+/// assert_eq!(backup.step(1)?, StepResult::More);
+/// assert_eq!(backup.step(1)?, StepResult::Done);
+/// # Ok::<(), iolite::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum StepResult {
@@ -60,11 +71,31 @@ pub enum StepResult {
 
 impl<'from, 'to> Backup<'from, 'to> {
     /// A copy of the main database of `from` over that of `to`.
+    ///
+    /// ```
+    /// # use iolite::{Backup, Connection, StepResult};
+    /// # let from = Connection::open_in_memory()?;
+    /// # let mut to = Connection::open_in_memory()?;
+    /// from.execute_batch("CREATE TABLE t(a)")?;
+    /// Backup::new(&from, &mut to)?.step(-1)?;
+    /// assert!(to.table_exists(None, "t")?);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn new(from: &'from Connection, to: &'to mut Connection) -> Result<Backup<'from, 'to>> {
         Backup::new_with_names(from, "main", to, "main")
     }
 
     /// As [`Backup::new`], for any databases of the connections.
+    ///
+    /// ```
+    /// # use iolite::{Backup, Connection, StepResult};
+    /// # let from = Connection::open_in_memory()?;
+    /// # let mut to = Connection::open_in_memory()?;
+    /// from.execute_batch("ATTACH ':memory:' AS side; CREATE TABLE side.t(a)")?;
+    /// Backup::new_with_names(&from, "side", &mut to, "main")?.step(-1)?;
+    /// assert!(to.table_exists(None, "t")?);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn new_with_names(
         from: &'from Connection,
         from_name: &str,
@@ -95,11 +126,34 @@ impl<'from, 'to> Backup<'from, 'to> {
     }
 
     /// How far it is, as of the last step.
+    ///
+    /// ```
+    /// # use iolite::{Backup, Connection, StepResult};
+    /// # let from = Connection::open_in_memory()?;
+    /// # let mut to = Connection::open_in_memory()?;
+    /// from.execute_batch("CREATE TABLE t(a)")?;
+    /// let mut backup = Backup::new(&from, &mut to)?;
+    /// backup.step(1)?;
+    /// assert_eq!((backup.progress().remaining, backup.progress().pagecount), (1, 2));
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn progress(&self) -> Progress {
         Progress { remaining: self.backup.remaining(), pagecount: self.backup.page_count() }
     }
 
     /// Copies all, `pages_per_step` at a time, and pauses between: others write meanwhile. `progress` is told after each step.
+    ///
+    /// ```
+    /// # use iolite::{Backup, Connection, StepResult};
+    /// # let from = Connection::open_in_memory()?;
+    /// # let mut to = Connection::open_in_memory()?;
+    /// use std::time::Duration;
+    ///
+    /// Backup::new(&from, &mut to)?.run_to_completion(100, Duration::from_millis(1), |p| {
+    ///     println!("{} of {} pages left", p.remaining, p.pagecount);
+    /// })?;
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn run_to_completion(
         &mut self,
         pages_per_step: i32,
@@ -144,6 +198,17 @@ impl Connection {
     }
 
     /// Copies a file over a database.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("iolite-doc-restore-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # iolite::Connection::open(dir.join("old.db"))?.execute_batch("CREATE TABLE t(a)")?;
+    /// let mut db = iolite::Connection::open_in_memory()?;
+    /// db.restore("main", dir.join("old.db"), |_| ())?;
+    /// assert!(db.table_exists(None, "t")?);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn restore(
         &mut self,
         database: &str,

@@ -55,11 +55,25 @@ impl Connection {
 
 impl Blob<'_> {
     /// How many bytes the value has.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// # db.execute_batch("CREATE TABLE t(a); INSERT INTO t VALUES ('abc')")?;
+    /// assert_eq!(db.blob_open("main", "t", "a", 1, true)?.len(), 3);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.blob.len()
     }
 
     /// Whether it has none.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// # db.execute_batch("CREATE TABLE t(a); INSERT INTO t VALUES ('abc')")?;
+    /// assert!(!db.blob_open("main", "t", "a", 1, true)?.is_empty());
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.blob.is_empty()
     }
@@ -80,6 +94,18 @@ impl Blob<'_> {
     }
 
     /// Closes it. What was written is committed, unless a transaction is open.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// # db.execute_batch("CREATE TABLE t(a); INSERT INTO t VALUES ('abc')")?;
+    /// use std::io::Write;
+    ///
+    /// let mut blob = db.blob_open("main", "t", "a", 1, false)?;
+    /// blob.write_all(b"x").unwrap();
+    /// blob.close()?;
+    /// assert_eq!(db.query_row("SELECT a FROM t", [], |row| row.get::<_, String>(0))?, "xbc");
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn close(self) -> Result<()> {
         self.blob.close()
     }

@@ -45,6 +45,25 @@ pub(super) type Profile = Box<dyn FnMut(&str, Duration) + Send>;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// It cannot be shared, and what borrows it stays on its thread:
+///
+/// ```compile_fail
+/// fn shared<T: Sync>() {}
+/// shared::<iolite::Connection>();
+/// ```
+///
+/// ```compile_fail
+/// let db = iolite::Connection::open_in_memory().unwrap();
+/// let s = db.prepare("SELECT 1").unwrap();
+/// std::thread::spawn(move || drop(db));
+/// drop(s);
+/// ```
+///
+/// ```compile_fail
+/// fn send<T: Send>() {}
+/// send::<iolite::Statement<'static>>();
+/// ```
 pub struct Connection {
     pub(crate) engine: engine::Connection,
     pub(super) trace: RefCell<Option<Trace>>,

@@ -38,16 +38,40 @@ impl<'call, 'engine> FunctionContext<'call, 'engine> {
     }
 
     /// How many arguments there are.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// # use iolite::{FunctionFlags, ValueRef};
+    /// db.create_scalar_function("f", -1, FunctionFlags::default(), |ctx| Ok(ctx.len() as i64))?;
+    /// assert_eq!(db.query_row("SELECT f(5, 6)", [], |row| row.get::<_, i64>(0))?, 2);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.args.len()
     }
 
     /// Whether there are none.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// # use iolite::{FunctionFlags, ValueRef};
+    /// db.create_scalar_function("f", -1, FunctionFlags::default(), |ctx| Ok(ctx.is_empty()))?;
+    /// assert_eq!(db.query_row("SELECT f()", [], |row| row.get::<_, i64>(0))?, 1);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.args.is_empty()
     }
 
     /// An argument, counted from 0.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// # use iolite::{FunctionFlags, ValueRef};
+    /// db.create_scalar_function("f", -1, FunctionFlags::default(), |ctx| Ok(ctx.get::<i64>(0)? + ctx.get::<Option<i64>>(1)?.unwrap_or(0)))?;
+    /// assert_eq!(db.query_row("SELECT f(5, NULL)", [], |row| row.get::<_, i64>(0))?, 5);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn get<T: FromSql>(&self, argument: usize) -> Result<T> {
         let v = self.args.get(argument).map(ValueRef::of);
         let v = v.ok_or_else(|| Error::new(Code::Range, format!("there is no argument {argument}")))?;
@@ -55,6 +79,14 @@ impl<'call, 'engine> FunctionContext<'call, 'engine> {
     }
 
     /// An argument where it is. Panics if it is not there.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// # use iolite::{FunctionFlags, ValueRef};
+    /// db.create_scalar_function("f", -1, FunctionFlags::default(), |ctx| Ok(ctx.get_raw(0) == ValueRef::Text(b"x")))?;
+    /// assert_eq!(db.query_row("SELECT f('x')", [], |row| row.get::<_, i64>(0))?, 1);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn get_raw(&self, argument: usize) -> ValueRef<'_> {
         ValueRef::of(&self.args[argument])
     }
@@ -130,6 +162,14 @@ impl Connection {
     /// let half: f64 = db.query_row("SELECT halve(5)", [], |row| row.get(0))?;
     /// assert_eq!(half, 2.5);
     /// # Ok::<(), iolite::Error>(())
+    /// ```
+    ///
+    /// It moves with the connection, so it holds nothing that must stay on a thread:
+    ///
+    /// ```compile_fail
+    /// let db = iolite::Connection::open_in_memory().unwrap();
+    /// let count = std::rc::Rc::new(std::cell::Cell::new(0));
+    /// db.create_scalar_function("next", 0, Default::default(), move |_| Ok(count.replace(count.get() + 1))).unwrap();
     /// ```
     pub fn create_scalar_function<T, F>(
         &self,

@@ -26,6 +26,14 @@ impl InterruptHandle {
     }
 
     /// Makes running statements end with `SQLITE_INTERRUPT`.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// // What begins later is not stopped.
+    /// db.get_interrupt_handle().interrupt();
+    /// db.execute_batch("SELECT 1")?;
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn interrupt(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

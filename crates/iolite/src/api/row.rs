@@ -70,6 +70,14 @@ impl<'stmt> Row<'stmt> {
     }
 
     /// A column's value, by its number from 0 or its name.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// let (a, b): (i64, Option<String>) =
+    ///     db.query_row("SELECT 1, NULL AS b", [], |row| Ok((row.get(0)?, row.get("b")?)))?;
+    /// assert_eq!((a, b), (1, None));
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn get<I: RowIndex, T: FromSql>(&self, column: I) -> Result<T> {
         let at = column.find(self)?;
         let value = self.value(at)?;
@@ -77,16 +85,36 @@ impl<'stmt> Row<'stmt> {
     }
 
     /// As [`Row::get`]; panics where that would fail.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// let n: i64 = db.query_row("SELECT 1", [], |row| Ok(row.get_unwrap(0)))?;
+    /// assert_eq!(n, 1);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn get_unwrap<I: RowIndex, T: FromSql>(&self, column: I) -> T {
         self.get(column).unwrap_or_else(|e| panic!("{e}"))
     }
 
     /// A column's value where it is, by its number from 0 or its name.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// let len = db.query_row("SELECT 'text'", [], |row| Ok(row.get_ref(0)?.as_bytes().unwrap().len()))?;
+    /// assert_eq!(len, 4);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn get_ref<I: RowIndex>(&self, column: I) -> Result<ValueRef<'_>> {
         self.value(column.find(self)?)
     }
 
     /// As [`Row::get_ref`]; panics where that would fail.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// assert!(db.query_row("SELECT NULL", [], |row| Ok(row.get_ref_unwrap(0).is_null()))?);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn get_ref_unwrap<I: RowIndex>(&self, column: I) -> ValueRef<'_> {
         self.get_ref(column).unwrap_or_else(|e| panic!("{e}"))
     }
@@ -192,6 +220,16 @@ impl<'stmt> Rows<'stmt> {
     }
 
     /// The next row; `None` at the end.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// let mut s = db.prepare("VALUES (1), (2)")?;
+    /// let mut rows = s.query([])?;
+    /// while let Some(row) = rows.next()? {
+    ///     println!("{}", row.get::<_, i64>(0)?);
+    /// }
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<&Row<'stmt>>> {
         let Some(row) = &mut self.row else { return Ok(None) };
@@ -248,6 +286,15 @@ impl Drop for Rows<'_> {
 }
 
 /// The rows of a query as a function reads them: see [`Rows::mapped`] and [`Statement::query_map`](crate::Statement::query_map).
+///
+/// ```
+/// # let db = iolite::Connection::open_in_memory()?;
+/// let mut s = db.prepare("VALUES (1), (2)")?;
+/// for n in s.query_map([], |row| row.get::<_, i64>(0))? {
+///     println!("{}", n?);
+/// }
+/// # Ok::<(), iolite::Error>(())
+/// ```
 #[must_use = "rows are read lazily"]
 pub struct MappedRows<'stmt, F> {
     rows: Rows<'stmt>,
@@ -264,6 +311,16 @@ impl<T, F: FnMut(&Row<'_>) -> Result<T>> Iterator for MappedRows<'_, F> {
 }
 
 /// As [`MappedRows`], for a function with an error type of its own.
+///
+/// ```
+/// # let db = iolite::Connection::open_in_memory()?;
+/// let mut s = db.prepare("VALUES ('1'), ('2')")?;
+/// let parsed = s.query_and_then([], |row| -> Result<i64, Box<dyn std::error::Error>> {
+///     Ok(row.get::<_, String>(0)?.parse()?)
+/// })?;
+/// assert_eq!(parsed.map(Result::unwrap).sum::<i64>(), 3);
+/// # Ok::<(), iolite::Error>(())
+/// ```
 #[must_use = "rows are read lazily"]
 pub struct AndThenRows<'stmt, F> {
     rows: Rows<'stmt>,

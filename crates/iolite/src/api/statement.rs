@@ -41,16 +41,37 @@ pub struct Column<'stmt>(&'stmt engine::ColumnMeta);
 
 impl<'stmt> Column<'stmt> {
     /// Its name.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// # db.execute_batch("CREATE TABLE t(a INTEGER)")?;
+    /// assert_eq!(db.prepare("SELECT a AS b FROM t")?.columns()[0].name(), "b");
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn name(&self) -> &'stmt str {
         &self.0.name
     }
 
     /// The declared type, for columns of tables.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// # db.execute_batch("CREATE TABLE t(a INTEGER)")?;
+    /// assert_eq!(db.prepare("SELECT a, a + 1 FROM t")?.columns()[1].decl_type(), None);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn decl_type(&self) -> Option<&'stmt str> {
         self.0.decltype.as_deref()
     }
 
     /// Database, table and column that it comes from, if it is one.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// # db.execute_batch("CREATE TABLE t(a INTEGER)")?;
+    /// assert_eq!(db.prepare("SELECT a AS b FROM t")?.columns()[0].origin(), Some(("main", "t", "a")));
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn origin(&self) -> Option<(&'stmt str, &'stmt str, &'stmt str)> {
         self.0.origin.as_ref().map(|(d, t, c)| (&**d, &**t, &**c))
     }
@@ -138,6 +159,16 @@ impl<'conn> Statement<'conn> {
     }
 
     /// As [`Statement::query_map`], for a function with an error type of its own.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// let mut s = db.prepare("VALUES ('1'), ('x')")?;
+    /// let mut parsed = s.query_and_then([], |row| -> Result<i64, Box<dyn std::error::Error>> {
+    ///     Ok(row.get::<_, String>(0)?.parse()?)
+    /// })?;
+    /// assert!(parsed.next().unwrap().is_ok() && parsed.next().unwrap().is_err());
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn query_and_then<T, E, P, F>(&mut self, params: P, f: F) -> Result<AndThenRows<'_, F>>
     where
         P: Params,
@@ -148,6 +179,13 @@ impl<'conn> Statement<'conn> {
     }
 
     /// The first row, as `f` reads it: see [`Connection::query_row`].
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// let mut s = db.prepare("SELECT ?1 * 2")?;
+    /// assert_eq!(s.query_row([4], |row| row.get::<_, i64>(0))?, 8);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn query_row<T, P, F>(&mut self, params: P, f: F) -> Result<T>
     where
         P: Params,
@@ -181,22 +219,51 @@ impl<'conn> Statement<'conn> {
     }
 
     /// The columns' names.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// assert_eq!(db.prepare("SELECT 1 AS a, 2 AS b")?.column_names(), ["a", "b"]);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn column_names(&self) -> Vec<&str> {
         self.row.stmt.columns().iter().map(|c| &*c.name).collect()
     }
 
     /// A column's name.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// let s = db.prepare("SELECT 1 AS a")?;
+    /// assert_eq!(s.column_name(0)?, "a");
+    /// assert!(s.column_name(1).is_err());
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn column_name(&self, column: usize) -> Result<&str> {
         let name = self.row.stmt.column_name(column);
         name.ok_or_else(|| Error::new(Code::Range, format!("there is no column {column}")))
     }
 
     /// The number of the column with this name.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// assert_eq!(db.prepare("SELECT 1 AS a, 2 AS b")?.column_index("b")?, 1);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn column_index(&self, name: &str) -> Result<usize> {
         self.row.column_index(name)
     }
 
     /// The columns.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// # db.execute_batch("CREATE TABLE t(a INTEGER)")?;
+    /// for column in db.prepare("SELECT a FROM t")?.columns() {
+    ///     println!("{} {:?}", column.name(), column.decl_type());
+    /// }
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn columns(&self) -> Vec<Column<'_>> {
         self.row.stmt.columns().iter().map(Column).collect()
     }
@@ -214,11 +281,23 @@ impl<'conn> Statement<'conn> {
     }
 
     /// A parameter's name with its leading sign, counted from 1.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// assert_eq!(db.prepare("SELECT ?, $b")?.parameter_name(2), Some("$b"));
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn parameter_name(&self, number: usize) -> Option<&str> {
         self.row.stmt.parameter_name(number)
     }
 
     /// The number of the parameter with this name, counted from 1.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// assert_eq!(db.prepare("SELECT ?, $b")?.parameter_index("$b")?, Some(2));
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn parameter_index(&self, name: &str) -> Result<Option<usize>> {
         Ok(self.row.stmt.parameter_index(name))
     }
@@ -242,11 +321,28 @@ impl<'conn> Statement<'conn> {
     }
 
     /// Runs a query with the parameters that are set.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// let mut s = db.prepare("SELECT ?1")?;
+    /// s.raw_bind_parameter(1, "x")?;
+    /// assert_eq!(s.raw_query().next()?.unwrap().get::<_, String>(0)?, "x");
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn raw_query(&mut self) -> Rows<'_> {
         Rows::new(self.conn, &mut self.row)
     }
 
     /// Sets all parameters to NULL.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// let mut s = db.prepare("SELECT ?1 IS NULL")?;
+    /// s.raw_bind_parameter(1, "x")?;
+    /// s.clear_bindings();
+    /// assert!(s.raw_query().next()?.unwrap().get::<_, bool>(0)?);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn clear_bindings(&mut self) {
         self.row.stmt.clear_bindings();
     }
@@ -263,11 +359,23 @@ impl<'conn> Statement<'conn> {
     }
 
     /// The statement's text.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// assert_eq!(db.prepare("SELECT 1")?.sql(), "SELECT 1");
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn sql(&self) -> &str {
         self.row.stmt.sql()
     }
 
     /// Ends the statement, and hears of an error while doing so; dropping it does not.
+    ///
+    /// ```
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// db.prepare("SELECT 1")?.finalize()?;
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn finalize(mut self) -> Result<()> {
         self.reset()
     }

@@ -123,6 +123,14 @@ impl Connection {
     }
 
     /// Begins a transaction that takes its locks as `behavior` says.
+    ///
+    /// ```
+    /// # use iolite::TransactionBehavior;
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// let tx = db.transaction_with_behavior(TransactionBehavior::Exclusive)?;
+    /// tx.rollback()?;
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn transaction_with_behavior(&mut self, behavior: TransactionBehavior) -> Result<Transaction<'_>> {
         Transaction::new_unchecked(self, behavior)
     }
@@ -157,6 +165,13 @@ impl Connection {
     }
 
     /// Opens a savepoint with a name of one's own.
+    ///
+    /// ```
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// let sp = db.savepoint_with_name("before the import")?;
+    /// sp.commit()?;
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn savepoint_with_name(&mut self, name: impl Into<String>) -> Result<Savepoint<'_>> {
         Savepoint::open(self, 0, Some(name.into()))
     }
@@ -164,6 +179,14 @@ impl Connection {
 
 impl<'conn> Transaction<'conn> {
     /// Begins a transaction where the compiler does not see that none is open. An error if one is.
+    ///
+    /// ```
+    /// # use iolite::{Transaction, TransactionBehavior};
+    /// # let db = iolite::Connection::open_in_memory()?;
+    /// let tx = Transaction::new_unchecked(&db, TransactionBehavior::Immediate)?;
+    /// tx.commit()?;
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn new_unchecked(
         conn: &'conn Connection,
         behavior: TransactionBehavior,
@@ -177,26 +200,69 @@ impl<'conn> Transaction<'conn> {
     }
 
     /// Opens a savepoint in it.
+    ///
+    /// ```
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// let mut tx = db.transaction()?;
+    /// tx.savepoint()?.commit()?;
+    /// tx.commit()?;
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn savepoint(&mut self) -> Result<Savepoint<'_>> {
         Savepoint::open(self.conn, 1, None)
     }
 
     /// Opens a savepoint with a name of one's own.
+    ///
+    /// ```
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// let mut tx = db.transaction()?;
+    /// tx.savepoint_with_name("half")?.commit()?;
+    /// tx.commit()?;
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn savepoint_with_name(&mut self, name: impl Into<String>) -> Result<Savepoint<'_>> {
         Savepoint::open(self.conn, 1, Some(name.into()))
     }
 
     /// What happens when it is dropped.
+    ///
+    /// ```
+    /// # use iolite::DropBehavior;
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// assert_eq!(db.transaction()?.drop_behavior(), DropBehavior::Rollback);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn drop_behavior(&self) -> DropBehavior {
         self.on_drop
     }
 
     /// Says what happens when it is dropped.
+    ///
+    /// ```
+    /// # use iolite::DropBehavior;
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// let mut tx = db.transaction()?;
+    /// tx.set_drop_behavior(DropBehavior::Commit);
+    /// tx.execute_batch("CREATE TABLE t(a)")?;
+    /// drop(tx);
+    /// assert!(db.table_exists(None, "t")?);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn set_drop_behavior(&mut self, behavior: DropBehavior) {
         self.on_drop = behavior;
     }
 
     /// Commits. After an error that leaves the transaction open, it is taken back.
+    ///
+    /// ```
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// let tx = db.transaction()?;
+    /// tx.execute_batch("CREATE TABLE t(a)")?;
+    /// tx.commit()?;
+    /// assert!(db.table_exists(None, "t")?);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn commit(mut self) -> Result<()> {
         let done = self.conn.execute_batch("COMMIT");
         if done.is_ok() {
@@ -206,12 +272,27 @@ impl<'conn> Transaction<'conn> {
     }
 
     /// Takes it back.
+    ///
+    /// ```
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// let tx = db.transaction()?;
+    /// tx.execute_batch("CREATE TABLE t(a)")?;
+    /// tx.rollback()?;
+    /// assert!(!db.table_exists(None, "t")?);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn rollback(mut self) -> Result<()> {
         self.on_drop = DropBehavior::Ignore;
         self.conn.execute_batch("ROLLBACK")
     }
 
     /// Ends it as dropping would, and hears of an error.
+    ///
+    /// ```
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// db.transaction()?.finish()?;
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn finish(mut self) -> Result<()> {
         self.end()
     }
@@ -259,37 +340,96 @@ impl<'conn> Savepoint<'conn> {
     }
 
     /// Opens a savepoint in it.
+    ///
+    /// ```
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// let mut sp = db.savepoint()?;
+    /// sp.savepoint()?.commit()?;
+    /// sp.commit()?;
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn savepoint(&mut self) -> Result<Savepoint<'_>> {
         // The innermost of a name is meant: one name does for all.
         Savepoint::open(self.conn, 1, None)
     }
 
     /// Opens a savepoint with a name of one's own.
+    ///
+    /// ```
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// let mut sp = db.savepoint()?;
+    /// sp.savepoint_with_name("inner")?.commit()?;
+    /// sp.commit()?;
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn savepoint_with_name(&mut self, name: impl Into<String>) -> Result<Savepoint<'_>> {
         Savepoint::open(self.conn, 1, Some(name.into()))
     }
 
     /// What happens when it is dropped.
+    ///
+    /// ```
+    /// # use iolite::DropBehavior;
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// assert_eq!(db.savepoint()?.drop_behavior(), DropBehavior::Rollback);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn drop_behavior(&self) -> DropBehavior {
         self.on_drop
     }
 
     /// Says what happens when it is dropped.
+    ///
+    /// ```
+    /// # use iolite::DropBehavior;
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// let mut sp = db.savepoint()?;
+    /// sp.set_drop_behavior(DropBehavior::Commit);
+    /// sp.execute_batch("CREATE TABLE t(a)")?;
+    /// drop(sp);
+    /// assert!(db.table_exists(None, "t")?);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn set_drop_behavior(&mut self, behavior: DropBehavior) {
         self.on_drop = behavior;
     }
 
     /// Keeps what was done since; if it is the outermost one, commits.
+    ///
+    /// ```
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// let sp = db.savepoint()?;
+    /// sp.execute_batch("CREATE TABLE t(a)")?;
+    /// sp.commit()?;
+    /// assert!(db.table_exists(None, "t")?);
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn commit(mut self) -> Result<()> {
         self.release()
     }
 
     /// Takes back what was done since; the savepoint stays open.
+    ///
+    /// ```
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// let mut sp = db.savepoint()?;
+    /// sp.execute_batch("CREATE TABLE t(a)")?;
+    /// sp.rollback()?;
+    /// assert!(!sp.table_exists(None, "t")?);
+    /// sp.commit()?;
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn rollback(&mut self) -> Result<()> {
         self.run("ROLLBACK TO")
     }
 
     /// Ends it as dropping would, and hears of an error.
+    ///
+    /// ```
+    /// # let mut db = iolite::Connection::open_in_memory()?;
+    /// db.savepoint()?.finish()?;
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn finish(mut self) -> Result<()> {
         self.end()
     }

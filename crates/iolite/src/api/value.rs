@@ -76,6 +76,11 @@ impl std::fmt::Display for Type {
 
 impl Value {
     /// The storage class.
+    ///
+    /// ```
+    /// # use iolite::{Type, Value};
+    /// assert_eq!(Value::from("text").data_type(), Type::Text);
+    /// ```
     pub fn data_type(&self) -> Type {
         ValueRef::from(self).data_type()
     }

@@ -32,6 +32,11 @@ pub enum FromSqlError {
 
 impl FromSqlError {
     /// Something else.
+    ///
+    /// ```
+    /// let e = iolite::FromSqlError::other("no colour");
+    /// assert_eq!(e.to_string(), "no colour");
+    /// ```
     pub fn other(e: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> FromSqlError {
         FromSqlError::Other(e.into())
     }
@@ -54,6 +59,11 @@ impl fmt::Display for FromSqlError {
 impl std::error::Error for FromSqlError {}
 
 /// What [`FromSql::column_result`] answers.
+///
+/// ```
+/// let r: iolite::FromSqlResult<i64> = iolite::ValueRef::Integer(1).as_i64();
+/// assert_eq!(r.unwrap(), 1);
+/// ```
 pub type FromSqlResult<T> = std::result::Result<T, FromSqlError>;
 
 /// A type that a column, or an argument of a function, can be read as. Storage classes are not converted: a text is no number.
@@ -87,6 +97,11 @@ pub trait FromSql: Sized {
 
 impl<'a> ValueRef<'a> {
     /// The integer.
+    ///
+    /// ```
+    /// # use iolite::ValueRef;
+    /// assert_eq!(ValueRef::Integer(1).as_i64().unwrap(), 1);
+    /// ```
     pub fn as_i64(self) -> FromSqlResult<i64> {
         match self {
             ValueRef::Integer(i) => Ok(i),
@@ -95,6 +110,11 @@ impl<'a> ValueRef<'a> {
     }
 
     /// The number.
+    ///
+    /// ```
+    /// # use iolite::ValueRef;
+    /// assert_eq!(ValueRef::Integer(1).as_f64().unwrap(), 1.0);
+    /// ```
     pub fn as_f64(self) -> FromSqlResult<f64> {
         match self {
             ValueRef::Real(r) => Ok(r),
@@ -104,6 +124,11 @@ impl<'a> ValueRef<'a> {
     }
 
     /// The text, which must be UTF-8.
+    ///
+    /// ```
+    /// # use iolite::ValueRef;
+    /// assert!(ValueRef::Text(b"\xff").as_str().is_err());
+    /// ```
     pub fn as_str(self) -> FromSqlResult<&'a str> {
         match self {
             ValueRef::Text(t) => std::str::from_utf8(t).map_err(|_| FromSqlError::Utf8),
@@ -112,6 +137,11 @@ impl<'a> ValueRef<'a> {
     }
 
     /// The blob.
+    ///
+    /// ```
+    /// # use iolite::ValueRef;
+    /// assert_eq!(ValueRef::Blob(b"\xff").as_blob().unwrap(), [255]);
+    /// ```
     pub fn as_blob(self) -> FromSqlResult<&'a [u8]> {
         match self {
             ValueRef::Blob(b) => Ok(b),
@@ -120,6 +150,11 @@ impl<'a> ValueRef<'a> {
     }
 
     /// The bytes of a text or blob.
+    ///
+    /// ```
+    /// # use iolite::ValueRef;
+    /// assert_eq!(ValueRef::Text(b"\xff").as_bytes().unwrap(), [255]);
+    /// ```
     pub fn as_bytes(self) -> FromSqlResult<&'a [u8]> {
         match self {
             ValueRef::Text(b) | ValueRef::Blob(b) => Ok(b),
