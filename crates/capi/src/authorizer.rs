@@ -8,7 +8,7 @@
 
 use crate::connection::{Db, with};
 use crate::{MISUSE, OK};
-use iolite::{Code, Connection, Error, Statement, Value};
+use iolite::engine::{Code, Connection, Error, Statement, Value};
 use iolite_bytecode::{Opcode, P4, Program};
 use iolite_sql::ast::{
     CreateIndex, CreateTableBody, InsertSource, ObjectKind, Parsed, QualifiedName, Select, Stmt as Ast,

@@ -11,7 +11,7 @@ use std::ptr::null_mut;
 pub struct CBackup {
     to: *mut Db,
     from: *mut Db,
-    inner: RefCell<iolite::Backup>,
+    inner: RefCell<iolite::engine::Backup>,
     last: std::cell::Cell<c_int>,
 }
 
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn sqlite3_deserialize(
             image.extend_from_slice(std::slice::from_raw_parts(data, size));
         }
         let limit = if flags & RESIZEABLE != 0 { None } else { Some(buffer.max(size as u64)) };
-        let options = iolite::ImageOptions { read_only: flags & READ_ONLY != 0, limit };
+        let options = iolite::engine::ImageOptions { read_only: flags & READ_ONLY != 0, limit };
         let done = d.run(|c| c.deserialize(&name, image, options));
         if done.is_ok() && name.eq_ignore_ascii_case("main") {
             *d.filename.borrow_mut() = crate::info::filename_block(b"", b"", false);

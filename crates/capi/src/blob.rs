@@ -1,4 +1,4 @@
-//! Incremental access to one value: `sqlite3_blob_*`, which [`iolite::Blob`] does.
+//! Incremental access to one value: `sqlite3_blob_*`, which [`iolite::engine::Blob`] does.
 
 use crate::connection::{Db, text, text_option, with, within};
 use crate::{MISUSE, OK};
@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 /// What a `sqlite3_blob*` points at.
 pub struct CBlob {
     db: *mut Db,
-    inner: RefCell<iolite::Blob>,
+    inner: RefCell<iolite::engine::Blob>,
     /// How the last access went, which closing says again: an expired handle has nothing to say.
     last: RefCell<iolite::Result<()>>,
 }
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn sqlite3_blob_open(
 }
 
 /// Runs `f` on an open handle.
-unsafe fn with_blob(b: *mut CBlob, f: impl FnOnce(&mut iolite::Blob) -> iolite::Result<()>) -> c_int {
+unsafe fn with_blob(b: *mut CBlob, f: impl FnOnce(&mut iolite::engine::Blob) -> iolite::Result<()>) -> c_int {
     let Some(b) = b.as_ref() else { return MISUSE };
     within(b.db, MISUSE, |d| {
         if d.broken.get() {

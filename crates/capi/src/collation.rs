@@ -3,7 +3,7 @@
 use crate::connection::{Db, Destructor, text, with};
 use crate::statement::destroy;
 use crate::{MISUSE, OK};
-use iolite::Collate;
+use iolite::engine::Collate;
 use std::cmp::Ordering;
 use std::ffi::{c_char, c_int, c_void};
 use std::rc::Rc;

@@ -4,7 +4,7 @@ use crate::connection::Db;
 use crate::handle::Answer;
 use crate::statement::{Body, Column, Stmt, with_stmt};
 use crate::value::{CValue, kind};
-use iolite::Value;
+use iolite::engine::Value;
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 use std::ptr::null;
 
@@ -94,7 +94,7 @@ unsafe fn described(
     i: c_int,
     kind: u8,
     wide: bool,
-    f: fn(&iolite::ColumnMeta) -> Option<String>,
+    f: fn(&iolite::engine::ColumnMeta) -> Option<String>,
 ) -> *const c_char {
     with_stmt(s, null(), |_, st| {
         let found = match st.inner.try_borrow() {

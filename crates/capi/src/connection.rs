@@ -5,7 +5,7 @@ pub(crate) use crate::handle::{with, within};
 use crate::mutex::Mutex;
 use crate::statement::Stmt;
 use crate::{INTERNAL, MISUSE, NOMEM, OK, guard};
-use iolite::{Code, Connection, Encoding, Error, Limit, OpenFlags};
+use iolite::engine::{Code, Connection, Encoding, Error, Limit, OpenFlags};
 use iolite_base::raw_text;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -470,9 +470,9 @@ pub unsafe extern "C" fn sqlite3_txn_state(db: *mut Db, name: *const c_char) -> 
     let name = text_option(name);
     ask(db, -1, |c| match c.txn_state(name.as_deref()) {
         None => -1,
-        Some(iolite::TxnState::None) => 0,
-        Some(iolite::TxnState::Read) => 1,
-        Some(iolite::TxnState::Write) => 2,
+        Some(iolite::engine::TxnState::None) => 0,
+        Some(iolite::engine::TxnState::Read) => 1,
+        Some(iolite::engine::TxnState::Write) => 2,
     })
 }
 

@@ -4,7 +4,9 @@ use crate::connection::{Db, Destructor, text, with};
 use crate::statement::{Stmt, destroy, from_encoding, given, zeroblob};
 use crate::value::CValue;
 use crate::{MISUSE, OK};
-use iolite::{Aggregate, Code, Context, Error, Function, FunctionFlags, Implementation, Scalar, Value};
+use iolite::engine::{
+    Aggregate, Code, Context, Error, Function, FunctionFlags, Implementation, Scalar, Value,
+};
 use iolite_ext::AuxData;
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};

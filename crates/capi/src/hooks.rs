@@ -276,7 +276,7 @@ pub unsafe extern "C" fn sqlite3_wal_checkpoint_v2(
     log: *mut c_int,
     done: *mut c_int,
 ) -> c_int {
-    use iolite::CheckpointMode as M;
+    use iolite::engine::CheckpointMode as M;
     let name = crate::connection::text_option(name).filter(|n| !n.is_empty());
     for p in [log, done] {
         if !p.is_null() {

@@ -164,10 +164,10 @@ pub unsafe extern "C" fn sqlite3_db_config(
             return d.fail_code(ERROR);
         }
         let switch = match op {
-            1006 => Some(iolite::Switch::NoCheckpointOnClose),
-            1009 => Some(iolite::Switch::ResetDatabase),
-            1010 => Some(iolite::Switch::Defensive),
-            1013 => Some(iolite::Switch::DoubleQuotedStrings),
+            1006 => Some(iolite::engine::Switch::NoCheckpointOnClose),
+            1009 => Some(iolite::engine::Switch::ResetDatabase),
+            1010 => Some(iolite::engine::Switch::Defensive),
+            1013 => Some(iolite::engine::Switch::DoubleQuotedStrings),
             _ => None,
         };
         let now = d.run(|c| {

@@ -29,7 +29,7 @@ pub struct Arguments {
 #[cfg(target_arch = "x86_64")]
 mod variadic {
     use super::*;
-    use iolite::Value;
+    use iolite::engine::Value;
 
     impl Arguments {
         unsafe fn word(&mut self) -> u64 {

@@ -4,7 +4,7 @@ use crate::connection::{Db, Destructor, text_option, with, within};
 use crate::handle::{Answer, leaving};
 use crate::value::{Buffers, CValue};
 use crate::{DONE, MISUSE, OK, RANGE, ROW, TOOBIG, guard};
-use iolite::{Error, Statement, Step, Value};
+use iolite::engine::{Error, Statement, Step, Value};
 use iolite_base::raw_text;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::{CString, c_char, c_int, c_uchar, c_uint, c_void};

@@ -1,7 +1,7 @@
 //! `sqlite3_value`: a value with the buffers in which C sees its text.
 
 use crate::text::to_utf16;
-use iolite::Value;
+use iolite::engine::Value;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
 use std::ptr::{null, null_mut};

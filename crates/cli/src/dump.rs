@@ -5,7 +5,7 @@
 
 use crate::output;
 use crate::shell::Shell;
-use iolite::{Connection, Error, Step, Value};
+use iolite::engine::{Connection, Error, Step, Value};
 use iolite_sql::print::{quote_name, quote_text};
 use std::io::Write;
 

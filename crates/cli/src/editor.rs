@@ -6,7 +6,7 @@
 use crate::command::COMMANDS;
 use crate::input::{self, End, Line, Lines, Script};
 use crate::shell::Shell;
-use iolite::Connection;
+use iolite::engine::Connection;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};

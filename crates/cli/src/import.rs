@@ -8,7 +8,7 @@ use crate::command::Flow;
 use crate::delimited::{Field, Format, Input, Reader};
 use crate::shell::Shell;
 use crate::style::Mode;
-use iolite::{Code, Connection, Error, Statement, Step, Value};
+use iolite::engine::{Code, Connection, Error, Statement, Step, Value};
 use iolite_sql::print::quote_name;
 use std::process::{Child, Command, Stdio};
 

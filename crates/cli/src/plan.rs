@@ -1,7 +1,7 @@
 //! EXPLAIN and EXPLAIN QUERY PLAN laid out for reading.
 
 use crate::shell::Shell;
-use iolite::{Error, Statement, Step, Value};
+use iolite::engine::{Error, Statement, Step, Value};
 
 /// Prints the rows of EXPLAIN QUERY PLAN as a tree.
 pub fn print_query_plan(shell: &mut Shell, s: &mut Statement) -> Result<(), Error> {

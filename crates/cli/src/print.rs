@@ -3,7 +3,7 @@
 //! Text is bytes here as everywhere: what is no UTF-8 passes through.
 
 use crate::style::{BlobStyle, Escape, Mode, Quoting, Style};
-use iolite::Value;
+use iolite::engine::Value;
 use std::io::{self, Write};
 
 /// The printer of one statement's rows.

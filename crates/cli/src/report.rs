@@ -1,6 +1,6 @@
 //! Errors as the user sees them: what happened, where in the input, and the place marked in the statement.
 
-use iolite::{Code, Error};
+use iolite::engine::{Code, Error};
 
 /// The text, and below it the place in `sql` that the error points at.
 pub fn marked(e: &Error, sql: &str) -> String {

@@ -8,7 +8,7 @@ use crate::print::Printer;
 use crate::report;
 use crate::signal::Interrupts;
 use crate::style::{Mode, Style};
-use iolite::{Connection, Error, OpenFlags, Statement, Step, Value};
+use iolite::engine::{Connection, Error, OpenFlags, Statement, Step, Value};
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 

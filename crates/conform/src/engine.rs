@@ -5,7 +5,7 @@
 /// A connection.
 pub enum Db {
     /// Ours.
-    Iolite(iolite::Connection),
+    Iolite(iolite::engine::Connection),
     /// Stock SQLite's.
     Stock(iolite_stock::Connection),
 }
@@ -42,7 +42,7 @@ impl Db {
     pub fn open(engine: &str, path: &str) -> Result<Db, String> {
         match engine {
             "stock" => iolite_stock::Connection::open(path).map(Db::Stock).map_err(|e| format!("{e:?}")),
-            _ => iolite::Connection::open(path).map(Db::Iolite).map_err(|e| format!("{e:?}")),
+            _ => iolite::engine::Connection::open(path).map(Db::Iolite).map_err(|e| format!("{e:?}")),
         }
     }
 

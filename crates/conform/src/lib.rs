@@ -9,7 +9,7 @@ pub mod engine;
 pub mod slt;
 
 /// Sets `PRAGMA analytics` on a connection as the variable IOLITE_ANALYTICS says, if it is there.
-pub fn choose_analytics(conn: &iolite::Connection) {
+pub fn choose_analytics(conn: &iolite::engine::Connection) {
     if let Ok(mode) = std::env::var("IOLITE_ANALYTICS") {
         conn.execute_batch(&format!("PRAGMA analytics={mode}")).expect("a setting");
     }

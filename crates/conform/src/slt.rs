@@ -7,7 +7,7 @@
 //! Two rules of the scripts' own runner hold here too: an error while rows are fetched ends the rows, and a query with
 //! an empty result list says nothing about its rows (that list was written where the outcome was left open).
 
-use iolite::{Connection, Step, Value};
+use iolite::engine::{Connection, Step, Value};
 use md5::{Digest, Md5};
 use std::collections::HashMap;
 use std::fmt::Write;

@@ -18,7 +18,7 @@ fn three_ways(name: &str, setup: &str, seed: u64, rows: u64, queries: u32) {
     if indexes {
         s.execute_batch(INDEXES).unwrap();
     }
-    let c = iolite::Connection::open(&file.name()).unwrap();
+    let c = iolite::engine::Connection::open(&file.name()).unwrap();
     let (mut run, mut ran) = (0, 0);
     for i in 0..queries {
         let q = query(&mut r);
@@ -89,7 +89,7 @@ fn nested_queries_and_any_order_of_loops_run_in_columns() {
         "CREATE INDEX fact_d2 ON fact(d2, k); CREATE INDEX dim_grp ON dim(grp, grp, up); ANALYZE",
     )
     .unwrap();
-    let c = iolite::Connection::open(&file.name()).unwrap();
+    let c = iolite::engine::Connection::open(&file.name()).unwrap();
     let queries = [
         "SELECT d.name, sum(f.r) FROM dim d, fact f WHERE d.grp = 3 AND f.d2 = d.id GROUP BY d.name",
         "SELECT d.grp, total(f.r * (1 - d.x)), avg(f.r) FROM fact f, dim d, dim e
@@ -116,8 +116,8 @@ fn nested_queries_and_any_order_of_loops_run_in_columns() {
 }
 
 /// A file with a table of some segments, opened by both engines.
-fn large(name: &str, mode: &str) -> (File, stock::Connection, iolite::Connection) {
-    iolite::set_column_segment_leaves(512);
+fn large(name: &str, mode: &str) -> (File, stock::Connection, iolite::engine::Connection) {
+    iolite::engine::set_column_segment_leaves(512);
     let file = File::new(name);
     let s = stock::Connection::open(&file.name()).unwrap();
     s.execute_batch(&format!("PRAGMA page_size=1024; PRAGMA journal_mode={mode}")).unwrap();
@@ -130,14 +130,14 @@ fn large(name: &str, mode: &str) -> (File, stock::Connection, iolite::Connection
            SELECT i, 'n' || i % 10, 1990 + i % 10 FROM c;",
     )
     .unwrap();
-    let c = iolite::Connection::open(&file.name()).unwrap();
+    let c = iolite::engine::Connection::open(&file.name()).unwrap();
     c.execute_batch("PRAGMA analytics=force").unwrap();
     (file, s, c)
 }
 
 const TOTAL: &str = "SELECT count(*), sum(a), sum(b), min(id), max(pad) FROM t";
 
-fn same(s: &stock::Connection, c: &iolite::Connection, q: &str) {
+fn same(s: &stock::Connection, c: &iolite::engine::Connection, q: &str) {
     let before = c.column_runs();
     assert_eq!(by_iolite(c, q), by_stock(s, q), "{q}");
     assert!(c.column_runs() > before, "not in columns: {q}");
@@ -217,7 +217,7 @@ fn tables_come_and_go_under_the_same_root() {
 #[test]
 fn each_reader_sees_its_own_snapshot() {
     let (file, s, c) = large("snapshots", "WAL");
-    let old = iolite::Connection::open(&file.name()).unwrap();
+    let old = iolite::engine::Connection::open(&file.name()).unwrap();
     old.execute_batch("PRAGMA analytics=force; BEGIN").unwrap();
     let before = by_iolite(&old, TOTAL);
     assert_eq!(before, by_stock(&s, TOTAL));
@@ -278,7 +278,7 @@ fn derived_columns_follow_both_tables() {
 
 #[test]
 fn a_database_in_memory_has_columns_too() {
-    let c = iolite::Connection::open_in_memory().unwrap();
+    let c = iolite::engine::Connection::open_in_memory().unwrap();
     c.execute_batch(
         "CREATE TABLE t(a INTEGER, b INTEGER);
          INSERT INTO t WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 50000)
@@ -461,7 +461,7 @@ fn damaged_pages_end_in_the_answer_of_rows() {
         }
         let copy = File::new(&format!("damage-{round}"));
         std::fs::write(&copy.0, &bytes).unwrap();
-        let c = iolite::Connection::open(&copy.name()).unwrap();
+        let c = iolite::engine::Connection::open(&copy.name()).unwrap();
         for q in [
             TOTAL,
             "SELECT b, count(*), min(a) FROM t WHERE a < 40 GROUP BY b",
@@ -488,7 +488,7 @@ fn a_write_transaction_reads_columns_of_what_it_did_not_change() {
         c.execute_batch("CREATE TABLE sums(k, n, s, m); CREATE TABLE other(x); PRAGMA analytics=force")
             .unwrap();
         same(&s, &c, groups);
-        let decoded = |c: &iolite::Connection| c.column_counters(0).decoded;
+        let decoded = |c: &iolite::engine::Connection| c.column_counters(0).decoded;
         // What another connection changed is patched, also if the first to ask is a write transaction.
         if mode == "WAL" {
             s.execute_batch("UPDATE t SET a = a + 1 WHERE id = 77").unwrap();
@@ -532,7 +532,7 @@ fn columns_beside_groups_are_those_of_the_rows_that_stand_for_them() {
     let s = stock::Connection::open(&file.name()).unwrap();
     s.execute_batch(SCHEMA).unwrap();
     s.execute_batch(&fill(&mut r, 3000)).unwrap();
-    let c = iolite::Connection::open(&file.name()).unwrap();
+    let c = iolite::engine::Connection::open(&file.name()).unwrap();
     let queries = [
         "SELECT g, k, t FROM fact GROUP BY g",
         "SELECT g, max(k), id, r FROM fact GROUP BY g",
@@ -558,7 +558,7 @@ fn columns_beside_groups_are_those_of_the_rows_that_stand_for_them() {
 /// An arm over small tables is not compiled for columns; a statement that was prepared then comes to them once they grow.
 #[test]
 fn statements_over_small_tables_come_to_columns_when_these_grow() {
-    let c = iolite::Connection::open_in_memory().unwrap();
+    let c = iolite::engine::Connection::open_in_memory().unwrap();
     c.execute_batch(
         "CREATE TABLE t(id INTEGER PRIMARY KEY, a INTEGER, b INTEGER);
          CREATE TABLE k(v INTEGER);
@@ -574,10 +574,10 @@ fn statements_over_small_tables_come_to_columns_when_these_grow() {
         program.iter().any(|r| r[1].to_string_lossy() == "SourceNext")
     };
     let in_columns = || compiled(q);
-    let rows = |p: &mut iolite::Statement| {
+    let rows = |p: &mut iolite::engine::Statement| {
         let mut out = Vec::new();
-        while p.step().unwrap() == iolite::Step::Row {
-            out.push(p.row().iter().map(iolite::Value::to_int).collect::<Vec<i64>>());
+        while p.step().unwrap() == iolite::engine::Step::Row {
+            out.push(p.row().iter().map(iolite::engine::Value::to_int).collect::<Vec<i64>>());
         }
         p.reset().unwrap();
         out

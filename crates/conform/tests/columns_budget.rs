@@ -1,19 +1,19 @@
 //! One budget for the columns of a process: those used least go first, and come back when they are wanted. A process of
 //! its own, since the budget is everybody's.
 
-fn rows(c: &iolite::Connection, q: &str) -> String {
+fn rows(c: &iolite::engine::Connection, q: &str) -> String {
     format!("{:?}", c.query(q, &[]).unwrap())
 }
 
-fn budget(c: &iolite::Connection) -> i64 {
+fn budget(c: &iolite::engine::Connection) -> i64 {
     c.query("PRAGMA column_cache_size", &[]).unwrap()[0][0].to_int()
 }
 
 #[test]
 fn columns_make_room_for_others() {
-    iolite::set_column_segment_leaves(16);
+    iolite::engine::set_column_segment_leaves(16);
     let name = std::env::temp_dir().join(format!("iolite-budget-{}.db", std::process::id()));
-    let c = iolite::Connection::open(&name.display().to_string()).unwrap();
+    let c = iolite::engine::Connection::open(&name.display().to_string()).unwrap();
     c.execute_batch(
         "CREATE TABLE t(id INTEGER PRIMARY KEY, a INTEGER, b REAL, c TEXT, d INTEGER);
          CREATE TABLE u(id INTEGER PRIMARY KEY, a INTEGER);
@@ -56,7 +56,7 @@ fn columns_make_room_for_others() {
 }
 
 /// A scan of more than the budget holds decodes its columns segment by segment, and runs in columns.
-fn streams(c: &iolite::Connection) {
+fn streams(c: &iolite::engine::Connection) {
     c.execute_batch(
         "CREATE TABLE w(id INTEGER PRIMARY KEY, a INTEGER, b REAL, c TEXT, d INTEGER, e INTEGER);
          INSERT INTO w WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
@@ -94,7 +94,7 @@ fn streams(c: &iolite::Connection) {
 }
 
 /// A cycle of queries over more than the budget finds most of what it wants: what goes is not what is wanted next.
-fn keeps_a_part(c: &iolite::Connection) {
+fn keeps_a_part(c: &iolite::engine::Connection) {
     c.execute_batch(
         "CREATE TABLE v(a INTEGER, b INTEGER, c INTEGER, d INTEGER, e INTEGER, f INTEGER);
          INSERT INTO v WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)

@@ -1,6 +1,6 @@
 //! Columns decoded by several threads say what rows say, also where a thread meets what it cannot decode.
 
-use iolite::Connection;
+use iolite::engine::Connection;
 
 fn rows(c: &Connection, q: &str) -> String {
     format!("{:?}", c.query(q, &[]).unwrap())
@@ -21,7 +21,7 @@ impl File {
                 .display()
                 .to_string(),
         );
-        iolite::set_column_segment_leaves(16);
+        iolite::engine::set_column_segment_leaves(16);
         f
     }
 

@@ -64,12 +64,12 @@ fn change(r: &mut Rng) -> String {
     }
 }
 
-fn answer(c: &iolite::Connection, q: &str) -> Result<String, String> {
+fn answer(c: &iolite::engine::Connection, q: &str) -> Result<String, String> {
     c.query(q, &[]).map(|rows| rows.iter().map(|r| format!("{r:?}\n")).collect()).map_err(|e| e.to_string())
 }
 
-fn open(path: &Path) -> iolite::Connection {
-    let c = iolite::Connection::open(&path.to_string_lossy()).unwrap();
+fn open(path: &Path) -> iolite::engine::Connection {
+    let c = iolite::engine::Connection::open(&path.to_string_lossy()).unwrap();
     c.busy_timeout(100).unwrap();
     c
 }
@@ -84,7 +84,7 @@ fn stock_open(path: &Path) -> stock::Connection {
 #[test]
 fn child() {
     let Ok(task) = std::env::var(CHILD) else { return };
-    iolite::set_column_segment_leaves(16);
+    iolite::engine::set_column_segment_leaves(16);
     let mut words = task.splitn(3, ' ');
     let (what, seed) = (words.next().unwrap(), words.next().unwrap().parse().unwrap());
     let path = PathBuf::from(words.next().unwrap());
@@ -164,9 +164,9 @@ struct History {
     path: PathBuf,
     r: Rng,
     seed: u64,
-    own: Option<iolite::Connection>,
+    own: Option<iolite::engine::Connection>,
     /// A reader that stays at its snapshot, and what it saw.
-    old: Option<(iolite::Connection, String)>,
+    old: Option<(iolite::engine::Connection, String)>,
     stock: Option<stock::Connection>,
     used: Used,
     log: Vec<String>,
@@ -203,7 +203,7 @@ impl History {
         h
     }
 
-    fn conn(&mut self) -> &iolite::Connection {
+    fn conn(&mut self) -> &iolite::engine::Connection {
         let path = &self.path;
         self.own.get_or_insert_with(|| {
             let c = open(path);
@@ -500,7 +500,7 @@ impl Drop for History {
 
 #[test]
 fn columns_follow_rows_through_any_history() {
-    iolite::set_column_segment_leaves(16);
+    iolite::engine::set_column_segment_leaves(16);
     let variable = |n: &str| std::env::var(n).ok().and_then(|v| v.parse::<u64>().ok());
     let (count, first) =
         (variable("IOLITE_COLUMN_HISTORIES").unwrap_or(6), variable("IOLITE_COLUMN_SEED").unwrap_or(1));

@@ -57,27 +57,27 @@ fn made(path: &str, mode: &str) {
     .unwrap();
 }
 
-fn open(path: &str) -> iolite::Connection {
+fn open(path: &str) -> iolite::engine::Connection {
     settle();
-    iolite::set_column_segment_leaves(512);
-    let c = iolite::Connection::open(path).unwrap();
+    iolite::engine::set_column_segment_leaves(512);
+    let c = iolite::engine::Connection::open(path).unwrap();
     c.execute_batch("PRAGMA analytics=force").unwrap();
     c
 }
 
-fn answer(c: &iolite::Connection, q: &str) -> String {
+fn answer(c: &iolite::engine::Connection, q: &str) -> String {
     match c.query(q, &[]) {
         Ok(rows) => rows.iter().map(|r| format!("{r:?}\n")).collect(),
         Err(e) => format!("error {e}"),
     }
 }
 
-fn answers(c: &iolite::Connection) -> Vec<String> {
+fn answers(c: &iolite::engine::Connection) -> Vec<String> {
     QUERIES.iter().map(|q| answer(c, q)).collect()
 }
 
 /// All queries in columns and in rows; they must agree.
-fn agree(c: &iolite::Connection, note: &str) {
+fn agree(c: &iolite::engine::Connection, note: &str) {
     let before = c.column_runs();
     let columns = answers(c);
     assert_eq!(c.column_runs() - before, QUERIES.len() as u64, "{note}");

@@ -5,7 +5,7 @@ mod columns_queries;
 use columns_queries::*;
 use iolite_stock as stock;
 
-fn room(c: &iolite::Connection, kib: i64) {
+fn room(c: &iolite::engine::Connection, kib: i64) {
     c.execute_batch(&format!("PRAGMA column_work_size={kib}")).unwrap();
 }
 
@@ -20,7 +20,7 @@ fn with_little_room(seed: u64, indexes: bool) {
     if indexes {
         s.execute_batch(INDEXES).unwrap();
     }
-    let c = iolite::Connection::open(&file.name()).unwrap();
+    let c = iolite::engine::Connection::open(&file.name()).unwrap();
     let (mut run, mut ran) = (0, 0);
     for i in 0..queries() {
         let q = query(&mut r);
@@ -73,9 +73,9 @@ const QUERIES: &[&str] = &[
 
 #[test]
 fn answers_do_not_depend_on_room() {
-    iolite::set_column_segment_leaves(16);
+    iolite::engine::set_column_segment_leaves(16);
     let file = File::new("room");
-    let c = iolite::Connection::open(&file.name()).unwrap();
+    let c = iolite::engine::Connection::open(&file.name()).unwrap();
     c.execute_batch(TABLES).unwrap();
     c.execute_batch("PRAGMA analytics=off").unwrap();
     let want: Vec<String> = QUERIES.iter().map(|q| by_iolite(&c, q)).collect();
@@ -106,7 +106,7 @@ fn answers_do_not_depend_on_room() {
     generated(&c, before);
 }
 
-fn generated(c: &iolite::Connection, before: i64) {
+fn generated(c: &iolite::engine::Connection, before: i64) {
     with_little_room(21, false);
     with_little_room(22, true);
     full_disks();
@@ -117,7 +117,9 @@ fn generated(c: &iolite::Connection, before: i64) {
 fn full_disks() {
     use iolite_sim::disk::{Disk, Fault, Op};
     let disk = std::sync::Arc::new(Disk::new(3));
-    let c = iolite::Connection::open_on(disk.clone(), "full.db", iolite::OpenFlags::default()).unwrap();
+    let c =
+        iolite::engine::Connection::open_on(disk.clone(), "full.db", iolite::engine::OpenFlags::default())
+            .unwrap();
     c.execute_batch(TABLES).unwrap();
     c.execute_batch("PRAGMA analytics=force").unwrap();
     room(&c, 8);
@@ -133,7 +135,7 @@ fn full_disks() {
 
 fn interrupted() {
     let file = File::new("stop");
-    let c = iolite::Connection::open(&file.name()).unwrap();
+    let c = iolite::engine::Connection::open(&file.name()).unwrap();
     c.execute_batch(TABLES).unwrap();
     c.execute_batch("PRAGMA analytics=force").unwrap();
     room(&c, 8);

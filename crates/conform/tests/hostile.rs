@@ -47,8 +47,9 @@ fn actor() {
         }
     } else {
         let open = || {
-            let flags = iolite::OpenFlags { uri: false, ..Default::default() };
-            let c = iolite::Connection::open_interruptible(path.as_bytes(), flags, Default::default())?;
+            let flags = iolite::engine::OpenFlags { uri: false, ..Default::default() };
+            let c =
+                iolite::engine::Connection::open_interruptible(path.as_bytes(), flags, Default::default())?;
             c.lock_lease(10)?;
             c.checkpoint_thread(true)?;
             Ok::<_, iolite::Error>(c)

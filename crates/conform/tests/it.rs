@@ -25,13 +25,13 @@ fn lines(path: &Path) -> Vec<String> {
     text.lines().filter(|l| !l.is_empty() && !l.starts_with("--")).map(String::from).collect()
 }
 
-fn answer(c: &iolite::Connection, sql: &str) -> String {
-    let show = |v: &iolite::Value| match v {
-        iolite::Value::Null => "NULL".to_string(),
-        iolite::Value::Int(i) => i.to_string(),
-        iolite::Value::Real(r) => format!("{r:?}"),
-        iolite::Value::Text(b, _) => format!("'{}'", String::from_utf8_lossy(b).escape_debug()),
-        iolite::Value::Blob(b, _) => {
+fn answer(c: &iolite::engine::Connection, sql: &str) -> String {
+    let show = |v: &iolite::engine::Value| match v {
+        iolite::engine::Value::Null => "NULL".to_string(),
+        iolite::engine::Value::Int(i) => i.to_string(),
+        iolite::engine::Value::Real(r) => format!("{r:?}"),
+        iolite::engine::Value::Text(b, _) => format!("'{}'", String::from_utf8_lossy(b).escape_debug()),
+        iolite::engine::Value::Blob(b, _) => {
             format!("x'{}'", b.iter().map(|x| format!("{x:02x}")).collect::<String>())
         }
     };
@@ -46,7 +46,7 @@ fn answer(c: &iolite::Connection, sql: &str) -> String {
 #[test]
 fn answers() {
     for path in scripts() {
-        let c = iolite::Connection::open_in_memory().expect("a database in memory opens");
+        let c = iolite::engine::Connection::open_in_memory().expect("a database in memory opens");
         let mut got = String::new();
         for sql in lines(&path) {
             let answer = answer(&c, &sql);

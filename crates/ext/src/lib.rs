@@ -9,6 +9,7 @@ mod function;
 mod host;
 mod registry;
 mod source;
+mod transaction;
 mod vtab;
 
 pub use function::{
@@ -17,6 +18,7 @@ pub use function::{
 pub use host::Host;
 pub use registry::{Builtins, Registry};
 pub use source::{Opened, RowSource, SourceFactory};
+pub use transaction::{ChangeListener, Participant};
 pub use vtab::{
     Constraint, ConstraintOp, ConstraintUse, IndexInfo, Module, ModuleKind, OrderTerm, VirtualCursor,
     VirtualTable,

@@ -87,7 +87,7 @@ impl ColumnCounters {
     }
 }
 
-impl crate::Connection {
+impl crate::connection::Connection {
     /// Why columns are no longer kept beside a database, if something went wrong.
     pub fn column_note(&self, db: usize) -> Option<String> {
         self.0.databases.borrow().get(db).and_then(|d| note(&d.columns))

@@ -5,11 +5,12 @@
 
 use crate::open::{OpenFlags, target};
 use crate::statement::Statement;
+use crate::txn::Transaction;
 use iolite_base::{Encoding, Error, Limit, Limits, Result, raw_text};
 use iolite_btree::{Btree, BusyHandler, CheckpointMode, CheckpointResult, TxnState};
 use iolite_catalog::{Catalog, Schema};
 use iolite_codegen::Settings;
-use iolite_ext::{Function, Module, Registry};
+use iolite_ext::{ChangeListener, Function, Module, Participant, Registry};
 use iolite_os::Vfs;
 use iolite_value::Collate;
 use std::cell::{Cell, RefCell};
@@ -66,30 +67,15 @@ pub(crate) struct Inner {
     /// Rises with each change of a database's schema in the catalog.
     pub generations: RefCell<Rc<Vec<u64>>>,
     pub flags: Flags,
-    pub autocommit: Cell<bool>,
-    /// Names of open savepoints, outermost first.
-    pub savepoints: RefCell<Vec<Box<str>>>,
-    /// The first savepoint began the transaction.
-    pub savepoint_began: Cell<bool>,
-    /// Depth of statement savepoints above the named ones.
-    pub statement_depth: Cell<usize>,
-    /// Rises when a transaction is taken back, as a whole or to a savepoint: statements that were writing then stop.
-    pub undone: Cell<u32>,
-    pub running: Cell<u32>,
-    pub writing: Cell<u32>,
-    /// Running statements that have begun a transaction: trees must not be dropped under them.
-    pub reading: Cell<u32>,
+    pub txn: Transaction,
     pub last_rowid: Cell<i64>,
     pub changes: Cell<i64>,
     pub total_changes: Cell<i64>,
     pub interrupt: Arc<AtomicBool>,
-    pub nested: Cell<u32>,
     pub statement_time: Cell<i64>,
     pub progress: RefCell<Option<Rc<dyn Fn() -> bool>>>,
     /// At how many jumps back of a program it is asked; 0: as often as is good.
     pub progress_every: Cell<u32>,
-    pub commit_hook: RefCell<Option<Rc<dyn Fn() -> bool>>>,
-    pub rollback_hook: RefCell<Option<Rc<dyn Fn()>>>,
     #[allow(clippy::type_complexity)]
     pub update_hook: RefCell<Option<Rc<dyn Fn(iolite_vdbe::RowChange, &str, &str, i64)>>>,
     pub busy: RefCell<Option<BusyHandler>>,
@@ -110,8 +96,6 @@ pub(crate) struct Inner {
     pub column_runs: Cell<u64>,
     /// What EXPLAIN ANALYZE learns of the run: the line of the plan, and a line below it.
     pub profile: RefCell<Option<Vec<(i32, String)>>>,
-    /// The transaction is another's to end: the write queue's.
-    pub held: Cell<bool>,
     /// The memory of a statement's machine for the next one, and the program that it holds meanwhile.
     pub spare_vm: Cell<Option<Box<iolite_vdbe::Vm>>>,
     pub no_program: Rc<iolite_bytecode::Program>,
@@ -119,8 +103,6 @@ pub(crate) struct Inner {
     pub plans: RefCell<crate::plans::Plans>,
     /// What `random()` and new rowids are made of.
     pub random: RefCell<crate::random::Randomness>,
-    /// The list of journals of a commit that has begun and not ended.
-    pub super_journal: RefCell<Option<std::path::PathBuf>>,
     /// The page size that the next VACUUM gives the file; 0: as it is.
     pub vacuum_page_size: Cell<u32>,
     /// The auto-vacuum mode likewise.
@@ -140,7 +122,6 @@ pub(crate) struct Flags {
     pub full_column_names: Cell<bool>,
     pub short_column_names: Cell<bool>,
     pub legacy_alter_table: Cell<bool>,
-    pub defer_foreign_keys: Cell<bool>,
     pub query_only: Cell<bool>,
     pub trusted_schema: Cell<bool>,
     pub automatic_index: Cell<bool>,
@@ -203,10 +184,16 @@ impl Connection {
     /// thread (`PRAGMA checkpoint_thread`), and large queries use all cores (`PRAGMA threads`), as one that is opened with flags does only when asked to.
     pub fn open(name: &str) -> Result<Connection> {
         let c = Connection::open_with(name, OpenFlags::default())?;
-        c.lock_lease(10)?;
-        c.checkpoint_thread(true)?;
-        c.0.flags.threads.set(crate::columns::cores());
+        c.tune()?;
         Ok(c)
+    }
+
+    /// The settings of [`Connection::open`].
+    pub(crate) fn tune(&self) -> Result<()> {
+        self.lock_lease(10)?;
+        self.checkpoint_thread(true)?;
+        self.0.flags.threads.set(crate::columns::cores());
+        Ok(())
     }
 
     /// For how long read locks on a log are kept after a statement, in milliseconds; 0: not at all.
@@ -276,24 +263,14 @@ impl Connection {
             limits: RefCell::default(),
             generations: RefCell::new(Rc::new(vec![0, 0])),
             flags: f,
-            autocommit: Cell::new(true),
-            savepoints: RefCell::new(Vec::new()),
-            savepoint_began: Cell::new(false),
-            statement_depth: Cell::new(0),
-            undone: Cell::new(0),
-            running: Cell::new(0),
-            writing: Cell::new(0),
-            reading: Cell::new(0),
+            txn: Transaction::default(),
             last_rowid: Cell::new(0),
             changes: Cell::new(0),
             total_changes: Cell::new(0),
             interrupt,
-            nested: Cell::new(0),
             statement_time: Cell::new(0),
             progress: RefCell::new(None),
             progress_every: Cell::new(0),
-            commit_hook: RefCell::new(None),
-            rollback_hook: RefCell::new(None),
             update_hook: RefCell::new(None),
             busy: RefCell::new(None),
             busy_timeout: Cell::new(0),
@@ -306,12 +283,10 @@ impl Connection {
             overridden: RefCell::default(),
             column_runs: Cell::new(0),
             profile: RefCell::new(None),
-            held: Cell::new(false),
             spare_vm: Cell::default(),
             no_program: Rc::default(),
             plans: RefCell::default(),
             random: RefCell::default(),
-            super_journal: RefCell::new(None),
             vacuum_page_size: Cell::new(0),
             vacuum_auto_vacuum: Cell::new(None),
         });
@@ -321,7 +296,7 @@ impl Connection {
     /// Prepares the first statement of `sql`; answers it and the text behind it. `None` if there is only space.
     pub fn prepare_next<'s>(&self, sql: &'s str) -> Result<Option<(Statement, &'s str)>> {
         // What the engine runs for itself carries bytes on purpose.
-        if raw_text::may_carry(sql.as_bytes()) && self.0.nested.get() == 0 {
+        if raw_text::may_carry(sql.as_bytes()) && !self.0.txn.is_nested() {
             let prepared = self.prepare_bytes(sql.as_bytes())?;
             return Ok(prepared.map(|(s, used)| (s, sql.get(used..).unwrap_or_default())));
         }
@@ -368,7 +343,7 @@ impl Connection {
     pub fn execute_batch(&self, sql: &str) -> Result<()> {
         let mut rest = sql;
         while let Some((mut s, tail)) = self.prepare_next(rest)? {
-            while s.step()? == crate::Step::Row {}
+            while s.step()? == crate::statement::Step::Row {}
             s.reset()?;
             rest = tail;
         }
@@ -381,7 +356,7 @@ impl Connection {
         for (i, v) in params.iter().enumerate() {
             s.bind(i + 1, v.clone())?;
         }
-        while s.step()? == crate::Step::Row {}
+        while s.step()? == crate::statement::Step::Row {}
         s.reset()?;
         Ok(self.changes())
     }
@@ -393,7 +368,7 @@ impl Connection {
             s.bind(i + 1, v.clone())?;
         }
         let mut out = Vec::new();
-        while s.step()? == crate::Step::Row {
+        while s.step()? == crate::statement::Step::Row {
             out.push(s.row().to_vec());
         }
         s.reset()?;
@@ -427,7 +402,7 @@ impl Connection {
 
     /// Whether no transaction is open.
     pub fn is_autocommit(&self) -> bool {
-        self.0.autocommit.get()
+        self.0.txn.is_autocommit()
     }
 
     /// The state of the transaction on one database, or the highest of all.
@@ -493,12 +468,32 @@ impl Connection {
 
     /// Calls `f` before each commit; `true` turns it into a rollback.
     pub fn commit_hook(&self, f: Option<Rc<dyn Fn() -> bool>>) {
-        *self.0.commit_hook.borrow_mut() = f;
+        *self.0.txn.commit_hook.borrow_mut() = f;
     }
 
     /// Calls `f` after each rollback.
     pub fn rollback_hook(&self, f: Option<Rc<dyn Fn()>>) {
-        *self.0.rollback_hook.borrow_mut() = f;
+        *self.0.txn.rollback_hook.borrow_mut() = f;
+    }
+
+    /// Takes something that keeps changes of its own into the transaction. `SQLITE_MISUSE` if there is none.
+    pub fn join_transaction(&self, p: &Rc<dyn Participant>) -> Result<()> {
+        self.0.txn.join(p)
+    }
+
+    /// Counts violations of deferred foreign keys, `n` more or fewer. Above zero, nothing is committed.
+    pub fn count_deferred_violations(&self, n: i64) {
+        self.0.txn.defer(n);
+    }
+
+    /// Tells `l` from now on what becomes of transactions.
+    pub fn add_change_listener(&self, l: Rc<dyn ChangeListener>) {
+        self.0.txn.listen(l);
+    }
+
+    /// Calls `f` after each commit that a log has taken, with the name of the database and the log's frames.
+    pub fn wal_hook(&self, f: Option<Rc<crate::txn::WalHook>>) {
+        *self.0.txn.wal_hook.borrow_mut() = f;
     }
 
     /// Calls `f` for each changed row with database, table and rowid.
@@ -684,17 +679,18 @@ impl Inner {
             writable_schema: self.flags.writable_schema.get() && !self.flags.defensive.get(),
             reverse_unordered: self.flags.reverse_unordered.get(),
             no_filters: !self.flags.lookahead_filters.get(),
-            nested: self.nested.get() > 0,
+            nested: self.txn.is_nested(),
             door: crate::columns::door(self),
         }
     }
 
-    fn close(&self) -> Result<()> {
+    /// Closes all databases; an open transaction is taken back.
+    pub fn close(&self) -> Result<()> {
         if self.closed.replace(true) {
             return Ok(());
         }
-        if !self.autocommit.get() {
-            self.rollback_all()?;
+        if !self.txn.is_autocommit() {
+            self.txn.rollback(self)?;
         }
         self.plans.borrow_mut().clear();
         let mut first = Ok(());

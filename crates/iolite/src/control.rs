@@ -59,10 +59,9 @@ fn program(
     let factory = SourceFactory(Rc::new(move |_, values| {
         let Some(inner) = weak.upgrade() else { return Err(Code::Misuse.into()) };
         // Statements that it runs on the way do not end what it has begun to read.
-        inner.reading.set(inner.reading.get() + 1);
-        let rows = work(&Connection(inner.clone()), values);
-        inner.reading.set(inner.reading.get() - 1);
-        let rows = rows?;
+        let reader = inner.txn.reader();
+        let rows = work(&Connection(inner.clone()), values)?;
+        drop(reader);
         Ok(Some(Box::new(Rows { rows: rows.into_iter() }) as Box<dyn RowSource>))
     }));
     let settings = conn.0.settings();
@@ -110,15 +109,15 @@ pub(crate) fn compile(conn: &Connection, parsed: &Parsed, text: &str) -> Result<
         Stmt::Rollback => action(conn, rollback),
         Stmt::Savepoint(n) => {
             let n = n.text.clone();
-            action(conn, move |c| c.0.savepoint(&n))
+            action(conn, move |c| c.0.txn.savepoint(&c.0, &n))
         }
         Stmt::Release(n) => {
             let n = n.text.clone();
-            action(conn, move |c| c.0.release(&n))
+            action(conn, move |c| c.0.txn.release(&c.0, &n))
         }
         Stmt::RollbackTo(n) => {
             let n = n.text.clone();
-            action(conn, move |c| c.0.rollback_to(&n))
+            action(conn, move |c| c.0.txn.rollback_to(&c.0, &n))
         }
         Stmt::Pragma { name, value } => crate::pragma::compile(conn, name, value.as_ref()),
         Stmt::Attach { file, name, .. } => {
@@ -149,7 +148,7 @@ pub(crate) fn compile(conn: &Connection, parsed: &Parsed, text: &str) -> Result<
 /// `BEGIN`.
 pub(crate) fn begin(c: &Connection, mode: BeginMode) -> Result<()> {
     let inner = &c.0;
-    if !inner.autocommit.get() {
+    if !inner.txn.is_autocommit() {
         return Err(Error::sql("cannot start a transaction within a transaction"));
     }
     match mode {
@@ -168,7 +167,7 @@ pub(crate) fn begin(c: &Connection, mode: BeginMode) -> Result<()> {
                 if let Err(e) = taken {
                     // No transaction begins: the locks taken on the way there are nobody's.
                     for b in begun {
-                        b.rollback(inner.running.get() <= 1)?;
+                        b.rollback(inner.txn.is_alone())?;
                     }
                     return Err(e);
                 }
@@ -178,42 +177,32 @@ pub(crate) fn begin(c: &Connection, mode: BeginMode) -> Result<()> {
             }
         }
     }
-    inner.autocommit.set(false);
+    inner.txn.open();
     Ok(())
 }
 
 /// `COMMIT`.
 pub(crate) fn commit(c: &Connection) -> Result<()> {
     let inner = &c.0;
-    if inner.autocommit.get() {
+    if inner.txn.is_autocommit() {
         return Err(Error::sql("cannot commit - no transaction is active"));
     }
-    if inner.held.get() {
+    if inner.txn.is_held() {
         return Err(Error::sql("cannot commit - the write queue does"));
     }
-    if inner.writing.get() > 0 {
+    if inner.txn.is_writing() {
         return Err(Error::new(Code::Busy, "cannot commit transaction - SQL statements in progress"));
     }
-    inner.autocommit.set(true);
-    if let Err(e) = inner.commit_all() {
-        if e.code().primary() == Code::Busy {
-            inner.autocommit.set(false);
-        } else {
-            // What goes wrong while it is undone matters less than why.
-            let _ = inner.rollback_all();
-        }
-        return Err(e);
-    }
-    Ok(())
+    inner.txn.commit(inner)
 }
 
 /// `ROLLBACK`.
 pub(crate) fn rollback(c: &Connection) -> Result<()> {
-    if c.0.autocommit.get() {
+    if c.0.txn.is_autocommit() {
         return Err(Error::sql("cannot rollback - no transaction is active"));
     }
-    if c.0.held.get() {
+    if c.0.txn.is_held() {
         return Err(Error::sql("cannot rollback - a job of the write queue fails to be taken back"));
     }
-    c.0.rollback_all()
+    c.0.txn.rollback(&c.0)
 }

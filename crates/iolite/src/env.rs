@@ -23,12 +23,14 @@ pub(crate) struct Running {
     pub reads: Cell<bool>,
     /// The connection's count when a statement that writes began.
     pub undone: Option<u32>,
+    /// The counter of deferred foreign keys when it began.
+    pub deferred: i64,
 }
 
 impl Running {
     /// What a statement that writes has changed was taken back under it.
     pub fn is_undone(&self) -> bool {
-        self.undone.is_some_and(|n| n != self.conn.undone.get())
+        self.undone.is_some_and(|n| n != self.conn.txn.undone())
     }
 }
 
@@ -101,7 +103,7 @@ impl Env for Running {
         self.go_on()?;
         let c = &self.conn;
         if !self.reads.replace(true) {
-            c.reading.set(c.reading.get() + 1);
+            c.txn.note_reader();
         }
         if db >= c.databases.borrow().len() {
             // It was detached.
@@ -125,7 +127,7 @@ impl Env for Running {
         } else {
             b.begin_write(write > 1)?;
             if was != TxnState::Write {
-                c.catch_up_savepoints(&b)?;
+                c.txn.catch_up(&b)?;
             }
         }
         if b.meta(1)? != cookie {
@@ -140,17 +142,8 @@ impl Env for Running {
             self.stale.set(true);
             return Err(Code::Schema.into());
         }
-        if write > 0 && self.needs_statement && (!c.autocommit.get() || c.running.get() > 1) {
-            let depth = match self.savepoint.get() {
-                Some(d) => d,
-                None => {
-                    let d = c.savepoint_depth();
-                    c.statement_depth.set(c.statement_depth.get() + 1);
-                    self.savepoint.set(Some(d));
-                    d
-                }
-            };
-            b.savepoint_open(depth)?;
+        if write > 0 && self.needs_statement {
+            c.txn.mark_statement(&self.savepoint, &b)?;
         }
         Ok(())
     }
@@ -197,7 +190,7 @@ impl Env for Running {
 
     fn others_read(&self) -> bool {
         // What the engine runs for itself reads on behalf of a statement that waits for it.
-        self.conn.nested.get() == 0 && self.conn.reading.get() > 1
+        !self.conn.txn.is_nested() && self.conn.txn.readers() > 1
     }
 
     fn exec_nested(&self, sql: &str) -> Result<()> {
@@ -220,7 +213,7 @@ impl Env for Running {
         self.conn.blob_row_changed(db, table, rowid);
         let hook = self.conn.update_hook.borrow().clone();
         if let Some(h) = hook
-            && self.conn.nested.get() == 0
+            && !self.conn.txn.is_nested()
         {
             let name = self.conn.catalog.borrow().schemas.get(db).map(|s| s.name.clone());
             h(change, &name.unwrap_or_else(|| "main".into()), table, rowid);

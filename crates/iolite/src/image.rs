@@ -75,14 +75,7 @@ impl Connection {
 
     /// The bytes that a file with the content of a database would have, as this connection sees it now.
     pub fn serialize(&self, database: &str) -> Result<Vec<u8>> {
-        let b = self.btree(database)?;
-        let was = b.txn_state();
-        b.begin_read()?;
-        let read = image(&b);
-        if was == TxnState::None {
-            b.end_read();
-        }
-        read
+        self.btree(database)?.reading(image)
     }
 
     /// Closes what is open under the name of a database, and opens an image as a private database in memory in its place.

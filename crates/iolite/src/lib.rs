@@ -1,12 +1,49 @@
 //! iolite: an embedded SQL database that reads and writes SQLite 3 files.
 //!
-//! A [`Connection`] opens a database and prepares [`Statement`]s. This crate is the one place where the stages are
-//! joined: text, AST, bound query, plan, program, machine, trees. It owns transactions across databases, the catalog's
-//! life, PRAGMAs, and the statements that the engine carries out by SQL of its own.
-#![forbid(unsafe_code)]
+//! A [`Connection`] opens a database; [`Statement`]s, [`Row`]s, [`Transaction`]s and [`Blob`]s borrow it. The names and habits are
+//! those of `rusqlite`. Errors are one type, [`Error`], with SQLite's codes.
+//!
+//! ```
+//! use iolite::{Connection, Result, params};
+//!
+//! struct Person {
+//!     id: i64,
+//!     name: String,
+//!     photo: Option<Vec<u8>>,
+//! }
+//!
+//! fn main() -> Result<()> {
+//!     let db = Connection::open_in_memory()?;
+//!     db.execute("CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT NOT NULL, photo BLOB)", [])?;
+//!     db.execute("INSERT INTO person(name, photo) VALUES (?1, ?2)", params!["Steven", None::<Vec<u8>>])?;
+//!
+//!     let mut s = db.prepare("SELECT id, name, photo FROM person")?;
+//!     let people = s.query_map([], |row| {
+//!         Ok(Person { id: row.get("id")?, name: row.get("name")?, photo: row.get("photo")? })
+//!     })?;
+//!     for person in people {
+//!         let person = person?;
+//!         println!("{} {} {}", person.id, person.name, person.photo.is_some());
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! A connection can move between threads. From many threads at once, each has a connection of its own, and changes may go
+//! through one write queue: [`Database`].
+//!
+//! This crate is the one place where the stages are joined: text, AST, bound query, plan, program, machine, trees. It owns
+//! transactions across databases, the catalog's life, PRAGMAs, and the statements that the engine carries out by SQL of its own.
+#![deny(unsafe_code)]
+
+/// The README's examples, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
 
 mod alter;
 mod analyze;
+mod api;
 mod attach;
 mod blob;
 mod check;
@@ -15,6 +52,8 @@ mod connection;
 mod control;
 mod database;
 mod describe;
+#[doc(hidden)]
+pub mod engine;
 mod env;
 mod image;
 mod listing;
@@ -32,25 +71,17 @@ mod txn;
 mod vacuum;
 mod writer;
 
-pub use blob::Blob;
-pub use columns::ColumnCounters;
-pub use connection::{Connection, Switch};
+pub use api::{
+    Action, Aggregate, AndThenRows, Backup, Blob, Column, Connection, DropBehavior, FromSql, FromSqlError,
+    FromSqlResult, FunctionContext, InterruptHandle, MappedRows, OptionalExtension, Params, ParamsFromIter,
+    Progress, Row, RowIndex, Rows, Savepoint, Statement, StepResult, ToSql, ToSqlOutput, Transaction,
+    TransactionBehavior, Type, Value, ValueRef, WindowAggregate, params_from_iter,
+};
 pub use database::Database;
-pub use image::{Backup, ImageOptions};
 pub use iolite_base::{
     Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER,
 };
-pub use iolite_btree::{Btree, CheckpointMode, CheckpointResult, JournalMode, TxnState};
-pub use iolite_bytecode::{ColumnMeta, ExplainRow};
-#[cfg(feature = "columnar")]
-pub use iolite_columnar::set_segment_leaves as set_column_segment_leaves;
-pub use iolite_ext::{
-    Aggregate, Context, Function, FunctionFlags, Implementation, Module, RowSource, Scalar, VirtualCursor,
-    VirtualTable,
-};
-pub use iolite_value::{Collate, Value};
-pub use metadata::ColumnMetadata;
+pub use iolite_btree::{CheckpointMode, CheckpointResult, TxnState};
+pub use iolite_ext::FunctionFlags;
 pub use open::OpenFlags;
-pub use stages::stages;
-pub use statement::{Statement, Step};
 pub use writer::{Durability, JobOptions, Ticket, Writer, WriterOptions};

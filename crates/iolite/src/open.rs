@@ -7,6 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How to open a database.
+///
+/// ```
+/// # use iolite::{Code, Connection, OpenFlags};
+/// let flags = OpenFlags { memory: true, ..OpenFlags::default() };
+/// let db = Connection::open_with_flags("name", flags)?;
+/// assert_eq!(db.path(), None);
+/// # Ok::<(), iolite::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct OpenFlags {
     /// Fail on writes.

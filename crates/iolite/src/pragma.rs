@@ -79,7 +79,12 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     flag!("count_changes", count_changes),
     Pragma { name: "data_version", columns: OWN, schema: false, code: data_version },
     Pragma { name: "database_list", columns: &["seq", "name", "file"], schema: false, code: database_list },
-    flag!("defer_foreign_keys", defer_foreign_keys),
+    Pragma {
+        name: "defer_foreign_keys",
+        columns: OWN,
+        schema: false,
+        code: |c| flag_in(c, c.inner().txn.defer_foreign_keys()),
+    },
     Pragma { name: "encoding", columns: OWN, schema: true, code: encoding },
     Pragma {
         name: "foreign_key_list",
@@ -311,7 +316,7 @@ impl Call<'_> {
         let b = self.btree()?;
         self.inner().begin_write(&b, false)?;
         let done = f(&b);
-        if self.inner().autocommit.get() {
+        if self.inner().txn.is_autocommit() {
             match &done {
                 Ok(()) => b.commit()?,
                 Err(_) => b.rollback(true)?,
@@ -322,14 +327,17 @@ impl Call<'_> {
 }
 
 fn flag(c: &Call<'_>, get: fn(&Flags) -> &Cell<bool>) -> Result<Rows> {
-    let cell = get(&c.inner().flags);
+    flag_in(c, get(&c.inner().flags))
+}
+
+fn flag_in(c: &Call<'_>, cell: &Cell<bool>) -> Result<Rows> {
     if let Some(v) = c.value {
         let on = truth(v);
         let flags = &c.inner().flags;
         if std::ptr::eq(cell, &flags.writable_schema) && flags.defensive.get() {
             return Ok(Vec::new());
         }
-        if std::ptr::eq(cell, &c.inner().flags.foreign_keys) && !c.inner().autocommit.get() {
+        if std::ptr::eq(cell, &c.inner().flags.foreign_keys) && !c.inner().txn.is_autocommit() {
             return Ok(Vec::new());
         }
         if cell.replace(on) != on {
@@ -815,7 +823,7 @@ fn shrink_memory(c: &Call<'_>) -> Result<Rows> {
 fn synchronous(c: &Call<'_>) -> Result<Rows> {
     let b = c.btree()?;
     if let Some(v) = c.value {
-        if !c.inner().autocommit.get() {
+        if !c.inner().txn.is_autocommit() {
             return Err(Error::sql("Safety level may not be changed inside a transaction"));
         }
         let mode = match v.to_ascii_lowercase().as_str() {

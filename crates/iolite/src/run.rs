@@ -12,7 +12,7 @@ use std::rc::Rc;
 pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option<(Statement, &'s str)>> {
     let c = &conn.0;
     // What the engine runs for itself is compiled by other rules.
-    let own = c.nested.get() > 0;
+    let own = c.txn.is_nested();
     if !own && let Some((program, used)) = c.plans.borrow().find(sql, &c.generations.borrow()) {
         return Ok(Some((Statement::new(conn, &sql[..used], program)?, &sql[used..])));
     }
@@ -115,17 +115,12 @@ pub(crate) fn program_rows(
     most: usize,
     out: &mut Vec<Vec<iolite_value::Value>>,
 ) -> Result<()> {
-    let nested = &conn.0.nested;
-    nested.set(nested.get() + 1);
-    let ran = (|| {
-        let mut s = Statement::new(conn, "", Rc::new(program))?;
-        while out.len() < most && s.step()? == crate::statement::Step::Row {
-            out.push(s.row().to_vec());
-        }
-        s.reset()
-    })();
-    nested.set(nested.get() - 1);
-    ran
+    let _nested = conn.0.txn.nest();
+    let mut s = Statement::new(conn, "", Rc::new(program))?;
+    while out.len() < most && s.step()? == crate::statement::Step::Row {
+        out.push(s.row().to_vec());
+    }
+    s.reset()
 }
 
 /// Runs SQL of the engine's own, in the transaction and savepoint of the statement that asks.
@@ -139,9 +134,6 @@ pub(crate) fn nested_rows(
     sql: &str,
     params: &[iolite_value::Value],
 ) -> Result<Vec<Vec<iolite_value::Value>>> {
-    let c = Connection(conn.clone());
-    conn.nested.set(conn.nested.get() + 1);
-    let out = c.query(sql, params);
-    conn.nested.set(conn.nested.get() - 1);
-    out
+    let _nested = conn.txn.nest();
+    Connection(conn.clone()).query(sql, params)
 }

@@ -33,6 +33,22 @@ impl Inner {
         self.load_schemas()
     }
 
+    /// Forgets schemas that are not what the files say: after a rollback, or when another connection has changed
+    /// them. Answers whether there was one.
+    pub fn check_schemas(&self) -> Result<bool> {
+        let mut stale = false;
+        let n = self.catalog.borrow().schemas.len();
+        for db in 0..n {
+            let Some(b) = self.btree_if_open(db) else { continue };
+            let schema = self.catalog.borrow().schemas[db].clone();
+            if schema.loaded && b.reading(|b| b.meta(1)).ok() != Some(schema.cookie) {
+                self.forget_schema(db);
+                stale = true;
+            }
+        }
+        Ok(stale)
+    }
+
     /// Reads one database's schema.
     pub fn load_schema(&self, db: usize) -> Result<()> {
         let name = self.catalog.borrow().schemas[db].name.clone();

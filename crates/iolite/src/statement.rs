@@ -3,10 +3,11 @@
 use crate::connection::{Connection, Inner};
 use crate::env::Running;
 use crate::listing::{Listing, Ran};
+use crate::txn::{Outcome, RowCounts};
 use iolite_base::{Code, Error, Result};
 use iolite_bytecode::{ColumnMeta, ExplainRow, Program};
 use iolite_value::Value;
-use iolite_vdbe::{Action, Outcome, Profile, Vm};
+use iolite_vdbe::{Action, Outcome as Stop, Profile, Vm};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -29,6 +30,8 @@ pub struct Statement {
     listing: Option<Listing>,
     done: bool,
     writes: bool,
+    /// A function of the user has panicked in it: what it has done so far is undone when it ends.
+    unwound: Cell<bool>,
     /// Compiled anew when the schema has changed.
     renews: bool,
 }
@@ -47,6 +50,15 @@ impl std::ops::Deref for Machine {
 impl std::ops::DerefMut for Machine {
     fn deref_mut(&mut self) -> &mut Vm {
         self.0.as_deref_mut().expect("a statement has its machine")
+    }
+}
+
+/// Says, when it is dropped, that a panic goes through a step. A step that returns forgets it.
+struct Unwinding<'s>(&'s Cell<bool>);
+
+impl Drop for Unwinding<'_> {
+    fn drop(&mut self) {
+        self.0.set(true);
     }
 }
 
@@ -76,6 +88,7 @@ impl Statement {
             listing,
             done: false,
             writes,
+            unwound: Cell::new(false),
             renews: true,
         })
     }
@@ -115,6 +128,11 @@ impl Statement {
         !self.writes
     }
 
+    /// Whether the statement counts the rows that it changes.
+    pub fn counts_changes(&self) -> bool {
+        self.vm.program().counts_changes
+    }
+
     /// How many parameters there are.
     pub fn parameter_count(&self) -> usize {
         self.vm.params.len()
@@ -132,7 +150,7 @@ impl Statement {
 
     /// Sets a parameter, counted from 1.
     pub fn bind(&mut self, i: usize, v: Value) -> Result<()> {
-        if self.run.is_some() && !self.done {
+        if self.is_busy() {
             return Err(Error::new(Code::Misuse, "bind on a busy prepared statement"));
         }
         match i.checked_sub(1).and_then(|i| self.vm.params.get_mut(i)) {
@@ -191,7 +209,7 @@ impl Statement {
 
     /// Whether the statement is between a step and its reset.
     pub fn is_busy(&self) -> bool {
-        self.run.is_some() && !self.done
+        self.run.is_some() && !self.done && !self.unwound.get()
     }
 
     /// Runs to the next row or to the end. After the end, or an error, the next call starts anew.
@@ -245,7 +263,7 @@ impl Statement {
 
     /// As [`Statement::step`], for the program itself.
     fn advance(&mut self) -> Result<Step> {
-        if self.done {
+        if self.done || self.unwound.get() {
             self.reset()?;
         }
         let mut tries = 0;
@@ -255,9 +273,12 @@ impl Statement {
             }
             let run = self.run.as_ref().expect("just started");
             self.conn.statement_time.set(0);
-            match self.vm.step(run) {
-                Ok(Outcome::Row) => return Ok(Step::Row),
-                Ok(Outcome::Done) => {
+            let unwinding = Unwinding(&self.unwound);
+            let stop = self.vm.step(run);
+            std::mem::forget(unwinding);
+            match stop {
+                Ok(Stop::Row) => return Ok(Step::Row),
+                Ok(Stop::Done) => {
                     self.finish(None)?;
                     return Ok(Step::Done);
                 }
@@ -285,112 +306,46 @@ impl Statement {
 
     fn start(&mut self) {
         let c = &self.conn;
-        if c.running.get() == 0 {
+        if c.txn.running() == 0 {
             c.interrupt.store(false, std::sync::atomic::Ordering::Relaxed);
         }
         self.vm.check_every(c.progress_every.get());
-        c.running.set(c.running.get() + 1);
-        if self.writes {
-            c.writing.set(c.writing.get() + 1);
-        }
+        c.txn.enter(self.writes);
         self.run = Some(Running {
             conn: c.clone(),
             needs_statement: self.vm.program().needs_statement,
             savepoint: Cell::new(None),
             stale: Cell::new(false),
             reads: Cell::new(false),
-            undone: self.writes.then(|| c.undone.get()),
+            undone: self.writes.then(|| c.txn.undone()),
+            deferred: c.txn.deferred(),
         });
     }
 
-    /// Ends the run: undoes what must be undone, commits what may be committed.
+    /// Ends the run: the transaction undoes what must be undone, and commits what may be committed.
     fn finish(&mut self, error: Option<(&Error, Action)>) -> Result<()> {
         let Some(run) = self.run.take() else { return Ok(()) };
         self.done = true;
-        let c = self.conn.clone();
-        let program = self.vm.program().clone();
-        let nested = c.nested.get() > 0;
-        let mut result = Ok(());
-        let mut rolled_back = false;
-        if let Some((e, action)) = error {
-            let p = e.code().primary();
-            let severe = matches!(p, Code::Nomem | Code::Ioerr | Code::Full | Code::Interrupt);
-            if severe && self.writes && p != Code::Interrupt || action == Action::Rollback {
-                let small = matches!(p, Code::Nomem | Code::Full) && run.savepoint.get().is_some();
-                if !small || action == Action::Rollback {
-                    rolled_back = true;
-                }
-            }
-        }
-        // The machine's cursors must be gone before trees are rolled back under them.
-        let (changes, total, settled) = (self.vm.changes, self.vm.total_changes, self.vm.settled_changes);
+        let vm = &self.vm;
+        let rows = RowCounts { own: vm.changes, total: vm.total_changes, settled: vm.settled_changes };
+        let outcome = Outcome {
+            error,
+            writes: self.writes,
+            mark: run.savepoint.get(),
+            deferred: run.deferred,
+            rows: vm.program().counts_changes.then_some(rows),
+        };
         if error.is_some() {
+            // The machine's cursors must be gone before trees are rolled back under them.
             self.vm.reset();
         }
-        if rolled_back {
-            result = c.rollback_all();
-            c.statement_depth.set(0);
-        } else if let Some(depth) = run.savepoint.get().filter(|_| c.statement_depth.get() > 0) {
-            let undo = matches!(error, Some((_, Action::Abort)));
-            for b in c.databases.borrow().iter().filter_map(|d| d.btree.as_ref()) {
-                if undo && result.is_ok() {
-                    result = b.savepoint_rollback(depth);
-                }
-                let r = b.savepoint_release(depth);
-                if result.is_ok() {
-                    result = r;
-                }
-            }
-            c.statement_depth.set(c.statement_depth.get().saturating_sub(1));
-            if undo && result.is_err() {
-                // Neither done nor undone: only the whole can be taken back now.
-                rolled_back = true;
-                let _ = c.rollback_all();
-                c.statement_depth.set(0);
-            } else if undo {
-                c.check_schemas()?;
-            }
-        }
-        if program.counts_changes && !nested {
-            let undone = rolled_back || matches!(error, Some((_, Action::Abort)));
-            c.changes.set(if undone { 0 } else { changes });
-            // What a failed trigger program had begun does not count, what it had finished does.
-            let total = match (undone, error.is_some()) {
-                (true, _) => settled,
-                (_, true) => settled + changes,
-                _ => total,
-            };
-            c.total_changes.set(c.total_changes.get() + total);
-        }
-        let alone = c.running.get() <= 1;
-        let last_writer = !self.writes || c.writing.get() <= 1;
-        if c.autocommit.get() && !rolled_back && last_writer && !nested && self.writes {
-            let failed = matches!(error, Some((_, Action::Abort)));
-            let done = if failed { c.rollback_all() } else { c.commit_all() };
-            if let Err(e) = done {
-                if e.code().primary() == Code::Busy && !self.writes {
-                    result = Err(e);
-                } else {
-                    let _ = c.rollback_all();
-                    result = Err(e);
-                }
-            }
-        }
-        if alone {
+        let txn = &run.conn.txn;
+        let result = txn.end_statement(&run.conn, &outcome);
+        if txn.is_alone() {
             // Cursors leave their pages before the snapshot is given up.
             self.vm.reset();
         }
-        c.running.set(c.running.get().saturating_sub(1));
-        if run.reads.get() {
-            c.reading.set(c.reading.get().saturating_sub(1));
-        }
-        if self.writes {
-            c.writing.set(c.writing.get().saturating_sub(1));
-        }
-        // Statements that read no database need no snapshot.
-        if (c.running.get() == 0 || c.reading.get() == 0 && !nested) && c.autocommit.get() {
-            c.end_reads();
-        }
+        txn.leave(&run.conn, self.writes, run.reads.get());
         result
     }
 
@@ -422,7 +377,9 @@ impl Statement {
         if let Some(l) = &mut self.listing {
             l.next = 0;
         }
-        let r = if self.run.is_some() { self.finish(None) } else { Ok(()) };
+        let unwound = self.unwound.take().then(|| Error::from(Code::Abort));
+        let error = unwound.as_ref().map(|e| (e, Action::Abort));
+        let r = if self.run.is_some() { self.finish(error) } else { Ok(()) };
         self.vm.reset();
         self.done = false;
         r

@@ -18,10 +18,10 @@ const META: [usize; 5] = [2, 3, 5, 6, 8];
 /// Rebuilds a database.
 pub(crate) fn vacuum(c: &Connection, schema: Option<&str>, into: Option<&Value>) -> Result<()> {
     let inner = &c.0;
-    if !inner.autocommit.get() {
+    if !inner.txn.is_autocommit() {
         return Err(Error::sql("cannot VACUUM from within a transaction"));
     }
-    if inner.running.get() > 1 {
+    if !inner.txn.is_alone() {
         return Err(Error::sql("cannot VACUUM - SQL statements in progress"));
     }
     let db = schema.map_or(Ok(0), |s| inner.database_number(s))?;
@@ -97,21 +97,19 @@ fn vacuum_into(c: &Connection, db: usize, from: &Btree, file: &[u8]) -> Result<(
         options.reserved = from.reserved();
     }
     let to = Btree::open(inner.vfs.clone(), &t.path, &options)?;
-    from.begin_read()?;
+    let reading = from.read_guard()?;
     let autoincrement = |table: &str| has_autoincrement(inner, db, table);
     let done = (|| {
-        to.begin_read()?;
-        if to.page_count() > 0 {
+        if to.reading(|to| Ok(to.page_count()))? > 0 {
             return Err(Error::sql("output file already exists"));
         }
-        to.end_read();
         to.set_page_size(options.page_size, Some(options.reserved))?;
         if let Some(id) = rebuild(from, &to, from.auto_vacuum(), &|_| true, &autoincrement)? {
             inner.last_rowid.set(id);
         }
         to.commit()
     })();
-    from.end_read();
+    drop(reading);
     if done.is_err() {
         to.rollback(true)?;
     }

@@ -19,7 +19,8 @@
 //!
 //! It knows nothing of what jobs do. A job must not wait for another job of the same queue: it would wait for itself.
 
-use crate::connection::Connection;
+use crate::api::Connection;
+use crate::connection::Connection as Engine;
 use crate::control;
 use crate::database::Database;
 use iolite_base::{Code, Error, Result};
@@ -32,6 +33,22 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 /// How much of a crash a job's changes survive once it is answered.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("iolite-doc-durability-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let path = dir.join("my.db").to_str().unwrap().to_string();
+/// # use iolite::{Database, Durability, JobOptions, WriterOptions};
+/// let db = Database::open(&path)?;
+/// db.connect()?.execute_batch("CREATE TABLE t(a)")?;
+/// let writer = db.writer()?;
+/// let options = JobOptions { durability: Durability::Normal, ..JobOptions::default() };
+/// writer.submit(options, |c| c.execute("INSERT INTO t VALUES (1)", []))?.wait()?;
+/// # drop(writer);
+/// # drop(db);
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), iolite::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Durability {
     /// As `PRAGMA synchronous = NORMAL`: in WAL mode, the crash of the program, and all but the last commits in a loss of
@@ -42,6 +59,19 @@ pub enum Durability {
 }
 
 /// How a queue works.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("iolite-doc-options-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let path = dir.join("my.db").to_str().unwrap().to_string();
+/// # use iolite::{Database, Durability, JobOptions, WriterOptions};
+/// let db = Database::open(&path)?;
+/// let writer = db.writer_with(WriterOptions { batch: 10, ..WriterOptions::default() })?;
+/// # drop(writer);
+/// # drop(db);
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), iolite::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct WriterOptions {
     /// Jobs that may wait; more must wait outside.
@@ -59,6 +89,24 @@ impl Default for WriterOptions {
 }
 
 /// What a job wishes.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("iolite-doc-job-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let path = dir.join("my.db").to_str().unwrap().to_string();
+/// # use iolite::{Database, Durability, JobOptions, WriterOptions};
+/// let db = Database::open(&path)?;
+/// db.connect()?.execute_batch("CREATE TABLE t(a)")?;
+/// let writer = db.writer()?;
+/// use std::time::{Duration, Instant};
+///
+/// let soon = JobOptions { deadline: Some(Instant::now() + Duration::from_secs(60)), ..JobOptions::default() };
+/// writer.submit(soon, |c| c.execute("INSERT INTO t VALUES (1)", []))?.wait()?;
+/// # drop(writer);
+/// # drop(db);
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), iolite::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct JobOptions {
     /// What its success promises.
@@ -74,9 +122,51 @@ impl Default for JobOptions {
 }
 
 /// A hold on a write queue; clones are holds on the same one. Dropping the last one waits for the jobs in the queue.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("iolite-doc-writer-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let path = dir.join("my.db").to_str().unwrap().to_string();
+/// # use iolite::{Database, Durability, JobOptions, WriterOptions};
+/// let db = Database::open(&path)?;
+/// db.connect()?.execute_batch("CREATE TABLE t(a)")?;
+/// let writer = db.writer()?;
+/// std::thread::scope(|s| {
+///     for n in 0..4 {
+///         let writer = writer.clone();
+///         s.spawn(move || writer.run(move |c| c.execute("INSERT INTO t VALUES (?1)", [n])));
+///     }
+/// });
+/// drop(writer);
+/// let n: i64 = db.connect()?.query_row("SELECT count(*) FROM t", [], |row| row.get(0))?;
+/// assert_eq!(n, 4);
+/// # drop(db);
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), iolite::Error>(())
+/// ```
 pub struct Writer(Arc<Queue>);
 
 /// The answer to come.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("iolite-doc-ticket-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let path = dir.join("my.db").to_str().unwrap().to_string();
+/// # use iolite::{Database, Durability, JobOptions, WriterOptions};
+/// let db = Database::open(&path)?;
+/// db.connect()?.execute_batch("CREATE TABLE t(a)")?;
+/// let writer = db.writer()?;
+/// let tickets: Vec<_> = (0..3)
+///     .map(|n| writer.submit(JobOptions::default(), move |c| c.execute("INSERT INTO t VALUES (?1)", [n])))
+///     .collect::<Result<_, _>>()?;
+/// for ticket in tickets {
+///     ticket.wait()?;
+/// }
+/// # drop(writer);
+/// # drop(db);
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), iolite::Error>(())
+/// ```
 pub struct Ticket<T>(Arc<Slot<T>>);
 
 struct Slot<T>(Mutex<Answer<T>>);
@@ -101,6 +191,22 @@ impl<T> Slot<T> {
 
 impl<T> Ticket<T> {
     /// Waits for the answer.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("iolite-doc-wait-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let path = dir.join("my.db").to_str().unwrap().to_string();
+    /// # use iolite::{Database, Durability, JobOptions, WriterOptions};
+    /// let db = Database::open(&path)?;
+    /// db.connect()?.execute_batch("CREATE TABLE t(a)")?;
+    /// let writer = db.writer()?;
+    /// let ticket = writer.submit(JobOptions::default(), |_| Ok(1))?;
+    /// assert_eq!(ticket.wait()?, 1);
+    /// # drop(writer);
+    /// # drop(db);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn wait(self) -> Result<T> {
         let slot = &self.0.0;
         loop {
@@ -115,6 +221,22 @@ impl<T> Ticket<T> {
     }
 
     /// Whether the answer is there.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("iolite-doc-ready-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let path = dir.join("my.db").to_str().unwrap().to_string();
+    /// # use iolite::{Database, Durability, JobOptions, WriterOptions};
+    /// let db = Database::open(&path)?;
+    /// db.connect()?.execute_batch("CREATE TABLE t(a)")?;
+    /// let writer = db.writer()?;
+    /// let ticket = writer.submit(JobOptions::default(), |_| Ok(()))?;
+    /// drop(writer);
+    /// assert!(ticket.is_ready());
+    /// # drop(db);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn is_ready(&self) -> bool {
         lock(&self.0.0).value.is_some()
     }
@@ -205,12 +327,10 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("iolite-writer".into())
             .spawn(move || {
-                // A connection stays on the thread that makes it.
                 let opened = db.connect();
-                let c = opened.as_ref().ok().cloned();
                 // Nobody listens only if the starting thread is gone.
-                let _ = said.send(opened.map(|_| ()));
-                if let Some(c) = c {
+                let _ = said.send(opened.as_ref().map(|_| ()).map_err(Error::clone));
+                if let Ok(c) = opened {
                     own.run(&c);
                 }
             })
@@ -235,6 +355,23 @@ impl Writer {
 
     /// Hands in a job, waiting for room in the queue, and answers at once. The job is called on the queue's thread,
     /// inside a transaction that it must not end; it may be called again if another job has taken that down.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("iolite-doc-submit-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let path = dir.join("my.db").to_str().unwrap().to_string();
+    /// # use iolite::{Database, Durability, JobOptions, WriterOptions};
+    /// let db = Database::open(&path)?;
+    /// db.connect()?.execute_batch("CREATE TABLE t(a)")?;
+    /// let writer = db.writer()?;
+    /// let ticket = writer.submit(JobOptions::default(), |c| c.execute("INSERT INTO t VALUES (1)", []))?;
+    /// // Something else can be done here.
+    /// ticket.wait()?;
+    /// # drop(writer);
+    /// # drop(db);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn submit<T, F>(&self, options: JobOptions, job: F) -> Result<Ticket<T>>
     where
         T: Send + 'static,
@@ -244,6 +381,22 @@ impl Writer {
     }
 
     /// As [`Writer::submit`], but `SQLITE_BUSY` where the queue is full.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("iolite-doc-try-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let path = dir.join("my.db").to_str().unwrap().to_string();
+    /// # use iolite::{Database, Durability, JobOptions, WriterOptions};
+    /// let db = Database::open(&path)?;
+    /// db.connect()?.execute_batch("CREATE TABLE t(a)")?;
+    /// let writer = db.writer()?;
+    /// let ticket = writer.try_submit(JobOptions::default(), |c| c.execute("INSERT INTO t VALUES (1)", []))?;
+    /// ticket.wait()?;
+    /// # drop(writer);
+    /// # drop(db);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn try_submit<T, F>(&self, options: JobOptions, job: F) -> Result<Ticket<T>>
     where
         T: Send + 'static,
@@ -253,6 +406,18 @@ impl Writer {
     }
 
     /// Hands in a job and waits for its answer.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("iolite-doc-run-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let db = iolite::Database::open(dir.join("my.db").to_str().unwrap())?;
+    /// let writer = db.writer()?;
+    /// writer.run(|c| c.execute_batch("CREATE TABLE t(a)"))?;
+    /// assert_eq!(writer.run(|c| c.execute("INSERT INTO t VALUES (1), (2)", []))?, 2);
+    /// # drop((writer, db));
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn run<T, F>(&self, job: F) -> Result<T>
     where
         T: Send + 'static,
@@ -262,6 +427,22 @@ impl Writer {
     }
 
     /// How many jobs wait.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("iolite-doc-waiting-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let path = dir.join("my.db").to_str().unwrap().to_string();
+    /// # use iolite::{Database, Durability, JobOptions, WriterOptions};
+    /// let db = Database::open(&path)?;
+    /// db.connect()?.execute_batch("CREATE TABLE t(a)")?;
+    /// let writer = db.writer()?;
+    /// writer.run(|_| Ok(()))?;
+    /// assert_eq!(writer.waiting(), 0);
+    /// # drop(writer);
+    /// # drop(db);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), iolite::Error>(())
+    /// ```
     pub fn waiting(&self) -> usize {
         lock(&self.0.state).jobs.len()
     }
@@ -386,7 +567,7 @@ impl Queue {
     fn batch(&self, c: &Connection, mut jobs: Vec<Job>) {
         'again: while !jobs.is_empty() {
             let strictest = jobs.iter().map(|j| j.options.durability).max().unwrap_or(Durability::Full);
-            if let Err(e) = begin(c, strictest) {
+            if let Err(e) = begin(&c.engine, strictest) {
                 for mut j in jobs {
                     j.work.answer(Err(e.clone()));
                 }
@@ -406,7 +587,7 @@ impl Queue {
                     let broke = Error::new(Code::Misuse, "a job must not end the transaction of its batch");
                     let mut job = jobs.remove(at);
                     job.work.answer(Err(ran.err().unwrap_or(broke)));
-                    c.0.held.set(false);
+                    c.engine.0.txn.hold(false);
                     continue 'again;
                 }
                 match ran {
@@ -421,8 +602,8 @@ impl Queue {
                 }
             }
             let done = match jobs.is_empty() {
-                true => end(c, control::rollback),
-                false => end(c, control::commit),
+                true => end(&c.engine, control::rollback),
+                false => end(&c.engine, control::commit),
             };
             for mut j in jobs {
                 j.work.answer(done.clone());
@@ -433,19 +614,19 @@ impl Queue {
 }
 
 /// Begins a batch. This, its end and the savepoints of jobs are called, not said in SQL: no text is looked up for them.
-fn begin(c: &Connection, durability: Durability) -> Result<()> {
+fn begin(c: &Engine, durability: Durability) -> Result<()> {
     c.btree("main")?.set_synchronous(match durability {
         Durability::Normal => SyncMode::Normal,
         Durability::Full => SyncMode::Full,
     })?;
     control::begin(c, BeginMode::Immediate)?;
-    c.0.held.set(true);
+    c.0.txn.hold(true);
     Ok(())
 }
 
 /// Ends the transaction, if there is one still. A commit that fails leaves nothing.
-fn end(c: &Connection, how: fn(&Connection) -> Result<()>) -> Result<()> {
-    c.0.held.set(false);
+fn end(c: &Engine, how: fn(&Engine) -> Result<()>) -> Result<()> {
+    c.0.txn.hold(false);
     if c.is_autocommit() {
         return Ok(());
     }
@@ -460,18 +641,19 @@ const SAVEPOINT: &str = "iolite_job";
 
 /// Runs a job; what it did is taken back if it fails.
 fn in_savepoint(c: &Connection, work: &mut dyn Work) -> Result<()> {
-    c.0.savepoint(SAVEPOINT)?;
+    let txn = &c.engine.0.txn;
+    txn.savepoint(&c.engine.0, SAVEPOINT)?;
     let ran = work.run(c);
-    let held = c.0.savepoints.borrow().first().is_some_and(|s| &**s == SAVEPOINT);
+    let held = txn.begins_with(SAVEPOINT);
     if c.is_autocommit() || !held {
         // Nothing is left to take back, or it cannot be told what: `intact` sees it.
-        end(c, control::rollback)?;
+        end(&c.engine, control::rollback)?;
         return ran;
     }
     if ran.is_err() {
-        c.0.rollback_to(SAVEPOINT)?;
+        txn.rollback_to(&c.engine.0, SAVEPOINT)?;
     }
-    c.0.release(SAVEPOINT)?;
+    txn.release(&c.engine.0, SAVEPOINT)?;
     ran
 }
 

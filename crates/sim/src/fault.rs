@@ -16,7 +16,7 @@ use crate::crash::{Counts, Effort, check, differing};
 use crate::disk::{Disk, Event, Fault, Op};
 use crate::script::{Act, Record, Runner, Setting, record};
 use crate::state;
-use iolite::{Code, Error};
+use iolite::engine::{Code, Error};
 use iolite_base::alloc;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

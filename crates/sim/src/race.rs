@@ -14,7 +14,7 @@ use crate::image::{Files, Model};
 use crate::rng::Rng;
 use crate::script::large;
 use crate::state;
-use iolite::{Code, Connection, OpenFlags, Value};
+use iolite::engine::{Code, Connection, OpenFlags, Value};
 use iolite_os::{File, FileId, MemoryVfs, ShmRegion, Vfs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

@@ -7,7 +7,7 @@
 
 use crate::disk::{Disk, Event};
 use crate::state::{AUX, MAIN, OTHERS, dump};
-use iolite::{Connection, OpenFlags};
+use iolite::engine::{Connection, OpenFlags};
 use std::sync::Arc;
 
 /// `PRAGMA journal_mode`, by name.

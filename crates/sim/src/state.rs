@@ -2,7 +2,7 @@
 
 use crate::image::Files;
 use crate::rng::digest;
-use iolite::{Connection, OpenFlags, Value};
+use iolite::engine::{Connection, OpenFlags, Value};
 use iolite_os::{MemoryVfs, Vfs};
 use std::path::Path;
 use std::sync::Arc;

@@ -29,6 +29,7 @@ const UNSAFE: &[&str] = &[
     "crates/base/src/small_str.rs",
     "crates/os/src",
     "crates/func/src/math.rs",
+    "crates/iolite/src/api/connection.rs",
     "crates/pager/src/cache.rs",
     "crates/pager/src/table.rs",
     "crates/pager/src/wal/index.rs",

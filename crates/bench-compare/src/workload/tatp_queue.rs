@@ -2,21 +2,21 @@
 //! waits for its job's answer before it goes on, so every commit is durable when it counts, as with plain connections.
 
 use super::tatp_data::Client;
-use iolite::{Code, Database, JobOptions, Value as Own, Writer};
+use iolite::{Code, Database, JobOptions, Value as Own, Writer, params_from_iter};
 use iolite_bench::engine::{Result, Value};
 
 fn text(e: iolite::Error) -> iolite_bench::engine::Error {
     e.to_string().into()
 }
 
-fn own(v: &Value) -> iolite::Result<Own> {
-    Ok(match v {
+fn own(v: &Value) -> Own {
+    match v {
         Value::Null => Own::Null,
-        Value::Int(n) => Own::Int(*n),
+        Value::Int(n) => Own::Integer(*n),
         Value::Real(r) => Own::Real(*r),
-        Value::Text(t) => Own::text(t)?,
-        Value::Blob(b) => Own::blob(b)?,
-    })
+        Value::Text(t) => Own::Text(String::from_utf8_lossy(t.as_ref()).into_owned()),
+        Value::Blob(b) => Own::Blob(b.clone()),
+    }
 }
 
 /// A database whose queue the threads share.
@@ -39,8 +39,9 @@ pub fn write(w: &Writer, c: &mut Client<'_>, which: usize) -> Result<()> {
     let script = c.script(which);
     let done = w.submit(JobOptions::default(), move |c| {
         for (sql, params) in &script {
-            let params = params.iter().map(own).collect::<iolite::Result<Vec<_>>>()?;
-            c.query(sql, &params)?;
+            let mut s = c.prepare(sql)?;
+            let mut rows = s.query(params_from_iter(params.iter().map(own)))?;
+            while rows.next()?.is_some() {}
         }
         Ok(())
     });

@@ -6,9 +6,9 @@ use std::path::Path;
 /// iolite.
 pub struct Iolite;
 
-struct Db(iolite::Connection);
+struct Db(iolite::engine::Connection);
 
-struct Statement(iolite::Statement);
+struct Statement(iolite::engine::Statement);
 
 fn error(e: iolite::Error) -> Error {
     let kind = match e.code().primary() {
@@ -29,7 +29,7 @@ impl Engine for Iolite {
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn Database>> {
-        let c = iolite::Connection::open(&path.to_string_lossy()).map_err(error)?;
+        let c = iolite::engine::Connection::open(&path.to_string_lossy()).map_err(error)?;
         Ok(Box::new(Db(c)))
     }
 }
@@ -49,23 +49,23 @@ impl Database for Db {
     }
 }
 
-fn to_own(v: &Value) -> Result<iolite::Value> {
+fn to_own(v: &Value) -> Result<iolite::engine::Value> {
     Ok(match v {
-        Value::Null => iolite::Value::Null,
-        Value::Int(n) => iolite::Value::Int(*n),
-        Value::Real(r) => iolite::Value::Real(*r),
-        Value::Text(t) => iolite::Value::text(t).map_err(error)?,
-        Value::Blob(b) => iolite::Value::blob(b).map_err(error)?,
+        Value::Null => iolite::engine::Value::Null,
+        Value::Int(n) => iolite::engine::Value::Int(*n),
+        Value::Real(r) => iolite::engine::Value::Real(*r),
+        Value::Text(t) => iolite::engine::Value::text(t).map_err(error)?,
+        Value::Blob(b) => iolite::engine::Value::blob(b).map_err(error)?,
     })
 }
 
-fn from_own(v: &iolite::Value) -> Value {
+fn from_own(v: &iolite::engine::Value) -> Value {
     match v {
-        iolite::Value::Null => Value::Null,
-        iolite::Value::Int(n) => Value::Int(*n),
-        iolite::Value::Real(r) => Value::Real(*r),
-        iolite::Value::Text(b, _) => Value::Text(b.to_vec()),
-        iolite::Value::Blob(b, _) => Value::Blob(b.to_vec()),
+        iolite::engine::Value::Null => Value::Null,
+        iolite::engine::Value::Int(n) => Value::Int(*n),
+        iolite::engine::Value::Real(r) => Value::Real(*r),
+        iolite::engine::Value::Text(b, _) => Value::Text(b.to_vec()),
+        iolite::engine::Value::Blob(b, _) => Value::Blob(b.to_vec()),
     }
 }
 
@@ -80,7 +80,7 @@ impl Statement {
     /// After an error the statement is made ready again; what it says then is what is already known.
     fn step(&mut self) -> Result<bool> {
         match self.0.step() {
-            Ok(s) => Ok(s == iolite::Step::Row),
+            Ok(s) => Ok(s == iolite::engine::Step::Row),
             Err(e) => {
                 let _ = self.0.reset();
                 Err(error(e))
@@ -97,10 +97,10 @@ impl Query for Statement {
         while self.step()? {
             for v in self.0.row() {
                 sum = sum.wrapping_add(match v {
-                    iolite::Value::Int(n) => *n,
-                    iolite::Value::Real(r) => *r as i64,
-                    iolite::Value::Text(b, _) | iolite::Value::Blob(b, _) => b.len() as i64,
-                    iolite::Value::Null => 0,
+                    iolite::engine::Value::Int(n) => *n,
+                    iolite::engine::Value::Real(r) => *r as i64,
+                    iolite::engine::Value::Text(b, _) | iolite::engine::Value::Blob(b, _) => b.len() as i64,
+                    iolite::engine::Value::Null => 0,
                 });
             }
         }

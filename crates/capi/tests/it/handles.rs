@@ -2,7 +2,7 @@
 //! several threads.
 
 use super::*;
-use iolite::{Code, Collate};
+use iolite::engine::{Code, Collate};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, Ordering};
 

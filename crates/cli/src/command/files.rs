@@ -4,7 +4,7 @@ use super::{Flow, fail, usage};
 use crate::input::{self, End, Script};
 use crate::output::Output;
 use crate::shell::Shell;
-use iolite::{Connection, OpenFlags};
+use iolite::engine::{Connection, OpenFlags};
 use std::io::BufReader;
 use std::process::{Command, Stdio};
 

@@ -1,6 +1,6 @@
 //! SQL functions of the shell: `readfile`, `writefile`.
 
-use iolite::{Connection, Context, Function, FunctionFlags, Implementation, Result, Value};
+use iolite::engine::{Connection, Context, Function, FunctionFlags, Implementation, Result, Value};
 
 /// Adds them to a connection.
 pub fn register(c: &Connection) {

@@ -3,7 +3,7 @@
 use super::{Flow, fail};
 use crate::print::literal;
 use crate::shell::Shell;
-use iolite::{Connection, Error, Value};
+use iolite::engine::{Connection, Error, Value};
 use iolite_sql::print::{quote_name, quote_text};
 
 /// Attached databases: name and file.
@@ -86,8 +86,8 @@ pub(super) fn databases(s: &mut Shell, _: &[String]) -> Flow {
                 false => "r/w",
             };
             let state = match c.txn_state(Some(&name)) {
-                Some(iolite::TxnState::Read) => " read-txn",
-                Some(iolite::TxnState::Write) => " write-txn",
+                Some(iolite::engine::TxnState::Read) => " read-txn",
+                Some(iolite::engine::TxnState::Write) => " write-txn",
                 _ => "",
             };
             s.say(&format!("{name}: {shown} {mode}{state}"));

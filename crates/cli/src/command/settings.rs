@@ -4,7 +4,7 @@ use super::{COMMANDS, Flow, fail, find, truth, usage};
 use crate::print::literal;
 use crate::shell::{Eqp, Shell};
 use crate::style::{MODES, Mode, Style, parse_mode};
-use iolite::{Limit, Value};
+use iolite::engine::{Limit, Value};
 
 fn switch(shell: &mut Shell, args: &[String], set: fn(&mut Shell, bool)) -> Flow {
     match args {

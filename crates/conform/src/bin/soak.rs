@@ -182,7 +182,7 @@ fn one_mode(mode: &str, dir: &Path, seconds: u64) -> Result<String, String> {
         return Err(format!("stock finds {stock_says:?}"));
     }
     drop(c);
-    let own = iolite::Connection::open(&name).map_err(|e| e.to_string())?;
+    let own = iolite::engine::Connection::open(&name).map_err(|e| e.to_string())?;
     let we_say = own.query("PRAGMA integrity_check", &[]).map_err(|e| e.to_string())?;
     if we_say.len() != 1 || we_say[0][0].to_string_lossy() != "ok" {
         return Err(format!("iolite finds {we_say:?}"));

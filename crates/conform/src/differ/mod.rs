@@ -19,7 +19,7 @@ pub mod shrink;
 mod write;
 
 use generate::Callable;
-use iolite::FunctionFlags;
+use iolite::engine::FunctionFlags;
 
 /// Functions whose answers depend on more than their arguments, or that are one engine's own.
 const LEFT_OUT: &[&str] = &[

@@ -3,7 +3,7 @@
 //! `@DIR@` in a statement stands for the engine's own folder.
 
 use super::coverage::Coverage;
-use iolite::Step;
+use iolite::engine::Step;
 use iolite_stock as stock;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,13 +33,13 @@ impl V {
         }
     }
 
-    fn of_ours(v: &iolite::Value) -> V {
+    fn of_ours(v: &iolite::engine::Value) -> V {
         match v {
-            iolite::Value::Null => V::Null,
-            iolite::Value::Int(i) => V::Int(*i),
-            iolite::Value::Real(r) => V::Real(r.to_bits()),
-            iolite::Value::Text(b, _) => V::Text(b.to_vec()),
-            iolite::Value::Blob(b, _) => V::Blob(b.to_vec()),
+            iolite::engine::Value::Null => V::Null,
+            iolite::engine::Value::Int(i) => V::Int(*i),
+            iolite::engine::Value::Real(r) => V::Real(r.to_bits()),
+            iolite::engine::Value::Text(b, _) => V::Text(b.to_vec()),
+            iolite::engine::Value::Blob(b, _) => V::Blob(b.to_vec()),
         }
     }
 
@@ -53,13 +53,13 @@ impl V {
         }
     }
 
-    fn to_ours(&self) -> iolite::Result<iolite::Value> {
+    fn to_ours(&self) -> iolite::Result<iolite::engine::Value> {
         Ok(match self {
-            V::Null => iolite::Value::Null,
-            V::Int(i) => iolite::Value::Int(*i),
-            V::Real(b) => iolite::Value::Real(f64::from_bits(*b)),
-            V::Text(b) => iolite::Value::text(b)?,
-            V::Blob(b) => iolite::Value::blob(b)?,
+            V::Null => iolite::engine::Value::Null,
+            V::Int(i) => iolite::engine::Value::Int(*i),
+            V::Real(b) => iolite::engine::Value::Real(f64::from_bits(*b)),
+            V::Text(b) => iolite::engine::Value::text(b)?,
+            V::Blob(b) => iolite::engine::Value::blob(b)?,
         })
     }
 
@@ -202,7 +202,7 @@ impl Difference {
 pub struct Pair {
     dir: PathBuf,
     stock: Option<stock::Connection>,
-    ours: Option<iolite::Connection>,
+    ours: Option<iolite::engine::Connection>,
     deadline: Rc<Cell<Instant>>,
     in_memory: bool,
     /// Counts, if wanted.
@@ -261,8 +261,8 @@ impl Pair {
         let c = stock::Connection::open(&self.file(stock_side));
         let fail = |s: String, o: String| Difference::new("file", s, o);
         self.stock = Some(c.map_err(|e| fail(e.message, String::new()))?);
-        let flags = iolite::OpenFlags::default();
-        let c = iolite::Connection::open_with(&self.file(our_side), flags)
+        let flags = iolite::engine::OpenFlags::default();
+        let c = iolite::engine::Connection::open_with(&self.file(our_side), flags)
             .map_err(|e| fail(String::new(), e.to_string()))?;
         crate::choose_analytics(&c);
         let deadline = self.deadline.clone();

@@ -376,7 +376,7 @@ pub fn by_stock(c: &stock::Connection, sql: &str) -> String {
     out
 }
 
-pub fn by_iolite(c: &iolite::Connection, sql: &str) -> String {
+pub fn by_iolite(c: &iolite::engine::Connection, sql: &str) -> String {
     let rows = match c.query(sql, &[]) {
         Ok(r) => r,
         Err(e) => return format!("error: {e}"),
@@ -385,11 +385,11 @@ pub fn by_iolite(c: &iolite::Connection, sql: &str) -> String {
     for row in rows {
         for v in row {
             let _ = match &v {
-                iolite::Value::Null => write!(out, "NULL|"),
-                iolite::Value::Int(i) => write!(out, "{i}|"),
-                iolite::Value::Real(r) => write!(out, "{r:?}|"),
-                iolite::Value::Text(..) => write!(out, "'{}'|", v.to_string_lossy()),
-                iolite::Value::Blob(b, _) => write!(out, "{:?}|", &b[..]),
+                iolite::engine::Value::Null => write!(out, "NULL|"),
+                iolite::engine::Value::Int(i) => write!(out, "{i}|"),
+                iolite::engine::Value::Real(r) => write!(out, "{r:?}|"),
+                iolite::engine::Value::Text(..) => write!(out, "'{}'|", v.to_string_lossy()),
+                iolite::engine::Value::Blob(b, _) => write!(out, "{:?}|", &b[..]),
             };
         }
         out.push('\n');
@@ -424,7 +424,13 @@ impl Drop for File {
 }
 
 /// Compares one query; answers whether it ran in columns. With indexes stock's rows come in orders of their own.
-pub fn compare(q: &str, s: &stock::Connection, c: &iolite::Connection, seed: u64, indexes: bool) -> bool {
+pub fn compare(
+    q: &str,
+    s: &stock::Connection,
+    c: &iolite::engine::Connection,
+    seed: u64,
+    indexes: bool,
+) -> bool {
     c.execute_batch("PRAGMA analytics=off").unwrap();
     let want = by_stock(s, q);
     let rows = by_iolite(c, q);

@@ -48,7 +48,7 @@ fn of_stock(path: &str, sql: &str) -> Said {
 }
 
 fn of_ours(path: &str, sql: &str) -> Said {
-    let c = iolite::Connection::open(path).map_err(|e| e.message().to_string())?;
+    let c = iolite::engine::Connection::open(path).map_err(|e| e.message().to_string())?;
     let rows = c.query(sql, &[]).map_err(|e| e.message().to_string())?;
     Ok(rows.iter().map(|r| r[0].to_string_lossy()).collect())
 }

@@ -121,24 +121,24 @@ impl Engine for Stock {
 
 struct Ours {
     path: PathBuf,
-    connections: BTreeMap<String, iolite::Connection>,
-    statements: BTreeMap<String, iolite::Statement>,
+    connections: BTreeMap<String, iolite::engine::Connection>,
+    statements: BTreeMap<String, iolite::engine::Statement>,
 }
 
 impl Ours {
-    fn connection(&mut self, name: &str) -> iolite::Connection {
+    fn connection(&mut self, name: &str) -> iolite::engine::Connection {
         let path = self.path.to_string_lossy().into_owned();
-        let open = || iolite::Connection::open(&path).expect("iolite opens the file");
+        let open = || iolite::engine::Connection::open(&path).expect("iolite opens the file");
         self.connections.entry(name.into()).or_insert_with(open).clone()
     }
 
-    fn cell(v: &iolite::Value) -> String {
+    fn cell(v: &iolite::engine::Value) -> String {
         match v {
-            iolite::Value::Null => "NULL".into(),
-            iolite::Value::Int(i) => i.to_string(),
-            iolite::Value::Real(r) => format!("{r:?}"),
-            iolite::Value::Text(b, _) => String::from_utf8_lossy(b).into_owned(),
-            iolite::Value::Blob(b, _) => blob(b),
+            iolite::engine::Value::Null => "NULL".into(),
+            iolite::engine::Value::Int(i) => i.to_string(),
+            iolite::engine::Value::Real(r) => format!("{r:?}"),
+            iolite::engine::Value::Text(b, _) => String::from_utf8_lossy(b).into_owned(),
+            iolite::engine::Value::Blob(b, _) => blob(b),
         }
     }
 
@@ -168,8 +168,8 @@ impl Engine for Ours {
     fn step(&mut self, name: &str) -> String {
         let Some(s) = self.statements.get_mut(name) else { return "not prepared\n".into() };
         match s.step() {
-            Ok(iolite::Step::Row) => shown(&s.row().iter().map(Ours::cell).collect::<Vec<_>>()),
-            Ok(iolite::Step::Done) => "done\n".into(),
+            Ok(iolite::engine::Step::Row) => shown(&s.row().iter().map(Ours::cell).collect::<Vec<_>>()),
+            Ok(iolite::engine::Step::Done) => "done\n".into(),
             Err(e) => {
                 let _ = s.reset();
                 Ours::error(&e)

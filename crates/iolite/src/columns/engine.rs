@@ -52,7 +52,7 @@ const FEW_ROWS: f64 = 4_000.0;
 pub(crate) fn door(conn: &Inner) -> Option<Rc<dyn Door>> {
     let mode = conn.flags.analytics.get();
     let rows_only = mode == Analytics::Off
-        || conn.nested.get() > 0
+        || conn.txn.is_nested()
         || conn.flags.reverse_unordered.get()
         || conn.encoding() != Encoding::Utf8;
     let d = &conn.doorway;

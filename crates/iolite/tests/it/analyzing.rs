@@ -1,6 +1,6 @@
 //! EXPLAIN ANALYZE of statements that run in rows: what it counts, and that the statement does what it always does.
 
-use iolite::{Connection, Value};
+use iolite::engine::{Connection, Value};
 
 /// The lines, each below its parents, without what depends on the machine.
 fn analyzed(c: &Connection, sql: &str) -> Vec<String> {
@@ -117,7 +117,7 @@ fn a_statement_keeps_its_parameters_and_may_be_run_again() {
         s.reset().unwrap();
         s.bind(1, Value::Int(n)).unwrap();
         let mut lines = Vec::new();
-        while s.step().unwrap() == iolite::Step::Row {
+        while s.step().unwrap() == iolite::engine::Step::Row {
             lines.push(s.row()[3].to_string_lossy());
         }
         let wanted = [format!("RAN: 1 times, {n} rows"), format!("RUN: {n} rows")];

@@ -1,6 +1,6 @@
 //! ATTACH, DETACH and VACUUM INTO: what names may be, and what an attached database takes over from its connection.
 
-use iolite::{Code, Connection, OpenFlags, Value};
+use iolite::engine::{Code, Connection, OpenFlags, Value};
 use std::path::PathBuf;
 
 /// A folder that is removed with its content.

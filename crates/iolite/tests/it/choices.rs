@@ -1,6 +1,6 @@
 //! What the planner chooses, as EXPLAIN QUERY PLAN tells it.
 
-use iolite::Connection;
+use iolite::engine::Connection;
 use std::rc::Rc;
 
 fn plan(c: &Connection, sql: &str) -> Vec<String> {

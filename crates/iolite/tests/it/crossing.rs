@@ -1,7 +1,7 @@
 //! Paths that cross on one file: journal modes beside each other, several files in one commit, files that move or are cut,
 //! links, forks. What is asked each time: is everything there that was committed, and nothing else.
 
-use iolite::{Code, Connection, OpenFlags};
+use iolite::engine::{Code, Connection, OpenFlags};
 use iolite_testkit::{Child, Scratch};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown, symlink};

@@ -1,6 +1,6 @@
 //! The connection's own entries: what a text may hold, what is known of columns, options, incremental values.
 
-use iolite::{Code, Connection, Switch, Value};
+use iolite::engine::{Code, Connection, Switch, Value};
 use std::rc::Rc;
 
 #[test]

@@ -1,6 +1,6 @@
 //! Functions where stock SQLite gives something else than its documentation says.
 
-use iolite::Connection;
+use iolite::engine::Connection;
 
 /// Stock loses count of rows that are the empty string once the frame moves.
 #[test]

@@ -1,6 +1,6 @@
 //! The journey of one statement, as ARCHITECTURE.md tells it.
 
-use iolite::{Connection, stages};
+use iolite::engine::{Connection, stages};
 
 const SCHEMA: &str =
     "CREATE TABLE album(id INTEGER PRIMARY KEY, title TEXT, artist_id INTEGER, year INTEGER);

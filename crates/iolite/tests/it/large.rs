@@ -1,6 +1,6 @@
 //! Large values that go to the file at once (`PRAGMA large_value_direct`).
 
-use iolite::{Connection, OpenFlags, Value};
+use iolite::engine::{Connection, OpenFlags, Value};
 use std::path::{Path, PathBuf};
 
 /// A folder that goes with its owner.
@@ -44,7 +44,7 @@ fn open(path: &Path) -> Connection {
 fn put(c: &Connection, seed: u8) {
     let mut s = c.prepare("UPDATE b SET v = ? WHERE id = 1").unwrap();
     s.bind(1, Value::blob(&value(seed, SIZE)).unwrap()).unwrap();
-    while s.step().unwrap() == iolite::Step::Row {}
+    while s.step().unwrap() == iolite::engine::Step::Row {}
 }
 
 fn seed_of(c: &Connection) -> u8 {

@@ -1,6 +1,7 @@
-//! What a user of the Rust API sees.
+//! What a user sees: of SQL, through the engine as tools have it, and of the Rust API (`api`, `writer`).
 
 mod analyzing;
+mod api;
 mod attached;
 mod choices;
 mod crossing;

@@ -1,6 +1,6 @@
 //! Preparing the same text again: what a kept program must notice.
 
-use iolite::{Connection, Value};
+use iolite::engine::{Connection, Value};
 
 fn rows(c: &Connection, sql: &str) -> Vec<Vec<Value>> {
     c.query(sql, &[]).unwrap()

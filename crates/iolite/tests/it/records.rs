@@ -1,6 +1,6 @@
 //! Records at the edges of the format: what is read is what was written.
 
-use iolite::{Connection, Value};
+use iolite::engine::{Connection, Value};
 
 #[test]
 fn headers_that_continue_on_overflow_pages_belong_to_their_own_row() {

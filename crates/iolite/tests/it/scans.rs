@@ -1,6 +1,6 @@
 //! Loops that go through rows and aggregate: what they find does not depend on how a row's columns can be read.
 
-use iolite::{Connection, Value};
+use iolite::engine::{Connection, Value};
 
 /// A row that cannot be read in passing (NULLs, texts, reals, overflowing or short records, sums beyond 64 bits) stands between
 /// rows that can, at each place of a leaf in turn.

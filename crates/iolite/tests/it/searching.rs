@@ -1,6 +1,6 @@
 //! Looking things up in indexes: whatever the keys are, and while others change the table.
 
-use iolite::{Connection, Step, Value};
+use iolite::engine::{Connection, Step, Value};
 
 /// A table of many small pages; keys of all widths, unevenly spread, among them what is no integer.
 fn table(c: &Connection) {

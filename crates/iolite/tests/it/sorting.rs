@@ -1,6 +1,6 @@
 //! Sorts and sets that do not fit in memory.
 
-use iolite::{Connection, Value};
+use iolite::engine::{Connection, Value};
 
 const ROWS: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, k, v); \
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) \
@@ -81,7 +81,7 @@ fn a_sort_can_be_left_in_the_middle_and_run_again() {
     for v in [3, 4, 3] {
         q.bind(1, Value::Int(v)).unwrap();
         let mut n = 0;
-        while n < 500 && q.step().unwrap() == iolite::Step::Row {
+        while n < 500 && q.step().unwrap() == iolite::engine::Step::Row {
             n += 1;
         }
         assert_eq!(n, 500);
@@ -118,7 +118,7 @@ fn sets_of_rows_say_the_same_with_little_memory() {
             // Twice: what an earlier run left must not be there.
             for _ in 0..2 {
                 let mut rows = Vec::new();
-                while q.step().unwrap() == iolite::Step::Row {
+                while q.step().unwrap() == iolite::engine::Step::Row {
                     rows.push(q.row().to_vec());
                 }
                 assert!(format!("{rows:?}") == whole, "{sql}, {memory} bytes");

@@ -1,6 +1,6 @@
 //! Transactions, savepoints, conflict policies: what is there afterwards.
 
-use iolite::{Code, Connection, Step, Value};
+use iolite::engine::{Code, Connection, Step, Value};
 
 fn ints(c: &Connection, sql: &str) -> Vec<i64> {
     c.query(sql, &[]).unwrap().iter().map(|r| r[0].to_int()).collect()
@@ -105,7 +105,7 @@ fn read_locks_are_kept_only_by_connections_opened_without_flags() {
     let c = Connection::open_in_memory().unwrap();
     assert_eq!(ints(&c, "PRAGMA lock_lease_ms"), [10]);
     assert_eq!(ints(&c, "PRAGMA lock_lease_ms = 0"), [0]);
-    let plain = Connection::open_with(":memory:", iolite::OpenFlags::default()).unwrap();
+    let plain = Connection::open_with(":memory:", iolite::engine::OpenFlags::default()).unwrap();
     assert_eq!(ints(&plain, "PRAGMA lock_lease_ms"), [0]);
     assert_eq!(ints(&plain, "PRAGMA lock_lease_ms = 25"), [25]);
 }

@@ -1,6 +1,6 @@
 //! What stands in a schema may call: functions that are for direct use only, or not known to be harmless, are refused there.
 
-use iolite::{Connection, Function, FunctionFlags, Implementation, Value};
+use iolite::engine::{Connection, Function, FunctionFlags, Implementation, Value};
 
 fn register(c: &Connection, name: &str, flags: FunctionFlags) {
     let imp = Implementation::Scalar(|_, args| Ok(args.first().cloned().unwrap_or(Value::Int(1))));

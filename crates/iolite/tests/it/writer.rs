@@ -1,6 +1,6 @@
 //! The write queue: every job has its own answer, and a batch is one commit.
 
-use iolite::{Code, Connection, Database, Durability, Error, JobOptions, Value, Writer, WriterOptions};
+use iolite::{Code, Connection, Database, Durability, Error, JobOptions, Writer, WriterOptions};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -23,13 +23,15 @@ fn database(name: &str, sql: &str) -> (Folder, Database) {
 
 fn insert(n: i64) -> impl FnMut(&Connection) -> iolite::Result<i64> + Send + 'static {
     move |c| {
-        c.execute("INSERT INTO t VALUES (?1)", &[Value::Int(n)])?;
+        c.execute("INSERT INTO t VALUES (?1)", [n])?;
         Ok(c.last_insert_rowid())
     }
 }
 
 fn ints(db: &Database, sql: &str) -> Vec<i64> {
-    db.connect().unwrap().query(sql, &[]).unwrap().iter().map(|r| r[0].to_int()).collect()
+    let c = db.connect().unwrap();
+    let mut s = c.prepare(sql).unwrap();
+    s.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
 /// Keeps the queue busy until the result is sent something or dropped: what is handed in meanwhile is one batch.
@@ -85,7 +87,7 @@ fn jobs_of_many_threads_add_up() {
             let w = w.clone();
             s.spawn(move || {
                 for _ in 0..50 {
-                    w.run(|c| c.execute("UPDATE t SET a = a + 1", &[])).unwrap();
+                    w.run(|c| c.execute("UPDATE t SET a = a + 1", [])).unwrap();
                 }
             });
         }
@@ -100,7 +102,7 @@ fn a_job_that_rolls_everything_back_harms_no_other() {
     let go = hold(&w);
     let before = w.submit(JobOptions::default(), insert(1)).unwrap();
     let bad =
-        w.submit(JobOptions::default(), |c| c.execute("INSERT OR ROLLBACK INTO t VALUES (7)", &[])).unwrap();
+        w.submit(JobOptions::default(), |c| c.execute("INSERT OR ROLLBACK INTO t VALUES (7)", [])).unwrap();
     let commits = w.submit(JobOptions::default(), |c| c.execute_batch("COMMIT")).unwrap();
     let releases = w.submit(JobOptions::default(), |c| c.execute_batch("RELEASE iolite_job")).unwrap();
     let after = w.submit(JobOptions::default(), insert(2)).unwrap();
@@ -121,7 +123,7 @@ fn a_commit_that_fails_is_everybodys_answer() {
     let one = w.submit(JobOptions::default(), insert(1)).unwrap();
     let two = w
         .submit(JobOptions::default(), |c| {
-            c.commit_hook(Some(std::rc::Rc::new(|| true)));
+            c.commit_hook(Some(|| true));
             Ok(())
         })
         .unwrap();
@@ -169,7 +171,7 @@ fn a_full_queue_makes_callers_wait() {
 fn the_strictest_wish_of_a_batch_is_the_batchs() {
     let (_dir, db) = database("sync", "CREATE TABLE t(a)");
     let w = db.writer().unwrap();
-    let level = |c: &Connection| Ok(c.query("PRAGMA synchronous", &[])?[0][0].to_int());
+    let level = |c: &Connection| c.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0));
     let normal = JobOptions { durability: Durability::Normal, ..JobOptions::default() };
     assert_eq!(w.submit(normal, level).unwrap().wait().unwrap(), 1);
     let go = hold(&w);
@@ -183,7 +185,7 @@ fn a_panic_is_the_jobs_answer() {
     let (_dir, db) = database("panic", "CREATE TABLE t(a)");
     let w = db.writer().unwrap();
     let bad = w.run(|c| -> iolite::Result<()> {
-        c.execute("INSERT INTO t VALUES (1)", &[])?;
+        c.execute("INSERT INTO t VALUES (1)", [])?;
         panic!("in a job");
     });
     assert_eq!(bad.unwrap_err().message(), "the job panicked");

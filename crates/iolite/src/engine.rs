@@ -1,0 +1,26 @@
+//! The engine as this project's own tools see it: the C library, the shell, tests and benchmarks.
+//!
+//! A [`Connection`] here is a counted handle. Statements hold one of their own, values may lie in pages that they pin, and
+//! functions are counted without locks: all of it stays on one thread, or moves to another as a whole. The Rust API in
+//! `api` is made of it, in types that see to that; programs use those. Nothing here is promised to stay.
+
+pub use crate::blob::Blob;
+pub use crate::columns::ColumnCounters;
+pub use crate::connection::{Connection, Switch};
+pub use crate::image::{Backup, ImageOptions};
+pub use crate::metadata::ColumnMetadata;
+pub use crate::open::OpenFlags;
+pub use crate::stages::stages;
+pub use crate::statement::{Statement, Step};
+pub use iolite_base::{
+    Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER,
+};
+pub use iolite_btree::{Btree, CheckpointMode, CheckpointResult, JournalMode, TxnState};
+pub use iolite_bytecode::{ColumnMeta, ExplainRow};
+#[cfg(feature = "columnar")]
+pub use iolite_columnar::set_segment_leaves as set_column_segment_leaves;
+pub use iolite_ext::{
+    Aggregate, ChangeListener, Context, Function, FunctionFlags, Implementation, Module, Participant,
+    RowSource, Scalar, VirtualCursor, VirtualTable,
+};
+pub use iolite_value::{Collate, Value};

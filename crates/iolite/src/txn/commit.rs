@@ -1,0 +1,255 @@
+//! Commit and rollback.
+//!
+//! A commit over several files is one decision:
+//!
+//! ```text
+//! ask -> lock all -> make all ready -> decide -> publish all -> tell
+//!  |         |             |              |
+//!  |         +-- BUSY:     +-- error:     +-- error: all is taken back
+//!  |            (stays open)  all is taken back
+//!  +-- foreign keys: stays open; hook, virtual table: all is taken back
+//! ```
+//!
+//! *Ask*: the counter of deferred foreign keys is at zero, virtual tables write what they have kept back (so before anything is
+//! locked: they may write to trees), the hook agrees. *Lock*: every file that keeps readers out while it is written has EXCLUSIVE, so
+//! nobody has to be waited for afterwards.
+//! *Ready*: every journal is synced, every database written and synced, every log's frames written (and synced, where its commits
+//! wait for that) and not published. *Decide*: with two rollback journals or more, the file that lists them is deleted;
+//! with one, that journal ends; with logs alone, there is nothing left that could fail. *Publish*: journals end, headers of logs are
+//! stored. *Tell*: virtual tables, listeners.
+//!
+//! What always holds: no file shows the transaction before the decision; after it, whatever fails, every file does. After a crash
+//! of the machine between decision and publication, files with journals have it as one; each log is by itself,
+//! as the documentation of WAL mode says.
+
+use super::{State, Transaction};
+use crate::connection::Inner;
+use iolite_base::{Code, Error, Result};
+use iolite_btree::{Btree, Commit, TxnState};
+use std::path::Path;
+
+/// The databases that a transaction has written to. Nearly always it is one: no list is made for it.
+#[derive(Default)]
+struct Writers {
+    first: Option<Writer>,
+    others: Vec<Writer>,
+}
+
+/// A database with a write transaction.
+struct Writer {
+    number: usize,
+    tree: Btree,
+}
+
+impl Writers {
+    fn of(c: &Inner) -> Writers {
+        let mut out = Writers::default();
+        for (number, d) in c.databases.borrow().iter().enumerate() {
+            let Some(tree) = d.btree.as_ref().filter(|b| b.txn_state() == TxnState::Write) else { continue };
+            let w = Writer { number, tree: tree.clone() };
+            match out.first {
+                None => out.first = Some(w),
+                Some(_) => out.others.push(w),
+            }
+        }
+        out
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Writer> {
+        self.first.iter().chain(&self.others)
+    }
+
+    fn trees(&self) -> impl Iterator<Item = &Btree> {
+        self.all().map(|w| &w.tree)
+    }
+}
+
+impl Inner {
+    /// The trees of all databases that have any.
+    pub fn open_trees(&self) -> Vec<Btree> {
+        self.databases.borrow().iter().filter_map(|d| d.btree.clone()).collect()
+    }
+
+    /// Ends read transactions that nobody needs any more.
+    pub fn end_reads(&self) {
+        for b in self.databases.borrow().iter().filter_map(|d| d.btree.as_ref()) {
+            if b.txn_state() == TxnState::Read {
+                b.end_read();
+            }
+        }
+    }
+}
+
+impl Transaction {
+    /// Commits every database. After `SQLITE_BUSY` (somebody is in the way) and `SQLITE_CONSTRAINT_FOREIGNKEY`, nothing has happened,
+    /// and a transaction that somebody began is still open. After other errors all is taken back.
+    pub fn commit(&self, c: &Inner) -> Result<()> {
+        let was = self.state.replace(State::Committing);
+        let done = self.commit_once(c);
+        match &done {
+            Ok(()) => {}
+            Err(e) if was == State::Open && stays_open(e) => self.state.set(State::Open),
+            // What goes wrong while it is undone matters less than why.
+            Err(_) => drop(self.rollback(c)),
+        }
+        self.check();
+        done
+    }
+
+    fn commit_once(&self, c: &Inner) -> Result<()> {
+        if self.deferred.get() > 0 {
+            return Err(Error::new(Code::ConstraintForeignkey, "FOREIGN KEY constraint failed"));
+        }
+        self.each_participant(|p| p.sync())?;
+        let writers = Writers::of(c);
+        if writers.first.is_some() {
+            self.ask_hook()?;
+        }
+        let end_read = self.running.get() <= 1;
+        let done = match (&writers.first, writers.others.is_empty()) {
+            (None, _) => Ok(()),
+            // It takes its lock itself.
+            (Some(Writer { tree, .. }), true) => {
+                tree.commit_phase_one(Commit::Alone).and_then(|()| tree.commit_phase_two(end_read))
+            }
+            (Some(_), false) => {
+                writers.trees().try_for_each(Btree::lock_for_commit)?;
+                // All locks are held: nobody can be waited for any more, and nothing may stay half ready.
+                self.commit_together(c, &writers, end_read).map_err(|e| match e.code().primary() {
+                    Code::Busy => Code::IoerrLock.into(),
+                    _ => e,
+                })
+            }
+        };
+        // Where nobody writes any more, it is committed; with an error it is not certain that it outlives a loss of power.
+        if done.is_err() && writers.trees().any(|b| b.txn_state() == TxnState::Write) {
+            return done;
+        }
+        if end_read {
+            c.end_reads();
+        }
+        self.end(c);
+        self.tell_committed(c, &writers);
+        done
+    }
+
+    fn ask_hook(&self) -> Result<()> {
+        let hook = self.commit_hook.borrow().clone();
+        match hook {
+            Some(refuses) if refuses() => Err(Code::ConstraintCommithook.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn tell_committed(&self, c: &Inner, writers: &Writers) {
+        if !self.participants.borrow().is_empty() {
+            self.participants.take().iter().for_each(|p| p.commit());
+        }
+        if writers.first.is_some() {
+            self.each_listener(|l| l.committed());
+        }
+        let hook = self.wal_hook.borrow().clone();
+        let Some(hook) = hook else { return };
+        for w in writers.all() {
+            let name = c.databases.borrow().get(w.number).map(|d| d.name.clone());
+            let frames = w.tree.wal_frames();
+            if let Some(name) = name.filter(|_| frames > 0) {
+                hook(&name, frames);
+            }
+        }
+    }
+
+    /// From "make all ready" on: see the drawing at the module's head.
+    fn commit_together(&self, c: &Inner, writers: &Writers, end_read: bool) -> Result<()> {
+        let (journaled, others): (Vec<&Btree>, Vec<&Btree>) =
+            writers.trees().partition(|b| b.needs_super_journal());
+        let mut list = None;
+        if journaled.len() > 1 {
+            let names: Vec<Vec<u8>> =
+                journaled.iter().map(|b| b.journal_name().into_os_string().into_encoded_bytes()).collect();
+            let path = journaled[0].write_super_journal(&names)?;
+            // As long as a journal names it, it has to be there: without it, the journal counts as committed.
+            *self.super_journal.borrow_mut() = Some(path.clone());
+            list = Some(path);
+        }
+        let name = list.as_ref().map(|p| p.as_os_str().as_encoded_bytes());
+        for b in &journaled {
+            b.commit_phase_one(Commit::Together { super_journal: name })?;
+        }
+        for b in &others {
+            b.commit_phase_one(Commit::Together { super_journal: None })?;
+        }
+        let mut unsure = Ok(());
+        let mut decided = false;
+        if let Some(path) = &list {
+            unsure = decide_by_deleting(c, path)?;
+            *self.super_journal.borrow_mut() = None;
+            decided = true;
+        }
+        for b in journaled.into_iter().chain(others) {
+            match b.commit_phase_two(end_read) {
+                Ok(()) => {}
+                Err(e) if b.txn_state() != TxnState::Write => unsure = Err(e),
+                // A journal that is left names a list that is gone, and will be removed.
+                Err(_) if decided => drop(b.rollback(end_read)),
+                Err(e) => return Err(e),
+            }
+            decided = true;
+        }
+        unsure
+    }
+
+    /// Takes every database back; nobody has begun a transaction afterwards.
+    pub fn rollback(&self, c: &Inner) -> Result<()> {
+        let mut first = Ok(());
+        let mut wrote = false;
+        let end_read = self.running.get() <= 1;
+        self.undone.set(self.undone.get().wrapping_add(1));
+        // Marks of statements that are running are gone, too.
+        self.statement_marks.set(0);
+        for b in c.open_trees() {
+            b.trip_writers();
+            if b.txn_state() == TxnState::Write {
+                wrote = true;
+            }
+            let r = b.rollback(end_read);
+            if first.is_ok() {
+                first = r;
+            }
+        }
+        let listed = self.super_journal.borrow_mut().take();
+        if let (Some(path), Ok(())) = (listed, &first) {
+            // Where this fails, a file stays that means nothing.
+            let _ = c.vfs.delete(&path, false);
+        }
+        self.end(c);
+        self.participants.take().iter().for_each(|p| p.rollback());
+        self.check();
+        if wrote {
+            c.check_schemas()?;
+            let hook = self.rollback_hook.borrow().clone();
+            if let Some(h) = hook {
+                h();
+            }
+            self.each_listener(|l| l.rolled_back());
+        }
+        first
+    }
+}
+
+/// After this, a transaction that somebody began is as it was before the attempt.
+fn stays_open(e: &Error) -> bool {
+    e.code().primary() == Code::Busy || e.code() == Code::ConstraintForeignkey
+}
+
+/// Without the list, no journal that it names is hot any more. An error outside: it is still there. Inside: it is gone, but
+/// may be back after a loss of power.
+fn decide_by_deleting(c: &Inner, list: &Path) -> Result<Result<()>> {
+    match c.vfs.delete(list, true) {
+        Ok(()) => Ok(Ok(())),
+        Err(e) => match c.vfs.access(list, iolite_os::Access::Exists) {
+            Ok(true) => Err(e),
+            _ => Ok(Err(Code::IoerrDirFsync.into())),
+        },
+    }
+}

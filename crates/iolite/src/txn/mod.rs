@@ -1,0 +1,275 @@
+//! The transaction of a connection, over all its databases.
+//!
+//! ```text
+//!            BEGIN, SAVEPOINT
+//!   Auto ---------------------------> Open
+//!    | ^                             |  ^ |
+//!    | |     COMMIT, RELEASE of the  |  | | SQLITE_BUSY, counters of foreign keys above zero
+//!    | |     first savepoint         v  | |
+//!    | +------------------------- Committing
+//!    |      done, or taken back       ^
+//!    +--------------------------------+
+//!      the last writing statement ends
+//! ```
+//!
+//! *Auto*: each statement is a transaction of its own. *Open*: it goes on until somebody ends it. *Committing*: hooks may be asked,
+//! locks waited for; `sqlite3_get_autocommit` answers as in *Auto*.
+//!
+//! Part in it take the trees of the databases, virtual tables ([`Participant`]s), the counter of deferred foreign keys, and
+//! listeners, who hear of the end. A savepoint and a running statement that may have to be undone alone are *marks* in it: places
+//! that one can go back to, numbered from 0, the named ones first. Each keeps what the counter was.
+//!
+//! What always holds (`check`): named savepoints, participants and a counter above zero are there only in a transaction (in
+//! *Auto*: that of a statement); who writes runs; each statement's mark belongs to a statement that writes; a list of journals
+//! exists only while committing.
+//!
+//! It does not know what statements do, and not how a file commits: that is the pager's.
+
+mod commit;
+mod savepoint;
+mod statement;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use statement::{Outcome, RowCounts};
+
+use crate::connection::Inner;
+use iolite_base::Result;
+use iolite_ext::{ChangeListener, Participant};
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// See the drawing at the module's head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum State {
+    #[default]
+    Auto,
+    Open,
+    Committing,
+}
+
+/// A named savepoint.
+struct Savepoint {
+    name: Box<str>,
+    /// The counter of deferred foreign keys when it was opened.
+    deferred: i64,
+}
+
+pub(crate) type WalHook = dyn Fn(&str, u32);
+
+/// The transaction of a connection. See the module's head.
+#[derive(Default)]
+pub(crate) struct Transaction {
+    state: Cell<State>,
+    /// Open savepoints, outermost first.
+    savepoints: RefCell<Vec<Savepoint>>,
+    /// The first savepoint began the transaction: going back to it is going back to the beginning, and it needs no mark.
+    savepoint_began: Cell<bool>,
+    /// Marks of statements, above the named ones.
+    statement_marks: Cell<usize>,
+    /// Rises when changes are taken back, all or to a savepoint: statements that were writing then stop.
+    undone: Cell<u32>,
+    /// Statements between their first step and their end.
+    running: Cell<u32>,
+    /// Those of them that write.
+    writing: Cell<u32>,
+    /// Those of them that have begun to read or write databases: trees must not be dropped under them.
+    reading: Cell<u32>,
+    /// How deep statements are in each other that the engine runs for itself; they commit nothing.
+    nested: Cell<u32>,
+    /// The transaction is another's to end: the write queue's.
+    held: Cell<bool>,
+    /// The list of journals of a commit that has begun and not ended.
+    super_journal: RefCell<Option<PathBuf>>,
+    /// `PRAGMA defer_foreign_keys`, until the transaction ends.
+    defer_foreign_keys: Cell<bool>,
+    /// Violations of deferred foreign keys that are still to be mended.
+    deferred: Cell<i64>,
+    participants: RefCell<Vec<Rc<dyn Participant>>>,
+    listeners: RefCell<Vec<Rc<dyn ChangeListener>>>,
+    /// Asked before each commit; `true` turns it into a rollback.
+    pub commit_hook: RefCell<Option<Rc<dyn Fn() -> bool>>>,
+    /// Called after each rollback.
+    pub rollback_hook: RefCell<Option<Rc<dyn Fn()>>>,
+    /// Called after each commit that a log has taken, with the database's name and the log's frames.
+    pub wal_hook: RefCell<Option<Rc<WalHook>>>,
+}
+
+/// Something counted that ends with this value, on whatever way.
+#[must_use]
+pub(crate) struct Counted<'t>(&'t Cell<u32>);
+
+impl<'t> Counted<'t> {
+    fn new(count: &'t Cell<u32>) -> Counted<'t> {
+        count.set(count.get() + 1);
+        Counted(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+impl Transaction {
+    /// Whether nobody has begun a transaction that must be ended.
+    #[inline]
+    pub fn is_autocommit(&self) -> bool {
+        self.state.get() != State::Open
+    }
+
+    /// A transaction is open from now on.
+    pub fn open(&self) {
+        self.state.set(State::Open);
+        self.check();
+    }
+
+    /// How many statements are running.
+    #[inline]
+    pub fn running(&self) -> u32 {
+        self.running.get()
+    }
+
+    /// Whether a statement that writes is running.
+    pub fn is_writing(&self) -> bool {
+        self.writing.get() > 0
+    }
+
+    /// A statement has begun to read or write databases; it says so when it leaves.
+    #[inline]
+    pub fn note_reader(&self) {
+        self.reading.set(self.reading.get() + 1);
+    }
+
+    /// As [`Transaction::note_reader`], for as long as the answer lives.
+    pub fn reader(&self) -> Counted<'_> {
+        Counted::new(&self.reading)
+    }
+
+    /// How many have begun to read or write databases.
+    pub fn readers(&self) -> u32 {
+        self.reading.get()
+    }
+
+    /// What runs while the answer lives is run by the engine for itself.
+    pub fn nest(&self) -> Counted<'_> {
+        Counted::new(&self.nested)
+    }
+
+    /// Whether the engine runs statements for itself.
+    #[inline]
+    pub fn is_nested(&self) -> bool {
+        self.nested.get() > 0
+    }
+
+    /// Whether only the write queue may end the transaction.
+    pub fn is_held(&self) -> bool {
+        self.held.get()
+    }
+
+    /// Says whether only the write queue may end the transaction.
+    pub fn hold(&self, on: bool) {
+        self.held.set(on);
+    }
+
+    /// A number that rises when changes are taken back under statements that write.
+    #[inline]
+    pub fn undone(&self) -> u32 {
+        self.undone.get()
+    }
+
+    /// `PRAGMA defer_foreign_keys`.
+    pub fn defer_foreign_keys(&self) -> &Cell<bool> {
+        &self.defer_foreign_keys
+    }
+
+    /// How many violations of deferred foreign keys are to be mended before a commit.
+    #[inline]
+    pub fn deferred(&self) -> i64 {
+        self.deferred.get()
+    }
+
+    /// Counts violations of deferred foreign keys: `n` more, or fewer.
+    pub fn defer(&self, n: i64) {
+        self.deferred.set(self.deferred.get() + n);
+        self.check();
+    }
+
+    /// Takes a participant in, unless it takes part already.
+    pub fn join(&self, p: &Rc<dyn Participant>) -> Result<()> {
+        if self.is_autocommit() && !self.is_writing() {
+            return Err(iolite_base::Error::new(
+                iolite_base::Code::Misuse,
+                "there is no transaction to join",
+            ));
+        }
+        let part = self.participants.borrow().iter().any(|q| std::ptr::addr_eq(Rc::as_ptr(p), Rc::as_ptr(q)));
+        if part {
+            return Ok(());
+        }
+        p.begin()?;
+        self.participants.borrow_mut().push(p.clone());
+        (0..self.depth()).try_for_each(|n| p.savepoint(n))?;
+        self.check();
+        Ok(())
+    }
+
+    /// Adds a listener, which hears of all transactions to come.
+    pub fn listen(&self, l: Rc<dyn ChangeListener>) {
+        self.listeners.borrow_mut().push(l);
+    }
+
+    /// Those who take part now: called without a borrow, since they may call back.
+    fn each_participant(&self, mut f: impl FnMut(&dyn Participant) -> Result<()>) -> Result<()> {
+        if self.participants.borrow().is_empty() {
+            return Ok(());
+        }
+        let all = self.participants.borrow().clone();
+        all.iter().try_for_each(|p| f(&**p))
+    }
+
+    fn each_listener(&self, f: impl Fn(&dyn ChangeListener)) {
+        if self.listeners.borrow().is_empty() {
+            return;
+        }
+        let all = self.listeners.borrow().clone();
+        all.iter().for_each(|l| f(&**l));
+    }
+
+    /// The state after the end: whatever belonged to the transaction is gone.
+    fn end(&self, c: &Inner) {
+        if !self.savepoints.borrow().is_empty() {
+            // Databases that were not written to have heard of them, too.
+            for b in c.open_trees() {
+                let _ = b.savepoint_release(0);
+            }
+            self.savepoints.borrow_mut().clear();
+        }
+        self.savepoint_began.set(false);
+        self.defer_foreign_keys.set(false);
+        self.deferred.set(0);
+        self.state.set(State::Auto);
+    }
+
+    /// What the module's head says. Called after each change, in debug builds.
+    fn check(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let state = self.state.get();
+        let named = self.savepoints.borrow().len();
+        let somewhere = state != State::Auto || self.writing.get() > 0;
+        assert!(named == 0 || state != State::Auto, "a savepoint is in a transaction");
+        assert!(!self.savepoint_began.get() || named > 0, "the savepoint that began is the first one");
+        assert!(self.writing.get() <= self.running.get(), "who writes runs");
+        assert!(
+            self.statement_marks.get() <= self.writing.get() as usize,
+            "a mark is of a statement that writes"
+        );
+        assert!(somewhere || self.participants.borrow().is_empty(), "participants are in a transaction");
+        assert!(somewhere || self.deferred.get() == 0, "the counter counts in a transaction");
+        assert!(self.super_journal.borrow().is_none() || state == State::Committing, "a list is of a commit");
+    }
+}

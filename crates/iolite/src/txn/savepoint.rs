@@ -1,0 +1,136 @@
+//! Marks in a transaction: named savepoints, and those of statements above them.
+//!
+//! A named savepoint that began the transaction has no mark: going back to it takes all changes back, and the locks stay.
+
+use super::{Savepoint, State, Transaction};
+use crate::connection::Inner;
+use iolite_base::{Code, Error, Result};
+use iolite_btree::{Btree, TxnState};
+use std::cell::Cell;
+
+impl Transaction {
+    /// How many marks there are, those of statements included.
+    pub fn depth(&self) -> usize {
+        self.named_marks() + self.statement_marks.get()
+    }
+
+    fn named_marks(&self) -> usize {
+        self.savepoints.borrow().len() - self.savepoint_began.get() as usize
+    }
+
+    /// Brings a database that has just begun to write to the present depth.
+    pub fn catch_up(&self, b: &Btree) -> Result<()> {
+        (0..self.depth()).try_for_each(|n| b.savepoint_open(n))
+    }
+
+    /// The mark of a statement that may have to be undone alone, set in a database that it is about to write to. `mark` keeps it
+    /// until the statement ends.
+    pub fn mark_statement(&self, mark: &Cell<Option<usize>>, b: &Btree) -> Result<()> {
+        // Alone and without a transaction, it is undone by taking all back.
+        if self.is_autocommit() && self.running.get() <= 1 {
+            return Ok(());
+        }
+        let n = match mark.get() {
+            Some(n) => n,
+            None => {
+                let n = self.depth();
+                self.statement_marks.set(self.statement_marks.get() + 1);
+                mark.set(Some(n));
+                self.check();
+                self.each_participant(|p| p.savepoint(n))?;
+                n
+            }
+        };
+        b.savepoint_open(n)
+    }
+
+    /// `SAVEPOINT name`.
+    pub fn savepoint(&self, c: &Inner, name: &str) -> Result<()> {
+        if self.is_writing() {
+            return Err(Error::new(Code::Busy, "cannot open savepoint - SQL statements in progress"));
+        }
+        if self.is_autocommit() {
+            self.state.set(State::Open);
+            self.savepoint_began.set(true);
+        } else {
+            let n = self.depth();
+            for b in c.open_trees() {
+                b.savepoint_open(n)?;
+            }
+            self.each_participant(|p| p.savepoint(n))?;
+        }
+        let deferred = self.deferred.get();
+        self.savepoints.borrow_mut().push(Savepoint { name: name.into(), deferred });
+        self.check();
+        Ok(())
+    }
+
+    /// Whether the outermost savepoint has this name.
+    pub fn begins_with(&self, name: &str) -> bool {
+        self.savepoints.borrow().first().is_some_and(|s| &*s.name == name)
+    }
+
+    fn find(&self, name: &str) -> Result<usize> {
+        let list = self.savepoints.borrow();
+        list.iter()
+            .rposition(|s| s.name.eq_ignore_ascii_case(name))
+            .ok_or_else(|| Error::sql(format!("no such savepoint: {name}")))
+    }
+
+    /// `RELEASE name`. Of the savepoint that began the transaction: the commit.
+    pub fn release(&self, c: &Inner, name: &str) -> Result<()> {
+        let at = self.find(name)?;
+        if self.is_writing() {
+            return Err(Error::new(Code::Busy, "cannot release savepoint - SQL statements in progress"));
+        }
+        if at == 0 && self.savepoint_began.get() {
+            return self.commit(c);
+        }
+        let n = at - self.savepoint_began.get() as usize;
+        for b in c.open_trees() {
+            b.savepoint_release(n)?;
+        }
+        self.each_participant(|p| p.release(n))?;
+        self.savepoints.borrow_mut().truncate(at);
+        self.check();
+        Ok(())
+    }
+
+    /// `ROLLBACK TO name`: the savepoint stays open.
+    pub fn rollback_to(&self, c: &Inner, name: &str) -> Result<()> {
+        let at = self.find(name)?;
+        let n = at.checked_sub(self.savepoint_began.get() as usize);
+        self.undone.set(self.undone.get().wrapping_add(1));
+        if let Err(e) = self.undo_to(c, n) {
+            // Neither done nor undone: only the whole can be taken back now.
+            let _ = self.rollback(c);
+            return Err(e);
+        }
+        let deferred = self.savepoints.borrow()[at].deferred;
+        self.deferred.set(deferred);
+        self.savepoints.borrow_mut().truncate(at + 1);
+        self.check();
+        c.check_schemas().map(|_| ())
+    }
+
+    /// Takes changes back to mark `n`, or all; the transaction goes on.
+    fn undo_to(&self, c: &Inner, n: Option<usize>) -> Result<()> {
+        for b in c.open_trees() {
+            b.trip_writers();
+            match n {
+                Some(n) => b.savepoint_rollback(n)?,
+                // The locks stay: nobody may write before this transaction goes on.
+                None if b.txn_state() == TxnState::Write => b.rollback_changes()?,
+                None => {}
+            }
+        }
+        match n {
+            Some(n) => self.each_participant(|p| p.rollback_to(n)),
+            None => {
+                // To them, what began with the first savepoint has ended; they join again when they are written to again.
+                self.participants.take().iter().for_each(|p| p.rollback());
+                Ok(())
+            }
+        }
+    }
+}

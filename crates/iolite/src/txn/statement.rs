@@ -1,0 +1,152 @@
+//! Statements in a transaction: how one enters it, and what its end means.
+
+use super::Transaction;
+use crate::connection::Inner;
+use iolite_base::{Code, Error, Result};
+use iolite_vdbe::Action;
+
+/// How a statement's run ended.
+pub(crate) struct Outcome<'e> {
+    /// What went wrong, and what is to be undone then.
+    pub error: Option<(&'e Error, Action)>,
+    pub writes: bool,
+    /// Its mark, if it has one.
+    pub mark: Option<usize>,
+    /// The counter of deferred foreign keys when it began.
+    pub deferred: i64,
+    /// The rows that it changed, if it counts them.
+    pub rows: Option<RowCounts>,
+}
+
+/// Rows that a statement has changed.
+pub(crate) struct RowCounts {
+    /// By itself.
+    pub own: i64,
+    /// With those of its triggers.
+    pub total: i64,
+    /// Those of triggers that had ended.
+    pub settled: i64,
+}
+
+impl Outcome<'_> {
+    /// Whether what it did is to be undone.
+    fn fails(&self) -> bool {
+        matches!(self.error, Some((_, Action::Abort)))
+    }
+
+    /// Whether the whole transaction is taken back, not the statement alone.
+    fn ends_transaction(&self) -> bool {
+        let Some((e, action)) = self.error else { return false };
+        // Where memory or room was short for one statement, undoing that one helps.
+        let severe = match e.code().primary() {
+            Code::Nomem | Code::Full => self.mark.is_none(),
+            Code::Ioerr => true,
+            _ => false,
+        };
+        action == Action::Rollback || severe && self.writes
+    }
+}
+
+impl Transaction {
+    /// A statement begins to run.
+    #[inline]
+    pub fn enter(&self, writes: bool) {
+        self.running.set(self.running.get() + 1);
+        if writes {
+            self.writing.set(self.writing.get() + 1);
+        }
+        self.check();
+    }
+
+    /// Whether at most one statement runs.
+    #[inline]
+    pub fn is_alone(&self) -> bool {
+        self.running.get() <= 1
+    }
+
+    /// A statement has ended: undoes what must be undone, commits what may be committed. Its cursors must be gone if it failed.
+    pub fn end_statement(&self, c: &Inner, run: &Outcome<'_>) -> Result<()> {
+        let mut whole = run.ends_transaction();
+        let mut result = Ok(());
+        if whole {
+            result = self.rollback(c);
+        } else if run.error.is_some() || run.mark.is_some() {
+            result = self.end_mark(c, run);
+            if run.fails() && result.is_err() {
+                // Neither done nor undone: only the whole can be taken back now.
+                whole = true;
+                let _ = self.rollback(c);
+            }
+        }
+        let nested = self.is_nested();
+        if let Some(rows) = run.rows.as_ref().filter(|_| !nested) {
+            let undone = whole || run.fails();
+            c.changes.set(if undone { 0 } else { rows.own });
+            // What a failed trigger program had begun does not count, what it had finished does.
+            let total = match (undone, run.error.is_some()) {
+                (true, _) => rows.settled,
+                (_, true) => rows.settled + rows.own,
+                _ => rows.total,
+            };
+            c.total_changes.set(c.total_changes.get() + total);
+        }
+        if run.writes && self.is_autocommit() && !whole && !nested && self.writing.get() <= 1 {
+            let done = if run.fails() { self.rollback(c) } else { self.commit(c) };
+            if done.is_err() {
+                result = done;
+            }
+        }
+        result
+    }
+
+    /// Closes a statement's mark; goes back to it first if the statement failed.
+    fn end_mark(&self, c: &Inner, run: &Outcome<'_>) -> Result<()> {
+        let fails = run.fails();
+        if fails {
+            self.deferred.set(run.deferred);
+        }
+        // Marks are gone where all was taken back under the statement.
+        let Some(n) = run.mark.filter(|_| self.statement_marks.get() > 0) else { return Ok(()) };
+        let mut result = Ok(());
+        let mut then = |r: Result<()>| {
+            if result.is_ok() {
+                result = r;
+            }
+            result.is_ok()
+        };
+        for b in c.databases.borrow().iter().filter_map(|d| d.btree.as_ref()) {
+            if fails && then(Ok(())) {
+                then(b.savepoint_rollback(n));
+            }
+            then(b.savepoint_release(n));
+        }
+        if fails && then(Ok(())) {
+            then(self.each_participant(|p| p.rollback_to(n)));
+        }
+        then(self.each_participant(|p| p.release(n)));
+        self.statement_marks.set(self.statement_marks.get() - 1);
+        self.check();
+        if fails && then(Ok(())) {
+            then(c.check_schemas().map(|_| ()));
+        }
+        result
+    }
+
+    /// A statement that has ended leaves. `reads`: it had begun to read or write databases.
+    pub fn leave(&self, c: &Inner, writes: bool, reads: bool) {
+        let less = |count: &std::cell::Cell<u32>| count.set(count.get().saturating_sub(1));
+        less(&self.running);
+        if reads {
+            less(&self.reading);
+        }
+        if writes {
+            less(&self.writing);
+        }
+        self.check();
+        // Statements that read no database need no snapshot.
+        let idle = self.running.get() == 0 || self.reading.get() == 0 && !self.is_nested();
+        if idle && self.is_autocommit() {
+            c.end_reads();
+        }
+    }
+}
