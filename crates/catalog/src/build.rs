@@ -10,7 +10,7 @@ use iolite_base::{Error, Limit, Limits, Pgno, Result};
 use iolite_sql::ast::{self, ColumnConstraintKind, Expr, Name, SortOrder, TableConstraintKind};
 use iolite_sql::parse_stmt;
 use iolite_value::Affinity;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
 /// Adds the object that a schema row's text describes.
@@ -89,6 +89,7 @@ fn blank_table(name: &str, root: Pgno, columns: Vec<Column>, kind: TableKind, sq
         has_stat: Cell::new(false),
         storage: (0..n).collect(),
         field_of: (0..n).map(Some).collect(),
+        absent: OnceCell::new(),
     }
 }
 

@@ -3,9 +3,9 @@
 use crate::stat::IndexStat;
 use iolite_base::{Pgno, same_name};
 use iolite_sql::ast;
-use iolite_value::Affinity;
+use iolite_value::{Affinity, Value};
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
 /// A table, view or virtual table.
@@ -46,6 +46,8 @@ pub struct Table {
     pub storage: Vec<usize>,
     /// Reverse of `storage`: the record field of each column, if it is stored.
     pub field_of: Vec<Option<usize>>,
+    /// What records that end before a column stand for, once it was worked out; see [`Table::absent_value`].
+    pub(crate) absent: OnceCell<Vec<Option<Rc<Value>>>>,
 }
 
 /// What kind of table.
@@ -241,6 +243,22 @@ impl Table {
             return None;
         }
         self.indexes.borrow().iter().find(|i| i.origin == IndexOrigin::PrimaryKey).cloned()
+    }
+
+    /// What a record that ends before the column stands for, if that is not NULL: the column was added when the row was
+    /// there already. [`Table::set_absent_values`] comes first.
+    pub fn absent_value(&self, column: usize) -> Option<&Rc<Value>> {
+        self.absent_values()?.get(column)?.as_ref()
+    }
+
+    /// These values by column, as far as there are any; none: nobody has worked them out yet.
+    pub fn absent_values(&self) -> Option<&[Option<Rc<Value>>]> {
+        self.absent.get().map(|v| &v[..])
+    }
+
+    /// Keeps these values.
+    pub fn set_absent_values(&self, values: Vec<Option<Rc<Value>>>) {
+        let _ = self.absent.set(values);
     }
 
     /// Whether any column is generated.

@@ -3,8 +3,7 @@
 //! A range over an index must not see NULLs, which sort before all else: where one end is open on the NULL side, a
 //! NULL key closes it.
 
-use crate::context::{Codegen, Place};
-use crate::expr::internal;
+use crate::context::{Codegen, Place, internal};
 use crate::filters::hashable;
 use crate::loops::{InLoop, Open, Prepared, Step};
 use iolite_base::Result;
@@ -189,26 +188,13 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    /// The affinity that a value to be sought in a field of an index gets.
-    fn field_affinity(&self, a: &IndexAccess, t: &Table, n: usize, value: &Expr) -> Affinity {
-        sought(match &a.index.columns[n].source {
-            ColumnSource::Column(c) => t.columns[*c].affinity,
-            ColumnSource::Rowid => Affinity::Integer,
-            // The value meets the expression's affinity; others than CAST have none.
-            ColumnSource::Expr(e) => match &**e {
-                iolite_sql::ast::Expr::Cast(_, ty) => Affinity::of_type(&ty.text),
-                _ => value.affinity(),
-            },
-        })
-    }
-
     fn index_range(&mut self, cursor: i32, a: &IndexAccess, t: &Rc<Table>, o: &mut Open) -> Result<()> {
         let n = a.eq.len();
         let base = self.b.regs(n + 1);
         let mut affinities = vec![Affinity::Blob; n];
         for (k, eq) in a.eq.iter().enumerate() {
             if let EqTerm::Eq { value, convert: true, .. } = eq {
-                affinities[k] = self.field_affinity(a, t, k, value);
+                affinities[k] = a.field_affinity(t, k, value);
             }
         }
         for (k, eq) in a.eq.iter().enumerate() {
@@ -306,7 +292,7 @@ impl Codegen<'_> {
             self.b.jump(Opcode::IsNull, reg, exit, 0);
         }
         if b.convert {
-            let aff = self.field_affinity(a, t, n, &b.value);
+            let aff = a.field_affinity(t, n, &b.value);
             self.apply_affinity(reg, &[aff]);
         }
         Ok(())
@@ -367,7 +353,7 @@ impl Codegen<'_> {
                 self.b.emit(Opcode::FinishSeek, cursor, 0, 0);
             }
             // The body reads the table's own cursor.
-            let place = Place::Table { cursor, table: table.clone(), index: None, index_only: false };
+            let place = Place::of_source(cursor, &l.source, table);
             self.places.insert(l.source.id, place);
             self.jump_unless_all(&br.filter, sub.next)?;
             self.b.emit(Opcode::Rowid, cursor, rowid, 0);
@@ -393,9 +379,7 @@ impl Codegen<'_> {
         let id = l.source.id;
         // While it is built, columns come from the table itself.
         let place = match &l.source.kind {
-            SourceKind::Table { table, .. } => {
-                Place::Table { cursor: source, table: table.clone(), index: None, index_only: false }
-            }
+            SourceKind::Table { table, .. } => Place::of_source(source, &l.source, table),
             _ => Place::Fields { cursor: source, offset: 0 },
         };
         self.places.insert(id, place);
@@ -486,9 +470,4 @@ impl Codegen<'_> {
         o.step = Step::Next { op: Opcode::Next, cursor: icur, top };
         Ok(())
     }
-}
-
-/// Numbers are sought as they are: REAL would round an integer beyond 2^53, which compares exactly where it stands.
-fn sought(column: Affinity) -> Affinity {
-    if column.is_numeric() { Affinity::Numeric } else { column }
 }

@@ -60,7 +60,6 @@ impl Codegen<'_> {
         let SourceKind::Table { db, table } = &level.source.kind else {
             return self.unsupported("count of a query");
         };
-        self.read_database(*db);
         let cursor = self.b.cursor();
         self.note(|| iolite_plan::print::level(level, false));
         let end = self.b.label();
@@ -72,7 +71,7 @@ impl Codegen<'_> {
                 let root = index.root.get() as i32;
                 self.b.emit4(Opcode::OpenRead, cursor, root, *db as i32, P4::KeyInfo(key.clone()));
             }
-            _ => self.open_cursor(cursor, *db, table, Opcode::OpenRead)?,
+            _ => self.open_cursor(cursor, *db, table, level.source.binding.as_deref(), Opcode::OpenRead)?,
         }
         let reg = self.b.reg();
         self.b.emit(Opcode::Count, cursor, reg, 0);
@@ -107,7 +106,7 @@ impl Codegen<'_> {
             // The group's number stands before the argument.
             let group = hashed.then(Collation::default);
             let own = a.args[0].collation().map_or(self.binary(), |c| c.0);
-            let key = KeyInfo::ascending(group.into_iter().chain([own]), self.env.encoding);
+            let key = KeyInfo::ascending(group.into_iter().chain([own]), self.encoding);
             self.b.emit4(Opcode::SetOpen, cursor, 0, 0, P4::KeyInfo(key));
             Some(cursor)
         } else {
@@ -330,7 +329,7 @@ impl Codegen<'_> {
                 nulls_large: false,
             })
             .collect();
-        Rc::new(KeyInfo { enc: self.env.encoding, fields, columns: c.group_by.len() })
+        Rc::new(KeyInfo { enc: self.encoding, fields, columns: c.group_by.len() })
     }
 
     fn ordered_groups(

@@ -3,30 +3,19 @@
 //! The rows of the program are `(index, row)` for a row that is missing from an index, where `row` is the rowid, or the
 //! row's number in a WITHOUT ROWID table, and `index` counts the table's indexes in the catalog's order.
 
-use crate::context::{Codegen, Place, Settings};
+use crate::context::{Codegen, Place};
 use iolite_base::Result;
-use iolite_bytecode::{Opcode, P4, Program};
-use iolite_catalog::{ColumnSource, Table};
-use iolite_plan::bind::{Binder, Env, Target};
+use iolite_bytecode::{Opcode, P4};
+use iolite_catalog::ColumnSource;
+use iolite_plan::bind::Target;
 use iolite_value::Affinity;
-use std::rc::Rc;
-
-/// The program that looks each row of a table up in the indexes.
-pub fn index_check(env: &Env<'_>, settings: &Settings, db: usize, table: &Rc<Table>) -> Result<Program> {
-    let mut g = Codegen::new(env, settings);
-    let target = Binder::new(env, "").target(db, table)?;
-    g.read_database(db);
-    g.look_rows_up(&target)?;
-    let mut program = Program::default();
-    g.finish(usize::MAX, &mut program)?;
-    Ok(program)
-}
 
 impl Codegen<'_> {
-    fn look_rows_up(&mut self, t: &Target) -> Result<()> {
+    /// Codes the check.
+    pub fn look_rows_up(&mut self, t: &Target) -> Result<()> {
         let table = self.b.cursor();
-        self.open_cursor(table, t.db, &t.table, Opcode::OpenRead)?;
-        let place = Place::Table { cursor: table, table: t.table.clone(), index: None, index_only: false };
+        self.open_cursor(table, t.db, &t.table, t.binding.as_deref(), Opcode::OpenRead)?;
+        let place = Place::of_target(table, t);
         let (one, number, out) = (self.b.reg(), self.b.reg(), self.b.regs(2));
         self.b.emit(Opcode::Integer, 1, one, 0);
         self.b.emit(Opcode::Integer, 0, number, 0);
@@ -44,9 +33,8 @@ impl Codegen<'_> {
         for (k, cursor) in opened {
             let i = &t.indexes[k];
             let next = self.b.label();
-            if let Some(f) = i.filter.clone() {
-                self.plan_exprs(std::iter::once(&f))?;
-                self.at_place(t.id, place.clone(), |g| g.jump_unless(&f, next, true))?;
+            if let Some(f) = &i.filter {
+                self.at_place(t.id, place.clone(), |g| g.jump_unless(f, next, true))?;
             }
             let (first, n) = self.index_entry(t, i, place.clone())?;
             // Columns are compared as they are stored.

@@ -7,15 +7,21 @@ use crate::context::{Codegen, Dest};
 use crate::select::Limits;
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4, p5};
+use iolite_plan::CompoundOp;
 use iolite_plan::bound::*;
 use iolite_plan::plan::SelectPlan;
-use iolite_sql::ast::CompoundOp;
 use iolite_value::{Affinity, KeyInfo};
 
 impl Codegen<'_> {
     /// Codes a compound query.
-    pub fn compound(&mut self, plan: &SelectPlan, dest: &Dest, end: Label) -> Result<()> {
-        let limits = self.limits(plan.limit.as_ref(), plan.offset.as_ref(), end)?;
+    pub fn compound(
+        &mut self,
+        plan: &SelectPlan,
+        limit: Option<&Expr>,
+        dest: &Dest,
+        end: Label,
+    ) -> Result<()> {
+        let limits = self.limits(limit, plan.offset.as_ref(), end)?;
         let former = self.push_note(|| "COMPOUND QUERY".into());
         let width = plan.columns.len();
         // The rows of all arms pass through registers, to which the order refers.
@@ -97,7 +103,7 @@ impl Codegen<'_> {
     /// How the rows of a query compare where equal ones count once.
     pub(crate) fn set_key(&self, plan: &SelectPlan) -> P4 {
         let collations = plan.columns.iter().map(|c| c.collation.clone());
-        P4::KeyInfo(KeyInfo::ascending(collations, self.env.encoding))
+        P4::KeyInfo(KeyInfo::ascending(collations, self.encoding))
     }
 
     fn open_set(&mut self, plan: &SelectPlan) -> i32 {

@@ -226,7 +226,7 @@ impl Codegen<'_> {
 
     /// The description of rows that compare like this.
     fn key_of(&self, collations: &[Collation]) -> P4 {
-        P4::KeyInfo(KeyInfo::ascending(collations.iter().cloned(), self.env.encoding))
+        P4::KeyInfo(KeyInfo::ascending(collations.iter().cloned(), self.encoding))
     }
 
     /// Asks whether `n` registers are a member: falls through if they are. Several registers are asked for only where `no` and
@@ -323,7 +323,7 @@ impl Codegen<'_> {
     }
 
     fn fill_once(&mut self, i: &InSelect, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        let once = i.select.outer.is_empty() && self.no_once == 0 && self.trigger.is_none();
+        let once = i.select.outer.is_empty() && self.no_once == 0 && !self.in_trigger;
         let at = if once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
         fill(self)?;
         if let Some(at) = at {
@@ -353,7 +353,7 @@ impl Codegen<'_> {
         let correlated = if i.select.outer.is_empty() { "" } else { "CORRELATED " };
         let number = self.subquery_count;
         let former = self.push_note(|| format!("{correlated}LIST SUBQUERY {number}"));
-        self.nested_query(&plan, dest)?;
+        self.query(plan, dest)?;
         self.pop_note(former);
         Ok(())
     }

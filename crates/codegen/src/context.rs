@@ -1,13 +1,15 @@
 //! What all code generation shares.
 
+use crate::settings::Settings;
 use iolite_base::hash::FastMap;
-use iolite_base::{Error, Few, Result};
+use iolite_base::{Encoding, Error, Few, Result};
 use iolite_bytecode::{Builder, Mark, Opcode, P4, Program};
 use iolite_catalog::{Index, Table};
-use iolite_plan::Planner;
-use iolite_plan::bind::Env;
+use iolite_plan::StatementPlan;
+use iolite_plan::bind::Target;
 use iolite_plan::bound::*;
-use iolite_plan::plan::*;
+use iolite_plan::plan::NestedPlans;
+use iolite_plan::statement::{DatabaseUse, Sequence};
 use iolite_value::KeyInfo;
 use std::rc::Rc;
 
@@ -22,34 +24,26 @@ pub(crate) struct Notes {
     pub line: i32,
 }
 
-/// Settings of the connection that change what programs do.
-#[derive(Clone, Default)]
-pub struct Settings {
-    /// Schema generation per database: programs notice when it has changed.
-    pub generations: Rc<Vec<u64>>,
-    /// `PRAGMA recursive_triggers`.
-    pub recursive_triggers: bool,
-    /// `PRAGMA count_changes`.
-    pub count_changes: bool,
-    /// `PRAGMA ignore_check_constraints`.
-    pub ignore_checks: bool,
-    /// `PRAGMA writable_schema`.
-    pub writable_schema: bool,
-    /// `PRAGMA reverse_unordered_selects`.
-    pub reverse_unordered: bool,
-    /// `PRAGMA lookahead_filters = off`: no Bloom filters.
-    pub no_filters: bool,
-    /// The statement runs as part of a schema change of the engine's own.
-    pub nested: bool,
-    /// Who may take whole arms over; none: all run as programs.
-    pub door: Option<Rc<dyn crate::door::Door>>,
+/// A row in registers.
+#[derive(Clone, Copy)]
+pub(crate) struct Row {
+    /// The rowid (of a rowid table).
+    pub rowid: i32,
+    /// Column `i` is in `first + i`.
+    pub first: i32,
 }
 
 /// Where a table's present row is.
 #[derive(Clone)]
 pub(crate) enum Place {
     /// A cursor on a stored table; columns that an index holds are read from it if one is given.
-    Table { cursor: i32, table: Rc<Table>, index: Option<(i32, Rc<Index>)>, index_only: bool },
+    Table {
+        cursor: i32,
+        table: Rc<Table>,
+        binding: Option<Rc<TableBinding>>,
+        index: Option<(i32, Rc<Index>)>,
+        index_only: bool,
+    },
     /// A cursor whose fields are the columns, `offset` fields behind.
     Fields { cursor: i32, offset: i32 },
     /// A cursor on an automatic index: the fields hold these columns, then the rowid.
@@ -58,6 +52,25 @@ pub(crate) enum Place {
     Registers { rowid: i32, first: i32 },
     /// A virtual table's cursor.
     Virtual { cursor: i32 },
+}
+
+impl Place {
+    /// The row under the cursor of a table that is written.
+    pub fn of_target(cursor: i32, t: &Target) -> Place {
+        let (table, binding) = (t.table.clone(), t.binding.clone());
+        Place::Table { cursor, table, binding, index: None, index_only: false }
+    }
+
+    /// The row under the cursor of a table that is read.
+    pub fn of_source(cursor: i32, s: &Source, table: &Rc<Table>) -> Place {
+        let (table, binding) = (table.clone(), s.binding.clone());
+        Place::Table { cursor, table, binding, index: None, index_only: false }
+    }
+
+    /// A row in registers.
+    pub fn of_row(r: Row) -> Place {
+        Place::Registers { rowid: r.rowid, first: r.first }
+    }
 }
 
 /// Where rows of a query go.
@@ -143,12 +156,16 @@ impl Places {
     }
 }
 
-/// What stands between the text of one statement and its program.
-pub(crate) struct Codegen<'a> {
-    pub env: &'a Env<'a>,
-    pub settings: &'a Settings,
+/// What stands between the plan of one statement and its program.
+pub(crate) struct Codegen<'p> {
+    pub settings: &'p Settings,
+    pub encoding: Encoding,
     pub b: Builder,
-    pub plans: FastMap<SubId, SelectPlan>,
+    /// The plans of nested queries.
+    pub nested: &'p NestedPlans,
+    /// The tables whose rowids the statement counts on.
+    pub sequences: &'p [Sequence],
+    databases: &'p [DatabaseUse],
     pub places: Places,
     /// Expressions whose values stand in registers.
     pub known: Vec<(Expr, i32)>,
@@ -161,20 +178,11 @@ pub(crate) struct Codegen<'a> {
     pub case_bases: Vec<i32>,
     /// Stored common table expressions, by number: what stores them, `first` being the cursor.
     pub ctes: FastMap<u32, Subroutine>,
-    /// Databases touched, a bit each.
-    pub databases: u64,
-    /// Those of them that are written.
-    pub written: u64,
     pub notes: Notes,
-    pub trigger: Option<crate::trigger::TriggerContext>,
+    /// The program is a trigger's.
+    pub in_trigger: bool,
     /// Set where columns of the table being written are read: text is copied out of pages.
     pub copy_columns: bool,
-    pub needs_statement: bool,
-    pub counts_changes: bool,
-    /// Compiled triggers of this statement, by name and conflict policy: recursion refers to them.
-    /// Tables with AUTOINCREMENT that the statement or its triggers insert into.
-    pub sequences: std::cell::OnceCell<crate::autoincrement::Sequences>,
-    pub trigger_programs: Option<Rc<std::cell::RefCell<crate::trigger::TriggerCache>>>,
     pub subquery_count: i32,
     /// A table whose loop must run on this cursor, open for writing.
     pub write_cursor: Option<(TableId, i32)>,
@@ -186,15 +194,17 @@ pub(crate) struct Codegen<'a> {
     pub watches: Vec<iolite_ext::SourceFactory>,
 }
 
-impl<'a> Codegen<'a> {
-    pub fn new(env: &'a Env<'a>, settings: &'a Settings) -> Codegen<'a> {
+impl<'p> Codegen<'p> {
+    pub fn new(plan: &'p StatementPlan, settings: &'p Settings) -> Codegen<'p> {
         let mut b = Builder::new();
         b.emit(Opcode::Init, 0, 0, 0);
         Codegen {
-            env,
             settings,
+            encoding: plan.encoding,
             b,
-            plans: FastMap::default(),
+            nested: &plan.nested,
+            sequences: &plan.sequences,
+            databases: &plan.databases,
             places: Places::default(),
             known: Vec::new(),
             aggs: FastMap::default(),
@@ -203,15 +213,9 @@ impl<'a> Codegen<'a> {
             sub_rows: Vec::new(),
             case_bases: Vec::new(),
             ctes: FastMap::default(),
-            databases: 0,
-            written: 0,
             notes: Notes::default(),
-            trigger: None,
+            in_trigger: false,
             copy_columns: false,
-            needs_statement: false,
-            counts_changes: false,
-            trigger_programs: None,
-            sequences: Default::default(),
             write_cursor: None,
             subquery_count: 0,
             no_once: 0,
@@ -220,70 +224,30 @@ impl<'a> Codegen<'a> {
         }
     }
 
-    /// A program over the same environment for a trigger: nothing but the compiled triggers is shared.
-    pub fn child(&self) -> Codegen<'a> {
-        let mut c = Codegen::new(self.env, self.settings);
-        c.trigger_programs = self.trigger_programs.clone();
-        c.sequences = self.sequences.get_or_init(Default::default).clone().into();
-        c
-    }
-
-    /// Takes over the plans of nested queries.
-    pub fn take_plans(&mut self, p: Planner<'_>) {
-        self.plans.extend(p.subplans);
-    }
-
-    /// Notes that a database is read.
-    pub fn read_database(&mut self, db: usize) {
-        self.databases |= 1 << db;
-    }
-
-    /// Notes that a database is written.
-    pub fn write_database(&mut self, db: usize) {
-        self.databases |= 1 << db;
-        self.written |= 1 << db;
-    }
-
     /// Closes the program: `Halt`, then the prologue, to which `Init` jumps: transactions and constants.
     pub fn finish(&mut self, limit: usize, program: &mut Program) -> Result<()> {
         self.resume(0);
         self.b.emit(Opcode::Halt, 0, 0, 0);
         self.b.jump_here(0);
-        let mask = if self.trigger.is_none() { self.databases } else { 0 };
-        if mask != 0 {
-            for db in (0..self.env.catalog.schemas.len()).filter(|db| mask & 1 << db != 0) {
-                let write = self.written & 1 << db != 0;
-                let schema = &self.env.catalog.schemas[db];
-                let generation = self.settings.generations.get(db).copied().unwrap_or(0);
-                self.b.emit4(
-                    Opcode::Transaction,
-                    db as i32,
-                    write as i32,
-                    schema.cookie as i32,
-                    P4::Int(generation as i64),
-                );
-            }
+        let databases = if self.in_trigger { &[] } else { self.databases };
+        for d in databases {
+            let generation = self.settings.generations.get(d.db).copied().unwrap_or(0);
+            let (db, written, cookie) = (d.db as i32, d.written as i32, d.cookie as i32);
+            self.b.emit4(Opcode::Transaction, db, written, cookie, P4::Int(generation as i64));
         }
         for watch in std::mem::take(&mut self.watches) {
             let (cursor, on) = (self.b.cursor(), self.b.label());
             self.b.jump4(Opcode::SourceOpen, cursor, on, 0, P4::Source(watch));
             self.b.place(on);
         }
-        if self.trigger.is_none() {
+        if !self.in_trigger {
             self.read_sequences()?;
         }
         self.load_constants(0)?;
         self.b.emit(Opcode::Goto, 0, 1, 0);
         self.b.finish(limit, program)?;
-        if self.trigger.is_none()
-            && let Some(t) = &self.trigger_programs
-        {
-            program.subprograms = t.borrow().programs();
-        }
-        program.needs_statement = self.needs_statement;
-        program.counts_changes = self.counts_changes;
-        program.readonly = mask & self.written == 0;
-        program.databases = mask;
+        program.readonly = !databases.iter().any(|d| d.written);
+        program.databases = databases.iter().fold(0, |mask, d| mask | 1 << d.db);
         Ok(())
     }
 
@@ -357,4 +321,9 @@ impl<'a> Codegen<'a> {
     pub fn unsupported<T>(&self, what: &str) -> Result<T> {
         Err(Error::sql(format!("{what} is not supported yet")))
     }
+}
+
+/// An error that no statement should ever see.
+pub(crate) fn internal(what: &str) -> Error {
+    Error::new(iolite_base::Code::Internal, format!("code generation: {what}"))
 }

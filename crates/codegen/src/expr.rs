@@ -1,11 +1,10 @@
 //! Expressions into registers.
 
-use crate::context::{Codegen, Place, Val};
+use crate::context::{Codegen, Place, Val, internal};
 use iolite_base::{Error, Result};
 use iolite_bytecode::{FunctionCall, Opcode, P4, p5};
 use iolite_catalog::{Column, Table};
 use iolite_ext::{FunctionFlags, Implementation, Inline};
-use iolite_plan::bind::Binder;
 use iolite_plan::bound::*;
 use iolite_value::{Affinity, Collation, Value};
 use std::rc::Rc;
@@ -409,7 +408,7 @@ impl Codegen<'_> {
         let constant = c.args.iter().all(Expr::is_constant)
             && (c.function.flags.has(FunctionFlags::DETERMINISTIC)
                 || c.function.flags.has(FunctionFlags::SLOW_CHANGE));
-        if constant && self.no_once == 0 && self.trigger.is_none() {
+        if constant && self.no_once == 0 && !self.in_trigger {
             let reg = self.b.reg();
             let once = self.b.emit(Opcode::Once, 0, 0, 0);
             self.emit_call(c, reg)?;
@@ -526,7 +525,7 @@ impl Codegen<'_> {
                     self.b.emit(Opcode::VColumn, cursor, c.column, target);
                 }
             }
-            Place::Table { cursor, table, index, index_only } => {
+            Place::Table { cursor, table, binding, index, index_only } => {
                 if let Some((icur, ix)) = &index {
                     if c.column == ROWID {
                         if table.has_rowid() {
@@ -540,7 +539,7 @@ impl Codegen<'_> {
                         // A row of a WITHOUT ROWID table may be older than its last columns.
                         let p4 = if !table.has_rowid() && ix.origin == iolite_catalog::IndexOrigin::PrimaryKey
                         {
-                            self.column_default(&table, c.column as usize)?
+                            absent(&table, c.column as usize)
                         } else {
                             P4::None
                         };
@@ -559,11 +558,11 @@ impl Codegen<'_> {
                     let end = self.b.label();
                     let at = index.as_ref().filter(|_| index_only).map_or(cursor, |(i, _)| *i);
                     self.b.jump(Opcode::IfNullRow, at, end, target);
-                    self.table_column(cursor, &table, c.column, c.table, target)?;
+                    self.table_column(cursor, &table, binding.as_deref(), c.column, target)?;
                     self.b.place(end);
                     return Ok(());
                 }
-                self.table_column(cursor, &table, c.column, c.table, target)?;
+                self.table_column(cursor, &table, binding.as_deref(), c.column, target)?;
             }
         }
         Ok(())
@@ -577,12 +576,12 @@ impl Codegen<'_> {
     }
 
     /// Reads a column of a table from its own cursor.
-    pub fn table_column(
+    fn table_column(
         &mut self,
         cursor: i32,
         t: &Rc<Table>,
+        binding: Option<&TableBinding>,
         column: i32,
-        id: TableId,
         target: i32,
     ) -> Result<()> {
         if column == ROWID || t.rowid_alias == Some(column as usize) {
@@ -591,10 +590,9 @@ impl Codegen<'_> {
         }
         let col = &t.columns[column as usize];
         let Some(field) = t.field_of[column as usize] else {
-            return self.virtual_column(t, column as usize, id, target);
+            return self.computed_column(t, binding, column as usize, target);
         };
-        let p4 = self.column_default(t, column as usize)?;
-        self.b.emit4(Opcode::Column, cursor, field as i32, target, p4);
+        self.b.emit4(Opcode::Column, cursor, field as i32, target, absent(t, column as usize));
         if self.copy_columns {
             self.b.p5(p5::COPY);
         }
@@ -604,36 +602,22 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    /// What a record that ends before the column stands for: rows older than an ALTER TABLE ADD COLUMN.
-    fn column_default(&mut self, t: &Rc<Table>, column: usize) -> Result<P4> {
-        Ok(match self.default_value(t, column)? {
-            Value::Null => P4::None,
-            v => P4::Value(Rc::new(v)),
-        })
-    }
-
-    /// The same as a value.
-    pub fn default_value(&self, t: &Rc<Table>, column: usize) -> Result<Value> {
-        let col = &t.columns[column];
-        let Some(d) = &col.default else { return Ok(Value::Null) };
-        let mut b = Binder::new(self.env, "");
-        // Only constants were defaults of rows that were there before; others need not even be known.
-        let bound = b.restricted_expr(t, 0, &d.expr, iolite_plan::bind::Restriction::Default);
-        let Some(mut v) = bound.ok().and_then(|e| constant_value(&e)) else { return Ok(Value::Null) };
-        col.affinity.apply(&mut v)?;
-        Ok(v)
-    }
-
     /// Computes a generated column that is not stored.
-    fn virtual_column(&mut self, t: &Rc<Table>, column: usize, id: TableId, target: i32) -> Result<()> {
-        let g = t.columns[column]
-            .generated
-            .as_ref()
-            .ok_or_else(|| internal("a column that is stored nowhere"))?;
-        let mut b = Binder::new(self.env, "");
-        let e = b.restricted_expr(t, id, &g.expr, iolite_plan::bind::Restriction::Generated)?;
+    fn computed_column(
+        &mut self,
+        t: &Rc<Table>,
+        binding: Option<&TableBinding>,
+        column: usize,
+        target: i32,
+    ) -> Result<()> {
+        let found = binding.and_then(|b| b.computed.iter().find(|(c, _)| *c == column));
+        let e = match found {
+            Some((_, Ok(e))) => e,
+            Some((_, Err(e))) => return Err(e.clone()),
+            None => return Err(internal("a column that is stored nowhere")),
+        };
         let known = std::mem::take(&mut self.known);
-        let r = self.expr_to(&e, target);
+        let r = self.expr_to(e, target);
         self.known = known;
         r?;
         let affinity = t.columns[column].affinity;
@@ -644,19 +628,13 @@ impl Codegen<'_> {
     }
 }
 
-fn is_virtual_generated(c: &Column) -> bool {
-    !c.is_stored()
+/// What a record that ends before the column stands for: rows older than an ALTER TABLE ADD COLUMN.
+fn absent(t: &Table, column: usize) -> P4 {
+    t.absent_value(column).map_or(P4::None, |v| P4::Value(v.clone()))
 }
 
-/// The value of a default that needs no code: literals and signed numbers.
-pub(crate) fn constant_value(e: &Expr) -> Option<Value> {
-    match e {
-        Expr::Const(v) => Some(v.clone()),
-        Expr::Neg(a) => constant_value(a).map(|v| iolite_value::arith::negate(&v)),
-        Expr::Plus(a) | Expr::Collate(a, _) => constant_value(a),
-        Expr::Cast(a, aff) => aff.cast(&constant_value(a)?).ok(),
-        _ => None,
-    }
+fn is_virtual_generated(c: &Column) -> bool {
+    !c.is_stored()
 }
 
 /// Whether the expression is a constant that the prologue may compute: it cannot fail and costs little.
@@ -674,9 +652,4 @@ fn hoistable(e: &Expr) -> bool {
         Expr::IsNull(a) | Expr::NotNull(a) => hoistable(a),
         _ => false,
     }
-}
-
-/// An error that no statement should ever see.
-pub(crate) fn internal(what: &str) -> Error {
-    Error::new(iolite_base::Code::Internal, format!("code generation: {what}"))
 }

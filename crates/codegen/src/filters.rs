@@ -127,14 +127,13 @@ impl Codegen<'_> {
     /// Goes through those rows of a table that its own conditions let pass; `add` says what becomes of each.
     fn fill_from_table(&mut self, l: &Level, add: impl FnOnce(&mut Self, i32)) -> Result<()> {
         let Some((db, table)) = l.source.table() else { return Ok(()) };
-        let table = table.clone();
         self.note(|| format!("BLOOM FILTER ON {} (rowid=?)", print::source_name(&l.source)));
         let cursor = self.b.cursor();
-        self.open_cursor(cursor, db, &table, Opcode::OpenRead)?;
+        self.open_cursor(cursor, db, table, l.source.binding.as_deref(), Opcode::OpenRead)?;
         let (done, next) = (self.b.label(), self.b.label());
         self.b.jump(Opcode::Rewind, cursor, done, 0);
         let top = self.b.here();
-        let place = Place::Table { cursor, table, index: None, index_only: false };
+        let place = Place::of_source(cursor, &l.source, table);
         self.at_place(l.source.id, place, |g| {
             g.jump_unless_each(&mut l.filter.iter().filter(|e| is_own(e, l.source.id)), next)
         })?;

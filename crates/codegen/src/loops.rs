@@ -7,8 +7,7 @@
 //! row of NULLs and the body runs once more from just behind the match. A RIGHT JOIN level notes which rows matched
 //! and makes everything inside it a subroutine, which is called again at the very end for those that did not.
 
-use crate::context::{Codegen, Dest, Place};
-use crate::expr::internal;
+use crate::context::{Codegen, Dest, Place, internal};
 use iolite_base::{Few, Result};
 use iolite_bytecode::{Label, Opcode, P4};
 use iolite_catalog::{Index, Table};
@@ -231,7 +230,7 @@ impl Codegen<'_> {
     fn open_matched(&mut self, l: &Level) -> Result<i32> {
         let m = self.b.cursor();
         let width = row_key_width(l);
-        let key = KeyInfo::plain(width, self.env.encoding);
+        let key = KeyInfo::plain(width, self.encoding);
         self.b.emit4(Opcode::OpenEphemeral, m, width as i32, 0, P4::KeyInfo(key));
         Ok(m)
     }
@@ -314,6 +313,7 @@ impl Codegen<'_> {
                     _ => Place::Table {
                         cursor: p.table_cursor.unwrap_or(-1),
                         table: table.clone(),
+                        binding: l.source.binding.clone(),
                         index: if l.source.join.right || p.own_rows_only { None } else { index },
                         index_only,
                     },
@@ -363,7 +363,6 @@ impl Codegen<'_> {
     }
 
     fn open_table(&mut self, l: &Level, db: usize, table: &Rc<Table>) -> Result<Prepared> {
-        self.read_database(db);
         let mut p = Prepared::default();
         let given = self.write_cursor.filter(|w| w.0 == l.source.id).map(|w| w.1);
         let covering = match &l.access {
@@ -391,7 +390,7 @@ impl Codegen<'_> {
             p.table_cursor = Some(c);
         } else if !covering {
             let c = self.b.cursor();
-            self.open_cursor(c, db, table, Opcode::OpenRead)?;
+            self.open_cursor(c, db, table, l.source.binding.as_deref(), Opcode::OpenRead)?;
             p.table_cursor = Some(c);
         }
         if let Some((i, key)) = index {
@@ -406,10 +405,18 @@ impl Codegen<'_> {
     }
 
     /// Opens a cursor on a table's own tree.
-    pub fn open_cursor(&mut self, c: i32, db: usize, table: &Rc<Table>, op: Opcode) -> Result<()> {
+    pub fn open_cursor(
+        &mut self,
+        c: i32,
+        db: usize,
+        table: &Rc<Table>,
+        binding: Option<&TableBinding>,
+        op: Opcode,
+    ) -> Result<()> {
         match table.primary_index() {
             Some(pk) => {
-                let key = iolite_plan::bind::index_key(self.env, table, &pk)?;
+                let key =
+                    binding.and_then(|b| b.key.clone()).ok_or_else(|| internal("no key description"))?;
                 self.b.emit4(op, c, pk.root.get() as i32, db as i32, P4::KeyInfo(key));
             }
             None => {

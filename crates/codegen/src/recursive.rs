@@ -22,7 +22,7 @@ impl Codegen<'_> {
         let key = if ordered {
             let mut fields: Vec<KeyField> = r.order_by.iter().map(OrderTerm::key_field).collect();
             fields.push(KeyField::default());
-            let key = Rc::new(KeyInfo { enc: self.env.encoding, fields, columns: keys + width });
+            let key = Rc::new(KeyInfo { enc: self.encoding, fields, columns: keys + width });
             let n = (keys + width) as i32;
             self.b.emit4(Opcode::OpenEphemeral, queue, n, 0, P4::KeyInfo(key.clone()));
             Some(key)

@@ -4,13 +4,10 @@
 //! applies LIMIT and OFFSET.
 
 use crate::context::{Codegen, Dest};
-use iolite_base::{Few, Result};
-use iolite_bytecode::{ColumnMeta, Label, Opcode, P4};
-use iolite_plan::Planner;
-use iolite_plan::bind::Binder;
+use iolite_base::Result;
+use iolite_bytecode::{Label, Opcode, P4};
 use iolite_plan::bound::*;
 use iolite_plan::plan::*;
-use iolite_sql::ast;
 use iolite_value::{Collation, KeyInfo, Value};
 use std::rc::Rc;
 
@@ -81,59 +78,22 @@ impl Order<'_> {
 }
 
 impl Codegen<'_> {
-    /// A SELECT statement.
-    pub fn statement_select(&mut self, b: &mut Binder<'_>, s: &ast::Select) -> Result<Few<ColumnMeta>> {
-        let mut bound = Select::with_one_arm();
-        b.select_into(s, &mut bound)?;
-        let mut p = Planner::after(self.env, b);
-        let mut plan = SelectPlan::with_one_arm();
-        p.select_into(&mut bound, &mut plan)?;
-        self.take_plans(p);
-        self.touch_databases(b.databases);
-        self.query(&plan, &Dest::Output)?;
-        let mut columns = Few::with_capacity(plan.columns.len());
-        for c in plan.columns {
-            columns.push(c.meta);
-        }
-        Ok(columns)
-    }
-
-    /// Computes one row of expressions of `text`, which refer to no table, into registers; answers the first.
-    pub fn row_registers(&mut self, row: Vec<ast::Expr>, text: &str) -> Result<i32> {
-        let first = self.b.regs(row.len());
-        let s = ast::Select {
-            with: None,
-            first: ast::SelectCore::Values(vec![row]),
-            compounds: Vec::new(),
-            order_by: Vec::new(),
-            limit: None,
-            offset: None,
-            span: ast::Span::default(),
-        };
-        let mut binder = Binder::new(self.env, text);
-        let mut bound = Select::with_one_arm();
-        binder.select_into(&s, &mut bound)?;
-        let mut p = Planner::after(self.env, &binder);
-        let mut plan = SelectPlan::with_one_arm();
-        p.select_into(&mut bound, &mut plan)?;
-        self.take_plans(p);
-        self.touch_databases(binder.databases);
-        self.query(&plan, &Dest::Registers { first })?;
-        Ok(first)
-    }
-
-    /// Notes the databases that binding has seen.
-    pub fn touch_databases(&mut self, mask: u64) {
-        self.databases |= mask;
-    }
-
     /// Codes a query.
     pub fn query(&mut self, plan: &SelectPlan, dest: &Dest) -> Result<()> {
+        self.limited_query(plan, plan.limit.as_ref(), dest)
+    }
+
+    /// Codes a query of which only one row is wanted, if it does not say itself how many.
+    pub fn one_row_query(&mut self, plan: &SelectPlan, dest: &Dest) -> Result<()> {
+        self.limited_query(plan, Some(plan.limit.as_ref().unwrap_or(&Expr::int(1))), dest)
+    }
+
+    fn limited_query(&mut self, plan: &SelectPlan, limit: Option<&Expr>, dest: &Dest) -> Result<()> {
         let end = self.b.label();
         if plan.cores.len() > 1 {
-            self.compound(plan, dest, end)?;
+            self.compound(plan, limit, dest, end)?;
         } else {
-            let limits = self.limits(plan.limit.as_ref(), plan.offset.as_ref(), end)?;
+            let limits = self.limits(limit, plan.offset.as_ref(), end)?;
             let order = if plan.ordered { &[][..] } else { &plan.order_by[..] };
             self.core(&plan.cores[0], order, limits, dest, end)?;
         }
@@ -283,7 +243,7 @@ impl Codegen<'_> {
         let distinct = if distinct {
             let cursor = self.b.cursor();
             let collations = result.iter().map(|e| e.collation().map_or(self.binary(), |c| c.0));
-            let key = KeyInfo::ascending(collations, self.env.encoding);
+            let key = KeyInfo::ascending(collations, self.encoding);
             self.b.emit4(Opcode::SetOpen, cursor, 0, 0, P4::KeyInfo(key));
             Some(cursor)
         } else {
@@ -326,15 +286,15 @@ impl Codegen<'_> {
     /// The key description of an ORDER BY.
     pub fn order_key(&self, order: &[OrderTerm], columns: usize) -> Rc<KeyInfo> {
         let fields = order.iter().map(OrderTerm::key_field).collect();
-        Rc::new(KeyInfo { enc: self.env.encoding, fields, columns })
+        Rc::new(KeyInfo { enc: self.encoding, fields, columns })
     }
 
     /// BINARY in this database.
     pub fn binary(&self) -> Collation {
-        if self.env.encoding == iolite_base::Encoding::Utf8 {
+        if self.encoding == iolite_base::Encoding::Utf8 {
             Collation::Binary
         } else {
-            Collation::Binary16(self.env.encoding)
+            Collation::Binary16(self.encoding)
         }
     }
 

@@ -1,22 +1,16 @@
 //! Nested queries in expressions.
 
-use crate::context::{Codegen, Dest, Subroutine};
-use crate::expr::internal;
+use crate::context::{Codegen, Dest, Subroutine, internal};
 use iolite_base::Result;
 use iolite_bytecode::Opcode;
 use iolite_plan::bound::*;
 use iolite_plan::plan::SelectPlan;
 use std::rc::Rc;
 
-impl Codegen<'_> {
+impl<'p> Codegen<'p> {
     /// The plan of a nested query.
-    pub fn plan_of(&self, s: &Subquery) -> Result<SelectPlan> {
-        self.plans.get(&s.id).cloned().ok_or_else(|| internal("a nested query without a plan"))
-    }
-
-    /// Codes a nested query. Temporaries of the surroundings stay untouched.
-    pub fn nested_query(&mut self, plan: &SelectPlan, dest: &Dest) -> Result<()> {
-        self.query(plan, dest)
+    pub fn plan_of(&self, s: &Subquery) -> Result<&'p SelectPlan> {
+        self.nested.get(s.id).ok_or_else(|| internal("a nested query without a plan"))
     }
 
     /// Column `n` of a query's first row; NULL if there is none.
@@ -39,18 +33,15 @@ impl Codegen<'_> {
             self.b.emit(Opcode::Gosub, sub.return_reg, sub.address, 0);
             return Ok(sub.first);
         }
-        let mut plan = self.plan_of(s)?;
+        let plan = self.plan_of(s)?;
         let first = self.b.regs(width);
         self.subquery_count += 1;
         let word = if s.outer.is_empty() { "" } else { "CORRELATED " };
         let number = self.subquery_count;
-        if plan.limit.is_none() {
-            plan.limit = Some(Expr::int(1));
-        }
         let code = |g: &mut Self| -> Result<()> {
             let former = g.push_note(|| format!("{word}SCALAR SUBQUERY {number}"));
             g.b.emit(Opcode::Null, 0, first, first + width as i32 - 1);
-            g.nested_query(&plan, &Dest::Registers { first })?;
+            g.one_row_query(plan, &Dest::Registers { first })?;
             g.pop_note(former);
             Ok(())
         };
@@ -74,7 +65,7 @@ impl Codegen<'_> {
 
     /// Whether a query has a row.
     pub fn exists(&mut self, s: &Rc<Subquery>, target: i32) -> Result<()> {
-        let mut plan = self.plan_of(s)?;
+        let plan = self.plan_of(s)?;
         let once = s.outer.is_empty() && self.no_once == 0;
         let reg = if once { self.b.reg() } else { self.b.temp() };
         let at = if once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
@@ -83,10 +74,7 @@ impl Codegen<'_> {
         let number = self.subquery_count;
         let former = self.push_note(|| format!("{word}SCALAR SUBQUERY {number}"));
         self.b.emit(Opcode::Integer, 0, reg, 0);
-        if plan.limit.is_none() {
-            plan.limit = Some(Expr::int(1));
-        }
-        self.nested_query(&plan, &Dest::Exists { reg })?;
+        self.one_row_query(plan, &Dest::Exists { reg })?;
         self.pop_note(former);
         if let Some(at) = at {
             self.b.jump_here(at);

@@ -8,7 +8,7 @@ use iolite_bytecode as code;
 use iolite_bytecode::{FunctionCall, Label, Opcode, P4};
 use iolite_plan::bound::*;
 use iolite_plan::plan::*;
-use iolite_sql::ast;
+use iolite_plan::{FrameExclude, FrameUnit};
 use iolite_value::compare::KeyField;
 use std::rc::Rc;
 
@@ -67,17 +67,17 @@ impl Codegen<'_> {
             partition: p.partition.clone(),
             order: p.order.iter().map(|(k, t)| (*k, field(t))).collect(),
             unit: match p.frame.unit {
-                ast::FrameUnit::Rows => code::FrameUnit::Rows,
-                ast::FrameUnit::Range => code::FrameUnit::Range,
-                ast::FrameUnit::Groups => code::FrameUnit::Groups,
+                FrameUnit::Rows => code::FrameUnit::Rows,
+                FrameUnit::Range => code::FrameUnit::Range,
+                FrameUnit::Groups => code::FrameUnit::Groups,
             },
             start,
             end,
             exclude: match p.frame.exclude {
-                ast::FrameExclude::NoOthers => code::FrameExclude::NoOthers,
-                ast::FrameExclude::CurrentRow => code::FrameExclude::CurrentRow,
-                ast::FrameExclude::Group => code::FrameExclude::Group,
-                ast::FrameExclude::Ties => code::FrameExclude::Ties,
+                FrameExclude::NoOthers => code::FrameExclude::NoOthers,
+                FrameExclude::CurrentRow => code::FrameExclude::CurrentRow,
+                FrameExclude::Group => code::FrameExclude::Group,
+                FrameExclude::Ties => code::FrameExclude::Ties,
             },
             calls,
         })

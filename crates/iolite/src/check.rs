@@ -247,7 +247,9 @@ impl Check<'_> {
             return Ok(());
         }
         let settings = self.conn.0.settings();
-        let program = with_env(self.conn, |env| iolite_codegen::index_check(env, &settings, db, t))?;
+        let plan = with_env(self.conn, |env| iolite_plan::index_check(env, db, t))?;
+        let mut program = iolite_bytecode::Program::default();
+        iolite_codegen::emit(&plan, &settings, &mut program)?;
         let mut rows = Vec::new();
         let ran = program_rows(self.conn, program, self.left, &mut rows);
         for r in rows {

@@ -674,13 +674,12 @@ impl Inner {
         Settings {
             generations: self.generations.borrow().clone(),
             recursive_triggers: self.flags.recursive_triggers.get(),
-            count_changes: self.flags.count_changes.get(),
-            ignore_checks: self.flags.ignore_checks.get(),
-            writable_schema: self.flags.writable_schema.get() && !self.flags.defensive.get(),
             reverse_unordered: self.flags.reverse_unordered.get(),
             no_filters: !self.flags.lookahead_filters.get(),
             nested: self.txn.is_nested(),
             door: crate::columns::door(self),
+            explained: false,
+            most_instructions: 0,
         }
     }
 

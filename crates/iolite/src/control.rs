@@ -9,7 +9,10 @@ use crate::run::with_env;
 use iolite_base::{Code, Error, Result};
 use iolite_bytecode::Program;
 use iolite_ext::{RowSource, SourceFactory};
-use iolite_sql::ast::{BeginMode, Expr, Literal, Parsed, Stmt};
+use iolite_plan::StatementPlan;
+use iolite_plan::statement::Body;
+use iolite_plan::statement::control::ControlKind;
+use iolite_sql::ast::BeginMode;
 use iolite_value::Value;
 use std::rc::{Rc, Weak};
 
@@ -38,6 +41,9 @@ pub(crate) type Work = Rc<dyn Fn(&Connection) -> Result<Vec<Vec<Value>>>>;
 /// Work that is given the values of the statement's expressions.
 type WorkOn = Rc<dyn Fn(&Connection, &[Value]) -> Result<Vec<Vec<Value>>>>;
 
+/// What such a statement does, given the values of its expressions.
+type Action = Box<dyn Fn(&Connection, &[Value]) -> Result<()>>;
+
 /// A program that does `work` when it is stepped, in a transaction that writes to the databases in `writes`.
 pub(crate) fn work_program(
     conn: &Connection,
@@ -45,16 +51,11 @@ pub(crate) fn work_program(
     work: Work,
     writes: &[usize],
 ) -> Result<Program> {
-    program(conn, columns, Rc::new(move |c, _| work(c)), (&[], writes), (Vec::new(), ""))
+    let plan = with_env(conn, |env| Ok(iolite_plan::work(env, &[], writes)))?;
+    program(conn, &plan, columns, Rc::new(move |c, _| work(c)))
 }
 
-fn program(
-    conn: &Connection,
-    columns: &[&str],
-    work: WorkOn,
-    access: (&[usize], &[usize]),
-    given: (Vec<Expr>, &str),
-) -> Result<Program> {
+fn program(conn: &Connection, plan: &StatementPlan, columns: &[&str], work: WorkOn) -> Result<Program> {
     let weak: Weak<Inner> = Rc::downgrade(&conn.0);
     let factory = SourceFactory(Rc::new(move |_, values| {
         let Some(inner) = weak.upgrade() else { return Err(Code::Misuse.into()) };
@@ -64,84 +65,51 @@ fn program(
         drop(reader);
         Ok(Some(Box::new(Rows { rows: rows.into_iter() }) as Box<dyn RowSource>))
     }));
-    let settings = conn.0.settings();
-    with_env(conn, |env| iolite_codegen::source_program(env, &settings, columns, factory, access, given))
+    iolite_codegen::emit_work(plan, &conn.0.settings(), columns, factory)
 }
 
 /// A program that holds a transaction on a database: it yields one row, and ends when it is reset.
 pub(crate) fn holding_program(conn: &Connection, db: usize, writes: bool) -> Result<Program> {
     let row: WorkOn = Rc::new(|_, _| Ok(vec![vec![Value::Null]]));
     let db = &[db][..];
-    program(conn, &["row"], row, if writes { (&[], db) } else { (db, &[]) }, (Vec::new(), ""))
-}
-
-fn action(conn: &Connection, f: impl Fn(&Connection) -> Result<()> + 'static) -> Result<Program> {
-    work_program(conn, &[], Rc::new(move |c| f(c).map(|()| Vec::new())), &[])
-}
-
-/// As [`action`], on the values of expressions of a text.
-fn action_on(
-    conn: &Connection,
-    given: (Vec<Expr>, &str),
-    f: impl Fn(&Connection, &[Value]) -> Result<()> + 'static,
-) -> Result<Program> {
-    program(conn, &[], Rc::new(move |c, values| f(c, values).map(|()| Vec::new())), (&[], &[]), given)
-}
-
-/// An operand of ATTACH and DETACH, where a bare word stands for itself: `ATTACH file AS name`.
-fn operand(e: &Expr) -> Expr {
-    match e {
-        Expr::Column { schema: None, table: None, column } => {
-            Expr::Literal(Literal::Text((*column.text).into()), column.span)
-        }
-        other => other.clone(),
-    }
+    let (reads, writes) = if writes { (&[][..], db) } else { (db, &[][..]) };
+    let plan = with_env(conn, |env| Ok(iolite_plan::work(env, reads, writes)))?;
+    program(conn, &plan, &["row"], row)
 }
 
 /// Compiles a statement of this kind.
-pub(crate) fn compile(conn: &Connection, parsed: &Parsed, text: &str) -> Result<Program> {
-    match &parsed.stmt {
-        Stmt::Begin(mode) => {
+pub(crate) fn compile(conn: &Connection, plan: &StatementPlan, text: &str) -> Result<Program> {
+    let Body::Control(control) = &plan.body else { return Err(Code::Internal.into()) };
+    let on = |f: Action| program(conn, plan, &[], Rc::new(move |c, v| f(c, v).map(|()| Vec::new())));
+    match &control.kind {
+        ControlKind::Begin(mode) => {
             let mode = *mode;
-            action(conn, move |c| begin(c, mode))
+            on(Box::new(move |c, _| begin(c, mode)))
         }
-        Stmt::Commit => action(conn, commit),
-        Stmt::Rollback => action(conn, rollback),
-        Stmt::Savepoint(n) => {
-            let n = n.text.clone();
-            action(conn, move |c| c.0.txn.savepoint(&c.0, &n))
+        ControlKind::Commit => on(Box::new(|c, _| commit(c))),
+        ControlKind::Rollback => on(Box::new(|c, _| rollback(c))),
+        ControlKind::Savepoint(n) => {
+            let n = n.clone();
+            on(Box::new(move |c, _| c.0.txn.savepoint(&c.0, &n)))
         }
-        Stmt::Release(n) => {
-            let n = n.text.clone();
-            action(conn, move |c| c.0.txn.release(&c.0, &n))
+        ControlKind::Release(n) => {
+            let n = n.clone();
+            on(Box::new(move |c, _| c.0.txn.release(&c.0, &n)))
         }
-        Stmt::RollbackTo(n) => {
-            let n = n.text.clone();
-            action(conn, move |c| c.0.txn.rollback_to(&c.0, &n))
+        ControlKind::RollbackTo(n) => {
+            let n = n.clone();
+            on(Box::new(move |c, _| c.0.txn.rollback_to(&c.0, &n)))
         }
-        Stmt::Pragma { name, value } => crate::pragma::compile(conn, name, value.as_ref()),
-        Stmt::Attach { file, name, .. } => {
-            action_on(conn, (vec![operand(file), operand(name)], text), |c, v| {
-                crate::attach::attach(c, &v[0], &v[1])
-            })
+        ControlKind::Attach => on(Box::new(|c, v| crate::attach::attach(c, &v[0], &v[1]))),
+        ControlKind::Detach => on(Box::new(|c, v| crate::attach::detach(c, &v[0]))),
+        ControlKind::Vacuum(schema) => {
+            let schema = schema.clone();
+            on(Box::new(move |c, v| crate::vacuum::vacuum(c, schema.as_deref(), v.first())))
         }
-        Stmt::Detach(name) => {
-            action_on(conn, (vec![operand(name)], text), |c, v| crate::attach::detach(c, &v[0]))
-        }
-        Stmt::Vacuum { schema, into } => {
-            let schema = schema.as_ref().map(|s| s.text.to_string());
-            let into = into.as_deref().cloned().into_iter().collect();
-            action_on(conn, (into, text), move |c, v| crate::vacuum::vacuum(c, schema.as_deref(), v.first()))
-        }
-        Stmt::AlterTable(a) => crate::alter::compile(conn, a, text),
-        Stmt::Analyze(what) => {
-            let what = what.clone();
-            crate::analyze::compile(conn, what.as_ref())
-        }
-        Stmt::CreateVirtualTable(c) => {
-            Err(Error::sql(format!("CREATE VIRTUAL TABLE is not supported yet: {}", c.name.name.text)))
-        }
-        _ => Err(Error::sql("this statement is not supported yet")),
+        ControlKind::Pragma(name, value) => crate::pragma::compile(conn, name, value.as_ref()),
+        ControlKind::AlterTable(a) => crate::alter::compile(conn, a, text),
+        ControlKind::Analyze(what) => crate::analyze::compile(conn, what.as_ref()),
+        ControlKind::Work => Err(Code::Internal.into()),
     }
 }
 

@@ -4,8 +4,11 @@ use crate::connection::{Connection, Inner};
 use crate::statement::Statement;
 use iolite_base::{Error, Result};
 use iolite_bytecode::Program;
+use iolite_plan::StatementPlan;
 use iolite_plan::bind::Env;
-use iolite_sql::ast::{Parsed, Stmt};
+use iolite_plan::bound::Select;
+use iolite_plan::statement::Body;
+use iolite_sql::ast::{ExplainMode, Parsed, Stmt};
 use std::rc::Rc;
 
 /// Prepares the first statement of a text.
@@ -24,7 +27,7 @@ pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option
     let mut next = iolite_sql::parse_next(sql, &limits)?;
     let Some((parsed, used)) = &mut next else { return Ok(None) };
     let mut program = Rc::default();
-    compile(conn, parsed, sql, Rc::get_mut(&mut program).expect("nobody else has it"))?;
+    compile(conn, parsed, sql, Rc::get_mut(&mut program).expect("nobody else has it"), None)?;
     if !own && crate::plans::lasting(parsed) {
         c.plans.borrow_mut().keep(sql, *used, &program, &c.generations.borrow());
     }
@@ -37,7 +40,7 @@ pub(crate) fn compile_text(conn: &Connection, sql: &str) -> Result<Program> {
     let limits = conn.0.limits.borrow().clone();
     let mut program = Program::default();
     match iolite_sql::parse_next(sql, &limits)? {
-        Some((mut parsed, _)) => compile(conn, &mut parsed, sql, &mut program)?,
+        Some((mut parsed, _)) => compile(conn, &mut parsed, sql, &mut program, None)?,
         None => return Err(Error::sql("not a statement")),
     }
     Ok(program)
@@ -61,6 +64,11 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         short_column_names: c.flags.short_column_names.get(),
         automatic_index: c.flags.automatic_index.get(),
         trusted_schema: c.flags.trusted_schema.get(),
+        recursive_triggers: c.flags.recursive_triggers.get(),
+        ignore_checks: c.flags.ignore_checks.get(),
+        writable_schema: c.flags.writable_schema.get() && !c.flags.defensive.get(),
+        own: c.nested.get() > 0,
+        watch: None,
     };
     f(&env)
 }
@@ -77,34 +85,75 @@ fn needs_schema(s: &Stmt) -> bool {
     )
 }
 
+/// Sees the values between the stages of a statement.
+pub(crate) trait Watch {
+    /// A query has been bound.
+    fn bound(&self, query: &Select);
+    /// The statement has been planned.
+    fn planned(&self, plan: &StatementPlan);
+}
+
 /// Compiles a statement into an empty program.
-fn compile(conn: &Connection, parsed: &mut Parsed, text: &str, p: &mut Program) -> Result<()> {
+pub(crate) fn compile(
+    conn: &Connection,
+    parsed: &mut Parsed,
+    text: &str,
+    p: &mut Program,
+    watch: Option<&dyn Watch>,
+) -> Result<()> {
     if needs_schema(&parsed.stmt) && !matches!(parsed.stmt, Stmt::Pragma { .. }) {
         conn.0.load_schemas()?;
     }
-    match compile_once(conn, parsed, text, p) {
+    match compile_once(conn, parsed, text, p, watch) {
         // The catalog may be out of date: somebody else may have made what the text names.
         Err(e) if e.code() == iolite_base::Code::Error && conn.0.check_schemas()? => {
             conn.0.load_schemas()?;
-            compile_once(conn, parsed, text, p)?;
+            *p = Program::default();
+            compile_once(conn, parsed, text, p, watch)?;
         }
         other => other?,
     }
     p.variables = std::mem::take(&mut parsed.variables);
     p.explain = match parsed.explain {
-        iolite_sql::ast::ExplainMode::None => 0,
-        iolite_sql::ast::ExplainMode::Program => 1,
-        iolite_sql::ast::ExplainMode::QueryPlan => 2,
-        iolite_sql::ast::ExplainMode::Analyze => 3,
+        ExplainMode::None => 0,
+        ExplainMode::Program => 1,
+        ExplainMode::QueryPlan => 2,
+        ExplainMode::Analyze => 3,
     };
     Ok(())
 }
 
-fn compile_once(conn: &Connection, parsed: &Parsed, text: &str, p: &mut Program) -> Result<()> {
-    let settings = conn.0.settings();
-    if !with_env(conn, |env| iolite_codegen::compile(parsed, text, env, &settings, p))? {
-        *p = crate::control::compile(conn, parsed, text)?;
+/// The stages, one after the other: a parsed statement is planned, and its plan becomes a program.
+fn compile_once(
+    conn: &Connection,
+    parsed: &Parsed,
+    text: &str,
+    p: &mut Program,
+    watch: Option<&dyn Watch>,
+) -> Result<()> {
+    let mut settings = conn.0.settings();
+    settings.explained = matches!(parsed.explain, ExplainMode::QueryPlan | ExplainMode::Analyze);
+    let mut plan = StatementPlan::default();
+    with_env(conn, |env| {
+        settings.most_instructions = env.limits.get(iolite_base::Limit::VdbeOp) as usize;
+        match watch {
+            None => iolite_plan::compile(parsed, text, env, &mut plan),
+            Some(w) => {
+                let bound = |q: &Select| w.bound(q);
+                let env = Env { watch: Some(&bound), ..*env };
+                iolite_plan::compile(parsed, text, &env, &mut plan)
+            }
+        }
+    })?;
+    if let Some(w) = watch {
+        w.planned(&plan);
     }
+    if let Body::Control(_) = plan.body {
+        *p = crate::control::compile(conn, &plan, text)?;
+        return Ok(());
+    }
+    iolite_codegen::emit(&plan, &settings, p)?;
+    p.columns = plan.into_columns();
     Ok(())
 }
 

@@ -1,58 +1,54 @@
-//! All stages of one statement as text: what `cargo xtask stages` prints and ARCHITECTURE.md quotes.
+//! All stages of one statement as text, as they are when it is compiled; ARCHITECTURE.md quotes some.
 
 use crate::connection::Connection;
-use crate::run::with_env;
-use iolite_base::Result;
-use iolite_plan::Planner;
-use iolite_plan::bind::Binder;
-use iolite_sql::ast::Stmt;
+use crate::run::Watch;
+use iolite_base::{Error, Result};
+use iolite_bytecode::Program;
+use iolite_plan::StatementPlan;
+use iolite_plan::bound::Select;
+use std::cell::RefCell;
 use std::fmt::Write;
 
-/// The journey of a SELECT: AST, bound query, plan, program. Other statements show their AST and program.
-pub fn stages(conn: &Connection, sql: &str) -> Result<String> {
-    let mut out = String::new();
-    let parsed = iolite_sql::parse_stmt(sql)?;
-    let _ = writeln!(out, "text\n  {sql}\n");
-    let _ = writeln!(
-        out,
-        "AST, printed back with every operator in parentheses\n  {}\n",
-        iolite_sql::print::parsed_explicit(&parsed)
-    );
-    if let Stmt::Select(s) = &parsed.stmt {
-        conn.0.load_schemas()?;
-        with_env(conn, |env| {
-            let bound = Binder::new(env, sql).select(s)?;
-            let _ = writeln!(out, "bound query");
-            for c in &bound.cores {
-                for s in &c.sources {
-                    let _ = writeln!(out, "  table {}: {:?} as {}", s.id, s.kind, s.name);
-                }
-                for f in &c.filter {
-                    let _ = writeln!(out, "  filter {}", f.expr);
-                }
-                for (e, k) in c.result.iter().zip(&bound.columns) {
-                    let _ = writeln!(out, "  result {} = {e}", k.meta.name);
-                }
-            }
-            let plan = Planner::new(env).select(bound)?;
-            let _ = writeln!(out, "\nplan");
-            for (c, l) in plan.cores.iter().flat_map(|c| c.levels.iter().map(move |l| (c, l))) {
-                let _ = writeln!(out, "  {}", iolite_plan::print::level(l, c.extreme));
-                for f in &l.filter {
-                    let _ = writeln!(out, "    then test {f}");
-                }
-            }
-            if !plan.order_by.is_empty() && !plan.ordered {
-                let _ = writeln!(out, "  sort");
-            }
-            Ok(())
-        })?;
+/// What was seen between the stages.
+struct Seen(RefCell<String>);
+
+impl Watch for Seen {
+    fn bound(&self, query: &Select) {
+        let out = &mut *self.0.borrow_mut();
+        let _ = writeln!(out, "bound query\n{}", iolite_plan::print::bound(query));
     }
-    let s = conn.prepare(sql)?;
-    let _ = writeln!(out, "\nprogram");
-    for r in s.explain() {
+
+    fn planned(&self, plan: &StatementPlan) {
+        let out = &mut *self.0.borrow_mut();
+        let _ = writeln!(out, "plan\n{}", iolite_plan::print::statement(plan));
+    }
+}
+
+/// The life of the first statement of a text: AST, bound query, plan, program.
+pub fn stages(conn: &Connection, sql: &str) -> Result<String> {
+    let limits = conn.0.limits.borrow().clone();
+    let Some((mut parsed, _)) = iolite_sql::parse_next(sql, &limits)? else {
+        return Err(Error::sql("not a statement"));
+    };
+    let seen = Seen(RefCell::default());
+    let ast = iolite_sql::print::parsed_explicit(&parsed);
+    let mut program = Program::default();
+    crate::run::compile(conn, &mut parsed, sql, &mut program, Some(&seen))?;
+    let mut out = format!(
+        "text\n  {sql}\n\nAST, printed back with every operator in parentheses\n  {ast}\n\n{}program\n",
+        seen.0.into_inner()
+    );
+    list(&program, &mut out);
+    for (k, sub) in program.subprograms.iter().enumerate() {
+        let _ = writeln!(out, "\nprogram of trigger {k}, {}", sub.trigger.as_deref().unwrap_or(""));
+        list(sub, &mut out);
+    }
+    Ok(out)
+}
+
+fn list(program: &Program, out: &mut String) {
+    for r in iolite_bytecode::explain(program) {
         let line = format!("  {:>3} {:<12} {:>3} {:>3} {:>3}  {}", r.addr, r.opcode, r.p1, r.p2, r.p3, r.p4);
         let _ = writeln!(out, "{}", line.trim_end());
     }
-    Ok(out)
 }

@@ -447,7 +447,7 @@ impl Accesses<'_> {
         // The index outlives a row of an outer query: what it leaves out must not depend on one.
         let own = self.sources[i].id;
         let alone = |e: &Expr| {
-            let mut alone = !has_subquery(e);
+            let mut alone = !crate::expr::has_subquery(e);
             e.tables(&mut |t| alone &= t == own);
             alone
         };
@@ -882,9 +882,4 @@ pub fn implies_not_null(t: &Expr, e: &Expr) -> bool {
         Expr::InSelect(i) if !i.not => i.lhs.iter().any(|l| l.same(e)),
         _ => false,
     }
-}
-
-/// Whether a nested query is evaluated in it.
-pub fn has_subquery(e: &Expr) -> bool {
-    e.any(&mut |x| matches!(x, Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_)))
 }

@@ -4,13 +4,14 @@
 //! column needs no more than its table's number; an [`Expr::Agg`] names an aggregate by a number that is unique
 //! likewise.
 
-use iolite_base::Few;
+use iolite_base::{Few, Result};
 use iolite_bytecode::ColumnMeta;
 use iolite_catalog::Table;
 use iolite_ext::Function;
 use iolite_sql::ast;
+pub use iolite_sql::ast::{CompoundOp, Conflict, FrameExclude, FrameUnit, RaiseKind};
 use iolite_value::compare::KeyField;
-use iolite_value::{Affinity, Collation, Value};
+use iolite_value::{Affinity, Collation, KeyInfo, Value};
 use std::rc::Rc;
 
 /// A table occurrence's number within a statement.
@@ -472,6 +473,17 @@ pub struct Source {
     pub used: ColumnSet,
     /// The rowid is used.
     pub rowid_used: bool,
+    /// What reading its rows takes beyond the table's definition.
+    pub binding: Option<Rc<TableBinding>>,
+}
+
+/// What reading the rows of a stored table takes beyond its definition, bound for one occurrence of it.
+#[derive(Debug)]
+pub struct TableBinding {
+    /// The key description of a WITHOUT ROWID table.
+    pub key: Option<Rc<KeyInfo>>,
+    /// Generated columns that are computed when read. What cannot be bound is an error where it is read.
+    pub computed: Vec<(usize, Result<Expr>)>,
 }
 
 /// What a source is.

@@ -391,3 +391,8 @@ pub fn comparison_collation(a: &Expr, b: &Expr, default: &Collation) -> Collatio
         (None, None) => default.clone(),
     }
 }
+
+/// Whether a nested query is evaluated in it.
+pub fn has_subquery(e: &Expr) -> bool {
+    e.any(&mut |x| matches!(x, Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_)))
+}

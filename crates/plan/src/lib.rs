@@ -1,27 +1,37 @@
-//! Binding and planning: an AST and a catalog become a bound query, that becomes a plan tree.
+//! Binding and planning: an AST and a catalog become the plan of a statement.
 //!
-//! `bind` looks names up; `rewrite` simplifies; `terms`, `access`, `cost` and `join_order` choose how rows are
-//! found; `plan` is what comes out, plain data; `print` shows it as EXPLAIN QUERY PLAN does. Knows nothing of
-//! programs or pages.
+//! [`compile`] is the way through: `bind` looks names up; `rewrite` simplifies; `terms`, `access`, `cost` and
+//! `join_order` choose how rows are found; `modify`, `triggers`, `define` and `control` decide what other statements
+//! do. What comes out is plain data: `statement`, whose queries are `plan`. `print` shows loops as EXPLAIN QUERY
+//! PLAN does. Knows nothing of programs or pages.
 #![forbid(unsafe_code)]
 
 mod access;
 pub mod bind;
 pub mod bound;
+mod compile;
+mod compiler;
+mod control;
 mod cost;
+mod define;
 mod expr;
 mod join_order;
+mod modify;
 pub mod plan;
 mod planner;
 mod point;
 pub mod print;
 mod rewrite;
 mod show;
+pub mod statement;
 pub mod terms;
+mod triggers;
 mod walk;
 mod window;
 
-pub use access::has_subquery;
+pub use bound::{CompoundOp, Conflict, FrameExclude, FrameUnit, RaiseKind};
+pub use compile::{compile, index_check, work};
+pub use expr::has_subquery;
 pub use expr::{comparison_affinity, comparison_collation, match_affinity};
-pub use planner::Planner;
+pub use statement::StatementPlan;
 pub use walk::select as visit_select;

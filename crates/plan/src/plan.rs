@@ -2,10 +2,11 @@
 
 use crate::bound::*;
 use iolite_base::Few;
-use iolite_catalog::Index;
+use iolite_base::hash::FastMap;
+use iolite_catalog::{ColumnSource, Index, Table};
 use iolite_ext::{IndexInfo, VirtualTable};
-use iolite_sql::ast::CompoundOp;
-use iolite_value::{Collation, KeyInfo};
+use iolite_sql::ast::{self, CompoundOp};
+use iolite_value::{Affinity, Collation, KeyInfo};
 use std::rc::Rc;
 
 /// The plan of a whole query.
@@ -34,6 +35,32 @@ impl SelectPlan {
     #[inline]
     pub fn with_one_arm() -> SelectPlan {
         SelectPlan { cores: Few::one(CorePlan::default()), ..SelectPlan::default() }
+    }
+}
+
+/// The plans of queries nested in expressions, by their numbers.
+#[derive(Default, Debug)]
+pub struct NestedPlans(FastMap<SubId, SelectPlan>);
+
+impl NestedPlans {
+    /// The plan of a query.
+    pub fn get(&self, id: SubId) -> Option<&SelectPlan> {
+        self.0.get(&id)
+    }
+
+    /// Whether the query has a plan.
+    pub fn contains(&self, id: SubId) -> bool {
+        self.0.contains_key(&id)
+    }
+
+    /// Adds a plan.
+    pub fn insert(&mut self, id: SubId, plan: SelectPlan) {
+        self.0.insert(id, plan);
+    }
+
+    /// All plans, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (SubId, &SelectPlan)> {
+        self.0.iter().map(|(id, p)| (*id, p))
     }
 }
 
@@ -281,6 +308,27 @@ pub struct IndexAccess {
     pub covering: bool,
     /// At most one entry.
     pub one_row: bool,
+}
+
+impl IndexAccess {
+    /// The affinity that a value to be sought in a field gets.
+    pub fn field_affinity(&self, t: &Table, field: usize, value: &Expr) -> Affinity {
+        sought(match &self.index.columns[field].source {
+            ColumnSource::Column(c) => t.columns[*c].affinity,
+            ColumnSource::Rowid => Affinity::Integer,
+            // The value meets the expression's affinity; others than CAST have none.
+            ColumnSource::Expr(e) => match &**e {
+                ast::Expr::Cast(_, ty) => Affinity::of_type(&ty.text),
+                _ => value.affinity(),
+            },
+        })
+    }
+}
+
+/// The affinity with which a value is sought in a column. Numbers are sought as they are: REAL would round an integer
+/// beyond 2^53, which compares exactly where it stands.
+pub fn sought(column: Affinity) -> Affinity {
+    if column.is_numeric() { Affinity::Numeric } else { column }
 }
 
 /// What a key field equals.

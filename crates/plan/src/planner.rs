@@ -12,42 +12,37 @@ use crate::rewrite::outer_join;
 use crate::terms::{self, Mask, Term};
 use crate::walk;
 use crate::window;
-use iolite_base::hash::FastMap;
 use iolite_base::{Error, Few, Result};
 use iolite_ext::FunctionFlags;
 use iolite_sql::ast::CompoundOp;
 use iolite_value::Value;
 use std::mem::swap;
 
-/// Plans queries; keeps the plans of the queries nested in expressions, by their numbers.
-pub struct Planner<'a> {
+/// Plans queries; those nested in expressions go to the statement's list, by their numbers.
+pub(crate) struct Planner<'a> {
     env: &'a Env<'a>,
     /// The rows found are to be changed: they are visited in the table's order unless an index is sought.
     changing: bool,
     /// No expression holds a query: none is searched for one.
     flat: bool,
     /// Plans of nested queries.
-    pub subplans: FastMap<SubId, SelectPlan>,
+    subplans: &'a mut NestedPlans,
 }
 
 impl<'a> Planner<'a> {
-    /// A planner for one statement.
-    pub fn new(env: &'a Env<'a>) -> Planner<'a> {
-        Planner { env, changing: false, flat: false, subplans: FastMap::default() }
+    /// A planner for what `binder` has bound.
+    pub fn after(env: &'a Env<'a>, binder: &Binder<'_>, subplans: &'a mut NestedPlans) -> Planner<'a> {
+        Planner { env, changing: false, flat: !binder.has_subqueries(), subplans }
     }
 
-    /// As [`Planner::new`], for what `binder` has bound and nothing else.
-    pub fn after(env: &'a Env<'a>, binder: &Binder<'_>) -> Planner<'a> {
-        Planner { flat: !binder.has_subqueries(), ..Planner::new(env) }
-    }
-
-    /// As [`Planner::new`], for the rows that an UPDATE or DELETE changes.
-    pub fn for_change(env: &'a Env<'a>) -> Planner<'a> {
-        Planner { changing: true, ..Planner::new(env) }
+    /// Plans the rows that an UPDATE or DELETE changes, into an empty plan.
+    pub fn rows_to_change(&mut self, rows: &mut Core, out: &mut CorePlan) -> Result<()> {
+        self.changing = true;
+        self.core(rows, &mut Vec::new(), true, out).map(|_| ())
     }
 
     /// Plans a query.
-    pub fn select(&mut self, mut s: Select) -> Result<SelectPlan> {
+    fn select(&mut self, mut s: Select) -> Result<SelectPlan> {
         let mut out = SelectPlan::with_one_arm();
         self.select_into(&mut s, &mut out)?;
         Ok(out)
@@ -103,7 +98,7 @@ impl<'a> Planner<'a> {
             std::ops::ControlFlow::Continue(())
         });
         for (s, exists) in found {
-            if self.subplans.contains_key(&s.id) {
+            if self.subplans.contains(s.id) {
                 continue;
             }
             let mut select = s.select.clone();
@@ -410,7 +405,7 @@ impl<'a> Planner<'a> {
             if constant { plan.constant.push(f.expr) } else { filter.push(f.expr) }
         }
         // Cheap conditions first.
-        filter.sort_by_key(crate::access::has_subquery);
+        filter.sort_by_key(crate::expr::has_subquery);
         swap(&mut plan.result, &mut core.result);
         (plan.distinct, plan.distinct_free, plan.rows) = (core.distinct, core.distinct, 1.0);
         if !self.flat {
@@ -506,7 +501,7 @@ impl<'a> Planner<'a> {
                 }
             }
             // Cheap conditions first.
-            filter[l].sort_by_key(crate::access::has_subquery);
+            filter[l].sort_by_key(crate::expr::has_subquery);
             plan.levels.push(Level {
                 source,
                 query,
@@ -567,8 +562,12 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn all_nested(&mut self, list: &[Expr]) -> Result<()> {
-        list.iter().try_for_each(|e| self.nested(e))
+    /// Plans the queries nested in expressions.
+    pub fn all_nested<'e>(&mut self, list: impl IntoIterator<Item = &'e Expr>) -> Result<()> {
+        if self.flat {
+            return Ok(());
+        }
+        list.into_iter().try_for_each(|e| self.nested(e))
     }
 }
 

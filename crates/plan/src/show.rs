@@ -55,6 +55,26 @@ impl Display for Expr {
             Expr::Agg(id, _) => write!(f, "aggregate {id}"),
             Expr::Subquery(s, n) => write!(f, "(query {}).{n}", s.id),
             Expr::Exists(s) => write!(f, "EXISTS (query {})", s.id),
+            Expr::Plus(a) => write!(f, "+{a}"),
+            Expr::Neg(a) => write!(f, "-{a}"),
+            Expr::Collate(a, c) if c.is_binary() => write!(f, "{a}"),
+            Expr::Collate(a, c) => write!(f, "({a} COLLATE {})", c.name()),
+            Expr::Cast(a, to) => write!(f, "CAST({a} AS {})", to.letter()),
+            // Parameters of a trigger: old rowid, old columns, new rowid, new columns.
+            Expr::TriggerColumn(_, slot) => write!(f, "row.{slot}"),
+            Expr::NoSubtype(a) | Expr::Merged(a) => write!(f, "{a}"),
+            Expr::Raise(kind, Some(m)) => write!(f, "RAISE({kind:?}, {m})"),
+            Expr::Raise(kind, None) => write!(f, "RAISE({kind:?})"),
+            Expr::InSelect(i) => {
+                let word = if i.not { "NOT IN" } else { "IN" };
+                let lhs: Vec<String> = i.lhs.iter().map(Expr::to_string).collect();
+                write!(f, "({} {word} (query {}))", lhs.join(", "), i.select.id)
+            }
+            Expr::InList(i) => {
+                let word = if i.not { "NOT IN" } else { "IN" };
+                let list: Vec<String> = i.list.iter().map(Expr::to_string).collect();
+                write!(f, "({} {word} ({}))", i.lhs, list.join(", "))
+            }
             other => write!(f, "{other:?}"),
         }
     }

@@ -447,8 +447,8 @@ fn is_column(a: &ColumnRef, b: &ColumnRef) -> bool {
 /// Whether what a form says of its column can be said of an equal one, too. Queries are not run twice for that.
 fn spreads(f: &Form) -> bool {
     match &f.op {
-        Op::Eq { .. } | Op::Range(_) => !crate::access::has_subquery(&f.value),
-        Op::InList(l) => !l.list.iter().any(crate::access::has_subquery),
+        Op::Eq { .. } | Op::Range(_) => !crate::expr::has_subquery(&f.value),
+        Op::InList(l) => !l.list.iter().any(crate::expr::has_subquery),
         Op::InSelect(..) | Op::IsNull => false,
     }
 }

@@ -1,6 +1,13 @@
-//! What tests share: scratch folders, images of a crash, stock SQLite's shell, forked children.
+//! What tests share: scratch folders, images of a crash, stock SQLite's shell, forked children, golden files, plans
+//! without a database.
 //!
 //! A tool that is missing fails the test that needs it: a test that passes without having run says nothing.
+
+mod golden;
+mod planning;
+
+pub use golden::golden;
+pub use planning::Planning;
 
 use std::fs;
 use std::path::{Path, PathBuf};

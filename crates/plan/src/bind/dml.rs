@@ -42,6 +42,8 @@ pub struct Target {
     pub generated: Vec<(usize, Expr)>,
     /// Defaults by column; none: NULL.
     pub defaults: Vec<Option<Expr>>,
+    /// What reading its rows takes.
+    pub binding: Option<Rc<TableBinding>>,
 }
 
 /// An index of a [`Target`].
@@ -229,7 +231,58 @@ impl Binder<'_> {
                 None => None,
             });
         }
-        Ok(Target { db, table: table.clone(), id, indexes, checks, generated, defaults })
+        let binding = self.table_binding(table, id)?;
+        Ok(Target { db, table: table.clone(), id, indexes, checks, generated, defaults, binding })
+    }
+
+    /// What reading the rows of a stored table under number `id` takes.
+    pub(crate) fn table_binding(
+        &mut self,
+        table: &Rc<Table>,
+        id: TableId,
+    ) -> Result<Option<Rc<TableBinding>>> {
+        if table.absent_values().is_none() {
+            self.settle_absent(table)?;
+        }
+        let all_stored = table.storage.len() == table.columns.len();
+        if table.has_rowid() && all_stored {
+            return Ok(None);
+        }
+        let key = match table.primary_index() {
+            Some(pk) => Some(self.index_key(table, &pk)?),
+            None => None,
+        };
+        let mut computed = Vec::new();
+        if !all_stored {
+            // What a table carries stands in another text.
+            let saved = (std::mem::take(&mut self.trigger), self.restriction, self.log.take());
+            for (i, c) in table.columns.iter().enumerate().filter(|(_, c)| !c.is_stored()) {
+                if let Some(g) = &c.generated {
+                    computed.push((i, self.restricted_expr(table, id, &g.expr, Restriction::Generated)));
+                }
+            }
+            (self.trigger, self.restriction, self.log) = saved;
+        }
+        Ok(Some(Rc::new(TableBinding { key, computed })))
+    }
+
+    /// Works out what records that end before a column stand for: rows older than an ALTER TABLE ADD COLUMN. Only
+    /// constants were defaults of rows that were there before; others need not even be known.
+    #[cold]
+    fn settle_absent(&mut self, table: &Rc<Table>) -> Result<()> {
+        let mut values = Vec::new();
+        for (i, c) in table.columns.iter().enumerate() {
+            let Some(d) = &c.default else { continue };
+            let bound = Binder::new(self.env, "").restricted_expr(table, 0, &d.expr, Restriction::Default);
+            let Some(mut v) = bound.ok().and_then(|e| constant_value(&e)) else { continue };
+            c.affinity.apply(&mut v)?;
+            if !v.is_null() {
+                values.resize(i + 1, None);
+                values[i] = Some(Rc::new(v));
+            }
+        }
+        table.set_absent_values(values);
+        Ok(())
     }
 
     /// The generated columns of a table, those that others read first.
@@ -291,6 +344,7 @@ impl Binder<'_> {
             indexed: indexed.clone(),
             used: ColumnSet::default(),
             rowid_used: t.table.has_rowid(),
+            binding: t.binding.clone(),
         }
     }
 
@@ -330,6 +384,7 @@ impl Binder<'_> {
                     checks: Vec::new(),
                     generated: Vec::new(),
                     defaults: vec![None; query.select.columns.len()],
+                    binding: None,
                 };
                 Ok((target, Some(query)))
             }
@@ -679,6 +734,17 @@ fn view_stand_in(view: &Table, query: &FromQuery, columns: &Columns) -> Table {
 /// A constant NULL.
 pub fn null() -> Expr {
     Expr::Const(Value::Null)
+}
+
+/// The value of a default that needs no code: literals and signed numbers.
+fn constant_value(e: &Expr) -> Option<Value> {
+    match e {
+        Expr::Const(v) => Some(v.clone()),
+        Expr::Neg(a) => constant_value(a).map(|v| iolite_value::arith::negate(&v)),
+        Expr::Plus(a) | Expr::Collate(a, _) => constant_value(a),
+        Expr::Cast(a, aff) => aff.cast(&constant_value(a)?).ok(),
+        _ => None,
+    }
 }
 
 /// An expression of an index: it must give the same result for ever.

@@ -208,19 +208,27 @@ impl Binder<'_> {
                 }
                 let (query, columns) = self.join_as_query(inner)?;
                 let name = alias.clone().unwrap_or_else(|| "".into());
-                self.add_source(SourceKind::Subquery(Box::new(query)), name, alias, None, columns, join, out);
+                self.add_source(
+                    SourceKind::Subquery(Box::new(query)),
+                    name,
+                    alias,
+                    None,
+                    columns,
+                    join,
+                    out,
+                )?;
             }
             ast::TableKind::Subquery(s) => {
                 let (select, outer) = self.beside(|b| b.select(s))?;
                 let columns = query_columns(&select, &[], false, self.binary());
                 let q = FromQuery { outer, ..FromQuery::plain(select) };
                 let name = alias.clone().unwrap_or_else(|| "".into());
-                self.add_source(SourceKind::Subquery(Box::new(q)), name, alias, None, columns, join, out);
+                self.add_source(SourceKind::Subquery(Box::new(q)), name, alias, None, columns, join, out)?;
             }
             ast::TableKind::Named { name, indexed } => {
                 let (kind, shown, db, columns) = self.named(name, None)?;
                 let label = alias.clone().unwrap_or(shown);
-                self.add_source(kind, label, alias, db, columns, join, out);
+                self.add_source(kind, label, alias, db, columns, join, out)?;
                 let last = out.sources.last_mut().expect("just added");
                 last.indexed = indexed.clone();
                 if let ast::Indexed::By(i) = indexed {
@@ -235,7 +243,7 @@ impl Binder<'_> {
             ast::TableKind::Function { name, args } => {
                 let (kind, shown, db, columns) = self.named(name, Some(args))?;
                 let label = alias.clone().unwrap_or(shown);
-                self.add_source(kind, label, alias, db, columns, join, out);
+                self.add_source(kind, label, alias, db, columns, join, out)?;
             }
         }
         Ok(())
@@ -279,8 +287,12 @@ impl Binder<'_> {
         columns: Columns,
         join: JoinKind,
         out: &mut Core,
-    ) {
+    ) -> Result<()> {
         let id = self.new_table();
+        let binding = match &kind {
+            SourceKind::Table { table, .. } => self.table_binding(table, id)?,
+            _ => None,
+        };
         out.sources.push(Source {
             id,
             kind,
@@ -290,8 +302,10 @@ impl Binder<'_> {
             indexed: ast::Indexed::Any,
             used: ColumnSet::default(),
             rowid_used: false,
+            binding,
         });
         self.scope().sources.push(ScopeSource { id, db, name, columns, hidden: Vec::new() });
+        Ok(())
     }
 
     /// Binds a query in FROM: it sees the queries around the one that it is a table of, not the tables beside it.

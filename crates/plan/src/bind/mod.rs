@@ -46,6 +46,25 @@ pub struct Env<'a> {
     pub trusted_schema: bool,
     /// `PRAGMA automatic_index`: a join may make an index for the time of a query.
     pub automatic_index: bool,
+    /// `PRAGMA recursive_triggers`.
+    pub recursive_triggers: bool,
+    /// `PRAGMA ignore_check_constraints`.
+    pub ignore_checks: bool,
+    /// `PRAGMA writable_schema`.
+    pub writable_schema: bool,
+    /// The statement is one of the engine's own.
+    pub own: bool,
+    /// Is shown what a query becomes when it is bound, if somebody wants to see it.
+    pub watch: Option<&'a dyn Fn(&Select)>,
+}
+
+impl Env<'_> {
+    /// Shows a bound query to whoever wants to see it.
+    pub(crate) fn show_bound(&self, s: &Select) {
+        if let Some(watch) = self.watch {
+            watch(s);
+        }
+    }
 }
 
 /// The state of binding one statement.

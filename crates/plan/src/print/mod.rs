@@ -1,4 +1,9 @@
-//! Plans in words: the lines of EXPLAIN QUERY PLAN, in SQLite's wording (documentation page `eqp`).
+//! Plans in words: the lines of EXPLAIN QUERY PLAN, in SQLite's wording (documentation page `eqp`). `statement` has a
+//! longer form.
+
+mod statement;
+
+pub use statement::{bound, statement};
 
 use crate::bound::*;
 use crate::plan::*;

@@ -1,0 +1,213 @@
+//! CREATE, DROP, REINDEX: the steps of a plan, one after the other.
+
+use crate::context::{Codegen, Dest, Place};
+use iolite_base::{Code, Result};
+use iolite_bytecode::{Opcode, P4, p5};
+use iolite_plan::bind::Target;
+use iolite_plan::plan::SelectPlan;
+use iolite_plan::statement::define::{DefinePlan, Object, SchemaRow, Step};
+use iolite_value::Affinity;
+
+/// What the steps so far have left.
+#[derive(Default)]
+struct Made {
+    /// Registers of the roots of new trees.
+    trees: Vec<i32>,
+    /// The cursor on the schema table, while rows are being added.
+    schema: Option<i32>,
+    /// The transient table of collected rows.
+    collected: i32,
+}
+
+impl Codegen<'_> {
+    /// Codes a change of the schema.
+    pub fn define(&mut self, d: &DefinePlan) -> Result<()> {
+        let mut made = Made::default();
+        for step in &d.steps {
+            if !matches!(step, Step::AddRow { .. } | Step::CreateTree { .. })
+                && let Some(cursor) = made.schema.take()
+            {
+                self.b.emit(Opcode::Close, cursor, 0, 0);
+            }
+            self.step(step, &mut made)?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step, made: &mut Made) -> Result<()> {
+        match step {
+            Step::StartFile { db } => self.start_file(*db),
+            Step::CreateTree { db, is_index } => {
+                let root = self.b.reg();
+                self.b.emit(Opcode::CreateBtree, *db as i32, root, 1 + *is_index as i32);
+                made.trees.push(root);
+            }
+            Step::AddRow { db, row } => {
+                let cursor = match made.schema {
+                    Some(c) => c,
+                    None => {
+                        let c = self.b.cursor();
+                        self.b.emit4(Opcode::OpenWrite, c, 1, *db as i32, P4::Int(5));
+                        made.schema = Some(c);
+                        c
+                    }
+                };
+                self.schema_row(cursor, row, &made.trees)?;
+            }
+            Step::FillIndex { target, tree } => {
+                let root = tree.map(|k| made.trees[k]);
+                if root.is_none() {
+                    let root = target.indexes[0].index.root.get() as i32;
+                    self.b.emit(Opcode::Clear, root, target.db as i32, 0);
+                }
+                self.fill_index(target, root)?;
+            }
+            Step::Collect { query } => made.collected = self.collect(query)?,
+            Step::StoreCollected { db, tree, affinities } => {
+                self.store_collected(*db, made.trees[*tree], made.collected, affinities);
+            }
+            Step::Run { sql } => {
+                self.b.emit4(Opcode::SqlExec, 0, 0, 0, P4::Name(sql.as_str().into()));
+            }
+            Step::SetCookie { db, cookie } => {
+                self.b.emit(Opcode::SetCookie, *db as i32, 1, *cookie as i32);
+            }
+            Step::ReadSchema { db, table } => {
+                self.b.emit4(Opcode::ParseSchema, *db as i32, 0, 0, P4::Name(table.clone()));
+            }
+            Step::FreeTrees { db, roots } => self.free_trees(*db, roots),
+            Step::Forget { db, what, name } => {
+                let op = match what {
+                    Object::Table => Opcode::DropTable,
+                    Object::Index => Opcode::DropIndex,
+                    Object::Trigger => Opcode::DropTrigger,
+                };
+                self.b.emit4(op, *db as i32, 0, 0, P4::Name(name.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn start_file(&mut self, db: usize) {
+        let r = self.b.temp();
+        self.b.emit(Opcode::ReadCookie, db as i32, r, 2);
+        let at = self.b.emit(Opcode::If, r, 0, 0);
+        self.b.emit(Opcode::SetCookie, db as i32, 2, 4);
+        self.b.emit(Opcode::SetCookie, db as i32, 5, self.encoding as i32);
+        self.b.jump_here(at);
+        self.b.free_temp(r);
+    }
+
+    /// Adds a row to the schema table. `trees`: registers of the roots of new trees.
+    fn schema_row(&mut self, cursor: i32, row: &SchemaRow, trees: &[i32]) -> Result<()> {
+        let first = self.b.regs(7);
+        self.b.emit(Opcode::NewRowid, cursor, first, 0);
+        self.b.load_text(row.kind, first + 1)?;
+        self.b.load_text(&row.name, first + 2)?;
+        self.b.load_text(&row.table, first + 3)?;
+        match row.tree {
+            Some(k) => self.copy(trees[k], first + 4),
+            None => {
+                self.b.emit(Opcode::Integer, 0, first + 4, 0);
+            }
+        }
+        match &row.sql {
+            Some(s) => self.b.load_text(s, first + 5)?,
+            None => {
+                self.b.emit(Opcode::Null, 0, first + 5, 0);
+            }
+        }
+        self.b.emit(Opcode::MakeRecord, first + 1, 5, first + 6);
+        self.b.emit(Opcode::Insert, cursor, first + 6, first);
+        self.b.p5(p5::APPEND);
+        Ok(())
+    }
+
+    /// Collects the rows of a query in a transient table; answers its cursor.
+    fn collect(&mut self, query: &SelectPlan) -> Result<i32> {
+        let temp = self.b.cursor();
+        self.b.emit(Opcode::OpenEphemeral, temp, query.columns.len() as i32, 0);
+        self.query(query, &Dest::Table { cursor: temp })?;
+        Ok(temp)
+    }
+
+    /// Puts collected rows into a new table, whose root is in a register.
+    fn store_collected(&mut self, db: usize, root: i32, temp: i32, affinities: &[Affinity]) {
+        let n = affinities.len();
+        let cursor = self.b.cursor();
+        self.b.emit4(Opcode::OpenWrite, cursor, root, db as i32, P4::Int(n as i64));
+        self.b.p5(p5::ROOT_IN_REGISTER);
+        let first = self.b.regs(n + 2);
+        let over = self.b.label();
+        self.b.jump(Opcode::Rewind, temp, over, 0);
+        let top = self.b.here();
+        for k in 0..n as i32 {
+            self.b.emit(Opcode::Column, temp, k, first + k);
+        }
+        let (record, rowid) = (first + n as i32, first + n as i32 + 1);
+        self.b.emit4(Opcode::MakeRecord, first, n as i32, record, P4::Affinities(affinities.into()));
+        self.b.emit(Opcode::NewRowid, cursor, rowid, 0);
+        self.b.emit(Opcode::Insert, cursor, record, rowid);
+        self.b.p5(p5::APPEND);
+        self.b.emit(Opcode::Next, temp, top as i32, 0);
+        self.b.place(over);
+    }
+
+    /// Fills the only index of `t` from the table; `root`: register with its root page, if not the catalog's.
+    fn fill_index(&mut self, t: &Target, root: Option<i32>) -> Result<()> {
+        let i = &t.indexes[0];
+        let table = self.b.cursor();
+        self.open_cursor(table, t.db, &t.table, t.binding.as_deref(), Opcode::OpenRead)?;
+        let own = self.b.cursor();
+        let at = root.unwrap_or(i.index.root.get() as i32);
+        self.b.emit4(Opcode::OpenWrite, own, at, t.db as i32, P4::KeyInfo(i.key.clone()));
+        if root.is_some() {
+            self.b.p5(p5::ROOT_IN_REGISTER);
+        }
+        let sorter = self.b.cursor();
+        let n = i.index.columns.len();
+        self.b.emit4(Opcode::SorterOpen, sorter, n as i32, 0, P4::KeyInfo(i.key.clone()));
+        let place = Place::of_target(table, t);
+        let done = self.b.label();
+        self.b.jump(Opcode::Rewind, table, done, 0);
+        let top = self.b.here();
+        let next = self.b.label();
+        if let Some(f) = &i.filter {
+            self.at_place(t.id, place.clone(), |g| g.jump_unless(f, next, true))?;
+        }
+        let (first, n) = self.index_entry(t, i, place)?;
+        let record = self.b.reg();
+        let affinities = self.index_affinities(t, i);
+        self.b.emit4(Opcode::MakeRecord, first, n as i32, record, affinities);
+        self.b.emit(Opcode::SorterInsert, sorter, record, 0);
+        self.b.place(next);
+        self.b.emit(Opcode::Next, table, top as i32, 0);
+        self.b.place(done);
+        let over = self.b.label();
+        self.b.jump(Opcode::SorterSort, sorter, over, 0);
+        let unique = if i.index.unique.is_some() { i.index.key_len as i64 } else { 0 };
+        self.b.jump4(Opcode::SorterFill, sorter, over, own, P4::Int(unique));
+        if unique > 0 {
+            let message = crate::write::unique_message(&t.table, i);
+            let code = Code::ConstraintUnique.number() as i32;
+            self.b.emit4(Opcode::Halt, code, 2, 0, P4::Name(message.into()));
+            self.b.p5(p5::UNIQUE);
+        }
+        self.b.place(over);
+        self.b.emit(Opcode::Close, table, 0, 0);
+        self.b.emit(Opcode::Close, own, 0, 0);
+        self.b.emit(Opcode::Close, sorter, 0, 0);
+        Ok(())
+    }
+
+    /// Frees trees; where that moves another, the schema learns of it.
+    fn free_trees(&mut self, db: usize, roots: &[u32]) {
+        for root in roots {
+            let moved = self.b.reg();
+            self.b.emit(Opcode::Destroy, *root as i32, moved, db as i32);
+            let skip = self.b.emit(Opcode::IfNot, moved, 0, 0);
+            self.b.emit(Opcode::MoveRoot, db as i32, moved, *root as i32);
+            self.b.jump_here(skip);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! From a parsed statement to its plan: binds, then plans, and notes what the whole statement uses.
+
+use crate::bind::{Binder, Env};
+use crate::bound::Select;
+use crate::compiler::Compiler;
+use crate::control;
+use crate::plan::NestedPlans;
+use crate::planner::Planner;
+use crate::statement::control::Control;
+use crate::statement::modify::ModifyPlan;
+use crate::statement::{Body, StatementPlan};
+use iolite_base::{Code, Result};
+use iolite_catalog::Table;
+use iolite_sql::ast::{self, Parsed, Stmt};
+use std::rc::Rc;
+
+impl Compiler<'_> {
+    /// A query.
+    fn query(&mut self, s: &ast::Select, text: &str, out: &mut StatementPlan) -> Result<()> {
+        let Body::Query(plan) = &mut out.body else { return Ok(()) };
+        let mut bound = Select::with_one_arm();
+        let mut b = Binder::new(self.env, text);
+        b.select_into(s, &mut bound)?;
+        self.env.show_bound(&bound);
+        Planner::after(self.env, &b, &mut out.nested).select_into(&mut bound, plan)?;
+        self.databases |= b.databases;
+        Ok(())
+    }
+
+    /// INSERT, UPDATE or DELETE.
+    fn modify(&mut self, stmt: &Stmt, text: &str, nested: &mut NestedPlans) -> Result<ModifyPlan> {
+        let mut b = Binder::new(self.env, text);
+        let plan = match stmt {
+            Stmt::Insert(s) => {
+                let bound = b.insert(s)?;
+                self.insert(bound, Planner::after(self.env, &b, nested))
+            }
+            Stmt::Update(s) => {
+                let bound = b.update(s)?;
+                self.update(bound, Planner::after(self.env, &b, nested))
+            }
+            Stmt::Delete(s) => {
+                let bound = b.delete(s)?;
+                self.delete(bound, Planner::after(self.env, &b, nested))
+            }
+            _ => Err(Code::Internal.into()),
+        };
+        self.databases |= b.databases;
+        plan
+    }
+}
+
+/// Plans a statement of `text`, into a plan that is as [`StatementPlan::default`] makes it.
+pub fn compile(parsed: &Parsed, text: &str, env: &Env<'_>, out: &mut StatementPlan) -> Result<()> {
+    let mut c = Compiler::new(env);
+    match &parsed.stmt {
+        Stmt::Select(s) => c.query(s, text, out)?,
+        Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_) => {
+            out.body = Body::Modify(Box::new(c.modify(&parsed.stmt, text, &mut out.nested)?));
+        }
+        Stmt::CreateTable(_)
+        | Stmt::CreateIndex(_)
+        | Stmt::CreateView(_)
+        | Stmt::CreateTrigger(_)
+        | Stmt::Drop { .. }
+        | Stmt::Reindex(_) => {
+            let mut binder = Binder::new(env, text);
+            let plan = c.define(&mut binder, &parsed.stmt, parsed.span.of(text), &mut out.nested)?;
+            c.databases |= binder.databases;
+            out.body = Body::Define(plan);
+        }
+        stmt => {
+            let (kind, given) = control::of_statement(stmt)?;
+            out.body = Body::Control(c.control(kind, given, text, &mut out.nested)?);
+        }
+    }
+    c.finish(out);
+    Ok(())
+}
+
+/// The plan of work that the connection carries out in databases that it reads and writes.
+pub fn work(env: &Env<'_>, reads: &[usize], writes: &[usize]) -> StatementPlan {
+    let mut c = Compiler::new(env);
+    let mut out = StatementPlan { body: Body::Control(Control::work()), ..StatementPlan::default() };
+    reads.iter().for_each(|db| c.databases |= 1 << db);
+    writes.iter().for_each(|db| c.writes(*db));
+    c.undo = !writes.is_empty();
+    c.finish(&mut out);
+    out
+}
+
+/// The plan that looks each row of a table up in the indexes.
+pub fn index_check(env: &Env<'_>, db: usize, table: &Rc<Table>) -> Result<StatementPlan> {
+    let mut c = Compiler::new(env);
+    let mut out = StatementPlan::default();
+    let target = Binder::new(env, "").target(db, table)?;
+    c.databases |= 1 << db;
+    out.body = Body::IndexCheck(Box::new(target));
+    c.finish(&mut out);
+    Ok(out)
+}

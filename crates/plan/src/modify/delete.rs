@@ -1,0 +1,114 @@
+//! What DELETE does, and what REPLACE does to the rows in its way; which tables may be written at all.
+
+use super::update::{all_columns, key_columns};
+use crate::bind::{Delete, Target};
+use crate::compiler::Compiler;
+use crate::expr::has_subquery;
+use crate::plan::{Access, CorePlan, EqTerm};
+use crate::planner::Planner;
+use crate::statement::modify::*;
+use crate::triggers::Event;
+use iolite_base::{Error, Result};
+use iolite_sql::ast::{Conflict, TriggerTime};
+
+impl Compiler<'_> {
+    /// Plans a DELETE.
+    pub fn delete(&mut self, s: Delete, mut p: Planner<'_>) -> Result<ModifyPlan> {
+        let Delete { target, rows, returning, out } = s;
+        let t = &target;
+        self.check_writable(t)?;
+        self.writes(t.db);
+        if t.table.is_virtual() {
+            return Err(super::unsupported("DELETE from", t));
+        }
+        p.all_nested(&returning)?;
+        let is_view = t.table.is_view();
+        let removal = self.removal(t, None)?;
+        let unseen = removal.is_plain() && returning.is_empty();
+        let (feed, pass) = if !is_view && rows.filter.is_empty() && unseen && t.table.root.get() != 1 {
+            (Feed::Everything, Pass::One)
+        } else {
+            let kept = if is_view { all_columns(t) } else { key_columns(t)? };
+            let keys = kept.len();
+            let found = self.found(rows, kept, &mut p)?;
+            let pass = delete_pass(t, &found, &removal, !returning.is_empty());
+            self.undo |= pass != Pass::One;
+            (Feed::Found { rows: Box::new(found), keys, given: false }, pass)
+        };
+        let (verb, replaced) = (Verb::Delete(removal), Removal::default());
+        Ok(ModifyPlan { target, feed, pass, verb, replaced, returning, out })
+    }
+
+    /// What happens around the deletion of a row.
+    fn removal(&mut self, t: &Target, or: Option<Conflict>) -> Result<Removal> {
+        let fired = self.fired(t, &Event::Delete);
+        let time = if t.table.is_view() { TriggerTime::InsteadOf } else { TriggerTime::Before };
+        let before = self.actions(t, &fired, time, or)?;
+        Ok(Removal { before, after: self.actions(t, &fired, TriggerTime::After, or)? })
+    }
+
+    /// Whether rows that REPLACE deletes fire triggers.
+    pub(super) fn replace_fires(&self, t: &Target) -> bool {
+        self.env.recursive_triggers && !self.fired(t, &Event::Delete).is_empty()
+    }
+
+    /// What happens to rows that these tests may replace. The statements of triggers replace, too, even where it is the
+    /// constraint that says so.
+    pub(super) fn replaced(&mut self, t: &Target, tests: &[Test]) -> Result<Removal> {
+        let replace = OnConflict::Policy(Conflict::Replace);
+        let replaces = |x: &Test| match x {
+            Test::Rowid { conflict } | Test::Unique { conflict, .. } => *conflict == replace,
+            _ => false,
+        };
+        if !tests.iter().any(replaces) {
+            return Ok(Removal::default());
+        }
+        self.undo = true;
+        if self.replace_fires(t) { self.removal(t, Some(Conflict::Replace)) } else { Ok(Removal::default()) }
+    }
+
+    /// Complains about tables that may not be written.
+    pub(super) fn check_writable(&self, t: &Target) -> Result<()> {
+        let name = &t.table.name;
+        if t.table.root.get() == 1 && !self.env.writable_schema && !self.env.own {
+            return Err(Error::sql(format!("table {name} may not be modified")));
+        }
+        if t.table.is_view() && self.env.catalog.triggers_of(t.db, &t.table).is_empty() {
+            return Err(Error::sql(format!("cannot modify {name} because it is a view")));
+        }
+        Ok(())
+    }
+}
+
+/// When the rows of a DELETE are deleted.
+fn delete_pass(t: &Target, found: &CorePlan, removal: &Removal, returned: bool) -> Pass {
+    if t.table.is_view() {
+        return Pass::Collected(Why::View);
+    }
+    let [level] = &found.levels[..] else { return Pass::KeysFirst(Why::Join) };
+    let simple = match &level.access {
+        Access::Scan { .. } | Access::RowidRange { .. } | Access::RowidEq { eq: EqTerm::Eq { .. }, .. } => {
+            true
+        }
+        // Nothing is looked for in the index once its entry is gone.
+        Access::Index(a) => a.one_row && a.eq.iter().all(|e| matches!(e, EqTerm::Eq { .. })),
+        Access::RowidEq { .. }
+        | Access::IndexScan { .. }
+        | Access::Or(_)
+        | Access::Auto { .. }
+        | Access::Virtual { .. } => false,
+    };
+    Pass::KeysFirst(if !removal.is_plain() {
+        Why::Triggers
+    } else if !t.table.has_rowid() {
+        Why::NoRowid
+    } else if returned {
+        Why::Returning
+    } else if level.filter.iter().any(has_subquery) {
+        Why::NestedQuery
+    } else if !simple {
+        Why::Access
+    } else {
+        return Pass::One;
+    })
+}

@@ -1,0 +1,172 @@
+//! What INSERT, REPLACE and UPSERT do.
+
+use super::tests::{NewRow, constraints};
+use crate::bind::{Insert, Rows, Target, Upsert, UpsertTarget};
+use crate::bound::{Core, Expr, Select, SourceKind};
+use crate::compiler::Compiler;
+use crate::plan::SelectPlan;
+use crate::planner::Planner;
+use crate::statement::modify::*;
+use crate::triggers::{Event, Fired};
+use crate::walk;
+use iolite_base::Result;
+use iolite_catalog::Table;
+use iolite_sql::ast::{Conflict, TriggerTime};
+use std::rc::Rc;
+
+impl Compiler<'_> {
+    /// Plans an INSERT.
+    pub fn insert(&mut self, s: Insert, mut p: Planner<'_>) -> Result<ModifyPlan> {
+        let Insert { target, columns, rowid, rows, or, upserts: clauses, returning, out } = s;
+        let t = &target;
+        self.check_writable(t)?;
+        self.writes(t.db);
+        p.all_nested(&returning)?;
+        if t.table.is_virtual() {
+            return Err(super::unsupported("INSERT into", t));
+        }
+        let is_view = t.table.is_view();
+        let fired = self.fired(t, &Event::Insert);
+        let (feed, pass) = self.rows_to_insert(rows, t, &fired, &mut p)?;
+        for (sets, filter) in clauses.iter().filter_map(|u| u.action.as_ref()) {
+            p.all_nested(sets.iter().map(|x| &x.value).chain(filter))?;
+        }
+        let sequence = self.sequence(t)?;
+        // What a trigger sees before is what is inserted then: the values are computed once.
+        let early = is_view || fired.at(TriggerTime::Before);
+        let time = if is_view { TriggerTime::InsteadOf } else { TriggerTime::Before };
+        let before = if early { self.actions(t, &fired, time, or)? } else { Vec::new() };
+        let replace_fires = self.replace_fires(t);
+        let key = new_key(t, rowid, &feed, early, clauses.is_empty() && !replace_fires);
+        let row = NewRow {
+            target: t,
+            or,
+            update: None,
+            key_changes: true,
+            fresh: matches!(key, NewKey::Made),
+            replace_fires,
+            ignore_checks: self.env.ignore_checks,
+            upserts: &clauses,
+        };
+        let tests = if is_view { Vec::new() } else { row.tests() };
+        let keeps_written = self.keeps_written(t, &clauses);
+        let mut replaced = self.replaced(t, &tests)?;
+        let mut upserts = Vec::with_capacity(clauses.len());
+        let reached = |k: usize| {
+            let hits = |x: &Test| match x {
+                Test::Rowid { conflict } | Test::Unique { conflict, .. } => {
+                    *conflict == OnConflict::Upsert(k)
+                }
+                _ => false,
+            };
+            tests.iter().any(hits)
+        };
+        for (k, u) in clauses.iter().enumerate() {
+            let action = match &u.action {
+                Some((sets, filter)) if reached(k) => {
+                    self.undo = true;
+                    // Whatever the statement's policy, the update of a conflicting row aborts where it conflicts itself.
+                    let or = Some(Conflict::Abort);
+                    let change = self.change(t, sets.clone(), or, !returning.is_empty(), &mut replaced)?;
+                    Some(UpsertAction { filter: filter.clone(), change })
+                }
+                _ => None,
+            };
+            upserts.push(UpsertPlan { excluded: u.excluded, action });
+        }
+        let after = if is_view { Vec::new() } else { self.actions(t, &fired, TriggerTime::After, or)? };
+        // RETURNING counts as a second change, where a constraint may stop the first.
+        let may_stop = !t.checks.is_empty()
+            || rowid.is_some()
+            || t.table.strict
+            || t.table.columns.iter().any(|c| c.not_null.is_some())
+            || t.indexes.iter().any(|i| i.index.unique.is_some());
+        let many = matches!(feed, Feed::Query(_));
+        self.undo |= !fired.is_empty() || many || !returning.is_empty() && may_stop;
+        let plan =
+            InsertPlan { columns, rowid, key, sequence, early, before, tests, keeps_written, upserts, after };
+        let verb = Verb::Insert(Box::new(plan));
+        Ok(ModifyPlan { target, feed, pass, verb, replaced, returning, out })
+    }
+
+    /// Rows first: a query that reads the table, or triggers that may, must be done before the first change.
+    fn rows_to_insert(
+        &mut self,
+        rows: Rows,
+        t: &Target,
+        fired: &Fired,
+        p: &mut Planner<'_>,
+    ) -> Result<(Feed, Pass)> {
+        Ok(match rows {
+            Rows::Row(list) => {
+                p.all_nested(&list)?;
+                (Feed::Row(list), Pass::One)
+            }
+            Rows::Defaults => (Feed::Defaults, Pass::One),
+            Rows::Select(mut q) => {
+                let pass = match (reads_table(&q, t), fired.is_empty()) {
+                    (true, _) => Pass::Collected(Why::ReadsTarget),
+                    (false, false) => Pass::Collected(Why::Triggers),
+                    (false, true) => Pass::One,
+                };
+                let mut plan = Box::new(SelectPlan::with_one_arm());
+                p.select_into(&mut q, &mut plan)?;
+                (Feed::Query(plan), pass)
+            }
+        })
+    }
+
+    /// What `excluded` shows where the rowid is taken, and is looked for before all else: the values before the columns'
+    /// affinities, but for whole numbers in REAL columns.
+    fn keeps_written(&self, t: &Target, clauses: &[Upsert]) -> bool {
+        let about_rowid = |u: &&Upsert| matches!(u.target, UpsertTarget::Any | UpsertTarget::Rowid);
+        let updates = clauses.iter().find(about_rowid).is_some_and(|u| u.action.is_some());
+        let first = constraints(clauses).first().is_none_or(Option::is_none);
+        let checked = !t.checks.is_empty() && !self.env.ignore_checks;
+        updates && first && !checked && !t.table.strict && t.generated.is_empty() && t.table.has_rowid()
+    }
+}
+
+/// Where the new rowid comes from. `sure`: one that is made need not be looked for.
+fn new_key(t: &Target, rowid: Option<usize>, feed: &Feed, early: bool, sure: bool) -> NewKey {
+    let Some(k) = rowid.filter(|_| t.table.has_rowid()) else {
+        return if t.table.has_rowid() { NewKey::Made } else { NewKey::None };
+    };
+    match feed {
+        Feed::Row(list) if !early => match &list[k] {
+            Expr::Const(v) if v.is_null() && sure => NewKey::Made,
+            // Clauses for a conflict, and triggers, are looked at although there cannot be one.
+            Expr::Const(v) if v.is_null() => NewKey::MadeAndTested,
+            Expr::Const(_) => NewKey::Given,
+            _ => NewKey::GivenOrMade,
+        },
+        _ => NewKey::GivenOrMade,
+    }
+}
+
+/// Whether a query reads the table.
+fn reads_table(q: &Select, t: &Target) -> bool {
+    fn select(q: &Select, t: &Rc<Table>) -> bool {
+        q.cores.iter().any(|c| core(c, t))
+    }
+    fn core(c: &Core, t: &Rc<Table>) -> bool {
+        c.sources.iter().any(|s| match &s.kind {
+            SourceKind::Table { table, .. } => Rc::ptr_eq(table, t),
+            SourceKind::Subquery(q) => {
+                select(&q.select, t)
+                    || q.recursive.as_ref().is_some_and(|r| r.arms.iter().any(|a| core(a, t)))
+            }
+            SourceKind::Virtual { .. } => true,
+            SourceKind::Working(_) => false,
+        })
+    }
+    let mut hit = select(q, &t.table);
+    walk::select(q, &mut |e| {
+        hit |= match e {
+            Expr::Subquery(s, _) | Expr::Exists(s) => select(&s.select, &t.table),
+            Expr::InSelect(i) => select(&i.select.select, &t.table),
+            _ => false,
+        }
+    });
+    hit
+}

@@ -1,0 +1,10 @@
+BEGIN IMMEDIATE
+COMMIT
+SAVEPOINT a
+ROLLBACK TO a
+PRAGMA journal_mode = WAL
+ATTACH 'file' || ?1 AS other
+DETACH other
+VACUUM INTO 'copy'
+ALTER TABLE album RENAME TO record
+ANALYZE album
