@@ -19,10 +19,10 @@ pub enum Trouble {
     Other(String),
 }
 
-impl From<iolite::Error> for Trouble {
-    fn from(e: iolite::Error) -> Trouble {
+impl From<iolite::engine::Error> for Trouble {
+    fn from(e: iolite::engine::Error) -> Trouble {
         match e.code().primary() {
-            iolite::Code::Busy => Trouble::Busy,
+            iolite::engine::Code::Busy => Trouble::Busy,
             _ => Trouble::Other(format!("{e:?}")),
         }
     }
@@ -87,7 +87,7 @@ impl Db {
         };
         match self {
             Db::Iolite(c) => {
-                let target = iolite::Connection::open(to)?;
+                let target = iolite::engine::Connection::open(to)?;
                 let mut b = target.backup("main", c, database)?;
                 steps(&mut || Ok(b.step(pages)?))
             }

@@ -67,7 +67,7 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         recursive_triggers: c.flags.recursive_triggers.get(),
         ignore_checks: c.flags.ignore_checks.get(),
         writable_schema: c.flags.writable_schema.get() && !c.flags.defensive.get(),
-        own: c.nested.get() > 0,
+        own: c.txn.is_nested(),
         watch: None,
     };
     f(&env)
