@@ -24,10 +24,11 @@ use iolite_base::{Code, Error, Limit, Result};
 use iolite_btree::{CheckpointMode, CheckpointResult, TxnState};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
 
-pub(super) type Trace = Box<dyn FnMut(&str) + Send>;
-pub(super) type Profile = Box<dyn FnMut(&str, Duration) + Send>;
+pub(super) type Trace = Rc<RefCell<dyn FnMut(&str) + Send>>;
+pub(super) type Profile = Rc<RefCell<dyn FnMut(&str, Duration) + Send>>;
 
 /// A connection to a database, and to those attached to it.
 ///
@@ -68,6 +69,7 @@ pub struct Connection {
     pub(crate) engine: engine::Connection,
     pub(super) trace: RefCell<Option<Trace>>,
     pub(super) profile: RefCell<Option<Profile>>,
+    pub(super) authorizer: RefCell<Option<super::authorizer::Authorizer>>,
     /// Whether there is a function to tell of statements.
     pub(super) traced: Cell<bool>,
 }
@@ -83,6 +85,7 @@ impl Connection {
             engine,
             trace: RefCell::default(),
             profile: RefCell::default(),
+            authorizer: RefCell::default(),
             traced: Cell::new(false),
         }
     }
@@ -172,7 +175,7 @@ impl Connection {
     pub fn execute_batch(&self, sql: &str) -> Result<()> {
         let mut rest = sql;
         while let Some((s, tail)) = self.engine.prepare_next(rest)? {
-            let mut s = Statement::new(self, s);
+            let mut s = self.allowed(s)?;
             while s.step()? {}
             s.reset()?;
             rest = tail;
@@ -230,7 +233,7 @@ impl Connection {
     /// # Ok::<(), iolite::Error>(())
     /// ```
     pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
-        self.engine.prepare(sql).map(|s| Statement::new(self, s))
+        self.allowed(self.engine.prepare(sql)?)
     }
 
     /// The same as [`Connection::prepare`], which keeps programs by itself.

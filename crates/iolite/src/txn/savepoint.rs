@@ -128,7 +128,7 @@ impl Transaction {
             Some(n) => self.each_participant(|p| p.rollback_to(n)),
             None => {
                 // To them, what began with the first savepoint has ended; they join again when they are written to again.
-                self.participants.take().iter().for_each(|p| p.rollback());
+                self.dismiss().iter().for_each(|p| p.rollback());
                 Ok(())
             }
         }
