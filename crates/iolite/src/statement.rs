@@ -332,7 +332,7 @@ impl Statement {
             error,
             writes: self.writes,
             mark: run.savepoint.get(),
-            deferred: run.deferred,
+            deferred: (self.writes && !run.is_undone()).then_some(run.deferred),
             rows: vm.program().counts_changes.then_some(rows),
         };
         if error.is_some() {

@@ -12,8 +12,9 @@ pub(crate) struct Outcome<'e> {
     pub writes: bool,
     /// Its mark, if it has one.
     pub mark: Option<usize>,
-    /// The counter of deferred foreign keys when it began.
-    pub deferred: i64,
+    /// The counter of deferred foreign keys when it began; `None` where it is not this statement's to set back, for it only
+    /// reads, or its changes were taken back under it.
+    pub deferred: Option<i64>,
     /// The rows that it changed, if it counts them.
     pub rows: Option<RowCounts>,
 }
@@ -102,8 +103,8 @@ impl Transaction {
     /// Closes a statement's mark; goes back to it first if the statement failed.
     fn end_mark(&self, c: &Inner, run: &Outcome<'_>) -> Result<()> {
         let fails = run.fails();
-        if fails {
-            self.deferred.set(run.deferred);
+        if let Some(n) = run.deferred.filter(|_| fails) {
+            self.deferred.set(n);
         }
         // Marks are gone where all was taken back under the statement.
         let Some(n) = run.mark.filter(|_| self.statement_marks.get() > 0) else { return Ok(()) };

@@ -198,6 +198,36 @@ fn the_counter_goes_back_with_savepoints_and_failed_statements() {
 }
 
 #[test]
+fn a_query_that_fails_takes_no_violation_of_others_back() {
+    let c = with_counter();
+    run(&c, "BEGIN");
+    let mut fails = c.prepare("SELECT 1 UNION ALL SELECT abs(-9223372036854775808)").unwrap();
+    fails.step().unwrap();
+    run(&c, "INSERT INTO t VALUES(violate(3))");
+    assert_eq!(fails.step().unwrap_err().message(), "integer overflow");
+    refused(&c, "COMMIT");
+}
+
+#[test]
+fn a_statement_whose_transaction_is_taken_back_under_it_leaves_no_violation() {
+    struct Back(std::rc::Weak<crate::connection::Inner>);
+    impl Scalar for Back {
+        fn call(&self, _: &mut Context<'_>, _: &[Value]) -> Result<Value> {
+            let inner = self.0.upgrade().ok_or(Code::Misuse)?;
+            Connection(inner).execute_batch("ROLLBACK TO s")?;
+            Ok(Value::Int(1))
+        }
+    }
+    let c = with_counter();
+    function(&c, "back", 0, Rc::new(Back(Rc::downgrade(&c.0))));
+    run(&c, "BEGIN; SAVEPOINT s; INSERT INTO t VALUES(violate(2))");
+    let e = c.execute_batch("INSERT INTO t SELECT 5 UNION ALL SELECT 6 + back()").unwrap_err();
+    assert_eq!(e.code(), Code::AbortRollback);
+    run(&c, "COMMIT");
+    assert_eq!(count(&c), 0);
+}
+
+#[test]
 fn listeners_hear_of_transactions_that_changed_something() {
     let (c, log) = with_log();
     c.add_change_listener(log.clone());
