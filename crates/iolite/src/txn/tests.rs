@@ -228,6 +228,28 @@ fn a_statement_whose_transaction_is_taken_back_under_it_leaves_no_violation() {
 }
 
 #[test]
+fn marks_above_a_savepoint_go_with_it() {
+    let (c, log) = with_log();
+    struct Back(std::rc::Weak<crate::connection::Inner>);
+    impl Scalar for Back {
+        fn call(&self, _: &mut Context<'_>, _: &[Value]) -> Result<Value> {
+            let inner = self.0.upgrade().ok_or(Code::Misuse)?;
+            // The statement in the midst is over; another one gets the mark that it had.
+            Connection(inner).execute_batch("ROLLBACK TO s; INSERT INTO t SELECT 10 UNION ALL SELECT 11")?;
+            Ok(Value::Int(1))
+        }
+    }
+    function(&c, "back", 0, Rc::new(Back(Rc::downgrade(&c.0))));
+    run(&c, "BEGIN; SAVEPOINT s; INSERT INTO t VALUES(joined())");
+    assert_eq!(log.heard(), "begin, savepoint 0");
+    c.execute_batch("INSERT INTO t SELECT 5 UNION ALL SELECT 6 + back()").unwrap_err();
+    assert_eq!(log.heard(), "savepoint 1, rollback to 0, savepoint 1, release 1");
+    run(&c, "COMMIT");
+    assert_eq!((count(&c), log.heard().as_str()), (2, "sync, commit"));
+    assert_eq!(c.query("PRAGMA integrity_check", &[]).unwrap()[0][0].to_string_lossy(), "ok");
+}
+
+#[test]
 fn listeners_hear_of_transactions_that_changed_something() {
     let (c, log) = with_log();
     c.add_change_listener(log.clone());
