@@ -49,19 +49,19 @@ pub(super) type Profile = Rc<RefCell<dyn FnMut(&str, Duration) + Send>>;
 ///
 /// It cannot be shared, and what borrows it stays on its thread:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// fn shared<T: Sync>() {}
 /// shared::<iolite::Connection>();
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0505
 /// let db = iolite::Connection::open_in_memory().unwrap();
 /// let s = db.prepare("SELECT 1").unwrap();
 /// std::thread::spawn(move || drop(db));
 /// drop(s);
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// fn send<T: Send>() {}
 /// send::<iolite::Statement<'static>>();
 /// ```

@@ -35,7 +35,7 @@ pub(crate) use statement::{Outcome, RowCounts};
 
 use crate::connection::Inner;
 use iolite_base::Result;
-use iolite_ext::{ChangeListener, Participant};
+use iolite_ext::{ChangeListener, Participant, RowChange};
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -223,6 +223,17 @@ impl Transaction {
     pub fn listen(&self, l: Rc<dyn ChangeListener>) {
         self.listeners.borrow_mut().push(l);
         self.note_watched();
+    }
+
+    /// Whether there is any.
+    #[inline]
+    pub fn has_listeners(&self) -> bool {
+        !self.listeners.borrow().is_empty()
+    }
+
+    /// Tells listeners of a changed row.
+    pub fn row_changed(&self, change: RowChange, database: &str, table: &str, rowid: i64) {
+        self.each_listener(|l| l.row_changed(change, database, table, rowid));
     }
 
     /// Sets what is asked before each commit; `true` turns it into a rollback.

@@ -55,6 +55,10 @@ impl Participant for Log {
 }
 
 impl ChangeListener for Log {
+    fn row_changed(&self, change: iolite_ext::RowChange, database: &str, table: &str, rowid: i64) {
+        let _ = self.note(format!("{change:?} {database}.{table} {rowid}"));
+    }
+
     fn committed(&self) {
         let _ = self.note("committed");
     }
@@ -256,7 +260,7 @@ fn listeners_hear_of_transactions_that_changed_something() {
     run(&c, "BEGIN; SELECT count(*) FROM t; COMMIT");
     assert_eq!(log.heard(), "");
     run(&c, "INSERT INTO t VALUES(1)");
-    assert_eq!(log.heard(), "committed");
-    run(&c, "BEGIN; DELETE FROM t; ROLLBACK");
-    assert_eq!(log.heard(), "rolled back");
+    assert_eq!(log.heard(), "Insert main.t 1, committed");
+    run(&c, "BEGIN; UPDATE t SET a = 2; DELETE FROM t WHERE a = 2; ROLLBACK");
+    assert_eq!(log.heard(), "Update main.t 1, Delete main.t 1, rolled back");
 }
