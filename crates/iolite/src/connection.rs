@@ -1,7 +1,8 @@
 //! A connection: databases, catalog, functions, settings, counters.
 //!
 //! All state is in cells: user code called from a statement may come back to the same connection. No borrow is held
-//! across such a call. A connection and its statements live on one thread.
+//! across such a call. A connection and its statements live on one thread, or move to another as a whole
+//! (`api/connection.rs`).
 
 use crate::open::{OpenFlags, target};
 use crate::statement::Statement;

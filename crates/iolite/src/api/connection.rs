@@ -91,7 +91,8 @@ impl Connection {
     }
 
     /// Opens a database file, creating it if it is missing. An empty path is a private database that vanishes when it is closed,
-    /// `:memory:` one that has no file at all, and a `file:` URI may say more.
+    /// `:memory:` one that has no file at all, and a `file:` URI may say more. The connection waits up to five seconds for locks, keeps
+    /// its own for some milliseconds after a statement (`PRAGMA lock_lease_ms`), and leaves checkpoints to a thread.
     ///
     /// ```
     /// # fn main() -> iolite::Result<()> {
@@ -108,6 +109,7 @@ impl Connection {
     pub fn open(path: impl AsRef<Path>) -> Result<Connection> {
         let c = Connection::open_with_flags(path, OpenFlags::default())?;
         c.engine.tune()?;
+        c.busy_timeout(Duration::from_secs(5))?;
         Ok(c)
     }
 

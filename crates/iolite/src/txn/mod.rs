@@ -1,15 +1,15 @@
 //! The transaction of a connection, over all its databases.
 //!
 //! ```text
-//!            BEGIN, SAVEPOINT
-//!   Auto ---------------------------> Open
-//!    | ^                             |  ^ |
-//!    | |     COMMIT, RELEASE of the  |  | | SQLITE_BUSY, counters of foreign keys above zero
-//!    | |     first savepoint         v  | |
-//!    | +------------------------- Committing
-//!    |      done, or taken back       ^
-//!    +--------------------------------+
-//!      the last writing statement ends
+//!          BEGIN, SAVEPOINT
+//!   Auto ------------------------> Open --- ROLLBACK --> Auto
+//!    |                             |  ^
+//!    |                             |  |  SQLITE_BUSY, violated foreign keys:
+//!    |      COMMIT, or RELEASE of  |  |  nothing has happened
+//!    |      the first savepoint    v  |
+//!    +-------------------------> Committing --- done, or taken back --> Auto
+//!      the last statement
+//!      that writes ends
 //! ```
 //!
 //! *Auto*: each statement is a transaction of its own. *Open*: it goes on until somebody ends it. *Committing*: hooks may be asked,

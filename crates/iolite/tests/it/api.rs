@@ -367,6 +367,13 @@ fn the_busy_handler_is_asked_and_may_give_up() {
 }
 
 #[test]
+fn a_connection_waits_for_locks_unless_it_is_opened_with_flags() {
+    assert_eq!(int(&memory(""), "PRAGMA busy_timeout"), 5000);
+    let plain = Connection::open_with_flags(":memory:", iolite::OpenFlags::default()).unwrap();
+    assert_eq!(int(&plain, "PRAGMA busy_timeout"), 0);
+}
+
+#[test]
 fn a_backup_sees_what_is_written_meanwhile() {
     let from = memory("CREATE TABLE t(a); INSERT INTO t VALUES (zeroblob(100000))");
     let mut to = memory("CREATE TABLE old(a)");
