@@ -120,7 +120,7 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
             prepared = c.prepare_bytes(sql);
         }
         if let Ok(Some((s, _))) = &prepared
-            && let Err(e) = crate::authorizer::check(d, &c, s, s.sql())
+            && let Err(e) = crate::authorizer::check(d, s)
         {
             prepared = Err(e);
         }

@@ -18,7 +18,7 @@ pub use function::{
 pub use host::Host;
 pub use registry::{Builtins, Registry};
 pub use source::{Opened, RowSource, SourceFactory};
-pub use transaction::{ChangeListener, Participant};
+pub use transaction::{ChangeListener, Participant, RowChange};
 pub use vtab::{
     Constraint, ConstraintOp, ConstraintUse, IndexInfo, Module, ModuleKind, OrderTerm, VirtualCursor,
     VirtualTable,

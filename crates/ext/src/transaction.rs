@@ -34,9 +34,20 @@ pub trait Participant {
     fn rollback_to(&self, n: usize) -> Result<()>;
 }
 
-/// Who hears what becomes of the changes of a connection. It is told when all is over, and may use the connection.
-/// One that has to know of savepoints takes part as a [`Participant`].
+/// A change of one row, for hooks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum RowChange {
+    Insert,
+    Update,
+    Delete,
+}
+
+/// Who hears of the changes of a connection, and of what becomes of them. It may use the connection. One that has to know of
+/// savepoints takes part as a [`Participant`]. Rows of tables without rowid are not told of, as with `sqlite3_update_hook`.
 pub trait ChangeListener {
+    /// A row was changed; the transaction may still be taken back.
+    fn row_changed(&self, _change: RowChange, _database: &str, _table: &str, _rowid: i64) {}
     /// A transaction that changed something is committed.
     fn committed(&self) {}
     /// A transaction that changed something is taken back.

@@ -1,7 +1,8 @@
 //! A connection: databases, catalog, functions, settings, counters.
 //!
 //! All state is in cells: user code called from a statement may come back to the same connection. No borrow is held
-//! across such a call. A connection and its statements live on one thread.
+//! across such a call. A connection and its statements live on one thread, or move to another as a whole
+//! (`api/connection.rs`).
 
 use crate::open::{OpenFlags, target};
 use crate::statement::Statement;
@@ -468,12 +469,12 @@ impl Connection {
 
     /// Calls `f` before each commit; `true` turns it into a rollback.
     pub fn commit_hook(&self, f: Option<Rc<dyn Fn() -> bool>>) {
-        *self.0.txn.commit_hook.borrow_mut() = f;
+        self.0.txn.set_commit_hook(f);
     }
 
     /// Calls `f` after each rollback.
     pub fn rollback_hook(&self, f: Option<Rc<dyn Fn()>>) {
-        *self.0.txn.rollback_hook.borrow_mut() = f;
+        self.0.txn.set_rollback_hook(f);
     }
 
     /// Takes something that keeps changes of its own into the transaction. `SQLITE_MISUSE` if there is none.
@@ -493,7 +494,7 @@ impl Connection {
 
     /// Calls `f` after each commit that a log has taken, with the name of the database and the log's frames.
     pub fn wal_hook(&self, f: Option<Rc<crate::txn::WalHook>>) {
-        *self.0.txn.wal_hook.borrow_mut() = f;
+        self.0.txn.set_wal_hook(f);
     }
 
     /// Calls `f` for each changed row with database, table and rowid.

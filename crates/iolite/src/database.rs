@@ -75,9 +75,7 @@ impl Database {
     /// # Ok::<(), iolite::Error>(())
     /// ```
     pub fn connect(&self) -> Result<Connection> {
-        let c = Connection::open(&self.0.name)?;
-        c.busy_timeout(std::time::Duration::from_secs(5))?;
-        Ok(c)
+        Connection::open(&self.0.name)
     }
 
     /// The write queue, started if it does not run.

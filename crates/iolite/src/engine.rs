@@ -4,6 +4,7 @@
 //! functions are counted without locks: all of it stays on one thread, or moves to another as a whole. The Rust API in
 //! `api` is made of it, in types that see to that; programs use those. Nothing here is promised to stay.
 
+pub use crate::authorize::{Ask, authorize};
 pub use crate::blob::Blob;
 pub use crate::columns::ColumnCounters;
 pub use crate::connection::{Connection, Switch};
@@ -15,12 +16,14 @@ pub use crate::statement::{Statement, Step};
 pub use iolite_base::{
     Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER,
 };
-pub use iolite_btree::{Btree, CheckpointMode, CheckpointResult, JournalMode, TxnState};
+pub use iolite_btree::{Btree, BusyHandler, CheckpointMode, CheckpointResult, JournalMode, TxnState};
 pub use iolite_bytecode::{ColumnMeta, ExplainRow};
 #[cfg(feature = "columnar")]
 pub use iolite_columnar::set_segment_leaves as set_column_segment_leaves;
 pub use iolite_ext::{
-    Aggregate, ChangeListener, Context, Function, FunctionFlags, Implementation, Module, Participant,
-    RowSource, Scalar, VirtualCursor, VirtualTable,
+    Aggregate, ChangeListener, Constraint, ConstraintOp, ConstraintUse, Context, Function, FunctionFlags,
+    Implementation, IndexInfo, Module, ModuleKind, OrderTerm, Participant, RowChange, RowSource, Scalar,
+    VirtualCursor, VirtualTable,
 };
+pub use iolite_os::Vfs;
 pub use iolite_value::{Collate, Value};

@@ -211,13 +211,16 @@ impl Env for Running {
 
     fn row_changed(&self, change: RowChange, db: usize, table: &str, rowid: i64) {
         self.conn.blob_row_changed(db, table, rowid);
-        let hook = self.conn.update_hook.borrow().clone();
-        if let Some(h) = hook
-            && !self.conn.txn.is_nested()
-        {
-            let name = self.conn.catalog.borrow().schemas.get(db).map(|s| s.name.clone());
-            h(change, &name.unwrap_or_else(|| "main".into()), table, rowid);
+        if self.conn.txn.is_nested() {
+            return;
         }
+        let name = self.conn.catalog.borrow().schemas.get(db).map(|s| s.name.clone());
+        let name = name.unwrap_or_else(|| "main".into());
+        let hook = self.conn.update_hook.borrow().clone();
+        if let Some(h) = hook {
+            h(change, &name, table, rowid);
+        }
+        self.conn.txn.row_changed(change, &name, table, rowid);
     }
 
     fn pages_read(&self) -> u64 {
@@ -225,7 +228,8 @@ impl Env for Running {
     }
 
     fn watches_rows(&self) -> bool {
-        self.conn.update_hook.borrow().is_some() || !self.conn.watched.borrow().is_empty()
+        let c = &self.conn;
+        c.update_hook.borrow().is_some() || !c.watched.borrow().is_empty() || c.txn.has_listeners()
     }
 }
 

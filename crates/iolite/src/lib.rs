@@ -45,6 +45,7 @@ mod alter;
 mod analyze;
 mod api;
 mod attach;
+mod authorize;
 mod blob;
 mod check;
 mod columns;
@@ -72,10 +73,11 @@ mod vacuum;
 mod writer;
 
 pub use api::{
-    Action, Aggregate, AndThenRows, Backup, Blob, Column, Connection, DropBehavior, FromSql, FromSqlError,
-    FromSqlResult, FunctionContext, InterruptHandle, MappedRows, OptionalExtension, Params, ParamsFromIter,
-    Progress, Row, RowIndex, Rows, Savepoint, Statement, StepResult, ToSql, ToSqlOutput, Transaction,
-    TransactionBehavior, Type, Value, ValueRef, WindowAggregate, params_from_iter,
+    Action, Aggregate, AndThenRows, AuthAction, AuthContext, Authorization, Backup, Blob, Column, Connection,
+    DropBehavior, FromSql, FromSqlError, FromSqlResult, FunctionContext, InterruptHandle, MappedRows,
+    OptionalExtension, Params, ParamsFromIter, Progress, Row, RowIndex, Rows, Savepoint, Statement,
+    StepResult, ToSql, ToSqlOutput, Transaction, TransactionBehavior, Type, Value, ValueRef, WindowAggregate,
+    params_from_iter,
 };
 pub use database::Database;
 pub use iolite_base::{

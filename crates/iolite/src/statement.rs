@@ -327,12 +327,13 @@ impl Statement {
         let Some(run) = self.run.take() else { return Ok(()) };
         self.done = true;
         let vm = &self.vm;
+        let intact = !run.is_undone();
         let rows = RowCounts { own: vm.changes, total: vm.total_changes, settled: vm.settled_changes };
         let outcome = Outcome {
             error,
             writes: self.writes,
-            mark: run.savepoint.get(),
-            deferred: run.deferred,
+            mark: run.savepoint.get().filter(|_| intact),
+            deferred: (self.writes && intact).then_some(run.deferred),
             rows: vm.program().counts_changes.then_some(rows),
         };
         if error.is_some() {

@@ -1,15 +1,6 @@
 use iolite_base::Result;
 use iolite_btree::Btree;
-use iolite_ext::Host;
-
-/// A change of one row, for hooks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs)]
-pub enum RowChange {
-    Insert,
-    Update,
-    Delete,
-}
+use iolite_ext::{Host, RowChange};
 
 /// What a running program asks of its connection.
 pub trait Env: Host {

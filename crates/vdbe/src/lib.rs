@@ -18,6 +18,7 @@ mod runs;
 mod sorter;
 mod window;
 
-pub use env::{Env, RowChange};
+pub use env::Env;
+pub use iolite_ext::RowChange;
 pub use machine::{Action, Counters, Outcome, Vm};
 pub use profile::{Cost, Profile};

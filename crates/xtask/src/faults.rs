@@ -186,16 +186,16 @@ const FAULTS: &[Fault] = &[
     },
     Fault {
         title: "a log's commit is published before the other files are ready",
-        file: "iolite/src/txn.rs",
+        file: "iolite/src/txn/commit.rs",
         find: "b.commit_phase_one(Commit::Together { super_journal: None })?;",
         with: "b.commit_phase_one(if FAULT { Commit::Alone } else { Commit::Together { super_journal: None } })?;",
         by: By::Sim(&["--only", "files", "--quick"]),
     },
     Fault {
         title: "a commit over several files takes its locks one after the other",
-        file: "iolite/src/txn.rs",
-        find: "            b.lock_for_commit()?;",
-        with: "            if !FAULT { b.lock_for_commit()?; }",
+        file: "iolite/src/txn/commit.rs",
+        find: "writers.trees().try_for_each(Btree::lock_for_commit)?;",
+        with: "if !FAULT { writers.trees().try_for_each(Btree::lock_for_commit)?; }",
         by: By::Test("iolite", "a_commit_over_two_files_waits_for_its_second_attempt"),
     },
     Fault {
@@ -305,9 +305,9 @@ const FAULTS: &[Fault] = &[
     },
     Fault {
         title: "going back to the first savepoint gives the locks up",
-        file: "iolite/src/txn.rs",
-        find: "                b.rollback_changes()",
-        with: "                if FAULT { b.rollback(false) } else { b.rollback_changes() }",
+        file: "iolite/src/txn/savepoint.rs",
+        find: "b.rollback_changes()?",
+        with: "if FAULT { b.rollback(false)? } else { b.rollback_changes()? }",
         by: By::Test("iolite", "going_back_to_the_first_savepoint"),
     },
     Fault {

@@ -24,10 +24,11 @@ use iolite_base::{Code, Error, Limit, Result};
 use iolite_btree::{CheckpointMode, CheckpointResult, TxnState};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
 
-pub(super) type Trace = Box<dyn FnMut(&str) + Send>;
-pub(super) type Profile = Box<dyn FnMut(&str, Duration) + Send>;
+pub(super) type Trace = Rc<RefCell<dyn FnMut(&str) + Send>>;
+pub(super) type Profile = Rc<RefCell<dyn FnMut(&str, Duration) + Send>>;
 
 /// A connection to a database, and to those attached to it.
 ///
@@ -48,19 +49,19 @@ pub(super) type Profile = Box<dyn FnMut(&str, Duration) + Send>;
 ///
 /// It cannot be shared, and what borrows it stays on its thread:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// fn shared<T: Sync>() {}
 /// shared::<iolite::Connection>();
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0505
 /// let db = iolite::Connection::open_in_memory().unwrap();
 /// let s = db.prepare("SELECT 1").unwrap();
 /// std::thread::spawn(move || drop(db));
 /// drop(s);
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// fn send<T: Send>() {}
 /// send::<iolite::Statement<'static>>();
 /// ```
@@ -68,6 +69,7 @@ pub struct Connection {
     pub(crate) engine: engine::Connection,
     pub(super) trace: RefCell<Option<Trace>>,
     pub(super) profile: RefCell<Option<Profile>>,
+    pub(super) authorizer: RefCell<Option<super::authorizer::Authorizer>>,
     /// Whether there is a function to tell of statements.
     pub(super) traced: Cell<bool>,
 }
@@ -83,12 +85,14 @@ impl Connection {
             engine,
             trace: RefCell::default(),
             profile: RefCell::default(),
+            authorizer: RefCell::default(),
             traced: Cell::new(false),
         }
     }
 
     /// Opens a database file, creating it if it is missing. An empty path is a private database that vanishes when it is closed,
-    /// `:memory:` one that has no file at all, and a `file:` URI may say more.
+    /// `:memory:` one that has no file at all, and a `file:` URI may say more. The connection waits up to five seconds for locks, keeps
+    /// its own for some milliseconds after a statement (`PRAGMA lock_lease_ms`), and leaves checkpoints to a thread.
     ///
     /// ```
     /// # fn main() -> iolite::Result<()> {
@@ -105,6 +109,7 @@ impl Connection {
     pub fn open(path: impl AsRef<Path>) -> Result<Connection> {
         let c = Connection::open_with_flags(path, OpenFlags::default())?;
         c.engine.tune()?;
+        c.busy_timeout(Duration::from_secs(5))?;
         Ok(c)
     }
 
@@ -172,7 +177,7 @@ impl Connection {
     pub fn execute_batch(&self, sql: &str) -> Result<()> {
         let mut rest = sql;
         while let Some((s, tail)) = self.engine.prepare_next(rest)? {
-            let mut s = Statement::new(self, s);
+            let mut s = self.allowed(s)?;
             while s.step()? {}
             s.reset()?;
             rest = tail;
@@ -230,7 +235,7 @@ impl Connection {
     /// # Ok::<(), iolite::Error>(())
     /// ```
     pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
-        self.engine.prepare(sql).map(|s| Statement::new(self, s))
+        self.allowed(self.engine.prepare(sql)?)
     }
 
     /// The same as [`Connection::prepare`], which keeps programs by itself.

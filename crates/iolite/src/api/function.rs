@@ -166,7 +166,7 @@ impl Connection {
     ///
     /// It moves with the connection, so it holds nothing that must stay on a thread:
     ///
-    /// ```compile_fail
+    /// ```compile_fail,E0277
     /// let db = iolite::Connection::open_in_memory().unwrap();
     /// let count = std::rc::Rc::new(std::cell::Cell::new(0));
     /// db.create_scalar_function("next", 0, Default::default(), move |_| Ok(count.replace(count.get() + 1))).unwrap();

@@ -177,7 +177,7 @@ impl Connection {
     /// # Ok::<(), iolite::Error>(())
     /// ```
     pub fn trace<F: FnMut(&str) + Send + 'static>(&self, f: Option<F>) {
-        *self.trace.borrow_mut() = f.map(|f| Box::new(f) as Trace);
+        *self.trace.borrow_mut() = f.map(|f| Rc::new(RefCell::new(f)) as Trace);
         self.note_traced();
     }
 
@@ -193,7 +193,7 @@ impl Connection {
     /// # Ok::<(), iolite::Error>(())
     /// ```
     pub fn profile<F: FnMut(&str, Duration) + Send + 'static>(&self, f: Option<F>) {
-        *self.profile.borrow_mut() = f.map(|f| Box::new(f) as Profile);
+        *self.profile.borrow_mut() = f.map(|f| Rc::new(RefCell::new(f)) as Profile);
         self.note_traced();
     }
 
@@ -202,17 +202,15 @@ impl Connection {
     }
 
     pub(super) fn tell_start(&self, sql: &str) {
-        if let Ok(mut f) = self.trace.try_borrow_mut()
-            && let Some(f) = &mut *f
-        {
+        let f = self.trace.borrow().clone();
+        if let Some(Ok(mut f)) = f.as_ref().map(|f| f.try_borrow_mut()) {
             f(sql);
         }
     }
 
     pub(super) fn tell_end(&self, sql: &str, took: Duration) {
-        if let Ok(mut f) = self.profile.try_borrow_mut()
-            && let Some(f) = &mut *f
-        {
+        let f = self.profile.borrow().clone();
+        if let Some(Ok(mut f)) = f.as_ref().map(|f| f.try_borrow_mut()) {
             f(sql, took);
         }
     }

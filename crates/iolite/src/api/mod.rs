@@ -6,6 +6,7 @@
 //! It does not know SQL: what a statement means is the engine's.
 
 mod aggregate;
+mod authorizer;
 mod backup;
 mod blob;
 mod connection;
@@ -23,6 +24,7 @@ mod value_from;
 mod value_to;
 
 pub use aggregate::{Aggregate, WindowAggregate};
+pub use authorizer::{AuthAction, AuthContext, Authorization};
 pub use backup::{Backup, Progress, StepResult};
 pub use blob::Blob;
 pub use connection::Connection;

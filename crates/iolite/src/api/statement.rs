@@ -90,6 +90,14 @@ impl<'conn> Statement<'conn> {
         self.row.reset(self.conn)
     }
 
+    fn bind<P: Params>(&mut self, params: P) -> Result<()> {
+        // Rows that were leaked have left it in the midst of a run.
+        if self.row.stmt.is_busy() {
+            self.reset()?;
+        }
+        params.bind_in(self)
+    }
+
     /// Runs a statement that answers no rows; says how many rows it changed.
     ///
     /// ```
@@ -99,7 +107,7 @@ impl<'conn> Statement<'conn> {
     /// # Ok::<(), iolite::Error>(())
     /// ```
     pub fn execute<P: Params>(&mut self, params: P) -> Result<usize> {
-        params.bind_in(self)?;
+        self.bind(params)?;
         let row = self.step();
         let ended = self.reset();
         if row? {
@@ -136,7 +144,7 @@ impl<'conn> Statement<'conn> {
     /// # Ok::<(), iolite::Error>(())
     /// ```
     pub fn query<P: Params>(&mut self, params: P) -> Result<Rows<'_>> {
-        params.bind_in(self)?;
+        self.bind(params)?;
         Ok(Rows::new(self.conn, &mut self.row))
     }
 

@@ -100,9 +100,11 @@ impl Transaction {
         if self.deferred.get() > 0 {
             return Err(Error::new(Code::ConstraintForeignkey, "FOREIGN KEY constraint failed"));
         }
-        self.each_participant(|p| p.sync())?;
+        if self.watched.get() {
+            self.each_participant(|p| p.sync())?;
+        }
         let writers = Writers::of(c);
-        if writers.first.is_some() {
+        if self.watched.get() && writers.first.is_some() {
             self.ask_hook()?;
         }
         let end_read = self.running.get() <= 1;
@@ -125,11 +127,14 @@ impl Transaction {
         if done.is_err() && writers.trees().any(|b| b.txn_state() == TxnState::Write) {
             return done;
         }
-        if end_read {
+        if self.running.get() == 0 {
+            // A statement does so when it leaves.
             c.end_reads();
         }
         self.end(c);
-        self.tell_committed(c, &writers);
+        if self.watched.get() {
+            self.tell_committed(c, &writers);
+        }
         done
     }
 
@@ -142,9 +147,7 @@ impl Transaction {
     }
 
     fn tell_committed(&self, c: &Inner, writers: &Writers) {
-        if !self.participants.borrow().is_empty() {
-            self.participants.take().iter().for_each(|p| p.commit());
-        }
+        self.dismiss().iter().for_each(|p| p.commit());
         if writers.first.is_some() {
             self.each_listener(|l| l.committed());
         }
@@ -223,7 +226,7 @@ impl Transaction {
             let _ = c.vfs.delete(&path, false);
         }
         self.end(c);
-        self.participants.take().iter().for_each(|p| p.rollback());
+        self.dismiss().iter().for_each(|p| p.rollback());
         self.check();
         if wrote {
             c.check_schemas()?;

@@ -1,15 +1,15 @@
 //! The transaction of a connection, over all its databases.
 //!
 //! ```text
-//!            BEGIN, SAVEPOINT
-//!   Auto ---------------------------> Open
-//!    | ^                             |  ^ |
-//!    | |     COMMIT, RELEASE of the  |  | | SQLITE_BUSY, counters of foreign keys above zero
-//!    | |     first savepoint         v  | |
-//!    | +------------------------- Committing
-//!    |      done, or taken back       ^
-//!    +--------------------------------+
-//!      the last writing statement ends
+//!          BEGIN, SAVEPOINT
+//!   Auto ------------------------> Open --- ROLLBACK --> Auto
+//!    |                             |  ^
+//!    |                             |  |  SQLITE_BUSY, violated foreign keys:
+//!    |      COMMIT, or RELEASE of  |  |  nothing has happened
+//!    |      the first savepoint    v  |
+//!    +-------------------------> Committing --- done, or taken back --> Auto
+//!      the last statement
+//!      that writes ends
 //! ```
 //!
 //! *Auto*: each statement is a transaction of its own. *Open*: it goes on until somebody ends it. *Committing*: hooks may be asked,
@@ -35,7 +35,7 @@ pub(crate) use statement::{Outcome, RowCounts};
 
 use crate::connection::Inner;
 use iolite_base::Result;
-use iolite_ext::{ChangeListener, Participant};
+use iolite_ext::{ChangeListener, Participant, RowChange};
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -89,11 +89,13 @@ pub(crate) struct Transaction {
     participants: RefCell<Vec<Rc<dyn Participant>>>,
     listeners: RefCell<Vec<Rc<dyn ChangeListener>>>,
     /// Asked before each commit; `true` turns it into a rollback.
-    pub commit_hook: RefCell<Option<Rc<dyn Fn() -> bool>>>,
+    commit_hook: RefCell<Option<Rc<dyn Fn() -> bool>>>,
     /// Called after each rollback.
-    pub rollback_hook: RefCell<Option<Rc<dyn Fn()>>>,
+    rollback_hook: RefCell<Option<Rc<dyn Fn()>>>,
     /// Called after each commit that a log has taken, with the database's name and the log's frames.
-    pub wal_hook: RefCell<Option<Rc<WalHook>>>,
+    wal_hook: RefCell<Option<Rc<WalHook>>>,
+    /// Somebody but the trees is asked before a commit, or told of it: most commits look at this alone.
+    watched: Cell<bool>,
 }
 
 /// Something counted that ends with this value, on whatever way.
@@ -211,6 +213,7 @@ impl Transaction {
         }
         p.begin()?;
         self.participants.borrow_mut().push(p.clone());
+        self.note_watched();
         (0..self.depth()).try_for_each(|n| p.savepoint(n))?;
         self.check();
         Ok(())
@@ -219,6 +222,51 @@ impl Transaction {
     /// Adds a listener, which hears of all transactions to come.
     pub fn listen(&self, l: Rc<dyn ChangeListener>) {
         self.listeners.borrow_mut().push(l);
+        self.note_watched();
+    }
+
+    /// Whether there is any.
+    #[inline]
+    pub fn has_listeners(&self) -> bool {
+        !self.listeners.borrow().is_empty()
+    }
+
+    /// Tells listeners of a changed row.
+    pub fn row_changed(&self, change: RowChange, database: &str, table: &str, rowid: i64) {
+        self.each_listener(|l| l.row_changed(change, database, table, rowid));
+    }
+
+    /// Sets what is asked before each commit; `true` turns it into a rollback.
+    pub fn set_commit_hook(&self, f: Option<Rc<dyn Fn() -> bool>>) {
+        *self.commit_hook.borrow_mut() = f;
+        self.note_watched();
+    }
+
+    /// Sets what is called after each rollback.
+    pub fn set_rollback_hook(&self, f: Option<Rc<dyn Fn()>>) {
+        *self.rollback_hook.borrow_mut() = f;
+    }
+
+    /// Sets what is called after each commit that a log has taken.
+    pub fn set_wal_hook(&self, f: Option<Rc<WalHook>>) {
+        *self.wal_hook.borrow_mut() = f;
+        self.note_watched();
+    }
+
+    fn note_watched(&self) {
+        let hooks = self.commit_hook.borrow().is_some() || self.wal_hook.borrow().is_some();
+        let others = !self.participants.borrow().is_empty() || !self.listeners.borrow().is_empty();
+        self.watched.set(hooks || others);
+    }
+
+    /// Those who took part; nobody does any more.
+    fn dismiss(&self) -> Vec<Rc<dyn Participant>> {
+        if self.participants.borrow().is_empty() {
+            return Vec::new();
+        }
+        let all = self.participants.take();
+        self.note_watched();
+        all
     }
 
     /// Those who take part now: called without a borrow, since they may call back.

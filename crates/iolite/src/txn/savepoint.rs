@@ -101,6 +101,8 @@ impl Transaction {
         let at = self.find(name)?;
         let n = at.checked_sub(self.savepoint_began.get() as usize);
         self.undone.set(self.undone.get().wrapping_add(1));
+        // Those of statements lie above the named ones.
+        self.statement_marks.set(0);
         if let Err(e) = self.undo_to(c, n) {
             // Neither done nor undone: only the whole can be taken back now.
             let _ = self.rollback(c);
@@ -128,7 +130,7 @@ impl Transaction {
             Some(n) => self.each_participant(|p| p.rollback_to(n)),
             None => {
                 // To them, what began with the first savepoint has ended; they join again when they are written to again.
-                self.participants.take().iter().for_each(|p| p.rollback());
+                self.dismiss().iter().for_each(|p| p.rollback());
                 Ok(())
             }
         }

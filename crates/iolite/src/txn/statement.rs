@@ -10,10 +10,11 @@ pub(crate) struct Outcome<'e> {
     /// What went wrong, and what is to be undone then.
     pub error: Option<(&'e Error, Action)>,
     pub writes: bool,
-    /// Its mark, if it has one.
+    /// Its mark, if it has one: not where changes were taken back under it, and marks with them.
     pub mark: Option<usize>,
-    /// The counter of deferred foreign keys when it began.
-    pub deferred: i64,
+    /// The counter of deferred foreign keys when it began; `None` where it is not this statement's to set back, for it only
+    /// reads, or its changes were taken back under it.
+    pub deferred: Option<i64>,
     /// The rows that it changed, if it counts them.
     pub rows: Option<RowCounts>,
 }
@@ -102,11 +103,10 @@ impl Transaction {
     /// Closes a statement's mark; goes back to it first if the statement failed.
     fn end_mark(&self, c: &Inner, run: &Outcome<'_>) -> Result<()> {
         let fails = run.fails();
-        if fails {
-            self.deferred.set(run.deferred);
+        if let Some(n) = run.deferred.filter(|_| fails) {
+            self.deferred.set(n);
         }
-        // Marks are gone where all was taken back under the statement.
-        let Some(n) = run.mark.filter(|_| self.statement_marks.get() > 0) else { return Ok(()) };
+        let Some(n) = run.mark else { return Ok(()) };
         let mut result = Ok(());
         let mut then = |r: Result<()>| {
             if result.is_ok() {
@@ -124,7 +124,7 @@ impl Transaction {
             then(self.each_participant(|p| p.rollback_to(n)));
         }
         then(self.each_participant(|p| p.release(n)));
-        self.statement_marks.set(self.statement_marks.get() - 1);
+        self.statement_marks.set(self.statement_marks.get().saturating_sub(1));
         self.check();
         if fails && then(Ok(())) {
             then(c.check_schemas().map(|_| ()));

@@ -55,6 +55,10 @@ impl Participant for Log {
 }
 
 impl ChangeListener for Log {
+    fn row_changed(&self, change: iolite_ext::RowChange, database: &str, table: &str, rowid: i64) {
+        let _ = self.note(format!("{change:?} {database}.{table} {rowid}"));
+    }
+
     fn committed(&self) {
         let _ = self.note("committed");
     }
@@ -198,13 +202,65 @@ fn the_counter_goes_back_with_savepoints_and_failed_statements() {
 }
 
 #[test]
+fn a_query_that_fails_takes_no_violation_of_others_back() {
+    let c = with_counter();
+    run(&c, "BEGIN");
+    let mut fails = c.prepare("SELECT 1 UNION ALL SELECT abs(-9223372036854775808)").unwrap();
+    fails.step().unwrap();
+    run(&c, "INSERT INTO t VALUES(violate(3))");
+    assert_eq!(fails.step().unwrap_err().message(), "integer overflow");
+    refused(&c, "COMMIT");
+}
+
+#[test]
+fn a_statement_whose_transaction_is_taken_back_under_it_leaves_no_violation() {
+    struct Back(std::rc::Weak<crate::connection::Inner>);
+    impl Scalar for Back {
+        fn call(&self, _: &mut Context<'_>, _: &[Value]) -> Result<Value> {
+            let inner = self.0.upgrade().ok_or(Code::Misuse)?;
+            Connection(inner).execute_batch("ROLLBACK TO s")?;
+            Ok(Value::Int(1))
+        }
+    }
+    let c = with_counter();
+    function(&c, "back", 0, Rc::new(Back(Rc::downgrade(&c.0))));
+    run(&c, "BEGIN; SAVEPOINT s; INSERT INTO t VALUES(violate(2))");
+    let e = c.execute_batch("INSERT INTO t SELECT 5 UNION ALL SELECT 6 + back()").unwrap_err();
+    assert_eq!(e.code(), Code::AbortRollback);
+    run(&c, "COMMIT");
+    assert_eq!(count(&c), 0);
+}
+
+#[test]
+fn marks_above_a_savepoint_go_with_it() {
+    let (c, log) = with_log();
+    struct Back(std::rc::Weak<crate::connection::Inner>);
+    impl Scalar for Back {
+        fn call(&self, _: &mut Context<'_>, _: &[Value]) -> Result<Value> {
+            let inner = self.0.upgrade().ok_or(Code::Misuse)?;
+            // The statement in the midst is over; another one gets the mark that it had.
+            Connection(inner).execute_batch("ROLLBACK TO s; INSERT INTO t SELECT 10 UNION ALL SELECT 11")?;
+            Ok(Value::Int(1))
+        }
+    }
+    function(&c, "back", 0, Rc::new(Back(Rc::downgrade(&c.0))));
+    run(&c, "BEGIN; SAVEPOINT s; INSERT INTO t VALUES(joined())");
+    assert_eq!(log.heard(), "begin, savepoint 0");
+    c.execute_batch("INSERT INTO t SELECT 5 UNION ALL SELECT 6 + back()").unwrap_err();
+    assert_eq!(log.heard(), "savepoint 1, rollback to 0, savepoint 1, release 1");
+    run(&c, "COMMIT");
+    assert_eq!((count(&c), log.heard().as_str()), (2, "sync, commit"));
+    assert_eq!(c.query("PRAGMA integrity_check", &[]).unwrap()[0][0].to_string_lossy(), "ok");
+}
+
+#[test]
 fn listeners_hear_of_transactions_that_changed_something() {
     let (c, log) = with_log();
     c.add_change_listener(log.clone());
     run(&c, "BEGIN; SELECT count(*) FROM t; COMMIT");
     assert_eq!(log.heard(), "");
     run(&c, "INSERT INTO t VALUES(1)");
-    assert_eq!(log.heard(), "committed");
-    run(&c, "BEGIN; DELETE FROM t; ROLLBACK");
-    assert_eq!(log.heard(), "rolled back");
+    assert_eq!(log.heard(), "Insert main.t 1, committed");
+    run(&c, "BEGIN; UPDATE t SET a = 2; DELETE FROM t WHERE a = 2; ROLLBACK");
+    assert_eq!(log.heard(), "Update main.t 1, Delete main.t 1, rolled back");
 }

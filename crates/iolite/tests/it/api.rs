@@ -292,6 +292,41 @@ fn the_error_of_a_closure_is_the_querys() {
 }
 
 #[test]
+fn rows_that_are_leaked_do_not_shorten_the_next_run() {
+    let db = memory("CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (3)");
+    let mut s = db.prepare("SELECT a FROM t").unwrap();
+    let mut rows = s.query([]).unwrap();
+    assert!(rows.next().unwrap().is_some());
+    std::mem::forget(rows);
+    assert_eq!(s.query_map([], |row| row.get::<_, i64>(0)).unwrap().count(), 3);
+}
+
+#[test]
+fn callbacks_may_use_their_connection() {
+    thread_local! {
+        static DB: std::cell::OnceCell<std::rc::Rc<Connection>> = const { std::cell::OnceCell::new() };
+    }
+    fn with<T>(f: impl FnOnce(&Connection) -> T) -> T {
+        DB.with(|db| f(db.get_or_init(|| std::rc::Rc::new(memory("CREATE TABLE t(a)")))))
+    }
+    with(|db| {
+        db.create_scalar_function("rows", 0, FunctionFlags::default(), |_| {
+            with(|db| db.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)))
+        })
+        .unwrap();
+        db.trace(Some(|_: &str| {
+            with(|db| {
+                db.trace(None::<fn(&str)>);
+                db.create_collation("other", |a, b| a.cmp(b)).unwrap();
+                db.execute("INSERT INTO t VALUES (rows())", []).unwrap();
+            })
+        }));
+        db.execute("INSERT INTO t VALUES (rows() + 10)", []).unwrap();
+        assert_eq!(int(db, "SELECT sum(a) FROM t"), 11);
+    });
+}
+
+#[test]
 fn a_function_that_panics_leaves_nothing_half_done() {
     let db = memory("CREATE TABLE t(a); CREATE TABLE log(a)");
     db.create_scalar_function("explode", 1, FunctionFlags::default(), |ctx| match ctx.get::<i64>(0)? {
@@ -329,6 +364,13 @@ fn the_busy_handler_is_asked_and_may_give_up() {
     assert_eq!(hear.try_iter().collect::<Vec<_>>(), [0, 1, 2]);
     drop(tx);
     two.execute("INSERT INTO t VALUES (1)", []).unwrap();
+}
+
+#[test]
+fn a_connection_waits_for_locks_unless_it_is_opened_with_flags() {
+    assert_eq!(int(&memory(""), "PRAGMA busy_timeout"), 5000);
+    let plain = Connection::open_with_flags(":memory:", iolite::OpenFlags::default()).unwrap();
+    assert_eq!(int(&plain, "PRAGMA busy_timeout"), 0);
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Changing trees.
 
 use crate::cursor::{TreeCursor, VCursor};
-use crate::env::{Env, RowChange};
+use crate::env::Env;
 use crate::machine::Vm;
 use crate::ops::seek::ByKey;
 use iolite_base::{Code, Pgno, Result};
 use iolite_btree::InsertAt;
 use iolite_bytecode::{Insn, P4, p5};
+use iolite_ext::RowChange;
 use iolite_value::Value;
 use iolite_value::compare;
 use std::cmp::Ordering;
