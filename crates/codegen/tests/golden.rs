@@ -23,10 +23,6 @@ fn plans_become_the_programs_that_they_became_before() {
         iolite_codegen::emit(&plan, &iolite_codegen::Settings::default(), &mut p).expect(sql);
         let mut out = String::new();
         list(&p, &mut out);
-        for sub in &p.subprograms {
-            let _ = writeln!(out, "  trigger {}", sub.trigger.as_deref().unwrap_or(""));
-            list(sub, &mut out);
-        }
         out
     });
 }

@@ -153,7 +153,7 @@ fn compile_once(
         return Ok(());
     }
     iolite_codegen::emit(&plan, &settings, p)?;
-    p.columns = plan.into_columns();
+    p.columns = plan.take_columns();
     Ok(())
 }
 

@@ -39,10 +39,6 @@ pub fn stages(conn: &Connection, sql: &str) -> Result<String> {
         seen.0.into_inner()
     );
     list(&program, &mut out);
-    for (k, sub) in program.subprograms.iter().enumerate() {
-        let _ = writeln!(out, "\nprogram of trigger {k}, {}", sub.trigger.as_deref().unwrap_or(""));
-        list(sub, &mut out);
-    }
     Ok(out)
 }
 

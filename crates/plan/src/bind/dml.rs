@@ -235,16 +235,29 @@ impl Binder<'_> {
         Ok(Target { db, table: table.clone(), id, indexes, checks, generated, defaults, binding })
     }
 
-    /// What reading the rows of a stored table under number `id` takes.
+    /// What reading the rows of a stored table under number `id` takes: mostly nothing.
+    #[inline]
     pub(crate) fn table_binding(
         &mut self,
         table: &Rc<Table>,
         id: TableId,
     ) -> Result<Option<Rc<TableBinding>>> {
+        let all_stored = table.storage.len() == table.columns.len();
+        if table.absent_values().is_some() && table.has_rowid() && all_stored {
+            return Ok(None);
+        }
+        self.bind_table(table, id, all_stored)
+    }
+
+    fn bind_table(
+        &mut self,
+        table: &Rc<Table>,
+        id: TableId,
+        all_stored: bool,
+    ) -> Result<Option<Rc<TableBinding>>> {
         if table.absent_values().is_none() {
             self.settle_absent(table)?;
         }
-        let all_stored = table.storage.len() == table.columns.len();
         if table.has_rowid() && all_stored {
             return Ok(None);
         }

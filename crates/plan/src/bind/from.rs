@@ -278,6 +278,7 @@ impl Binder<'_> {
     }
 
     #[allow(clippy::too_many_arguments)]
+    #[inline]
     fn add_source(
         &mut self,
         kind: SourceKind,

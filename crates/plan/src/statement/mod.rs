@@ -8,7 +8,7 @@ pub mod define;
 pub mod modify;
 
 use crate::bind::Target;
-use crate::bound::{Expr, OutColumn};
+use crate::bound::Expr;
 use crate::plan::{NestedPlans, SelectPlan};
 use control::Control;
 use define::DefinePlan;
@@ -69,18 +69,19 @@ impl Default for StatementPlan {
 }
 
 impl StatementPlan {
-    /// Names and types of the rows that come out; the plan is used up.
-    pub fn into_columns(self) -> Few<ColumnMeta> {
-        let metas = |list: Few<OutColumn>| {
-            let mut out = Few::with_capacity(list.len());
-            list.into_iter().for_each(|c| out.push(c.meta));
-            out
+    /// Takes names and types of the rows that come out.
+    #[inline]
+    pub fn take_columns(&mut self) -> Few<ColumnMeta> {
+        let columns = match &mut self.body {
+            Body::Query(q) => std::mem::take(&mut q.columns),
+            Body::Modify(m) => std::mem::take(&mut m.out).into(),
+            _ => return Few::new(),
         };
-        match self.body {
-            Body::Query(q) => metas(q.columns),
-            Body::Modify(m) => metas(m.out.into()),
-            _ => Few::new(),
+        let mut out = Few::with_capacity(columns.len());
+        for c in columns {
+            out.push(c.meta);
         }
+        out
     }
 }
 
