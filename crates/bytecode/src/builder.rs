@@ -297,6 +297,7 @@ impl Opcode {
                 | SorterSort
                 | SorterNext
                 | SorterFill
+                | FkIfZero
                 | HashFind
                 | HashSort
                 | HashNext

@@ -181,6 +181,8 @@ pub(crate) struct Codegen<'p> {
     pub notes: Notes,
     /// The program is a trigger's.
     pub in_trigger: bool,
+    /// Violations of foreign keys are counted.
+    pub counts_keys: bool,
     /// Set where columns of the table being written are read: text is copied out of pages.
     pub copy_columns: bool,
     pub subquery_count: i32,
@@ -215,6 +217,7 @@ impl<'p> Codegen<'p> {
             ctes: FastMap::default(),
             notes: Notes::default(),
             in_trigger: false,
+            counts_keys: plan.counts_keys,
             copy_columns: false,
             write_cursor: None,
             subquery_count: 0,

@@ -66,6 +66,14 @@ impl Codegen<'_> {
             Step::StoreCollected { db, tree, affinities } => {
                 self.store_collected(*db, made.trees[*tree], made.collected, affinities);
             }
+            Step::Empty { rows, referred } => {
+                let over = self.b.label();
+                if !referred {
+                    self.b.jump(Opcode::FkIfZero, 1, over, 0);
+                }
+                self.modify(rows)?;
+                self.b.place(over);
+            }
             Step::Run { sql } => {
                 self.b.emit4(Opcode::SqlExec, 0, 0, 0, P4::Name(sql.as_str().into()));
             }

@@ -42,6 +42,7 @@ use iolite_bytecode::{ColumnMeta, Program};
 use iolite_ext::SourceFactory;
 use iolite_plan::StatementPlan;
 use iolite_plan::statement::Body;
+use iolite_plan::statement::define::Step;
 use std::rc::Rc;
 
 /// Makes the program of a statement that reads or changes rows, or changes the schema, out of an empty one.
@@ -54,7 +55,10 @@ pub fn emit(plan: &StatementPlan, settings: &Settings, program: &mut Program) ->
             program.counts_changes = true;
             g.modify(m)?;
         }
-        Body::Define(d) => g.define(d)?,
+        Body::Define(d) => {
+            program.counts_changes = d.steps.iter().any(|s| matches!(s, Step::Empty { .. }));
+            g.define(d)?;
+        }
         Body::IndexCheck(t) => g.look_rows_up(t)?,
         // What the connection carries out is a row source: see `emit_work`.
         Body::Control(_) => return Err(Code::Internal.into()),

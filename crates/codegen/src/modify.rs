@@ -4,11 +4,11 @@
 //! collected first; `insert`, `update` and `delete` code what happens to each. What this does not know: why rows are
 //! collected, which tests are due, which triggers fire; all that is in the plan.
 
-use crate::context::{Codegen, Dest, Place, Row};
+use crate::context::{Codegen, Dest, Place, Row, internal};
 use crate::loops::Loops;
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4, p5};
-use iolite_plan::bind::Target;
+use iolite_plan::bind::{KeyTest, Keys, Target};
 use iolite_plan::bound::Expr;
 use iolite_plan::plan::CorePlan;
 use iolite_plan::statement::modify::*;
@@ -125,6 +125,9 @@ impl Codegen<'_> {
             }
         }
         self.b.place(end);
+        if self.counts_keys && !self.in_trigger {
+            self.check_keys();
+        }
         self.close_returning(m.returning.len(), returning);
         Ok(())
     }
@@ -282,7 +285,34 @@ impl Codegen<'_> {
         if actions.is_empty() {
             return Ok(());
         }
-        // Parameters of a trigger's program: old rowid, old columns, new rowid, new columns.
+        let mut params = None;
+        for action in actions {
+            match *action {
+                RowAction::Count { role, key, row, adds, without_new } => {
+                    let test = t.keys.test(role, key);
+                    let row = if row == Which::Old { old } else { new };
+                    let row = row.ok_or_else(|| internal("a foreign key asks about no row"))?;
+                    let new = new.unwrap_or(row);
+                    self.count_violations(&t.keys, test, (row, new), adds, without_new)?;
+                }
+                RowAction::Trigger(number) => {
+                    let params = *params.get_or_insert_with(|| self.trigger_params(t, (old, new)));
+                    self.b.jump(Opcode::Program, params, ignore, number as i32);
+                    if !self.settings.recursive_triggers {
+                        self.b.p5(1);
+                    }
+                }
+                RowAction::Key(number) => {
+                    let params = *params.get_or_insert_with(|| self.trigger_params(t, (old, new)));
+                    self.b.jump(Opcode::Program, params, ignore, number as i32);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Parameters of a trigger's program: old rowid, old columns, new rowid, new columns.
+    fn trigger_params(&mut self, t: &Target, (old, new): (Option<Row>, Option<Row>)) -> i32 {
         let n = t.table.columns.len();
         let params = self.b.regs(2 * (n + 1));
         for (k, row) in [old, new].into_iter().enumerate() {
@@ -294,17 +324,43 @@ impl Codegen<'_> {
                 }
             }
         }
-        for action in actions {
-            match action {
-                RowAction::Trigger(number) => {
-                    self.b.jump(Opcode::Program, params, ignore, *number as i32);
-                    if !self.settings.recursive_triggers {
-                        self.b.p5(1);
-                    }
-                }
-            }
+        params
+    }
+
+    /// Adds the violations of a foreign key by a row to their counter, or takes them off.
+    pub fn count_violations(
+        &mut self,
+        keys: &Keys,
+        test: &KeyTest,
+        (row, new): (Row, Row),
+        adds: bool,
+        without_new: bool,
+    ) -> Result<()> {
+        let deferred = test.key().deferred as i32;
+        let done = self.b.label();
+        if !adds {
+            self.b.jump(Opcode::FkIfZero, deferred, done, 0);
         }
+        let known = self.known.len();
+        let count = self.b.reg();
+        let e = test.counted(without_new)?;
+        self.at_place(keys.own, Place::of_row(row), |g| {
+            g.at_place(keys.new, Place::of_row(new), |g| g.expr_to(e, count))
+        })?;
+        self.known.truncate(known);
+        self.b.emit(Opcode::FkCount, deferred, count, if adds { 1 } else { -1 });
+        self.b.place(done);
         Ok(())
+    }
+
+    /// The statement fails if immediate foreign keys are violated now.
+    pub fn check_keys(&mut self) {
+        let ok = self.b.label();
+        self.b.jump(Opcode::FkIfZero, 2, ok, 0);
+        let code = iolite_base::Code::ConstraintForeignkey.number() as i32;
+        let policy = crate::write::policy_number(iolite_plan::Conflict::Abort);
+        self.b.emit4(Opcode::Halt, code, policy, 0, P4::Name("FOREIGN KEY constraint failed".into()));
+        self.b.place(ok);
     }
 
     /// Opens a transient table for the rows of RETURNING.

@@ -146,6 +146,10 @@ impl Codegen<'_> {
                         records[index] = g.index_record(w, index, Some(conflict))?
                     }
                     Test::Again => g.test_again(w, &records)?,
+                    Test::Parent { key } => {
+                        g.count_violations(&t.keys, &t.keys.children[key], (w.new, w.new), true, false)?;
+                        g.check_keys();
+                    }
                 }
             }
             Ok(records)

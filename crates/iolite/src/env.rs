@@ -227,6 +227,18 @@ impl Env for Running {
         pages_read(&self.conn)
     }
 
+    fn defers_keys(&self) -> bool {
+        self.conn.txn.defer_foreign_keys().get()
+    }
+
+    fn deferred(&self) -> i64 {
+        self.conn.txn.deferred()
+    }
+
+    fn count_deferred(&self, n: i64) {
+        self.conn.txn.defer(n);
+    }
+
     fn watches_rows(&self) -> bool {
         let c = &self.conn;
         c.update_hook.borrow().is_some() || !c.watched.borrow().is_empty() || c.txn.has_listeners()

@@ -56,6 +56,7 @@ mod describe;
 #[doc(hidden)]
 pub mod engine;
 mod env;
+mod foreign_keys;
 mod image;
 mod listing;
 mod memory;

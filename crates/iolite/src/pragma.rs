@@ -87,6 +87,12 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     },
     Pragma { name: "encoding", columns: OWN, schema: true, code: encoding },
     Pragma {
+        name: "foreign_key_check",
+        columns: &["table", "rowid", "parent", "fkid"],
+        schema: true,
+        code: |c| crate::foreign_keys::check(c.conn, c.schema, c.value),
+    },
+    Pragma {
         name: "foreign_key_list",
         columns: &["id", "seq", "table", "from", "to", "on_update", "on_delete", "match"],
         schema: true,

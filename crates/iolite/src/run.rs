@@ -65,6 +65,7 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         automatic_index: c.flags.automatic_index.get(),
         trusted_schema: c.flags.trusted_schema.get(),
         recursive_triggers: c.flags.recursive_triggers.get(),
+        foreign_keys: c.flags.foreign_keys.get() && !c.txn.is_nested(),
         ignore_checks: c.flags.ignore_checks.get(),
         writable_schema: c.flags.writable_schema.get() && !c.flags.defensive.get(),
         own: c.txn.is_nested(),

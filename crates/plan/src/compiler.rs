@@ -1,6 +1,7 @@
 //! What is gathered while the parts of a statement are planned.
 
 use crate::bind::{Env, Target};
+use crate::modify::KeyTrigger;
 use crate::statement::{DatabaseUse, Sequence, StatementPlan, TriggerPlan};
 use iolite_base::{Code, Result};
 
@@ -14,11 +15,27 @@ pub(crate) struct Compiler<'a> {
     /// Those of them that are written.
     pub written: u64,
     pub undo: bool,
+    /// Violations of foreign keys are counted.
+    pub counts_keys: bool,
+    /// The triggers made for the actions of foreign keys.
+    pub key_triggers: Vec<KeyTrigger>,
+    /// No triggers fire: the rows of a table go that is dropped.
+    pub silent: bool,
 }
 
 impl<'a> Compiler<'a> {
     pub fn new(env: &'a Env<'a>) -> Compiler<'a> {
-        Compiler { env, triggers: Vec::new(), sequences: Vec::new(), databases: 0, written: 0, undo: false }
+        Compiler {
+            env,
+            triggers: Vec::new(),
+            sequences: Vec::new(),
+            databases: 0,
+            written: 0,
+            undo: false,
+            counts_keys: false,
+            key_triggers: Vec::new(),
+            silent: false,
+        }
     }
 
     /// Notes that a database is written.
@@ -53,5 +70,6 @@ impl<'a> Compiler<'a> {
         out.sequences = self.sequences;
         out.encoding = self.env.encoding;
         out.undo |= self.undo;
+        out.counts_keys = self.counts_keys;
     }
 }

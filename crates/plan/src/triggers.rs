@@ -52,7 +52,10 @@ impl Fired {
 impl Compiler<'_> {
     /// The triggers that an event fires.
     pub fn fired(&self, t: &Target, e: &Event) -> Fired {
-        let mut all = self.env.catalog.triggers_of(t.db, &t.table);
+        let mut all = match self.silent {
+            true => Vec::new(),
+            false => self.env.catalog.triggers_of(t.db, &t.table),
+        };
         all.retain(|(_, tr)| e.fits(tr, t));
         Fired(all)
     }
@@ -74,7 +77,7 @@ impl Compiler<'_> {
     }
 
     /// The number of a trigger's plan.
-    fn trigger(
+    pub fn trigger(
         &mut self,
         t: &Target,
         db: usize,

@@ -62,6 +62,7 @@ impl Planning {
             automatic_index: true,
             trusted_schema: true,
             recursive_triggers: true,
+            foreign_keys: true,
             ignore_checks: false,
             writable_schema: false,
             own: false,

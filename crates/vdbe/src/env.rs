@@ -39,6 +39,12 @@ pub trait Env: Host {
     fn set_last_insert_rowid(&self, rowid: i64);
     /// Whether the statement shall stop: `sqlite3_interrupt`, progress handler. Asked now and then.
     fn check_interrupt(&self) -> Result<()>;
+    /// Whether all foreign keys are deferred: `PRAGMA defer_foreign_keys`.
+    fn defers_keys(&self) -> bool;
+    /// Violations of deferred foreign keys in the transaction.
+    fn deferred(&self) -> i64;
+    /// Counts so many more of them.
+    fn count_deferred(&self, n: i64);
     /// A row has changed.
     fn row_changed(&self, change: RowChange, db: usize, table: &str, rowid: i64);
     /// Pages read so far from files, by all databases, those of sorters and the like not included.

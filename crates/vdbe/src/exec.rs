@@ -472,6 +472,21 @@ impl Vm {
                 Opcode::CursorUnlock => drop(self.locked.pop()),
                 Opcode::Insert => ops::write::insert(self, i, env)?,
                 Opcode::Delete => ops::write::delete(self, i, env)?,
+                Opcode::FkCount => {
+                    let n = self.reg(i.p2).to_int() * i.p3 as i64;
+                    if n == 0 {
+                    } else if i.p1 == 1 || env.defers_keys() {
+                        env.count_deferred(n);
+                    } else {
+                        self.violations += n;
+                    }
+                }
+                Opcode::FkIfZero => {
+                    let deferred = i.p1 == 1 || i.p1 == 0 && env.defers_keys();
+                    if (if deferred { env.deferred() } else { self.violations }) == 0 {
+                        pc = i.p2 as usize;
+                    }
+                }
                 Opcode::ResetCount => {
                     self.settled_changes += self.total_changes - self.f.counted;
                     self.f.counted = self.total_changes;

@@ -90,6 +90,8 @@ pub struct Vm {
     pub changes: i64,
     /// Rows changed in triggers and by REPLACE included.
     pub total_changes: i64,
+    /// Violations of immediate foreign keys by this run.
+    pub(crate) violations: i64,
     /// Those of them that count even if the statement fails: finished statements of triggers.
     pub settled_changes: i64,
     /// What the error that ended the run does to the transaction.
@@ -158,6 +160,7 @@ impl Vm {
             changes: 0,
             total_changes: 0,
             settled_changes: 0,
+            violations: 0,
             action: Action::Abort,
             counters: Counters::default(),
             profile: None,
@@ -261,6 +264,7 @@ impl Vm {
         self.changes = 0;
         self.total_changes = 0;
         self.settled_changes = 0;
+        self.violations = 0;
         self.action = Action::Abort;
         self.started = false;
         self.result = (0, 0);

@@ -80,8 +80,16 @@ impl Transaction {
             }
         }
         let nested = self.is_nested();
+        let mut taken_back = false;
+        if run.writes && self.is_autocommit() && !whole && !nested && self.writing.get() <= 1 {
+            let done = if run.fails() { self.rollback(c) } else { self.commit(c) };
+            if done.is_err() {
+                taken_back = !run.fails();
+                result = done;
+            }
+        }
         if let Some(rows) = run.rows.as_ref().filter(|_| !nested) {
-            let undone = whole || run.fails();
+            let undone = whole || run.fails() || taken_back;
             c.changes.set(if undone { 0 } else { rows.own });
             // What a failed trigger program had begun does not count, what it had finished does.
             let total = match (undone, run.error.is_some()) {
@@ -90,12 +98,6 @@ impl Transaction {
                 _ => rows.total,
             };
             c.total_changes.set(c.total_changes.get() + total);
-        }
-        if run.writes && self.is_autocommit() && !whole && !nested && self.writing.get() <= 1 {
-            let done = if run.fails() { self.rollback(c) } else { self.commit(c) };
-            if done.is_err() {
-                result = done;
-            }
         }
         result
     }

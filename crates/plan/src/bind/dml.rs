@@ -44,6 +44,8 @@ pub struct Target {
     pub defaults: Vec<Option<Expr>>,
     /// What reading its rows takes.
     pub binding: Option<Rc<TableBinding>>,
+    /// What foreign keys ask of its rows.
+    pub keys: Keys,
 }
 
 /// An index of a [`Target`].
@@ -232,7 +234,17 @@ impl Binder<'_> {
             });
         }
         let binding = self.table_binding(table, id)?;
-        Ok(Target { db, table: table.clone(), id, indexes, checks, generated, defaults, binding })
+        Ok(Target {
+            db,
+            table: table.clone(),
+            id,
+            indexes,
+            checks,
+            generated,
+            defaults,
+            binding,
+            keys: Keys::default(),
+        })
     }
 
     /// What reading the rows of a stored table under number `id` takes: mostly nothing.
@@ -398,6 +410,7 @@ impl Binder<'_> {
                     generated: Vec::new(),
                     defaults: vec![None; query.select.columns.len()],
                     binding: None,
+                    keys: Keys::default(),
                 };
                 Ok((target, Some(query)))
             }
@@ -407,7 +420,11 @@ impl Binder<'_> {
                 t.table = c.table.clone();
                 Ok((t, None))
             }
-            _ => Ok((self.target(db, &table)?, None)),
+            _ => {
+                let mut t = self.target(db, &table)?;
+                self.foreign_keys(&mut t);
+                Ok((t, None))
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod dml;
 mod expr;
+mod foreign_keys;
 mod from;
 mod names;
 mod select;
@@ -13,6 +14,7 @@ mod window;
 
 pub use dml::*;
 pub use expr::Restriction;
+pub use foreign_keys::{KeyTest, Keys, mismatch, parent_columns};
 
 use crate::bound::*;
 use iolite_base::{Code, Encoding, Error, Few, Limit, Limits, Result, same_name};
@@ -48,6 +50,8 @@ pub struct Env<'a> {
     pub automatic_index: bool,
     /// `PRAGMA recursive_triggers`.
     pub recursive_triggers: bool,
+    /// `PRAGMA foreign_keys`.
+    pub foreign_keys: bool,
     /// `PRAGMA ignore_check_constraints`.
     pub ignore_checks: bool,
     /// `PRAGMA writable_schema`.

@@ -2,14 +2,47 @@
 
 use crate::bind::Binder;
 use crate::compiler::Compiler;
+use crate::plan::NestedPlans;
+use crate::planner::Planner;
 use crate::statement::define::{Object, Step};
-use iolite_base::{Error, Result};
+use iolite_base::{Code, Error, Result, same_name};
 use iolite_catalog::{Index, Table};
-use iolite_sql::ast::{ObjectKind, QualifiedName};
-use iolite_sql::print::quote_text;
+use iolite_sql::ast::{ObjectKind, QualifiedName, Stmt};
+use iolite_sql::print::{quote_name, quote_text};
 use std::rc::Rc;
 
 impl Compiler<'_> {
+    /// The rows of a table that is dropped are deleted one by one where foreign keys care: where others refer to it, or
+    /// violations of its own deferred keys may go with it. No triggers fire but those that keys ask for.
+    pub(super) fn empty_for_keys(
+        &mut self,
+        b: &mut Binder<'_>,
+        kind: ObjectKind,
+        q: &QualifiedName,
+        nested: &mut NestedPlans,
+    ) -> Result<Vec<Step>> {
+        let schema = q.schema.as_ref().map(|s| &*s.text);
+        if !self.env.foreign_keys || kind != ObjectKind::Table {
+            return Ok(Vec::new());
+        }
+        let Some((db, t)) = self.env.catalog.table(schema, &q.name.text) else { return Ok(Vec::new()) };
+        let refers = |c: &Rc<Table>| c.foreign_keys.iter().any(|f| same_name(&f.parent, &t.name));
+        let referred = self.env.catalog.schemas[db].tables().any(refers);
+        let deferred = t.foreign_keys.iter().any(|f| f.deferred);
+        if t.is_view() || !referred && !deferred {
+            return Ok(Vec::new());
+        }
+        let text = format!("DELETE FROM {}.{}", self.schema_name(db), quote_name(&t.name));
+        let Stmt::Delete(s) = iolite_sql::parse_stmt(&text)?.stmt else { return Err(Code::Internal.into()) };
+        let mut bound = b.delete(&s)?;
+        // What is amiss with keys of a table that goes is no reason to keep it.
+        bound.target.keys.keep_sound();
+        let former = std::mem::replace(&mut self.silent, true);
+        let plan = self.delete(bound, Planner::after(self.env, b, nested));
+        self.silent = former;
+        Ok(vec![Step::Empty { rows: Box::new(plan?), referred }])
+    }
+
     pub(super) fn drop_object(
         &mut self,
         kind: ObjectKind,

@@ -23,7 +23,7 @@ impl Compiler<'_> {
         }
         p.all_nested(&returning)?;
         let is_view = t.table.is_view();
-        let removal = self.removal(t, None)?;
+        let removal = self.removal(t, None, true, &mut p)?;
         let unseen = removal.is_plain() && returning.is_empty();
         let (feed, pass) = if !is_view && rows.filter.is_empty() && unseen && t.table.root.get() != 1 {
             (Feed::Everything, Pass::One)
@@ -40,11 +40,22 @@ impl Compiler<'_> {
     }
 
     /// What happens around the deletion of a row.
-    fn removal(&mut self, t: &Target, or: Option<Conflict>) -> Result<Removal> {
+    fn removal(
+        &mut self,
+        t: &Target,
+        or: Option<Conflict>,
+        fires: bool,
+        p: &mut Planner<'_>,
+    ) -> Result<Removal> {
+        let mut after = self.key_actions(t, &Event::Delete, p)?;
+        if !fires {
+            return Ok(Removal { before: Vec::new(), after });
+        }
         let fired = self.fired(t, &Event::Delete);
         let time = if t.table.is_view() { TriggerTime::InsteadOf } else { TriggerTime::Before };
         let before = self.actions(t, &fired, time, or)?;
-        Ok(Removal { before, after: self.actions(t, &fired, TriggerTime::After, or)? })
+        after.extend(self.actions(t, &fired, TriggerTime::After, or)?);
+        Ok(Removal { before, after })
     }
 
     /// Whether rows that REPLACE deletes fire triggers.
@@ -54,7 +65,7 @@ impl Compiler<'_> {
 
     /// What happens to rows that these tests may replace. The statements of triggers replace, too, even where it is the
     /// constraint that says so.
-    pub(super) fn replaced(&mut self, t: &Target, tests: &[Test]) -> Result<Removal> {
+    pub(super) fn replaced(&mut self, t: &Target, tests: &[Test], p: &mut Planner<'_>) -> Result<Removal> {
         let replace = OnConflict::Policy(Conflict::Replace);
         let replaces = |x: &Test| match x {
             Test::Rowid { conflict } | Test::Unique { conflict, .. } => *conflict == replace,
@@ -64,7 +75,7 @@ impl Compiler<'_> {
             return Ok(Removal::default());
         }
         self.undo = true;
-        if self.replace_fires(t) { self.removal(t, Some(Conflict::Replace)) } else { Ok(Removal::default()) }
+        self.removal(t, Some(Conflict::Replace), self.replace_fires(t), p)
     }
 
     /// Complains about tables that may not be written.

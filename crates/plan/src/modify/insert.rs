@@ -48,9 +48,9 @@ impl Compiler<'_> {
             ignore_checks: self.env.ignore_checks,
             upserts: &clauses,
         };
-        let tests = if is_view { Vec::new() } else { row.tests() };
+        let mut tests = if is_view { Vec::new() } else { row.tests() };
         let keeps_written = self.keeps_written(t, &clauses);
-        let mut replaced = self.replaced(t, &tests)?;
+        let mut replaced = self.replaced(t, &tests, &mut p)?;
         let mut upserts = Vec::with_capacity(clauses.len());
         let reached = |k: usize| {
             let hits = |x: &Test| match x {
@@ -67,14 +67,30 @@ impl Compiler<'_> {
                     self.undo = true;
                     // Whatever the statement's policy, the update of a conflicting row aborts where it conflicts itself.
                     let or = Some(Conflict::Abort);
-                    let change = self.change(t, sets.clone(), or, !returning.is_empty(), &mut replaced)?;
+                    let change =
+                        self.change(t, sets.clone(), or, !returning.is_empty(), &mut replaced, &mut p)?;
                     Some(UpsertAction { filter: filter.clone(), change })
                 }
                 _ => None,
             };
             upserts.push(UpsertPlan { excluded: u.excluded, action });
         }
-        let after = if is_view { Vec::new() } else { self.actions(t, &fired, TriggerTime::After, or)? };
+        let alone = matches!(feed, Feed::Row(_) | Feed::Defaults)
+            && self.triggers.is_empty()
+            && fired.is_empty()
+            && replaced.is_plain()
+            && clauses.iter().all(|u| u.action.is_none())
+            && returning.is_empty();
+        let mut after = match alone && t.keys.are_immediate() {
+            true => {
+                tests.extend(self.parent_tests(t, &mut p)?);
+                self.awaited(t, &mut p)?
+            }
+            false => self.key_actions(t, &Event::Insert, &mut p)?,
+        };
+        if !is_view {
+            after.extend(self.actions(t, &fired, TriggerTime::After, or)?);
+        }
         // RETURNING counts as a second change, where a constraint may stop the first.
         let may_stop = !t.checks.is_empty()
             || rowid.is_some()
@@ -104,7 +120,7 @@ impl Compiler<'_> {
             }
             Rows::Defaults => (Feed::Defaults, Pass::One),
             Rows::Select(mut q) => {
-                let pass = match (reads_table(&q, t), fired.is_empty()) {
+                let pass = match (reads_table(&q, t), fired.is_empty() && t.keys.is_empty()) {
                     (true, _) => Pass::Collected(Why::ReadsTarget),
                     (false, false) => Pass::Collected(Why::Triggers),
                     (false, true) => Pass::One,

@@ -2,9 +2,12 @@
 //! in which order. What comes out is a [`crate::statement::modify::ModifyPlan`].
 
 mod delete;
+mod foreign_keys;
 mod insert;
 mod tests;
 mod update;
+
+pub(crate) use foreign_keys::KeyTrigger;
 
 use crate::bind::Target;
 use iolite_base::Error;

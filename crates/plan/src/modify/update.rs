@@ -8,7 +8,7 @@ use crate::expr::has_subquery;
 use crate::plan::{Access, CorePlan, EqTerm};
 use crate::planner::Planner;
 use crate::statement::modify::*;
-use crate::triggers::{Event, Fired};
+use crate::triggers::Event;
 use iolite_base::{Code, Error, Result};
 use iolite_catalog::ColumnSource;
 use iolite_sql::ast::{Conflict, TriggerTime};
@@ -42,7 +42,7 @@ impl Compiler<'_> {
         let nested = sets.iter().any(|x| has_subquery(&x.value));
         let filter_nested = rows.filter.iter().any(|f| has_subquery(&f.expr));
         let found = self.found(rows, kept, &mut p)?;
-        let change = self.change(t, sets, or, !returning.is_empty(), &mut replaced)?;
+        let change = self.change(t, sets, or, !returning.is_empty(), &mut replaced, &mut p)?;
         let pass = if is_view {
             Pass::Collected(Why::View)
         } else {
@@ -79,6 +79,7 @@ impl Compiler<'_> {
         or: Option<Conflict>,
         returned: bool,
         replaced: &mut Removal,
+        p: &mut Planner<'_>,
     ) -> Result<Change> {
         let (changed, key_changes) = changes(t, &sets);
         let touched = touched_indexes(t, &changed, key_changes);
@@ -98,10 +99,12 @@ impl Compiler<'_> {
         };
         let tests = if t.table.is_view() { Vec::new() } else { row.tests() };
         if replaced.is_plain() {
-            *replaced = self.replaced(t, &tests)?;
+            *replaced = self.replaced(t, &tests, p)?;
         }
-        let old = self.old_row(t, &sets, &changed, key_changes, &touched, &fired, returned);
-        let after = self.actions(t, &fired, TriggerTime::After, or)?;
+        let mut after = self.key_actions(t, &Event::Update(changed.clone()), p)?;
+        let watched = !fired.is_empty() || !after.is_empty() || returned;
+        let old = self.old_row(t, &sets, &changed, key_changes, &touched, watched);
+        after.extend(self.actions(t, &fired, TriggerTime::After, or)?);
         let reseeks = replaces(t, or) || key_changes;
         Ok(Change { sets, changed, key_changes, touched, old, typed_early, before, tests, reseeks, after })
     }
@@ -109,7 +112,6 @@ impl Compiler<'_> {
     /// How much of the old row has to be read. The new record can be made out of the old one where nobody asks for the
     /// columns that are not assigned, and there are enough of them to be worth it. (With two, an UPDATE by key took 4
     /// percent more instructions than by decoding them.)
-    #[allow(clippy::too_many_arguments)]
     fn old_row(
         &self,
         t: &Target,
@@ -117,11 +119,10 @@ impl Compiler<'_> {
         changed: &[bool],
         key_changes: bool,
         touched: &[bool],
-        fired: &Fired,
-        returned: bool,
+        watched: bool,
     ) -> OldRow {
         const WORTH: usize = 8;
-        if !t.table.has_rowid() || returned || !fired.is_empty() {
+        if !t.table.has_rowid() || watched {
             return OldRow::Whole;
         }
         let patched = !key_changes

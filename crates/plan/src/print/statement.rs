@@ -236,6 +236,14 @@ impl Printer {
         for a in list {
             match a {
                 RowAction::Trigger(k) => self.line(format_args!("{when}: trigger {k}")),
+                RowAction::Key(k) => self.line(format_args!("{when}: foreign key's trigger {k}")),
+                RowAction::Count { role, key, row, adds, .. } => {
+                    let (role, row) = (format!("{role:?}").to_lowercase(), format!("{row:?}").to_lowercase());
+                    let sign = if *adds { "add" } else { "take off" };
+                    self.line(format_args!(
+                        "{when}: {sign} violations of the {row} row as {role} of foreign key {key}"
+                    ));
+                }
             }
         }
     }
@@ -328,6 +336,7 @@ impl Printer {
                     self.line(format_args!("test {} free else {conflict}", t.indexes[*index].index.name));
                 }
                 Test::Again => self.line("test keys again"),
+                Test::Parent { key } => self.line(format_args!("test foreign key {key}")),
             }
         }
     }
@@ -353,6 +362,10 @@ impl Printer {
             }
             Step::StoreCollected { tree, .. } => {
                 self.line(format_args!("store collected rows in tree {tree}"));
+            }
+            Step::Empty { rows, .. } => {
+                self.line("empty the table, for foreign keys");
+                self.modify(rows);
             }
             Step::Run { sql } => self.line(format_args!("run {sql}")),
             Step::SetCookie { db, cookie } => self.line(format_args!("set cookie of {db} to {cookie}")),

@@ -3,6 +3,7 @@
 //! A definition's text is stored as written, from the object's name on. The catalog learns of a change by reading the
 //! schema table again ([`Step::ReadSchema`]), so that what it knows is what the file says.
 
+use super::modify::ModifyPlan;
 use crate::bind::Target;
 use crate::plan::SelectPlan;
 use iolite_value::Affinity;
@@ -56,6 +57,14 @@ pub enum Step {
         tree: usize,
         /// The affinities of its columns.
         affinities: Vec<Affinity>,
+    },
+    /// The rows of a table that is to be dropped go one by one, for foreign keys to hear of it. It fails if that violates an
+    /// immediate one.
+    Empty {
+        /// The change.
+        rows: Box<ModifyPlan>,
+        /// Others refer to the table; else it matters only while there are violations of deferred keys.
+        referred: bool,
     },
     /// SQL of the engine's own is run.
     Run {

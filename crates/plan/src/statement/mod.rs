@@ -35,6 +35,8 @@ pub struct StatementPlan {
     pub encoding: Encoding,
     /// It may fail when it has changed something already: then it is taken back alone.
     pub undo: bool,
+    /// Violations of foreign keys are counted: at its end there must be none.
+    pub counts_keys: bool,
 }
 
 /// What a statement does. Queries are filled in where they stay: they are most of what is compiled.
@@ -64,6 +66,7 @@ impl Default for StatementPlan {
             databases: Few::new(),
             encoding: Encoding::Utf8,
             undo: false,
+            counts_keys: false,
         }
     }
 }

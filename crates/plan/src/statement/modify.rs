@@ -205,6 +205,39 @@ impl Removal {
 pub enum RowAction {
     /// A trigger, by its number in [`super::StatementPlan::triggers`].
     Trigger(usize),
+    /// The action of a foreign key: a trigger that may always call itself.
+    Key(usize),
+    /// Violations of a foreign key are counted.
+    Count {
+        /// As what the row is asked about.
+        role: KeyRole,
+        /// The key's place in the target's keys of this role.
+        key: usize,
+        /// Which row.
+        row: Which,
+        /// They come; or they go, where there are any.
+        adds: bool,
+        /// What the row became is left out.
+        without_new: bool,
+    },
+}
+
+/// A row's part in a foreign key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyRole {
+    /// It refers to another.
+    Child,
+    /// Others refer to it.
+    Parent,
+}
+
+/// The row before a change, or after it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Which {
+    /// Before.
+    Old,
+    /// After.
+    New,
 }
 
 /// What is asked of a new row, or done on the way.
@@ -252,6 +285,11 @@ pub enum Test {
     },
     /// Whatever REPLACE's triggers have done, nothing is in the way still.
     Again,
+    /// The parent that a foreign key names is there: asked before the row is written, where no other row can mend it.
+    Parent {
+        /// The key's place among those of which the target is the child.
+        key: usize,
+    },
 }
 
 /// What happens when another row is in the way.

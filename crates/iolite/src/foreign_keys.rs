@@ -1,0 +1,82 @@
+//! `PRAGMA foreign_key_check`: rows whose parents are missing, found by a query for each table.
+
+use crate::connection::Connection;
+use iolite_base::{Error, Result};
+use iolite_catalog::Table;
+use iolite_plan::bind::{mismatch, parent_columns};
+use iolite_sql::print::quote_name;
+use iolite_value::Value;
+use std::rc::Rc;
+
+/// The rows of the pragma: table, rowid, parent, number of the key; of one table or of all in the database, the newest first.
+pub(crate) fn check(c: &Connection, schema: Option<&str>, table: Option<&str>) -> Result<Vec<Vec<Value>>> {
+    let catalog = c.0.catalog.borrow().clone();
+    let mut out = Vec::new();
+    match table {
+        Some(name) => {
+            let (db, t) = catalog.table(schema, name).ok_or_else(|| {
+                let shown = schema.map_or(name.to_string(), |s| format!("{s}.{name}"));
+                Error::sql(format!("no such table: {shown}"))
+            })?;
+            check_table(c, &catalog.schemas[db], &t, &mut out)?;
+        }
+        None => {
+            let db = schema.map_or(Ok(0), |s| c.0.database_number(s))?;
+            let mut all: Vec<Rc<Table>> = catalog.schemas[db].tables().cloned().collect();
+            all.sort_by_key(|t| std::cmp::Reverse(t.root.get()));
+            for t in all {
+                check_table(c, &catalog.schemas[db], &t, &mut out)?;
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn check_table(
+    c: &Connection,
+    schema: &iolite_catalog::Schema,
+    t: &Table,
+    out: &mut Vec<Vec<Value>>,
+) -> Result<()> {
+    if t.foreign_keys.is_empty() {
+        return Ok(());
+    }
+    let own = |k: usize| format!("\"child row\".{}", quote_name(&t.columns[k].name));
+    let mut tests = Vec::new();
+    // Keys are numbered from the last to the first.
+    for f in t.foreign_keys.iter().rev() {
+        let mut test: Vec<String> = f.columns.iter().map(|k| format!("{} IS NOT NULL", own(*k))).collect();
+        if let Some(parent) = schema.table(&f.parent) {
+            let Some(columns) = parent_columns(parent, f) else { return Err(mismatch(t, f)) };
+            let same: Vec<String> = columns
+                .iter()
+                .zip(&f.columns)
+                .map(|(p, k)| {
+                    format!("\"parent row\".{} = +{}", quote_name(&parent.columns[*p].name), own(*k))
+                })
+                .collect();
+            let from = format!("{}.{}", quote_name(&schema.name), quote_name(&parent.name));
+            test.push(format!(
+                "NOT EXISTS (SELECT 1 FROM {from} AS \"parent row\" WHERE {})",
+                same.join(" AND ")
+            ));
+        }
+        tests.push(format!("({})", test.join(" AND ")));
+    }
+    let free = ["rowid", "oid", "_rowid_"].into_iter().find(|n| t.column(n).is_none());
+    let rowid = match t.has_rowid() {
+        true => t.rowid_alias.map_or_else(|| free.unwrap_or("NULL").to_string(), own),
+        false => "NULL".into(),
+    };
+    let from = format!("{}.{}", quote_name(&schema.name), quote_name(&t.name));
+    let text = format!("SELECT {rowid}, {} FROM {from} AS \"child row\"", tests.join(", "));
+    for row in c.query(&text, &[])? {
+        for (id, f) in t.foreign_keys.iter().rev().enumerate() {
+            if row[id + 1].to_int() != 0 {
+                let text = |s: &str| Value::text(s);
+                out.push(vec![text(&t.name)?, row[0].clone(), text(&f.parent)?, Value::Int(id as i64)]);
+            }
+        }
+    }
+    Ok(())
+}
