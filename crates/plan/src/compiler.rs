@@ -59,15 +59,23 @@ impl<'a> Compiler<'a> {
         }))
     }
 
-    /// Hands over what was gathered.
+    /// Hands over what was gathered: mostly the use of one database.
     pub fn finish(self, out: &mut StatementPlan) {
-        let all = &self.env.catalog.schemas;
-        for db in (0..all.len()).filter(|db| self.databases & 1 << db != 0) {
+        let mut left = self.databases;
+        while left != 0 {
+            let db = left.trailing_zeros() as usize;
+            left &= left - 1;
+            // Work may name a database that has been detached.
+            let Some(schema) = self.env.catalog.schemas.get(db) else { continue };
             let written = self.written & 1 << db != 0;
-            out.databases.push(DatabaseUse { db, written, cookie: all[db].cookie });
+            out.databases.push(DatabaseUse { db, written, cookie: schema.cookie });
         }
-        out.triggers = self.triggers;
-        out.sequences = self.sequences;
+        if !self.triggers.is_empty() {
+            out.triggers = self.triggers;
+        }
+        if !self.sequences.is_empty() {
+            out.sequences = self.sequences;
+        }
         out.encoding = self.env.encoding;
         out.undo |= self.undo;
         out.counts_keys = self.counts_keys;

@@ -76,13 +76,13 @@ impl StatementPlan {
     #[inline]
     pub fn take_columns(&mut self) -> Few<ColumnMeta> {
         let columns = match &mut self.body {
-            Body::Query(q) => std::mem::take(&mut q.columns),
-            Body::Modify(m) => std::mem::take(&mut m.out).into(),
+            Body::Query(q) => &mut q.columns[..],
+            Body::Modify(m) => &mut m.out[..],
             _ => return Few::new(),
         };
         let mut out = Few::with_capacity(columns.len());
         for c in columns {
-            out.push(c.meta);
+            out.push(std::mem::take(&mut c.meta));
         }
         out
     }
