@@ -19,6 +19,7 @@ mod delete;
 mod door;
 mod expr;
 mod filters;
+mod foreign_keys;
 mod insert;
 mod loops;
 mod modify;

@@ -1,9 +1,18 @@
 //! What is gathered while the parts of a statement are planned.
 
 use crate::bind::{Env, Target};
-use crate::modify::KeyTrigger;
 use crate::statement::{DatabaseUse, Sequence, StatementPlan, TriggerPlan};
 use iolite_base::{Code, Result};
+use iolite_catalog::{Table, Trigger};
+use std::rc::Rc;
+
+/// The trigger that carries out a key's action.
+pub(crate) struct KeyTrigger {
+    pub child: Rc<Table>,
+    pub key: usize,
+    pub on_update: bool,
+    pub trigger: Rc<Trigger>,
+}
 
 /// What is gathered while the parts of a statement are planned.
 pub(crate) struct Compiler<'a> {

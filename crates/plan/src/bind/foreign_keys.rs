@@ -6,7 +6,6 @@
 
 use super::{Binder, Columns, Scope, ScopeSource, Target};
 use crate::bound::{Expr, TableId};
-use crate::statement::modify::KeyRole;
 use iolite_base::{Error, Few, Result, same_name};
 use iolite_catalog::{ForeignKey, IndexOrigin, Table};
 use iolite_sql::print::quote_name;
@@ -23,6 +22,15 @@ pub struct Keys {
     pub children: Vec<KeyTest>,
     /// In which it is the parent.
     pub parents: Vec<KeyTest>,
+}
+
+/// A row's part in a foreign key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyRole {
+    /// It refers to another.
+    Child,
+    /// Others refer to it.
+    Parent,
 }
 
 /// One foreign key, as a row meets it.

@@ -14,7 +14,7 @@ mod window;
 
 pub use dml::*;
 pub use expr::Restriction;
-pub use foreign_keys::{KeyTest, Keys, mismatch, parent_columns};
+pub use foreign_keys::{KeyRole, KeyTest, Keys, mismatch, parent_columns};
 
 use crate::bound::*;
 use iolite_base::{Code, Encoding, Error, Few, Limit, Limits, Result, same_name};

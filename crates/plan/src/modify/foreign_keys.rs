@@ -4,24 +4,16 @@
 //! rows are asked about, the old one and the new. The counters start at 0 for a statement (immediate keys) or a transaction
 //! (deferred ones): nothing is taken off a counter that is 0.
 
-use crate::bind::{KeyTest, Target};
-use crate::compiler::Compiler;
+use crate::bind::{KeyRole, KeyTest, Target};
+use crate::compiler::{Compiler, KeyTrigger};
 use crate::planner::Planner;
-use crate::statement::modify::{KeyRole, RowAction, Test, Which};
+use crate::statement::modify::{RowAction, Test, Which};
 use crate::triggers::Event;
 use iolite_base::{Code, Result};
 use iolite_catalog::Trigger;
 use iolite_sql::ast::{ForeignKeyAction, Stmt};
 use iolite_sql::print::{expr, quote_name};
 use std::rc::Rc;
-
-/// The trigger that carries out a key's action.
-pub(crate) struct KeyTrigger {
-    child: Rc<iolite_catalog::Table>,
-    key: usize,
-    on_update: bool,
-    trigger: Rc<Trigger>,
-}
 
 impl Compiler<'_> {
     /// What the foreign keys of the target do behind a change; of an UPDATE, with the columns that change.

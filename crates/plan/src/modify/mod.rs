@@ -7,8 +7,6 @@ mod insert;
 mod tests;
 mod update;
 
-pub(crate) use foreign_keys::KeyTrigger;
-
 use crate::bind::Target;
 use iolite_base::Error;
 

@@ -4,7 +4,7 @@
 //! [`Verb`] what happens to each. What is asked of a new row is a list of [`Test`]s in their order; what happens
 //! beside a change is a list of [`RowAction`]s. What this does not know: registers, cursors, instructions.
 
-use crate::bind::{Set, Target};
+use crate::bind::{KeyRole, Set, Target};
 use crate::bound::{Expr, OutColumn, TableId};
 use crate::plan::{CorePlan, SelectPlan};
 use iolite_sql::ast::Conflict;
@@ -220,15 +220,6 @@ pub enum RowAction {
         /// What the row became is left out.
         without_new: bool,
     },
-}
-
-/// A row's part in a foreign key.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum KeyRole {
-    /// It refers to another.
-    Child,
-    /// Others refer to it.
-    Parent,
 }
 
 /// The row before a change, or after it.
