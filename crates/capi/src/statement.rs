@@ -165,11 +165,29 @@ unsafe fn prepare_at(
         return MISUSE;
     }
     let mut used = 0;
-    let rc = prepare(db, sql_bytes(sql, n), legacy, out, &mut used);
+    let text = sql_bytes(sql, n);
+    let rc = prepare(db, text, legacy, out, &mut used);
+    if rc != OK && !tail.is_null() {
+        used = failed_length(text);
+    }
     if !tail.is_null() {
         *tail = sql.add(used);
     }
     rc
+}
+
+/// How much of a text was used where its first statement cannot be prepared: the statement, or up to the token that does not
+/// belong there.
+fn failed_length(sql: &[u8]) -> usize {
+    let Ok(text) = std::str::from_utf8(sql) else { return sql.len() };
+    match iolite_sql::parse_next(text, &Default::default()) {
+        Ok(Some((_, used))) => used,
+        Ok(None) => sql.len(),
+        Err(e) => e.offset().map_or(sql.len(), |at| {
+            let t = iolite_sql::lexer::Lexer::new(sql, at as usize).token();
+            (if t.kind == iolite_sql::token::T::Illegal { t.start } else { t.end }) as usize
+        }),
+    }
 }
 
 unsafe fn prepare16_at(

@@ -8,7 +8,7 @@ use iolite_plan::StatementPlan;
 use iolite_plan::bind::Env;
 use iolite_plan::bound::Select;
 use iolite_plan::statement::Body;
-use iolite_sql::ast::{ExplainMode, Parsed, Stmt};
+use iolite_sql::ast::{BeginMode, ExplainMode, Parsed, Stmt};
 use std::rc::Rc;
 
 /// Prepares the first statement of a text.
@@ -120,7 +120,18 @@ pub(crate) fn compile(
         ExplainMode::QueryPlan => 2,
         ExplainMode::Analyze => 3,
     };
+    p.changes_files = changes_files(&parsed.stmt);
     Ok(())
+}
+
+/// Whether a statement is of a kind that changes files otherwise than by its program's transaction (`sqlite3_stmt_readonly`).
+fn changes_files(s: &Stmt) -> bool {
+    match s {
+        Stmt::Begin(mode) => !matches!(mode, BeginMode::Deferred),
+        Stmt::Pragma { name, value } => crate::pragma::changes_files(&name.name.text, value.is_some()),
+        Stmt::CreateTable(_) | Stmt::Drop { .. } | Stmt::Vacuum { .. } => true,
+        _ => false,
+    }
 }
 
 /// The stages, one after the other: a parsed statement is planned, and its plan becomes a program.

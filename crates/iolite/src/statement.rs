@@ -4,7 +4,7 @@ use crate::connection::{Connection, Inner};
 use crate::env::Running;
 use crate::listing::{Listing, Ran};
 use crate::txn::{Outcome, RowCounts};
-use iolite_base::{Code, Error, Result};
+use iolite_base::{Code, Error, Limit, Result};
 use iolite_bytecode::{ColumnMeta, ExplainRow, Program};
 use iolite_value::Value;
 use iolite_vdbe::{Action, Outcome as Stop, Profile, Vm};
@@ -125,7 +125,7 @@ impl Statement {
 
     /// Whether the statement leaves all database files as they are.
     pub fn is_readonly(&self) -> bool {
-        !self.writes
+        !self.writes && !self.vm.program().changes_files
     }
 
     /// Whether the statement counts the rows that it changes.
@@ -152,6 +152,11 @@ impl Statement {
     pub fn bind(&mut self, i: usize, v: Value) -> Result<()> {
         if self.is_busy() {
             return Err(Error::new(Code::Misuse, "bind on a busy prepared statement"));
+        }
+        if let Value::Text(b, _) | Value::Blob(b, _) = &v
+            && b.len() > self.conn.limits.borrow().get(Limit::Length) as usize
+        {
+            return Err(Code::Toobig.into());
         }
         match i.checked_sub(1).and_then(|i| self.vm.params.get_mut(i)) {
             Some(p) => {
