@@ -737,8 +737,33 @@ pub unsafe extern "C" fn sqlite3_stmt_explain(_: *mut Stmt, mode: c_int) -> c_in
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_stmt_status(_: *mut Stmt, _: c_int, _: c_int) -> c_int {
-    0
+pub unsafe extern "C" fn sqlite3_stmt_status(s: *mut Stmt, op: c_int, reset: c_int) -> c_int {
+    use iolite::engine::StatementCounter as C;
+    const MEMORY_USED: c_int = 99;
+    let which = match op {
+        1 => C::FullScanSteps,
+        2 => C::Sorts,
+        3 => C::AutoIndexRows,
+        4 => C::Instructions,
+        5 => C::Recompiled,
+        6 => C::Runs,
+        7 => C::FilterMisses,
+        8 => C::FilterHits,
+        MEMORY_USED => {
+            return with_stmt(s, 0, |_, st| st.inner.try_borrow().map_or(0, |i| i.memory_used() as c_int));
+        }
+        _ => return 0,
+    };
+    with_stmt(s, 0, |_, st| {
+        st.inner.try_borrow_mut().map_or(0, |mut i| i.counter(which, reset != 0) as u32 as c_int)
+    })
+}
+
+/// Bytes that the programs of a connection's statements take.
+pub(crate) unsafe fn memory_used(d: &Db) -> usize {
+    let list = d.statements.borrow();
+    let bodies = list.iter().map(|s| (*(**s).body.get()).assume_init_ref());
+    bodies.filter_map(|b| b.inner.try_borrow().ok().map(|i| i.memory_used())).sum()
 }
 
 #[unsafe(no_mangle)]

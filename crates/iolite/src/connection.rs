@@ -75,7 +75,7 @@ pub(crate) struct Inner {
     pub interrupt: Arc<AtomicBool>,
     pub statement_time: Cell<i64>,
     pub progress: RefCell<Option<Rc<dyn Fn() -> bool>>>,
-    /// At how many jumps back of a program it is asked; 0: as often as is good.
+    /// At how many instructions of a program it is asked; 0: as often as is good.
     pub progress_every: Cell<u32>,
     #[allow(clippy::type_complexity)]
     pub update_hook: RefCell<Option<Rc<dyn Fn(iolite_vdbe::RowChange, &str, &str, i64)>>>,
@@ -97,6 +97,8 @@ pub(crate) struct Inner {
     pub column_runs: Cell<u64>,
     /// What EXPLAIN ANALYZE learns of the run: the line of the plan, and a line below it.
     pub profile: RefCell<Option<Vec<(i32, String)>>>,
+    /// What the page caches' counters said when they were set back.
+    pub cache_base: Cell<iolite_btree::CacheStats>,
     /// The memory of a statement's machine for the next one, and the program that it holds meanwhile.
     pub spare_vm: Cell<Option<Box<iolite_vdbe::Vm>>>,
     pub no_program: Rc<iolite_bytecode::Program>,
@@ -284,6 +286,7 @@ impl Connection {
             overridden: RefCell::default(),
             column_runs: Cell::new(0),
             profile: RefCell::new(None),
+            cache_base: Cell::default(),
             spare_vm: Cell::default(),
             no_program: Rc::default(),
             plans: RefCell::default(),
@@ -460,10 +463,7 @@ impl Connection {
 
     /// As [`Connection::progress_handler`], about once in `instructions` of a program; 0: as often as is good.
     pub fn progress_handler_every(&self, instructions: u32, f: Option<Rc<dyn Fn() -> bool>>) {
-        // A loop has about so many instructions between its jumps back, which are what is counted.
-        const A_LOOP: u32 = 8;
-        let every = if f.is_none() || instructions == 0 { 0 } else { (instructions / A_LOOP).max(1) };
-        self.0.progress_every.set(every);
+        self.0.progress_every.set(if f.is_none() { 0 } else { instructions });
         *self.0.progress.borrow_mut() = f;
     }
 

@@ -68,6 +68,7 @@ mod run;
 mod schema;
 mod stages;
 mod statement;
+mod status;
 mod txn;
 mod vacuum;
 mod writer;

@@ -40,6 +40,8 @@ pub struct Counters {
     pub fullscan_steps: u64,
     pub sorts: u64,
     pub auto_index_rows: u64,
+    pub filter_hits: u64,
+    pub filter_misses: u64,
 }
 
 /// What a running program owns; a trigger's program gets its own and gives it back.
@@ -102,7 +104,10 @@ pub struct Vm {
     pub(crate) enc: Encoding,
     pub(crate) max_length: usize,
     pub(crate) max_depth: usize,
+    /// Instructions since it was last asked whether to stop.
     pub(crate) cpu: u32,
+    /// Those of them that the counters know.
+    pub(crate) settled: u32,
     /// At how many of them to ask whether to stop.
     pub(crate) every: u32,
     /// AUTOINCREMENT's largest rowids, by number less one: of the run, so that triggers share them.
@@ -166,6 +171,7 @@ impl Vm {
             max_length: 1_000_000_000,
             max_depth: 1000,
             cpu: 0,
+            settled: 0,
             every: crate::exec::CHECK_EVERY,
             sequences: Vec::new(),
             locked: Vec::new(),
@@ -198,6 +204,7 @@ impl Vm {
         f.program = program.clone();
         self.params.resize(program.variables.len(), Value::Null);
         self.counters = Counters::default();
+        (self.cpu, self.settled) = (0, 0);
         self.main = program;
     }
 
