@@ -573,11 +573,6 @@ pub unsafe extern "C" fn sqlite3_unlock_notify(
 pub unsafe extern "C" fn sqlite3_log(_code: c_int, _format: *const c_char) {}
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_preupdate_hook(_: *mut Db, _: *mut c_void, _: *mut c_void) -> *mut c_void {
-    null_mut()
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_stmt_scanstatus(
     _: *mut c_void,
     _: c_int,

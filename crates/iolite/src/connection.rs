@@ -79,6 +79,7 @@ pub(crate) struct Inner {
     pub progress_every: Cell<u32>,
     #[allow(clippy::type_complexity)]
     pub update_hook: RefCell<Option<Rc<dyn Fn(iolite_vdbe::RowChange, &str, &str, i64)>>>,
+    pub preupdate_hook: RefCell<Option<Rc<crate::preupdate::PreupdateHook>>>,
     pub busy: RefCell<Option<BusyHandler>>,
     pub busy_timeout: Cell<u32>,
     /// `PRAGMA lock_lease_ms`, for databases attached later.
@@ -275,6 +276,7 @@ impl Connection {
             progress: RefCell::new(None),
             progress_every: Cell::new(0),
             update_hook: RefCell::new(None),
+            preupdate_hook: RefCell::new(None),
             busy: RefCell::new(None),
             busy_timeout: Cell::new(0),
             lock_lease: Cell::new(0),

@@ -63,6 +63,7 @@ mod metadata;
 mod open;
 mod plans;
 mod pragma;
+mod preupdate;
 mod random;
 mod run;
 mod schema;

@@ -114,6 +114,10 @@ pub struct Vm {
     pub(crate) sequences: Vec<i64>,
     /// Trees that sub-programs may not write to for now.
     pub(crate) locked: Vec<crate::ops::write::Lock>,
+    /// Somebody wants to know of changes of rows before they are made.
+    pub(crate) announces: bool,
+    /// The row that the first half of an UPDATE has deleted, for the second, where changes are announced.
+    pub(crate) leaving: Option<crate::ops::before::Stored>,
     /// Memory of records of former runs, for those of the next.
     pub(crate) spare: Vec<Buf>,
 }
@@ -175,6 +179,8 @@ impl Vm {
             every: crate::exec::CHECK_EVERY,
             sequences: Vec::new(),
             locked: Vec::new(),
+            announces: false,
+            leaving: None,
             spare: Vec::new(),
         }
     }
@@ -320,6 +326,8 @@ impl Vm {
 
     pub(crate) fn begin(&mut self, env: &dyn crate::Env) {
         self.started = true;
+        self.announces = env.watches_before();
+        self.leaving = None;
         self.enc = env.encoding();
         self.max_length = env.limit(Limit::Length).max(0) as usize;
         self.max_depth = env.limit(Limit::TriggerDepth).max(0) as usize;
