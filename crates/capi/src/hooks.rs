@@ -72,8 +72,8 @@ pub(crate) fn trace_start(d: &Db, s: *mut Stmt, sql: &CStr) {
     let text = sql.as_ptr() as *mut c_void;
     trace(d, STMT, s as *mut c_void, text);
     if let Some((f, user)) = d.hooks.trace.get() {
-        // SAFETY: registered for this shape of call.
-        unsafe { f(user, sql.as_ptr()) };
+        // SAFETY: registered for this shape of call; the statement is alive.
+        unsafe { f(user, crate::statement::traced_text(s).as_ptr()) };
     }
 }
 

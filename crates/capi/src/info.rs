@@ -164,10 +164,13 @@ pub unsafe extern "C" fn sqlite3_db_config(
             return d.fail_code(ERROR);
         }
         let switch = match op {
+            1003 => Some(iolite::engine::Switch::Triggers),
             1006 => Some(iolite::engine::Switch::NoCheckpointOnClose),
+            1007 => Some(iolite::engine::Switch::StablePlans),
             1009 => Some(iolite::engine::Switch::ResetDatabase),
             1010 => Some(iolite::engine::Switch::Defensive),
             1013 => Some(iolite::engine::Switch::DoubleQuotedStrings),
+            1015 => Some(iolite::engine::Switch::Views),
             _ => None,
         };
         let now = d.run(|c| {
@@ -175,8 +178,8 @@ pub unsafe extern "C" fn sqlite3_db_config(
                 return Ok(c.switch(s, (value >= 0).then_some(value != 0)));
             }
             if pragma.is_empty() {
-                // Triggers, views and double-quoted strings are on, the others off.
-                return Ok(matches!(op, 1003 | 1004 | 1014 | 1015 | 1020 | 1021 | 1022));
+                // Double-quoted strings in the schema and what only newer versions know are on, the others off.
+                return Ok(matches!(op, 1004 | 1014 | 1020 | 1021 | 1022));
             }
             if value >= 0 {
                 c.execute_batch(&format!("PRAGMA {pragma}={}", (value != 0) as i32))?;

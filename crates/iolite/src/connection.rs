@@ -143,6 +143,9 @@ pub(crate) struct Flags {
     /// `PRAGMA lookahead_filters`: whether joins ask Bloom filters first.
     pub lookahead_filters: Cell<bool>,
     pub dqs_dml: Cell<bool>,
+    pub triggers: Cell<bool>,
+    pub views: Cell<bool>,
+    pub stable_plans: Cell<bool>,
     /// What SQL alone could spoil the file with is ignored: a writable schema, no journal, another schema version.
     pub defensive: Cell<bool>,
     /// VACUUM leaves an empty database.
@@ -163,6 +166,12 @@ pub enum Switch {
     NoCheckpointOnClose,
     /// Words in double quotes that name nothing are strings.
     DoubleQuotedStrings,
+    /// Triggers fire, those of the temp database in any case.
+    Triggers,
+    /// Views may be read, those of the temp database in any case.
+    Views,
+    /// The values of parameters do not change plans. They never do here: the switch is remembered.
+    StablePlans,
 }
 
 impl Connection {
@@ -174,6 +183,9 @@ impl Connection {
             Switch::ResetDatabase => &f.reset_database,
             Switch::NoCheckpointOnClose => &f.no_checkpoint_on_close,
             Switch::DoubleQuotedStrings => &f.dqs_dml,
+            Switch::Triggers => &f.triggers,
+            Switch::Views => &f.views,
+            Switch::StablePlans => &f.stable_plans,
         };
         if let Some(on) = on
             && cell.replace(on) != on
@@ -255,6 +267,8 @@ impl Connection {
         f.column_derivation.set(true);
         f.lookahead_filters.set(true);
         f.dqs_dml.set(true);
+        f.triggers.set(true);
+        f.views.set(true);
         let main = Attached { shared: t.shared, ..Attached::new("main", Some(btree)) };
         let temp = Attached::new("temp", None);
         let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
@@ -516,6 +530,18 @@ impl Connection {
     pub fn remove_function(&self, name: &str, args: i16) {
         Rc::make_mut(&mut self.0.registry.borrow_mut()).remove_function(name, args);
         self.0.expire_statements();
+    }
+
+    /// Whether there is a function of this name for just this number of arguments, -1: any.
+    pub fn has_function(&self, name: &str, args: i16) -> bool {
+        let registry = self.0.registry.borrow().clone();
+        registry.functions().iter().any(|f| f.args == args && f.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether there is a collating sequence of this name.
+    pub fn has_collation(&self, name: &str) -> bool {
+        let registry = self.0.registry.borrow().clone();
+        registry.collation_names().iter().any(|n| n.eq_ignore_ascii_case(name))
     }
 
     /// Registers a collating sequence, or removes it.

@@ -63,6 +63,8 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         full_column_names: c.flags.full_column_names.get(),
         short_column_names: c.flags.short_column_names.get(),
         automatic_index: c.flags.automatic_index.get(),
+        triggers: c.flags.triggers.get(),
+        views: c.flags.views.get(),
         trusted_schema: c.flags.trusted_schema.get(),
         recursive_triggers: c.flags.recursive_triggers.get(),
         ignore_checks: c.flags.ignore_checks.get(),

@@ -53,7 +53,7 @@ impl Compiler<'_> {
     /// The triggers that an event fires.
     pub fn fired(&self, t: &Target, e: &Event) -> Fired {
         let mut all = self.env.catalog.triggers_of(t.db, &t.table);
-        all.retain(|(_, tr)| e.fits(tr, t));
+        all.retain(|(db, tr)| (self.env.triggers || *db == 1) && e.fits(tr, t));
         Fired(all)
     }
 
