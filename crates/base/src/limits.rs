@@ -22,9 +22,9 @@ pub enum Limit {
 
 const N: usize = 13;
 
-/// The hard upper bounds, SQLite's defaults at compile time.
+/// The hard upper bounds: SQLite's defaults at compile time, and of parameters as many as in the builds of distributions.
 pub const HARD: [i32; N] =
-    [1_000_000_000, 1_000_000_000, 2000, 1000, 500, 250_000_000, 1000, 10, 50_000, 32_766, 1000, 8, 2500];
+    [1_000_000_000, 1_000_000_000, 2000, 1000, 500, 250_000_000, 1000, 10, 50_000, 250_000, 1000, 8, 2500];
 
 /// One connection's limits.
 #[derive(Clone, Debug)]

@@ -190,6 +190,8 @@ pub struct Program {
     pub variables: Few<VariableName>,
     /// Writes nothing to any database file.
     pub readonly: bool,
+    /// Changes database files by what it calls, or is of a kind that does, whatever it finds to do.
+    pub changes_files: bool,
     /// Needs a statement journal: may fail after having changed something, and change several rows.
     pub needs_statement: bool,
     /// Programs of triggers, which `Program` instructions refer to by number; only in a statement's own program.

@@ -18,11 +18,6 @@ macro_rules! absent {
 
 absent! {
     sqlite3_carray_bind
-    sqlite3_preupdate_blobwrite
-    sqlite3_preupdate_count
-    sqlite3_preupdate_depth
-    sqlite3_preupdate_new
-    sqlite3_preupdate_old
     sqlite3_rtree_geometry_callback
     sqlite3_rtree_query_callback
     sqlite3_snapshot_cmp

@@ -63,6 +63,12 @@ unsafe fn create(
             _ => return d.fail_code(MISUSE),
         };
         let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
+        if crate::statement::any_busy(d) && c.has_collation(&name) {
+            return d.fail_text(
+                crate::BUSY,
+                "unable to delete/modify collation sequence due to active statements",
+            );
+        }
         let made =
             compare.map(|compare| Rc::new(CCollation { user, compare, destroy, wide }) as Rc<dyn Collate>);
         c.create_collation(&name, made);

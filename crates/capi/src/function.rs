@@ -1,7 +1,7 @@
 //! Functions written in C: scalars, aggregates, window functions; their contexts and results.
 
 use crate::connection::{Db, Destructor, text, with};
-use crate::statement::{Stmt, destroy, from_encoding, given, zeroblob};
+use crate::statement::{destroy, from_encoding, given, zeroblob};
 use crate::value::CValue;
 use crate::{MISUSE, OK};
 use iolite::engine::{
@@ -172,12 +172,11 @@ unsafe fn create(g: Given) -> c_int {
         {
             return d.fail_code(MISUSE);
         }
-        let running = |s: &*mut Stmt| Stmt::is_busy(*s);
-        if d.statements.borrow().iter().any(running) && !scalar && !aggregate {
+        let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
+        if crate::statement::any_busy(d) && c.has_function(&name, args as i16) {
             return d
                 .fail_text(crate::BUSY, "unable to delete/modify user-function due to active statements");
         }
-        let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
         let mut set = FunctionFlags::default();
         for (bit, flag) in [
             (0x800, FunctionFlags::DETERMINISTIC),

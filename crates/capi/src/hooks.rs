@@ -26,6 +26,7 @@ pub struct Hooks {
     commit_data: Cell<Option<*mut c_void>>,
     rollback_data: Cell<Option<*mut c_void>>,
     update_data: Cell<Option<*mut c_void>>,
+    pub(crate) preupdate: crate::preupdate::Slot,
     pub(crate) authorizer: Cell<Option<crate::authorizer::Authorizer>>,
     pub(crate) needed: Cell<Option<crate::collation::Needed>>,
 }
@@ -42,6 +43,7 @@ impl Hooks {
         self.commit_data.set(None);
         self.rollback_data.set(None);
         self.update_data.set(None);
+        self.preupdate.clear();
         self.authorizer.set(None);
         self.needed.set(None);
     }
@@ -70,8 +72,8 @@ pub(crate) fn trace_start(d: &Db, s: *mut Stmt, sql: &CStr) {
     let text = sql.as_ptr() as *mut c_void;
     trace(d, STMT, s as *mut c_void, text);
     if let Some((f, user)) = d.hooks.trace.get() {
-        // SAFETY: registered for this shape of call.
-        unsafe { f(user, sql.as_ptr()) };
+        // SAFETY: registered for this shape of call; the statement is alive.
+        unsafe { f(user, crate::statement::traced_text(s).as_ptr()) };
     }
 }
 

@@ -164,10 +164,13 @@ pub unsafe extern "C" fn sqlite3_db_config(
             return d.fail_code(ERROR);
         }
         let switch = match op {
+            1003 => Some(iolite::engine::Switch::Triggers),
             1006 => Some(iolite::engine::Switch::NoCheckpointOnClose),
+            1007 => Some(iolite::engine::Switch::StablePlans),
             1009 => Some(iolite::engine::Switch::ResetDatabase),
             1010 => Some(iolite::engine::Switch::Defensive),
             1013 => Some(iolite::engine::Switch::DoubleQuotedStrings),
+            1015 => Some(iolite::engine::Switch::Views),
             _ => None,
         };
         let now = d.run(|c| {
@@ -175,8 +178,8 @@ pub unsafe extern "C" fn sqlite3_db_config(
                 return Ok(c.switch(s, (value >= 0).then_some(value != 0)));
             }
             if pragma.is_empty() {
-                // Triggers, views and double-quoted strings are on, the others off.
-                return Ok(matches!(op, 1003 | 1004 | 1014 | 1015 | 1020 | 1021 | 1022));
+                // Double-quoted strings in the schema and what only newer versions know are on, the others off.
+                return Ok(matches!(op, 1004 | 1014 | 1020 | 1021 | 1022));
             }
             if value >= 0 {
                 c.execute_batch(&format!("PRAGMA {pragma}={}", (value != 0) as i32))?;
@@ -267,17 +270,37 @@ pub unsafe extern "C" fn sqlite3_db_status(
     op: c_int,
     now: *mut c_int,
     high: *mut c_int,
-    _reset: c_int,
+    reset: c_int,
 ) -> c_int {
+    const CACHE_USED: c_int = 1;
+    const SCHEMA_USED: c_int = 2;
+    const STMT_USED: c_int = 3;
+    const CACHE_HIT: c_int = 7;
+    const CACHE_MISS: c_int = 8;
+    const CACHE_WRITE: c_int = 9;
+    const DEFERRED_FKS: c_int = 10;
+    const CACHE_USED_SHARED: c_int = 11;
+    const CACHE_SPILL: c_int = 12;
     zero(&[now, high]);
     with(db, MISUSE, |d| {
-        if op == 1
-            && !now.is_null()
-            && let Ok(b) = d.run(|c| c.btree("main"))
-        {
-            *now = b.cache_bytes() as c_int;
+        let Some(c) = d.conn() else { return MISUSE };
+        let value = match op {
+            CACHE_USED | CACHE_USED_SHARED => c.cache_bytes() as u64,
+            SCHEMA_USED => c.schema_bytes() as u64,
+            STMT_USED => crate::statement::memory_used(d) as u64,
+            CACHE_HIT => c.cache_counter(reset != 0, |s| &mut s.hits),
+            CACHE_MISS => c.cache_counter(reset != 0, |s| &mut s.misses),
+            CACHE_WRITE => c.cache_counter(reset != 0, |s| &mut s.writes),
+            CACHE_SPILL => c.cache_counter(reset != 0, |s| &mut s.spills),
+            DEFERRED_FKS => c.has_deferred_violations() as u64,
+            // No lookaside memory is used; temporary trees do not tell.
+            0 | 4 | 5 | 6 | 13 => 0,
+            _ => return ERROR,
+        };
+        if !now.is_null() {
+            *now = value.min(i32::MAX as u64) as c_int;
         }
-        if (0..=13).contains(&op) { OK } else { ERROR }
+        OK
     })
 }
 
@@ -551,11 +574,6 @@ pub unsafe extern "C" fn sqlite3_unlock_notify(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_log(_code: c_int, _format: *const c_char) {}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_preupdate_hook(_: *mut Db, _: *mut c_void, _: *mut c_void) -> *mut c_void {
-    null_mut()
-}
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_stmt_scanstatus(

@@ -25,6 +25,7 @@ pub mod hooks;
 pub mod info;
 pub mod memory;
 pub mod mutex;
+pub mod preupdate;
 pub mod printf;
 pub mod statement;
 pub mod text;

@@ -165,11 +165,29 @@ unsafe fn prepare_at(
         return MISUSE;
     }
     let mut used = 0;
-    let rc = prepare(db, sql_bytes(sql, n), legacy, out, &mut used);
+    let text = sql_bytes(sql, n);
+    let rc = prepare(db, text, legacy, out, &mut used);
+    if rc != OK && !tail.is_null() {
+        used = failed_length(text);
+    }
     if !tail.is_null() {
         *tail = sql.add(used);
     }
     rc
+}
+
+/// How much of a text was used where its first statement cannot be prepared: the statement, or up to the token that does not
+/// belong there.
+fn failed_length(sql: &[u8]) -> usize {
+    let Ok(text) = std::str::from_utf8(sql) else { return sql.len() };
+    match iolite_sql::parse_next(text, &Default::default()) {
+        Ok(Some((_, used))) => used,
+        Ok(None) => sql.len(),
+        Err(e) => e.offset().map_or(sql.len(), |at| {
+            let t = iolite_sql::lexer::Lexer::new(sql, at as usize).token();
+            (if t.kind == iolite_sql::token::T::Illegal { t.start } else { t.end }) as usize
+        }),
+    }
 }
 
 unsafe fn prepare16_at(
@@ -643,12 +661,31 @@ pub unsafe extern "C" fn sqlite3_expanded_sql(s: *mut Stmt) -> *mut c_char {
             // Asked by a callback of the running statement: its values are in use.
             return crate::memory::copy_out(st.sql.to_bytes());
         };
-        let text = expanded(&inner);
-        if text.len() as i64 > inner.connection().limit(iolite::Limit::Length, None) as i64 {
-            return null_mut();
-        }
-        crate::memory::copy_out(&text)
+        expanded_within_limit(&inner).map_or(null_mut(), |t| crate::memory::copy_out(&t))
     })
+}
+
+/// The text with values, unless it would be too long.
+fn expanded_within_limit(s: &Statement) -> Option<Vec<u8>> {
+    let text = expanded(s);
+    let limit = s.connection().limit(iolite::Limit::Length, None) as usize;
+    (text.len() <= limit).then_some(text)
+}
+
+/// What `sqlite3_trace` is told: the text with values, or as it was given where that would be too long.
+pub(crate) unsafe fn traced_text(s: *mut Stmt) -> CString {
+    let st = (*(*s).body.get()).assume_init_ref();
+    let text = st.inner.try_borrow().ok().and_then(|i| expanded_within_limit(&i));
+    text.and_then(|t| CString::new(t).ok()).unwrap_or_else(|| st.sql.clone())
+}
+
+/// A parameter's value as it stands in the text: as `quote()` writes it, blobs in small letters.
+fn literal(v: &Value) -> Vec<u8> {
+    let mut text = iolite_func::quote(v).unwrap_or_default();
+    if matches!(v, Value::Blob(..)) {
+        text.make_ascii_lowercase();
+    }
+    text
 }
 
 /// The text with its parameters replaced by their values.
@@ -679,7 +716,7 @@ fn expanded(s: &Statement) -> Vec<u8> {
         }
         out.extend_from_slice(&raw_text::decode(&sql[at..from]));
         let value = index.and_then(|i| s.bindings().get(i - 1)).cloned().unwrap_or_default();
-        out.extend_from_slice(&iolite_func::quote(&value).unwrap_or_default());
+        out.extend_from_slice(&literal(&value));
         at = to;
     }
     out.extend_from_slice(&raw_text::decode(&sql[at..]));
@@ -719,8 +756,38 @@ pub unsafe extern "C" fn sqlite3_stmt_explain(_: *mut Stmt, mode: c_int) -> c_in
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_stmt_status(_: *mut Stmt, _: c_int, _: c_int) -> c_int {
-    0
+pub unsafe extern "C" fn sqlite3_stmt_status(s: *mut Stmt, op: c_int, reset: c_int) -> c_int {
+    use iolite::engine::StatementCounter as C;
+    const MEMORY_USED: c_int = 99;
+    let which = match op {
+        1 => C::FullScanSteps,
+        2 => C::Sorts,
+        3 => C::AutoIndexRows,
+        4 => C::Instructions,
+        5 => C::Recompiled,
+        6 => C::Runs,
+        7 => C::FilterMisses,
+        8 => C::FilterHits,
+        MEMORY_USED => {
+            return with_stmt(s, 0, |_, st| st.inner.try_borrow().map_or(0, |i| i.memory_used() as c_int));
+        }
+        _ => return 0,
+    };
+    with_stmt(s, 0, |_, st| {
+        st.inner.try_borrow_mut().map_or(0, |mut i| i.counter(which, reset != 0) as u32 as c_int)
+    })
+}
+
+/// Whether a statement of the connection is running.
+pub(crate) unsafe fn any_busy(d: &Db) -> bool {
+    d.statements.borrow().iter().any(|s| Stmt::is_busy(*s))
+}
+
+/// Bytes that the programs of a connection's statements take.
+pub(crate) unsafe fn memory_used(d: &Db) -> usize {
+    let list = d.statements.borrow();
+    let bodies = list.iter().map(|s| (*(**s).body.get()).assume_init_ref());
+    bodies.filter_map(|b| b.inner.try_borrow().ok().map(|i| i.memory_used())).sum()
 }
 
 #[unsafe(no_mangle)]

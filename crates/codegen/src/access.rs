@@ -411,6 +411,7 @@ impl Codegen<'_> {
         let record = self.b.temp();
         self.b.emit(Opcode::MakeRecord, first, n as i32 + 1, record);
         self.b.emit4(Opcode::IdxInsert, icur, record, first, P4::Int(n as i64 + 1));
+        self.b.p5(p5::AUTO_INDEX);
         self.b.free_temp(record);
         self.b.place(next);
         self.b.emit(Opcode::Next, source, top as i32, 0);

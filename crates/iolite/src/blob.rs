@@ -197,12 +197,27 @@ impl Blob {
     pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
         let at = self.range(offset, bytes.len())?;
         let writes = self.place.writes;
-        let open = self.current()?;
+        self.current()?;
         if !writes {
             return Err(Code::Readonly.into());
         }
+        if self.place.conn.watches_before() {
+            self.announce()?;
+        }
+        let open = self.open.as_mut().ok_or(Code::Abort)?;
         let done = open.cursor.write_payload(open.offset + at, bytes);
         self.noting(done)
+    }
+
+    /// Tells who wants to know that the value is about to be written to.
+    fn announce(&mut self) -> Result<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let mut record = alloc::zeroed(open.cursor.payload_len() as usize)?;
+        open.cursor.read_payload(0, &mut record)?;
+        let (p, w) = (&self.place, &self.watched);
+        let fields = iolite_value::record::decode(&record, p.conn.encoding())?;
+        p.conn.tell_blob_write(&w.database, &p.table, p.field, w.rowid.get(), &fields);
+        Ok(())
     }
 
     /// Moves the handle to another row of the same table. If that has no text or blob there, the handle expires.

@@ -75,10 +75,11 @@ pub(crate) struct Inner {
     pub interrupt: Arc<AtomicBool>,
     pub statement_time: Cell<i64>,
     pub progress: RefCell<Option<Rc<dyn Fn() -> bool>>>,
-    /// At how many jumps back of a program it is asked; 0: as often as is good.
+    /// At how many instructions of a program it is asked; 0: as often as is good.
     pub progress_every: Cell<u32>,
     #[allow(clippy::type_complexity)]
     pub update_hook: RefCell<Option<Rc<dyn Fn(iolite_vdbe::RowChange, &str, &str, i64)>>>,
+    pub preupdate_hook: RefCell<Option<Rc<crate::preupdate::PreupdateHook>>>,
     pub busy: RefCell<Option<BusyHandler>>,
     pub busy_timeout: Cell<u32>,
     /// `PRAGMA lock_lease_ms`, for databases attached later.
@@ -97,6 +98,8 @@ pub(crate) struct Inner {
     pub column_runs: Cell<u64>,
     /// What EXPLAIN ANALYZE learns of the run: the line of the plan, and a line below it.
     pub profile: RefCell<Option<Vec<(i32, String)>>>,
+    /// What the page caches' counters said when they were set back.
+    pub cache_base: Cell<iolite_btree::CacheStats>,
     /// The memory of a statement's machine for the next one, and the program that it holds meanwhile.
     pub spare_vm: Cell<Option<Box<iolite_vdbe::Vm>>>,
     pub no_program: Rc<iolite_bytecode::Program>,
@@ -140,6 +143,9 @@ pub(crate) struct Flags {
     /// `PRAGMA lookahead_filters`: whether joins ask Bloom filters first.
     pub lookahead_filters: Cell<bool>,
     pub dqs_dml: Cell<bool>,
+    pub triggers: Cell<bool>,
+    pub views: Cell<bool>,
+    pub stable_plans: Cell<bool>,
     /// What SQL alone could spoil the file with is ignored: a writable schema, no journal, another schema version.
     pub defensive: Cell<bool>,
     /// VACUUM leaves an empty database.
@@ -160,6 +166,12 @@ pub enum Switch {
     NoCheckpointOnClose,
     /// Words in double quotes that name nothing are strings.
     DoubleQuotedStrings,
+    /// Triggers fire, those of the temp database in any case.
+    Triggers,
+    /// Views may be read, those of the temp database in any case.
+    Views,
+    /// The values of parameters do not change plans. They never do here: the switch is remembered.
+    StablePlans,
 }
 
 impl Connection {
@@ -171,6 +183,9 @@ impl Connection {
             Switch::ResetDatabase => &f.reset_database,
             Switch::NoCheckpointOnClose => &f.no_checkpoint_on_close,
             Switch::DoubleQuotedStrings => &f.dqs_dml,
+            Switch::Triggers => &f.triggers,
+            Switch::Views => &f.views,
+            Switch::StablePlans => &f.stable_plans,
         };
         if let Some(on) = on
             && cell.replace(on) != on
@@ -252,6 +267,8 @@ impl Connection {
         f.column_derivation.set(true);
         f.lookahead_filters.set(true);
         f.dqs_dml.set(true);
+        f.triggers.set(true);
+        f.views.set(true);
         let main = Attached { shared: t.shared, ..Attached::new("main", Some(btree)) };
         let temp = Attached::new("temp", None);
         let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
@@ -273,6 +290,7 @@ impl Connection {
             progress: RefCell::new(None),
             progress_every: Cell::new(0),
             update_hook: RefCell::new(None),
+            preupdate_hook: RefCell::new(None),
             busy: RefCell::new(None),
             busy_timeout: Cell::new(0),
             lock_lease: Cell::new(0),
@@ -284,6 +302,7 @@ impl Connection {
             overridden: RefCell::default(),
             column_runs: Cell::new(0),
             profile: RefCell::new(None),
+            cache_base: Cell::default(),
             spare_vm: Cell::default(),
             no_program: Rc::default(),
             plans: RefCell::default(),
@@ -460,10 +479,7 @@ impl Connection {
 
     /// As [`Connection::progress_handler`], about once in `instructions` of a program; 0: as often as is good.
     pub fn progress_handler_every(&self, instructions: u32, f: Option<Rc<dyn Fn() -> bool>>) {
-        // A loop has about so many instructions between its jumps back, which are what is counted.
-        const A_LOOP: u32 = 8;
-        let every = if f.is_none() || instructions == 0 { 0 } else { (instructions / A_LOOP).max(1) };
-        self.0.progress_every.set(every);
+        self.0.progress_every.set(if f.is_none() { 0 } else { instructions });
         *self.0.progress.borrow_mut() = f;
     }
 
@@ -514,6 +530,18 @@ impl Connection {
     pub fn remove_function(&self, name: &str, args: i16) {
         Rc::make_mut(&mut self.0.registry.borrow_mut()).remove_function(name, args);
         self.0.expire_statements();
+    }
+
+    /// Whether there is a function of this name for just this number of arguments, -1: any.
+    pub fn has_function(&self, name: &str, args: i16) -> bool {
+        let registry = self.0.registry.borrow().clone();
+        registry.functions().iter().any(|f| f.args == args && f.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether there is a collating sequence of this name.
+    pub fn has_collation(&self, name: &str) -> bool {
+        let registry = self.0.registry.borrow().clone();
+        registry.collation_names().iter().any(|n| n.eq_ignore_ascii_case(name))
     }
 
     /// Registers a collating sequence, or removes it.

@@ -11,8 +11,9 @@ pub use crate::connection::{Connection, Switch};
 pub use crate::image::{Backup, ImageOptions};
 pub use crate::metadata::ColumnMetadata;
 pub use crate::open::OpenFlags;
+pub use crate::preupdate::{Preupdate, PreupdateHook};
 pub use crate::stages::stages;
-pub use crate::statement::{Statement, Step};
+pub use crate::statement::{Statement, StatementCounter, Step};
 pub use iolite_base::{
     Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER,
 };

@@ -5,7 +5,7 @@ use iolite_base::{Code, Encoding, Limit, Result};
 use iolite_btree::{Btree, TxnState};
 use iolite_ext::Host;
 use iolite_os::{FileKind, OpenFlags};
-use iolite_vdbe::{Env, RowChange};
+use iolite_vdbe::{Env, RowBefore, RowChange};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -209,13 +209,28 @@ impl Env for Running {
         interrupted(&self.conn)
     }
 
+    fn watches_before(&self) -> bool {
+        self.conn.preupdate_hook.borrow().is_some() && !self.conn.txn.is_nested()
+    }
+
+    fn before_change(&self, change: &RowBefore) {
+        self.conn.tell_before(change);
+    }
+
+    fn row_replaced(&self, db: usize, table: &str, rowid: i64) {
+        self.conn.blob_row_changed(db, table, rowid);
+        if !self.conn.txn.is_nested() {
+            let name = self.conn.schema_name(db);
+            self.conn.txn.row_changed(RowChange::Delete, &name, table, rowid);
+        }
+    }
+
     fn row_changed(&self, change: RowChange, db: usize, table: &str, rowid: i64) {
         self.conn.blob_row_changed(db, table, rowid);
         if self.conn.txn.is_nested() {
             return;
         }
-        let name = self.conn.catalog.borrow().schemas.get(db).map(|s| s.name.clone());
-        let name = name.unwrap_or_else(|| "main".into());
+        let name = self.conn.schema_name(db);
         let hook = self.conn.update_hook.borrow().clone();
         if let Some(h) = hook {
             h(change, &name, table, rowid);
@@ -246,6 +261,12 @@ impl Env for Running {
 }
 
 impl Inner {
+    /// The name of a database.
+    fn schema_name(&self, db: usize) -> Rc<str> {
+        let name = self.catalog.borrow().schemas.get(db).map(|s| s.name.clone());
+        name.unwrap_or_else(|| "main".into())
+    }
+
     /// An error if what runs shall stop.
     pub fn check_interrupt(&self) -> Result<()> {
         interrupted(self)

@@ -192,6 +192,13 @@ pub(crate) fn find(name: &str) -> Option<&'static Pragma> {
     PRAGMAS.iter().find(|p| p.name.eq_ignore_ascii_case(name))
 }
 
+/// Whether a pragma, asked or given a value, may change a database file.
+pub(crate) fn changes_files(name: &str, given: bool) -> bool {
+    let is = |names: &[&str]| names.iter().any(|n| n.eq_ignore_ascii_case(name));
+    is(&["incremental_vacuum", "journal_mode", "wal_checkpoint"])
+        || given && is(&["application_id", "schema_version", "user_version"])
+}
+
 /// Compiles PRAGMA. An unknown one does nothing.
 pub(crate) fn compile(
     conn: &Connection,

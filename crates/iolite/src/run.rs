@@ -8,7 +8,7 @@ use iolite_plan::StatementPlan;
 use iolite_plan::bind::Env;
 use iolite_plan::bound::Select;
 use iolite_plan::statement::Body;
-use iolite_sql::ast::{ExplainMode, Parsed, Stmt};
+use iolite_sql::ast::{BeginMode, ExplainMode, Parsed, Stmt};
 use std::rc::Rc;
 
 /// Prepares the first statement of a text.
@@ -63,6 +63,8 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         full_column_names: c.flags.full_column_names.get(),
         short_column_names: c.flags.short_column_names.get(),
         automatic_index: c.flags.automatic_index.get(),
+        triggers: c.flags.triggers.get(),
+        views: c.flags.views.get(),
         trusted_schema: c.flags.trusted_schema.get(),
         recursive_triggers: c.flags.recursive_triggers.get(),
         foreign_keys: c.flags.foreign_keys.get() && !c.txn.is_nested(),
@@ -121,7 +123,18 @@ pub(crate) fn compile(
         ExplainMode::QueryPlan => 2,
         ExplainMode::Analyze => 3,
     };
+    p.changes_files = changes_files(&parsed.stmt);
     Ok(())
+}
+
+/// Whether a statement is of a kind that changes files otherwise than by its program's transaction (`sqlite3_stmt_readonly`).
+fn changes_files(s: &Stmt) -> bool {
+    match s {
+        Stmt::Begin(mode) => !matches!(mode, BeginMode::Deferred),
+        Stmt::Pragma { name, value } => crate::pragma::changes_files(&name.name.text, value.is_some()),
+        Stmt::CreateTable(_) | Stmt::Drop { .. } | Stmt::Vacuum { .. } => true,
+        _ => false,
+    }
 }
 
 /// The stages, one after the other: a parsed statement is planned, and its plan becomes a program.

@@ -4,7 +4,7 @@ use crate::connection::{Connection, Inner};
 use crate::env::Running;
 use crate::listing::{Listing, Ran};
 use crate::txn::{Outcome, RowCounts};
-use iolite_base::{Code, Error, Result};
+use iolite_base::{Code, Error, Limit, Result};
 use iolite_bytecode::{ColumnMeta, ExplainRow, Program};
 use iolite_value::Value;
 use iolite_vdbe::{Action, Outcome as Stop, Profile, Vm};
@@ -18,6 +18,27 @@ pub enum Step {
     Row,
     /// The statement has run to its end.
     Done,
+}
+
+/// What a statement counts (`sqlite3_stmt_status`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StatementCounter {
+    /// Steps forward through all of a table or index.
+    FullScanSteps,
+    /// Sorts.
+    Sorts,
+    /// Rows put into automatic indexes.
+    AutoIndexRows,
+    /// Instructions of its program.
+    Instructions,
+    /// How often it was compiled anew.
+    Recompiled,
+    /// How often it was run.
+    Runs,
+    /// Rows that a Bloom filter let pass.
+    FilterMisses,
+    /// Rows that a Bloom filter kept out.
+    FilterHits,
 }
 
 /// A prepared statement.
@@ -34,6 +55,8 @@ pub struct Statement {
     unwound: Cell<bool>,
     /// Compiled anew when the schema has changed.
     renews: bool,
+    runs: u64,
+    recompiled: u64,
 }
 
 /// The statement's machine; there until the statement is dropped, when its memory goes to the connection's next one.
@@ -90,6 +113,8 @@ impl Statement {
             writes,
             unwound: Cell::new(false),
             renews: true,
+            runs: 0,
+            recompiled: 0,
         })
     }
 
@@ -125,7 +150,32 @@ impl Statement {
 
     /// Whether the statement leaves all database files as they are.
     pub fn is_readonly(&self) -> bool {
-        !self.writes
+        !self.writes && !self.vm.program().changes_files
+    }
+
+    /// What a counter says; sets it back to zero if `reset`.
+    pub fn counter(&mut self, which: StatementCounter, reset: bool) -> u64 {
+        self.vm.settle_counters();
+        let c = &mut self.vm.counters;
+        let cell = match which {
+            StatementCounter::FullScanSteps => &mut c.fullscan_steps,
+            StatementCounter::Sorts => &mut c.sorts,
+            StatementCounter::AutoIndexRows => &mut c.auto_index_rows,
+            StatementCounter::Instructions => &mut c.vm_steps,
+            StatementCounter::Recompiled => &mut self.recompiled,
+            StatementCounter::Runs => &mut self.runs,
+            StatementCounter::FilterMisses => &mut c.filter_misses,
+            StatementCounter::FilterHits => &mut c.filter_hits,
+        };
+        if reset { std::mem::take(cell) } else { *cell }
+    }
+
+    /// About how many bytes its program takes.
+    pub fn memory_used(&self) -> usize {
+        let p = self.vm.program();
+        let programs = std::iter::once(p).chain(&p.subprograms);
+        let instructions: usize = programs.map(|p| p.insns.len()).sum();
+        size_of::<Statement>() + self.sql.len() + instructions * size_of::<iolite_bytecode::Insn>()
     }
 
     /// Whether the statement counts the rows that it changes.
@@ -152,6 +202,11 @@ impl Statement {
     pub fn bind(&mut self, i: usize, v: Value) -> Result<()> {
         if self.is_busy() {
             return Err(Error::new(Code::Misuse, "bind on a busy prepared statement"));
+        }
+        if let Value::Text(b, _) | Value::Blob(b, _) = &v
+            && b.len() > self.conn.limits.borrow().get(Limit::Length) as usize
+        {
+            return Err(Code::Toobig.into());
         }
         match i.checked_sub(1).and_then(|i| self.vm.params.get_mut(i)) {
             Some(p) => {
@@ -305,6 +360,7 @@ impl Statement {
     }
 
     fn start(&mut self) {
+        self.runs += 1;
         let c = &self.conn;
         if c.txn.running() == 0 {
             c.interrupt.store(false, std::sync::atomic::Ordering::Relaxed);
@@ -359,7 +415,10 @@ impl Statement {
         let conn = Connection(self.conn.clone());
         let program = crate::run::compile_text(&conn, &self.sql)?;
         self.writes = !program.readonly;
+        self.recompiled += 1;
+        let counters = self.vm.counters;
         self.exchange(Rc::new(program));
+        self.vm.counters = counters;
         Ok(())
     }
 

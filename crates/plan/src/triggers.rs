@@ -56,7 +56,7 @@ impl Compiler<'_> {
             true => Vec::new(),
             false => self.env.catalog.triggers_of(t.db, &t.table),
         };
-        all.retain(|(_, tr)| e.fits(tr, t));
+        all.retain(|(db, tr)| (self.env.triggers || *db == 1) && e.fits(tr, t));
         Fired(all)
     }
 

@@ -60,6 +60,8 @@ impl Planning {
             full_column_names: false,
             short_column_names: true,
             automatic_index: true,
+            triggers: true,
+            views: true,
             trusted_schema: true,
             recursive_triggers: true,
             foreign_keys: true,

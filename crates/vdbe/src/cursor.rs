@@ -42,6 +42,8 @@ pub(crate) struct TreeCursor {
     pub cache: RowCache,
     /// Where the last probe for a key ended: the entry there compared with the key. Forgotten when the cursor moves.
     pub probe: Option<std::cmp::Ordering>,
+    /// It goes through all of a stored tree.
+    pub whole: bool,
     /// `Sequence` counter.
     pub sequence: i64,
     /// The transient database, kept alive; cursors on the same one share it.
@@ -294,6 +296,7 @@ impl TreeCursor {
             ahead: Ahead::default(),
             cache: RowCache::default(),
             probe: None,
+            whole: false,
             sequence: 0,
             transient: None,
         };

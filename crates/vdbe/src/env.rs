@@ -1,6 +1,24 @@
+use iolite_base::Pgno;
 use iolite_base::Result;
 use iolite_btree::Btree;
 use iolite_ext::{Host, RowChange};
+use iolite_value::Value;
+
+/// A change of a row that is about to be made. Rows are a rowid, 0 where there is none, and the fields of the record.
+pub struct RowBefore {
+    /// What is done.
+    pub change: RowChange,
+    /// The database's number.
+    pub db: usize,
+    /// The root page of the tree that holds the table's rows.
+    pub root: Pgno,
+    /// How many programs wait for the one that does it: triggers.
+    pub depth: usize,
+    /// The row as it is; none for an INSERT.
+    pub old: Option<(i64, Vec<Value>)>,
+    /// The row as it will be; none for a DELETE.
+    pub new: Option<(i64, Vec<Value>)>,
+}
 
 /// What a running program asks of its connection.
 pub trait Env: Host {
@@ -45,6 +63,12 @@ pub trait Env: Host {
     fn deferred(&self) -> i64;
     /// Counts so many more of them.
     fn count_deferred(&self, n: i64);
+    /// Whether anybody wants to know of changes before they are made.
+    fn watches_before(&self) -> bool;
+    /// A row is about to be changed.
+    fn before_change(&self, change: &RowBefore);
+    /// A row has given way to another one (`REPLACE`).
+    fn row_replaced(&self, db: usize, table: &str, rowid: i64);
     /// A row has changed.
     fn row_changed(&self, change: RowChange, db: usize, table: &str, rowid: i64);
     /// Pages read so far from files, by all databases, those of sorters and the like not included.

@@ -13,8 +13,8 @@ use iolite_value::arith::{self, Arith};
 use iolite_value::{Affinity, Collation, Value, compare};
 use std::cmp::Ordering;
 
-/// Interruption is asked for once in so many jumps back, unless [`Vm::check_every`] says otherwise.
-pub(crate) const CHECK_EVERY: u32 = 1000;
+/// Interruption is asked for once in so many instructions, unless [`Vm::check_every`] says otherwise.
+pub(crate) const CHECK_EVERY: u32 = 8000;
 
 impl Vm {
     /// Runs to the next row or the end.
@@ -22,10 +22,15 @@ impl Vm {
         if !self.started {
             self.begin(env);
         }
+        let from = self.f.pc;
         loop {
             let program = self.f.program.clone();
             match self.run(env, &program.insns) {
-                Ok(Some(o)) => return Ok(o),
+                Ok(Some(o)) => {
+                    // Straight ways are counted at their end.
+                    self.tick(self.f.pc.saturating_sub(from) + 1, env)?;
+                    return Ok(o);
+                }
                 // A trigger's program was entered or left.
                 Ok(None) => continue,
                 Err(e) => {
@@ -70,7 +75,7 @@ impl Vm {
             match i.op {
                 Opcode::Init | Opcode::Goto => {
                     if (i.p2 as usize) < pc {
-                        self.tick(env)?;
+                        self.tick(pc - i.p2 as usize, env)?;
                     }
                     pc = i.p2 as usize;
                 }
@@ -313,7 +318,7 @@ impl Vm {
                 Opcode::Eq | Opcode::Ne | Opcode::Lt | Opcode::Le | Opcode::Gt | Opcode::Ge => {
                     if self.compare_jump(i)? {
                         if (i.p2 as usize) < pc {
-                            self.tick(env)?;
+                            self.tick(pc - i.p2 as usize, env)?;
                         }
                         pc = i.p2 as usize;
                     }
@@ -382,6 +387,7 @@ impl Vm {
                     let t = self.tree(i.p1)?;
                     let any = t.cur.first()?;
                     t.moved(any);
+                    t.whole = t.transient.is_none();
                     if !any {
                         pc = i.p2 as usize;
                     }
@@ -390,6 +396,7 @@ impl Vm {
                     let t = self.tree(i.p1)?;
                     let any = t.cur.last()?;
                     t.moved(any);
+                    t.whole = t.transient.is_none();
                     if !any {
                         pc = i.p2 as usize;
                     }
@@ -406,22 +413,24 @@ impl Vm {
                         if pc == behind {
                             continue;
                         }
-                        self.tick(env)?;
+                        self.tick(behind - i.p2 as usize, env)?;
                         pc +=
                             ops::aggregate::quick_steps(&mut self.f.states, &self.f.regs, &insns[pc..behind]);
                         // Columns and steps of aggregates alone: the rest of the leaf goes round there.
                         if pc + 1 == behind {
-                            let rows;
-                            (pc, rows) = ops::row::leaf_rows(self, insns, pc, self.every - 1 - self.cpu)?;
-                            self.cpu += rows;
+                            let (rows, each) = (self.every - 1 - self.cpu, (behind - i.p2 as usize) as u32);
+                            let walked;
+                            (pc, walked) = ops::row::leaf_rows(self, insns, pc, rows / each)?;
+                            self.cpu += walked * each;
                         }
                         continue;
                     }
                     let more = t.cur.next()?;
                     t.moved(more);
                     if more {
+                        self.counters.fullscan_steps += t.whole as u64;
+                        self.tick(pc - i.p2 as usize, env)?;
                         pc = i.p2 as usize;
-                        self.tick(env)?;
                     }
                 }
                 Opcode::Prev => {
@@ -429,8 +438,10 @@ impl Vm {
                     let more = t.cur.is_valid() && t.cur.prev()?;
                     t.moved(more);
                     if more {
+                        let whole = t.whole as u64;
+                        self.counters.fullscan_steps += whole;
+                        self.tick(pc - i.p2 as usize, env)?;
                         pc = i.p2 as usize;
-                        self.tick(env)?;
                     }
                 }
                 Opcode::IdxGE | Opcode::IdxGT | Opcode::IdxLE | Opcode::IdxLT => {
@@ -516,8 +527,8 @@ impl Vm {
                     if let Some(VCursor::Sorter(s)) = &mut self.f.cursors[i.p1 as usize]
                         && s.next()?
                     {
+                        self.tick(pc - i.p2 as usize, env)?;
                         pc = i.p2 as usize;
-                        self.tick(env)?;
                     }
                 }
                 Opcode::SorterFill => {
@@ -541,14 +552,15 @@ impl Vm {
                 Opcode::HashStep => ops::hash::step(self, i, env)?,
                 Opcode::HashStore => ops::hash::store(self, i)?,
                 Opcode::HashSort => {
+                    self.counters.sorts += 1;
                     if !ops::hash::table(&mut self.f.cursors, i.p1)?.sort() {
                         pc = i.p2 as usize;
                     }
                 }
                 Opcode::HashNext => {
                     if ops::hash::table(&mut self.f.cursors, i.p1)?.next() {
+                        self.tick(pc - i.p2 as usize, env)?;
                         pc = i.p2 as usize;
-                        self.tick(env)?;
                     }
                 }
                 Opcode::HashKey => ops::hash::key(self, i)?,
@@ -571,7 +583,10 @@ impl Vm {
                     }
                 }
                 Opcode::Filter => {
-                    if !ops::filter::may_have(self, i) {
+                    if ops::filter::may_have(self, i) {
+                        self.counters.filter_misses += 1;
+                    } else {
+                        self.counters.filter_hits += 1;
                         pc = i.p2 as usize;
                     }
                 }
@@ -687,8 +702,8 @@ impl Vm {
                 Opcode::VColumn => ops::virt::column(self, i)?,
                 Opcode::VNext => {
                     if ops::virt::next(self, i)? {
+                        self.tick(pc - i.p2 as usize, env)?;
                         pc = i.p2 as usize;
-                        self.tick(env)?;
                     }
                 }
                 Opcode::VRowid => ops::virt::rowid(self, i)?,
@@ -718,25 +733,37 @@ impl Vm {
         }
     }
 
-    /// Asks whether to stop once in `jumps` jumps back; 0: as often as is good.
-    pub fn check_every(&mut self, jumps: u32) {
-        let every = if jumps == 0 { CHECK_EVERY } else { jumps };
+    /// Asks whether to stop once in `instructions`; 0: as often as is good.
+    pub fn check_every(&mut self, instructions: u32) {
+        let every = if instructions == 0 { CHECK_EVERY } else { instructions.min(i32::MAX as u32) };
         if self.every != every {
+            self.settle_counters();
             self.every = every;
-            self.cpu = 0;
+            (self.cpu, self.settled) = (0, 0);
         }
     }
 
-    /// Counts a jump back; asks now and then whether to stop.
+    /// Counts the instructions between a jump back and where it goes, as if all of them had run; asks now and then whether
+    /// to stop.
     #[inline(always)]
-    fn tick(&mut self, env: &dyn Env) -> Result<()> {
-        self.cpu += 1;
-        if self.cpu >= self.every {
-            self.cpu = 0;
-            self.counters.vm_steps += self.every as u64;
-            env.check_interrupt()?;
-        }
-        Ok(())
+    fn tick(&mut self, instructions: usize, env: &dyn Env) -> Result<()> {
+        self.cpu += instructions as u32;
+        if self.cpu >= self.every { self.ask(env) } else { Ok(()) }
+    }
+
+    #[inline(never)]
+    fn ask(&mut self, env: &dyn Env) -> Result<()> {
+        self.settle_counters();
+        let times = self.cpu / self.every;
+        self.cpu %= self.every;
+        self.settled = self.cpu;
+        (0..times).try_for_each(|_| env.check_interrupt())
+    }
+
+    /// Brings the counters up to now.
+    pub fn settle_counters(&mut self) {
+        self.counters.vm_steps += (self.cpu - self.settled) as u64;
+        self.settled = self.cpu;
     }
 
     #[inline(always)]

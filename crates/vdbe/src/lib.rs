@@ -18,7 +18,7 @@ mod runs;
 mod sorter;
 mod window;
 
-pub use env::Env;
+pub use env::{Env, RowBefore};
 pub use iolite_ext::RowChange;
 pub use machine::{Action, Counters, Outcome, Vm};
 pub use profile::{Cost, Profile};

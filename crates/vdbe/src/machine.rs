@@ -40,6 +40,8 @@ pub struct Counters {
     pub fullscan_steps: u64,
     pub sorts: u64,
     pub auto_index_rows: u64,
+    pub filter_hits: u64,
+    pub filter_misses: u64,
 }
 
 /// What a running program owns; a trigger's program gets its own and gives it back.
@@ -104,13 +106,20 @@ pub struct Vm {
     pub(crate) enc: Encoding,
     pub(crate) max_length: usize,
     pub(crate) max_depth: usize,
+    /// Instructions since it was last asked whether to stop.
     pub(crate) cpu: u32,
+    /// Those of them that the counters know.
+    pub(crate) settled: u32,
     /// At how many of them to ask whether to stop.
     pub(crate) every: u32,
     /// AUTOINCREMENT's largest rowids, by number less one: of the run, so that triggers share them.
     pub(crate) sequences: Vec<i64>,
     /// Trees that sub-programs may not write to for now.
     pub(crate) locked: Vec<crate::ops::write::Lock>,
+    /// Somebody wants to know of changes of rows before they are made.
+    pub(crate) announces: bool,
+    /// The row that the first half of an UPDATE has deleted, for the second, where changes are announced.
+    pub(crate) leaving: Option<crate::ops::before::Stored>,
     /// Memory of records of former runs, for those of the next.
     pub(crate) spare: Vec<Buf>,
 }
@@ -169,9 +178,12 @@ impl Vm {
             max_length: 1_000_000_000,
             max_depth: 1000,
             cpu: 0,
+            settled: 0,
             every: crate::exec::CHECK_EVERY,
             sequences: Vec::new(),
             locked: Vec::new(),
+            announces: false,
+            leaving: None,
             spare: Vec::new(),
         }
     }
@@ -201,6 +213,7 @@ impl Vm {
         f.program = program.clone();
         self.params.resize(program.variables.len(), Value::Null);
         self.counters = Counters::default();
+        (self.cpu, self.settled) = (0, 0);
         self.main = program;
     }
 
@@ -317,6 +330,8 @@ impl Vm {
 
     pub(crate) fn begin(&mut self, env: &dyn crate::Env) {
         self.started = true;
+        self.announces = env.watches_before();
+        self.leaving = None;
         self.enc = env.encoding();
         self.max_length = env.limit(Limit::Length).max(0) as usize;
         self.max_depth = env.limit(Limit::TriggerDepth).max(0) as usize;

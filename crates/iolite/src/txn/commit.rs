@@ -206,6 +206,7 @@ impl Transaction {
     pub fn rollback(&self, c: &Inner) -> Result<()> {
         let mut first = Ok(());
         let mut wrote = false;
+        let begun = !self.is_autocommit();
         let end_read = self.running.get() <= 1;
         self.undone.set(self.undone.get().wrapping_add(1));
         // Marks of statements that are running are gone, too.
@@ -230,10 +231,14 @@ impl Transaction {
         self.check();
         if wrote {
             c.check_schemas()?;
+        }
+        if wrote || begun {
             let hook = self.rollback_hook.borrow().clone();
             if let Some(h) = hook {
                 h();
             }
+        }
+        if wrote {
             self.each_listener(|l| l.rolled_back());
         }
         first

@@ -501,6 +501,9 @@ impl Binder<'_> {
         if self.views.iter().any(|(d, n)| *d == db && n.eq_ignore_ascii_case(&view.name)) {
             return Err(Error::sql(format!("view {} is circularly defined", view.name)));
         }
+        if !self.env.views && db != 1 {
+            return Err(Error::sql(format!("access to view \"{}\" prohibited", view.name)));
+        }
         self.count_use(db, view)?;
         self.enter()?;
         let text = view.sql.clone().unwrap_or_else(|| "".into());

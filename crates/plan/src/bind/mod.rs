@@ -46,6 +46,10 @@ pub struct Env<'a> {
     pub short_column_names: bool,
     /// `PRAGMA trusted_schema`: what stands in the schema may call functions that are not known to be harmless.
     pub trusted_schema: bool,
+    /// Triggers fire; those of the temp database do in any case.
+    pub triggers: bool,
+    /// Views may be read; those of the temp database may in any case.
+    pub views: bool,
     /// `PRAGMA automatic_index`: a join may make an index for the time of a query.
     pub automatic_index: bool,
     /// `PRAGMA recursive_triggers`.

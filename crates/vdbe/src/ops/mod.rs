@@ -1,6 +1,7 @@
 //! Instructions that are too long for the interpreter's loop, by subject.
 
 pub(crate) mod aggregate;
+pub(crate) mod before;
 pub(crate) mod filter;
 pub(crate) mod function;
 pub(crate) mod hash;

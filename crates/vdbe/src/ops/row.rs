@@ -113,6 +113,7 @@ pub(crate) fn next_row(vm: &mut Vm, insns: &[Insn], behind: usize) -> Result<usi
     if !more {
         return Ok(behind);
     }
+    vm.counters.fullscan_steps += t.whole as u64;
     fields(t, &mut frame.regs, enc, insns, i.p2 as usize)
 }
 
@@ -148,6 +149,7 @@ pub(crate) fn leaf_rows(vm: &mut Vm, insns: &[Insn], last: usize, most: u32) -> 
     })?;
     if rows > 0 {
         t.moved(true);
+        vm.counters.fullscan_steps += if t.whole { rows as u64 } else { 0 };
     }
     Ok((pc, rows))
 }

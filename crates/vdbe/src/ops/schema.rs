@@ -44,6 +44,9 @@ pub(crate) fn clear(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         _ => TreeKind::Table,
     };
     drop(page);
+    if vm.announces && i.p3 != 0 {
+        super::before::clear(vm, (&bt, i.p2 as usize, root), kind, env)?;
+    }
     let n = bt.clear_tree(root, kind)?;
     if i.p3 != 0 {
         vm.changes += n as i64;

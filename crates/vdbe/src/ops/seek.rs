@@ -60,6 +60,7 @@ pub(crate) fn range(vm: &mut Vm, i: &Insn) -> Result<bool> {
     };
     let regs = &vm.f.regs;
     let t: &mut TreeCursor = t;
+    t.whole = false;
     let Some(key) = t.key.as_deref() else {
         let found = table_range(t, &regs[i.p3 as usize], i.op)?;
         t.moved(found);

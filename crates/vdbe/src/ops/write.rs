@@ -85,6 +85,9 @@ fn check_locks(vm: &mut Vm, cursor: i32) -> Result<()> {
 
 pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     check_locks(vm, i.p1)?;
+    if vm.announces && matches!(i.p4, P4::Name(_)) {
+        super::before::insert(vm, i, env)?;
+    }
     let id = vm.f.regs[i.p3 as usize].to_int();
     let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize] else {
         return Err(Code::Internal.into());
@@ -125,7 +128,11 @@ pub(crate) fn delete(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     if t.null_row {
         return Ok(());
     }
-    let id = if t.key.is_none() { t.cur.rowid() } else { 0 };
+    if vm.announces && matches!(i.p4, P4::Name(_)) {
+        super::before::delete(vm, i, env)?;
+    }
+    let t = vm.tree(i.p1)?;
+    let id = if t.key.is_none() { Some(t.cur.rowid()) } else { None };
     t.cur.delete(i.p5 & p5::SAVE_POSITION != 0)?;
     t.cache.reset();
     let db = t.db;
@@ -133,17 +140,23 @@ pub(crate) fn delete(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         vm.changes += 1;
         vm.total_changes += 1;
     }
-    if let P4::Name(table) = &i.p4
+    if let (P4::Name(table), Some(id)) = (&i.p4, id)
         && i.p5 & p5::IS_UPDATE == 0
         && env.watches_rows()
     {
-        env.row_changed(RowChange::Delete, db, table, id);
+        match i.p5 & p5::COUNT_CHANGE {
+            0 => env.row_replaced(db, table, id),
+            _ => env.row_changed(RowChange::Delete, db, table, id),
+        }
     }
     Ok(())
 }
 
-pub(crate) fn index_insert(vm: &mut Vm, i: &Insn, _env: &dyn Env) -> Result<()> {
+pub(crate) fn index_insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     check_locks(vm, i.p1)?;
+    if vm.announces && i.p5 & p5::IS_ROW != 0 {
+        super::before::insert(vm, i, env)?;
+    }
     let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize] else {
         return Err(Code::Internal.into());
     };
@@ -181,6 +194,9 @@ pub(crate) fn index_insert(vm: &mut Vm, i: &Insn, _env: &dyn Env) -> Result<()> 
         }
     }
     t.cache.reset();
+    if i.p5 & p5::AUTO_INDEX != 0 {
+        vm.counters.auto_index_rows += 1;
+    }
     if i.p5 & p5::IS_ROW != 0 && i.p5 & p5::COUNT_CHANGE != 0 {
         vm.changes += 1;
         vm.total_changes += 1;
