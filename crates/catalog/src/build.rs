@@ -112,7 +112,6 @@ fn virtual_from_ast(v: &ast::CreateVirtualTable, sql: &str) -> Table {
     let kind = TableKind::Virtual {
         module: v.module.text.as_str().into(),
         args: v.args.clone(),
-        connected: RefCell::new(None),
     };
     blank_table(&v.name.name.text, 0, Vec::new(), kind, Some(sql))
 }

@@ -56,6 +56,7 @@ mod describe;
 #[doc(hidden)]
 pub mod engine;
 mod env;
+mod host;
 mod image;
 mod listing;
 mod memory;
@@ -70,6 +71,7 @@ mod stages;
 mod statement;
 mod txn;
 mod vacuum;
+mod vtabs;
 mod writer;
 
 pub use api::{

@@ -9,10 +9,12 @@ mod expr;
 mod from;
 mod names;
 mod select;
+mod virtual_table;
 mod window;
 
 pub use dml::*;
 pub use expr::Restriction;
+pub use virtual_table::{Connected, Connector, NoModules, declared_table};
 
 use crate::bound::*;
 use iolite_base::{Code, Encoding, Error, Few, Limit, Limits, Result, same_name};
@@ -20,7 +22,6 @@ use iolite_catalog::{Catalog, Table};
 use iolite_ext::Registry;
 use iolite_sql::ast;
 use iolite_value::{Collation, KeyInfo};
-use std::any::Any;
 use std::rc::Rc;
 
 /// What binding needs to know of the world.
@@ -36,7 +37,7 @@ pub struct Env<'a> {
     /// Double-quoted words that name nothing are strings, in DML.
     pub quoted_strings: bool,
     /// Connects virtual tables.
-    pub connection: &'a dyn Any,
+    pub connector: &'a dyn Connector,
     /// `PRAGMA case_sensitive_like`... and others that change what expressions mean are functions' business;
     /// this one changes names: `PRAGMA full_column_names` and `short_column_names`.
     pub full_column_names: bool,

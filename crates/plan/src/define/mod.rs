@@ -25,6 +25,7 @@ impl Compiler<'_> {
             Stmt::CreateIndex(c) => self.create_index(b, c, text)?,
             Stmt::CreateView(c) => self.create_view(b, c, text)?,
             Stmt::CreateTrigger(c) => self.create_trigger(b, c, text)?,
+            Stmt::CreateVirtualTable(c) => self.create_virtual_table(b, c, text)?,
             Stmt::Drop { kind, if_exists, name } => self.drop_object(*kind, *if_exists, name)?,
             Stmt::Reindex(what) => self.reindex(b, what.as_ref())?,
             _ => return Err(Code::Internal.into()),
