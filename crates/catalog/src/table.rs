@@ -4,7 +4,6 @@ use crate::stat::IndexStat;
 use iolite_base::{Pgno, same_name};
 use iolite_sql::ast;
 use iolite_value::{Affinity, Value};
-use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
@@ -69,8 +68,6 @@ pub enum TableKind {
         module: Box<str>,
         /// Arguments of the module.
         args: Vec<Box<str>>,
-        /// The connected table (an `Rc<dyn VirtualTable>` in a cell, opaque here).
-        connected: RefCell<Option<Rc<dyn Any>>>,
     },
 }
 

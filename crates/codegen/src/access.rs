@@ -72,11 +72,19 @@ impl Codegen<'_> {
             Access::Virtual { vtab: _, info, args } => {
                 let n = args.len();
                 let first = self.b.regs(n + 2);
-                self.expr_list(args, first + 2)?;
+                for (k, arg) in args.iter().enumerate() {
+                    let reg = first + 2 + k as i32;
+                    match arg {
+                        // What equals NULL is the table's to say.
+                        EqTerm::Eq { value, .. } => self.expr_to(value, reg)?,
+                        several => self.eq_value(several, reg, false, o)?,
+                    }
+                }
                 self.b.emit(Opcode::Integer, info.index_num, first, 0);
                 self.b.emit(Opcode::Integer, n as i32, first + 1, 0);
                 let text: Rc<str> = (&*info.index_str).into();
-                self.b.jump4(Opcode::VFilter, cursor, o.exit, first, P4::Name(text));
+                let exit = o.in_exit();
+                self.b.jump4(Opcode::VFilter, cursor, exit, first, P4::Name(text));
                 let top = self.b.here();
                 o.step = Step::Next { op: Opcode::VNext, cursor, top };
             }

@@ -83,6 +83,12 @@ impl Codegen<'_> {
             Step::ReadSchema { db, table } => {
                 self.b.emit4(Opcode::ParseSchema, *db as i32, 0, 0, P4::Name(table.clone()));
             }
+            Step::MakeVirtual { db, name } => {
+                self.b.emit4(Opcode::VCreate, *db as i32, 0, 0, P4::Name(name.clone()));
+            }
+            Step::DestroyVirtual { db, name } => {
+                self.b.emit4(Opcode::VDestroy, *db as i32, 0, 0, P4::Name(name.clone()));
+            }
             Step::FreeTrees { db, roots } => self.free_trees(*db, roots),
             Step::Forget { db, what, name } => {
                 let op = match what {

@@ -1,6 +1,25 @@
-use iolite_base::{Encoding, Limit};
+//! What code behind the traits may ask of the connection that it runs on.
 
-/// What a function may ask of the connection it runs on.
+use crate::Function;
+use iolite_base::{Encoding, Error, Limit, Result};
+use iolite_value::Value;
+
+/// A statement that a module or a function runs on its connection, within the statement that it serves.
+///
+/// It holds the connection open. A cursor may keep one; a table keeps the text and prepares it when it is needed.
+pub trait NestedStatement {
+    /// Sets parameter `n`, from 1.
+    fn bind(&mut self, n: usize, v: Value) -> Result<()>;
+    /// Goes to the next row; `false` at the end.
+    fn step(&mut self) -> Result<bool>;
+    /// The present row.
+    fn row(&self) -> &[Value];
+    /// Back to the beginning; parameters stay.
+    fn reset(&mut self) -> Result<()>;
+}
+
+/// The connection, as functions and modules see it. Who needs it longer than for a call keeps a `Weak` of it: the connection
+/// owns its tables.
 pub trait Host {
     /// `last_insert_rowid()`.
     fn last_insert_rowid(&self) -> i64;
@@ -16,7 +35,33 @@ pub trait Host {
     /// calls within one step of a statement.
     fn now_julian_ms(&self) -> i64;
     /// The local time zone's offset from UTC, in seconds, at a moment given in seconds since 1970 (UTC).
-    fn local_offset(&self, unix_seconds: i64) -> iolite_base::Result<i64>;
+    fn local_offset(&self, unix_seconds: i64) -> Result<i64>;
     /// Fills `out` with random bytes.
     fn random(&self, out: &mut [u8]);
+    /// Prepares a statement to be run within the present one: it takes part in its transaction and savepoint, its changes are
+    /// not counted and hooks do not see them. A host without a database refuses.
+    fn prepare(&self, _sql: &str) -> Result<Box<dyn NestedStatement>> {
+        Err(Error::sql("there is no database to ask"))
+    }
+    /// Runs a statement; answers its rows.
+    fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Vec<Value>>> {
+        let mut s = self.prepare(sql)?;
+        for (i, v) in params.iter().enumerate() {
+            s.bind(i + 1, v.clone())?;
+        }
+        let mut rows = Vec::new();
+        while s.step()? {
+            rows.push(s.row().to_vec());
+        }
+        s.reset()?;
+        Ok(rows)
+    }
+    /// The content of a page of a database's file; `None` beyond its end. For modules that tell what a file is made of.
+    fn page(&self, _database: &str, _number: u32) -> Result<Option<Vec<u8>>> {
+        Err(Error::sql("there is no database to read"))
+    }
+    /// Adds a function to the connection; statements that are prepared from now on know it.
+    fn add_function(&self, _function: Function) -> Result<()> {
+        Err(Error::sql("there is no connection to know the function"))
+    }
 }

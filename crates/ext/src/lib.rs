@@ -15,11 +15,11 @@ mod vtab;
 pub use function::{
     Aggregate, AuxData, Context, Function, FunctionFlags, Implementation, Inline, Scalar, ScalarFn,
 };
-pub use host::Host;
-pub use registry::{Builtins, Registry};
+pub use host::{Host, NestedStatement};
+pub use registry::{BuiltinModules, Builtins, Registry};
 pub use source::{Opened, RowSource, SourceFactory};
 pub use transaction::{ChangeListener, Participant, RowChange};
 pub use vtab::{
-    Constraint, ConstraintOp, ConstraintUse, IndexInfo, Module, ModuleKind, OrderTerm, VirtualCursor,
-    VirtualTable,
+    Change, Constraint, ConstraintOp, ConstraintUse, Declared, IndexInfo, Module, ModuleKind, OnConflict,
+    OrderTerm, OrderUse, TableArgs, Trust, VirtualCursor, VirtualTable,
 };

@@ -26,7 +26,19 @@ pub struct Registry {
     /// Those that were added, by name in lower case: they go before built-in ones, also with fewer words about arguments.
     own: FastMap<Box<str>, Vec<Rc<Function>>>,
     collations: FastMap<Box<str>, Rc<Custom>>,
+    builtin_modules: Option<BuiltinModules>,
+    /// Those of them that were asked for, by name.
+    made_modules: RefCell<FastMap<Box<str>, Rc<dyn Module>>>,
     modules: FastMap<Box<str>, Rc<dyn Module>>,
+}
+
+/// Modules that every connection knows. They are made when their name is first asked for.
+#[derive(Clone, Copy)]
+pub struct BuiltinModules {
+    /// The module of this name, in lower case.
+    pub named: fn(&str) -> Option<Rc<dyn Module>>,
+    /// All names, in lower case.
+    pub names: fn() -> Vec<String>,
 }
 
 fn key(name: &str) -> Box<str> {
@@ -154,20 +166,41 @@ impl Registry {
         names
     }
 
+    /// Lets the connection know these modules, beside those that are added.
+    pub fn set_builtin_modules(&mut self, modules: BuiltinModules) {
+        self.builtin_modules = Some(modules);
+    }
+
     /// Adds or replaces a module.
     pub fn add_module(&mut self, name: &str, m: Rc<dyn Module>) {
         self.modules.insert(key(name), m);
     }
 
-    /// A module by name.
+    /// Removes a module that was added.
+    pub fn remove_module(&mut self, name: &str) {
+        self.modules.remove(&*key(name));
+    }
+
+    /// A module by name: of those that were added, then of the built-in ones.
     pub fn module(&self, name: &str) -> Option<Rc<dyn Module>> {
-        self.modules.get(&*key(name)).cloned()
+        let key = key(name);
+        if let Some(m) = self.modules.get(&*key) {
+            return Some(m.clone());
+        }
+        if let Some(m) = self.made_modules.borrow().get(&*key) {
+            return Some(m.clone());
+        }
+        let made = self.builtin_modules.and_then(|b| (b.named)(&key))?;
+        self.made_modules.borrow_mut().insert(key, made.clone());
+        Some(made)
     }
 
     /// Names of all modules.
     pub fn module_names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.modules.keys().map(|k| k.to_string()).collect();
+        names.extend(self.builtin_modules.map(|b| (b.names)()).unwrap_or_default());
         names.sort();
+        names.dedup();
         names
     }
 }

@@ -57,7 +57,11 @@ impl Attached {
 
 /// What a connection consists of.
 pub(crate) struct Inner {
+    /// This connection.
+    pub own: std::rc::Weak<Inner>,
     pub vfs: Arc<dyn Vfs>,
+    /// Its virtual tables.
+    pub vtabs: crate::vtabs::Tables,
     /// As the connection was opened: databases attached later are opened likewise.
     pub open_flags: OpenFlags,
     pub databases: RefCell<Vec<Attached>>,
@@ -272,12 +276,16 @@ impl Connection {
         let main = Attached { shared: t.shared, ..Attached::new("main", Some(btree)) };
         let temp = Attached::new("temp", None);
         let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
+        let mut registry = iolite_func::registry();
+        registry.set_builtin_modules(crate::vtabs::BUILTIN);
         let inner = Rc::new_cyclic(|own| Inner {
+            own: own.clone(),
             vfs,
+            vtabs: crate::vtabs::Tables::default(),
             open_flags: flags,
             databases: RefCell::new(vec![main, temp]),
             catalog: RefCell::new(Rc::new(Catalog { schemas })),
-            registry: RefCell::new(Rc::new(iolite_func::registry())),
+            registry: RefCell::new(Rc::new(registry)),
             limits: RefCell::default(),
             generations: RefCell::new(Rc::new(vec![0, 0])),
             flags: f,
@@ -721,6 +729,7 @@ impl Inner {
             self.txn.rollback(self)?;
         }
         self.plans.borrow_mut().clear();
+        self.vtabs.clear();
         let mut first = Ok(());
         for mut d in self.databases.borrow_mut().drain(..) {
             let columns = crate::columns::closing(&mut d);

@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::run::with_env;
 use iolite_base::Result;
-use iolite_plan::bind::Binder;
+use iolite_plan::bind::{Binder, Connector};
 use iolite_plan::bound::SourceKind;
 use iolite_value::Affinity;
 
@@ -66,11 +66,7 @@ pub(crate) fn columns(conn: &Connection, schema: Option<&str>, name: &str) -> Re
                 .collect())
         });
     }
-    let t = if t.is_virtual() {
-        with_env(conn, |env| Ok(Binder::new(env, "").connect(db, &t)?.table.clone()))?
-    } else {
-        t
-    };
+    let t = if t.is_virtual() { conn.connect(db, &t)?.table.clone() } else { t };
     Ok(t.columns
         .iter()
         .map(|c| Description {

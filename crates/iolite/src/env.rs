@@ -3,7 +3,7 @@
 use crate::connection::Inner;
 use iolite_base::{Code, Encoding, Limit, Result};
 use iolite_btree::{Btree, TxnState};
-use iolite_ext::Host;
+use iolite_ext::{Function, Host, NestedStatement, VirtualTable};
 use iolite_os::{FileKind, OpenFlags};
 use iolite_vdbe::{Env, RowBefore, RowChange};
 use std::cell::Cell;
@@ -34,45 +34,29 @@ impl Running {
     }
 }
 
-impl Host for Running {
-    fn last_insert_rowid(&self) -> i64 {
-        self.conn.last_rowid.get()
-    }
-
-    fn changes(&self) -> i64 {
-        self.conn.changes.get()
-    }
-
-    fn total_changes(&self) -> i64 {
-        self.conn.total_changes.get()
-    }
-
-    fn limit(&self, which: Limit) -> i32 {
-        self.conn.limits.borrow().get(which)
-    }
-
-    fn encoding(&self) -> Encoding {
-        self.conn.encoding()
-    }
-
-    fn now_julian_ms(&self) -> i64 {
-        // Fixed at the first question of a step.
-        let t = self.conn.statement_time.get();
-        if t != 0 {
-            return t;
+/// To what runs, the connection is the host.
+macro_rules! connection_answers {
+    ($($name:ident($($arg:ident: $type:ty),*) $(-> $out:ty)?;)*) => {
+        impl Host for Running {
+            $(fn $name(&self, $($arg: $type),*) $(-> $out)? {
+                Host::$name(&*self.conn, $($arg),*)
+            })*
         }
-        let now = self.conn.vfs.clock().unix_millis() + 210_866_760_000_000;
-        self.conn.statement_time.set(now);
-        now
-    }
+    };
+}
 
-    fn local_offset(&self, unix_seconds: i64) -> Result<i64> {
-        Ok(self.conn.vfs.clock().local_offset(unix_seconds))
-    }
-
-    fn random(&self, out: &mut [u8]) {
-        self.conn.random.borrow_mut().fill(out, self.conn.vfs.entropy());
-    }
+connection_answers! {
+    last_insert_rowid() -> i64;
+    changes() -> i64;
+    total_changes() -> i64;
+    limit(which: Limit) -> i32;
+    encoding() -> Encoding;
+    now_julian_ms() -> i64;
+    local_offset(unix_seconds: i64) -> Result<i64>;
+    random(out: &mut [u8]);
+    prepare(sql: &str) -> Result<Box<dyn NestedStatement>>;
+    page(database: &str, number: u32) -> Result<Option<Vec<u8>>>;
+    add_function(function: Function) -> Result<()>;
 }
 
 impl Env for Running {
@@ -171,6 +155,19 @@ impl Env for Running {
 
     fn drop_table(&self, db: usize, name: &str) {
         self.conn.edit_schema(db, |s| s.remove_table(name));
+    }
+
+    fn create_virtual(&self, db: usize, name: &str) -> Result<()> {
+        self.conn.create_virtual(db, name)
+    }
+
+    fn destroy_virtual(&self, db: usize, name: &str) -> Result<()> {
+        self.conn.destroy_virtual(db, name)
+    }
+
+    fn begin_virtual(&self, table: &Rc<dyn VirtualTable>) -> Result<()> {
+        self.go_on()?;
+        self.conn.begin_virtual(table)
     }
 
     fn drop_index(&self, db: usize, name: &str) {

@@ -57,6 +57,7 @@ mod describe;
 pub mod engine;
 mod env;
 mod foreign_keys;
+mod host;
 mod image;
 mod listing;
 mod memory;
@@ -73,6 +74,7 @@ mod statement;
 mod status;
 mod txn;
 mod vacuum;
+mod vtabs;
 mod writer;
 
 pub use api::{

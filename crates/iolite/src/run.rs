@@ -59,7 +59,7 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         limits: &limits,
         encoding: c.encoding(),
         quoted_strings: c.flags.dqs_dml.get(),
-        connection: conn,
+        connector: conn,
         full_column_names: c.flags.full_column_names.get(),
         short_column_names: c.flags.short_column_names.get(),
         automatic_index: c.flags.automatic_index.get(),

@@ -5,7 +5,8 @@ use crate::bound::*;
 use crate::cost;
 use crate::plan::*;
 use crate::terms::{Form, Mask, Op, Term};
-use iolite_base::{Error, Result};
+use crate::virtual_access::Asked;
+use iolite_base::Result;
 use iolite_catalog::{ColumnSource, Index, Table};
 use iolite_sql::ast;
 use iolite_value::{Affinity, Collation, Value};
@@ -77,11 +78,13 @@ pub struct Accesses<'a> {
     pub query_rows: &'a [f64],
     /// The rows are to be changed: no scan of a whole index.
     pub changing: bool,
+    /// The order that is wanted of the only source.
+    pub asked: Option<Asked<'a>>,
 }
 
 impl Accesses<'_> {
     /// Whether a term may help to find rows of source `i`.
-    fn applies(&self, t: &Term, i: usize) -> bool {
+    pub(crate) fn applies(&self, t: &Term, i: usize) -> bool {
         let s = &self.sources[i];
         match t.on {
             // A condition of an outer join's ON constrains the right side only.
@@ -111,9 +114,7 @@ impl Accesses<'_> {
                     self.auto_index(i, rows, true, &mut out);
                 }
             }
-            SourceKind::Virtual { table, vtab, args, .. } => {
-                self.virtual_table(i, table, vtab, args, &mut out)?
-            }
+            SourceKind::Virtual { vtab, .. } => self.virtual_table(i, vtab, &mut out)?,
         }
         for c in &mut out {
             c.rows = self.reduced(c, i);
@@ -121,7 +122,7 @@ impl Accesses<'_> {
         Ok(out)
     }
 
-    fn scan(&self, i: usize, rows: f64, cost: f64) -> Candidate {
+    pub(crate) fn scan(&self, i: usize, rows: f64, cost: f64) -> Candidate {
         Candidate {
             source: i,
             needs: 0,
@@ -531,92 +532,6 @@ impl Accesses<'_> {
             c.access = Access::Or(branches);
             c.used = vec![n];
             out.push(c);
-        }
-        Ok(())
-    }
-
-    fn virtual_table(
-        &self,
-        i: usize,
-        table: &Rc<Table>,
-        vtab: &Rc<dyn iolite_ext::VirtualTable>,
-        args: &[Expr],
-        out: &mut Vec<Candidate>,
-    ) -> Result<()> {
-        use iolite_ext::{Constraint, ConstraintOp, IndexInfo};
-        // Arguments of a table-valued function are equalities on its hidden columns.
-        let pos = crate::terms::Positions(self.sources);
-        let hidden: Vec<usize> = (0..table.columns.len()).filter(|&c| table.columns[c].hidden).collect();
-        let mut list: Vec<(Constraint, Expr, Mask, Option<usize>)> = Vec::new();
-        for (a, &c) in args.iter().zip(&hidden) {
-            let k = Constraint { column: c as i32, op: ConstraintOp::Eq, usable: true };
-            list.push((k, a.clone(), pos.mask(a), None));
-        }
-        for (n, t) in self.terms.iter().enumerate().filter(|(_, t)| self.applies(t, i)) {
-            for f in t.forms.iter().filter(|f| f.source == i) {
-                let Some(column) = f.column else { continue };
-                let op = match &f.op {
-                    Op::Eq { null_ok: false } => ConstraintOp::Eq,
-                    Op::Eq { null_ok: true } => ConstraintOp::Is,
-                    Op::Range(CmpOp::Lt) => ConstraintOp::Lt,
-                    Op::Range(CmpOp::Le) => ConstraintOp::Le,
-                    Op::Range(CmpOp::Gt) => ConstraintOp::Gt,
-                    Op::Range(_) => ConstraintOp::Ge,
-                    Op::IsNull => ConstraintOp::IsNull,
-                    Op::InList(_) | Op::InSelect(..) => continue,
-                };
-                list.push((Constraint { column, op, usable: true }, f.value.clone(), f.needs, Some(n)));
-            }
-        }
-        let mut columns_used = 0u64;
-        for c in self.sources[i].used.iter() {
-            columns_used |= 1 << c.min(63);
-        }
-        let mut needs_sets: Vec<Mask> = vec![list.iter().fold(0, |m, l| m | l.2), 0];
-        needs_sets.extend(list.iter().map(|l| l.2));
-        needs_sets.sort_unstable();
-        needs_sets.dedup();
-        let mut refused = false;
-        for needs in needs_sets {
-            let mut info = IndexInfo { columns_used, cost: 1e12, rows: 1_000_000, ..IndexInfo::default() };
-            for (k, _, m, _) in &list {
-                info.constraints.push(Constraint { usable: m & !needs == 0, ..*k });
-            }
-            info.usage = vec![Default::default(); list.len()];
-            match vtab.best_index(&mut info) {
-                Ok(()) => {}
-                Err(e) if e.code() == iolite_base::Code::Constraint => continue,
-                Err(e) => return Err(e),
-            }
-            let mut args: Vec<(i32, Expr)> = Vec::new();
-            let mut used = Vec::new();
-            let mut real_needs = 0;
-            for (u, (_, value, m, term)) in info.usage.iter().zip(&list) {
-                if u.arg > 0 {
-                    args.push((u.arg, value.clone()));
-                    real_needs |= m;
-                    if let (true, Some(n)) = (u.omit, term) {
-                        used.push(*n);
-                    }
-                }
-            }
-            // What a function is called with cannot be left aside, as a condition could.
-            if info.usage.iter().zip(&list).any(|(u, l)| u.arg == 0 && l.3.is_none()) {
-                refused = true;
-                continue;
-            }
-            args.sort_by_key(|a| a.0);
-            let mut c = self.scan(i, info.rows as f64, info.cost);
-            c.needs = real_needs;
-            c.used = used;
-            c.one_row = info.unique;
-            let args = args.into_iter().map(|a| a.1).collect();
-            c.access =
-                Access::Virtual { vtab: Rc::new(VtabHandle(vtab.clone())), info: Box::new(info), args };
-            out.push(c);
-        }
-        if refused && out.is_empty() {
-            return Err(Error::sql(format!("{} does not take all of its arguments", table.name)));
         }
         Ok(())
     }

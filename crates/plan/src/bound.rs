@@ -500,7 +500,7 @@ pub enum SourceKind {
     Subquery(Box<FromQuery>),
     /// The rows of the last step, within a recursive query: the number of the enclosing [`Recursive`] source.
     Working(TableId),
-    /// A virtual table, with arguments for its hidden columns.
+    /// A virtual table.
     Virtual {
         /// Database number.
         db: usize,
@@ -508,8 +508,6 @@ pub enum SourceKind {
         table: Rc<Table>,
         /// Its code.
         vtab: Rc<dyn iolite_ext::VirtualTable>,
-        /// Arguments of a table-valued function.
-        args: Vec<Expr>,
     },
 }
 

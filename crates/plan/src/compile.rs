@@ -62,6 +62,7 @@ pub fn compile(parsed: &Parsed, text: &str, env: &Env<'_>, out: &mut StatementPl
         | Stmt::CreateIndex(_)
         | Stmt::CreateView(_)
         | Stmt::CreateTrigger(_)
+        | Stmt::CreateVirtualTable(_)
         | Stmt::Drop { .. }
         | Stmt::Reindex(_) => {
             let mut binder = Binder::new(env, text);

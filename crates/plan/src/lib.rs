@@ -26,6 +26,7 @@ mod show;
 pub mod statement;
 pub mod terms;
 mod triggers;
+mod virtual_access;
 mod walk;
 mod window;
 

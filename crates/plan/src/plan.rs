@@ -275,8 +275,8 @@ pub enum Access {
         vtab: Rc<VtabHandle>,
         /// The chosen plan.
         info: Box<IndexInfo>,
-        /// Arguments of the filter call.
-        args: Vec<Expr>,
+        /// Arguments of the filter call; the cursor is filtered for each value of an IN.
+        args: Vec<EqTerm>,
     },
 }
 

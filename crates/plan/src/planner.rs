@@ -10,6 +10,7 @@ use crate::point::{self, Point};
 use crate::rewrite::flatten::{self, Around};
 use crate::rewrite::outer_join;
 use crate::terms::{self, Mask, Term};
+use crate::virtual_access::Asked;
 use crate::walk;
 use crate::window;
 use iolite_base::{Error, Few, Result};
@@ -289,17 +290,6 @@ impl<'a> Planner<'a> {
                 }
             }
         }
-        let a = Accesses {
-            env: self.env,
-            sources: &core.sources,
-            terms,
-            query_rows: &rows,
-            changing: changing && core.sources.len() == 1,
-        };
-        let mut candidates: Vec<Vec<Candidate>> = Vec::with_capacity(core.sources.len());
-        for i in 0..core.sources.len() {
-            candidates.push(a.of(i)?);
-        }
         let constant = constants(core, terms);
         let group_terms;
         let wanted = if let Some(m) = min_max {
@@ -334,6 +324,19 @@ impl<'a> Planner<'a> {
         } else {
             None
         };
+        let alone = wanted.as_ref().filter(|_| core.sources.len() == 1);
+        let a = Accesses {
+            env: self.env,
+            sources: &core.sources,
+            terms,
+            query_rows: &rows,
+            changing: changing && core.sources.len() == 1,
+            asked: alone.map(|w| Asked { terms: w.terms, groups: w.any }),
+        };
+        let mut candidates: Vec<Vec<Candidate>> = Vec::with_capacity(core.sources.len());
+        for i in 0..core.sources.len() {
+            candidates.push(a.of(i)?);
+        }
         let path = join_order::search(&core.sources, candidates, wanted.as_ref());
         let path = path.ok_or_else(|| Error::sql("no query solution"))?;
         Ok((path, queries))
@@ -495,11 +498,6 @@ impl<'a> Planner<'a> {
                 }
             }
             self.access_exprs(&access)?;
-            if let SourceKind::Virtual { args, .. } = &source.kind {
-                for a in args {
-                    self.nested(a)?;
-                }
-            }
             // Cheap conditions first.
             filter[l].sort_by_key(crate::expr::has_subquery);
             plan.levels.push(Level {
@@ -541,7 +539,11 @@ impl<'a> Planner<'a> {
                 }
                 self.all_nested(filter)?;
             }
-            Access::Virtual { args, .. } => self.all_nested(args)?,
+            Access::Virtual { args, .. } => {
+                for e in args {
+                    self.eq_exprs(e)?;
+                }
+            }
             Access::Or(branches) => {
                 for b in branches {
                     self.access_exprs(&b.access)?;

@@ -30,7 +30,6 @@ fn sources_of(sources: &[Source], f: &mut dyn FnMut(&Expr)) {
     for s in sources {
         match &s.kind {
             SourceKind::Subquery(q) => from_query(q, f),
-            SourceKind::Virtual { args, .. } => args.iter().for_each(|a| expr(a, f)),
             _ => {}
         }
     }

@@ -56,7 +56,7 @@ impl Planning {
             limits: &self.limits,
             encoding: Encoding::Utf8,
             quoted_strings: true,
-            connection: &(),
+            connector: &iolite_plan::bind::NoModules,
             full_column_names: false,
             short_column_names: true,
             automatic_index: true,

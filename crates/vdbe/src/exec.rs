@@ -693,6 +693,20 @@ impl Vm {
                         env.exec_nested(sql)?;
                     }
                 }
+                Opcode::VCreate | Opcode::VDestroy => {
+                    if let P4::Name(n) = &i.p4 {
+                        self.f.pc = pc;
+                        match i.op {
+                            Opcode::VCreate => env.create_virtual(i.p1 as usize, n)?,
+                            _ => env.destroy_virtual(i.p1 as usize, n)?,
+                        }
+                    }
+                }
+                Opcode::VBegin => {
+                    if let P4::VirtualTable(t) = &i.p4 {
+                        env.begin_virtual(t)?;
+                    }
+                }
                 Opcode::VOpen => ops::virt::open(self, i)?,
                 Opcode::VFilter => {
                     if !ops::virt::filter(self, i)? {

@@ -7,7 +7,7 @@ use super::*;
 use iolite_catalog::{ColumnSource, Index, TableKind};
 use iolite_value::Value;
 
-pub use super::from::{Connected, declared_table, unnumbered};
+pub use super::from::unnumbered;
 
 /// What a statement does to its table.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -415,7 +415,7 @@ impl Binder<'_> {
                 Ok((target, Some(query)))
             }
             TableKind::Virtual { .. } => {
-                let c = self.connect(db, &table)?;
+                let c = self.env.connector.connect(db, &table)?;
                 let mut t = self.target(db, &c.table)?;
                 t.table = c.table.clone();
                 Ok((t, None))

@@ -3,18 +3,8 @@
 use super::expr::width;
 use super::*;
 use iolite_catalog::TableKind;
-use iolite_ext::{ModuleKind, VirtualTable};
 use iolite_sql::ast::{JoinConstraint, JoinOp, Name};
-use iolite_sql::parse_stmt;
 use std::cell::Cell;
-
-/// A virtual table's declaration and code, kept in the catalog once connected.
-pub struct Connected {
-    /// Columns as declared.
-    pub table: Rc<Table>,
-    /// Code.
-    pub vtab: Rc<dyn VirtualTable>,
-}
 
 /// The number of the database of temporary tables.
 const TEMP: usize = 1;
@@ -243,7 +233,9 @@ impl Binder<'_> {
             ast::TableKind::Function { name, args } => {
                 let (kind, shown, db, columns) = self.named(name, Some(args))?;
                 let label = alias.clone().unwrap_or(shown);
+                let given = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>>>()?;
                 self.add_source(kind, label, alias, db, columns, join, out)?;
+                self.arguments(given, out)?;
             }
         }
         Ok(())
@@ -392,12 +384,8 @@ impl Binder<'_> {
             return Err(Error::sql(format!("no such table: {s}.{name}")).at(q.name.span.start));
         }
         let Some((db, table)) = self.find_table(schema, name) else {
-            if let Some(m) = self.env.registry.module(name)
-                && m.kind() != ModuleKind::Created
-            {
-                let (decl, vtab) = m.connect(self.env.connection, &[name, "main", name])?;
-                let table = declared_table(&decl, name)?;
-                return self.virtual_source(0, table, vtab, args);
+            if let Some(c) = self.env.connector.eponymous(name)? {
+                return self.virtual_source(0, &c, args.unwrap_or(&[]), &q.name);
             }
             return Err(self.no_such_table(q));
         };
@@ -420,56 +408,10 @@ impl Binder<'_> {
                 Ok((SourceKind::Subquery(Box::new(query)), table.name.clone(), Some(db), columns))
             }
             TableKind::Virtual { .. } => {
-                let connected = self.connect(db, &table)?;
-                self.virtual_source(db, connected.table.clone(), connected.vtab.clone(), args)
+                let c = self.env.connector.connect(db, &table)?;
+                self.virtual_source(db, &c, args.unwrap_or(&[]), &q.name)
             }
         }
-    }
-
-    /// The code of a virtual table.
-    pub fn connect(&self, db: usize, table: &Rc<Table>) -> Result<Rc<Connected>> {
-        let TableKind::Virtual { module, args, connected } = &table.kind else {
-            return Err(Error::sql(format!("not a virtual table: {}", table.name)));
-        };
-        if let Some(c) = connected.borrow().clone()
-            && let Ok(c) = c.downcast::<Connected>()
-        {
-            return Ok(c);
-        }
-        let Some(m) = self.env.registry.module(module) else {
-            return Err(Error::sql(format!("no such module: {module}")));
-        };
-        let db_name = self.env.catalog.schemas[db].name.clone();
-        let mut all: Vec<&str> = vec![module, &db_name, &table.name];
-        all.extend(args.iter().map(|a| &**a));
-        let (decl, vtab) = m.connect(self.env.connection, &all)?;
-        let c = Rc::new(Connected { table: declared_table(&decl, &table.name)?, vtab });
-        *connected.borrow_mut() = Some(c.clone());
-        Ok(c)
-    }
-
-    #[allow(clippy::type_complexity)]
-    fn virtual_source(
-        &mut self,
-        db: usize,
-        table: Rc<Table>,
-        vtab: Rc<dyn VirtualTable>,
-        args: Option<&[ast::Expr]>,
-    ) -> Result<(SourceKind, Rc<str>, Option<usize>, Columns)> {
-        let mut bound = Vec::new();
-        for a in args.unwrap_or(&[]) {
-            bound.push(self.expr(a)?);
-        }
-        if bound.len() > table.columns.iter().filter(|c| c.hidden).count() {
-            return Err(Error::sql(format!(
-                "too many arguments on {}() - max {}",
-                table.name,
-                table.columns.iter().filter(|c| c.hidden).count()
-            )));
-        }
-        let shown = table.name.clone();
-        let columns = Columns::Table(table.clone());
-        Ok((SourceKind::Virtual { db, table, vtab, args: bound }, shown, Some(db), columns))
     }
 
     /// Views that refer to each other twice double with each step: there is an end to that.
@@ -747,26 +689,4 @@ pub fn unnumbered(name: &str) -> &str {
         Some((stem, n)) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => stem,
         _ => name,
     }
-}
-
-/// A virtual table's columns from its declaration.
-pub fn declared_table(decl: &str, name: &str) -> Result<Rc<Table>> {
-    let parsed = parse_stmt(decl)?;
-    let ast::Stmt::CreateTable(mut c) = parsed.stmt else {
-        return Err(Error::sql(format!("bad declaration of virtual table {name}")));
-    };
-    c.name.name.text = name.into();
-    let mut t = iolite_catalog::table_from_ast(&c, decl, 0)?;
-    t.kind = TableKind::Virtual { module: name.into(), args: Vec::new(), connected: Default::default() };
-    for col in &mut t.columns {
-        // The word HIDDEN in the type hides the column, and is no part of the type.
-        let words: Vec<&str> = col.decltype.split(' ').collect();
-        if words.iter().any(|w| w.eq_ignore_ascii_case("hidden")) {
-            col.hidden = true;
-            let rest: Vec<&str> = words.into_iter().filter(|w| !w.eq_ignore_ascii_case("hidden")).collect();
-            col.decltype = rest.join(" ").into();
-            col.affinity = iolite_value::Affinity::of_type(&col.decltype);
-        }
-    }
-    Ok(Rc::new(t))
 }

@@ -10,11 +10,13 @@ mod foreign_keys;
 mod from;
 mod names;
 mod select;
+mod virtual_table;
 mod window;
 
 pub use dml::*;
 pub use expr::Restriction;
 pub use foreign_keys::{KeyRole, KeyTest, Keys, mismatch, parent_columns};
+pub use virtual_table::{Connected, Connector, NoModules, declared_table};
 
 use crate::bound::*;
 use iolite_base::{Code, Encoding, Error, Few, Limit, Limits, Result, same_name};
@@ -22,7 +24,6 @@ use iolite_catalog::{Catalog, Table};
 use iolite_ext::Registry;
 use iolite_sql::ast;
 use iolite_value::{Collation, KeyInfo};
-use std::any::Any;
 use std::rc::Rc;
 
 /// What binding needs to know of the world.
@@ -38,7 +39,7 @@ pub struct Env<'a> {
     /// Double-quoted words that name nothing are strings, in DML.
     pub quoted_strings: bool,
     /// Connects virtual tables.
-    pub connection: &'a dyn Any,
+    pub connector: &'a dyn Connector,
     /// `PRAGMA case_sensitive_like`... and others that change what expressions mean are functions' business;
     /// this one changes names: `PRAGMA full_column_names` and `short_column_names`.
     pub full_column_names: bool,

@@ -38,6 +38,32 @@ impl Compiler<'_> {
         Ok(steps)
     }
 
+    /// A virtual table has a row in the schema table, and no tree: what else it keeps, its module makes.
+    pub(super) fn create_virtual_table(
+        &mut self,
+        b: &Binder<'_>,
+        c: &ast::CreateVirtualTable,
+        text: &str,
+    ) -> Result<Vec<Step>> {
+        let db = self.home(false, &c.name, "table")?;
+        let name: Rc<str> = (&*c.name.name.text).into();
+        if self.taken(db, &name, c.if_not_exists)? {
+            return Ok(self.nothing(db));
+        }
+        let sql = stored_text("CREATE VIRTUAL TABLE", b.text, c.name.name.span.start, text);
+        self.writes(db);
+        self.undo = true;
+        let row =
+            SchemaRow { kind: "table", name: name.clone(), table: name.clone(), tree: None, sql: Some(sql) };
+        Ok(vec![
+            Step::StartFile { db },
+            Step::AddRow { db, row },
+            self.new_cookie(db),
+            Step::ReadSchema { db, table: name.clone() },
+            Step::MakeVirtual { db, name },
+        ])
+    }
+
     /// The steps that make a table, whose tree is number 0, and the indexes of its constraints.
     fn make_table(&mut self, db: usize, t: &Rc<Table>, sql: String, steps: &mut Vec<Step>) {
         self.writes(db);

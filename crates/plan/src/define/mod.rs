@@ -30,6 +30,7 @@ impl Compiler<'_> {
                 steps.extend(self.drop_object(*kind, *if_exists, name)?);
                 steps
             }
+            Stmt::CreateVirtualTable(c) => self.create_virtual_table(b, c, text)?,
             Stmt::Reindex(what) => self.reindex(b, what.as_ref())?,
             _ => return Err(Code::Internal.into()),
         };

@@ -154,6 +154,9 @@ impl Compiler<'_> {
             }
             steps.push(Step::Forget { db: d, what: Object::Trigger, name: tr.name.clone() });
         }
+        if t.is_virtual() {
+            steps.push(Step::DestroyVirtual { db, name: t.name.clone() });
+        }
         let schema = self.schema_name(db);
         let name = quote_text(&t.name);
         if t.autoincrement {

@@ -370,6 +370,10 @@ impl Printer {
             Step::Run { sql } => self.line(format_args!("run {sql}")),
             Step::SetCookie { db, cookie } => self.line(format_args!("set cookie of {db} to {cookie}")),
             Step::ReadSchema { db, table } => self.line(format_args!("read schema {db} of {table}")),
+            Step::MakeVirtual { db, name } => self.line(format_args!("make virtual table {name} in {db}")),
+            Step::DestroyVirtual { db, name } => {
+                self.line(format_args!("destroy virtual table {name} in {db}"));
+            }
             Step::FreeTrees { db, roots } => self.line(format_args!("free trees {roots:?} in {db}")),
             Step::Forget { db, what, name } => self.line(format_args!("forget {what:?} {name} of {db}")),
         }

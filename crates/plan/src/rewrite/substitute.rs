@@ -71,7 +71,6 @@ pub fn replace_in_core(c: &mut Core, map: &Mapping<'_>) {
                     r.arms.iter_mut().for_each(|a| replace_in_core(a, map));
                 }
             }
-            SourceKind::Virtual { args, .. } => args.iter_mut().for_each(|a| replace_in_expr(a, map)),
             _ => {}
         }
     }

@@ -85,6 +85,20 @@ pub enum Step {
         /// The table's name.
         table: Rc<str>,
     },
+    /// The module of a new virtual table makes it.
+    MakeVirtual {
+        /// The database.
+        db: usize,
+        /// The table's name.
+        name: Rc<str>,
+    },
+    /// The module of a virtual table takes away what it keeps.
+    DestroyVirtual {
+        /// The database.
+        db: usize,
+        /// The table's name.
+        name: Rc<str>,
+    },
     /// Trees are freed.
     FreeTrees {
         /// The database.
