@@ -4,7 +4,7 @@
 //! None can be registered: databases are opened by the engine, which has a VFS of its own.
 
 use crate::connection::{bytes, text_option};
-use crate::vfs_file::CFile;
+use crate::vfs_file::{CFile, coded};
 use iolite_os::Access;
 use std::ffi::{OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -65,11 +65,6 @@ static UNIX: CVfs = CVfs {
 
 unsafe fn path<'a>(p: *const c_char) -> &'a Path {
     Path::new(OsStr::from_bytes(bytes(p)))
-}
-
-/// Runs `f`; answers its error's code.
-pub(crate) fn coded(f: impl FnOnce() -> iolite::Result<()>) -> c_int {
-    crate::guard(crate::INTERNAL, || f().map_or_else(|e| e.code().number() as c_int, |()| crate::OK))
 }
 
 unsafe extern "C" fn open(

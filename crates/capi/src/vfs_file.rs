@@ -103,10 +103,15 @@ pub(crate) unsafe fn open(path: Option<&Path>, out: *mut CFile, flags: c_int, go
     }
 }
 
+/// Runs `f`; answers its error's code.
+pub(crate) fn coded(f: impl FnOnce() -> iolite::Result<()>) -> c_int {
+    crate::guard(crate::INTERNAL, || f().map_or_else(|e| e.code().number() as c_int, |()| crate::OK))
+}
+
 /// Runs `f` on an open file; answers its error's code.
 unsafe fn on(f: *mut CFile, run: impl FnOnce(&dyn File) -> iolite::Result<()>) -> c_int {
     match f.as_ref().and_then(|f| f.file.as_ref()) {
-        Some(file) => crate::vfs::coded(|| run(&**file)),
+        Some(file) => coded(|| run(&**file)),
         None => crate::MISUSE,
     }
 }
