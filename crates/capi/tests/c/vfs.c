@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
   f = opened(v, 0, both | SQLITE_OPEN_DELETEONCLOSE | SQLITE_OPEN_TEMP_JOURNAL, &rc);
   printf("write %d\n", f->pMethods->xWrite(f, "x", 1, 100));
   closed(f);
-  f = opened(v, deleted, both | SQLITE_OPEN_DELETEONCLOSE | SQLITE_OPEN_MAIN_JOURNAL, &rc);
+  f = opened(v, deleted, both | SQLITE_OPEN_DELETEONCLOSE | SQLITE_OPEN_TEMP_JOURNAL, &rc);
   printf("write %d\n", f->pMethods->xWrite(f, "x", 1, 100));
   closed(f);
   printf("deleted %d\n", access(deleted, F_OK));
