@@ -26,7 +26,9 @@ pub struct Hooks {
     commit_data: Cell<Option<*mut c_void>>,
     rollback_data: Cell<Option<*mut c_void>>,
     update_data: Cell<Option<*mut c_void>>,
-    pub(crate) preupdate: crate::preupdate::Slot,
+    pub(crate) preupdate_data: Cell<Option<*mut c_void>>,
+    /// The change that a callback is being told of, in the frame that calls it (`preupdate`).
+    pub(crate) preupdate_event: Cell<Option<*const c_void>>,
     pub(crate) authorizer: Cell<Option<crate::authorizer::Authorizer>>,
     pub(crate) needed: Cell<Option<crate::collation::Needed>>,
 }
@@ -43,7 +45,8 @@ impl Hooks {
         self.commit_data.set(None);
         self.rollback_data.set(None);
         self.update_data.set(None);
-        self.preupdate.clear();
+        self.preupdate_data.set(None);
+        self.preupdate_event.set(None);
         self.authorizer.set(None);
         self.needed.set(None);
     }

@@ -272,6 +272,24 @@ pub unsafe extern "C" fn sqlite3_db_status(
     high: *mut c_int,
     reset: c_int,
 ) -> c_int {
+    let (mut a, mut b) = (0, 0);
+    let rc = sqlite3_db_status64(db, op, &mut a, &mut b, reset);
+    for (to, value) in [(now, a), (high, b)] {
+        if !to.is_null() {
+            *to = value.min(i32::MAX as i64) as c_int;
+        }
+    }
+    rc
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_db_status64(
+    db: *mut Db,
+    op: c_int,
+    now: *mut i64,
+    high: *mut i64,
+    reset: c_int,
+) -> c_int {
     const CACHE_USED: c_int = 1;
     const SCHEMA_USED: c_int = 2;
     const STMT_USED: c_int = 3;
@@ -298,7 +316,7 @@ pub unsafe extern "C" fn sqlite3_db_status(
             _ => return ERROR,
         };
         if !now.is_null() {
-            *now = value.min(i32::MAX as u64) as c_int;
+            *now = value as i64;
         }
         OK
     })

@@ -31,6 +31,7 @@ pub mod statement;
 pub mod text;
 pub mod value;
 pub mod vfs;
+pub mod vfs_file;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

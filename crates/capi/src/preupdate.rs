@@ -4,7 +4,7 @@ use crate::connection::{Db, with, within};
 use crate::value::CValue;
 use crate::{MISUSE, OK, RANGE};
 use iolite::engine::{Preupdate, PreupdateHook, RowChange, Value};
-use std::cell::{Cell, OnceCell};
+use std::cell::OnceCell;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::rc::Rc;
@@ -17,22 +17,6 @@ struct Event<'e> {
     /// Values handed out, by column.
     old: Vec<OnceCell<CValue>>,
     new: Vec<OnceCell<CValue>>,
-}
-
-/// What belongs to the callback.
-#[derive(Default)]
-pub(crate) struct Slot {
-    user: Cell<Option<*mut c_void>>,
-    /// Points to the caller's frame of the callback that runs.
-    event: Cell<Option<*const Event<'static>>>,
-}
-
-impl Slot {
-    /// Forgets the callback.
-    pub(crate) fn clear(&self) {
-        self.user.set(None);
-        self.event.set(None);
-    }
 }
 
 fn c_name(name: &str) -> CString {
@@ -48,11 +32,11 @@ unsafe fn call(db: *mut Db, f: Callback, user: *mut c_void, change: &Preupdate) 
     };
     let cells = |r: &Option<Vec<Option<Value>>>| r.iter().flatten().map(|_| OnceCell::new()).collect();
     let event = Event { change, old: cells(&change.old), new: cells(&change.new) };
-    let slot = &(*db).hooks.preupdate;
-    let outer = slot.event.replace(Some((&raw const event).cast()));
+    let slot = &(*db).hooks.preupdate_event;
+    let outer = slot.replace(Some((&raw const event).cast()));
     let (database, table) = (c_name(&change.database), c_name(&change.table));
     f(user, db, kind, database.as_ptr(), table.as_ptr(), change.old_rowid, change.new_rowid);
-    slot.event.set(outer);
+    slot.set(outer);
 }
 
 #[unsafe(no_mangle)]
@@ -69,15 +53,15 @@ pub unsafe extern "C" fn sqlite3_preupdate_hook(
         if let Some(c) = d.conn() {
             c.preupdate_hook(hook);
         }
-        d.hooks.preupdate.user.replace(f.map(|_| user)).unwrap_or(null_mut())
+        d.hooks.preupdate_data.replace(f.map(|_| user)).unwrap_or(null_mut())
     })
 }
 
 /// Runs `f` on the change that is being told of; `bad` where there is none.
 unsafe fn present<T: crate::handle::Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Event<'_>) -> T) -> T {
     // The callback runs within a step, on whose behalf the mutex is held.
-    within(db, bad, |d| match d.hooks.preupdate.event.get() {
-        Some(e) => f(&*e),
+    within(db, bad, |d| match d.hooks.preupdate_event.get() {
+        Some(e) => f(&*(e as *const Event<'_>)),
         None => bad,
     })
 }

@@ -1,14 +1,15 @@
 //! `sqlite3_vfs_find`: the VFS of the system as C sees it.
 //!
-//! Programs take the clock, randomness and calls on names (delete, access, full path) from it. Files cannot be opened
-//! through it, and none can be registered: databases are opened by the engine, which has a VFS of its own.
+//! Programs take the clock, randomness and calls on names (delete, access, full path) from it, and open files (`vfs_file`).
+//! None can be registered: databases are opened by the engine, which has a VFS of its own.
 
 use crate::connection::{bytes, text_option};
+use crate::vfs_file::{CFile, coded};
 use iolite_os::Access;
 use std::ffi::{OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 use std::time::Duration;
 
 type Open = unsafe extern "C" fn(*mut CVfs, *const c_char, *mut CFile, c_int, *mut c_int) -> c_int;
@@ -35,12 +36,6 @@ pub struct CVfs {
     current_time: unsafe extern "C" fn(*mut CVfs, *mut f64) -> c_int,
     last_error: unsafe extern "C" fn(*mut CVfs, c_int, *mut c_char) -> c_int,
     current_time_ms: unsafe extern "C" fn(*mut CVfs, *mut i64) -> c_int,
-}
-
-/// A `sqlite3_file`: no methods, nothing to close.
-#[repr(C)]
-pub struct CFile {
-    methods: *const c_void,
 }
 
 // SAFETY: it does not change, and points to static texts only.
@@ -72,22 +67,15 @@ unsafe fn path<'a>(p: *const c_char) -> &'a Path {
     Path::new(OsStr::from_bytes(bytes(p)))
 }
 
-/// Runs `f`; answers its error's code.
-fn coded(f: impl FnOnce() -> iolite::Result<()>) -> c_int {
-    crate::guard(crate::INTERNAL, || f().map_or_else(|e| e.code().number() as c_int, |()| crate::OK))
-}
-
 unsafe extern "C" fn open(
     _: *mut CVfs,
-    _: *const c_char,
+    name: *const c_char,
     file: *mut CFile,
-    _: c_int,
-    _: *mut c_int,
+    flags: c_int,
+    got: *mut c_int,
 ) -> c_int {
-    if let Some(f) = file.as_mut() {
-        f.methods = null();
-    }
-    crate::CANTOPEN
+    let name = if name.is_null() { None } else { Some(path(name)) };
+    crate::vfs_file::open(name, file, flags, got)
 }
 
 unsafe extern "C" fn delete(_: *mut CVfs, name: *const c_char, sync: c_int) -> c_int {

@@ -521,6 +521,11 @@ impl Connection {
         self.0.txn.set_wal_hook(f);
     }
 
+    /// Calls `f` before each change of a row of a table, but not of the schema and other tables of the engine's own.
+    pub fn preupdate_hook(&self, f: Option<Rc<crate::preupdate::PreupdateHook>>) {
+        *self.0.preupdate_hook.borrow_mut() = f;
+    }
+
     /// Calls `f` for each changed row with database, table and rowid.
     #[allow(clippy::type_complexity)]
     pub fn update_hook(&self, f: Option<Rc<dyn Fn(iolite_vdbe::RowChange, &str, &str, i64)>>) {

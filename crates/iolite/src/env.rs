@@ -1,10 +1,13 @@
 //! What a running program sees of its connection.
 
 use crate::connection::Inner;
+use crate::preupdate::{Preupdate, by_column};
 use iolite_base::{Code, Encoding, Limit, Result};
 use iolite_btree::{Btree, TxnState};
+use iolite_catalog::Table;
 use iolite_ext::{Function, Host, NestedStatement, VirtualTable};
 use iolite_os::{FileKind, OpenFlags};
+use iolite_value::Value;
 use iolite_vdbe::{Env, RowBefore, RowChange};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -267,6 +270,61 @@ impl Inner {
     /// An error if what runs shall stop.
     pub fn check_interrupt(&self) -> Result<()> {
         interrupted(self)
+    }
+}
+
+impl Inner {
+    /// Tells of a change if somebody wants to know.
+    pub fn tell_before(&self, change: &RowBefore) {
+        let catalog = self.catalog.borrow().clone();
+        let Some(schema) = catalog.schemas.get(change.db) else { return };
+        let root = change.root;
+        let holds = |t: &Table| t.primary_index().map_or(t.root.get(), |i| i.root.get()) == root;
+        let Some(table) = schema.tables().find(|t| holds(t)) else { return };
+        let rowid = |r: &Option<(i64, Vec<Value>)>| r.as_ref().map(|r| r.0);
+        let (old, new) = (rowid(&change.old), rowid(&change.new));
+        let row =
+            |r: &Option<(i64, Vec<Value>)>| r.as_ref().map(|(id, fields)| by_column(table, *id, fields));
+        self.tell_preupdate(&Preupdate {
+            change: change.change,
+            database: schema.name.clone(),
+            table: table.name.clone(),
+            columns: table.columns.len(),
+            old_rowid: old.or(new).unwrap_or(0),
+            new_rowid: new.or(old).unwrap_or(0),
+            depth: change.depth,
+            old: row(&change.old),
+            new: row(&change.new),
+            blob_column: None,
+        });
+    }
+
+    /// Tells of a write by incremental access to field `field` of a row with these fields.
+    pub fn tell_blob_write(&self, database: &str, table: &Table, field: usize, rowid: i64, fields: &[Value]) {
+        self.tell_preupdate(&Preupdate {
+            change: RowChange::Delete,
+            database: database.into(),
+            table: table.name.clone(),
+            columns: table.columns.len(),
+            old_rowid: rowid,
+            new_rowid: rowid,
+            depth: 0,
+            old: Some(by_column(table, rowid, fields)),
+            new: None,
+            blob_column: table.storage.get(field).copied(),
+        });
+    }
+
+    /// Whether somebody wants to know of changes before they are made.
+    pub fn watches_before(&self) -> bool {
+        self.preupdate_hook.borrow().is_some()
+    }
+
+    fn tell_preupdate(&self, p: &Preupdate) {
+        let hook = self.preupdate_hook.borrow().clone();
+        if let Some(f) = hook.filter(|_| !p.table.starts_with("sqlite_")) {
+            f(p);
+        }
     }
 }
 
