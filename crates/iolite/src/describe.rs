@@ -66,11 +66,7 @@ pub(crate) fn columns(conn: &Connection, schema: Option<&str>, name: &str) -> Re
                 .collect())
         });
     }
-    let t = if t.is_virtual() {
-        conn.connect(db, &t)?.table.clone()
-    } else {
-        t
-    };
+    let t = if t.is_virtual() { conn.connect(db, &t)?.table.clone() } else { t };
     Ok(t.columns
         .iter()
         .map(|c| Description {

@@ -22,8 +22,9 @@ pub use iolite_bytecode::{ColumnMeta, ExplainRow};
 pub use iolite_columnar::set_segment_leaves as set_column_segment_leaves;
 pub use iolite_ext::{
     Aggregate, Change, ChangeListener, Constraint, ConstraintOp, ConstraintUse, Context, Declared, Function,
-    FunctionFlags, Host, Implementation, IndexInfo, Module, ModuleKind, NestedStatement, OnConflict, OrderTerm,
-    OrderUse, Participant, RowChange, RowSource, Scalar, TableArgs, Trust, VirtualCursor, VirtualTable,
+    FunctionFlags, Host, Implementation, IndexInfo, Module, ModuleKind, NestedStatement, OnConflict,
+    OrderTerm, OrderUse, Participant, RowChange, RowSource, Scalar, TableArgs, Trust, VirtualCursor,
+    VirtualTable,
 };
 pub use iolite_os::Vfs;
 pub use iolite_value::{Collate, Value};

@@ -3,7 +3,7 @@
 use crate::connection::Inner;
 use iolite_base::{Code, Encoding, Limit, Result};
 use iolite_btree::{Btree, TxnState};
-use iolite_ext::{Function, Host, NestedStatement, VirtualTable};
+use iolite_ext::{Function, Host, NestedStatement};
 use iolite_os::{FileKind, OpenFlags};
 use iolite_vdbe::{Env, RowChange};
 use std::cell::Cell;
@@ -163,11 +163,6 @@ impl Env for Running {
 
     fn destroy_virtual(&self, db: usize, name: &str) -> Result<()> {
         self.conn.destroy_virtual(db, name)
-    }
-
-    fn begin_virtual(&self, table: &Rc<dyn VirtualTable>) -> Result<()> {
-        self.go_on()?;
-        self.conn.begin_virtual(table)
     }
 
     fn drop_index(&self, db: usize, name: &str) {

@@ -269,7 +269,7 @@ const AS_TABLES: &[(&str, bool, bool)] = &[
     ("short_column_names", false, false),
     ("synchronous", false, true),
     ("table_info", true, true),
-    ("table_list", true, true),
+    ("table_list", true, false),
     ("table_xinfo", true, true),
     ("temp_store", false, false),
     ("threads", false, false),
@@ -964,7 +964,7 @@ fn table_list(c: &Call<'_>) -> Result<Rows> {
             } else {
                 "table"
             };
-            let ncol = if t.is_view() {
+            let ncol = if t.is_view() || t.is_virtual() {
                 match crate::describe::columns(c.conn, Some(&s.name), &t.name) {
                     Ok(v) => v.len(),
                     // A view that names its columns has them, unless what it reads is missing.

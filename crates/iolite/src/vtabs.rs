@@ -6,7 +6,7 @@
 use crate::connection::{Connection, Inner};
 use iolite_base::{Code, Error, Result};
 use iolite_catalog::{Table, TableKind};
-use iolite_ext::{BuiltinModules, Declared, Host, Module, ModuleKind, TableArgs, VirtualTable};
+use iolite_ext::{BuiltinModules, Declared, Host, Module, ModuleKind, TableArgs};
 use iolite_plan::bind::{Connected, Connector, declared_table};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -111,19 +111,17 @@ impl Inner {
         drop(gone);
     }
 
-    fn table_args(&self, db: usize, table: &Table) -> Result<(usize, Rc<str>, Rc<str>)> {
+    /// The names of a table's database and of the table.
+    fn names_of(&self, db: usize, table: &Table) -> Result<(Rc<str>, Rc<str>)> {
         let database = self.catalog.borrow().schemas.get(db).map(|s| s.name.clone());
-        Ok((db, database.ok_or(Code::Internal)?, table.name.clone()))
+        Ok((database.ok_or(Code::Internal)?, table.name.clone()))
     }
 
     /// A new virtual table is made: its row is in the schema table, its definition in the catalog.
     pub(crate) fn create_virtual(&self, db: usize, name: &str) -> Result<()> {
         let table = self.catalog.borrow().schemas[db].table(name).cloned().ok_or(Code::Internal)?;
         let (m, module, args) = self.module_of(&table)?;
-        if m.kind() == ModuleKind::EponymousOnly {
-            return Err(Error::sql(format!("no such module: {module}")));
-        }
-        let (_, database, name) = self.table_args(db, &table)?;
+        let (database, name) = self.names_of(db, &table)?;
         let c = self.made(&name, &module, |host| {
             let args = TableArgs { module: &module, database: &database, table: &name, args: &args };
             m.create(host, &args)
@@ -138,7 +136,10 @@ impl Inner {
         let Some(table) = table else { return Ok(()) };
         let c = self.connect_virtual(db, &table)?;
         c.vtab.destroy()?;
-        self.vtabs.known.borrow_mut().retain(|(d, _)| !matches!(d, Definition::Table(t) if Rc::ptr_eq(t, &table)));
+        self.vtabs
+            .known
+            .borrow_mut()
+            .retain(|(d, _)| !matches!(d, Definition::Table(t) if Rc::ptr_eq(t, &table)));
         Ok(())
     }
 
@@ -147,21 +148,13 @@ impl Inner {
             return Ok(c);
         }
         let (m, module, args) = self.module_of(table)?;
-        let (_, database, name) = self.table_args(db, table)?;
+        let (database, name) = self.names_of(db, table)?;
         let c = self.made(&name, &module, |host| {
             let args = TableArgs { module: &module, database: &database, table: &name, args: &args };
             m.connect(host, &args)
         })?;
         self.keep(Definition::Table(table.clone()), &c);
         Ok(c)
-    }
-
-    /// A table is about to be written to: whoever keeps its changes takes part in the transaction.
-    pub(crate) fn begin_virtual(&self, table: &Rc<dyn VirtualTable>) -> Result<()> {
-        match table.clone().participant() {
-            Some(p) => self.txn.join(&p),
-            None => Ok(()),
-        }
     }
 }
 

@@ -83,7 +83,8 @@ struct Cursor {
 
 /// Appends a label to a path.
 fn push_label(path: &mut Vec<u8>, label: &[u8]) {
-    let plain = label.first().is_some_and(u8::is_ascii_alphabetic) && label.iter().all(u8::is_ascii_alphanumeric);
+    let plain =
+        label.first().is_some_and(u8::is_ascii_alphabetic) && label.iter().all(u8::is_ascii_alphanumeric);
     path.push(b'.');
     match plain {
         true => path.extend_from_slice(label),

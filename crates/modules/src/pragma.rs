@@ -47,7 +47,8 @@ impl VirtualTable for Table {
         let p = &self.pragma;
         let hidden = p.argument as usize + p.schema as usize;
         info.index_num = take_arguments(info, p.columns.len(), hidden)?;
-        (info.cost, info.rows) = if info.index_num & 1 != 0 || hidden == 0 { (20.0, 20) } else { (1e6, 1000) };
+        (info.cost, info.rows) =
+            if info.index_num & 1 != 0 || hidden == 0 { (20.0, 20) } else { (1e6, 1000) };
         Ok(())
     }
 

@@ -14,7 +14,10 @@ pub(crate) fn take_arguments(info: &mut IndexInfo, first: usize, count: usize) -
         let is = |c: &iolite_ext::Constraint| c.column == (first + k) as i32 && c.op == ConstraintOp::Eq;
         let Some(any) = info.constraints.iter().position(is) else { continue };
         let Some(at) = info.constraints.iter().position(|c| is(c) && c.usable) else {
-            return Err(Error::new(Code::Constraint, format!("the value of argument {} is not known", any + 1)));
+            return Err(Error::new(
+                Code::Constraint,
+                format!("the value of argument {} is not known", any + 1),
+            ));
         };
         passed += 1;
         info.usage[at].arg = passed;

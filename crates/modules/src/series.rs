@@ -3,7 +3,8 @@
 use crate::rows::{arguments, take_arguments};
 use iolite_base::{Error, Result};
 use iolite_ext::{
-    ConstraintOp, Declared, Host, IndexInfo, Module, ModuleKind, TableArgs, Trust, VirtualCursor, VirtualTable,
+    ConstraintOp, Declared, Host, IndexInfo, Module, ModuleKind, TableArgs, Trust, VirtualCursor,
+    VirtualTable,
 };
 use iolite_value::Value;
 use std::rc::Rc;
@@ -111,10 +112,14 @@ impl Cursor {
             return None;
         }
         let int = |k: usize, otherwise| list[k].map_or(otherwise, Value::to_int);
-        self.args = [int(0, 0), int(1, LAST), match int(2, 1) {
-            0 => 1,
-            n => n,
-        }];
+        self.args = [
+            int(0, 0),
+            int(1, LAST),
+            match int(2, 1) {
+                0 => 1,
+                n => n,
+            },
+        ];
         let [start, stop, step] = self.args.map(i128::from);
         let (mut lo, mut hi) = if step > 0 { (start, stop) } else { (stop, start) };
         let mut rest = args[(plan & 7).count_ones() as usize..].iter();

@@ -174,7 +174,14 @@ impl Accesses<'_> {
                     Op::InSelect(..) => continue,
                 };
                 let column = if column == ROWID { -1 } else { column };
-                out.push(Offer { column, op, collation: f.collation.clone(), value, needs: f.needs, term: n });
+                out.push(Offer {
+                    column,
+                    op,
+                    collation: f.collation.clone(),
+                    value,
+                    needs: f.needs,
+                    term: n,
+                });
             }
             if !t.derived {
                 self.other_offers(i, n, t, &mut out);

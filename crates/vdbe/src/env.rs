@@ -1,7 +1,6 @@
 use iolite_base::Result;
 use iolite_btree::Btree;
-use iolite_ext::{Host, RowChange, VirtualTable};
-use std::rc::Rc;
+use iolite_ext::{Host, RowChange};
 
 /// What a running program asks of its connection.
 pub trait Env: Host {
@@ -28,8 +27,6 @@ pub trait Env: Host {
     fn create_virtual(&self, db: usize, name: &str) -> Result<()>;
     /// Has the module of a virtual table take away what it keeps.
     fn destroy_virtual(&self, db: usize, name: &str) -> Result<()>;
-    /// A virtual table is about to be written to.
-    fn begin_virtual(&self, table: &Rc<dyn VirtualTable>) -> Result<()>;
     /// Removes an index from the catalog.
     fn drop_index(&self, db: usize, name: &str);
     /// Removes a trigger from the catalog.

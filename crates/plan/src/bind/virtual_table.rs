@@ -48,7 +48,8 @@ impl Binder<'_> {
         name: &ast::Name,
     ) -> Result<(SourceKind, Rc<str>, Option<usize>, Columns)> {
         let table = c.table.clone();
-        let too_risky = if self.env.trusted_schema { c.trust > Trust::Normal } else { c.trust > Trust::Innocuous };
+        let too_risky =
+            if self.env.trusted_schema { c.trust > Trust::Normal } else { c.trust > Trust::Innocuous };
         if self.stored && too_risky {
             return Err(Error::sql(format!("unsafe use of virtual table \"{}\"", table.name)));
         }
