@@ -229,7 +229,6 @@ opcodes! {
     SqlExec "Runs the SQL text p4.";
     VCreate "Has the module of the virtual table p4 of database p1 make it.";
     VDestroy "Has the module of the virtual table p4 of database p1 take away what it keeps.";
-    VBegin "The virtual table p4 is about to be written to: it takes part in the transaction.";
     VOpen "Opens cursor p1 on the virtual table p4.";
     VFilter "Starts cursor p1 with plan number and argument count in r[p3], r[p3 + 1], arguments behind; p4 is the plan's text; jumps to p2 if empty.";
     VColumn "r[p3] = column p2 of virtual cursor p1.";

@@ -8,6 +8,8 @@ use iolite_value::Value;
 ///
 /// It holds the connection open. A cursor may keep one; a table keeps the text and prepares it when it is needed.
 pub trait NestedStatement {
+    /// The names of its columns.
+    fn columns(&self) -> Vec<String>;
     /// Sets parameter `n`, from 1.
     fn bind(&mut self, n: usize, v: Value) -> Result<()>;
     /// Goes to the next row; `false` at the end.

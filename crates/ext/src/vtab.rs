@@ -11,7 +11,8 @@
 //! schema forgotten, close  dropped <+
 //! ```
 //!
-//! All of it may call the connection.
+//! All of it may call the connection. What the engine does not call yet: `update`, `participant`, `rename`, `function`,
+//! `integrity`, `is_shadow`. Until it does, virtual tables can be read, not written to.
 
 use crate::{Function, Host, Participant};
 use iolite_base::{Code, Error, Result};

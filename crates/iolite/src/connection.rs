@@ -277,7 +277,7 @@ impl Connection {
         let temp = Attached::new("temp", None);
         let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
         let mut registry = iolite_func::registry();
-        registry.set_builtin_modules(crate::vtabs::BUILTIN);
+        registry.set_builtin_modules(iolite_modules::BUILTIN);
         let inner = Rc::new_cyclic(|own| Inner {
             own: own.clone(),
             vfs,

@@ -5,7 +5,7 @@ use crate::preupdate::{Preupdate, by_column};
 use iolite_base::{Code, Encoding, Limit, Result};
 use iolite_btree::{Btree, TxnState};
 use iolite_catalog::Table;
-use iolite_ext::{Function, Host, NestedStatement, VirtualTable};
+use iolite_ext::{Function, Host, NestedStatement};
 use iolite_os::{FileKind, OpenFlags};
 use iolite_value::Value;
 use iolite_vdbe::{Env, RowBefore, RowChange};
@@ -166,11 +166,6 @@ impl Env for Running {
 
     fn destroy_virtual(&self, db: usize, name: &str) -> Result<()> {
         self.conn.destroy_virtual(db, name)
-    }
-
-    fn begin_virtual(&self, table: &Rc<dyn VirtualTable>) -> Result<()> {
-        self.go_on()?;
-        self.conn.begin_virtual(table)
     }
 
     fn drop_index(&self, db: usize, name: &str) {

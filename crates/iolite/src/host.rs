@@ -101,6 +101,10 @@ impl Nested {
 }
 
 impl NestedStatement for Nested {
+    fn columns(&self) -> Vec<String> {
+        self.statement.columns().iter().map(|c| c.name.to_string()).collect()
+    }
+
     fn bind(&mut self, n: usize, v: Value) -> Result<()> {
         self.statement.bind(n, v)
     }

@@ -62,6 +62,7 @@ mod image;
 mod listing;
 mod memory;
 mod metadata;
+mod modules;
 mod open;
 mod plans;
 mod pragma;

@@ -233,77 +233,6 @@ pub(crate) fn compile(
     work_program(conn, &columns, Rc::new(work), &[])
 }
 
-/// Pragmas that are tables, too (`pragma_table_info`): they only read. Whether they take an argument, and a database.
-const AS_TABLES: &[(&str, bool, bool)] = &[
-    ("analysis_limit", false, false),
-    ("application_id", false, false),
-    ("auto_vacuum", false, true),
-    ("automatic_index", false, false),
-    ("busy_timeout", false, false),
-    ("cache_size", false, true),
-    ("cache_spill", false, false),
-    ("cell_size_check", false, false),
-    ("checkpoint_fullfsync", false, false),
-    ("collation_list", false, false),
-    ("compile_options", false, false),
-    ("count_changes", false, false),
-    ("data_version", false, false),
-    ("database_list", false, false),
-    ("defer_foreign_keys", false, false),
-    ("encoding", false, false),
-    ("foreign_key_check", true, true),
-    ("foreign_key_list", true, true),
-    ("foreign_keys", false, false),
-    ("freelist_count", false, true),
-    ("full_column_names", false, false),
-    ("fullfsync", false, false),
-    ("function_list", false, false),
-    ("ignore_check_constraints", false, false),
-    ("index_info", true, true),
-    ("index_list", true, true),
-    ("index_xinfo", true, true),
-    ("integrity_check", true, true),
-    ("journal_mode", false, true),
-    ("journal_size_limit", false, true),
-    ("legacy_alter_table", false, false),
-    ("locking_mode", false, true),
-    ("max_page_count", false, true),
-    ("module_list", false, false),
-    ("page_count", false, true),
-    ("page_size", false, true),
-    ("pragma_list", false, false),
-    ("query_only", false, false),
-    ("quick_check", true, true),
-    ("read_uncommitted", false, false),
-    ("recursive_triggers", false, false),
-    ("reverse_unordered_selects", false, false),
-    ("schema_version", false, true),
-    ("secure_delete", false, true),
-    ("short_column_names", false, false),
-    ("synchronous", false, true),
-    ("table_info", true, true),
-    ("table_list", true, true),
-    ("table_xinfo", true, true),
-    ("temp_store", false, false),
-    ("threads", false, false),
-    ("trusted_schema", false, false),
-    ("user_version", false, true),
-    ("writable_schema", false, false),
-];
-
-/// The pragmas that are tables.
-pub(crate) fn module_names() -> impl Iterator<Item = &'static str> {
-    AS_TABLES.iter().map(|t| t.0).filter(|n| find(n).is_some())
-}
-
-/// The table of a pragma.
-pub(crate) fn as_module(name: &str) -> Option<Rc<dyn iolite_ext::Module>> {
-    let &(name, argument, schema) = AS_TABLES.iter().find(|t| t.0 == name)?;
-    let p = find(name)?;
-    let columns = if p.columns == OWN { vec![p.name] } else { p.columns.to_vec() };
-    Some(Rc::new(iolite_modules::PragmaTable { name: p.name, columns, argument, schema }))
-}
-
 /// Pragmas that answer nothing when they are given a value.
 const SETTERS_ARE_SILENT: &[&str] = &[
     "application_id",
@@ -977,7 +906,7 @@ fn table_list(c: &Call<'_>) -> Result<Rows> {
             } else {
                 "table"
             };
-            let ncol = if t.is_view() {
+            let ncol = if t.is_view() || t.is_virtual() {
                 match crate::describe::columns(c.conn, Some(&s.name), &t.name) {
                     Ok(v) => v.len(),
                     // A view that names its columns has them, unless what it reads is missing.

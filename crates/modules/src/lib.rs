@@ -7,16 +7,23 @@ mod pragma;
 mod rows;
 mod series;
 
-pub use pragma::PragmaTable;
-
-use iolite_ext::Module;
+use iolite_ext::{BuiltinModules, Module};
 use std::rc::Rc;
 
-/// The names of the modules.
-pub const NAMES: &[&str] = &["generate_series", "json_each", "json_tree", "jsonb_each", "jsonb_tree"];
+/// All of them, made when they are asked for.
+pub const BUILTIN: BuiltinModules = BuiltinModules { named, names };
 
-/// The module of this name, in lower case.
-pub fn named(name: &str) -> Option<Rc<dyn Module>> {
+const NAMES: &[&str] = &["generate_series", "json_each", "json_tree", "jsonb_each", "jsonb_tree"];
+
+fn names() -> Vec<String> {
+    let pragmas = pragma::names().map(|n| format!("{}{n}", pragma::PREFIX));
+    NAMES.iter().map(|n| n.to_string()).chain(pragmas).collect()
+}
+
+fn named(name: &str) -> Option<Rc<dyn Module>> {
+    if let Some(p) = name.strip_prefix(pragma::PREFIX) {
+        return pragma::named(p).map(|m| -> Rc<dyn Module> { Rc::new(m) });
+    }
     Some(match name {
         "generate_series" => Rc::new(series::Series),
         "json_each" => Rc::new(json::JsonTable { deep: false, binary: false }),

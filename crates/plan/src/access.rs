@@ -5,7 +5,6 @@ use crate::bound::*;
 use crate::cost;
 use crate::plan::*;
 use crate::terms::{Form, Mask, Op, Term};
-use crate::virtual_access::Asked;
 use iolite_base::Result;
 use iolite_catalog::{ColumnSource, Index, Table};
 use iolite_sql::ast;
@@ -64,6 +63,15 @@ pub struct IndexInfoBound {
     key: Rc<iolite_value::KeyInfo>,
     exprs: Vec<Option<Expr>>,
     filter: Vec<Expr>,
+}
+
+/// The order that a query wants its rows in.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// The terms.
+    pub terms: &'a [OrderTerm],
+    /// They are those of GROUP BY.
+    pub groups: bool,
 }
 
 /// Finds the candidates of one source.

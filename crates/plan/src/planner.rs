@@ -1,6 +1,6 @@
 //! From bound queries to plan trees.
 
-use crate::access::{Accesses, Candidate};
+use crate::access::{Accesses, Asked, Candidate};
 use crate::bind::{Binder, Env};
 use crate::bound::*;
 use crate::cost;
@@ -10,7 +10,6 @@ use crate::point::{self, Point};
 use crate::rewrite::flatten::{self, Around};
 use crate::rewrite::outer_join;
 use crate::terms::{self, Mask, Term};
-use crate::virtual_access::Asked;
 use crate::walk;
 use crate::window;
 use iolite_base::{Error, Few, Result};

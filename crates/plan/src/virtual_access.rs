@@ -22,15 +22,6 @@ struct Offer {
     term: usize,
 }
 
-/// The order that a query wants its rows in.
-#[derive(Clone, Copy)]
-pub struct Asked<'a> {
-    /// The terms.
-    pub terms: &'a [OrderTerm],
-    /// They are those of GROUP BY.
-    pub groups: bool,
-}
-
 fn plain(value: &Expr) -> EqTerm {
     EqTerm::Eq { value: value.clone(), null_ok: true, convert: false }
 }

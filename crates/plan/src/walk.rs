@@ -28,9 +28,8 @@ pub fn core(c: &Core, f: &mut dyn FnMut(&Expr)) {
 
 fn sources_of(sources: &[Source], f: &mut dyn FnMut(&Expr)) {
     for s in sources {
-        match &s.kind {
-            SourceKind::Subquery(q) => from_query(q, f),
-            _ => {}
+        if let SourceKind::Subquery(q) = &s.kind {
+            from_query(q, f);
         }
     }
 }

@@ -1,9 +1,8 @@
 use iolite_base::Pgno;
 use iolite_base::Result;
 use iolite_btree::Btree;
-use iolite_ext::{Host, RowChange, VirtualTable};
+use iolite_ext::{Host, RowChange};
 use iolite_value::Value;
-use std::rc::Rc;
 
 /// A change of a row that is about to be made. Rows are a rowid, 0 where there is none, and the fields of the record.
 pub struct RowBefore {
@@ -46,8 +45,6 @@ pub trait Env: Host {
     fn create_virtual(&self, db: usize, name: &str) -> Result<()>;
     /// Has the module of a virtual table take away what it keeps.
     fn destroy_virtual(&self, db: usize, name: &str) -> Result<()>;
-    /// A virtual table is about to be written to.
-    fn begin_virtual(&self, table: &Rc<dyn VirtualTable>) -> Result<()>;
     /// Removes an index from the catalog.
     fn drop_index(&self, db: usize, name: &str);
     /// Removes a trigger from the catalog.

@@ -702,11 +702,6 @@ impl Vm {
                         }
                     }
                 }
-                Opcode::VBegin => {
-                    if let P4::VirtualTable(t) = &i.p4 {
-                        env.begin_virtual(t)?;
-                    }
-                }
                 Opcode::VOpen => ops::virt::open(self, i)?,
                 Opcode::VFilter => {
                     if !ops::virt::filter(self, i)? {

@@ -16,4 +16,5 @@ mod searching;
 mod sorting;
 mod transactions;
 mod trust;
+mod vtabs;
 mod writer;

@@ -156,6 +156,11 @@ pub struct Delete {
     pub out: Vec<OutColumn>,
 }
 
+/// The complaint about a change of a virtual table that can only be read.
+fn not_modifiable(name: &str) -> Error {
+    Error::sql(format!("table {name} may not be modified"))
+}
+
 impl Binder<'_> {
     /// Binds an expression that a table carries (index, CHECK, generated column) to its row under number `id`.
     pub fn table_expr(&mut self, table: &Rc<Table>, id: TableId, e: &ast::Expr) -> Result<Expr> {
@@ -344,7 +349,12 @@ impl Binder<'_> {
     fn written_table(&mut self, q: &ast::QualifiedName) -> Result<(usize, Rc<Table>)> {
         let schema = q.schema.as_ref().map(|s| &*s.text);
         let found = self.find_table(schema, &q.name.text);
-        let (db, table) = found.ok_or_else(|| self.no_such_table(q))?;
+        let Some((db, table)) = found else {
+            return Err(match self.env.connector.eponymous(&q.name.text)? {
+                Some(c) => not_modifiable(&c.table.name),
+                None => self.no_such_table(q),
+            });
+        };
         self.databases |= 1 << db;
         self.note_name(&q.name, &table, None);
         Ok((db, table))
@@ -416,6 +426,9 @@ impl Binder<'_> {
             }
             TableKind::Virtual { .. } => {
                 let c = self.env.connector.connect(db, &table)?;
+                if !c.vtab.writable() {
+                    return Err(not_modifiable(&table.name));
+                }
                 let mut t = self.target(db, &c.table)?;
                 t.table = c.table.clone();
                 Ok((t, None))

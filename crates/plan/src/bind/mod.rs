@@ -38,7 +38,7 @@ pub struct Env<'a> {
     pub encoding: Encoding,
     /// Double-quoted words that name nothing are strings, in DML.
     pub quoted_strings: bool,
-    /// Connects virtual tables.
+    /// Connects virtual tables, and keeps them.
     pub connector: &'a dyn Connector,
     /// `PRAGMA case_sensitive_like`... and others that change what expressions mean are functions' business;
     /// this one changes names: `PRAGMA full_column_names` and `short_column_names`.

@@ -64,14 +64,11 @@ pub fn replace_in_select(s: &mut Select, map: &Mapping<'_>) {
 /// Replaces columns in one arm.
 pub fn replace_in_core(c: &mut Core, map: &Mapping<'_>) {
     for s in &mut c.sources {
-        match &mut s.kind {
-            SourceKind::Subquery(q) => {
-                replace_in_select(&mut q.select, map);
-                if let Some(r) = &mut q.recursive {
-                    r.arms.iter_mut().for_each(|a| replace_in_core(a, map));
-                }
+        if let SourceKind::Subquery(q) = &mut s.kind {
+            replace_in_select(&mut q.select, map);
+            if let Some(r) = &mut q.recursive {
+                r.arms.iter_mut().for_each(|a| replace_in_core(a, map));
             }
-            _ => {}
         }
     }
     c.filter.iter_mut().for_each(|f| replace_in_expr(&mut f.expr, map));
