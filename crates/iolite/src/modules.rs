@@ -8,9 +8,12 @@ use iolite_ext::{Declared, Host, Module, ModuleKind, TableArgs};
 use iolite_plan::bind::{Connected, Connector, declared_table};
 use std::rc::Rc;
 
+/// A module with its name, and the arguments of a table.
+type ModuleOf<'t> = (Rc<dyn Module>, &'t str, &'t [Box<str>]);
+
 impl Inner {
     /// The module of a table, and its arguments.
-    fn module_of<'t>(&self, table: &'t Table) -> Result<(Rc<dyn Module>, &'t str, &'t [Box<str>])> {
+    fn module_of<'t>(&self, table: &'t Table) -> Result<ModuleOf<'t>> {
         let TableKind::Virtual { module, args } = &table.kind else { return Err(Code::Internal.into()) };
         let registry = self.registry.borrow().clone();
         match registry.module(module) {
