@@ -439,6 +439,30 @@ fn a_backup_begins_again_after_a_dead_neighbours_journal_was_played_back() {
 }
 
 #[test]
+fn a_file_that_is_longer_than_its_header_says_ends_where_that_says() {
+    let dir = Scratch::new();
+    let c = open(&dir, "a.db");
+    run(&c, "PRAGMA auto_vacuum = 1");
+    fill(&c);
+    drop(c);
+    // Whoever is killed between a commit and the cut leaves such a file.
+    let file = fs::OpenOptions::new().write(true).open(dir.path("a.db")).unwrap();
+    let size = file.metadata().unwrap().len();
+    file.set_len(size + 40 * 4096).unwrap();
+    // Stock's log counts the pages of the file.
+    dir.stock("a.db", "PRAGMA journal_mode = wal");
+    let c = open(&dir, "a.db");
+    let pages = one(&c, "PRAGMA page_count");
+    assert_eq!(pages, (size / 4096).to_string());
+    let told = dir.stock("a.db", "UPDATE t SET v = 1 WHERE id = 1; PRAGMA page_count");
+    assert_eq!(one(&c, "PRAGMA page_count"), told.trim_end());
+    assert_eq!(one(&c, "PRAGMA integrity_check"), "ok");
+    run(&c, "UPDATE t SET v = 3");
+    assert_eq!(after_crash(&dir, "a.db"), state(3));
+    assert_eq!(one(&open(&dir, "a.db"), "PRAGMA integrity_check"), "ok");
+}
+
+#[test]
 fn a_forked_child_keeps_no_lock_of_a_parent_that_died() {
     for mode in ["delete", "wal"] {
         let dir = Scratch::new();
