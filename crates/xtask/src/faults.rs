@@ -318,6 +318,20 @@ const FAULTS: &[Fault] = &[
         by: By::Test("iolite", "begin_immediate_that_meets"),
     },
     Fault {
+        title: "a played back journal hides from backups what others had committed before",
+        file: "pager/src/txn.rs",
+        find: "        if self.was_read {\n            let mut now = [0; 16];",
+        with: "        if self.was_read && (self.header_ok || !FAULT) {\n            let mut now = [0; 16];",
+        by: By::Test("iolite", "a_backup_begins_again"),
+    },
+    Fault {
+        title: "a log that counts the pages of a longer file is believed",
+        file: "pager/src/txn.rs",
+        find: ".filter(|_| !(self.header_ok && self.sized_by_header))",
+        with: ".filter(|_| FAULT || !(self.header_ok && self.sized_by_header))",
+        by: By::Test("iolite", "a_file_that_is_longer"),
+    },
+    Fault {
         title: "going back to a savepoint reads databases that nobody reads",
         file: "btree/src/btree.rs",
         find: "        if self.txn_state() != TxnState::Write {\n            // Nothing of it",
