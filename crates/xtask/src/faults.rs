@@ -245,7 +245,7 @@ const FAULTS: &[Fault] = &[
         file: "pager/src/wal/mod.rs",
         find: "        match db.shm_map(0, index::REGION, false) {",
         with: "        match if FAULT { Err(Code::ReadonlyCantinit.into()) } else { db.shm_map(0, index::REGION, false) } {",
-        by: By::Sim(&["--only", "races", "--quick", "--race", "33"]),
+        by: By::Sim(&["--only", "races", "--race", "33"]),
     },
     Fault {
         title: "a sync that failed is forgotten with the next one",
