@@ -237,7 +237,7 @@ impl Binder<'_> {
         if !itself {
             return Ok((format!("{missing})"), String::new()));
         }
-        let refers = format!(" AND NOT ({})", refers.join(" AND "));
+        let refers = format!(" AND ({}) IS NOT TRUE", refers.join(" AND "));
         let other = other_than_new(t, "parent row");
         Ok((format!("{missing}){refers}"), format!("{missing} AND {other}){refers}")))
     }
