@@ -20,7 +20,7 @@ fn plans_become_the_programs_that_they_became_before() {
     golden(&dir, "program", |sql| {
         let plan = planning.plan(sql).expect(sql);
         let mut p = Program::default();
-        iolite_codegen::emit(&plan, &iolite_codegen::Settings::default(), &mut p).expect(sql);
+        iolite_codegen::emit(&plan, &iolite_codegen::Settings::default(), None, &mut p).expect(sql);
         let mut out = String::new();
         list(&p, &mut out);
         out

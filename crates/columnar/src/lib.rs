@@ -2,7 +2,7 @@
 //!
 //! The row store is the truth; what is kept here is a function of its pages, and its validity is proved before each use
 //! ([`Store`]). An arm's plan is compiled by [`Compiled::new`], or refused with a reason; [`Compiled::run`] runs it, or
-//! says that it cannot (a value of an unforeseen kind, an error, a small table), and then the same arm is run by a
+//! says that it cannot (a value of an unforeseen kind, an error), and then the same arm is run by a
 //! program. Answers are those of programs: order of rows and groups, overflow, errors.
 //!
 //! What it does not know: SQL text, programs, how a snapshot comes about.
@@ -37,17 +37,19 @@ mod store;
 mod threads;
 mod truth;
 mod waited;
+mod worth;
 
-pub use ask::Asked;
 pub use evict::{budget, set_budget, set_work_size, work_size};
 pub use persist::Closing;
 pub use profile::Profile;
 pub use rows::Answer;
 pub use run::Runtime;
 pub use store::{Counters, Store, set_segment_leaves};
+pub use worth::pays;
 
 use iolite_base::{Code, Result};
 use iolite_plan::bound::Expr;
+use iolite_plan::executor::Block;
 use iolite_value::Value;
 
 /// An arm of a query that the engine can run.
@@ -57,9 +59,13 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Compiles an arm, or says why not.
-    pub fn new(ask: &Asked<'_>) -> std::result::Result<Compiled, String> {
-        let (query, params) = ask::compile(ask)?;
+    /// Compiles a block, or says why not. `overridden`: whether the user has put a function of his own in the place of the
+    /// built-in one of this name.
+    pub fn new(
+        block: &Block<'_>,
+        overridden: &dyn Fn(&str) -> bool,
+    ) -> std::result::Result<Compiled, String> {
+        let (query, params) = ask::compile(block, overridden)?;
         Ok(Compiled { query, params })
     }
 
@@ -75,14 +81,6 @@ impl Compiled {
             out.push((t.db, t.table.root.get(), nested.then(|| t.table.name.to_string())));
         });
         out
-    }
-
-    /// Whether columns are likely to pay: something is computed from many rows, or many rows are sorted.
-    pub fn worth_it(&self) -> bool {
-        let q = &self.query;
-        let reduces = q.grouping != iolite_plan::plan::Grouping::None || q.distinct.is_some();
-        let sorts = !q.order.is_empty() && !q.partly_sorted;
-        reduces || q.limited && sorts || !q.limited && !q.conds.is_empty()
     }
 
     /// Runs the arm with parameters; at most `wanted` rows are needed unless it is negative. `None`: not here.

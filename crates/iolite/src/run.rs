@@ -70,6 +70,7 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         foreign_keys: c.flags.foreign_keys.get() && !c.txn.is_nested(),
         ignore_checks: c.flags.ignore_checks.get(),
         writable_schema: c.flags.writable_schema.get() && !c.flags.defensive.get(),
+        lookahead_filters: c.flags.lookahead_filters.get(),
         own: c.txn.is_nested(),
         watch: None,
     };
@@ -137,7 +138,8 @@ fn changes_files(s: &Stmt) -> bool {
     }
 }
 
-/// The stages, one after the other: a parsed statement is planned, and its plan becomes a program.
+/// The stages, one after the other: a parsed statement is planned, it is chosen who runs its blocks, and the plan becomes
+/// a program.
 fn compile_once(
     conn: &Connection,
     parsed: &Parsed,
@@ -146,7 +148,6 @@ fn compile_once(
     watch: Option<&dyn Watch>,
 ) -> Result<()> {
     let mut settings = conn.0.settings();
-    settings.explained = matches!(parsed.explain, ExplainMode::QueryPlan | ExplainMode::Analyze);
     let mut plan = StatementPlan::default();
     with_env(conn, |env| {
         settings.most_instructions = env.limits.get(iolite_base::Limit::VdbeOp) as usize;
@@ -159,6 +160,8 @@ fn compile_once(
             }
         }
     })?;
+    let explained = matches!(parsed.explain, ExplainMode::QueryPlan | ExplainMode::Analyze);
+    crate::columns::choose(conn, &mut plan, explained)?;
     if let Some(w) = watch {
         w.planned(&plan);
     }
@@ -166,7 +169,10 @@ fn compile_once(
         *p = crate::control::compile(conn, &plan, text)?;
         return Ok(());
     }
-    iolite_codegen::emit(&plan, &settings, p)?;
+    let lines = explained.then(|| iolite_plan::explain::explain(&plan));
+    let marked = lines.as_ref().filter(|_| parsed.explain == ExplainMode::Analyze);
+    iolite_codegen::emit(&plan, &settings, marked, p)?;
+    p.plan = lines.map_or_else(Vec::new, |l| l.list);
     p.columns = plan.take_columns();
     Ok(())
 }

@@ -8,12 +8,15 @@
 
 mod access;
 pub mod bind;
+mod bloom;
 pub mod bound;
 mod compile;
 mod compiler;
 mod control;
 mod cost;
 mod define;
+pub mod executor;
+pub mod explain;
 mod expr;
 mod join_order;
 mod modify;

@@ -1,6 +1,7 @@
 //! Plan trees: how a bound query will be run. Plain data: printed, costed, and run by more than one executor.
 
 use crate::bound::*;
+use crate::executor::RunBy;
 use iolite_base::Few;
 use iolite_base::hash::FastMap;
 use iolite_catalog::{ColumnSource, Index, Table};
@@ -26,6 +27,8 @@ pub struct SelectPlan {
     pub offset: Option<Expr>,
     /// What comes out.
     pub columns: Few<OutColumn>,
+    /// Only its first row is wanted.
+    pub one_row: bool,
     /// Estimated rows.
     pub rows: f64,
 }
@@ -53,9 +56,26 @@ impl NestedPlans {
         self.0.contains_key(&id)
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Adds a plan.
     pub fn insert(&mut self, id: SubId, plan: SelectPlan) {
         self.0.insert(id, plan);
+    }
+
+    /// Takes a plan out, to be put back by [`NestedPlans::insert`].
+    pub(crate) fn take(&mut self, id: SubId) -> Option<SelectPlan> {
+        self.0.remove(&id)
+    }
+
+    /// The numbers of all, in order.
+    pub(crate) fn ids(&self) -> Vec<SubId> {
+        let mut ids: Vec<SubId> = self.0.keys().copied().collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// All plans, in no order.
@@ -101,6 +121,8 @@ pub struct CorePlan {
     pub count_only: bool,
     /// Window functions: where rows come from; the loops and groups above are empty then.
     pub window: Option<Box<WindowPlan>>,
+    /// Who runs it; none: its loops do.
+    pub executor: Option<Box<RunBy>>,
     /// Estimated rows.
     pub rows: f64,
 }
@@ -167,10 +189,22 @@ pub struct Level {
     pub on: Vec<Expr>,
     /// Conditions tested as soon as this level's row is there.
     pub filter: Vec<Expr>,
-    /// A Bloom filter is built over the keys of this level and probed before seeking.
-    pub bloom: bool,
+    /// The Bloom filter over its keys.
+    pub bloom: Bloom,
     /// Estimated rows that come out for each row that comes in.
     pub rows: f64,
+}
+
+/// A Bloom filter over the keys by which a loop's table is sought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Bloom {
+    /// There is none.
+    #[default]
+    None,
+    /// It is asked before each seek.
+    AtSeek,
+    /// It is asked at the head of a loop around, by its number.
+    Early(usize),
 }
 
 impl Level {

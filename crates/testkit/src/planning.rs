@@ -67,6 +67,7 @@ impl Planning {
             foreign_keys: true,
             ignore_checks: false,
             writable_schema: false,
+            lookahead_filters: true,
             own: false,
             watch: None,
         };

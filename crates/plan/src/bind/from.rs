@@ -213,16 +213,19 @@ impl Binder<'_> {
                 )?;
             }
             ast::TableKind::Subquery(s) => {
+                let label = Label::Query(self.number(s.number));
                 let (select, outer) = self.beside(|b| b.select(s))?;
                 let columns = query_columns(&select, &[], false, self.binary());
-                let q = FromQuery { outer, ..FromQuery::plain(select) };
+                let q = FromQuery { outer, label, ..FromQuery::plain(select) };
                 let name = alias.clone().unwrap_or_else(|| "".into());
                 self.add_source(SourceKind::Subquery(Box::new(q)), name, alias, None, columns, join, out)?;
             }
             ast::TableKind::Named { name, indexed } => {
                 let (kind, shown, db, columns) = self.named(name, None)?;
-                let label = alias.clone().unwrap_or(shown);
-                self.add_source(kind, label, alias, db, columns, join, out)?;
+                let stored = matches!(kind, SourceKind::Table { .. } | SourceKind::Virtual { .. });
+                let words = alias.clone().or_else(|| self.written(name, &shown, stored));
+                let label = alias.unwrap_or(shown);
+                self.add_source(kind, label, words, db, columns, join, out)?;
                 let last = out.sources.last_mut().expect("just added");
                 last.indexed = indexed.clone();
                 if let ast::Indexed::By(i) = indexed {
@@ -255,6 +258,15 @@ impl Binder<'_> {
         (db != TEMP).then_some(db)
     }
 
+    /// The name of a table as it was written, where that is another than its own; `stored`: with its database.
+    pub(crate) fn written(&self, q: &ast::QualifiedName, own: &str, stored: bool) -> Option<Rc<str>> {
+        let name = &*q.name.text;
+        match &q.schema {
+            Some(db) if stored && self.views.is_empty() => Some(format!("{}.{name}", db.text).into()),
+            _ => (*name != *own).then(|| name.into()),
+        }
+    }
+
     /// The table with this name.
     pub(crate) fn find_table(&self, schema: Option<&str>, name: &str) -> Option<(usize, Rc<Table>)> {
         match (schema, self.home()) {
@@ -279,7 +291,7 @@ impl Binder<'_> {
         &mut self,
         kind: SourceKind,
         name: Rc<str>,
-        alias: Option<Rc<str>>,
+        shown: Option<Rc<str>>,
         db: Option<usize>,
         columns: Columns,
         join: JoinKind,
@@ -294,7 +306,7 @@ impl Binder<'_> {
             id,
             kind,
             name: name.clone(),
-            alias,
+            shown,
             join,
             indexed: ast::Indexed::Any,
             used: ColumnSet::default(),
@@ -315,6 +327,7 @@ impl Binder<'_> {
 
     /// A parenthesised join that cannot be dissolved: a query that selects everything.
     fn join_as_query(&mut self, inner: &ast::From) -> Result<(FromQuery, Columns)> {
+        let label = Label::Join(self.number(inner.number));
         let (built, outer) = self.beside(|b| {
             b.scopes.push(Scope::default());
             let out = (|| -> Result<_> {
@@ -362,7 +375,7 @@ impl Binder<'_> {
             columns: columns.iter().map(|c: &QueryColumn| c.out.clone()).collect(),
             ..Select::default()
         };
-        let q = FromQuery { outer, ..FromQuery::plain(select) };
+        let q = FromQuery { outer, label, ..FromQuery::plain(select) };
         Ok((q, Columns::Query(columns.into())))
     }
 
@@ -456,6 +469,7 @@ impl Binder<'_> {
         self.views.push((db, view.name.clone()));
         let bound = self.isolated(&text, |b| {
             b.stored = db != TEMP;
+            b.number(select.number);
             b.select(select)
         });
         self.views.pop();
@@ -570,6 +584,7 @@ impl Binder<'_> {
             limit: None,
             offset: None,
             span: s.span,
+            number: s.number,
         };
         let result = (|| -> Result<_> {
             let select = self.select(&initial)?;

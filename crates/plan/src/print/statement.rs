@@ -161,8 +161,10 @@ impl Printer {
                     p.line(super::access(&b.access, &l.source, &source_name(&l.source)));
                 }
             }
-            if l.bloom {
-                p.line("filter before seeking");
+            match l.bloom {
+                Bloom::None => {}
+                Bloom::AtSeek => p.line("filter before seeking"),
+                Bloom::Early(d) => p.line(format_args!("filter at the head of loop {}", d + 1)),
             }
             p.list("match if", &l.on);
             p.list("then test", &l.filter);

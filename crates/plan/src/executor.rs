@@ -1,0 +1,183 @@
+//! Who runs a block: the loops of its plan, or somebody else as one row source.
+//!
+//! When a statement is planned and before its program is made, [`choose`] shows its blocks to an [`Executor`], which first
+//! says what it thinks of one, then compiles it or declines. What comes of it stands in the plan ([`RunBy`]), where the
+//! code generator finds it and EXPLAIN QUERY PLAN, too. The loops stay in the plan: a source may still decline when it is
+//! opened. Not shown are blocks that find rows to be changed as they are found, and those of triggers.
+//!
+//! What it does not know: who the executor is, how large tables are, programs.
+
+use crate::bound::OrderTerm;
+use crate::plan::*;
+use crate::statement::define::Step;
+use crate::statement::modify::{Feed, ModifyPlan, Pass};
+use crate::statement::{Body, StatementPlan};
+use iolite_base::Result;
+use iolite_ext::SourceFactory;
+
+/// How a block is run that its loops do not simply run.
+#[derive(Clone, Debug)]
+pub enum RunBy {
+    /// By its loops, for a reason that the user wants to hear.
+    Declined(Box<str>),
+    /// By its loops while its tables are small: the source never opens. When they are small no longer, it ends the
+    /// statement's run before it has begun, and the statement is compiled anew.
+    WhileSmall(SourceFactory),
+    /// By a source; by its loops where that declines.
+    Source(SourceRun),
+}
+
+/// How a source runs a block.
+#[derive(Clone, Debug)]
+pub struct SourceRun {
+    /// Makes the source. It is given the number of rows wanted (negative: all), then the values of `params`.
+    pub source: SourceFactory,
+    /// What the source needs to know from outside.
+    pub params: Vec<crate::bound::Expr>,
+    /// What it does, for EXPLAIN QUERY PLAN.
+    pub lines: Vec<String>,
+    /// Its number among the sources of the statement.
+    pub number: u32,
+}
+
+/// A block, shown to an [`Executor`].
+#[derive(Clone, Copy)]
+pub struct Block<'a> {
+    /// Its plan.
+    pub core: &'a CorePlan,
+    /// The order in which its rows are wanted, where the loops do not deliver it.
+    pub order: &'a [OrderTerm],
+    /// Not all rows may be wanted.
+    pub limited: bool,
+    /// The plans of the queries nested in the statement's expressions.
+    pub nested: &'a NestedPlans,
+    /// Its number, if a source runs it.
+    pub number: u32,
+}
+
+/// What an executor thinks of a block.
+pub enum Estimate {
+    /// The loops are better at it.
+    Loops,
+    /// The loops are, while the tables are small: what looks at them again before each run.
+    Small(SourceFactory),
+    /// It is worth trying.
+    Pays,
+}
+
+/// What an executor makes of a block.
+pub enum Offer {
+    /// Nothing; with a reason, if the user wants to hear reasons.
+    Declined(Option<String>),
+    /// Its rows.
+    Run(SourceRun),
+}
+
+/// Somebody who runs blocks of queries.
+pub trait Executor {
+    /// What it would be like to run a block. To be cheap: every block of every statement is shown.
+    fn estimate(&self, block: &Block<'_>) -> Result<Estimate>;
+
+    /// Compiles a block.
+    fn compile(&self, block: &Block<'_>) -> Result<Offer>;
+}
+
+/// Decides for each block of a statement who runs it.
+pub fn choose(plan: &mut StatementPlan, executor: &dyn Executor) -> Result<()> {
+    let StatementPlan { body, nested, .. } = plan;
+    let mut c = Choice { executor, sources: 0 };
+    match body {
+        Body::Query(q) => c.query(q, nested)?,
+        Body::Modify(m) => c.modify(m, nested)?,
+        Body::Define(d) => {
+            for step in &mut d.steps {
+                match step {
+                    Step::Collect { query } => c.query(query, nested)?,
+                    Step::Empty { rows, .. } => c.modify(rows, nested)?,
+                    _ => {}
+                }
+            }
+        }
+        Body::Control(_) | Body::IndexCheck(_) => return Ok(()),
+    }
+    if nested.is_empty() {
+        return Ok(());
+    }
+    for id in nested.ids() {
+        let Some(mut q) = nested.take(id) else { continue };
+        let chosen = c.query(&mut q, nested);
+        nested.insert(id, q);
+        chosen?;
+    }
+    Ok(())
+}
+
+struct Choice<'a> {
+    executor: &'a dyn Executor,
+    /// How many blocks are run by sources.
+    sources: u32,
+}
+
+impl Choice<'_> {
+    fn query(&mut self, q: &mut SelectPlan, nested: &NestedPlans) -> Result<()> {
+        match &mut q.cores[..] {
+            [core] => {
+                let order = if q.ordered { &[][..] } else { &q.order_by[..] };
+                self.block(core, order, q.limit.is_some() || q.one_row, nested)
+            }
+            several => several.iter_mut().try_for_each(|c| self.block(c, &[], false, nested)),
+        }
+    }
+
+    fn modify(&mut self, m: &mut ModifyPlan, nested: &NestedPlans) -> Result<()> {
+        match &mut m.feed {
+            Feed::Query(q) => self.query(q, nested),
+            Feed::Found { rows, .. } if m.pass != Pass::One => self.block(rows, &[], false, nested),
+            Feed::Found { rows, .. } => self.inside(rows, nested),
+            Feed::Row(_) | Feed::Defaults | Feed::Everything => Ok(()),
+        }
+    }
+
+    /// The blocks within a block.
+    fn inside(&mut self, core: &mut CorePlan, nested: &NestedPlans) -> Result<()> {
+        for q in core.levels.iter_mut().filter_map(|l| l.query.as_deref_mut()) {
+            self.query(&mut q.select, nested)?;
+            for arm in q.recursive.iter_mut().flat_map(|r| &mut r.arms) {
+                self.block(arm, &[], false, nested)?;
+            }
+        }
+        match &mut core.window {
+            Some(w) => self.block(&mut w.input, &[], false, nested),
+            None => Ok(()),
+        }
+    }
+
+    fn block(
+        &mut self,
+        core: &mut CorePlan,
+        order: &[OrderTerm],
+        limited: bool,
+        nested: &NestedPlans,
+    ) -> Result<()> {
+        self.inside(core, nested)?;
+        // A row of constants, a count that no loop makes, and what stands around a block of its own.
+        if core.levels.is_empty() || core.count_only {
+            return Ok(());
+        }
+        let block = Block { core, order, limited, nested, number: self.sources };
+        let run = match self.executor.estimate(&block)? {
+            Estimate::Loops => return Ok(()),
+            Estimate::Small(watch) => RunBy::WhileSmall(watch),
+            Estimate::Pays => match self.executor.compile(&block)? {
+                Offer::Declined(None) => return Ok(()),
+                Offer::Declined(Some(why)) => RunBy::Declined(why.into()),
+                Offer::Run(run) => {
+                    self.sources += 1;
+                    RunBy::Source(run)
+                }
+            },
+        };
+        core.executor = Some(Box::new(run));
+        Ok(())
+    }
+}
