@@ -82,8 +82,13 @@ impl Order<'_> {
 impl Codegen<'_> {
     /// Codes a query.
     pub fn query(&mut self, plan: &SelectPlan, dest: &Dest) -> Result<()> {
-        let one = Expr::int(1);
-        let limit = plan.limit.as_ref().or(plan.one_row.then_some(&one));
+        match plan.limit {
+            None if plan.one_row => self.limited_query(plan, Some(&Expr::int(1)), dest),
+            _ => self.limited_query(plan, plan.limit.as_ref(), dest),
+        }
+    }
+
+    fn limited_query(&mut self, plan: &SelectPlan, limit: Option<&Expr>, dest: &Dest) -> Result<()> {
         let end = self.b.label();
         if plan.cores.len() > 1 {
             self.compound(plan, limit, dest, end)?;
@@ -143,7 +148,7 @@ impl Codegen<'_> {
         if let Some(w) = &c.window {
             return self.windowed(c, w, order, limits, dest, end);
         }
-        match c.executor.as_deref() {
+        match c.executor.get().map(|r| &**r) {
             None | Some(RunBy::Declined(_)) => {}
             Some(RunBy::WhileSmall(watch)) => self.watch(watch),
             Some(RunBy::Source(run)) => return self.by_source(run, c, order, limits, dest, end),

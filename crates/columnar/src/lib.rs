@@ -2,7 +2,7 @@
 //!
 //! The row store is the truth; what is kept here is a function of its pages, and its validity is proved before each use
 //! ([`Store`]). An arm's plan is compiled by [`Compiled::new`], or refused with a reason; [`Compiled::run`] runs it, or
-//! says that it cannot (a value of an unforeseen kind, an error), and then the same arm is run by a
+//! says that it cannot (a value of an unforeseen kind, an error that SQL gives), and then the same arm is run by a
 //! program. Answers are those of programs: order of rows and groups, overflow, errors.
 //!
 //! What it does not know: SQL text, programs, how a snapshot comes about.
@@ -47,7 +47,7 @@ pub use run::Runtime;
 pub use store::{Counters, Store, set_segment_leaves};
 pub use worth::pays;
 
-use iolite_base::{Code, Result};
+use iolite_base::{Code, Error, Result};
 use iolite_plan::bound::Expr;
 use iolite_plan::executor::Block;
 use iolite_value::Value;
@@ -83,12 +83,18 @@ impl Compiled {
         out
     }
 
-    /// Runs the arm with parameters; at most `wanted` rows are needed unless it is negative. `None`: not here.
+    /// Runs the block with parameters; at most `wanted` rows are needed unless it is negative. `None`: not here. An error is one
+    /// of the engine, or says that the run was ended or memory is short.
     pub fn run(&self, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
         match run::run(&self.query, rt, params, wanted) {
-            // Whatever else went wrong, a program will find it where it is to be found.
-            Err(e) if !matches!(e.code().primary(), Code::Interrupt | Code::Nomem | Code::Full) => Ok(None),
+            // What is wrong with the query's values, its loops find where it is to be found.
+            Err(e) if is_of_values(&e) => Ok(None),
             other => other,
         }
     }
+}
+
+/// Whether an error is one that SQL gives for values, such as an integer overflow.
+fn is_of_values(e: &Error) -> bool {
+    matches!(e.code().primary(), Code::Error | Code::Toobig | Code::Mismatch | Code::Range)
 }

@@ -1,7 +1,7 @@
 //! Whether a block is one for columns, as far as its plan says: asked of every block of every statement, so it looks at
 //! little. How large the tables are is not known here.
 
-use iolite_plan::bound::SourceKind;
+use iolite_plan::bound::{InSelect, SourceKind};
 use iolite_plan::executor::Block;
 use iolite_plan::plan::*;
 
@@ -18,20 +18,20 @@ pub fn pays(block: &Block<'_>) -> bool {
 }
 
 /// Whether a block begins with a scan, or with keys that a block finds which does.
+#[inline]
 fn scans(core: &CorePlan, nested: &NestedPlans) -> bool {
     use Access::*;
-    let query = |e: &EqTerm| match e {
-        EqTerm::InSelect(i, _) => {
-            nested.get(i.select.id).is_some_and(|p| p.cores.iter().all(|c| scans(c, nested)))
-        }
+    match core.levels.first().map(|l| &l.access) {
+        Some(Scan { .. } | IndexScan { .. } | RowidRange { .. } | Auto { .. }) => true,
+        Some(RowidEq { eq: EqTerm::InSelect(i, _), .. }) => finds_keys(i, nested),
+        Some(Index(a)) => a.eq.iter().any(|e| matches!(e, EqTerm::InSelect(i, _) if finds_keys(i, nested))),
         _ => false,
-    };
-    core.levels.first().is_some_and(|l| match &l.access {
-        Scan { .. } | IndexScan { .. } | RowidRange { .. } | Auto { .. } => true,
-        RowidEq { eq, .. } => query(eq),
-        Index(a) => a.eq.iter().any(query),
-        _ => false,
-    })
+    }
+}
+
+/// Whether the values of IN are found by scans.
+fn finds_keys(i: &InSelect, nested: &NestedPlans) -> bool {
+    nested.get(i.select.id).is_some_and(|p| p.cores.iter().all(|c| scans(c, nested)))
 }
 
 /// Whether the rows of a loop are known in columns.

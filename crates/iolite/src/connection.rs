@@ -100,6 +100,8 @@ pub(crate) struct Inner {
     pub overridden: RefCell<Vec<String>>,
     /// Arms of queries that ran in columns.
     pub column_runs: Cell<u64>,
+    /// Runs in columns that ended with an error of the engine.
+    pub column_errors: Cell<u64>,
     /// What EXPLAIN ANALYZE learns of the run: the number of a source, and what it tells.
     pub profile: RefCell<Option<Vec<(u32, String)>>>,
     /// What the page caches' counters said when they were set back.
@@ -309,6 +311,7 @@ impl Connection {
             growth: crate::columns::Growth::default(),
             overridden: RefCell::default(),
             column_runs: Cell::new(0),
+            column_errors: Cell::new(0),
             profile: RefCell::new(None),
             cache_base: Cell::default(),
             spare_vm: Cell::default(),
@@ -411,6 +414,12 @@ impl Connection {
     /// How many arms of queries have run in columns on this connection.
     pub fn column_runs(&self) -> u64 {
         self.0.column_runs.get()
+    }
+
+    /// How many runs in columns have ended with an error of the engine, and were answered by loops instead (or, with `PRAGMA
+    /// analytics = force`, failed).
+    pub fn column_errors(&self) -> u64 {
+        self.0.column_errors.get()
     }
 
     /// Rows changed since the connection was opened.

@@ -83,17 +83,17 @@ pub trait Executor {
 }
 
 /// Decides for each block of a statement who runs it.
-pub fn choose(plan: &mut StatementPlan, executor: &dyn Executor) -> Result<()> {
+pub fn choose(plan: &StatementPlan, executor: &dyn Executor) -> Result<()> {
     let StatementPlan { body, nested, .. } = plan;
-    let mut c = Choice { executor, sources: 0 };
+    let mut c = Choice { executor, nested, sources: 0 };
     match body {
-        Body::Query(q) => c.query(q, nested)?,
-        Body::Modify(m) => c.modify(m, nested)?,
+        Body::Query(q) => c.query(q)?,
+        Body::Modify(m) => c.modify(m)?,
         Body::Define(d) => {
-            for step in &mut d.steps {
+            for step in &d.steps {
                 match step {
-                    Step::Collect { query } => c.query(query, nested)?,
-                    Step::Empty { rows, .. } => c.modify(rows, nested)?,
+                    Step::Collect { query } => c.query(query)?,
+                    Step::Empty { rows, .. } => c.modify(rows)?,
                     _ => {}
                 }
             }
@@ -103,68 +103,62 @@ pub fn choose(plan: &mut StatementPlan, executor: &dyn Executor) -> Result<()> {
     if nested.is_empty() {
         return Ok(());
     }
-    for id in nested.ids() {
-        let Some(mut q) = nested.take(id) else { continue };
-        let chosen = c.query(&mut q, nested);
-        nested.insert(id, q);
-        chosen?;
-    }
-    Ok(())
+    // In the order of their numbers, so that the same statement always has the same sources.
+    let mut list: Vec<_> = nested.iter().collect();
+    list.sort_unstable_by_key(|(id, _)| *id);
+    list.into_iter().try_for_each(|(_, q)| c.query(q))
 }
 
 struct Choice<'a> {
     executor: &'a dyn Executor,
+    nested: &'a NestedPlans,
     /// How many blocks are run by sources.
     sources: u32,
 }
 
 impl Choice<'_> {
-    fn query(&mut self, q: &mut SelectPlan, nested: &NestedPlans) -> Result<()> {
-        match &mut q.cores[..] {
+    fn query(&mut self, q: &SelectPlan) -> Result<()> {
+        match &q.cores[..] {
             [core] => {
                 let order = if q.ordered { &[][..] } else { &q.order_by[..] };
-                self.block(core, order, q.limit.is_some() || q.one_row, nested)
+                self.block(core, order, q.limit.is_some() || q.one_row)
             }
-            several => several.iter_mut().try_for_each(|c| self.block(c, &[], false, nested)),
+            several => several.iter().try_for_each(|c| self.block(c, &[], false)),
         }
     }
 
-    fn modify(&mut self, m: &mut ModifyPlan, nested: &NestedPlans) -> Result<()> {
-        match &mut m.feed {
-            Feed::Query(q) => self.query(q, nested),
-            Feed::Found { rows, .. } if m.pass != Pass::One => self.block(rows, &[], false, nested),
-            Feed::Found { rows, .. } => self.inside(rows, nested),
+    fn modify(&mut self, m: &ModifyPlan) -> Result<()> {
+        match &m.feed {
+            Feed::Query(q) => self.query(q),
+            Feed::Found { rows, .. } if m.pass != Pass::One => self.block(rows, &[], false),
+            Feed::Found { rows, .. } => self.inside(rows),
             Feed::Row(_) | Feed::Defaults | Feed::Everything => Ok(()),
         }
     }
 
     /// The blocks within a block.
-    fn inside(&mut self, core: &mut CorePlan, nested: &NestedPlans) -> Result<()> {
-        for q in core.levels.iter_mut().filter_map(|l| l.query.as_deref_mut()) {
-            self.query(&mut q.select, nested)?;
-            for arm in q.recursive.iter_mut().flat_map(|r| &mut r.arms) {
-                self.block(arm, &[], false, nested)?;
+    fn inside(&mut self, core: &CorePlan) -> Result<()> {
+        for q in core.levels.iter().filter_map(|l| l.query.as_deref()) {
+            self.query(&q.select)?;
+            for arm in q.recursive.iter().flat_map(|r| &r.arms) {
+                self.block(arm, &[], false)?;
             }
         }
-        match &mut core.window {
-            Some(w) => self.block(&mut w.input, &[], false, nested),
+        match &core.window {
+            Some(w) => self.block(&w.input, &[], false),
             None => Ok(()),
         }
     }
 
-    fn block(
-        &mut self,
-        core: &mut CorePlan,
-        order: &[OrderTerm],
-        limited: bool,
-        nested: &NestedPlans,
-    ) -> Result<()> {
-        self.inside(core, nested)?;
+    fn block(&mut self, core: &CorePlan, order: &[OrderTerm], limited: bool) -> Result<()> {
+        if core.window.is_some() || core.levels.iter().any(|l| l.query.is_some()) {
+            self.inside(core)?;
+        }
         // A row of constants, a count that no loop makes, and what stands around a block of its own.
         if core.levels.is_empty() || core.count_only {
             return Ok(());
         }
-        let block = Block { core, order, limited, nested, number: self.sources };
+        let block = Block { core, order, limited, nested: self.nested, number: self.sources };
         let run = match self.executor.estimate(&block)? {
             Estimate::Loops => return Ok(()),
             Estimate::Small(watch) => RunBy::WhileSmall(watch),
@@ -177,7 +171,8 @@ impl Choice<'_> {
                 }
             },
         };
-        core.executor = Some(Box::new(run));
+        // A block is in one place of a plan, and is shown once.
+        let _ = core.executor.set(Box::new(run));
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use iolite_catalog::{ColumnSource, Index, Table};
 use iolite_ext::{IndexInfo, VirtualTable};
 use iolite_sql::ast::{self, CompoundOp};
 use iolite_value::{Affinity, Collation, KeyInfo};
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 /// The plan of a whole query.
@@ -66,18 +67,6 @@ impl NestedPlans {
         self.0.insert(id, plan);
     }
 
-    /// Takes a plan out, to be put back by [`NestedPlans::insert`].
-    pub(crate) fn take(&mut self, id: SubId) -> Option<SelectPlan> {
-        self.0.remove(&id)
-    }
-
-    /// The numbers of all, in order.
-    pub(crate) fn ids(&self) -> Vec<SubId> {
-        let mut ids: Vec<SubId> = self.0.keys().copied().collect();
-        ids.sort_unstable();
-        ids
-    }
-
     /// All plans, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (SubId, &SelectPlan)> {
         self.0.iter().map(|(id, p)| (*id, p))
@@ -121,8 +110,8 @@ pub struct CorePlan {
     pub count_only: bool,
     /// Window functions: where rows come from; the loops and groups above are empty then.
     pub window: Option<Box<WindowPlan>>,
-    /// Who runs it; none: its loops do.
-    pub executor: Option<Box<RunBy>>,
+    /// Who runs it, where that is not simply its loops: decided when the statement is planned.
+    pub executor: OnceCell<Box<RunBy>>,
     /// Estimated rows.
     pub rows: f64,
 }

@@ -29,7 +29,7 @@ impl Growth {
 }
 
 /// All blocks are run by their loops.
-pub(crate) fn choose(_: &Connection, _: &mut StatementPlan, _: bool) -> Result<()> {
+pub(crate) fn choose(_: &Connection, _: &StatementPlan, _: bool) -> Result<()> {
     Ok(())
 }
 

@@ -2,9 +2,9 @@
 
 use super::Analytics;
 use super::engine::{Run, stores};
-use super::size::{At, any_large, seems_small, watch};
+use super::size::{At, is_small, large, seems_small, watch};
 use crate::connection::{Connection, Inner};
-use iolite_base::{Code, Encoding, Result};
+use iolite_base::{Code, Encoding, Few, Result};
 use iolite_columnar::{Answer, Compiled, Profile};
 use iolite_ext::{RowSource, SourceFactory};
 use iolite_plan::StatementPlan;
@@ -12,10 +12,11 @@ use iolite_plan::bound::SourceKind;
 use iolite_plan::executor::{Block, Estimate, Executor, Offer, SourceRun};
 use iolite_plan::print::source_name;
 use iolite_value::Value;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Decides which blocks of a statement are run in columns. `explained`: somebody asks how it would be run now.
-pub(crate) fn choose(conn: &Connection, plan: &mut StatementPlan, explained: bool) -> Result<()> {
+pub(crate) fn choose(conn: &Connection, plan: &StatementPlan, explained: bool) -> Result<()> {
     let c = &conn.0;
     let mode = c.flags.analytics.get();
     let rows_only = mode == Analytics::Off
@@ -25,7 +26,8 @@ pub(crate) fn choose(conn: &Connection, plan: &mut StatementPlan, explained: boo
     if rows_only {
         return Ok(());
     }
-    let columns = Columns { conn: c, force: mode == Analytics::Force, explained };
+    let force = mode == Analytics::Force;
+    let columns = Columns { conn: c, force, explained, watched: RefCell::default() };
     iolite_plan::executor::choose(plan, &columns)
 }
 
@@ -34,12 +36,14 @@ struct Columns<'c> {
     /// Wherever it is possible.
     force: bool,
     explained: bool,
+    /// The last watch, for further blocks over the same tables.
+    watched: RefCell<Option<(Few<At>, SourceFactory)>>,
 }
 
 impl Columns<'_> {
     /// The tables of a block, and of the queries nested in the statement's expressions, if all of them are small.
-    fn small(&self, block: &Block<'_>) -> Option<Vec<At>> {
-        let mut seen: Vec<At> = Vec::new();
+    fn small(&self, block: &Block<'_>) -> Option<Few<At>> {
+        let mut seen: Few<At> = Few::new();
         let nested = block.nested.iter().flat_map(|(_, q)| q.cores.iter());
         for l in std::iter::once(block.core).chain(nested).flat_map(|c| &c.levels) {
             let SourceKind::Table { db, table } = &l.source.kind else { continue };
@@ -49,7 +53,7 @@ impl Columns<'_> {
             }
             seen.push(at);
             let small = || match self.explained {
-                true => !any_large(self.conn, &[at]),
+                true => is_small(self.conn, at),
                 false => seems_small(self.conn, *db, table),
             };
             if !table.has_rowid() || !small() {
@@ -68,10 +72,16 @@ impl Executor for Columns<'_> {
         if !iolite_columnar::pays(block) {
             return Ok(Estimate::Loops);
         }
-        Ok(match self.small(block) {
-            Some(tables) => Estimate::Small(watch(Rc::downgrade(self.conn), tables)),
-            None => Estimate::Pays,
-        })
+        let Some(tables) = self.small(block) else { return Ok(Estimate::Pays) };
+        let mut last = self.watched.borrow_mut();
+        match &*last {
+            Some((same, watch)) if same[..] == tables[..] => Ok(Estimate::Small(watch.clone())),
+            _ => {
+                let watch = watch(Rc::downgrade(self.conn), tables.clone());
+                *last = Some((tables, watch.clone()));
+                Ok(Estimate::Small(watch))
+            }
+        }
     }
 
     fn compile(&self, block: &Block<'_>) -> Result<Offer> {
@@ -106,13 +116,23 @@ fn source(conn: &Rc<Inner>, compiled: Compiled, force: bool, number: u32) -> Sou
     let tables: Vec<At> = compiled.tables().into_iter().map(|(db, root, _)| (db, root)).collect();
     SourceFactory(Rc::new(move |host, given| {
         let Some(conn) = conn.upgrade() else { return Err(Code::Misuse.into()) };
-        if !force && !any_large(&conn, &tables) {
+        if !force && large(&conn, &tables).is_none() {
             return Ok(None);
         }
         let wanted = given.first().map_or(-1, Value::to_int);
         let profile = conn.profile.borrow().is_some().then(Profile::default);
         let run = Run { conn: &conn, host, force, profile: profile.as_ref() };
-        let rows = compiled.run(&run, given.get(1..).unwrap_or(&[]), wanted)?;
+        let rows = match compiled.run(&run, given.get(1..).unwrap_or(&[]), wanted) {
+            Err(e) if !matches!(e.code().primary(), Code::Interrupt | Code::Nomem | Code::Full) => {
+                // The loops answer. Where columns are insisted on, as tests do, nobody shall overlook it.
+                conn.column_errors.set(conn.column_errors.get() + 1);
+                if force {
+                    return Err(e);
+                }
+                None
+            }
+            other => other?,
+        };
         stores(&conn).iter().for_each(|(s, bt)| s.after_run(bt));
         if let (Some(p), Some(lines)) = (profile, &mut *conn.profile.borrow_mut()) {
             lines.extend(p.into_lines().into_iter().map(|l| (number, l)));

@@ -8,7 +8,7 @@
 
 use super::engine::store;
 use crate::connection::Inner;
-use iolite_base::{Code, Pgno, Result};
+use iolite_base::{Code, Few, Pgno, Result};
 use iolite_catalog::Table;
 use iolite_ext::SourceFactory;
 use std::cell::{Cell, RefCell};
@@ -36,14 +36,20 @@ impl Growth {
     }
 }
 
-/// Whether a table is large.
-fn is_large(conn: &Inner, (db, root): At) -> Result<bool> {
-    conn.btree_of(db)?.reading(|bt| store(conn, db, bt)?.is_large(bt, root))
+/// Which of these tables is large, if one is: to be asked within a read transaction. What cannot be read now is found by the
+/// loops, if they come there.
+pub(super) fn large(conn: &Inner, tables: &[At]) -> Option<At> {
+    let is_large = |(db, root): At| -> Result<bool> {
+        let bt = conn.btree_of(db)?;
+        store(conn, db, &bt)?.is_large(&bt, root)
+    };
+    tables.iter().copied().find(|at| is_large(*at).unwrap_or(false))
 }
 
-/// Whether one of them is. What cannot be read now is found by the loops, if they come there.
-pub(super) fn any_large(conn: &Inner, tables: &[At]) -> bool {
-    tables.iter().any(|at| is_large(conn, *at).unwrap_or(false))
+/// Whether a table is small at present.
+pub(super) fn is_small(conn: &Inner, at: At) -> bool {
+    let asked = conn.btree_of(at.0).and_then(|bt| bt.reading(|_| Ok(large(conn, &[at]).is_none())));
+    asked.unwrap_or(true)
 }
 
 /// Whether a table is small, as far as can be told without reading.
@@ -63,13 +69,13 @@ pub(super) fn seems_small(conn: &Inner, db: usize, table: &Table) -> bool {
 }
 
 /// What looks at small tables before each run.
-pub(super) fn watch(conn: Weak<Inner>, tables: Vec<At>) -> SourceFactory {
+pub(super) fn watch(conn: Weak<Inner>, tables: Few<At>) -> SourceFactory {
     SourceFactory(Rc::new(move |_, _| {
         let Some(conn) = conn.upgrade() else { return Err(Code::Misuse.into()) };
-        match tables.iter().find(|at| is_large(&conn, **at).unwrap_or(false)) {
+        match large(&conn, &tables) {
             None => Ok(None),
             Some(at) => {
-                conn.growth.grown.borrow_mut().push(*at);
+                conn.growth.grown.borrow_mut().push(at);
                 conn.growth.again.set(true);
                 conn.expire_statements();
                 Err(Code::Schema.into())

@@ -705,15 +705,18 @@ impl Binder<'_> {
         indexed: &ast::Indexed,
     ) -> Core {
         let alias: Option<Rc<str>> = alias.map(|a| (&*a.text).into());
-        let stored = view.is_none();
+        let mut shown = alias.clone();
+        if self.env.explained && alias.is_none() {
+            shown = self.written(table, &t.table.name, view.is_none());
+        }
         let own = Source {
             id: t.id,
             kind: match view {
                 Some(q) => SourceKind::Subquery(Box::new(q)),
                 None => SourceKind::Table { db: t.db, table: t.table.clone() },
             },
-            name: alias.clone().unwrap_or_else(|| t.table.name.clone()),
-            shown: alias.or_else(|| self.written(table, &t.table.name, stored)),
+            name: alias.unwrap_or_else(|| t.table.name.clone()),
+            shown,
             join: JoinKind::default(),
             indexed: indexed.clone(),
             used: ColumnSet::default(),

@@ -222,8 +222,11 @@ impl Binder<'_> {
             }
             ast::TableKind::Named { name, indexed } => {
                 let (kind, shown, db, columns) = self.named(name, None)?;
-                let stored = matches!(kind, SourceKind::Table { .. } | SourceKind::Virtual { .. });
-                let words = alias.clone().or_else(|| self.written(name, &shown, stored));
+                let mut words = alias.clone();
+                if self.env.explained && alias.is_none() {
+                    let stored = matches!(kind, SourceKind::Table { .. } | SourceKind::Virtual { .. });
+                    words = self.written(name, &shown, stored);
+                }
                 let label = alias.unwrap_or(shown);
                 self.add_source(kind, label, words, db, columns, join, out)?;
                 let last = out.sources.last_mut().expect("just added");
@@ -259,6 +262,7 @@ impl Binder<'_> {
     }
 
     /// The name of a table as it was written, where that is another than its own; `stored`: with its database.
+    #[cold]
     pub(crate) fn written(&self, q: &ast::QualifiedName, own: &str, stored: bool) -> Option<Rc<str>> {
         let name = &*q.name.text;
         match &q.schema {

@@ -63,6 +63,8 @@ pub struct Env<'a> {
     pub writable_schema: bool,
     /// `PRAGMA lookahead_filters`: joins ask Bloom filters first.
     pub lookahead_filters: bool,
+    /// Somebody asks for the plan: names are kept as they were written.
+    pub explained: bool,
     /// The statement is one of the engine's own.
     pub own: bool,
     /// Is shown what a query becomes when it is bound, if somebody wants to see it.

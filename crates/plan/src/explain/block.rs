@@ -22,7 +22,7 @@ impl<'p> Teller<'p> {
             self.distinct(c);
             return self.sorted(c, 0, order);
         }
-        match c.executor.as_deref() {
+        match c.executor.get().map(|r| &**r) {
             Some(RunBy::Source(run)) => {
                 self.exprs(limits.into_iter().flatten());
                 return self.source(c, run);

@@ -2,6 +2,7 @@
 
 use super::{level, source_name};
 use crate::bound::*;
+use crate::executor::RunBy;
 use crate::plan::*;
 use crate::statement::control::{Control, ControlKind};
 use crate::statement::define::Step;
@@ -112,6 +113,9 @@ impl Printer {
             self.line(format_args!("{} windows with {calls} functions", w.windows.len()));
             return;
         }
+        if let Some(run) = c.executor.get() {
+            self.run_by(run);
+        }
         if !c.values.is_empty() {
             self.line(format_args!("{} rows of values", c.values.len()));
         }
@@ -139,6 +143,17 @@ impl Printer {
         }
         if c.delivered > 0 {
             self.line(format_args!("{} terms of the order are delivered", c.delivered));
+        }
+    }
+
+    fn run_by(&mut self, run: &RunBy) {
+        match run {
+            RunBy::Declined(why) => self.line(format_args!("run by its loops: {why}")),
+            RunBy::WhileSmall(_) => self.line("run by its loops while its tables are small"),
+            RunBy::Source(s) => {
+                self.line(format_args!("run by source {}, else by its loops", s.number));
+                self.deeper(|p| p.list("given", &s.params));
+            }
         }
     }
 
