@@ -7,7 +7,6 @@ use crate::context::{Codegen, Dest};
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4};
 use iolite_plan::bound::*;
-use iolite_plan::executor::RunBy;
 use iolite_plan::explain::{Part, Role};
 use iolite_plan::plan::*;
 use iolite_value::{Collation, KeyInfo, Value};

@@ -9,7 +9,6 @@ use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4};
 use iolite_ext::SourceFactory;
 use iolite_plan::bound::*;
-use iolite_plan::executor::SourceRun;
 use iolite_plan::explain::Role;
 use iolite_plan::plan::*;
 use std::rc::Rc;

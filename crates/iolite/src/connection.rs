@@ -94,7 +94,7 @@ pub(crate) struct Inner {
     pub large_value_direct: Cell<bool>,
     pub closed: Cell<bool>,
     /// Rows that handles of incremental access stand on.
-    pub watched: RefCell<Vec<Rc<crate::blob::Watched>>>,
+    pub watched: RefCell<Vec<Rc<crate::watched::Watched>>>,
     pub growth: crate::columns::Growth,
     /// Names of built-in functions that the user has replaced.
     pub overridden: RefCell<Vec<String>>,

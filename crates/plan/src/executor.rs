@@ -15,31 +15,6 @@ use crate::statement::{Body, StatementPlan};
 use iolite_base::Result;
 use iolite_ext::SourceFactory;
 
-/// How a block is run that its loops do not simply run.
-#[derive(Clone, Debug)]
-pub enum RunBy {
-    /// By its loops, for a reason that the user wants to hear.
-    Declined(Box<str>),
-    /// By its loops while its tables are small: the source never opens. When they are small no longer, it ends the
-    /// statement's run before it has begun, and the statement is compiled anew.
-    WhileSmall(SourceFactory),
-    /// By a source; by its loops where that declines.
-    Source(SourceRun),
-}
-
-/// How a source runs a block.
-#[derive(Clone, Debug)]
-pub struct SourceRun {
-    /// Makes the source. It is given the number of rows wanted (negative: all), then the values of `params`.
-    pub source: SourceFactory,
-    /// What the source needs to know from outside.
-    pub params: Vec<crate::bound::Expr>,
-    /// What it does, for EXPLAIN QUERY PLAN.
-    pub lines: Vec<String>,
-    /// Its number among the sources of the statement.
-    pub number: u32,
-}
-
 /// A block, shown to an [`Executor`].
 #[derive(Clone, Copy)]
 pub struct Block<'a> {

@@ -1,11 +1,10 @@
 //! Plan trees: how a bound query will be run. Plain data: printed, costed, and run by more than one executor.
 
 use crate::bound::*;
-use crate::executor::RunBy;
 use iolite_base::Few;
 use iolite_base::hash::FastMap;
 use iolite_catalog::{ColumnSource, Index, Table};
-use iolite_ext::{IndexInfo, VirtualTable};
+use iolite_ext::{IndexInfo, SourceFactory, VirtualTable};
 use iolite_sql::ast::{self, CompoundOp};
 use iolite_value::{Affinity, Collation, KeyInfo};
 use std::cell::OnceCell;
@@ -114,6 +113,31 @@ pub struct CorePlan {
     pub executor: OnceCell<Box<RunBy>>,
     /// Estimated rows.
     pub rows: f64,
+}
+
+/// How a block is run that its loops do not simply run.
+#[derive(Clone, Debug)]
+pub enum RunBy {
+    /// By its loops, for a reason that the user wants to hear.
+    Declined(Box<str>),
+    /// By its loops while its tables are small: the source never opens. When they are small no longer, it ends the
+    /// statement's run before it has begun, and the statement is compiled anew.
+    WhileSmall(SourceFactory),
+    /// By a source; by its loops where that declines.
+    Source(SourceRun),
+}
+
+/// How a source runs a block.
+#[derive(Clone, Debug)]
+pub struct SourceRun {
+    /// Makes the source. It is given the number of rows wanted (negative: all), then the values of `params`.
+    pub source: SourceFactory,
+    /// What the source needs to know from outside.
+    pub params: Vec<Expr>,
+    /// What it does, for EXPLAIN QUERY PLAN.
+    pub lines: Vec<String>,
+    /// Its number among the sources of the statement.
+    pub number: u32,
 }
 
 /// Window functions over the rows of an arm.

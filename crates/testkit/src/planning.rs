@@ -6,8 +6,8 @@ use iolite_ext::{Registry, SourceFactory};
 use iolite_plan::StatementPlan;
 use iolite_plan::bind::Env;
 use iolite_plan::bound::Expr;
-use iolite_plan::executor::{Block, Estimate, Executor, Offer, SourceRun, choose};
-use iolite_plan::plan::Access;
+use iolite_plan::executor::{Block, Estimate, Executor, Offer, choose};
+use iolite_plan::plan::{Access, SourceRun};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 

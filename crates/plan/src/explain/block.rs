@@ -2,7 +2,6 @@
 
 use super::{Role, Teller};
 use crate::bound::*;
-use crate::executor::{RunBy, SourceRun};
 use crate::plan::*;
 use crate::print;
 

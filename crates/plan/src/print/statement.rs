@@ -2,7 +2,6 @@
 
 use super::{level, source_name};
 use crate::bound::*;
-use crate::executor::RunBy;
 use crate::plan::*;
 use crate::statement::control::{Control, ControlKind};
 use crate::statement::define::Step;
