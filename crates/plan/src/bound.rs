@@ -526,16 +526,18 @@ pub struct FromQuery {
     pub cte: Option<u32>,
     /// Tables of enclosing queries that it refers to.
     pub outer: Vec<TableId>,
-    /// The name by which it is shown where it has none: by SQLite's count of queries.
+    /// What it is called, for people.
     pub label: Label,
     /// A view whose query has not as many columns as the view has names: what is wrong. It is an error only where
     /// the view is really read.
     pub misfit: Option<Rc<str>>,
 }
 
-/// What a query in FROM without a name is, and its number by SQLite's count.
-#[derive(Clone, Copy, Debug)]
+/// What a query in FROM is called, whatever its alias: a number is SQLite's count.
+#[derive(Clone, Debug)]
 pub enum Label {
+    /// A view or common table expression that has an alias here.
+    Name(Rc<str>),
     /// A query in parentheses.
     Query(u32),
     /// A join in parentheses.
@@ -551,6 +553,7 @@ impl Default for Label {
 impl std::fmt::Display for Label {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Label::Name(name) => f.write_str(name),
             Label::Query(n) => write!(f, "(subquery-{n})"),
             Label::Join(n) => write!(f, "(join-{n})"),
         }

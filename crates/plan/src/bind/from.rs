@@ -221,11 +221,20 @@ impl Binder<'_> {
                 self.add_source(SourceKind::Subquery(Box::new(q)), name, alias, None, columns, join, out)?;
             }
             ast::TableKind::Named { name, indexed } => {
-                let (kind, shown, db, columns) = self.named(name, None)?;
+                let (mut kind, shown, db, columns) = self.named(name, None)?;
                 let mut words = alias.clone();
-                if self.env.explained && alias.is_none() {
-                    let stored = matches!(kind, SourceKind::Table { .. } | SourceKind::Virtual { .. });
-                    words = self.written(name, &shown, stored);
+                if self.env.explained {
+                    match (&mut kind, &alias) {
+                        (SourceKind::Subquery(q), Some(_)) => {
+                            q.label = Label::Name((&*name.name.text).into())
+                        }
+                        (kind, None) => {
+                            let stored =
+                                matches!(kind, SourceKind::Table { .. } | SourceKind::Virtual { .. });
+                            words = self.written(name, &shown, stored);
+                        }
+                        _ => {}
+                    }
                 }
                 let label = alias.unwrap_or(shown);
                 self.add_source(kind, label, words, db, columns, join, out)?;

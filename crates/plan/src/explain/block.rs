@@ -40,7 +40,15 @@ impl<'p> Teller<'p> {
         if c.levels.is_empty() {
             self.line_of(c, Role::Block, "SCAN CONSTANT ROW");
         }
-        c.levels.iter().for_each(|l| self.level(l, c.extreme && !c.count_only));
+        for (depth, l) in c.levels.iter().enumerate() {
+            self.level(l, c.extreme && !c.count_only);
+            // Filters over stored tables are filled before the loop that asks them goes on.
+            let here =
+                |l: &&Level| l.bloom == Bloom::Early(depth) && !matches!(l.access, Access::Auto { .. });
+            for l in c.levels.iter().filter(here) {
+                self.line_of(l, Role::Filter, print::bloom_filter(l));
+            }
+        }
         let of_order = order.iter().map(|t| &t.expr);
         let of_aggregates = c
             .aggs
@@ -52,11 +60,11 @@ impl<'p> Teller<'p> {
                 self.unmatched(c);
             }
             grouping => {
-                self.exprs(c.group_by.iter().chain(of_aggregates));
-                self.unmatched(c);
                 if grouping == Grouping::Hash {
                     self.line_of(c, Role::Groups, "USE TEMP B-TREE FOR GROUP BY");
                 }
+                self.exprs(c.group_by.iter().chain(of_aggregates));
+                self.unmatched(c);
                 self.exprs(c.having.iter().chain(&c.result).chain(of_order));
                 if grouping != Grouping::All {
                     self.aggregate_trees(c);
@@ -150,7 +158,7 @@ impl<'p> Teller<'p> {
             return;
         }
         let word = if q.coroutine { "CO-ROUTINE" } else { "MATERIALIZE" };
-        let id = self.line_of(q, Role::Stored, format!("{word} {}", print::source_name(&l.source)));
+        let id = self.line_of(q, Role::Stored, format!("{word} {}", print::own_name(&l.source)));
         let former = self.in_with;
         self.in_with |= q.cte.is_some();
         self.below(id, |t| match &q.recursive {
@@ -181,7 +189,7 @@ impl<'p> Teller<'p> {
     }
 
     fn level(&mut self, l: &'p Level, extreme: bool) {
-        if l.bloom != Bloom::None {
+        if l.bloom != Bloom::None && matches!(l.access, Access::Auto { .. }) {
             self.line_of(l, Role::Filter, print::bloom_filter(l));
         }
         let detail = match values_in_from(l) {
@@ -239,10 +247,9 @@ impl<'p> Teller<'p> {
     /// The rows of right sides that found no match.
     fn unmatched(&mut self, c: &'p CorePlan) {
         for l in c.levels.iter().filter(|l| l.source.join.right) {
-            let name = print::source_name(&l.source);
-            let id = self.line_of(l, Role::Unmatched, format!("RIGHT-JOIN {name}"));
+            let id = self.line_of(l, Role::Unmatched, format!("RIGHT-JOIN {}", print::own_name(&l.source)));
             self.below(id, |t| {
-                t.line(format!("SCAN {name}"));
+                t.line(format!("SCAN {}", print::source_name(&l.source)));
             });
         }
     }

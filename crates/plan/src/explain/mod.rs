@@ -91,6 +91,7 @@ pub fn explain(plan: &StatementPlan) -> Lines {
         stored: Vec::new(),
         in_with: false,
         selects: plan.selects,
+        counts_keys: plan.counts_keys,
     };
     match &plan.body {
         Body::Query(q) => t.query(q),
@@ -122,6 +123,8 @@ struct Teller<'p> {
     in_with: bool,
     /// How many queries the statement has, by SQLite's count: those that are made of others are numbered on.
     selects: u32,
+    /// The statement may violate foreign keys for a while.
+    counts_keys: bool,
 }
 
 impl<'p> Teller<'p> {

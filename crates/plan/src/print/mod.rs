@@ -40,7 +40,10 @@ pub fn bloom_filter(l: &Level) -> String {
                 eq.iter().map(|(c, _)| format!("{}=?", column_name(&l.source, *c))).collect();
             conds.join(" AND ")
         }
-        _ => "rowid=?".to_string(),
+        _ => {
+            let alias = l.source.table().and_then(|(_, t)| t.rowid_alias.map(|c| t.columns[c].name.clone()));
+            alias.map_or_else(|| "rowid=?".to_string(), |name| format!("{name}=?"))
+        }
     };
     format!("BLOOM FILTER ON {} ({conds})", source_name(&l.source))
 }
@@ -96,6 +99,15 @@ pub fn access(a: &Access, source: &Source, name: &str) -> String {
 
 fn is_primary(i: &Index) -> bool {
     i.origin == IndexOrigin::PrimaryKey
+}
+
+/// The name of what a source reads, whatever it is called where it is read.
+pub fn own_name(s: &Source) -> String {
+    match &s.kind {
+        SourceKind::Table { table, .. } | SourceKind::Virtual { table, .. } => table.name.to_string(),
+        SourceKind::Subquery(q) if matches!(q.label, Label::Name(_)) => q.label.to_string(),
+        _ => source_name(s),
+    }
 }
 
 /// The name under which a source is shown.
