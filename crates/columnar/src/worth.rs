@@ -7,6 +7,7 @@ use iolite_plan::plan::*;
 
 /// Whether columns are likely to pay for a block if its tables are large: it begins with a scan, and something is computed
 /// from many rows, or many rows are sorted.
+#[inline]
 pub fn pays(block: &Block<'_>) -> bool {
     let c = block.core;
     if !scans(c, block.nested) || !c.levels.iter().all(is_known) {

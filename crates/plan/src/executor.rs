@@ -126,7 +126,7 @@ impl Choice<'_> {
     }
 
     fn block(&mut self, core: &CorePlan, order: &[OrderTerm], limited: bool) -> Result<()> {
-        if core.window.is_some() || core.levels.iter().any(|l| l.query.is_some()) {
+        if core.levels.iter().any(|l| l.query.is_some()) || core.window.is_some() {
             self.inside(core)?;
         }
         // A row of constants, a count that no loop makes, and what stands around a block of its own.

@@ -20,11 +20,7 @@ use std::rc::Rc;
 pub(crate) fn choose(conn: &Connection, plan: &StatementPlan, explained: bool) -> Result<()> {
     let c = &conn.0;
     let mode = c.flags.analytics.get();
-    let rows_only = mode == Analytics::Off
-        || c.txn.is_nested()
-        || c.flags.reverse_unordered.get()
-        || c.encoding() != Encoding::Utf8;
-    if rows_only {
+    if mode == Analytics::Off {
         return Ok(());
     }
     let force = mode == Analytics::Force;
@@ -42,6 +38,12 @@ struct Columns<'c> {
 }
 
 impl Columns<'_> {
+    /// Whether columns do not know what the connection is set to.
+    fn rows_only(&self) -> bool {
+        let c = self.conn;
+        c.txn.is_nested() || c.flags.reverse_unordered.get() || c.encoding() != Encoding::Utf8
+    }
+
     /// The tables of a block, and of the queries nested in the statement's expressions, if all of them are small.
     fn small(&self, block: &Block<'_>) -> Option<Few<At>> {
         let mut seen: Few<At> = Few::new();
@@ -67,11 +69,12 @@ impl Columns<'_> {
 
 impl Executor for Columns<'_> {
     fn estimate(&self, block: &Block<'_>) -> Result<Estimate> {
+        // What is seldom true is asked first.
+        if !self.force && !iolite_columnar::pays(block) || self.rows_only() {
+            return Ok(Estimate::Loops);
+        }
         if self.force {
             return Ok(Estimate::Pays);
-        }
-        if !iolite_columnar::pays(block) {
-            return Ok(Estimate::Loops);
         }
         let Some(tables) = self.small(block) else { return Ok(Estimate::Pays) };
         let mut last = self.watched.borrow_mut();
