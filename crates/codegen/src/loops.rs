@@ -12,7 +12,7 @@ use iolite_base::{Few, Result};
 use iolite_bytecode::{Label, Opcode, P4};
 use iolite_catalog::{Index, Table};
 use iolite_plan::bound::*;
-use iolite_plan::explain::Role;
+use iolite_plan::explain::{Part, Role};
 use iolite_plan::plan::*;
 use iolite_value::KeyInfo;
 use std::rc::Rc;
@@ -110,6 +110,8 @@ pub(crate) struct Right {
     rowid: bool,
     /// Where the loop itself goes on.
     outer_next: Label,
+    /// Its line about rows without a match.
+    unmatched: Part,
 }
 
 pub(crate) enum Step {
@@ -194,13 +196,15 @@ impl Codegen<'_> {
                     r.table_cursor,
                     r.matched,
                     (r.key, r.width, r.rowid),
+                    r.unmatched,
                 ));
             }
             self.close_level(l)?;
         }
         // Rows of the right sides without a match, the leftmost such join first.
         rights.reverse();
-        for (depth, subroutine, return_reg, cursor, matched, key) in rights {
+        for (depth, subroutine, return_reg, cursor, matched, key, unmatched) in rights {
+            let former = self.begin_part(unmatched);
             for (cursors, regs) in &nulls[..depth] {
                 for c in cursors.iter().flatten() {
                     self.b.emit(Opcode::NullRow, *c, 0, 0);
@@ -212,6 +216,7 @@ impl Codegen<'_> {
             let over = self.b.label();
             self.b.jump(Opcode::Rewind, cursor, over, 0);
             let top = self.b.here();
+            self.row_begins();
             let skip = self.b.label();
             let (key, width, rowid) = key;
             self.key_of_row(cursor, key, width, rowid);
@@ -220,6 +225,7 @@ impl Codegen<'_> {
             self.b.place(skip);
             self.b.emit(Opcode::Next, cursor, top as i32, 0);
             self.b.place(over);
+            self.resume(former);
         }
         self.b.place(loops.end);
         Ok(())
@@ -544,6 +550,7 @@ impl Codegen<'_> {
                 width,
                 rowid: has_rowid(l),
                 outer_next,
+                unmatched: Part::new(l, Role::Unmatched),
             });
             return Ok(());
         }

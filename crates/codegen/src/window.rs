@@ -41,10 +41,10 @@ impl Codegen<'_> {
         let first = self.b.regs(w.input.result.len() + calls);
         self.places.insert(w.table, Place::Registers { rowid: 0, first });
         let (over, next) = (self.b.label(), self.b.label());
-        let top = self.b.here();
         if let Some(last) = w.windows.first() {
             self.begin(last, Role::Window);
         }
+        let top = self.b.here();
         self.b.jump(Opcode::WindowNext, cursor, over, first);
         self.row_begins();
         self.sink_row(&mut sink, next)?;

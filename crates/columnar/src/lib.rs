@@ -1,8 +1,8 @@
 //! The columnar engine: whole arms of queries over vectors, from column segments derived from row pages.
 //!
 //! The row store is the truth; what is kept here is a function of its pages, and its validity is proved before each use
-//! ([`Store`]). An arm's plan is compiled by [`Compiled::new`], or refused with a reason; [`Compiled::run`] runs it, or
-//! says that it cannot (a value of an unforeseen kind, an error that SQL gives), and then the same arm is run by a
+//! ([`Store`]). [`pays`] says of a block's plan whether it is one for columns; [`Compiled::new`] compiles it, or declines with a
+//! reason; [`Compiled::run`] runs it, or says that it cannot (a value of an unforeseen kind, an error that SQL gives): then it is run by a
 //! program. Answers are those of programs: order of rows and groups, overflow, errors.
 //!
 //! What it does not know: SQL text, programs, how a snapshot comes about.
@@ -52,7 +52,7 @@ use iolite_plan::bound::Expr;
 use iolite_plan::executor::Block;
 use iolite_value::Value;
 
-/// An arm of a query that the engine can run.
+/// A block of a query that the engine can run.
 pub struct Compiled {
     query: ask::Query,
     params: Vec<Expr>,
