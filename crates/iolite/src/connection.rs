@@ -417,7 +417,7 @@ impl Connection {
     }
 
     /// How many runs in columns have ended with an error of the engine, and were answered by loops instead (or, with `PRAGMA
-    /// analytics = force`, failed).
+    /// analytics = force`, failed): none, unless pages are damaged.
     pub fn column_errors(&self) -> u64 {
         self.0.column_errors.get()
     }

@@ -19,7 +19,7 @@ impl Closing {
 
 /// Tables that have grown: nobody asks.
 #[derive(Default)]
-pub(crate) struct Growth;
+pub(crate) struct Growth(());
 
 impl Growth {
     /// Nothing was taken for small.

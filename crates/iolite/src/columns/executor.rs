@@ -128,9 +128,11 @@ fn source(conn: &Rc<Inner>, compiled: Compiled, force: bool, number: u32) -> Sou
         let run = Run { conn: &conn, host, force, profile: profile.as_ref() };
         let rows = match compiled.run(&run, given.get(1..).unwrap_or(&[]), wanted) {
             Err(e) if !matches!(e.code().primary(), Code::Interrupt | Code::Nomem | Code::Full) => {
-                // The loops answer. Where columns are insisted on, as tests do, nobody shall overlook it.
                 conn.column_errors.set(conn.column_errors.get() + 1);
-                if force {
+                // Loops answer: they need not come where pages are damaged. Anything else is a fault of the engine, which
+                // nobody shall overlook where columns are insisted on, as tests do.
+                let damage = matches!(e.code().primary(), Code::Corrupt | Code::Ioerr);
+                if force && !damage {
                     return Err(e);
                 }
                 None
