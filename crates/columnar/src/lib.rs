@@ -13,6 +13,7 @@ mod ask;
 mod batch;
 mod chunk;
 mod cost;
+mod declined;
 mod decode;
 mod derive;
 mod divide;
@@ -88,7 +89,7 @@ impl Compiled {
     pub fn run(&self, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
         match run::run(&self.query, rt, params, wanted) {
             // What is wrong with the query's values, its loops find where it is to be found.
-            Err(e) if is_of_values(&e) => Ok(None),
+            Err(e) if e.code() == declined::DECLINED || is_of_values(&e) => Ok(None),
             other => other,
         }
     }
