@@ -112,17 +112,18 @@ impl Pager {
         if self.lock <= LockLevel::Shared && !self.immutable {
             self.roll_back_hot_journal()?;
         }
-        if self.header_ok {
+        // A dead one's journal may just have been played back: nothing in memory counts then, and others may have committed
+        // before that one began.
+        if self.was_read {
             let mut now = [0; 16];
             self.file()?.read(&mut now, 24)?;
-            if now == self.file_version {
+            if now != self.file_version {
+                self.data_version = self.data_version.wrapping_add(1);
+            } else if self.header_ok {
                 return Ok(());
             }
-            self.data_version = self.data_version.wrapping_add(1);
-            self.reset_cache();
-        } else {
-            self.reset_cache();
         }
+        self.reset_cache();
         let size = self.file()?.size()?;
         self.file_pages = size.div_ceil(self.page_size as u64).min(u32::MAX as u64 - 1) as Pgno;
         self.db_size = self.file_pages;
@@ -152,7 +153,7 @@ impl Pager {
                 self.forget_changed(&pages);
             }
             Snapshot::Other => {
-                if self.header_ok {
+                if self.was_read {
                     self.data_version = self.data_version.wrapping_add(1);
                 }
                 self.reset_cache();
@@ -182,6 +183,7 @@ impl Pager {
             self.file_version = [0; 16];
             self.format_read_only = false;
             self.header_ok = true;
+            self.was_read = true;
             return Ok(true);
         }
         let p1 = self.get(1)?;
@@ -228,6 +230,7 @@ impl Pager {
             }
         }
         self.header_ok = true;
+        self.was_read = true;
         Ok(true)
     }
 

@@ -406,6 +406,39 @@ fn a_journal_cannot_name_a_file_to_be_deleted() {
 }
 
 #[test]
+fn a_backup_begins_again_after_a_dead_neighbours_journal_was_played_back() {
+    let dir = Scratch::new();
+    let source = open(&dir, "a.db");
+    fill(&source);
+    let target = open(&dir, "copy.db");
+    let mut backup = target.backup("main", &source, "main").unwrap();
+    assert!(!backup.step(20).unwrap());
+    let committed = Child::fork(|| {
+        run(&open(&dir, "a.db"), "UPDATE t SET v = 1");
+        true
+    });
+    assert!(committed.wait());
+    // The next one dies with a hot journal. Whoever plays it back has nothing in memory that he could compare with the file.
+    let ready = dir.path("ready");
+    let dies = Child::fork(|| {
+        let c = open(&dir, "a.db");
+        run(&c, "PRAGMA cache_size = 5; BEGIN; UPDATE t SET v = 2");
+        fs::write(&ready, "").unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(60));
+        true
+    });
+    while !ready.exists() {
+        std::thread::yield_now();
+    }
+    dies.kill();
+    assert!(fs::metadata(dir.path("a.db-journal")).unwrap().len() > 0);
+    while !backup.step(20).unwrap() {}
+    drop(backup);
+    assert_eq!(one(&target, "SELECT min(v), max(v), count(*) FROM t"), format!("1|1|{ROWS}"));
+    assert_eq!(one(&target, "PRAGMA integrity_check"), "ok");
+}
+
+#[test]
 fn a_forked_child_keeps_no_lock_of_a_parent_that_died() {
     for mode in ["delete", "wal"] {
         let dir = Scratch::new();
