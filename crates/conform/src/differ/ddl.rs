@@ -193,11 +193,13 @@ impl Gen<'_> {
         let mut clause = format!("FOREIGN KEY ({}) REFERENCES {}{to}", from.join(", "), quote(&parent));
         for event in ["DELETE", "UPDATE"] {
             if self.rng.chance(75) {
-                let action = self.one(&["CASCADE", "CASCADE", "SET NULL", "SET DEFAULT", "RESTRICT", "NO ACTION"]);
+                let action =
+                    self.one(&["CASCADE", "CASCADE", "SET NULL", "SET DEFAULT", "RESTRICT", "NO ACTION"]);
                 clause += &format!(" ON {event} {action}");
             }
         }
-        clause += &self.one(&["", "", "", " DEFERRABLE", " DEFERRABLE INITIALLY DEFERRED", " NOT DEFERRABLE"]);
+        clause +=
+            &self.one(&["", "", "", " DEFERRABLE", " DEFERRABLE INITIALLY DEFERRED", " NOT DEFERRABLE"]);
         clause
     }
 

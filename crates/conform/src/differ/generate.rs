@@ -209,7 +209,9 @@ impl Gen<'_> {
             });
             if let Some((parent, key)) = key {
                 let nth = self.rng.below(4);
-                return format!("(SELECT {key} FROM {parent} ORDER BY 1 COLLATE BINARY LIMIT 1 OFFSET {nth})");
+                return format!(
+                    "(SELECT {key} FROM {parent} ORDER BY 1 COLLATE BINARY LIMIT 1 OFFSET {nth})"
+                );
             }
         }
         self.value_for(c, t.strict)
