@@ -29,6 +29,10 @@ impl Compiler<'_> {
             _ => true,
         };
         let (was, is) = (!matches!(e, Event::Insert), !matches!(e, Event::Delete));
+        // SQLite looks at a key of a table on itself whatever an UPDATE changes: it complains of one that cannot be kept.
+        for x in t.keys.children.iter().filter(|x| x.itself) {
+            x.counted(false)?;
+        }
         let (updates, inserts) = (was && is, !was);
         for (k, test) in t.keys.children.iter().enumerate().filter(|(_, x)| changes(&x.columns)) {
             let count = |row, adds, without_new| RowAction::Count {
