@@ -94,7 +94,7 @@ opcodes! {
     ClrSubtype "r[p1] loses its subtype.";
     Jump "Jumps to p1, p2 or p3 after a Compare that found less, equal or greater.";
     Compare "Compares r[p1..] with r[p2..] over p3 registers by the key description p4, for the Jump that follows.";
-    Explain "A line of EXPLAIN QUERY PLAN: id p1, parent p2, text p4; or a mark in it, by p3. Does nothing.";
+    Explain "What follows works for line p1 of EXPLAIN QUERY PLAN, or a row of it begins, by p3. Does nothing.";
     Probe "Writes down for EXPLAIN ANALYZE that place p1, the next instruction, is reached.";
     Integer "r[p2] = p1.";
     Int64 "r[p2] = p4.";

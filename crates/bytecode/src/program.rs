@@ -171,6 +171,19 @@ pub struct ColumnMeta {
     pub origin: Option<(Rc<str>, Rc<str>, Rc<str>)>,
 }
 
+/// A line of EXPLAIN QUERY PLAN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanLine {
+    /// Its number, from 1.
+    pub id: i32,
+    /// The line below which it stands; 0: none.
+    pub parent: i32,
+    /// What it says.
+    pub detail: String,
+    /// The first line of a block that a row source runs: its number among those of the statement.
+    pub source: Option<u32>,
+}
+
 /// A compiled statement or trigger.
 #[derive(Clone, Default)]
 pub struct Program {
@@ -200,6 +213,8 @@ pub struct Program {
     pub trigger: Option<Rc<str>>,
     /// `EXPLAIN` (1) or `EXPLAIN QUERY PLAN` (2) stood before the statement.
     pub explain: u8,
+    /// The lines of its plan, where somebody asks for them.
+    pub plan: Vec<PlanLine>,
     /// Databases read or written, as a bit set.
     pub databases: u64,
     /// The change counter belongs to DML: INSERT, UPDATE, DELETE.

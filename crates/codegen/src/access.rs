@@ -4,14 +4,13 @@
 //! NULL key closes it.
 
 use crate::context::{Codegen, Place, internal};
-use crate::filters::hashable;
 use crate::loops::{InLoop, Open, Prepared, Step};
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4, p5};
 use iolite_catalog::{ColumnSource, Table};
 use iolite_plan::bound::*;
+use iolite_plan::explain::Role;
 use iolite_plan::plan::*;
-use iolite_plan::print;
 use iolite_value::{Affinity, Collation};
 use std::rc::Rc;
 
@@ -114,7 +113,7 @@ impl Codegen<'_> {
                 self.b.emit(Opcode::Null, 0, reg, 0);
             }
             EqTerm::InList(list) => {
-                let cursor = if list.list.iter().all(Expr::is_constant) && self.no_once == 0 {
+                let cursor = if list.list.iter().all(Expr::is_constant) {
                     self.list_set(list)?
                 } else {
                     let c = self.b.cursor();
@@ -341,12 +340,10 @@ impl Codegen<'_> {
         let (set, body_return, rowid) = (self.b.reg(), self.b.reg(), self.b.reg());
         self.b.emit(Opcode::Null, 0, set, 0);
         let body = self.b.label();
-        let former = self.notes;
+        let own = self.present_line();
         for (k, br) in branches.iter().enumerate() {
-            self.pop_note(former);
-            let name = print::source_name(&l.source);
-            self.push_note(|| format!("INDEX {}", k + 1));
-            self.note(|| print::access(&br.access, &l.source, &name));
+            self.begin(br, Role::Index);
+            self.begin(br, Role::Branch);
             let mut sub = Open::plain(self);
             let mut sp = *p;
             if let Access::Index(a) = &br.access {
@@ -369,7 +366,7 @@ impl Codegen<'_> {
             self.b.jump(Opcode::Gosub, body_return, body, 0);
             self.close_level(sub)?;
         }
-        self.pop_note(former);
+        self.resume(own);
         let exit = o.exit;
         self.b.jump(Opcode::Goto, 0, exit, 0);
         self.b.place(body);
@@ -391,13 +388,10 @@ impl Codegen<'_> {
             _ => Place::Fields { cursor: source, offset: 0 },
         };
         self.places.insert(id, place);
-        let build_once = self.no_once == 0 && l.query.as_ref().is_none_or(|q| !q.correlated);
-        let filtered = build_once && !self.settings.no_filters && hashable(key, eq.len());
-        let bloom = filtered.then(|| self.b.reg());
+        let build_once = l.query.as_ref().is_none_or(|q| !q.correlated);
+        let bloom = (l.bloom != Bloom::None).then(|| self.b.reg());
         let at = if build_once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
-        if bloom.is_some() {
-            self.note(|| print::bloom_filter(l));
-        }
+        let former = self.begin(l, Role::Filter);
         let n = columns.len();
         self.b.emit4(Opcode::OpenAutoindex, icur, n as i32 + 1, 0, P4::KeyInfo(key.clone()));
         let done = self.b.label();
@@ -424,6 +418,7 @@ impl Codegen<'_> {
         self.b.place(next);
         self.b.emit(Opcode::Next, source, top as i32, 0);
         self.b.place(done);
+        self.resume(former);
         if let Some(at) = at {
             self.b.jump_here(at);
         }

@@ -9,6 +9,7 @@ use iolite_base::Result;
 use iolite_bytecode::{FunctionCall, Opcode, P4};
 use iolite_ext::{FunctionFlags, Implementation};
 use iolite_plan::bound::*;
+use iolite_plan::explain::Role;
 use iolite_plan::plan::*;
 use iolite_value::{Collation, KeyInfo, compare::KeyField};
 use std::rc::Rc;
@@ -61,7 +62,7 @@ impl Codegen<'_> {
             return self.unsupported("count of a query");
         };
         let cursor = self.b.cursor();
-        self.note(|| iolite_plan::print::level(level, false));
+        self.begin(level, Role::Loop);
         let end = self.b.label();
         for e in &c.constant {
             self.jump_unless(e, end, true)?;
@@ -400,7 +401,7 @@ impl Codegen<'_> {
         self.b.place(known);
         self.accumulate(accs, bare, bare_regs, captured, States::Hash { cursor })?;
         self.close_loops(&mut loops)?;
-        self.note(|| "USE TEMP B-TREE FOR GROUP BY".into());
+        self.begin(c, Role::Groups);
         let over = self.b.label();
         self.b.jump(Opcode::HashSort, cursor, over, 0);
         let top = self.b.here();

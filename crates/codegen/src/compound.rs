@@ -9,6 +9,7 @@ use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4, p5};
 use iolite_plan::CompoundOp;
 use iolite_plan::bound::*;
+use iolite_plan::explain::{Part, Role};
 use iolite_plan::plan::SelectPlan;
 use iolite_value::{Affinity, KeyInfo};
 
@@ -22,7 +23,7 @@ impl Codegen<'_> {
         end: Label,
     ) -> Result<()> {
         let limits = self.limits(limit, plan.offset.as_ref(), end)?;
-        let former = self.push_note(|| "COMPOUND QUERY".into());
+        let former = self.begin(plan, Role::Query);
         let width = plan.columns.len();
         // The rows of all arms pass through registers, to which the order refers.
         let first = self.b.regs(width);
@@ -66,8 +67,7 @@ impl Codegen<'_> {
             arm = k + 2;
         }
         while arm < plan.cores.len() {
-            let text = if arm == 0 { "LEFT-MOST SUBQUERY" } else { "UNION ALL" };
-            let up = self.push_note(|| text.into());
+            let up = self.begin(&plan.cores[arm], Role::Block);
             let yield_reg = self.b.reg();
             let start = self.b.emit(Opcode::InitCoroutine, yield_reg, 0, 0);
             self.b.at(start).p3 = start as i32 + 1;
@@ -91,12 +91,12 @@ impl Codegen<'_> {
             self.b.place(next);
             self.b.emit(Opcode::Goto, 0, top as i32, 0);
             self.b.place(over);
-            self.pop_note(up);
+            self.resume(up);
             arm += 1;
         }
-        self.close_sink(sink)?;
+        self.close_sink(sink, Part::new(plan, Role::CompoundOrder))?;
         self.known.truncate(before);
-        self.pop_note(former);
+        self.resume(former);
         Ok(())
     }
 
@@ -119,27 +119,22 @@ impl Codegen<'_> {
         let unions = plan.ops[..last].iter().take_while(|op| is_union(op)).count();
         let mut cursor = self.open_set(plan);
         for arm in union_order(&plan.ops[..unions]) {
-            let word = if arm == 0 { "LEFT-MOST SUBQUERY" } else { "UNION USING TEMP B-TREE" };
-            self.arm_into_set(plan, arm, cursor, word)?;
+            self.arm_into_set(plan, arm, cursor)?;
         }
         for arm in unions + 1..=last {
             match plan.ops[arm - 1] {
                 CompoundOp::Union | CompoundOp::UnionAll => {
                     let all = self.open_set(plan);
-                    self.arm_into_set(plan, arm, all, "UNION USING TEMP B-TREE")?;
+                    self.arm_into_set(plan, arm, all)?;
                     self.copy_set(plan, cursor, all, None);
                     cursor = all;
                 }
                 CompoundOp::Except => {
-                    let up = self.push_note(|| "EXCEPT USING TEMP B-TREE".into());
                     self.unless_empty(cursor, |g| g.arm_into(plan, arm, &Dest::Except { cursor }))?;
-                    self.pop_note(up);
                 }
                 CompoundOp::Intersect => {
                     let (other, both) = (self.open_set(plan), self.open_set(plan));
-                    self.unless_empty(cursor, |g| {
-                        g.arm_into_set(plan, arm, other, "INTERSECT USING TEMP B-TREE")
-                    })?;
+                    self.unless_empty(cursor, |g| g.arm_into_set(plan, arm, other))?;
                     self.copy_set(plan, cursor, both, Some(other));
                     cursor = both;
                 }
@@ -165,15 +160,13 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    fn arm_into_set(&mut self, plan: &SelectPlan, arm: usize, cursor: i32, note: &str) -> Result<()> {
-        let up = self.push_note(|| note.into());
-        self.arm_into(plan, arm, &Dest::Set { cursor, affinities: None })?;
-        self.pop_note(up);
-        Ok(())
+    fn arm_into_set(&mut self, plan: &SelectPlan, arm: usize, cursor: i32) -> Result<()> {
+        self.arm_into(plan, arm, &Dest::Set { cursor, affinities: None })
     }
 
     fn arm_into(&mut self, plan: &SelectPlan, arm: usize, dest: &Dest) -> Result<()> {
         let done = self.b.label();
+        let former = self.begin(&plan.cores[arm], Role::Block);
         let known = std::mem::take(&mut self.known);
         // What encloses the compound stays known; its own stand-ins have no meaning inside an arm.
         self.known = known.iter().filter(|(e, _)| !matches!(e, Expr::TriggerColumn(..))).cloned().collect();
@@ -181,6 +174,7 @@ impl Codegen<'_> {
         self.known = known;
         r?;
         self.b.place(done);
+        self.resume(former);
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use crate::context::{Codegen, Dest};
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4, p5};
 use iolite_plan::bound::*;
+use iolite_plan::explain::Role;
 use iolite_value::{Affinity, Collation, KeyInfo};
 use std::rc::Rc;
 
@@ -156,7 +157,7 @@ impl Codegen<'_> {
     /// Falls through if the value is in the list; jumps to `no` if it is not, to `null` if that is unknown.
     fn in_list_jump(&mut self, i: &InList, no: Label, null: Label) -> Result<()> {
         let constant = i.list.iter().all(Expr::is_constant);
-        if constant && i.list.len() > 2 && self.no_once == 0 {
+        if constant && i.list.len() > 2 {
             let set = self.list_members(i)?;
             let reg = self.expr_owned(&i.lhs)?;
             self.apply_affinity(reg, &[i.affinity]);
@@ -323,7 +324,7 @@ impl Codegen<'_> {
     }
 
     fn fill_once(&mut self, i: &InSelect, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        let once = i.select.outer.is_empty() && self.no_once == 0 && !self.in_trigger;
+        let once = i.select.outer.is_empty() && !self.in_trigger;
         let at = if once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
         fill(self)?;
         if let Some(at) = at {
@@ -349,12 +350,9 @@ impl Codegen<'_> {
         let key = self.key_of(&i.collations);
         self.b.emit4(open, cursor, i.lhs.len() as i32, 0, key);
         let plan = self.plan_of(&i.select)?;
-        self.subquery_count += 1;
-        let correlated = if i.select.outer.is_empty() { "" } else { "CORRELATED " };
-        let number = self.subquery_count;
-        let former = self.push_note(|| format!("{correlated}LIST SUBQUERY {number}"));
+        let former = self.begin(plan, Role::Query);
         self.query(plan, dest)?;
-        self.pop_note(former);
+        self.resume(former);
         Ok(())
     }
 

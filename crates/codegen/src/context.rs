@@ -8,20 +8,17 @@ use iolite_catalog::{Index, Table};
 use iolite_plan::StatementPlan;
 use iolite_plan::bind::Target;
 use iolite_plan::bound::*;
+use iolite_plan::explain::{Lines, Part, Role};
 use iolite_plan::plan::NestedPlans;
 use iolite_plan::statement::{DatabaseUse, Sequence};
 use iolite_value::KeyInfo;
 use std::rc::Rc;
 
-/// Where the lines of EXPLAIN QUERY PLAN are.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Notes {
-    /// They are wanted.
-    pub on: bool,
-    /// The line below which the next one stands; 0: none.
-    pub parent: i32,
-    /// The line for which the present instructions work; 0: none.
-    pub line: i32,
+/// Which line of EXPLAIN QUERY PLAN instructions work for, in a program that is to be profiled.
+pub(crate) struct Marks<'p> {
+    lines: &'p Lines,
+    /// The present line; 0: none.
+    line: i32,
 }
 
 /// A row in registers.
@@ -178,20 +175,17 @@ pub(crate) struct Codegen<'p> {
     pub case_bases: Vec<i32>,
     /// Stored common table expressions, by number: what stores them, `first` being the cursor.
     pub ctes: FastMap<u32, Subroutine>,
-    pub notes: Notes,
+    pub marks: Option<Marks<'p>>,
     /// The program is a trigger's.
     pub in_trigger: bool,
     /// Violations of foreign keys are counted.
     pub counts_keys: bool,
     /// Set where columns of the table being written are read: text is copied out of pages.
     pub copy_columns: bool,
-    pub subquery_count: i32,
     /// A table whose loop must run on this cursor, open for writing.
     pub write_cursor: Option<(TableId, i32)>,
     /// `PRAGMA reverse_unordered_selects` holds for the loops being opened.
     pub scan_backwards: bool,
-    /// A recursive part is being coded: `Once` would be wrong inside, since its rows change.
-    pub no_once: u32,
     /// Sources that are asked in the prologue whether tables are small as they were.
     pub watches: Vec<iolite_ext::SourceFactory>,
 }
@@ -215,13 +209,11 @@ impl<'p> Codegen<'p> {
             sub_rows: Vec::new(),
             case_bases: Vec::new(),
             ctes: FastMap::default(),
-            notes: Notes::default(),
+            marks: None,
             in_trigger: false,
             counts_keys: plan.counts_keys,
             copy_columns: false,
             write_cursor: None,
-            subquery_count: 0,
-            no_once: 0,
             scan_backwards: false,
             watches: Vec::new(),
         }
@@ -265,43 +257,47 @@ impl<'p> Codegen<'p> {
         Ok(())
     }
 
-    /// A line of EXPLAIN QUERY PLAN below the present parent; answers its number.
-    pub fn note(&mut self, text: impl FnOnce() -> String) -> i32 {
-        if !self.notes.on {
-            return 0;
-        }
-        let id = self.b.here() as i32;
-        let line = Mark::Line as i32;
-        self.b.emit4(Opcode::Explain, id, self.notes.parent, line, P4::Name(text().into()));
-        self.notes.line = id;
-        id
+    /// Has the program say for which of these lines its instructions work.
+    pub fn mark_lines(&mut self, lines: &'p Lines) {
+        self.marks = Some(Marks { lines, line: 0 });
     }
 
-    /// As [`Codegen::note`], and makes the line the parent of those that follow, up to [`Codegen::pop_note`] with the answer.
-    pub fn push_note(&mut self, text: impl FnOnce() -> String) -> Notes {
-        let former = self.notes;
-        self.notes.parent = self.note(text);
+    /// What follows works for the line that tells of a part of the plan, if one does; answers the line before it, for
+    /// [`Codegen::resume`].
+    pub fn begin<T>(&mut self, part: &T, role: Role) -> i32 {
+        self.begin_part(Part::new(part, role))
+    }
+
+    /// As [`Codegen::begin`].
+    pub fn begin_part(&mut self, part: Part) -> i32 {
+        let Some(m) = &mut self.marks else { return 0 };
+        let former = m.line;
+        if let Some(line) = m.lines.of(part) {
+            m.line = line;
+            self.b.emit(Opcode::Explain, line, 0, Mark::Line as i32);
+        }
         former
     }
 
-    /// Goes on with the lines where [`Codegen::push_note`] left them.
-    pub fn pop_note(&mut self, former: Notes) {
-        self.notes.parent = former.parent;
-        self.resume(former.line);
+    /// The present line; 0: none.
+    pub fn present_line(&self) -> i32 {
+        self.marks.as_ref().map_or(0, |m| m.line)
     }
 
     /// What follows works for that line of the plan; 0: for none.
     pub fn resume(&mut self, line: i32) {
-        if self.notes.on && self.notes.line != line {
+        if let Some(m) = &mut self.marks
+            && m.line != line
+        {
+            m.line = line;
             self.b.emit(Opcode::Explain, line, 0, Mark::Resume as i32);
-            self.notes.line = line;
         }
     }
 
     /// A row of the present line of the plan begins here.
     pub fn row_begins(&mut self) {
-        if self.notes.on {
-            self.b.emit(Opcode::Explain, self.notes.line, 0, Mark::Row as i32);
+        if let Some(m) = &self.marks {
+            self.b.emit(Opcode::Explain, m.line, 0, Mark::Row as i32);
         }
     }
 

@@ -408,7 +408,7 @@ impl Codegen<'_> {
         let constant = c.args.iter().all(Expr::is_constant)
             && (c.function.flags.has(FunctionFlags::DETERMINISTIC)
                 || c.function.flags.has(FunctionFlags::SLOW_CHANGE));
-        if constant && self.no_once == 0 && !self.in_trigger {
+        if constant && !self.in_trigger {
             let reg = self.b.reg();
             let once = self.b.emit(Opcode::Once, 0, 0, 0);
             self.emit_call(c, reg)?;

@@ -1,38 +1,20 @@
-//! Bloom filters, with lookahead information passing.
+//! Bloom filters over the keys of inner tables: filled where they are first asked, once in a run.
 //!
-//! Whether an inner table has a partner for a row is asked of a small filter over the table's keys as soon as the columns
-//! that make the key are there, at the head of the outermost loop that has them, and not only when the loops have come
-//! down to that table: in a star join all filters are asked at the head of the fact table's loop ("SQLite: Past, Present,
-//! and Future", VLDB 2022, section 4.2). A filter may say yes too often, never no too often, so the loops stay as they are.
-//!
-//! Filters are filled where they are first asked, once in a run: those of automatic indexes while the index is built, those
-//! of stored tables by a scan that tests the table's own conditions. Those of stored tables that are asked for columns of
-//! the loop's own row are asked together, by one instruction, in an order that follows what they let through. Outer joins
-//! are left alone, as a row without a partner must come out of them.
+//! Those of automatic indexes are filled while the index is built, those of stored tables by a scan that tests the table's own
+//! conditions. Those of stored tables that are asked for columns of the loop's own row are asked together, by one
+//! instruction, in an order that follows what they let through. Which filters there are and where they are asked is in
+//! the plan.
 
 use crate::context::{Codegen, Place};
 use crate::loops::Open;
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4};
 use iolite_plan::bound::*;
+use iolite_plan::explain::Role;
 use iolite_plan::plan::*;
-use iolite_plan::print;
-use iolite_value::{Affinity, Collation, KeyInfo};
+use iolite_value::Affinity;
 
 impl Codegen<'_> {
-    /// For each level the depth of the loop at whose head its filter is asked; empty if there is none at all.
-    pub(crate) fn filter_depths(&self, levels: &[Level]) -> Vec<Option<usize>> {
-        if levels.len() < 2
-            || self.settings.no_filters
-            || self.no_once > 0
-            || levels.iter().any(|l| l.source.join.right)
-        {
-            return Vec::new();
-        }
-        let depths: Vec<Option<usize>> = (0..levels.len()).map(|j| filter_depth(levels, j)).collect();
-        if depths.iter().any(Option::is_some) { depths } else { Vec::new() }
-    }
-
     /// Fills and asks the filters of these inner levels at the head of the loop of `outer`; where there is surely no partner,
     /// goes to `next`.
     pub(crate) fn ask_filters(
@@ -127,7 +109,7 @@ impl Codegen<'_> {
     /// Goes through those rows of a table that its own conditions let pass; `add` says what becomes of each.
     fn fill_from_table(&mut self, l: &Level, add: impl FnOnce(&mut Self, i32)) -> Result<()> {
         let Some((db, table)) = l.source.table() else { return Ok(()) };
-        self.note(|| format!("BLOOM FILTER ON {} (rowid=?)", print::source_name(&l.source)));
+        let former = self.begin(l, Role::Filter);
         let cursor = self.b.cursor();
         self.open_cursor(cursor, db, table, l.source.binding.as_deref(), Opcode::OpenRead)?;
         let (done, next) = (self.b.label(), self.b.label());
@@ -142,13 +124,9 @@ impl Codegen<'_> {
         self.b.emit(Opcode::Next, cursor, top as i32, 0);
         self.b.place(done);
         self.b.emit(Opcode::Close, cursor, 0, 0);
+        self.resume(former);
         Ok(())
     }
-}
-
-/// Whether values of these leading key fields can be hashed: equal ones have equal bytes.
-pub(crate) fn hashable(key: &KeyInfo, fields: usize) -> bool {
-    key.fields.iter().take(fields).all(|f| matches!(f.coll, Collation::Binary | Collation::Binary16(_)))
 }
 
 /// About as many keys as a filter of this level gets at the most; 0 if nothing is known.
@@ -160,39 +138,4 @@ fn is_own(e: &Expr, table: TableId) -> bool {
     let mut own = true;
     e.tables(&mut |t| own &= t == table);
     own && !iolite_plan::has_subquery(e)
-}
-
-fn filter_depth(levels: &[Level], j: usize) -> Option<usize> {
-    let l = &levels[j];
-    if l.source.join.left || l.query.as_ref().is_some_and(|q| q.correlated) {
-        return None;
-    }
-    let values: Vec<&Expr> = match &l.access {
-        Access::Auto { eq, key, .. } if hashable(key, eq.len()) => {
-            let value = |e: &'_ (i32, EqTerm)| matches!(e.1, EqTerm::Eq { .. });
-            if !eq.iter().all(value) {
-                return None;
-            }
-            eq.iter()
-                .filter_map(|(_, e)| match e {
-                    EqTerm::Eq { value, .. } => Some(value),
-                    _ => None,
-                })
-                .collect()
-        }
-        Access::RowidEq { eq: EqTerm::Eq { value, .. }, .. } if l.bloom => vec![value],
-        _ => return None,
-    };
-    if values.iter().any(|v| iolite_plan::has_subquery(v)) {
-        return None;
-    }
-    let mut depth = 0;
-    for v in values {
-        v.tables(&mut |t| {
-            if let Some(d) = levels[..j].iter().position(|l| l.source.id == t) {
-                depth = depth.max(d);
-            }
-        });
-    }
-    Some(depth)
 }

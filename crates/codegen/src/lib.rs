@@ -16,25 +16,23 @@ mod cond;
 mod context;
 mod define;
 mod delete;
-mod door;
 mod expr;
 mod filters;
 mod foreign_keys;
 mod insert;
 mod loops;
 mod modify;
-mod offload;
 mod ordered_agg;
 mod recursive;
 mod select;
 mod settings;
+mod source;
 mod subquery;
 mod trigger;
 mod update;
 mod window;
 mod write;
 
-pub use door::{Ask, Door, Offer, Taken};
 pub use settings::Settings;
 
 use context::{Codegen, Dest};
@@ -42,14 +40,23 @@ use iolite_base::{Code, Result};
 use iolite_bytecode::{ColumnMeta, Program};
 use iolite_ext::SourceFactory;
 use iolite_plan::StatementPlan;
+use iolite_plan::explain::Lines;
 use iolite_plan::statement::Body;
 use iolite_plan::statement::define::Step;
 use std::rc::Rc;
 
-/// Makes the program of a statement that reads or changes rows, or changes the schema, out of an empty one.
-pub fn emit(plan: &StatementPlan, settings: &Settings, program: &mut Program) -> Result<()> {
+/// Makes the program of a statement that reads or changes rows, or changes the schema, out of an empty one. With the lines
+/// of its plan, the program says for which of them its instructions work.
+pub fn emit(
+    plan: &StatementPlan,
+    settings: &Settings,
+    lines: Option<&Lines>,
+    program: &mut Program,
+) -> Result<()> {
     let mut g = Codegen::new(plan, settings);
-    g.notes.on = settings.explained;
+    if let Some(lines) = lines {
+        g.mark_lines(lines);
+    }
     match &plan.body {
         Body::Query(q) => g.query(q, &Dest::Output)?,
         Body::Modify(m) => {

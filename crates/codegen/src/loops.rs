@@ -12,8 +12,8 @@ use iolite_base::{Few, Result};
 use iolite_bytecode::{Label, Opcode, P4};
 use iolite_catalog::{Index, Table};
 use iolite_plan::bound::*;
+use iolite_plan::explain::{Part, Role};
 use iolite_plan::plan::*;
-use iolite_plan::print;
 use iolite_value::KeyInfo;
 use std::rc::Rc;
 
@@ -88,7 +88,7 @@ impl Open {
             prepared: Prepared::default(),
             key: None,
             or_body: None,
-            line: g.notes.line,
+            line: g.present_line(),
         }
     }
 
@@ -110,6 +110,8 @@ pub(crate) struct Right {
     rowid: bool,
     /// Where the loop itself goes on.
     outer_next: Label,
+    /// Its line about rows without a match.
+    unmatched: Part,
 }
 
 pub(crate) enum Step {
@@ -145,14 +147,13 @@ impl Codegen<'_> {
         self.end_at_empty(levels, &out);
         let backwards = self.settings.reverse_unordered && c.unordered;
         let former = std::mem::replace(&mut self.scan_backwards, backwards);
-        let asked = self.filter_depths(levels);
         for (depth, l) in levels.iter().enumerate() {
-            self.open_level(l, &mut out.levels[depth], c.extreme)?;
+            self.open_level(l, &mut out.levels[depth])?;
             let next = out.levels[depth].next;
-            if asked.contains(&Some(depth)) {
-                let inner = levels.iter().zip(out.levels.iter_mut()).zip(&asked);
-                let mut inner = inner.filter(|(_, at)| **at == Some(depth)).map(|(level, _)| level);
-                self.ask_filters(l, &mut inner, next)?;
+            let here = |l: &Level| l.bloom == Bloom::Early(depth);
+            if levels.iter().any(here) {
+                let inner = levels.iter().zip(out.levels.iter_mut());
+                self.ask_filters(l, &mut inner.filter(|(l, _)| here(l)), next)?;
             }
         }
         self.scan_backwards = former;
@@ -195,13 +196,15 @@ impl Codegen<'_> {
                     r.table_cursor,
                     r.matched,
                     (r.key, r.width, r.rowid),
+                    r.unmatched,
                 ));
             }
             self.close_level(l)?;
         }
         // Rows of the right sides without a match, the leftmost such join first.
         rights.reverse();
-        for (depth, subroutine, return_reg, cursor, matched, key) in rights {
+        for (depth, subroutine, return_reg, cursor, matched, key, unmatched) in rights {
+            let former = self.begin_part(unmatched);
             for (cursors, regs) in &nulls[..depth] {
                 for c in cursors.iter().flatten() {
                     self.b.emit(Opcode::NullRow, *c, 0, 0);
@@ -213,6 +216,7 @@ impl Codegen<'_> {
             let over = self.b.label();
             self.b.jump(Opcode::Rewind, cursor, over, 0);
             let top = self.b.here();
+            self.row_begins();
             let skip = self.b.label();
             let (key, width, rowid) = key;
             self.key_of_row(cursor, key, width, rowid);
@@ -221,6 +225,7 @@ impl Codegen<'_> {
             self.b.place(skip);
             self.b.emit(Opcode::Next, cursor, top as i32, 0);
             self.b.place(over);
+            self.resume(former);
         }
         self.b.place(loops.end);
         Ok(())
@@ -325,18 +330,17 @@ impl Codegen<'_> {
             }
             SourceKind::Subquery(_) => {
                 let q = l.query.as_deref().ok_or_else(|| internal("a query in FROM without a plan"))?;
-                let name = print::source_name(&l.source);
                 if q.coroutine {
                     let width = q.select.columns.len();
                     let (yield_reg, first) = (self.b.reg(), self.b.regs(width));
-                    self.coroutine(q, &name, yield_reg, first)?;
+                    self.coroutine(q, yield_reg, first)?;
                     self.places.insert(id, Place::Registers { rowid: 0, first });
                     return Ok(Prepared {
                         coroutine: Some((yield_reg, first, width)),
                         ..Prepared::default()
                     });
                 }
-                let cursor = self.materialize(q, &name)?;
+                let cursor = self.materialize(q)?;
                 if !matches!(l.access, Access::Auto { .. }) {
                     self.places.insert(id, Place::Fields { cursor, offset: 0 });
                     return Ok(Prepared { table_cursor: Some(cursor), ..Prepared::default() });
@@ -428,8 +432,8 @@ impl Codegen<'_> {
     }
 
     /// Stores a query's rows in a transient table; answers its cursor.
-    fn materialize(&mut self, q: &FromPlan, name: &str) -> Result<i32> {
-        let once = !q.correlated && self.no_once == 0;
+    fn materialize(&mut self, q: &FromPlan) -> Result<i32> {
+        let once = !q.correlated;
         if once && let Some(c) = q.cte.and_then(|n| self.ctes.get(&n).copied()) {
             let cursor = self.b.cursor();
             // The place where it was first wanted may not have been reached.
@@ -452,9 +456,9 @@ impl Codegen<'_> {
         }
         let at = if once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
         self.b.emit(Opcode::OpenEphemeral, cursor, width as i32, 0);
-        let former = self.push_note(|| format!("MATERIALIZE {name}"));
+        let former = self.begin(q, Role::Stored);
         self.stored_rows(q, &Dest::Table { cursor })?;
-        self.pop_note(former);
+        self.resume(former);
         if let Some(at) = at {
             self.b.jump_here(at);
         }
@@ -466,18 +470,18 @@ impl Codegen<'_> {
         Ok(cursor)
     }
 
-    fn coroutine(&mut self, q: &FromPlan, name: &str, yield_reg: i32, first: i32) -> Result<()> {
+    fn coroutine(&mut self, q: &FromPlan, yield_reg: i32, first: i32) -> Result<()> {
         let start = self.b.emit(Opcode::InitCoroutine, yield_reg, 0, 0);
         let entry = self.b.here();
         self.b.at(start).p3 = entry as i32;
-        let former = self.push_note(|| format!("CO-ROUTINE {name}"));
+        let former = self.begin(q, Role::Stored);
         let temps = self.b.drop_temps();
         self.stored_rows(q, &Dest::Coroutine { yield_reg, first })?;
         self.b.drop_temps();
         for t in temps {
             self.b.free_temp(t);
         }
-        self.pop_note(former);
+        self.resume(former);
         self.b.emit(Opcode::EndCoroutine, yield_reg, 0, 0);
         self.b.jump_here(start);
         Ok(())
@@ -491,7 +495,7 @@ impl Codegen<'_> {
         }
     }
 
-    fn open_level(&mut self, l: &Level, o: &mut Open, extreme: bool) -> Result<()> {
+    fn open_level(&mut self, l: &Level, o: &mut Open) -> Result<()> {
         let p = o.prepared;
         let own_index = p.index_cursor.filter(|c| Some(*c) != p.table_cursor);
         o.cursors = [p.table_cursor, own_index];
@@ -505,12 +509,8 @@ impl Codegen<'_> {
         if let Some((_, first, n)) = p.coroutine {
             o.null_registers = Some((first, n));
         }
-        if !matches!(l.source.kind, SourceKind::Working(_)) || !matches!(l.access, Access::Scan { .. }) {
-            self.note(|| print::level(l, extreme));
-        } else {
-            self.note(|| format!("SCAN {}", print::source_name(&l.source)));
-        }
-        o.line = self.notes.line;
+        self.begin(l, Role::Loop);
+        o.line = self.present_line();
         self.open_access(l, &p, o)?;
         self.resume(o.line);
         self.row_begins();
@@ -550,6 +550,7 @@ impl Codegen<'_> {
                 width,
                 rowid: has_rowid(l),
                 outer_next,
+                unmatched: Part::new(l, Role::Unmatched),
             });
             return Ok(());
         }

@@ -6,6 +6,7 @@ use crate::select::Limits;
 use iolite_base::Result;
 use iolite_bytecode::{Opcode, P4};
 use iolite_plan::bound::OrderTerm;
+use iolite_plan::explain::Role;
 use iolite_plan::plan::*;
 use iolite_value::{KeyInfo, compare::KeyField};
 use std::rc::Rc;
@@ -40,9 +41,9 @@ impl Codegen<'_> {
         };
         let order = r.order_by.iter().enumerate().filter_map(|(i, t)| t.column.map(|c| (i, c))).collect();
         let into = Dest::Queue(Rc::new(QueueDest { cursor: queue, distinct, order, key }));
-        let former = self.push_note(|| "SETUP".into());
+        let former = self.begin(r, Role::Setup);
         self.query(&q.select, &into)?;
-        self.pop_note(former);
+        self.resume(former);
 
         let (row, current) = (self.b.reg(), self.b.cursor());
         self.b.emit(Opcode::OpenPseudo, current, row, (keys + width) as i32);
@@ -68,13 +69,13 @@ impl Codegen<'_> {
         }
         self.b.place(skip);
         self.places.insert(r.id, Place::Fields { cursor: current, offset: keys as i32 });
-        let former = self.push_note(|| "RECURSIVE STEP".into());
+        let former = self.begin(r, Role::Step);
         for arm in &r.arms {
             let done = self.b.label();
             self.core(arm, &[], Limits::default(), &into, done)?;
             self.b.place(done);
         }
-        self.pop_note(former);
+        self.resume(former);
         self.b.emit(Opcode::Goto, 0, top as i32, 0);
         self.b.place(end);
         Ok(())

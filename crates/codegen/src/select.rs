@@ -7,6 +7,7 @@ use crate::context::{Codegen, Dest};
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4};
 use iolite_plan::bound::*;
+use iolite_plan::explain::{Part, Role};
 use iolite_plan::plan::*;
 use iolite_value::{Collation, KeyInfo, Value};
 use std::rc::Rc;
@@ -80,12 +81,10 @@ impl Order<'_> {
 impl Codegen<'_> {
     /// Codes a query.
     pub fn query(&mut self, plan: &SelectPlan, dest: &Dest) -> Result<()> {
-        self.limited_query(plan, plan.limit.as_ref(), dest)
-    }
-
-    /// Codes a query of which only one row is wanted, if it does not say itself how many.
-    pub fn one_row_query(&mut self, plan: &SelectPlan, dest: &Dest) -> Result<()> {
-        self.limited_query(plan, Some(plan.limit.as_ref().unwrap_or(&Expr::int(1))), dest)
+        match plan.limit {
+            None if plan.one_row => self.limited_query(plan, Some(&Expr::int(1)), dest),
+            _ => self.limited_query(plan, plan.limit.as_ref(), dest),
+        }
     }
 
     fn limited_query(&mut self, plan: &SelectPlan, limit: Option<&Expr>, dest: &Dest) -> Result<()> {
@@ -148,16 +147,16 @@ impl Codegen<'_> {
         if let Some(w) = &c.window {
             return self.windowed(c, w, order, limits, dest, end);
         }
-        if self.settings.door.is_some()
-            && let Some(t) = self.ask_door(c, order, limits.limit.is_some())?
-        {
-            return self.through_door(t, c, order, limits, dest, end);
+        match c.executor.get().map(|r| &**r) {
+            None | Some(RunBy::Declined(_)) => {}
+            Some(RunBy::WhileSmall(watch)) => self.watch(watch),
+            Some(RunBy::Source(run)) => return self.by_source(run, c, order, limits, dest, end),
         }
-        self.core_in_rows(c, order, limits, dest, end)
+        self.by_loops(c, order, limits, dest, end)
     }
 
     /// Codes one arm as nested loops.
-    pub fn core_in_rows(
+    pub fn by_loops(
         &mut self,
         c: &CorePlan,
         order: &[OrderTerm],
@@ -171,7 +170,7 @@ impl Codegen<'_> {
         match c.grouping {
             Grouping::None => {
                 if c.levels.is_empty() {
-                    self.note(|| "SCAN CONSTANT ROW".into());
+                    self.begin(c, Role::Block);
                 }
                 let mut loops = self.open_loops(c)?;
                 let next = self.innermost_next(&loops);
@@ -180,7 +179,7 @@ impl Codegen<'_> {
             }
             _ => self.aggregate(c, &mut sink)?,
         }
-        self.close_sink(sink)
+        self.close_sink(sink, Part::new(c, Role::Order))
     }
 
     fn values(
@@ -191,12 +190,7 @@ impl Codegen<'_> {
         dest: &Dest,
         end: Label,
     ) -> Result<()> {
-        let n = c.values.len();
-        if n > 1 {
-            self.note(|| format!("SCAN {n} CONSTANT ROWS"));
-        } else {
-            self.note(|| "SCAN CONSTANT ROW".into());
-        }
+        self.begin(c, Role::Block);
         // ORDER BY of a VALUES list names columns: each row brings its own expressions.
         let width = c.result.len();
         let first = self.b.regs(width);
@@ -220,7 +214,7 @@ impl Codegen<'_> {
             self.b.place(next);
             self.known.truncate(before);
         }
-        self.close_sink(sink)
+        self.close_sink(sink, Part::new(c, Role::Order))
     }
 
     /// Opens what a sink needs before the loops.
@@ -381,15 +375,10 @@ impl Codegen<'_> {
         }
     }
 
-    /// Emits sorted rows.
-    pub fn close_sink(&mut self, s: Sink<'_>) -> Result<()> {
+    /// Emits sorted rows; `sorting`: what they are part of.
+    pub fn close_sink(&mut self, s: Sink<'_>, sorting: Part) -> Result<()> {
         let Some(sorter) = &s.sorter else { return Ok(()) };
-        let sorted = s.order.terms.len() - s.order.delivered;
-        self.note(|| match (&sorter.blocks, sorted) {
-            (None, _) => "USE TEMP B-TREE FOR ORDER BY".into(),
-            (_, 1) => "USE TEMP B-TREE FOR LAST TERM OF ORDER BY".into(),
-            _ => format!("USE TEMP B-TREE FOR LAST {sorted} TERMS OF ORDER BY"),
-        });
+        self.begin_part(sorting);
         let width = s.result.len();
         let total = s.order.terms.len() + sorter.extra.len();
         let (pseudo, record) = (self.b.cursor(), self.b.reg());

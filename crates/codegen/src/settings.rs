@@ -1,6 +1,5 @@
 //! What programs depend on besides their plan.
 
-use crate::door::Door;
 use std::rc::Rc;
 
 /// Settings of the connection that change what programs do.
@@ -12,14 +11,8 @@ pub struct Settings {
     pub recursive_triggers: bool,
     /// `PRAGMA reverse_unordered_selects`.
     pub reverse_unordered: bool,
-    /// `PRAGMA lookahead_filters = off`: no Bloom filters.
-    pub no_filters: bool,
     /// The statement runs as part of a schema change of the engine's own.
     pub nested: bool,
-    /// Who may take whole arms over; none: all run as programs.
-    pub door: Option<Rc<dyn Door>>,
-    /// Somebody asks how the statement is run: programs say which instructions work for which line of the plan.
-    pub explained: bool,
     /// The most instructions that a program may have; 0: no limit.
     pub most_instructions: usize,
 }

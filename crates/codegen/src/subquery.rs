@@ -4,6 +4,7 @@ use crate::context::{Codegen, Dest, Subroutine, internal};
 use iolite_base::Result;
 use iolite_bytecode::Opcode;
 use iolite_plan::bound::*;
+use iolite_plan::explain::Role;
 use iolite_plan::plan::SelectPlan;
 use std::rc::Rc;
 
@@ -28,21 +29,18 @@ impl<'p> Codegen<'p> {
     /// Computes a nested query's first row into registers; answers the first of them.
     pub fn subquery_row(&mut self, s: &Rc<Subquery>) -> Result<i32> {
         let width = s.select.columns.len();
-        let free = s.outer.is_empty() && self.no_once == 0;
+        let free = s.outer.is_empty();
         if free && let Some(sub) = self.subroutines.get(&s.id).copied() {
             self.b.emit(Opcode::Gosub, sub.return_reg, sub.address, 0);
             return Ok(sub.first);
         }
         let plan = self.plan_of(s)?;
         let first = self.b.regs(width);
-        self.subquery_count += 1;
-        let word = if s.outer.is_empty() { "" } else { "CORRELATED " };
-        let number = self.subquery_count;
         let code = |g: &mut Self| -> Result<()> {
-            let former = g.push_note(|| format!("{word}SCALAR SUBQUERY {number}"));
+            let former = g.begin(plan, Role::Query);
             g.b.emit(Opcode::Null, 0, first, first + width as i32 - 1);
-            g.one_row_query(plan, &Dest::Registers { first })?;
-            g.pop_note(former);
+            g.query(plan, &Dest::Registers { first })?;
+            g.resume(former);
             Ok(())
         };
         if !free {
@@ -66,16 +64,13 @@ impl<'p> Codegen<'p> {
     /// Whether a query has a row.
     pub fn exists(&mut self, s: &Rc<Subquery>, target: i32) -> Result<()> {
         let plan = self.plan_of(s)?;
-        let once = s.outer.is_empty() && self.no_once == 0;
+        let once = s.outer.is_empty();
         let reg = if once { self.b.reg() } else { self.b.temp() };
         let at = if once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
-        self.subquery_count += 1;
-        let word = if s.outer.is_empty() { "" } else { "CORRELATED " };
-        let number = self.subquery_count;
-        let former = self.push_note(|| format!("{word}SCALAR SUBQUERY {number}"));
+        let former = self.begin(plan, Role::Query);
         self.b.emit(Opcode::Integer, 0, reg, 0);
-        self.one_row_query(plan, &Dest::Exists { reg })?;
-        self.pop_note(former);
+        self.query(plan, &Dest::Exists { reg })?;
+        self.resume(former);
         if let Some(at) = at {
             self.b.jump_here(at);
         }

@@ -7,6 +7,7 @@ use iolite_base::Result;
 use iolite_bytecode as code;
 use iolite_bytecode::{FunctionCall, Label, Opcode, P4};
 use iolite_plan::bound::*;
+use iolite_plan::explain::{Part, Role};
 use iolite_plan::plan::*;
 use iolite_plan::{FrameExclude, FrameUnit};
 use iolite_value::compare::KeyField;
@@ -29,23 +30,28 @@ impl Codegen<'_> {
         let filled = self.b.label();
         self.core(&w.input, &[], Limits::default(), &Dest::Window { cursor }, filled)?;
         self.b.place(filled);
-        self.note(|| "USE TEMP B-TREE FOR WINDOW FUNCTIONS".into());
+        let former = self.begin(c, Role::Windows);
         let mut passes = Vec::with_capacity(w.windows.len());
         for p in &w.windows {
             passes.push(self.window_pass(p)?);
         }
         self.b.emit4(Opcode::WindowRun, cursor, 0, 0, P4::Windows(passes.into()));
+        self.resume(former);
         let calls: usize = w.windows.iter().map(|p| p.calls.len()).sum();
         let first = self.b.regs(w.input.result.len() + calls);
         self.places.insert(w.table, Place::Registers { rowid: 0, first });
         let (over, next) = (self.b.label(), self.b.label());
+        if let Some(last) = w.windows.first() {
+            self.begin(last, Role::Window);
+        }
         let top = self.b.here();
         self.b.jump(Opcode::WindowNext, cursor, over, first);
+        self.row_begins();
         self.sink_row(&mut sink, next)?;
         self.b.place(next);
         self.b.emit(Opcode::Goto, 0, top as i32, 0);
         self.b.place(over);
-        self.close_sink(sink)
+        self.close_sink(sink, Part::new(c, Role::Order))
     }
 
     fn window_pass(&mut self, p: &WindowPass) -> Result<code::WindowPass> {

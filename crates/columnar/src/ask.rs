@@ -9,10 +9,10 @@ mod nested;
 use crate::cost::Loops;
 use crate::decode::ColKey;
 use crate::expr::{Cmp, Ex};
-use iolite_base::Result;
 use iolite_catalog::{ColumnSource, Table};
 use iolite_ext::{Function, FunctionFlags, Implementation, Inline};
 use iolite_plan::bound::*;
+use iolite_plan::executor::Block;
 use iolite_plan::plan::*;
 use iolite_value::compare::KeyField;
 use iolite_value::{Affinity, Collation, Value};
@@ -108,8 +108,6 @@ pub(crate) struct Query {
     pub order: Vec<(Ex, KeyField)>,
     /// Not all rows may be wanted.
     pub limited: bool,
-    /// The loops of the rows' plan bring them partly in order: the first few are found soon.
-    pub partly_sorted: bool,
     /// What the planner thinks of its loops.
     pub loops: Loops,
     /// The loops begin with rows sought by the values of a nested query.
@@ -130,23 +128,6 @@ impl Query {
     }
 }
 
-/// What compiling needs beside the plan.
-pub struct Asked<'a> {
-    /// The arm.
-    pub core: &'a CorePlan,
-    /// The order wanted.
-    pub order: &'a [OrderTerm],
-    /// Not all rows may be wanted.
-    pub limited: bool,
-    /// What a record that ends before a column stands for.
-    #[allow(clippy::type_complexity)]
-    pub default_of: &'a dyn Fn(&Rc<Table>, usize) -> Result<Value>,
-    /// Whether the user has put a function of his own in the place of a built-in one.
-    pub overridden: &'a dyn Fn(&str) -> bool,
-    /// The plan of a query nested in an expression.
-    pub plan_of: &'a dyn Fn(&Subquery) -> Option<SelectPlan>,
-}
-
 type Answer<T> = std::result::Result<T, String>;
 
 fn no<T>(why: &str) -> Answer<T> {
@@ -154,7 +135,9 @@ fn no<T>(why: &str) -> Answer<T> {
 }
 
 struct Compiler<'a> {
-    ask: &'a Asked<'a>,
+    block: &'a Block<'a>,
+    /// Whether the user has put a function of his own in the place of a built-in one.
+    overridden: &'a dyn Fn(&str) -> bool,
     q: Query,
     params: Vec<Expr>,
     /// Keys and aggregates may be referred to: the expression stands behind the grouping.
@@ -170,15 +153,16 @@ struct Compiler<'a> {
     depth: usize,
 }
 
-/// Compiles an arm; the values that the program must pass come with it.
-pub(crate) fn compile(ask: &Asked<'_>) -> Answer<(Query, Vec<Expr>)> {
-    let mut x = Compiler::new(ask);
+/// Compiles a block; the values that the program must pass come with it. `overridden`: whether the user has put a function
+/// of his own in the place of the built-in one of this name.
+pub(crate) fn compile(block: &Block<'_>, overridden: &dyn Fn(&str) -> bool) -> Answer<(Query, Vec<Expr>)> {
+    let mut x = Compiler::new(block, overridden);
     x.arm()?;
     Ok((x.q, x.params))
 }
 
 impl<'a> Compiler<'a> {
-    fn new(ask: &'a Asked<'a>) -> Compiler<'a> {
+    fn new(block: &'a Block<'a>, overridden: &'a dyn Fn(&str) -> bool) -> Compiler<'a> {
         let q = Query {
             tables: Vec::new(),
             slots: Vec::new(),
@@ -186,7 +170,7 @@ impl<'a> Compiler<'a> {
             in_order: true,
             loop_order: Some(Vec::new()),
             order_slots: Vec::new(),
-            grouping: ask.core.grouping,
+            grouping: block.core.grouping,
             keys: Vec::new(),
             key_order: Vec::new(),
             key_fields: Vec::new(),
@@ -196,15 +180,15 @@ impl<'a> Compiler<'a> {
             result: Vec::new(),
             distinct: None,
             order: Vec::new(),
-            limited: ask.limited,
-            partly_sorted: ask.core.delivered > 0,
-            loops: Loops::of(ask.core),
-            by_keys: sought_by_query(&ask.core.levels),
+            limited: block.limited,
+            loops: Loops::of(block.core),
+            by_keys: sought_by_query(&block.core.levels),
             nested: Vec::new(),
             empty: None,
         };
         Compiler {
-            ask,
+            block,
+            overridden,
             q,
             params: Vec::new(),
             grouped: false,
@@ -219,7 +203,7 @@ impl<'a> Compiler<'a> {
 
 impl Compiler<'_> {
     fn arm(&mut self) -> Answer<()> {
-        let c = self.ask.core;
+        let c = self.block.core;
         if c.first_row_only {
             return no("the first row decides");
         }
@@ -281,7 +265,7 @@ impl Compiler<'_> {
             }
             self.q.distinct = Some(colls);
         }
-        for t in self.ask.order {
+        for t in self.block.order {
             let ex = self.expr(&t.expr)?;
             let field =
                 KeyField { coll: known(t.collation.clone())?, desc: t.desc, nulls_large: t.nulls_large };
@@ -357,7 +341,7 @@ impl Compiler<'_> {
 
     /// Groups that come out as an index delivers them, or in the order of the table.
     fn index_order(&mut self) -> Answer<()> {
-        let c = self.ask.core;
+        let c = self.block.core;
         let l = &c.levels[0];
         // One group for each row of the first table.
         let single = self.q.loop_order.as_ref().is_some_and(|o| o[1..].iter().all(|l| l.one));
@@ -559,7 +543,7 @@ impl Compiler<'_> {
         }
         if !matches!(a.function.imp, Implementation::Aggregate(_))
             || a.function.flags.has(FunctionFlags::SUBTYPE)
-            || (self.ask.overridden)(&a.function.name)
+            || (self.overridden)(&a.function.name)
         {
             return no("an aggregate of the user's");
         }
@@ -588,7 +572,7 @@ impl Compiler<'_> {
         } else {
             let c = column as usize;
             let Some(f) = table.field_of[c] else { return no("a generated column that is not stored") };
-            let default = (self.ask.default_of)(table, c).map_err(|e| e.to_string())?;
+            let default = table.absent_value(c).map_or(Value::Null, |v| (**v).clone());
             (Some(f), table.columns[c].affinity == Affinity::Real, default)
         };
         Ok(SlotSpec { table: t, field, real, default })
@@ -634,7 +618,7 @@ impl Compiler<'_> {
 
     fn expr(&mut self, e: &Expr) -> Answer<Ex> {
         if self.grouped
-            && let Some(i) = self.ask.core.group_by.iter().position(|g| g.same(e))
+            && let Some(i) = self.block.core.group_by.iter().position(|g| g.same(e))
         {
             return Ok(Ex::Key(i));
         }
@@ -693,7 +677,7 @@ impl Compiler<'_> {
             Expr::CaseBase(..) => Ex::CaseBase,
             Expr::Cast(a, aff) => Ex::Cast(self.boxed(a)?, *aff),
             Expr::Call(c) => self.call(c)?,
-            Expr::Agg(id, _) => match self.ask.core.aggs.iter().position(|a| a.id == *id) {
+            Expr::Agg(id, _) => match self.block.core.aggs.iter().position(|a| a.id == *id) {
                 Some(i) if self.grouped => Ex::Agg(i),
                 _ => return no("an aggregate of an enclosing query"),
             },
@@ -722,7 +706,7 @@ impl Compiler<'_> {
             ),
             _ => false,
         };
-        if !known_code || (self.ask.overridden)(&f.name) {
+        if !known_code || (self.overridden)(&f.name) {
             return no("a function of the user's, or one that changes");
         }
         let mut args = Vec::new();

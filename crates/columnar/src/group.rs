@@ -16,6 +16,7 @@ use crate::acc::{Acc, zeros};
 use crate::ask::{AggSpec, Query};
 use crate::batch::{Batch, Ints, Places, Reals};
 use crate::chunk::{Data, Dict, Field};
+use crate::declined::DECLINED;
 use crate::evict::work_size;
 use crate::expr::{Eval, Ex, Row};
 use crate::join::{AWAY, Inner, NONE};
@@ -395,13 +396,13 @@ impl<'q> Groups<'q> {
                             let raw = codes.get(r) as usize;
                             if of_code[raw] == NONE {
                                 let f = cols.loaded.dicts[c].get(raw as u32);
-                                of_code[raw] = dict.code(f)?.ok_or(Code::Internal)?;
+                                of_code[raw] = dict.code(f)?.ok_or(DECLINED)?;
                             }
                             code = of_code[raw];
                         }
                         if code == NONE {
                             let v = s.eval.value(&own[*k], &cols.row(part, r, &s.places.of_table[*table]))?;
-                            code = dict.code(Field::of(&v))?.ok_or(Code::Internal)?;
+                            code = dict.code(Field::of(&v))?.ok_or(DECLINED)?;
                         }
                         let before = numbers[row as usize];
                         if n == 0 {
@@ -519,16 +520,16 @@ impl<'q> Groups<'q> {
                 false => plain_numbers(source, *radix, &mut st.numbers, b, s)?,
             };
             if !known {
-                return Err(Code::Internal.into());
+                return Err(DECLINED.into());
             }
         }
         if !st.place(self.dense)? {
             // One thread has to do, and lets rows wait.
-            return Err(Code::Internal.into());
+            return Err(DECLINED.into());
         }
         for k in 0..st.accs.len() {
             if !st.accumulate_ints(k, b)? {
-                return Err(Code::Internal.into());
+                return Err(DECLINED.into());
             }
         }
         Ok(())

@@ -6,6 +6,7 @@
 //! table. NULL is no key.
 
 use crate::chunk::{Chunk, Codes, Data, Field, room};
+use crate::declined::DECLINED;
 use crate::evict::work_size;
 use crate::expr::Eval;
 use crate::kernel::{BLOCK, Bits, Selection};
@@ -230,7 +231,7 @@ impl Inner {
                 // Of all keys twice as many shares are made; a share that is known has to do.
                 Built::TooLarge if share.is_none() && next.of < MOST_SHARES => next.of *= 2,
                 Built::TooLarge if next.of == 1 => return Ok(None),
-                Built::TooLarge => return Err(Code::Internal.into()),
+                Built::TooLarge => return Err(DECLINED.into()),
             }
         }
     }
@@ -378,7 +379,7 @@ impl Inner {
                 take_ints(&part.cols[key], from, part.start, at, &mut keys, &mut passed, share)?;
                 // Only a damaged file has rows out of order.
                 if keys.first().is_some_and(|k| *k <= bounds.1) || !keys.is_sorted_by(|a, b| a < b) {
-                    return Err(Code::Internal.into());
+                    return Err(Code::Corrupt.into());
                 }
                 bounds.0 = bounds.0.min(keys.first().copied().unwrap_or(i64::MAX));
                 bounds.1 = bounds.1.max(keys.last().copied().unwrap_or(i64::MIN));
@@ -599,7 +600,7 @@ impl Inner {
             Affinity::Numeric.apply(&mut v)?;
         } else if self.affinity == Affinity::Text && !matches!(v, Value::Int(_)) {
             // Integers compared as texts: not here.
-            return Err(Code::Internal.into());
+            return Err(DECLINED.into());
         }
         Ok(match v {
             Value::Int(i) => self.find_int(i),

@@ -1,8 +1,8 @@
 //! The columnar engine: whole arms of queries over vectors, from column segments derived from row pages.
 //!
 //! The row store is the truth; what is kept here is a function of its pages, and its validity is proved before each use
-//! ([`Store`]). An arm's plan is compiled by [`Compiled::new`], or refused with a reason; [`Compiled::run`] runs it, or
-//! says that it cannot (a value of an unforeseen kind, an error, a small table), and then the same arm is run by a
+//! ([`Store`]). [`pays`] says of a block's plan whether it is one for columns; [`Compiled::new`] compiles it, or declines with a
+//! reason; [`Compiled::run`] runs it, or says that it cannot (a value of an unforeseen kind, an error that SQL gives): then it is run by a
 //! program. Answers are those of programs: order of rows and groups, overflow, errors.
 //!
 //! What it does not know: SQL text, programs, how a snapshot comes about.
@@ -13,6 +13,7 @@ mod ask;
 mod batch;
 mod chunk;
 mod cost;
+mod declined;
 mod decode;
 mod derive;
 mod divide;
@@ -37,29 +38,35 @@ mod store;
 mod threads;
 mod truth;
 mod waited;
+mod worth;
 
-pub use ask::Asked;
 pub use evict::{budget, set_budget, set_work_size, work_size};
 pub use persist::Closing;
 pub use profile::Profile;
 pub use rows::Answer;
 pub use run::Runtime;
 pub use store::{Counters, Store, set_segment_leaves};
+pub use worth::pays;
 
-use iolite_base::{Code, Result};
+use iolite_base::{Code, Error, Result};
 use iolite_plan::bound::Expr;
+use iolite_plan::executor::Block;
 use iolite_value::Value;
 
-/// An arm of a query that the engine can run.
+/// A block of a query that the engine can run.
 pub struct Compiled {
     query: ask::Query,
     params: Vec<Expr>,
 }
 
 impl Compiled {
-    /// Compiles an arm, or says why not.
-    pub fn new(ask: &Asked<'_>) -> std::result::Result<Compiled, String> {
-        let (query, params) = ask::compile(ask)?;
+    /// Compiles a block, or says why not. `overridden`: whether the user has put a function of his own in the place of the
+    /// built-in one of this name.
+    pub fn new(
+        block: &Block<'_>,
+        overridden: &dyn Fn(&str) -> bool,
+    ) -> std::result::Result<Compiled, String> {
+        let (query, params) = ask::compile(block, overridden)?;
         Ok(Compiled { query, params })
     }
 
@@ -77,20 +84,18 @@ impl Compiled {
         out
     }
 
-    /// Whether columns are likely to pay: something is computed from many rows, or many rows are sorted.
-    pub fn worth_it(&self) -> bool {
-        let q = &self.query;
-        let reduces = q.grouping != iolite_plan::plan::Grouping::None || q.distinct.is_some();
-        let sorts = !q.order.is_empty() && !q.partly_sorted;
-        reduces || q.limited && sorts || !q.limited && !q.conds.is_empty()
-    }
-
-    /// Runs the arm with parameters; at most `wanted` rows are needed unless it is negative. `None`: not here.
+    /// Runs the block with parameters; at most `wanted` rows are needed unless it is negative. `None`: not here. An error is one
+    /// of the engine, or says that the run was ended or memory is short.
     pub fn run(&self, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
         match run::run(&self.query, rt, params, wanted) {
-            // Whatever else went wrong, a program will find it where it is to be found.
-            Err(e) if !matches!(e.code().primary(), Code::Interrupt | Code::Nomem | Code::Full) => Ok(None),
+            // What is wrong with the query's values, its loops find where it is to be found.
+            Err(e) if e.code() == declined::DECLINED || is_of_values(&e) => Ok(None),
             other => other,
         }
     }
+}
+
+/// Whether an error is one that SQL gives for values, such as an integer overflow.
+fn is_of_values(e: &Error) -> bool {
+    matches!(e.code().primary(), Code::Error | Code::Toobig | Code::Mismatch | Code::Range)
 }

@@ -2,6 +2,7 @@
 
 use crate::batch::{Batch, BatchRow, Ints, Places};
 use crate::chunk::Data;
+use crate::declined::DECLINED;
 use crate::divide::{Division, Join, tables_of};
 use crate::expr::Ex;
 use crate::group::Setting;
@@ -118,7 +119,7 @@ impl Run<'_> {
             let next = Share { nr, of: share.of };
             inners[j.table] = None;
             let built = self.build_inner(j, s.cols, s.places, &preds[j.table], Some(next))?;
-            inners[j.table] = Some(Arc::new(built.ok_or(iolite_base::Code::Internal)?));
+            inners[j.table] = Some(Arc::new(built.ok_or(DECLINED)?));
             if nr > 0 {
                 return Ok(true);
             }

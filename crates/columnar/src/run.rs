@@ -27,7 +27,7 @@ use crate::pred::{self, Columns, Kind, Pred};
 use crate::profile::{Phases, Profile, shown};
 use crate::rows::{Answer, Rows};
 use crate::sort;
-use crate::store::{Asked, FEW_LEAVES, Loaded, Store, TableState};
+use crate::store::{Asked, Loaded, Store, TableState};
 use crate::truth::Truth;
 use iolite_base::{Limit, Result};
 use iolite_btree::Btree;
@@ -138,7 +138,7 @@ fn most_leaves(q: &Query, rt: &dyn Runtime) -> Result<usize> {
 
 /// The result rows, or `None`: not here.
 pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
-    if !rt.force() && (most_leaves(q, rt)? < FEW_LEAVES || cost::better_in_rows(q, rt, params)?) {
+    if !rt.force() && cost::better_in_rows(q, rt, params)? {
         return Ok(None);
     }
     run_in(q, rt, params, wanted, &Extra { since: Store::moment(), ..Extra::default() })

@@ -5,6 +5,7 @@
 //! back in pieces, read in pieces, never synced, and gone when it is closed. The system's errors (a full disk) are
 //! the query's: its program would have to write as much.
 
+use crate::declined::DECLINED;
 use crate::run::Runtime;
 use iolite_base::{Code, Result, alloc};
 use iolite_os::File;
@@ -33,7 +34,7 @@ impl Spill {
     /// Opens one. Where temporary files are to be in memory, the query is not for columns.
     pub fn new(rt: Option<&dyn Runtime>) -> Result<Spill> {
         let file = rt.map(Runtime::temporary).transpose()?.flatten();
-        let file = file.ok_or(Code::Internal)?;
+        let file = file.ok_or(DECLINED)?;
         Ok(Spill { file, end: 0, piece: Vec::new(), start: 0 })
     }
 

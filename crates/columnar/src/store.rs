@@ -19,6 +19,7 @@ mod together;
 pub(crate) use together::Asked;
 
 use crate::chunk::{Chunk, Codes, Data, Dict, three};
+use crate::declined::DECLINED;
 use crate::decode::{self, ColKey, Rows, Spare, Wanted};
 use crate::evict::{Use, budget, fits, loose};
 use crate::persist::Persist;
@@ -560,7 +561,7 @@ impl Store {
                             held += all.iter().map(|i| cols[*i].bytes()).sum::<usize>();
                             if held > loose() {
                                 if !stream {
-                                    return Err(Code::Internal.into());
+                                    return Err(DECLINED.into());
                                 }
                                 away = true;
                                 for i in all {

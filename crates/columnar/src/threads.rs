@@ -11,6 +11,7 @@
 //! of the connection is: see the one `unsafe` below.
 #![allow(unsafe_code)]
 
+use crate::declined::DECLINED;
 use crate::divide::Division;
 use crate::group::{Groups, Setting, State};
 use crate::pred::Pred;
@@ -130,7 +131,7 @@ impl Run<'_> {
         });
         let found = match found {
             // There are more groups than there is room for.
-            Err(e) if e.code() == Code::Internal => return Ok(false),
+            Err(e) if e.code() == DECLINED => return Ok(false),
             other => other?,
         };
         if let Some(p) = self.rt.profile() {

@@ -77,6 +77,10 @@ pub fn run(script: &str) -> Report {
         }
     }
     report.in_columns = conn.column_runs();
+    let errors = conn.column_errors();
+    if errors > 0 {
+        report.failures.push((0, format!("{errors} runs in columns ended with an error of the engine")));
+    }
     report
 }
 

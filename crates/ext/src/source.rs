@@ -16,3 +16,9 @@ pub type Opened = Result<Option<Box<dyn RowSource>>>;
 #[derive(Clone)]
 #[allow(clippy::type_complexity)]
 pub struct SourceFactory(pub Rc<dyn Fn(&dyn Host, &[Value]) -> Opened>);
+
+impl std::fmt::Debug for SourceFactory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("row source")
+    }
+}

@@ -15,20 +15,13 @@
 
 use crate::connection::{Connection, Inner};
 use crate::statement::{Statement, Step};
+use crate::watched::Watched;
 use iolite_base::{Code, Error, Result, alloc, same_name, varint};
 use iolite_btree::{Btree, Cursor, TreeKind, TxnState};
 use iolite_catalog::{ColumnSource, Table, TableKind};
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::rc::Rc;
-
-/// The row that a handle stands on, as the machine's reports are held against it.
-pub(crate) struct Watched {
-    database: Rc<str>,
-    table: Rc<str>,
-    rowid: Cell<i64>,
-    changed: Cell<bool>,
-}
 
 /// An open text or blob.
 pub struct Blob {

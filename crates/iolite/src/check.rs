@@ -249,7 +249,7 @@ impl Check<'_> {
         let settings = self.conn.0.settings();
         let plan = with_env(self.conn, |env| iolite_plan::index_check(env, db, t))?;
         let mut program = iolite_bytecode::Program::default();
-        iolite_codegen::emit(&plan, &settings, &mut program)?;
+        iolite_codegen::emit(&plan, &settings, None, &mut program)?;
         let mut rows = Vec::new();
         let ran = program_rows(self.conn, program, self.left, &mut rows);
         for r in rows {

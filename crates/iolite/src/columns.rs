@@ -4,11 +4,15 @@
 mod absent;
 #[cfg(feature = "columnar")]
 mod engine;
+#[cfg(feature = "columnar")]
+mod executor;
+#[cfg(feature = "columnar")]
+mod size;
 
 #[cfg(not(feature = "columnar"))]
 pub(crate) use absent::*;
 #[cfg(feature = "columnar")]
-pub(crate) use engine::*;
+pub(crate) use {engine::*, executor::choose, size::Growth};
 
 use std::sync::OnceLock;
 

@@ -94,14 +94,16 @@ pub(crate) struct Inner {
     pub large_value_direct: Cell<bool>,
     pub closed: Cell<bool>,
     /// Rows that handles of incremental access stand on.
-    pub watched: RefCell<Vec<Rc<crate::blob::Watched>>>,
-    pub doorway: crate::columns::Doorway,
+    pub watched: RefCell<Vec<Rc<crate::watched::Watched>>>,
+    pub growth: crate::columns::Growth,
     /// Names of built-in functions that the user has replaced.
     pub overridden: RefCell<Vec<String>>,
     /// Arms of queries that ran in columns.
     pub column_runs: Cell<u64>,
-    /// What EXPLAIN ANALYZE learns of the run: the line of the plan, and a line below it.
-    pub profile: RefCell<Option<Vec<(i32, String)>>>,
+    /// Runs in columns that ended with an error of the engine.
+    pub column_errors: Cell<u64>,
+    /// What EXPLAIN ANALYZE learns of the run: the number of a source, and what it tells.
+    pub profile: RefCell<Option<Vec<(u32, String)>>>,
     /// What the page caches' counters said when they were set back.
     pub cache_base: Cell<iolite_btree::CacheStats>,
     /// The memory of a statement's machine for the next one, and the program that it holds meanwhile.
@@ -306,9 +308,10 @@ impl Connection {
             large_value_direct: Cell::new(false),
             closed: Cell::new(false),
             watched: RefCell::default(),
-            doorway: crate::columns::Doorway::new(own),
+            growth: crate::columns::Growth::default(),
             overridden: RefCell::default(),
             column_runs: Cell::new(0),
+            column_errors: Cell::new(0),
             profile: RefCell::new(None),
             cache_base: Cell::default(),
             spare_vm: Cell::default(),
@@ -411,6 +414,12 @@ impl Connection {
     /// How many arms of queries have run in columns on this connection.
     pub fn column_runs(&self) -> u64 {
         self.0.column_runs.get()
+    }
+
+    /// How many runs in columns have ended with an error of the engine, and were answered by loops instead (or, with `PRAGMA
+    /// analytics = force`, failed): none, unless pages are damaged.
+    pub fn column_errors(&self) -> u64 {
+        self.0.column_errors.get()
     }
 
     /// Rows changed since the connection was opened.
@@ -717,10 +726,7 @@ impl Inner {
             generations: self.generations.borrow().clone(),
             recursive_triggers: self.flags.recursive_triggers.get(),
             reverse_unordered: self.flags.reverse_unordered.get(),
-            no_filters: !self.flags.lookahead_filters.get(),
             nested: self.txn.is_nested(),
-            door: crate::columns::door(self),
-            explained: false,
             most_instructions: 0,
         }
     }

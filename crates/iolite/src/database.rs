@@ -116,7 +116,8 @@ impl Database {
         if let Some(w) = running.upgrade().and_then(Writer::join) {
             return Ok(w);
         }
-        let (writer, queue) = Writer::start(self.clone(), options)?;
+        let own = self.clone();
+        let (writer, queue) = Writer::start(move || own.connect(), options)?;
         *running = queue;
         Ok(writer)
     }

@@ -76,6 +76,7 @@ mod status;
 mod txn;
 mod vacuum;
 mod vtabs;
+mod watched;
 mod writer;
 
 pub use api::{

@@ -7,7 +7,7 @@
 //! constants, the bodies of triggers, the storing of rows) is in the instructions' list only.
 
 use iolite_base::Result;
-use iolite_bytecode::{ColumnMeta, Mark, Opcode, P4, Program, Site};
+use iolite_bytecode::{ColumnMeta, Mark, Opcode, PlanLine, Program, Site};
 use iolite_value::Value;
 use iolite_vdbe::Cost;
 use std::collections::BTreeMap;
@@ -26,8 +26,10 @@ pub(crate) struct Listing {
 pub(crate) struct Ran<'a> {
     pub rows: u64,
     pub nanos: u64,
-    /// What columns tell of themselves, by the line below which it belongs.
-    pub columns: Vec<(i32, String)>,
+    /// The lines of the plan.
+    pub plan: &'a [PlanLine],
+    /// What columns tell of themselves, by the number of the source that ran in them.
+    pub columns: Vec<(u32, String)>,
     pub sites: &'a [Site],
     pub costs: &'a [Cost],
 }
@@ -56,9 +58,8 @@ impl Listing {
             return Ok(Listing { rows, next: 0, names, analyzes: None });
         }
         let mut rows = Vec::new();
-        for i in p.insns.iter().filter(|i| i.op == Opcode::Explain && i.p3 == Mark::Line as i32) {
-            let P4::Name(n) = &i.p4 else { continue };
-            rows.push(line(i.p1 as i64, i.p2 as i64, n)?);
+        for l in &p.plan {
+            rows.push(line(l.id as i64, l.parent as i64, &l.detail)?);
         }
         let analyzes = (kind == 3).then_some(rows.len());
         Ok(Listing { rows, next: 0, names: names(&["id", "parent", "notused", "detail"]), analyzes })
@@ -76,9 +77,10 @@ impl Listing {
             let at = self.rows.iter().position(|r| r[0].to_int() == of).map_or(self.rows.len(), |i| i + 1);
             self.rows.insert(at, line(id, of, &text)?);
         }
-        for (parent, text) in &ran.columns {
+        for (source, text) in &ran.columns {
             id += 1;
-            let parent = *parent as i64;
+            let first = ran.plan.iter().find(|l| l.source == Some(*source));
+            let parent = first.map_or(0, |l| l.id as i64);
             // Behind the line that it belongs to, and what else hangs there.
             let belongs = |r: &Vec<Value>| parent != 0 && [&r[0], &r[1]].iter().any(|v| v.to_int() == parent);
             let at = self.rows.iter().rposition(belongs).map_or(self.rows.len(), |i| i + 1);

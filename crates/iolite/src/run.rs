@@ -4,6 +4,7 @@ use crate::connection::{Connection, Inner};
 use crate::statement::Statement;
 use iolite_base::{Error, Result};
 use iolite_bytecode::Program;
+use iolite_codegen::Settings;
 use iolite_plan::StatementPlan;
 use iolite_plan::bind::Env;
 use iolite_plan::bound::Select;
@@ -70,6 +71,8 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         foreign_keys: c.flags.foreign_keys.get() && !c.txn.is_nested(),
         ignore_checks: c.flags.ignore_checks.get(),
         writable_schema: c.flags.writable_schema.get() && !c.flags.defensive.get(),
+        lookahead_filters: c.flags.lookahead_filters.get(),
+        explained: false,
         own: c.txn.is_nested(),
         watch: None,
     };
@@ -137,7 +140,8 @@ fn changes_files(s: &Stmt) -> bool {
     }
 }
 
-/// The stages, one after the other: a parsed statement is planned, and its plan becomes a program.
+/// The stages, one after the other: a parsed statement is planned, it is chosen who runs its blocks, and the plan becomes
+/// a program.
 fn compile_once(
     conn: &Connection,
     parsed: &Parsed,
@@ -146,19 +150,20 @@ fn compile_once(
     watch: Option<&dyn Watch>,
 ) -> Result<()> {
     let mut settings = conn.0.settings();
-    settings.explained = matches!(parsed.explain, ExplainMode::QueryPlan | ExplainMode::Analyze);
     let mut plan = StatementPlan::default();
+    let explained = matches!(parsed.explain, ExplainMode::QueryPlan | ExplainMode::Analyze);
     with_env(conn, |env| {
         settings.most_instructions = env.limits.get(iolite_base::Limit::VdbeOp) as usize;
         match watch {
-            None => iolite_plan::compile(parsed, text, env, &mut plan),
-            Some(w) => {
-                let bound = |q: &Select| w.bound(q);
-                let env = Env { watch: Some(&bound), ..*env };
+            None if !explained => iolite_plan::compile(parsed, text, env, &mut plan),
+            _ => {
+                let bound = |q: &Select| watch.iter().for_each(|w| w.bound(q));
+                let env = Env { watch: Some(&bound), explained, ..*env };
                 iolite_plan::compile(parsed, text, &env, &mut plan)
             }
         }
     })?;
+    crate::columns::choose(conn, &plan, explained)?;
     if let Some(w) = watch {
         w.planned(&plan);
     }
@@ -166,8 +171,26 @@ fn compile_once(
         *p = crate::control::compile(conn, &plan, text)?;
         return Ok(());
     }
-    iolite_codegen::emit(&plan, &settings, p)?;
+    match explained {
+        true => emit_explained(&plan, &settings, parsed.explain, p)?,
+        false => iolite_codegen::emit(&plan, &settings, None, p)?,
+    }
     p.columns = plan.take_columns();
+    Ok(())
+}
+
+/// The program of a statement whose plan is asked for, with the lines that tell of it.
+#[cold]
+fn emit_explained(
+    plan: &StatementPlan,
+    settings: &Settings,
+    explain: ExplainMode,
+    p: &mut Program,
+) -> Result<()> {
+    let lines = iolite_plan::explain::explain(plan);
+    let marked = (explain == ExplainMode::Analyze).then_some(&lines);
+    iolite_codegen::emit(plan, settings, marked, p)?;
+    p.plan = lines.list;
     Ok(())
 }
 

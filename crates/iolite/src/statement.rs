@@ -310,7 +310,8 @@ impl Statement {
         if Rc::ptr_eq(self.vm.program(), &program) {
             self.exchange(plain);
         }
-        let ran = Ran { rows, nanos, columns, sites: &sites, costs: profile.costs() };
+        let plan = &program.plan;
+        let ran = Ran { rows, nanos, plan, columns, sites: &sites, costs: profile.costs() };
         let added = l.add(&ran);
         self.listing = Some(l);
         ended.and(added)
@@ -341,7 +342,7 @@ impl Statement {
                     // What it found in trees that were taken back under it says nothing about the file.
                     let astray = run.is_undone() && e.code().primary() == Code::Corrupt;
                     let e = if astray { Code::AbortRollback.into() } else { e };
-                    let again = self.conn.doorway.take_again() || run.stale.get();
+                    let again = self.conn.growth.take_again() || run.stale.get();
                     let stale = again && e.code() == Code::Schema;
                     let action = self.vm.action;
                     let ended = self.finish(Some((&e, action)));

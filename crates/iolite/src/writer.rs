@@ -22,7 +22,6 @@
 use crate::api::Connection;
 use crate::connection::Connection as Engine;
 use crate::control;
-use crate::database::Database;
 use iolite_base::{Code, Error, Result};
 use iolite_btree::SyncMode;
 use iolite_sql::ast::BeginMode;
@@ -303,7 +302,10 @@ fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Writer {
     /// Starts a queue. `SQLITE_CANTOPEN` and others if the database cannot be opened.
-    pub(crate) fn start(db: Database, options: WriterOptions) -> Result<(Writer, Weak<Queue>)> {
+    pub(crate) fn start(
+        open: impl FnOnce() -> Result<Connection> + Send + 'static,
+        options: WriterOptions,
+    ) -> Result<(Writer, Weak<Queue>)> {
         let queue = Arc::new(Queue {
             state: Mutex::new(State {
                 jobs: VecDeque::new(),
@@ -327,7 +329,7 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("iolite-writer".into())
             .spawn(move || {
-                let opened = db.connect();
+                let opened = open();
                 // Nobody listens only if the starting thread is gone.
                 let _ = said.send(opened.as_ref().map(|_| ()).map_err(Error::clone));
                 if let Ok(c) = opened {

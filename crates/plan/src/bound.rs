@@ -219,6 +219,8 @@ pub struct Call {
 pub struct Subquery {
     /// Its number.
     pub id: SubId,
+    /// Its number by SQLite's count, for people.
+    pub number: u32,
     /// The query.
     pub select: Select,
     /// Tables of enclosing queries that it refers to.
@@ -463,8 +465,8 @@ pub struct Source {
     pub kind: SourceKind,
     /// The name it goes by: alias or table name.
     pub name: Rc<str>,
-    /// The alias as written, if any.
-    pub alias: Option<Rc<str>>,
+    /// The name by which people see it, where it is another: an alias, or the table's as it was written.
+    pub shown: Option<Rc<str>>,
     /// How it joins.
     pub join: JoinKind,
     /// `INDEXED BY`, `NOT INDEXED`.
@@ -524,15 +526,52 @@ pub struct FromQuery {
     pub cte: Option<u32>,
     /// Tables of enclosing queries that it refers to.
     pub outer: Vec<TableId>,
+    /// What it is called, for people.
+    pub label: Label,
     /// A view whose query has not as many columns as the view has names: what is wrong. It is an error only where
     /// the view is really read.
     pub misfit: Option<Rc<str>>,
 }
 
+/// What a query in FROM is called, whatever its alias: a number is SQLite's count.
+#[derive(Clone, Debug)]
+pub enum Label {
+    /// A view or common table expression that has an alias here.
+    Name(Rc<str>),
+    /// A query in parentheses.
+    Query(u32),
+    /// A join in parentheses.
+    Join(u32),
+}
+
+impl Default for Label {
+    fn default() -> Label {
+        Label::Query(0)
+    }
+}
+
+impl std::fmt::Display for Label {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Label::Name(name) => f.write_str(name),
+            Label::Query(n) => write!(f, "(subquery-{n})"),
+            Label::Join(n) => write!(f, "(join-{n})"),
+        }
+    }
+}
+
 impl FromQuery {
     /// A query without recursion that may be materialized or not.
     pub fn plain(select: Select) -> FromQuery {
-        FromQuery { select, recursive: None, materialize: None, cte: None, outer: Vec::new(), misfit: None }
+        FromQuery {
+            select,
+            recursive: None,
+            materialize: None,
+            cte: None,
+            outer: Vec::new(),
+            label: Label::default(),
+            misfit: None,
+        }
     }
 }
 

@@ -4,7 +4,6 @@ use crate::bind::{Binder, Env};
 use crate::bound::Select;
 use crate::compiler::Compiler;
 use crate::control;
-use crate::plan::NestedPlans;
 use crate::planner::Planner;
 use crate::statement::control::Control;
 use crate::statement::modify::ModifyPlan;
@@ -20,16 +19,20 @@ impl Compiler<'_> {
         let Body::Query(plan) = &mut out.body else { return Ok(()) };
         let mut bound = Select::with_one_arm();
         let mut b = Binder::new(self.env, text);
+        b.selects = out.selects;
         b.select_into(s, &mut bound)?;
         self.env.show_bound(&bound);
         Planner::after(self.env, &b, &mut out.nested).select_into(&mut bound, plan)?;
         self.databases |= b.databases;
+        out.selects = b.selects;
         Ok(())
     }
 
     /// INSERT, UPDATE or DELETE.
-    fn modify(&mut self, stmt: &Stmt, text: &str, nested: &mut NestedPlans) -> Result<ModifyPlan> {
+    fn modify(&mut self, stmt: &Stmt, text: &str, out: &mut StatementPlan) -> Result<ModifyPlan> {
+        let nested = &mut out.nested;
         let mut b = Binder::new(self.env, text);
+        b.selects = out.selects;
         let plan = match stmt {
             Stmt::Insert(s) => {
                 let bound = b.insert(s)?;
@@ -46,6 +49,7 @@ impl Compiler<'_> {
             _ => Err(Code::Internal.into()),
         };
         self.databases |= b.databases;
+        out.selects = b.selects;
         plan
     }
 }
@@ -53,10 +57,11 @@ impl Compiler<'_> {
 /// Plans a statement of `text`, into a plan that is as [`StatementPlan::default`] makes it.
 pub fn compile(parsed: &Parsed, text: &str, env: &Env<'_>, out: &mut StatementPlan) -> Result<()> {
     let mut c = Compiler::new(env);
+    out.selects = parsed.selects;
     match &parsed.stmt {
         Stmt::Select(s) => c.query(s, text, out)?,
         Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_) => {
-            out.body = Body::Modify(Box::new(c.modify(&parsed.stmt, text, &mut out.nested)?));
+            out.body = Body::Modify(Box::new(c.modify(&parsed.stmt, text, out)?));
         }
         Stmt::CreateTable(_)
         | Stmt::CreateIndex(_)

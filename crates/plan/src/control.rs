@@ -66,6 +66,7 @@ impl Compiler<'_> {
             limit: None,
             offset: None,
             span: ast::Span::default(),
+            number: 0,
         };
         let mut binder = Binder::new(self.env, text);
         let mut bound = Select::with_one_arm();

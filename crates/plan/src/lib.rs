@@ -2,18 +2,21 @@
 //!
 //! [`compile`] is the way through: `bind` looks names up; `rewrite` simplifies; `terms`, `access`, `cost` and
 //! `join_order` choose how rows are found; `modify`, `triggers`, `define` and `control` decide what other statements
-//! do. What comes out is plain data: `statement`, whose queries are `plan`. `print` shows loops as EXPLAIN QUERY
-//! PLAN does. Knows nothing of programs or pages.
+//! do. What comes out is plain data: `statement`, whose queries are `plan`. `executor` lets others than loops run its
+//! blocks; `explain` makes the lines of EXPLAIN QUERY PLAN, `print` a longer form. Knows nothing of programs or pages.
 #![forbid(unsafe_code)]
 
 mod access;
 pub mod bind;
+mod bloom;
 pub mod bound;
 mod compile;
 mod compiler;
 mod control;
 mod cost;
 mod define;
+pub mod executor;
+pub mod explain;
 mod expr;
 mod join_order;
 mod modify;

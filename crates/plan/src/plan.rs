@@ -4,9 +4,10 @@ use crate::bound::*;
 use iolite_base::Few;
 use iolite_base::hash::FastMap;
 use iolite_catalog::{ColumnSource, Index, Table};
-use iolite_ext::{IndexInfo, VirtualTable};
+use iolite_ext::{IndexInfo, SourceFactory, VirtualTable};
 use iolite_sql::ast::{self, CompoundOp};
 use iolite_value::{Affinity, Collation, KeyInfo};
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 /// The plan of a whole query.
@@ -26,6 +27,8 @@ pub struct SelectPlan {
     pub offset: Option<Expr>,
     /// What comes out.
     pub columns: Few<OutColumn>,
+    /// Only its first row is wanted.
+    pub one_row: bool,
     /// Estimated rows.
     pub rows: f64,
 }
@@ -51,6 +54,11 @@ impl NestedPlans {
     /// Whether the query has a plan.
     pub fn contains(&self, id: SubId) -> bool {
         self.0.contains_key(&id)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Adds a plan.
@@ -101,8 +109,35 @@ pub struct CorePlan {
     pub count_only: bool,
     /// Window functions: where rows come from; the loops and groups above are empty then.
     pub window: Option<Box<WindowPlan>>,
+    /// Who runs it, where that is not simply its loops: decided when the statement is planned.
+    pub executor: OnceCell<Box<RunBy>>,
     /// Estimated rows.
     pub rows: f64,
+}
+
+/// How a block is run that its loops do not simply run.
+#[derive(Clone, Debug)]
+pub enum RunBy {
+    /// By its loops, for a reason that the user wants to hear.
+    Declined(Box<str>),
+    /// By its loops while its tables are small: the source never opens. When they are small no longer, it ends the
+    /// statement's run before it has begun, and the statement is compiled anew.
+    WhileSmall(SourceFactory),
+    /// By a source; by its loops where that declines.
+    Source(SourceRun),
+}
+
+/// How a source runs a block.
+#[derive(Clone, Debug)]
+pub struct SourceRun {
+    /// Makes the source. It is given the number of rows wanted (negative: all), then the values of `params`.
+    pub source: SourceFactory,
+    /// What the source needs to know from outside.
+    pub params: Vec<Expr>,
+    /// What it does, for EXPLAIN QUERY PLAN.
+    pub lines: Vec<String>,
+    /// Its number among the sources of the statement.
+    pub number: u32,
 }
 
 /// Window functions over the rows of an arm.
@@ -167,10 +202,22 @@ pub struct Level {
     pub on: Vec<Expr>,
     /// Conditions tested as soon as this level's row is there.
     pub filter: Vec<Expr>,
-    /// A Bloom filter is built over the keys of this level and probed before seeking.
-    pub bloom: bool,
+    /// The Bloom filter over its keys.
+    pub bloom: Bloom,
     /// Estimated rows that come out for each row that comes in.
     pub rows: f64,
+}
+
+/// A Bloom filter over the keys by which a loop's table is sought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Bloom {
+    /// There is none.
+    #[default]
+    None,
+    /// It is asked before each seek.
+    AtSeek,
+    /// It is asked at the head of a loop around, by its number.
+    Early(usize),
 }
 
 impl Level {

@@ -2,6 +2,7 @@
 
 use crate::access::{Accesses, Asked, Candidate};
 use crate::bind::{Binder, Env};
+use crate::bloom;
 use crate::bound::*;
 use crate::cost;
 use crate::join_order::{self, Path, Wanted};
@@ -90,14 +91,14 @@ impl<'a> Planner<'a> {
         let _ = e.walk(&mut |x| {
             match x {
                 Expr::Subquery(s, _) | Expr::Exists(s) => {
-                    found.push((s.clone(), matches!(x, Expr::Exists(_))))
+                    found.push((s.clone(), matches!(x, Expr::Exists(_)), true))
                 }
-                Expr::InSelect(i) => found.push((i.select.clone(), false)),
+                Expr::InSelect(i) => found.push((i.select.clone(), false, false)),
                 _ => {}
             }
             std::ops::ControlFlow::Continue(())
         });
-        for (s, exists) in found {
+        for (s, exists, one_row) in found {
             if self.subplans.contains(s.id) {
                 continue;
             }
@@ -109,7 +110,8 @@ impl<'a> Planner<'a> {
                     select.cores[0].distinct = false;
                 }
             }
-            let plan = self.select(select)?;
+            let mut plan = self.select(select)?;
+            plan.one_row = one_row;
             self.subplans.insert(s.id, plan);
         }
         Ok(())
@@ -417,7 +419,8 @@ impl<'a> Planner<'a> {
             }
         }
         let (source, on) = (std::mem::take(&mut core.sources).into_only(), Vec::new());
-        plan.levels = Few::one(Level { source, query: None, access, on, filter, bloom: false, rows: 1.0 });
+        plan.levels =
+            Few::one(Level { source, query: None, access, on, filter, bloom: Bloom::None, rows: 1.0 });
         Ok(())
     }
 
@@ -469,7 +472,7 @@ impl<'a> Planner<'a> {
         }
         let Path { loops, reverse, .. } = path;
         plan.levels = Few::with_capacity(loops.len());
-        let mut outer_rows = 1.0;
+        let (mut outer_rows, mut filters, mut worth) = (1.0, false, 0);
         for (l, (c, back)) in loops.into_iter().zip(reverse).enumerate() {
             let source = core.sources[c.source].clone();
             let mut query = queries[c.source].take().map(Box::new);
@@ -480,6 +483,7 @@ impl<'a> Planner<'a> {
                 };
                 q.coroutine = l == 0
                     && !changing
+                    && !is_materialized(&source)
                     && !source.join.left
                     && !source.join.right
                     && matches!(c.access, Access::Scan { .. })
@@ -505,12 +509,19 @@ impl<'a> Planner<'a> {
                 access,
                 on: std::mem::take(&mut on[l]),
                 filter: std::mem::take(&mut filter[l]),
-                bloom: false,
+                bloom: Bloom::None,
                 rows: c.rows,
             });
-            let level = &mut plan.levels[l];
-            level.bloom = l > 0 && pays_filter(level, outer_rows);
+            let level = &plan.levels[l];
+            if self.env.lookahead_filters {
+                let pays = l > 0 && bloom::pays(level, outer_rows);
+                worth |= u64::from(pays) << l;
+                filters |= pays || matches!(level.access, Access::Auto { .. });
+            }
             outer_rows *= level.rows.max(1.0);
+        }
+        if filters {
+            bloom::settle(&mut plan.levels, worth);
         }
         Ok(())
     }
@@ -590,23 +601,9 @@ fn drop_unread(select: &mut Select, used: &ColumnSet) {
     }
 }
 
-/// Whether a filter over the rows of an inner table that its own conditions let pass is worth a scan of it: the table is
-/// known to be half as large as the number of look-ups at the most, and has such conditions (VLDB 2022 paper, section
-/// 4.2.1, where it is as large at the most: as estimates go, TPC-H Q8 then scans 150,000 rows to spare 4,000 look-ups).
-fn pays_filter(l: &Level, lookups: f64) -> bool {
-    let Some((_, table)) = l.source.table() else { return false };
-    let rows = table.rows.get();
-    let known = rows != iolite_catalog::DEFAULT_ROWS;
-    let own = |e: &Expr| {
-        let (mut own, mut any) = (true, false);
-        e.tables(&mut |t| (own, any) = (own && t == l.source.id, true));
-        own && any
-    };
-    known
-        && rows * 2.0 <= lookups
-        && !l.source.join.left
-        && matches!(l.access, Access::RowidEq { eq: EqTerm::Eq { .. }, .. })
-        && l.filter.iter().any(own)
+/// Whether the query is a common table expression AS MATERIALIZED.
+fn is_materialized(s: &Source) -> bool {
+    matches!(&s.kind, SourceKind::Subquery(q) if q.materialize == Some(true))
 }
 
 /// Whether another source uses the same common table expression.

@@ -387,6 +387,8 @@ pub struct Select {
     pub offset: Option<Expr>,
     /// From `SELECT`, `VALUES` or `WITH` to the end.
     pub span: Span,
+    /// Its number among the queries of the statement, as SQLite counts them: by their ends, each core for itself.
+    pub number: u32,
 }
 
 /// Compound operators.
@@ -444,6 +446,8 @@ pub struct From {
     pub first: Table,
     /// The others, each with how it joins.
     pub joins: Vec<Join>,
+    /// Of one in parentheses: its number among the queries of the statement.
+    pub number: u32,
 }
 
 /// A join with everything to its left.
@@ -924,4 +928,6 @@ pub struct Parsed {
     pub span: Span,
     /// Names of the parameters, by number less one; `None` for bare `?` and for unused numbers.
     pub variables: Few<Option<SmallStr>>,
+    /// How many queries it has, as SQLite counts them.
+    pub selects: u32,
 }

@@ -37,7 +37,7 @@ const CIRCLES: &[(&str, usize)] = &[
     ("cli", 8),
     ("columnar", 21),
     ("func", 2),
-    ("iolite", 23),
+    ("iolite", 15),
     ("pager", 5),
     ("sim", 3),
     ("vdbe", 5),

@@ -5,9 +5,10 @@
 //! most one other comparison; and a single row of aggregates over such equalities. Their own columns become keys: the
 //! nested query is run once, for all keys that are met, and each row outside finds its answer by key.
 
-use super::{Answer, Asked, Compiler, Query, known, no};
+use super::{Answer, Compiler, Query, known, no};
 use crate::expr::{Ex, NestedUse, SetUse};
 use iolite_plan::bound::*;
+use iolite_plan::executor::Block;
 use iolite_plan::plan::*;
 use iolite_value::compare::KeyField;
 use iolite_value::{Affinity, Collation};
@@ -94,7 +95,7 @@ impl Compiler<'_> {
         if self.depth > 3 {
             return no("queries nested too deeply");
         }
-        let Some(plan) = (self.ask.plan_of)(s) else { return no("a nested query without a plan") };
+        let Some(plan) = self.block.nested.get(s.id) else { return no("a nested query without a plan") };
         let [core] = &plan.cores[..] else { return no("a nested compound query") };
         if plan.limit.is_some() || plan.offset.is_some() || core.levels.is_empty() || core.window.is_some() {
             return no("a nested query of another form");
@@ -104,15 +105,9 @@ impl Compiler<'_> {
             return no("EXISTS of another form");
         }
         let order = if plan.ordered || exists { &[][..] } else { &plan.order_by[..] };
-        let ask = Asked {
-            core,
-            order,
-            limited: matches!(kind, NestedKind::Scalar(_)),
-            default_of: self.ask.default_of,
-            overridden: self.ask.overridden,
-            plan_of: self.ask.plan_of,
-        };
-        let mut x = Compiler::new(&ask);
+        let limited = matches!(kind, NestedKind::Scalar(_));
+        let block = Block { core, order, limited, ..*self.block };
+        let mut x = Compiler::new(&block, self.overridden);
         x.inside = !s.outer.is_empty();
         x.depth = self.depth + 1;
         x.exists = exists;

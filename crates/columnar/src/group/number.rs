@@ -6,6 +6,7 @@
 use super::{Groups, OneValue, Setting, Source, State};
 use crate::batch::{Batch, BatchRow, few_code};
 use crate::chunk::{Codes, Data, Dict, Field, of_three};
+use crate::declined::DECLINED;
 use crate::expr::Ex;
 use crate::join::NONE;
 use iolite_base::{Code, Result};
@@ -318,7 +319,7 @@ fn mapped_numbers<N: Number>(
         if map[code] == NONE {
             let f = place.map_or(Field::Null, |(chunk, i)| chunk.field(i, entries));
             let made = f.value().and_then(compute);
-            match made.and_then(|v| dict.code(Field::of(&v))?.ok_or(Code::Internal.into())) {
+            match made.and_then(|v| dict.code(Field::of(&v))?.ok_or(DECLINED.into())) {
                 Ok(c) => map[code] = c,
                 Err(e) => failed = Some(e),
             }

@@ -3,6 +3,7 @@
 
 use super::{Groups, LEAST_GROUPS, Setting, Source};
 use crate::batch::{Batch, BatchRow};
+use crate::declined::DECLINED;
 use crate::evict::work_size;
 use crate::join::NONE;
 use crate::kernel::BATCH;
@@ -16,7 +17,7 @@ impl Groups<'_> {
     pub(super) fn add_some(&mut self, b: &Batch<'_>, s: &Setting<'_>) -> Result<()> {
         if s.cols.iter().any(|c| c.loaded.streams()) {
             // Rows are read again by their numbers.
-            return Err(iolite_base::Code::Internal.into());
+            return Err(DECLINED.into());
         }
         let (mut record, mut image) = (Vec::new(), Vec::new());
         let waiting = match &mut self.waiting {

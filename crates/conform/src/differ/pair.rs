@@ -203,6 +203,8 @@ pub struct Pair {
     dir: PathBuf,
     stock: Option<stock::Connection>,
     ours: Option<iolite::engine::Connection>,
+    /// How many errors its columnar engine had.
+    column_errors: u64,
     deadline: Rc<Cell<Instant>>,
     in_memory: bool,
     /// Counts, if wanted.
@@ -240,6 +242,7 @@ impl Pair {
             dir: dir.into(),
             stock: None,
             ours: None,
+            column_errors: 0,
             deadline: Rc::new(Cell::new(Instant::now())),
             in_memory,
             coverage: None,
@@ -367,6 +370,15 @@ impl Pair {
             return Some(Difference::new("hang", show_outcome(&theirs), "runs on and on".into()));
         }
         let mut d = compare(s, &theirs, &ours);
+        let errors = self.ours.as_ref().map_or(0, |c| c.column_errors());
+        if d.is_none() && errors > self.column_errors {
+            d = Some(Difference::new(
+                "columns",
+                show_outcome(&theirs),
+                "an error of the columnar engine".into(),
+            ));
+        }
+        self.column_errors = errors;
         if let Some(d) = &mut d {
             (d.before, d.failed) = (self.before.clone(), self.failed);
         }

@@ -3,10 +3,9 @@
 //! The settings that concern columns can be read and written; they have no effect.
 
 use super::ColumnCounters;
-use crate::connection::{Attached, Inner};
+use crate::connection::{Attached, Connection, Inner};
 use iolite_base::Result;
-use iolite_codegen::Door;
-use std::rc::{Rc, Weak};
+use iolite_plan::StatementPlan;
 
 /// No columns.
 pub(crate) type Columns = ();
@@ -18,26 +17,20 @@ impl Closing {
     pub fn finish(self) {}
 }
 
-/// Where a connection's queries could leave for columns: nowhere.
-pub(crate) struct Doorway;
+/// Tables that have grown: nobody asks.
+#[derive(Default)]
+pub(crate) struct Growth(());
 
-impl Doorway {
-    pub fn new(_: &Weak<Inner>) -> Doorway {
-        Doorway
-    }
-
-    fn door(&self) -> Option<Rc<dyn Door>> {
-        None
-    }
-
+impl Growth {
     /// Nothing was taken for small.
     pub fn take_again(&self) -> bool {
         false
     }
 }
 
-pub(crate) fn door(conn: &Inner) -> Option<Rc<dyn Door>> {
-    conn.doorway.door()
+/// All blocks are run by their loops.
+pub(crate) fn choose(_: &Connection, _: &StatementPlan, _: bool) -> Result<()> {
+    Ok(())
 }
 
 pub(crate) fn closing(_: &mut Attached) -> Option<Closing> {

@@ -1,208 +1,22 @@
-//! The columnar engine, joined to connections: the door that code generation asks, and what a run in columns needs.
+//! The columnar engine, joined to connections: where a database's columns are, and what a run in columns needs.
 
-use super::{Analytics, ColumnCounters, MOST_THREADS};
+use super::{ColumnCounters, MOST_THREADS};
 use crate::connection::{Attached, Inner};
-use iolite_base::{Code, Encoding, Pgno, Result};
+use iolite_base::{Code, Result};
 use iolite_btree::Btree;
-use iolite_codegen::{Ask, Door, Offer, Taken};
-use iolite_columnar::{Answer, Asked, Closing, Compiled, Profile, Runtime, Store};
-use iolite_ext::{Host, RowSource, SourceFactory};
-use iolite_plan::bound::{SourceKind, Subquery};
-use iolite_plan::plan::{CorePlan, EqTerm, Level, SelectPlan};
-use iolite_value::Value;
-use std::cell::{Cell, OnceCell, RefCell};
-use std::rc::{Rc, Weak};
+use iolite_columnar::{Closing, Profile, Runtime, Store};
+use iolite_ext::Host;
+use std::cell::OnceCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The columns of a database that is attached to a connection, once they are wanted.
 pub(crate) type Columns = OnceCell<Arc<Store>>;
 
-/// Where a connection's queries can leave for columns.
-pub(crate) struct Doorway {
-    /// The connection, for programs that come back to it.
-    conn: Weak<Inner>,
-    /// Made when it is first wanted.
-    door: OnceCell<Rc<dyn Door>>,
-    /// Tables that were thought to be small and were found not to be.
-    grown: RefCell<Vec<(usize, Pgno)>>,
-    /// A run was ended for that: the statement is to be compiled anew.
-    again: Cell<bool>,
-}
-
-impl Doorway {
-    pub fn new(conn: &Weak<Inner>) -> Doorway {
-        Doorway {
-            conn: conn.clone(),
-            door: OnceCell::new(),
-            grown: RefCell::default(),
-            again: Cell::new(false),
-        }
-    }
-
-    /// Whether the run that has just failed was ended because tables have grown.
-    pub fn take_again(&self) -> bool {
-        self.again.take()
-    }
-}
-
-/// Tables of fewer rows, by their statistics, are taken for small: a leaf seldom has fewer than 60.
-const FEW_ROWS: f64 = 4_000.0;
-
-/// The door of a connection, if it has one at present.
-pub(crate) fn door(conn: &Inner) -> Option<Rc<dyn Door>> {
-    let mode = conn.flags.analytics.get();
-    let rows_only = mode == Analytics::Off
-        || conn.txn.is_nested()
-        || conn.flags.reverse_unordered.get()
-        || conn.encoding() != Encoding::Utf8;
-    let d = &conn.doorway;
-    let make = || Rc::new(ColumnDoor { conn: d.conn.clone() }) as Rc<dyn Door>;
-    (!rows_only).then(|| d.door.get_or_init(make).clone())
-}
-
-/// Whether an arm begins with a scan, or with keys that an arm finds which does.
-fn scans(core: &CorePlan, plan_of: &dyn Fn(&Subquery) -> Option<SelectPlan>) -> bool {
-    use iolite_plan::plan::Access::*;
-    let query = |e: &EqTerm| match e {
-        EqTerm::InSelect(i, _) => {
-            plan_of(&i.select).is_some_and(|p| p.cores.iter().all(|c| scans(c, plan_of)))
-        }
-        _ => false,
-    };
-    core.levels.first().is_some_and(|l| match &l.access {
-        Scan { .. } | IndexScan { .. } | RowidRange { .. } | Auto { .. } => true,
-        RowidEq { eq, .. } => query(eq),
-        Index(a) => a.eq.iter().any(query),
-        _ => false,
-    })
-}
-
-struct ColumnDoor {
-    conn: Weak<Inner>,
-}
-
-impl ColumnDoor {
-    /// For an arm of which all tables were small when they were last looked at, or are by their statistics: what looks at
-    /// them again before each run. Compiling such an arm for columns takes longer than running it in rows.
-    fn watch(&self, conn: &Inner, ask: &Ask<'_>) -> Option<SourceFactory> {
-        // What is never taken needs no watching.
-        let table = |l: &Level| matches!(l.source.kind, SourceKind::Table { .. }) && !l.source.join.right;
-        if ask.core.window.is_some() || !ask.core.levels.iter().all(table) {
-            return None;
-        }
-        let mut roots: Vec<(usize, Pgno)> = Vec::new();
-        let small = (ask.every_table)(&mut |db, table| {
-            let at = (db, table.root.get());
-            if roots.contains(&at) {
-                return true;
-            }
-            roots.push(at);
-            let dbs = conn.databases.borrow();
-            let seen = dbs.get(db).and_then(|d| d.columns.get()).and_then(|s| s.was_large(at.1));
-            let rows = table.rows.get();
-            let guess = || rows != iolite_catalog::DEFAULT_ROWS && rows < FEW_ROWS;
-            table.has_rowid() && !conn.doorway.grown.borrow().contains(&at) && seen.map_or_else(guess, |l| !l)
-        });
-        if !small || roots.is_empty() {
-            return None;
-        }
-        let conn = self.conn.clone();
-        Some(SourceFactory(Rc::new(move |_, _| {
-            let Some(conn) = conn.upgrade() else { return Err(Code::Misuse.into()) };
-            let large = |(db, root): &&(usize, Pgno)| {
-                let is = || store(&conn, *db, &conn.btree_of(*db)?)?.is_large(&conn.btree_of(*db)?, *root);
-                // What cannot be read now is found by the loops, if they come there.
-                is().unwrap_or(false)
-            };
-            match roots.iter().find(large) {
-                None => Ok(None),
-                Some(at) => {
-                    conn.doorway.grown.borrow_mut().push(*at);
-                    conn.doorway.again.set(true);
-                    conn.expire_statements();
-                    Err(Code::Schema.into())
-                }
-            }
-        })))
-    }
-}
-
-impl Door for ColumnDoor {
-    fn offer(&self, ask: &Ask<'_>) -> Result<Offer> {
-        let Some(conn) = self.conn.upgrade() else { return Ok(Offer::No(None)) };
-        let force = conn.flags.analytics.get() == Analytics::Force;
-        // The cheapest question first: an arm that finds its rows by key is none for columns.
-        if !force && !scans(ask.core, ask.plan_of) {
-            return Ok(Offer::No(None));
-        }
-        if !force
-            && !ask.explained
-            && let Some(watch) = self.watch(&conn, ask)
-        {
-            return Ok(Offer::Small(watch));
-        }
-        let overridden = |name: &str| conn.overridden.borrow().iter().any(|n| n.eq_ignore_ascii_case(name));
-        let asked = Asked {
-            core: ask.core,
-            order: ask.order,
-            limited: ask.limited,
-            default_of: ask.default_of,
-            overridden: &overridden,
-            plan_of: ask.plan_of,
-        };
-        let compiled = match Compiled::new(&asked) {
-            Ok(c) => c,
-            Err(why) => return Ok(Offer::No(force.then_some(why))),
-        };
-        if !force && !compiled.worth_it() {
-            return Ok(Offer::No(None));
-        }
-        let mut notes: Vec<String> = Vec::new();
-        let shown = ask.explained && (force || large(&conn, &compiled)?);
-        for l in ask.core.levels.iter().filter(|_| shown) {
-            let word = if notes.is_empty() { "SCAN" } else { "JOIN" };
-            notes.push(format!("{word} {} IN COLUMNS", iolite_plan::print::source_name(&l.source)));
-        }
-        let tables = compiled.tables();
-        for name in tables.into_iter().filter_map(|t| t.2).filter(|_| shown) {
-            notes.push(format!("NESTED {name} IN COLUMNS"));
-        }
-        let params = compiled.params().to_vec();
-        let conn = self.conn.clone();
-        let noted = Rc::new(Cell::new(0));
-        let line = noted.clone();
-        let source = SourceFactory(Rc::new(move |host, given| {
-            let Some(conn) = conn.upgrade() else { return Err(Code::Misuse.into()) };
-            let wanted = given.first().map_or(-1, Value::to_int);
-            let profile = conn.profile.borrow().is_some().then(Profile::default);
-            let rt = Run { conn: &conn, host, force, profile: profile.as_ref() };
-            let rows = compiled.run(&rt, given.get(1..).unwrap_or(&[]), wanted)?;
-            let stores: Vec<(Arc<Store>, Btree)> = {
-                let dbs = conn.databases.borrow();
-                dbs.iter().filter_map(|d| d.columns.get().cloned().zip(d.btree.clone())).collect()
-            };
-            stores.iter().for_each(|(s, bt)| s.after_run(bt));
-            if let (Some(p), Some(lines)) = (profile, &mut *conn.profile.borrow_mut()) {
-                lines.extend(p.into_lines().into_iter().map(|l| (line.get(), l)));
-            }
-            Ok(rows.map(|rows| {
-                conn.column_runs.set(conn.column_runs.get() + 1);
-                Box::new(Rows(rows)) as Box<dyn RowSource>
-            }))
-        }));
-        Ok(Offer::Take(Taken { source, params, notes, noted }))
-    }
-}
-
-/// Whether a table of the arm is as large as a run in columns wants it.
-fn large(conn: &Rc<Inner>, compiled: &Compiled) -> Result<bool> {
-    for (db, root, _) in compiled.tables() {
-        let bt = conn.btree_of(db)?;
-        if bt.reading(|bt| store(conn, db, bt)?.is_large(bt, root))? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+/// The columns that a connection has to do with, each with its trees.
+pub(super) fn stores(conn: &Inner) -> Vec<(Arc<Store>, Btree)> {
+    let dbs = conn.databases.borrow();
+    dbs.iter().filter_map(|d| d.columns.get().cloned().zip(d.btree.clone())).collect()
 }
 
 /// Before a database of a connection closes: its columns are to be written afterwards, if this connection is the last
@@ -257,20 +71,12 @@ pub(crate) fn store(conn: &Inner, db: usize, bt: &Btree) -> Result<Arc<Store>> {
     Ok(d.columns.get_or_init(|| Store::of(bt)).clone())
 }
 
-/// Computed rows.
-struct Rows(Answer);
-
-impl RowSource for Rows {
-    fn next(&mut self, out: &mut [Value]) -> Result<bool> {
-        self.0.next(out)
-    }
-}
-
-struct Run<'a> {
-    conn: &'a Rc<Inner>,
-    host: &'a dyn Host,
-    force: bool,
-    profile: Option<&'a Profile>,
+/// What a run in columns needs of its connection.
+pub(super) struct Run<'a> {
+    pub conn: &'a Rc<Inner>,
+    pub host: &'a dyn Host,
+    pub force: bool,
+    pub profile: Option<&'a Profile>,
 }
 
 impl Runtime for Run<'_> {

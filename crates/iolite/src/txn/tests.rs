@@ -1,7 +1,9 @@
 //! Participants, listeners and the counter of deferred foreign keys, which have no user of their own yet.
 
-use crate::engine::{Code, Connection, Error, Result, Value};
+use crate::connection::Connection;
+use iolite_base::{Code, Error, Result};
 use iolite_ext::{ChangeListener, Context, Function, FunctionFlags, Implementation, Participant, Scalar};
+use iolite_value::Value;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 

@@ -62,14 +62,14 @@ fn lines_tell_how_often_they_ran_and_through_how_many_rows() {
         [
             "MULTI-INDEX OR",
             "  RAN: 1 times, 13 rows",
-            "INDEX 1",
-            "  RAN: 1 times",
-            "  SEARCH t USING INDEX by_g (g=?)",
-            "    RAN: 1 times, 10 rows",
-            "INDEX 2",
-            "  RAN: 1 times",
-            "  SEARCH t USING INTEGER PRIMARY KEY (rowid<?)",
-            "    RAN: 1 times, 4 rows",
+            "  INDEX 1",
+            "    RAN: 1 times",
+            "    SEARCH t USING INDEX by_g (g=?)",
+            "      RAN: 1 times, 10 rows",
+            "  INDEX 2",
+            "    RAN: 1 times",
+            "    SEARCH t USING INTEGER PRIMARY KEY (rowid<?)",
+            "      RAN: 1 times, 4 rows",
             "CORRELATED SCALAR SUBQUERY 1",
             "  RAN: 13 times",
             "  SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
@@ -133,4 +133,18 @@ fn a_statement_that_fails_reports_its_error_and_changes_nothing() {
         c.query("EXPLAIN ANALYZE INSERT INTO d SELECT id + 2, 'n' FROM t ORDER BY id DESC", &[]).unwrap_err();
     assert!(e.to_string().contains("UNIQUE constraint failed: d.id"), "{e}");
     assert_eq!(c.query("SELECT count(*) FROM d", &[]).unwrap()[0][0].to_int(), 3);
+}
+
+#[test]
+fn windows_and_rows_without_a_match_have_lines_of_their_own() {
+    let c = sample();
+    let told = |sql: &str, line: &str| {
+        let all = plan(&c, sql);
+        let at = all.iter().position(|l| l == line).unwrap_or_else(|| panic!("{line}: {all:#?}"));
+        all[at + 1].trim().to_string()
+    };
+    let sql = "SELECT sum(g) OVER (ORDER BY id) FROM t";
+    assert_eq!(told(sql, "SCAN (subquery-2)"), "RAN: 1 times, 100 rows");
+    let sql = "SELECT count(*) FROM t RIGHT JOIN d ON d.id = t.g AND t.id > 1000";
+    assert_eq!(told(sql, "RIGHT-JOIN d"), "RAN: 1 times, 3 rows");
 }

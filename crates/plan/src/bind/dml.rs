@@ -369,20 +369,6 @@ impl Binder<'_> {
         });
     }
 
-    fn target_source(&self, t: &Target, alias: Option<&ast::Name>, indexed: &ast::Indexed) -> Source {
-        Source {
-            id: t.id,
-            kind: SourceKind::Table { db: t.db, table: t.table.clone() },
-            name: alias.map_or_else(|| t.table.name.clone(), |a| (&*a.text).into()),
-            alias: alias.map(|a| (&*a.text).into()),
-            join: JoinKind::default(),
-            indexed: indexed.clone(),
-            used: ColumnSet::default(),
-            rowid_used: t.table.has_rowid(),
-            binding: t.binding.clone(),
-        }
-    }
-
     /// The table or view to write to; a view becomes a target whose rows a query gives. Answers the view's query.
     fn open_target(
         &mut self,
@@ -693,7 +679,7 @@ impl Binder<'_> {
         let (target, view) = self.open_target(&s.table, Event::Update, &s.sets)?;
         self.target_scope(&target, s.alias.as_ref());
         let bound = (|| -> Result<_> {
-            let mut core = self.target_rows(&target, view, s.alias.as_ref(), &s.indexed);
+            let mut core = self.target_rows(&target, view, (&s.table, s.alias.as_ref()), &s.indexed);
             if let Some(f) = &s.from {
                 self.from(f, &mut core)?;
             }
@@ -713,15 +699,30 @@ impl Binder<'_> {
     /// The rows of the table or view that UPDATE or DELETE changes, before any condition.
     fn target_rows(
         &self,
-        target: &Target,
+        t: &Target,
         view: Option<FromQuery>,
-        alias: Option<&ast::Name>,
+        (table, alias): (&ast::QualifiedName, Option<&ast::Name>),
         indexed: &ast::Indexed,
     ) -> Core {
-        let mut own = self.target_source(target, alias, indexed);
-        if let Some(q) = view {
-            own.kind = SourceKind::Subquery(Box::new(q));
+        let alias: Option<Rc<str>> = alias.map(|a| (&*a.text).into());
+        let mut shown = alias.clone();
+        if self.env.explained && alias.is_none() {
+            shown = self.written(table, &t.table.name, view.is_none());
         }
+        let own = Source {
+            id: t.id,
+            kind: match view {
+                Some(q) => SourceKind::Subquery(Box::new(q)),
+                None => SourceKind::Table { db: t.db, table: t.table.clone() },
+            },
+            name: alias.unwrap_or_else(|| t.table.name.clone()),
+            shown,
+            join: JoinKind::default(),
+            indexed: indexed.clone(),
+            used: ColumnSet::default(),
+            rowid_used: t.table.has_rowid(),
+            binding: t.binding.clone(),
+        };
         Core { sources: Few::one(own), ..Core::default() }
     }
 
@@ -752,7 +753,7 @@ impl Binder<'_> {
         let (target, view) = self.open_target(&s.table, Event::Delete, &[])?;
         self.target_scope(&target, s.alias.as_ref());
         let bound = (|| -> Result<_> {
-            let mut core = self.target_rows(&target, view, s.alias.as_ref(), &s.indexed);
+            let mut core = self.target_rows(&target, view, (&s.table, s.alias.as_ref()), &s.indexed);
             if let Some(w) = &s.filter {
                 let e = self.expr(w)?;
                 push_filter(&mut core.filter, e, None);

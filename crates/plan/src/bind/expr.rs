@@ -460,7 +460,7 @@ impl Binder<'_> {
         let query = ast::Query {
             distinct: false,
             columns: Few::one(ast::ResultColumn::Star(span)),
-            from: Some(ast::From { first: ast::Table { kind, alias: None }, joins: Vec::new() }),
+            from: Some(ast::From { first: ast::Table { kind, alias: None }, joins: Vec::new(), number: 0 }),
             filter: None,
             group_by: Vec::new(),
             having: None,
@@ -474,14 +474,15 @@ impl Binder<'_> {
             limit: None,
             offset: None,
             span,
+            number: 0,
         }
     }
 
     /// Binds a nested query in an expression.
     pub(crate) fn subquery(&mut self, s: &ast::Select) -> Result<Rc<Subquery>> {
-        let id = self.new_sub();
+        let (id, number) = (self.new_sub(), self.number(s.number));
         let (select, outer) = self.nested(|b| b.select(s))?;
-        Ok(Rc::new(Subquery { id, select, outer }))
+        Ok(Rc::new(Subquery { id, number, select, outer }))
     }
 
     /// Runs `f` as a nested query; answers which outer tables it refers to.

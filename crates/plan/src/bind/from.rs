@@ -213,16 +213,31 @@ impl Binder<'_> {
                 )?;
             }
             ast::TableKind::Subquery(s) => {
+                let label = Label::Query(self.number(s.number));
                 let (select, outer) = self.beside(|b| b.select(s))?;
                 let columns = query_columns(&select, &[], false, self.binary());
-                let q = FromQuery { outer, ..FromQuery::plain(select) };
+                let q = FromQuery { outer, label, ..FromQuery::plain(select) };
                 let name = alias.clone().unwrap_or_else(|| "".into());
                 self.add_source(SourceKind::Subquery(Box::new(q)), name, alias, None, columns, join, out)?;
             }
             ast::TableKind::Named { name, indexed } => {
-                let (kind, shown, db, columns) = self.named(name, None)?;
-                let label = alias.clone().unwrap_or(shown);
-                self.add_source(kind, label, alias, db, columns, join, out)?;
+                let (mut kind, shown, db, columns) = self.named(name, None)?;
+                let mut words = alias.clone();
+                if self.env.explained {
+                    match (&mut kind, &alias) {
+                        (SourceKind::Subquery(q), Some(_)) => {
+                            q.label = Label::Name((&*name.name.text).into())
+                        }
+                        (kind, None) => {
+                            let stored =
+                                matches!(kind, SourceKind::Table { .. } | SourceKind::Virtual { .. });
+                            words = self.written(name, &shown, stored);
+                        }
+                        _ => {}
+                    }
+                }
+                let label = alias.unwrap_or(shown);
+                self.add_source(kind, label, words, db, columns, join, out)?;
                 let last = out.sources.last_mut().expect("just added");
                 last.indexed = indexed.clone();
                 if let ast::Indexed::By(i) = indexed {
@@ -255,6 +270,16 @@ impl Binder<'_> {
         (db != TEMP).then_some(db)
     }
 
+    /// The name of a table as it was written, where that is another than its own; `stored`: with its database.
+    #[cold]
+    pub(crate) fn written(&self, q: &ast::QualifiedName, own: &str, stored: bool) -> Option<Rc<str>> {
+        let name = &*q.name.text;
+        match &q.schema {
+            Some(db) if stored && self.views.is_empty() => Some(format!("{}.{name}", db.text).into()),
+            _ => (*name != *own).then(|| name.into()),
+        }
+    }
+
     /// The table with this name.
     pub(crate) fn find_table(&self, schema: Option<&str>, name: &str) -> Option<(usize, Rc<Table>)> {
         match (schema, self.home()) {
@@ -279,7 +304,7 @@ impl Binder<'_> {
         &mut self,
         kind: SourceKind,
         name: Rc<str>,
-        alias: Option<Rc<str>>,
+        shown: Option<Rc<str>>,
         db: Option<usize>,
         columns: Columns,
         join: JoinKind,
@@ -294,7 +319,7 @@ impl Binder<'_> {
             id,
             kind,
             name: name.clone(),
-            alias,
+            shown,
             join,
             indexed: ast::Indexed::Any,
             used: ColumnSet::default(),
@@ -315,6 +340,7 @@ impl Binder<'_> {
 
     /// A parenthesised join that cannot be dissolved: a query that selects everything.
     fn join_as_query(&mut self, inner: &ast::From) -> Result<(FromQuery, Columns)> {
+        let label = Label::Join(self.number(inner.number));
         let (built, outer) = self.beside(|b| {
             b.scopes.push(Scope::default());
             let out = (|| -> Result<_> {
@@ -362,7 +388,7 @@ impl Binder<'_> {
             columns: columns.iter().map(|c: &QueryColumn| c.out.clone()).collect(),
             ..Select::default()
         };
-        let q = FromQuery { outer, ..FromQuery::plain(select) };
+        let q = FromQuery { outer, label, ..FromQuery::plain(select) };
         Ok((q, Columns::Query(columns.into())))
     }
 
@@ -456,6 +482,7 @@ impl Binder<'_> {
         self.views.push((db, view.name.clone()));
         let bound = self.isolated(&text, |b| {
             b.stored = db != TEMP;
+            b.number(select.number);
             b.select(select)
         });
         self.views.pop();
@@ -570,6 +597,7 @@ impl Binder<'_> {
             limit: None,
             offset: None,
             span: s.span,
+            number: s.number,
         };
         let result = (|| -> Result<_> {
             let select = self.select(&initial)?;

@@ -61,6 +61,10 @@ pub struct Env<'a> {
     pub ignore_checks: bool,
     /// `PRAGMA writable_schema`.
     pub writable_schema: bool,
+    /// `PRAGMA lookahead_filters`: joins ask Bloom filters first.
+    pub lookahead_filters: bool,
+    /// Somebody asks for the plan: names are kept as they were written.
+    pub explained: bool,
     /// The statement is one of the engine's own.
     pub own: bool,
     /// Is shown what a query becomes when it is bound, if somebody wants to see it.
@@ -89,6 +93,8 @@ pub struct Binder<'a> {
     next_agg: AggId,
     next_sub: SubId,
     next_cte: u32,
+    /// How many queries the statement has so far, as SQLite counts them.
+    pub selects: u32,
     depth: u32,
     /// Databases referred to.
     pub databases: u64,
@@ -221,6 +227,7 @@ impl<'a> Binder<'a> {
             next_agg: 0,
             next_sub: 0,
             next_cte: 0,
+            selects: 0,
             depth: 0,
             databases: 0,
             restriction: Restriction::None,
@@ -255,6 +262,15 @@ impl<'a> Binder<'a> {
     fn new_sub(&mut self) -> SubId {
         self.next_sub += 1;
         self.next_sub
+    }
+
+    /// The number by which a query is shown: what the parser gave it; those of a view come behind all others.
+    fn number(&mut self, written: u32) -> u32 {
+        if written > 0 && self.views.is_empty() {
+            return written;
+        }
+        self.selects += 1;
+        self.selects
     }
 
     /// The collating sequence with this name.
@@ -310,6 +326,7 @@ impl<'a> Binder<'a> {
             next_agg: self.next_agg,
             next_sub: self.next_sub,
             next_cte: self.next_cte,
+            selects: self.selects,
             depth: self.depth,
             databases: self.databases,
             restriction: Restriction::None,
@@ -325,6 +342,7 @@ impl<'a> Binder<'a> {
         self.next_agg = inner.next_agg;
         self.next_sub = inner.next_sub;
         self.next_cte = inner.next_cte;
+        self.selects = inner.selects;
         self.databases = inner.databases;
         self.views = std::mem::take(&mut inner.views);
         self.view_uses = std::mem::take(&mut inner.view_uses);

@@ -35,6 +35,8 @@ impl Compiler<'_> {
         let text = format!("DELETE FROM {}.{}", self.schema_name(db), quote_name(&t.name));
         let Stmt::Delete(s) = iolite_sql::parse_stmt(&text)?.stmt else { return Err(Code::Internal.into()) };
         let mut bound = b.delete(&s)?;
+        // The text is ours, not the user's.
+        bound.rows.sources.iter_mut().for_each(|s| s.shown = None);
         // What is amiss with keys of a table that goes is no reason to keep it.
         bound.target.keys.keep_sound();
         let former = std::mem::replace(&mut self.silent, true);

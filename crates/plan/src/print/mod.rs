@@ -1,5 +1,5 @@
-//! Plans in words: the lines of EXPLAIN QUERY PLAN, in SQLite's wording (documentation page `eqp`). `statement` has a
-//! longer form.
+//! Plans in words: what EXPLAIN QUERY PLAN says of a loop, in SQLite's wording (documentation page `eqp`); `explain` makes
+//! a tree of it. `statement` has a longer form.
 
 mod statement;
 
@@ -11,24 +11,41 @@ use iolite_catalog::{ColumnSource, Index, IndexOrigin, Table};
 
 /// The line for one loop; `extreme`: its arm looks for a least or greatest value.
 pub fn level(l: &Level, extreme: bool) -> String {
-    let name = source_name(&l.source);
-    let mut out = access(&l.access, &l.source, &name);
+    let mut out = joined(&l.access, l);
     if extreme && out.starts_with("SCAN ") {
         out.replace_range(..4, "SEARCH");
     }
-    if l.source.join.left && l.source.join.right {
-        out.push_str(" FULL-JOIN");
-    } else if l.source.join.left {
+    out
+}
+
+/// The line for one of several accesses in a loop.
+pub fn branch(b: &OrBranch, l: &Level) -> String {
+    joined(&b.access, l)
+}
+
+fn joined(a: &Access, l: &Level) -> String {
+    let mut out = access(a, &l.source, &source_name(&l.source));
+    // Several accesses say it each for itself.
+    if l.source.join.left && !matches!(a, Access::Or(_)) {
         out.push_str(" LEFT-JOIN");
     }
     out
 }
 
-/// The line for the filter over an automatic index's keys.
+/// The line for the filter over a loop's keys.
 pub fn bloom_filter(l: &Level) -> String {
-    let Access::Auto { eq, .. } = &l.access else { return String::new() };
-    let conds: Vec<String> = eq.iter().map(|(c, _)| format!("{}=?", column_name(&l.source, *c))).collect();
-    format!("BLOOM FILTER ON {} ({})", source_name(&l.source), conds.join(" AND "))
+    let conds = match &l.access {
+        Access::Auto { eq, .. } => {
+            let conds: Vec<String> =
+                eq.iter().map(|(c, _)| format!("{}=?", column_name(&l.source, *c))).collect();
+            conds.join(" AND ")
+        }
+        _ => {
+            let alias = l.source.table().and_then(|(_, t)| t.rowid_alias.map(|c| t.columns[c].name.clone()));
+            alias.map_or_else(|| "rowid=?".to_string(), |name| format!("{name}=?"))
+        }
+    };
+    format!("BLOOM FILTER ON {} ({conds})", source_name(&l.source))
 }
 
 /// The line for one way of finding rows.
@@ -84,12 +101,23 @@ fn is_primary(i: &Index) -> bool {
     i.origin == IndexOrigin::PrimaryKey
 }
 
+/// The name of what a source reads, whatever it is called where it is read.
+pub fn own_name(s: &Source) -> String {
+    match &s.kind {
+        SourceKind::Table { table, .. } | SourceKind::Virtual { table, .. } => table.name.to_string(),
+        SourceKind::Subquery(q) if matches!(q.label, Label::Name(_)) => q.label.to_string(),
+        _ => source_name(s),
+    }
+}
+
 /// The name under which a source is shown.
 pub fn source_name(s: &Source) -> String {
-    match &s.alias {
+    match &s.shown {
         Some(a) => a.to_string(),
-        None if s.name.is_empty() => format!("(subquery-{})", s.id),
-        None => s.name.to_string(),
+        None => match &s.kind {
+            SourceKind::Subquery(q) if s.name.is_empty() => q.label.to_string(),
+            _ => s.name.to_string(),
+        },
     }
 }
 

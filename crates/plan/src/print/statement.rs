@@ -112,6 +112,9 @@ impl Printer {
             self.line(format_args!("{} windows with {calls} functions", w.windows.len()));
             return;
         }
+        if let Some(run) = c.executor.get() {
+            self.run_by(run);
+        }
         if !c.values.is_empty() {
             self.line(format_args!("{} rows of values", c.values.len()));
         }
@@ -142,6 +145,17 @@ impl Printer {
         }
     }
 
+    fn run_by(&mut self, run: &RunBy) {
+        match run {
+            RunBy::Declined(why) => self.line(format_args!("run by its loops: {why}")),
+            RunBy::WhileSmall(_) => self.line("run by its loops while its tables are small"),
+            RunBy::Source(s) => {
+                self.line(format_args!("run by source {}, else by its loops", s.number));
+                self.deeper(|p| p.list("given", &s.params));
+            }
+        }
+    }
+
     fn level(&mut self, l: &Level, extreme: bool) {
         if let Some(q) = &l.query {
             let how = if q.coroutine { "co-routine" } else { "stored" };
@@ -161,8 +175,10 @@ impl Printer {
                     p.line(super::access(&b.access, &l.source, &source_name(&l.source)));
                 }
             }
-            if l.bloom {
-                p.line("filter before seeking");
+            match l.bloom {
+                Bloom::None => {}
+                Bloom::AtSeek => p.line("filter before seeking"),
+                Bloom::Early(d) => p.line(format_args!("filter at the head of loop {}", d + 1)),
             }
             p.list("match if", &l.on);
             p.list("then test", &l.filter);

@@ -51,7 +51,7 @@ fn replace_in_subquery(s: &mut Rc<Subquery>, map: &Mapping<'_>) {
         }
     });
     replace_in_select(&mut select, map);
-    *s = Rc::new(Subquery { id: s.id, select, outer });
+    *s = Rc::new(Subquery { id: s.id, number: s.number, select, outer });
 }
 
 /// Replaces columns in a query.

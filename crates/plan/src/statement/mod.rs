@@ -29,6 +29,8 @@ pub struct StatementPlan {
     pub triggers: Vec<TriggerPlan>,
     /// Tables with AUTOINCREMENT that the statement or its triggers insert into, by number less one.
     pub sequences: Vec<Sequence>,
+    /// How many queries it has, by SQLite's count.
+    pub selects: u32,
     /// The databases that it reads or writes, in their order.
     pub databases: Few<DatabaseUse>,
     /// The encoding of texts.
@@ -63,6 +65,7 @@ impl Default for StatementPlan {
             nested: NestedPlans::default(),
             triggers: Vec::new(),
             sequences: Vec::new(),
+            selects: 0,
             databases: Few::new(),
             encoding: Encoding::Utf8,
             undo: false,

@@ -80,6 +80,8 @@ pub(crate) struct Parser<'a> {
     /// The name that the last `CONSTRAINT` gave. SQLite lets it stick to later `CHECK`s.
     constraint_name: Option<Name>,
     in_trigger: bool,
+    /// How many queries have ended.
+    selects: u32,
     /// An error that counts only if the rest of the statement parses.
     late_error: Option<Error>,
 }
@@ -107,6 +109,7 @@ impl<'a> Parser<'a> {
             variables: Few::new(),
             constraint_name: None,
             in_trigger: false,
+            selects: 0,
             late_error: None,
         }
     }
@@ -334,7 +337,8 @@ impl<'a> Parser<'a> {
         {
             return Err(e);
         }
-        Ok(Parsed { explain, stmt, span, variables: std::mem::take(&mut self.variables) })
+        let variables = std::mem::take(&mut self.variables);
+        Ok(Parsed { explain, stmt, span, variables, selects: self.selects })
     }
 
     fn explain(&mut self) -> Result<ExplainMode> {

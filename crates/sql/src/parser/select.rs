@@ -37,6 +37,7 @@ impl Parser<'_> {
             limit: None,
             offset: None,
             span: Span::default(),
+            number: 0,
         });
         let mut misplaced = None;
         loop {
@@ -47,6 +48,7 @@ impl Parser<'_> {
             if !values {
                 self.tail(&mut select, &mut height)?;
             }
+            self.selects += u32::from(!values);
             let op = match self.tok.kind {
                 T::Union => CompoundOp::Union,
                 T::Intersect => CompoundOp::Intersect,
@@ -78,6 +80,7 @@ impl Parser<'_> {
             return Err(Error::sql("too many terms in compound SELECT"));
         }
         select.span = self.since(start);
+        select.number = self.selects;
         self.height = height;
         self.leave(SELECT_COST);
         Ok(select)
@@ -174,6 +177,8 @@ impl Parser<'_> {
             self.expect(T::RParen)?;
             ragged |= rows.first().is_some_and(|first| first.len() != row.len());
             rows.push(row);
+            // The first row is a query, and so are all together.
+            self.selects += u32::from(rows.len() <= 2);
             if !self.eat(T::Comma) {
                 break;
             }
@@ -268,7 +273,7 @@ impl Parser<'_> {
 
     /// What follows `FROM`.
     pub(super) fn from(&mut self) -> Result<From> {
-        let mut from = From { first: self.table()?, joins: Vec::new() };
+        let mut from = From { first: self.table()?, joins: Vec::new(), number: 0 };
         match self.tok.kind {
             T::On => {
                 self.bump();
@@ -383,6 +388,11 @@ impl Parser<'_> {
             TableKind::Join(from) if from.joins.is_empty() => {
                 let inner = from.first;
                 Table { kind: inner.kind, alias: alias.or(inner.alias) }
+            }
+            TableKind::Join(mut from) => {
+                self.selects += 1;
+                from.number = self.selects;
+                Table { kind: TableKind::Join(from), alias }
             }
             kind => Table { kind, alias },
         })

@@ -1,0 +1,68 @@
+//! Blocks that a row source runs, as the plan says.
+//!
+//! A source may still decline when it is opened (a value is of an unforeseen kind, its tables are small after all): the
+//! block's loops stand behind it in the same program.
+
+use crate::context::{Codegen, Dest};
+use crate::select::Limits;
+use iolite_base::Result;
+use iolite_bytecode::{Label, Opcode, P4};
+use iolite_ext::SourceFactory;
+use iolite_plan::bound::*;
+use iolite_plan::explain::Role;
+use iolite_plan::plan::*;
+use std::rc::Rc;
+
+impl Codegen<'_> {
+    /// Has the prologue ask whether tables are still small.
+    pub(crate) fn watch(&mut self, watch: &SourceFactory) {
+        if !self.watches.iter().any(|w| Rc::ptr_eq(&w.0, &watch.0)) {
+            self.watches.push(watch.clone());
+        }
+    }
+
+    /// Codes a block that a source runs: the source's rows, and behind them the loops.
+    pub(crate) fn by_source(
+        &mut self,
+        run: &SourceRun,
+        c: &CorePlan,
+        order: &[OrderTerm],
+        limits: Limits,
+        dest: &Dest,
+        end: Label,
+    ) -> Result<()> {
+        let width = c.result.len();
+        let given = self.b.regs(run.params.len() + 1);
+        match limits.both {
+            Some(reg) => self.copy(reg, given),
+            None => self.b.load_int(-1, given),
+        }
+        self.expr_list(&run.params, given + 1)?;
+        let first = match dest {
+            Dest::Coroutine { first, .. } | Dest::Registers { first } => *first,
+            _ => self.b.regs(width.max(1)),
+        };
+        let cursor = self.b.cursor();
+        let (declined, over, next) = (self.b.label(), self.b.label(), self.b.label());
+        self.begin(c, Role::Block);
+        self.b.jump4(Opcode::SourceOpen, cursor, declined, given, P4::Source(run.source.clone()));
+        self.b.p5(run.params.len() as u16 + 1);
+        let top = self.b.here();
+        self.b.jump(Opcode::SourceNext, cursor, over, first);
+        self.b.p5(width as u16);
+        self.row_begins();
+        if let Some(off) = limits.offset {
+            self.b.jump(Opcode::IfPos, off, next, 1);
+        }
+        self.deliver(dest, first, width, end)?;
+        if let Some(l) = limits.limit {
+            self.b.jump(Opcode::DecrJumpZero, l, end, 0);
+        }
+        self.b.place(next);
+        self.b.emit(Opcode::Goto, 0, top as i32, 0);
+        self.b.place(declined);
+        self.by_loops(c, order, limits, dest, end)?;
+        self.b.place(over);
+        Ok(())
+    }
+}

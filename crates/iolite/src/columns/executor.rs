@@ -1,0 +1,160 @@
+//! The columnar engine as an executor: which blocks of a statement it runs, and how a run reaches it.
+
+use super::Analytics;
+use super::engine::{Run, stores};
+use super::size::{At, is_small, large, seems_small, watch};
+use crate::connection::{Connection, Inner};
+use iolite_base::{Code, Encoding, Few, Result};
+use iolite_columnar::{Answer, Compiled, Profile};
+use iolite_ext::{RowSource, SourceFactory};
+use iolite_plan::StatementPlan;
+use iolite_plan::bound::SourceKind;
+use iolite_plan::executor::{Block, Estimate, Executor, Offer};
+use iolite_plan::plan::SourceRun;
+use iolite_plan::print::source_name;
+use iolite_value::Value;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Decides which blocks of a statement are run in columns. `explained`: somebody asks how it would be run now.
+pub(crate) fn choose(conn: &Connection, plan: &StatementPlan, explained: bool) -> Result<()> {
+    let c = &conn.0;
+    let mode = c.flags.analytics.get();
+    if mode == Analytics::Off {
+        return Ok(());
+    }
+    let force = mode == Analytics::Force;
+    let columns = Columns { conn: c, force, explained, watched: RefCell::default() };
+    iolite_plan::executor::choose(plan, &columns)
+}
+
+struct Columns<'c> {
+    conn: &'c Rc<Inner>,
+    /// Wherever it is possible.
+    force: bool,
+    explained: bool,
+    /// The last watch, for further blocks over the same tables.
+    watched: RefCell<Option<(Few<At>, SourceFactory)>>,
+}
+
+impl Columns<'_> {
+    /// Whether columns do not know what the connection is set to.
+    fn rows_only(&self) -> bool {
+        let c = self.conn;
+        c.txn.is_nested() || c.flags.reverse_unordered.get() || c.encoding() != Encoding::Utf8
+    }
+
+    /// The tables of a block, and of the queries nested in the statement's expressions, if all of them are small.
+    fn small(&self, block: &Block<'_>) -> Option<Few<At>> {
+        let mut seen: Few<At> = Few::new();
+        let nested = block.nested.iter().flat_map(|(_, q)| q.cores.iter());
+        for l in std::iter::once(block.core).chain(nested).flat_map(|c| &c.levels) {
+            let SourceKind::Table { db, table } = &l.source.kind else { continue };
+            let at = (*db, table.root.get());
+            if seen.contains(&at) {
+                continue;
+            }
+            seen.push(at);
+            let small = || match self.explained {
+                true => is_small(self.conn, at),
+                false => seems_small(self.conn, *db, table),
+            };
+            if !table.has_rowid() || !small() {
+                return None;
+            }
+        }
+        Some(seen).filter(|s| !s.is_empty())
+    }
+}
+
+impl Executor for Columns<'_> {
+    fn estimate(&self, block: &Block<'_>) -> Result<Estimate> {
+        // What is seldom true is asked first.
+        if !self.force && !iolite_columnar::pays(block) || self.rows_only() {
+            return Ok(Estimate::Loops);
+        }
+        if self.force {
+            return Ok(Estimate::Pays);
+        }
+        let Some(tables) = self.small(block) else { return Ok(Estimate::Pays) };
+        let mut last = self.watched.borrow_mut();
+        match &*last {
+            Some((same, watch)) if same[..] == tables[..] => Ok(Estimate::Small(watch.clone())),
+            _ => {
+                let watch = watch(Rc::downgrade(self.conn), tables.clone());
+                *last = Some((tables, watch.clone()));
+                Ok(Estimate::Small(watch))
+            }
+        }
+    }
+
+    fn compile(&self, block: &Block<'_>) -> Result<Offer> {
+        let known = self.conn.overridden.borrow();
+        let overridden = |name: &str| known.iter().any(|n| n.eq_ignore_ascii_case(name));
+        let compiled = match Compiled::new(block, &overridden) {
+            Ok(c) => c,
+            Err(why) => return Ok(Offer::Declined(self.force.then_some(why))),
+        };
+        let params = compiled.params().to_vec();
+        let lines = if self.explained { lines(block, &compiled) } else { Vec::new() };
+        let source = source(self.conn, compiled, self.force, block.number);
+        Ok(Offer::Run(SourceRun { source, params, lines, number: block.number }))
+    }
+}
+
+/// What a run does, for EXPLAIN QUERY PLAN.
+fn lines(block: &Block<'_>, compiled: &Compiled) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for l in &block.core.levels {
+        let word = if out.is_empty() { "SCAN" } else { "JOIN" };
+        out.push(format!("{word} {} IN COLUMNS", source_name(&l.source)));
+    }
+    let nested = compiled.tables().into_iter().filter_map(|t| t.2);
+    out.extend(nested.map(|name| format!("NESTED {name} IN COLUMNS")));
+    out
+}
+
+/// What opens a run in columns: the `number`th of its statement.
+fn source(conn: &Rc<Inner>, compiled: Compiled, force: bool, number: u32) -> SourceFactory {
+    let conn = Rc::downgrade(conn);
+    let tables: Vec<At> = compiled.tables().into_iter().map(|(db, root, _)| (db, root)).collect();
+    SourceFactory(Rc::new(move |host, given| {
+        let Some(conn) = conn.upgrade() else { return Err(Code::Misuse.into()) };
+        if !force && large(&conn, &tables).is_none() {
+            return Ok(None);
+        }
+        let wanted = given.first().map_or(-1, Value::to_int);
+        let profile = conn.profile.borrow().is_some().then(Profile::default);
+        let run = Run { conn: &conn, host, force, profile: profile.as_ref() };
+        let rows = match compiled.run(&run, given.get(1..).unwrap_or(&[]), wanted) {
+            Err(e) if !matches!(e.code().primary(), Code::Interrupt | Code::Nomem | Code::Full) => {
+                conn.column_errors.set(conn.column_errors.get() + 1);
+                // Loops answer: they need not come where pages are damaged. Anything else is a fault of the engine, which
+                // nobody shall overlook where columns are insisted on, as tests do.
+                let damage = matches!(e.code().primary(), Code::Corrupt | Code::Ioerr);
+                if force && !damage {
+                    return Err(e);
+                }
+                None
+            }
+            other => other?,
+        };
+        stores(&conn).iter().for_each(|(s, bt)| s.after_run(bt));
+        if let (Some(p), Some(lines)) = (profile, &mut *conn.profile.borrow_mut()) {
+            lines.extend(p.into_lines().into_iter().map(|l| (number, l)));
+        }
+        Ok(rows.map(|rows| {
+            conn.column_runs.set(conn.column_runs.get() + 1);
+            Box::new(Rows(rows)) as Box<dyn RowSource>
+        }))
+    }))
+}
+
+/// Computed rows.
+struct Rows(Answer);
+
+impl RowSource for Rows {
+    fn next(&mut self, out: &mut [Value]) -> Result<bool> {
+        self.0.next(out)
+    }
+}

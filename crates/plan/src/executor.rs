@@ -1,0 +1,153 @@
+//! Who runs a block: the loops of its plan, or somebody else as one row source.
+//!
+//! When a statement is planned and before its program is made, [`choose`] shows its blocks to an [`Executor`], which first
+//! says what it thinks of one, then compiles it or declines. What comes of it stands in the plan ([`RunBy`]), where the
+//! code generator finds it and EXPLAIN QUERY PLAN, too. The loops stay in the plan: a source may still decline when it is
+//! opened. Not shown are blocks that find rows to be changed as they are found, and those of triggers.
+//!
+//! What it does not know: who the executor is, how large tables are, programs.
+
+use crate::bound::OrderTerm;
+use crate::plan::*;
+use crate::statement::define::Step;
+use crate::statement::modify::{Feed, ModifyPlan, Pass};
+use crate::statement::{Body, StatementPlan};
+use iolite_base::Result;
+use iolite_ext::SourceFactory;
+
+/// A block, shown to an [`Executor`].
+#[derive(Clone, Copy)]
+pub struct Block<'a> {
+    /// Its plan.
+    pub core: &'a CorePlan,
+    /// The order in which its rows are wanted, where the loops do not deliver it.
+    pub order: &'a [OrderTerm],
+    /// Not all rows may be wanted.
+    pub limited: bool,
+    /// The plans of the queries nested in the statement's expressions.
+    pub nested: &'a NestedPlans,
+    /// Its number, if a source runs it.
+    pub number: u32,
+}
+
+/// What an executor thinks of a block.
+pub enum Estimate {
+    /// The loops are better at it.
+    Loops,
+    /// The loops are, while the tables are small: what looks at them again before each run.
+    Small(SourceFactory),
+    /// It is worth trying.
+    Pays,
+}
+
+/// What an executor makes of a block.
+pub enum Offer {
+    /// Nothing; with a reason, if the user wants to hear reasons.
+    Declined(Option<String>),
+    /// Its rows.
+    Run(SourceRun),
+}
+
+/// Somebody who runs blocks of queries.
+pub trait Executor {
+    /// What it would be like to run a block. To be cheap: every block of every statement is shown.
+    fn estimate(&self, block: &Block<'_>) -> Result<Estimate>;
+
+    /// Compiles a block.
+    fn compile(&self, block: &Block<'_>) -> Result<Offer>;
+}
+
+/// Decides for each block of a statement who runs it.
+pub fn choose(plan: &StatementPlan, executor: &dyn Executor) -> Result<()> {
+    let StatementPlan { body, nested, .. } = plan;
+    let mut c = Choice { executor, nested, sources: 0 };
+    match body {
+        Body::Query(q) => c.query(q)?,
+        Body::Modify(m) => c.modify(m)?,
+        Body::Define(d) => {
+            for step in &d.steps {
+                match step {
+                    Step::Collect { query } => c.query(query)?,
+                    Step::Empty { rows, .. } => c.modify(rows)?,
+                    _ => {}
+                }
+            }
+        }
+        Body::Control(_) | Body::IndexCheck(_) => return Ok(()),
+    }
+    if nested.is_empty() {
+        return Ok(());
+    }
+    // In the order of their numbers, so that the same statement always has the same sources.
+    let mut list: Vec<_> = nested.iter().collect();
+    list.sort_unstable_by_key(|(id, _)| *id);
+    list.into_iter().try_for_each(|(_, q)| c.query(q))
+}
+
+struct Choice<'a> {
+    executor: &'a dyn Executor,
+    nested: &'a NestedPlans,
+    /// How many blocks are run by sources.
+    sources: u32,
+}
+
+impl Choice<'_> {
+    fn query(&mut self, q: &SelectPlan) -> Result<()> {
+        match &q.cores[..] {
+            [core] => {
+                let order = if q.ordered { &[][..] } else { &q.order_by[..] };
+                self.block(core, order, q.limit.is_some() || q.one_row)
+            }
+            several => several.iter().try_for_each(|c| self.block(c, &[], false)),
+        }
+    }
+
+    fn modify(&mut self, m: &ModifyPlan) -> Result<()> {
+        match &m.feed {
+            Feed::Query(q) => self.query(q),
+            Feed::Found { rows, .. } if m.pass != Pass::One => self.block(rows, &[], false),
+            Feed::Found { rows, .. } => self.inside(rows),
+            Feed::Row(_) | Feed::Defaults | Feed::Everything => Ok(()),
+        }
+    }
+
+    /// The blocks within a block.
+    fn inside(&mut self, core: &CorePlan) -> Result<()> {
+        for q in core.levels.iter().filter_map(|l| l.query.as_deref()) {
+            self.query(&q.select)?;
+            for arm in q.recursive.iter().flat_map(|r| &r.arms) {
+                self.block(arm, &[], false)?;
+            }
+        }
+        match &core.window {
+            Some(w) => self.block(&w.input, &[], false),
+            None => Ok(()),
+        }
+    }
+
+    fn block(&mut self, core: &CorePlan, order: &[OrderTerm], limited: bool) -> Result<()> {
+        if core.levels.iter().any(|l| l.query.is_some()) || core.window.is_some() {
+            self.inside(core)?;
+        }
+        // A row of constants, a count that no loop makes, and what stands around a block of its own.
+        if core.levels.is_empty() || core.count_only {
+            return Ok(());
+        }
+        let block = Block { core, order, limited, nested: self.nested, number: self.sources };
+        let run = match self.executor.estimate(&block)? {
+            Estimate::Loops => return Ok(()),
+            Estimate::Small(watch) => RunBy::WhileSmall(watch),
+            Estimate::Pays => match self.executor.compile(&block)? {
+                Offer::Declined(None) => return Ok(()),
+                Offer::Declined(Some(why)) => RunBy::Declined(why.into()),
+                Offer::Run(run) => {
+                    self.sources += 1;
+                    RunBy::Source(run)
+                }
+            },
+        };
+        // A block is in one place of a plan, and is shown once.
+        let _ = core.executor.set(Box::new(run));
+        Ok(())
+    }
+}
