@@ -35,9 +35,9 @@ fn complaint(keys: &Keys, e: &Event) -> Option<Error> {
         let action = if on_update { x.key().on_update } else { x.key().on_delete };
         was && action != ForeignKeyAction::NoAction
     };
-    let by_action = parents.iter().filter(acts).filter_map(|x| wrong(x)).last();
+    let by_action = parents.iter().filter(acts).filter_map(|x| wrong(x)).next_back();
     let by_test = || children.iter().chain(&parents).find_map(|x| wrong(x));
-    let by_row = || keys.parents.iter().filter(|_| was).filter_map(wrong).last();
+    let by_row = || keys.parents.iter().filter(|_| was).filter_map(wrong).next_back();
     by_action.or_else(by_test).or_else(by_row)
 }
 
