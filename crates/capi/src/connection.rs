@@ -38,6 +38,10 @@ pub struct Db {
     pub(crate) filename: RefCell<Vec<u8>>,
     pub(crate) hooks: crate::hooks::Hooks,
     pub(crate) client_data: RefCell<Vec<ClientData>>,
+    /// What constructors of virtual tables that are running have said, innermost last.
+    pub(crate) making: RefCell<Vec<crate::vtab::Making>>,
+    /// The conflict policy of the `xUpdate` that is running; 0: none runs.
+    pub(crate) on_conflict: Cell<c_int>,
 }
 
 /// A named pointer of the application, and what releases it.
@@ -263,9 +267,17 @@ pub unsafe extern "C" fn sqlite3_open16(name: *const c_void, out: *mut *mut Db) 
     rc
 }
 
+/// What comes before it is looked at whether anything needs the connection: virtual tables may hold statements.
+unsafe fn closing(d: &Db, db: *mut Db) {
+    crate::hooks::closing(d, db);
+    if let Some(c) = d.conn() {
+        c.forget_virtual_tables();
+    }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_close(db: *mut Db) -> c_int {
-    with(db, (), |d| crate::hooks::closing(d, db));
+    with(db, (), |d| closing(d, db));
     crate::handle::close(db, false, |d| {
         d.fail_text(crate::BUSY, "unable to close due to unfinalized statements or unfinished backups")
     })
@@ -273,7 +285,7 @@ pub unsafe extern "C" fn sqlite3_close(db: *mut Db) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_close_v2(db: *mut Db) -> c_int {
-    with(db, (), |d| crate::hooks::closing(d, db));
+    with(db, (), |d| closing(d, db));
     crate::handle::close(db, true, |_| OK)
 }
 

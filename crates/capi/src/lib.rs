@@ -32,6 +32,9 @@ pub mod text;
 pub mod value;
 pub mod vfs;
 pub mod vfs_file;
+pub mod vtab;
+pub mod vtab_calls;
+pub mod vtab_index;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

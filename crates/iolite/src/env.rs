@@ -5,7 +5,7 @@ use crate::preupdate::{Preupdate, by_column};
 use iolite_base::{Code, Encoding, Limit, Result};
 use iolite_btree::{Btree, TxnState};
 use iolite_catalog::Table;
-use iolite_ext::{Function, Host, NestedStatement};
+use iolite_ext::{Function, Host, NestedStatement, VirtualTable};
 use iolite_os::{FileKind, OpenFlags};
 use iolite_value::Value;
 use iolite_vdbe::{Env, RowBefore, RowChange};
@@ -158,6 +158,10 @@ impl Env for Running {
 
     fn drop_table(&self, db: usize, name: &str) {
         self.conn.edit_schema(db, |s| s.remove_table(name));
+    }
+
+    fn begin_virtual(&self, table: &Rc<dyn VirtualTable>) -> Result<()> {
+        self.conn.begin_virtual(table)
     }
 
     fn create_virtual(&self, db: usize, name: &str) -> Result<()> {

@@ -275,9 +275,18 @@ pub enum Access {
         vtab: Rc<VtabHandle>,
         /// The chosen plan.
         info: Box<IndexInfo>,
-        /// Arguments of the filter call; the cursor is filtered for each value of an IN.
-        args: Vec<EqTerm>,
+        /// Arguments of the filter call.
+        args: Vec<VirtualArg>,
     },
+}
+
+/// An argument with which a virtual table's cursor is filtered.
+#[derive(Clone, Debug)]
+pub struct VirtualArg {
+    /// Its value; of an IN, the cursor is filtered for each.
+    pub value: EqTerm,
+    /// The values of the IN are handed over at once.
+    pub list: bool,
 }
 
 /// A virtual table's code, printable.

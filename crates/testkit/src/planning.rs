@@ -68,6 +68,7 @@ impl Planning {
             ignore_checks: false,
             writable_schema: false,
             own: false,
+            protects_shadows: false,
             watch: None,
         };
         let parsed = iolite_sql::parse_stmt(sql)?;

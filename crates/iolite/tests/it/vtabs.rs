@@ -1,8 +1,8 @@
 //! Virtual tables: table-valued functions, and modules of a user's own from creation to removal.
 
 use iolite::engine::{
-    Connection, Constraint, Declared, Error, Function, FunctionFlags, Host, Implementation, IndexInfo,
-    Module, ModuleKind, Result, TableArgs, Trust, Value, VirtualCursor, VirtualTable,
+    Connection, Constraint, Declared, Error, FilterArgs, Function, FunctionFlags, Host, Implementation,
+    IndexInfo, Module, ModuleKind, Result, TableArgs, Trust, Value, VirtualCursor, VirtualTable,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -265,7 +265,7 @@ impl VirtualTable for Table {
 }
 
 impl VirtualCursor for Rows {
-    fn filter(&mut self, _: i32, _: &str, _: &[Value]) -> Result<()> {
+    fn filter(&mut self, _: i32, _: &str, _: &FilterArgs<'_>) -> Result<()> {
         self.rows = self.host.query(&format!("SELECT a, b FROM {} ORDER BY rowid", self.data), &[])?;
         self.at = 0;
         Ok(())

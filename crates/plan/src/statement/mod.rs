@@ -9,7 +9,7 @@ pub mod modify;
 
 use crate::bind::Target;
 use crate::bound::Expr;
-use crate::plan::{NestedPlans, SelectPlan};
+use crate::plan::{NestedPlans, SelectPlan, VtabHandle};
 use control::Control;
 use define::DefinePlan;
 use iolite_base::{Encoding, Few};
@@ -29,6 +29,8 @@ pub struct StatementPlan {
     pub triggers: Vec<TriggerPlan>,
     /// Tables with AUTOINCREMENT that the statement or its triggers insert into, by number less one.
     pub sequences: Vec<Sequence>,
+    /// Virtual tables that the statement or its triggers write to, in the order in which they join the transaction.
+    pub virtual_tables: Vec<Rc<VtabHandle>>,
     /// The databases that it reads or writes, in their order.
     pub databases: Few<DatabaseUse>,
     /// The encoding of texts.
@@ -63,6 +65,7 @@ impl Default for StatementPlan {
             nested: NestedPlans::default(),
             triggers: Vec::new(),
             sequences: Vec::new(),
+            virtual_tables: Vec::new(),
             databases: Few::new(),
             encoding: Encoding::Utf8,
             undo: false,
