@@ -39,7 +39,7 @@ pub struct Db {
     pub(crate) hooks: crate::hooks::Hooks,
     pub(crate) client_data: RefCell<Vec<ClientData>>,
     /// What constructors of virtual tables that are running have said, innermost last.
-    pub(crate) making: RefCell<Vec<crate::vtab::Making>>,
+    pub(crate) making: RefCell<Vec<crate::vtab_making::Making>>,
     /// The conflict policy of the `xUpdate` that is running; 0: none runs.
     pub(crate) on_conflict: Cell<c_int>,
 }

@@ -35,6 +35,7 @@ pub mod vfs_file;
 pub mod vtab;
 pub mod vtab_calls;
 pub mod vtab_index;
+pub mod vtab_making;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

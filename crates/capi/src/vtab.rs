@@ -7,10 +7,12 @@
 use crate::connection::{Db, Destructor};
 use crate::function::{CContext, Call, overloaded};
 use crate::statement::destroy;
+use crate::text::c_text;
 use crate::value::CValue;
+use crate::vtab_making::Making;
 use iolite::engine::{
     Change, Code, Declared, Error, FilterArgs, Host, IndexInfo, Module, ModuleKind, OnConflict, Overload,
-    Participant, Result, TableArgs, Trust, Value, VirtualCursor, VirtualTable,
+    Participant, Result, TableArgs, Value, VirtualCursor, VirtualTable,
 };
 use iolite_base::raw_text;
 use std::cell::{Cell, RefCell};
@@ -79,18 +81,6 @@ pub struct CCursor {
     table: *mut CTable,
 }
 
-/// What a constructor has said so far.
-#[derive(Default)]
-pub(crate) struct Making {
-    pub declaration: Option<String>,
-    /// The column that names the rows, if there are no rowids.
-    pub key: Option<usize>,
-    pub writable: bool,
-    pub heeds_conflicts: bool,
-    pub trust: Trust,
-    pub all_schemas: bool,
-}
-
 /// A registered module.
 pub(crate) struct Registered {
     pub db: *mut Db,
@@ -152,13 +142,6 @@ impl Module for ModuleInC {
     }
 }
 
-/// A text for C; what follows a NUL is lost.
-pub(crate) fn c_text(text: &str) -> CString {
-    let mut bytes = raw_text::decode(text).into_owned();
-    bytes.truncate(bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len()));
-    CString::new(bytes).unwrap_or_default()
-}
-
 fn code_of(rc: c_int) -> Code {
     Code::from_number(rc as u32).unwrap_or(Code::Error)
 }
@@ -194,6 +177,7 @@ impl ModuleInC {
         if rc != 0 {
             return Err(message.map_or_else(|| code_of(rc).into(), |t| Error::new(code_of(rc), t)));
         }
+        // SAFETY: a table that the method has answered.
         let Some(start) = (unsafe { table.as_mut() }) else { return Err(Code::Error.into()) };
         (start.module, start.references) = (m.methods, 0);
         let table = Rc::new_cyclic(|me| TableInC {

@@ -3,7 +3,8 @@
 use crate::connection::{Db, Destructor, text, text_option, with};
 use crate::function::{CContext, placeholder};
 use crate::statement::destroy;
-use crate::vtab::{CModule, ModuleInC, Registered, c_text};
+use crate::text::c_text;
+use crate::vtab::{CModule, ModuleInC, Registered};
 use crate::{ERROR, MISUSE, OK};
 use iolite::engine::{Error, Trust};
 use std::ffi::{c_char, c_int, c_void};

@@ -3,8 +3,8 @@
 //! The structure that C sees begins a larger one, which has what `sqlite3_vtab_collation` and the like answer from. It lives
 //! for the time of the call.
 
+use crate::text::c_text;
 use crate::value::CValue;
-use crate::vtab::c_text;
 use crate::{ERROR, MISUSE, NOTFOUND, OK};
 use iolite::engine::{ConstraintUse, IndexInfo, OrderUse};
 use iolite_base::raw_text;

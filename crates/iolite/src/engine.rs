@@ -10,7 +10,6 @@ pub use crate::columns::ColumnCounters;
 pub use crate::connection::{Connection, Switch};
 pub use crate::image::{Backup, ImageOptions};
 pub use crate::metadata::ColumnMetadata;
-pub use crate::modules::check_declaration;
 pub use crate::open::OpenFlags;
 pub use crate::preupdate::{Preupdate, PreupdateHook};
 pub use crate::stages::stages;
@@ -29,4 +28,5 @@ pub use iolite_ext::{
     TableArgs, Trust, VirtualCursor, VirtualTable,
 };
 pub use iolite_os::Vfs;
+pub use iolite_plan::bind::check_declaration;
 pub use iolite_value::{Collate, Value};

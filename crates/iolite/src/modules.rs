@@ -143,12 +143,6 @@ impl Inner {
     }
 }
 
-/// Checks a text that declares the columns of a virtual table. Answers the column that names its rows, if it has no rowids.
-pub fn check_declaration(sql: &str, writable: bool) -> Result<Option<usize>> {
-    let t = declared_table(sql, "", "", writable)?;
-    Ok(if t.has_rowid() { None } else { t.columns.iter().position(|c| c.pk == 1) })
-}
-
 impl Connector for Connection {
     fn connect(&self, db: usize, table: &Rc<Table>) -> Result<Rc<Connected>> {
         self.0.connect_virtual(db, table)

@@ -127,8 +127,11 @@ impl Accesses<'_> {
             }
             SourceKind::Virtual { table, vtab, .. } => self.virtual_table(i, (table, vtab), &mut out)?,
         }
-        for c in &mut out {
-            c.rows = self.reduced(c, i);
+        // A module says itself how many rows its plan gives.
+        if !matches!(self.sources[i].kind, SourceKind::Virtual { .. }) {
+            for c in &mut out {
+                c.rows = self.reduced(c, i);
+            }
         }
         Ok(out)
     }

@@ -60,13 +60,21 @@ impl<'a> Planner<'a> {
         swap(&mut out.columns, &mut s.columns);
         swap(&mut out.order_by, &mut s.order_by);
         if s.cores.len() > 1 || !s.cores[0].values.is_empty() {
+            let counted = s.ops.iter().all(|o| *o == CompoundOp::UnionAll);
             out.ops = std::mem::take(&mut s.ops);
             // A single arm's ORDER BY is planned after flattening, which changes what its queries refer to.
             for o in &out.order_by {
                 self.nested(&o.expr)?;
             }
             out.cores = Few::with_capacity(s.cores.len());
+            let counted = counted && out.order_by.is_empty() && out.offset.is_none();
             for c in &mut s.cores {
+                // No arm has to give more rows than are wanted of all.
+                if let ([source], true) = (&c.sources[..], counted)
+                    && virtual_table(source)
+                {
+                    self.limits = out.limit.clone().map(|l| (l, None));
+                }
                 out.cores.push(CorePlan::default());
                 let plan = out.cores.last_mut().expect("just added");
                 self.arm(c, plan)?;
@@ -75,7 +83,6 @@ impl<'a> Planner<'a> {
             return Ok(());
         }
         let plan = &mut out.cores[0];
-        let virtual_table = |s: &Source| matches!(s.kind, SourceKind::Virtual { .. });
         if let (Some(limit), [source]) = (&out.limit, &s.cores[0].sources[..])
             && virtual_table(source)
         {
@@ -341,7 +348,7 @@ impl<'a> Planner<'a> {
         let distinct_terms = distinct_order(core);
         let purpose = match &distinct_terms {
             _ if min_max.is_some() => OrderUse::Sorted,
-            Some(d) if same_order(d, order_by) => OrderUse::DistinctSorted,
+            Some(_) => OrderUse::DistinctSorted,
             _ if wanted.as_ref().is_some_and(|w| w.any) => OrderUse::Grouped,
             _ => OrderUse::Sorted,
         };
@@ -601,7 +608,6 @@ impl<'a> Planner<'a> {
 
 /// What DISTINCT holds against each other, as an order, where a virtual table could spare equal rows.
 fn distinct_order(core: &Core) -> Option<Vec<OrderTerm>> {
-    let virtual_table = |s: &Source| matches!(s.kind, SourceKind::Virtual { .. });
     if !core.distinct || core.aggregate || !core.windows.is_empty() || !core.sources.iter().any(virtual_table)
     {
         return None;
@@ -613,10 +619,9 @@ fn distinct_order(core: &Core) -> Option<Vec<OrderTerm>> {
     Some(core.result.iter().map(term).collect())
 }
 
-/// Whether an order is that of all results, in whatever direction.
-fn same_order(results: &[OrderTerm], order_by: &[OrderTerm]) -> bool {
-    let same = |(a, b): (&OrderTerm, &OrderTerm)| a.expr.same(&b.expr) && a.collation == b.collation;
-    results.len() == order_by.len() && results.iter().zip(order_by).all(same)
+/// Whether a source is a virtual table.
+fn virtual_table(s: &Source) -> bool {
+    matches!(s.kind, SourceKind::Virtual { .. })
 }
 
 /// Whether the module of a virtual table leaves out the rows that OFFSET says.

@@ -139,8 +139,10 @@ impl Accesses<'_> {
             op: o.op,
             usable: o.needs & !u.needs == 0 && (u.ins || !o.is_in()) && (u.limits || o.term.is_some()),
             collation: o.collation.clone(),
-            value: match &o.value {
-                EqTerm::Eq { value, .. } if o.op != ConstraintOp::IsNull => constant_value(value),
+            value: match (&o.value, o.op) {
+                (_, ConstraintOp::IsNull | ConstraintOp::IsNotNull) => None,
+                (EqTerm::Eq { value: Expr::Collate(..), .. }, _) => None,
+                (EqTerm::Eq { value, .. }, _) => constant_value(value),
                 _ => None,
             },
             is_in: o.is_in(),
@@ -269,8 +271,8 @@ impl Accesses<'_> {
         for f in t.forms.iter().filter(|f| f.source == i) {
             let Some(column) = f.column else { continue };
             let (op, value) = match &f.op {
-                // What LIKE implies holds for a table's own collating sequence only.
-                Op::Range(_) if t.derived => continue,
+                // What follows for a column from another one's range is not worth a question.
+                Op::Range(_) if t.derived && !says_itself(t, &f.lhs) => continue,
                 Op::Eq { null_ok: false } => (ConstraintOp::Eq, plain(&f.value)),
                 Op::Eq { null_ok: true } => (ConstraintOp::Is, plain(&f.value)),
                 Op::Range(CmpOp::Lt) => (ConstraintOp::Lt, plain(&f.value)),
@@ -278,6 +280,7 @@ impl Accesses<'_> {
                 Op::Range(CmpOp::Gt) => (ConstraintOp::Gt, plain(&f.value)),
                 Op::Range(_) => (ConstraintOp::Ge, plain(&f.value)),
                 Op::IsNull => (ConstraintOp::IsNull, plain(&Expr::Const(Value::Null))),
+                Op::InList(l) if l.list.len() == 1 => (ConstraintOp::Eq, plain(&l.list[0])),
                 Op::InList(l) => (ConstraintOp::Eq, EqTerm::InList(l.clone())),
                 Op::InSelect(s, k) if s.lhs.len() == 1 => (ConstraintOp::Eq, EqTerm::InSelect(s.clone(), *k)),
                 Op::InSelect(..) => continue,
@@ -362,4 +365,9 @@ impl Accesses<'_> {
             out.push(Offer { column: 0, op, collation: Collation::Binary, value, needs: 0, term: None });
         }
     }
+}
+
+/// Whether a term is about this side itself: what LIKE implies, and not what follows from another column.
+fn says_itself(t: &Term, lhs: &Expr) -> bool {
+    matches!(&t.expr, Expr::Compare(c) if c.lhs.same(lhs))
 }

@@ -16,7 +16,7 @@ mod window;
 pub use dml::*;
 pub use expr::Restriction;
 pub use foreign_keys::{KeyRole, KeyTest, Keys, mismatch, parent_columns};
-pub use virtual_table::{Connected, Connector, NoModules, declared_table, shadow_of};
+pub use virtual_table::{Connected, Connector, NoModules, check_declaration, declared_table, shadow_of};
 
 use crate::bound::*;
 use iolite_base::{Code, Encoding, Error, Few, Limit, Limits, Result, same_name};

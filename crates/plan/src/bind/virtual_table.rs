@@ -120,6 +120,12 @@ pub fn shadow_of<'s>(schema: &'s Schema, registry: &Registry, name: &str) -> Opt
     })
 }
 
+/// Checks a text that declares the columns of a virtual table. Answers the column that names its rows, if it has no rowids.
+pub fn check_declaration(sql: &str, writable: bool) -> Result<Option<usize>> {
+    let t = declared_table(sql, "", "", writable)?;
+    Ok(if t.has_rowid() { None } else { t.columns.iter().position(|c| c.pk == 1) })
+}
+
 /// A virtual table's columns from its declaration. What else it declares means nothing, but WITHOUT ROWID: then the primary
 /// key names its rows, which is one column if the table can be written to.
 pub fn declared_table(decl: &str, module: &str, name: &str, writable: bool) -> Result<Rc<Table>> {
