@@ -189,7 +189,7 @@ impl Env for Running {
 
     fn others_read(&self) -> bool {
         // What the engine runs for itself reads on behalf of a statement that waits for it.
-        !self.conn.txn.is_nested() && self.conn.txn.readers() > 1
+        self.conn.txn.others_read()
     }
 
     fn exec_nested(&self, sql: &str) -> Result<()> {

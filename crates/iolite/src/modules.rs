@@ -120,7 +120,9 @@ impl Inner {
         if c.vtab.is_busy() {
             return Err(Code::Locked.into());
         }
+        let destroying = self.txn.destroy();
         c.vtab.destroy()?;
+        drop(destroying);
         if let Some(p) = c.vtab.clone().participant() {
             self.txn.quit(&p);
         }

@@ -102,6 +102,8 @@ pub(crate) struct Transaction {
     participants: RefCell<Vec<Member>>,
     /// Participants are asked to write what they have kept back.
     syncing: Cell<bool>,
+    /// How many statements are waiting for modules to destroy tables: what these drop is not read by them.
+    destroying: Cell<u32>,
     /// How deep programs run, and calls of participants, in each other.
     stepping: Cell<u32>,
     listeners: RefCell<Vec<Rc<dyn ChangeListener>>>,
@@ -165,11 +167,6 @@ impl Transaction {
     /// As [`Transaction::note_reader`], for as long as the answer lives.
     pub fn reader(&self) -> Counted<'_> {
         Counted::new(&self.reading)
-    }
-
-    /// How many have begun to read or write databases.
-    pub fn readers(&self) -> u32 {
-        self.reading.get()
     }
 
     /// What runs while the answer lives is run by the engine for itself.
@@ -256,6 +253,16 @@ impl Transaction {
         self.dismiss().iter().for_each(|m| m.participant.rollback());
     }
 
+    /// A module destroys a table while the answer lives.
+    pub fn destroy(&self) -> Counted<'_> {
+        Counted::new(&self.destroying)
+    }
+
+    /// Whether others than the statement that asks, and those that it runs for, are reading or writing.
+    pub fn others_read(&self) -> bool {
+        !self.is_nested() && self.reading.get() > self.destroying.get() + 1
+    }
+
     /// A program runs, or a participant is called, while the answer lives.
     #[inline]
     pub fn step(&self) -> Counted<'_> {
@@ -332,9 +339,9 @@ impl Transaction {
         all.iter().try_for_each(f)
     }
 
-    /// Tells participants of a new savepoint.
+    /// Tells participants of a new savepoint; while they write what they have kept back, they hear of none.
     fn tell_savepoint(&self, n: usize) -> Result<()> {
-        if self.participants.borrow().is_empty() {
+        if self.participants.borrow().is_empty() || self.syncing.get() {
             return Ok(());
         }
         self.participants.borrow_mut().iter_mut().for_each(|m| m.told = n as i32 + 1);
@@ -343,6 +350,9 @@ impl Transaction {
 
     /// Tells those who know of savepoint `n`, or of one inside it.
     fn tell_marked(&self, n: i32, f: impl Fn(&dyn Participant, i32) -> Result<()>) -> Result<()> {
+        if self.syncing.get() {
+            return Ok(());
+        }
         self.each_participant(|m| if m.told > n { f(&*m.participant, n) } else { Ok(()) })
     }
 

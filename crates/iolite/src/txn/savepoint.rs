@@ -34,10 +34,11 @@ impl Transaction {
             Some(n) => n,
             None => {
                 let n = self.depth();
+                // What participants write now is older than the mark.
+                self.tell_savepoint(n)?;
                 self.statement_marks.set(self.statement_marks.get() + 1);
                 mark.set(Some(n));
                 self.check();
-                self.tell_savepoint(n)?;
                 n
             }
         };
@@ -54,10 +55,11 @@ impl Transaction {
             self.savepoint_began.set(true);
         } else {
             let n = self.depth();
+            // What participants write now is older than the savepoint.
+            self.tell_savepoint(n)?;
             for b in c.open_trees() {
                 b.savepoint_open(n)?;
             }
-            self.tell_savepoint(n)?;
         }
         let deferred = self.deferred.get();
         self.savepoints.borrow_mut().push(Savepoint { name: name.into(), deferred });
@@ -90,10 +92,9 @@ impl Transaction {
         for b in c.open_trees() {
             b.savepoint_release(n)?;
         }
-        self.tell_marked(n as i32, |p, n| p.release(n))?;
         self.savepoints.borrow_mut().truncate(at);
         self.check();
-        Ok(())
+        self.tell_marked(n as i32, |p, n| p.release(n))
     }
 
     /// `ROLLBACK TO name`: the savepoint stays open.

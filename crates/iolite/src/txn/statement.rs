@@ -123,12 +123,14 @@ impl Transaction {
             }
             then(b.savepoint_release(n));
         }
+        self.statement_marks.set(self.statement_marks.get().saturating_sub(1));
+        self.check();
         if fails && then(Ok(())) {
             then(self.tell_marked(n as i32, |p, n| p.rollback_to(n)));
         }
-        then(self.tell_marked(n as i32, |p, n| p.release(n)));
-        self.statement_marks.set(self.statement_marks.get().saturating_sub(1));
-        self.check();
+        if then(Ok(())) {
+            then(self.tell_marked(n as i32, |p, n| p.release(n)));
+        }
         if fails && then(Ok(())) {
             then(c.check_schemas().map(|_| ()));
         }
