@@ -346,8 +346,8 @@ fn what_a_query_says_of_a_column_is_offered() {
         ("a BETWEEN 1 AND 2", "0Ge 0Le"),
         ("a IN (1, 2)", "0Eq"),
         ("rowid = 1", "-1Eq"),
-        ("b LIKE 'o%'", "1Like"),
-        ("b GLOB 'o*'", "1Glob"),
+        ("b LIKE 'o%'", "1Ge 1Lt 1Like"),
+        ("b GLOB 'o*'", "1Ge 1Lt 1Glob"),
         ("a + 1 = 2", ""),
     ] {
         c.query(&format!("SELECT a FROM v WHERE {condition}"), &[]).unwrap();
