@@ -12,6 +12,7 @@ use iolite_catalog::Table;
 use iolite_ext::IndexInfo;
 use iolite_plan::Conflict;
 use iolite_plan::bind::Target;
+use iolite_plan::bound::CmpOp;
 use iolite_plan::plan::*;
 use iolite_plan::statement::modify::*;
 use iolite_value::Affinity;
@@ -53,6 +54,14 @@ impl Codegen<'_> {
         self.b.p5(lists);
         let top = self.b.here();
         o.step = Step::Next { op: Opcode::VNext, cursor, top };
+        for (k, arg) in args.iter().enumerate() {
+            let Some(c) = &arg.recheck else { continue };
+            let own = self.expr(&c.lhs)?;
+            let equal = self.emit_compare(c, CmpOp::Eq, own.reg, first + 2 + k as i32, false);
+            self.b.jump(Opcode::Goto, 0, o.next, 0);
+            self.b.jump_here(equal);
+            self.done(own);
+        }
         Ok(())
     }
 

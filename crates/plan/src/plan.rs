@@ -287,6 +287,9 @@ pub struct VirtualArg {
     pub value: EqTerm,
     /// The values of the IN are handed over at once.
     pub list: bool,
+    /// Of an IN whose values come one by one: the rows for one of them must equal it, or they would come for others, too. The
+    /// right side stands for the value.
+    pub recheck: Option<Box<Compare>>,
 }
 
 /// A virtual table's code, printable.

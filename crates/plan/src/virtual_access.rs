@@ -184,11 +184,12 @@ impl Accesses<'_> {
                 return Err(malfunction());
             }
             let list = u.list && o.is_in();
-            args.push((u.arg, VirtualArg { value: o.value.clone(), list }));
+            let recheck = if list || u.omit { None } else { equals_one(&o.value) };
+            args.push((u.arg, VirtualArg { value: o.value.clone(), list, recheck }));
             ins |= o.is_in() && !list;
             limits |= o.term.is_none();
             c.needs |= o.needs;
-            if let Some(term) = o.term.filter(|_| u.omit) {
+            if let Some(term) = o.term.filter(|_| u.omit || o.is_in() && !list) {
                 c.used.push(term);
             }
         }
@@ -365,6 +366,18 @@ impl Accesses<'_> {
             out.push(Offer { column: 0, op, collation: Collation::Binary, value, needs: 0, term: None });
         }
     }
+}
+
+/// The comparison of what stands before IN with one of its values.
+fn equals_one(values: &EqTerm) -> Option<Box<Compare>> {
+    let (lhs, affinity, collation) = match values {
+        EqTerm::InList(l) => (&l.lhs, l.affinity, &l.collation),
+        EqTerm::InSelect(s, k) => (&s.lhs[*k], s.affinities[*k], &s.collations[*k]),
+        EqTerm::Eq { .. } | EqTerm::IsNull => return None,
+    };
+    let (lhs, rhs) = (lhs.clone(), Expr::Const(Value::Null));
+    let collation = collation.clone();
+    Some(Box::new(Compare { op: CmpOp::Eq, null_eq: false, affinity, collation, lhs, rhs }))
 }
 
 /// Whether a term is about this side itself: what LIKE implies, and not what follows from another column.

@@ -172,8 +172,11 @@ int main(void) {
   say(db, "select a from x, t where a in (p, 2)");
   say(db, "select a from x where a in (1, 2) order by a");
   say(db, "select a from x where a in ()");
-  omit = 1;
   lists = 0;
+  say(db, "select a from x where a in (3, 1, 2, 1, null)");
+  say(db, "select a, p from t, x where a in (p, '2')");
+  say(db, "select b from x where b in (select q from t)");
+  omit = 1;
   printf("order\n");
   for (sorted = 0; sorted < 2; sorted++) {
     say(db, "select a, b from x order by a");

@@ -168,6 +168,47 @@ fn pragmas_that_read_are_tables() {
     );
 }
 
+#[test]
+fn pages_of_the_file_are_rows() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "PRAGMA page_size = 1024; CREATE TABLE t(id INTEGER PRIMARY KEY, b); CREATE TABLE w(k PRIMARY KEY) WITHOUT ROWID;
+         INSERT INTO t SELECT value, zeroblob(100) FROM generate_series(1, 20);
+         INSERT INTO t VALUES(50, zeroblob(3000)); INSERT INTO w SELECT 'key' || value FROM generate_series(1, 3);",
+    )
+    .unwrap();
+    check(
+        &c,
+        &[
+            (
+                "SELECT name, path, pagetype, ncell, payload, mx_payload FROM dbstat WHERE name = 'w'",
+                "w|/|leaf|3|18|6",
+            ),
+            (
+                "SELECT name, count(*), sum(ncell), max(mx_payload) FROM dbstat GROUP BY name ORDER BY 1",
+                "sqlite_schema|1|2|57 t|7|24|3004 w|1|3|6",
+            ),
+            (
+                "SELECT path, payload FROM dbstat WHERE pagetype = 'overflow'",
+                "/003/000+000000|1020 /003/000+000001|1020",
+            ),
+            (
+                "SELECT name, path, pageno, ncell, pgsize FROM dbstat WHERE aggregate = 1",
+                "sqlite_schema||1|2|1024 t||7|24|7168 w||1|3|1024",
+            ),
+            (
+                "SELECT count(*), sum(pgsize) = sum(length(data)) FROM dbstat JOIN sqlite_dbpage USING(schema) WHERE pgno = pageno",
+                "9|1",
+            ),
+            ("SELECT count(*) FROM dbstat('none')", "0"),
+            ("SELECT pgno, length(data) FROM sqlite_dbpage WHERE pgno IN (1, 99)", "1|1024"),
+            ("SELECT substr(data, 1, 15) FROM sqlite_dbpage LIMIT 1", "SQLite format 3"),
+            ("CREATE VIEW d AS SELECT * FROM dbstat", ""),
+            ("SELECT * FROM d", "unsafe use of virtual table \"dbstat\""),
+        ],
+    );
+}
+
 /// What happened to the tables of a module, in order.
 #[derive(Default)]
 struct Log(RefCell<Vec<String>>);
