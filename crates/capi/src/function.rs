@@ -529,11 +529,16 @@ pub unsafe extern "C" fn sqlite3_result_zeroblob64(cx: *mut CContext, n: u64) ->
 pub unsafe extern "C" fn sqlite3_result_pointer(
     cx: *mut CContext,
     p: *mut c_void,
-    _name: *const c_char,
+    name: *const c_char,
     f: Option<Destructor>,
 ) {
-    result(cx, || Ok(Value::Null));
-    destroy(f, p);
+    result(cx, || crate::value::of_pointer(p, crate::connection::bytes(name)));
+    // Values do not know their end: it is released when no statement runs any more.
+    if let Some(c) = cx.as_ref()
+        && let (Some(d), Some(f)) = (c.db.as_ref(), f)
+    {
+        d.result_pointers.borrow_mut().push((p, f));
+    }
 }
 
 #[unsafe(no_mangle)]

@@ -15,6 +15,7 @@ pub mod absent;
 pub mod authorizer;
 pub mod backup;
 pub mod blob;
+pub mod carray;
 pub mod collation;
 pub mod column;
 pub mod connection;

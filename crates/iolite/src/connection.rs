@@ -11,7 +11,7 @@ use iolite_base::{Encoding, Error, Limit, Limits, Result, raw_text};
 use iolite_btree::{Btree, BusyHandler, CheckpointMode, CheckpointResult, TxnState};
 use iolite_catalog::{Catalog, Schema};
 use iolite_codegen::Settings;
-use iolite_ext::{ChangeListener, Function, Module, Participant, Registry};
+use iolite_ext::{BuiltinModules, ChangeListener, Function, Module, Participant, Registry};
 use iolite_os::Vfs;
 use iolite_value::Collate;
 use std::cell::{Cell, RefCell};
@@ -576,6 +576,11 @@ impl Connection {
     /// Removes the virtual table modules that are not in the list.
     pub fn retain_modules(&self, keep: &[String]) {
         self.change_modules(|r| r.retain_modules(keep));
+    }
+
+    /// Sets the modules that are there without being registered.
+    pub fn set_builtin_modules(&self, modules: BuiltinModules) {
+        Rc::make_mut(&mut self.0.registry.borrow_mut()).set_builtin_modules(modules);
     }
 
     fn change_modules(&self, f: impl FnOnce(&mut Registry)) {

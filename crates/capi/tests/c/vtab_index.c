@@ -128,6 +128,20 @@ static int find(sqlite3_vtab *v, int n, const char *name, void (**f)(sqlite3_con
   return !strcmp(name, "near") && n == 2 ? 150 : 1;
 }
 
+/* Pointers pass through SQL under a name. */
+static int object = 42, released;
+static void let_go(void *p) { released += *(int *)p; }
+static void make(sqlite3_context *x, int argc, sqlite3_value **argv) {
+  (void)argc, (void)argv;
+  sqlite3_result_pointer(x, &object, "kind", let_go);
+}
+static void take_it(sqlite3_context *x, int argc, sqlite3_value **argv) {
+  (void)argc;
+  int *p = sqlite3_value_pointer(argv[0], "kind"), *other = sqlite3_value_pointer(argv[0], "other");
+  char *text = sqlite3_mprintf("%d %d type %d", p ? *p : 0, other ? *other : 0, sqlite3_value_type(argv[0]));
+  sqlite3_result_text(x, text, -1, sqlite3_free);
+}
+
 static sqlite3_module module = {2, connect_to, connect_to, best, disconnect, disconnect, opened, closed, filter, next, eof, column, rowid, 0, 0, 0, 0, 0, find, 0, 0, 0, 0};
 static sqlite3_module function;
 
@@ -243,6 +257,20 @@ int main(void) {
   say(db, "select 'a' match 'b'");
   say(db, "select abs(a) from x where mine(b) > ''");
   say(db, "select (select mine(x.b)) from x");
+  sqlite3_create_function(db, "make", 0, SQLITE_UTF8, 0, make, 0, 0);
+  sqlite3_create_function(db, "take", 1, SQLITE_UTF8, 0, take_it, 0, 0);
+  say(db, "select take(make()), take(1), take(null)");
+  sqlite3_stmt *s;
+  sqlite3_prepare_v2(db, "select take(?1), take(?2)", -1, &s, 0);
+  printf("%d %d\n", sqlite3_bind_pointer(s, 1, &object, "kind", let_go), sqlite3_bind_pointer(s, 2, &object, "other", 0));
+  for (int i = 0; i < 2; i++) {
+    sqlite3_step(s);
+    printf("%s, %s, released %d\n", sqlite3_column_text(s, 0), sqlite3_column_text(s, 1), released);
+    sqlite3_reset(s);
+    if (!i) sqlite3_bind_null(s, 1);
+  }
+  sqlite3_finalize(s);
+  printf("released %d\n", released);
   unique = 1;
   shown = 1;
   say(db, "select a, p from x, t");

@@ -108,6 +108,7 @@ static int disconnect(sqlite3_vtab *v) {
   note((Table *)v, "disconnect", "");
   quiet -= !lives;
   alive--;
+  sqlite3_free(v->zErrMsg);
   free(v);
   return SQLITE_OK;
 }
@@ -505,6 +506,8 @@ static void ends(sqlite3 *db) {
   int rc = sqlite3_close(db);
   printf("closing %d, alive %d, lost %d\n", rc, alive, lost);
   alive = 0;
+  for (unsigned i = 0; i < sizeof stores / sizeof *stores; i++)
+    for (int k = 0; k < MOST * WIDTH; k++) sqlite3_value_free(stores[i].rows[k / WIDTH].v[k % WIDTH]);
   memset(stores, 0, sizeof stores);
 }
 

@@ -197,7 +197,7 @@ fn pages_of_the_file_are_rows() {
                 "sqlite_schema||1|2|1024 t||7|24|7168 w||1|3|1024",
             ),
             (
-                "SELECT count(*), sum(pgsize) = sum(length(data)) FROM dbstat JOIN sqlite_dbpage USING(schema) WHERE pgno = pageno",
+                "SELECT count(*), sum(pgsize) = sum(length(data)) FROM dbstat JOIN sqlite_dbpage ON pgno = pageno",
                 "9|1",
             ),
             ("SELECT count(*) FROM dbstat('none')", "0"),
