@@ -53,7 +53,7 @@ impl VirtualTable for Table {
     }
 
     fn open(&self) -> Result<Box<dyn VirtualCursor>> {
-        Ok(Box::new(Pages { host: self.host.clone(), schema: Value::Null, at: 1, only: false, page: None }))
+        Ok(Box::new(Pages { host: self.host.clone(), schema: Value::Null, at: 1, last: 0, page: None }))
     }
 }
 
@@ -61,18 +61,24 @@ struct Pages {
     host: Weak<dyn Host>,
     schema: Value,
     at: u32,
-    /// One page was asked for.
-    only: bool,
+    /// The last one that is wanted: the file may grow meanwhile.
+    last: u32,
     page: Option<Vec<u8>>,
 }
 
 impl Pages {
+    fn name(&self) -> String {
+        if self.schema.is_null() { "main".into() } else { self.schema.text_carried().to_string() }
+    }
+
     fn read(&mut self) -> Result<()> {
+        if self.at > self.last {
+            self.page = None;
+            return Ok(());
+        }
         let host = self.host.upgrade().ok_or(Code::Misuse)?;
-        let schema =
-            if self.schema.is_null() { "main".into() } else { self.schema.text_carried().to_string() };
-        // The page that locks are taken on holds nothing; a database that is none has no pages.
-        self.page = host.page(&schema, self.at).unwrap_or(None);
+        // A database that is none has no pages.
+        self.page = host.page(&self.name(), self.at).unwrap_or(None);
         Ok(())
     }
 }
@@ -81,20 +87,21 @@ impl VirtualCursor for Pages {
     fn filter(&mut self, given: i32, _: &str, args: &FilterArgs<'_>) -> Result<()> {
         let [schema] = arguments::<1>(given & 1, args);
         self.schema = schema.cloned().unwrap_or_default();
-        self.only = given & NUMBERED != 0;
         self.at = 1;
-        if let Some(n) = args.last().filter(|_| self.only) {
+        if let Some(n) = args.last().filter(|_| given & NUMBERED != 0) {
             self.at = u32::try_from(n.to_int()).unwrap_or(0);
+            self.last = self.at;
+            return self.read();
         }
+        let host = self.host.upgrade().ok_or(Code::Misuse)?;
+        let sql = format!("PRAGMA \"{}\".page_count", self.name().replace('"', "\"\""));
+        let count = host.query(&sql, &[]).ok().and_then(|rows| Some(rows.first()?.first()?.to_int()));
+        self.last = u32::try_from(count.unwrap_or(0)).unwrap_or(0);
         self.read()
     }
 
     fn next(&mut self) -> Result<()> {
-        if self.only {
-            self.page = None;
-            return Ok(());
-        }
-        self.at += 1;
+        self.at = self.at.saturating_add(1);
         self.read()
     }
 

@@ -106,11 +106,11 @@ impl Accesses<'_> {
         }
     }
 
-    /// Rows must not be dropped before a later RIGHT JOIN has seen them... unless the condition belongs to a join
-    /// that comes first.
-    fn right_join_after(&self, t: &Term, _i: usize) -> bool {
+    /// Rows must not be dropped before a later RIGHT JOIN has seen them, unless the condition belongs to a join that comes
+    /// first.
+    fn right_join_after(&self, t: &Term, i: usize) -> bool {
         let from = t.on.map_or(self.sources.len(), |p| p + 1);
-        self.sources[..from].iter().any(|s| s.join.right)
+        self.sources[..from].iter().skip(i).any(|s| s.join.right)
     }
 
     /// All candidates for source `i`.

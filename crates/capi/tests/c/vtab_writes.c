@@ -121,6 +121,7 @@ static int destroy(sqlite3_vtab *v) {
   memset(t->s->rows, 0, sizeof t->s->rows);
   t->s->n = 0;
   alive--;
+  sqlite3_free(t->base.zErrMsg);
   free(t);
   return SQLITE_OK;
 }

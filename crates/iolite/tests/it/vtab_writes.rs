@@ -446,6 +446,10 @@ fn the_right_side_of_a_join_may_be_virtual() {
                 "SELECT x, v.a, w.a FROM t FULL JOIN v ON v.a = x FULL JOIN v w ON w.a = v.a + 1 ORDER BY 1, 2, 3",
                 "||1 |1|2 2|2|3 3|3| 9||",
             ),
+            (
+                "SELECT x, v.a, e.value FROM t RIGHT JOIN v ON x = a, json_each('[1,3]') e WHERE e.value = v.a",
+                "|1|1 3|3|3",
+            ),
             ("CREATE VIRTUAL TABLE k USING mem(k PRIMARY KEY, v)", ""),
             ("INSERT INTO k VALUES(2, 'two'), (5, 'five')", ""),
             ("SELECT x, k FROM t FULL JOIN k ON k = x ORDER BY coalesce(x, k)", "2|2 3| |5 9|"),
