@@ -42,8 +42,8 @@ impl Inner {
             true => e,
         })?;
         let table = declared_table(&made.declaration, module, name, made.table.writable())?;
-        let Declared { table: vtab, trust, heeds_conflicts, .. } = made;
-        Ok(Rc::new(Connected { table, vtab, trust, heeds_conflicts }))
+        let Declared { table: vtab, trust, heeds_conflicts, uses_all_schemas, .. } = made;
+        Ok(Rc::new(Connected { table, vtab, trust, heeds_conflicts, uses_all_schemas }))
     }
 
     fn keep_virtual(&self, definition: Definition, c: &Rc<Connected>) {

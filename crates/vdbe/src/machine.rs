@@ -271,7 +271,9 @@ impl Vm {
             self.f.row_sets.clear();
         }
         self.f.blooms.clear();
-        self.f.lists.clear();
+        if !self.f.lists.is_empty() {
+            self.f.lists.clear();
+        }
         self.f.tail = None;
         self.sequences.clear();
         self.locked.clear();

@@ -16,6 +16,8 @@ pub struct Connected {
     pub trust: Trust,
     /// It carries out the `OR` policy of a statement: [`iolite_ext::Declared::heeds_conflicts`].
     pub heeds_conflicts: bool,
+    /// It may read any database.
+    pub uses_all_schemas: bool,
 }
 
 /// Who connects virtual tables and keeps them.
@@ -50,6 +52,9 @@ impl Binder<'_> {
         name: &ast::Name,
     ) -> Result<(SourceKind, Rc<str>, Option<usize>, Columns)> {
         let table = c.table.clone();
+        if c.uses_all_schemas {
+            self.databases |= (1 << self.env.catalog.schemas.len()) - 1;
+        }
         let too_risky =
             if self.env.trusted_schema { c.trust > Trust::Normal } else { c.trust > Trust::Innocuous };
         if self.stored && too_risky {
