@@ -441,7 +441,11 @@ impl Btree {
             return Ok(());
         }
         if self.0.auto_vacuum.get() == AutoVacuum::Full && !self.0.vacuumed.get() {
-            self.auto_vacuum_commit()?;
+            // Where it stops in the midst, pages have moved and the end stands: that must not be committed by another attempt.
+            self.auto_vacuum_commit().map_err(|e| match e.code().primary() {
+                Code::Busy => Code::IoerrLock.into(),
+                _ => e,
+            })?;
             self.0.vacuumed.set(true);
         }
         self.lock_for_commit()?;

@@ -116,6 +116,11 @@ pub struct Pager {
     pub(crate) file_version: [u8; 16],
     /// The header was checked and the cache belongs to it.
     pub(crate) header_ok: bool,
+    /// The header tells the database's size, which counts then: the file may be longer, and so may what a log says that another
+    /// engine began on such a file.
+    pub(crate) sized_by_header: bool,
+    /// The database was read before: whether others have changed it since can be told, also where the cache is gone.
+    pub(crate) was_read: bool,
     /// All pages changed in this transaction; may name a page twice.
     pub(crate) dirty: Vec<Pgno>,
     /// The same for those who asked to be told ([`Pager::watch_changes`]): all pages that may have changed since they asked last.
@@ -224,6 +229,8 @@ impl Pager {
             file_pages: 0,
             file_version: [0; 16],
             header_ok: false,
+            sized_by_header: false,
+            was_read: false,
             dirty: Vec::new(),
             watched: None,
             serial: 1,

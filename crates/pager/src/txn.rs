@@ -112,17 +112,18 @@ impl Pager {
         if self.lock <= LockLevel::Shared && !self.immutable {
             self.roll_back_hot_journal()?;
         }
-        if self.header_ok {
+        // A dead one's journal may just have been played back: nothing in memory counts then, and others may have committed
+        // before that one began.
+        if self.was_read {
             let mut now = [0; 16];
             self.file()?.read(&mut now, 24)?;
-            if now == self.file_version {
+            if now != self.file_version {
+                self.data_version = self.data_version.wrapping_add(1);
+            } else if self.header_ok {
                 return Ok(());
             }
-            self.data_version = self.data_version.wrapping_add(1);
-            self.reset_cache();
-        } else {
-            self.reset_cache();
         }
+        self.reset_cache();
         let size = self.file()?.size()?;
         self.file_pages = size.div_ceil(self.page_size as u64).min(u32::MAX as u64 - 1) as Pgno;
         self.db_size = self.file_pages;
@@ -152,7 +153,7 @@ impl Pager {
                 self.forget_changed(&pages);
             }
             Snapshot::Other => {
-                if self.header_ok {
+                if self.was_read {
                     self.data_version = self.data_version.wrapping_add(1);
                 }
                 self.reset_cache();
@@ -167,7 +168,7 @@ impl Pager {
             self.reset_cache();
         }
         if pages != 0 {
-            self.db_size = pages;
+            self.take_size_of_log();
         } else if !self.header_ok {
             let size = self.file()?.size()?;
             self.file_pages = size.div_ceil(self.page_size as u64).min(u32::MAX as u64 - 1) as Pgno;
@@ -176,12 +177,20 @@ impl Pager {
         Ok(())
     }
 
+    /// The size that the log tells, unless a header that still holds has told one.
+    fn take_size_of_log(&mut self) {
+        if let Some(wal) = self.wal.as_ref().filter(|_| !(self.header_ok && self.sized_by_header)) {
+            self.db_size = wal.db_pages();
+        }
+    }
+
     /// Reads and checks page 1. `false`: begin again, with what was learnt.
     fn read_header(&mut self) -> Result<bool> {
         if self.db_size == 0 {
             self.file_version = [0; 16];
             self.format_read_only = false;
             self.header_ok = true;
+            self.was_read = true;
             return Ok(true);
         }
         let p1 = self.get(1)?;
@@ -219,15 +228,15 @@ impl Pager {
         }
         self.format_read_only = p1[18] > 2;
         let pages = be::get_u32(&p1, 28);
-        if pages != 0 && p1[24..28] == p1[92..96] {
+        self.sized_by_header = pages != 0 && p1[24..28] == p1[92..96];
+        if self.sized_by_header {
             if pages > self.db_size {
                 return Err(Code::Corrupt.into());
             }
-            if self.wal.as_ref().is_none_or(|w| w.db_pages() == 0) {
-                self.db_size = pages;
-            }
+            self.db_size = pages;
         }
         self.header_ok = true;
+        self.was_read = true;
         Ok(true)
     }
 
@@ -359,7 +368,7 @@ impl Pager {
         }
         self.data_version = self.data_version.wrapping_add(1);
         self.same_log = false;
-        self.db_size = self.wal.as_ref().map_or(self.db_size, |w| w.db_pages());
+        self.take_size_of_log();
         if !self.header_ok && !self.read_header()? {
             // Other pages altogether: to be read from the beginning.
             return Err(Code::BusySnapshot.into());
@@ -773,6 +782,7 @@ impl Pager {
         if !count {
             return Ok(());
         }
+        self.sized_by_header = true;
         // VACUUM brings a page 1 with a counter of its own; what others compare is the file's.
         let of_file = be::get_u32(&self.file_version, 0);
         let last =

@@ -68,6 +68,7 @@ fn options() -> Options {
             "--keep-going" => o.keep_going = true,
             "--on-file" => o.on_file = true,
             "--alter" => o.features.alter = true,
+            "--foreign-keys" => o.features.foreign_keys = true,
             "--table-functions" => o.features.table_functions = true,
             _ => usage(&a),
         }

@@ -97,7 +97,7 @@ impl Gen<'_> {
                     self.one(&["typeof(X) <> 'real' OR X < 100", "length(X) < 20", "X > -9e18 OR X < 'zz'"]);
                 def += &format!(" CONSTRAINT ck{i} CHECK ({})", check.replace('X', &column));
             }
-            if self.rng.chance(4) {
+            if !self.features.foreign_keys && self.rng.chance(4) {
                 def += &format!(
                     " REFERENCES parent{}",
                     self.one(&[
@@ -134,8 +134,14 @@ impl Gen<'_> {
         if self.rng.chance(8) {
             columns.push(format!("CHECK ({} IS NOT 'forbidden')", scope.columns[0]));
         }
-        if self.rng.chance(5) {
+        if !self.features.foreign_keys && self.rng.chance(5) {
             columns.push(format!("FOREIGN KEY ({}) REFERENCES parent(a, b)", scope.columns[0]));
+        }
+        let db = if temp { String::new() } else { self.database() };
+        if self.features.foreign_keys {
+            for _ in 0..self.rng.weighted([35, 45, 20].into_iter()) {
+                columns.push(self.foreign_key(&name, &db, temp, &scope.columns));
+            }
         }
         let mut options = Vec::new();
         if without_rowid {
@@ -149,9 +155,52 @@ impl Gen<'_> {
         } else {
             format!("TABLE {}", self.one(&["", "", "", "IF NOT EXISTS "]))
         };
-        let db = if temp { String::new() } else { self.database() };
         let tail = if options.is_empty() { String::new() } else { format!(" {}", options.join(", ")) };
         format!("CREATE {place}{db}{name}({}){tail}", columns.join(", "))
+    }
+
+    /// A foreign key of the table that is being made, mostly to a key of a table that is there, or to the table itself.
+    fn foreign_key(&mut self, name: &str, db: &str, temp: bool, own: &[String]) -> String {
+        let schema = match db.trim_end_matches('.') {
+            _ if temp => "temp",
+            "" => "main",
+            other => other,
+        };
+        let parents: Vec<Table> = self
+            .model
+            .tables
+            .iter()
+            .filter(|t| t.schema == schema && (!t.view || self.serial.is_multiple_of(9)))
+            .cloned()
+            .collect();
+        let (parent, key) = if parents.is_empty() || self.rng.chance(20) {
+            let key = self.rng.pick(own).clone();
+            (name.to_string(), vec![key])
+        } else {
+            let p = self.rng.pick(&parents).clone();
+            let key = if !p.keys.is_empty() && self.rng.chance(92) {
+                self.rng.pick(&p.keys).clone()
+            } else {
+                vec![self.rng.pick(&p.columns).name.clone()]
+            };
+            (p.name.clone(), key.iter().map(|c| quote(c)).collect())
+        };
+        let mut from: Vec<String> = own.to_vec();
+        let rot = self.rng.below(from.len());
+        from.rotate_left(rot);
+        from.truncate(key.len());
+        let to = if self.rng.chance(80) { format!("({})", key.join(", ")) } else { String::new() };
+        let mut clause = format!("FOREIGN KEY ({}) REFERENCES {}{to}", from.join(", "), quote(&parent));
+        for event in ["DELETE", "UPDATE"] {
+            if self.rng.chance(75) {
+                let action =
+                    self.one(&["CASCADE", "CASCADE", "SET NULL", "SET DEFAULT", "RESTRICT", "NO ACTION"]);
+                clause += &format!(" ON {event} {action}");
+            }
+        }
+        clause +=
+            &self.one(&["", "", "", " DEFERRABLE", " DEFERRABLE INITIALLY DEFERRED", " NOT DEFERRABLE"]);
+        clause
     }
 
     /// CREATE TABLE AS.
@@ -401,7 +450,12 @@ impl Gen<'_> {
             16 => format!("PRAGMA recursive_triggers = {}", self.one(&["0", "1"])),
             17 => "PRAGMA incremental_vacuum(2)".into(),
             19 => format!("PRAGMA reverse_unordered_selects = {}", self.one(&["0", "0", "1"])),
-            20 if self.features.foreign_keys => "PRAGMA foreign_key_check".into(),
+            18 if self.features.foreign_keys => {
+                format!("PRAGMA defer_foreign_keys = {}", self.one(&["0", "1"]))
+            }
+            20 if self.features.foreign_keys => {
+                self.one(&["PRAGMA foreign_key_check", "PRAGMA foreign_keys", "PRAGMA foreign_keys = 1"])
+            }
             21 => format!("PRAGMA cache_size = {}", self.one(&["5", "10", "-2000"])),
             22 => "PRAGMA application_id".into(),
             _ => "PRAGMA collation_list".into(),

@@ -198,6 +198,25 @@ impl Gen<'_> {
         }
     }
 
+    /// A value for a column of a table: often that of a row of the parent, where the column refers to one.
+    pub fn value_in(&mut self, t: &Table, c: &Column) -> String {
+        if self.features.foreign_keys && self.rng.chance(65) {
+            let key = t.references.iter().find_map(|r| {
+                let to = &r.columns.iter().find(|(from, _)| *from == c.name)?.1;
+                let parent = self.model.tables.iter().find(|p| p.schema == t.schema && p.name == r.parent)?;
+                let to = to.clone().or_else(|| Some(parent.columns.iter().find(|c| c.pk)?.name.clone()))?;
+                parent.columns.iter().any(|c| c.name == to).then(|| (parent.full(), quote(&to)))
+            });
+            if let Some((parent, key)) = key {
+                let nth = self.rng.below(4);
+                return format!(
+                    "(SELECT {key} FROM {parent} ORDER BY 1 COLLATE BINARY LIMIT 1 OFFSET {nth})"
+                );
+            }
+        }
+        self.value_for(c, t.strict)
+    }
+
     /// A table to read from.
     pub fn any_table(&mut self) -> Option<Table> {
         let n = self.model.tables.len();

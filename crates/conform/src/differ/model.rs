@@ -35,6 +35,17 @@ pub struct Table {
     pub strict: bool,
     /// The columns of each UNIQUE constraint, index and primary key without expressions and WHERE.
     pub keys: Vec<Vec<String>>,
+    /// Its foreign keys.
+    pub references: Vec<Reference>,
+}
+
+/// A foreign key.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    /// The parent table's name.
+    pub parent: String,
+    /// A column of the child and the parent's column that it names, if it names one.
+    pub columns: Vec<(String, Option<String>)>,
 }
 
 impl Table {
@@ -117,6 +128,20 @@ impl Model {
                         .iter()
                         .any(|c| c.name == *k && c.pk && c.decltype.eq_ignore_ascii_case("INTEGER"))
             };
+            let mut references: Vec<Reference> = Vec::new();
+            for r in query(&format!(
+                "SELECT seq, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list('{}', '{}') ORDER BY id, seq",
+                q(&name),
+                q(&schema)
+            )) {
+                if int(&r[0]) == 0 {
+                    references.push(Reference { parent: text(&r[1]), columns: Vec::new() });
+                }
+                let to = if matches!(r[3], Value::Null) { None } else { Some(text(&r[3])) };
+                if let Some(last) = references.last_mut() {
+                    last.columns.push((text(&r[2]), to));
+                }
+            }
             keys.retain(|k| k.len() == 1 || !k.iter().any(is_alias));
             keys.retain(|k| k.iter().all(|c| columns.iter().any(|x| x.name == *c)));
             m.tables.push(Table {
@@ -127,6 +152,7 @@ impl Model {
                 rowid: ty == "table" && int(&r[3]) == 0,
                 strict: int(&r[4]) != 0,
                 keys,
+                references,
             });
         }
         for r in query("SELECT name FROM pragma_database_list") {

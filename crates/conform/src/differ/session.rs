@@ -42,7 +42,7 @@ pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, 
     let mut script: Vec<Stmt> = Vec::new();
     let mut findings = Vec::new();
     let mut statements = 0;
-    let mut pending: Vec<Stmt> = opening(&mut rng, in_memory).into_iter().rev().collect();
+    let mut pending: Vec<Stmt> = opening(&mut rng, in_memory, features).into_iter().rev().collect();
     let utf8 = !pending.iter().any(|s| s.sql.contains("UTF-16"));
     let mut g = Gen {
         rng,
@@ -142,7 +142,7 @@ fn written(sql: &str, g: &Gen<'_>) -> Option<String> {
 }
 
 /// Settings of the fresh databases.
-fn opening(rng: &mut Rng, in_memory: bool) -> Vec<Stmt> {
+fn opening(rng: &mut Rng, in_memory: bool, features: Features) -> Vec<Stmt> {
     let mut out = Vec::new();
     let mut add = |s: String| out.push(plain("pragma", s));
     match rng.below(5) {
@@ -164,6 +164,9 @@ fn opening(rng: &mut Rng, in_memory: bool) -> Vec<Stmt> {
     }
     if rng.chance(60) {
         add("PRAGMA recursive_triggers = 1".into());
+    }
+    if features.foreign_keys && rng.chance(85) {
+        add("PRAGMA foreign_keys = 1".into());
     }
     out
 }

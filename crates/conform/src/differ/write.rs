@@ -76,7 +76,7 @@ impl Gen<'_> {
                                 } else if self.rng.chance(4) {
                                     self.call(&Scope::default(), 0)
                                 } else {
-                                    self.value_for(c, t.strict)
+                                    self.value_in(&t, c)
                                 }
                             })
                             .collect();
@@ -147,7 +147,7 @@ impl Gen<'_> {
         for i in 0..n {
             let c = &all[(first + i) % all.len()];
             let v = match self.rng.below(10) {
-                0..=4 => self.value_for(c, t.strict),
+                0..=4 => self.value_in(t, c),
                 5..=7 => self.column(sc),
                 _ => self.expr(sc, d),
             };

@@ -406,6 +406,63 @@ fn a_journal_cannot_name_a_file_to_be_deleted() {
 }
 
 #[test]
+fn a_backup_begins_again_after_a_dead_neighbours_journal_was_played_back() {
+    let dir = Scratch::new();
+    let source = open(&dir, "a.db");
+    fill(&source);
+    let target = open(&dir, "copy.db");
+    let mut backup = target.backup("main", &source, "main").unwrap();
+    assert!(!backup.step(20).unwrap());
+    let committed = Child::fork(|| {
+        run(&open(&dir, "a.db"), "UPDATE t SET v = 1");
+        true
+    });
+    assert!(committed.wait());
+    // The next one dies with a hot journal. Whoever plays it back has nothing in memory that he could compare with the file.
+    let ready = dir.path("ready");
+    let dies = Child::fork(|| {
+        let c = open(&dir, "a.db");
+        run(&c, "PRAGMA cache_size = 5; BEGIN; UPDATE t SET v = 2");
+        fs::write(&ready, "").unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(60));
+        true
+    });
+    while !ready.exists() {
+        std::thread::yield_now();
+    }
+    dies.kill();
+    assert!(fs::metadata(dir.path("a.db-journal")).unwrap().len() > 0);
+    while !backup.step(20).unwrap() {}
+    drop(backup);
+    assert_eq!(one(&target, "SELECT min(v), max(v), count(*) FROM t"), format!("1|1|{ROWS}"));
+    assert_eq!(one(&target, "PRAGMA integrity_check"), "ok");
+}
+
+#[test]
+fn a_file_that_is_longer_than_its_header_says_ends_where_that_says() {
+    let dir = Scratch::new();
+    let c = open(&dir, "a.db");
+    run(&c, "PRAGMA auto_vacuum = 1");
+    fill(&c);
+    drop(c);
+    // Whoever is killed between a commit and the cut leaves such a file.
+    let file = fs::OpenOptions::new().write(true).open(dir.path("a.db")).unwrap();
+    let size = file.metadata().unwrap().len();
+    file.set_len(size + 40 * 4096).unwrap();
+    // Stock's log counts the pages of the file.
+    dir.stock("a.db", "PRAGMA journal_mode = wal");
+    let c = open(&dir, "a.db");
+    let pages = one(&c, "PRAGMA page_count");
+    assert_eq!(pages, (size / 4096).to_string());
+    let told = dir.stock("a.db", "UPDATE t SET v = 1 WHERE id = 1; PRAGMA page_count");
+    assert_eq!(one(&c, "PRAGMA page_count"), told.trim_end());
+    assert_eq!(one(&c, "PRAGMA integrity_check"), "ok");
+    run(&c, "UPDATE t SET v = 3");
+    assert_eq!(after_crash(&dir, "a.db"), state(3));
+    assert_eq!(one(&open(&dir, "a.db"), "PRAGMA integrity_check"), "ok");
+}
+
+#[test]
 fn a_forked_child_keeps_no_lock_of_a_parent_that_died() {
     for mode in ["delete", "wal"] {
         let dir = Scratch::new();
