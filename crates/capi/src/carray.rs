@@ -3,41 +3,28 @@
 //! The array comes by a pointer that is bound to a parameter: with its length and type, or as `sqlite3_carray_bind` has it.
 //! The memory behind it is read while rows are fetched; that it is there is the program's promise.
 
-use crate::connection::Destructor;
-use crate::statement::{Stmt, destroy, is_transient, sqlite3_bind_pointer};
-use crate::value::pointer_of;
-use crate::{ERROR, NOMEM};
+use crate::pointer::pointer_of;
 use iolite::engine::{
     ConstraintOp, Declared, Error, FilterArgs, Host, IndexInfo, Module, ModuleKind, Result, TableArgs, Trust,
     Value, VirtualCursor, VirtualTable,
 };
+use std::any::Any;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::rc::Rc;
 
 /// Under what name the pointer of `sqlite3_carray_bind` is bound, and that of `carray(pointer, count)`.
-const BOUND: &CStr = c"carray-bind";
+pub(crate) const BOUND: &CStr = c"carray-bind";
 const PLAIN: &str = "carray";
 /// Types by their numbers; behind them, the structure `iovec`.
 const NAMES: [&str; 5] = ["int32", "int64", "double", "char*", "struct iovec"];
 
 /// What a bound array is.
-struct Bound {
-    data: *mut c_void,
-    count: c_int,
-    kind: c_uint,
-    destroy: Option<Destructor>,
-    /// What the destructor is given.
-    release: *mut c_void,
-    /// A copy of the array that is ours, and of the texts or blobs that it points at.
-    _copy: Vec<u64>,
-    _contents: Vec<Vec<u8>>,
-}
-
-impl Drop for Bound {
-    fn drop(&mut self) {
-        // SAFETY: pointer and destructor were given together, and this is their last holder.
-        unsafe { destroy(self.destroy, self.release) };
-    }
+pub(crate) struct Bound {
+    pub data: *const c_void,
+    pub count: c_int,
+    pub kind: c_uint,
+    /// What keeps the array there, or lets it go.
+    pub keeper: Box<dyn Any>,
 }
 
 /// The module.
@@ -146,86 +133,4 @@ impl VirtualCursor for Elements {
     fn rowid(&self) -> Result<i64> {
         Ok(self.at as i64 + 1)
     }
-}
-
-/// Copies an array, and what it points at.
-unsafe fn copy_of(data: *const c_void, count: usize, kind: c_uint) -> (Vec<u64>, Vec<Vec<u8>>) {
-    let width = match kind {
-        0 => 4,
-        4 => size_of::<libc::iovec>(),
-        _ => 8,
-    };
-    let mut copy = vec![0u64; (count * width).div_ceil(8)];
-    std::ptr::copy_nonoverlapping(data as *const u8, copy.as_mut_ptr() as *mut u8, count * width);
-    let mut contents: Vec<Vec<u8>> = Vec::new();
-    for k in 0..count {
-        if kind == 3 {
-            let p = (copy.as_mut_ptr() as *mut *const c_char).add(k);
-            if !(*p).is_null() {
-                contents.push(CStr::from_ptr(*p).to_bytes_with_nul().to_vec());
-                *p = contents.last().map_or(std::ptr::null(), |c| c.as_ptr() as *const c_char);
-            }
-        } else if kind == 4 {
-            let v = (copy.as_mut_ptr() as *mut libc::iovec).add(k);
-            if !(*v).iov_base.is_null() {
-                contents.push(std::slice::from_raw_parts((*v).iov_base as *const u8, (*v).iov_len).to_vec());
-                (*v).iov_base = contents.last().map_or(std::ptr::null_mut(), |c| c.as_ptr() as *mut c_void);
-            }
-        }
-    }
-    (copy, contents)
-}
-
-unsafe extern "C" fn release(p: *mut c_void) {
-    if !p.is_null() {
-        crate::guard((), || drop(Box::from_raw(p as *mut Bound)));
-    }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_carray_bind_v2(
-    s: *mut Stmt,
-    i: c_int,
-    data: *mut c_void,
-    count: c_int,
-    kind: c_uint,
-    f: Option<Destructor>,
-    user: *mut c_void,
-) -> c_int {
-    if kind > 4 {
-        destroy(f, user);
-        return ERROR;
-    }
-    let made = crate::guard(None, || {
-        let mut bound = Bound {
-            data,
-            count,
-            kind,
-            destroy: f.filter(|_| !is_transient(f)),
-            release: user,
-            _copy: Vec::new(),
-            _contents: Vec::new(),
-        };
-        if is_transient(f) && !data.is_null() {
-            (bound._copy, bound._contents) = copy_of(data, count.max(0) as usize, kind);
-            bound.data = bound._copy.as_mut_ptr() as *mut c_void;
-        }
-        Some(Box::new(bound))
-    });
-    match made {
-        Some(b) => sqlite3_bind_pointer(s, i, Box::into_raw(b) as *mut c_void, BOUND.as_ptr(), Some(release)),
-        None => NOMEM,
-    }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_carray_bind(
-    s: *mut Stmt,
-    i: c_int,
-    data: *mut c_void,
-    count: c_int,
-    kind: c_uint,
-    f: Option<Destructor>,
-) -> c_int {
-    sqlite3_carray_bind_v2(s, i, data, count, kind, f, data)
 }

@@ -532,7 +532,7 @@ pub unsafe extern "C" fn sqlite3_result_pointer(
     name: *const c_char,
     f: Option<Destructor>,
 ) {
-    result(cx, || crate::value::of_pointer(p, crate::connection::bytes(name)));
+    result(cx, || crate::pointer::of_pointer(p, crate::connection::bytes(name)));
     // Values do not know their end: it is released when no statement runs any more.
     if let Some(c) = cx.as_ref()
         && let (Some(d), Some(f)) = (c.db.as_ref(), f)

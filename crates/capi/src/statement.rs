@@ -596,7 +596,7 @@ pub unsafe extern "C" fn sqlite3_bind_pointer(
     f: Option<Destructor>,
 ) -> c_int {
     // It is released when another value is bound, or with the statement.
-    let rc = bind(s, i, crate::value::of_pointer(p, crate::connection::bytes(name)));
+    let rc = bind(s, i, crate::pointer::of_pointer(p, crate::connection::bytes(name)));
     if rc != OK {
         destroy(f, p);
         return rc;
