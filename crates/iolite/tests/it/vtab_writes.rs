@@ -448,7 +448,7 @@ fn the_right_side_of_a_join_may_be_virtual() {
             ),
             (
                 "SELECT x, v.a, e.value FROM t RIGHT JOIN v ON x = a, json_each('[1,3]') e WHERE e.value = v.a",
-                "|1|1 3|3|3",
+                "3|3|3 |1|1",
             ),
             ("CREATE VIRTUAL TABLE k USING mem(k PRIMARY KEY, v)", ""),
             ("INSERT INTO k VALUES(2, 'two'), (5, 'five')", ""),
