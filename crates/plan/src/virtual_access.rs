@@ -3,8 +3,8 @@
 //! A module is asked first with all that is said. If what it chose comes from no other table of the join, and has no IN whose
 //! values it wants one by one, that is its plan; otherwise it is asked once more for each set of tables that may stand before
 //! it, since what they say is usable only then, and without IN. LIMIT and OFFSET are offered where the table alone decides
-//! which rows come; they count only if it takes over everything else, too, the order included. What it does not take over is
-//! tested by the engine, as with any other table.
+//! which rows come; they count only if it takes over all other conditions, too. What it does not take over is tested by the
+//! engine, as with any other table.
 //!
 //! The table on the right side of a RIGHT JOIN is read once for its matches and once for the rest: only what it is called
 //! with as a function is offered.
@@ -197,8 +197,8 @@ impl Accesses<'_> {
         if args.iter().enumerate().any(|(k, a)| a.0 != k as i32 + 1) {
             return Err(malfunction());
         }
-        let whole = info.usage.iter().all(|u| u.arg > 0) && (info.ordered || info.order_by.is_empty());
-        if limits && (ins || !whole) {
+        // Whether it gives the first rows of an order that it does not deliver is its own to know, as with SQLite.
+        if limits && (ins || info.usage.iter().any(|u| u.arg <= 0)) {
             return Ok(Answer::NoLimits);
         }
         // The values of IN come one after the other: rows of different ones are in no order.

@@ -111,17 +111,18 @@ impl VirtualTable for Table {
         let takes = self.shared.takes.get();
         let mut shown = Vec::new();
         let mut n = 0;
+        info.ordered = takes.order && info.order_by.iter().all(|o| o.column == -1 && !o.desc);
+        let first = takes.limit && (info.ordered || info.order_by.is_empty());
         for (c, u) in info.constraints.iter().zip(&mut info.usage) {
             shown.push(format!("{}{:?}", c.column, c.op));
             let counts = matches!(c.op, ConstraintOp::Limit | ConstraintOp::Offset);
-            if c.usable && (if counts { takes.limit } else { takes.conditions }) {
+            if c.usable && (if counts { first } else { takes.conditions }) {
                 n += 1;
                 (u.arg, u.omit, u.list) = (n, counts, takes.lists && c.is_in);
                 info.index_str += &format!("{},{};", c.column, c.op.code());
             }
         }
         info.cost = 1000.0 / (n + 1) as f64;
-        info.ordered = takes.order && info.order_by.iter().all(|o| o.column == -1 && !o.desc);
         if info.order_use != OrderUse::Sorted {
             shown.push(format!("{:?}", info.order_use));
         }
