@@ -159,7 +159,11 @@ impl Pager {
         if !self.exists(path)? {
             return Ok(());
         }
-        let children = journal::super_children(&*self.vfs, path)?;
+        // What vanishes here was ended by somebody who has played another of its journals back.
+        let children = match journal::super_children(&*self.vfs, path) {
+            Err(_) if !self.exists(path)? => return Ok(()),
+            other => other?,
+        };
         if !children.iter().any(|c| path_of(c) == played) {
             return Ok(());
         }
@@ -168,7 +172,10 @@ impl Pager {
             if !self.exists(&child)? {
                 continue;
             }
-            let file = self.vfs.open(Some(&child), OpenFlags::read_only(FileKind::Journal))?;
+            let file = match self.vfs.open(Some(&child), OpenFlags::read_only(FileKind::Journal)) {
+                Err(_) if !self.exists(&child)? => continue,
+                other => other?,
+            };
             if journal::super_name(&*file)?.is_some_and(|n| path_of(&n) == path) {
                 return Ok(());
             }

@@ -17,6 +17,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 pub struct Schedule {
     /// At which hand-overs another thread goes on, and which of the others.
     pub switches: Vec<(usize, usize)>,
+    /// From this hand-over on, another thread goes on at each.
+    pub in_turns: Option<usize>,
     /// Instead of switches: who goes on is drawn.
     pub random: Option<Rng>,
     /// Which thread dies, and at which of its own hand-overs.
@@ -192,8 +194,10 @@ pub fn hand_over() {
         if others.is_empty() {
             return;
         }
+        let turns = race.schedule.in_turns.is_some_and(|from| call >= from);
         let next = match &mut race.schedule.random {
             Some(rng) => rng.percent(30).then(|| others[rng.below(others.len() as u64) as usize]),
+            None if turns => Some(others[0]),
             None => {
                 let hit = race.schedule.switches.iter().find(|s| s.0 == call);
                 hit.map(|s| others[s.1 % others.len()])

@@ -568,7 +568,7 @@ fn look(
 /// How many schedules were run.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Schedules {
-    /// With none, one and two preemptions.
+    /// With none, one and two preemptions, or two and then turns.
     pub systematic: u64,
     /// In which a process died, with none or one preemption.
     pub deaths: u64,
@@ -597,23 +597,27 @@ pub fn explore(setup: Setup, seed: u64, search: Search) -> Result<Schedules, Str
     let go = |schedule: Schedule, power: bool| {
         run(setup, seed, schedule.clone(), power).map_err(|e| told(e, &schedule))
     };
-    let mut with = |switches: Vec<(usize, usize)>| {
+    let mut with = |switches: Vec<(usize, usize)>, in_turns: Option<usize>| {
         done.systematic += 1;
         // An image of a large value takes ten times as long.
         let looked_at = !setup.large || switches.first().is_none_or(|s| s.0 % 24 == 0);
         let power = switches.len() < 2 && looked_at;
-        go(Schedule { switches, ..Schedule::default() }, power)
+        go(Schedule { switches, in_turns, ..Schedule::default() }, power)
     };
-    let (calls, own) = with(Vec::new())?;
+    let (calls, own) = with(Vec::new(), None)?;
     for first in (0..calls).step_by(every) {
         for to in 0..others {
-            let (calls, _) = with(vec![(first, to)])?;
+            let (calls, _) = with(vec![(first, to)], None)?;
             if stride == 0 || first % stride != 0 {
                 continue;
             }
             for second in first + 1..calls {
                 for back in 0..others {
-                    with(vec![(first, to), (second, back)])?;
+                    with(vec![(first, to), (second, back)], None)?;
+                    if setup.guest.is_some() {
+                        // What goes wrong here takes a third one.
+                        with(vec![(first, to), (second, back)], Some(second + 1))?;
+                    }
                 }
             }
         }
@@ -630,7 +634,7 @@ pub fn explore(setup: Setup, seed: u64, search: Search) -> Result<Schedules, Str
                 (at % stride..calls).step_by(stride).flat_map(|f| (0..others).map(move |t| (f, t)))
             {
                 done.deaths += 1;
-                go(Schedule { death, switches: vec![(first, to)], random: None }, false)?;
+                go(Schedule { death, switches: vec![(first, to)], ..Schedule::default() }, false)?;
             }
         }
     }
@@ -638,7 +642,7 @@ pub fn explore(setup: Setup, seed: u64, search: Search) -> Result<Schedules, Str
         let mut rng = Rng::new(seed ^ i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let power = !setup.large || i % 16 == 0;
         let death = setup.dies.filter(|_| i % 2 == 0).map(|who| (who, rng.below(own[who] as u64) as usize));
-        go(Schedule { switches: Vec::new(), random: Some(rng), death }, power)?;
+        go(Schedule { random: Some(rng), death, ..Schedule::default() }, power)?;
         done.random += 1;
     }
     Ok(done)

@@ -245,7 +245,7 @@ const FAULTS: &[Fault] = &[
         file: "pager/src/wal/mod.rs",
         find: "        match db.shm_map(0, index::REGION, false) {",
         with: "        match if FAULT { Err(Code::ReadonlyCantinit.into()) } else { db.shm_map(0, index::REGION, false) } {",
-        by: By::Sim(&["--only", "races", "--quick", "--race", "33"]),
+        by: By::Sim(&["--only", "races", "--race", "33"]),
     },
     Fault {
         title: "a sync that failed is forgotten with the next one",
@@ -316,6 +316,20 @@ const FAULTS: &[Fault] = &[
         find: "                    for b in begun {",
         with: "                    for b in begun.into_iter().filter(|_| !FAULT) {",
         by: By::Test("iolite", "begin_immediate_that_meets"),
+    },
+    Fault {
+        title: "a played back journal hides from backups what others had committed before",
+        file: "pager/src/txn.rs",
+        find: "        if self.was_read {\n            let mut now = [0; 16];",
+        with: "        if self.was_read && (self.header_ok || !FAULT) {\n            let mut now = [0; 16];",
+        by: By::Test("iolite", "a_backup_begins_again"),
+    },
+    Fault {
+        title: "a log that counts the pages of a longer file is believed",
+        file: "pager/src/txn.rs",
+        find: ".filter(|_| !(self.header_ok && self.sized_by_header))",
+        with: ".filter(|_| FAULT || !(self.header_ok && self.sized_by_header))",
+        by: By::Test("iolite", "a_file_that_is_longer"),
     },
     Fault {
         title: "going back to a savepoint reads databases that nobody reads",
