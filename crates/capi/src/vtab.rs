@@ -143,7 +143,8 @@ impl Module for ModuleInC {
 }
 
 fn code_of(rc: c_int) -> Code {
-    Code::from_number(rc as u32).unwrap_or(Code::Error)
+    let known = Code::from_number(rc as u32).or_else(|| Code::from_number(rc as u32 & 0xff));
+    known.unwrap_or(Code::Error)
 }
 
 /// Takes a text that C has allocated.

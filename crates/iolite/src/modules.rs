@@ -31,13 +31,15 @@ impl Inner {
     ) -> Result<Rc<Connected>> {
         let busy = self.vtabs.under_way.borrow().iter().any(|n| n == name);
         if busy {
-            return Err(Error::sql(format!("vtable constructor called recursively: {name}")));
+            let text = format!("vtable constructor called recursively: {name}");
+            return Err(Error::new(Code::Locked, text));
         }
         let host: Rc<dyn Host> = self.handle()?.0;
         self.vtabs.under_way.borrow_mut().push(name.clone());
         let made = f(&host);
         self.vtabs.under_way.borrow_mut().retain(|n| n != name);
         let made = made.map_err(|e| match e.has_message() {
+            false if e.code() == Code::Nomem => e,
             false => Error::new(e.code(), format!("vtable constructor failed: {name}")),
             true => e,
         })?;

@@ -329,7 +329,8 @@ impl Statement {
             let run = self.run.as_ref().expect("just started");
             self.conn.statement_time.set(0);
             let unwinding = Unwinding(&self.unwound);
-            let stepping = self.conn.txn.step();
+            // Only then anybody asks.
+            let stepping = self.conn.flags.defensive.get().then(|| self.conn.txn.step());
             let stop = self.vm.step(run);
             drop(stepping);
             std::mem::forget(unwinding);

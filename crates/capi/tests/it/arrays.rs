@@ -34,8 +34,9 @@ fn arrays_are_rows() {
         assert_eq!(sqlite3_carray_bind(s, 1, numbers.as_mut_ptr() as *mut c_void, 3, 0, transient), 0);
         numbers = [9, 9, 9];
         assert_eq!(rows(s), "3 1 2");
-        assert_eq!(sqlite3_carray_bind(s, 1, numbers.as_mut_ptr() as *mut c_void, 3, 0, Some(gone)), 0);
-        numbers[0] = 7;
+        let first = numbers.as_mut_ptr();
+        assert_eq!(sqlite3_carray_bind(s, 1, first as *mut c_void, 3, 0, Some(gone)), 0);
+        first.write(7);
         assert_eq!(rows(s), "7 9 9");
         let mut reals = [1.5f64, -2.0];
         assert_eq!(sqlite3_carray_bind(s, 1, reals.as_mut_ptr() as *mut c_void, 2, 2, None), 0);
