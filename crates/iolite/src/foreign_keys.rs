@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use iolite_base::{Error, Result};
 use iolite_catalog::Table;
-use iolite_plan::bind::{mismatch, parent_columns};
+use iolite_plan::bind::{mismatch, parent_key};
 use iolite_sql::print::quote_name;
 use iolite_value::Value;
 use std::rc::Rc;
@@ -47,14 +47,8 @@ fn check_table(
     for f in t.foreign_keys.iter().rev() {
         let mut test: Vec<String> = f.columns.iter().map(|k| format!("{} IS NOT NULL", own(*k))).collect();
         if let Some(parent) = schema.table(&f.parent) {
-            let Some(columns) = parent_columns(parent, f) else { return Err(mismatch(t, f)) };
-            let same: Vec<String> = columns
-                .iter()
-                .zip(&f.columns)
-                .map(|(p, k)| {
-                    format!("\"parent row\".{} = +{}", quote_name(&parent.columns[*p].name), own(*k))
-                })
-                .collect();
+            let Some(in_parent) = parent_key(parent, f) else { return Err(mismatch(t, f)) };
+            let same = in_parent.same(parent, &f.columns, own);
             let from = format!("{}.{}", quote_name(&schema.name), quote_name(&parent.name));
             test.push(format!(
                 "NOT EXISTS (SELECT 1 FROM {from} AS \"parent row\" WHERE {})",

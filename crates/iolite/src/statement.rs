@@ -347,8 +347,7 @@ impl Statement {
                     let again = self.conn.doorway.take_again() || run.stale.get();
                     let stale = again && e.code() == Code::Schema;
                     let action = self.vm.action;
-                    // What goes wrong while it is undone matters less than why.
-                    let _ = self.finish(Some((&e, action)));
+                    let ended = self.finish(Some((&e, action)));
                     if stale && tries < MAX_RETRY && self.renews {
                         tries += 1;
                         self.vm.reset();
@@ -356,7 +355,10 @@ impl Statement {
                         self.recompile()?;
                         continue;
                     }
-                    return Err(e);
+                    // What goes wrong while it is undone matters less than why; what FAIL would have kept, and the commit does
+                    // not, more.
+                    let kept = matches!(action, Action::Fail);
+                    return Err(ended.err().filter(|_| kept).unwrap_or(e));
                 }
             }
         }

@@ -834,6 +834,11 @@ impl Vm {
         let code = Code::from_number(i.p1 as u32).unwrap_or(Code::Error);
         self.action = match i.p2 {
             1 => Action::Rollback,
+            // What was written stays only if it keeps the foreign keys.
+            3 if self.violations > 0 => {
+                self.action = Action::Abort;
+                return Error::new(Code::ConstraintForeignkey, "FOREIGN KEY constraint failed");
+            }
             3 => Action::Fail,
             _ => Action::Abort,
         };

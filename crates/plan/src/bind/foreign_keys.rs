@@ -91,15 +91,44 @@ impl KeyTest {
     }
 }
 
-/// The parent's columns that a key refers to, in its order. `None`: no UNIQUE or PRIMARY KEY holds them apart.
-pub fn parent_columns(parent: &Table, key: &ForeignKey) -> Option<Vec<usize>> {
+/// The parent's columns that a key refers to, in its order.
+pub struct ParentKey {
+    /// Their numbers.
+    pub columns: Vec<usize>,
+    /// By what each is compared with the child's; `None`: as the column is.
+    pub collations: Vec<Option<Rc<str>>>,
+}
+
+impl ParentKey {
+    fn of_columns(columns: Vec<usize>) -> ParentKey {
+        ParentKey { collations: vec![None; columns.len()], columns }
+    }
+
+    /// For each pair of columns, of `parent` and (under the name that `own` gives) of the child, the condition that they are the
+    /// same. The parent's affinity and collating sequence decide.
+    pub fn same(&self, parent: &Table, of_child: &[usize], own: impl Fn(usize) -> String) -> Vec<String> {
+        let pairs = self.columns.iter().zip(&self.collations).zip(of_child);
+        pairs
+            .map(|((p, collation), c)| {
+                let name = quote_name(&parent.columns[*p].name);
+                let collate =
+                    collation.as_ref().map_or(String::new(), |c| format!(" COLLATE {}", quote_name(c)));
+                format!("\"parent row\".{name}{collate} = +{}", own(*c))
+            })
+            .collect()
+    }
+}
+
+/// What a key refers to in its parent. `None`: no UNIQUE or PRIMARY KEY holds those columns apart as they compare. A key that names no
+/// columns means the PRIMARY KEY, however that compares.
+pub fn parent_key(parent: &Table, key: &ForeignKey) -> Option<ParentKey> {
     let named: Vec<usize> =
         key.parent_columns.iter().map(|n| parent.column(n)).collect::<Option<Vec<usize>>>()?;
     if let Some(alias) = parent.rowid_alias
         && key.columns.len() == 1
         && (named.is_empty() || named == [alias])
     {
-        return Some(vec![alias]);
+        return Some(ParentKey::of_columns(vec![alias]));
     }
     for i in parent.indexes.borrow().iter() {
         if i.unique.is_none() || i.filter.is_some() || i.key_len != key.columns.len() {
@@ -109,7 +138,7 @@ pub fn parent_columns(parent: &Table, key: &ForeignKey) -> Option<Vec<usize>> {
             .iter()
             .map(|c| match c.source {
                 iolite_catalog::ColumnSource::Column(k)
-                    if same_collation(&c.collation, &parent.columns[k].collation) =>
+                    if named.is_empty() || same_collation(&c.collation, &parent.columns[k].collation) =>
                 {
                     Some(k)
                 }
@@ -119,10 +148,13 @@ pub fn parent_columns(parent: &Table, key: &ForeignKey) -> Option<Vec<usize>> {
         let Some(of_index) = of_index else { continue };
         if named.is_empty() {
             if i.origin == IndexOrigin::PrimaryKey {
-                return Some(of_index);
+                let binary: Rc<str> = "BINARY".into();
+                let by =
+                    i.columns.iter().map(|c| Some(c.collation.clone().unwrap_or_else(|| binary.clone())));
+                return Some(ParentKey { collations: by.take(of_index.len()).collect(), columns: of_index });
             }
         } else if named.iter().all(|n| of_index.contains(n)) && of_index.iter().all(|k| named.contains(k)) {
-            return Some(named);
+            return Some(ParentKey::of_columns(named));
         }
     }
     None
@@ -189,23 +221,23 @@ impl Binder<'_> {
         let Some(parent) = parent else {
             return Err(Error::sql(format!("no such table: {}.{}", schema.name, f.parent)));
         };
-        let Some(columns) = parent_columns(parent, f) else { return Err(mismatch(&t.table, f)) };
+        let Some(in_parent) = parent_key(parent, f) else { return Err(mismatch(&t.table, f)) };
         let own = |c: usize| format!("\"own row\".{}", quote_name(&t.table.columns[c].name));
-        let (mut given, mut same, mut refers) = (Vec::new(), Vec::new(), Vec::new());
-        for (p, c) in columns.iter().zip(&f.columns) {
-            let name = quote_name(&parent.columns[*p].name);
-            given.push(format!("{} IS NOT NULL", own(*c)));
-            // The parent's affinity and collating sequence decide.
-            same.push(format!("\"parent row\".{name} = +{}", own(*c)));
-            refers.push(format!("\"own row\".{name} = +{}", own(*c)));
-        }
+        let given: Vec<String> = f.columns.iter().map(|c| format!("{} IS NOT NULL", own(*c))).collect();
+        let refers: Vec<String> = in_parent
+            .columns
+            .iter()
+            .zip(&f.columns)
+            .map(|(p, c)| format!("\"own row\".{} = +{}", quote_name(&parent.columns[*p].name), own(*c)))
+            .collect();
+        let same = in_parent.same(parent, &f.columns, own);
         let from = format!("{}.{} AS \"parent row\"", quote_name(&schema.name), quote_name(&parent.name));
         let (given, same) = (given.join(" AND "), same.join(" AND "));
         let missing = format!("{given} AND NOT EXISTS (SELECT 1 AS n FROM {from} WHERE {same}");
         if !itself {
             return Ok((format!("{missing})"), String::new()));
         }
-        let refers = format!(" AND NOT ({})", refers.join(" AND "));
+        let refers = format!(" AND ({}) IS NOT TRUE", refers.join(" AND "));
         let other = other_than_new(t, "parent row");
         Ok((format!("{missing}){refers}"), format!("{missing} AND {other}){refers}")))
     }
@@ -213,7 +245,7 @@ impl Binder<'_> {
     fn as_parent(&mut self, t: &Target, keys: &Keys, child: Rc<Table>, key: usize) -> KeyTest {
         let f = &child.foreign_keys[key];
         let itself = Rc::ptr_eq(&child, &t.table);
-        let found = parent_columns(&t.table, f);
+        let found = parent_key(&t.table, f).map(|k| k.columns);
         let texts = match &found {
             Some(columns) => Ok(self.parent_texts(t, &child, f, columns)),
             None => Err(mismatch(&child, f)),

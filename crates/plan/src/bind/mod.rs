@@ -15,7 +15,7 @@ mod window;
 
 pub use dml::*;
 pub use expr::Restriction;
-pub use foreign_keys::{KeyRole, KeyTest, Keys, mismatch, parent_columns};
+pub use foreign_keys::{KeyRole, KeyTest, Keys, mismatch, parent_key};
 pub use virtual_table::{Connected, Connector, NoModules, check_declaration, declared_table, shadow_of};
 
 use crate::bound::*;

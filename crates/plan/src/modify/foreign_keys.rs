@@ -4,16 +4,42 @@
 //! rows are asked about, the old one and the new. The counters start at 0 for a statement (immediate keys) or a transaction
 //! (deferred ones): nothing is taken off a counter that is 0.
 
-use crate::bind::{KeyRole, KeyTest, Target};
+use crate::bind::{KeyRole, KeyTest, Keys, Target};
 use crate::compiler::{Compiler, KeyTrigger};
 use crate::planner::Planner;
 use crate::statement::modify::{RowAction, Test, Which};
 use crate::triggers::Event;
-use iolite_base::{Code, Result};
+use iolite_base::{Code, Error, Result};
 use iolite_catalog::Trigger;
 use iolite_sql::ast::{ForeignKeyAction, Stmt};
 use iolite_sql::print::{expr, quote_name};
 use std::rc::Rc;
+
+/// Of which key SQLite complains that it cannot be kept. It looks at keys that are not touched as well: at those on the table itself, and
+/// where rows go or change, at all whose parent the target is. It does so three times, and the last complaint is the one that is
+/// heard.
+fn complaint(keys: &Keys, e: &Event) -> Option<Error> {
+    let changes = |x: &KeyTest| match e {
+        Event::Update(changed) => x.columns.iter().any(|c| changed[*c]),
+        _ => true,
+    };
+    let on_update = matches!(e, Event::Update(_));
+    let was = !matches!(e, Event::Insert);
+    let wrong = |x: &KeyTest| x.counted(false).err();
+    let children: Vec<&KeyTest> = keys.children.iter().filter(|x| x.itself || changes(x)).collect();
+    let parents: Vec<&KeyTest> = keys.parents.iter().filter(|x| changes(x)).collect();
+    if children.is_empty() && parents.is_empty() {
+        return None;
+    }
+    let acts = |x: &&&KeyTest| {
+        let action = if on_update { x.key().on_update } else { x.key().on_delete };
+        was && action != ForeignKeyAction::NoAction
+    };
+    let by_action = parents.iter().filter(acts).filter_map(|x| wrong(x)).next_back();
+    let by_test = || children.iter().chain(&parents).find_map(|x| wrong(x));
+    let by_row = || keys.parents.iter().filter(|_| was).filter_map(wrong).next_back();
+    by_action.or_else(by_test).or_else(by_row)
+}
 
 impl Compiler<'_> {
     /// What the foreign keys of the target do behind a change; of an UPDATE, with the columns that change.
@@ -29,6 +55,9 @@ impl Compiler<'_> {
             _ => true,
         };
         let (was, is) = (!matches!(e, Event::Insert), !matches!(e, Event::Delete));
+        if let Some(complaint) = complaint(&t.keys, e) {
+            return Err(complaint);
+        }
         let (updates, inserts) = (was && is, !was);
         for (k, test) in t.keys.children.iter().enumerate().filter(|(_, x)| changes(&x.columns)) {
             let count = |row, adds, without_new| RowAction::Count {

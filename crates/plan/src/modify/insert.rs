@@ -79,6 +79,7 @@ impl Compiler<'_> {
             && self.triggers.is_empty()
             && fired.is_empty()
             && replaced.is_plain()
+            && !tests.iter().any(Test::may_replace)
             && clauses.iter().all(|u| u.action.is_none())
             && returning.is_empty();
         let mut after = match alone && t.keys.are_immediate() {

@@ -316,6 +316,14 @@ pub enum Test {
     },
 }
 
+impl Test {
+    /// Whether another row may have to go for the new one.
+    pub fn may_replace(&self) -> bool {
+        let replaces = OnConflict::Policy(Conflict::Replace);
+        matches!(self, Test::Rowid { conflict } | Test::Unique { conflict, .. } if *conflict == replaces)
+    }
+}
+
 /// What happens when another row is in the way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnConflict {
