@@ -254,6 +254,9 @@ impl Compiler<'_> {
         if t.is_virtual() {
             return Err(Error::sql("cannot create triggers on virtual tables"));
         }
+        if self.env.is_protected(table_db, &t) {
+            return Err(Error::sql("cannot create triggers on shadow tables"));
+        }
         if self.env.catalog.schemas[db].trigger(name).is_some() {
             if c.if_not_exists {
                 return Ok(self.nothing(db));
