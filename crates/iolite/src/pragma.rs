@@ -467,7 +467,10 @@ fn auto_vacuum(c: &Call<'_>) -> Result<Rows> {
             "incremental" | "2" => AutoVacuum::Incremental,
             _ => AutoVacuum::None,
         };
-        b.set_auto_vacuum(mode)?;
+        let before = c.reading(|b| Ok(b.auto_vacuum()))?;
+        if b.set_auto_vacuum(mode)? && before != mode && b.page_count() > 0 {
+            c.writing(|b| b.set_meta(7, (mode == AutoVacuum::Incremental) as u32))?;
+        }
         c.inner().vacuum_auto_vacuum.set(Some(mode));
     }
     let mode = c.reading(|b| Ok(b.auto_vacuum()))?;
