@@ -233,10 +233,8 @@ impl Binder<'_> {
         let generated = self.generated(table, id)?;
         let mut defaults = Vec::new();
         for c in &table.columns {
-            defaults.push(match &c.default {
-                Some(d) => Some(self.restricted_expr(table, id, &d.expr, Restriction::Default)),
-                None => None,
-            });
+            let default = c.default.as_ref();
+            defaults.push(default.map(|d| self.restricted_expr(table, id, &d.expr, Restriction::Default)));
         }
         let binding = self.table_binding(table, id)?;
         Ok(Target {
