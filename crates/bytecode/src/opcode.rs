@@ -227,11 +227,14 @@ opcodes! {
     DropTrigger "Removes trigger p4 of database p1 from the catalog.";
     MoveRoot "In the catalog of database p1, root page r[p2] is now p3.";
     SqlExec "Runs the SQL text p4.";
+    VBegin "The virtual table p4 joins the transaction: it is about to be written to.";
+    VUpdate "Tells the virtual table p4 of a change by p2 registers from p3 on: the old key, the new key, the columns. p1 = 1: a row is inserted, whose rowid becomes last_insert_rowid(); 2: one is updated, and a register behind them has bits of the columns that stay; 0: deleted. p5: the number of the conflict policy, with 16 if the table heeds it.";
     VCreate "Has the module of the virtual table p4 of database p1 make it.";
     VDestroy "Has the module of the virtual table p4 of database p1 take away what it keeps.";
     VOpen "Opens cursor p1 on the virtual table p4.";
-    VFilter "Starts cursor p1 with plan number and argument count in r[p3], r[p3 + 1], arguments behind; p4 is the plan's text; jumps to p2 if empty.";
-    VColumn "r[p3] = column p2 of virtual cursor p1.";
+    VFilter "Starts cursor p1 with plan number and argument count in r[p3], r[p3 + 1], arguments behind, each bit of p5 an argument that is a VList; p4 is the plan's text; jumps to p2 if empty.";
+    VList "Adds r[p1] to the list that r[p3] stands for in a VFilter; with p1 = 0, begins an empty one.";
+    VColumn "r[p3] = column p2 of virtual cursor p1. If p4 is a register: for an UPDATE that does not assign it; where it need not be known, r[p3] is NULL and bit p2 of that register is set.";
     VNext "Moves virtual cursor p1 on and jumps to p2; falls through at the end.";
     VRowid "r[p2] = rowid of virtual cursor p1.";
     SourceOpen "Opens cursor p1 on the row source p4, which is given p5 registers from p3 on; jumps to p2 if it declines.";

@@ -121,6 +121,8 @@ pub struct FunctionCall {
     pub collation: Collation,
     /// A place of its own for values kept between calls.
     pub site: usize,
+    /// The virtual table's cursor that it is called on.
+    pub cursor: Option<usize>,
     /// The part of the schema in which it stands, in the words of the error message, if it must be pure.
     pub pure: Option<&'static str>,
 }
@@ -217,6 +219,10 @@ pub struct Program {
     pub plan: Vec<PlanLine>,
     /// Databases read or written, as a bit set.
     pub databases: u64,
+    /// It opens cursors on virtual tables.
+    pub opens_virtual: bool,
+    /// It holds virtual tables that want to be let go of early.
+    pub holds_tables: bool,
     /// The change counter belongs to DML: INSERT, UPDATE, DELETE.
     pub counts_changes: bool,
 }

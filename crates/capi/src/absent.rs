@@ -1,4 +1,4 @@
-//! Entries for what this library does not offer yet: sessions, change sets, snapshots, and what virtual tables ask.
+//! Entries for what this library does not offer yet: sessions, change sets, snapshots.
 //!
 //! Programs that are linked against them start, and learn from the answer that they cannot be used. An entry that takes
 //! arguments in C may ignore them here: the caller clears them away.
@@ -17,7 +17,6 @@ macro_rules! absent {
 }
 
 absent! {
-    sqlite3_carray_bind
     sqlite3_rtree_geometry_callback
     sqlite3_rtree_query_callback
     sqlite3_snapshot_cmp
@@ -25,9 +24,6 @@ absent! {
     sqlite3_snapshot_get
     sqlite3_snapshot_open
     sqlite3_snapshot_recover
-    sqlite3_vtab_in_first
-    sqlite3_vtab_in_next
-    sqlite3_vtab_rhs_value
     sqlite3changegroup_add
     sqlite3changegroup_add_change
     sqlite3changegroup_add_strm

@@ -7,10 +7,12 @@ use crate::statement::Stmt;
 use crate::{INTERNAL, MISUSE, NOMEM, OK, guard};
 use iolite::engine::{Code, Connection, Encoding, Error, Limit, OpenFlags};
 use iolite_base::raw_text;
+use iolite_ext::BuiltinModules;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -38,6 +40,12 @@ pub struct Db {
     pub(crate) filename: RefCell<Vec<u8>>,
     pub(crate) hooks: crate::hooks::Hooks,
     pub(crate) client_data: RefCell<Vec<ClientData>>,
+    /// Pointers that functions have given as results.
+    pub(crate) result_pointers: RefCell<Vec<(*mut c_void, Destructor)>>,
+    /// What constructors of virtual tables that are running have said, innermost last.
+    pub(crate) making: RefCell<Vec<crate::vtab_making::Making>>,
+    /// The conflict policy of the `xUpdate` that is running; 0: none runs.
+    pub(crate) on_conflict: Cell<c_int>,
 }
 
 /// A named pointer of the application, and what releases it.
@@ -76,12 +84,20 @@ impl Db {
         if self.broken.get() { self.fail_broken() } else { self.fail_code(MISUSE) }
     }
 
+    /// Releases pointers that functions have given as results.
+    pub(crate) unsafe fn release_pointers(&self) {
+        for (p, f) in self.result_pointers.take() {
+            crate::statement::destroy(Some(f), p);
+        }
+    }
+
     /// Closes the connection and empties the slot. The caller holds the mutex.
     pub(crate) unsafe fn end(&self) {
         let conn = self.conn.borrow_mut().take();
         if let Some(c) = conn {
             let _ = guard(Ok(()), || c.close());
         }
+        self.release_pointers();
         let data = std::mem::take(&mut *self.client_data.borrow_mut());
         for (_, p, destroy) in data {
             if let Some(f) = destroy {
@@ -192,6 +208,19 @@ const MEMORY: c_int = 0x80;
 const SHARED_CACHE: c_int = 0x20000;
 const PRIVATE_CACHE: c_int = 0x40000;
 
+/// The modules that every connection of this library has.
+const MODULES: BuiltinModules = BuiltinModules {
+    named: |name| match name {
+        "carray" => Some(Rc::new(crate::carray::CArray)),
+        _ => (iolite_modules::BUILTIN.named)(name),
+    },
+    names: || {
+        let mut names = (iolite_modules::BUILTIN.names)();
+        names.push("carray".into());
+        names
+    },
+};
+
 unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char) -> c_int {
     if out.is_null() {
         return MISUSE;
@@ -218,6 +247,7 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
             Ok(c) => {
                 let file = c.file_name("main").unwrap_or_default();
                 *d.filename.borrow_mut() = crate::info::filename_block(&file, name, options.uri);
+                c.set_builtin_modules(MODULES);
                 *d.conn.borrow_mut() = Some(c);
                 d.ok()
             }
@@ -263,9 +293,17 @@ pub unsafe extern "C" fn sqlite3_open16(name: *const c_void, out: *mut *mut Db) 
     rc
 }
 
+/// What comes before it is looked at whether anything needs the connection: virtual tables may hold statements.
+unsafe fn closing(d: &Db, db: *mut Db) {
+    crate::hooks::closing(d, db);
+    if let Some(c) = d.conn() {
+        c.forget_virtual_tables();
+    }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_close(db: *mut Db) -> c_int {
-    with(db, (), |d| crate::hooks::closing(d, db));
+    with(db, (), |d| closing(d, db));
     crate::handle::close(db, false, |d| {
         d.fail_text(crate::BUSY, "unable to close due to unfinalized statements or unfinished backups")
     })
@@ -273,7 +311,7 @@ pub unsafe extern "C" fn sqlite3_close(db: *mut Db) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_close_v2(db: *mut Db) -> c_int {
-    with(db, (), |d| crate::hooks::closing(d, db));
+    with(db, (), |d| closing(d, db));
     crate::handle::close(db, true, |_| OK)
 }
 

@@ -13,7 +13,7 @@ use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
 use std::ptr::null_mut;
 use std::rc::Rc;
 
-type Call = unsafe extern "C" fn(*mut CContext, c_int, *mut *mut CValue);
+pub type Call = unsafe extern "C" fn(*mut CContext, c_int, *mut *mut CValue);
 type Final = unsafe extern "C" fn(*mut CContext);
 
 /// What a `sqlite3_context*` points at.
@@ -22,9 +22,65 @@ pub struct CContext {
     user: *mut c_void,
     result: RefCell<Result<Value, Error>>,
     failed: Cell<bool>,
+    /// A result was given.
+    answered: Cell<bool>,
+    /// It is for a column of a virtual table that an UPDATE leaves as it is.
+    unchanged: bool,
     /// Where the aggregate keeps its memory.
     memory: *mut Memory,
     aux: *mut AuxData,
+}
+
+impl CContext {
+    /// A context for a column of a virtual table.
+    pub(crate) fn of_column(db: *mut Db, unchanged: bool) -> CContext {
+        CContext {
+            db,
+            user: null_mut(),
+            result: RefCell::new(Ok(Value::Null)),
+            failed: Cell::new(false),
+            answered: Cell::new(false),
+            unchanged,
+            memory: null_mut(),
+            aux: null_mut(),
+        }
+    }
+
+    /// Whether the column need not be known.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        self.unchanged
+    }
+
+    /// The result; none was given.
+    pub(crate) fn answer(self) -> Option<Result<Value, Error>> {
+        self.answered.get().then(|| self.result.into_inner())
+    }
+}
+
+/// A scalar function that a virtual table has found for a name.
+pub(crate) fn overloaded(
+    db: *mut Db,
+    name: &str,
+    args: usize,
+    call: Option<Call>,
+    user: *mut c_void,
+) -> Rc<Function> {
+    let code =
+        Callbacks { db, user, call, step: None, finish: None, value: None, inverse: None, destroy: None };
+    let imp = Implementation::User(Rc::new(CScalar(Rc::new(code))));
+    Rc::new(Function { name: name.into(), args: args as i16, flags: FunctionFlags::default(), imp })
+}
+
+/// A function that is there so that its name is known, for virtual tables to overload; called otherwise, it fails.
+pub(crate) fn placeholder(name: &str, args: i16, refusal: fn(&str) -> Error) -> Function {
+    struct Refuses(Box<str>, fn(&str) -> Error);
+    impl Scalar for Refuses {
+        fn call(&self, _: &mut Context<'_>, _: &[Value]) -> iolite::Result<Value> {
+            Err((self.1)(&self.0))
+        }
+    }
+    let imp = Implementation::User(Rc::new(Refuses(name.into(), refusal)));
+    Function { name: name.into(), args, flags: FunctionFlags::default(), imp }
 }
 
 /// An aggregate's memory, allocated when first asked for.
@@ -56,6 +112,8 @@ impl Callbacks {
             user: self.user,
             result: RefCell::new(Ok(Value::Null)),
             failed: Cell::new(false),
+            answered: Cell::new(false),
+            unchanged: false,
             memory,
             aux,
         }
@@ -272,11 +330,6 @@ pub unsafe extern "C" fn sqlite3_create_window_function(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_overload_function(db: *mut Db, _name: *const c_char, _args: c_int) -> c_int {
-    if db.is_null() { MISUSE } else { OK }
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_aggregate_context(cx: *mut CContext, n: c_int) -> *mut c_void {
     let Some(m) = cx.as_ref().and_then(|c| c.memory.as_mut()) else { return null_mut() };
     if m.0.is_null() && n > 0 {
@@ -333,6 +386,7 @@ unsafe fn result(cx: *mut CContext, make: impl FnOnce() -> iolite::Result<Value>
     let Some(c) = cx.as_ref() else { return };
     let v = crate::guard(Err(Code::Internal.into()), make);
     c.failed.set(v.is_err());
+    c.answered.set(true);
     let old = c.result.replace(v);
     crate::guard((), || drop(old));
 }
@@ -475,11 +529,16 @@ pub unsafe extern "C" fn sqlite3_result_zeroblob64(cx: *mut CContext, n: u64) ->
 pub unsafe extern "C" fn sqlite3_result_pointer(
     cx: *mut CContext,
     p: *mut c_void,
-    _name: *const c_char,
+    name: *const c_char,
     f: Option<Destructor>,
 ) {
-    result(cx, || Ok(Value::Null));
-    destroy(f, p);
+    result(cx, || crate::pointer::of_pointer(p, crate::connection::bytes(name)));
+    // Values do not know their end: it is released when no statement runs any more.
+    if let Some(c) = cx.as_ref()
+        && let (Some(d), Some(f)) = (c.db.as_ref(), f)
+    {
+        d.result_pointers.borrow_mut().push((p, f));
+    }
 }
 
 #[unsafe(no_mangle)]

@@ -512,68 +512,6 @@ pub unsafe extern "C" fn sqlite3_test_control(_op: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_create_module(
-    db: *mut Db,
-    name: *const c_char,
-    module: *const c_void,
-    user: *mut c_void,
-) -> c_int {
-    sqlite3_create_module_v2(db, name, module, user, None)
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_create_module_v2(
-    db: *mut Db,
-    _name: *const c_char,
-    _module: *const c_void,
-    user: *mut c_void,
-    destroy: Option<crate::connection::Destructor>,
-) -> c_int {
-    crate::statement::destroy(destroy, user);
-    with(db, MISUSE, |d| d.fail_text(ERROR, "virtual tables written in C are not supported"))
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_declare_vtab(db: *mut Db, _sql: *const c_char) -> c_int {
-    with(db, MISUSE, |d| d.fail_code(MISUSE))
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_drop_modules(db: *mut Db, _keep: *mut *const c_char) -> c_int {
-    if db.is_null() { MISUSE } else { OK }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_vtab_config(_: *mut Db, _: c_int, _: c_int) -> c_int {
-    MISUSE
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_vtab_on_conflict(_: *mut Db) -> c_int {
-    4
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_vtab_nochange(_: *mut c_void) -> c_int {
-    0
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_vtab_collation(_: *mut c_void, _: c_int) -> *const c_char {
-    c"BINARY".as_ptr()
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_vtab_distinct(_: *mut c_void) -> c_int {
-    0
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_vtab_in(_: *mut c_void, _: c_int, _: c_int) -> c_int {
-    0
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_unlock_notify(
     db: *mut Db,
     f: Option<unsafe extern "C" fn(*mut *mut c_void, c_int)>,

@@ -15,6 +15,8 @@ pub mod absent;
 pub mod authorizer;
 pub mod backup;
 pub mod blob;
+pub mod carray;
+pub mod carray_bind;
 pub mod collation;
 pub mod column;
 pub mod connection;
@@ -25,6 +27,7 @@ pub mod hooks;
 pub mod info;
 pub mod memory;
 pub mod mutex;
+pub mod pointer;
 pub mod preupdate;
 pub mod printf;
 pub mod statement;
@@ -32,6 +35,10 @@ pub mod text;
 pub mod value;
 pub mod vfs;
 pub mod vfs_file;
+pub mod vtab;
+pub mod vtab_calls;
+pub mod vtab_index;
+pub mod vtab_making;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -349,6 +349,12 @@ fn reset(d: &Db, st: &Body, s: *mut Stmt) -> c_int {
     if let Some(t) = st.started.take() {
         crate::hooks::trace_end(d, s, t.elapsed());
     }
+    // SAFETY: pointers were given with their destructors, and without a running statement no value stands for them.
+    unsafe {
+        if !d.result_pointers.borrow().is_empty() && !any_busy(d) {
+            d.release_pointers();
+        }
+    }
     match (failed, r) {
         (Some(e), _) | (None, Err(e)) => d.fail(&e),
         (None, Ok(())) if ran => d.ok(),
@@ -428,7 +434,7 @@ unsafe fn bind(s: *mut Stmt, i: c_int, v: iolite::Result<Value>) -> c_int {
 }
 
 /// What `SQLITE_TRANSIENT` looks like.
-fn is_transient(f: Option<Destructor>) -> bool {
+pub(crate) fn is_transient(f: Option<Destructor>) -> bool {
     f.is_some_and(|f| f as usize == usize::MAX)
 }
 
@@ -586,11 +592,11 @@ pub unsafe extern "C" fn sqlite3_bind_pointer(
     s: *mut Stmt,
     i: c_int,
     p: *mut c_void,
-    _name: *const c_char,
+    name: *const c_char,
     f: Option<Destructor>,
 ) -> c_int {
-    // No function of ours takes a pointer; it reads as NULL and is released with the statement.
-    let rc = bind(s, i, Ok(Value::Null));
+    // It is released when another value is bound, or with the statement.
+    let rc = bind(s, i, crate::pointer::of_pointer(p, crate::connection::bytes(name)));
     if rc != OK {
         destroy(f, p);
         return rc;

@@ -1,8 +1,9 @@
 //! UTF-16, and the string functions of the C interface.
 
 use crate::connection::WIDE;
+use iolite_base::raw_text;
 use iolite_func::like::Kind;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 /// UTF-8 of a UTF-16 text of `n` bytes, or up to its NUL if negative.
 pub(crate) unsafe fn from_utf16(p: *const c_void, n: i64) -> Vec<u8> {
@@ -99,4 +100,11 @@ pub unsafe extern "C" fn sqlite3_complete(sql: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_complete16(sql: *const c_void) -> c_int {
     crate::guard(0, || iolite_sql::complete(&String::from_utf8_lossy(&from_utf16(sql, -1))) as c_int)
+}
+
+/// A text for C; what follows a NUL is lost.
+pub(crate) fn c_text(text: &str) -> CString {
+    let mut bytes = raw_text::decode(text).into_owned();
+    bytes.truncate(bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len()));
+    CString::new(bytes).unwrap_or_default()
 }

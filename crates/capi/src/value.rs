@@ -1,5 +1,6 @@
 //! `sqlite3_value`: a value with the buffers in which C sees its text.
 
+use crate::pointer::{POINTER, pointer_in};
 use crate::text::to_utf16;
 use iolite::engine::Value;
 use std::cell::RefCell;
@@ -11,6 +12,11 @@ use std::ptr::{null, null_mut};
 pub struct CValue {
     pub(crate) value: Value,
     pub(crate) pointer: Option<(Vec<u8>, *mut c_void)>,
+    /// It stands for a column that an UPDATE of a virtual table leaves as it is.
+    pub(crate) unchanged: bool,
+    /// It stands for the values of an IN, and which of them is next.
+    #[allow(clippy::vec_box)]
+    pub(crate) list: Option<(Vec<Box<CValue>>, usize)>,
     buffers: RefCell<Buffers>,
 }
 
@@ -107,7 +113,12 @@ pub(crate) fn kind(v: &Value) -> c_int {
 
 impl CValue {
     pub(crate) fn new(value: Value) -> CValue {
-        CValue { value, pointer: None, buffers: RefCell::default() }
+        if let Value::Blob(b, POINTER) = &value
+            && let Some((p, name)) = pointer_in(b)
+        {
+            return CValue { pointer: Some((name.to_vec(), p)), ..CValue::default() };
+        }
+        CValue { value, ..CValue::default() }
     }
 
     /// The value with bytes of its own, for another owner: one that may be used on another thread, or live longer than
@@ -155,7 +166,6 @@ getters! {
     sqlite3_value_bytes16(v, b) -> c_int, 0 => b.bytes16(v);
     sqlite3_value_subtype(v, b) -> c_uint, 0 => v.subtype() as c_uint;
     sqlite3_value_encoding(v, b) -> c_int, 1 => 1;
-    sqlite3_value_nochange(v, b) -> c_int, 0 => 0;
     sqlite3_value_frombind(v, b) -> c_int, 0 => 0;
     sqlite3_value_numeric_type(v, b) -> c_int, 5 => match v {
         Value::Text(t, _) => numeric(t).unwrap_or(3),
@@ -171,6 +181,11 @@ fn numeric(t: &[u8]) -> Option<c_int> {
     }
     let digits = s.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
     (digits && s.parse::<f64>().is_ok()).then_some(2)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_value_nochange(p: *const CValue) -> c_int {
+    p.as_ref().is_some_and(|v| v.unchanged) as c_int
 }
 
 #[unsafe(no_mangle)]

@@ -119,7 +119,8 @@ pub fn view_from_ast(v: &ast::CreateView, sql: &str) -> Table {
 }
 
 fn virtual_from_ast(v: &ast::CreateVirtualTable, sql: &str) -> Table {
-    let kind = TableKind::Virtual { module: v.module.text.as_str().into(), args: v.args.clone() };
+    let kind =
+        TableKind::Virtual { module: v.module.text.as_str().into(), args: v.args.clone(), rowid: true };
     blank_table(&v.name.name.text, 0, Vec::new(), kind, Some(sql))
 }
 

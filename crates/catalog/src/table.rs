@@ -68,6 +68,8 @@ pub enum TableKind {
         module: Box<str>,
         /// Arguments of the module.
         args: Vec<Box<str>>,
+        /// Its rows have rowids, as far as is known: its declaration says so.
+        rowid: bool,
     },
 }
 
@@ -221,7 +223,7 @@ impl Table {
 
     /// Whether rows have rowids.
     pub fn has_rowid(&self) -> bool {
-        matches!(self.kind, TableKind::Rowid)
+        matches!(self.kind, TableKind::Rowid | TableKind::Virtual { rowid: true, .. })
     }
 
     /// Whether this is a view.

@@ -68,25 +68,7 @@ impl Codegen<'_> {
             }
             Access::Or(branches) => self.or_access(branches, l, p, o)?,
             Access::Auto { .. } => self.auto_index(l, p, o)?,
-            Access::Virtual { vtab: _, info, args } => {
-                let n = args.len();
-                let first = self.b.regs(n + 2);
-                for (k, arg) in args.iter().enumerate() {
-                    let reg = first + 2 + k as i32;
-                    match arg {
-                        // What equals NULL is the table's to say.
-                        EqTerm::Eq { value, .. } => self.expr_to(value, reg)?,
-                        several => self.eq_value(several, reg, false, o)?,
-                    }
-                }
-                self.b.emit(Opcode::Integer, info.index_num, first, 0);
-                self.b.emit(Opcode::Integer, n as i32, first + 1, 0);
-                let text: Rc<str> = (&*info.index_str).into();
-                let exit = o.in_exit();
-                self.b.jump4(Opcode::VFilter, cursor, exit, first, P4::Name(text));
-                let top = self.b.here();
-                o.step = Step::Next { op: Opcode::VNext, cursor, top };
-            }
+            Access::Virtual { info, args, .. } => self.virtual_scan(cursor, info, args, o)?,
         }
         Ok(())
     }
@@ -100,7 +82,7 @@ impl Codegen<'_> {
 
     /// Computes what a key field equals into `reg`, opening a loop over the values of IN, from the greatest to the least
     /// if `down`.
-    fn eq_value(&mut self, eq: &EqTerm, reg: i32, down: bool, o: &mut Open) -> Result<()> {
+    pub(crate) fn eq_value(&mut self, eq: &EqTerm, reg: i32, down: bool, o: &mut Open) -> Result<()> {
         let out = o.in_exit();
         match eq {
             EqTerm::Eq { value, null_ok, .. } => {
@@ -112,22 +94,26 @@ impl Codegen<'_> {
             EqTerm::IsNull => {
                 self.b.emit(Opcode::Null, 0, reg, 0);
             }
-            EqTerm::InList(list) => {
-                let cursor = if list.list.iter().all(Expr::is_constant) {
-                    self.list_set(list)?
-                } else {
-                    let c = self.b.cursor();
-                    self.fill_list_set(list, c)?;
-                    c
-                };
-                self.in_loop(cursor, 0, reg, down, o);
-            }
-            EqTerm::InSelect(s, field) => {
-                let cursor = self.select_set(s)?;
-                self.in_loop(cursor, *field as i32, reg, down, o);
+            EqTerm::InList(_) | EqTerm::InSelect(..) => {
+                let (cursor, field) = self.in_values(eq)?;
+                self.in_loop(cursor, field, reg, down, o);
             }
         }
         Ok(())
+    }
+
+    /// The cursor on the values of an IN, and which field they are.
+    pub(crate) fn in_values(&mut self, eq: &EqTerm) -> Result<(i32, i32)> {
+        match eq {
+            EqTerm::InList(list) if list.list.iter().all(Expr::is_constant) => Ok((self.list_set(list)?, 0)),
+            EqTerm::InList(list) => {
+                let c = self.b.cursor();
+                self.fill_list_set(list, c)?;
+                Ok((c, 0))
+            }
+            EqTerm::InSelect(s, field) => Ok((self.select_set(s)?, *field as i32)),
+            EqTerm::Eq { .. } | EqTerm::IsNull => Err(internal("one value in the place of several")),
+        }
     }
 
     fn in_loop(&mut self, cursor: i32, field: i32, reg: i32, down: bool, o: &mut Open) {

@@ -106,7 +106,14 @@ impl Codegen<'_> {
         }
         let n = arg_exprs.len();
         let site = self.b.site();
-        let call = FunctionCall { function, args: n, collation: a.collation.clone(), site, pure: None };
+        let call = FunctionCall {
+            function,
+            args: n,
+            collation: a.collation.clone(),
+            site,
+            pure: None,
+            cursor: None,
+        };
         let distinct = if a.distinct {
             let cursor = self.b.cursor();
             // The group's number stands before the argument.

@@ -9,7 +9,7 @@ use iolite_plan::StatementPlan;
 use iolite_plan::bind::Target;
 use iolite_plan::bound::*;
 use iolite_plan::explain::{Lines, Part, Role};
-use iolite_plan::plan::NestedPlans;
+use iolite_plan::plan::{NestedPlans, VtabHandle};
 use iolite_plan::statement::{DatabaseUse, Sequence};
 use iolite_value::KeyInfo;
 use std::rc::Rc;
@@ -163,6 +163,7 @@ pub(crate) struct Codegen<'p> {
     /// The tables whose rowids the statement counts on.
     pub sequences: &'p [Sequence],
     databases: &'p [DatabaseUse],
+    virtual_tables: &'p [Rc<VtabHandle>],
     pub places: Places,
     /// Expressions whose values stand in registers.
     pub known: Vec<(Expr, i32)>,
@@ -186,6 +187,10 @@ pub(crate) struct Codegen<'p> {
     pub write_cursor: Option<(TableId, i32)>,
     /// `PRAGMA reverse_unordered_selects` holds for the loops being opened.
     pub scan_backwards: bool,
+    /// There are cursors on virtual tables.
+    pub opens_virtual: bool,
+    /// Some of them want to be let go of early.
+    pub holds_tables: bool,
     /// Sources that are asked in the prologue whether tables are small as they were.
     pub watches: Vec<iolite_ext::SourceFactory>,
 }
@@ -201,6 +206,7 @@ impl<'p> Codegen<'p> {
             nested: &plan.nested,
             sequences: &plan.sequences,
             databases: &plan.databases,
+            virtual_tables: &plan.virtual_tables,
             places: Places::default(),
             known: Vec::new(),
             aggs: FastMap::default(),
@@ -215,6 +221,8 @@ impl<'p> Codegen<'p> {
             copy_columns: false,
             write_cursor: None,
             scan_backwards: false,
+            opens_virtual: false,
+            holds_tables: plan.virtual_tables.iter().any(|t| !t.0.holds_nothing()),
             watches: Vec::new(),
         }
     }
@@ -230,6 +238,9 @@ impl<'p> Codegen<'p> {
             let (db, written, cookie) = (d.db as i32, d.written as i32, d.cookie as i32);
             self.b.emit4(Opcode::Transaction, db, written, cookie, P4::Int(generation as i64));
         }
+        for t in if self.in_trigger { &[] } else { self.virtual_tables } {
+            self.b.emit4(Opcode::VBegin, 0, 0, 0, P4::VirtualTable(t.0.clone()));
+        }
         for watch in std::mem::take(&mut self.watches) {
             let (cursor, on) = (self.b.cursor(), self.b.label());
             self.b.jump4(Opcode::SourceOpen, cursor, on, 0, P4::Source(watch));
@@ -242,6 +253,7 @@ impl<'p> Codegen<'p> {
         self.b.emit(Opcode::Goto, 0, 1, 0);
         self.b.finish(limit, program)?;
         program.readonly = !databases.iter().any(|d| d.written);
+        (program.opens_virtual, program.holds_tables) = (self.opens_virtual, self.holds_tables);
         program.databases = databases.iter().fold(0, |mask, d| mask | 1 << d.db);
         Ok(())
     }

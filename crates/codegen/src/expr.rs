@@ -430,7 +430,12 @@ impl Codegen<'_> {
             }
         }
         let site = self.b.site();
+        let cursor = match c.overloaded.and_then(|t| self.places.get(t)) {
+            Some(Place::Virtual { cursor }) => Some(*cursor as usize),
+            _ => None,
+        };
         let call = FunctionCall {
+            cursor,
             function: c.function.clone(),
             args: n,
             collation: c.collation.clone(),

@@ -3,7 +3,7 @@
 //! [`emit`] takes the plan of a statement, whatever it is, and decides nothing. [`Codegen`] holds what every statement kind needs: the builder, where each table's present row is, which
 //! expressions already stand in registers. `expr` and `cond` compute and test, `loops` opens and closes the
 //! nested loops of a plan, `select` and its helpers deliver rows to a [`Dest`]; `modify` is the loop
-//! of all statements that change rows, `define` the steps of those that change the schema. What it does not know: names,
+//! of all statements that change rows, `virtual_table` what is special about tables of modules, `define` the steps of those that change the schema. What it does not know: names,
 //! catalogs, how a plan was found; how instructions are carried out.
 #![forbid(unsafe_code)]
 
@@ -30,6 +30,7 @@ mod source;
 mod subquery;
 mod trigger;
 mod update;
+mod virtual_table;
 mod window;
 mod write;
 
@@ -76,7 +77,9 @@ pub fn emit(
     g.finish(if most == 0 { usize::MAX } else { most }, program)?;
     program.needs_statement = plan.undo;
     for t in &plan.triggers {
-        program.subprograms.push(Rc::new(trigger::program(plan, t, settings)?));
+        let sub = trigger::program(plan, t, settings)?;
+        program.holds_tables |= sub.holds_tables;
+        program.subprograms.push(Rc::new(sub));
     }
     Ok(())
 }

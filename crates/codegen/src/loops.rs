@@ -11,6 +11,7 @@ use crate::context::{Codegen, Dest, Place, internal};
 use iolite_base::{Few, Result};
 use iolite_bytecode::{Label, Opcode, P4};
 use iolite_catalog::{Index, Table};
+use iolite_ext::IndexInfo;
 use iolite_plan::bound::*;
 use iolite_plan::explain::{Part, Role};
 use iolite_plan::plan::*;
@@ -98,6 +99,7 @@ impl Open {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Right {
     table_cursor: i32,
     matched: i32,
@@ -106,12 +108,25 @@ pub(crate) struct Right {
     /// The registers of what names the row.
     key: i32,
     width: usize,
-    /// That is its rowid.
-    rowid: bool,
+    /// Where they come from.
+    named_by: RowKey,
+    /// How a virtual table is read once more.
+    again: Option<(Box<IndexInfo>, Vec<VirtualArg>)>,
     /// Where the loop itself goes on.
     outer_next: Label,
     /// Its line about rows without a match.
     unmatched: Part,
+}
+
+/// What names a row of the right side of a join.
+#[derive(Clone)]
+enum RowKey {
+    Rowid,
+    /// The first fields of an index that is the table.
+    Fields,
+    VirtualRowid,
+    /// Columns of a virtual table.
+    VirtualColumns(Vec<i32>),
 }
 
 pub(crate) enum Step {
@@ -189,22 +204,14 @@ impl Codegen<'_> {
         while let Some(l) = loops.levels.pop() {
             let depth = loops.levels.len();
             if let Some(r) = &l.right {
-                rights.push((
-                    depth,
-                    r.subroutine,
-                    r.return_reg,
-                    r.table_cursor,
-                    r.matched,
-                    (r.key, r.width, r.rowid),
-                    r.unmatched,
-                ));
+                rights.push((depth, r.clone()));
             }
             self.close_level(l)?;
         }
         // Rows of the right sides without a match, the leftmost such join first.
         rights.reverse();
-        for (depth, subroutine, return_reg, cursor, matched, key, unmatched) in rights {
-            let former = self.begin_part(unmatched);
+        for (depth, right) in rights {
+            let former = self.begin_part(right.unmatched);
             for (cursors, regs) in &nulls[..depth] {
                 for c in cursors.iter().flatten() {
                     self.b.emit(Opcode::NullRow, *c, 0, 0);
@@ -213,18 +220,20 @@ impl Codegen<'_> {
                     self.b.emit(Opcode::Null, 0, *first, first + *n as i32 - 1);
                 }
             }
-            let over = self.b.label();
-            self.b.jump(Opcode::Rewind, cursor, over, 0);
-            let top = self.b.here();
+            let mut rows = Open::plain(self);
+            match &right.again {
+                Some((info, args)) => self.virtual_scan(right.table_cursor, info, args, &mut rows)?,
+                None => {
+                    self.b.jump(Opcode::Rewind, right.table_cursor, rows.exit, 0);
+                    let top = self.b.here();
+                    rows.step = Step::Next { op: Opcode::Next, cursor: right.table_cursor, top };
+                }
+            }
             self.row_begins();
-            let skip = self.b.label();
-            let (key, width, rowid) = key;
-            self.key_of_row(cursor, key, width, rowid);
-            self.b.jump4(Opcode::Found, matched, skip, key, P4::Int(width as i64));
-            self.b.emit(Opcode::Gosub, return_reg, subroutine as i32, 0);
-            self.b.place(skip);
-            self.b.emit(Opcode::Next, cursor, top as i32, 0);
-            self.b.place(over);
+            self.key_of_row(&right);
+            self.b.jump4(Opcode::Found, right.matched, rows.next, right.key, P4::Int(right.width as i64));
+            self.b.emit(Opcode::Gosub, right.return_reg, right.subroutine as i32, 0);
+            self.close_level(rows)?;
             self.resume(former);
         }
         self.b.place(loops.end);
@@ -240,18 +249,26 @@ impl Codegen<'_> {
         Ok(m)
     }
 
-    fn row_key(&mut self, cursor: i32, key: i32, width: usize, l: &Level) {
-        self.key_of_row(cursor, key, width, has_rowid(l));
-    }
-
-    /// What names the row under the cursor: its rowid, or its first fields, which are the primary key.
-    fn key_of_row(&mut self, cursor: i32, key: i32, width: usize, rowid: bool) {
-        if rowid {
-            self.b.emit(Opcode::Rowid, cursor, key, 0);
-            return;
-        }
-        for k in 0..width as i32 {
-            self.b.emit(Opcode::Column, cursor, k, key + k);
+    /// What names the row under the cursor.
+    fn key_of_row(&mut self, r: &Right) {
+        let (cursor, key) = (r.table_cursor, r.key);
+        match &r.named_by {
+            RowKey::Rowid => {
+                self.b.emit(Opcode::Rowid, cursor, key, 0);
+            }
+            RowKey::VirtualRowid => {
+                self.b.emit(Opcode::VRowid, cursor, key, 0);
+            }
+            RowKey::Fields => {
+                for k in 0..r.width as i32 {
+                    self.b.emit(Opcode::Column, cursor, k, key + k);
+                }
+            }
+            RowKey::VirtualColumns(columns) => {
+                for (k, c) in columns.iter().enumerate() {
+                    self.b.emit(Opcode::VColumn, cursor, *c, key + k as i32);
+                }
+            }
         }
     }
 
@@ -359,6 +376,8 @@ impl Codegen<'_> {
                 let Access::Virtual { vtab, .. } = &l.access else {
                     return Err(internal("a virtual table with another access"));
                 };
+                self.opens_virtual = true;
+                self.holds_tables |= !vtab.0.holds_nothing();
                 self.b.emit4(Opcode::VOpen, cursor, 0, 0, P4::VirtualTable(vtab.0.clone()));
                 self.places.insert(id, Place::Virtual { cursor });
                 Prepared { table_cursor: Some(cursor), ..Prepared::default() }
@@ -521,7 +540,23 @@ impl Codegen<'_> {
             let key = self.b.regs(width);
             let record = self.b.temp();
             let seen = self.b.label();
-            self.row_key(cursor, key, width, l);
+            let again = match &l.access {
+                Access::Virtual { info, args, .. } => Some((info.clone(), args.clone())),
+                _ => None,
+            };
+            let mut right = Right {
+                table_cursor: cursor,
+                matched: m,
+                return_reg: 0,
+                subroutine: 0,
+                key,
+                width,
+                named_by: row_key(l),
+                again,
+                outer_next: o.exit,
+                unmatched: Part::new(l, Role::Unmatched),
+            };
+            self.key_of_row(&right);
             self.b.jump4(Opcode::Found, m, seen, key, P4::Int(width as i64));
             self.b.emit(Opcode::MakeRecord, key, width as i32, record);
             self.b.emit4(Opcode::IdxInsert, m, record, key, P4::Int(width as i64));
@@ -541,17 +576,8 @@ impl Codegen<'_> {
             // Inside the subroutine, "next" means to return.
             let outer_next = std::mem::replace(&mut o.next, self.b.label());
             self.jump_unless_all(&l.filter, o.next)?;
-            o.right = Some(Right {
-                table_cursor: cursor,
-                matched: m,
-                return_reg,
-                subroutine,
-                key,
-                width,
-                rowid: has_rowid(l),
-                outer_next,
-                unmatched: Part::new(l, Role::Unmatched),
-            });
+            (right.return_reg, right.subroutine, right.outer_next) = (return_reg, subroutine, outer_next);
+            o.right = Some(right);
             return Ok(());
         }
         if let Some(flag) = left_flag {
@@ -564,14 +590,25 @@ impl Codegen<'_> {
     }
 }
 
-fn has_rowid(l: &Level) -> bool {
-    l.source.table().is_none_or(|(_, t)| t.has_rowid())
+fn row_key(l: &Level) -> RowKey {
+    match &l.source.kind {
+        SourceKind::Virtual { table, .. } if !table.has_rowid() => {
+            let key = table.columns.iter().enumerate().filter(|(_, c)| c.pk > 0);
+            RowKey::VirtualColumns(key.map(|(k, _)| k as i32).collect())
+        }
+        SourceKind::Virtual { .. } => RowKey::VirtualRowid,
+        SourceKind::Table { table, .. } if !table.has_rowid() => RowKey::Fields,
+        _ => RowKey::Rowid,
+    }
 }
 
 /// How many values name a row: one rowid, or the primary key of a WITHOUT ROWID table.
 fn row_key_width(l: &Level) -> usize {
-    let key = l.source.table().filter(|(_, t)| !t.has_rowid()).and_then(|(_, t)| t.primary_index());
-    key.map_or(1, |k| k.key_len)
+    match (row_key(l), l.source.table()) {
+        (RowKey::VirtualColumns(columns), _) => columns.len(),
+        (RowKey::Fields, Some((_, t))) => t.primary_index().map_or(1, |k| k.key_len),
+        _ => 1,
+    }
 }
 
 fn is_primary(t: &Table, i: &Index) -> bool {

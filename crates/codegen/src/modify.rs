@@ -93,7 +93,7 @@ impl Codegen<'_> {
             return Ok(());
         }
         let rows = self.feed(m)?;
-        let cursors = if m.target.table.is_view() {
+        let cursors = if !m.target.is_stored() {
             Cursors::default()
         } else {
             let only = match (&m.verb, m.pass) {
@@ -108,6 +108,7 @@ impl Codegen<'_> {
             Verb::Insert(i) => self.insert_row(&work, i, rows.registers())?,
             Verb::Update(c) => self.update_found(&work, c, rows.found())?,
             Verb::Delete(r) => self.delete_found(&work, r, rows.found())?,
+            Verb::Virtual(v) => self.change_virtual(&work, v, rows.registers(), rows.found(), end)?,
         }
         match closing {
             Closing::Loops(mut loops) => self.close_loops(&mut loops)?,
@@ -166,8 +167,9 @@ impl Codegen<'_> {
             }
             (Feed::Found { .. }, Pass::One) => Rows::Loops,
             (Feed::Found { rows, keys, .. }, pass) => {
-                let cursor = match pass {
-                    Pass::KeysFirst(_) => self.rows_by_key(&m.target, rows, *keys)?,
+                let cursor = match (pass, &m.verb) {
+                    (_, Verb::Virtual(v)) if *keys == 0 => self.virtual_rows(&m.target, v, rows)?,
+                    (Pass::KeysFirst(_), _) => self.rows_by_key(&m.target, rows, *keys)?,
                     _ => self.rows_as_found(rows)?,
                 };
                 Rows::Stored { cursor, first: 0, width: rows.result.len() }
@@ -200,7 +202,7 @@ impl Codegen<'_> {
             }
             Rows::Loops => {
                 let Feed::Found { rows, .. } = &w.plan.feed else { return Ok(Closing::Nothing) };
-                self.write_cursor = Some((w.plan.target.id, w.cursors.table));
+                self.write_cursor = w.plan.target.is_stored().then_some((w.plan.target.id, w.cursors.table));
                 let loops = self.open_loops(rows)?;
                 self.write_cursor = None;
                 w.next = self.innermost_next(&loops);
@@ -229,6 +231,7 @@ impl Codegen<'_> {
                 let fields = pk.key.fields[..keys].to_vec();
                 P4::KeyInfo(Rc::new(KeyInfo { enc: self.encoding, fields, columns: width }))
             }
+            None if !rowid => P4::KeyInfo(KeyInfo::plain(width, self.encoding)),
             None => P4::None,
         };
         self.b.emit4(Opcode::OpenEphemeral, cursor, width as i32, 0, info);

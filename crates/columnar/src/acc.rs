@@ -342,8 +342,13 @@ impl Groups<'_> {
                         }
                     }
                     let state = states[*g as usize].get_or_insert_with(|| make());
-                    let mut ctx =
-                        Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux, pure: None };
+                    let mut ctx = Context {
+                        host: s.eval.host,
+                        collation: &spec.collation,
+                        aux: &mut aux,
+                        pure: None,
+                        cursor: None,
+                    };
                     state.step(&mut ctx, &given)?;
                     if let Some(h) = hits.get_mut(i) {
                         *h |= spec.is_extreme() && state.changed();
@@ -367,8 +372,13 @@ impl Groups<'_> {
                 let g = take_u32(&mut record)? as usize;
                 let state = states.get_mut(g).ok_or(Code::Internal)?.get_or_insert_with(|| make());
                 let given = [take_value(&mut record)?];
-                let mut ctx =
-                    Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux, pure: None };
+                let mut ctx = Context {
+                    host: s.eval.host,
+                    collation: &spec.collation,
+                    aux: &mut aux,
+                    pure: None,
+                    cursor: None,
+                };
                 state.step(&mut ctx, &given)
             })?;
         }
@@ -456,7 +466,13 @@ impl Groups<'_> {
             return Err(Code::Internal.into());
         };
         let mut aux = AuxData::default();
-        let mut ctx = Context { host: s.eval.host, collation: &spec.collation, aux: &mut aux, pure: None };
+        let mut ctx = Context {
+            host: s.eval.host,
+            collation: &spec.collation,
+            aux: &mut aux,
+            pure: None,
+            cursor: None,
+        };
         states[g].get_or_insert_with(|| make()).finish(&mut ctx)
     }
 }

@@ -347,7 +347,10 @@ impl Eval<'_> {
             given.push(self.value(a, row)?);
         }
         let mut aux = AuxData::default();
-        let v = code(&mut Context { host: self.host, collation: coll, aux: &mut aux, pure: None }, &given)?;
+        let v = code(
+            &mut Context { host: self.host, collation: coll, aux: &mut aux, pure: None, cursor: None },
+            &given,
+        )?;
         match &v {
             Value::Text(b, _) | Value::Blob(b, _) if b.len() > self.max => Err(Code::Toobig.into()),
             _ => Ok(v),

@@ -16,6 +16,8 @@ pub struct Context<'a> {
     pub pure: Option<(&'a str, &'static str)>,
     /// What earlier calls at the same place of the statement kept, by argument number (`sqlite3_set_auxdata`).
     pub aux: &'a mut AuxData,
+    /// The cursor of the column that an overloaded function is called with ([`crate::Overload`]).
+    pub cursor: Option<&'a dyn crate::VirtualCursor>,
 }
 
 impl Context<'_> {

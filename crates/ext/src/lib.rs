@@ -20,6 +20,6 @@ pub use registry::{BuiltinModules, Builtins, Registry};
 pub use source::{Opened, RowSource, SourceFactory};
 pub use transaction::{ChangeListener, Participant, RowChange};
 pub use vtab::{
-    Change, Constraint, ConstraintOp, ConstraintUse, Declared, IndexInfo, Module, ModuleKind, OnConflict,
-    OrderTerm, OrderUse, TableArgs, Trust, VirtualCursor, VirtualTable,
+    Change, Constraint, ConstraintOp, ConstraintUse, Declared, FilterArgs, IndexInfo, Module, ModuleKind,
+    OnConflict, OrderTerm, OrderUse, Overload, TableArgs, Trust, VirtualCursor, VirtualTable,
 };

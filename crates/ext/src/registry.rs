@@ -30,6 +30,8 @@ pub struct Registry {
     /// Those of them that were asked for, by name.
     made_modules: RefCell<FastMap<Box<str>, Rc<dyn Module>>>,
     modules: FastMap<Box<str>, Rc<dyn Module>>,
+    /// The built-in ones that are left, if others were removed.
+    kept_builtin: Option<Vec<Box<str>>>,
 }
 
 /// Modules that every connection knows. They are made when their name is first asked for.
@@ -181,6 +183,19 @@ impl Registry {
         self.modules.remove(&*key(name));
     }
 
+    /// Removes the modules that are not in the list, built-in ones too, but for those of the PRAGMAs.
+    pub fn retain_modules(&mut self, keep: &[String]) {
+        let stays = |name: &str| keep.iter().any(|k| k.eq_ignore_ascii_case(name));
+        self.modules.retain(|name, _| stays(name));
+        self.made_modules.get_mut().retain(|name, _| stays(name));
+        self.kept_builtin = Some(keep.iter().map(|k| key(k)).collect());
+    }
+
+    fn is_builtin_kept(&self, name: &str) -> bool {
+        name.starts_with("pragma_")
+            || self.kept_builtin.as_ref().is_none_or(|k| k.iter().any(|k| **k == *name))
+    }
+
     /// A module by name: of those that were added, then of the built-in ones.
     pub fn module(&self, name: &str) -> Option<Rc<dyn Module>> {
         let key = key(name);
@@ -190,7 +205,8 @@ impl Registry {
         if let Some(m) = self.made_modules.borrow().get(&*key) {
             return Some(m.clone());
         }
-        let made = self.builtin_modules.and_then(|b| (b.named)(&key))?;
+        let made =
+            self.builtin_modules.filter(|_| self.is_builtin_kept(&key)).and_then(|b| (b.named)(&key))?;
         self.made_modules.borrow_mut().insert(key, made.clone());
         Some(made)
     }
@@ -198,7 +214,8 @@ impl Registry {
     /// Names of all modules.
     pub fn module_names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.modules.keys().map(|k| k.to_string()).collect();
-        names.extend(self.builtin_modules.map(|b| (b.names)()).unwrap_or_default());
+        let builtin = self.builtin_modules.map(|b| (b.names)()).unwrap_or_default();
+        names.extend(builtin.into_iter().filter(|n| self.is_builtin_kept(n)));
         names.sort();
         names.dedup();
         names

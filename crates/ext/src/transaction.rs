@@ -13,9 +13,15 @@ use iolite_base::Result;
 /// ```
 ///
 /// What always holds: after `sync` has answered for all participants, nothing can say no but the trees; then comes `commit` or
-/// `rollback`, and neither can fail. Savepoints are numbered from 0; a participant that joins late is first told of all that
-/// are open.
+/// `rollback`, and neither can fail. Savepoints are numbered from 0; a participant that joins late is told of the innermost
+/// that is open, which stands for those around it. Only those it was told of, or that stand around such, are released or
+/// gone back to. Where `SAVEPOINT` began the transaction, that savepoint is the transaction: going back to it is going back
+/// to -1. A table that is made in a transaction takes part from then on, without `begin`.
 pub trait Participant {
+    /// Whether it joins the transaction in which it is written to; otherwise only that in which it was made.
+    fn joins_by_writing(&self) -> bool {
+        true
+    }
     /// A transaction begins for it.
     fn begin(&self) -> Result<()>;
     /// The transaction is about to be committed: what was kept back is written now. The last chance to refuse.
@@ -27,11 +33,11 @@ pub trait Participant {
     /// The transaction is taken back.
     fn rollback(&self);
     /// Savepoint `n` is opened.
-    fn savepoint(&self, n: usize) -> Result<()>;
+    fn savepoint(&self, n: i32) -> Result<()>;
     /// Savepoint `n` and those above it are closed; their changes stay.
-    fn release(&self, n: usize) -> Result<()>;
+    fn release(&self, n: i32) -> Result<()>;
     /// Goes back to when savepoint `n` was opened. It stays open; those above it are gone.
-    fn rollback_to(&self, n: usize) -> Result<()>;
+    fn rollback_to(&self, n: i32) -> Result<()>;
 }
 
 /// A change of one row, for hooks.

@@ -11,8 +11,8 @@
 //! schema forgotten, close  dropped <+
 //! ```
 //!
-//! All of it may call the connection. What the engine does not call yet: `update`, `participant`, `rename`, `function`,
-//! `integrity`, `is_shadow`. Until it does, virtual tables can be read, not written to.
+//! All of it may call the connection. What always holds: nothing is asked of a table after `destroy` has answered; a cursor
+//! is filtered before a row is asked of it, and not asked beyond its end.
 
 use crate::{Function, Host, Participant};
 use iolite_base::{Code, Error, Result};
@@ -64,12 +64,18 @@ pub struct Declared {
     pub table: Rc<dyn VirtualTable>,
     /// Where it may be named.
     pub trust: Trust,
+    /// `update` leaves nothing behind where it answers `SQLITE_CONSTRAINT`, and carries out what [`Change::conflict`] says:
+    /// the statement's `OR` policy counts then. Otherwise such an answer undoes the statement.
+    pub heeds_conflicts: bool,
+    /// It may read any database: a statement that names it is one that reads all of them.
+    pub uses_all_schemas: bool,
 }
 
 impl Declared {
     /// A table that may be named where the schema is trusted.
     pub fn new(declaration: impl Into<String>, table: Rc<dyn VirtualTable>) -> Declared {
-        Declared { declaration: declaration.into(), table, trust: Trust::Normal }
+        let declaration = declaration.into();
+        Declared { declaration, table, trust: Trust::Normal, heeds_conflicts: true, uses_all_schemas: false }
     }
 }
 
@@ -91,27 +97,29 @@ pub trait Module {
     }
 }
 
-/// Operators that a constraint can have, with SQLite's numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-#[allow(missing_docs)]
-pub enum ConstraintOp {
-    Eq = 2,
-    Gt = 4,
-    Le = 8,
-    Lt = 16,
-    Ge = 32,
-    Match = 64,
-    Like = 65,
-    Glob = 66,
-    Regexp = 67,
-    Ne = 68,
-    IsNot = 69,
-    IsNotNull = 70,
-    IsNull = 71,
-    Is = 72,
-    Limit = 73,
-    Offset = 74,
+macro_rules! constraint_ops {
+    ($($name:ident $code:literal,)*) => {
+        /// Operators that a constraint can have.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[allow(missing_docs)]
+        pub enum ConstraintOp {
+            $($name,)*
+            /// A function of two arguments that the table has overloaded: its number, from 150.
+            Function(u8),
+        }
+
+        impl ConstraintOp {
+            /// SQLite's number.
+            pub fn code(self) -> u8 {
+                match self { $(ConstraintOp::$name => $code,)* ConstraintOp::Function(n) => n }
+            }
+        }
+    };
+}
+
+constraint_ops! {
+    Eq 2, Gt 4, Le 8, Lt 16, Ge 32, Match 64, Like 65, Glob 66, Regexp 67, Ne 68, IsNot 69, IsNotNull 70, IsNull 71, Is 72,
+    Limit 73, Offset 74,
 }
 
 /// A constraint `column op value` that a query has.
@@ -127,6 +135,8 @@ pub struct Constraint {
     pub collation: Collation,
     /// The value, if it stands in the text.
     pub value: Option<Value>,
+    /// It is an IN, whose values can be had all at once ([`ConstraintUse::list`]). Otherwise the cursor is filtered for each.
+    pub is_in: bool,
 }
 
 /// An `ORDER BY` term.
@@ -146,6 +156,10 @@ pub enum OrderUse {
     Sorted,
     /// GROUP BY: rows that are alike in these columns come together.
     Grouped,
+    /// DISTINCT: of rows that are alike in these columns, one is enough; those that come need not come together.
+    Distinct,
+    /// DISTINCT and ORDER BY: of rows that are alike in these columns, one is enough, and they come sorted.
+    DistinctSorted,
 }
 
 /// How a plan uses a constraint.
@@ -155,14 +169,16 @@ pub struct ConstraintUse {
     pub arg: i32,
     /// The table checks it; the engine need not.
     pub omit: bool,
+    /// The values of an IN are handed over at once: see [`FilterArgs::list`].
+    pub list: bool,
 }
 
 /// The question and answer of `best_index`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct IndexInfo {
     /// The query's constraints.
     pub constraints: Vec<Constraint>,
-    /// The query's order, if it is one of this table's columns.
+    /// The query's order, if it is one of this table's columns alone.
     pub order_by: Vec<OrderTerm>,
     /// What that order is for.
     pub order_use: OrderUse,
@@ -199,12 +215,79 @@ pub enum OnConflict {
 /// A change of one row.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
-    /// The rowid of the row that is deleted or updated; none: a row is inserted.
+    /// What names the row that is deleted or updated: its rowid, or the primary key of a WITHOUT ROWID table; none: a row is
+    /// inserted.
     pub old: Option<&'a Value>,
-    /// The row as it shall be, its rowid first (NULL: the table chooses one); none: the row is deleted.
+    /// The row as it shall be: first what will name it (NULL: the table chooses), then its columns; none: the row is deleted.
     pub new: Option<(&'a Value, &'a [Value])>,
+    /// Of an update, a bit for each of the first 63 columns: not assigned, and [`VirtualCursor::column_unchanged`] gave no
+    /// value.
+    pub unchanged: u64,
     /// What becomes of it if it breaks a constraint.
     pub conflict: OnConflict,
+}
+
+impl Change<'_> {
+    /// Whether the column stays as it is: its value here is NULL then, whatever it is in the table.
+    pub fn is_unchanged(&self, column: usize) -> bool {
+        column < 63 && self.unchanged & 1 << column != 0
+    }
+}
+
+impl Default for IndexInfo {
+    fn default() -> IndexInfo {
+        IndexInfo {
+            constraints: Vec::new(),
+            order_by: Vec::new(),
+            order_use: OrderUse::Sorted,
+            columns_used: 0,
+            usage: Vec::new(),
+            index_num: 0,
+            index_str: String::new(),
+            ordered: false,
+            // So much that any plan that says what it costs is cheaper.
+            cost: 5e98,
+            rows: 25,
+            unique: false,
+        }
+    }
+}
+
+/// A function that goes before the connection's of the same name.
+#[derive(Clone)]
+pub struct Overload {
+    /// The function.
+    pub function: Rc<Function>,
+    /// As a condition, with a column of the table as its first argument, it is offered as a constraint with this number
+    /// (150 to 255).
+    pub constraint: Option<u8>,
+}
+
+/// The values of the constraints that `best_index` has chosen, in the order that it gave them.
+#[derive(Clone, Copy)]
+pub struct FilterArgs<'a> {
+    values: &'a [Value],
+    lists: &'a [(usize, Vec<Value>)],
+}
+
+impl<'a> FilterArgs<'a> {
+    /// Arguments of which those in `lists`, by their places, stand for several values.
+    pub fn new(values: &'a [Value], lists: &'a [(usize, Vec<Value>)]) -> FilterArgs<'a> {
+        FilterArgs { values, lists }
+    }
+
+    /// The values of an IN that are handed over at once; the argument itself is NULL then.
+    pub fn list(&self, n: usize) -> Option<&'a [Value]> {
+        self.lists.iter().find(|l| l.0 == n).map(|l| &l.1[..])
+    }
+}
+
+impl std::ops::Deref for FilterArgs<'_> {
+    type Target = [Value];
+
+    fn deref(&self) -> &[Value] {
+        self.values
+    }
 }
 
 /// A virtual table.
@@ -213,11 +296,15 @@ pub trait VirtualTable {
     fn best_index(&self, info: &mut IndexInfo) -> Result<()>;
     /// Opens a cursor.
     fn open(&self) -> Result<Box<dyn VirtualCursor>>;
+    /// Whether it holds nothing that it should let go of early: a program that nobody runs may be kept with it.
+    fn holds_nothing(&self) -> bool {
+        false
+    }
     /// Whether `update` does anything.
     fn writable(&self) -> bool {
         false
     }
-    /// Changes a row; answers the rowid of an inserted one.
+    /// Changes a row; answers the rowid of an inserted one, which becomes `last_insert_rowid()`.
     fn update(&self, _change: &Change<'_>) -> Result<i64> {
         Err(Error::new(Code::Readonly, "table may not be modified"))
     }
@@ -225,7 +312,11 @@ pub trait VirtualTable {
     fn participant(self: Rc<Self>) -> Option<Rc<dyn Participant>> {
         None
     }
-    /// The table gets another name.
+    /// A cursor is open on it that must not lose its table: it cannot be dropped.
+    fn is_busy(&self) -> bool {
+        false
+    }
+    /// The table gets another name; afterwards it is connected anew.
     fn rename(&self, _name: &str) -> Result<()> {
         Ok(())
     }
@@ -233,8 +324,9 @@ pub trait VirtualTable {
     fn destroy(&self) -> Result<()> {
         Ok(())
     }
-    /// A function that goes before the connection's where its argument is a column of this table.
-    fn function(&self, _name: &str, _args: usize) -> Option<Rc<Function>> {
+    /// A function, its name in lower case, that goes before the connection's where its first argument (of `a LIKE b` and
+    /// the like: the left one) is a column of this table. A call finds the column's cursor in its context.
+    fn function(&self, _name: &str, _args: usize) -> Option<Overload> {
         None
     }
     /// What is wrong with what the table keeps, for `PRAGMA integrity_check`; `quick`: without looking at everything.
@@ -246,13 +338,21 @@ pub trait VirtualTable {
 /// A cursor over a virtual table.
 pub trait VirtualCursor {
     /// Starts a scan.
-    fn filter(&mut self, index_num: i32, index_str: &str, args: &[Value]) -> Result<()>;
+    fn filter(&mut self, index_num: i32, index_str: &str, args: &FilterArgs<'_>) -> Result<()>;
     /// Moves on.
     fn next(&mut self) -> Result<()>;
     /// Whether the scan has ended.
     fn eof(&self) -> bool;
     /// A column of the present row.
     fn column(&self, n: usize) -> Result<Value>;
-    /// The present row's id.
+    /// A column of the present row that an UPDATE does not assign; `None`: it need not be known to keep it.
+    fn column_unchanged(&self, n: usize) -> Result<Option<Value>> {
+        self.column(n).map(Some)
+    }
+    /// The present row's id; of a WITHOUT ROWID table it is not asked for.
     fn rowid(&self) -> Result<i64>;
+    /// Itself, for the functions of its module.
+    fn as_any(&self) -> Option<&dyn std::any::Any> {
+        None
+    }
 }

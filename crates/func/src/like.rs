@@ -180,6 +180,11 @@ pub fn glob_function(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     call(Kind::Glob, ctx, args)
 }
 
+/// `match(pattern, text)`: known, so that virtual tables can overload it.
+pub fn match_function(_: &mut Context<'_>, _: &[Value]) -> Result<Value> {
+    Err(Error::sql("unable to use function MATCH in the requested context"))
+}
+
 fn call(kind: Kind, ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     // As with SQLITE_LIKE_DOESNT_MATCH_BLOBS, which distributions set (documentation page `compile`).
     if args[..2].iter().any(|v| matches!(v, Value::Blob(..))) {

@@ -1,10 +1,10 @@
 //! Core scalar functions on text and blobs (documentation page `lang_corefunc`), LIKE and GLOB among them.
 
-use crate::entry::{Entry, pure};
+use crate::entry::{Entry, pure, scalar};
 use crate::scalar::{bounded_text, hex_digits, limit, too_big, wrong_count};
 use crate::{like, printf};
 use iolite_base::{Encoding, Error, Result, alloc};
-use iolite_ext::Context;
+use iolite_ext::{Context, FunctionFlags};
 use iolite_value::Value;
 use iolite_value::utf8;
 
@@ -398,6 +398,13 @@ pub(crate) const TABLE: &[Entry] = &[
         &["format('%d-%s', 5, 'x') => '5-x'", "format() => NULL", "format(NULL, 1) => NULL"],
     ),
     pure("printf", -1, format, &["printf('%05.1f', 3.14159) => '003.1'"]),
+    scalar(
+        "match",
+        2,
+        FunctionFlags(0),
+        like::match_function,
+        &["match('a', 'b') => error: unable to use function MATCH in the requested context"],
+    ),
     pure(
         "glob",
         2,

@@ -11,7 +11,7 @@ use iolite_base::{Code, Error, Result};
 use iolite_btree::{InsertAt, TreeKind};
 use iolite_bytecode::Program;
 use iolite_catalog::Table;
-use iolite_plan::bind::{Binder, NameUse, TriggerScope};
+use iolite_plan::bind::{Binder, Env, NameUse, TriggerScope};
 use iolite_sql::ast::{
     self, AlterAction, AlterTable, ColumnConstraintKind, Name, Quote, Span, Stmt, TriggerEvent,
 };
@@ -31,15 +31,16 @@ pub(crate) fn compile(conn: &Connection, a: &AlterTable, text: &str) -> Result<P
         let shown = schema.map_or(name.to_string(), |s| format!("{s}.{name}"));
         return Err(Error::sql(format!("no such table: {shown}")));
     };
-    check_alterable(&t, &a.action)?;
+    with_env(conn, |env| check_alterable(env, db, &t, &a.action))?;
     let job = Job { db, table: t.clone(), action: a.action.clone(), text: text.to_string() };
     job.check(conn)?;
     work_program(conn, &[], Rc::new(move |c| job.run(c).map(|()| Vec::new())), &[db])
 }
 
-fn check_alterable(t: &Table, action: &AlterAction) -> Result<()> {
+fn check_alterable(env: &Env<'_>, db: usize, t: &Table, action: &AlterAction) -> Result<()> {
     let name = &t.name;
-    if t.root.get() == 1 || name.to_ascii_lowercase().starts_with("sqlite_") {
+    let system = t.root.get() == 1 || name.to_ascii_lowercase().starts_with("sqlite_");
+    if system || env.is_protected(db, t) {
         return Err(Error::sql(format!("table {name} may not be altered")));
     }
     if t.is_view() {
@@ -51,7 +52,12 @@ fn check_alterable(t: &Table, action: &AlterAction) -> Result<()> {
             _ => format!("cannot edit constraints of view \"{name}\""),
         }));
     }
-    if t.is_virtual() {
+    if let AlterAction::RenameTable(new) = action
+        && env.is_protected_name(&new.text)
+    {
+        return Err(Error::sql(format!("object name reserved for internal use: {}", new.text)));
+    }
+    if t.is_virtual() && !matches!(action, AlterAction::RenameTable(_)) {
         return Err(Error::sql(match action {
             AlterAction::AddColumn(_) => "virtual tables may not be altered".to_string(),
             AlterAction::RenameColumn(..) => format!("cannot rename columns of virtual table \"{name}\""),
@@ -365,6 +371,7 @@ impl Job {
                         }
                         foreign_targets(t).into_iter().for_each(&mut hit);
                     }
+                    Stmt::CreateVirtualTable(t) if db == self.db => hit(&t.name.name),
                     Stmt::CreateIndex(i) if db == self.db => hit(&i.table),
                     Stmt::CreateTrigger(t) if row.table_is(&old) => hit(&t.table.name),
                     _ => {}
@@ -403,6 +410,9 @@ impl Job {
             if self.db == 1 {
                 break;
             }
+        }
+        if self.table.is_virtual() {
+            c.0.rename_virtual(self.db, &self.table, &new.text)?;
         }
         self.settle(c, "after rename")
     }

@@ -9,7 +9,7 @@ use crate::run::{nested_rows, program_rows, with_env};
 use iolite_base::{Code, Error, Result, varint};
 use iolite_btree::{Btree, Cursor, TreeKind};
 use iolite_catalog::{Index, Table};
-use iolite_plan::bind::index_key;
+use iolite_plan::bind::{Connector, index_key};
 use iolite_sql::print::{expr, quote_name};
 use iolite_value::{Affinity, KeyInfo, Value, compare, record};
 use std::cmp::Ordering;
@@ -41,9 +41,12 @@ pub(crate) fn run(
         }
         let Some(b) = conn.0.btree_if_open(db) else { continue };
         let mut tables: Vec<Rc<Table>> = s.tables().filter(|t| t.root.get() > 0).cloned().collect();
+        let mut modules: Vec<Rc<Table>> = s.tables().filter(|t| t.is_virtual()).cloned().collect();
         if let Some(o) = &only {
             tables.retain(|t| t.name.eq_ignore_ascii_case(o));
-            if tables.is_empty() && s.table(o).is_none_or(|t| t.root.get() != 1) {
+            modules.retain(|t| t.name.eq_ignore_ascii_case(o));
+            let others = tables.is_empty() && modules.is_empty();
+            if others && s.table(o).is_none_or(|t| t.root.get() != 1) {
                 continue;
             }
             named = true;
@@ -55,6 +58,14 @@ pub(crate) fn run(
                 break;
             }
             other => other?,
+        }
+        modules.sort_by(|a, b| a.name.cmp(&b.name));
+        for t in modules {
+            // What cannot be connected says nothing of the file.
+            let Ok(table) = conn.connect(db, &t) else { continue };
+            if let Some(line) = table.vtab.integrity(quick)? {
+                c.say(line);
+            }
         }
     }
     if let Some(o) = only.filter(|_| !named) {

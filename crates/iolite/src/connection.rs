@@ -11,7 +11,7 @@ use iolite_base::{Encoding, Error, Limit, Limits, Result, raw_text};
 use iolite_btree::{Btree, BusyHandler, CheckpointMode, CheckpointResult, TxnState};
 use iolite_catalog::{Catalog, Schema};
 use iolite_codegen::Settings;
-use iolite_ext::{ChangeListener, Function, Module, Participant, Registry};
+use iolite_ext::{BuiltinModules, ChangeListener, Function, Module, Participant, Registry};
 use iolite_os::Vfs;
 use iolite_value::Collate;
 use std::cell::{Cell, RefCell};
@@ -572,10 +572,41 @@ impl Connection {
         self.0.expire_statements();
     }
 
-    /// Registers a virtual table module.
+    /// Registers a virtual table module. Tables of a former one of this name stay what they are.
     pub fn create_module(&self, name: &str, m: Rc<dyn Module>) {
-        Rc::make_mut(&mut self.0.registry.borrow_mut()).add_module(name, m);
+        self.change_modules(|r| r.add_module(name, m));
+    }
+
+    /// Removes a virtual table module that was registered.
+    pub fn remove_module(&self, name: &str) {
+        self.change_modules(|r| r.remove_module(name));
+    }
+
+    /// Removes the virtual table modules that are not in the list.
+    pub fn retain_modules(&self, keep: &[String]) {
+        self.change_modules(|r| r.retain_modules(keep));
+    }
+
+    /// Sets the modules that are there without being registered.
+    pub fn set_builtin_modules(&self, modules: BuiltinModules) {
+        Rc::make_mut(&mut self.0.registry.borrow_mut()).set_builtin_modules(modules);
+    }
+
+    fn change_modules(&self, f: impl FnOnce(&mut Registry)) {
+        let before = self.0.registry.borrow().clone();
+        let mut registry = (*before).clone();
+        f(&mut registry);
+        *self.0.registry.borrow_mut() = Rc::new(registry);
         self.0.expire_statements();
+        self.0.sweep_virtual();
+        // Modules that are gone run code of their own now: nothing is borrowed.
+        drop(before);
+    }
+
+    /// Disconnects all virtual tables, as if all that they do in a transaction were taken back. Those that are used after all
+    /// are connected anew.
+    pub fn forget_virtual_tables(&self) {
+        self.0.forget_virtual();
     }
 
     /// Reads a limit; sets it if `value` is given. Answers the former value.

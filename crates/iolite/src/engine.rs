@@ -22,10 +22,11 @@ pub use iolite_bytecode::{ColumnMeta, ExplainRow};
 #[cfg(feature = "columnar")]
 pub use iolite_columnar::set_segment_leaves as set_column_segment_leaves;
 pub use iolite_ext::{
-    Aggregate, Change, ChangeListener, Constraint, ConstraintOp, ConstraintUse, Context, Declared, Function,
-    FunctionFlags, Host, Implementation, IndexInfo, Module, ModuleKind, NestedStatement, OnConflict,
-    OrderTerm, OrderUse, Participant, RowChange, RowSource, Scalar, TableArgs, Trust, VirtualCursor,
-    VirtualTable,
+    Aggregate, Change, ChangeListener, Constraint, ConstraintOp, ConstraintUse, Context, Declared,
+    FilterArgs, Function, FunctionFlags, Host, Implementation, IndexInfo, Module, ModuleKind,
+    NestedStatement, OnConflict, OrderTerm, OrderUse, Overload, Participant, RowChange, RowSource, Scalar,
+    TableArgs, Trust, VirtualCursor, VirtualTable,
 };
 pub use iolite_os::Vfs;
+pub use iolite_plan::bind::check_declaration;
 pub use iolite_value::{Collate, Value};

@@ -5,7 +5,7 @@ use crate::preupdate::{Preupdate, by_column};
 use iolite_base::{Code, Encoding, Limit, Result};
 use iolite_btree::{Btree, TxnState};
 use iolite_catalog::Table;
-use iolite_ext::{Function, Host, NestedStatement};
+use iolite_ext::{Function, Host, NestedStatement, VirtualTable};
 use iolite_os::{FileKind, OpenFlags};
 use iolite_value::Value;
 use iolite_vdbe::{Env, RowBefore, RowChange};
@@ -160,6 +160,10 @@ impl Env for Running {
         self.conn.edit_schema(db, |s| s.remove_table(name));
     }
 
+    fn begin_virtual(&self, table: &Rc<dyn VirtualTable>) -> Result<()> {
+        self.conn.begin_virtual(table)
+    }
+
     fn create_virtual(&self, db: usize, name: &str) -> Result<()> {
         self.conn.create_virtual(db, name)
     }
@@ -185,7 +189,7 @@ impl Env for Running {
 
     fn others_read(&self) -> bool {
         // What the engine runs for itself reads on behalf of a statement that waits for it.
-        !self.conn.txn.is_nested() && self.conn.txn.readers() > 1
+        self.conn.txn.others_read()
     }
 
     fn exec_nested(&self, sql: &str) -> Result<()> {

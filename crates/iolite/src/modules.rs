@@ -4,7 +4,7 @@ use crate::connection::{Connection, Inner};
 use crate::vtabs::Definition;
 use iolite_base::{Code, Error, Result};
 use iolite_catalog::{Table, TableKind};
-use iolite_ext::{Declared, Host, Module, ModuleKind, TableArgs};
+use iolite_ext::{Declared, Host, Module, ModuleKind, TableArgs, VirtualTable};
 use iolite_plan::bind::{Connected, Connector, declared_table};
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ type ModuleOf<'t> = (Rc<dyn Module>, &'t str, &'t [Box<str>]);
 impl Inner {
     /// The module of a table, and its arguments.
     fn module_of<'t>(&self, table: &'t Table) -> Result<ModuleOf<'t>> {
-        let TableKind::Virtual { module, args } = &table.kind else { return Err(Code::Internal.into()) };
+        let TableKind::Virtual { module, args, .. } = &table.kind else { return Err(Code::Internal.into()) };
         let registry = self.registry.borrow().clone();
         match registry.module(module) {
             Some(m) if m.kind() != ModuleKind::EponymousOnly => Ok((m, module, args)),
@@ -31,23 +31,32 @@ impl Inner {
     ) -> Result<Rc<Connected>> {
         let busy = self.vtabs.under_way.borrow().iter().any(|n| n == name);
         if busy {
-            return Err(Error::sql(format!("vtable constructor called recursively: {name}")));
+            let text = format!("vtable constructor called recursively: {name}");
+            return Err(Error::new(Code::Locked, text));
         }
         let host: Rc<dyn Host> = self.handle()?.0;
         self.vtabs.under_way.borrow_mut().push(name.clone());
         let made = f(&host);
         self.vtabs.under_way.borrow_mut().retain(|n| n != name);
         let made = made.map_err(|e| match e.has_message() {
+            false if e.code() == Code::Nomem => e,
             false => Error::new(e.code(), format!("vtable constructor failed: {name}")),
             true => e,
         })?;
-        let table = declared_table(&made.declaration, module, name)?;
-        Ok(Rc::new(Connected { table, vtab: made.table, trust: made.trust }))
+        let table = declared_table(&made.declaration, module, name, made.table.writable())?;
+        let Declared { table: vtab, trust, heeds_conflicts, uses_all_schemas, .. } = made;
+        Ok(Rc::new(Connected { table, vtab, trust, heeds_conflicts, uses_all_schemas }))
     }
 
     fn keep_virtual(&self, definition: Definition, c: &Rc<Connected>) {
+        self.sweep_virtual();
+        self.vtabs.keep(definition, c);
+    }
+
+    /// Lets go of tables whose definition is gone.
+    pub(crate) fn sweep_virtual(&self) {
         let (catalog, registry) = (self.catalog.borrow().clone(), self.registry.borrow().clone());
-        self.vtabs.keep(definition, c, &catalog, &registry);
+        self.vtabs.forget_gone(&catalog, &registry);
     }
 
     /// The names of a table's database and of the table.
@@ -65,8 +74,44 @@ impl Inner {
             let args = TableArgs { module, database: &database, table: &name, args };
             m.create(host, &args)
         })?;
+        if let Some(p) = c.vtab.clone().participant() {
+            self.txn.join_made(&p);
+        }
         self.keep_virtual(Definition::Table(table), &c);
         Ok(())
+    }
+
+    /// A virtual table is about to be written to.
+    pub(crate) fn begin_virtual(&self, table: &Rc<dyn VirtualTable>) -> Result<()> {
+        if self.txn.is_syncing() {
+            return Err(Code::Locked.into());
+        }
+        match table.clone().participant() {
+            Some(p) if p.joins_by_writing() => self.txn.join(&p),
+            _ => Ok(()),
+        }
+    }
+
+    /// A virtual table gets another name; it is connected anew when it is used.
+    pub(crate) fn rename_virtual(&self, db: usize, table: &Rc<Table>, name: &str) -> Result<()> {
+        let table = self.connect_virtual(db, table)?;
+        // What the module renames in turn is not looked at for what else it breaks.
+        let legacy = self.flags.legacy_alter_table.replace(true);
+        let renamed = table.vtab.rename(name);
+        self.flags.legacy_alter_table.set(legacy);
+        renamed
+    }
+
+    /// Lets go of all virtual tables, as if all transactions were taken back: the connection is about to be closed.
+    pub(crate) fn forget_virtual(&self) {
+        self.plans.borrow_mut().clear();
+        self.vtabs.clear();
+        self.txn.abandon();
+    }
+
+    /// Whether shadow tables are to be protected from what is compiled now: not from modules.
+    pub(crate) fn protects_shadows(&self) -> bool {
+        self.flags.defensive.get() && !self.txn.is_stepping() && self.vtabs.under_way.borrow().is_empty()
     }
 
     /// A virtual table is dropped: its module takes away what it keeps.
@@ -74,7 +119,15 @@ impl Inner {
         let table = self.catalog.borrow().schemas[db].table(name).cloned();
         let Some(table) = table else { return Ok(()) };
         let c = self.connect_virtual(db, &table)?;
+        if c.vtab.is_busy() {
+            return Err(Code::Locked.into());
+        }
+        let destroying = self.txn.destroy();
         c.vtab.destroy()?;
+        drop(destroying);
+        if let Some(p) = c.vtab.clone().participant() {
+            self.txn.quit(&p);
+        }
         self.vtabs.forget(&table);
         Ok(())
     }

@@ -910,6 +910,8 @@ fn table_list(c: &Call<'_>) -> Result<Rows> {
                 "view"
             } else if t.is_virtual() {
                 "virtual"
+            } else if iolite_plan::bind::shadow_of(s, &c.inner().registry.borrow(), &t.name).is_some() {
+                "shadow"
             } else {
                 "table"
             };

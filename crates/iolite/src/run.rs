@@ -29,7 +29,7 @@ pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option
     let Some((parsed, used)) = &mut next else { return Ok(None) };
     let mut program = Rc::default();
     compile(conn, parsed, sql, Rc::get_mut(&mut program).expect("nobody else has it"), None)?;
-    if !own && crate::plans::lasting(parsed) {
+    if !own && !program.holds_tables && crate::plans::lasting(parsed) {
         c.plans.borrow_mut().keep(sql, *used, &program, &c.generations.borrow());
     }
     let (text, rest) = sql.split_at(*used);
@@ -74,6 +74,7 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         lookahead_filters: c.flags.lookahead_filters.get(),
         explained: false,
         own: c.txn.is_nested(),
+        protects_shadows: c.protects_shadows(),
         watch: None,
     };
     f(&env)

@@ -330,7 +330,10 @@ impl Statement {
             let run = self.run.as_ref().expect("just started");
             self.conn.statement_time.set(0);
             let unwinding = Unwinding(&self.unwound);
+            // Only then anybody asks.
+            let stepping = self.conn.flags.defensive.get().then(|| self.conn.txn.step());
             let stop = self.vm.step(run);
+            drop(stepping);
             std::mem::forget(unwinding);
             match stop {
                 Ok(Stop::Row) => return Ok(Step::Row),
@@ -398,6 +401,8 @@ impl Statement {
         if error.is_some() {
             // The machine's cursors must be gone before trees are rolled back under them.
             self.vm.reset();
+        } else if self.vm.program().opens_virtual {
+            self.vm.close_virtual();
         }
         let txn = &run.conn.txn;
         let result = txn.end_statement(&run.conn, &outcome);

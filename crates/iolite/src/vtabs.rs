@@ -41,15 +41,19 @@ impl Tables {
         self.sweep(|d| !matches!(d, Definition::Table(t) if Rc::ptr_eq(t, table)));
     }
 
-    /// Keeps a connected table, and lets go of those whose definition is gone.
-    pub fn keep(&self, definition: Definition, c: &Rc<Connected>, catalog: &Catalog, registry: &Registry) {
+    /// Keeps a connected table.
+    pub fn keep(&self, definition: Definition, c: &Rc<Connected>) {
+        self.known.borrow_mut().push((definition, c.clone()));
+    }
+
+    /// Lets go of tables whose definition is gone.
+    pub fn forget_gone(&self, catalog: &Catalog, registry: &Registry) {
         self.sweep(|d| match d {
             Definition::Table(t) => {
                 catalog.schemas.iter().any(|s| s.table(&t.name).is_some_and(|now| Rc::ptr_eq(now, t)))
             }
             Definition::Module(m, name) => registry.module(name).is_some_and(|now| Rc::ptr_eq(&now, m)),
         });
-        self.known.borrow_mut().push((definition, c.clone()));
     }
 
     fn sweep(&self, stays: impl Fn(&Definition) -> bool) {

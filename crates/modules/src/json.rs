@@ -4,7 +4,7 @@
 use crate::rows::{arguments, take_arguments};
 use iolite_base::Result;
 use iolite_ext::{
-    Declared, Host, IndexInfo, Module, ModuleKind, TableArgs, Trust, VirtualCursor, VirtualTable,
+    Declared, FilterArgs, Host, IndexInfo, Module, ModuleKind, TableArgs, Trust, VirtualCursor, VirtualTable,
 };
 use iolite_func::json::{Json, JsonElement};
 use iolite_value::Value;
@@ -33,6 +33,10 @@ impl Module for JsonTable {
 }
 
 impl VirtualTable for JsonTable {
+    fn holds_nothing(&self) -> bool {
+        true
+    }
+
     fn best_index(&self, info: &mut IndexInfo) -> Result<()> {
         info.index_num = take_arguments(info, JSON, 2)?;
         // Without a value there are no rows.
@@ -165,7 +169,7 @@ impl Cursor {
 }
 
 impl VirtualCursor for Cursor {
-    fn filter(&mut self, index_num: i32, _: &str, args: &[Value]) -> Result<()> {
+    fn filter(&mut self, index_num: i32, _: &str, args: &FilterArgs<'_>) -> Result<()> {
         let [json, root] = arguments::<2>(index_num, args);
         self.open.clear();
         (self.now, self.json, self.row) = (None, None, 0);

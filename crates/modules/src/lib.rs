@@ -2,6 +2,8 @@
 //! module can.
 #![forbid(unsafe_code)]
 
+mod dbpage;
+mod dbstat;
 mod json;
 mod pragma;
 mod rows;
@@ -13,7 +15,8 @@ use std::rc::Rc;
 /// All of them, made when they are asked for.
 pub const BUILTIN: BuiltinModules = BuiltinModules { named, names };
 
-const NAMES: &[&str] = &["generate_series", "json_each", "json_tree", "jsonb_each", "jsonb_tree"];
+const NAMES: &[&str] =
+    &["dbstat", "generate_series", "json_each", "json_tree", "jsonb_each", "jsonb_tree", "sqlite_dbpage"];
 
 fn names() -> Vec<String> {
     let pragmas = pragma::names().map(|n| format!("{}{n}", pragma::PREFIX));
@@ -26,6 +29,8 @@ fn named(name: &str) -> Option<Rc<dyn Module>> {
     }
     Some(match name {
         "generate_series" => Rc::new(series::Series),
+        "dbstat" => Rc::new(dbstat::DbStat),
+        "sqlite_dbpage" => Rc::new(dbpage::DbPage),
         "json_each" => Rc::new(json::JsonTable { deep: false, binary: false }),
         "json_tree" => Rc::new(json::JsonTable { deep: true, binary: false }),
         "jsonb_each" => Rc::new(json::JsonTable { deep: false, binary: true }),

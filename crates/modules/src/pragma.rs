@@ -118,6 +118,10 @@ impl Module for PragmaTable {
 }
 
 impl VirtualTable for Table {
+    fn holds_nothing(&self) -> bool {
+        true
+    }
+
     fn best_index(&self, info: &mut IndexInfo) -> Result<()> {
         let p = &self.pragma;
         let hidden = p.argument as usize + p.schema as usize;

@@ -1,7 +1,7 @@
 //! What table-valued functions share: which of their arguments are there, and rows that are all known at once.
 
 use iolite_base::{Code, Error, Result};
-use iolite_ext::{ConstraintOp, IndexInfo, VirtualCursor};
+use iolite_ext::{ConstraintOp, FilterArgs, IndexInfo, VirtualCursor};
 use iolite_value::Value;
 
 /// Takes the arguments of a function, which are equalities on the hidden columns from `first` on, `count` of them: those that
@@ -48,7 +48,7 @@ impl<F: Fn(i32, &[Value]) -> Result<Vec<Vec<Value>>>> Listed<F> {
 }
 
 impl<F: Fn(i32, &[Value]) -> Result<Vec<Vec<Value>>>> VirtualCursor for Listed<F> {
-    fn filter(&mut self, index_num: i32, _: &str, args: &[Value]) -> Result<()> {
+    fn filter(&mut self, index_num: i32, _: &str, args: &FilterArgs<'_>) -> Result<()> {
         self.rows = (self.fetch)(index_num, args)?;
         self.at = 0;
         Ok(())

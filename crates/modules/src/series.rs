@@ -3,7 +3,7 @@
 use crate::rows::{arguments, take_arguments};
 use iolite_base::{Error, Result};
 use iolite_ext::{
-    ConstraintOp, Declared, Host, IndexInfo, Module, ModuleKind, TableArgs, Trust, VirtualCursor,
+    ConstraintOp, Declared, FilterArgs, Host, IndexInfo, Module, ModuleKind, TableArgs, Trust, VirtualCursor,
     VirtualTable,
 };
 use iolite_value::Value;
@@ -38,6 +38,10 @@ impl Module for Series {
 }
 
 impl VirtualTable for Table {
+    fn holds_nothing(&self) -> bool {
+        true
+    }
+
     fn best_index(&self, info: &mut IndexInfo) -> Result<()> {
         let mut plan = take_arguments(info, 1, 3)?;
         if plan & 1 == 0 {
@@ -146,7 +150,7 @@ impl Cursor {
 }
 
 impl VirtualCursor for Cursor {
-    fn filter(&mut self, index_num: i32, _: &str, args: &[Value]) -> Result<()> {
+    fn filter(&mut self, index_num: i32, _: &str, args: &FilterArgs<'_>) -> Result<()> {
         *self = Cursor { row: 1, ..Cursor::default() };
         if self.plan(index_num, args).is_none() {
             self.left = 0;

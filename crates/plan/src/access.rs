@@ -7,6 +7,7 @@ use crate::plan::*;
 use crate::terms::{Form, Mask, Op, Term};
 use iolite_base::Result;
 use iolite_catalog::{ColumnSource, Index, Table};
+use iolite_ext::OrderUse;
 use iolite_sql::ast;
 use iolite_value::{Affinity, Collation, Value};
 use std::rc::Rc;
@@ -70,8 +71,8 @@ pub struct IndexInfoBound {
 pub struct Asked<'a> {
     /// The terms.
     pub terms: &'a [OrderTerm],
-    /// They are those of GROUP BY.
-    pub groups: bool,
+    /// What for.
+    pub purpose: OrderUse,
 }
 
 /// Finds the candidates of one source.
@@ -86,8 +87,10 @@ pub struct Accesses<'a> {
     pub query_rows: &'a [f64],
     /// The rows are to be changed: no scan of a whole index.
     pub changing: bool,
-    /// The order that is wanted of the only source.
+    /// The order that is wanted.
     pub asked: Option<Asked<'a>>,
+    /// LIMIT and OFFSET, where nothing but conditions stands between them and the rows.
+    pub limits: Option<(&'a Expr, Option<&'a Expr>)>,
 }
 
 impl Accesses<'_> {
@@ -103,11 +106,11 @@ impl Accesses<'_> {
         }
     }
 
-    /// Rows must not be dropped before a later RIGHT JOIN has seen them... unless the condition belongs to a join
-    /// that comes first.
-    fn right_join_after(&self, t: &Term, _i: usize) -> bool {
+    /// Rows must not be dropped before a later RIGHT JOIN has seen them, unless the condition belongs to a join that comes
+    /// first.
+    fn right_join_after(&self, t: &Term, i: usize) -> bool {
         let from = t.on.map_or(self.sources.len(), |p| p + 1);
-        self.sources[..from].iter().any(|s| s.join.right)
+        self.sources[..from].iter().skip(i).any(|s| s.join.right)
     }
 
     /// All candidates for source `i`.
@@ -122,10 +125,13 @@ impl Accesses<'_> {
                     self.auto_index(i, rows, true, &mut out);
                 }
             }
-            SourceKind::Virtual { vtab, .. } => self.virtual_table(i, vtab, &mut out)?,
+            SourceKind::Virtual { table, vtab, .. } => self.virtual_table(i, (table, vtab), &mut out)?,
         }
-        for c in &mut out {
-            c.rows = self.reduced(c, i);
+        // A module says itself how many rows its plan gives.
+        if !matches!(self.sources[i].kind, SourceKind::Virtual { .. }) {
+            for c in &mut out {
+                c.rows = self.reduced(c, i);
+            }
         }
         Ok(out)
     }

@@ -212,6 +212,8 @@ pub struct Call {
     pub collation: Collation,
     /// The part of the schema in which it stands, in the words of the error message, if it must be pure.
     pub pure: Option<&'static str>,
+    /// The virtual table that has overloaded the function: the call sees its cursor.
+    pub overloaded: Option<TableId>,
 }
 
 /// A nested query in an expression.

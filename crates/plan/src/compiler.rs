@@ -1,6 +1,7 @@
 //! What is gathered while the parts of a statement are planned.
 
 use crate::bind::{Env, Target};
+use crate::plan::VtabHandle;
 use crate::statement::{DatabaseUse, Sequence, StatementPlan, TriggerPlan};
 use iolite_base::{Code, Result};
 use iolite_catalog::{Table, Trigger};
@@ -19,6 +20,8 @@ pub(crate) struct Compiler<'a> {
     pub env: &'a Env<'a>,
     pub triggers: Vec<TriggerPlan>,
     pub sequences: Vec<Sequence>,
+    /// Virtual tables that are written to.
+    pub virtual_tables: Vec<Rc<VtabHandle>>,
     /// Databases that are used, a bit each.
     pub databases: u64,
     /// Those of them that are written.
@@ -38,6 +41,7 @@ impl<'a> Compiler<'a> {
             env,
             triggers: Vec::new(),
             sequences: Vec::new(),
+            virtual_tables: Vec::new(),
             databases: 0,
             written: 0,
             undo: false,
@@ -81,6 +85,9 @@ impl<'a> Compiler<'a> {
         }
         if !self.triggers.is_empty() {
             out.triggers = self.triggers;
+        }
+        if !self.virtual_tables.is_empty() {
+            out.virtual_tables = self.virtual_tables;
         }
         if !self.sequences.is_empty() {
             out.sequences = self.sequences;

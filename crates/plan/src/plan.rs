@@ -322,9 +322,21 @@ pub enum Access {
         vtab: Rc<VtabHandle>,
         /// The chosen plan.
         info: Box<IndexInfo>,
-        /// Arguments of the filter call; the cursor is filtered for each value of an IN.
-        args: Vec<EqTerm>,
+        /// Arguments of the filter call.
+        args: Vec<VirtualArg>,
     },
+}
+
+/// An argument with which a virtual table's cursor is filtered.
+#[derive(Clone, Debug)]
+pub struct VirtualArg {
+    /// Its value; of an IN, the cursor is filtered for each.
+    pub value: EqTerm,
+    /// The values of the IN are handed over at once.
+    pub list: bool,
+    /// Of an IN whose values come one by one: the rows for one of them must equal it, or they would come for others, too. The
+    /// right side stands for the value.
+    pub recheck: Option<Box<Compare>>,
 }
 
 /// A virtual table's code, printable.

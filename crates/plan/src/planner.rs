@@ -14,7 +14,7 @@ use crate::terms::{self, Mask, Term};
 use crate::walk;
 use crate::window;
 use iolite_base::{Error, Few, Result};
-use iolite_ext::FunctionFlags;
+use iolite_ext::{ConstraintOp, FunctionFlags, OrderUse};
 use iolite_sql::ast::CompoundOp;
 use iolite_value::Value;
 use std::mem::swap;
@@ -24,6 +24,8 @@ pub(crate) struct Planner<'a> {
     env: &'a Env<'a>,
     /// The rows found are to be changed: they are visited in the table's order unless an index is sought.
     changing: bool,
+    /// LIMIT and OFFSET of the query whose only arm is planned next.
+    limits: Option<(Expr, Option<Expr>)>,
     /// No expression holds a query: none is searched for one.
     flat: bool,
     /// Plans of nested queries.
@@ -33,7 +35,7 @@ pub(crate) struct Planner<'a> {
 impl<'a> Planner<'a> {
     /// A planner for what `binder` has bound.
     pub fn after(env: &'a Env<'a>, binder: &Binder<'_>, subplans: &'a mut NestedPlans) -> Planner<'a> {
-        Planner { env, changing: false, flat: !binder.has_subqueries(), subplans }
+        Planner { env, changing: false, limits: None, flat: !binder.has_subqueries(), subplans }
     }
 
     /// Plans the rows that an UPDATE or DELETE changes, into an empty plan.
@@ -59,13 +61,21 @@ impl<'a> Planner<'a> {
         swap(&mut out.columns, &mut s.columns);
         swap(&mut out.order_by, &mut s.order_by);
         if s.cores.len() > 1 || !s.cores[0].values.is_empty() {
+            let counted = s.ops.iter().all(|o| *o == CompoundOp::UnionAll);
             out.ops = std::mem::take(&mut s.ops);
             // A single arm's ORDER BY is planned after flattening, which changes what its queries refer to.
             for o in &out.order_by {
                 self.nested(&o.expr)?;
             }
             out.cores = Few::with_capacity(s.cores.len());
+            let counted = counted && out.order_by.is_empty() && out.offset.is_none();
             for c in &mut s.cores {
+                // No arm has to give more rows than are wanted of all.
+                if let ([source], true) = (&c.sources[..], counted)
+                    && virtual_table(source)
+                {
+                    self.limits = out.limit.clone().map(|l| (l, None));
+                }
                 out.cores.push(CorePlan::default());
                 let plan = out.cores.last_mut().expect("just added");
                 self.arm(c, plan)?;
@@ -74,7 +84,15 @@ impl<'a> Planner<'a> {
             return Ok(());
         }
         let plan = &mut out.cores[0];
+        if let (Some(limit), [source]) = (&out.limit, &s.cores[0].sources[..])
+            && virtual_table(source)
+        {
+            self.limits = Some((limit.clone(), out.offset.clone()));
+        }
         out.ordered = self.core(&mut s.cores[0], &mut out.order_by, true, plan)?;
+        if plan.levels.first().is_some_and(skips_rows) {
+            out.offset = None;
+        }
         out.rows = match &out.limit {
             Some(Expr::Const(Value::Int(n))) if *n >= 0 => plan.rows.min(*n as f64),
             _ => plan.rows,
@@ -132,6 +150,7 @@ impl<'a> Planner<'a> {
         plan: &mut CorePlan,
     ) -> Result<bool> {
         let changing = std::mem::take(&mut self.changing);
+        let mut limits = self.limits.take();
         if !core.values.is_empty() {
             for e in core.values.iter().flatten() {
                 self.nested(e)?;
@@ -167,10 +186,13 @@ impl<'a> Planner<'a> {
             && core.group_by.is_empty()
             && (core.aggregate || order_by.is_empty() && !core.distinct);
         let terms = terms::analyse(core);
+        if core.aggregate || core.distinct || !windows.is_empty() {
+            limits = None;
+        }
         let (mut path, queries) = if core.sources.is_empty() {
             (Path { ordered: true, rows: 1.0, ..Path::default() }, Vec::new())
         } else {
-            self.loops(core, &terms, order_by, min_max.as_ref(), changing)?
+            self.loops(core, &terms, (order_by, limits), min_max.as_ref(), changing)?
         };
         // The rows of a right side without a match come last, whatever the loops' order.
         path.ordered &= !core.sources.iter().any(|s| s.join.right);
@@ -267,7 +289,7 @@ impl<'a> Planner<'a> {
         &mut self,
         core: &Core,
         terms: &[Term],
-        order_by: &[OrderTerm],
+        (order_by, limits): (&[OrderTerm], Option<(Expr, Option<Expr>)>),
         min_max: Option<&Vec<OrderTerm>>,
         changing: bool,
     ) -> Result<(Path, Vec<Option<FromPlan>>)> {
@@ -325,14 +347,26 @@ impl<'a> Planner<'a> {
         } else {
             None
         };
-        let alone = wanted.as_ref().filter(|_| core.sources.len() == 1);
+        let distinct_terms = distinct_order(core);
+        let purpose = match &distinct_terms {
+            _ if min_max.is_some() => OrderUse::Sorted,
+            Some(_) => OrderUse::DistinctSorted,
+            _ if wanted.as_ref().is_some_and(|w| w.any) => OrderUse::Grouped,
+            _ => OrderUse::Sorted,
+        };
+        let asked = match (&wanted, &distinct_terms) {
+            (Some(w), _) => Some(Asked { terms: w.terms, purpose }),
+            (None, Some(terms)) => Some(Asked { terms, purpose: OrderUse::Distinct }),
+            (None, None) => None,
+        };
         let a = Accesses {
             env: self.env,
             sources: &core.sources,
             terms,
             query_rows: &rows,
             changing: changing && core.sources.len() == 1,
-            asked: alone.map(|w| Asked { terms: w.terms, groups: w.any }),
+            asked,
+            limits: limits.as_ref().map(|(limit, offset)| (limit, offset.as_ref())),
         };
         let mut candidates: Vec<Vec<Candidate>> = Vec::with_capacity(core.sources.len());
         for i in 0..core.sources.len() {
@@ -550,8 +584,8 @@ impl<'a> Planner<'a> {
                 self.all_nested(filter)?;
             }
             Access::Virtual { args, .. } => {
-                for e in args {
-                    self.eq_exprs(e)?;
+                for a in args {
+                    self.eq_exprs(&a.value)?;
                 }
             }
             Access::Or(branches) => {
@@ -581,6 +615,31 @@ impl<'a> Planner<'a> {
         }
         list.into_iter().try_for_each(|e| self.nested(e))
     }
+}
+
+/// What DISTINCT holds against each other, as an order, where a virtual table could spare equal rows.
+fn distinct_order(core: &Core) -> Option<Vec<OrderTerm>> {
+    if !core.distinct || core.aggregate || !core.windows.is_empty() || !core.sources.iter().any(virtual_table)
+    {
+        return None;
+    }
+    let term = |e: &Expr| {
+        let collation = e.collation().map_or(iolite_value::Collation::Binary, |c| c.0);
+        OrderTerm { expr: e.clone(), column: None, desc: false, nulls_large: false, collation }
+    };
+    Some(core.result.iter().map(term).collect())
+}
+
+/// Whether a source is a virtual table.
+fn virtual_table(s: &Source) -> bool {
+    matches!(s.kind, SourceKind::Virtual { .. })
+}
+
+/// Whether the module of a virtual table leaves out the rows that OFFSET says.
+fn skips_rows(l: &Level) -> bool {
+    let Access::Virtual { info, .. } = &l.access else { return false };
+    let mut both = info.constraints.iter().zip(&info.usage);
+    both.any(|(c, u)| c.op == ConstraintOp::Offset && u.arg > 0 && u.omit)
 }
 
 /// Puts NULL for the columns of a query in FROM that nobody reads, where that changes nothing else.

@@ -74,6 +74,7 @@ impl Planning {
             lookahead_filters: true,
             explained: false,
             own: false,
+            protects_shadows: false,
             watch: None,
         };
         let parsed = iolite_sql::parse_stmt(sql)?;

@@ -1,8 +1,9 @@
 use iolite_base::Pgno;
 use iolite_base::Result;
 use iolite_btree::Btree;
-use iolite_ext::{Host, RowChange};
+use iolite_ext::{Host, RowChange, VirtualTable};
 use iolite_value::Value;
+use std::rc::Rc;
 
 /// A change of a row that is about to be made. Rows are a rowid, 0 where there is none, and the fields of the record.
 pub struct RowBefore {
@@ -41,6 +42,8 @@ pub trait Env: Host {
     fn parse_schema(&self, db: usize, table: Option<&str>) -> Result<()>;
     /// Removes a table from the catalog.
     fn drop_table(&self, db: usize, name: &str);
+    /// A virtual table is about to be written to: it joins the transaction.
+    fn begin_virtual(&self, table: &Rc<dyn VirtualTable>) -> Result<()>;
     /// Has the module of a new virtual table make it.
     fn create_virtual(&self, db: usize, name: &str) -> Result<()>;
     /// Has the module of a virtual table take away what it keeps.

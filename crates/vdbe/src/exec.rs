@@ -693,6 +693,17 @@ impl Vm {
                         env.exec_nested(sql)?;
                     }
                 }
+                Opcode::VBegin => {
+                    if let P4::VirtualTable(t) = &i.p4 {
+                        self.f.pc = pc;
+                        env.begin_virtual(t)?;
+                    }
+                }
+                Opcode::VUpdate => {
+                    self.f.pc = pc;
+                    ops::virt::update(self, i, env)?;
+                }
+                Opcode::VList => ops::virt::list(self, i),
                 Opcode::VCreate | Opcode::VDestroy => {
                     if let P4::Name(n) = &i.p4 {
                         self.f.pc = pc;

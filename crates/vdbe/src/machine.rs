@@ -55,6 +55,8 @@ pub(crate) struct Frame {
     /// Running aggregates, by the register that stands for them.
     pub states: Vec<Option<Box<dyn Aggregate>>>,
     pub row_sets: FastMap<i32, RowSet>,
+    /// Lists of values for filters of virtual tables, by the register that stands for them.
+    pub lists: FastMap<i32, Vec<Value>>,
     pub blooms: FastMap<i32, Bloom>,
     pub aux: Vec<AuxData>,
     /// The last value of the row about to be inserted, if it is large: its record ends before it.
@@ -140,6 +142,7 @@ impl Frame {
             once: vec![0; program.onces.div_ceil(64)],
             states: Vec::new(),
             row_sets: FastMap::default(),
+            lists: FastMap::default(),
             blooms: FastMap::default(),
             aux,
             aggregate_aux: AuxData::default(),
@@ -268,6 +271,9 @@ impl Vm {
             self.f.row_sets.clear();
         }
         self.f.blooms.clear();
+        if !self.f.lists.is_empty() {
+            self.f.lists.clear();
+        }
         self.f.tail = None;
         self.sequences.clear();
         self.locked.clear();
@@ -281,6 +287,16 @@ impl Vm {
         self.action = Action::Abort;
         self.started = false;
         self.result = (0, 0);
+    }
+
+    /// Closes the cursors on virtual tables: their code runs before the transaction ends.
+    pub fn close_virtual(&mut self) {
+        let frames = std::iter::once(&mut self.f).chain(&mut self.callers);
+        for c in frames.flat_map(|f| &mut f.cursors) {
+            if matches!(c, Some(VCursor::Virtual { .. })) {
+                *c = None;
+            }
+        }
     }
 
     /// The values of the present result row.

@@ -489,7 +489,7 @@ mod tests {
     #[test]
     fn every_fault_has_its_place() {
         let root = crate::root();
-        assert_eq!(FAULTS.len(), 41);
+        assert_eq!(FAULTS.len(), 43);
         for f in FAULTS {
             let text = std::fs::read_to_string(root.join("crates").join(f.file)).unwrap_or_default();
             assert_eq!(text.matches(f.find).count(), 1, "{}: {}", f.file, f.find);

@@ -1,6 +1,7 @@
 //! The C interface as a C program uses it. `tests/python` holds what needs a whole program.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
+mod arrays;
 mod handles;
 mod images;
 mod programs;

@@ -103,7 +103,7 @@ fn parse(text: &str) -> Result<Expr> {
 
 fn with<R>(world: &World, f: impl FnOnce(&mut Context<'_>) -> R) -> R {
     let mut aux = AuxData::default();
-    f(&mut Context { host: world, collation: &Collation::Binary, pure: None, aux: &mut aux })
+    f(&mut Context { host: world, collation: &Collation::Binary, pure: None, aux: &mut aux, cursor: None })
 }
 
 fn aggregate(world: &World, call: &str) -> Result<(Box<dyn Aggregate>, Vec<Expr>)> {

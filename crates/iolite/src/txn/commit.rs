@@ -101,7 +101,10 @@ impl Transaction {
             return Err(Error::new(Code::ConstraintForeignkey, "FOREIGN KEY constraint failed"));
         }
         if self.watched.get() {
-            self.each_participant(|p| p.sync())?;
+            self.syncing.set(true);
+            let synced = self.each_participant(|m| m.participant.sync());
+            self.syncing.set(false);
+            synced?;
         }
         let writers = Writers::of(c);
         if self.watched.get() && writers.first.is_some() {
@@ -147,7 +150,7 @@ impl Transaction {
     }
 
     fn tell_committed(&self, c: &Inner, writers: &Writers) {
-        self.dismiss().iter().for_each(|p| p.commit());
+        self.dismiss().iter().for_each(|m| m.participant.commit());
         if writers.first.is_some() {
             self.each_listener(|l| l.committed());
         }
@@ -227,7 +230,7 @@ impl Transaction {
             let _ = c.vfs.delete(&path, false);
         }
         self.end(c);
-        self.dismiss().iter().for_each(|p| p.rollback());
+        self.abandon();
         self.check();
         if wrote {
             c.check_schemas()?;

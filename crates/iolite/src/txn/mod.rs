@@ -58,6 +58,19 @@ struct Savepoint {
 
 pub(crate) type WalHook = dyn Fn(&str, u32);
 
+/// A participant, and how many savepoints it knows of.
+#[derive(Clone)]
+struct Member {
+    participant: Rc<dyn Participant>,
+    told: i32,
+}
+
+impl Member {
+    fn is(&self, p: &Rc<dyn Participant>) -> bool {
+        std::ptr::addr_eq(Rc::as_ptr(p), Rc::as_ptr(&self.participant))
+    }
+}
+
 /// The transaction of a connection. See the module's head.
 #[derive(Default)]
 pub(crate) struct Transaction {
@@ -86,7 +99,13 @@ pub(crate) struct Transaction {
     defer_foreign_keys: Cell<bool>,
     /// Violations of deferred foreign keys that are still to be mended.
     deferred: Cell<i64>,
-    participants: RefCell<Vec<Rc<dyn Participant>>>,
+    participants: RefCell<Vec<Member>>,
+    /// Participants are asked to write what they have kept back.
+    syncing: Cell<bool>,
+    /// How many statements are waiting for modules to destroy tables: what these drop is not read by them.
+    destroying: Cell<u32>,
+    /// How deep programs run, and calls of participants, in each other.
+    stepping: Cell<u32>,
     listeners: RefCell<Vec<Rc<dyn ChangeListener>>>,
     /// Asked before each commit; `true` turns it into a rollback.
     commit_hook: RefCell<Option<Rc<dyn Fn() -> bool>>>,
@@ -150,11 +169,6 @@ impl Transaction {
         Counted::new(&self.reading)
     }
 
-    /// How many have begun to read or write databases.
-    pub fn readers(&self) -> u32 {
-        self.reading.get()
-    }
-
     /// What runs while the answer lives is run by the engine for itself.
     pub fn nest(&self) -> Counted<'_> {
         Counted::new(&self.nested)
@@ -207,16 +221,62 @@ impl Transaction {
                 "there is no transaction to join",
             ));
         }
-        let part = self.participants.borrow().iter().any(|q| std::ptr::addr_eq(Rc::as_ptr(p), Rc::as_ptr(q)));
-        if part {
+        if self.participants.borrow().iter().any(|m| m.is(p)) {
             return Ok(());
         }
         p.begin()?;
-        self.participants.borrow_mut().push(p.clone());
+        let depth = self.depth() as i32;
+        self.participants.borrow_mut().push(Member { participant: p.clone(), told: depth });
         self.note_watched();
-        (0..self.depth()).try_for_each(|n| p.savepoint(n))?;
         self.check();
+        if depth > 0 {
+            let _calling = self.step();
+            p.savepoint(depth - 1)?;
+        }
         Ok(())
+    }
+
+    /// Takes in a participant that was made in the transaction, and knows so.
+    pub fn join_made(&self, p: &Rc<dyn Participant>) {
+        self.participants.borrow_mut().push(Member { participant: p.clone(), told: 0 });
+        self.note_watched();
+    }
+
+    /// A participant is gone.
+    pub fn quit(&self, p: &Rc<dyn Participant>) {
+        self.participants.borrow_mut().retain(|m| !m.is(p));
+        self.note_watched();
+    }
+
+    /// As far as participants are concerned, the transaction is taken back.
+    pub fn abandon(&self) {
+        self.dismiss().iter().for_each(|m| m.participant.rollback());
+    }
+
+    /// A module destroys a table while the answer lives.
+    pub fn destroy(&self) -> Counted<'_> {
+        Counted::new(&self.destroying)
+    }
+
+    /// Whether others than the statement that asks, and those that it runs for, are reading or writing.
+    pub fn others_read(&self) -> bool {
+        !self.is_nested() && self.reading.get() > self.destroying.get() + 1
+    }
+
+    /// A program runs, or a participant is called, while the answer lives.
+    #[inline]
+    pub fn step(&self) -> Counted<'_> {
+        Counted::new(&self.stepping)
+    }
+
+    /// Whether one does.
+    pub fn is_stepping(&self) -> bool {
+        self.stepping.get() > 0
+    }
+
+    /// Whether participants write what they have kept back, before a commit.
+    pub fn is_syncing(&self) -> bool {
+        self.syncing.get()
     }
 
     /// Adds a listener, which hears of all transactions to come.
@@ -260,7 +320,7 @@ impl Transaction {
     }
 
     /// Those who took part; nobody does any more.
-    fn dismiss(&self) -> Vec<Rc<dyn Participant>> {
+    fn dismiss(&self) -> Vec<Member> {
         if self.participants.borrow().is_empty() {
             return Vec::new();
         }
@@ -270,12 +330,30 @@ impl Transaction {
     }
 
     /// Those who take part now: called without a borrow, since they may call back.
-    fn each_participant(&self, mut f: impl FnMut(&dyn Participant) -> Result<()>) -> Result<()> {
+    fn each_participant(&self, f: impl FnMut(&Member) -> Result<()>) -> Result<()> {
         if self.participants.borrow().is_empty() {
             return Ok(());
         }
+        let _calling = self.step();
         let all = self.participants.borrow().clone();
-        all.iter().try_for_each(|p| f(&**p))
+        all.iter().try_for_each(f)
+    }
+
+    /// Tells participants of a new savepoint; while they write what they have kept back, they hear of none.
+    fn tell_savepoint(&self, n: usize) -> Result<()> {
+        if self.participants.borrow().is_empty() || self.syncing.get() {
+            return Ok(());
+        }
+        self.participants.borrow_mut().iter_mut().for_each(|m| m.told = n as i32 + 1);
+        self.each_participant(|m| m.participant.savepoint(n as i32))
+    }
+
+    /// Tells those who know of savepoint `n`, or of one inside it.
+    fn tell_marked(&self, n: i32, f: impl Fn(&dyn Participant, i32) -> Result<()>) -> Result<()> {
+        if self.syncing.get() {
+            return Ok(());
+        }
+        self.each_participant(|m| if m.told > n { f(&*m.participant, n) } else { Ok(()) })
     }
 
     fn each_listener(&self, f: impl Fn(&dyn ChangeListener)) {

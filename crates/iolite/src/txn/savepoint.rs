@@ -34,10 +34,11 @@ impl Transaction {
             Some(n) => n,
             None => {
                 let n = self.depth();
+                // What participants write now is older than the mark.
+                self.tell_savepoint(n)?;
                 self.statement_marks.set(self.statement_marks.get() + 1);
                 mark.set(Some(n));
                 self.check();
-                self.each_participant(|p| p.savepoint(n))?;
                 n
             }
         };
@@ -54,10 +55,11 @@ impl Transaction {
             self.savepoint_began.set(true);
         } else {
             let n = self.depth();
+            // What participants write now is older than the savepoint.
+            self.tell_savepoint(n)?;
             for b in c.open_trees() {
                 b.savepoint_open(n)?;
             }
-            self.each_participant(|p| p.savepoint(n))?;
         }
         let deferred = self.deferred.get();
         self.savepoints.borrow_mut().push(Savepoint { name: name.into(), deferred });
@@ -90,10 +92,9 @@ impl Transaction {
         for b in c.open_trees() {
             b.savepoint_release(n)?;
         }
-        self.each_participant(|p| p.release(n))?;
         self.savepoints.borrow_mut().truncate(at);
         self.check();
-        Ok(())
+        self.tell_marked(n as i32, |p, n| p.release(n))
     }
 
     /// `ROLLBACK TO name`: the savepoint stays open.
@@ -112,10 +113,12 @@ impl Transaction {
         self.deferred.set(deferred);
         self.savepoints.borrow_mut().truncate(at + 1);
         self.check();
-        c.check_schemas().map(|_| ())
+        let told = self.tell_marked(n.map_or(-1, |n| n as i32), |p, n| p.rollback_to(n));
+        c.check_schemas()?;
+        told
     }
 
-    /// Takes changes back to mark `n`, or all; the transaction goes on.
+    /// Takes changes of trees back to mark `n`, or all; the transaction goes on.
     fn undo_to(&self, c: &Inner, n: Option<usize>) -> Result<()> {
         for b in c.open_trees() {
             b.trip_writers();
@@ -126,13 +129,6 @@ impl Transaction {
                 None => {}
             }
         }
-        match n {
-            Some(n) => self.each_participant(|p| p.rollback_to(n)),
-            None => {
-                // To them, what began with the first savepoint has ended; they join again when they are written to again.
-                self.dismiss().iter().for_each(|p| p.rollback());
-                Ok(())
-            }
-        }
+        Ok(())
     }
 }

@@ -81,7 +81,8 @@ impl Transaction {
         }
         let nested = self.is_nested();
         let mut taken_back = false;
-        if run.writes && self.is_autocommit() && !whole && !nested && self.writing.get() <= 1 {
+        let ends = self.is_autocommit() && !nested && !self.syncing.get() && self.writing.get() <= 1;
+        if run.writes && ends && !whole {
             let done = if run.fails() { self.rollback(c) } else { self.commit(c) };
             if done.is_err() {
                 taken_back = !run.fails();
@@ -122,12 +123,14 @@ impl Transaction {
             }
             then(b.savepoint_release(n));
         }
-        if fails && then(Ok(())) {
-            then(self.each_participant(|p| p.rollback_to(n)));
-        }
-        then(self.each_participant(|p| p.release(n)));
         self.statement_marks.set(self.statement_marks.get().saturating_sub(1));
         self.check();
+        if fails && then(Ok(())) {
+            then(self.tell_marked(n as i32, |p, n| p.rollback_to(n)));
+        }
+        if then(Ok(())) {
+            then(self.tell_marked(n as i32, |p, n| p.release(n)));
+        }
         if fails && then(Ok(())) {
             then(c.check_schemas().map(|_| ()));
         }

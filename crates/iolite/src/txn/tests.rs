@@ -43,15 +43,15 @@ impl Participant for Log {
         let _ = self.note("rollback");
     }
 
-    fn savepoint(&self, n: usize) -> Result<()> {
+    fn savepoint(&self, n: i32) -> Result<()> {
         self.note(format!("savepoint {n}"))
     }
 
-    fn release(&self, n: usize) -> Result<()> {
+    fn release(&self, n: i32) -> Result<()> {
         self.note(format!("release {n}"))
     }
 
-    fn rollback_to(&self, n: usize) -> Result<()> {
+    fn rollback_to(&self, n: i32) -> Result<()> {
         self.note(format!("rollback to {n}"))
     }
 }

@@ -16,5 +16,6 @@ mod searching;
 mod sorting;
 mod transactions;
 mod trust;
+mod vtab_writes;
 mod vtabs;
 mod writer;

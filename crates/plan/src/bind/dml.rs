@@ -46,6 +46,15 @@ pub struct Target {
     pub binding: Option<Rc<TableBinding>>,
     /// What foreign keys ask of its rows.
     pub keys: Keys,
+    /// It is a virtual table.
+    pub virtual_table: Option<Rc<Connected>>,
+}
+
+impl Target {
+    /// Whether its rows are in trees of a database: it is no view and no virtual table.
+    pub fn is_stored(&self) -> bool {
+        !self.table.is_view() && self.virtual_table.is_none()
+    }
 }
 
 /// An index of a [`Target`].
@@ -157,7 +166,7 @@ pub struct Delete {
 }
 
 /// The complaint about a change of a virtual table that can only be read.
-fn not_modifiable(name: &str) -> Error {
+pub(super) fn not_modifiable(name: &str) -> Error {
     Error::sql(format!("table {name} may not be modified"))
 }
 
@@ -247,6 +256,7 @@ impl Binder<'_> {
             defaults,
             binding,
             keys: Keys::default(),
+            virtual_table: None,
         })
     }
 
@@ -343,19 +353,13 @@ impl Binder<'_> {
         Ok(out)
     }
 
-    /// Finds the table of a statement that writes.
-    fn written_table(&mut self, q: &ast::QualifiedName) -> Result<(usize, Rc<Table>)> {
+    /// Finds the table of a statement that writes; none: it is the table of a module's own name.
+    fn written_table(&mut self, q: &ast::QualifiedName) -> Option<(usize, Rc<Table>)> {
         let schema = q.schema.as_ref().map(|s| &*s.text);
-        let found = self.find_table(schema, &q.name.text);
-        let Some((db, table)) = found else {
-            return Err(match self.env.connector.eponymous(&q.name.text)? {
-                Some(c) => not_modifiable(&c.table.name),
-                None => self.no_such_table(q),
-            });
-        };
+        let (db, table) = self.find_table(schema, &q.name.text)?;
         self.databases |= 1 << db;
         self.note_name(&q.name, &table, None);
-        Ok((db, table))
+        Some((db, table))
     }
 
     fn target_scope(&mut self, t: &Target, alias: Option<&ast::Name>) {
@@ -374,7 +378,12 @@ impl Binder<'_> {
         event: Event,
         sets: &[ast::Assignment],
     ) -> Result<(Target, Option<FromQuery>)> {
-        let (db, table) = self.written_table(q)?;
+        let Some((db, table)) = self.written_table(q) else {
+            return match self.env.connector.eponymous(&q.name.text)? {
+                Some(c) => Ok((self.virtual_target(0, c)?, None)),
+                None => Err(self.no_such_table(q)),
+            };
+        };
         match &table.kind {
             TableKind::View { names, select } => {
                 let fits = |e: &ast::TriggerEvent| match e {
@@ -405,17 +414,13 @@ impl Binder<'_> {
                     defaults: vec![None; query.select.columns.len()],
                     binding: None,
                     keys: Keys::default(),
+                    virtual_table: None,
                 };
                 Ok((target, Some(query)))
             }
             TableKind::Virtual { .. } => {
                 let c = self.env.connector.connect(db, &table)?;
-                if !c.vtab.writable() {
-                    return Err(not_modifiable(&table.name));
-                }
-                let mut t = self.target(db, &c.table)?;
-                t.table = c.table.clone();
-                Ok((t, None))
+                Ok((self.virtual_target(db, c)?, None))
             }
             _ => {
                 let mut t = self.target(db, &table)?;
@@ -514,6 +519,9 @@ impl Binder<'_> {
         }
         if let Some(a) = t.rowid_alias {
             rowid = columns[a].or(rowid);
+        }
+        if target.virtual_table.is_some() && !s.upserts.is_empty() {
+            return Err(Error::sql(format!("UPSERT not implemented for virtual table \"{}\"", t.name)));
         }
         let mut upserts = Vec::new();
         // What can conflict and no clause answers yet: stock never looks at what a clause without any would do.
@@ -698,7 +706,7 @@ impl Binder<'_> {
         })();
         self.scopes.pop();
         let (rows, sets) = bound?;
-        let (returning, out) = self.returning_of(&s.returning, &target)?;
+        let (returning, out) = self.returning_of("UPDATE", &s.returning, &target)?;
         Ok(Update { target, sets, rows, or: s.or, returning, out })
     }
 
@@ -717,9 +725,12 @@ impl Binder<'_> {
         }
         let own = Source {
             id: t.id,
-            kind: match view {
-                Some(q) => SourceKind::Subquery(Box::new(q)),
-                None => SourceKind::Table { db: t.db, table: t.table.clone() },
+            kind: match (view, &t.virtual_table) {
+                (Some(q), _) => SourceKind::Subquery(Box::new(q)),
+                (None, Some(c)) => {
+                    SourceKind::Virtual { db: t.db, table: t.table.clone(), vtab: c.vtab.clone() }
+                }
+                (None, None) => SourceKind::Table { db: t.db, table: t.table.clone() },
             },
             name: alias.unwrap_or_else(|| t.table.name.clone()),
             shown,
@@ -734,9 +745,13 @@ impl Binder<'_> {
 
     fn returning_of(
         &mut self,
+        verb: &str,
         list: &[ast::ResultColumn],
         target: &Target,
     ) -> Result<(Vec<Expr>, Vec<OutColumn>)> {
+        if target.virtual_table.is_some() && !list.is_empty() {
+            return Err(Error::sql(format!("{verb} RETURNING is not available on virtual tables")));
+        }
         // An alias is not known there.
         self.target_scope(target, None);
         let out = self.returning_list(list);
@@ -768,7 +783,7 @@ impl Binder<'_> {
         })();
         self.scopes.pop();
         let rows: Core = bound?;
-        let (returning, out) = self.returning_of(&s.returning, &target)?;
+        let (returning, out) = self.returning_of("DELETE", &s.returning, &target)?;
         Ok(Delete { target, rows, returning, out })
     }
 }
@@ -787,7 +802,7 @@ pub fn null() -> Expr {
 }
 
 /// The value of a default that needs no code: literals and signed numbers.
-fn constant_value(e: &Expr) -> Option<Value> {
+pub(crate) fn constant_value(e: &Expr) -> Option<Value> {
     match e {
         Expr::Const(v) => Some(v.clone()),
         Expr::Neg(a) => constant_value(a).map(|v| iolite_value::arith::negate(&v)),

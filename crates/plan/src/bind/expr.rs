@@ -117,7 +117,7 @@ impl Binder<'_> {
                 let span = ast::Span { start: *at, end: *at + name.len() as u32 };
                 let name = ast::Name { text: name.into(), quote: ast::Quote::None, span };
                 let function = self.function(&name, args.len())?;
-                let call = self.make_call(function, args)?;
+                let call = self.make_call(function, args, 1)?;
                 if *not { Expr::Not(Box::new(call)) } else { call }
             }
             A::Between { not, e, lo, hi } => {
@@ -218,7 +218,7 @@ impl Binder<'_> {
         }
         let name = ast::Name { text: name.into(), quote: ast::Quote::None, span: ast::Span::default() };
         let f = self.function(&name, 0)?;
-        self.make_call(f, Vec::new())
+        self.make_call(f, Vec::new(), 0)
     }
 
     fn unary(&mut self, op: UnaryOp, a: &ast::Expr) -> Result<Expr> {
@@ -272,7 +272,7 @@ impl Binder<'_> {
                 let name =
                     ast::Name { text: name.into(), quote: ast::Quote::None, span: ast::Span::default() };
                 let f = self.function(&name, 2)?;
-                return self.make_call(f, args);
+                return self.make_call(f, args, 0);
             }
             arith => {
                 let op = match arith {
@@ -540,8 +540,27 @@ impl Binder<'_> {
         Ok(Expr::Case { base, arms: out, otherwise })
     }
 
-    /// A call of a scalar function whose arguments are bound.
-    pub(crate) fn make_call(&mut self, function: Rc<iolite_ext::Function>, args: Vec<Expr>) -> Result<Expr> {
+    /// The function that a virtual table has in the place of another, called with one of its columns, and which occurrence of
+    /// it that is.
+    fn overload(
+        &self,
+        function: &iolite_ext::Function,
+        args: &[Expr],
+        of: usize,
+    ) -> Option<(Rc<iolite_ext::Function>, TableId)> {
+        let Some(Expr::Column(c)) = args.get(of) else { return None };
+        let (_, table) = self.virtual_tables.iter().find(|t| t.0 == c.table)?;
+        let over = table.function(&function.name.to_ascii_lowercase(), args.len())?;
+        Some((over.function, c.table))
+    }
+
+    /// A call of a scalar function whose arguments are bound. `of`: the argument that a virtual table may overload it for.
+    pub(crate) fn make_call(
+        &mut self,
+        function: Rc<iolite_ext::Function>,
+        args: Vec<Expr>,
+        of: usize,
+    ) -> Result<Expr> {
         let f = function.flags;
         if self.restriction != Restriction::None
             && !f.has(FunctionFlags::DETERMINISTIC)
@@ -556,7 +575,12 @@ impl Binder<'_> {
         }
         let collation = args.iter().find_map(|a| a.collation()).map_or(self.binary(), |c| c.0);
         let pure = self.restriction.pure();
-        Ok(Expr::Call(Box::new(Call { function, args, collation, pure })))
+        let over = if self.virtual_tables.is_empty() { None } else { self.overload(&function, &args, of) };
+        let (function, overloaded) = match over {
+            Some((function, table)) => (function, Some(table)),
+            None => (function, None),
+        };
+        Ok(Expr::Call(Box::new(Call { function, args, collation, pure, overloaded })))
     }
 
     fn call(&mut self, c: &ast::Call) -> Result<Expr> {
@@ -592,7 +616,7 @@ impl Binder<'_> {
                 .at(c.span.start));
             }
         }
-        self.make_call(function, args)
+        self.make_call(function, args, 0)
     }
 
     fn aggregate(&mut self, c: &ast::Call, function: Rc<iolite_ext::Function>) -> Result<Expr> {

@@ -19,10 +19,6 @@ impl Binder<'_> {
         if out.sources.len() > 64 {
             return Err(Error::sql("at most 64 tables in a join"));
         }
-        // Arguments are conditions that such a join must not push into its table.
-        if out.sources.iter().any(|s| s.join.right && matches!(s.kind, SourceKind::Virtual { .. })) {
-            return Err(Error::sql("RIGHT and FULL JOIN to a virtual table are not supported yet"));
-        }
         let outer = out.sources.iter().any(|s| s.join.left || s.join.right);
         for (id, e) in clauses {
             let bound = self.expr(e)?;
@@ -313,6 +309,10 @@ impl Binder<'_> {
         let id = self.new_table();
         let binding = match &kind {
             SourceKind::Table { table, .. } => self.table_binding(table, id)?,
+            SourceKind::Virtual { vtab, .. } => {
+                self.virtual_tables.push((id, vtab.clone()));
+                None
+            }
             _ => None,
         };
         out.sources.push(Source {

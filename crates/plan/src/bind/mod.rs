@@ -16,12 +16,12 @@ mod window;
 pub use dml::*;
 pub use expr::Restriction;
 pub use foreign_keys::{KeyRole, KeyTest, Keys, mismatch, parent_key};
-pub use virtual_table::{Connected, Connector, NoModules, declared_table};
+pub use virtual_table::{Connected, Connector, NoModules, check_declaration, declared_table, shadow_of};
 
 use crate::bound::*;
 use iolite_base::{Code, Encoding, Error, Few, Limit, Limits, Result, same_name};
 use iolite_catalog::{Catalog, Table};
-use iolite_ext::Registry;
+use iolite_ext::{Registry, VirtualTable};
 use iolite_sql::ast;
 use iolite_value::{Collation, KeyInfo};
 use std::rc::Rc;
@@ -67,11 +67,25 @@ pub struct Env<'a> {
     pub explained: bool,
     /// The statement is one of the engine's own.
     pub own: bool,
+    /// Tables in which modules keep what belongs to theirs may not be changed.
+    pub protects_shadows: bool,
     /// Is shown what a query becomes when it is bound, if somebody wants to see it.
     pub watch: Option<&'a dyn Fn(&Select)>,
 }
 
 impl Env<'_> {
+    /// Whether a table is one that only its module may change now.
+    pub fn is_protected(&self, db: usize, table: &Table) -> bool {
+        let schema = self.catalog.schemas.get(db).filter(|_| self.protects_shadows && !self.own);
+        schema.is_some_and(|s| shadow_of(s, self.registry, &table.name).is_some())
+    }
+
+    /// Whether a name is one that only a module may give now.
+    pub fn is_protected_name(&self, name: &str) -> bool {
+        let mut schemas = self.catalog.schemas.iter();
+        self.protects_shadows && !self.own && schemas.any(|s| shadow_of(s, self.registry, name).is_some())
+    }
+
     /// Shows a bound query to whoever wants to see it.
     pub(crate) fn show_bound(&self, s: &Select) {
         if let Some(watch) = self.watch {
@@ -109,6 +123,8 @@ pub struct Binder<'a> {
     view_uses: Vec<(usize, Rc<str>, u32)>,
     /// The number of `excluded` in the upsert that is being bound.
     excluded: Option<TableId>,
+    /// The occurrences of virtual tables: they may overload functions.
+    virtual_tables: Vec<(TableId, Rc<dyn VirtualTable>)>,
     /// Where names of tables and columns stand in `text`, if somebody wants to know: for renaming.
     pub log: Option<Vec<NameUse>>,
 }
@@ -245,6 +261,7 @@ impl<'a> Binder<'a> {
             views: Vec::new(),
             view_uses: Vec::new(),
             excluded: None,
+            virtual_tables: Vec::new(),
             log: None,
         }
     }
@@ -344,6 +361,7 @@ impl<'a> Binder<'a> {
             views: std::mem::take(&mut self.views),
             view_uses: std::mem::take(&mut self.view_uses),
             excluded: None,
+            virtual_tables: Vec::new(),
             log: None,
         };
         let out = f(&mut inner);

@@ -229,7 +229,7 @@ impl Binder<'_> {
         if is_rowid(&column.text) && column.quote != Quote::Single {
             let mut with_rowid = scope.sources.iter().filter(|s| {
                 table.is_none_or(|t| s.name.eq_ignore_ascii_case(&t.text))
-                    && matches!(&s.columns, Columns::Table(t) if t.has_rowid() || t.is_virtual())
+                    && matches!(&s.columns, Columns::Table(t) if t.has_rowid())
             });
             if let (Some(s), more) = (with_rowid.next(), with_rowid.next()) {
                 if more.is_some() {

@@ -2,7 +2,7 @@
 
 use super::from::push_filter;
 use super::*;
-use iolite_catalog::TableKind;
+use iolite_catalog::{Schema, TableKind};
 use iolite_ext::{Trust, VirtualTable};
 use iolite_sql::parse_stmt;
 
@@ -14,6 +14,10 @@ pub struct Connected {
     pub vtab: Rc<dyn VirtualTable>,
     /// Where it may be named.
     pub trust: Trust,
+    /// It carries out the `OR` policy of a statement: [`iolite_ext::Declared::heeds_conflicts`].
+    pub heeds_conflicts: bool,
+    /// It may read any database.
+    pub uses_all_schemas: bool,
 }
 
 /// Who connects virtual tables and keeps them.
@@ -48,6 +52,9 @@ impl Binder<'_> {
         name: &ast::Name,
     ) -> Result<(SourceKind, Rc<str>, Option<usize>, Columns)> {
         let table = c.table.clone();
+        if c.uses_all_schemas {
+            self.databases |= (1 << self.env.catalog.schemas.len()) - 1;
+        }
         let too_risky =
             if self.env.trusted_schema { c.trust > Trust::Normal } else { c.trust > Trust::Innocuous };
         if self.stored && too_risky {
@@ -61,6 +68,32 @@ impl Binder<'_> {
         let shown = table.name.clone();
         let columns = Columns::Table(table.clone());
         Ok((SourceKind::Virtual { db, table, vtab: c.vtab.clone() }, shown, Some(db), columns))
+    }
+
+    /// A virtual table that is written to.
+    pub(super) fn virtual_target(&mut self, db: usize, c: Rc<Connected>) -> Result<Target> {
+        if !c.vtab.writable() {
+            return Err(super::dml::not_modifiable(&c.table.name));
+        }
+        let allowed = if self.env.trusted_schema { Trust::Normal } else { Trust::Innocuous };
+        if self.trigger.is_some() && c.trust > allowed {
+            return Err(Error::sql(format!("unsafe use of virtual table \"{}\"", c.table.name)));
+        }
+        self.databases |= 1 << db;
+        let id = self.new_table();
+        self.virtual_tables.push((id, c.vtab.clone()));
+        Ok(Target {
+            db,
+            table: c.table.clone(),
+            id,
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            generated: Vec::new(),
+            defaults: vec![None; c.table.columns.len()],
+            binding: None,
+            keys: Keys::default(),
+            virtual_table: Some(c),
+        })
     }
 
     /// What a table-valued function is called with: conditions on the hidden columns of the source that was added last.
@@ -78,18 +111,47 @@ impl Binder<'_> {
     }
 }
 
-/// A virtual table's columns from its declaration.
-pub fn declared_table(decl: &str, module: &str, name: &str) -> Result<Rc<Table>> {
-    let parsed = parse_stmt(decl)?;
-    let ast::Stmt::CreateTable(mut c) = parsed.stmt else {
-        return Err(Error::sql(format!("bad declaration of virtual table {name}")));
-    };
-    c.name.name.text = name.into();
-    let mut t = iolite_catalog::table_from_ast(&c, decl, 0)?;
-    t.kind = TableKind::Virtual { module: module.into(), args: Vec::new() };
+/// The virtual table of a schema to which a table or index of this name belongs as a shadow: its module keeps something in
+/// `TABLE_name`.
+pub fn shadow_of<'s>(schema: &'s Schema, registry: &Registry, name: &str) -> Option<&'s Rc<Table>> {
+    schema.tables().find(|t| {
+        let TableKind::Virtual { module, .. } = &t.kind else { return false };
+        let (own, suffix) = match name.split_at_checked(t.name.len()) {
+            Some((own, rest)) => (own, rest.strip_prefix('_')),
+            None => return false,
+        };
+        let is_shadow = |s: &str| registry.module(module).is_some_and(|m| m.is_shadow(s));
+        same_name(own, &t.name) && suffix.is_some_and(is_shadow)
+    })
+}
+
+/// Checks a text that declares the columns of a virtual table. Answers the column that names its rows, if it has no rowids.
+pub fn check_declaration(sql: &str, writable: bool) -> Result<Option<usize>> {
+    let t = declared_table(sql, "", "", writable)?;
+    Ok(if t.has_rowid() { None } else { t.columns.iter().position(|c| c.pk == 1) })
+}
+
+/// A virtual table's columns from its declaration. What else it declares means nothing, but WITHOUT ROWID: then the primary
+/// key names its rows, which is one column if the table can be written to.
+pub fn declared_table(decl: &str, module: &str, name: &str, writable: bool) -> Result<Rc<Table>> {
+    let parsed = parse_stmt(decl).map_err(Error::without_offset)?;
+    let ast::Stmt::CreateTable(c) = parsed.stmt else { return Err(Error::sql("syntax error")) };
+    let mut t = iolite_catalog::table_from_ast(&c, decl, 0).map_err(Error::without_offset)?;
+    if t.columns.iter().any(|c| c.generated.is_some()) {
+        return Err(Error::sql("virtual tables cannot use computed columns"));
+    }
+    let rowid = t.has_rowid();
+    if !rowid && writable && t.columns.iter().filter(|c| c.pk > 0).count() != 1 {
+        return Err(Code::Error.into());
+    }
+    t.name = name.into();
+    t.kind = TableKind::Virtual { module: module.into(), args: Vec::new(), rowid };
     t.indexes.take();
-    t.rowid_alias = None;
+    t.checks.clear();
+    t.foreign_keys.clear();
+    (t.rowid_alias, t.autoincrement, t.strict, t.key_conflict) = (None, false, false, None);
     for col in &mut t.columns {
+        col.default = None;
         // The word HIDDEN in the type hides the column, and is no part of the type.
         let words: Vec<&str> = col.decltype.split(' ').collect();
         if words.iter().any(|w| w.eq_ignore_ascii_case("hidden")) {

@@ -259,12 +259,15 @@ impl Compiler<'_> {
         }
         // Those in temp may be on tables elsewhere.
         let wanted = if db == 1 { on } else { Some(&**own) };
-        let Some((_, t)) = self.env.catalog.table(wanted, table) else {
+        let Some((table_db, t)) = self.env.catalog.table(wanted, table) else {
             let shown = wanted.map_or(table.to_string(), |s| format!("{s}.{table}"));
             return Err(Error::sql(format!("no such table: {shown}")));
         };
         if t.is_virtual() {
             return Err(Error::sql("cannot create triggers on virtual tables"));
+        }
+        if self.env.is_protected(table_db, &t) {
+            return Err(Error::sql("cannot create triggers on shadow tables"));
         }
         self.home(db == 1, &QualifiedName { schema: None, name: c.name.name.clone() }, "trigger")?;
         if self.env.catalog.schemas[db].trigger(name).is_some() {

@@ -32,7 +32,8 @@ impl Compiler<'_> {
             None => temp as usize,
         };
         let own = &name.name.text;
-        if !self.env.writable_schema && !self.env.own && is_reserved(own) {
+        let reserved = !self.env.writable_schema && !self.env.own && is_reserved(own);
+        if reserved || self.env.is_protected_name(own) {
             return Err(Error::sql(format!("object name reserved for internal use: {own}")));
         }
         Ok(db)

@@ -64,11 +64,11 @@ impl Compiler<'_> {
                     return if if_exists { Ok(self.nothing_to_drop(schema)) } else { Err(missing(word)) };
                 };
                 let own = t.name.to_ascii_lowercase();
-                if own.starts_with("sqlite_")
+                let system = own.starts_with("sqlite_")
                     && !own.starts_with("sqlite_stat")
                     && !self.env.writable_schema
-                    && !self.env.own
-                {
+                    && !self.env.own;
+                if system || self.env.is_protected(db, &t) {
                     return Err(Error::sql(format!("table {} may not be dropped", t.name)));
                 }
                 if kind == ObjectKind::View && !t.is_view() {
@@ -156,9 +156,6 @@ impl Compiler<'_> {
             }
             steps.push(Step::Forget { db: d, what: Object::Trigger, name: tr.name.clone() });
         }
-        if t.is_virtual() {
-            steps.push(Step::DestroyVirtual { db, name: t.name.clone() });
-        }
         let schema = self.schema_name(db);
         let name = quote_text(&t.name);
         if t.autoincrement {
@@ -167,6 +164,9 @@ impl Compiler<'_> {
         self.forget_stat(db, "tbl", &t.name, &mut steps);
         let sql = format!("DELETE FROM {schema}.sqlite_master WHERE tbl_name={name} AND type!='trigger'");
         steps.push(Step::Run { sql });
+        if t.is_virtual() {
+            steps.push(Step::DestroyVirtual { db, name: t.name.clone() });
+        }
         let mut roots: Vec<u32> = t.indexes.borrow().iter().map(|i| i.root.get()).collect();
         roots.push(t.root.get());
         steps.push(self.new_cookie(db));

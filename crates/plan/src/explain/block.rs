@@ -231,7 +231,7 @@ impl<'p> Teller<'p> {
                 self.exprs(filter);
                 eq.iter().for_each(|(_, e)| self.sought(e));
             }
-            Access::Virtual { args, .. } => args.iter().for_each(|e| self.sought(e)),
+            Access::Virtual { args, .. } => args.iter().for_each(|a| self.sought(&a.value)),
         }
     }
 

@@ -32,6 +32,11 @@ impl<'p> Teller<'p> {
             }
             Verb::Update(c) => self.change(m, c, given_before),
             Verb::Delete(r) => self.removal(m, r),
+            Verb::Virtual(v) => {
+                if let (VirtualChange::Update { sets }, false) = (&v.change, given_before) {
+                    self.exprs(sets.iter().map(|s| &s.value));
+                }
+            }
         }
         self.exprs(&m.returning);
     }

@@ -14,13 +14,13 @@ use iolite_sql::ast::{Conflict, TriggerTime};
 impl Compiler<'_> {
     /// Plans a DELETE.
     pub fn delete(&mut self, s: Delete, mut p: Planner<'_>) -> Result<ModifyPlan> {
+        if s.target.virtual_table.is_some() {
+            return self.virtual_delete(s, p);
+        }
         let Delete { target, rows, returning, out } = s;
         let t = &target;
         self.check_writable(t)?;
         self.writes(t.db);
-        if t.table.is_virtual() {
-            return Err(super::unsupported("DELETE from", t));
-        }
         p.all_nested(&returning)?;
         let is_view = t.table.is_view();
         let removal = self.removal(t, None, true, &mut p)?;
@@ -81,7 +81,8 @@ impl Compiler<'_> {
     /// Complains about tables that may not be written.
     pub(super) fn check_writable(&self, t: &Target) -> Result<()> {
         let name = &t.table.name;
-        if t.table.root.get() == 1 && !self.env.writable_schema && !self.env.own {
+        let schema = t.table.root.get() == 1 && !self.env.writable_schema && !self.env.own;
+        if schema || self.env.is_protected(t.db, &t.table) {
             return Err(Error::sql(format!("table {name} may not be modified")));
         }
         if t.table.is_view() && self.env.catalog.triggers_of(t.db, &t.table).is_empty() {

@@ -7,27 +7,27 @@ use crate::compiler::Compiler;
 use crate::plan::SelectPlan;
 use crate::planner::Planner;
 use crate::statement::modify::*;
-use crate::triggers::{Event, Fired};
+use crate::triggers::Event;
 use crate::walk;
 use iolite_base::Result;
-use iolite_catalog::Table;
 use iolite_sql::ast::{Conflict, TriggerTime};
 use std::rc::Rc;
 
 impl Compiler<'_> {
     /// Plans an INSERT.
     pub fn insert(&mut self, s: Insert, mut p: Planner<'_>) -> Result<ModifyPlan> {
+        if s.target.virtual_table.is_some() {
+            return self.virtual_insert(s, p);
+        }
         let Insert { target, columns, rowid, rows, or, upserts: clauses, returning, out } = s;
         let t = &target;
         self.check_writable(t)?;
         self.writes(t.db);
         p.all_nested(&returning)?;
-        if t.table.is_virtual() {
-            return Err(super::unsupported("INSERT into", t));
-        }
         let is_view = t.table.is_view();
         let fired = self.fired(t, &Event::Insert);
-        let (feed, pass) = self.rows_to_insert(rows, t, &fired, &mut p)?;
+        let watched = !fired.is_empty() || !t.keys.is_empty();
+        let (feed, pass) = self.rows_to_insert(rows, t, watched, &mut p)?;
         for (sets, filter) in clauses.iter().filter_map(|u| u.action.as_ref()) {
             p.all_nested(sets.iter().map(|x| &x.value).chain(filter))?;
         }
@@ -107,11 +107,11 @@ impl Compiler<'_> {
     }
 
     /// Rows first: a query that reads the table, or triggers that may, must be done before the first change.
-    fn rows_to_insert(
+    pub(super) fn rows_to_insert(
         &mut self,
         rows: Rows,
         t: &Target,
-        fired: &Fired,
+        watched: bool,
         p: &mut Planner<'_>,
     ) -> Result<(Feed, Pass)> {
         Ok(match rows {
@@ -121,10 +121,10 @@ impl Compiler<'_> {
             }
             Rows::Defaults => (Feed::Defaults, Pass::One),
             Rows::Select(mut q) => {
-                let pass = match (reads_table(&q, t), fired.is_empty() && t.keys.is_empty()) {
+                let pass = match (reads_table(&q, t), watched) {
                     (true, _) => Pass::Collected(Why::ReadsTarget),
-                    (false, false) => Pass::Collected(Why::Triggers),
-                    (false, true) => Pass::One,
+                    (false, true) => Pass::Collected(Why::Triggers),
+                    (false, false) => Pass::One,
                 };
                 let mut plan = Box::new(SelectPlan::with_one_arm());
                 p.select_into(&mut q, &mut plan)?;
@@ -163,25 +163,28 @@ fn new_key(t: &Target, rowid: Option<usize>, feed: &Feed, early: bool, sure: boo
 
 /// Whether a query reads the table.
 fn reads_table(q: &Select, t: &Target) -> bool {
-    fn select(q: &Select, t: &Rc<Table>) -> bool {
+    fn select(q: &Select, t: &Target) -> bool {
         q.cores.iter().any(|c| core(c, t))
     }
-    fn core(c: &Core, t: &Rc<Table>) -> bool {
+    fn core(c: &Core, t: &Target) -> bool {
         c.sources.iter().any(|s| match &s.kind {
-            SourceKind::Table { table, .. } => Rc::ptr_eq(table, t),
+            SourceKind::Table { table, .. } => Rc::ptr_eq(table, &t.table),
             SourceKind::Subquery(q) => {
                 select(&q.select, t)
                     || q.recursive.as_ref().is_some_and(|r| r.arms.iter().any(|a| core(a, t)))
             }
-            SourceKind::Virtual { .. } => true,
+            // The rows of others may be computed without end: they are not collected.
+            SourceKind::Virtual { vtab, .. } => {
+                t.virtual_table.as_ref().is_some_and(|c| Rc::ptr_eq(&c.vtab, vtab))
+            }
             SourceKind::Working(_) => false,
         })
     }
-    let mut hit = select(q, &t.table);
+    let mut hit = select(q, t);
     walk::select(q, &mut |e| {
         hit |= match e {
-            Expr::Subquery(s, _) | Expr::Exists(s) => select(&s.select, &t.table),
-            Expr::InSelect(i) => select(&i.select.select, &t.table),
+            Expr::Subquery(s, _) | Expr::Exists(s) => select(&s.select, t),
+            Expr::InSelect(i) => select(&i.select.select, t),
             _ => false,
         }
     });

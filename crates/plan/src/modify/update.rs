@@ -18,13 +18,13 @@ use std::rc::Rc;
 impl Compiler<'_> {
     /// Plans an UPDATE.
     pub fn update(&mut self, s: Update, mut p: Planner<'_>) -> Result<ModifyPlan> {
+        if s.target.virtual_table.is_some() {
+            return self.virtual_update(s, p);
+        }
         let Update { target, sets, rows, or, returning, out } = s;
         let t = &target;
         self.check_writable(t)?;
         self.writes(t.db);
-        if t.table.is_virtual() {
-            return Err(super::unsupported("UPDATE of", t));
-        }
         p.all_nested(returning.iter().chain(sets.iter().map(|x| &x.value)))?;
         let mut replaced = Removal::default();
         let is_view = t.table.is_view();
@@ -135,7 +135,7 @@ impl Compiler<'_> {
 }
 
 /// A reference to a column of the target's row.
-fn row_column(t: &Target, column: i32) -> Expr {
+pub(super) fn row_column(t: &Target, column: i32) -> Expr {
     let affinity = if column < 0 { Affinity::Integer } else { t.table.columns[column as usize].affinity };
     Expr::Column(ColumnRef { table: t.id, column, affinity, collation: Default::default() })
 }

@@ -207,6 +207,11 @@ impl Printer {
             Verb::Insert(_) => "insert into",
             Verb::Update(_) => "update",
             Verb::Delete(_) => "delete from",
+            Verb::Virtual(v) => match &v.change {
+                VirtualChange::Insert { .. } => "insert into virtual",
+                VirtualChange::Update { .. } => "update virtual",
+                VirtualChange::Delete => "delete from virtual",
+            },
         };
         self.line(format_args!("{word} {}", m.target.table.name));
         self.deeper(|p| {
@@ -215,6 +220,7 @@ impl Printer {
                 Verb::Insert(i) => p.insert(m, i),
                 Verb::Update(c) => p.change(m, c),
                 Verb::Delete(r) => p.removal(r),
+                Verb::Virtual(v) => p.told(m, v),
             }
             if !m.replaced.is_plain() {
                 p.line("of replaced rows");
@@ -328,6 +334,18 @@ impl Printer {
             self.line("seek the old row again");
         }
         self.actions("after", &c.after);
+    }
+
+    fn told(&mut self, m: &ModifyPlan, v: &VirtualWrite) {
+        if let VirtualChange::Update { sets } = &v.change {
+            for s in sets {
+                let name =
+                    if s.column == ROWID { "rowid" } else { &m.target.table.columns[s.column as usize].name };
+                self.line(format_args!("set {name} = {}", s.value));
+            }
+        }
+        let who = if v.heeds { "the table" } else { "the engine" };
+        self.line(format_args!("tell the module, else {:?} by {who}", v.conflict));
     }
 
     fn tests(&mut self, m: &ModifyPlan, tests: &[Test]) {

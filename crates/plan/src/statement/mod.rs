@@ -9,7 +9,7 @@ pub mod modify;
 
 use crate::bind::Target;
 use crate::bound::Expr;
-use crate::plan::{NestedPlans, SelectPlan};
+use crate::plan::{NestedPlans, SelectPlan, VtabHandle};
 use control::Control;
 use define::DefinePlan;
 use iolite_base::{Encoding, Few};
@@ -31,6 +31,8 @@ pub struct StatementPlan {
     pub sequences: Vec<Sequence>,
     /// How many queries it has, by SQLite's count.
     pub selects: u32,
+    /// Virtual tables that the statement or its triggers write to, in the order in which they join the transaction.
+    pub virtual_tables: Vec<Rc<VtabHandle>>,
     /// The databases that it reads or writes, in their order.
     pub databases: Few<DatabaseUse>,
     /// The encoding of texts.
@@ -66,6 +68,7 @@ impl Default for StatementPlan {
             triggers: Vec::new(),
             sequences: Vec::new(),
             selects: 0,
+            virtual_tables: Vec::new(),
             databases: Few::new(),
             encoding: Encoding::Utf8,
             undo: false,

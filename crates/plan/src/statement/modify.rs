@@ -6,8 +6,9 @@
 
 use crate::bind::{KeyRole, Set, Target};
 use crate::bound::{Expr, OutColumn, TableId};
-use crate::plan::{CorePlan, SelectPlan};
+use crate::plan::{CorePlan, SelectPlan, VtabHandle};
 use iolite_sql::ast::Conflict;
+use std::rc::Rc;
 
 /// The plan of an INSERT, UPDATE or DELETE.
 pub struct ModifyPlan {
@@ -92,6 +93,38 @@ pub enum Verb {
     Update(Box<Change>),
     /// It is deleted.
     Delete(Removal),
+    /// The code of a virtual table is told of it.
+    Virtual(Box<VirtualWrite>),
+}
+
+/// A change of a virtual table's rows.
+pub struct VirtualWrite {
+    /// The table's code.
+    pub vtab: Rc<VtabHandle>,
+    /// What happens if a row breaks a constraint.
+    pub conflict: Conflict,
+    /// The table carries that out; otherwise such a row undoes the statement.
+    pub heeds: bool,
+    /// What it is told.
+    pub change: VirtualChange,
+}
+
+/// What a virtual table is told of a row.
+pub enum VirtualChange {
+    /// It is inserted.
+    Insert {
+        /// For each column, its place in the row of the feed; none: NULL.
+        columns: Vec<Option<usize>>,
+        /// The rowid's place in the row of the feed.
+        rowid: Option<usize>,
+    },
+    /// It becomes another. A column without an assignment keeps what it has.
+    Update {
+        /// The assignments.
+        sets: Vec<Set>,
+    },
+    /// It is deleted.
+    Delete,
 }
 
 /// How a row is inserted.

@@ -24,7 +24,7 @@ pub(crate) fn with_context<T>(
     g: impl FnOnce(&mut Context<'_>) -> T,
 ) -> T {
     let host: &dyn Host = env;
-    let out = g(&mut Context { host, collation: &f.collation, pure: None, aux });
+    let out = g(&mut Context { host, collation: &f.collation, pure: None, aux, cursor: None });
     aux.end_call();
     out
 }

@@ -1,5 +1,6 @@
 //! Scalar functions.
 
+use crate::cursor::VCursor;
 use crate::env::Env;
 use crate::machine::Vm;
 use iolite_base::{Code, Result};
@@ -18,13 +19,21 @@ pub(crate) fn call(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     aux.constant_args = i.p1 as u32;
     let host: &dyn Host = env;
     let pure = f.pure.map(|place| (&*f.function.name, place));
-    let mut ctx = Context { host, collation: &f.collation, pure, aux: &mut aux };
+    let taken = f.cursor.and_then(|c| vm.f.cursors[c].take());
+    let cursor = match &taken {
+        Some(VCursor::Virtual { cursor, null_row: false }) => Some(&**cursor),
+        _ => None,
+    };
+    let mut ctx = Context { host, collation: &f.collation, pure, aux: &mut aux, cursor };
     let args = &vm.f.regs[first..first + f.args];
     let out = match &f.function.imp {
         Implementation::Scalar(c) => c(&mut ctx, args),
         Implementation::User(u) => u.call(&mut ctx, args),
         _ => Err(Code::Internal.into()),
     };
+    if let Some(c) = f.cursor {
+        vm.f.cursors[c] = taken;
+    }
     aux.end_call();
     if let Some(a) = vm.f.aux.get_mut(f.site) {
         *a = aux;
