@@ -192,6 +192,9 @@ impl Btree {
             return Ok(true);
         }
         let now = self.auto_vacuum();
+        if now != AutoVacuum::None && mode != AutoVacuum::None {
+            self.0.auto_vacuum.set(mode);
+        }
         Ok((now == AutoVacuum::None) == (mode == AutoVacuum::None))
     }
 

@@ -54,6 +54,16 @@ pub(crate) fn from_sql(schema: &mut Schema, name: &str, root: Pgno, sql: &str) -
     Ok(())
 }
 
+/// A declared type without the quotes around it; one of the standard types in capitals, as stock shows it.
+fn standard_type(written: &str) -> &str {
+    let quoted = [('"', '"'), ('\'', '\''), ('`', '`'), ('[', ']')].into_iter().find_map(|(open, close)| {
+        let inner = written.strip_prefix(open)?.strip_suffix(close)?;
+        (!inner.contains([open, close])).then_some(inner)
+    });
+    let name = quoted.unwrap_or(written);
+    strict_type(name).unwrap_or(name)
+}
+
 fn blank_column(name: &str, decltype: &str) -> Column {
     Column {
         name: name.into(),
@@ -175,7 +185,7 @@ impl TableBuilder<'_> {
         }
         let mut decltype: &str = def.ty.as_ref().map_or("", |t| &t.text);
         // `GENERATED ALWAYS` may be swallowed by a type name; the parser keeps it apart, so nothing to do here.
-        decltype = decltype.trim();
+        decltype = standard_type(decltype.trim());
         let mut col = blank_column(name, decltype);
         if self.table.strict && decltype.eq_ignore_ascii_case("ANY") {
             col.affinity = Affinity::Blob;
@@ -715,10 +725,6 @@ fn generated_key() -> Error {
 /// A default must not depend on a row: literals, signed numbers, and parenthesised expressions without columns.
 fn constant_default(e: &Expr) -> bool {
     match e {
-        Expr::Column { table: None, schema: None, column } => {
-            // A bare word after DEFAULT stands for itself as text; a name in an expression does not.
-            column.quote != ast::Quote::Bracket && column.quote != ast::Quote::Backtick
-        }
         Expr::Column { .. }
         | Expr::Variable { .. }
         | Expr::Subquery(..)

@@ -27,6 +27,11 @@ struct Acc {
     arg_exprs: Vec<Expr>,
 }
 
+/// Whether bare columns come from the row that gave its result.
+fn follows_value(a: &Acc) -> bool {
+    a.agg.function.flags.has(FunctionFlags::MIN) || a.agg.function.flags.has(FunctionFlags::MAX)
+}
+
 /// Where the states are.
 #[derive(Clone, Copy, PartialEq)]
 enum States {
@@ -199,7 +204,8 @@ impl Codegen<'_> {
         if !bare.is_empty() {
             self.b.emit(Opcode::Null, 0, bare_regs, bare_regs + bare.len() as i32 - 1);
         }
-        self.b.emit(Opcode::Integer, 0, captured, 0);
+        let waits = accs.iter().any(|a| follows_value(a) && a.agg.filter.is_some());
+        self.b.emit(Opcode::Integer, (waits && !bare.is_empty()) as i32, captured, 0);
     }
 
     /// Feeds the present row to all aggregates.
@@ -211,11 +217,11 @@ impl Codegen<'_> {
         captured: i32,
         states: States,
     ) -> Result<()> {
-        let by_value = |a: &Acc| {
-            a.agg.function.flags.has(FunctionFlags::MIN) || a.agg.function.flags.has(FunctionFlags::MAX)
-        };
-        let follows = !bare.is_empty() && accs.iter().any(by_value);
-        if follows {
+        let follows = !bare.is_empty() && accs.iter().any(follows_value);
+        // Where a filter may leave out all rows, the group's first one stands in: `captured` is set when it comes.
+        let filtered = accs.iter().any(|a| follows_value(a) && a.agg.filter.is_some());
+        let first_counts = filtered && states == States::Registers;
+        if follows && !first_counts {
             self.b.emit(Opcode::Integer, 0, captured, 0);
         }
         let group = if matches!(states, States::Hash { .. }) && accs.iter().any(|a| a.distinct.is_some()) {
@@ -247,7 +253,7 @@ impl Codegen<'_> {
                 };
                 self.b.jump(Opcode::SetAdd, d, skip, first);
             }
-            let hit = if follows && by_value(a) { captured } else { 0 };
+            let hit = if follows && follows_value(a) { captured } else { 0 };
             match states {
                 States::Registers => {
                     self.b.emit4(Opcode::AggStep, hit, a.args, a.reg, P4::Function(a.call.clone()));
@@ -273,6 +279,8 @@ impl Codegen<'_> {
                     self.expr_list(bare, bare_regs)?;
                     if !follows {
                         self.b.emit(Opcode::Integer, 1, captured, 0);
+                    } else if first_counts {
+                        self.b.emit(Opcode::Integer, 0, captured, 0);
                     }
                     self.b.jump_here(at);
                 }

@@ -4,7 +4,7 @@ use crate::context::Row;
 use crate::context::{Codegen, Place, internal};
 use crate::modify::Modification;
 use crate::write::{Clauses, Writing};
-use iolite_base::Result;
+use iolite_base::{Error, Result};
 use iolite_bytecode::Opcode;
 use iolite_plan::statement::modify::*;
 use iolite_value::Affinity;
@@ -127,7 +127,7 @@ impl Codegen<'_> {
             }
             match (from, t.defaults.get(c)) {
                 (Some(k), _) => self.source_value(w, source, *k, to)?,
-                (None, Some(Some(d))) => self.expr_to(d, to)?,
+                (None, Some(Some(d))) => self.expr_to(d.as_ref().map_err(Error::clone)?, to)?,
                 _ => {
                     self.b.emit(Opcode::Null, 0, to, 0);
                 }

@@ -6,7 +6,7 @@
 use crate::context::Row;
 use crate::context::{Codegen, Place, internal};
 use crate::modify::Modification;
-use iolite_base::{Code, Result};
+use iolite_base::{Code, Error, Result};
 use iolite_bytecode::{Label, Opcode, P4, PatchField, StrictColumn, StrictType, p5};
 use iolite_catalog::{ColumnSource, Table};
 use iolite_plan::Conflict;
@@ -162,7 +162,7 @@ impl Codegen<'_> {
         let ok = self.b.label();
         self.b.jump(Opcode::NotNull, reg, ok, 0);
         if let Some(d) = &t.defaults[column] {
-            self.expr_to(d, reg)?;
+            self.expr_to(d.as_ref().map_err(Error::clone)?, reg)?;
         }
         self.apply_affinity(reg, &[t.table.columns[column].affinity]);
         self.b.place(ok);

@@ -226,7 +226,7 @@ impl Job {
     fn verify(&self, c: &Connection, what: &str) -> Result<()> {
         for db in [self.db, 1] {
             for row in schema_rows(c, db)? {
-                if let Err(e) = bind_definition(c, db, &row, false) {
+                if let Err(e) = bind_definition(c, db, &row, true) {
                     return Err(Error::sql(format!(
                         "error in {} {} {what}: {}",
                         row.kind,
@@ -512,6 +512,16 @@ impl Job {
             iolite_catalog::table_from_ast(t, &new, 2).map_err(|e| {
                 Error::sql(format!("error in table {} after drop column: {}", self.table.name, e.message()))
             })?;
+        }
+        let indexes = self.table.indexes.borrow().clone();
+        let uses = |x: &iolite_catalog::Index| {
+            x.columns.iter().any(|k| matches!(k.source, iolite_catalog::ColumnSource::Column(c) if c == i))
+        };
+        if let Some(x) = indexes.iter().find(|x| uses(x)) {
+            let (index, column) = (&x.name, &self.table.columns[i].name);
+            return Err(Error::sql(format!(
+                "error in index {index} after drop column: no such column: {column}"
+            )));
         }
         let field = self.table.field_of[i];
         self.store(c, self.db, vec![(self.own_row(c)?, new)])?;

@@ -356,6 +356,10 @@ fn flag_in(c: &Call<'_>, cell: &Cell<bool>) -> Result<Rows> {
         if cell.replace(on) != on {
             c.inner().expire_statements();
         }
+        if std::ptr::eq(cell, &flags.writable_schema) && v.eq_ignore_ascii_case("reset") {
+            // What was written into the schema tables is read.
+            (0..c.inner().databases.borrow().len()).for_each(|db| c.inner().forget_schema(db));
+        }
     }
     int(cell.get() as i64)
 }
@@ -467,7 +471,10 @@ fn auto_vacuum(c: &Call<'_>) -> Result<Rows> {
             "incremental" | "2" => AutoVacuum::Incremental,
             _ => AutoVacuum::None,
         };
-        b.set_auto_vacuum(mode)?;
+        let before = c.reading(|b| Ok(b.auto_vacuum()))?;
+        if b.set_auto_vacuum(mode)? && before != mode && b.page_count() > 0 {
+            c.writing(|b| b.set_meta(7, (mode == AutoVacuum::Incremental) as u32))?;
+        }
         c.inner().vacuum_auto_vacuum.set(Some(mode));
     }
     let mode = c.reading(|b| Ok(b.auto_vacuum()))?;
@@ -548,9 +555,9 @@ fn encoding(c: &Call<'_>) -> Result<Rows> {
             "utf16" => Encoding::Utf16be,
             _ => return Err(Error::sql(format!("unsupported encoding: {v}"))),
         };
-        // Only a database without content can still choose.
+        // Only a database without content can still choose, while no temporary table has texts either.
         let fresh = c.reading(|b| Ok(b.page_count() == 0 || b.meta(5)? == 0))?;
-        if fresh {
+        if fresh && c.inner().btree_if_open(1).is_none_or(|b| b.page_count() == 0) {
             for b in c.inner().databases.borrow().iter().filter_map(|d| d.btree.as_ref()) {
                 b.set_encoding(enc);
             }

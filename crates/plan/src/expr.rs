@@ -243,8 +243,18 @@ impl Expr {
 
     /// Structural equality: evaluates to the same value wherever both can be evaluated.
     pub fn same(&self, other: &Expr) -> bool {
+        self.alike(other, false)
+    }
+
+    /// Whether both are written in the same way; their calls may give another value each time.
+    pub fn same_form(&self, other: &Expr) -> bool {
+        self.alike(other, true)
+    }
+
+    /// `volatile`: a call that may give another value each time is like another of the same form.
+    fn alike(&self, other: &Expr, volatile: bool) -> bool {
         match (self, other) {
-            (Expr::NoSubtype(a), b) | (b, Expr::NoSubtype(a)) => a.same(b),
+            (Expr::NoSubtype(a), b) | (b, Expr::NoSubtype(a)) => a.alike(b, volatile),
             (Expr::Const(a), Expr::Const(b)) => {
                 a.class() == b.class()
                     && match (a, b) {
@@ -283,19 +293,19 @@ impl Expr {
             (Expr::Collate(_, a), Expr::Collate(_, b)) if a != b => false,
             (Expr::Call(a), Expr::Call(b))
                 if !a.function.name.eq_ignore_ascii_case(&b.function.name)
-                    || !a.function.flags.has(FunctionFlags::DETERMINISTIC) =>
+                    || !(volatile || a.function.flags.has(FunctionFlags::DETERMINISTIC)) =>
             {
                 false
             }
             (Expr::Case { base: a, .. }, Expr::Case { base: b, .. }) if a.is_some() != b.is_some() => false,
-            (Expr::IfNotNullRow(a, x), Expr::IfNotNullRow(b, y)) => a == b && x.same(y),
+            (Expr::IfNotNullRow(a, x), Expr::IfNotNullRow(b, y)) => a == b && x.alike(y, volatile),
             (Expr::Raise(..), _) | (Expr::IfNotNullRow(..), _) => false,
             (a, b) if std::mem::discriminant(a) != std::mem::discriminant(b) => false,
             (a, b) => {
                 let (mut left, mut right) = (Vec::new(), Vec::new());
                 a.children(&mut |e| left.push(e));
                 b.children(&mut |e| right.push(e));
-                left.len() == right.len() && left.iter().zip(&right).all(|(x, y)| x.same(y))
+                left.len() == right.len() && left.iter().zip(&right).all(|(x, y)| x.alike(y, volatile))
             }
         }
     }

@@ -307,7 +307,7 @@ fn order_state(
         }
         if c.one_row {
             for (d, t) in done.iter_mut().zip(w.terms) {
-                let mut inside = true;
+                let mut inside = !t.expr.changes_by_call();
                 let placed = |x| loops[..=n].iter().any(|l| sources[l.source].id == x);
                 t.expr.tables(&mut |x| inside &= placed(x));
                 if inside {

@@ -31,6 +31,7 @@ pub(crate) fn split(mut plan: CorePlan, defs: Vec<WindowDef>, order_by: &mut [Or
         })
         .collect();
     let mut result = std::mem::take(&mut plan.result);
+    let shown: Vec<usize> = (0..result.len()).filter(|&k| result[k].changes_by_call()).collect();
     for e in result.iter_mut().chain(order_by.iter_mut().map(|t| &mut t.expr)) {
         carried.take(e);
     }
@@ -38,6 +39,12 @@ pub(crate) fn split(mut plan: CorePlan, defs: Vec<WindowDef>, order_by: &mut [Or
     let width = carried.list.len();
     for e in result.iter_mut().chain(order_by.iter_mut().map(|t| &mut t.expr)) {
         place_results(e, table, width, &ids);
+    }
+    // What changes from call to call is sorted by as it is shown.
+    for (t, k) in order_by.iter_mut().filter_map(|t| t.column.map(|k| (t, k))) {
+        if shown.contains(&k) {
+            t.expr = result[k].clone();
+        }
     }
     let outer = CorePlan { rows: plan.rows, distinct: plan.distinct, result, ..CorePlan::default() };
     plan.distinct = false;

@@ -1,4 +1,5 @@
-//! Walks over syntax trees: every table name that a query or a trigger's statement mentions, nested queries included.
+//! Walks over syntax trees: every table name that a query or a trigger's statement mentions, nested queries included, and
+//! whether there are parameters.
 //!
 //! Knows nothing of scopes: a name that a WITH clause defines is reported like any other.
 
@@ -7,12 +8,14 @@ use crate::ast::*;
 /// Calls `f` with each table name.
 pub struct TableNames<'f> {
     f: &'f mut dyn FnMut(&QualifiedName),
+    /// A parameter was met.
+    pub parameters: bool,
 }
 
 impl<'f> TableNames<'f> {
     /// A walk that reports to `f`.
     pub fn new(f: &'f mut dyn FnMut(&QualifiedName)) -> TableNames<'f> {
-        TableNames { f }
+        TableNames { f, parameters: false }
     }
 
     /// A query.
@@ -129,7 +132,8 @@ impl<'f> TableNames<'f> {
 
     fn expr(&mut self, e: &Expr) {
         match e {
-            Expr::Literal(..) | Expr::Variable { .. } | Expr::Column { .. } => {}
+            Expr::Literal(..) | Expr::Column { .. } => {}
+            Expr::Variable { .. } => self.parameters = true,
             Expr::Unary(_, a)
             | Expr::IsNull(a)
             | Expr::NotNull(a)

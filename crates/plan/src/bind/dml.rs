@@ -40,8 +40,8 @@ pub struct Target {
     pub checks: Vec<(Expr, Box<str>)>,
     /// Generated columns, in an order in which each can be computed.
     pub generated: Vec<(usize, Expr)>,
-    /// Defaults by column; none: NULL.
-    pub defaults: Vec<Option<Expr>>,
+    /// Defaults by column; none: NULL. What is wrong with one, only those hear who need it.
+    pub defaults: Vec<Option<Result<Expr>>>,
     /// What reading its rows takes.
     pub binding: Option<Rc<TableBinding>>,
     /// What foreign keys ask of its rows.
@@ -242,10 +242,8 @@ impl Binder<'_> {
         let generated = self.generated(table, id)?;
         let mut defaults = Vec::new();
         for c in &table.columns {
-            defaults.push(match &c.default {
-                Some(d) => Some(self.restricted_expr(table, id, &d.expr, Restriction::Default)?),
-                None => None,
-            });
+            let default = c.default.as_ref();
+            defaults.push(default.map(|d| self.restricted_expr(table, id, &d.expr, Restriction::Default)));
         }
         let binding = self.table_binding(table, id)?;
         Ok(Target {
@@ -689,7 +687,15 @@ impl Binder<'_> {
         let bound = (|| -> Result<_> {
             let mut core = self.target_rows(&target, view, (&s.table, s.alias.as_ref()), &s.indexed);
             if let Some(f) = &s.from {
-                self.from(f, &mut core)?;
+                if f.joins.iter().any(|j| matches!(j.op, ast::JoinOp::Right | ast::JoinOp::Full)) {
+                    // What has no partner in there has none, whatever row is to be changed.
+                    let kind = ast::TableKind::Join(Box::new(f.clone()));
+                    let first = ast::Table { kind, alias: None };
+                    let number = f.number;
+                    self.from(&ast::From { first, joins: Vec::new(), number }, &mut core)?;
+                } else {
+                    self.from(f, &mut core)?;
+                }
             }
             if let Some(w) = &s.filter {
                 let e = self.expr(w)?;
@@ -700,7 +706,7 @@ impl Binder<'_> {
         })();
         self.scopes.pop();
         let (rows, sets) = bound?;
-        let (returning, out) = self.returning_of("UPDATE", &s.returning, &target, s.alias.as_ref())?;
+        let (returning, out) = self.returning_of("UPDATE", &s.returning, &target)?;
         Ok(Update { target, sets, rows, or: s.or, returning, out })
     }
 
@@ -742,12 +748,12 @@ impl Binder<'_> {
         verb: &str,
         list: &[ast::ResultColumn],
         target: &Target,
-        alias: Option<&ast::Name>,
     ) -> Result<(Vec<Expr>, Vec<OutColumn>)> {
         if target.virtual_table.is_some() && !list.is_empty() {
             return Err(Error::sql(format!("{verb} RETURNING is not available on virtual tables")));
         }
-        self.target_scope(target, alias);
+        // An alias is not known there.
+        self.target_scope(target, None);
         let out = self.returning_list(list);
         self.scopes.pop();
         out
@@ -777,7 +783,7 @@ impl Binder<'_> {
         })();
         self.scopes.pop();
         let rows: Core = bound?;
-        let (returning, out) = self.returning_of("DELETE", &s.returning, &target, s.alias.as_ref())?;
+        let (returning, out) = self.returning_of("DELETE", &s.returning, &target)?;
         Ok(Delete { target, rows, returning, out })
     }
 }

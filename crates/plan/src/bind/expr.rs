@@ -93,10 +93,7 @@ impl Binder<'_> {
                     }
                 }
                 if table.is_some()
-                    && matches!(
-                        self.restriction,
-                        Restriction::IndexExpr | Restriction::Generated | Restriction::PartialIndex
-                    )
+                    && matches!(self.restriction, Restriction::IndexExpr | Restriction::Generated)
                 {
                     self.prohibit("the \".\" operator")?;
                 }
@@ -132,8 +129,9 @@ impl Binder<'_> {
                         Box::new(self.compare(CmpOp::Le, false, e, hi)?),
                     )
                 } else {
-                    check_single(&lo)?;
-                    check_single(&hi)?;
+                    if width(&lo) != 1 || width(&hi) != 1 {
+                        return Err(Error::sql("row value misused"));
+                    }
                     let lo = Box::new(self.make_compare(CmpOp::Ge, false, e.clone(), lo));
                     let hi = Box::new(self.make_compare(CmpOp::Le, false, e, hi));
                     Expr::Between { lo, hi }
@@ -157,7 +155,11 @@ impl Binder<'_> {
             A::Cast(a, ty) => Expr::Cast(self.boxed(a)?, cast_affinity(&ty.text)),
             A::Collate(a, name) => {
                 let coll = self.collation(&name.text).map_err(|e| e.at(name.span.start))?;
-                Expr::Collate(Box::new(self.any_expr(a)?), coll)
+                let inner = self.any_expr(a)?;
+                if width(&inner) != 1 {
+                    return Err(Error::sql("row value misused"));
+                }
+                Expr::Collate(Box::new(inner), coll)
             }
             A::Call(c) => self.call(c)?,
             A::Row(list, _) => {
@@ -314,7 +316,7 @@ impl Binder<'_> {
     pub(crate) fn compare(&mut self, op: CmpOp, null_eq: bool, a: Expr, b: Expr) -> Result<Expr> {
         let (n, m) = (width(&a), width(&b));
         if n != m {
-            return Err(if n > 1 || m > 1 { row_mismatch(&a, &b, n, m) } else { row_misused(&a, n, m) });
+            return Err(Error::sql("row value misused"));
         }
         if n == 1 {
             return Ok(Expr::Compare(Box::new(self.make_compare(op, null_eq, a, b))));
@@ -501,12 +503,19 @@ impl Binder<'_> {
         arms: &[(ast::Expr, ast::Expr)],
         otherwise: Option<&ast::Expr>,
     ) -> Result<Expr> {
-        let base = match base {
-            Some(b) => Some(self.boxed(b)?),
-            None => None,
+        let base = base.map(|b| self.any_expr(b)).transpose()?;
+        // A row is compared as a whole, field by field.
+        let (base, row) = match base {
+            Some(b) if width(&b) > 1 => (None, Some(b)),
+            b => (b.map(Box::new), None),
         };
         let mut out = Vec::with_capacity(arms.len());
         for (when, then) in arms {
+            if let Some(row) = &row {
+                let w = self.any_expr(when)?;
+                out.push((self.compare(CmpOp::Eq, false, row.clone(), w)?, self.expr(then)?));
+                continue;
+            }
             let mut w = self.expr(when)?;
             if let Some(b) = &base {
                 let coll = b.collation();
@@ -586,11 +595,6 @@ impl Binder<'_> {
         if matches!(function.imp, Implementation::Aggregate(_)) {
             return self.aggregate(c, function);
         }
-        if c.star {
-            return Err(
-                Error::sql(format!("wrong number of arguments to function {name}()")).at(c.span.start)
-            );
-        }
         if c.filter.is_some() {
             return Err(
                 Error::sql(format!("FILTER may not be used with non-aggregate {name}()")).at(c.span.start)
@@ -618,6 +622,9 @@ impl Binder<'_> {
     fn aggregate(&mut self, c: &ast::Call, function: Rc<iolite_ext::Function>) -> Result<Expr> {
         let name = &c.name.text;
         let misuse = || Error::sql(format!("misuse of aggregate function {}()", name));
+        if self.restriction == Restriction::Default {
+            return Err(Error::sql(format!("unknown function: {name}()")));
+        }
         if self.restriction != Restriction::None || self.scopes.is_empty() {
             return Err(misuse().at(c.span.start));
         }
@@ -654,6 +661,13 @@ impl Binder<'_> {
         if c.within_group && order_by.len() == 1 {
             args.insert(0, order_by.remove(0).expr);
         }
+        // To these any order is as good as another.
+        if [FunctionFlags::COUNT, FunctionFlags::MIN, FunctionFlags::MAX]
+            .iter()
+            .any(|f| function.flags.has(*f))
+        {
+            order_by.clear();
+        }
         let mut tables = Vec::new();
         for e in args.iter().chain(&filter).chain(order_by.iter().map(|o| &o.expr)) {
             e.tables(&mut |t| tables.push(t));
@@ -682,17 +696,7 @@ impl Binder<'_> {
         }
         let collation = args.iter().find_map(|a| a.collation()).map_or(self.binary(), |c| c.0);
         let affinity = Affinity::None;
-        // Nested queries between here and the owner refer to its groups.
-        let owner_tables: Vec<TableId> = self.scopes[owner].sources.iter().map(|s| s.id).collect();
-        for frame in &mut self.frames {
-            if frame.outside > owner {
-                for t in &owner_tables {
-                    if !frame.outer.contains(t) {
-                        frame.outer.push(*t);
-                    }
-                }
-            }
-        }
+        self.note_groups(owner);
         let scope = &mut self.scopes[owner];
         scope.has_agg = true;
         let twin = scope.aggs.iter().find(|a| {
@@ -793,30 +797,12 @@ pub(crate) fn fields(e: Expr) -> Vec<Expr> {
     }
 }
 
-fn check_single(e: &Expr) -> Result<()> {
-    match width(e) {
-        1 => Ok(()),
-        n => Err(row_misused(e, n, 1)),
-    }
-}
-
 fn row_misused(e: &Expr, n: usize, want: usize) -> Error {
     match e {
         Expr::Row(list) if matches!(list.first(), Some(Expr::Subquery(..))) => {
             Error::sql(format!("sub-select returns {n} columns - expected {want}"))
         }
         _ => Error::sql("row value misused"),
-    }
-}
-
-fn row_mismatch(a: &Expr, b: &Expr, n: usize, m: usize) -> Error {
-    let is_sub = |e: &Expr| matches!(e, Expr::Row(l) if matches!(l.first(), Some(Expr::Subquery(..))));
-    if is_sub(b) {
-        Error::sql(format!("sub-select returns {m} columns - expected {n}"))
-    } else if is_sub(a) {
-        Error::sql(format!("sub-select returns {n} columns - expected {m}"))
-    } else {
-        Error::sql("row value misused")
     }
 }
 

@@ -535,10 +535,13 @@ impl Binder<'_> {
     /// One use of a common table expression.
     fn cte(&mut self, at: usize) -> Result<(SourceKind, Columns)> {
         let def = self.ctes[at].clone();
-        if let Some((working, columns)) = &def.working {
-            return Ok((SourceKind::Working(*working), Columns::Query(columns.clone())));
-        }
         let name = &def.ast.name.text;
+        if let Some(w) = &mut self.ctes[at].working {
+            if std::mem::replace(&mut w.met, true) {
+                return Err(Error::sql(format!("multiple recursive references: {name}")));
+            }
+            return Ok((SourceKind::Working(w.id), Columns::Query(w.columns.clone())));
+        }
         if def.busy {
             return Err(Error::sql(format!("circular reference: {name}")));
         }
@@ -563,7 +566,7 @@ impl Binder<'_> {
         let name = &def.ast.name.text;
         let names: Vec<Rc<str>> = def.ast.columns.iter().map(|n| Rc::from(&*n.text)).collect();
         let refers = |c: &ast::SelectCore| match c {
-            ast::SelectCore::Query(q) => q.from.as_ref().is_some_and(|f| from_names(f, name)),
+            ast::SelectCore::Query(q) => q.from.as_ref().is_some_and(|f| times_named(f, name) > 0),
             ast::SelectCore::Values(_) => false,
         };
         let check_width = |n: usize| {
@@ -605,12 +608,17 @@ impl Binder<'_> {
             let columns = query_columns(&select, &names, false, self.binary());
             let Columns::Query(list) = &columns else { unreachable!("query_columns makes a query") };
             let id = self.new_table();
-            self.ctes[at].working = Some((id, list.clone()));
             let mut arms = Vec::new();
             let mut distinct = false;
             let bound: Result<()> = (|| {
                 for (op, c) in &s.compounds[k..] {
                     distinct |= *op == ast::CompoundOp::Union;
+                    if let ast::SelectCore::Query(q) = c
+                        && q.from.as_ref().map_or(0, |f| times_named(f, name)) > 1
+                    {
+                        return Err(Error::sql(format!("multiple references to recursive table: {name}")));
+                    }
+                    self.ctes[at].working = Some(Working { id, columns: list.clone(), met: false });
                     let (core, outs) = self.core(c)?;
                     if core.aggregate {
                         return Err(Error::sql("recursive aggregate queries not supported"));
@@ -623,14 +631,8 @@ impl Binder<'_> {
                     }
                     let refs =
                         core.sources.iter().filter(|s| matches!(s.kind, SourceKind::Working(w) if w == id));
-                    match refs.count() {
-                        1 => {}
-                        0 => return Err(Error::sql(format!("circular reference: {name}"))),
-                        _ => {
-                            return Err(Error::sql(format!(
-                                "multiple references to recursive table: {name}"
-                            )));
-                        }
+                    if refs.count() == 0 {
+                        return Err(Error::sql(format!("circular reference: {name}")));
                     }
                     arms.push(core);
                 }
@@ -649,14 +651,16 @@ impl Binder<'_> {
     }
 }
 
-/// Whether a FROM clause names `name` directly, parenthesised joins included.
-fn from_names(f: &ast::From, name: &str) -> bool {
-    let is = |t: &ast::Table| match &t.kind {
-        ast::TableKind::Named { name: q, .. } => q.schema.is_none() && q.name.text.eq_ignore_ascii_case(name),
-        ast::TableKind::Join(inner) => from_names(inner, name),
-        _ => false,
+/// How often a FROM clause names `name` directly, parenthesised joins included.
+fn times_named(f: &ast::From, name: &str) -> usize {
+    let times = |t: &ast::Table| match &t.kind {
+        ast::TableKind::Named { name: q, .. } => {
+            (q.schema.is_none() && q.name.text.eq_ignore_ascii_case(name)) as usize
+        }
+        ast::TableKind::Join(inner) => times_named(inner, name),
+        _ => 0,
     };
-    is(&f.first) || f.joins.iter().any(|j| is(&j.table))
+    times(&f.first) + f.joins.iter().map(|j| times(&j.table)).sum::<usize>()
 }
 
 /// The words for arms of different width.

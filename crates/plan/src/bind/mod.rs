@@ -217,6 +217,15 @@ struct Nesting {
     outer: Vec<TableId>,
 }
 
+/// The working table of a recursive query, while one of its recursive arms is bound.
+#[derive(Clone)]
+struct Working {
+    id: TableId,
+    columns: Rc<[QueryColumn]>,
+    /// The arm's FROM clause has named it: nothing else may.
+    met: bool,
+}
+
 #[derive(Clone)]
 struct CteDef {
     ast: Rc<ast::Cte>,
@@ -224,7 +233,7 @@ struct CteDef {
     visible: usize,
     id: u32,
     /// While the recursive part of this one is bound: its working table.
-    working: Option<(TableId, Rc<[QueryColumn]>)>,
+    working: Option<Working>,
     /// While it is bound: a reference to itself is circular unless `working`.
     busy: bool,
     uses: Rc<std::cell::Cell<u32>>,

@@ -254,8 +254,27 @@ impl Binder<'_> {
                 Error::sql(format!("misuse of aliased aggregate {}", column.text)).at(column.span.start)
             );
         }
+        if (scope.in_window || scope.phase != Phase::Groups) && e.any(&mut |x| matches!(x, Expr::Window(..)))
+        {
+            let text = format!("misuse of aliased window function {}", column.text);
+            return Err(Error::sql(text).at(column.span.start));
+        }
         self.note_outer(depth, &e);
+        if e.any(&mut |x| matches!(x, Expr::Agg(..))) {
+            self.note_groups(depth);
+        }
         Ok(Some(e))
+    }
+
+    /// Nested queries between here and the query at `depth` refer to its groups.
+    pub(crate) fn note_groups(&mut self, depth: usize) {
+        for frame in self.frames.iter_mut().filter(|f| f.outside > depth) {
+            for s in &self.scopes[depth].sources {
+                if !frame.outer.contains(&s.id) {
+                    frame.outer.push(s.id);
+                }
+            }
+        }
     }
 
     fn trigger_column(&mut self, table: Option<&Name>, column: &Name) -> Result<Option<Expr>> {
@@ -292,6 +311,18 @@ impl Binder<'_> {
     pub(crate) fn function(&self, name: &Name, args: usize) -> Result<Rc<iolite_ext::Function>> {
         if let Some(f) = self.env.registry.function(&name.text, args) {
             return if self.trusts(&f) { Ok(f) } else { Err(untrusted_use(&name.text)) };
+        }
+        if self.log.is_some() && !self.env.registry.has_function(&name.text) {
+            // ALTER TABLE only looks where names stand.
+            return Ok(Rc::new(iolite_ext::Function {
+                name: (&*name.text).into(),
+                args: -1,
+                flags: iolite_ext::FunctionFlags::DETERMINISTIC,
+                imp: Implementation::Inline(iolite_ext::Inline::Likely),
+            }));
+        }
+        if self.restriction == Restriction::Default && !self.env.registry.has_function(&name.text) {
+            return Err(Error::sql(format!("unknown function: {}()", name.text)));
         }
         Err(if self.env.registry.has_function(&name.text) {
             Error::sql(format!("wrong number of arguments to function {}()", name.text)).at(name.span.start)

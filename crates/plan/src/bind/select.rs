@@ -271,6 +271,12 @@ impl Binder<'_> {
             let e = self.expr(w)?;
             push_filter(&mut core.filter, e, None);
         }
+        let most = self.env.limits.get(Limit::Column) as usize;
+        for (terms, clause) in [(order_by.len(), "ORDER"), (q.group_by.len(), "GROUP")] {
+            if terms > most {
+                return Err(Error::sql(format!("too many terms in {clause} BY clause")));
+            }
+        }
         self.top().phase = Phase::GroupBy;
         for (i, g) in q.group_by.iter().enumerate() {
             let e = match ordinal(g) {
@@ -293,7 +299,11 @@ impl Binder<'_> {
             if q.group_by.is_empty() && !self.top().has_agg {
                 return Err(Error::sql("HAVING clause on a non-aggregate query"));
             }
-            core.having = Some(self.expr(h)?);
+            // Groups are chosen before any window is looked at.
+            self.top().in_window = true;
+            let having = self.expr(h);
+            self.top().in_window = false;
+            core.having = Some(having?);
         }
         let grouped = self.top().has_agg || !q.group_by.is_empty();
         for (i, t) in order_by.iter().enumerate() {
@@ -343,7 +353,7 @@ impl Binder<'_> {
             Some(c) => core.result[c].clone(),
             None => self.expr(e)?,
         };
-        let column = column.or_else(|| core.result.iter().position(|r| r.same(&expr)));
+        let column = column.or_else(|| core.result.iter().position(|r| r.same_form(&expr)));
         let mut term = self.order_term(expr, column, t);
         if let Some(c) = coll {
             term.expr = Expr::Collate(Box::new(term.expr), c.clone());

@@ -206,6 +206,12 @@ impl Compiler<'_> {
         c: &ast::CreateView,
         text: &str,
     ) -> Result<Vec<Step>> {
+        let mut ignore = |_: &QualifiedName| {};
+        let mut names = iolite_sql::walk::TableNames::new(&mut ignore);
+        names.select(&c.select);
+        if names.parameters {
+            return Err(Error::sql("parameters are not allowed in views"));
+        }
         let db = self.home(c.temp, &c.name, "view")?;
         let name = &*c.name.name.text;
         if self.taken(db, name, c.if_not_exists)? {
@@ -237,19 +243,25 @@ impl Compiler<'_> {
     ) -> Result<Vec<Step>> {
         let name = &*c.name.name.text;
         let on = c.table.schema.as_ref().map(|s| &*s.text);
-        let wanted = c.name.schema.as_ref().map(|s| &*s.text).or(if c.temp { on } else { None });
-        let found = self.env.catalog.table(if c.temp { on } else { wanted }, &c.table.name.text);
-        let Some((table_db, t)) = found else {
-            let shown = match wanted {
-                Some(s) => format!("{s}.{}", c.table.name.text),
-                None => c.table.name.text.to_string(),
-            };
-            return Err(Error::sql(format!("no such table: {shown}")));
-        };
+        let table = &*c.table.name.text;
         let db = match &c.name.schema {
             Some(_) => self.home(c.temp, &c.name, "trigger")?,
             None if c.temp => 1,
-            None => table_db,
+            // A trigger of a table in temp is there too.
+            None => match self.env.catalog.table(on, table) {
+                Some((1, _)) => 1,
+                _ => 0,
+            },
+        };
+        let own = &self.env.catalog.schemas[db].name;
+        if let Some(on) = on.filter(|on| db != 1 && !on.eq_ignore_ascii_case(own)) {
+            return Err(cannot_reference(name, on));
+        }
+        // Those in temp may be on tables elsewhere.
+        let wanted = if db == 1 { on } else { Some(&**own) };
+        let Some((table_db, t)) = self.env.catalog.table(wanted, table) else {
+            let shown = wanted.map_or(table.to_string(), |s| format!("{s}.{table}"));
+            return Err(Error::sql(format!("no such table: {shown}")));
         };
         if t.is_virtual() {
             return Err(Error::sql("cannot create triggers on virtual tables"));
@@ -257,6 +269,7 @@ impl Compiler<'_> {
         if self.env.is_protected(table_db, &t) {
             return Err(Error::sql("cannot create triggers on shadow tables"));
         }
+        self.home(db == 1, &QualifiedName { schema: None, name: c.name.name.clone() }, "trigger")?;
         if self.env.catalog.schemas[db].trigger(name).is_some() {
             if c.if_not_exists {
                 return Ok(self.nothing(db));
@@ -269,10 +282,30 @@ impl Compiler<'_> {
         if let Some(why) = check_time(c, t.is_view()) {
             return Err(Error::sql(why));
         }
+        if db != 1 && c.body.iter().any(|(s, _)| names_database(s)) {
+            return Err(Error::sql(
+                "qualified table names are not allowed on INSERT, UPDATE, and DELETE statements within triggers",
+            ));
+        }
         self.stay_at_home(db, "trigger", name, |w| w.trigger(c))?;
         let sql = stored_text("CREATE TRIGGER", b.text, c.name.name.span.start, text);
         Ok(self.add_text(db, "trigger", name, &t.name, sql))
     }
+}
+
+/// Whether a statement of a trigger says in which database the table is that it changes.
+fn names_database(s: &Stmt) -> bool {
+    let table = match s {
+        Stmt::Insert(s) => &s.table,
+        Stmt::Update(s) => &s.table,
+        Stmt::Delete(s) => &s.table,
+        _ => return false,
+    };
+    table.schema.is_some()
+}
+
+fn cannot_reference(trigger: &str, database: &str) -> Error {
+    Error::sql(format!("trigger {trigger} cannot reference objects in database {database}"))
 }
 
 /// The table that a definition's text makes; its root is not known.
@@ -289,9 +322,6 @@ fn validate(b: &mut Binder<'_>, t: &Rc<Table>) -> Result<()> {
     for c in &t.columns {
         if let Some(n) = &c.collation {
             b.collation(n)?;
-        }
-        if let Some(d) = &c.default {
-            b.restricted_expr(t, 0, &d.expr, Restriction::Default)?;
         }
     }
     for c in &t.checks {

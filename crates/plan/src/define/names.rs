@@ -71,17 +71,21 @@ impl Compiler<'_> {
     ) -> Result<()> {
         let mut elsewhere = None;
         let own = &self.env.catalog.schemas[db].name;
-        walk(&mut TableNames::new(&mut |q| {
+        let mut look = |q: &QualifiedName| {
             if let Some(s) = &q.schema
                 && !s.text.eq_ignore_ascii_case(own)
             {
                 elsewhere.get_or_insert_with(|| s.text.to_string());
             }
-        }));
+        };
+        let mut names = TableNames::new(&mut look);
+        walk(&mut names);
+        let parameters = names.parameters;
         match elsewhere {
             Some(s) if db != 1 => {
                 Err(Error::sql(format!("{what} {name} cannot reference objects in database {s}")))
             }
+            _ if parameters => Err(Error::sql(format!("{what} cannot use variables"))),
             _ => Ok(()),
         }
     }

@@ -517,7 +517,7 @@ impl Parser<'_> {
         let mut body = Vec::new();
         loop {
             let start = self.tok.start;
-            let stmt = self.trigger_step(temp)?;
+            let stmt = self.trigger_step()?;
             let span = self.since(start);
             self.expect(T::Semi)?;
             body.push((stmt, span));
@@ -530,23 +530,17 @@ impl Parser<'_> {
         Ok(Stmt::CreateTrigger(Box::new(trigger)))
     }
 
-    fn trigger_step(&mut self, temp: bool) -> Result<Stmt> {
+    fn trigger_step(&mut self) -> Result<Stmt> {
         let stmt = match self.tok.kind {
             T::With => Stmt::Select(self.select()?),
             T::Select | T::Values | T::Insert | T::Replace | T::Update | T::Delete => self.command()?,
             _ => return Err(self.unexpected()),
         };
-        let (table, indexed) = match &stmt {
-            Stmt::Insert(s) => (&s.table, &Indexed::Any),
-            Stmt::Update(s) => (&s.table, &s.indexed),
-            Stmt::Delete(s) => (&s.table, &s.indexed),
+        let indexed = match &stmt {
+            Stmt::Update(s) => &s.indexed,
+            Stmt::Delete(s) => &s.indexed,
             _ => return Ok(stmt),
         };
-        if table.schema.is_some() && !temp {
-            return Err(Error::sql(
-                "qualified table names are not allowed on INSERT, UPDATE, and DELETE statements within triggers",
-            ));
-        }
         let clause = match indexed {
             Indexed::Any => return Ok(stmt),
             Indexed::By(_) => "INDEXED BY",

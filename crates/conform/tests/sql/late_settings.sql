@@ -1,0 +1,25 @@
+-- Settings that come when there is content already.
+CREATE TEMP TABLE tt(x);
+INSERT INTO tt VALUES ('abc');
+PRAGMA encoding = 'UTF-16le';
+SELECT * FROM tt;
+PRAGMA encoding;
+PRAGMA auto_vacuum = 1;
+CREATE TABLE t(a);
+PRAGMA auto_vacuum;
+PRAGMA auto_vacuum = 2;
+PRAGMA auto_vacuum;
+PRAGMA auto_vacuum = 7;
+PRAGMA auto_vacuum;
+PRAGMA auto_vacuum = 0;
+PRAGMA auto_vacuum;
+INSERT INTO t VALUES (zeroblob(50000));
+DELETE FROM t;
+PRAGMA freelist_count;
+PRAGMA auto_vacuum = full;
+PRAGMA auto_vacuum;
+PRAGMA writable_schema = ON;
+INSERT INTO sqlite_master VALUES ('view', 'v1', 'v1', 0, 'CREATE VIEW v1 AS SELECT 7 AS seven');
+PRAGMA writable_schema = RESET;
+PRAGMA writable_schema;
+SELECT * FROM v1;
