@@ -1,5 +1,5 @@
-//! `differ --statements N --seed S --threads T [--only KIND] [--keep-going] [--alter] [--known FILE] [--show N]
-//! [--round R]`: compares
+//! `differ --statements N --seed S --threads T [--only KIND] [--keep-going] [--alter] [--table-functions]
+//! [--foreign-keys] [--known FILE] [--show N] [--round R]`: compares
 //! iolite with stock SQLite on generated statements. Prints each kind of difference once, most frequent first, as a
 //! script for either shell, then what was covered. Exits with 1 if a difference is unexplained. `--round R` runs that
 //! one round again.
