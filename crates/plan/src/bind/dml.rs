@@ -174,6 +174,8 @@ impl Binder<'_> {
     /// Binds an expression that a table carries (index, CHECK, generated column) to its row under number `id`.
     pub fn table_expr(&mut self, table: &Rc<Table>, id: TableId, e: &ast::Expr) -> Result<Expr> {
         let scopes = std::mem::take(&mut self.scopes);
+        // The nested query in which the table stands does not depend on it.
+        let frames = std::mem::take(&mut self.frames);
         let source = ScopeSource {
             id,
             db: None,
@@ -188,7 +190,7 @@ impl Binder<'_> {
         let stored = std::mem::replace(&mut self.stored, stored);
         let out = self.expr(e);
         self.stored = stored;
-        self.scopes = scopes;
+        (self.scopes, self.frames) = (scopes, frames);
         out.map_err(Error::without_offset)
     }
 

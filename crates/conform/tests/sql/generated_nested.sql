@@ -1,0 +1,12 @@
+CREATE TABLE g(b, c, d AS (b||'x'));
+INSERT INTO g VALUES(21,20),(1,21);
+UPDATE g SET b = (SELECT sum(t.c) FROM g t WHERE t.b<22), c=28 RETURNING b;
+SELECT * FROM g;
+SELECT c, (SELECT count(*) FROM g WHERE d='41x') FROM g;
+SELECT c, (SELECT count(*) FROM g AS i WHERE i.d=g.d) FROM g;
+CREATE INDEX gi ON g(d||'y');
+SELECT (SELECT max(d) FROM g AS i WHERE i.d||'y'='41xy') FROM g WHERE EXISTS(SELECT 1 FROM g AS k WHERE k.d||'y'=g.d||'y');
+CREATE TABLE h(k, m AS (k*2));
+INSERT INTO h VALUES(1),(2),(4);
+SELECT k, (SELECT group_concat(i.k) FROM h AS i WHERE i.m=h.k), (SELECT i.m FROM h AS i WHERE i.k=h.m) FROM h;
+SELECT k FROM h WHERE EXISTS(SELECT 1 FROM h AS i WHERE i.k=h.m AND (SELECT count(*) FROM h AS j WHERE j.m>i.m)=1);
