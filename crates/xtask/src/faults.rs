@@ -35,6 +35,8 @@ enum By {
     Sim(&'static [&'static str]),
     /// `chaos` for so many seconds.
     Chaos(&'static str),
+    /// The C programs with several threads, under this tool.
+    Threads(&'static str),
     /// A test of this package, by a part of its name.
     Test(&'static str, &'static str),
 }
@@ -101,6 +103,13 @@ pub fn run(root: &Path, seed: &str, which: &[usize]) -> bool {
             By::Chaos(seconds) => {
                 let mut c = Command::new(target.join("perf/chaos"));
                 c.args(["--seconds", seconds, "--seed", seed]);
+                c
+            }
+            By::Threads(tool) => {
+                let mut c = Command::new("sh");
+                c.current_dir(&copy)
+                    .env("CARGO_TARGET_DIR", &target)
+                    .args(["crates/capi/tests/races.sh", tool]);
                 c
             }
             By::Test(package, name) => cargo(&["test", "--quiet", "-p", package, name]),

@@ -429,7 +429,11 @@ impl<'a> Worker<'a> {
         db.run(sql).map_err(|e| match e {
             // Stock's answer where a neighbour removes the list of a transaction's journals in the midst of its recovery
             // (`docs/decisions.md` shows it with stock's processes alone). In WAL mode there is no such list.
-            Trouble::Other(e) if self.engine == "stock" && e.contains("code: 14,") && !self.about.modes.contains(&"wal") => {
+            Trouble::Other(e)
+                if self.engine == "stock"
+                    && e.contains("code: 14,")
+                    && !self.about.modes.contains(&"wal") =>
+            {
                 self.drew("stock met a list of journals that was gone");
                 Trouble::Busy
             }

@@ -176,20 +176,20 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "pager/src/wal/view.rs",
         find: "(named && begun).then_some(mark)\n    }\n\n    /// The state from which",
         with: "(named && (begun || FAULT)).then_some(mark)\n    }\n\n    /// The state from which",
-        by: By::Test("iolite-conform", "sessions"),
+        by: By::Test("iolite-conform", "columns_follow_rows_through_any_history"),
     },
     Fault {
         title: "a value's bytes are shared by two connections",
         file: "capi/src/statement.rs",
         find: "v.as_ref().map_or(Ok(Value::Null), |v| v.copy())",
         with: "v.as_ref().map_or(Ok(Value::Null), |v| if FAULT { Ok(v.value.clone()) } else { v.copy() })",
-        by: By::Test("iolite-capi", "values_pass_between"),
+        by: By::Threads("plain"),
     },
     Fault {
         title: "a zombie is ended by whoever finds it without statements",
         file: "capi/src/handle.rs",
-        find: "|| !d.is_idle() || d.ending.replace(true) {",
-        with: "|| !d.is_idle() || !FAULT && d.ending.replace(true) {",
+        find: "    contained(d, (), || d.end());",
+        with: "    let held = if FAULT { drop(held); d.ending.set(false); None } else { Some(held) };\n    contained(d, (), || d.end());",
         by: By::Test("iolite-capi", "zombie"),
     },
     Fault {
@@ -328,8 +328,8 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         title: "a closed handle is used",
         file: "capi/src/handle.rs",
-        find: "        Some(d) if d.state.is_open() => within(db, bad, |d| if d.state.is_open() { f(d) } else { bad }),",
-        with: "        Some(d) if FAULT || d.state.is_open() => within(db, bad, |d| if FAULT || d.state.is_open() { f(d) } else { bad }),",
+        find: "        self.0.load(Ordering::Relaxed) == state",
+        with: "        if FAULT && state != ZOMBIE { state == OPEN } else { self.0.load(Ordering::Relaxed) == state }",
         by: By::Test("iolite-capi", "closed_handles"),
     },
     Fault {
@@ -352,5 +352,12 @@ pub(super) const FAULTS: &[Fault] = &[
         find: "        inner.settle(&tree)?;\n        let name",
         with: "        if FAULT && let Some(b) = inner.btree_if_open(at) { b.copy_from(&tree)?; }\n        inner.settle(&tree)?;\n        let name",
         by: By::Test("iolite-capi", "an_image_takes_the_place"),
+    },
+    Fault {
+        title: "a copy brings a counter of its own",
+        file: "btree/src/copy.rs",
+        find: "                    b[24..28].copy_from_slice(&counter);",
+        with: "                    if !FAULT { b[24..28].copy_from_slice(&counter); }",
+        by: By::Test("iolite-conform", "sessions"),
     },
 ];
