@@ -12,13 +12,18 @@ impl Codegen<'_> {
     /// Deletes the row that was found: it is under the table's cursor, or was collected (`stored`).
     pub fn delete_found(&mut self, w: &Modification<'_>, r: &Removal, stored: Option<i32>) -> Result<()> {
         let Feed::Found { rows, keys, .. } = &w.plan.feed else { return Ok(()) };
+        let plain = r.is_plain() && w.returning.is_none();
+        let t = w.target();
         let Some(temp) = stored else {
             if matches!(rows.levels[0].access, Access::Index(_)) {
                 self.b.emit(Opcode::FinishSeek, w.cursors.table, 0, 0);
             }
-            return self.delete_row(w, p5::COUNT_CHANGE | p5::SAVE_POSITION);
+            if plain {
+                return self.delete_row(w, p5::COUNT_CHANGE | p5::SAVE_POSITION);
+            }
+            let old = self.load_row(t, w.cursors.table)?;
+            return self.delete_loaded(w, r, old);
         };
-        let t = w.target();
         let key = self.fields(temp, 0, *keys);
         if t.table.is_view() {
             let old = Row { rowid: self.b.reg(), first: key };
@@ -27,13 +32,20 @@ impl Codegen<'_> {
             return self.returning_row(w, old);
         }
         self.seek_key(w, key, *keys);
-        if r.is_plain() && w.returning.is_none() {
+        if plain {
             return self.delete_row(w, p5::COUNT_CHANGE);
         }
         let old = self.load_row(t, w.cursors.table)?;
+        self.delete_loaded(w, r, old)
+    }
+
+    /// Deletes the row under the table's cursor, which stands in registers too, with all that happens beside.
+    fn delete_loaded(&mut self, w: &Modification<'_>, r: &Removal, old: Row) -> Result<()> {
+        let t = w.target();
         if !r.before.is_empty() {
             self.act(&r.before, t, (Some(old), None), w.next)?;
-            self.seek_key(w, key, *keys);
+            // The trigger may have deleted or changed the row.
+            self.reseek(w, old, w.next)?;
         }
         self.delete_row(w, p5::COUNT_CHANGE)?;
         self.returning_row(w, old)?;

@@ -1,5 +1,6 @@
 //! What UPDATE does: one pass where the loop cannot meet a changed row again, else keys first, changes after.
 
+use super::delete::finds_one;
 use super::tests::{NewRow, due_checks};
 use crate::bind::{Set, Target, Update};
 use crate::bound::{ColumnRef, Core, Expr, ROWID};
@@ -232,6 +233,8 @@ fn update_pass(
     let level = found.levels.first().filter(|_| found.levels.len() == 1);
     let why = if joined {
         Why::Join
+    } else if !t.table.is_view() && level.is_some_and(|l| finds_one(&l.access)) {
+        return Pass::One;
     } else if triggers {
         Why::Triggers
     } else if change.key_changes {

@@ -172,25 +172,11 @@ pub(super) const FAULTS: &[Fault] = &[
         by: By::Test("iolite-btree", "backups"),
     },
     Fault {
-        title: "a state of a log without salts has a name that others can use",
-        file: "pager/src/wal/view.rs",
-        find: "(named && begun).then_some(mark)\n    }\n\n    /// The state from which",
-        with: "(named && (begun || FAULT)).then_some(mark)\n    }\n\n    /// The state from which",
-        by: By::Test("iolite-conform", "columns_follow_rows_through_any_history"),
-    },
-    Fault {
         title: "a value's bytes are shared by two connections",
         file: "capi/src/statement.rs",
         find: "v.as_ref().map_or(Ok(Value::Null), |v| v.copy())",
         with: "v.as_ref().map_or(Ok(Value::Null), |v| if FAULT { Ok(v.value.clone()) } else { v.copy() })",
         by: By::Threads("plain"),
-    },
-    Fault {
-        title: "a zombie is ended by whoever finds it without statements",
-        file: "capi/src/handle.rs",
-        find: "    contained(d, (), || d.end());",
-        with: "    let held = if FAULT { drop(held); d.ending.set(false); None } else { Some(held) };\n    contained(d, (), || d.end());",
-        by: By::Test("iolite-capi", "zombie"),
     },
     Fault {
         title: "handles on values do not expire",
