@@ -32,7 +32,7 @@ impl Compiler<'_> {
             let keys = kept.len();
             let found = self.found(rows, kept, &mut p)?;
             let pass = delete_pass(t, &found, &removal, !returning.is_empty());
-            self.undo |= pass != Pass::One;
+            self.undo |= pass != Pass::One || !removal.is_plain();
             (Feed::Found { rows: Box::new(found), keys, given: false }, pass)
         };
         let (verb, replaced) = (Verb::Delete(removal), Removal::default());

@@ -53,7 +53,8 @@ impl Compiler<'_> {
             found.levels.first().map(|l| &l.access),
             Some(Access::RowidEq { eq: EqTerm::Eq { .. }, .. })
         );
-        self.undo |= pass != Pass::One || !one_row;
+        let alone = change.before.is_empty() && change.after.is_empty();
+        self.undo |= pass != Pass::One || !one_row || !alone;
         let feed = Feed::Found { rows: Box::new(found), keys, given };
         let verb = Verb::Update(Box::new(change));
         Ok(ModifyPlan { target, feed, pass, verb, replaced, returning, out })
