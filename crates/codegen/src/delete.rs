@@ -8,6 +8,17 @@ use iolite_catalog::ColumnSource;
 use iolite_plan::plan::Access;
 use iolite_plan::statement::modify::*;
 
+/// What a row that REPLACE deletes has taken.
+#[derive(Clone, Copy)]
+pub enum Taken {
+    /// The rowid: the new row will be written over it.
+    Rowid,
+    /// The key of this index, whose cursor stands at its entry.
+    Entry(usize),
+    /// One of these, and more may happen before the new row is written.
+    Other,
+}
+
 impl Codegen<'_> {
     /// Deletes the row that was found: it is under the table's cursor, or was collected (`stored`).
     pub fn delete_found(&mut self, w: &Modification<'_>, r: &Removal, stored: Option<i32>) -> Result<()> {
@@ -52,11 +63,17 @@ impl Codegen<'_> {
         self.act(&r.after, t, (Some(old), None), w.next)
     }
 
-    /// REPLACE: deletes the row under the table's cursor.
-    pub fn replace_row(&mut self, w: &Modification<'_>) -> Result<()> {
+    /// REPLACE: deletes the row under the table's cursor, which has what the new row wants.
+    pub fn replace_row(&mut self, w: &Modification<'_>, taken: Taken) -> Result<()> {
         let r = &w.plan.replaced;
         if r.is_plain() {
-            return self.delete_row(w, 0);
+            let (found, flags) = match taken {
+                Taken::Entry(k) => (Some(k), 0),
+                Taken::Rowid => (None, p5::WRITTEN_OVER),
+                Taken::Other => (None, 0),
+            };
+            self.delete_entries(w, None, found)?;
+            return self.delete_record(w, flags);
         }
         let t = w.target();
         let old = self.load_row(t, w.cursors.table)?;
@@ -72,7 +89,12 @@ impl Codegen<'_> {
 
     /// Deletes the row under the table's cursor with its index entries.
     fn delete_row(&mut self, w: &Modification<'_>, flags: u16) -> Result<()> {
-        self.delete_entries(w, None)?;
+        self.delete_entries(w, None, None)?;
+        self.delete_record(w, flags)
+    }
+
+    /// Deletes the row under the table's cursor alone.
+    fn delete_record(&mut self, w: &Modification<'_>, flags: u16) -> Result<()> {
         self.b.emit4(Opcode::Delete, w.cursors.table, 0, 0, P4::Name(w.target().table.name.clone()));
         self.b.p5(flags);
         Ok(())
