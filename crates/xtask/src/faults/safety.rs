@@ -346,4 +346,11 @@ pub(super) const FAULTS: &[Fault] = &[
         with: "                    if !FAULT { b[24..28].copy_from_slice(&counter); }",
         by: By::Test("iolite-conform", "sessions"),
     },
+    Fault {
+        title: "a page is written early whose original is not sealed",
+        file: "pager/src/journal.rs",
+        find: ".all(|p| !self.unsealed.contains(&p))",
+        with: ".all(|p| FAULT || !self.unsealed.contains(&p))",
+        by: By::Sim(&["--only", "crash", "--mode", "delete", "--sync", "full"]),
+    },
 ];
