@@ -8,6 +8,28 @@ use crate::node::*;
 use crate::ptrmap;
 use iolite_base::{Buf, Code, Error, Pgno, Result, alloc, be};
 
+/// What is being looked at, which messages begin with.
+#[derive(Clone, Copy)]
+enum Place {
+    Nowhere,
+    Freelist,
+    Page { root: Pgno, page: Pgno },
+    RightChild { root: Pgno, page: Pgno },
+    Cell { root: Pgno, page: Pgno, cell: u32 },
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Nowhere => Ok(()),
+            Place::Freelist => f.write_str("Freelist: "),
+            Place::Page { root, page } => write!(f, "Tree {root} page {page}: "),
+            Place::RightChild { root, page } => write!(f, "Tree {root} page {page} right child: "),
+            Place::Cell { root, page, cell } => write!(f, "Tree {root} page {page} cell {cell}: "),
+        }
+    }
+}
+
 struct Check<'a> {
     bt: &'a Shared,
     used: Vec<u8>,
@@ -15,7 +37,7 @@ struct Check<'a> {
     errors: Vec<String>,
     left: usize,
     layout: Layout,
-    prefix: String,
+    at: Place,
     /// Cell extents of the page at hand.
     extents: Vec<(u32, u32)>,
 }
@@ -50,7 +72,7 @@ impl Btree {
             errors: Vec::new(),
             left: max_errors,
             layout: bt.layout.get(),
-            prefix: String::new(),
+            at: Place::Nowhere,
             extents: Vec::new(),
         };
         let lock = self.pager()?.lock_page();
@@ -59,9 +81,9 @@ impl Btree {
         }
         if !partial {
             let p1 = bt.header_page()?;
-            c.prefix = "Freelist: ".into();
+            c.at = Place::Freelist;
             c.list(true, be::get_u32(&p1, 32), be::get_u32(&p1, 36))?;
-            c.prefix.clear();
+            c.at = Place::Nowhere;
             let largest = be::get_u32(&p1, 52);
             if bt.has_ptrmap() {
                 let most = roots.iter().copied().max().unwrap_or(0);
@@ -84,7 +106,7 @@ impl Btree {
                 other => other?,
             }
         }
-        c.prefix.clear();
+        c.at = Place::Nowhere;
         if !partial {
             for p in 1..=pages {
                 if c.left == 0 {
@@ -107,7 +129,7 @@ impl Check<'_> {
     fn say(&mut self, text: String) {
         if self.left > 0 {
             self.left -= 1;
-            self.errors.push(format!("{}{text}", self.prefix));
+            self.errors.push(format!("{}{text}", self.at));
         }
     }
 
@@ -231,7 +253,7 @@ impl Check<'_> {
                 f.next -= 1;
                 let (pgno, max, parent) = (f.node.child(i)?, f.max_key, f.node.pgno);
                 let leaf_kind = kind_of(&f.node);
-                self.prefix = format!("Tree {root} page {parent} right child: ");
+                self.at = Place::RightChild { root, page: parent };
                 if self.bt.has_ptrmap() {
                     self.pointer(pgno, ptrmap::NODE, parent)?;
                 }
@@ -268,7 +290,7 @@ impl Check<'_> {
         if pgno == 0 || !self.refer(pgno) {
             return Ok(None);
         }
-        self.prefix = format!("Tree {root} page {pgno}: ");
+        self.at = Place::Page { root, page: pgno };
         let page = match self.bt.pager()?.get(pgno) {
             Ok(p) => p,
             Err(e) if stops(&e) => return Err(e),
@@ -319,7 +341,7 @@ impl Check<'_> {
         up.max_key = min_key;
         up.may_equal = false;
         if up.depth.is_some_and(|d| d != depth) {
-            self.prefix = format!("Tree {root} page {} cell {i}: ", up.node.pgno);
+            self.at = Place::Cell { root, page: up.node.pgno, cell: i as u32 };
             self.say("Child page depth differs".into());
         }
         up.depth = Some(depth);
@@ -329,7 +351,7 @@ impl Check<'_> {
     fn cell(&mut self, root: Pgno, f: &mut Visit, i: u32) -> Result<Option<(Pgno, i64)>> {
         f.next -= 1;
         let n = &f.node;
-        self.prefix = format!("Tree {root} page {} cell {i}: ", n.pgno);
+        self.at = Place::Cell { root, page: n.pgno, cell: i };
         let at = n.cell_at(i) as u32;
         let usable = self.layout.usable;
         if at < f.content || at > usable - 4 {
@@ -405,7 +427,7 @@ impl Check<'_> {
             end = to;
         }
         fragments += (self.layout.usable - end).wrapping_sub(1);
-        self.prefix.clear();
+        self.at = Place::Nowhere;
         if let Some(byte) = double {
             self.say(format!("Multiple uses for byte {byte} of page {pgno}"));
         } else if fragments != n.page[hdr + 7] as u32 {

@@ -156,11 +156,10 @@ impl Check<'_> {
         let looked_at = t.storage.len() - alias_is_last as usize;
         let enc = self.conn.0.encoding();
         let mut c = b.cursor(t.root.get(), kind, false)?;
-        let mut last: Option<Vec<u8>> = None;
+        let (mut last, mut rec) = (Vec::new(), Vec::new());
         let mut more = c.first()?;
         while more && self.left > 0 {
             self.conn.0.check_interrupt()?;
-            let mut rec = Vec::new();
             c.read_entry(&mut rec)?;
             if !is_sound(&rec, looked_at) {
                 return Err(Code::Corrupt.into());
@@ -168,14 +167,12 @@ impl Check<'_> {
             if let Some((key, n)) = &key
                 && !self.quick
             {
-                if let Some(last) = &last
-                    && compare::records(last, &rec, *n, key)? != Ordering::Less
-                {
+                if !last.is_empty() && compare::records(&last, &rec, *n, key)? != Ordering::Less {
                     self.say(format!("row not in PRIMARY KEY order for {}", t.name));
                 }
-                last = Some(rec.clone());
             }
             self.types(t, &rec, enc)?;
+            std::mem::swap(&mut last, &mut rec);
             more = c.next()?;
         }
         Ok(())
@@ -278,19 +275,18 @@ impl Check<'_> {
     fn unique(&mut self, b: &Btree, t: &Table, i: &Index) -> Result<()> {
         let key = self.key(t, i)?;
         let mut c = b.cursor(i.root.get(), TreeKind::Index, false)?;
-        let mut last: Option<Vec<u8>> = None;
+        let (mut last, mut rec) = (Vec::new(), Vec::new());
         let mut more = c.first()?;
         while more && self.left > 0 {
             self.conn.0.check_interrupt()?;
-            let mut rec = Vec::new();
             c.read_entry(&mut rec)?;
-            if let Some(last) = &last
+            if !last.is_empty()
                 && !compare::has_null(&rec, i.key_len)?
-                && compare::records(last, &rec, i.key_len, &key)? == Ordering::Equal
+                && compare::records(&last, &rec, i.key_len, &key)? == Ordering::Equal
             {
                 self.say(format!("non-unique entry in index {}", i.name));
             }
-            last = Some(rec);
+            std::mem::swap(&mut last, &mut rec);
             more = c.next()?;
         }
         Ok(())
