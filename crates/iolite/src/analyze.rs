@@ -150,7 +150,7 @@ fn statistics(c: &Connection, db: usize, t: &Table, i: &Index) -> Result<Option<
         let (mut last, mut entry) = (Vec::new(), Vec::new());
         let mut more = cursor.first()?;
         while more {
-            if entries % 1024 == 0 {
+            if entries.is_multiple_of(1024) {
                 c.0.check_interrupt()?;
             }
             cursor.read_entry(&mut entry)?;

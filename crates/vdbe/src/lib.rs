@@ -9,7 +9,6 @@ mod cursor;
 mod env;
 mod exec;
 mod hash;
-mod kept;
 mod lookahead;
 mod machine;
 mod ops;

@@ -2,7 +2,6 @@
 
 use crate::bloom::Bloom;
 use crate::cursor::VCursor;
-use crate::kept::Kept;
 use crate::profile::Profile;
 use iolite_base::hash::FastMap;
 use iolite_base::{Bytes, Encoding, Error, Limit, Result};
@@ -11,6 +10,10 @@ use iolite_ext::{Aggregate, AuxData};
 use iolite_value::Value;
 use std::cmp::Ordering;
 use std::rc::Rc;
+
+mod kept;
+
+use kept::Kept;
 
 /// What a step ended with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,8 +4,8 @@
 //! a trigger's frame is needed for each row. What always holds: what is kept holds no value, no page of a stored tree and no lock; a tree is
 //! kept by nobody else, and emptied before it is used; there are few of each, and large ones are given back.
 
+use super::Frame;
 use crate::cursor::{TreeCursor, VCursor};
-use crate::machine::Frame;
 use iolite_base::{Buf, Result};
 use iolite_btree::{Btree, TreeKind};
 use iolite_bytecode::Program;
