@@ -151,11 +151,16 @@ impl Storage {
                 None => Value::Null,
             });
         }
-        self.store.run(if replace { Sql::ReplaceContent } else { Sql::InsertContent }, &row)?;
-        match row[0] {
-            Value::Int(n) => Ok(n),
-            _ => Ok(self.store.host()?.last_insert_rowid()),
+        if row[0].is_null() {
+            row[0] = Value::Int(self.next_rowid(Sql::LastContent)?);
         }
+        let verb = if replace { Sql::ReplaceContent } else { Sql::InsertContent };
+        self.store.run(verb, &row).map_err(|e| match e.code().primary() {
+            // The user has not named that table.
+            Code::Constraint => Code::Constraint.into(),
+            _ => e,
+        })?;
+        Ok(row[0].to_int())
     }
 
     /// The rowid of a row that is not kept.
@@ -166,10 +171,22 @@ impl Storage {
         if !self.config.column_size {
             return Err(Code::Mismatch.into());
         }
-        let row = [Value::Null, Value::Null, Value::Null];
-        let n = if self.config.contentless_delete { 3 } else { 2 };
-        self.store.run(Sql::NewRowid, &row[..n])?;
-        Ok(self.store.host()?.last_insert_rowid())
+        self.next_rowid(Sql::LastSize)
+    }
+
+    /// A rowid that no row has, as a table of SQLite chooses it.
+    fn next_rowid(&self, last: Sql) -> Result<i64> {
+        let last = self.store.row(last, &[])?.and_then(|mut r| r.pop()).unwrap_or_default();
+        match last {
+            Value::Null => Ok(1),
+            Value::Int(i64::MAX) => {
+                let mut bytes = [0; 8];
+                self.store.host()?.random(&mut bytes);
+                // Half of all numbers are tried at random; that two are the same is not to be expected.
+                Ok((i64::from_be_bytes(bytes) & i64::MAX >> 1) + 1)
+            }
+            last => Ok(last.to_int() + 1),
+        }
     }
 
     /// Puts a row into the index.

@@ -20,16 +20,15 @@ pub(crate) enum Sql {
     SeekPage,
     InsertPage,
     DeletePages,
-    DeletePage,
     ReadContent,
-    AllContent,
     InsertContent,
     ReplaceContent,
     DeleteContent,
     ReadSize,
     WriteSize,
     DeleteSize,
-    NewRowid,
+    LastContent,
+    LastSize,
     WriteConfig,
     ReadConfig,
 }
@@ -73,14 +72,9 @@ impl Store {
             }
             Sql::InsertPage => format!("INSERT INTO {idx}(segid,term,pgno) VALUES(?,?,?)"),
             Sql::DeletePages => format!("DELETE FROM {idx} WHERE segid=?"),
-            Sql::DeletePage => format!("DELETE FROM {idx} WHERE (segid, (pgno/2)) = (?1, ?2)"),
             Sql::ReadContent => {
                 let (columns, from, id) = self.content();
                 format!("SELECT {columns} FROM {from} T WHERE T.{id}=?")
-            }
-            Sql::AllContent => {
-                let (columns, from, _) = self.content();
-                format!("SELECT {columns} FROM {from} T")
             }
             Sql::InsertContent | Sql::ReplaceContent => {
                 let verb = if which == Sql::InsertContent { "INSERT" } else { "REPLACE" };
@@ -92,11 +86,13 @@ impl Store {
                 let origin = if c.contentless_delete { ", origin" } else { "" };
                 format!("SELECT sz{origin} FROM {} WHERE id=?", c.shadow("docsize"))
             }
-            Sql::WriteSize | Sql::NewRowid => {
+            Sql::WriteSize => {
                 let extra = if c.contentless_delete { ",?" } else { "" };
                 format!("REPLACE INTO {} VALUES(?,?{extra})", c.shadow("docsize"))
             }
             Sql::DeleteSize => format!("DELETE FROM {} WHERE id=?", c.shadow("docsize")),
+            Sql::LastContent => format!("SELECT max(id) FROM {}", c.shadow("content")),
+            Sql::LastSize => format!("SELECT max(id) FROM {}", c.shadow("docsize")),
             Sql::WriteConfig => format!("REPLACE INTO {} VALUES(?,?)", c.shadow("config")),
             Sql::ReadConfig => format!("SELECT k, v FROM {}", c.shadow("config")),
         }

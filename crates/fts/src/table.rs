@@ -85,8 +85,7 @@ impl Table {
 
     /// Reads the settings.
     pub fn connect(&self) -> Result<()> {
-        let cookie = self.config.settings.cookie.get();
-        self.storage.index.load_settings(cookie.wrapping_sub(1))
+        self.storage.index.load_settings(0)
     }
 
     fn refused(&self, what: &str) -> Error {

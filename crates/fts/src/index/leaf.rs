@@ -41,11 +41,6 @@ impl Leaf {
         let term = varint(&self.bytes, &mut at)?;
         Some((usize::try_from(term).ok()?, at))
     }
-
-    /// Where the doclist ends that the leaf begins with.
-    pub fn first_end(&self) -> usize {
-        self.first_term().map_or(self.size, |t| t.0.min(self.size))
-    }
 }
 
 const PAGE_BITS: u32 = 31;

@@ -120,18 +120,14 @@ impl Query {
     ) -> Result<Query> {
         let (token, rest) = lexer::next(text)?;
         let mut p = Parser { config, locale, rest, token, phrases: Vec::new(), nesting: 0 };
-        let mut root = None;
+        let mut e = p.or()?;
         if p.token.kind != Kind::End {
-            let mut e = p.or()?;
-            if p.token.kind != Kind::End {
-                return Err(p.token.misplaced());
-            }
-            if let Some(c) = column {
-                e.confine(&[c]);
-            }
-            root = Some(e);
+            return Err(p.token.misplaced());
         }
-        Ok(Query { phrases: p.phrases, root })
+        if let Some(c) = column {
+            e.confine(&[c]);
+        }
+        Ok(Query { phrases: p.phrases, root: Some(e) })
     }
 
     /// A query for strings that a pattern has. Where the index knows no offsets, the tokens of a string may stand anywhere.
