@@ -344,7 +344,6 @@ impl Storage {
 
     /// Whether the index says what the content does. `content`: that is looked at, too.
     pub fn check(&self, content: bool) -> Result<()> {
-        self.flush()?;
         let malformed = || Error::from(Code::CorruptVtab);
         let mut found = crate::check::Sum::new(&self.config);
         crate::check::of_index(&self.index, &mut found)?;

@@ -14,8 +14,10 @@ fn sentences(row: &dyn Row, text: &[u8], locale: Option<&[u8]>) -> Result<Vec<i3
     let mut position = 0;
     each_token(row, text, locale, |t| {
         let blank = |b: &&u8| matches!(b, b' ' | b'\t' | b'\n' | b'\r');
-        let before = text[..t.start.min(text.len())].iter().rev().find(|b| !blank(b));
-        if position == 0 || matches!(before, Some(b'.' | b':')) {
+        let before = text[..t.start.min(text.len())].iter();
+        let blanks = before.clone().rev().take_while(blank).count();
+        let stop = matches!(before.rev().nth(blanks), Some(b'.' | b':'));
+        if position == 0 || stop && blanks > 0 {
             out.push(position);
         }
         position += 1;

@@ -226,6 +226,7 @@ impl Index {
                     s.origin += 1;
                 }
                 s.levels[0].segments.push(g);
+                s.promote(0);
             }
         }
         self.automerge(&mut s, i64::from(last) + marked)?;

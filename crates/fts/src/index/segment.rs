@@ -47,6 +47,8 @@ pub(crate) struct SegmentCursor {
     page: u32,
     /// Where the offset of the next term stands.
     footer: usize,
+    /// No term was read of this leaf yet: its first is not compressed.
+    fresh: bool,
     /// The present term.
     pub term: Vec<u8>,
     /// The present row.
@@ -81,6 +83,7 @@ impl SegmentCursor {
             leaf: Leaf::memory(&[])?,
             page: 0,
             footer: 0,
+            fresh: true,
             term: Vec::new(),
             rowid: 0,
             deleted: false,
@@ -190,6 +193,7 @@ impl SegmentCursor {
         let id = leaf_id(self.segment(), page);
         self.leaf = Leaf::new(self.store.block(id)?).ok_or_else(|| self.store.corrupt_block(id))?;
         self.page = page;
+        self.fresh = true;
         self.footer = self.leaf.size;
         self.end = match self.leaf.first_term() {
             Some((at, next)) => {
@@ -225,8 +229,7 @@ impl SegmentCursor {
     fn to_first_term(&mut self) -> Result<()> {
         loop {
             if self.end < self.leaf.size {
-                self.term.clear();
-                return self.read_term(self.end, true);
+                return self.read_term(self.end);
             }
             if !self.next_leaf()? {
                 self.eof = true;
@@ -235,9 +238,9 @@ impl SegmentCursor {
         }
     }
 
-    /// Reads the term at an offset, and its first row. `first`: it is the leaf's first.
-    fn read_term(&mut self, at: usize, first: bool) -> Result<()> {
-        let rows = self.read_key(at, first)?;
+    /// Reads the term at an offset, and its first row.
+    fn read_term(&mut self, at: usize) -> Result<()> {
+        let rows = self.read_key(at)?;
         self.begin_doclist(rows)
     }
 
@@ -257,8 +260,8 @@ impl SegmentCursor {
     }
 
     /// Reads a term; answers where its doclist begins.
-    fn read_key(&mut self, mut at: usize, first: bool) -> Result<usize> {
-        let keep = if first { 0 } else { self.number(&mut at)? as usize };
+    fn read_key(&mut self, mut at: usize) -> Result<usize> {
+        let keep = if std::mem::take(&mut self.fresh) { 0 } else { self.number(&mut at)? as usize };
         let n = self.number(&mut at)? as usize;
         if keep > self.term.len() || n == 0 || n > self.leaf.size - at {
             return Err(self.corrupt());
@@ -367,7 +370,7 @@ impl SegmentCursor {
             return self.memory_term();
         }
         if self.end < self.leaf.size {
-            return self.next_term(false);
+            return self.next_term();
         }
         loop {
             if !self.next_leaf()? {
@@ -378,20 +381,17 @@ impl SegmentCursor {
                 return self.continue_at(first);
             }
             if self.end < self.leaf.size {
-                return self.next_term(true);
+                return self.next_term();
             }
         }
     }
 
-    fn next_term(&mut self, first: bool) -> Result<()> {
+    fn next_term(&mut self) -> Result<()> {
         if self.one_term {
             self.eof = true;
             return Ok(());
         }
-        if first {
-            self.term.clear();
-        }
-        self.read_term(self.end, first)
+        self.read_term(self.end)
     }
 
     /// Goes to a term, or, unless it must be just this one, to the first behind it.
@@ -407,8 +407,6 @@ impl SegmentCursor {
         self.skips = found & 1 != 0;
         let page = u32::try_from(found >> 1).unwrap_or(0).max(first);
         self.load(page)?;
-        self.term.clear();
-        let mut at_first = true;
         loop {
             if self.end >= self.leaf.size {
                 // No more terms here.
@@ -416,12 +414,9 @@ impl SegmentCursor {
                     return Ok(());
                 }
                 self.skips = false;
-                self.term.clear();
-                at_first = true;
                 continue;
             }
-            let rows = self.read_key(self.end, at_first)?;
-            at_first = false;
+            let rows = self.read_key(self.end)?;
             match self.term.as_slice().cmp(term) {
                 std::cmp::Ordering::Less => continue,
                 std::cmp::Ordering::Greater if exact => return Ok(()),

@@ -161,6 +161,8 @@ impl Node {
         match self {
             Node::Near(n) => n.has(phrase).then_some(n),
             Node::Nothing => None,
+            // At the end of a part, its own parts may still stand on rows that they have.
+            n if n.eof() => None,
             Node::And { list, .. } | Node::Or { list, .. } => list.iter().find_map(|n| n.find(phrase)),
             Node::Not { pair } => pair.iter().find_map(|n| n.find(phrase)),
         }
