@@ -307,20 +307,12 @@ impl Cursor {
         if self.config().is_contentless() {
             return Ok(found);
         }
-        let allowed: Option<Vec<Vec<i32>>> = match (&self.plan, self.config().detail) {
-            (Plan::Query(run), Detail::Column) => {
-                Some((0..phrases.len()).map(|p| run.columns(p)).collect::<Result<_>>()?)
-            }
-            (Plan::Ranked { .. }, Detail::Column) => {
-                let lists = self.ranked_places();
-                Some(lists.iter().map(|l| l.iter().map(|p| column_of(*p)).collect()).collect())
-            }
-            _ => None,
+        let standing: Vec<bool> = match &self.plan {
+            Plan::Query(run) => (0..phrases.len()).map(|p| run.stands(p)).collect(),
+            _ => vec![true; phrases.len()],
         };
+        let columns: Vec<_> = (0..phrases.len()).map(|p| self.query.columns_of(p)).collect();
         for column in 0..self.config().columns.len() {
-            if !self.config().columns[column].indexed {
-                continue;
-            }
             let values = self.values()?;
             let (text, l) = self.storage.cell(&values, column);
             let mut offset = -1i64;
@@ -329,7 +321,7 @@ impl Cursor {
                     offset += 1;
                 }
                 for (n, p) in phrases.iter().enumerate() {
-                    if allowed.as_ref().is_some_and(|a| !a[n].contains(&(column as i32))) {
+                    if !standing[n] || columns[n].is_some_and(|c| !c.contains(&(column as u32))) {
                         continue;
                     }
                     let is = |term: &crate::query::Term| {
@@ -345,14 +337,10 @@ impl Cursor {
                 Ok(true)
             })?;
         }
-        if self.config().detail == Detail::None
-            && let Plan::Query(run) = &self.plan
-        {
-            let has: Vec<bool> = found.iter().map(|f| !f.is_empty()).collect();
-            for (n, list) in found.iter_mut().enumerate() {
-                if !run.counts(n, &has) {
-                    list.clear();
-                }
+        let has: Vec<bool> = found.iter().map(|f| !f.is_empty()).collect();
+        for (n, list) in found.iter_mut().enumerate() {
+            if !self.query.counts(n, &has) {
+                list.clear();
             }
         }
         Ok(found)

@@ -72,23 +72,25 @@ impl Index {
                 term.extend_from_slice(&c.term);
                 begun = false;
             }
-            if c.size > 0 || c.deleted && !oldest {
-                if !begun {
-                    writer.term(&term)?;
-                    begun = true;
-                }
-                writer.row(c.rowid)?;
-                if self.config.detail == Detail::None {
-                    if c.deleted {
+            if c.size == 0 && (oldest || !c.deleted) {
+                multi.next()?;
+                continue;
+            }
+            if !begun {
+                writer.term(&term)?;
+                begun = true;
+            }
+            writer.row(c.rowid)?;
+            if self.config.detail == Detail::None {
+                if c.deleted {
+                    writer.number(0);
+                    if c.size > 0 {
                         writer.number(0);
-                        if c.size > 0 {
-                            writer.number(0);
-                        }
                     }
-                } else {
-                    writer.number((c.size * 2 + c.deleted as usize) as u64);
-                    writer.places(&c.places()?)?;
                 }
+            } else {
+                writer.number((c.size * 2 + c.deleted as usize) as u64);
+                writer.places(&c.places()?)?;
             }
             multi.next()?;
         }
@@ -99,7 +101,7 @@ impl Index {
             let gone: Vec<Segment> = s.levels[n].segments.drain(..inputs).collect();
             let out = s.levels[n + 1].segments.last_mut().ok_or(Code::Internal)?;
             for g in &gone {
-                out.entries += g.entries.saturating_sub(g.tombstones);
+                out.entries = out.entries.wrapping_add(g.entries.wrapping_sub(g.tombstones));
                 self.remove_segment(g)?;
             }
             if out.last == 0 {
@@ -134,14 +136,14 @@ impl Index {
 
     /// The level that has the largest share of rows marked as deleted, if that is large enough.
     fn level_to_clean(&self, s: &Structure) -> Option<usize> {
-        let mut best = self.config.settings.deletemerge.get() as u64;
+        let mut best = self.config.settings.deletemerge.get() as i128;
         if !self.config.contentless_delete || best == 0 {
             return None;
         }
         let mut found = None;
         for (n, level) in s.levels.iter().enumerate() {
-            let entries: u64 = level.segments.iter().map(|g| g.entries).sum();
-            let marked: u64 = level.segments.iter().map(|g| g.tombstones).sum();
+            let sum = |f: fn(&Segment) -> u64| level.segments.iter().fold(0, |n, g| n + i128::from(f(g) as i64));
+            let (entries, marked) = (sum(|g| g.entries), sum(|g| g.tombstones));
             if entries > 0 && marked * 100 / entries >= best {
                 best = marked * 100 / entries;
                 found = Some(n);
@@ -219,7 +221,8 @@ impl Index {
         let mut least = self.config.settings.usermerge.get();
         let mut budget = leaves;
         if leaves < 0 {
-            s = s.for_optimize().unwrap_or(s);
+            let Some(one) = s.for_optimize() else { return Ok(()) };
+            s = one;
             least = 1;
             budget = leaves.saturating_neg();
         }

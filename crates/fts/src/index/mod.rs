@@ -180,20 +180,30 @@ impl Index {
     /// Marks a row of a contentless table as deleted.
     pub fn mark_deleted(&self, origin: u64, rowid: i64) -> Result<()> {
         let mut s = (*self.structure()?).clone();
-        let mut found = false;
+        let (mut found, mut grown) = (false, false);
         for level in s.levels.iter_mut().rev() {
             for g in level.segments.iter_mut().rev() {
                 if g.origin.0 <= origin && origin <= g.origin.1 {
                     if !found {
                         g.tombstones += 1;
-                        self.marked.set(self.marked.get() + 1);
                     }
+                    self.marked.set(self.marked.get() + 1);
                     found = true;
+                    let pages = g.tombstone_pages;
                     tombstone::add(&self.store, g, rowid)?;
+                    grown |= pages != g.tombstone_pages;
                 }
             }
         }
-        if found { self.save(&s) } else { Ok(()) }
+        if grown {
+            return self.save(&s);
+        }
+        // How many there are is written with the next flush.
+        if let Some(known) = &mut *self.known.borrow_mut() {
+            known.1 = Rc::new(s);
+        }
+        self.changed();
+        Ok(())
     }
 
     /// Whether anything is pending.
@@ -204,7 +214,6 @@ impl Index {
     /// Writes what is pending.
     pub fn flush(&self) -> Result<()> {
         if self.pending.borrow().is_empty() && self.marked.get() == 0 {
-            self.pending_rows.set(0);
             return Ok(());
         }
         let mut s = (*self.structure()?).clone();

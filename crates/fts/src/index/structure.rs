@@ -199,7 +199,7 @@ impl Structure {
         // They are together already, or all but the one that they are being merged into.
         for level in &self.levels {
             let n = level.segments.len();
-            if n == total || n + 1 == total && level.merging == n {
+            if n > 0 && (n == total || n + 1 == total && level.merging == n) {
                 if n == 1 && total == 1 && level.segments[0].tombstone_pages == 0 {
                     return None;
                 }

@@ -167,16 +167,6 @@ impl Node {
             Node::Not { pair } => pair.iter().find_map(|n| n.find(phrase)),
         }
     }
-
-    fn matches(&self, has: &[bool]) -> bool {
-        match self {
-            Node::Near(n) => has.iter().enumerate().any(|(i, h)| *h && n.has(i)),
-            Node::Nothing => false,
-            Node::And { list, .. } => list.iter().all(|n| n.matches(has)),
-            Node::Or { list, .. } => list.iter().any(|n| n.matches(has)),
-            Node::Not { pair } => pair[0].matches(has) && !pair[1].matches(has),
-        }
-    }
 }
 
 impl Run {
@@ -224,22 +214,8 @@ impl Run {
         self.here(phrase).map_or(Ok(Vec::new()), |n| n.places(phrase, self.detail))
     }
 
-    /// The columns of a phrase in the present row, where these are kept.
-    pub fn columns(&self, phrase: usize) -> Result<Vec<i32>> {
-        self.here(phrase).map_or(Ok(Vec::new()), |n| n.columns(phrase))
-    }
-
-    /// Of phrases that were looked for in the row's text, those that count: the part of the query that they are in matches.
-    pub fn counts(&self, phrase: usize, has: &[bool]) -> bool {
-        fn walk(n: &Node, phrase: usize, has: &[bool]) -> bool {
-            n.matches(has)
-                && match n {
-                    Node::Near(x) => x.has(phrase),
-                    Node::Nothing => false,
-                    Node::And { list, .. } | Node::Or { list, .. } => list.iter().any(|n| walk(n, phrase, has)),
-                    Node::Not { pair } => walk(&pair[0], phrase, has),
-                }
-        }
-        walk(&self.root, phrase, has)
+    /// Whether the phrase's part of the query stands on the present row.
+    pub fn stands(&self, phrase: usize) -> bool {
+        self.here(phrase).is_some()
     }
 }

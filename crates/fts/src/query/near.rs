@@ -2,7 +2,7 @@
 
 use super::parser::{Near, Phrase};
 use crate::config::Detail;
-use crate::index::position::{self, Places, column_of, offset_of};
+use crate::index::position::{self, Places, offset_of};
 use crate::index::{Index, Rows};
 use iolite_base::Result;
 use std::borrow::Cow;
@@ -232,11 +232,5 @@ impl NearRows {
             }
             Detail::None => Vec::new(),
         })
-    }
-
-    /// The columns that the phrase is in, in a row: where only these are kept.
-    pub fn columns(&self, phrase: usize) -> Result<Vec<i32>> {
-        let places = self.places(phrase, Detail::Column)?;
-        Ok(places.iter().map(|p| column_of(*p)).collect())
     }
 }

@@ -158,6 +158,17 @@ impl Query {
 
     /// A query for one phrase of this one alone.
     pub fn only(&self, phrase: usize) -> Query {
+        let columns = self.columns_of(phrase).map(<[u32]>::to_vec);
+        let phrases = vec![self.phrases.get(phrase).cloned().unwrap_or_default()];
+        let root = match phrases[0].terms.is_empty() {
+            true => Expr::Nothing,
+            false => Expr::Near(Near { phrases: vec![0], distance: DEFAULT_DISTANCE, columns }),
+        };
+        Query { phrases, root: Some(root) }
+    }
+
+    /// The columns that a phrase is confined to.
+    pub fn columns_of(&self, phrase: usize) -> Option<&[u32]> {
         fn find(e: &Expr, phrase: usize) -> Option<&Near> {
             match e {
                 Expr::Near(n) => n.phrases.contains(&phrase).then_some(n),
@@ -166,13 +177,30 @@ impl Query {
                 Expr::Not(l) => l.iter().find_map(|e| find(e, phrase)),
             }
         }
-        let columns = self.root.as_ref().and_then(|e| find(e, phrase)).and_then(|n| n.columns.clone());
-        let phrases = vec![self.phrases.get(phrase).cloned().unwrap_or_default()];
-        let root = match phrases[0].terms.is_empty() {
-            true => Expr::Nothing,
-            false => Expr::Near(Near { phrases: vec![0], distance: DEFAULT_DISTANCE, columns }),
-        };
-        Query { phrases, root: Some(root) }
+        self.root.as_ref().and_then(|e| find(e, phrase)).and_then(|n| n.columns.as_deref())
+    }
+
+    /// Of phrases that a row's text has, whether one counts: the parts of the query that it is in match.
+    pub fn counts(&self, phrase: usize, has: &[bool]) -> bool {
+        fn matches(e: &Expr, has: &[bool]) -> bool {
+            match e {
+                Expr::Near(n) => n.phrases.iter().all(|p| has[*p]),
+                Expr::Nothing => false,
+                Expr::And(l) => l.iter().all(|e| matches(e, has)),
+                Expr::Or(l) => l.iter().any(|e| matches(e, has)),
+                Expr::Not(l) => matches(&l[0], has) && !matches(&l[1], has),
+            }
+        }
+        fn counts(e: &Expr, phrase: usize, has: &[bool]) -> bool {
+            matches(e, has)
+                && match e {
+                    Expr::Near(n) => n.phrases.contains(&phrase),
+                    Expr::Nothing => false,
+                    Expr::And(l) | Expr::Or(l) => l.iter().any(|e| counts(e, phrase, has)),
+                    Expr::Not(l) => counts(&l[0], phrase, has),
+                }
+        }
+        self.root.as_ref().is_some_and(|e| counts(e, phrase, has))
     }
 
     /// Both queries at once.
