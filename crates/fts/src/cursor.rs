@@ -292,9 +292,6 @@ impl Cursor {
     /// The text of a query and its locale.
     fn query_text(&self, v: &Value) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
         if let Some((text, l)) = locale::parts(v) {
-            if !self.config().locale {
-                return Err(Error::new(Code::Mismatch, "fts5_locale() requires locale=1"));
-            }
             return Ok((text.to_vec(), Some(l.to_vec())));
         }
         Ok((locale::text(v).into_owned(), None))
@@ -611,7 +608,8 @@ impl VirtualCursor for Cursor {
 
     fn column_unchanged(&self, n: usize) -> Result<Option<Value>> {
         let c = self.config();
-        if c.is_contentless() && n < c.columns.len() {
+        let kept = c.content == Content::Unindexed && c.columns.get(n).is_some_and(|c| !c.indexed);
+        if c.is_contentless() && n < c.columns.len() && !kept {
             return Ok(None);
         }
         // What names the cursor and the rank are no values of the row.
@@ -720,7 +718,8 @@ impl Row for Cursor {
         if c.content == Content::None || c.content == Content::Unindexed && c.columns[n].indexed {
             return Ok((None, None));
         }
-        let values = self.values()?;
+        // A function is told that the row is missing, and no more.
+        let values = self.values().map_err(|e| Error::from(e.code()))?;
         let (text, l) = self.storage.cell(&values, n);
         let null = values.get(n).is_none_or(Value::is_null);
         Ok(((!null).then(|| text.into_owned()), l))

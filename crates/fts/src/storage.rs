@@ -301,6 +301,7 @@ impl Storage {
     /// Builds the index anew from the content.
     pub fn rebuild(&self) -> Result<()> {
         self.delete_all()?;
+        self.change_totals(|_| Ok(()))?;
         let mut rows = Vec::new();
         let mut scan = self.store.prepare(&self.all_rows())?;
         while scan.step()? {

@@ -154,16 +154,26 @@ impl Table {
 
     fn change(&self, old: i64, new: &Value, change: &Change<'_>, values: &[Value]) -> Result<i64> {
         let c = &self.config;
-        if c.contentless_delete {
-            let indexed = c.columns.iter().enumerate().filter(|(_, c)| c.indexed);
-            if indexed.clone().any(|(i, _)| change.is_unchanged(i)) {
+        let Value::Int(n) = *new else { return Err(Code::Mismatch.into()) };
+        if c.is_contentless() {
+            let mut indexed = (0..c.columns.len()).filter(|i| c.columns[*i].indexed);
+            if n == old && indexed.clone().all(|i| change.is_unchanged(i)) {
+                // Of what the index has nothing is changed.
+                return match c.content {
+                    Content::Unindexed => self.storage.insert_content(new, values, true),
+                    _ => Ok(n),
+                };
+            }
+            if !c.contentless_delete {
+                return Err(self.refused("UPDATE"));
+            }
+            if indexed.any(|i| change.is_unchanged(i)) {
                 return Err(Error::sql(format!(
                     "cannot UPDATE a subset of columns on fts5 contentless-delete table: {}",
                     c.table
                 )));
             }
         }
-        let Value::Int(n) = *new else { return Err(Code::Mismatch.into()) };
         if n == old {
             self.storage.delete(old, None)?;
             return self.insert(new, values, false);
@@ -237,9 +247,6 @@ impl VirtualTable for Table {
                 self.insert(&given, values, false)
             }
             (Some(old), Some((rowid, values))) => {
-                if c.is_contentless() && !c.contentless_delete {
-                    return Err(self.refused("UPDATE"));
-                }
                 let values = &values[..n];
                 self.check_locales(values)?;
                 let mut new = rowid.clone();
