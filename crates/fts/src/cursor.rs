@@ -5,7 +5,7 @@
 
 use crate::auxiliary::{Auxiliary, Instance, Row};
 use crate::config::{Config, Content, Detail, RankCall};
-use crate::index::position::{Places, Writer, column_of, offset_of, place};
+use crate::index::position::{Places, column_of, offset_of, place};
 use crate::locale;
 use crate::plan::{self, Argument, BY_RANK, DESCENDING};
 use crate::query::{Query, Run};
@@ -50,7 +50,9 @@ enum Plan {
 #[derive(Default)]
 struct Seen {
     values: Option<Rc<Vec<Value>>>,
-    sizes: Option<Rc<Vec<i64>>>,
+    /// The sizes of columns, if they were read.
+    sizes: Vec<i64>,
+    sized: bool,
     instances: Option<Rc<Vec<Instance>>>,
 }
 
@@ -69,6 +71,7 @@ pub(crate) struct Cursor {
     bounds: (i64, i64),
     generation: u64,
     seen: RefCell<Seen>,
+    spare: RefCell<Rc<Vec<Instance>>>,
     kept: RefCell<Vec<(String, Rc<dyn Any>)>>,
     totals: RefCell<Option<Rc<crate::storage::Totals>>>,
     busy: Cell<bool>,
@@ -90,6 +93,7 @@ impl Cursor {
             bounds: (i64::MIN, i64::MAX),
             generation: 0,
             seen: RefCell::default(),
+            spare: RefCell::default(),
             kept: RefCell::default(),
             totals: RefCell::default(),
             busy: Cell::new(false),
@@ -102,7 +106,13 @@ impl Cursor {
 
     /// Forgets what was read of a row.
     fn moved(&self) {
-        self.seen.take();
+        let mut seen = self.seen.borrow_mut();
+        seen.values = None;
+        if let Some(i) = seen.instances.take() {
+            // Its memory takes the next row's.
+            self.spare.replace(i);
+        }
+        seen.sized = false;
     }
 
     /// Goes to the first row of a query within the bounds.
@@ -137,16 +147,19 @@ impl Cursor {
         let mut rows = Vec::new();
         let mut places = Vec::new();
         let phrases = self.query.phrases.len();
-        let mut w = Writer::default();
+        let full = self.config().detail == Detail::Full;
         while !self.eof {
             let rank = self.rank_of_row()?;
             let start = places.len();
-            if let Plan::Query(run) = &self.plan {
+            if let Plan::Query(run) = &self.plan
+                && full
+            {
                 for p in 0..phrases {
-                    w.clear();
-                    run.places(p)?.into_iter().for_each(|p| w.push(p));
-                    crate::index::position::push(&mut places, w.out.len() as u64);
-                    places.extend_from_slice(&w.out);
+                    let at = places.len();
+                    places.extend([0; 4]);
+                    run.list(p, &mut places)?;
+                    let n = (places.len() - at - 4) as u32;
+                    places[at..at + 4].copy_from_slice(&n.to_ne_bytes());
                 }
             }
             rows.push(Ranked { rank, rowid: self.rowid, places: start..places.len() });
@@ -343,45 +356,54 @@ impl Cursor {
         Ok(found)
     }
 
-    /// The places that were noted when rows were sorted.
-    fn ranked_places(&self) -> Vec<Vec<i64>> {
-        let Plan::Ranked { rows, at, places } = &self.plan else { return Vec::new() };
-        let Some(row) = rows.get(*at) else { return Vec::new() };
-        let list = &places[row.places.clone()];
-        let mut at = 0;
-        let mut out = Vec::new();
-        while let Some(n) = crate::index::position::varint(list, &mut at) {
-            out.push(Places::new(&list[at..at + n as usize]).collect());
-            at += n as usize;
-        }
-        out
-    }
-
-    /// The places of all phrases.
-    fn all_places(&self) -> Result<Vec<Vec<i64>>> {
+    /// Calls `f` with each place of a phrase.
+    fn each_place(&self, mut f: impl FnMut(usize, i64)) -> Result<()> {
         if self.config().detail != Detail::Full {
-            return self.places_in_text();
+            for (n, list) in self.places_in_text()?.iter().enumerate() {
+                list.iter().for_each(|p| f(n, *p));
+            }
+            return Ok(());
         }
+        let mut list = Vec::new();
         match &self.plan {
-            Plan::Query(run) => (0..self.query.phrases.len()).map(|p| run.places(p)).collect(),
-            Plan::Ranked { .. } => Ok(self.ranked_places()),
-            _ => Ok(vec![Vec::new(); self.query.phrases.len()]),
+            Plan::Query(run) => {
+                for n in 0..self.query.phrases.len() {
+                    list.clear();
+                    run.list(n, &mut list)?;
+                    Places::new(&list).for_each(|p| f(n, p));
+                }
+            }
+            Plan::Ranked { rows, at, places } => {
+                let Some(row) = rows.get(*at) else { return Ok(()) };
+                let mut rest = &places[row.places.clone()];
+                let mut n = 0;
+                while let Some((len, after)) = rest.split_first_chunk() {
+                    let (list, next) = after.split_at(u32::from_ne_bytes(*len) as usize);
+                    Places::new(list).for_each(|p| f(n, p));
+                    (rest, n) = (next, n + 1);
+                }
+            }
+            _ => {}
         }
+        Ok(())
     }
 
-    fn sizes(&self) -> Result<Rc<Vec<i64>>> {
-        if let Some(s) = &self.seen.borrow().sizes {
-            return Ok(s.clone());
+    /// Reads the sizes of the row's columns.
+    fn read_sizes(&self) -> Result<()> {
+        if self.seen.borrow().sized {
+            return Ok(());
         }
         let c = self.config();
-        let sizes = if c.column_size {
-            let found = self.storage.sizes(self.rowid)?;
-            found.ok_or_else(|| Error::from(Code::CorruptVtab))?
+        let mut sizes = std::mem::take(&mut self.seen.borrow_mut().sizes);
+        if c.column_size {
+            if !self.storage.read_sizes(self.rowid, &mut sizes)? {
+                return Err(Error::from(Code::CorruptVtab));
+            }
         } else if c.is_contentless() {
-            c.columns.iter().map(|col| if col.indexed { -1 } else { 0 }).collect()
+            sizes = c.columns.iter().map(|col| if col.indexed { -1 } else { 0 }).collect();
         } else {
             let values = self.values()?;
-            let mut sizes = vec![0; c.columns.len()];
+            sizes = vec![0; c.columns.len()];
             for i in 0..c.columns.len() {
                 if c.columns[i].indexed {
                     let (text, l) = self.storage.cell(&values, i);
@@ -392,11 +414,10 @@ impl Cursor {
                     })?;
                 }
             }
-            sizes
-        };
-        let sizes = Rc::new(sizes);
-        self.seen.borrow_mut().sizes = Some(sizes.clone());
-        Ok(sizes)
+        }
+        let mut seen = self.seen.borrow_mut();
+        (seen.sizes, seen.sized) = (sizes, true);
+        Ok(())
     }
 
     fn totals(&self) -> Result<Rc<crate::storage::Totals>> {
@@ -691,18 +712,20 @@ impl Row for Cursor {
         if let Some(i) = &self.seen.borrow().instances {
             return Ok(i.clone());
         }
-        let places = self.all_places()?;
-        let mut all: Vec<(i64, usize)> =
-            places.iter().enumerate().flat_map(|(n, l)| l.iter().map(move |p| (*p, n))).collect();
-        if places.len() > 1 {
-            all.sort_unstable();
+        let mut spare = self.spare.take();
+        if Rc::get_mut(&mut spare).is_none() {
+            spare = Rc::default();
         }
-        let instance = |(p, phrase): &(i64, usize)| Instance {
-            phrase: *phrase,
-            column: column_of(*p),
-            offset: offset_of(*p),
-        };
-        let instances = Rc::new(all.iter().map(instance).collect::<Vec<_>>());
+        let mut instances = spare;
+        if let Some(all) = Rc::get_mut(&mut instances) {
+            all.clear();
+            self.each_place(|phrase, p| {
+                all.push(Instance { phrase, column: column_of(p), offset: offset_of(p) });
+            })?;
+            if self.query.phrases.len() > 1 {
+                all.sort_unstable_by_key(|i| (i.column, i.offset, i.phrase));
+            }
+        }
         self.seen.borrow_mut().instances = Some(instances.clone());
         Ok(instances)
     }
@@ -726,7 +749,8 @@ impl Row for Cursor {
     }
 
     fn column_size(&self, column: i32) -> Result<i64> {
-        let sizes = self.sizes()?;
+        self.read_sizes()?;
+        let sizes = &self.seen.borrow().sizes;
         match usize::try_from(column) {
             Err(_) => Ok(sizes.iter().sum()),
             Ok(n) => sizes.get(n).copied().ok_or_else(|| Code::Range.into()),

@@ -255,11 +255,11 @@ impl Storage {
                     for (t, n) in t.tokens.iter_mut().zip(&sizes) {
                         *t -= n;
                         if *t < 0 {
-                            return Err(self.store.corrupt());
+                            return Err(Code::CorruptVtab.into());
                         }
                     }
                     if t.rows < 1 {
-                        return Err(self.store.corrupt());
+                        return Err(Code::CorruptVtab.into());
                     }
                     t.rows -= 1;
                     Ok(())
@@ -321,17 +321,27 @@ impl Storage {
 
     /// The sizes of a row's columns; `None`: they are not known.
     pub fn sizes(&self, rowid: i64) -> Result<Option<Vec<i64>>> {
-        let Some(row) = self.store.row(Sql::ReadSize, &[Value::Int(rowid)])? else { return Ok(None) };
-        let blob = row.first().map(|v| locale::text(v).into_owned()).unwrap_or_default();
-        let mut at = 0;
-        let mut out = Vec::with_capacity(self.config.columns.len());
-        for _ in &self.config.columns {
-            match read_varint(&blob, &mut at) {
-                Some(n) => out.push(n as i32 as i64),
-                None => return Ok(None),
+        let mut out = Vec::new();
+        Ok(self.read_sizes(rowid, &mut out)?.then_some(out))
+    }
+
+    /// Reads the sizes of a row's columns; false: they are not known.
+    pub fn read_sizes(&self, rowid: i64, out: &mut Vec<i64>) -> Result<bool> {
+        out.clear();
+        let mut whole = false;
+        self.store.each(Sql::ReadSize, &[Value::Int(rowid)], |row| {
+            let blob = row.first().map(locale::text).unwrap_or_default();
+            let mut at = 0;
+            for _ in &self.config.columns {
+                match read_varint(&blob, &mut at) {
+                    Some(n) => out.push(n as i32 as i64),
+                    None => return Ok(()),
+                }
             }
-        }
-        Ok((at == blob.len()).then_some(out))
+            whole = at == blob.len();
+            Ok(())
+        })?;
+        Ok(whole)
     }
 
     /// Sets a setting for all connections.

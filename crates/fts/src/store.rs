@@ -47,11 +47,18 @@ pub(crate) struct Store {
     kept: RefCell<[Option<Box<dyn NestedStatement>>; STATEMENTS]>,
     /// How many blocks were read.
     pub reads: Cell<i64>,
+    /// Statements of its own are running: marks that are set for them say nothing of what is kept back.
+    running: Cell<u32>,
 }
 
 impl Store {
     pub fn new(config: Rc<Config>, host: &Rc<dyn Host>) -> Store {
-        Store { config, host: Rc::downgrade(host), kept: RefCell::default(), reads: Cell::new(0) }
+        Store { config, host: Rc::downgrade(host), kept: RefCell::default(), reads: Cell::new(0), running: Cell::new(0) }
+    }
+
+    /// Whether statements of its own are running.
+    pub fn is_running(&self) -> bool {
+        self.running.get() > 0
     }
 
     /// The connection.
@@ -155,6 +162,7 @@ impl Store {
         for (i, v) in params.iter().enumerate() {
             s.bind(i + 1, v.clone())?;
         }
+        self.running.set(self.running.get() + 1);
         let run = loop {
             match s.step() {
                 Ok(true) => {
@@ -167,6 +175,7 @@ impl Store {
             }
         };
         let reset = s.reset();
+        self.running.set(self.running.get() - 1);
         if run.is_ok() {
             self.kept.borrow_mut()[which as usize] = Some(s);
             return reset;

@@ -346,13 +346,16 @@ impl Participant for Table {
     }
 
     fn savepoint(&self, n: i32) -> Result<()> {
+        if self.storage.store.is_running() {
+            return Ok(());
+        }
         self.storage.flush()?;
         self.savepoint.set(n + 1);
         Ok(())
     }
 
     fn release(&self, n: i32) -> Result<()> {
-        if n + 1 < self.savepoint.get() {
+        if !self.storage.store.is_running() && n + 1 < self.savepoint.get() {
             self.storage.flush()?;
             self.savepoint.set(n);
         }
@@ -360,6 +363,9 @@ impl Participant for Table {
     }
 
     fn rollback_to(&self, _: i32) -> Result<()> {
+        if self.storage.store.is_running() {
+            return Ok(());
+        }
         self.storage.rollback();
         Ok(())
     }

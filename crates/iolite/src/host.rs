@@ -110,9 +110,10 @@ struct Nested {
     state: State,
 }
 
+#[allow(clippy::large_enum_variant)]
 enum State {
     Parked(Parked),
-    Running(Box<Statement>),
+    Running(Statement),
     /// Being taken from one of the others to the other.
     Between,
 }
@@ -124,7 +125,7 @@ impl Nested {
         let part = conn.txn.is_writing() || conn.txn.is_nested();
         let _nested = part.then(|| conn.txn.nest());
         let mut s = match std::mem::replace(&mut self.state, State::Between) {
-            State::Parked(mut p) => Box::new(p.wake(conn.clone())),
+            State::Parked(mut p) => p.wake(conn.clone()),
             State::Running(s) => s,
             State::Between => return Err(Code::Misuse.into()),
         };

@@ -4,6 +4,7 @@
 use super::Row;
 use iolite_base::Result;
 use iolite_value::Value;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 const K1: f64 = 1.2;
@@ -15,6 +16,8 @@ struct Known {
     average: f64,
     /// How rare each phrase is.
     rarity: Vec<f64>,
+    /// How often the row has each phrase.
+    frequency: RefCell<Vec<f64>>,
 }
 
 fn known(row: &dyn Row) -> Result<Rc<Known>> {
@@ -30,14 +33,16 @@ fn known(row: &dyn Row) -> Result<Rc<Known>> {
         // A phrase that most rows have still counts a little.
         rarity.push(if idf <= 0.0 { 1e-6 } else { idf });
     }
-    let k = Rc::new(Known { average: tokens as f64 / rows as f64, rarity });
+    let k = Rc::new(Known { average: tokens as f64 / rows as f64, rarity, frequency: RefCell::default() });
     row.keep("bm25", k.clone());
     Ok(k)
 }
 
 pub(super) fn bm25(row: &dyn Row, weights: &[Value]) -> Result<Value> {
     let known = known(row)?;
-    let mut frequency = vec![0.0; known.rarity.len()];
+    let mut frequency = known.frequency.borrow_mut();
+    frequency.clear();
+    frequency.resize(known.rarity.len(), 0.0);
     for i in row.instances()?.iter() {
         let weight = weights.get(i.column as usize).map_or(1.0, Value::to_real);
         frequency[i.phrase] += weight;

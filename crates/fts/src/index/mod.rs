@@ -56,7 +56,7 @@ impl Index {
         Index {
             config: store.config.clone(),
             store: store.clone(),
-            pending: RefCell::new(Pending::new()),
+            pending: RefCell::new(Pending::new(1 + store.config.prefixes.len())),
             known: RefCell::new(None),
             row: Cell::new(0),
             deleting: Cell::new(false),
@@ -169,10 +169,10 @@ impl Index {
     pub fn add(&self, token: &[u8], at: Option<(u32, u32)>) {
         let (detail, rowid) = (self.config.detail, self.row.get());
         let mut pending = self.pending.borrow_mut();
-        pending.add(detail, MAIN, token, rowid, at);
+        pending.add(detail, 0, token, rowid, at);
         for (i, n) in self.config.prefixes.iter().enumerate() {
             if let Some(len) = prefix_len(token, *n) {
-                pending.add(detail, MAIN + 1 + i as u8, &token[..len], rowid, at);
+                pending.add(detail, 1 + i, &token[..len], rowid, at);
             }
         }
     }
@@ -243,7 +243,7 @@ impl Index {
         self.save(&s)
     }
 
-    fn write_segment(&self, id: u32, lists: &[(Box<[u8]>, Vec<u8>)]) -> Result<u32> {
+    fn write_segment(&self, id: u32, lists: &[pending::Keyed]) -> Result<u32> {
         let corrupt = || self.store.corrupt();
         let mut w = SegmentWriter::new(&self.store, id, 1);
         for (term, list) in lists {

@@ -5,6 +5,7 @@
 
 use super::position::push;
 use super::segment::Doclists;
+use super::MAIN;
 use crate::config::Detail;
 use iolite_base::hash::FastMap;
 use iolite_base::varint;
@@ -66,34 +67,36 @@ fn close_list(list: &mut Vec<u8>, size_at: usize, deleted: bool, content: bool, 
 
 /// All of it.
 pub(crate) struct Pending {
-    entries: FastMap<Box<[u8]>, Entry>,
+    /// For each index, from the main one on, its terms.
+    indexes: Vec<FastMap<Box<[u8]>, Entry>>,
     /// About how much memory it takes, as stock counts it: that decides when it is written.
     pub bytes: usize,
-    key: Vec<u8>,
 }
 
+/// A term's doclist with its key.
+pub(crate) type Keyed = (Vec<u8>, Vec<u8>);
+
 impl Pending {
-    pub fn new() -> Pending {
-        Pending { entries: FastMap::default(), bytes: 0, key: Vec::new() }
+    /// Nothing, for so many indexes.
+    pub fn new(count: usize) -> Pending {
+        Pending { indexes: (0..count).map(|_| FastMap::default()).collect(), bytes: 0 }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.indexes[0].is_empty()
     }
 
     pub fn clear(&mut self) {
-        self.entries = FastMap::default();
+        self.indexes.iter_mut().for_each(|m| drop(std::mem::take(m)));
         self.bytes = 0;
     }
 
-    /// Adds a token of a row, to the index that the first byte of its key says. `at`: column and offset; none: the row is
-    /// deleted.
-    pub fn add(&mut self, detail: Detail, index: u8, token: &[u8], rowid: i64, at: Option<(u32, u32)>) {
-        self.key.clear();
-        self.key.push(index);
-        self.key.extend_from_slice(token);
+    /// Adds a token of a row to an index. `at`: column and offset; none: the row is deleted.
+    #[inline]
+    pub fn add(&mut self, detail: Detail, index: usize, token: &[u8], rowid: i64, at: Option<(u32, u32)>) {
+        let map = &mut self.indexes[index];
         let mut before = 0;
-        let entry = match self.entries.get_mut(&self.key[..]) {
+        let entry = match map.get_mut(token) {
             Some(e) => {
                 before = e.list.len();
                 if e.rowid != rowid {
@@ -106,8 +109,8 @@ impl Pending {
                 e
             }
             None => {
-                self.bytes += ENTRY + self.key.len();
-                let e = self.entries.entry(self.key.as_slice().into()).or_default();
+                self.bytes += ENTRY + token.len() + 1;
+                let e = map.entry(token.into()).or_default();
                 push(&mut e.list, rowid as u64);
                 e.rowid = rowid;
                 e.open(detail);
@@ -142,31 +145,47 @@ impl Pending {
 
     /// The doclist of a term.
     pub fn doclist(&self, detail: Detail, key: &[u8]) -> Option<Vec<u8>> {
-        self.entries.get(key).map(|e| closed(e, detail))
+        let (first, token) = key.split_first()?;
+        let index = usize::from(first.wrapping_sub(MAIN));
+        self.indexes.get(index)?.get(token).map(|e| closed(e, detail))
     }
 
-    /// All terms with their doclists, in order, from one key on as long as they begin with it.
+    /// All terms with their doclists, in order, that begin with a key.
     pub fn doclists(&self, detail: Detail, prefix: &[u8]) -> Doclists {
-        let found = self.entries.iter().filter(|(k, _)| k.starts_with(prefix));
-        let mut lists: Vec<_> = found.map(|(k, e)| (k.to_vec(), closed(e, detail))).collect();
+        let mut lists = Vec::new();
+        for (i, map) in self.indexes.iter().enumerate() {
+            let first = MAIN + i as u8;
+            if prefix.first().is_some_and(|p| *p != first) {
+                continue;
+            }
+            let found = map.iter().filter(|(k, _)| k.starts_with(prefix.get(1..).unwrap_or_default()));
+            lists.extend(found.map(|(k, e)| (keyed(first, k), closed(e, detail))));
+        }
         lists.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         Rc::new(lists)
     }
 
     /// Takes out all, in order.
-    pub fn take(&mut self, detail: Detail) -> Vec<(Box<[u8]>, Vec<u8>)> {
-        let entries = std::mem::take(&mut self.entries);
+    pub fn take(&mut self, detail: Detail) -> Vec<Keyed> {
         self.bytes = 0;
-        let mut lists: Vec<_> = entries
-            .into_iter()
-            .map(|(k, mut e)| {
+        let mut all = Vec::new();
+        for (i, map) in self.indexes.iter_mut().enumerate() {
+            let start = all.len();
+            all.extend(std::mem::take(map).into_iter().map(|(k, mut e)| {
                 e.close(detail);
-                (k, e.list)
-            })
-            .collect();
-        lists.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        lists
+                (keyed(MAIN + i as u8, &k), e.list)
+            }));
+            all[start..].sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        }
+        all
     }
+}
+
+fn keyed(first: u8, token: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(token.len() + 1);
+    key.push(first);
+    key.extend_from_slice(token);
+    key
 }
 
 /// The doclist with its open list closed.

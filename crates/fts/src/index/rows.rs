@@ -44,6 +44,7 @@ impl Rows {
     }
 
     /// Notes the present row, going on to one that has places in the chosen columns.
+    #[inline]
     fn settle(&mut self) -> Result<()> {
         let m = match &mut self.source {
             Source::Index(m) => m,

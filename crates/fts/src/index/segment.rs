@@ -42,6 +42,7 @@ struct Back {
 /// A cursor. See the module's head.
 pub(crate) struct SegmentCursor {
     store: Rc<Store>,
+    detail: Detail,
     source: Source,
     leaf: Leaf,
     page: u32,
@@ -79,6 +80,7 @@ impl SegmentCursor {
     fn new(store: &Rc<Store>, source: Source) -> Result<SegmentCursor> {
         Ok(SegmentCursor {
             store: store.clone(),
+            detail: store.config.detail,
             source,
             leaf: Leaf::memory(&[])?,
             page: 0,
@@ -286,7 +288,7 @@ impl SegmentCursor {
     /// Reads what stands between a rowid and its places.
     #[inline]
     fn read_header(&mut self, mut at: usize) -> Result<()> {
-        if self.store.config.detail == Detail::None {
+        if self.detail == Detail::None {
             (self.deleted, self.size) = (false, 1);
             let zero = |at: usize| at < self.end && self.leaf.bytes[at] == 0;
             if zero(at) {
@@ -327,7 +329,7 @@ impl SegmentCursor {
         if self.back.is_some() {
             return self.next_back();
         }
-        let mut at = self.data + self.size * (self.store.config.detail != Detail::None) as usize;
+        let mut at = self.data + self.size * (self.detail != Detail::None) as usize;
         while at > self.leaf.size {
             // The list of places goes on in the next leaf.
             let rest = at - self.leaf.size;
@@ -555,7 +557,7 @@ impl SegmentCursor {
                 let first = self.leaf.first_rowid().ok_or_else(|| self.corrupt())?;
                 self.continue_at(first)?;
             }
-            let places = self.store.config.detail != Detail::None;
+            let places = self.detail != Detail::None;
             loop {
                 rows.push(Entry {
                     rowid: self.rowid,
@@ -595,7 +597,7 @@ impl SegmentCursor {
 
     /// The list of places of the present row.
     pub fn places(&self) -> Result<Cow<'_, [u8]>> {
-        if self.store.config.detail == Detail::None {
+        if self.detail == Detail::None {
             return Ok(Cow::Borrowed(&[]));
         }
         let end = self.data + self.size;

@@ -6,7 +6,6 @@ mod parser;
 
 pub(crate) use parser::{Query, Term};
 
-use crate::config::Detail;
 use crate::index::Index;
 use iolite_base::Result;
 use near::NearRows;
@@ -25,7 +24,6 @@ enum Node {
 pub(crate) struct Run {
     root: Node,
     backwards: bool,
-    detail: Detail,
 }
 
 /// Whether one row comes before another.
@@ -176,7 +174,7 @@ impl Run {
             Some(e) => Node::new(index, e, &q.phrases, backwards)?,
             None => Node::Nothing,
         };
-        Ok(Run { root, backwards, detail: index.config.detail })
+        Ok(Run { root, backwards })
     }
 
     /// Whether there is no row any more.
@@ -209,9 +207,9 @@ impl Run {
         self.root.find(phrase).filter(|n| !n.eof && n.rowid == self.rowid())
     }
 
-    /// The places of a phrase in the present row. Where only columns are kept, their first places.
-    pub fn places(&self, phrase: usize) -> Result<Vec<i64>> {
-        self.here(phrase).map_or(Ok(Vec::new()), |n| n.places(phrase, self.detail))
+    /// Appends the list of the places of a phrase in the present row, as the index has it.
+    pub fn list(&self, phrase: usize, out: &mut Vec<u8>) -> Result<()> {
+        self.here(phrase).map_or(Ok(()), |n| n.list(phrase, out))
     }
 
     /// Whether the phrase's part of the query stands on the present row.

@@ -1,7 +1,6 @@
 //! Phrases and phrases near each other, looked for in the rows of their tokens.
 
 use super::parser::{Near, Phrase};
-use crate::config::Detail;
 use crate::index::position::{self, Places, offset_of};
 use crate::index::{Index, Rows};
 use iolite_base::Result;
@@ -15,19 +14,30 @@ struct Token {
 }
 
 impl Token {
+    #[inline]
     fn rowid(&self, backwards: bool) -> Option<i64> {
+        if let [r] = &self.rows[..] {
+            return (!r.eof).then_some(r.rowid);
+        }
         let rowids = self.rows.iter().filter(|r| !r.eof).map(|r| r.rowid);
         if backwards { rowids.max() } else { rowids.min() }
     }
 
     fn next(&mut self, now: i64) -> Result<()> {
+        if let [r] = &mut self.rows[..] {
+            return if r.eof { Ok(()) } else { r.next() };
+        }
         for r in self.rows.iter_mut().filter(|r| !r.eof && r.rowid == now) {
             r.next()?;
         }
         Ok(())
     }
 
+    #[inline]
     fn advance(&mut self, rowid: i64) -> Result<()> {
+        if let [r] = &mut self.rows[..] {
+            return if r.eof || r.rowid == rowid { Ok(()) } else { r.advance(rowid) };
+        }
         for r in self.rows.iter_mut().filter(|r| !r.eof) {
             r.advance(rowid)?;
         }
@@ -124,12 +134,14 @@ impl NearRows {
 
     pub fn next(&mut self) -> Result<()> {
         let rowid = self.rowid;
-        self.phrases[0].tokens[0].next(rowid)?;
-        if self.plain && self.phrases[0].tokens[0].rows.len() == 1 {
-            let r = &self.phrases[0].tokens[0].rows[0];
+        let first = &mut self.phrases[0].tokens[0];
+        if self.plain && first.rows.len() == 1 {
+            let r = &mut first.rows[0];
+            r.next()?;
             (self.rowid, self.eof) = (r.rowid, r.eof);
             return Ok(());
         }
+        first.next(rowid)?;
         self.settle()
     }
 
@@ -141,11 +153,12 @@ impl NearRows {
     /// Whether the present row, which has all tokens, has the phrases.
     fn matches(&mut self) -> Result<bool> {
         for p in &mut self.phrases {
-            let mut found: Vec<i64> = Vec::new();
+            let mut found = std::mem::take(&mut p.places);
+            found.clear();
             for (k, t) in p.tokens.iter().enumerate() {
                 let list = t.places(self.rowid)?;
                 if k == 0 {
-                    found = Places::new(&list).filter(|p| !t.first || offset_of(*p) == 0).collect();
+                    found.extend(Places::new(&list).filter(|p| !t.first || offset_of(*p) == 0));
                     continue;
                 }
                 let mut here = Places::new(&list).peekable();
@@ -157,10 +170,10 @@ impl NearRows {
                     here.peek() == Some(&wanted)
                 });
             }
-            if found.is_empty() {
+            p.places = found;
+            if p.places.is_empty() {
                 return Ok(false);
             }
-            p.places = found;
         }
         if self.phrases.len() > 1 {
             self.trim_to_near();
@@ -218,19 +231,16 @@ impl NearRows {
         self.phrases.iter().any(|p| p.number == phrase)
     }
 
-    /// The places of a phrase in the present row.
-    pub fn places(&self, phrase: usize, detail: Detail) -> Result<Vec<i64>> {
-        let Some(p) = self.phrases.iter().find(|p| p.number == phrase) else { return Ok(Vec::new()) };
-        if !self.plain {
-            return Ok(p.places.clone());
+    /// Appends the list of the places of a phrase in the present row.
+    pub fn list(&self, phrase: usize, out: &mut Vec<u8>) -> Result<()> {
+        let Some(p) = self.phrases.iter().find(|p| p.number == phrase) else { return Ok(()) };
+        if self.plain {
+            out.extend_from_slice(&p.tokens[0].places(self.rowid)?);
+            return Ok(());
         }
-        let list = p.tokens[0].places(self.rowid)?;
-        Ok(match detail {
-            Detail::Full => Places::new(&list).collect(),
-            Detail::Column => {
-                position::Columns::new(&list).map(|c| position::place(c, 0)).collect()
-            }
-            Detail::None => Vec::new(),
-        })
+        let mut w = position::Writer::default();
+        p.places.iter().for_each(|p| w.push(*p));
+        out.extend_from_slice(&w.out);
+        Ok(())
     }
 }

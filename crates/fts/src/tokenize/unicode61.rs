@@ -134,14 +134,13 @@ impl Tokenizer for Unicode61 {
                 }
             };
             token.clear();
-            while let Some(&b) = text.get(at) {
-                if b < 0x80 {
-                    if !self.ascii[b as usize] {
-                        break;
-                    }
-                    token.push(b.to_ascii_lowercase());
-                    at += 1;
-                    continue;
+            loop {
+                let rest = &text[at..];
+                let run = rest.iter().take_while(|b| **b < 0x80 && self.ascii[**b as usize]).count();
+                token.extend(rest[..run].iter().map(u8::to_ascii_lowercase));
+                at += run;
+                if text.get(at).is_none_or(|b| *b < 0x80) {
+                    break;
                 }
                 let Some((c, n)) = chars::read(&text[at..]) else { break };
                 if !self.belongs(c) && !chars::is_mark(c) {
