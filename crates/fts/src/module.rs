@@ -40,12 +40,6 @@ impl Fts5 {
 
     fn table(&self, host: &Rc<dyn Host>, args: &TableArgs<'_>) -> Result<(Rc<Table>, String)> {
         let config = Config::parse(args.database, args.table, args.args, &|n| self.tokenizer(n))?;
-        let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
-        let names = || config.columns.iter().map(|c| &*c.name);
-        let twice = names().enumerate().any(|(i, n)| names().take(i).any(|m| same(m, n)));
-        if config.columns.is_empty() || twice || names().any(|n| same(n, args.table)) {
-            return Err(Error::from(Code::Error));
-        }
         let declaration = config.declaration();
         let added = self.functions.clone();
         let functions = move |name: &str| {
@@ -56,8 +50,11 @@ impl Fts5 {
     }
 }
 
-fn declared(table: Rc<Table>, declaration: String) -> Declared {
-    Declared { trust: Trust::Innocuous, ..Declared::new(declaration, table) }
+fn declared(table: Rc<Table>, declaration: String) -> Result<Declared> {
+    if !table.is_declarable() {
+        return Err(Error::from(Code::Error));
+    }
+    Ok(Declared { trust: Trust::Innocuous, ..Declared::new(declaration, table) })
 }
 
 impl Module for Fts5 {
@@ -65,13 +62,13 @@ impl Module for Fts5 {
         let (table, declaration) = self.table(host, args)?;
         table.create()?;
         table.connect()?;
-        Ok(declared(table, declaration))
+        declared(table, declaration)
     }
 
     fn connect(&self, host: &Rc<dyn Host>, args: &TableArgs<'_>) -> Result<Declared> {
         let (table, declaration) = self.table(host, args)?;
         table.connect()?;
-        Ok(declared(table, declaration))
+        declared(table, declaration)
     }
 
     fn is_shadow(&self, suffix: &str) -> bool {

@@ -157,7 +157,7 @@ impl Storage {
         let verb = if replace { Sql::ReplaceContent } else { Sql::InsertContent };
         self.store.run(verb, &row).map_err(|e| match e.code().primary() {
             // The user has not named that table.
-            Code::Constraint => Code::Constraint.into(),
+            Code::Constraint => Error::new(e.code(), "constraint failed"),
             _ => e,
         })?;
         Ok(row[0].to_int())

@@ -83,6 +83,15 @@ impl Table {
         self.storage.set_version()
     }
 
+    /// Whether its columns have names that go together.
+    pub fn is_declarable(&self) -> bool {
+        let c = &self.config;
+        let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+        let names = || c.columns.iter().map(|c| &*c.name);
+        let twice = names().enumerate().any(|(i, n)| names().take(i).any(|m| same(m, n)));
+        !c.columns.is_empty() && !twice && !names().any(|n| same(n, &c.table))
+    }
+
     /// Reads the settings.
     pub fn connect(&self) -> Result<()> {
         self.storage.index.load_settings(0)

@@ -54,8 +54,6 @@ impl Host for Inner {
 
     fn prepare(&self, sql: &str) -> Result<Box<dyn NestedStatement>> {
         let conn = self.handle()?;
-        let part = self.txn.is_writing() || self.txn.is_nested();
-        let _nested = part.then(|| self.txn.nest());
         let statement = conn.prepare(sql)?;
         let (parked, reset) = statement.park();
         reset?;
@@ -122,8 +120,6 @@ impl Nested {
     /// Runs `f` as a part of the statement that is writing, if there is one.
     fn within<T>(&mut self, f: impl FnOnce(&mut Statement) -> Result<T>) -> Result<T> {
         let conn = self.conn.upgrade().ok_or(Code::Misuse)?;
-        let part = conn.txn.is_writing() || conn.txn.is_nested();
-        let _nested = part.then(|| conn.txn.nest());
         let mut s = match std::mem::replace(&mut self.state, State::Between) {
             State::Parked(mut p) => p.wake(conn.clone()),
             State::Running(s) => s,
@@ -135,9 +131,6 @@ impl Nested {
     }
 
     fn park(&mut self) -> Result<()> {
-        let conn = self.conn.upgrade();
-        let nested = conn.as_ref().filter(|c| c.txn.is_writing() || c.txn.is_nested());
-        let _nested = nested.map(|c| c.txn.nest());
         match std::mem::replace(&mut self.state, State::Between) {
             State::Running(s) => {
                 let (parked, reset) = s.park();
