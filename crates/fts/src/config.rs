@@ -238,7 +238,7 @@ fn tokenizer_words(text: &str) -> Result<Vec<String>> {
     while !rest.is_empty() {
         let (word, after) = match rest.starts_with('\'') {
             true => {
-                let closed = rest.len() > 1 && rest.matches('\'').count() % 2 == 0;
+                let closed = rest.len() > 1 && rest.matches('\'').count().is_multiple_of(2);
                 dequote(rest).filter(|_| closed || !rest[1..].is_empty()).ok_or_else(wrong)?
             }
             false => bareword(rest).map(|(w, r)| (w.to_string(), r)).ok_or_else(wrong)?,
@@ -452,7 +452,9 @@ impl RankCall {
         let mut rest = args;
         let mut count = 0;
         if let Some(after) = rest.strip_prefix(')') {
-            return skip_blanks(after).is_empty().then(|| RankCall { function: name.into(), args: String::new() });
+            return skip_blanks(after)
+                .is_empty()
+                .then(|| RankCall { function: name.into(), args: String::new() });
         }
         loop {
             rest = skip_blanks(after_literal(skip_blanks(rest))?);

@@ -3,7 +3,7 @@
 //! What a query reads of the index may change under it: then it is run anew from the row behind the present one. Columns, sizes
 //! and places of phrases are read when they are asked for, once a row.
 
-use crate::auxiliary::{Auxiliary, Instance, Row};
+use crate::auxiliary::{Auxiliary, Instance, Row, Text};
 use crate::config::{Config, Content, Detail, RankCall};
 use crate::index::position::{Places, column_of, offset_of, place};
 use crate::locale;
@@ -134,8 +134,7 @@ impl Cursor {
         if let Plan::Query(run) = &self.plan {
             self.eof = run.eof();
             self.rowid = run.rowid();
-            let beyond =
-                if self.backwards { self.rowid < self.bounds.0 } else { self.rowid > self.bounds.1 };
+            let beyond = if self.backwards { self.rowid < self.bounds.0 } else { self.rowid > self.bounds.1 };
             self.eof |= beyond;
         }
     }
@@ -235,7 +234,8 @@ impl Cursor {
         let c = self.config();
         match c.content {
             Content::External => {
-                let from = format!("'{}'.'{}'", c.database.replace('\'', "''"), c.external.replace('\'', "''"));
+                let from =
+                    format!("'{}'.'{}'", c.database.replace('\'', "''"), c.external.replace('\'', "''"));
                 Error::new(
                     Code::CorruptVtab,
                     format!("fts5: missing row {} from content table {from}", self.rowid),
@@ -335,9 +335,7 @@ impl Cursor {
                         continue;
                     }
                     let is = |term: &crate::query::Term| {
-                        let same = |k: &Vec<u8>| {
-                            k == t.text || term.prefix && t.text.starts_with(k)
-                        };
+                        let same = |k: &Vec<u8>| k == t.text || term.prefix && t.text.starts_with(k);
                         term.tokens.iter().any(same)
                     };
                     if p.terms.first().is_some_and(is) {
@@ -404,10 +402,9 @@ impl Cursor {
         } else {
             let values = self.values()?;
             sizes = vec![0; c.columns.len()];
-            for i in 0..c.columns.len() {
+            for (i, size) in sizes.iter_mut().enumerate() {
                 if c.columns[i].indexed {
                     let (text, l) = self.storage.cell(&values, i);
-                    let size = &mut sizes[i];
                     c.tokenize(TokenizeFor::Auxiliary, &text, l.as_deref(), &mut |t| {
                         *size += !t.colocated as i64;
                         Ok(true)
@@ -445,7 +442,9 @@ impl Cursor {
             let from = c.shadow("docsize");
             format!("SELECT T.id{nulls} FROM {from} T WHERE T.id >= ? AND T.id <= ? ORDER BY T.id {order}")
         } else {
-            format!("SELECT {columns} FROM {from} T WHERE T.{id} >= ? AND T.{id} <= ? ORDER BY T.{id} {order}")
+            format!(
+                "SELECT {columns} FROM {from} T WHERE T.{id} >= ? AND T.{id} <= ? ORDER BY T.{id} {order}"
+            )
         };
         let mut s = self.storage.store.prepare(&sql)?;
         s.bind(1, Value::Int(self.bounds.0))?;
@@ -734,7 +733,7 @@ impl Row for Cursor {
         self.rowid
     }
 
-    fn column_text(&self, column: i32) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>)> {
+    fn column_text(&self, column: i32) -> Result<Text> {
         let n = usize::try_from(column).ok().filter(|n| *n < self.config().columns.len());
         let n = n.ok_or_else(|| Error::from(Code::Range))?;
         let c = self.config();

@@ -9,9 +9,8 @@ use iolite_value::Value;
 use std::rc::Rc;
 
 /// Their names, in lower case.
-pub const FUNCTION_NAMES: &[&str] = &[
-    "bm25", "fts5_get_locale", "fts5_insttoken", "fts5_locale", "fts5_source_id", "highlight", "snippet",
-];
+pub const FUNCTION_NAMES: &[&str] =
+    &["bm25", "fts5_get_locale", "fts5_insttoken", "fts5_locale", "fts5_source_id", "highlight", "snippet"];
 
 /// What `fts5_source_id()` answers.
 const SOURCE: &str = "fts5: 2026-06-03 19:12:13 iolite";

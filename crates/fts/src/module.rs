@@ -9,11 +9,14 @@ use iolite_ext::{BuiltinModules, Declared, Host, Module, TableArgs, TokenizerKin
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+/// Auxiliary functions by their names.
+type Named = Vec<(String, Rc<dyn Auxiliary>)>;
+
 /// The module. Tables that are connected later know what was added.
 #[derive(Default)]
 pub struct Fts5 {
     tokenizers: RefCell<Vec<(String, Rc<dyn TokenizerKind>)>>,
-    functions: Rc<RefCell<Vec<(String, Rc<dyn Auxiliary>)>>>,
+    functions: Rc<RefCell<Named>>,
     cursors: Rc<Cell<i64>>,
 }
 
@@ -27,7 +30,8 @@ impl Fts5 {
 
     /// The kind of tokenizers of this name.
     pub fn tokenizer(&self, name: &str) -> Option<Rc<dyn TokenizerKind>> {
-        let own = self.tokenizers.borrow().iter().find(|t| t.0.eq_ignore_ascii_case(name)).map(|t| t.1.clone());
+        let own =
+            self.tokenizers.borrow().iter().find(|t| t.0.eq_ignore_ascii_case(name)).map(|t| t.1.clone());
         own.or_else(|| tokenize::builtin(name))
     }
 

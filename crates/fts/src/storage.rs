@@ -107,11 +107,7 @@ impl Storage {
     }
 
     /// Cuts the columns of a row into tokens; `f` is given each, with its column and offset. Answers the columns' sizes.
-    fn tokens(
-        &self,
-        values: &[Value],
-        mut f: impl FnMut(&[u8], u32, u32) -> Result<()>,
-    ) -> Result<Vec<i64>> {
+    fn tokens(&self, values: &[Value], mut f: impl FnMut(&[u8], u32, u32) -> Result<()>) -> Result<Vec<i64>> {
         let mut sizes = vec![0i64; self.config.columns.len()];
         for (i, _) in self.config.columns.iter().enumerate().filter(|(_, c)| c.indexed) {
             let (text, l) = self.cell(values, i);

@@ -53,7 +53,13 @@ pub(crate) struct Store {
 
 impl Store {
     pub fn new(config: Rc<Config>, host: &Rc<dyn Host>) -> Store {
-        Store { config, host: Rc::downgrade(host), kept: RefCell::default(), reads: Cell::new(0), running: Cell::new(0) }
+        Store {
+            config,
+            host: Rc::downgrade(host),
+            kept: RefCell::default(),
+            reads: Cell::new(0),
+            running: Cell::new(0),
+        }
     }
 
     /// Whether statements of its own are running.

@@ -8,7 +8,8 @@ use crate::table::Table;
 use crate::words;
 use iolite_base::{Code, Error, Result};
 use iolite_ext::{
-    ConstraintOp, Declared, FilterArgs, Host, IndexInfo, Module, TableArgs, Trust, VirtualCursor, VirtualTable,
+    ConstraintOp, Declared, FilterArgs, Host, IndexInfo, Module, TableArgs, Trust, VirtualCursor,
+    VirtualTable,
 };
 use iolite_value::Value;
 use std::collections::VecDeque;

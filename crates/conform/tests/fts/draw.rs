@@ -61,10 +61,16 @@ impl History {
             args.push(format!("prefix='{}'", d.of(&["1", "2", "2 3", "1 4"])));
         }
         if d.one_in(2) {
-            let t = ["porter", "ascii", "unicode61 remove_diacritics 0", "unicode61 remove_diacritics 2", "trigram"];
+            let t = [
+                "porter",
+                "ascii",
+                "unicode61 remove_diacritics 0",
+                "unicode61 remove_diacritics 2",
+                "trigram",
+            ];
             args.push(format!("tokenize='{}'", d.of(&t)));
         }
-        if content != "deletable" && d.one_in(6) {
+        if !matches!(content, "deletable" | "none") && d.one_in(6) {
             args.push("columnsize=0".into());
         }
         let mut statements = Vec::new();
@@ -72,7 +78,8 @@ impl History {
             statements.push(format!("CREATE TABLE src(id INTEGER PRIMARY KEY, {})", columns.join(", ")));
         }
         statements.push(format!("CREATE VIRTUAL TABLE t USING fts5({})", args.join(", ")));
-        let mut h = History { d, columns, content, rows: Vec::new(), next: 1, open: false, marks: 0, statements };
+        let mut h =
+            History { d, columns, content, rows: Vec::new(), next: 1, open: false, marks: 0, statements };
         for (name, values) in [
             ("pgsz", &["32", "50", "100", "500"][..]),
             ("hashsize", &["100", "2000", "8000"]),
@@ -181,8 +188,9 @@ impl History {
         let id = self.rows.swap_remove(at);
         if self.content == "other" {
             let columns = self.columns.join(", ");
-            self.statements
-                .push(format!("INSERT INTO t(t, rowid, {columns}) SELECT 'delete', * FROM src WHERE id = {id}"));
+            self.statements.push(format!(
+                "INSERT INTO t(t, rowid, {columns}) SELECT 'delete', * FROM src WHERE id = {id}"
+            ));
             self.statements.push(format!("DELETE FROM src WHERE id = {id}"));
         } else {
             self.statements.push(format!("DELETE FROM t WHERE rowid = {id}"));
@@ -231,7 +239,9 @@ impl History {
             }
             77 => self.statements.push("INSERT INTO t(t) VALUES ('optimize')".into()),
             78 => self.statements.push("INSERT INTO t(t) VALUES ('integrity-check')".into()),
-            79 if self.content == "other" => self.statements.push("INSERT INTO t(t) VALUES ('rebuild')".into()),
+            79 if self.content == "other" => {
+                self.statements.push("INSERT INTO t(t) VALUES ('rebuild')".into())
+            }
             80.. if queries => {
                 let q = self.query(0);
                 let q = quoted(&q);
@@ -239,7 +249,9 @@ impl History {
                 let sql = match self.d.below(7) {
                     0 => format!("SELECT rowid FROM t({q}) ORDER BY rowid"),
                     1 => format!("SELECT rowid FROM t({q}) ORDER BY rowid DESC"),
-                    2 => format!("SELECT rowid FROM t({q}) WHERE rowid > {} ORDER BY rowid", self.d.below(40)),
+                    2 => {
+                        format!("SELECT rowid FROM t({q}) WHERE rowid > {} ORDER BY rowid", self.d.below(40))
+                    }
                     3 => {
                         let t = self.term();
                         format!("SELECT rowid, rank FROM t({}) ORDER BY rank LIMIT 20", quoted(&t))
@@ -250,7 +262,10 @@ impl History {
                     }
                     5 => {
                         let t = self.term();
-                        format!("SELECT highlight(t, {column}, '[', ']') FROM t({}) ORDER BY rowid", quoted(&t))
+                        format!(
+                            "SELECT highlight(t, {column}, '[', ']') FROM t({}) ORDER BY rowid",
+                            quoted(&t)
+                        )
                     }
                     _ => {
                         let t = self.term();

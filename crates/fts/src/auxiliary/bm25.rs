@@ -52,5 +52,5 @@ pub(super) fn bm25(row: &dyn Row, weights: &[Value]) -> Result<Value> {
     for (f, rarity) in frequency.iter().zip(&known.rarity) {
         score += rarity * ((f * (K1 + 1.0)) / (f + K1 * (1.0 - B + B * length / known.average)));
     }
-    Ok(Value::real(-1.0 * score))
+    Ok(Value::real(-score))
 }

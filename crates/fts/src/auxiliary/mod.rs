@@ -21,6 +21,9 @@ pub struct Instance {
     pub offset: i32,
 }
 
+/// A column's text, if it is not NULL, and its locale.
+pub type Text = (Option<Vec<u8>>, Option<Vec<u8>>);
+
 /// A row that a query has found, as auxiliary functions see it.
 pub trait Row {
     /// How many columns the table has.
@@ -37,8 +40,8 @@ pub trait Row {
     fn instances(&self) -> Result<Rc<Vec<Instance>>>;
     /// The row's id.
     fn rowid(&self) -> i64;
-    /// A column's text, and its locale; the text is `None` for NULL.
-    fn column_text(&self, column: i32) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>)>;
+    /// A column's text.
+    fn column_text(&self, column: i32) -> Result<Text>;
     /// How many tokens a column has; below zero: all columns.
     fn column_size(&self, column: i32) -> Result<i64>;
     /// How many rows have a phrase.

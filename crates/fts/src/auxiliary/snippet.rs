@@ -5,7 +5,7 @@
 
 use super::highlight::{Marker, spans};
 use super::{Instance, Row, argument, each_token, wrong_count};
-use iolite_base::Result;
+use iolite_base::{Code, Result};
 use iolite_value::Value;
 
 /// The numbers of the tokens that begin sentences.
@@ -32,14 +32,7 @@ struct Tried {
     start: i64,
 }
 
-fn attempt(
-    row: &dyn Row,
-    instances: &[Instance],
-    column: i32,
-    size: i64,
-    from: i64,
-    tokens: i64,
-) -> Tried {
+fn attempt(row: &dyn Row, instances: &[Instance], column: i32, size: i64, from: i64, tokens: i64) -> Tried {
     let mut seen = vec![false; row.phrase_count()];
     let (mut score, mut first, mut last) = (0, -1, 0);
     for i in instances.iter().filter(|i| i.column == column) {
@@ -69,11 +62,18 @@ pub(super) fn snippet(row: &dyn Row, args: &[Value]) -> Result<Value> {
         if column >= 0 && column != c {
             continue;
         }
+        let length = row.column_size(c)?;
+        if length == 0 && column < 0 {
+            continue;
+        }
         let (text, locale) = row.column_text(c)?;
         let text = text.unwrap_or_default();
         let begins = sentences(row, &text, locale.as_deref())?;
-        let length = row.column_size(c)?;
         for i in instances.iter().filter(|i| i.column == c) {
+            if i64::from(i.offset) >= length {
+                // The column has no such token.
+                return Err(Code::CorruptVtab.into());
+            }
             let t = attempt(row, &instances, c, length, i.offset.into(), tokens);
             if t.score > best {
                 (best, best_column, start, size) = (t.score, c, t.start, length);

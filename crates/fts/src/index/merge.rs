@@ -3,12 +3,12 @@
 //! After a flush as much is merged as was written (`automerge`), or all of a level that has become too full (`crisismerge`). A
 //! merge may stop between two terms: its inputs are cut off before the term that comes next, and it goes on later.
 
+use super::Index;
 use super::leaf::{leaf_id, tombstone_id};
 use super::multi::Multi;
 use super::segment::SegmentCursor;
 use super::structure::{Level, Segment, Structure};
 use super::writer::SegmentWriter;
-use super::Index;
 use crate::config::Detail;
 use crate::store::Sql;
 use iolite_base::{Code, Result};
@@ -142,7 +142,8 @@ impl Index {
         }
         let mut found = None;
         for (n, level) in s.levels.iter().enumerate() {
-            let sum = |f: fn(&Segment) -> u64| level.segments.iter().fold(0, |n, g| n + i128::from(f(g) as i64));
+            let sum =
+                |f: fn(&Segment) -> u64| level.segments.iter().fold(0, |n, g| n + i128::from(f(g) as i64));
             let (entries, marked) = (sum(|g| g.entries), sum(|g| g.tombstones));
             if entries > 0 && marked * 100 / entries >= best {
                 best = marked * 100 / entries;

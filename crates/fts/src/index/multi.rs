@@ -22,7 +22,12 @@ pub(crate) struct Multi {
 }
 
 impl Multi {
-    fn new(cursors: Vec<SegmentCursor>, backwards: bool, one_term: bool, skip_deleted: bool) -> Result<Multi> {
+    fn new(
+        cursors: Vec<SegmentCursor>,
+        backwards: bool,
+        one_term: bool,
+        skip_deleted: bool,
+    ) -> Result<Multi> {
         let leaves = cursors.len().next_power_of_two().max(2);
         let first = vec![0; leaves];
         let mut m = Multi { cursors, first, leaves, at: None, backwards, one_term, skip_deleted };
@@ -112,7 +117,7 @@ impl Multi {
                 return Ok(());
             };
             self.at = Some(n);
-            if !(skip && c.size == 0) && !c.is_tombstone()? {
+            if !(skip && c.size == 0 || c.is_tombstone()?) {
                 return Ok(());
             }
             self.step()?;

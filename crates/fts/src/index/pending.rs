@@ -3,9 +3,9 @@
 //! The row that was added last is still open in a doclist: the length of its list of places is put in front when another row
 //! comes, or when the doclist is read.
 
+use super::MAIN;
 use super::position::push;
 use super::segment::Doclists;
-use super::MAIN;
 use crate::config::Detail;
 use iolite_base::hash::FastMap;
 use iolite_base::varint;

@@ -111,7 +111,7 @@ impl SegmentCursor {
             0 => c.eof = true,
             first => {
                 c.load(first)?;
-                c.to_first_term()?;
+                c.read_first_term()?;
             }
         }
         Ok(c)
@@ -146,7 +146,12 @@ impl SegmentCursor {
     }
 
     /// A cursor over the rows that one term has in memory.
-    pub fn memory_one(store: &Rc<Store>, term: &[u8], list: Vec<u8>, backwards: bool) -> Result<SegmentCursor> {
+    pub fn memory_one(
+        store: &Rc<Store>,
+        term: &[u8],
+        list: Vec<u8>,
+        backwards: bool,
+    ) -> Result<SegmentCursor> {
         let lists = Rc::new(vec![(term.to_vec(), list)]);
         let mut c = SegmentCursor::memory(store, lists, b"")?;
         c.one_term = true;
@@ -228,7 +233,7 @@ impl SegmentCursor {
     }
 
     /// Goes to the first term of the present leaf or of one behind it.
-    fn to_first_term(&mut self) -> Result<()> {
+    fn read_first_term(&mut self) -> Result<()> {
         loop {
             if self.end < self.leaf.size {
                 return self.read_term(self.end);
@@ -476,7 +481,8 @@ impl SegmentCursor {
             if let (Some(back), Some(skip)) = (&mut self.back, &self.skip) {
                 let first = |page: u32| skip.binary_search_by_key(&page, |s| s.0).ok().map(|i| skip[i].1);
                 let here = back.rows.first().is_some_and(|e| e.rowid > rowid) || back.rows.is_empty();
-                while here && back.pages.len() > 1 && first(back.pages[back.pages.len() - 1].0) > Some(rowid) {
+                while here && back.pages.len() > 1 && first(back.pages[back.pages.len() - 1].0) > Some(rowid)
+                {
                     back.pages.pop();
                     back.rows.clear();
                 }

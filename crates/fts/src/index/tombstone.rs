@@ -111,7 +111,8 @@ pub(crate) struct Reader {
 impl Reader {
     /// A reader, if the segment has any tombstones.
     pub fn new(s: &Segment) -> Option<Reader> {
-        (s.tombstone_pages > 0).then(|| Reader { segment: s.id, pages: vec![None; s.tombstone_pages as usize] })
+        (s.tombstone_pages > 0)
+            .then(|| Reader { segment: s.id, pages: vec![None; s.tombstone_pages as usize] })
     }
 
     /// Whether a row is deleted.

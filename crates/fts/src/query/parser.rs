@@ -112,12 +112,7 @@ fn checked(e: Expr) -> Result<Expr> {
 
 impl Query {
     /// Reads a query. `column`: it is confined to that one.
-    pub fn parse(
-        config: &Config,
-        text: &[u8],
-        locale: Option<&[u8]>,
-        column: Option<u32>,
-    ) -> Result<Query> {
+    pub fn parse(config: &Config, text: &[u8], locale: Option<&[u8]>, column: Option<u32>) -> Result<Query> {
         let (token, rest) = lexer::next(text)?;
         let mut p = Parser { config, locale, rest, token, phrases: Vec::new(), nesting: 0 };
         let mut e = p.or()?;
@@ -147,7 +142,11 @@ impl Query {
             config.tokenize(TokenizeFor::Query, &t.plain(), None, &mut |t| {
                 let term = Term { tokens: vec![t.text.to_vec()], prefix: false, first: false };
                 let columns = (config.detail == Detail::Column).then(|| vec![column]);
-                list.push(Expr::Near(Near { phrases: vec![q.phrases.len()], distance: DEFAULT_DISTANCE, columns }));
+                list.push(Expr::Near(Near {
+                    phrases: vec![q.phrases.len()],
+                    distance: DEFAULT_DISTANCE,
+                    columns,
+                }));
                 q.phrases.push(Phrase { terms: vec![term] });
                 Ok(true)
             })?;

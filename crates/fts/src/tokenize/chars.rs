@@ -16,12 +16,12 @@ pub(super) fn read(text: &[u8]) -> Option<(u32, usize)> {
         return Some((first.into(), 1));
     }
     let mut c: u32 = match first {
-        ..0xe0 => first & 0x1f,
-        ..0xf0 => first & 0x0f,
-        ..0xf8 => first & 0x07,
-        ..0xfc => first & 0x03,
-        ..0xfe => first & 0x01,
-        _ => 0,
+        0..=0xdf => first & 0x1f,
+        0xe0..=0xef => first & 0x0f,
+        0xf0..=0xf7 => first & 0x07,
+        0xf8..=0xfb => first & 0x03,
+        0xfc..=0xfd => first & 0x01,
+        0xfe.. => 0,
     }
     .into();
     let mut n = 1;
@@ -40,9 +40,9 @@ pub(super) fn read(text: &[u8]) -> Option<(u32, usize)> {
 pub(super) fn push(out: &mut Vec<u8>, c: u32) {
     let low = |shift: u32| 0x80 | (c >> shift & 0x3f) as u8;
     match c {
-        ..0x80 => out.push(c as u8),
-        ..0x800 => out.extend([0xc0 | (c >> 6) as u8, low(0)]),
-        ..0x1_0000 => out.extend([0xe0 | (c >> 12) as u8, low(6), low(0)]),
+        0..=0x7f => out.push(c as u8),
+        0x80..=0x7ff => out.extend([0xc0 | (c >> 6) as u8, low(0)]),
+        0x800..=0xffff => out.extend([0xe0 | (c >> 12) as u8, low(6), low(0)]),
         _ => out.extend([0xf0 | (c >> 18 & 7) as u8, low(12), low(6), low(0)]),
     }
 }

@@ -136,8 +136,8 @@ const THIRD: Endings = &[
 ];
 
 const FOURTH: &[&str] = &[
-    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism", "ate",
-    "iti", "ous", "ive", "ize",
+    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism",
+    "ate", "iti", "ous", "ive", "ize",
 ];
 
 fn rule(w: &mut Vec<u8>, endings: Endings, applies: fn(&[u8]) -> bool) {
