@@ -229,6 +229,8 @@ impl Index {
         }
         if !s.levels.is_empty() && self.merge_some(&mut s, budget, least)? {
             self.save(&s)?;
+            // The number of the next flush is found anew from the segments that are left.
+            self.forget();
         }
         Ok(())
     }
@@ -242,6 +244,8 @@ impl Index {
             let mut budget = OPTIMIZE_UNIT;
             self.merge_level(&mut s, n, Some(&mut budget))?;
         }
-        self.save(&s)
+        self.save(&s)?;
+        self.forget();
+        Ok(())
     }
 }

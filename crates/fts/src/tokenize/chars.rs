@@ -105,7 +105,7 @@ pub(super) fn fold(c: u32, diacritics: Diacritics) -> Option<u32> {
     let mut c = c;
     if let Some(&(first, last, step, add)) = at.checked_sub(1).map(|i| &folds[i])
         && c <= last
-        && (c - first) % step == 0
+        && (c - first).is_multiple_of(step)
     {
         c = c.wrapping_add_signed(add);
     }

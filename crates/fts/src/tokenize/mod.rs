@@ -33,7 +33,7 @@ fn refused() -> Error {
 
 /// The options of a tokenizer, in pairs.
 fn pairs<'a>(args: &'a [&'a str]) -> Result<impl Iterator<Item = (String, &'a str)>> {
-    if args.len() % 2 != 0 {
+    if !args.len().is_multiple_of(2) {
         return Err(refused());
     }
     Ok(args.chunks(2).map(|p| (p[0].to_ascii_lowercase(), p[1])))
