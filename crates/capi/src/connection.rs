@@ -212,10 +212,10 @@ const PRIVATE_CACHE: c_int = 0x40000;
 const MODULES: BuiltinModules = BuiltinModules {
     named: |name| match name {
         "carray" => Some(Rc::new(crate::carray::CArray)),
-        _ => (iolite_modules::BUILTIN.named)(name),
+        _ => (iolite::engine::BUILTIN_MODULES.named)(name),
     },
     names: || {
-        let mut names = (iolite_modules::BUILTIN.names)();
+        let mut names = (iolite::engine::BUILTIN_MODULES.names)();
         names.push("carray".into());
         names
     },

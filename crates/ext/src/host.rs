@@ -1,12 +1,13 @@
 //! What code behind the traits may ask of the connection that it runs on.
 
-use crate::Function;
+use crate::{Function, VirtualTable};
 use iolite_base::{Encoding, Error, Limit, Result};
 use iolite_value::Value;
+use std::rc::Rc;
 
 /// A statement that a module or a function runs on its connection, within the statement that it serves.
 ///
-/// It holds the connection open. A cursor may keep one; a table keeps the text and prepares it when it is needed.
+/// It holds the connection open while it runs, from the first step to the reset or the end; in between a table may keep it.
 pub trait NestedStatement {
     /// The names of its columns.
     fn columns(&self) -> Vec<String>;
@@ -61,6 +62,12 @@ pub trait Host {
     /// The content of a page of a database's file; `None` beyond its end. For modules that tell what a file is made of.
     fn page(&self, _database: &str, _number: u32) -> Result<Option<Vec<u8>>> {
         Err(Error::sql("there is no database to read"))
+    }
+    /// Sets `last_insert_rowid()`: a table that writes its own rows late leaves no trace of that.
+    fn put_back_last_insert_rowid(&self, _rowid: i64) {}
+    /// A virtual table of the connection, connected; `None`: the database has no such virtual table.
+    fn virtual_table(&self, _database: &str, _name: &str) -> Result<Option<Rc<dyn VirtualTable>>> {
+        Ok(None)
     }
     /// Adds a function to the connection; statements that are prepared from now on know it.
     fn add_function(&self, _function: Function) -> Result<()> {

@@ -9,6 +9,7 @@ mod function;
 mod host;
 mod registry;
 mod source;
+mod tokenizer;
 mod transaction;
 mod vtab;
 
@@ -18,6 +19,7 @@ pub use function::{
 pub use host::{Host, NestedStatement};
 pub use registry::{BuiltinModules, Builtins, Registry};
 pub use source::{Opened, RowSource, SourceFactory};
+pub use tokenizer::{Token, TokenPatterns, TokenSink, TokenizeFor, Tokenizer, TokenizerKind};
 pub use transaction::{ChangeListener, Participant, RowChange};
 pub use vtab::{
     Change, Constraint, ConstraintOp, ConstraintUse, Declared, FilterArgs, IndexInfo, Module, ModuleKind,

@@ -329,6 +329,10 @@ pub trait VirtualTable {
     fn function(&self, _name: &str, _args: usize) -> Option<Overload> {
         None
     }
+    /// Itself, for other modules of its kind.
+    fn as_any(&self) -> Option<&dyn std::any::Any> {
+        None
+    }
     /// What is wrong with what the table keeps, for `PRAGMA integrity_check`; `quick`: without looking at everything.
     fn integrity(&self, _quick: bool) -> Result<Option<String>> {
         Ok(None)

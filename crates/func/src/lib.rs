@@ -43,11 +43,14 @@ pub fn tables() -> [&'static [Entry]; 8] {
 
 /// A registry that knows every built-in function.
 pub fn registry() -> Registry {
-    Registry::new(Builtins {
-        named: |name| by_name().get(name).into_iter().flatten().map(|e| Rc::new(e.function())).collect(),
-        names: || by_name().keys().copied().collect(),
-    })
+    Registry::new(BUILTINS)
 }
+
+/// Every built-in function.
+pub const BUILTINS: Builtins = Builtins {
+    named: |name| by_name().get(name).into_iter().flatten().map(|e| Rc::new(e.function())).collect(),
+    names: || by_name().keys().copied().collect(),
+};
 
 /// The entries of all tables by their names.
 fn by_name() -> &'static FastMap<&'static str, Vec<&'static Entry>> {

@@ -216,6 +216,7 @@ fn sqlite_source_id(_: &mut Context<'_>, _: &[Value]) -> Result<Value> {
 pub const COMPILE_OPTIONS: &[&str] = &[
     "COMPILER=rustc",
     "ENABLE_COLUMN_METADATA",
+    "ENABLE_FTS5",
     "ENABLE_MATH_FUNCTIONS",
     "ENABLE_PERCENTILE",
     "OMIT_LOAD_EXTENSION",

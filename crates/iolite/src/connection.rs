@@ -278,8 +278,8 @@ impl Connection {
         let main = Attached { shared: t.shared, ..Attached::new("main", Some(btree)) };
         let temp = Attached::new("temp", None);
         let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
-        let mut registry = iolite_func::registry();
-        registry.set_builtin_modules(iolite_modules::BUILTIN);
+        let mut registry = crate::builtin::registry();
+        registry.set_builtin_modules(crate::builtin::MODULES);
         let inner = Rc::new_cyclic(|own| Inner {
             own: own.clone(),
             vfs,

@@ -4,11 +4,13 @@
 //! Otherwise it is a statement like those of the user.
 
 use crate::connection::{Connection, Inner};
-use crate::statement::{Statement, Step};
+use crate::statement::{Parked, Statement, Step};
 use iolite_base::{Code, Encoding, Error, Limit, Result};
-use iolite_ext::{Function, Host, NestedStatement};
+use iolite_catalog::TableKind;
+use iolite_ext::{Function, Host, NestedStatement, VirtualTable};
+use iolite_plan::bind::Connector;
 use iolite_value::Value;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 impl Host for Inner {
     fn last_insert_rowid(&self) -> i64 {
@@ -52,10 +54,10 @@ impl Host for Inner {
 
     fn prepare(&self, sql: &str) -> Result<Box<dyn NestedStatement>> {
         let conn = self.handle()?;
-        let part = self.txn.is_writing() || self.txn.is_nested();
-        let _nested = part.then(|| self.txn.nest());
         let statement = conn.prepare(sql)?;
-        Ok(Box::new(Nested { conn: conn.0, statement }))
+        let (parked, reset) = statement.park();
+        reset?;
+        Ok(Box::new(Nested { conn: Rc::downgrade(&conn.0), state: State::Parked(parked) }))
     }
 
     fn page(&self, database: &str, number: u32) -> Result<Option<Vec<u8>>> {
@@ -71,6 +73,22 @@ impl Host for Inner {
         })
     }
 
+    fn put_back_last_insert_rowid(&self, rowid: i64) {
+        self.last_rowid.set(rowid);
+    }
+
+    fn virtual_table(&self, database: &str, name: &str) -> Result<Option<Rc<dyn VirtualTable>>> {
+        let db = self.database_number(database)?;
+        self.be_current(Some(database), false)?;
+        let table = self.catalog.borrow().schemas.get(db).and_then(|s| s.table(name).cloned());
+        match table {
+            Some(t) if matches!(t.kind, TableKind::Virtual { .. }) => {
+                Ok(Some(self.handle()?.connect(db, &t)?.vtab.clone()))
+            }
+            _ => Ok(None),
+        }
+    }
+
     fn add_function(&self, function: Function) -> Result<()> {
         self.handle()?.create_function(function);
         Ok(())
@@ -84,29 +102,71 @@ impl Inner {
     }
 }
 
-/// A statement of a function's or module's own.
+/// A statement of a function's or module's own. It holds the connection while it runs.
 struct Nested {
-    conn: Rc<Inner>,
-    statement: Statement,
+    conn: Weak<Inner>,
+    state: State,
+}
+
+#[allow(clippy::large_enum_variant)]
+enum State {
+    Parked(Parked),
+    Running(Statement),
+    /// Being taken from one of the others to the other.
+    Between,
 }
 
 impl Nested {
     /// Runs `f` as a part of the statement that is writing, if there is one.
     fn within<T>(&mut self, f: impl FnOnce(&mut Statement) -> Result<T>) -> Result<T> {
-        let conn = self.conn.clone();
-        let part = conn.txn.is_writing() || conn.txn.is_nested();
-        let _nested = part.then(|| conn.txn.nest());
-        f(&mut self.statement)
+        let conn = self.conn.upgrade().ok_or(Code::Misuse)?;
+        let mut s = match std::mem::replace(&mut self.state, State::Between) {
+            State::Parked(mut p) => p.wake(conn.clone()),
+            State::Running(s) => s,
+            State::Between => return Err(Code::Misuse.into()),
+        };
+        let answer = f(&mut s);
+        self.state = State::Running(s);
+        answer
+    }
+
+    fn park(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.state, State::Between) {
+            State::Running(s) => {
+                let (parked, reset) = s.park();
+                self.state = State::Parked(parked);
+                reset
+            }
+            other => {
+                self.state = other;
+                Ok(())
+            }
+        }
     }
 }
 
 impl NestedStatement for Nested {
     fn columns(&self) -> Vec<String> {
-        self.statement.columns().iter().map(|c| c.name.to_string()).collect()
+        let columns = match &self.state {
+            State::Parked(p) => p.columns(),
+            State::Running(s) => s.columns(),
+            State::Between => &[],
+        };
+        columns.iter().map(|c| c.name.to_string()).collect()
     }
 
     fn bind(&mut self, n: usize, v: Value) -> Result<()> {
-        self.statement.bind(n, v)
+        match &mut self.state {
+            State::Parked(p) => match n.checked_sub(1).and_then(|i| p.params().get_mut(i)) {
+                Some(p) => {
+                    *p = v;
+                    Ok(())
+                }
+                None => Err(Code::Range.into()),
+            },
+            State::Running(s) => s.bind(n, v),
+            State::Between => Err(Code::Misuse.into()),
+        }
     }
 
     fn step(&mut self) -> Result<bool> {
@@ -114,16 +174,23 @@ impl NestedStatement for Nested {
     }
 
     fn row(&self) -> &[Value] {
-        self.statement.row()
+        match &self.state {
+            State::Running(s) => s.row(),
+            _ => &[],
+        }
     }
 
     fn reset(&mut self) -> Result<()> {
-        self.within(Statement::reset)
+        self.park()
     }
 }
 
 impl Drop for Nested {
     fn drop(&mut self) {
-        let _ = self.reset();
+        let _ = self.park();
+        if let (State::Parked(p), Some(conn)) = (&mut self.state, self.conn.upgrade()) {
+            // Its memory goes to the connection's next statement.
+            drop(p.wake(conn));
+        }
     }
 }

@@ -47,6 +47,7 @@ mod api;
 mod attach;
 mod authorize;
 mod blob;
+mod builtin;
 mod check;
 mod columns;
 mod connection;

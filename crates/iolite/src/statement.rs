@@ -454,8 +454,73 @@ impl Statement {
     }
 }
 
+/// A statement that does not run and does not hold its connection: parameters are kept.
+pub(crate) struct Parked {
+    sql: Rc<str>,
+    vm: Option<Box<Vm>>,
+    listing: Option<Listing>,
+    writes: bool,
+    renews: bool,
+    runs: u64,
+    recompiled: u64,
+}
+
+impl Statement {
+    /// Takes a statement apart, after its run if there is one.
+    pub(crate) fn park(mut self) -> (Parked, Result<()>) {
+        let reset = self.reset();
+        let parked = Parked {
+            sql: self.sql.clone(),
+            vm: self.vm.0.take(),
+            listing: self.listing.take(),
+            writes: self.writes,
+            renews: self.renews,
+            runs: self.runs,
+            recompiled: self.recompiled,
+        };
+        (parked, reset)
+    }
+}
+
+impl Parked {
+    /// The parameters' values.
+    pub fn params(&mut self) -> &mut [Value] {
+        self.vm.as_mut().map_or(&mut [], |vm| &mut vm.params)
+    }
+
+    /// The result columns.
+    pub fn columns(&self) -> &[ColumnMeta] {
+        match (&self.listing, &self.vm) {
+            (Some(l), _) => &l.names,
+            (None, Some(vm)) => &vm.program().columns,
+            (None, None) => &[],
+        }
+    }
+
+    /// The statement, ready to run.
+    pub fn wake(&mut self, conn: Rc<Inner>) -> Statement {
+        Statement {
+            conn,
+            sql: self.sql.clone(),
+            vm: Machine(self.vm.take()),
+            run: None,
+            listing: self.listing.take(),
+            done: false,
+            writes: self.writes,
+            unwound: Cell::new(false),
+            renews: self.renews,
+            runs: self.runs,
+            recompiled: self.recompiled,
+        }
+    }
+}
+
 impl Drop for Statement {
     fn drop(&mut self) {
+        if self.vm.0.is_none() {
+            // It was parked.
+            return;
+        }
         // Whatever goes wrong at this point, the next use of the connection reports.
         let _ = self.reset();
         if let Some(mut vm) = self.vm.0.take()

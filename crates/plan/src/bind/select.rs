@@ -531,14 +531,17 @@ impl Binder<'_> {
         match &s.columns {
             Columns::Table(t) => {
                 let db = s.db.map_or_else(|| "main".into(), |d| self.env.catalog.schemas[d].name.clone());
+                // The type of a hidden column is empty where that of others is none.
+                let mut hidden = false;
                 let (decl, name): (Rc<str>, Rc<str>) = match (c.column, t.rowid_alias) {
                     (ROWID, None) => ("INTEGER".into(), "rowid".into()),
                     (i, alias) => {
                         let i = if i == ROWID { alias.unwrap_or(0) } else { i as usize };
+                        hidden = t.columns[i].hidden;
                         (t.columns[i].decltype.clone(), t.columns[i].name.clone())
                     }
                 };
-                meta.decltype = (!decl.is_empty()).then_some(decl);
+                meta.decltype = (hidden || !decl.is_empty()).then_some(decl);
                 meta.origin = Some((db, t.name.clone(), name));
             }
             Columns::Query(q) => {

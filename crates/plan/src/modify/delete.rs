@@ -74,8 +74,11 @@ impl Compiler<'_> {
         if !tests.iter().any(replaces) {
             return Ok(Removal::default());
         }
-        self.undo = true;
-        self.removal(t, Some(Conflict::Replace), self.replace_fires(t), p)
+        let removal = self.removal(t, Some(Conflict::Replace), self.replace_fires(t), p)?;
+        // A row that is overwritten where it stands is one change, as the rest of the statement is none.
+        let overwrites = tests.iter().all(|x| matches!(x, Test::Rowid { .. })) && t.indexes.is_empty();
+        self.undo |= !(overwrites && removal.is_plain() && t.keys.is_empty());
+        Ok(removal)
     }
 
     /// Complains about tables that may not be written.

@@ -1,0 +1,148 @@
+//! FTS5 on both engines: drawn histories give the same answers and the same blocks, also where the engines take turns on one
+//! file; damaged indexes are errors. `IOLITE_FTS_ROUNDS=N` draws N histories, from `IOLITE_FTS_SEED` on.
+
+mod draw;
+
+use draw::{Draw, History};
+use iolite_conform::differ::pair::{Pair, Stmt};
+use iolite_conform::engine::Db;
+use iolite_stock as stock;
+use iolite_testkit::Scratch;
+
+fn rounds(few: u64) -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
+    let first = number("IOLITE_FTS_SEED").unwrap_or(1);
+    first..first + number("IOLITE_FTS_ROUNDS").unwrap_or(few)
+}
+
+/// The tables in which all is kept, as queries.
+const BLOCKS: [&str; 3] = [
+    "SELECT id, hex(block) FROM t_data ORDER BY id",
+    "SELECT segid, hex(term), pgno FROM t_idx ORDER BY segid, term",
+    "SELECT k, v FROM t_config ORDER BY k",
+];
+
+#[test]
+fn histories_answer_as_on_stock() {
+    let mut found = String::new();
+    for seed in rounds(25) {
+        let dir = std::env::temp_dir().join(format!("iolite-fts-{}-{seed}", std::process::id()));
+        let mut pair = Pair::new(&dir, true);
+        let mut h = History::new(seed);
+        for _ in 0..150 {
+            h.step(true);
+        }
+        h.end();
+        let made = h.statements.iter().find(|s| s.contains("fts5(")).cloned().unwrap_or_default();
+        let last = BLOCKS.iter().map(|b| b.to_string());
+        for sql in h.statements.into_iter().chain(last) {
+            let ordered = sql.contains("ORDER BY");
+            let different = pair.run(&Stmt { ordered, ..Stmt::plain("fts", sql.clone()) });
+            // How many rows of its own tables a command changes is not compared.
+            if let Some(d) = different.filter(|d| d.what != "state") {
+                found +=
+                    &format!("{seed}: {made}\n{sql}\n{}\nstock: {}\nours:  {}\n", d.what, d.stock, d.ours);
+                break;
+            }
+        }
+        let _ = std::fs::remove_dir_all(dir);
+    }
+    assert!(found.is_empty(), "{found}");
+}
+
+fn dump(path: &str) -> String {
+    let c = stock::Connection::open(path).expect("stock opens the file");
+    let check = c.query("INSERT INTO t(t) VALUES ('integrity-check')");
+    let mut out = format!("{:?}\n", check.map_err(|e| e.message));
+    for sql in BLOCKS {
+        out += &format!("{:?}\n", c.query(sql).map_err(|e| e.message));
+    }
+    out
+}
+
+#[test]
+fn engines_take_turns_on_a_file() {
+    for seed in rounds(6) {
+        let scratch = Scratch::new();
+        let (alone, shared) = (scratch.name("alone.db"), scratch.name("shared.db"));
+        let mut h = History::new(seed);
+        for turn in 0..6 {
+            for _ in 0..25 {
+                h.step(false);
+            }
+            h.end();
+            let statements = std::mem::take(&mut h.statements);
+            for (path, engine) in [(&alone, "stock"), (&shared, ["iolite", "stock"][turn % 2])] {
+                let db = Db::open(engine, path).expect("the file opens");
+                let _ = db.run("PRAGMA synchronous = OFF");
+                for sql in &statements {
+                    // What is refused is refused by both.
+                    let _ = db.run(sql);
+                }
+            }
+            assert_eq!(dump(&alone), dump(&shared), "seed {seed}, turn {turn}");
+        }
+    }
+}
+
+/// Statements that go through an index from all sides.
+const PROBES: &[&str] = &[
+    "SELECT count(*), max(rank) FROM t('w* OR one')",
+    "SELECT rowid FROM t('one AND two') ORDER BY rowid DESC",
+    "SELECT rowid FROM t('\"one two\"')",
+    "SELECT snippet(t, 0, '[', ']', '..', 5) FROM t('two') ORDER BY rank",
+    "SELECT count(*) FROM v",
+    "INSERT INTO t(t) VALUES ('integrity-check')",
+    "INSERT INTO t VALUES ('one two w5 w6')",
+    "DELETE FROM t WHERE rowid = 7",
+    "UPDATE t SET a = 'two' WHERE rowid = 9",
+    "INSERT INTO t(t, rank) VALUES ('merge', -3)",
+    "INSERT INTO t(t) VALUES ('optimize')",
+    "PRAGMA integrity_check",
+    "INSERT INTO t(t) VALUES ('rebuild')",
+    "SELECT count(*) FROM t('one')",
+];
+
+#[test]
+fn damaged_indexes_are_errors() {
+    for seed in rounds(60) {
+        let mut d = Draw(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        let c = iolite::engine::Connection::open_in_memory().expect("a database opens");
+        c.execute_batch(&format!(
+            "CREATE VIRTUAL TABLE t USING fts5(a, prefix='1', detail={});
+             CREATE VIRTUAL TABLE v USING fts5vocab(t, col);
+             INSERT INTO t(t, rank) VALUES ('pgsz', 64);
+             INSERT INTO t(t, rank) VALUES ('crisismerge', 4);",
+            d.of(&["full", "column", "none"])
+        ))
+        .expect("a table");
+        for i in 0..30 {
+            let sql = format!("INSERT INTO t VALUES ('one two w{} w{} one two three w{}')", i % 5, i, i * 7);
+            c.execute_batch(&sql).expect("a row");
+        }
+        let sql = "SELECT id, block FROM t_data UNION ALL SELECT id, sz FROM t_docsize";
+        let blocks = c.query(sql, &[]).expect("blocks");
+        for _ in 0..1 + d.below(3) {
+            let row = &blocks[d.below(blocks.len())];
+            let mut bytes = row[1].bytes().map(|b| b.to_vec()).unwrap_or_default();
+            match d.below(4) {
+                0 => bytes.truncate(d.below(bytes.len() + 1)),
+                1 => bytes.push(d.below(256) as u8),
+                _ if bytes.is_empty() => {}
+                _ => {
+                    let at = d.below(bytes.len());
+                    bytes[at] = d.below(256) as u8;
+                }
+            }
+            let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+            let sql = format!("UPDATE t_data SET block = x'{hex}' WHERE id = {}", row[0].to_int());
+            c.execute_batch(&sql).expect("a change");
+        }
+        for sql in PROBES {
+            if let Err(e) = c.query(sql, &[]) {
+                let known = matches!(e.code().primary().number(), 1 | 11 | 13 | 19);
+                assert!(known, "seed {seed}: {sql}: {} {}", e.code().number(), e.message());
+            }
+        }
+    }
+}

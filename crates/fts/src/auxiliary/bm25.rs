@@ -1,0 +1,56 @@
+//! `bm25`: how well a row answers, by how rare its phrases are and how often it has them, measured against its length. The
+//! better, the farther below zero.
+
+use super::Row;
+use iolite_base::Result;
+use iolite_value::Value;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const K1: f64 = 1.2;
+const B: f64 = 0.75;
+
+/// What is the same for all rows of a query.
+struct Known {
+    /// The average number of tokens in a row.
+    average: f64,
+    /// How rare each phrase is.
+    rarity: Vec<f64>,
+    /// How often the row has each phrase.
+    frequency: RefCell<Vec<f64>>,
+}
+
+fn known(row: &dyn Row) -> Result<Rc<Known>> {
+    if let Some(k) = row.kept("bm25").and_then(|k| k.downcast::<Known>().ok()) {
+        return Ok(k);
+    }
+    let rows = row.row_count()?;
+    let tokens = row.column_total(-1)?;
+    let mut rarity = Vec::new();
+    for phrase in 0..row.phrase_count() {
+        let hits = row.phrase_rows(phrase)?;
+        let idf = (((rows - hits) as f64 + 0.5) / (hits as f64 + 0.5)).ln();
+        // A phrase that most rows have still counts a little.
+        rarity.push(if idf <= 0.0 { 1e-6 } else { idf });
+    }
+    let k = Rc::new(Known { average: tokens as f64 / rows as f64, rarity, frequency: RefCell::default() });
+    row.keep("bm25", k.clone());
+    Ok(k)
+}
+
+pub(super) fn bm25(row: &dyn Row, weights: &[Value]) -> Result<Value> {
+    let known = known(row)?;
+    let mut frequency = known.frequency.borrow_mut();
+    frequency.clear();
+    frequency.resize(known.rarity.len(), 0.0);
+    for i in row.instances()?.iter() {
+        let weight = weights.get(i.column as usize).map_or(1.0, Value::to_real);
+        frequency[i.phrase] += weight;
+    }
+    let length = row.column_size(-1)? as f64;
+    let mut score = 0.0;
+    for (f, rarity) in frequency.iter().zip(&known.rarity) {
+        score += rarity * ((f * (K1 + 1.0)) / (f + K1 * (1.0 - B + B * length / known.average)));
+    }
+    Ok(Value::real(-score))
+}

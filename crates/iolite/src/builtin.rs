@@ -1,0 +1,30 @@
+//! What every connection knows by name: the functions and modules of the crates below, as one list.
+
+use iolite_ext::{BuiltinModules, Builtins, Registry};
+
+/// The modules.
+pub const MODULES: BuiltinModules = BuiltinModules {
+    named: |name| (iolite_modules::BUILTIN.named)(name).or_else(|| (iolite_fts::BUILTIN.named)(name)),
+    names: || {
+        let mut names = (iolite_modules::BUILTIN.names)();
+        names.extend((iolite_fts::BUILTIN.names)());
+        names
+    },
+};
+
+const FUNCTIONS: Builtins = Builtins {
+    named: |name| {
+        let found = (iolite_func::BUILTINS.named)(name);
+        if found.is_empty() { iolite_fts::functions_named(name) } else { found }
+    },
+    names: || {
+        let mut names = (iolite_func::BUILTINS.names)();
+        names.extend(iolite_fts::FUNCTION_NAMES);
+        names
+    },
+};
+
+/// A registry that knows the functions.
+pub(crate) fn registry() -> Registry {
+    Registry::new(FUNCTIONS)
+}
