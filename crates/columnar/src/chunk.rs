@@ -285,6 +285,20 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// A number that equal fields share, quickly made and not for disk.
+    #[inline(always)]
+    pub fn quick_hash(self) -> u32 {
+        let (kind, data, bytes) = self.parts();
+        quick_hash(kind, data, bytes)
+    }
+
+    /// Whether it is the same value, not only an equal one.
+    #[inline(always)]
+    pub fn is_same(self, other: Field<'_>) -> bool {
+        let (a, b) = (self.parts(), other.parts());
+        a.0 == b.0 && a.1 == b.1 && a.2.len() == b.2.len() && same_bytes(a.2, b.2)
+    }
+
     /// A number that equal fields share.
     pub fn hash(self) -> u64 {
         let (kind, data, bytes) = self.parts();
@@ -320,6 +334,11 @@ impl Plain {
     #[inline]
     pub fn get(&self, i: usize) -> Field<'_> {
         field_of(&self.entries[i], &self.bytes)
+    }
+
+    /// What it takes.
+    pub fn held(&self) -> usize {
+        self.bytes.len() + self.entries.len() * size_of::<Entry>()
     }
 }
 
@@ -357,6 +376,12 @@ impl Dict {
     #[inline]
     pub fn get(&self, code: u32) -> Field<'_> {
         field_of(&self.entries[code as usize], &self.bytes)
+    }
+
+    /// Whether SQL takes no two entries for equal: there are not both integers and reals.
+    pub fn is_plain(&self) -> bool {
+        let has = |k: Kind| self.entries.iter().any(|e| e.kind == k);
+        !has(Kind::Real) || !has(Kind::Int) && self.find(Field::Real(-0.0)).is_none()
     }
 
     /// The number of a value, which is added if it is new; `None`: the dictionary is full.

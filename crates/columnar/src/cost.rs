@@ -105,7 +105,8 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         if t == 0 && q.loops.scans {
             e.scan = leaves * LEAF;
         }
-        let own = q.slots.iter().chain(&q.order_slots).filter(|s| s.table == t);
+        let soon = q.slots.iter().zip(crate::op::pipeline::early(q)).filter(|s| s.1).map(|s| s.0);
+        let own = soon.chain(&q.order_slots).filter(|s| s.table == t);
         let keys: Vec<ColKey> = own.map(|s| s.key()).collect();
         let missing = state.missing(&keys);
         if missing > 0 {

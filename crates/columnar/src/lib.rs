@@ -25,6 +25,7 @@ mod kernel;
 mod like;
 mod lookup;
 mod nested;
+mod op;
 mod order;
 mod persist;
 mod pred;
@@ -87,7 +88,16 @@ impl Compiled {
     /// Runs the block with parameters; at most `wanted` rows are needed unless it is negative. `None`: not here. An error is one
     /// of the engine, or says that the run was ended or memory is short.
     pub fn run(&self, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
-        match run::run(&self.query, rt, params, wanted) {
+        let begun = store::Store::moment();
+        if !rt.force() && cost::better_in_rows(&self.query, rt, params)? {
+            return Ok(None);
+        }
+        match op::pipeline::run(&self.query, rt, params, wanted, begun) {
+            Ok(Some(rows)) => return Ok(Some(rows)),
+            Err(e) if e.code() != declined::DECLINED && !is_of_values(&e) => return Err(e),
+            _ => {}
+        }
+        match run::run(&self.query, rt, params, wanted, begun) {
             // What is wrong with the query's values, its loops find where it is to be found.
             Err(e) if e.code() == declined::DECLINED || is_of_values(&e) => Ok(None),
             other => other,

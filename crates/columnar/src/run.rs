@@ -11,7 +11,6 @@ pub(crate) mod scan;
 use crate::acc::order_free;
 use crate::ask::{AggSpec, Cond, NestedKind, Query};
 use crate::batch::{Batch, BatchRow, Ints, NO_OUTER, Places, int_bounds};
-use crate::cost;
 use crate::decode::ColKey;
 use crate::derive;
 use crate::divide::{Division, Join, tables_of};
@@ -84,15 +83,15 @@ type Aggregated = (Vec<Ex>, Option<Ex>);
 /// The expressions of a query with parameters put in.
 pub(crate) struct Bound {
     pub conds: Vec<Cond>,
-    keys: Vec<Ex>,
-    aggs: Vec<Aggregated>,
+    pub keys: Vec<Ex>,
+    pub aggs: Vec<Aggregated>,
     pub having: Option<Ex>,
     pub result: Vec<Ex>,
     pub order: Vec<(Ex, iolite_value::compare::KeyField)>,
 }
 
 impl Bound {
-    fn new(q: &Query, params: &[Value], said: &[Said], eval: &Eval<'_>) -> Result<Bound> {
+    pub fn new(q: &Query, params: &[Value], said: &[Said], eval: &Eval<'_>) -> Result<Bound> {
         let bind = |e: &Ex| -> Result<Ex> {
             let mut e = e.clone();
             e.bind(params, said, eval)?;
@@ -136,12 +135,9 @@ fn most_leaves(q: &Query, rt: &dyn Runtime) -> Result<usize> {
     failed.map_or(Ok(most), Err)
 }
 
-/// The result rows, or `None`: not here.
-pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
-    if !rt.force() && cost::better_in_rows(q, rt, params)? {
-        return Ok(None);
-    }
-    run_in(q, rt, params, wanted, &Extra { since: Store::moment(), ..Extra::default() })
+/// The result rows of a query that began at `since`, or `None`: not here.
+pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64, since: u64) -> Result<Option<Answer>> {
+    run_in(q, rt, params, wanted, &Extra { since, ..Extra::default() })
 }
 
 /// The same, for a query that asks a nested one.
