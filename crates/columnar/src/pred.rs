@@ -132,14 +132,53 @@ pub(crate) enum Pred {
     DictSet { col: usize, set: Bits },
     /// The real is in the range.
     RealRange { col: usize, lo: f64, hi: f64, lo_in: bool, hi_in: bool },
-    /// A text that is like a pattern, or is not.
-    Like { col: usize, like: Like, ex: Ex },
+    /// What a text's bytes say; of other values the expression.
+    Text { col: usize, test: Test, ex: Ex },
     /// Several columns, many rows at once.
     Rows { truth: Truth, places: Places },
     /// Whatever the expression says.
     Any(Ex),
     /// Never.
     Never,
+}
+
+/// A condition on the bytes of a text.
+pub(crate) enum Test {
+    Like(Like),
+    Compare(CmpOp, Vec<u8>),
+}
+
+impl Test {
+    fn holds(&self, t: &[u8]) -> bool {
+        match self {
+            Test::Like(like) => like.holds(t),
+            Test::Compare(op, v) => {
+                let v = v.as_slice();
+                match op {
+                    CmpOp::Eq => t == v,
+                    CmpOp::Ne => t != v,
+                    CmpOp::Lt => t < v,
+                    CmpOp::Le => t <= v,
+                    CmpOp::Gt => t > v,
+                    CmpOp::Ge => t >= v,
+                }
+            }
+        }
+    }
+}
+
+/// The condition on bytes that an expression is, of texts.
+fn test_of(ex: &Ex, eval: &Eval<'_>) -> Option<Test> {
+    if let Some(like) = Like::of(ex, eval) {
+        return Some(Test::Like(like));
+    }
+    let Ex::Compare(c) = ex else { return None };
+    match oriented(c)? {
+        (op, Value::Text(t, _)) if c.collation.is_binary() && !c.affinity.is_numeric() => {
+            Some(Test::Compare(op, t.to_vec()))
+        }
+        _ => None,
+    }
 }
 
 struct OneSlot(Value);
@@ -212,8 +251,8 @@ impl Pred {
                 Ok(Pred::DictSet { col, set })
             }
             Kind::Real => Ok(real_range(ex, col).unwrap_or_else(|| Pred::Any(ex.clone()))),
-            Kind::Mixed => Ok(match Like::of(ex, eval) {
-                Some(like) => Pred::Like { col, like, ex: ex.clone() },
+            Kind::Mixed => Ok(match test_of(ex, eval) {
+                Some(test) => Pred::Text { col, test, ex: ex.clone() },
                 None => Pred::Any(ex.clone()),
             }),
         }
@@ -261,7 +300,7 @@ impl Pred {
     /// Whether no expression is evaluated row by row.
     pub fn is_pure(&self) -> bool {
         match self {
-            Pred::Any(_) | Pred::Like { .. } => false,
+            Pred::Any(_) | Pred::Text { .. } => false,
             Pred::Rows { truth, .. } => truth.is_pure(),
             _ => true,
         }
@@ -274,7 +313,8 @@ impl Pred {
             Pred::Range { .. } => 0.5,
             Pred::IntSet { .. } | Pred::DictSet { .. } | Pred::RealRange { .. } => 2.0,
             Pred::Rows { .. } => 10.0,
-            Pred::Like { .. } => 50.0,
+            Pred::Text { test: Test::Compare(..), .. } => 8.0,
+            Pred::Text { .. } => 50.0,
             Pred::Any(_) => 200.0,
         }
     }
@@ -342,11 +382,23 @@ impl Pred {
                 });
                 Ok(())
             }
-            Pred::Like { col, like, ex } => {
+            Pred::Text { col, test, ex } => {
                 let (chunk, dict) = (&part.cols[*col], &cols.loaded.dicts[*col]);
-                sel.try_retain(|i| match chunk.field(from + i, dict) {
-                    Field::Text(t) => Ok(like.holds(t)),
-                    f => eval.holds(ex, &OneSlot(f.value()?)),
+                let mut last = None;
+                sel.try_retain(|i| {
+                    let code = match &chunk.data {
+                        Data::Dict { codes } => Some(codes.get(from + i)),
+                        _ => None,
+                    };
+                    if let Some((_, said)) = last.filter(|l: &(u32, bool)| Some(l.0) == code) {
+                        return Ok(said);
+                    }
+                    let said = match chunk.field(from + i, dict) {
+                        Field::Text(t) => test.holds(t),
+                        f => eval.holds(ex, &OneSlot(f.value()?))?,
+                    };
+                    last = code.map(|c| (c, said));
+                    Ok(said)
                 })
             }
             Pred::Rows { truth, places } => {

@@ -8,6 +8,8 @@
 
 pub(crate) mod scan;
 
+pub(crate) use scan::name_of;
+
 use crate::acc::order_free;
 use crate::ask::{AggSpec, Cond, NestedKind, Query};
 use crate::batch::{Batch, BatchRow, Ints, NO_OUTER, Places, int_bounds};

@@ -11,14 +11,14 @@ use super::rows::{Picked, project};
 use super::source::{Loaded, Source};
 use super::state::States;
 use super::top::{Cell, Top};
-use crate::ask::Query;
+use crate::ask::{AggSpec, Query};
 use crate::declined::DECLINED;
 use crate::evict::within;
 use crate::expr::{Eval, Ex, Row};
 use crate::group::Setting;
 use crate::join::AWAY;
 use crate::nested;
-use crate::pred::Pred;
+use crate::pred::{Kind, Pred};
 use crate::rows::Answer;
 use crate::run::{Bound, Runtime};
 use iolite_base::{Code, Limit, Result};
@@ -181,6 +181,10 @@ impl<'a> Pipeline<'a> {
     fn groups(&self) -> Result<Answer> {
         let (q, bound, src) = (self.q, self.bound, self.src);
         let s = src.setting(self.l);
+        if src.rt.threads() > 1 && self.is_shared(&s) {
+            // Several threads take it in turn.
+            return Err(DECLINED.into());
+        }
         let one = q.grouping == plan::Grouping::All;
         let states = States::new(&q.aggs, &bound.aggs, one, !q.in_order, &s)?;
         let colls: Vec<Collation> = q.key_fields.iter().map(|f| f.coll.clone()).collect();
@@ -211,6 +215,21 @@ impl<'a> Pipeline<'a> {
         }
         src.note(begun, &|| format!("GROUPS: {n}, of which {} in order", order.len()));
         Ok(Answer::of(values, width, order.len()))
+    }
+
+    /// Whether the star path's threads know all of it: codes and integers, in any order.
+    fn is_shared(&self, s: &Setting<'_>) -> bool {
+        let int = |e: &Ex| matches!(e, Ex::Slot(_)) && super::vector::bounds(e, s).is_some();
+        let code = |e: &Ex| matches!(e, Ex::Slot(i) if s.cols[0].kinds[s.places.at[*i].1] == Kind::Dict);
+        let few = Numbers::new(&self.bound.keys, &vec![Collation::Binary; self.bound.keys.len()], s);
+        let few = few.is_ok_and(|n| n.bits() < 20 && !n.are_ids());
+        let plain = |(spec, (args, filter)): (&AggSpec, &(Vec<Ex>, Option<Ex>))| {
+            spec.distinct.is_none() && filter.is_none() && args.iter().all(int)
+        };
+        few && self.q.bare.is_empty()
+            && self.bound.keys.iter().all(|k| int(k) || code(k))
+            && self.q.aggs.iter().zip(&self.bound.aggs).all(plain)
+            && self.preds.iter().all(Pred::is_pure)
     }
 
     /// The groups that HAVING lets through.

@@ -14,7 +14,7 @@ use crate::group::Setting;
 use crate::kernel::{BATCH, BLOCK, Selection};
 use crate::pred::{Columns, Pred};
 use crate::profile::shown;
-use crate::run::Runtime;
+use crate::run::{Runtime, name_of};
 use crate::store::{Asked, Store, TableState};
 use iolite_base::{Code, Pgno, Result};
 use iolite_btree::Btree;
@@ -208,11 +208,13 @@ impl<'a> Source<'a> {
             }
         }
         let name = &self.q.tables[0].table.name;
-        self.note(begun, &|| {
-            let tested = order.iter().map(|o| format!(" {:.0} of {:.0}", o.2 - 1.0, o.1 - 3.0));
-            let tested: String = tested.collect();
-            format!("SCAN OF {name}: {seen} rows, {passed} passed{}{tested}", if order.is_empty() { "" } else { "; filters" })
-        });
+        if let Some(p) = self.rt.profile() {
+            for (i, tested, passed) in &order {
+                let what = name_of(self.q, 0, &preds[*i], &l.places);
+                p.line(format!("FILTER {what}: {:.0} rows tested, {:.0} passed", tested - 3.0, passed - 1.0));
+            }
+        }
+        self.note(begun, &|| format!("SCAN OF {name}: {seen} rows, {passed} rows selected"));
         Ok(())
     }
 

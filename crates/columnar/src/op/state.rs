@@ -9,10 +9,10 @@
 use super::number::Numbers;
 use super::keys::KeyTable;
 use super::top::compare_by;
-use super::vector::{Node, Vector, column};
+use super::vector::{Node, Vector, bounds, column};
 use crate::acc::{RealSum, SumKind, add_runs, sum_kind};
 use crate::ask::AggSpec;
-use crate::batch::{Batch, int_bounds, is_real};
+use crate::batch::{Batch, is_real};
 use crate::chunk::{Data, Field};
 use crate::declined::DECLINED;
 use crate::expr::Ex;
@@ -157,7 +157,7 @@ impl<'a> States<'a> {
     ) -> Result<Agg> {
         let name = spec.function.name.to_ascii_lowercase();
         let is_count = spec.function.flags.has(FunctionFlags::COUNT) || name == "count";
-        let bounds = |e: &Ex| int_bounds(e, s.cols, s.places, &|_| false);
+        let bounds = |e: &Ex| bounds(e, s);
         let rows = s.most_rows.unwrap_or(u64::MAX >> 1) as i128;
         let proven = |(lo, hi, _): (i64, i64, bool)| (lo as i128).abs().max((hi as i128).abs()) * rows < 1 << 62;
         if let Some(coll) = &spec.distinct {
@@ -466,6 +466,14 @@ impl<'a> State<'a> {
                 }
             }
             State::BestInt { node, best, seen, max } => {
+                if let (true, Node::Ints(Ex::Slot(slot)), true) = (one, &*node, seen[0]) {
+                    // A segment that has no better one need not be looked at.
+                    let (t, c) = b.places.at[*slot];
+                    let chunk = &b.cols[t].loaded.parts[b.part].cols[c];
+                    if if *max { chunk.max <= best[0] } else { chunk.min >= best[0] } {
+                        return Ok(());
+                    }
+                }
                 let Vector::Ints(v) = node.values(b, s)? else { return Err(Code::Internal.into()) };
                 for (i, x) in v.values.iter().enumerate() {
                     let g = if one { 0 } else { at[i] as usize };

@@ -9,9 +9,9 @@ use crate::batch::{Batch, BatchRow, Ints, Reals, int_bounds, is_real};
 use crate::chunk::{Data, Field};
 use crate::expr::Ex;
 use crate::group::Setting;
-use crate::pred::Kind;
 use crate::truth::Truth;
 use iolite_base::{Code, Result, alloc};
+use iolite_plan::bound::BinOp;
 use iolite_value::{Affinity, Value};
 
 /// An expression, brought into a form.
@@ -27,6 +27,10 @@ pub(crate) enum Node {
     Length(Box<Node>, Ex),
     /// `substr(x, from + 1, len)`.
     Part { of: Box<Node>, from: usize, len: usize, ex: Ex },
+    /// `substr(x, from + 1, len)` of a computed length.
+    Begin { of: Box<Node>, from: usize, len: Box<Node>, ex: Ex },
+    /// Where a text stands in another one, plus a constant.
+    Find { of: Box<Node>, what: Vec<u8>, plus: i64, ex: Ex },
     /// A part of a text that is a time.
     Clock { of: Box<Node>, from: usize, to: usize, ex: Ex },
     /// A text of digits as an integer.
@@ -122,8 +126,25 @@ impl Node {
                         (Some(from @ 1..), Some(len)) => {
                             Node::Part { of: Box::new(Node::of(a, s)?), from: from - 1, len, ex: ex.clone() }
                         }
+                        (Some(from @ 1..), None) => match Node::of(len, s)? {
+                            len @ Node::Find { .. } => {
+                                let of = Box::new(Node::of(a, s)?);
+                                Node::Begin { of, from: from - 1, len: Box::new(len), ex: ex.clone() }
+                            }
+                            _ => Node::Any(ex.clone()),
+                        },
                         _ => Node::Any(ex.clone()),
                     },
+                    ("substr" | "substring", [a, from]) => match number(from) {
+                        Some(from @ 1..) => {
+                            let of = Box::new(Node::of(a, s)?);
+                            Node::Part { of, from: from - 1, len: usize::MAX >> 1, ex: ex.clone() }
+                        }
+                        _ => Node::Any(ex.clone()),
+                    },
+                    ("instr", [a, Ex::Const(Value::Text(what, _))]) if what.is_ascii() && !what.is_empty() => {
+                        Node::Find { of: Box::new(Node::of(a, s)?), what: what.to_vec(), plus: 0, ex: ex.clone() }
+                    }
                     ("strftime", [Ex::Const(Value::Text(format, _)), a]) => match place_of(format) {
                         Some((from, to)) => {
                             Node::Clock { of: Box::new(Node::of(a, s)?), from, to, ex: ex.clone() }
@@ -133,6 +154,13 @@ impl Node {
                     _ => Node::Any(ex.clone()),
                 }
             }
+            Ex::Binary(op @ (BinOp::Add | BinOp::Sub), a, b) => match (Node::of(a, s)?, &**b) {
+                (Node::Find { of, what, plus: 0, .. }, Ex::Const(Value::Int(k))) if k.unsigned_abs() < 1 << 30 => {
+                    let plus = if *op == BinOp::Add { *k } else { -k };
+                    Node::Find { of, what, plus, ex: ex.clone() }
+                }
+                _ => Node::Any(ex.clone()),
+            },
             Ex::Cast(a, Affinity::Integer) => match Node::of(a, s)? {
                 of @ (Node::Clock { .. } | Node::Part { .. }) => Node::Digits(Box::new(of), ex.clone()),
                 _ => Node::Any(ex.clone()),
@@ -170,56 +198,31 @@ impl Node {
             }
             Node::Column(slot) => Vector::Fields(column(*slot, b)?),
             Node::Const(v) => Vector::Fields(vec![Field::of(v); n]),
-            Node::Length(of, ex) => {
-                let texts = of.values(b, s)?;
-                let mut out = Ints::default();
-                alloc::reserve(&mut out.values, n)?;
-                for i in 0..n {
-                    let v = match texts.get(i) {
-                        Field::Text(t) if t.is_ascii() && memchr::memchr(0, t).is_none() => Some(t.len() as i64),
-                        _ => match s.eval.value(ex, &BatchRow { batch: b, i })? {
-                            Value::Int(v) => Some(v),
-                            Value::Null => None,
-                            _ => return Err(Code::Internal.into()),
-                        },
-                    };
-                    if v.is_none() {
-                        out.nulls.resize(n, false);
-                        out.nulls[i] = true;
-                    }
-                    out.values.push(v.unwrap_or(0));
-                }
-                Vector::Ints(out)
+            Node::Length(of, ex) => ints(&of.values(b, s)?, ex, b, s, |t| plain(t).then_some(t.len() as i64))?,
+            Node::Find { of, what, plus, ex } => {
+                let find = memchr::memmem::Finder::new(what);
+                let at = |t: &[u8]| plain(t).then(|| find.find(t).map_or(0, |n| n as i64 + 1) + plus);
+                ints(&of.values(b, s)?, ex, b, s, at)?
             }
-            Node::Part { of, from, len, ex } => cut(of, ex, b, s, |t| {
+            Node::Begin { of, from, len, ex } => {
+                let lens = len.values(b, s)?;
+                cut(of, ex, b, s, |i, t| match lens.get(i) {
+                    Field::Int(n) if n >= 0 && plain(t) => {
+                        let to = from.saturating_add(n as usize).min(t.len());
+                        Some((to.min(*from), to))
+                    }
+                    _ => None,
+                })?
+            }
+            Node::Part { of, from, len, ex } => cut(of, ex, b, s, |_, t| {
                 let to = (from + len).min(t.len());
-                let plain = t[..to].iter().all(|c| c.is_ascii() && *c != 0);
-                plain.then(|| (to.min(*from), to))
+                plain(&t[..to]).then(|| (to.min(*from), to))
             })?,
-            Node::Clock { of, from, to, ex } => cut(of, ex, b, s, |t| is_time(t).then_some((*from, *to)))?,
-            Node::Digits(of, ex) => {
-                let texts = of.values(b, s)?;
-                let mut out = Ints::default();
-                alloc::reserve(&mut out.values, n)?;
-                for i in 0..n {
-                    let v = match texts.get(i) {
-                        Field::Text(t) if (1..10).contains(&t.len()) && t.iter().all(u8::is_ascii_digit) => {
-                            Some(t.iter().fold(0, |v, d| v * 10 + (d - b'0') as i64))
-                        }
-                        _ => match s.eval.value(ex, &BatchRow { batch: b, i })? {
-                            Value::Int(v) => Some(v),
-                            Value::Null => None,
-                            _ => return Err(Code::Internal.into()),
-                        },
-                    };
-                    if v.is_none() {
-                        out.nulls.resize(n, false);
-                        out.nulls[i] = true;
-                    }
-                    out.values.push(v.unwrap_or(0));
-                }
-                Vector::Ints(out)
-            }
+            Node::Clock { of, from, to, ex } => cut(of, ex, b, s, |_, t| is_time(t).then_some((*from, *to)))?,
+            Node::Digits(of, ex) => ints(&of.values(b, s)?, ex, b, s, |t| {
+                let digits = (1..10).contains(&t.len()) && t.iter().all(u8::is_ascii_digit);
+                digits.then(|| t.iter().fold(0, |v, d| v * 10 + (d - b'0') as i64))
+            })?,
             Node::Case(arms, otherwise) => {
                 let mut chosen = vec![None; n];
                 for (k, (when, _)) in arms.iter().enumerate() {
@@ -283,15 +286,15 @@ fn cut<'v>(
     ex: &Ex,
     b: &Batch<'v>,
     s: &Setting<'_>,
-    place: impl Fn(&[u8]) -> Option<(usize, usize)>,
+    place: impl Fn(usize, &[u8]) -> Option<(usize, usize)>,
 ) -> Result<Vector<'v>> {
     let n = b.outer.len();
     let texts = of.values(b, s)?;
     if let Vector::Fields(list) = &texts {
         let mut out = crate::chunk::room(n)?;
-        for f in list {
+        for (i, f) in list.iter().enumerate() {
             match f {
-                Field::Text(t) => match place(t) {
+                Field::Text(t) => match place(i, t) {
                     Some((from, to)) => out.push(Field::Text(&t[from..to])),
                     None => break,
                 },
@@ -305,8 +308,8 @@ fn cut<'v>(
     let mut out = crate::chunk::room(n)?;
     for i in 0..n {
         out.push(match texts.get(i) {
-            Field::Text(t) if place(t).is_some() => {
-                let (from, to) = place(t).unwrap_or((0, 0));
+            Field::Text(t) if place(i, t).is_some() => {
+                let (from, to) = place(i, t).unwrap_or((0, 0));
                 Value::text(&t[from..to])?
             }
             _ => s.eval.value(ex, &BatchRow { batch: b, i })?,
@@ -315,8 +318,50 @@ fn cut<'v>(
     Ok(Vector::Values(out))
 }
 
-/// Whether a column may hold values that are no integers and no reals.
-pub(crate) fn is_mixed(slot: usize, s: &Setting<'_>) -> bool {
-    let (t, c) = s.places.at[slot];
-    matches!(s.cols[t].kinds[c], Kind::Dict | Kind::Mixed)
+/// Whether each byte of a text is a character.
+fn plain(t: &[u8]) -> bool {
+    t.is_ascii() && memchr::memchr(0, t).is_none()
+}
+
+/// Integers of texts; where `of` has no answer, the scalar code has.
+fn ints<'v>(
+    texts: &Vector<'_>,
+    ex: &Ex,
+    b: &Batch<'v>,
+    s: &Setting<'_>,
+    of: impl Fn(&[u8]) -> Option<i64>,
+) -> Result<Vector<'v>> {
+    let n = b.outer.len();
+    let mut out = Ints::default();
+    alloc::reserve(&mut out.values, n)?;
+    for i in 0..n {
+        let known = match texts.get(i) {
+            Field::Text(t) => of(t),
+            _ => None,
+        };
+        let v = match known {
+            Some(v) => v,
+            None => match s.eval.value(ex, &BatchRow { batch: b, i })? {
+                Value::Int(v) => v,
+                Value::Null => {
+                    out.nulls.resize(n, false);
+                    out.nulls[i] = true;
+                    0
+                }
+                _ => return Err(Code::Internal.into()),
+            },
+        };
+        out.values.push(v);
+    }
+    Ok(Vector::Ints(out))
+}
+
+/// Bounds of an expression whose values are integers or NULL, and whether some may be NULL.
+pub(crate) fn bounds(ex: &Ex, s: &Setting<'_>) -> Option<(i64, i64, bool)> {
+    match ex {
+        Ex::Call { function, args, .. } if function.name.eq_ignore_ascii_case("length") && args.len() == 1 => {
+            Some((0, i32::MAX as i64, true))
+        }
+        _ => int_bounds(ex, s.cols, s.places, &|_| false),
+    }
 }
