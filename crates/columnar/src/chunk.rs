@@ -9,6 +9,7 @@ pub(crate) mod image;
 use iolite_base::{Result, alloc, hash::hash_bytes};
 use iolite_value::Value;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Narrow unsigned numbers.
 pub(crate) enum Codes {
@@ -358,8 +359,13 @@ pub(crate) struct Dict {
 
 /// A dictionary does not grow beyond this many entries, or bytes: values that are nearly all different are not worth
 /// one.
-const DICT_ENTRIES: usize = 1 << 18;
+static DICT_ENTRIES: AtomicUsize = AtomicUsize::new(1 << 18);
 const DICT_BYTES: usize = 32 << 20;
+
+/// Sets how many entries a dictionary has at most from now on, in all stores of the process: tests want small ones.
+pub fn set_dictionary_entries(n: usize) {
+    DICT_ENTRIES.store(n, Relaxed);
+}
 
 impl Dict {
     /// How many values.
@@ -457,7 +463,7 @@ impl Dict {
     #[cold]
     fn add(&mut self, at: usize, hash: u32, parts: (Kind, u64, &[u8])) -> Result<Option<u32>> {
         let (kind, data, bytes) = parts;
-        if self.entries.len() >= DICT_ENTRIES || self.bytes.len() + bytes.len() > DICT_BYTES {
+        if self.entries.len() >= DICT_ENTRIES.load(Relaxed) || self.bytes.len() + bytes.len() > DICT_BYTES {
             return Ok(None);
         }
         let n = self.entries.len() as u32;

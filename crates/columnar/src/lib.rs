@@ -41,6 +41,7 @@ mod truth;
 mod waited;
 mod worth;
 
+pub use chunk::set_dictionary_entries;
 pub use evict::{budget, set_budget, set_work_size, work_size};
 pub use persist::Closing;
 pub use profile::Profile;

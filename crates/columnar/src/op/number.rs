@@ -39,11 +39,17 @@ pub(crate) struct Numbers {
     ids: Vec<u32>,
 }
 
-/// The columns that are read, if each of them is among `slots`.
+/// Whether an expression reads none but these columns, and cannot fail.
 fn follows_from(ex: &Ex, slots: &[usize]) -> bool {
-    let mut all = true;
+    let mut all = !calls(ex);
     ex.slots(&mut |s| all &= slots.contains(&s));
     all
+}
+
+fn calls(ex: &Ex) -> bool {
+    let mut any = matches!(ex, Ex::Call { .. });
+    ex.children(&mut |e| any |= calls(e));
+    any
 }
 
 impl Numbers {

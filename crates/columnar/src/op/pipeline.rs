@@ -199,6 +199,9 @@ impl<'a> Pipeline<'a> {
         }
         let begun = src.now();
         let n = if one { 1 } else { groups.len() };
+        if !bound.order.is_empty() || bound.having.is_some() {
+            groups.states.check(&s)?;
+        }
         let groups = RefCell::new(groups);
         let kept = self.having(&groups, n, &s)?;
         let order = self.order(&groups, kept, one, &s)?;

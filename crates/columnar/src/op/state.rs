@@ -389,6 +389,18 @@ impl<'a> States<'a> {
         })
     }
 
+    /// Computes what may fail in some group: an error is one of the query, whether the group is wanted or not.
+    pub fn check(&mut self, s: &Setting<'_>) -> Result<()> {
+        for agg in 0..self.aggs.len() {
+            if let Agg::Value(i) = self.aggs[agg]
+                && matches!(self.list[i], State::Any(_))
+            {
+                (0..self.groups).try_for_each(|g| self.value(agg, g, s).map(|_| ()))?;
+            }
+        }
+        Ok(())
+    }
+
     /// The values of an aggregate as integers, if they are held as such.
     pub fn numbers(&self, agg: usize) -> Option<&[i64]> {
         match self.aggs.get(agg)? {
