@@ -6,9 +6,10 @@
 
 mod nested;
 
-use crate::cost::Loops;
+use crate::loops::Loops;
 use crate::decode::ColKey;
 use crate::expr::{Cmp, Ex};
+use iolite_base::hash::FastHasher;
 use iolite_catalog::{ColumnSource, Table};
 use iolite_ext::{Function, FunctionFlags, Implementation, Inline};
 use iolite_plan::bound::*;
@@ -16,6 +17,7 @@ use iolite_plan::executor::Block;
 use iolite_plan::plan::*;
 use iolite_value::compare::KeyField;
 use iolite_value::{Affinity, Collation, Value};
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 pub(crate) use nested::{Nested, NestedKind};
@@ -119,6 +121,23 @@ pub(crate) struct Query {
 }
 
 impl Query {
+    /// A number for the query among those of its file; the same text has the same one.
+    pub fn fingerprint(&self) -> u64 {
+        let mut h = FastHasher::default();
+        self.each_table(&mut |t, nested| (t.table.root.get(), nested).hash(&mut h));
+        for s in self.slots.iter().chain(&self.order_slots) {
+            (s.table, s.field, s.real).hash(&mut h);
+        }
+        let aggs = self.aggs.iter().flat_map(|a| a.args.iter().chain(&a.filter));
+        let order = self.order.iter().map(|o| &o.0);
+        let all = self.conds.iter().map(|c| &c.ex).chain(&self.keys).chain(aggs).chain(&self.having);
+        all.chain(&self.result).chain(order).for_each(|e| e.fingerprint().hash(&mut h));
+        self.aggs.iter().for_each(|a| (&a.function.name, a.distinct.is_some()).hash(&mut h));
+        (self.grouping as u8, self.distinct.is_some(), self.in_order, self.limited).hash(&mut h);
+        self.nested.iter().for_each(|n| n.query.fingerprint().hash(&mut h));
+        h.finish()
+    }
+
     /// Calls `f` with each table of this query and of those nested in it.
     pub fn each_table(&self, f: &mut dyn FnMut(&TableSpec, bool)) {
         self.tables.iter().for_each(|t| f(t, false));

@@ -160,6 +160,8 @@ fn three(q: &str, s: &stock::Connection, c: &iolite::engine::Connection) -> bool
     let want = by_stock(s, q);
     // Of texts that are equal and not the same any may stand for a group: rows and stock choose differently.
     let vague = q.contains("SELECT c,") || q.contains(" c, ") || q.contains("c FROM") || q.contains("(DISTINCT c)");
+    // Groups behind a LIMIT are computed or not, and so are their errors.
+    let vague = vague || q.contains("LIMIT") && rows.starts_with("error") != want.starts_with("error");
     assert!(vague || rows == want || rows.starts_with("error") && want.starts_with("error"), "{q}\nrows: {rows}\nstock: {want}");
     c.execute_batch("PRAGMA analytics=force").unwrap();
     let before = c.column_runs();

@@ -10,7 +10,7 @@ use super::keys::KeyTable;
 use super::number::Numbers;
 use super::state::States;
 use crate::batch::Batch;
-use crate::declined::DECLINED;
+use crate::declined::because;
 use crate::evict::within;
 use crate::group::Setting;
 use crate::join::NONE;
@@ -121,7 +121,7 @@ impl<'a> Grouping<'a> {
         }
         self.states.push(b, at, s)?;
         if !within(self.bytes()) {
-            return Err(DECLINED.into());
+            return Err(because("no room for groups"));
         }
         Ok(())
     }

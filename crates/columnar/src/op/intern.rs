@@ -4,7 +4,7 @@
 //! different numbers for equal. Where it would (1 beside 1.0, zeros of two signs), the interner declines.
 
 use crate::chunk::{Field, Plain, room};
-use crate::declined::DECLINED;
+use crate::declined::because;
 use crate::kernel::fetch_at;
 use iolite_base::Result;
 
@@ -105,12 +105,12 @@ impl Interner {
         match f {
             Field::Null => self.null = Some(self.len),
             Field::Int(_) => self.ints = true,
-            Field::Real(r) if r == 0.0 && r.is_sign_negative() => return Err(DECLINED.into()),
+            Field::Real(r) if r == 0.0 && r.is_sign_negative() => return Err(because("zeros of two signs among keys")),
             Field::Real(_) => self.reals = true,
             _ => {}
         }
         if self.ints && self.reals || self.len == u32::MAX - 1 {
-            return Err(DECLINED.into());
+            return Err(because("integers and reals among one key"));
         }
         self.values.push(f)?;
         self.len += 1;

@@ -10,7 +10,7 @@ use super::intern::Interner;
 use super::vector::{Node, Vector};
 use crate::batch::{Batch, few_code, int_bounds};
 use crate::chunk::{Data, Field};
-use crate::declined::DECLINED;
+use crate::declined::because;
 use crate::expr::Ex;
 use crate::group::{OneValue, Setting};
 use crate::join::NONE;
@@ -71,10 +71,10 @@ impl Numbers {
         // Of very wide numbers the widest are interned.
         while parts.iter().map(|p| p.1).sum::<u32>() > 128 {
             let Some(p) = parts.iter_mut().filter(|p| matches!(p.0, Part::Int { .. })).max_by_key(|p| p.1) else {
-                return Err(DECLINED.into());
+                return Err(because("keys that are too wide"));
             };
             let Part::Int { node, .. } = std::mem::replace(&mut p.0, Part::Code { slot: 0 }) else {
-                return Err(DECLINED.into());
+                return Err(because("keys that are too wide"));
             };
             *p = (Part::Any { node, interner: Interner::default(), by_code: Vec::new() }, 32);
         }
@@ -162,14 +162,14 @@ fn part(ex: &Ex, coll: &Collation, s: &Setting<'_>) -> Result<(Part, u32)> {
     }
     if !coll.is_binary() {
         // Of texts that are equal and not the same the first one counts.
-        return Err(DECLINED.into());
+        return Err(because("keys of another collating sequence"));
     }
     if let Ex::Slot(slot) = ex {
         let (t, c) = s.places.at[*slot];
         let dict = &s.cols[t].loaded.dicts[c];
         if s.cols[t].kinds[c] == Kind::Dict {
             if !dict.is_plain() {
-                return Err(DECLINED.into());
+                return Err(because("integers and reals among one key"));
             }
             return Ok((Part::Code { slot: *slot }, (32 - (dict.len() as u32).leading_zeros()).max(1)));
         }
@@ -207,7 +207,7 @@ impl Part {
     ) -> Result<()> {
         match self {
             Part::Int { node, min, nulls } => {
-                let Vector::Ints(v) = node.values(b, s)? else { return Err(DECLINED.into()) };
+                let Vector::Ints(v) = node.values(b, s)? else { return Err(because("keys that are too wide")) };
                 let shift = *nulls as u64;
                 if v.nulls.is_empty() {
                     for (i, x) in v.values.iter().enumerate() {
@@ -222,7 +222,7 @@ impl Part {
             Part::Code { slot } => {
                 let (t, c) = b.places.at[*slot];
                 let Data::Dict { codes } = &b.cols[t].loaded.parts[b.part].cols[c].data else {
-                    return Err(DECLINED.into());
+                    return Err(because("keys that are too wide"));
                 };
                 let mut i = 0;
                 codes.each(&b.outer, |code| {

@@ -12,7 +12,7 @@ use super::source::{Loaded, Source};
 use super::state::States;
 use super::top::{Cell, Top};
 use crate::ask::{AggSpec, Query};
-use crate::declined::DECLINED;
+use crate::declined::because;
 use crate::evict::within;
 use crate::expr::{Eval, Ex, Row};
 use crate::group::Setting;
@@ -82,7 +82,7 @@ pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64, si
     match (q.grouping, &q.distinct) {
         (plan::Grouping::None, None) => x.rows(&now).map(Some),
         (plan::Grouping::None, Some(colls)) => x.distinct(colls).map(Some),
-        _ => x.groups().map(Some),
+        _ => x.groups(),
     }
 }
 
@@ -178,12 +178,12 @@ impl<'a> Pipeline<'a> {
         })
     }
 
-    fn groups(&self) -> Result<Answer> {
+    fn groups(&self) -> Result<Option<Answer>> {
         let (q, bound, src) = (self.q, self.bound, self.src);
         let s = src.setting(self.l);
         if src.rt.threads() > 1 && self.is_shared(&s) {
             // Several threads take it in turn.
-            return Err(DECLINED.into());
+            return Ok(None);
         }
         let one = q.grouping == plan::Grouping::All;
         let states = States::new(&q.aggs, &bound.aggs, one, !q.in_order, &s)?;
@@ -195,7 +195,7 @@ impl<'a> Pipeline<'a> {
             Ok(true)
         })?;
         if !q.in_order && groups.states.depends_on_order() {
-            return Err(DECLINED.into());
+            return Err(because("an aggregate that depends on the order of an index"));
         }
         let begun = src.now();
         let n = if one { 1 } else { groups.len() };
@@ -207,7 +207,7 @@ impl<'a> Pipeline<'a> {
         let order = self.order(&groups, kept, one, &s)?;
         let width = bound.result.len();
         if !within(order.len() * width * size_of::<Value>()) {
-            return Err(DECLINED.into());
+            return Err(because("no room for rows"));
         }
         let mut values: Vec<Value> = crate::chunk::room(order.len() * width)?;
         for g in &order {
@@ -217,7 +217,7 @@ impl<'a> Pipeline<'a> {
             }
         }
         src.note(begun, &|| format!("GROUPS: {n}, of which {} in order", order.len()));
-        Ok(Answer::of(values, width, order.len()))
+        Ok(Some(Answer::of(values, width, order.len())))
     }
 
     /// Whether the star path's threads know all of it: codes and integers, in any order.
@@ -298,7 +298,7 @@ impl<'a> Pipeline<'a> {
             })?;
         }
         if !within(top.bytes()) {
-            return Err(DECLINED.into());
+            return Err(because("no room for rows"));
         }
         top.finish()
     }

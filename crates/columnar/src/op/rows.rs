@@ -9,7 +9,7 @@ use super::source::{Loaded, Source};
 use super::top::{Cell, Top};
 use super::vector::column;
 use crate::batch::{Batch, BatchRow};
-use crate::declined::DECLINED;
+use crate::declined::because;
 use crate::evict::within;
 use crate::expr::{Ex, Row};
 use crate::group::Setting;
@@ -68,7 +68,7 @@ impl<'a> Picked<'a> {
                 }
                 match within(top.bytes()) {
                     true => Ok(true),
-                    false => Err(DECLINED.into()),
+                    false => Err(because("no room for rows")),
                 }
             }
         }
@@ -87,7 +87,7 @@ impl<'a> Picked<'a> {
 pub(crate) fn project(src: &Source<'_>, l: &Loaded, rows: &[u32], result: &[Ex], late: &[bool]) -> Result<Answer> {
     let width = result.len();
     if !within(rows.len() * width * size_of::<Value>()) {
-        return Err(DECLINED.into());
+        return Err(because("no room for rows"));
     }
     let mut values: Vec<Value> = crate::chunk::room(rows.len() * width)?;
     let eval = src.eval;

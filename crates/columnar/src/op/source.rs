@@ -87,12 +87,6 @@ impl<'a> Source<'a> {
         all.map(|(s, _)| (s.key(), &s.default)).collect()
     }
 
-    /// How many of these columns have to be decoded.
-    pub fn missing(&self, slots: &[bool]) -> usize {
-        let keys: Vec<ColKey> = self.wanted(slots).iter().map(|w| w.0).collect();
-        self.state.missing(&keys)
-    }
-
     /// Loads columns.
     pub fn load(&self, slots: &[bool]) -> Result<Loaded> {
         let wanted = self.wanted(slots);

@@ -14,7 +14,7 @@ use crate::acc::{RealSum, SumKind, add_runs, sum_kind};
 use crate::ask::AggSpec;
 use crate::batch::{Batch, is_real};
 use crate::chunk::{Data, Field};
-use crate::declined::DECLINED;
+use crate::declined::because;
 use crate::expr::Ex;
 use crate::group::Setting;
 use crate::kernel::Bits;
@@ -161,13 +161,13 @@ impl<'a> States<'a> {
         let rows = s.most_rows.unwrap_or(u64::MAX >> 1) as i128;
         let proven = |(lo, hi, _): (i64, i64, bool)| (lo as i128).abs().max((hi as i128).abs()) * rows < 1 << 62;
         if let Some(coll) = &spec.distinct {
-            let [ex] = args else { return Err(DECLINED.into()) };
+            let [ex] = args else { return Err(because("an aggregate that depends on the order of an index")) };
             let distinct = Distinct::new(ex, coll, self.one, is_count, s)?;
             if is_count {
                 return Ok(Agg::Number(self.add(State::Distinct(Box::new(distinct)), filter)));
             }
             if free && !(matches!(&*name, "min" | "max") || bounds(ex).is_some_and(proven)) {
-                return Err(DECLINED.into());
+                return Err(because("an aggregate that depends on the order of an index"));
             }
             return self.any(spec, args, Some(distinct), filter, s);
         }
@@ -178,7 +178,7 @@ impl<'a> States<'a> {
             }));
         }
         let [ex] = args else {
-            return if free { Err(DECLINED.into()) } else { self.any(spec, args, None, filter, s) };
+            return if free { Err(because("an aggregate that depends on the order of an index")) } else { self.any(spec, args, None, filter, s) };
         };
         let all = bounds(ex);
         if is_count {
@@ -243,7 +243,7 @@ impl<'a> States<'a> {
             }
         }
         if free {
-            return Err(DECLINED.into());
+            return Err(because("an aggregate that depends on the order of an index"));
         }
         self.any(spec, args, None, filter, s)
     }
@@ -524,7 +524,7 @@ impl Distinct {
         let numbers = Numbers::new(std::slice::from_ref(ex), std::slice::from_ref(coll), s)?;
         let bits = numbers.bits();
         if bits > 64 {
-            return Err(DECLINED.into());
+            return Err(because("an aggregate that depends on the order of an index"));
         }
         let pairs = match one {
             true if numbers.are_ids() && counts => Pairs::Ids,
