@@ -3,12 +3,13 @@
 use crate::ask::AggSpec;
 use crate::batch::{Batch, BatchRow, Ints, Reals, int_bounds, is_real};
 use crate::chunk::{Codes, Data, Field, of_three};
+use crate::columns::Kind;
 use crate::evict::work_size;
 use crate::expr::{Ex, Mapped};
-use crate::group::{Groups, OneValue, Setting, State, few_values};
+use crate::group::{Groups, State};
 use crate::join::NONE;
 use crate::kernel::Bits;
-use crate::pred::Kind;
+use crate::setting::{OneValue, Setting, few_values};
 use crate::spill::{Met, Once, push_image, push_value, take_u32, take_value};
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Result};

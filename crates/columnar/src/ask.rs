@@ -6,9 +6,9 @@
 
 mod nested;
 
-use crate::loops::Loops;
 use crate::decode::ColKey;
 use crate::expr::{Cmp, Ex};
+use crate::loops::Loops;
 use iolite_base::hash::FastHasher;
 use iolite_catalog::{ColumnSource, Table};
 use iolite_ext::{Function, FunctionFlags, Implementation, Inline};
@@ -59,6 +59,8 @@ pub(crate) struct LevelOrder {
     pub reverse: bool,
     /// There is one row at most.
     pub one: bool,
+    /// Texts among these columns are ordered by their bytes.
+    pub binary: bool,
 }
 
 /// A condition.
@@ -112,6 +114,8 @@ pub(crate) struct Query {
     pub limited: bool,
     /// What the planner thinks of its loops.
     pub loops: Loops,
+    /// So many of the conditions are those by which the first loop finds its rows.
+    pub sought: usize,
     /// The loops begin with rows sought by the values of a nested query.
     pub by_keys: bool,
     /// Queries in its expressions.
@@ -201,6 +205,7 @@ impl<'a> Compiler<'a> {
             order: Vec::new(),
             limited: block.limited,
             loops: Loops::of(block.core),
+            sought: 0,
             by_keys: sought_by_query(&block.core.levels),
             nested: Vec::new(),
             empty: None,
@@ -242,6 +247,9 @@ impl Compiler<'_> {
             }
             let on = l.source.join.left.then_some(t);
             self.access(t, l, on)?;
+            if t == 0 {
+                self.q.sought = self.q.conds.len();
+            }
             for e in &l.on {
                 self.condition(e, on)?;
             }
@@ -296,7 +304,7 @@ impl Compiler<'_> {
     /// The order in which a level delivers its rows, if it is one of columns and numbers.
     fn level_order(&mut self, t: usize, l: &Level) -> Option<LevelOrder> {
         let mut by = Vec::new();
-        let (mut reverse, mut one) = (false, false);
+        let (mut reverse, mut one, mut binary) = (false, false, true);
         let fixed = |e: &EqTerm| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
         match &l.access {
             // The values of IN come in their order, each once.
@@ -305,6 +313,7 @@ impl Compiler<'_> {
             Access::RowidEq { .. } => one = true,
             Access::Index(a) => {
                 (reverse, one) = (a.reverse, a.one_row);
+                binary = a.key.fields.iter().all(|f| f.coll.is_binary());
                 for (n, _) in a.eq.iter().enumerate().filter(|(_, e)| !fixed(e)) {
                     let desc = a.key.fields.get(n)?.desc != reverse;
                     match a.index.columns.get(n)?.source {
@@ -323,6 +332,7 @@ impl Compiler<'_> {
             }
             Access::IndexScan { index, key, reverse: r, .. } => {
                 reverse = *r;
+                binary = key.fields.iter().all(|f| f.coll.is_binary());
                 for n in 0..index.key_len {
                     let desc = key.fields.get(n)?.desc != reverse;
                     match index.columns.get(n)?.source {
@@ -345,7 +355,7 @@ impl Compiler<'_> {
                 numbered.push((slot, desc));
             }
         }
-        Some(LevelOrder { by: numbered, reverse, one })
+        Some(LevelOrder { by: numbered, reverse, one, binary })
     }
 
     fn order_slot(&mut self, t: usize, column: i32) -> Option<usize> {

@@ -12,14 +12,14 @@
 //! A range of rowids says itself how many rows it can have. A short one is walked in rows even where the columns are there:
 //! a condition in columns looks at the whole table.
 
-use crate::ask::{NestedKind, Query};
+use crate::ask::{Cond, NestedKind, Query};
 use crate::chunk::Field;
+use crate::columns::Columns;
 use crate::decode::{self, ColKey, Wanted};
 use crate::divide::tables_of;
 use crate::expr::{Eval, Ex};
 use crate::loops::SEEK;
-use crate::pred::Columns;
-use crate::run::Runtime;
+use crate::runtime::Runtime;
 use crate::store::{Loaded, Part};
 use iolite_base::{Pgno, Result};
 use iolite_ext::Host;
@@ -105,7 +105,7 @@ fn asks(q: &Query, e: &Ex) -> bool {
 
 /// How many rows of the first table are likely to satisfy the conditions on it, by the rows of some leaves. `None`:
 /// there is nothing to be tested.
-fn looked_at(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64>> {
+fn looked_at(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64>> {
     let spec = &q.tables[0];
     let (store, bt) = (rt.store(spec.db)?, rt.btree(spec.db)?);
     let state = store.table(&bt, spec.table.root.get())?;
@@ -113,8 +113,8 @@ fn looked_at(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64
     let host: &dyn Host = rt.host();
     let max = host.limit(iolite_base::Limit::Length).max(0) as usize;
     let eval = Eval { host, max, bases: RefCell::default() };
-    let (mut conds, mut share) = (Vec::new(), 1.0);
-    for c in q.conds.iter().filter(|c| c.on.is_none() && tables_of(q, &c.ex) == 1) {
+    let (given, mut conds, mut share) = (conds, Vec::new(), 1.0);
+    for c in given.iter().filter(|c| c.on.is_none() && tables_of(q, &c.ex) == 1) {
         if asks(q, &c.ex) {
             share *= BY_QUERY;
         } else if !c.ex.is_late() {
@@ -196,10 +196,10 @@ fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Re
     let leaves = state.leaves() as f64;
     let rows = match store.share(named, state.stamp) {
         Some(rows) => rows,
-        // Once is too seldom to look at leaves for.
-        None if store.is_new(named) => return Ok(true),
+        // A shape that wants few rows is not looked at for each of its parameters' values.
+        None if !store.may_look(name) && store.is_new(named) => return Ok(true),
         None => {
-            let rows = looked_at(q, rt, params)?.unwrap_or(0.0);
+            let rows = looked_at(q, &q.conds[..q.sought], rt, params)?.unwrap_or(0.0);
             store.note_share(named, state.stamp, rows);
             rows
         }
@@ -231,7 +231,7 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name
         && e.scan + e.rest >= limit
         && e.rest < f64::INFINITY
         && q.loops.scans
-        && let Some(rows) = looked_at(q, rt, params)?
+        && let Some(rows) = looked_at(q, &q.conds, rt, params)?
     {
         e.rest *= rows / q.loops.first;
     }

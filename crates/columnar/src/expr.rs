@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use crate::nested::{Said, ValueSet};
+use crate::said::{Said, ValueSet};
 
 /// An expression.
 #[derive(Clone)]

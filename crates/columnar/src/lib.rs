@@ -12,6 +12,7 @@ mod acc;
 mod ask;
 mod batch;
 mod chunk;
+mod columns;
 mod cost;
 mod declined;
 mod decode;
@@ -33,6 +34,9 @@ mod pred;
 mod profile;
 mod rows;
 mod run;
+mod runtime;
+mod said;
+mod setting;
 mod sidecar;
 mod sort;
 mod spill;
@@ -47,7 +51,7 @@ pub use evict::{budget, set_budget, set_work_size, work_size};
 pub use persist::Closing;
 pub use profile::Profile;
 pub use rows::Answer;
-pub use run::Runtime;
+pub use runtime::Runtime;
 pub use store::{Counters, Store, set_segment_leaves};
 pub use worth::pays;
 
@@ -137,7 +141,11 @@ impl Compiled {
                     why.get_or_insert("values that are an error".to_string());
                 }
                 Err(e) if e.code() == declined::DECLINED => {
-                    why.get_or_insert(if e.has_message() { e.message().to_string() } else { "no room".into() });
+                    why.get_or_insert(if e.has_message() {
+                        e.message().to_string()
+                    } else {
+                        "no room".into()
+                    });
                 }
                 Err(e) => return Err(e),
             }

@@ -4,13 +4,15 @@
 //! A condition on one column of a dictionary is computed once for each entry, by the same code that would compute it
 //! for each row; so is one on an integer column of few values. NULL does not pass.
 
-use crate::batch::{Batch, Places};
-use crate::chunk::{Chunk, Codes, Data, Dict, Field, Shape};
+use crate::batch::Batch;
+use crate::chunk::{Chunk, Codes, Data, Field};
+use crate::columns::{Columns, Kind};
 use crate::expr::{Cmp, Eval, Ex, Row};
-use crate::group::Setting;
 use crate::kernel::{self, Bits, Selection, Slice};
 use crate::like::Like;
-use crate::store::{Loaded, Part};
+use crate::setting::Places;
+use crate::setting::Setting;
+use crate::store::Part;
 use crate::truth::{Truth, each_entry};
 use iolite_base::{Code, Result};
 use iolite_plan::bound::CmpOp;
@@ -22,105 +24,6 @@ const FEW_VALUES: i64 = 1024;
 
 /// The sets of nested queries become bits for columns of at most this span.
 const MOST_MEMBERS: i64 = 1 << 28;
-
-/// Of what kind a column's values are, over all segments.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    Int,
-    Real,
-    Dict,
-    Mixed,
-}
-
-/// A table's columns together with what is known of each.
-#[derive(Clone)]
-pub(crate) struct Columns {
-    pub loaded: Loaded,
-    pub kinds: Vec<Kind>,
-    /// Least and greatest integer of each column; `(1, 0)` if there is none.
-    pub bounds: Vec<(i64, i64)>,
-    pub nullable: Vec<bool>,
-    /// For each run of [`JUMP`] rows the part in which it begins.
-    jump: Vec<u32>,
-}
-
-/// Rows for which there is one entry in the index of parts.
-const JUMP: usize = 4096;
-
-impl Columns {
-    /// Looks the columns over.
-    pub fn new(loaded: Loaded) -> Columns {
-        let n = loaded.dicts.len();
-        let (mut kinds, mut bounds, mut nullable) = (Vec::new(), Vec::new(), Vec::new());
-        for c in 0..n {
-            let mut kind = None;
-            let (mut min, mut max, mut null) = (i64::MAX, i64::MIN, false);
-            for p in loaded.parts.iter().filter(|p| p.rows > 0) {
-                let chunk = &p.cols[c];
-                null |= chunk.may_be_null();
-                let k = match &chunk.data {
-                    Data::Dict { .. } | Data::Away(Shape::Dict) => Kind::Dict,
-                    Data::Plain(_) | Data::Away(Shape::Plain) => Kind::Mixed,
-                    Data::Real { .. } | Data::Away(Shape::Real { .. }) => Kind::Real,
-                    _ => {
-                        if chunk.min <= chunk.max {
-                            min = min.min(chunk.min);
-                            max = max.max(chunk.max);
-                        }
-                        Kind::Int
-                    }
-                };
-                kind = match kind {
-                    None => Some(k),
-                    Some(o) if o == k => Some(k),
-                    _ => Some(Kind::Mixed),
-                };
-            }
-            kinds.push(kind.unwrap_or(Kind::Int));
-            bounds.push(if min <= max { (min, max) } else { (1, 0) });
-            nullable.push(null);
-        }
-        let mut jump = Vec::new();
-        for (i, p) in loaded.parts.iter().enumerate() {
-            while jump.len() * JUMP < p.start + p.rows {
-                jump.push(i as u32);
-            }
-        }
-        Columns { loaded, kinds, bounds, nullable, jump }
-    }
-
-    /// The part that a row of the table lies in, and where.
-    #[inline]
-    pub fn locate(&self, row: usize) -> (usize, usize) {
-        let parts = &self.loaded.parts;
-        let mut p = self.jump[row / JUMP] as usize;
-        while row - parts[p].start >= parts[p].rows {
-            p += 1;
-        }
-        (p, row - parts[p].start)
-    }
-
-    /// Row `i` of part `p`, as a row of this table alone.
-    pub fn row<'a>(&'a self, part: &'a Part, i: usize, col_of: &'a [Option<usize>]) -> TableRow<'a> {
-        TableRow { part, i, dicts: &self.loaded.dicts, col_of }
-    }
-}
-
-/// One row of one table.
-pub(crate) struct TableRow<'a> {
-    part: &'a Part,
-    i: usize,
-    dicts: &'a [std::sync::Arc<Dict>],
-    /// The column of each slot, if it is one of this table.
-    col_of: &'a [Option<usize>],
-}
-
-impl Row for TableRow<'_> {
-    fn slot(&self, s: usize) -> Result<Value> {
-        let c = self.col_of[s].ok_or(Code::Internal)?;
-        self.part.cols[c].field(self.i, &self.dicts[c]).value()
-    }
-}
 
 /// A condition in its best form.
 pub(crate) enum Pred {

@@ -4,7 +4,7 @@
 use crate::chunk::Field;
 use crate::evict::{within, work_size};
 use crate::expr::{Eval, Ex, Row};
-use crate::run::Runtime;
+use crate::runtime::Runtime;
 use crate::sort;
 use crate::spill::{Head, Merge, Met, Once, Spill, push_image, push_value, take_value};
 use iolite_base::{Result, alloc};

@@ -14,6 +14,7 @@
 //! was deleted and made anew is never mistaken for the old one.
 
 mod fill;
+mod room;
 mod together;
 
 pub(crate) use together::Asked;
@@ -21,7 +22,7 @@ pub(crate) use together::Asked;
 use crate::chunk::{Chunk, Codes, Data, Dict, three};
 use crate::declined::DECLINED;
 use crate::decode::{self, ColKey, Rows, Spare, Wanted};
-use crate::evict::{Use, budget, fits, loose};
+use crate::evict::{USED, Use, budget, fits, loose};
 use crate::persist::Persist;
 use crate::sidecar::{Extent, SideFile};
 use iolite_base::hash::{FastMap, FastSet};
@@ -49,9 +50,6 @@ pub(crate) const FEW_LEAVES: usize = 64;
 
 /// Deeper trees are taken for damaged.
 const MAX_DEPTH: usize = 20;
-
-/// Bytes in all column caches.
-pub(crate) static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// Counters for tests and statistics.
 #[derive(Default, Debug)]
@@ -108,6 +106,8 @@ pub struct Store {
     refused: Mutex<FastMap<u64, (u64, String)>>,
     /// How often, by reason.
     refusals: Mutex<BTreeMap<String, u64>>,
+    /// How often leaves were looked at for queries of one shape.
+    looked: Mutex<FastMap<u64, u32>>,
     /// The share of a table's rows that a query with its parameters was found to want.
     shares: Mutex<FastMap<u64, (u64, f64)>>,
     /// The key of all hashes.
@@ -253,6 +253,7 @@ impl Store {
             refused: Mutex::default(),
             refusals: Mutex::default(),
             shares: Mutex::default(),
+            looked: Mutex::default(),
             seed: OnceLock::new(),
             persist,
             counters: Counters::default(),
@@ -660,6 +661,18 @@ impl Store {
     /// How often queries were declined when they ran, by reason.
     pub fn refusals(&self) -> Vec<(String, u64)> {
         lock(&self.refusals).iter().map(|(w, n)| (w.clone(), *n)).collect()
+    }
+
+    /// Whether leaves may be looked at for a query of this shape at once: some times.
+    pub(crate) fn may_look(&self, name: u64) -> bool {
+        const TIMES: u32 = 4;
+        let mut looked = lock(&self.looked);
+        if looked.len() > 10_000 {
+            looked.clear();
+        }
+        let n = looked.entry(name).or_default();
+        *n += 1;
+        *n <= TIMES
     }
 
     /// The share that was noted for a query, if the table is what it was.

@@ -10,7 +10,9 @@ use iolite_plan::plan::*;
 #[inline]
 pub fn pays(block: &Block<'_>) -> bool {
     let c = block.core;
-    if !(scans(c, block.nested) || c.grouping == Grouping::Hash && ranges(c)) || !c.levels.iter().all(is_known) {
+    if !(scans(c, block.nested) || c.grouping == Grouping::Hash && ranges(c))
+        || !c.levels.iter().all(is_known)
+    {
         return false;
     }
     let reduces = c.grouping != Grouping::None || c.distinct && !c.distinct_free;

@@ -10,11 +10,13 @@ use iolite_stock as stock;
 mod columns_queries;
 use columns_queries::*;
 
-const SCHEMA: &str = "CREATE TABLE w(id INTEGER PRIMARY KEY, h BIGINT, v BIGINT, small INTEGER, some INTEGER, t TEXT, u TEXT,
+const SCHEMA: &str =
+    "CREATE TABLE w(id INTEGER PRIMARY KEY, h BIGINT, v BIGINT, small INTEGER, some INTEGER, t TEXT, u TEXT,
   time TEXT, r REAL, x, y NUMERIC, b BLOB, big INTEGER, c TEXT COLLATE NOCASE)";
 
 fn word(r: &mut Rng) -> &'static str {
-    ["red", "green", "blue", "black", "white", "", "Ä", "x y", "google", "shop"][(r.below(10) * r.below(10) / 10) as usize]
+    ["red", "green", "blue", "black", "white", "", "Ä", "x y", "google", "shop"]
+        [(r.below(10) * r.below(10) / 10) as usize]
 }
 
 fn row(r: &mut Rng, id: u64, nulls: u64) -> String {
@@ -58,9 +60,30 @@ fn r_small(id: u64) -> u64 {
 }
 
 const KEYS: [&str; 24] = [
-    "h", "v", "small", "some", "t", "u", "time", "r", "x", "y", "b", "big", "c", "7", "'k'", "small - 1", "some % 7", "length(t)",
-    "substr(time, 1, 16)", "CAST(strftime('%M', time) AS INTEGER)", "strftime('%H', time)",
-    "CASE WHEN small = 3 AND some > 400 THEN t ELSE '' END", "substr(t, 8, instr(substr(t, 8), '/') - 1)", "u || small",
+    "h",
+    "v",
+    "small",
+    "some",
+    "t",
+    "u",
+    "time",
+    "r",
+    "x",
+    "y",
+    "b",
+    "big",
+    "c",
+    "7",
+    "'k'",
+    "small - 1",
+    "some % 7",
+    "length(t)",
+    "substr(time, 1, 16)",
+    "CAST(strftime('%M', time) AS INTEGER)",
+    "strftime('%H', time)",
+    "CASE WHEN small = 3 AND some > 400 THEN t ELSE '' END",
+    "substr(t, 8, instr(substr(t, 8), '/') - 1)",
+    "u || small",
 ];
 
 fn aggregates(r: &mut Rng) -> String {
@@ -110,7 +133,9 @@ fn condition(r: &mut Rng) -> String {
 
 fn tail(r: &mut Rng, n: usize) -> String {
     let mut s = String::new();
-    let term = |r: &mut Rng| format!("{}{}", 1 + r.below(n as u64), r.pick(&["", " DESC", " DESC", " DESC NULLS LAST"]));
+    let term = |r: &mut Rng| {
+        format!("{}{}", 1 + r.below(n as u64), r.pick(&["", " DESC", " DESC", " DESC NULLS LAST"]))
+    };
     if r.chance(70) {
         s += &format!(" ORDER BY {}", term(r));
         if r.chance(30) {
@@ -137,8 +162,13 @@ fn question(r: &mut Rng) -> String {
             let mut list: Vec<String> = (0..1 + r.below(3)).map(|_| r.pick(&KEYS).to_string()).collect();
             let keys: Vec<String> = (1..=list.len()).map(|k| k.to_string()).collect();
             list.extend((0..1 + r.below(3)).map(|_| aggregates(r)));
-            let having = if r.chance(20) { format!(" HAVING count(*) > {}", r.below(4)) } else { String::new() };
-            let s = format!("SELECT {} FROM w WHERE {filter} GROUP BY {}{having}", list.join(", "), keys.join(", "));
+            let having =
+                if r.chance(20) { format!(" HAVING count(*) > {}", r.below(4)) } else { String::new() };
+            let s = format!(
+                "SELECT {} FROM w WHERE {filter} GROUP BY {}{having}",
+                list.join(", "),
+                keys.join(", ")
+            );
             s + &tail(r, list.len())
         }
         7 => {
@@ -159,10 +189,14 @@ fn three(q: &str, s: &stock::Connection, c: &iolite::engine::Connection) -> bool
     let rows = by_iolite(c, q);
     let want = by_stock(s, q);
     // Of texts that are equal and not the same any may stand for a group: rows and stock choose differently.
-    let vague = q.contains("SELECT c,") || q.contains(" c, ") || q.contains("c FROM") || q.contains("(DISTINCT c)");
+    let vague =
+        q.contains("SELECT c,") || q.contains(" c, ") || q.contains("c FROM") || q.contains("(DISTINCT c)");
     // Groups behind a LIMIT are computed or not, and so are their errors.
     let vague = vague || q.contains("LIMIT") && rows.starts_with("error") != want.starts_with("error");
-    assert!(vague || rows == want || rows.starts_with("error") && want.starts_with("error"), "{q}\nrows: {rows}\nstock: {want}");
+    assert!(
+        vague || rows == want || rows.starts_with("error") && want.starts_with("error"),
+        "{q}\nrows: {rows}\nstock: {want}"
+    );
     c.execute_batch("PRAGMA analytics=force").unwrap();
     let before = c.column_runs();
     let columns = by_iolite(c, q);

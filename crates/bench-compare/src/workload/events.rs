@@ -25,7 +25,11 @@ struct Seat {
 }
 
 fn engine_of(name: &str) -> Result<Box<dyn Engine>> {
-    Ok(if name == "duckdb" { Box::new(DuckDb::find(1)?) } else { find(if name == "iolite rows" { "iolite" } else { name })? })
+    Ok(if name == "duckdb" {
+        Box::new(DuckDb::find(1)?)
+    } else {
+        find(if name == "iolite rows" { "iolite" } else { name })?
+    })
 }
 
 fn open(name: &str, path: &Path) -> Result<Box<dyn Database>> {
@@ -147,7 +151,9 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
 
 /// One question of a cold process: opening, preparing and running, in milliseconds.
 pub fn worker(o: &Options) -> Result<()> {
-    let [_, engine, path, q, rows] = &o.words[..] else { return Err("events ENGINE PATH QUESTION ROWS".into()) };
+    let [_, engine, path, q, rows] = &o.words[..] else {
+        return Err("events ENGINE PATH QUESTION ROWS".into());
+    };
     let number = |s: &str| s.parse::<u64>().map_err(|_| "a number is wanted");
     let q = questions(number(rows)?).swap_remove(number(q)? as usize);
     let (_, s) = timed(|| open(engine, Path::new(path))?.prepare(sql_of(&q, engine))?.run(&[]))?;

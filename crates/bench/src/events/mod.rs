@@ -21,16 +21,18 @@ pub const LARGE_SITE: i64 = 62;
 
 /// Words of addresses, titles and phrases; the first ones are the most frequent.
 const WORDS: [&str; 40] = [
-    "news", "shop", "video", "maps", "forum", "google", "photo", "music", "game", "auto", "house", "garden", "flight",
-    "hotel", "travel", "recipe", "sport", "football", "weather", "bank", "phone", "laptop", "camera", "fashion", "shoes",
-    "dress", "book", "movie", "serial", "download", "online", "free", "cheap", "best", "review", "price", "delivery",
-    "summer", "winter", "kitchen",
+    "news", "shop", "video", "maps", "forum", "google", "photo", "music", "game", "auto", "house", "garden",
+    "flight", "hotel", "travel", "recipe", "sport", "football", "weather", "bank", "phone", "laptop",
+    "camera", "fashion", "shoes", "dress", "book", "movie", "serial", "download", "online", "free", "cheap",
+    "best", "review", "price", "delivery", "summer", "winter", "kitchen",
 ];
-const HOSTS: [&str; 12] =
-    ["example", "market", "portal", "daily", "search", "social", "mail", "wiki", "store", "city", "radio", "school"];
+const HOSTS: [&str; 12] = [
+    "example", "market", "portal", "daily", "search", "social", "mail", "wiki", "store", "city", "radio",
+    "school",
+];
 const MODELS: [&str; 17] = [
-    "One", "Two", "Neo", "Max", "Mini", "Pro", "Air", "Note", "Edge", "Fold", "Flip", "Ultra", "Lite", "Plus", "Play",
-    "Zoom", "Mate",
+    "One", "Two", "Neo", "Max", "Mini", "Pro", "Air", "Note", "Edge", "Fold", "Flip", "Ultra", "Lite",
+    "Plus", "Play", "Zoom", "Mate",
 ];
 const WIDTHS: [i64; 12] = [0, 1024, 1280, 1366, 1440, 1536, 1600, 1680, 1920, 2560, 3440, 3840];
 

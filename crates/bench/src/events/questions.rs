@@ -80,7 +80,10 @@ pub fn questions(rows: u64) -> Vec<Question> {
     list.into_iter()
         .map(|(name, sql)| {
             let duck = sql.contains("strftime").then(|| {
-                sql.replace("CAST(strftime('%M', time) AS INTEGER)", "extract(minute FROM CAST(time AS TIMESTAMP))")
+                sql.replace(
+                    "CAST(strftime('%M', time) AS INTEGER)",
+                    "extract(minute FROM CAST(time AS TIMESTAMP))",
+                )
             });
             Question { name: name.into(), sql, duck }
         })

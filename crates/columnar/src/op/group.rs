@@ -6,14 +6,14 @@
 //! What it does not know: conditions, and how rows are found. It takes no more than the work size; beyond that it
 //! declines, and the star path goes by files.
 
-use super::keys::KeyTable;
+use super::keys::{KeyTable, Wide};
 use super::number::Numbers;
 use super::state::States;
 use crate::batch::Batch;
 use crate::declined::because;
 use crate::evict::within;
-use crate::group::Setting;
 use crate::join::NONE;
+use crate::setting::Setting;
 use iolite_base::{Result, alloc};
 
 /// Numbers of at most so many bits are places of an array.
@@ -26,7 +26,7 @@ enum Lookup {
     Same,
     Direct(Vec<u32>),
     Narrow(KeyTable<u64>),
-    Wide(KeyTable<u128>),
+    Wide(KeyTable<Wide>),
 }
 
 /// See the module's head.
@@ -37,7 +37,7 @@ pub(crate) struct Grouping<'a> {
     pub first: Vec<u32>,
     pub states: States<'a>,
     found: Vec<u64>,
-    wide: Vec<u128>,
+    wide: Vec<Wide>,
     at: Vec<u32>,
 }
 
@@ -78,7 +78,8 @@ impl<'a> Grouping<'a> {
             if self.first.is_empty() {
                 self.first.extend(b.outer.first().map(|r| start + r));
             }
-            return self.states.push(b, &[], s);
+            self.states.push(b, &[], s)?;
+            return if within(self.bytes()) { Ok(()) } else { Err(because("no room for groups")) };
         };
         let at = &mut self.at;
         match &mut self.lookup {

@@ -11,6 +11,9 @@ use iolite_base::Result;
 /// How far ahead places are asked for.
 const AHEAD: usize = 12;
 
+/// Tables of so many places grow faster.
+const GROWN: usize = 1 << 15;
+
 /// See the module's head.
 #[derive(Default)]
 pub(crate) struct Interner {
@@ -42,14 +45,22 @@ impl Interner {
     }
 
     fn reserve(&mut self, more: usize) -> Result<()> {
-        let wanted = ((self.len as usize + more) * 2).next_power_of_two().max(1024);
-        if wanted <= self.slots.len() {
+        let least = ((self.len as usize + more) * 2).next_power_of_two().max(1024);
+        if least <= self.slots.len() {
             return Ok(());
         }
+        // What has grown to this size goes on growing.
+        let wanted = if (GROWN..GROWN << 6).contains(&least) { least * 4 } else { least };
         let mut slots: Vec<u64> = room(wanted)?;
         slots.resize(wanted, 0);
         let mask = wanted - 1;
-        for s in self.slots.iter().filter(|s| **s != 0) {
+        for (i, s) in self.slots.iter().enumerate() {
+            if let Some(next) = self.slots.get(i + 2 * AHEAD).filter(|s| **s != 0) {
+                fetch_at(&slots, (next >> 32) as usize & mask);
+            }
+            if *s == 0 {
+                continue;
+            }
             let mut at = (s >> 32) as usize & mask;
             while slots[at] != 0 {
                 at = (at + 1) & mask;
@@ -105,7 +116,9 @@ impl Interner {
         match f {
             Field::Null => self.null = Some(self.len),
             Field::Int(_) => self.ints = true,
-            Field::Real(r) if r == 0.0 && r.is_sign_negative() => return Err(because("zeros of two signs among keys")),
+            Field::Real(r) if r == 0.0 && r.is_sign_negative() => {
+                return Err(because("zeros of two signs among keys"));
+            }
             Field::Real(_) => self.reals = true,
             _ => {}
         }

@@ -10,6 +10,9 @@ use iolite_base::Result;
 /// How far ahead places are asked for.
 const AHEAD: usize = 12;
 
+/// Tables of so many places grow faster.
+const GROWN: usize = 1 << 15;
+
 /// A packed key.
 pub(crate) trait Packed: Copy + Eq + Default {
     /// A number that equal keys share.
@@ -26,12 +29,23 @@ impl Packed for u64 {
     }
 }
 
-impl Packed for u128 {
+/// A key of two words: the lower one, the upper one.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Wide(pub u64, pub u64);
+
+impl From<u128> for Wide {
+    #[inline(always)]
+    fn from(n: u128) -> Wide {
+        Wide(n as u64, (n >> 64) as u64)
+    }
+}
+
+impl Packed for Wide {
     #[inline(always)]
     fn hash(self) -> usize {
-        let m = (self as u64 ^ K[1]) as u128 * K[0] as u128;
+        let m = (self.0 ^ K[1]) as u128 * K[0] as u128;
         let low = (m as u64) ^ (m >> 64) as u64;
-        let m = (low ^ (self >> 64) as u64) as u128 * K[1] as u128;
+        let m = (low ^ self.1) as u128 * K[1] as u128;
         ((m as u64) ^ (m >> 64) as u64) as usize
     }
 }
@@ -67,14 +81,22 @@ impl<K: Packed> KeyTable<K> {
 
     /// Room for so many more.
     fn reserve(&mut self, more: usize) -> Result<()> {
-        let wanted = ((self.len as usize + more) * 2).next_power_of_two().max(1024);
-        if wanted <= self.slots.len() {
+        let least = ((self.len as usize + more) * 2).next_power_of_two().max(1024);
+        if least <= self.slots.len() {
             return Ok(());
         }
+        // What has grown to this size goes on growing.
+        let wanted = if (GROWN..GROWN << 6).contains(&least) { least * 4 } else { least };
         let mut slots: Vec<Slot<K>> = room(wanted)?;
         slots.resize(wanted, Slot::default());
         let mask = wanted - 1;
-        for s in self.slots.iter().filter(|s| s.number != 0) {
+        for (i, s) in self.slots.iter().enumerate() {
+            if let Some(next) = self.slots.get(i + 2 * AHEAD).filter(|s| s.number != 0) {
+                fetch_at(&slots, next.key.hash() & mask);
+            }
+            if s.number == 0 {
+                continue;
+            }
             let mut at = s.key.hash() & mask;
             while slots[at].number != 0 {
                 at = (at + 1) & mask;
@@ -120,12 +142,13 @@ mod tests {
     #[test]
     fn numbers_are_given_in_the_order_in_which_keys_are_met() {
         let mut narrow = KeyTable::<u64>::new();
-        let mut wide = KeyTable::<u128>::new();
+        let mut wide = KeyTable::<Wide>::new();
         let (mut a, mut b) = (Vec::new(), Vec::new());
         let mut seen: Vec<u64> = Vec::new();
         for round in 0..20u64 {
-            let keys: Vec<u64> = (0..1000).map(|i| (i * 7919 + round * 13) % 5003 * (u64::MAX / 5003)).collect();
-            let doubled: Vec<u128> = keys.iter().map(|k| (*k as u128) << 64 | 5).collect();
+            let keys: Vec<u64> =
+                (0..1000).map(|i| (i * 7919 + round * 13) % 5003 * (u64::MAX / 5003)).collect();
+            let doubled: Vec<Wide> = keys.iter().map(|k| Wide(5, *k)).collect();
             narrow.find_all(&keys, &mut a).unwrap();
             wide.find_all(&doubled, &mut b).unwrap();
             assert_eq!(a, b);

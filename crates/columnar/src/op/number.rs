@@ -7,14 +7,15 @@
 //! What it does not know: what groups hold.
 
 use super::intern::Interner;
+use super::keys::Wide;
 use super::vector::{Node, Vector};
 use crate::batch::{Batch, few_code, int_bounds};
 use crate::chunk::{Data, Field};
+use crate::columns::Kind;
 use crate::declined::because;
 use crate::expr::Ex;
-use crate::group::{OneValue, Setting};
 use crate::join::NONE;
-use crate::pred::Kind;
+use crate::setting::{OneValue, Setting};
 use iolite_base::Result;
 use iolite_value::{Collation, Value};
 
@@ -55,7 +56,8 @@ fn calls(ex: &Ex) -> bool {
 impl Numbers {
     /// Of some expressions with their collating sequences.
     pub fn new(list: &[Ex], colls: &[Collation], s: &Setting<'_>) -> Result<Numbers> {
-        let slots: Vec<usize> = list.iter().filter_map(|e| if let Ex::Slot(i) = e { Some(*i) } else { None }).collect();
+        let slots: Vec<usize> =
+            list.iter().filter_map(|e| if let Ex::Slot(i) = e { Some(*i) } else { None }).collect();
         let mut parts: Vec<(Part, u32)> = Vec::new();
         let mut seen: Vec<usize> = Vec::new();
         for (ex, coll) in list.iter().zip(colls) {
@@ -70,7 +72,8 @@ impl Numbers {
         }
         // Of very wide numbers the widest are interned.
         while parts.iter().map(|p| p.1).sum::<u32>() > 128 {
-            let Some(p) = parts.iter_mut().filter(|p| matches!(p.0, Part::Int { .. })).max_by_key(|p| p.1) else {
+            let Some(p) = parts.iter_mut().filter(|p| matches!(p.0, Part::Int { .. })).max_by_key(|p| p.1)
+            else {
                 return Err(because("keys that are too wide"));
             };
             let Part::Int { node, .. } = std::mem::replace(&mut p.0, Part::Code { slot: 0 }) else {
@@ -138,13 +141,16 @@ impl Numbers {
     }
 
     /// The same, of at most 128 bits.
-    pub fn wide(&mut self, b: &Batch<'_>, s: &Setting<'_>, out: &mut Vec<u128>) -> Result<()> {
+    pub fn wide(&mut self, b: &Batch<'_>, s: &Setting<'_>, out: &mut Vec<Wide>) -> Result<()> {
         out.clear();
-        out.resize(b.outer.len(), 0);
+        out.resize(b.outer.len(), Wide::default());
         let ids = &mut self.ids;
         for (part, bits) in &mut self.parts {
             let bits = *bits;
-            part.add(b, s, ids, &mut |i, n| out[i] = (out[i] << bits) | n as u128)?;
+            part.add(b, s, ids, &mut |i, n| {
+                let all = (out[i].1 as u128) << 64 | out[i].0 as u128;
+                out[i] = (all.unbounded_shl(bits) | n as u128).into();
+            })?;
         }
         Ok(())
     }
@@ -207,7 +213,9 @@ impl Part {
     ) -> Result<()> {
         match self {
             Part::Int { node, min, nulls } => {
-                let Vector::Ints(v) = node.values(b, s)? else { return Err(because("keys that are too wide")) };
+                let Vector::Ints(v) = node.values(b, s)? else {
+                    return Err(because("keys that are too wide"));
+                };
                 let shift = *nulls as u64;
                 if v.nulls.is_empty() {
                     for (i, x) in v.values.iter().enumerate() {

@@ -11,16 +11,18 @@ use super::rows::{Picked, project};
 use super::source::{Loaded, Source};
 use super::state::States;
 use super::top::{Cell, Top};
-use crate::ask::{AggSpec, Query};
+use crate::ask::{AggSpec, LevelOrder, Query};
+use crate::columns::Kind;
 use crate::declined::because;
 use crate::evict::within;
 use crate::expr::{Eval, Ex, Row};
-use crate::group::Setting;
 use crate::join::AWAY;
 use crate::nested;
-use crate::pred::{Kind, Pred};
+use crate::pred::Pred;
 use crate::rows::Answer;
-use crate::run::{Bound, Runtime};
+use crate::run::Bound;
+use crate::runtime::Runtime;
+use crate::setting::Setting;
 use iolite_base::{Code, Limit, Result};
 use iolite_plan::bound::CmpOp;
 use iolite_plan::plan;
@@ -51,11 +53,63 @@ fn is_flat(q: &Query) -> bool {
         && !q.conds.iter().any(|c| c.ex.is_late() || c.on.is_some())
         && !(q.distinct.is_some() && q.grouping != plan::Grouping::None)
         && (q.bare.is_empty() || q.in_order && !q.aggs.iter().any(|a| a.is_extreme()))
-        && (q.in_order || q.grouping != plan::Grouping::None)
+        && (q.in_order
+            || q.grouping != plan::Grouping::None
+            || loop_order(q).is_some() && q.distinct.is_none())
+}
+
+/// The order of the only loop, where it is one of columns and numbers.
+fn loop_order(q: &Query) -> Option<&LevelOrder> {
+    match q.loop_order.as_deref() {
+        Some([l]) if l.binary && !l.one => Some(l),
+        _ => None,
+    }
+}
+
+/// What rows are sorted by so that they come as the loop delivers them; columns that are not there yet are added.
+fn order_of_loop<'a>(q: &'a Query, src: &mut Source<'a>, now: &mut Vec<bool>) -> Vec<(Ex, KeyField)> {
+    let Some(l) = loop_order(q).filter(|_| !q.in_order) else { return Vec::new() };
+    let mut out = Vec::new();
+    for (n, desc) in &l.by {
+        let spec = &q.order_slots[*n];
+        let known = src.slots.iter().position(|s| s.key() == spec.key());
+        let slot = known.unwrap_or_else(|| {
+            src.slots.push(spec);
+            now.push(true);
+            src.slots.len() - 1
+        });
+        now[slot] = true;
+        let fixed = q.conds.iter().any(|c| is_fixed(&c.ex, slot));
+        if !fixed {
+            out.push((Ex::Slot(slot), KeyField { coll: Collation::Binary, desc: *desc, nulls_large: false }));
+        }
+    }
+    out
+}
+
+/// Whether a condition lets one value of a column through.
+fn is_fixed(ex: &Ex, slot: usize) -> bool {
+    match ex {
+        Ex::Compare(c) => {
+            let constant = |e: &Ex| matches!(e, Ex::Const(_) | Ex::Param(_));
+            c.op == CmpOp::Eq
+                && c.collation.is_binary()
+                && !c.null_eq
+                && matches!(&c.lhs, Ex::Slot(s) if *s == slot)
+                && constant(&c.rhs)
+        }
+        _ => false,
+    }
 }
 
 /// Runs a query; `None`: not here.
-pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64, since: u64) -> Result<Option<Answer>> {
+pub(crate) fn run(
+    q: &Query,
+    rt: &dyn Runtime,
+    params: &[Value],
+    wanted: i64,
+    since: u64,
+) -> Result<Option<Answer>> {
     if !is_flat(q) {
         return Ok(None);
     }
@@ -63,8 +117,16 @@ pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64, si
     let max = rt.host().limit(Limit::Length).max(0) as usize;
     let eval = Eval { host: rt.host(), max, bases: RefCell::default() };
     let bound = Bound::new(q, params, &said, &eval)?;
-    let src = Source::new(q, rt, &eval, since)?;
-    let now = early(q);
+    let mut src = Source::new(q, rt, &eval, since)?;
+    let mut now = early(q);
+    let mut order = bound.order.clone();
+    if q.grouping == plan::Grouping::None {
+        order.extend(order_of_loop(q, &mut src, &mut now));
+    }
+    let backwards = !q.in_order && loop_order(q).is_some_and(|l| l.reverse);
+    if backwards && q.grouping == plan::Grouping::None {
+        return Ok(None);
+    }
     let l = src.load(&now)?;
     if l.rows() >= AWAY as usize {
         return Ok(None);
@@ -78,7 +140,7 @@ pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64, si
     }
     let preds = Pred::joined(preds);
     let limit = usize::try_from(wanted).ok();
-    let x = Pipeline { q, src: &src, l: &l, bound: &bound, preds: &preds, limit };
+    let x = Pipeline { q, src: &src, l: &l, bound: &bound, order: &order, preds: &preds, limit };
     match (q.grouping, &q.distinct) {
         (plan::Grouping::None, None) => x.rows(&now).map(Some),
         (plan::Grouping::None, Some(colls)) => x.distinct(colls).map(Some),
@@ -91,6 +153,8 @@ struct Pipeline<'a> {
     src: &'a Source<'a>,
     l: &'a Loaded,
     bound: &'a Bound,
+    /// What rows are sorted by.
+    order: &'a [(Ex, KeyField)],
     preds: &'a [Pred],
     limit: Option<usize>,
 }
@@ -134,7 +198,7 @@ impl Row for GroupRow<'_, '_> {
 impl<'a> Pipeline<'a> {
     fn rows(&self, loaded: &[bool]) -> Result<Answer> {
         let s = self.src.setting(self.l);
-        let mut picked = Picked::new(&self.bound.order, self.limit);
+        let mut picked = Picked::new(self.order, self.limit);
         if self.limit != Some(0) {
             self.src.scan(self.l, self.preds, &mut |b| picked.push(b, &s))?;
         }
@@ -262,7 +326,13 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Groups in the order in which they are wanted.
-    fn order(&self, groups: &RefCell<Grouping<'a>>, list: Vec<u32>, one: bool, s: &Setting<'_>) -> Result<Vec<u32>> {
+    fn order(
+        &self,
+        groups: &RefCell<Grouping<'a>>,
+        list: Vec<u32>,
+        one: bool,
+        s: &Setting<'_>,
+    ) -> Result<Vec<u32>> {
         let (q, bound) = (self.q, self.bound);
         if one {
             let n = self.limit.unwrap_or(usize::MAX);
@@ -287,7 +357,9 @@ impl<'a> Pipeline<'a> {
             let row = rows[group as usize];
             top.push(group, &mut |k| match (k.checked_sub(terms), &first) {
                 (Some(k), _) => self.cell(&bound.keys[q.key_order[k]], row),
-                (None, Some(list)) if k == 0 => Ok(Cell::There(crate::chunk::Field::Int(list[group as usize]))),
+                (None, Some(list)) if k == 0 => {
+                    Ok(Cell::There(crate::chunk::Field::Int(list[group as usize])))
+                }
                 _ => match &bound.order[k].0 {
                     Ex::Key(i) => self.cell(&bound.keys[*i], row),
                     e => {

@@ -12,8 +12,8 @@ use crate::batch::{Batch, BatchRow};
 use crate::declined::because;
 use crate::evict::within;
 use crate::expr::{Ex, Row};
-use crate::group::Setting;
 use crate::rows::Answer;
+use crate::setting::Setting;
 use iolite_base::{Result, alloc};
 use iolite_value::Value;
 use iolite_value::compare::KeyField;
@@ -48,6 +48,9 @@ impl<'a> Picked<'a> {
                 let n = b.outer.len().min(*most - rows.len());
                 alloc::reserve(rows, n)?;
                 rows.extend(b.outer[..n].iter().map(|r| start + r));
+                if !within(rows.len() * size_of::<u32>()) {
+                    return Err(because("no room for rows"));
+                }
                 Ok(rows.len() < *most)
             }
             Picked::Sorted(top, order) => {
@@ -61,7 +64,9 @@ impl<'a> Picked<'a> {
                         (Ex::Slot(slot), _) => {
                             let c = b.places.at[*slot].1;
                             let loaded = &b.cols[0].loaded;
-                            Ok(Cell::There(loaded.parts[b.part].cols[c].field(*row as usize, &loaded.dicts[c])))
+                            Ok(Cell::There(
+                                loaded.parts[b.part].cols[c].field(*row as usize, &loaded.dicts[c]),
+                            ))
                         }
                         (e, _) => Ok(Cell::Made(s.eval.value(e, &BatchRow { batch: b, i })?)),
                     })?;
@@ -84,7 +89,13 @@ impl<'a> Picked<'a> {
 }
 
 /// The values of a result for rows at positions. `late`: columns that are not loaded.
-pub(crate) fn project(src: &Source<'_>, l: &Loaded, rows: &[u32], result: &[Ex], late: &[bool]) -> Result<Answer> {
+pub(crate) fn project(
+    src: &Source<'_>,
+    l: &Loaded,
+    rows: &[u32],
+    result: &[Ex],
+    late: &[bool],
+) -> Result<Answer> {
     let width = result.len();
     if !within(rows.len() * width * size_of::<Value>()) {
         return Err(because("no room for rows"));

@@ -5,16 +5,19 @@
 //!
 //! What it does not know: what is done with the rows.
 
-use crate::ask::Query;
-use crate::batch::{Batch, Places};
+use crate::ask::{Query, SlotSpec};
+use crate::batch::Batch;
 use crate::chunk::Field;
+use crate::columns::Columns;
 use crate::decode::{self, ColKey, Spare, Wanted};
 use crate::expr::{Eval, Row};
-use crate::group::Setting;
 use crate::kernel::{BATCH, BLOCK, Selection};
-use crate::pred::{Columns, Pred};
+use crate::pred::Pred;
 use crate::profile::shown;
-use crate::run::{Runtime, name_of};
+use crate::run::name_of;
+use crate::runtime::Runtime;
+use crate::setting::Places;
+use crate::setting::Setting;
 use crate::store::{Asked, Store, TableState};
 use iolite_base::{Code, Pgno, Result};
 use iolite_btree::Btree;
@@ -29,6 +32,8 @@ pub(crate) struct Source<'a> {
     store: Arc<Store>,
     bt: Btree,
     pub state: Arc<TableState>,
+    /// The columns in use; behind the query's own those that make the order of its loop.
+    pub slots: Vec<&'a SlotSpec>,
     /// When the query began.
     since: u64,
 }
@@ -44,7 +49,7 @@ const ABSENT: usize = usize::MAX;
 
 impl Loaded {
     /// Row `row` of the table.
-    pub fn row(&self, row: u32) -> crate::pred::TableRow<'_> {
+    pub fn row(&self, row: u32) -> crate::columns::TableRow<'_> {
         let cols = &self.cols[0];
         let (p, i) = cols.locate(row as usize);
         cols.row(&cols.loaded.parts[p], i, &self.places.of_table[0])
@@ -79,11 +84,12 @@ impl<'a> Source<'a> {
         let t = q.tables.first().ok_or(Code::Internal)?;
         let (bt, store) = (rt.btree(t.db)?, rt.store(t.db)?);
         let state = store.table(&bt, t.table.root.get())?;
-        Ok(Source { q, rt, eval, store, bt, state, since })
+        let slots = q.slots.iter().collect();
+        Ok(Source { q, rt, eval, store, bt, state, slots, since })
     }
 
     fn wanted(&self, slots: &[bool]) -> Vec<(ColKey, &'a Value)> {
-        let all = self.q.slots.iter().zip(slots).filter(|(_, w)| **w);
+        let all = self.slots.iter().zip(slots).filter(|(_, w)| **w);
         all.map(|(s, _)| (s.key(), &s.default)).collect()
     }
 
@@ -94,7 +100,10 @@ impl<'a> Source<'a> {
         let before = self.store.counters.of_loading();
         let check = &|| self.rt.check();
         let asked = Asked { since: self.since, threads: self.rt.threads(), force: self.rt.force(), check };
-        self.store.decode_together(&self.bt, &self.state, &wanted, &asked)?;
+        let threads = self.store.decode_together(&self.bt, &self.state, &wanted, &asked)?;
+        if let (Some(p), 2..) = (self.rt.profile(), threads) {
+            p.line(format!("DECODED WITH {threads} THREADS"));
+        }
         let loaded = self.store.load(&self.bt, &self.state, &wanted, self.since, false, check)?;
         if let Some(p) = self.rt.profile() {
             let now = self.store.counters.of_loading();
@@ -261,7 +270,8 @@ impl<'a> Source<'a> {
             let first = segment.rows.get().ok_or(Code::Internal)?.first[leaf] as usize;
             let page: Pgno = segment.leaves[leaf];
             let mut dicts: Vec<_> = wanted.iter().map(|_| Default::default()).collect();
-            let built = decode::build(&self.bt, self.store.seed(), &[page], &wanted, &mut dicts, 16, &mut spare)?;
+            let built =
+                decode::build(&self.bt, self.store.seed(), &[page], &wanted, &mut dicts, 16, &mut spare)?;
             for (_, _, row, n) in run {
                 let i = l.cols[0].locate(*row as usize).1 - first;
                 let mut c = 0;
@@ -274,7 +284,9 @@ impl<'a> Source<'a> {
                 f(*n, Fetched(&values))?;
             }
         }
-        self.note(begun, &|| format!("FETCH OF {}: {} rows from {leaves} leaves", self.q.tables[0].table.name, rows.len()));
+        self.note(begun, &|| {
+            format!("FETCH OF {}: {} rows from {leaves} leaves", self.q.tables[0].table.name, rows.len())
+        });
         Ok(())
     }
 }

@@ -6,19 +6,20 @@
 //!
 //! What it does not know: keys, and how rows come to have groups.
 
+use super::keys::{KeyTable, Wide};
 use super::number::Numbers;
-use super::keys::KeyTable;
 use super::top::compare_by;
 use super::vector::{Node, Vector, bounds, column};
 use crate::acc::{RealSum, SumKind, add_runs, sum_kind};
 use crate::ask::AggSpec;
 use crate::batch::{Batch, is_real};
 use crate::chunk::{Data, Field};
+use crate::columns::Kind;
 use crate::declined::because;
+use crate::evict::within;
 use crate::expr::Ex;
-use crate::group::Setting;
 use crate::kernel::Bits;
-use crate::pred::Kind;
+use crate::setting::Setting;
 use crate::truth::Truth;
 use iolite_base::{Code, Result};
 use iolite_ext::{Aggregate, AuxData, Context, FunctionFlags, Implementation};
@@ -36,20 +37,43 @@ enum Pairs {
     Ids,
     Bits(Bits),
     Narrow(KeyTable<u64>, u32),
-    Wide(KeyTable<u128>),
+    Wide(KeyTable<Wide>),
 }
 
 /// States of one kind, a place for each group.
 enum State<'a> {
     Rows(Vec<i64>),
-    Count { node: Node, n: Vec<i64> },
-    Ints { node: Node, sum: Vec<i64> },
-    Reals { ex: Node, sums: Vec<RealSum> },
-    BestInt { node: Node, best: Vec<i64>, seen: Vec<bool>, max: bool },
+    Count {
+        node: Node,
+        n: Vec<i64>,
+    },
+    Ints {
+        node: Node,
+        sum: Vec<i64>,
+    },
+    Reals {
+        ex: Node,
+        sums: Vec<RealSum>,
+    },
+    BestInt {
+        node: Node,
+        best: Vec<i64>,
+        seen: Vec<bool>,
+        max: bool,
+    },
     /// The least or the greatest value of a column; whether integers and reals were met.
-    Best { slot: usize, best: Vec<Option<Field<'a>>>, max: bool, met: (bool, bool) },
+    Best {
+        slot: usize,
+        best: Vec<Option<Field<'a>>>,
+        max: bool,
+        met: (bool, bool),
+    },
     /// The same without groups where the column has a dictionary.
-    Codes { slot: usize, seen: Bits, max: bool },
+    Codes {
+        slot: usize,
+        seen: Bits,
+        max: bool,
+    },
     Distinct(Box<Distinct>),
     Any(Box<Any>),
 }
@@ -62,7 +86,7 @@ struct Distinct {
     n: Vec<i64>,
     found: Vec<u64>,
     keys: Vec<u64>,
-    wide: Vec<u128>,
+    wide: Vec<Wide>,
     ids: Vec<u32>,
 }
 
@@ -142,7 +166,8 @@ impl<'a> States<'a> {
 
     /// The state that counts rows.
     fn rows(&mut self) -> usize {
-        let known = self.list.iter().zip(&self.filters).position(|(l, f)| matches!(l, State::Rows(_)) && f.is_none());
+        let known =
+            self.list.iter().zip(&self.filters).position(|(l, f)| matches!(l, State::Rows(_)) && f.is_none());
         known.unwrap_or_else(|| self.add(State::Rows(Vec::new()), None))
     }
 
@@ -159,9 +184,12 @@ impl<'a> States<'a> {
         let is_count = spec.function.flags.has(FunctionFlags::COUNT) || name == "count";
         let bounds = |e: &Ex| bounds(e, s);
         let rows = s.most_rows.unwrap_or(u64::MAX >> 1) as i128;
-        let proven = |(lo, hi, _): (i64, i64, bool)| (lo as i128).abs().max((hi as i128).abs()) * rows < 1 << 62;
+        let proven =
+            |(lo, hi, _): (i64, i64, bool)| (lo as i128).abs().max((hi as i128).abs()) * rows < 1 << 62;
         if let Some(coll) = &spec.distinct {
-            let [ex] = args else { return Err(because("an aggregate that depends on the order of an index")) };
+            let [ex] = args else {
+                return Err(because("an aggregate that depends on the order of an index"));
+            };
             let distinct = Distinct::new(ex, coll, self.one, is_count, s)?;
             if is_count {
                 return Ok(Agg::Number(self.add(State::Distinct(Box::new(distinct)), filter)));
@@ -178,7 +206,11 @@ impl<'a> States<'a> {
             }));
         }
         let [ex] = args else {
-            return if free { Err(because("an aggregate that depends on the order of an index")) } else { self.any(spec, args, None, filter, s) };
+            return if free {
+                Err(because("an aggregate that depends on the order of an index"))
+            } else {
+                self.any(spec, args, None, filter, s)
+            };
         };
         let all = bounds(ex);
         if is_count {
@@ -352,7 +384,9 @@ impl<'a> States<'a> {
                             SumKind::Avg => Value::real(r.value() / r.count() as f64),
                         });
                     }
-                    (State::Ints { sum, .. }, Some(State::Rows(n) | State::Count { n, .. })) => (sum[g], n[g]),
+                    (State::Ints { sum, .. }, Some(State::Rows(n) | State::Count { n, .. })) => {
+                        (sum[g], n[g])
+                    }
                     _ => return Err(Code::Internal.into()),
                 };
                 let sum = sum + plus * n;
@@ -365,7 +399,11 @@ impl<'a> States<'a> {
             }
             Agg::Value(i) => match &mut self.list[*i] {
                 State::BestInt { best, seen, .. } => {
-                    if seen[g] { Value::Int(best[g]) } else { Value::Null }
+                    if seen[g] {
+                        Value::Int(best[g])
+                    } else {
+                        Value::Null
+                    }
                 }
                 State::Best { best, .. } => best[g].map_or(Ok(Value::Null), Field::value)?,
                 State::Codes { slot, seen, max } => {
@@ -379,8 +417,13 @@ impl<'a> States<'a> {
                 }
                 State::Any(a) => {
                     let mut aux = AuxData::default();
-                    let mut ctx =
-                        Context { host: s.eval.host, collation: &a.collation, aux: &mut aux, pure: None, cursor: None };
+                    let mut ctx = Context {
+                        host: s.eval.host,
+                        collation: &a.collation,
+                        aux: &mut aux,
+                        pure: None,
+                        cursor: None,
+                    };
                     let make = &a.make;
                     a.states[g].get_or_insert_with(|| make()).value(&mut ctx)?
                 }
@@ -520,7 +563,13 @@ impl<'a> State<'a> {
 }
 
 impl Distinct {
-    fn new(ex: &Ex, coll: &iolite_value::Collation, one: bool, counts: bool, s: &Setting<'_>) -> Result<Distinct> {
+    fn new(
+        ex: &Ex,
+        coll: &iolite_value::Collation,
+        one: bool,
+        counts: bool,
+        s: &Setting<'_>,
+    ) -> Result<Distinct> {
         let numbers = Numbers::new(std::slice::from_ref(ex), std::slice::from_ref(coll), s)?;
         let bits = numbers.bits();
         if bits > 64 {
@@ -528,7 +577,9 @@ impl Distinct {
         }
         let pairs = match one {
             true if numbers.are_ids() && counts => Pairs::Ids,
-            true if bits <= MOST_BITS && !numbers.are_ids() => Pairs::Bits(Bits::new(1 << bits)?),
+            true if bits <= MOST_BITS && !numbers.are_ids() && within(1 << bits >> 3) => {
+                Pairs::Bits(Bits::new(1 << bits)?)
+            }
             true => Pairs::Narrow(KeyTable::new(), 64),
             false if bits <= 32 => Pairs::Narrow(KeyTable::new(), bits),
             false => Pairs::Wide(KeyTable::new()),
@@ -572,7 +623,8 @@ impl Distinct {
             Pairs::Narrow(t, bits) => {
                 self.keys.clear();
                 let shift = *bits;
-                let pair = |(i, v): (usize, &u64)| if shift == 64 { *v } else { (group(i) as u64) << shift | v };
+                let pair =
+                    |(i, v): (usize, &u64)| if shift == 64 { *v } else { (group(i) as u64) << shift | v };
                 self.keys.extend(self.found.iter().enumerate().map(pair));
                 let before = t.len();
                 t.find_all(&self.keys, &mut self.ids)?;
@@ -580,7 +632,7 @@ impl Distinct {
             }
             Pairs::Wide(t) => {
                 self.wide.clear();
-                let pair = |(i, v): (usize, &u64)| (group(i) as u128) << 64 | *v as u128;
+                let pair = |(i, v): (usize, &u64)| Wide(*v, group(i) as u64);
                 self.wide.extend(self.found.iter().enumerate().map(pair));
                 let before = t.len();
                 t.find_all(&self.wide, &mut self.ids)?;

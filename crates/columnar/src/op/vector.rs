@@ -8,7 +8,7 @@
 use crate::batch::{Batch, BatchRow, Ints, Reals, int_bounds, is_real};
 use crate::chunk::{Data, Field};
 use crate::expr::Ex;
-use crate::group::Setting;
+use crate::setting::Setting;
 use crate::truth::Truth;
 use iolite_base::{Code, Result, alloc};
 use iolite_plan::bound::BinOp;
@@ -26,13 +26,33 @@ pub(crate) enum Node {
     /// `length` of a text.
     Length(Box<Node>, Ex),
     /// `substr(x, from + 1, len)`.
-    Part { of: Box<Node>, from: usize, len: usize, ex: Ex },
+    Part {
+        of: Box<Node>,
+        from: usize,
+        len: usize,
+        ex: Ex,
+    },
     /// `substr(x, from + 1, len)` of a computed length.
-    Begin { of: Box<Node>, from: usize, len: Box<Node>, ex: Ex },
+    Begin {
+        of: Box<Node>,
+        from: usize,
+        len: Box<Node>,
+        ex: Ex,
+    },
     /// Where a text stands in another one, plus a constant.
-    Find { of: Box<Node>, what: Vec<u8>, plus: i64, ex: Ex },
+    Find {
+        of: Box<Node>,
+        what: Vec<u8>,
+        plus: i64,
+        ex: Ex,
+    },
     /// A part of a text that is a time.
-    Clock { of: Box<Node>, from: usize, to: usize, ex: Ex },
+    Clock {
+        of: Box<Node>,
+        from: usize,
+        to: usize,
+        ex: Ex,
+    },
     /// A text of digits as an integer.
     Digits(Box<Node>, Ex),
     Case(Vec<(Truth, Node)>, Option<Box<Node>>),
@@ -142,8 +162,15 @@ impl Node {
                         }
                         _ => Node::Any(ex.clone()),
                     },
-                    ("instr", [a, Ex::Const(Value::Text(what, _))]) if what.is_ascii() && !what.is_empty() => {
-                        Node::Find { of: Box::new(Node::of(a, s)?), what: what.to_vec(), plus: 0, ex: ex.clone() }
+                    ("instr", [a, Ex::Const(Value::Text(what, _))])
+                        if what.is_ascii() && !what.is_empty() =>
+                    {
+                        Node::Find {
+                            of: Box::new(Node::of(a, s)?),
+                            what: what.to_vec(),
+                            plus: 0,
+                            ex: ex.clone(),
+                        }
                     }
                     ("strftime", [Ex::Const(Value::Text(format, _)), a]) => match place_of(format) {
                         Some((from, to)) => {
@@ -155,7 +182,9 @@ impl Node {
                 }
             }
             Ex::Binary(op @ (BinOp::Add | BinOp::Sub), a, b) => match (Node::of(a, s)?, &**b) {
-                (Node::Find { of, what, plus: 0, .. }, Ex::Const(Value::Int(k))) if k.unsigned_abs() < 1 << 30 => {
+                (Node::Find { of, what, plus: 0, .. }, Ex::Const(Value::Int(k)))
+                    if k.unsigned_abs() < 1 << 30 =>
+                {
                     let plus = if *op == BinOp::Add { *k } else { -k };
                     Node::Find { of, what, plus, ex: ex.clone() }
                 }
@@ -172,7 +201,8 @@ impl Node {
                 }
                 let otherwise = otherwise.as_ref().map(|o| Node::of(o, s)).transpose()?;
                 // What may fail is computed for the rows that want it alone.
-                let plain = |n: &Node| matches!(n, Node::Ints(_) | Node::Reals(_) | Node::Column(_) | Node::Const(_));
+                let plain =
+                    |n: &Node| matches!(n, Node::Ints(_) | Node::Reals(_) | Node::Column(_) | Node::Const(_));
                 match list.iter().map(|l| &l.1).chain(&otherwise).all(plain) {
                     true => Node::Case(list, otherwise.map(Box::new)),
                     false => Node::Any(ex.clone()),
@@ -198,7 +228,9 @@ impl Node {
             }
             Node::Column(slot) => Vector::Fields(column(*slot, b)?),
             Node::Const(v) => Vector::Fields(vec![Field::of(v); n]),
-            Node::Length(of, ex) => ints(&of.values(b, s)?, ex, b, s, |t| plain(t).then_some(t.len() as i64))?,
+            Node::Length(of, ex) => {
+                ints(&of.values(b, s)?, ex, b, s, |t| plain(t).then_some(t.len() as i64))?
+            }
             Node::Find { of, what, plus, ex } => {
                 let find = memchr::memmem::Finder::new(what);
                 let at = |t: &[u8]| plain(t).then(|| find.find(t).map_or(0, |n| n as i64 + 1) + plus);
@@ -227,7 +259,11 @@ impl Node {
                 let mut chosen = vec![None; n];
                 for (k, (when, _)) in arms.iter().enumerate() {
                     let holds = when.test(b, s)?;
-                    chosen.iter_mut().zip(holds).filter(|(c, h)| c.is_none() && *h).for_each(|(c, _)| *c = Some(k));
+                    chosen
+                        .iter_mut()
+                        .zip(holds)
+                        .filter(|(c, h)| c.is_none() && *h)
+                        .for_each(|(c, _)| *c = Some(k));
                 }
                 let mut values = Vec::new();
                 for (_, then) in arms {
@@ -359,7 +395,9 @@ fn ints<'v>(
 /// Bounds of an expression whose values are integers or NULL, and whether some may be NULL.
 pub(crate) fn bounds(ex: &Ex, s: &Setting<'_>) -> Option<(i64, i64, bool)> {
     match ex {
-        Ex::Call { function, args, .. } if function.name.eq_ignore_ascii_case("length") && args.len() == 1 => {
+        Ex::Call { function, args, .. }
+            if function.name.eq_ignore_ascii_case("length") && args.len() == 1 =>
+        {
             Some((0, i32::MAX as i64, true))
         }
         _ => int_bounds(ex, s.cols, s.places, &|_| false),
