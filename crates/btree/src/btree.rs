@@ -294,6 +294,11 @@ impl Btree {
         Ok(bt)
     }
 
+    /// Whether nobody else holds it, as cursors do.
+    pub fn is_alone(&self) -> bool {
+        Rc::strong_count(&self.0) == 1
+    }
+
     /// Closes it: an open transaction is taken back.
     pub fn close(self) -> Result<()> {
         self.0.bump_all();

@@ -226,11 +226,14 @@ impl Btree {
             let mut page =
                 if pgno > pager.db_size() { pager.extend(pgno, None)? } else { pager.get(pgno)? };
             pager.edit(pgno, &mut page, |b| {
-                // Whether there is a log is the destination's own affair.
+                // Whether there is a log is the destination's own affair, and its counter goes on: others who have an older
+                // state in memory would believe it where a count came again.
                 let versions = [b[18], b[19]];
+                let counter: [u8; 4] = b[24..28].try_into().expect("four bytes");
                 b[within..within + n].copy_from_slice(piece);
                 if pgno == 1 && within == 0 {
                     b[18..20].copy_from_slice(if versions[0] == 0 { &[1, 1] } else { &versions });
+                    b[24..28].copy_from_slice(&counter);
                 }
             })?;
         }

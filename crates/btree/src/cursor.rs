@@ -741,6 +741,19 @@ impl Cursor {
         (&n.page, self.cell.at as usize, self.cell.local as usize)
     }
 
+    /// The whole payload at the cursor, in place of what `out` holds. No more is asked for than the file can hold.
+    pub fn read_entry(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        let n = self.cell.payload as usize;
+        let file = self.bt.pager()?.db_size() as u64 * self.bt.layout.get().usable as u64;
+        if n as u64 > file {
+            return Err(corrupt());
+        }
+        out.clear();
+        iolite_base::alloc::reserve(out, n)?;
+        out.resize(n, 0);
+        self.read_payload(0, out)
+    }
+
     /// Lets go of the place and all pages; the next cursor on this tree may find them where this one stood.
     #[inline(always)]
     pub fn clear(&mut self) {

@@ -30,6 +30,16 @@ impl Btree {
         bt.clear_nodes(root, kind)
     }
 
+    /// Makes an empty tree one of another kind. No cursor is open on it.
+    pub fn change_kind(&self, root: Pgno, kind: TreeKind) -> Result<()> {
+        let bt = &*self.0;
+        let usable = bt.layout.get().usable as usize;
+        bt.trees.borrow_mut().remove(&root);
+        let mut pager = self.pager()?;
+        let mut page = pager.get(root)?;
+        pager.edit(root, &mut page, |b| make_empty(b, header_at(root), flag(kind, true), usable))
+    }
+
     /// Drops a tree. In a database with pointer maps, roots stay together at the beginning: then the last
     /// root may have moved into the place of this one, and its former place is returned.
     pub fn drop_tree(&self, root: Pgno) -> Result<Option<Pgno>> {

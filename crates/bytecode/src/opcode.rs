@@ -27,6 +27,9 @@ pub mod p5 {
     pub const IS_UPDATE: u16 = 16;
     /// `Delete`: keep the position, the loop goes on.
     pub const SAVE_POSITION: u16 = 32;
+    /// `Delete`: the next `Insert` writes over the row: who watches rows is told, and nothing else is done unless changes are
+    /// announced.
+    pub const WRITTEN_OVER: u16 = 64;
     /// `IdxDelete`: a missing entry is corruption.
     pub const MUST_EXIST: u16 = 1;
     /// `IdxInsert`: the entry is a row of a WITHOUT ROWID table.

@@ -8,17 +8,33 @@ use iolite_catalog::ColumnSource;
 use iolite_plan::plan::Access;
 use iolite_plan::statement::modify::*;
 
+/// What a row that REPLACE deletes has taken.
+#[derive(Clone, Copy)]
+pub enum Taken {
+    /// The rowid: the new row will be written over it.
+    Rowid,
+    /// The key of this index, whose cursor stands at its entry.
+    Entry(usize),
+    /// One of these, and more may happen before the new row is written.
+    Other,
+}
+
 impl Codegen<'_> {
     /// Deletes the row that was found: it is under the table's cursor, or was collected (`stored`).
     pub fn delete_found(&mut self, w: &Modification<'_>, r: &Removal, stored: Option<i32>) -> Result<()> {
         let Feed::Found { rows, keys, .. } = &w.plan.feed else { return Ok(()) };
+        let plain = r.is_plain() && w.returning.is_none();
+        let t = w.target();
         let Some(temp) = stored else {
             if matches!(rows.levels[0].access, Access::Index(_)) {
                 self.b.emit(Opcode::FinishSeek, w.cursors.table, 0, 0);
             }
-            return self.delete_row(w, p5::COUNT_CHANGE | p5::SAVE_POSITION);
+            if plain {
+                return self.delete_row(w, p5::COUNT_CHANGE | p5::SAVE_POSITION);
+            }
+            let old = self.load_row(t, w.cursors.table)?;
+            return self.delete_loaded(w, r, old);
         };
-        let t = w.target();
         let key = self.fields(temp, 0, *keys);
         if t.table.is_view() {
             let old = Row { rowid: self.b.reg(), first: key };
@@ -27,24 +43,37 @@ impl Codegen<'_> {
             return self.returning_row(w, old);
         }
         self.seek_key(w, key, *keys);
-        if r.is_plain() && w.returning.is_none() {
+        if plain {
             return self.delete_row(w, p5::COUNT_CHANGE);
         }
         let old = self.load_row(t, w.cursors.table)?;
+        self.delete_loaded(w, r, old)
+    }
+
+    /// Deletes the row under the table's cursor, which stands in registers too, with all that happens beside.
+    fn delete_loaded(&mut self, w: &Modification<'_>, r: &Removal, old: Row) -> Result<()> {
+        let t = w.target();
         if !r.before.is_empty() {
             self.act(&r.before, t, (Some(old), None), w.next)?;
-            self.seek_key(w, key, *keys);
+            // The trigger may have deleted or changed the row.
+            self.reseek(w, old, w.next)?;
         }
         self.delete_row(w, p5::COUNT_CHANGE)?;
         self.returning_row(w, old)?;
         self.act(&r.after, t, (Some(old), None), w.next)
     }
 
-    /// REPLACE: deletes the row under the table's cursor.
-    pub fn replace_row(&mut self, w: &Modification<'_>) -> Result<()> {
+    /// REPLACE: deletes the row under the table's cursor, which has what the new row wants.
+    pub fn replace_row(&mut self, w: &Modification<'_>, taken: Taken) -> Result<()> {
         let r = &w.plan.replaced;
         if r.is_plain() {
-            return self.delete_row(w, 0);
+            let (found, flags) = match taken {
+                Taken::Entry(k) => (Some(k), 0),
+                Taken::Rowid => (None, p5::WRITTEN_OVER),
+                Taken::Other => (None, 0),
+            };
+            self.delete_entries(w, None, found)?;
+            return self.delete_record(w, flags);
         }
         let t = w.target();
         let old = self.load_row(t, w.cursors.table)?;
@@ -60,7 +89,12 @@ impl Codegen<'_> {
 
     /// Deletes the row under the table's cursor with its index entries.
     fn delete_row(&mut self, w: &Modification<'_>, flags: u16) -> Result<()> {
-        self.delete_entries(w, None)?;
+        self.delete_entries(w, None, None)?;
+        self.delete_record(w, flags)
+    }
+
+    /// Deletes the row under the table's cursor alone.
+    fn delete_record(&mut self, w: &Modification<'_>, flags: u16) -> Result<()> {
         self.b.emit4(Opcode::Delete, w.cursors.table, 0, 0, P4::Name(w.target().table.name.clone()));
         self.b.p5(flags);
         Ok(())

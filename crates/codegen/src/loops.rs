@@ -403,8 +403,14 @@ impl Codegen<'_> {
         };
         let own = index.filter(|(i, _)| is_primary(table, i));
         if let Some((i, key)) = own {
-            let c = self.b.cursor();
-            self.b.emit4(Opcode::OpenRead, c, i.root.get() as i32, db as i32, P4::KeyInfo(key.clone()));
+            let c = match given {
+                Some(c) => c,
+                None => {
+                    let (c, root) = (self.b.cursor(), i.root.get() as i32);
+                    self.b.emit4(Opcode::OpenRead, c, root, db as i32, P4::KeyInfo(key.clone()));
+                    c
+                }
+            };
             p.table_cursor = Some(c);
             p.index_cursor = Some(c);
             return Ok(p);

@@ -97,7 +97,7 @@ impl Codegen<'_> {
             Cursors::default()
         } else {
             let only = match (&m.verb, m.pass) {
-                (Verb::Update(c), Pass::One) => Some(&c.touched[..]),
+                (Verb::Update(c), Pass::One) if !c.reseeks => Some(&c.touched[..]),
                 _ => None,
             };
             self.open_for_write(&m.target, only)?

@@ -66,7 +66,7 @@ impl Codegen<'_> {
         if c.reseeks {
             self.reseek(w, old, w.next)?;
         }
-        self.delete_entries(w, Some(&c.touched))?;
+        self.delete_entries(w, Some(&c.touched), None)?;
         if c.key_changes {
             self.b.emit4(Opcode::Delete, w.cursors.table, 0, 0, P4::Name(t.table.name.clone()));
             self.b.p5(p5::IS_UPDATE);

@@ -5,6 +5,7 @@
 
 use crate::context::Row;
 use crate::context::{Codegen, Place, internal};
+use crate::delete::Taken;
 use crate::modify::Modification;
 use iolite_base::{Code, Error, Result};
 use iolite_bytecode::{Label, Opcode, P4, PatchField, StrictColumn, StrictType, p5};
@@ -272,7 +273,16 @@ impl Codegen<'_> {
         self.b.jump(Opcode::NotExists, w.work.cursors.table, ok, w.new.rowid);
         match conflict {
             OnConflict::Upsert(clause) => self.upsert(w, clause, None)?,
-            OnConflict::Policy(Conflict::Replace) => self.replace_row(w.work)?,
+            OnConflict::Policy(Conflict::Replace) => {
+                // The new row is written over the one that is there, if nothing can come in between.
+                let unique = |t: &Test| match t {
+                    Test::Unique { conflict, .. } => Some(*conflict),
+                    _ => None,
+                };
+                let certain =
+                    w.tests.iter().filter_map(unique).all(|c| c == OnConflict::Policy(Conflict::Replace));
+                self.replace_row(w.work, if certain { Taken::Rowid } else { Taken::Other })?;
+            }
             OnConflict::Policy(Conflict::Ignore) => {
                 self.b.jump(Opcode::Goto, 0, w.work.next, 0);
             }
@@ -362,7 +372,7 @@ impl Codegen<'_> {
                 if lock {
                     self.b.emit(Opcode::CursorLock, table, 0, 0);
                 }
-                self.replace_row(w.work)?;
+                self.replace_row(w.work, Taken::Entry(k))?;
                 if lock {
                     self.b.emit(Opcode::CursorUnlock, table, 0, 0);
                 }
@@ -426,11 +436,20 @@ impl Codegen<'_> {
     }
 
     /// Deletes the index entries of the row under the table's cursor.
-    pub fn delete_entries(&mut self, w: &Modification<'_>, only: Option<&[bool]>) -> Result<()> {
+    pub fn delete_entries(
+        &mut self,
+        w: &Modification<'_>,
+        only: Option<&[bool]>,
+        found: Option<usize>,
+    ) -> Result<()> {
         let (t, c) = (w.target(), &w.cursors);
         let place = Place::of_target(c.table, t);
         for (k, i) in t.indexes.iter().enumerate() {
             if i.is_table || only.is_some_and(|o| !o[k]) {
+                continue;
+            }
+            if found == Some(k) {
+                self.b.emit(Opcode::Delete, c.indexes[k], 0, 0);
                 continue;
             }
             let done = self.b.label();

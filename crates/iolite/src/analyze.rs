@@ -5,13 +5,16 @@
 
 use crate::connection::Connection;
 use crate::control::work_program;
-use crate::run::{exec_nested, nested_rows};
+use crate::run::{exec_nested, nested_rows, with_env};
 use iolite_base::{Error, Result};
+use iolite_btree::TreeKind;
 use iolite_bytecode::Program;
-use iolite_catalog::{ColumnSource, Index, Table};
+use iolite_catalog::{ColumnSource, Index, IndexColumn, Table};
+use iolite_plan::bind::index_key;
 use iolite_sql::ast::QualifiedName;
 use iolite_sql::print::{quote_name, quote_text};
 use iolite_value::Value;
+use iolite_value::compare::{first_difference, has_null};
 use std::rc::Rc;
 
 /// Compiles ANALYZE.
@@ -101,7 +104,7 @@ fn analyse(c: &Connection, db: usize, t: &Rc<Table>, only: Option<&str>) -> Resu
             continue;
         }
         let is_table = t.primary_index().is_some_and(|p| Rc::ptr_eq(&p, i));
-        let Some(stat) = statistics(c, &table, t, i)? else { continue };
+        let Some(stat) = statistics(c, db, t, i)? else { continue };
         any |= i.filter.is_none();
         let label = if is_table { &t.name } else { &i.name };
         let sql = format!(
@@ -125,46 +128,54 @@ fn count(c: &Connection, sql: &str) -> Result<i64> {
     })
 }
 
-fn statistics(c: &Connection, table: &str, t: &Table, i: &Index) -> Result<Option<String>> {
-    let filter =
-        i.filter.as_ref().map_or(String::new(), |f| format!(" WHERE {}", iolite_sql::print::expr(f)));
-    let n = count(c, &format!("SELECT count(*) FROM {table}{filter}"))?;
-    if n == 0 {
+/// The line of an index: its entries in order, each compared with the one before.
+fn statistics(c: &Connection, db: usize, t: &Table, i: &Index) -> Result<Option<String>> {
+    let key = with_env(c, |env| index_key(env, t, i))?;
+    let fields = i.key_len;
+    // A unique key without NULLs differs in every entry. Where a single value is the key, all that come behind one that is not
+    // NULL are taken for different.
+    let not_null = |f: &IndexColumn| match f.source {
+        ColumnSource::Column(k) => t.columns[k].not_null.is_some(),
+        _ => false,
+    };
+    let unique = i.unique.is_some();
+    let never_equal = unique && i.columns[..fields].iter().all(not_null);
+    let compared = if never_equal { fields - 1 } else { fields };
+    let mut entries = 0u64;
+    // How often each prefix of the key has changed.
+    let mut changes = vec![0u64; fields];
+    let mut all_differ = false;
+    c.0.btree_of(db)?.reading(|b| {
+        let mut cursor = b.cursor(i.root.get(), TreeKind::Index, false)?;
+        let (mut last, mut entry) = (Vec::new(), Vec::new());
+        let mut more = cursor.first()?;
+        while more {
+            if entries % 1024 == 0 {
+                c.0.check_interrupt()?;
+            }
+            cursor.read_entry(&mut entry)?;
+            let common = match entries {
+                0 => 0,
+                _ if all_differ => 0,
+                _ => first_difference(&last, &entry, compared, &key)?.0,
+            };
+            changes[common..].iter_mut().for_each(|n| *n += 1);
+            all_differ = all_differ || unique && fields == 1 && !has_null(&entry, 1)?;
+            entries += 1;
+            std::mem::swap(&mut last, &mut entry);
+            more = cursor.next()?;
+        }
+        Ok(())
+    })?;
+    if entries == 0 {
         // An empty partial index says so; an empty table says nothing.
-        return Ok(i.filter.as_ref().map(|_| format!("0{}", " 0".repeat(i.key_len))));
+        return Ok(i.filter.as_ref().map(|_| format!("0{}", " 0".repeat(fields))));
     }
-    let mut out = n.to_string();
-    let mut fields: Vec<String> = Vec::new();
-    for (k, f) in i.columns[..i.key_len].iter().enumerate() {
-        let text = match &f.source {
-            ColumnSource::Column(k) => quote_name(&t.columns[*k].name).into_owned(),
-            ColumnSource::Rowid => "rowid".into(),
-            ColumnSource::Expr(e) => iolite_sql::print::expr(e),
-        };
-        let coll = f.collation.as_deref().unwrap_or("BINARY");
-        fields.push(format!("({text}) COLLATE {}", quote_name(coll)));
-        let never_null = i.columns[..i.key_len].iter().all(|c| match c.source {
-            ColumnSource::Column(k) => t.columns[k].not_null.is_some(),
-            _ => false,
-        });
-        let unique = k + 1 == i.key_len && i.unique.is_some();
-        // Behind the first value that is not NULL all others of a unique index are taken for different: NULLs count as
-        // one value where they come first, or are all there is.
-        let nulls_last = i.key_len == 1 && i.columns.len() == 2 && f.desc;
-        let all_differ = unique
-            && (never_null
-                || nulls_last && count(c, &format!("SELECT count({text}) FROM {table}{filter}"))? > 0);
-        let distinct = if all_differ {
-            n
-        } else {
-            count(
-                c,
-                &format!("SELECT count(*) FROM (SELECT DISTINCT {} FROM {table}{filter})", fields.join(",")),
-            )?
-        };
+    let mut out = entries.to_string();
+    for distinct in changes {
         // Rounded up, but hardly more than one is one.
-        let average = match (n + distinct - 1) / distinct.max(1) {
-            2 if n * 10 <= distinct * 11 => 1,
+        let average = match entries.div_ceil(distinct.max(1)) {
+            2 if entries * 10 <= distinct * 11 => 1,
             a => a,
         };
         out.push_str(&format!(" {average}"));

@@ -7,7 +7,7 @@
 use crate::connection::Connection;
 use crate::run::{nested_rows, program_rows, with_env};
 use iolite_base::{Code, Error, Result, varint};
-use iolite_btree::{Btree, Cursor, TreeKind};
+use iolite_btree::{Btree, TreeKind};
 use iolite_catalog::{Index, Table};
 use iolite_plan::bind::{Connector, index_key};
 use iolite_sql::print::{expr, quote_name};
@@ -160,7 +160,8 @@ impl Check<'_> {
         let mut more = c.first()?;
         while more && self.left > 0 {
             self.conn.0.check_interrupt()?;
-            let rec = payload(b, &mut c)?;
+            let mut rec = Vec::new();
+            c.read_entry(&mut rec)?;
             if !is_sound(&rec, looked_at) {
                 return Err(Code::Corrupt.into());
             }
@@ -281,7 +282,8 @@ impl Check<'_> {
         let mut more = c.first()?;
         while more && self.left > 0 {
             self.conn.0.check_interrupt()?;
-            let rec = payload(b, &mut c)?;
+            let mut rec = Vec::new();
+            c.read_entry(&mut rec)?;
             if let Some(last) = &last
                 && !compare::has_null(&rec, i.key_len)?
                 && compare::records(last, &rec, i.key_len, &key)? == Ordering::Equal
@@ -297,17 +299,6 @@ impl Check<'_> {
     fn key(&self, t: &Table, i: &Index) -> Result<Rc<KeyInfo>> {
         with_env(self.conn, |env| index_key(env, t, i))
     }
-}
-
-/// The record at a cursor. No more is asked for than the file can hold.
-fn payload(b: &Btree, c: &mut Cursor) -> Result<Vec<u8>> {
-    let n = c.payload_len() as usize;
-    if n as u64 > b.page_count() as u64 * b.page_size() as u64 {
-        return Err(Code::Corrupt.into());
-    }
-    let mut rec = iolite_base::alloc::zeroed(n)?;
-    c.read_payload(0, &mut rec)?;
-    Ok(rec)
 }
 
 /// Whether a record's header is well formed as far as its first `fields` fields.

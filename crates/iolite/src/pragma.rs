@@ -475,9 +475,12 @@ fn auto_vacuum(c: &Call<'_>) -> Result<Rows> {
             _ => AutoVacuum::None,
         };
         let before = c.reading(|b| Ok(b.auto_vacuum()))?;
-        if b.set_auto_vacuum(mode)? && before != mode && b.page_count() > 0 {
+        let both = before != AutoVacuum::None && mode != AutoVacuum::None;
+        if both && before != mode && b.page_count() > 0 {
+            // The header first: it may be refused.
             c.writing(|b| b.set_meta(7, (mode == AutoVacuum::Incremental) as u32))?;
         }
+        b.set_auto_vacuum(mode)?;
         c.inner().vacuum_auto_vacuum.set(Some(mode));
     }
     let mode = c.reading(|b| Ok(b.auto_vacuum()))?;

@@ -443,21 +443,14 @@ impl Pager {
                 Err(e) => return Err(e),
             }
         }
-        // In one go: each spill costs a sync in rollback modes.
+        // In one go: a spill may cost a sync in rollback modes. Pages whose originals are safe need none, where there are some.
         let most = (self.cache_target / 2).max(1);
-        let mut pages: Vec<(Pgno, Buf)> = Vec::new();
-        for s in self.table.iter() {
-            if pages.len() >= most {
-                break;
-            }
-            if s.flags & DIRTY != 0
-                && let Some(buf) = s.buf()
-                && buf.refs() == 1
-            {
-                alloc::reserve(&mut pages, 1)?;
-                pages.push((s.pgno, buf.clone()));
-            }
-        }
+        let journal = self.journal.as_ref().filter(|_| self.kind == Kind::File && self.wal.is_none());
+        let safe = match journal {
+            Some(j) => self.spillable(most, |p| j.covers(p))?,
+            None => Vec::new(),
+        };
+        let mut pages = if safe.len() * 8 >= most { safe } else { self.spillable(most, |_| true)? };
         if pages.is_empty() {
             return Ok(false);
         }
@@ -475,7 +468,10 @@ impl Pager {
                 }
             }
             Kind::File => {
-                let synced = self.seal_journal()?;
+                let synced = match self.journal.as_ref().and_then(|j| j.sealed_for(&pages)) {
+                    Some(synced) => synced,
+                    None => self.seal_journal()?,
+                };
                 let _written = self.write_pages(&synced, &pages)?;
             }
         }
@@ -487,6 +483,25 @@ impl Pager {
             }
         }
         Ok(true)
+    }
+
+    /// Changed pages that nobody holds, `most` at the most.
+    fn spillable(&self, most: usize, may: impl Fn(Pgno) -> bool) -> Result<Vec<(Pgno, Buf)>> {
+        let mut pages: Vec<(Pgno, Buf)> = Vec::new();
+        for s in self.table.iter() {
+            if pages.len() >= most {
+                break;
+            }
+            if s.flags & DIRTY != 0
+                && let Some(buf) = s.buf()
+                && buf.refs() == 1
+                && may(s.pgno)
+            {
+                alloc::reserve(&mut pages, 1)?;
+                pages.push((s.pgno, buf.clone()));
+            }
+        }
+        Ok(pages)
     }
 
     fn write_temp(&mut self, pages: &[(Pgno, Buf)]) -> Result<()> {

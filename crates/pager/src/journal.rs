@@ -10,11 +10,12 @@
 //! What always holds: a journal is not sealed while bytes of it, the super-journal's name included, may be missing on the
 //! disk; no page is recorded twice; nothing of a segment counts until its header carries magic
 //! and number of records, which happens after the records were synced ([`Journal::seal`]). Records are
-//! gathered in memory and written in large pieces; a small transaction's journal is one write.
+//! gathered in memory and written in large pieces; a small transaction's journal is one write. Before the end of a transaction a page
+//! may be written only if what it and its sector held was recorded by a seal ([`Journal::covers`]).
 
 use crate::durability::Synced;
 use crate::types::SyncMode;
-use iolite_base::{Code, Pgno, Result, alloc, be, hash::FastSet};
+use iolite_base::{Buf, Code, Pgno, Result, alloc, be, hash::FastSet};
 use iolite_os::{Characteristics, File, FileKind, OpenFlags, SyncKind, Vfs};
 use std::path::Path;
 
@@ -59,6 +60,10 @@ pub struct Journal {
     page_size: u32,
     orig_size: Pgno,
     pages: FastSet<Pgno>,
+    /// Those of them that were recorded since the last seal.
+    unsealed: FastSet<Pgno>,
+    /// It was sealed before: the size of the database is on record.
+    begun: bool,
     /// Content from an earlier transaction may lie in the file.
     reused: bool,
     /// The super-journal's name was written.
@@ -105,6 +110,8 @@ impl Journal {
             page_size,
             orig_size,
             pages: FastSet::default(),
+            unsealed: FastSet::default(),
+            begun: false,
             super_written: false,
             unsynced: false,
         }
@@ -143,6 +150,7 @@ impl Journal {
         self.buf.extend_from_slice(&checksum(self.nonce, page).to_be_bytes());
         self.records += 1;
         self.pages.insert(pgno);
+        self.unsealed.insert(pgno);
         if self.buf.len() > BUFFER && !matches!(self.place, Place::Memory) {
             self.flush(site)?;
         }
@@ -212,8 +220,28 @@ impl Journal {
         Ok(())
     }
 
+    /// Whether a changed page may be written as things are: what it and the pages that share its sector held before was recorded
+    /// by the last seal.
+    pub fn covers(&self, pgno: Pgno) -> bool {
+        let per_sector = (self.sector / self.page_size).max(1);
+        let first = (pgno - 1) / per_sector * per_sector + 1;
+        self.begun && (first..first + per_sector).all(|p| !self.unsealed.contains(&p))
+    }
+
+    /// That these pages may be written without another seal, if they may.
+    pub fn sealed_for(&self, pages: &[(Pgno, Buf)]) -> Option<Synced> {
+        pages.iter().all(|p| self.covers(p.0)).then(Synced::of_journal)
+    }
+
     /// Makes all records so far count: they are on disk, then the header that names their number is.
     pub fn seal(&mut self, site: &Site) -> Result<Synced> {
+        let sealed = self.seal_open(site)?;
+        self.unsealed.clear();
+        self.begun = true;
+        Ok(sealed)
+    }
+
+    fn seal_open(&mut self, site: &Site) -> Result<Synced> {
         if self.end() == 0 && !matches!(self.place, Place::Memory) {
             // Nothing had to be recorded (the database was empty), but its former size has to be: otherwise a
             // crash leaves a part of the first transaction.

@@ -783,12 +783,8 @@ impl Pager {
             return Ok(());
         }
         self.sized_by_header = true;
-        // VACUUM brings a page 1 with a counter of its own; what others compare is the file's.
-        let of_file = be::get_u32(&self.file_version, 0);
-        let last =
-            if self.wal.is_none() && self.kind == Kind::File && of_file != 0 { of_file } else { counter };
         self.edit(1, &mut p1, |b| {
-            let next = last.wrapping_add(1);
+            let next = counter.wrapping_add(1);
             be::put_u32(b, 24, next);
             be::put_u32(b, 28, db_size);
             be::put_u32(b, 92, next);

@@ -99,7 +99,8 @@ impl Undo {
         let start = self.levels[depth].start;
         self.levels.truncate(depth);
         if depth == 0 {
-            return self.clear();
+            // The file stays for the next statements of the transaction.
+            return self.cut(0);
         }
         // Images that only the closed levels needed go; else a transaction of many small statements would
         // pile up an image per page and statement.

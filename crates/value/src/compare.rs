@@ -247,10 +247,16 @@ pub fn has_null(record: &[u8], n: usize) -> Result<bool> {
 
 /// Compares two encoded records field by field; `n` fields at the most.
 pub fn records(a: &[u8], b: &[u8], n: usize, info: &KeyInfo) -> Result<Ordering> {
+    first_difference(a, b, n, info).map(|d| d.1)
+}
+
+/// How many of their first `n` fields two encoded records have in common, and how the next one orders them.
+#[inline]
+pub fn first_difference(a: &[u8], b: &[u8], n: usize, info: &KeyInfo) -> Result<(usize, Ordering)> {
     let (mut ha, mut hb) = (Header::new(a)?, Header::new(b)?);
-    for field in info.fields.iter().take(n) {
+    for (k, field) in info.fields.iter().take(n).enumerate() {
         let (Some((ta, fa)), Some((tb, fb))) = (ha.next(a)?, hb.next(b)?) else {
-            return Ok(Equal);
+            return Ok((n, Equal));
         };
         let o = match (ta, tb) {
             (1..=6 | 8 | 9, 1..=6 | 8 | 9) => record::read_int(ta, fa).cmp(&record::read_int(tb, fb)),
@@ -261,8 +267,8 @@ pub fn records(a: &[u8], b: &[u8], n: usize, info: &KeyInfo) -> Result<Ordering>
             }
         };
         if o.is_ne() {
-            return Ok(field.direct(o, ta == 0 || tb == 0));
+            return Ok((k, field.direct(o, ta == 0 || tb == 0)));
         }
     }
-    Ok(Equal)
+    Ok((n, Equal))
 }

@@ -2,9 +2,10 @@
 
 use crate::bloom::Bloom;
 use crate::cursor::VCursor;
+use crate::kept::Kept;
 use crate::profile::Profile;
 use iolite_base::hash::FastMap;
-use iolite_base::{Buf, Bytes, Encoding, Error, Limit, Result};
+use iolite_base::{Bytes, Encoding, Error, Limit, Result};
 use iolite_bytecode::Program;
 use iolite_ext::{Aggregate, AuxData};
 use iolite_value::Value;
@@ -122,12 +123,9 @@ pub struct Vm {
     pub(crate) announces: bool,
     /// The row that the first half of an UPDATE has deleted, for the second, where changes are announced.
     pub(crate) leaving: Option<crate::ops::before::Stored>,
-    /// Memory of records of former runs, for those of the next.
-    pub(crate) spare: Vec<Buf>,
+    /// What is kept of former runs.
+    pub(crate) kept: Kept,
 }
-
-/// How many records' memory is kept: a row's and those of a few indexes.
-const MOST_SPARE: usize = 8;
 
 impl Frame {
     fn new(program: Rc<Program>) -> Frame {
@@ -187,7 +185,7 @@ impl Vm {
             locked: Vec::new(),
             announces: false,
             leaving: None,
-            spare: Vec::new(),
+            kept: Kept::default(),
         }
     }
 
@@ -195,6 +193,7 @@ impl Vm {
     /// [`Vm::renew`].
     pub fn retire(&mut self, nothing: &Rc<Program>) {
         self.reset();
+        self.kept.forget_programs();
         self.f.cursors.clear();
         self.f.regs.clear();
         self.f.once.clear();
@@ -222,7 +221,7 @@ impl Vm {
 
     /// Whether its memory is worth keeping for another program.
     pub fn is_small(&self) -> bool {
-        self.f.regs.capacity() <= 512 && self.f.cursors.capacity() <= 64 && self.spare.len() <= MOST_SPARE
+        self.f.regs.capacity() <= 512 && self.f.cursors.capacity() <= 64
     }
 
     /// The program.
@@ -243,43 +242,9 @@ impl Vm {
         while let Some(f) = self.callers.pop() {
             self.f = f;
         }
-        self.f.pc = 0;
-        // Cursors on stored trees are kept, standing nowhere: the next run opens the same ones.
-        for c in &mut self.f.cursors {
-            match c {
-                Some(VCursor::Tree(t)) if t.transient.is_none() => {
-                    t.cur.clear();
-                    t.moved(false);
-                }
-                Some(_) => *c = None,
-                None => {}
-            }
-        }
-        for r in &mut self.f.regs {
-            if let Value::Blob(b, _) = std::mem::take(r)
-                && self.spare.len() < MOST_SPARE
-                && let Some(b) = b.into_buf().spare()
-            {
-                self.spare.push(b);
-            }
-        }
-        if !self.f.once.is_empty() {
-            self.f.once.fill(0);
-        }
-        self.f.states.clear();
-        if !self.f.row_sets.is_empty() {
-            self.f.row_sets.clear();
-        }
-        self.f.blooms.clear();
-        if !self.f.lists.is_empty() {
-            self.f.lists.clear();
-        }
-        self.f.tail = None;
+        self.kept.settle(&mut self.f);
         self.sequences.clear();
         self.locked.clear();
-        for a in &mut self.f.aux {
-            a.clear();
-        }
         self.changes = 0;
         self.total_changes = 0;
         self.settled_changes = 0;
@@ -311,7 +276,10 @@ impl Vm {
         if self.callers.len() >= self.max_depth {
             return Err(Error::sql("too many levels of trigger recursion"));
         }
-        let mut f = Frame::new(program);
+        let mut f = match self.kept.frame(&program) {
+            Some(f) => Frame { last_rowid: 0, reported: 0, compare: Ordering::Equal, ..f },
+            None => Frame::new(program),
+        };
         f.params = params;
         f.changes = std::mem::take(&mut self.changes);
         (f.entered, f.counted) = (self.total_changes, self.total_changes);
@@ -338,6 +306,7 @@ impl Vm {
                 self.f.counted += self.total_changes - inner.entered;
                 env.set_last_insert_rowid(self.f.last_rowid);
                 env.set_changes(self.f.reported);
+                self.kept.give_frame(inner);
                 true
             }
             None => false,

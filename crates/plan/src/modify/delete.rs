@@ -32,7 +32,7 @@ impl Compiler<'_> {
             let keys = kept.len();
             let found = self.found(rows, kept, &mut p)?;
             let pass = delete_pass(t, &found, &removal, !returning.is_empty());
-            self.undo |= pass != Pass::One;
+            self.undo |= pass != Pass::One || !removal.is_plain();
             (Feed::Found { rows: Box::new(found), keys, given: false }, pass)
         };
         let (verb, replaced) = (Verb::Delete(removal), Removal::default());
@@ -92,19 +92,28 @@ impl Compiler<'_> {
     }
 }
 
+/// Whether at most one row is found: nothing is looked for any more once it is changed, whatever happens beside.
+pub(super) fn finds_one(a: &Access) -> bool {
+    match a {
+        Access::RowidEq { eq: EqTerm::Eq { .. }, .. } => true,
+        Access::Index(a) => a.one_row && a.eq.iter().all(|e| matches!(e, EqTerm::Eq { .. })),
+        _ => false,
+    }
+}
+
 /// When the rows of a DELETE are deleted.
 fn delete_pass(t: &Target, found: &CorePlan, removal: &Removal, returned: bool) -> Pass {
     if t.table.is_view() {
         return Pass::Collected(Why::View);
     }
     let [level] = &found.levels[..] else { return Pass::KeysFirst(Why::Join) };
+    if finds_one(&level.access) {
+        return Pass::One;
+    }
     let simple = match &level.access {
-        Access::Scan { .. } | Access::RowidRange { .. } | Access::RowidEq { eq: EqTerm::Eq { .. }, .. } => {
-            true
-        }
-        // Nothing is looked for in the index once its entry is gone.
-        Access::Index(a) => a.one_row && a.eq.iter().all(|e| matches!(e, EqTerm::Eq { .. })),
+        Access::Scan { .. } | Access::RowidRange { .. } => true,
         Access::RowidEq { .. }
+        | Access::Index(_)
         | Access::IndexScan { .. }
         | Access::Or(_)
         | Access::Auto { .. }

@@ -1,5 +1,6 @@
 //! What UPDATE does: one pass where the loop cannot meet a changed row again, else keys first, changes after.
 
+use super::delete::finds_one;
 use super::tests::{NewRow, due_checks};
 use crate::bind::{Set, Target, Update};
 use crate::bound::{ColumnRef, Core, Expr, ROWID};
@@ -52,7 +53,8 @@ impl Compiler<'_> {
             found.levels.first().map(|l| &l.access),
             Some(Access::RowidEq { eq: EqTerm::Eq { .. }, .. })
         );
-        self.undo |= pass != Pass::One || !one_row;
+        let alone = change.before.is_empty() && change.after.is_empty();
+        self.undo |= pass != Pass::One || !one_row || !alone;
         let feed = Feed::Found { rows: Box::new(found), keys, given };
         let verb = Verb::Update(Box::new(change));
         Ok(ModifyPlan { target, feed, pass, verb, replaced, returning, out })
@@ -232,6 +234,8 @@ fn update_pass(
     let level = found.levels.first().filter(|_| found.levels.len() == 1);
     let why = if joined {
         Why::Join
+    } else if !t.table.is_view() && level.is_some_and(|l| finds_one(&l.access)) {
+        return Pass::One;
     } else if triggers {
         Why::Triggers
     } else if change.key_changes {

@@ -4,7 +4,7 @@ use crate::cursor::{PseudoCursor, RowCache, TreeCursor, VCursor};
 use crate::env::Env;
 use crate::machine::Vm;
 use iolite_base::{Code, Pgno, Result};
-use iolite_btree::TreeKind;
+use iolite_btree::{Btree, TreeKind};
 use iolite_bytecode::{Insn, Opcode, P4, p5};
 use iolite_value::KeyInfo;
 use std::rc::Rc;
@@ -61,15 +61,28 @@ pub(crate) fn ephemeral(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         return Ok(());
     }
     let key = if let P4::KeyInfo(k) = &i.p4 { Some(k.clone()) } else { None };
-    vm.f.cursors[i.p1 as usize] = Some(VCursor::Tree(Box::new(transient(env, key)?)));
+    let c = match vm.kept.tree(kind_of(&key))? {
+        Some((bt, root)) => on_transient(bt, root, key)?,
+        None => transient(env, key)?,
+    };
+    vm.f.cursors[i.p1 as usize] = Some(VCursor::Tree(Box::new(c)));
     Ok(())
 }
 
-/// A cursor on a transient tree: an index if there is a key, else a table.
+/// What kind of tree there is on a transient database: an index if there is a key, else a table.
+fn kind_of(key: &Option<Rc<KeyInfo>>) -> TreeKind {
+    if key.is_some() { TreeKind::Index } else { TreeKind::Table }
+}
+
+/// A cursor on a new transient tree.
 pub(crate) fn transient(env: &dyn Env, key: Option<Rc<KeyInfo>>) -> Result<TreeCursor> {
     let bt = env.transient()?;
-    let kind = if key.is_some() { TreeKind::Index } else { TreeKind::Table };
-    let root = bt.create_tree(kind)?;
+    let root = bt.create_tree(kind_of(&key))?;
+    on_transient(bt, root, key)
+}
+
+fn on_transient(bt: Btree, root: Pgno, key: Option<Rc<KeyInfo>>) -> Result<TreeCursor> {
+    let kind = kind_of(&key);
     let cur = bt.cursor(root, kind, true)?;
     let mut c = TreeCursor::new(cur, usize::MAX, key);
     c.transient = Some((bt, root));

@@ -217,7 +217,7 @@ pub(crate) fn data(vm: &mut Vm, i: &Insn) -> Result<()> {
 fn record_memory(vm: &mut Vm, register: i32) -> Result<Buf> {
     match std::mem::take(&mut vm.f.regs[register as usize]) {
         Value::Blob(b, _) => Ok(b.into_buf()),
-        _ => match vm.spare.pop() {
+        _ => match vm.kept.record() {
             Some(b) => Ok(b),
             None => Buf::with_capacity(64),
         },

@@ -131,10 +131,13 @@ pub(crate) fn delete(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     if vm.announces && matches!(i.p4, P4::Name(_)) {
         super::before::delete(vm, i, env)?;
     }
+    let written_over = i.p5 & p5::WRITTEN_OVER != 0 && !vm.announces;
     let t = vm.tree(i.p1)?;
     let id = if t.key.is_none() { Some(t.cur.rowid()) } else { None };
-    t.cur.delete(i.p5 & p5::SAVE_POSITION != 0)?;
-    t.cache.reset();
+    if !written_over {
+        t.cur.delete(i.p5 & p5::SAVE_POSITION != 0)?;
+        t.cache.reset();
+    }
     let db = t.db;
     if i.p5 & p5::COUNT_CHANGE != 0 {
         vm.changes += 1;

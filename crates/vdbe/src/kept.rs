@@ -1,0 +1,136 @@
+//! What a machine keeps of runs that have ended, for those to come: memory of records, transient trees, frames of triggers.
+//!
+//! A statement that is run again mostly needs the same. A transient tree costs as much to make as a short statement to run, and
+//! a trigger's frame is needed for each row. What always holds: what is kept holds no value, no page of a stored tree and no lock; a tree is
+//! kept by nobody else, and emptied before it is used; there are few of each, and large ones are given back.
+
+use crate::cursor::{TreeCursor, VCursor};
+use crate::machine::Frame;
+use iolite_base::{Buf, Result};
+use iolite_btree::{Btree, TreeKind};
+use iolite_bytecode::Program;
+use iolite_ext::AuxData;
+use iolite_value::Value;
+use std::rc::Rc;
+
+/// How many records' memory is kept: a row's and those of a few indexes.
+const MOST_RECORDS: usize = 8;
+/// How many transient trees are kept, and how many pages each may have.
+const MOST_TREES: usize = 4;
+const MOST_PAGES: u32 = 8;
+/// How many frames are kept.
+const MOST_FRAMES: usize = 8;
+
+/// A transient database with one tree, which nobody uses.
+struct Tree {
+    bt: Btree,
+    root: u32,
+    kind: TreeKind,
+}
+
+#[derive(Default)]
+pub(crate) struct Kept {
+    records: Vec<Buf>,
+    trees: Vec<Tree>,
+    frames: Vec<Frame>,
+}
+
+impl Kept {
+    /// Memory for a record.
+    pub fn record(&mut self) -> Option<Buf> {
+        self.records.pop()
+    }
+
+    /// Takes memory back, if it can be used again.
+    pub fn give_record(&mut self, b: Buf) {
+        if self.records.len() < MOST_RECORDS
+            && let Some(b) = b.spare()
+        {
+            self.records.push(b);
+        }
+    }
+
+    /// A transient database with an empty tree of this kind.
+    pub fn tree(&mut self, kind: TreeKind) -> Result<Option<(Btree, u32)>> {
+        let Some(t) = self.trees.pop() else { return Ok(None) };
+        t.bt.clear_tree(t.root, t.kind)?;
+        if t.kind != kind {
+            t.bt.change_kind(t.root, kind)?;
+        }
+        Ok(Some((t.bt, t.root)))
+    }
+
+    /// Takes back what a cursor on a transient tree had.
+    fn give_tree(&mut self, t: TreeCursor) {
+        let kind = t.cur.kind();
+        let TreeCursor { cur, transient, .. } = t;
+        drop(cur);
+        if let Some((bt, root)) = transient
+            && self.trees.len() < MOST_TREES
+            && bt.page_count() <= MOST_PAGES
+            && bt.is_alone()
+        {
+            self.trees.push(Tree { bt, root, kind });
+        }
+    }
+
+    /// A frame that has run this program.
+    pub fn frame(&mut self, program: &Rc<Program>) -> Option<Frame> {
+        let at = self.frames.iter().position(|f| Rc::ptr_eq(&f.program, program))?;
+        Some(self.frames.swap_remove(at))
+    }
+
+    /// Takes a frame back.
+    pub fn give_frame(&mut self, mut f: Frame) {
+        self.settle(&mut f);
+        if self.frames.len() < MOST_FRAMES {
+            self.frames.push(f);
+        }
+    }
+
+    /// Lets go of what belongs to a program.
+    pub fn forget_programs(&mut self) {
+        self.frames.clear();
+    }
+
+    /// Makes a frame as before its first instruction. Cursors on stored trees are kept, standing nowhere: the next run opens the
+    /// same ones.
+    pub fn settle(&mut self, f: &mut Frame) {
+        f.pc = 0;
+        for c in &mut f.cursors {
+            match c {
+                Some(VCursor::Tree(t)) if t.transient.is_none() => {
+                    t.cur.clear();
+                    t.moved(false);
+                }
+                Some(_) => {
+                    if let Some(VCursor::Tree(t)) = c.take() {
+                        self.give_tree(*t);
+                    }
+                }
+                None => {}
+            }
+        }
+        for r in &mut f.regs {
+            if let Value::Blob(b, _) = std::mem::take(r)
+                && self.records.len() < MOST_RECORDS
+            {
+                self.give_record(b.into_buf());
+            }
+        }
+        if !f.once.is_empty() {
+            f.once.fill(0);
+        }
+        f.states.clear();
+        if !f.row_sets.is_empty() {
+            f.row_sets.clear();
+        }
+        f.blooms.clear();
+        if !f.lists.is_empty() {
+            f.lists.clear();
+        }
+        f.tail = None;
+        f.aux.iter_mut().for_each(AuxData::clear);
+        f.aggregate_aux.clear();
+    }
+}
