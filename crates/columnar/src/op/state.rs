@@ -487,9 +487,10 @@ impl<'a> State<'a> {
             State::Rows(n) => at.iter().for_each(|g| n[*g as usize] += 1),
             State::Count { node, n } => {
                 let v = node.values(b, s)?;
-                for i in 0..b.outer.len() {
-                    let g = if one { 0 } else { at[i] as usize };
-                    n[g] += !matches!(v.get(i), Field::Null) as i64;
+                let here = |i: usize| !matches!(v.get(i), Field::Null) as i64;
+                match one {
+                    true => n[0] += (0..b.outer.len()).map(here).sum::<i64>(),
+                    false => at.iter().enumerate().for_each(|(i, g)| n[*g as usize] += here(i)),
                 }
             }
             State::Ints { node, sum } => {
