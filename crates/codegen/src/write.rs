@@ -502,16 +502,18 @@ impl Codegen<'_> {
             self.b.free_temp(record);
         } else {
             let k = t.indexes.iter().position(|i| i.is_table).ok_or_else(|| internal("no primary key"))?;
-            let mut record = records[k].record;
-            if record == 0 {
-                record = self.b.reg();
-                let (first, n) = self.index_entry(t, &t.indexes[k], Place::of_row(w.new))?;
+            let mut e = records[k];
+            if e.record == 0 {
+                e.record = self.b.reg();
+                (e.first, e.fields) = self.index_entry(t, &t.indexes[k], Place::of_row(w.new))?;
                 let affinities = self.index_affinities(t, &t.indexes[k]);
-                self.b.emit4(Opcode::MakeRecord, first, n as i32, record, affinities);
+                self.b.emit4(Opcode::MakeRecord, e.first, e.fields as i32, e.record, affinities);
             }
-            self.b.emit(Opcode::IdxInsert, w.work.cursors.table, record, 0);
+            let key = P4::Int(t.indexes[k].index.key_len as i64);
+            self.b.emit4(Opcode::IdxInsert, w.work.cursors.table, e.record, e.first, key);
             // The count of changes and the hooks are those of a row.
-            self.b.p5(flags & (p5::COUNT_CHANGE | p5::IS_UPDATE) | p5::IS_ROW);
+            let sought = if e.sought { p5::USE_SEEK } else { 0 };
+            self.b.p5(flags & (p5::COUNT_CHANGE | p5::IS_UPDATE) | p5::IS_ROW | sought);
         }
         Ok(())
     }
