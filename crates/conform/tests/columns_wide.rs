@@ -87,7 +87,10 @@ const KEYS: [&str; 24] = [
 ];
 
 fn aggregates(r: &mut Rng) -> String {
-    match r.below(24) {
+    match r.below(25) {
+        24 => {
+            "min(1), max('x'), sum(3), avg(2.5), count(7), max(1.5), min(NULL), sum('5'), total(NULL)".into()
+        }
         0..=3 => "count(*)".into(),
         4 => format!("count({})", r.pick(&KEYS)),
         5..=7 => format!("count(DISTINCT {})", r.pick(&KEYS)),

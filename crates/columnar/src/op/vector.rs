@@ -127,9 +127,6 @@ fn is_time(t: &[u8]) -> bool {
 impl Node {
     /// Brings an expression into form.
     pub fn of(ex: &Ex, s: &Setting<'_>) -> Result<Node> {
-        if let Ex::Const(v) = ex {
-            return Ok(Node::Const(v.clone()));
-        }
         if int_bounds(ex, s.cols, s.places, &|_| false).is_some() {
             return Ok(Node::Ints(ex.clone()));
         }
@@ -137,6 +134,7 @@ impl Node {
             return Ok(Node::Reals(ex.clone()));
         }
         Ok(match ex {
+            Ex::Const(v) => Node::Const(v.clone()),
             Ex::Slot(i) => Node::Column(*i),
             Ex::Call { function, args, .. } => {
                 let name = function.name.to_ascii_lowercase();
