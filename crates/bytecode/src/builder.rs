@@ -303,6 +303,7 @@ impl Opcode {
                 | HashNext
                 | Filter
                 | FilterRow
+                | QueueTake
                 | SetAdd
                 | SetMissing
                 | SetEmpty

@@ -206,6 +206,9 @@ opcodes! {
     WindowRow "Adds the p3 registers from p2 on as a row to the list p1.";
     WindowRun "Computes the window functions p4 for the rows of the list p1.";
     WindowNext "Fetches the next row of the list p1, the functions' values behind it, into the registers from p3 on; jumps to p2 at the end.";
+    QueueOpen "Opens cursor p1 on an empty queue of rows.";
+    QueueAdd "Puts the record in r[p2] at the end of queue p1, and takes it out of the register.";
+    QueueTake "r[p3] = the first record of queue p1, which leaves it; jumps to p2 if there is none.";
     SetOpen "Opens cursor p1 on an empty set of rows by the key description p4; without it, empties the set.";
     SetAdd "Adds the registers from p3 on as a row to set p1; jumps to p2 if it was there.";
     SetMissing "Jumps to p2 if set p1 has no row of the registers from p3 on.";

@@ -28,7 +28,7 @@ impl Codegen<'_> {
             self.b.emit4(Opcode::OpenEphemeral, queue, n, 0, P4::KeyInfo(key.clone()));
             Some(key)
         } else {
-            self.b.emit(Opcode::OpenEphemeral, queue, width as i32, 0);
+            self.b.emit(Opcode::QueueOpen, queue, 0, 0);
             None
         };
         let distinct = if r.distinct {
@@ -48,10 +48,14 @@ impl Codegen<'_> {
         let (row, current) = (self.b.reg(), self.b.cursor());
         self.b.emit(Opcode::OpenPseudo, current, row, (keys + width) as i32);
         let top = self.b.here();
-        self.b.jump(Opcode::Rewind, queue, end, 0);
-        self.b.emit(Opcode::RowData, queue, row, 0);
+        if ordered {
+            self.b.jump(Opcode::Rewind, queue, end, 0);
+            self.b.emit(Opcode::RowData, queue, row, 0);
+            self.b.emit(Opcode::Delete, queue, 0, 0);
+        } else {
+            self.b.jump(Opcode::QueueTake, queue, end, row);
+        }
         self.b.emit(Opcode::NullRow, current, 1, 0);
-        self.b.emit(Opcode::Delete, queue, 0, 0);
         let first = match dest {
             Dest::Coroutine { first, .. } | Dest::Registers { first } => *first,
             _ => self.b.regs(width),
@@ -91,12 +95,8 @@ impl Codegen<'_> {
         }
         match &q.key {
             None => {
-                let rowid = self.b.temp();
                 self.b.emit(Opcode::MakeRecord, first, n, record);
-                self.b.emit(Opcode::NewRowid, q.cursor, rowid, 0);
-                self.b.emit(Opcode::Insert, q.cursor, record, rowid);
-                self.b.p5(iolite_bytecode::p5::APPEND);
-                self.b.free_temp(rowid);
+                self.b.emit(Opcode::QueueAdd, q.cursor, record, 0);
             }
             Some(key) => {
                 let keys = key.fields.len();

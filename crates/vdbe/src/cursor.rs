@@ -5,6 +5,7 @@
 
 use crate::hash::HashTable;
 use crate::lookahead::Lookahead;
+use crate::ops::queue::Queue;
 use crate::ops::set::Set;
 use crate::sorter::Sorter;
 use iolite_base::{Buf, Bytes, Code, Encoding, Result, varint};
@@ -21,6 +22,7 @@ pub(crate) enum VCursor {
     Hash(HashTable),
     Lookahead(Lookahead),
     Set(Box<Set>),
+    Queue(Box<Queue>),
     Virtual { cursor: Box<dyn VirtualCursor>, null_row: bool },
     Source(Box<dyn RowSource>),
     Window(crate::window::Rows),

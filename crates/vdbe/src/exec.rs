@@ -595,6 +595,13 @@ impl Vm {
                         pc = i.p2 as usize;
                     }
                 }
+                Opcode::QueueOpen => ops::queue::open(self, i),
+                Opcode::QueueAdd => ops::queue::add(self, i, env)?,
+                Opcode::QueueTake => {
+                    if !ops::queue::take(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
                 Opcode::SetOpen => ops::set::open(self, i)?,
                 Opcode::SetAdd => {
                     if ops::set::add(self, i, env)? {

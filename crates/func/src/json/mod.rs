@@ -7,6 +7,7 @@ mod blob;
 mod group;
 mod parse;
 mod path;
+mod recent;
 mod render;
 mod view;
 
@@ -21,11 +22,12 @@ use iolite_value::utf8;
 use iolite_value::{Value, num};
 use path::{Change, Miss};
 use render::SUBTYPE;
+use std::rc::Rc;
 
 /// A JSON argument as JSONB.
 pub(crate) enum Blob {
     Given(Bytes),
-    Made(Vec<u8>),
+    Made(Rc<Vec<u8>>),
 }
 
 impl std::ops::Deref for Blob {
@@ -46,10 +48,7 @@ pub(crate) fn argument(v: &Value) -> Result<Option<Blob>> {
         _ => {}
     }
     let text = v.text_bytes()?;
-    match parse::parse(utf8::to_nul(&text)) {
-        Ok(p) => Ok(Some(Blob::Made(p.blob))),
-        Err(_) => Err(malformed()),
-    }
+    Ok(Some(Blob::Made(recent::parsed(utf8::to_nul(&text))?)))
 }
 
 fn whole(blob: &[u8]) -> Result<Element> {

@@ -127,3 +127,21 @@ fn sets_of_rows_say_the_same_with_little_memory() {
         }
     }
 }
+
+#[test]
+fn the_queue_of_a_recursive_query_keeps_its_order() {
+    let c = Connection::open_in_memory().unwrap();
+    for sql in [
+        "WITH RECURSIVE n(i, s) AS (SELECT 1, 'x' UNION ALL SELECT i * 2 + d.column1, s || i \
+            FROM n, (VALUES (0), (1)) d WHERE i < 3000) SELECT i FROM n",
+        "WITH RECURSIVE n(i, b) AS (SELECT 1, zeroblob(9000) UNION ALL SELECT i + 1, b FROM n WHERE i < 50) SELECT i + length(b) FROM n",
+        "WITH RECURSIVE n(i) AS (VALUES (1), (500) UNION SELECT (i * 7 + k.column1) % 997 \
+            FROM n, (VALUES (1), (3), (5)) k) SELECT i FROM n",
+    ] {
+        c.execute_batch("PRAGMA sort_memory = 1000000000").unwrap();
+        let whole = ids(&c, sql);
+        assert!(whole.len() >= 50);
+        c.execute_batch("PRAGMA sort_memory = 4096").unwrap();
+        assert_eq!(ids(&c, sql), whole, "{sql}");
+    }
+}

@@ -6,6 +6,7 @@ pub(crate) mod filter;
 pub(crate) mod function;
 pub(crate) mod hash;
 pub(crate) mod open;
+pub(crate) mod queue;
 pub(crate) mod row;
 pub(crate) mod schema;
 pub(crate) mod seek;

@@ -1,0 +1,55 @@
+//! The texts that were parsed last, with what they became.
+//!
+//! A query mostly asks several things of the document of a row, each by a call of its own: the text is parsed for the first of them.
+//! What is kept belongs to the thread, is the same for each connection, since it follows from
+//! the text alone, and is bounded in number and size.
+
+use super::parse;
+use iolite_base::{Result, alloc};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// How many texts are kept, and how long each may be.
+const MOST: usize = 4;
+const LONGEST: usize = 1 << 18;
+
+struct Parsed {
+    text: Vec<u8>,
+    blob: Rc<Vec<u8>>,
+}
+
+thread_local! {
+    /// The latest one last.
+    static RECENT: RefCell<Vec<Parsed>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A text as JSONB; an error if it is no JSON.
+pub(super) fn parsed(text: &[u8]) -> Result<Rc<Vec<u8>>> {
+    // A thread that ends has nothing to keep.
+    let known = RECENT.try_with(|r| {
+        let r = r.borrow();
+        r.iter().rev().find(|p| p.text == text).map(|p| p.blob.clone())
+    });
+    if let Ok(Some(blob)) = known {
+        return Ok(blob);
+    }
+    let blob = Rc::new(parse::parse(text).map_err(|_| super::malformed())?.blob);
+    if text.len() <= LONGEST {
+        let _ = RECENT.try_with(|r| keep(&mut r.borrow_mut(), text, &blob));
+    }
+    Ok(blob)
+}
+
+/// Keeps a text in the place of the oldest one; without memory for it, it is not kept.
+fn keep(recent: &mut Vec<Parsed>, text: &[u8], blob: &Rc<Vec<u8>>) -> Result<()> {
+    let mut place = match recent.len() {
+        MOST => recent.remove(0).text,
+        _ => Vec::new(),
+    };
+    place.clear();
+    alloc::reserve(&mut place, text.len())?;
+    place.extend_from_slice(text);
+    alloc::reserve(recent, 1)?;
+    recent.push(Parsed { text: place, blob: blob.clone() });
+    Ok(())
+}
