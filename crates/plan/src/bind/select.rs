@@ -230,14 +230,14 @@ impl Binder<'_> {
     }
 
     /// The affinity of a column of several rows: in views and triggers the rows are arms of a compound; elsewhere a second
-    /// row that has none itself leaves that of the first, and any other takes it away.
+    /// row of constants makes it a compound, too, and any other takes the affinity away.
     fn values_affinity(&self, rows: &[Vec<Expr>], column: usize) -> Affinity {
         if !self.views.is_empty() || self.trigger.is_some() {
             return compound_affinity(rows.iter().filter_map(|r| Some((r.get(column)?, false))));
         }
         match rows {
             [first, second] if second.iter().all(|e| e.affinity() == Affinity::None && e.is_constant()) => {
-                first[column].affinity()
+                compound_affinity([&first[column], &second[column]].into_iter().map(|e| (e, false)))
             }
             _ => Affinity::None,
         }
