@@ -6,5 +6,6 @@
 
 pub mod cases;
 pub mod engine;
+pub mod events;
 pub mod random;
 pub mod ssb;

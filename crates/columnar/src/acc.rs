@@ -3,12 +3,13 @@
 use crate::ask::AggSpec;
 use crate::batch::{Batch, BatchRow, Ints, Reals, int_bounds, is_real};
 use crate::chunk::{Codes, Data, Field, of_three};
+use crate::columns::Kind;
 use crate::evict::work_size;
 use crate::expr::{Ex, Mapped};
-use crate::group::{Groups, OneValue, Setting, State, few_values};
+use crate::group::{Groups, State};
 use crate::join::NONE;
 use crate::kernel::Bits;
-use crate::pred::Kind;
+use crate::setting::{OneValue, Setting, few_values};
 use crate::spill::{Met, Once, push_image, push_value, take_u32, take_value};
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Result};
@@ -61,7 +62,7 @@ pub(crate) struct RealSum {
 
 impl RealSum {
     #[inline(always)]
-    fn add(&mut self, r: f64) {
+    pub fn add(&mut self, r: f64) {
         let s = self.sum;
         let t = s + r;
         let (great, small) = if s.abs() > r.abs() { (s, r) } else { (r, s) };
@@ -70,20 +71,25 @@ impl RealSum {
         self.n += 1;
     }
 
+    /// How many were added.
+    pub fn count(&self) -> i64 {
+        self.n
+    }
+
     /// Adds one after the other, without a look at memory in between: what a sum waits for is the one before.
-    fn add_all(&mut self, list: &[f64]) {
+    pub fn add_all(&mut self, list: &[f64]) {
         let mut own = *self;
         list.iter().for_each(|r| own.add(*r));
         *self = own;
     }
 
-    fn value(&self) -> f64 {
+    pub fn value(&self) -> f64 {
         if self.error.is_nan() { self.sum } else { self.sum + self.error }
     }
 }
 
 /// Adds each value to the sum of its group; rows of one group often follow each other.
-fn add_runs(sums: &mut [RealSum], at: &[u32], values: &[f64]) {
+pub(crate) fn add_runs(sums: &mut [RealSum], at: &[u32], values: &[f64]) {
     const RUN: usize = 8;
     let ((runs, rest), (lists, left)) = (at.as_chunks::<RUN>(), values.as_chunks::<RUN>());
     for (groups, list) in runs.iter().zip(lists) {
@@ -96,7 +102,7 @@ fn add_runs(sums: &mut [RealSum], at: &[u32], values: &[f64]) {
     rest.iter().zip(left).for_each(|(g, v)| sums[*g as usize].add(*v));
 }
 
-fn sum_kind(name: &str) -> Option<SumKind> {
+pub(crate) fn sum_kind(name: &str) -> Option<SumKind> {
     match name {
         "sum" => Some(SumKind::Sum),
         "total" => Some(SumKind::Total),

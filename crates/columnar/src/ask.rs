@@ -6,9 +6,10 @@
 
 mod nested;
 
-use crate::cost::Loops;
 use crate::decode::ColKey;
 use crate::expr::{Cmp, Ex};
+use crate::loops::Loops;
+use iolite_base::hash::FastHasher;
 use iolite_catalog::{ColumnSource, Table};
 use iolite_ext::{Function, FunctionFlags, Implementation, Inline};
 use iolite_plan::bound::*;
@@ -16,6 +17,7 @@ use iolite_plan::executor::Block;
 use iolite_plan::plan::*;
 use iolite_value::compare::KeyField;
 use iolite_value::{Affinity, Collation, Value};
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 pub(crate) use nested::{Nested, NestedKind};
@@ -57,6 +59,8 @@ pub(crate) struct LevelOrder {
     pub reverse: bool,
     /// There is one row at most.
     pub one: bool,
+    /// Texts among these columns are ordered by their bytes.
+    pub binary: bool,
 }
 
 /// A condition.
@@ -110,6 +114,8 @@ pub(crate) struct Query {
     pub limited: bool,
     /// What the planner thinks of its loops.
     pub loops: Loops,
+    /// So many of the conditions are those by which the first loop finds its rows.
+    pub sought: usize,
     /// The loops begin with rows sought by the values of a nested query.
     pub by_keys: bool,
     /// Queries in its expressions.
@@ -119,6 +125,23 @@ pub(crate) struct Query {
 }
 
 impl Query {
+    /// A number for the query among those of its file; the same text has the same one.
+    pub fn fingerprint(&self) -> u64 {
+        let mut h = FastHasher::default();
+        self.each_table(&mut |t, nested| (t.table.root.get(), nested).hash(&mut h));
+        for s in self.slots.iter().chain(&self.order_slots) {
+            (s.table, s.field, s.real).hash(&mut h);
+        }
+        let aggs = self.aggs.iter().flat_map(|a| a.args.iter().chain(&a.filter));
+        let order = self.order.iter().map(|o| &o.0);
+        let all = self.conds.iter().map(|c| &c.ex).chain(&self.keys).chain(aggs).chain(&self.having);
+        all.chain(&self.result).chain(order).for_each(|e| e.fingerprint().hash(&mut h));
+        self.aggs.iter().for_each(|a| (&a.function.name, a.distinct.is_some()).hash(&mut h));
+        (self.grouping as u8, self.distinct.is_some(), self.in_order, self.limited).hash(&mut h);
+        self.nested.iter().for_each(|n| n.query.fingerprint().hash(&mut h));
+        h.finish()
+    }
+
     /// Calls `f` with each table of this query and of those nested in it.
     pub fn each_table(&self, f: &mut dyn FnMut(&TableSpec, bool)) {
         self.tables.iter().for_each(|t| f(t, false));
@@ -182,6 +205,7 @@ impl<'a> Compiler<'a> {
             order: Vec::new(),
             limited: block.limited,
             loops: Loops::of(block.core),
+            sought: 0,
             by_keys: sought_by_query(&block.core.levels),
             nested: Vec::new(),
             empty: None,
@@ -223,6 +247,9 @@ impl Compiler<'_> {
             }
             let on = l.source.join.left.then_some(t);
             self.access(t, l, on)?;
+            if t == 0 {
+                self.q.sought = self.q.conds.len();
+            }
             for e in &l.on {
                 self.condition(e, on)?;
             }
@@ -277,7 +304,7 @@ impl Compiler<'_> {
     /// The order in which a level delivers its rows, if it is one of columns and numbers.
     fn level_order(&mut self, t: usize, l: &Level) -> Option<LevelOrder> {
         let mut by = Vec::new();
-        let (mut reverse, mut one) = (false, false);
+        let (mut reverse, mut one, mut binary) = (false, false, true);
         let fixed = |e: &EqTerm| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
         match &l.access {
             // The values of IN come in their order, each once.
@@ -286,6 +313,7 @@ impl Compiler<'_> {
             Access::RowidEq { .. } => one = true,
             Access::Index(a) => {
                 (reverse, one) = (a.reverse, a.one_row);
+                binary = a.key.fields.iter().all(|f| f.coll.is_binary());
                 for (n, _) in a.eq.iter().enumerate().filter(|(_, e)| !fixed(e)) {
                     let desc = a.key.fields.get(n)?.desc != reverse;
                     match a.index.columns.get(n)?.source {
@@ -304,6 +332,7 @@ impl Compiler<'_> {
             }
             Access::IndexScan { index, key, reverse: r, .. } => {
                 reverse = *r;
+                binary = key.fields.iter().all(|f| f.coll.is_binary());
                 for n in 0..index.key_len {
                     let desc = key.fields.get(n)?.desc != reverse;
                     match index.columns.get(n)?.source {
@@ -326,7 +355,7 @@ impl Compiler<'_> {
                 numbered.push((slot, desc));
             }
         }
-        Some(LevelOrder { by: numbered, reverse, one })
+        Some(LevelOrder { by: numbered, reverse, one, binary })
     }
 
     fn order_slot(&mut self, t: usize, column: i32) -> Option<usize> {

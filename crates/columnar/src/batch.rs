@@ -1,23 +1,14 @@
 //! Joined rows on their way from the scan to groups or results, and vectors of integers computed from them.
 
 use crate::chunk::{Chunk, Codes, Data, of_three};
+use crate::columns::{Columns, Kind};
 use crate::expr::{Cmp, Ex, Row};
-use crate::group::Setting;
 use crate::join::NONE;
-use crate::pred::{Columns, Kind};
+use crate::setting::Places;
+use crate::setting::Setting;
 use iolite_base::{Code, Result, alloc};
 use iolite_plan::bound::{BinOp, CmpOp};
 use iolite_value::Value;
-
-/// Where each column in use is.
-pub(crate) struct Places {
-    /// Table and column of each slot.
-    pub at: Vec<(usize, usize)>,
-    /// For each table, the column of each slot.
-    pub of_table: Vec<Vec<Option<usize>>>,
-    /// The table that is scanned.
-    pub outer: usize,
-}
 
 /// Some joined rows. All of them come from one part of the outer table.
 pub(crate) struct Batch<'a> {

@@ -9,6 +9,7 @@ pub(crate) mod image;
 use iolite_base::{Result, alloc, hash::hash_bytes};
 use iolite_value::Value;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Narrow unsigned numbers.
 pub(crate) enum Codes {
@@ -285,6 +286,20 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// A number that equal fields share, quickly made and not for disk.
+    #[inline(always)]
+    pub fn quick_hash(self) -> u32 {
+        let (kind, data, bytes) = self.parts();
+        quick_hash(kind, data, bytes)
+    }
+
+    /// Whether it is the same value, not only an equal one.
+    #[inline(always)]
+    pub fn is_same(self, other: Field<'_>) -> bool {
+        let (a, b) = (self.parts(), other.parts());
+        a.0 == b.0 && a.1 == b.1 && a.2.len() == b.2.len() && same_bytes(a.2, b.2)
+    }
+
     /// A number that equal fields share.
     pub fn hash(self) -> u64 {
         let (kind, data, bytes) = self.parts();
@@ -321,6 +336,11 @@ impl Plain {
     pub fn get(&self, i: usize) -> Field<'_> {
         field_of(&self.entries[i], &self.bytes)
     }
+
+    /// What it takes.
+    pub fn held(&self) -> usize {
+        self.bytes.len() + self.entries.len() * size_of::<Entry>()
+    }
 }
 
 /// The distinct values of a column, numbered in the order in which they were met. Values that compare equal but are not
@@ -339,8 +359,13 @@ pub(crate) struct Dict {
 
 /// A dictionary does not grow beyond this many entries, or bytes: values that are nearly all different are not worth
 /// one.
-const DICT_ENTRIES: usize = 1 << 18;
+static DICT_ENTRIES: AtomicUsize = AtomicUsize::new(1 << 18);
 const DICT_BYTES: usize = 32 << 20;
+
+/// Sets how many entries a dictionary has at most from now on, in all stores of the process: tests want small ones.
+pub fn set_dictionary_entries(n: usize) {
+    DICT_ENTRIES.store(n, Relaxed);
+}
 
 impl Dict {
     /// How many values.
@@ -357,6 +382,12 @@ impl Dict {
     #[inline]
     pub fn get(&self, code: u32) -> Field<'_> {
         field_of(&self.entries[code as usize], &self.bytes)
+    }
+
+    /// Whether SQL takes no two entries for equal: there are not both integers and reals.
+    pub fn is_plain(&self) -> bool {
+        let has = |k: Kind| self.entries.iter().any(|e| e.kind == k);
+        !has(Kind::Real) || !has(Kind::Int) && self.find(Field::Real(-0.0)).is_none()
     }
 
     /// The number of a value, which is added if it is new; `None`: the dictionary is full.
@@ -432,7 +463,7 @@ impl Dict {
     #[cold]
     fn add(&mut self, at: usize, hash: u32, parts: (Kind, u64, &[u8])) -> Result<Option<u32>> {
         let (kind, data, bytes) = parts;
-        if self.entries.len() >= DICT_ENTRIES || self.bytes.len() + bytes.len() > DICT_BYTES {
+        if self.entries.len() >= DICT_ENTRIES.load(Relaxed) || self.bytes.len() + bytes.len() > DICT_BYTES {
             return Ok(None);
         }
         let n = self.entries.len() as u32;

@@ -12,77 +12,38 @@
 //! A range of rowids says itself how many rows it can have. A short one is walked in rows even where the columns are there:
 //! a condition in columns looks at the whole table.
 
-use crate::ask::{NestedKind, Query};
+use crate::ask::{Cond, NestedKind, Query};
 use crate::chunk::Field;
+use crate::columns::Columns;
 use crate::decode::{self, ColKey, Wanted};
 use crate::divide::tables_of;
 use crate::expr::{Eval, Ex};
-use crate::pred::Columns;
-use crate::run::Runtime;
+use crate::loops::SEEK;
+use crate::runtime::Runtime;
 use crate::store::{Loaded, Part};
 use iolite_base::{Pgno, Result};
 use iolite_ext::Host;
 use iolite_plan::bound::CmpOp;
-use iolite_plan::plan::{Access, CorePlan};
 use iolite_value::Value;
 use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Nanoseconds for a leaf that is scanned in rows.
 const LEAF: f64 = 2_400.0;
-/// For a row that is sought.
-const SEEK: f64 = 800.0;
-/// For a row of the result, and for each of its aggregates.
-const ROW: f64 = 60.0;
 /// For a leaf that is decoded, and for each column.
 const DECODE: (f64, f64) = (1_250.0, 220.0);
 /// For a leaf that is scanned in columns that are there, for each column.
 const SCANNED: f64 = 85.0;
+/// For a row and a column of such a scan.
+const EACH: f64 = 1.5;
+/// For a row that goes to a group in columns.
+const GROUPED: f64 = 60.0;
 /// For a row of a range that is walked in rows.
 const WALKED: f64 = 85.0;
 /// Leaves whose rows are looked at.
 const LOOKED_AT: usize = 24;
 /// What a query in a condition lets through.
 const BY_QUERY: f64 = 0.5;
-
-/// What the loops of an arm are estimated to take.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Loops {
-    /// They begin with all rows of their first table.
-    pub scans: bool,
-    /// All else, in nanoseconds.
-    pub rest: f64,
-    /// How often the innermost one goes round.
-    pub rounds: f64,
-    /// Rows that come out of the first one.
-    pub first: f64,
-    /// The first one walks a range of rowids, and there is no other.
-    pub walks: bool,
-}
-
-impl Loops {
-    /// Those of a plan.
-    pub fn of(c: &CorePlan) -> Loops {
-        let (mut rest, mut rounds, mut scans) = (0.0, 1.0f64, false);
-        for (i, l) in c.levels.iter().enumerate() {
-            let all = matches!(l.access, Access::Scan { .. } | Access::IndexScan { .. });
-            match (i, all) {
-                // Each row of the table is sought by itself.
-                (_, _) if matches!(l.access, Access::IndexScan { covering: false, .. }) => {
-                    rest = f64::INFINITY
-                }
-                (0, true) => scans = true,
-                // Again and again through a whole table: never the faster way.
-                (_, true) => rest += f64::INFINITY,
-                _ => rest += rounds * l.rows.max(1.0) * SEEK,
-            }
-            rounds *= l.rows.max(0.01);
-        }
-        rest += rounds * ROW * (1 + c.aggs.len()) as f64;
-        let walks = matches!(&c.levels[..], [l] if matches!(l.access, Access::RowidRange { .. }));
-        Loops { scans, rest, rounds, first: c.levels.first().map_or(1.0, |l| l.rows.max(0.01)), walks }
-    }
-}
 
 /// What an arm would take.
 #[derive(Clone, Copy, Default)]
@@ -103,9 +64,10 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         let leaves = state.leaves() as f64;
         keep &= state.keep;
         if t == 0 && q.loops.scans {
-            e.scan = leaves * LEAF;
+            e.scan = leaves * LEAF * q.loops.width;
         }
-        let own = q.slots.iter().chain(&q.order_slots).filter(|s| s.table == t);
+        let soon = q.slots.iter().zip(crate::op::pipeline::early(q)).filter(|s| s.1).map(|s| s.0);
+        let own = soon.chain(&q.order_slots).filter(|s| s.table == t);
         let keys: Vec<ColKey> = own.map(|s| s.key()).collect();
         let missing = state.missing(&keys);
         if missing > 0 {
@@ -143,7 +105,7 @@ fn asks(q: &Query, e: &Ex) -> bool {
 
 /// How many rows of the first table are likely to satisfy the conditions on it, by the rows of some leaves. `None`:
 /// there is nothing to be tested.
-fn looked_at(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64>> {
+fn looked_at(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64>> {
     let spec = &q.tables[0];
     let (store, bt) = (rt.store(spec.db)?, rt.btree(spec.db)?);
     let state = store.table(&bt, spec.table.root.get())?;
@@ -151,8 +113,8 @@ fn looked_at(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64
     let host: &dyn Host = rt.host();
     let max = host.limit(iolite_base::Limit::Length).max(0) as usize;
     let eval = Eval { host, max, bases: RefCell::default() };
-    let (mut conds, mut share) = (Vec::new(), 1.0);
-    for c in q.conds.iter().filter(|c| c.on.is_none() && tables_of(q, &c.ex) == 1) {
+    let (given, mut conds, mut share) = (conds, Vec::new(), 1.0);
+    for c in given.iter().filter(|c| c.on.is_none() && tables_of(q, &c.ex) == 1) {
         if asks(q, &c.ex) {
             share *= BY_QUERY;
         } else if !c.ex.is_late() {
@@ -195,17 +157,6 @@ fn looked_at(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64
     Ok(Some((passed as f64 + 0.5) * share * each))
 }
 
-/// A name for a query among those of its file.
-fn name(q: &Query) -> u64 {
-    let mut bytes = Vec::new();
-    q.each_table(&mut |t, nested| {
-        bytes.extend_from_slice(&t.table.root.get().to_le_bytes());
-        bytes.push(nested as u8);
-    });
-    bytes.extend(q.slots.iter().flat_map(|s| s.field.map_or(u32::MAX, |f| f as u32).to_le_bytes()));
-    iolite_base::hash::hash_bytes(&bytes)
-}
-
 /// At most how many rows of the only table have a rowid within the bounds that the conditions set. `None`: any number.
 fn most_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64>> {
     if !q.loops.walks {
@@ -233,8 +184,39 @@ fn most_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64
     Ok(least.zip(most).map(|(a, b)| (b as f64 - a as f64 + 1.0).max(0.0)))
 }
 
-/// Whether the arm is to be left to rows this time.
-pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
+/// Whether rows that are sought by an index are better sought: unless a large share of the table is.
+fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Result<bool> {
+    let spec = &q.tables[0];
+    let store = rt.store(spec.db)?;
+    let state = store.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+    if !state.keep {
+        return Ok(true);
+    }
+    let named = params.iter().fold(name, |h, v| h.rotate_left(7) ^ Field::of(v).hash());
+    let leaves = state.leaves() as f64;
+    let rows = match store.share(named, state.stamp) {
+        Some(rows) => rows,
+        // A shape that wants few rows is not looked at for each of its parameters' values.
+        None if !store.may_look(name) && store.is_new(named) => return Ok(true),
+        None => {
+            let rows = looked_at(q, &q.conds[..q.sought], rt, params)?.unwrap_or(0.0);
+            store.note_share(named, state.stamp, rows);
+            rows
+        }
+    };
+    let keys: Vec<ColKey> = q.slots.iter().map(|s| s.key()).collect();
+    let missing = state.missing(&keys) as f64;
+    // What is decoded is there for the next time.
+    let decode = if missing > 0.0 { leaves * (DECODE.0 + DECODE.1 * missing) / 4.0 } else { 0.0 };
+    let all = state.segments.iter().filter_map(|s| s.rows.get()).map(|r| r.len()).sum::<usize>() as f64;
+    Ok(rows * SEEK < decode + all.max(leaves) * EACH * keys.len() as f64 + rows * GROUPED)
+}
+
+/// Whether the arm, named `name`, is to be left to rows this time.
+pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Result<bool> {
+    if q.loops.seeks {
+        return better_sought(q, rt, params, name);
+    }
     let (mut e, keep) = estimate(q, rt)?;
     if let Some(n) = most_rows(q, rt, params)? {
         let spec = &q.tables[0];
@@ -249,7 +231,7 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> R
         && e.scan + e.rest >= limit
         && e.rest < f64::INFINITY
         && q.loops.scans
-        && let Some(rows) = looked_at(q, rt, params)?
+        && let Some(rows) = looked_at(q, &q.conds, rt, params)?
     {
         e.rest *= rows / q.loops.first;
     }
@@ -258,5 +240,5 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> R
         return Ok(e.scan + e.rest < limit);
     }
     let Some(first) = q.tables.first() else { return Ok(false) };
-    Ok(rt.store(first.db)?.is_new(name(q)))
+    Ok(rt.store(first.db)?.is_new(name))
 }

@@ -8,12 +8,13 @@
 //! A row that finds no match has the code of NULL; columns that have NULLs of their own are not derived.
 
 use crate::ask::Query;
-use crate::batch::Places;
 use crate::chunk::{Chunk, Codes, Data, Field};
+use crate::columns::{Columns, Kind};
 use crate::decode::ColKey;
 use crate::expr::Eval;
 use crate::join::{Inner, NONE, Share};
-use crate::pred::{Columns, Kind, Pred};
+use crate::pred::Pred;
+use crate::setting::Places;
 use crate::store::{DerivedKey, Loaded, Part, Store, TableState};
 use iolite_base::Result;
 use iolite_value::Affinity;

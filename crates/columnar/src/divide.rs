@@ -6,11 +6,11 @@
 //! on that table too.
 
 use crate::ask::{Cond, LevelOrder, Query};
-use crate::batch::Places;
+use crate::columns::{Columns, Kind};
 use crate::expr::{Cmp, Ex};
 use crate::join::Inner;
-use crate::pred::{Columns, Kind};
 use crate::run::Run;
+use crate::setting::Places;
 use crate::store::TableState;
 use crate::truth::Truth;
 use iolite_plan::bound::CmpOp;

@@ -17,10 +17,10 @@
 //! Maps of joins, groups, rows that are to be sorted, and result rows have a limit of their own, for each of them. What has
 //! no room goes to temporary files (`spill`), or is joined share by share (`join`).
 
-use crate::decode::ColKey;
-use crate::store::{Store, TableState, USED, lock};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Bytes in all column caches.
+pub(crate) static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// What the column caches of the process may take together.
 static BUDGET: AtomicUsize = AtomicUsize::new(1 << 30);
@@ -29,7 +29,7 @@ static BUDGET: AtomicUsize = AtomicUsize::new(1 << 30);
 static WORK: AtomicUsize = AtomicUsize::new(512 << 20);
 
 /// Counts uses.
-static NOW: AtomicU64 = AtomicU64::new(0);
+pub(crate) static NOW: AtomicU64 = AtomicU64::new(0);
 
 /// What the column caches of the process may take together, in bytes.
 pub fn budget() -> usize {
@@ -70,7 +70,7 @@ pub(crate) fn fits(bytes: usize) -> bool {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Use {
     /// When the last one was.
-    at: u64,
+    pub at: u64,
     /// How many queries used it; those long ago count less.
     often: f64,
 }
@@ -80,7 +80,7 @@ const HALF_LIFE: u64 = 256;
 
 impl Use {
     /// Counts a use, unless that query's was counted.
-    fn note(&mut self, now: u64, since: u64) {
+    pub fn note(&mut self, now: u64, since: u64) {
         if self.often == 0.0 || self.at < since {
             let ago = now.saturating_sub(self.at) as f64 / HALF_LIFE as f64;
             self.often = self.often * (-ago).exp2() + 1.0;
@@ -89,56 +89,8 @@ impl Use {
     }
 
     /// What it is worth to keep `bytes` that are used so. Among columns of a cycle the moment does not matter.
-    fn worth(&self, now: u64, bytes: usize) -> f64 {
+    pub fn worth(&self, now: u64, bytes: usize) -> f64 {
         let idle = (now.saturating_sub(self.at) / HALF_LIFE).min(64);
         self.often / bytes as f64 / (idle as f64).exp2()
-    }
-}
-
-impl Store {
-    /// Notes that columns of a table are used by a query that began at `since`.
-    pub(crate) fn note_use(&self, t: &TableState, keys: impl Iterator<Item = ColKey>, since: u64) {
-        let now = NOW.fetch_add(1, Relaxed);
-        let mut used = lock(&t.columns.used);
-        keys.for_each(|k| used.entry(k).or_default().note(now, since));
-    }
-
-    /// Makes room if more than `most` is held; columns used at or after `since` stay.
-    pub(crate) fn make_room(&self, since: u64, most: usize) {
-        if USED.load(Relaxed) <= most {
-            return;
-        }
-        let now = NOW.load(Relaxed);
-        // A little more than is needed, so that not every segment asks again.
-        let enough = most - most / 32;
-        let tables: Vec<Arc<TableState>> = lock(&self.tables).values().cloned().collect();
-        let mut columns: Vec<(f64, u64, usize, ColKey)> = Vec::new();
-        for (i, t) in tables.iter().enumerate() {
-            for (k, u) in lock(&t.columns.used).iter().filter(|(_, u)| u.at < since) {
-                let bytes: usize = t.segments.iter().map(|s| s.held(k)).sum();
-                if bytes > 0 {
-                    columns.push((u.worth(now, bytes), u.at, i, *k));
-                }
-            }
-        }
-        // Positive numbers sort as their bits do.
-        columns.sort_unstable_by_key(|c| (c.0.to_bits(), u64::MAX - c.1));
-        for (.., i, key) in columns {
-            if USED.load(Relaxed) <= enough {
-                break;
-            }
-            self.counters.evicted.fetch_add(1, Relaxed);
-            for s in tables[i].segments.iter().rev() {
-                s.forget(&key);
-                if USED.load(Relaxed) <= enough {
-                    break;
-                }
-            }
-        }
-    }
-
-    /// The present moment among uses.
-    pub(crate) fn moment() -> u64 {
-        NOW.load(Relaxed)
     }
 }

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use crate::nested::{Said, ValueSet};
+use crate::said::{Said, ValueSet};
 
 /// An expression.
 #[derive(Clone)]
@@ -443,6 +443,36 @@ impl Ex {
             _ => {}
         }
         self.children(&mut |e| e.slots(f));
+    }
+
+    /// A number that the same expressions share, and others hardly ever.
+    pub fn fingerprint(&self) -> u64 {
+        use std::hash::{Hash, Hasher};
+        let mut h = iolite_base::hash::FastHasher::default();
+        self.hash_into(&mut h);
+        return h.finish();
+
+        trait Into {
+            fn hash_into(&self, h: &mut iolite_base::hash::FastHasher);
+        }
+        impl Into for Ex {
+            fn hash_into(&self, h: &mut iolite_base::hash::FastHasher) {
+                std::mem::discriminant(self).hash(h);
+                match self {
+                    Ex::Const(v) => crate::chunk::Field::of(v).hash().hash(h),
+                    Ex::Param(i) | Ex::Slot(i) | Ex::Key(i) | Ex::Agg(i) | Ex::Bare(i) => i.hash(h),
+                    Ex::Nested(n) => n.number.hash(h),
+                    Ex::InSet(u) => (u.number, u.not).hash(h),
+                    Ex::Binary(op, ..) => (*op as u8).hash(h),
+                    Ex::Compare(c) => (c.op as u8).hash(h),
+                    Ex::Between(a, b) => (a.op as u8, b.op as u8).hash(h),
+                    Ex::IsNull(_, not) | Ex::In { not, .. } | Ex::Truth { not, .. } => not.hash(h),
+                    Ex::Call { function, .. } => function.name.hash(h),
+                    _ => {}
+                }
+                self.children(&mut |e| e.hash_into(h));
+            }
+        }
     }
 
     /// The only column that is read, if it is one.

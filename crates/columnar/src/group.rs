@@ -14,22 +14,21 @@ mod waiting;
 
 use crate::acc::{Acc, zeros};
 use crate::ask::{AggSpec, Query};
-use crate::batch::{Batch, Ints, Places, Reals};
+use crate::batch::{Batch, Ints, Reals};
 use crate::chunk::{Data, Dict, Field};
+use crate::columns::Kind;
 use crate::declined::DECLINED;
 use crate::evict::work_size;
-use crate::expr::{Eval, Ex, Row};
-use crate::join::{AWAY, Inner, NONE};
-use crate::pred::{Columns, Kind};
+use crate::expr::{Ex, Row};
+use crate::join::{AWAY, NONE};
 use crate::rows::prefix;
-use crate::run::Runtime;
+use crate::setting::{NullRow, Setting, few_values};
 use crate::sort;
 use crate::spill::Partitions;
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Result, alloc};
 use iolite_value::{Collation, Value, compare};
 use number::{RealCodes, plain_numbers};
-use std::sync::Arc;
 
 /// The most groups whose states are arrays by number.
 const DENSE: u64 = 1 << 22;
@@ -180,22 +179,6 @@ impl Index {
         self.slots = slots;
         Ok(())
     }
-}
-
-/// What building groups needs to know.
-pub(crate) struct Setting<'a> {
-    pub cols: &'a [Columns],
-    pub places: &'a Places,
-    pub inners: &'a [Option<Arc<Inner>>],
-    pub eval: &'a Eval<'a>,
-    /// Rows come in the order of the planner's loops.
-    pub in_order: bool,
-    /// How many rows there are at most, if that is known.
-    pub most_rows: Option<u64>,
-    /// Which tables may be rows of NULLs.
-    pub left: &'a [bool],
-    /// For temporary files.
-    pub rt: Option<&'a dyn Runtime>,
 }
 
 /// Groups that there is room for in any case.
@@ -632,41 +615,5 @@ fn identical(a: &Value, b: &Value) -> bool {
         (Value::Text(x, _), Value::Text(y, _)) => x[..] == y[..],
         (Value::Real(x), Value::Real(y)) => x.to_bits() == y.to_bits(),
         _ => a.class() == b.class(),
-    }
-}
-
-/// The only column of an expression and how many values it may have, if these are few.
-pub(crate) fn few_values(ex: &Ex, s: &Setting<'_>) -> Option<(usize, usize)> {
-    const FEW: i64 = 1 << 16;
-    let slot = ex.only_slot()?;
-    let (t, c) = s.places.at[slot];
-    let cols = &s.cols[t];
-    let n = match cols.kinds[c] {
-        // The last place is that of NULL.
-        Kind::Dict => cols.loaded.dicts[c].len() as i64 + 1,
-        Kind::Int => {
-            let (lo, hi) = cols.bounds[c];
-            if lo > hi { 1 } else { hi.checked_sub(lo)?.checked_add(2)? }
-        }
-        _ => return None,
-    };
-    (n <= FEW && n <= cols.loaded.rows as i64 + 2).then_some((slot, n as usize))
-}
-
-/// A row of which one column is looked at.
-pub(crate) struct OneValue(pub(crate) Value);
-
-impl Row for OneValue {
-    fn slot(&self, _: usize) -> Result<Value> {
-        Ok(self.0.clone())
-    }
-}
-
-/// A row of NULLs.
-struct NullRow;
-
-impl Row for NullRow {
-    fn slot(&self, _: usize) -> Result<Value> {
-        Ok(Value::Null)
     }
 }

@@ -6,11 +6,12 @@
 //! table. NULL is no key.
 
 use crate::chunk::{Chunk, Codes, Data, Field, room};
+use crate::columns::{Columns, Kind};
 use crate::declined::DECLINED;
 use crate::evict::work_size;
 use crate::expr::Eval;
 use crate::kernel::{BLOCK, Bits, Selection};
-use crate::pred::{Columns, Kind, Pred};
+use crate::pred::Pred;
 use iolite_base::hash::hash_bytes;
 use iolite_base::{Code, Result, alloc};
 use iolite_value::{Affinity, Value};

@@ -12,6 +12,7 @@ mod acc;
 mod ask;
 mod batch;
 mod chunk;
+mod columns;
 mod cost;
 mod declined;
 mod decode;
@@ -24,13 +25,18 @@ mod join;
 mod kernel;
 mod like;
 mod lookup;
+mod loops;
 mod nested;
+mod op;
 mod order;
 mod persist;
 mod pred;
 mod profile;
 mod rows;
 mod run;
+mod runtime;
+mod said;
+mod setting;
 mod sidecar;
 mod sort;
 mod spill;
@@ -40,11 +46,12 @@ mod truth;
 mod waited;
 mod worth;
 
+pub use chunk::set_dictionary_entries;
 pub use evict::{budget, set_budget, set_work_size, work_size};
 pub use persist::Closing;
 pub use profile::Profile;
 pub use rows::Answer;
-pub use run::Runtime;
+pub use runtime::Runtime;
 pub use store::{Counters, Store, set_segment_leaves};
 pub use worth::pays;
 
@@ -56,6 +63,8 @@ use iolite_value::Value;
 /// A block of a query that the engine can run.
 pub struct Compiled {
     query: ask::Query,
+    /// Its name among the queries of its file.
+    name: u64,
     params: Vec<Expr>,
 }
 
@@ -67,7 +76,7 @@ impl Compiled {
         overridden: &dyn Fn(&str) -> bool,
     ) -> std::result::Result<Compiled, String> {
         let (query, params) = ask::compile(block, overridden)?;
-        Ok(Compiled { query, params })
+        Ok(Compiled { name: query.fingerprint(), query, params })
     }
 
     /// What has to be passed when it is run.
@@ -87,11 +96,66 @@ impl Compiled {
     /// Runs the block with parameters; at most `wanted` rows are needed unless it is negative. `None`: not here. An error is one
     /// of the engine, or says that the run was ended or memory is short.
     pub fn run(&self, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
-        match run::run(&self.query, rt, params, wanted) {
-            // What is wrong with the query's values, its loops find where it is to be found.
-            Err(e) if e.code() == declined::DECLINED || is_of_values(&e) => Ok(None),
-            other => other,
+        let Some(first) = self.query.tables.first() else { return Ok(None) };
+        let store = rt.store(first.db)?;
+        let stamp = store.table(&rt.btree(first.db)?, first.table.root.get())?.stamp;
+        if !rt.force() && store.refused(self.name, stamp) {
+            return Ok(None);
         }
+        let begun = Store::moment();
+        if !rt.force() && cost::better_in_rows(&self.query, rt, params, self.name)? {
+            return Ok(None);
+        }
+        let (rows, of_values) = self.tried(rt, params, wanted, begun)?;
+        match rows {
+            Ok(rows) => Ok(Some(rows)),
+            Err(why) => {
+                store.note_refusal(self.name, (!of_values).then_some(stamp), &why);
+                Ok(None)
+            }
+        }
+    }
+
+    /// The rows, or why there are none, and whether that lies in values.
+    #[allow(clippy::type_complexity)]
+    fn tried(
+        &self,
+        rt: &dyn Runtime,
+        params: &[Value],
+        wanted: i64,
+        begun: u64,
+    ) -> Result<(std::result::Result<Answer, String>, bool)> {
+        let mut why = None;
+        let mut of_values = false;
+        for general in [true, false] {
+            let run = match general {
+                true => op::pipeline::run(&self.query, rt, params, wanted, begun),
+                false => run::run(&self.query, rt, params, wanted, begun),
+            };
+            match run {
+                Ok(Some(rows)) => return Ok((Ok(rows), false)),
+                Ok(None) => {}
+                // What is wrong with the query's values, its loops find where it is to be found.
+                Err(e) if is_of_values(&e) => {
+                    of_values = true;
+                    why.get_or_insert("values that are an error".to_string());
+                }
+                Err(e) if e.code() == declined::DECLINED => {
+                    why.get_or_insert(if e.has_message() {
+                        e.message().to_string()
+                    } else {
+                        "no room".into()
+                    });
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok((Err(why.unwrap_or_else(|| "a form that columns do not know".into())), of_values))
+    }
+
+    /// Whether it was left to rows when it last ran, although it was tried.
+    pub fn was_refused(&self, store: &Store) -> bool {
+        store.was_refused(self.name)
     }
 }
 

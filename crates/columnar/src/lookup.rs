@@ -1,15 +1,17 @@
 //! The inner tables of a run: built, and looked up for the rows that a scan selects.
 
-use crate::batch::{Batch, BatchRow, Ints, Places};
+use crate::batch::{Batch, BatchRow, Ints};
 use crate::chunk::Data;
+use crate::columns::{Columns, Kind};
 use crate::declined::DECLINED;
 use crate::divide::{Division, Join, tables_of};
 use crate::expr::Ex;
-use crate::group::Setting;
 use crate::join::{AWAY, Inner, MOST_SHARES, NONE, Share};
-use crate::pred::{Columns, Kind, Pred};
+use crate::pred::Pred;
 use crate::profile::shown;
 use crate::run::Run;
+use crate::setting::Places;
+use crate::setting::Setting;
 use crate::truth::Truth;
 use iolite_base::Result;
 use iolite_value::Affinity;

@@ -11,17 +11,19 @@
 //! the loops might be scanned instead, that is tried before.
 
 use crate::ask::{LevelOrder, SlotSpec};
-use crate::batch::{Batch, NO_OUTER, Places};
+use crate::batch::{Batch, NO_OUTER};
 use crate::chunk::room;
+use crate::columns::{Columns, Kind};
 use crate::decode::ColKey;
 use crate::divide::Division;
 use crate::evict::{within, work_size};
-use crate::group::Setting;
 use crate::join::NONE;
 use crate::kernel::BATCH;
-use crate::pred::{Columns, Kind, Pred};
+use crate::pred::Pred;
 use crate::profile::shown;
 use crate::run::Run;
+use crate::setting::Places;
+use crate::setting::Setting;
 use crate::spill::{Merge, Spill, take_u32};
 use crate::store::{TableState, lock};
 use iolite_base::{Result, alloc};

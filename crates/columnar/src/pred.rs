@@ -4,13 +4,15 @@
 //! A condition on one column of a dictionary is computed once for each entry, by the same code that would compute it
 //! for each row; so is one on an integer column of few values. NULL does not pass.
 
-use crate::batch::{Batch, Places};
-use crate::chunk::{Chunk, Codes, Data, Dict, Field, Shape};
+use crate::batch::Batch;
+use crate::chunk::{Chunk, Codes, Data, Field};
+use crate::columns::{Columns, Kind};
 use crate::expr::{Cmp, Eval, Ex, Row};
-use crate::group::Setting;
 use crate::kernel::{self, Bits, Selection, Slice};
 use crate::like::Like;
-use crate::store::{Loaded, Part};
+use crate::setting::Places;
+use crate::setting::Setting;
+use crate::store::Part;
 use crate::truth::{Truth, each_entry};
 use iolite_base::{Code, Result};
 use iolite_plan::bound::CmpOp;
@@ -23,105 +25,6 @@ const FEW_VALUES: i64 = 1024;
 /// The sets of nested queries become bits for columns of at most this span.
 const MOST_MEMBERS: i64 = 1 << 28;
 
-/// Of what kind a column's values are, over all segments.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    Int,
-    Real,
-    Dict,
-    Mixed,
-}
-
-/// A table's columns together with what is known of each.
-#[derive(Clone)]
-pub(crate) struct Columns {
-    pub loaded: Loaded,
-    pub kinds: Vec<Kind>,
-    /// Least and greatest integer of each column; `(1, 0)` if there is none.
-    pub bounds: Vec<(i64, i64)>,
-    pub nullable: Vec<bool>,
-    /// For each run of [`JUMP`] rows the part in which it begins.
-    jump: Vec<u32>,
-}
-
-/// Rows for which there is one entry in the index of parts.
-const JUMP: usize = 4096;
-
-impl Columns {
-    /// Looks the columns over.
-    pub fn new(loaded: Loaded) -> Columns {
-        let n = loaded.dicts.len();
-        let (mut kinds, mut bounds, mut nullable) = (Vec::new(), Vec::new(), Vec::new());
-        for c in 0..n {
-            let mut kind = None;
-            let (mut min, mut max, mut null) = (i64::MAX, i64::MIN, false);
-            for p in loaded.parts.iter().filter(|p| p.rows > 0) {
-                let chunk = &p.cols[c];
-                null |= chunk.may_be_null();
-                let k = match &chunk.data {
-                    Data::Dict { .. } | Data::Away(Shape::Dict) => Kind::Dict,
-                    Data::Plain(_) | Data::Away(Shape::Plain) => Kind::Mixed,
-                    Data::Real { .. } | Data::Away(Shape::Real { .. }) => Kind::Real,
-                    _ => {
-                        if chunk.min <= chunk.max {
-                            min = min.min(chunk.min);
-                            max = max.max(chunk.max);
-                        }
-                        Kind::Int
-                    }
-                };
-                kind = match kind {
-                    None => Some(k),
-                    Some(o) if o == k => Some(k),
-                    _ => Some(Kind::Mixed),
-                };
-            }
-            kinds.push(kind.unwrap_or(Kind::Int));
-            bounds.push(if min <= max { (min, max) } else { (1, 0) });
-            nullable.push(null);
-        }
-        let mut jump = Vec::new();
-        for (i, p) in loaded.parts.iter().enumerate() {
-            while jump.len() * JUMP < p.start + p.rows {
-                jump.push(i as u32);
-            }
-        }
-        Columns { loaded, kinds, bounds, nullable, jump }
-    }
-
-    /// The part that a row of the table lies in, and where.
-    #[inline]
-    pub fn locate(&self, row: usize) -> (usize, usize) {
-        let parts = &self.loaded.parts;
-        let mut p = self.jump[row / JUMP] as usize;
-        while row - parts[p].start >= parts[p].rows {
-            p += 1;
-        }
-        (p, row - parts[p].start)
-    }
-
-    /// Row `i` of part `p`, as a row of this table alone.
-    pub fn row<'a>(&'a self, part: &'a Part, i: usize, col_of: &'a [Option<usize>]) -> TableRow<'a> {
-        TableRow { part, i, dicts: &self.loaded.dicts, col_of }
-    }
-}
-
-/// One row of one table.
-pub(crate) struct TableRow<'a> {
-    part: &'a Part,
-    i: usize,
-    dicts: &'a [std::sync::Arc<Dict>],
-    /// The column of each slot, if it is one of this table.
-    col_of: &'a [Option<usize>],
-}
-
-impl Row for TableRow<'_> {
-    fn slot(&self, s: usize) -> Result<Value> {
-        let c = self.col_of[s].ok_or(Code::Internal)?;
-        self.part.cols[c].field(self.i, &self.dicts[c]).value()
-    }
-}
-
 /// A condition in its best form.
 pub(crate) enum Pred {
     /// The integer is in the range (or, with `not`, is there and is not in it).
@@ -132,14 +35,53 @@ pub(crate) enum Pred {
     DictSet { col: usize, set: Bits },
     /// The real is in the range.
     RealRange { col: usize, lo: f64, hi: f64, lo_in: bool, hi_in: bool },
-    /// A text that is like a pattern, or is not.
-    Like { col: usize, like: Like, ex: Ex },
+    /// What a text's bytes say; of other values the expression.
+    Text { col: usize, test: Test, ex: Ex },
     /// Several columns, many rows at once.
     Rows { truth: Truth, places: Places },
     /// Whatever the expression says.
     Any(Ex),
     /// Never.
     Never,
+}
+
+/// A condition on the bytes of a text.
+pub(crate) enum Test {
+    Like(Like),
+    Compare(CmpOp, Vec<u8>),
+}
+
+impl Test {
+    fn holds(&self, t: &[u8]) -> bool {
+        match self {
+            Test::Like(like) => like.holds(t),
+            Test::Compare(op, v) => {
+                let v = v.as_slice();
+                match op {
+                    CmpOp::Eq => t == v,
+                    CmpOp::Ne => t != v,
+                    CmpOp::Lt => t < v,
+                    CmpOp::Le => t <= v,
+                    CmpOp::Gt => t > v,
+                    CmpOp::Ge => t >= v,
+                }
+            }
+        }
+    }
+}
+
+/// The condition on bytes that an expression is, of texts.
+fn test_of(ex: &Ex, eval: &Eval<'_>) -> Option<Test> {
+    if let Some(like) = Like::of(ex, eval) {
+        return Some(Test::Like(like));
+    }
+    let Ex::Compare(c) = ex else { return None };
+    match oriented(c)? {
+        (op, Value::Text(t, _)) if c.collation.is_binary() && !c.affinity.is_numeric() => {
+            Some(Test::Compare(op, t.to_vec()))
+        }
+        _ => None,
+    }
 }
 
 struct OneSlot(Value);
@@ -212,8 +154,8 @@ impl Pred {
                 Ok(Pred::DictSet { col, set })
             }
             Kind::Real => Ok(real_range(ex, col).unwrap_or_else(|| Pred::Any(ex.clone()))),
-            Kind::Mixed => Ok(match Like::of(ex, eval) {
-                Some(like) => Pred::Like { col, like, ex: ex.clone() },
+            Kind::Mixed => Ok(match test_of(ex, eval) {
+                Some(test) => Pred::Text { col, test, ex: ex.clone() },
                 None => Pred::Any(ex.clone()),
             }),
         }
@@ -261,7 +203,7 @@ impl Pred {
     /// Whether no expression is evaluated row by row.
     pub fn is_pure(&self) -> bool {
         match self {
-            Pred::Any(_) | Pred::Like { .. } => false,
+            Pred::Any(_) | Pred::Text { .. } => false,
             Pred::Rows { truth, .. } => truth.is_pure(),
             _ => true,
         }
@@ -274,7 +216,8 @@ impl Pred {
             Pred::Range { .. } => 0.5,
             Pred::IntSet { .. } | Pred::DictSet { .. } | Pred::RealRange { .. } => 2.0,
             Pred::Rows { .. } => 10.0,
-            Pred::Like { .. } => 50.0,
+            Pred::Text { test: Test::Compare(..), .. } => 8.0,
+            Pred::Text { .. } => 50.0,
             Pred::Any(_) => 200.0,
         }
     }
@@ -342,11 +285,23 @@ impl Pred {
                 });
                 Ok(())
             }
-            Pred::Like { col, like, ex } => {
+            Pred::Text { col, test, ex } => {
                 let (chunk, dict) = (&part.cols[*col], &cols.loaded.dicts[*col]);
-                sel.try_retain(|i| match chunk.field(from + i, dict) {
-                    Field::Text(t) => Ok(like.holds(t)),
-                    f => eval.holds(ex, &OneSlot(f.value()?)),
+                let mut last = None;
+                sel.try_retain(|i| {
+                    let code = match &chunk.data {
+                        Data::Dict { codes } => Some(codes.get(from + i)),
+                        _ => None,
+                    };
+                    if let Some((_, said)) = last.filter(|l: &(u32, bool)| Some(l.0) == code) {
+                        return Ok(said);
+                    }
+                    let said = match chunk.field(from + i, dict) {
+                        Field::Text(t) => test.holds(t),
+                        f => eval.holds(ex, &OneSlot(f.value()?))?,
+                    };
+                    last = code.map(|c| (c, said));
+                    Ok(said)
                 })
             }
             Pred::Rows { truth, places } => {

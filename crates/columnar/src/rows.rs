@@ -1,9 +1,10 @@
 //! Result rows: duplicates removed, sorted, cut. The values of all rows lie in one vector; when they take too much, they
 //! go to a temporary file as a sorted run, and come back merged.
 
+use crate::chunk::Field;
 use crate::evict::{within, work_size};
 use crate::expr::{Eval, Ex, Row};
-use crate::run::Runtime;
+use crate::runtime::Runtime;
 use crate::sort;
 use crate::spill::{Head, Merge, Met, Once, Spill, push_image, push_value, take_value};
 use iolite_base::{Result, alloc};
@@ -314,26 +315,17 @@ impl<'q> Rows<'q> {
     }
 }
 
-/// An image of a value that sorts as the value does, as far as it goes: different images decide, equal ones do not.
+/// The image of a value ([`sort::image`]).
 pub(crate) fn prefix(v: &Value, f: &KeyField) -> u64 {
-    let real = |r: f64| {
-        let bits = r.to_bits();
-        let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
-        1 << 62 | ordered >> 2
-    };
-    let p = match v {
-        Value::Null => return if f.desc != f.nulls_large { u64::MAX } else { 0 },
-        // Equal images for numbers that are near each other: the comparison decides then.
-        Value::Int(i) => real(*i as f64),
-        Value::Real(r) => real(*r + 0.0),
-        Value::Text(b, _) if f.coll == Collation::Binary => 2 << 62 | sort::first_bytes(b) >> 2,
-        Value::Text(..) => 2 << 62,
-        Value::Blob(..) => 3 << 62,
-    };
-    if f.desc { !p } else { p }
+    sort::image(Field::of(v), f)
 }
 
 impl Answer {
+    /// Rows whose values lie one behind the other.
+    pub fn of(values: Vec<Value>, width: usize, rows: usize) -> Answer {
+        Answer { values, width, order: None, rows, next: 0, merged: None }
+    }
+
     /// How many rows there are.
     pub fn len(&self) -> usize {
         self.rows

@@ -8,69 +8,39 @@
 
 pub(crate) mod scan;
 
+pub(crate) use scan::name_of;
+
 use crate::acc::order_free;
 use crate::ask::{AggSpec, Cond, NestedKind, Query};
-use crate::batch::{Batch, BatchRow, Ints, NO_OUTER, Places, int_bounds};
-use crate::cost;
+use crate::batch::{Batch, BatchRow, Ints, NO_OUTER, int_bounds};
+use crate::columns::{Columns, Kind};
 use crate::decode::ColKey;
 use crate::derive;
 use crate::divide::{Division, Join, tables_of};
 use crate::evict::loose;
 use crate::expr::{Eval, Ex};
-use crate::group::{Groups, Setting};
+use crate::group::Groups;
 use crate::join::AWAY;
 use crate::kernel::{self, BATCH, BLOCK, Bits, Selection};
 use crate::lookup::{Inners, test_rest};
-use crate::nested::{self, Said};
+use crate::nested;
 use crate::order::{Take, is_natural, tables_in_order};
-use crate::pred::{self, Columns, Kind, Pred};
-use crate::profile::{Phases, Profile, shown};
+use crate::pred::{self, Pred};
+use crate::profile::{Phases, shown};
 use crate::rows::{Answer, Rows};
+use crate::runtime::Runtime;
+use crate::said::Said;
+use crate::setting::Places;
+use crate::setting::Setting;
 use crate::sort;
-use crate::store::{Asked, Loaded, Store, TableState};
+use crate::store::{Asked, Loaded, TableState};
 use crate::truth::Truth;
 use iolite_base::{Limit, Result};
-use iolite_btree::Btree;
-use iolite_ext::Host;
 use iolite_plan::plan::Grouping;
 use iolite_value::{Affinity, Value};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// What a run asks of its connection.
-pub trait Runtime {
-    /// For functions.
-    fn host(&self) -> &dyn Host;
-    /// A database's trees.
-    fn btree(&self, db: usize) -> Result<Btree>;
-    /// A database's columns.
-    fn store(&self, db: usize) -> Result<Arc<Store>>;
-    /// Whether to stop: an error then.
-    fn check(&self) -> Result<()>;
-    /// Small tables, too.
-    fn force(&self) -> bool;
-    /// A file for what does not fit into memory; `None`: there is none to be had.
-    fn temporary(&self) -> Result<Option<Box<dyn iolite_os::File>>> {
-        Ok(None)
-    }
-    /// Whether columns of inner tables may be laid beside outer ones.
-    fn derives(&self) -> bool {
-        true
-    }
-    /// How many threads a large scan may use.
-    fn threads(&self) -> usize {
-        1
-    }
-    /// Where to write down what is done, if somebody asks.
-    fn profile(&self) -> Option<&Profile> {
-        None
-    }
-    /// The time, for that.
-    fn nanos(&self) -> u64 {
-        0
-    }
-}
 
 /// A column's next block is asked for where so many of its codes in a cache line are likely to be looked at.
 const FETCHED: f64 = 0.3;
@@ -84,15 +54,15 @@ type Aggregated = (Vec<Ex>, Option<Ex>);
 /// The expressions of a query with parameters put in.
 pub(crate) struct Bound {
     pub conds: Vec<Cond>,
-    keys: Vec<Ex>,
-    aggs: Vec<Aggregated>,
+    pub keys: Vec<Ex>,
+    pub aggs: Vec<Aggregated>,
     pub having: Option<Ex>,
     pub result: Vec<Ex>,
     pub order: Vec<(Ex, iolite_value::compare::KeyField)>,
 }
 
 impl Bound {
-    fn new(q: &Query, params: &[Value], said: &[Said], eval: &Eval<'_>) -> Result<Bound> {
+    pub fn new(q: &Query, params: &[Value], said: &[Said], eval: &Eval<'_>) -> Result<Bound> {
         let bind = |e: &Ex| -> Result<Ex> {
             let mut e = e.clone();
             e.bind(params, said, eval)?;
@@ -136,12 +106,15 @@ fn most_leaves(q: &Query, rt: &dyn Runtime) -> Result<usize> {
     failed.map_or(Ok(most), Err)
 }
 
-/// The result rows, or `None`: not here.
-pub(crate) fn run(q: &Query, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
-    if !rt.force() && cost::better_in_rows(q, rt, params)? {
-        return Ok(None);
-    }
-    run_in(q, rt, params, wanted, &Extra { since: Store::moment(), ..Extra::default() })
+/// The result rows of a query that began at `since`, or `None`: not here.
+pub(crate) fn run(
+    q: &Query,
+    rt: &dyn Runtime,
+    params: &[Value],
+    wanted: i64,
+    since: u64,
+) -> Result<Option<Answer>> {
+    run_in(q, rt, params, wanted, &Extra { since, ..Extra::default() })
 }
 
 /// The same, for a query that asks a nested one.

@@ -6,7 +6,7 @@
 //! the query's: its program would have to write as much.
 
 use crate::declined::DECLINED;
-use crate::run::Runtime;
+use crate::runtime::Runtime;
 use iolite_base::{Code, Result, alloc};
 use iolite_os::File;
 use iolite_value::{Collation, Value};

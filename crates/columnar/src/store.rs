@@ -14,6 +14,7 @@
 //! was deleted and made anew is never mistaken for the old one.
 
 mod fill;
+mod room;
 mod together;
 
 pub(crate) use together::Asked;
@@ -21,7 +22,7 @@ pub(crate) use together::Asked;
 use crate::chunk::{Chunk, Codes, Data, Dict, three};
 use crate::declined::DECLINED;
 use crate::decode::{self, ColKey, Rows, Spare, Wanted};
-use crate::evict::{Use, budget, fits, loose};
+use crate::evict::{USED, Use, budget, fits, loose};
 use crate::persist::Persist;
 use crate::sidecar::{Extent, SideFile};
 use iolite_base::hash::{FastMap, FastSet};
@@ -30,7 +31,7 @@ use iolite_btree::pages::{TABLE_INTERIOR, TABLE_LEAF};
 use iolite_btree::{Btree, Mark};
 use iolite_os::PerProcess;
 use iolite_value::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -49,9 +50,6 @@ pub(crate) const FEW_LEAVES: usize = 64;
 
 /// Deeper trees are taken for damaged.
 const MAX_DEPTH: usize = 20;
-
-/// Bytes in all column caches.
-pub(crate) static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// Counters for tests and statistics.
 #[derive(Default, Debug)]
@@ -104,6 +102,14 @@ pub struct Store {
     wanted: Mutex<HashMap<DerivedKey, (u64, u32)>>,
     /// Queries that were left to rows once.
     seen: Mutex<FastSet<u64>>,
+    /// Queries that were declined when they ran, at which state of their first table, and why.
+    refused: Mutex<FastMap<u64, (u64, String)>>,
+    /// How often, by reason.
+    refusals: Mutex<BTreeMap<String, u64>>,
+    /// How often leaves were looked at for queries of one shape.
+    looked: Mutex<FastMap<u64, u32>>,
+    /// The share of a table's rows that a query with its parameters was found to want.
+    shares: Mutex<FastMap<u64, (u64, f64)>>,
     /// The key of all hashes.
     seed: OnceLock<u64>,
     pub(crate) persist: Persist,
@@ -244,6 +250,10 @@ impl Store {
             tables: Mutex::default(),
             wanted: Mutex::default(),
             seen: Mutex::default(),
+            refused: Mutex::default(),
+            refusals: Mutex::default(),
+            shares: Mutex::default(),
+            looked: Mutex::default(),
             seed: OnceLock::new(),
             persist,
             counters: Counters::default(),
@@ -620,6 +630,63 @@ impl Store {
             seen.clear();
         }
         seen.insert(name)
+    }
+
+    /// Why a query was declined at this state of its first table, if it was; that counts as once more.
+    pub(crate) fn refused(&self, name: u64, stamp: u64) -> bool {
+        let why = lock(&self.refused).get(&name).filter(|r| r.0 == stamp).map(|r| r.1.clone());
+        if let Some(why) = &why {
+            *lock(&self.refusals).entry(why.clone()).or_default() += 1;
+        }
+        why.is_some()
+    }
+
+    /// Whether a query was declined when it last ran.
+    pub(crate) fn was_refused(&self, name: u64) -> bool {
+        lock(&self.refused).contains_key(&name)
+    }
+
+    /// Notes that a query was declined; with a stamp it is not tried again at that state.
+    pub(crate) fn note_refusal(&self, name: u64, stamp: Option<u64>, why: &str) {
+        *lock(&self.refusals).entry(why.to_string()).or_default() += 1;
+        let mut refused = lock(&self.refused);
+        if refused.len() > 10_000 {
+            refused.clear();
+        }
+        if let Some(stamp) = stamp {
+            refused.insert(name, (stamp, why.to_string()));
+        }
+    }
+
+    /// How often queries were declined when they ran, by reason.
+    pub fn refusals(&self) -> Vec<(String, u64)> {
+        lock(&self.refusals).iter().map(|(w, n)| (w.clone(), *n)).collect()
+    }
+
+    /// Whether leaves may be looked at for a query of this shape at once: some times.
+    pub(crate) fn may_look(&self, name: u64) -> bool {
+        const TIMES: u32 = 4;
+        let mut looked = lock(&self.looked);
+        if looked.len() > 10_000 {
+            looked.clear();
+        }
+        let n = looked.entry(name).or_default();
+        *n += 1;
+        *n <= TIMES
+    }
+
+    /// The share that was noted for a query, if the table is what it was.
+    pub(crate) fn share(&self, name: u64, stamp: u64) -> Option<f64> {
+        lock(&self.shares).get(&name).filter(|s| s.0 == stamp).map(|s| s.1)
+    }
+
+    /// Notes it.
+    pub(crate) fn note_share(&self, name: u64, stamp: u64, share: f64) {
+        let mut all = lock(&self.shares);
+        if all.len() > 10_000 {
+            all.clear();
+        }
+        all.insert(name, (stamp, share));
     }
 
     /// Keeps a derived column of a segment.

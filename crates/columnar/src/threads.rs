@@ -13,10 +13,11 @@
 
 use crate::declined::DECLINED;
 use crate::divide::Division;
-use crate::group::{Groups, Setting, State};
+use crate::group::{Groups, State};
 use crate::pred::Pred;
 use crate::run::Run;
 use crate::run::scan::Findings;
+use crate::setting::Setting;
 use iolite_base::{Code, Result};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 

@@ -6,10 +6,10 @@
 
 use crate::batch::{Batch, BatchRow, compare_all, few_code, is_vector};
 use crate::chunk::{Data, Dict, Field};
+use crate::columns::Kind;
 use crate::expr::{Cmp, Ex};
-use crate::group::{OneValue, Setting, few_values};
 use crate::like::{Like, Starts};
-use crate::pred::Kind;
+use crate::setting::{OneValue, Setting, few_values};
 use crate::sort;
 use iolite_base::{Code, Result};
 use iolite_plan::bound::CmpOp;

@@ -4,9 +4,10 @@
 //! which all groups would have come.
 
 use crate::expr::{Ex, Row};
-use crate::group::{Groups, Setting};
+use crate::group::Groups;
 use crate::rows::{Answer, Rows};
 use crate::run::Run;
+use crate::setting::Setting;
 use crate::spill::{PARTS, Partitions};
 use iolite_base::{Code, Result};
 use iolite_value::compare::KeyField;

@@ -10,7 +10,9 @@ use iolite_plan::plan::*;
 #[inline]
 pub fn pays(block: &Block<'_>) -> bool {
     let c = block.core;
-    if !scans(c, block.nested) || !c.levels.iter().all(is_known) {
+    if !(scans(c, block.nested) || c.grouping == Grouping::Hash && ranges(c))
+        || !c.levels.iter().all(is_known)
+    {
         return false;
     }
     let reduces = c.grouping != Grouping::None || c.distinct && !c.distinct_free;
@@ -28,6 +30,11 @@ fn scans(core: &CorePlan, nested: &NestedPlans) -> bool {
         Some(Index(a)) => a.eq.iter().any(|e| matches!(e, EqTerm::InSelect(i, _) if finds_keys(i, nested))),
         _ => false,
     }
+}
+
+/// Whether a block's only loop goes through a range of an index, that may be long.
+fn ranges(core: &CorePlan) -> bool {
+    matches!(&core.levels[..], [l] if matches!(&l.access, Access::Index(a) if !a.one_row))
 }
 
 /// Whether the values of IN are found by scans.

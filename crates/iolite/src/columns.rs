@@ -97,6 +97,11 @@ impl crate::connection::Connection {
         self.0.databases.borrow().get(db).and_then(|d| note(&d.columns))
     }
 
+    /// How often queries in columns were left to rows while they ran, by reason.
+    pub fn column_refusals(&self, db: usize) -> Vec<(String, u64)> {
+        self.0.databases.borrow().get(db).map_or_else(Vec::new, |d| refusals(&d.columns))
+    }
+
     /// What has happened in the column cache of a database.
     pub fn column_counters(&self, db: usize) -> ColumnCounters {
         let dbs = self.0.databases.borrow();

@@ -21,6 +21,8 @@ pub use iolite_base::{
 pub use iolite_btree::{Btree, BusyHandler, CheckpointMode, CheckpointResult, JournalMode, TxnState};
 pub use iolite_bytecode::{ColumnMeta, ExplainRow};
 #[cfg(feature = "columnar")]
+pub use iolite_columnar::set_dictionary_entries as set_column_dictionary_entries;
+#[cfg(feature = "columnar")]
 pub use iolite_columnar::set_segment_leaves as set_column_segment_leaves;
 pub use iolite_ext::{
     Aggregate, Change, ChangeListener, Constraint, ConstraintOp, ConstraintUse, Context, Declared,

@@ -441,6 +441,9 @@ fn column_cache_stats(c: &Call<'_>) -> Result<Rows> {
     for (name, n) in c.conn.column_counters(db).named() {
         out.push(vec![text(name)?, Value::Int(n as i64)]);
     }
+    for (why, n) in c.conn.column_refusals(db) {
+        out.push(vec![text(&format!("left to rows: {why}"))?, Value::Int(n as i64)]);
+    }
     if let Some(note) = c.conn.column_note(db) {
         out.push(vec![text("note")?, text(&note)?]);
     }

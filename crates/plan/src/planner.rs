@@ -211,6 +211,9 @@ impl<'a> Planner<'a> {
                         *g = *d;
                     }
                     ordered = !order_by.is_empty();
+                } else if order_by.len() == core.group_by.len() {
+                    // As many terms: groups take over the directions, which decides about ties.
+                    plan.group_desc = order_by.iter().map(|o| o.desc).collect();
                 }
             }
             _ => {}

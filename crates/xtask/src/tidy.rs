@@ -35,7 +35,7 @@ const CIRCLES: &[(&str, usize)] = &[
     ("capi", 10),
     ("catalog", 2),
     ("cli", 8),
-    ("columnar", 21),
+    ("columnar", 14),
     ("func", 2),
     ("iolite", 15),
     ("pager", 5),

@@ -1,6 +1,7 @@
 //! The workloads, and what they have in common: places for files, engines taken in turn, processes of their own.
 
 mod blob;
+mod events;
 mod footprint;
 mod kv;
 mod load;
@@ -66,6 +67,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload { id: "mobile", version: 1, title: "Mobile trace shape", run: mobile::run },
     Workload { id: "tpch", version: 4, title: "TPC-H", run: tpch::run },
+    Workload { id: "events", version: 1, title: "A wide table of events", run: events::run },
     Workload { id: "mixed", version: 1, title: "TATP writers beside SSB queries", run: mixed::run },
 ];
 
@@ -80,6 +82,7 @@ pub const TUNED_KEEPS: &str = "consistent; the last commits may be lost";
 pub fn worker(o: &Options) -> Result<()> {
     match o.words.first().map(String::as_str) {
         Some("ssb") => ssb::worker(o),
+        Some("events") => events::worker(o),
         Some("ssb-large") => ssb_large::worker(o),
         Some("web") => web::worker(o),
         Some("tatp") => tatp::worker(o),

@@ -1,8 +1,9 @@
 //! Columns beside the groups: of the row at which a `min` or `max` last changed, or else of a group's first row.
 
-use super::{Groups, Setting};
+use super::Groups;
 use crate::batch::Batch;
 use crate::join::{AWAY, NONE};
+use crate::setting::Setting;
 use iolite_base::{Code, Result};
 use iolite_value::Value;
 

@@ -5,12 +5,13 @@
 //! are added up at the end of the block. Codes of half a byte are counted two at a time, by the byte that they share.
 //! Where there are many groups, four neighbours that are equal are counted as one.
 
-use super::{Groups, Setting, Source, State};
+use super::{Groups, Source, State};
 use crate::acc::Acc;
 use crate::batch::Batch;
 use crate::chunk::{Data, of_three};
 use crate::kernel::Slice;
 use crate::pred::codes_of;
+use crate::setting::Setting;
 use iolite_base::{Code, Result};
 
 /// Sets of counters.

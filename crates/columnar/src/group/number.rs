@@ -3,12 +3,13 @@
 //! Where states are arrays, a row's number is its group; where a hash table finds it, numbers are wider. Both are made by
 //! the same code. Codes that follow each other are taken in a run, without looking at the list of rows.
 
-use super::{Groups, OneValue, Setting, Source, State};
+use super::{Groups, Source, State};
 use crate::batch::{Batch, BatchRow, few_code};
 use crate::chunk::{Codes, Data, Dict, Field, of_three};
 use crate::declined::DECLINED;
 use crate::expr::Ex;
 use crate::join::NONE;
+use crate::setting::{OneValue, Setting};
 use iolite_base::{Code, Result};
 use iolite_value::Value;
 

@@ -1,12 +1,13 @@
 //! Groups for which there is no room: their rows wait in a file, parted by hash, and further groups take them in when the
 //! first ones are done. All rows of a group are taken in by the same ones, in the order in which they came.
 
-use super::{Groups, LEAST_GROUPS, Setting, Source};
+use super::{Groups, LEAST_GROUPS, Source};
 use crate::batch::{Batch, BatchRow};
 use crate::declined::DECLINED;
 use crate::evict::work_size;
 use crate::join::NONE;
 use crate::kernel::BATCH;
+use crate::setting::Setting;
 use crate::spill::{Partitions, push_image, take_u32};
 use iolite_base::Result;
 use iolite_value::Collation;

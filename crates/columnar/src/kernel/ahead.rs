@@ -113,6 +113,12 @@ impl Ahead {
     }
 }
 
+/// Asks for one place of a table.
+#[inline(always)]
+pub(crate) fn fetch_at<T>(list: &[T], at: usize) {
+    line(list.as_ptr().wrapping_add(at).cast());
+}
+
 /// Asks for all of them.
 pub(crate) fn fetch_all(codes: Slice<'_>) {
     let (at, n) = bytes(codes);

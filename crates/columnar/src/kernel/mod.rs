@@ -14,7 +14,7 @@ pub(crate) mod heads;
 mod list;
 mod scalar;
 
-pub(crate) use ahead::{Ahead, fetch_all, fetch_some};
+pub(crate) use ahead::{Ahead, fetch_all, fetch_at, fetch_some};
 use std::sync::OnceLock;
 
 /// Rows in a block. Fewer, and the columns' streams begin anew too often; of more, what is asked for ahead does not stay in

@@ -400,7 +400,7 @@ impl Run<'_> {
         for (step, (seen, passed)) in steps.iter().zip(&found.steps) {
             let what = match step.what {
                 What::Pred(i) if i >= own.len() => "KEY RANGE".to_string(),
-                What::Pred(i) => format!("FILTER {}", self.name_of(&own[i], s.places)),
+                What::Pred(i) => format!("FILTER {}", name_of(q, self.outer, &own[i], s.places)),
                 What::Keys { join, .. } => format!("KEYS OF {}", q.tables[d.joins[join].table].table.name),
             };
             p.line(format!("{what}: {seen:.0} rows tested, {:.0} passed", passed.max(0.0)));
@@ -428,28 +428,28 @@ impl Run<'_> {
             && d.joins.iter().all(|j| s.inners[j.table].is_some())
             && d.tests.iter().all(Truth::is_pure)
     }
+}
 
-    /// The column that a condition is about.
-    fn name_of(&self, p: &Pred, places: &Places) -> String {
-        let column = |col: usize| {
-            let slot = places.at.iter().position(|at| *at == (self.outer, col));
-            let Some(s) = slot.map(|i| &self.q.slots[i]) else { return "codes".to_string() };
-            let table = &self.q.tables[s.table].table;
-            match s.field {
-                None => "rowid".to_string(),
-                Some(f) => match table.field_of.iter().position(|x| *x == Some(f)) {
-                    Some(c) => table.columns[c].name.to_string(),
-                    None => "a column".to_string(),
-                },
-            }
-        };
-        match p {
-            Pred::Range { col, .. } | Pred::RealRange { col, .. } => format!("{} BY RANGE", column(*col)),
-            Pred::IntSet { col, .. } | Pred::DictSet { col, .. } => format!("{} BY SET", column(*col)),
-            Pred::Like { col, .. } => format!("{} BY PATTERN", column(*col)),
-            Pred::Rows { .. } => "SEVERAL COLUMNS".to_string(),
-            Pred::Any(_) => "ROW BY ROW".to_string(),
-            Pred::Never => "NOTHING".to_string(),
+/// The column of table `outer` that a condition is about, and how it is tested.
+pub(crate) fn name_of(q: &Query, outer: usize, p: &Pred, places: &Places) -> String {
+    let column = |col: usize| {
+        let slot = places.at.iter().position(|at| *at == (outer, col));
+        let Some(s) = slot.and_then(|i| q.slots.get(i)) else { return "codes".to_string() };
+        let table = &q.tables[s.table].table;
+        match s.field {
+            None => "rowid".to_string(),
+            Some(f) => match table.field_of.iter().position(|x| *x == Some(f)) {
+                Some(c) => table.columns[c].name.to_string(),
+                None => "a column".to_string(),
+            },
         }
+    };
+    match p {
+        Pred::Range { col, .. } | Pred::RealRange { col, .. } => format!("{} BY RANGE", column(*col)),
+        Pred::IntSet { col, .. } | Pred::DictSet { col, .. } => format!("{} BY SET", column(*col)),
+        Pred::Text { col, .. } => format!("{} BY ITS BYTES", column(*col)),
+        Pred::Rows { .. } => "SEVERAL COLUMNS".to_string(),
+        Pred::Any(_) => "ROW BY ROW".to_string(),
+        Pred::Never => "NOTHING".to_string(),
     }
 }

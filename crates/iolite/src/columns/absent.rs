@@ -57,6 +57,10 @@ pub(crate) fn note(_: &Columns) -> Option<String> {
     None
 }
 
+pub(crate) fn refusals(_: &Columns) -> Vec<(String, u64)> {
+    Vec::new()
+}
+
 pub(crate) fn counters(_: &Columns) -> ColumnCounters {
     ColumnCounters::default()
 }

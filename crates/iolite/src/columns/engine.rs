@@ -130,6 +130,11 @@ pub(crate) fn note(columns: &Columns) -> Option<String> {
     columns.get().and_then(|s| s.note())
 }
 
+/// How often queries in columns were left to rows while they ran, by reason.
+pub(crate) fn refusals(columns: &Columns) -> Vec<(String, u64)> {
+    columns.get().map_or_else(Vec::new, |s| s.refusals())
+}
+
 /// What has happened among the columns of a database.
 pub(crate) fn counters(columns: &Columns) -> ColumnCounters {
     let Some(store) = columns.get() else { return ColumnCounters::default() };

@@ -1,7 +1,7 @@
 //! The columnar engine as an executor: which blocks of a statement it runs, and how a run reaches it.
 
 use super::Analytics;
-use super::engine::{Run, stores};
+use super::engine::{Run, store, stores};
 use super::size::{At, is_small, large, seems_small, watch};
 use crate::connection::{Connection, Inner};
 use iolite_base::{Code, Encoding, Few, Result};
@@ -95,11 +95,21 @@ impl Executor for Columns<'_> {
             Ok(c) => c,
             Err(why) => return Ok(Offer::Declined(self.force.then_some(why))),
         };
+        if self.explained && !self.force && refused(self.conn, &compiled) {
+            // It would be tried, and left to its loops.
+            return Ok(Offer::Declined(None));
+        }
         let params = compiled.params().to_vec();
         let lines = if self.explained { lines(block, &compiled) } else { Vec::new() };
         let source = source(self.conn, compiled, self.force, block.number);
         Ok(Offer::Run(SourceRun { source, params, lines, number: block.number }))
     }
+}
+
+/// Whether a block was left to its loops when it last ran.
+fn refused(conn: &Inner, compiled: &Compiled) -> bool {
+    let Some((db, ..)) = compiled.tables().first().cloned() else { return false };
+    conn.btree_of(db).and_then(|bt| store(conn, db, &bt)).is_ok_and(|s| compiled.was_refused(&s))
 }
 
 /// What a run does, for EXPLAIN QUERY PLAN.

@@ -1,0 +1,65 @@
+//! What the planner thinks of the loops of a block, as far as the choice between rows and columns needs it.
+//!
+//! What it does not know: columns.
+
+use iolite_plan::plan::{Access, CorePlan, Level};
+
+/// Nanoseconds for a row that is sought.
+pub(crate) const SEEK: f64 = 800.0;
+/// For a row of the result, and for each of its aggregates.
+const ROW: f64 = 60.0;
+
+/// What the loops of an arm are estimated to take.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Loops {
+    /// They begin with all rows of their first table.
+    pub scans: bool,
+    /// All else, in nanoseconds.
+    pub rest: f64,
+    /// How often the innermost one goes round.
+    pub rounds: f64,
+    /// Rows that come out of the first one.
+    pub first: f64,
+    /// The first one walks a range of rowids, and there is no other.
+    pub walks: bool,
+    /// The only one seeks rows by an index.
+    pub seeks: bool,
+    /// How wide the entries of a covering index are beside the table's rows; 1 where the table is scanned.
+    pub width: f64,
+}
+
+impl Loops {
+    /// Those of a plan.
+    pub fn of(c: &CorePlan) -> Loops {
+        let (mut rest, mut rounds, mut scans) = (0.0, 1.0f64, false);
+        for (i, l) in c.levels.iter().enumerate() {
+            let all = matches!(l.access, Access::Scan { .. } | Access::IndexScan { .. });
+            match (i, all) {
+                // Each row of the table is sought by itself.
+                (_, _) if matches!(l.access, Access::IndexScan { covering: false, .. }) => {
+                    rest = f64::INFINITY
+                }
+                (0, true) => scans = true,
+                // Again and again through a whole table: never the faster way.
+                (_, true) => rest += f64::INFINITY,
+                _ => rest += rounds * l.rows.max(1.0) * SEEK,
+            }
+            rounds *= l.rows.max(0.01);
+        }
+        rest += rounds * ROW * (1 + c.aggs.len()) as f64;
+        let walks = matches!(&c.levels[..], [l] if matches!(l.access, Access::RowidRange { .. }));
+        let seeks = matches!(&c.levels[..], [l] if matches!(l.access, Access::Index(_)));
+        let first = c.levels.first().map_or(1.0, |l| l.rows.max(0.01));
+        Loops { scans, rest, rounds, first, walks, seeks, width: c.levels.first().map_or(1.0, width) }
+    }
+}
+
+/// The width of what a scan goes through, beside that of the table.
+fn width(l: &Level) -> f64 {
+    match (&l.access, l.source.table()) {
+        (Access::IndexScan { index, covering: true, .. }, Some((_, t))) => {
+            ((index.columns.len() + 1) as f64 / t.columns.len().max(1) as f64).clamp(0.08, 1.0)
+        }
+        _ => 1.0,
+    }
+}

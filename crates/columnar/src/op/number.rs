@@ -1,0 +1,288 @@
+//! The keys of groups, and values of DISTINCT, as packed numbers: the same number is the same value.
+//!
+//! A key that never changes is no part of it, nor is one that is computed from columns which are keys themselves. Integers
+//! count from their least; entries of a dictionary are their codes; what has few values is numbered once for each; all
+//! else is interned.
+//!
+//! What it does not know: what groups hold.
+
+use super::intern::Interner;
+use super::keys::Wide;
+use super::vector::{Node, Vector};
+use crate::batch::{Batch, few_code, int_bounds};
+use crate::chunk::{Data, Field};
+use crate::columns::Kind;
+use crate::declined::because;
+use crate::expr::Ex;
+use crate::join::NONE;
+use crate::setting::{OneValue, Setting};
+use iolite_base::Result;
+use iolite_value::{Collation, Value};
+
+/// A column of at most so many values has expressions computed once for each.
+const FEW: i64 = 1 << 18;
+
+/// One part of a packed number.
+enum Part {
+    /// Integers less the least; with NULLs these are 0.
+    Int { node: Node, min: i64, nulls: bool },
+    /// Codes of a dictionary.
+    Code { slot: usize },
+    /// Computed from a column of few values.
+    Few { slot: usize, ex: Ex, map: Vec<u32>, least: i64, interner: Interner },
+    /// Anything.
+    Any { node: Node, interner: Interner, by_code: Vec<u32> },
+}
+
+/// See the module's head.
+pub(crate) struct Numbers {
+    parts: Vec<(Part, u32)>,
+    ids: Vec<u32>,
+}
+
+/// Whether an expression reads none but these columns, and cannot fail.
+fn follows_from(ex: &Ex, slots: &[usize]) -> bool {
+    let mut all = !calls(ex);
+    ex.slots(&mut |s| all &= slots.contains(&s));
+    all
+}
+
+fn calls(ex: &Ex) -> bool {
+    let mut any = matches!(ex, Ex::Call { .. });
+    ex.children(&mut |e| any |= calls(e));
+    any
+}
+
+impl Numbers {
+    /// Of some expressions with their collating sequences.
+    pub fn new(list: &[Ex], colls: &[Collation], s: &Setting<'_>) -> Result<Numbers> {
+        let slots: Vec<usize> =
+            list.iter().filter_map(|e| if let Ex::Slot(i) = e { Some(*i) } else { None }).collect();
+        let mut parts: Vec<(Part, u32)> = Vec::new();
+        let mut seen: Vec<usize> = Vec::new();
+        for (ex, coll) in list.iter().zip(colls) {
+            match ex {
+                Ex::Const(_) => continue,
+                Ex::Slot(i) if seen.contains(i) => continue,
+                Ex::Slot(i) => seen.push(*i),
+                e if follows_from(e, &slots) => continue,
+                _ => {}
+            }
+            parts.push(part(ex, coll, s)?);
+        }
+        // Of very wide numbers the widest are interned.
+        while parts.iter().map(|p| p.1).sum::<u32>() > 128 {
+            let Some(p) = parts.iter_mut().filter(|p| matches!(p.0, Part::Int { .. })).max_by_key(|p| p.1)
+            else {
+                return Err(because("keys that are too wide"));
+            };
+            let Part::Int { node, .. } = std::mem::replace(&mut p.0, Part::Code { slot: 0 }) else {
+                return Err(because("keys that are too wide"));
+            };
+            *p = (Part::Any { node, interner: Interner::default(), by_code: Vec::new() }, 32);
+        }
+        Ok(Numbers { parts, ids: Vec::new() })
+    }
+
+    /// How many bits a number has.
+    pub fn bits(&self) -> u32 {
+        self.parts.iter().map(|p| p.1).sum()
+    }
+
+    /// Whether the numbers are 0, 1, 2, ... in the order in which they are first met.
+    pub fn are_ids(&self) -> bool {
+        matches!(self.parts[..], [(Part::Any { .. } | Part::Few { .. }, _)])
+    }
+
+    /// Memory held.
+    pub fn bytes(&self) -> usize {
+        let of = |p: &Part| match p {
+            Part::Any { interner, by_code, .. } => interner.bytes() + by_code.len() * 4,
+            Part::Few { interner, map, .. } => interner.bytes() + map.len() * 4,
+            _ => 0,
+        };
+        self.parts.iter().map(|p| of(&p.0)).sum()
+    }
+
+    /// The number that stands for NULL, of one value. `None`: no row has had it.
+    pub fn null(&self, s: &Setting<'_>) -> Option<u64> {
+        match &self.parts[..] {
+            [(Part::Int { nulls: true, .. }, _)] => Some(0),
+            [(Part::Code { slot }, _)] => {
+                let (t, c) = s.places.at[*slot];
+                s.cols[t].loaded.dicts[c].find(Field::Null).map(u64::from)
+            }
+            [(Part::Any { interner, .. } | Part::Few { interner, .. }, _)] => interner.null().map(u64::from),
+            _ => None,
+        }
+    }
+
+    /// How many different ones there have been; only where [`Numbers::are_ids`].
+    pub fn count(&self) -> usize {
+        match &self.parts[..] {
+            [(Part::Any { interner, .. } | Part::Few { interner, .. }, _)] => interner.len(),
+            _ => 0,
+        }
+    }
+
+    /// The numbers of a block's rows, of at most 64 bits.
+    pub fn narrow(&mut self, b: &Batch<'_>, s: &Setting<'_>, out: &mut Vec<u64>) -> Result<()> {
+        out.clear();
+        let ids = &mut self.ids;
+        for (k, (part, bits)) in self.parts.iter_mut().enumerate() {
+            let shift = if k == 0 { 0 } else { *bits };
+            if k == 0 {
+                out.resize(b.outer.len(), 0);
+            }
+            part.add(b, s, ids, &mut |i, n| out[i] = (out[i] << shift) | n)?;
+        }
+        out.resize(b.outer.len(), 0);
+        Ok(())
+    }
+
+    /// The same, of at most 128 bits.
+    pub fn wide(&mut self, b: &Batch<'_>, s: &Setting<'_>, out: &mut Vec<Wide>) -> Result<()> {
+        out.clear();
+        out.resize(b.outer.len(), Wide::default());
+        let ids = &mut self.ids;
+        for (part, bits) in &mut self.parts {
+            let bits = *bits;
+            part.add(b, s, ids, &mut |i, n| {
+                let all = (out[i].1 as u128) << 64 | out[i].0 as u128;
+                out[i] = (all.unbounded_shl(bits) | n as u128).into();
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The part that an expression becomes, and its bits.
+fn part(ex: &Ex, coll: &Collation, s: &Setting<'_>) -> Result<(Part, u32)> {
+    if let Some((lo, hi, nulls)) = int_bounds(ex, s.cols, s.places, &|_| false) {
+        let span = hi.wrapping_sub(lo) as u64;
+        let node = Node::of(ex, s)?;
+        if let Some(most) = span.checked_add(nulls as u64) {
+            return Ok((Part::Int { node, min: lo, nulls }, (64 - most.leading_zeros()).max(1)));
+        }
+        return Ok((Part::Any { node, interner: Interner::default(), by_code: Vec::new() }, 32));
+    }
+    if !coll.is_binary() {
+        // Of texts that are equal and not the same the first one counts.
+        return Err(because("keys of another collating sequence"));
+    }
+    if let Ex::Slot(slot) = ex {
+        let (t, c) = s.places.at[*slot];
+        let dict = &s.cols[t].loaded.dicts[c];
+        if s.cols[t].kinds[c] == Kind::Dict {
+            if !dict.is_plain() {
+                return Err(because("integers and reals among one key"));
+            }
+            return Ok((Part::Code { slot: *slot }, (32 - (dict.len() as u32).leading_zeros()).max(1)));
+        }
+        let by_code = vec![NONE; dict.len()];
+        return Ok((Part::Any { node: Node::of(ex, s)?, interner: Interner::default(), by_code }, 32));
+    }
+    if let Some(slot) = ex.only_slot() {
+        let (t, c) = s.places.at[slot];
+        let cols = &s.cols[t];
+        let (lo, hi) = cols.bounds[c];
+        let n = match cols.kinds[c] {
+            Kind::Dict => cols.loaded.dicts[c].len() as i64 + 1,
+            Kind::Int if lo > hi => 1,
+            Kind::Int => hi.checked_sub(lo).and_then(|d| d.checked_add(2)).unwrap_or(i64::MAX),
+            _ => i64::MAX,
+        };
+        if n <= FEW.min(cols.loaded.rows as i64 + 2) {
+            let map = vec![NONE; n as usize];
+            let part = Part::Few { slot, ex: ex.clone(), map, least: lo, interner: Interner::default() };
+            return Ok((part, 32));
+        }
+    }
+    Ok((Part::Any { node: Node::of(ex, s)?, interner: Interner::default(), by_code: Vec::new() }, 32))
+}
+
+impl Part {
+    /// Gives the numbers of a block's rows one after the other.
+    #[inline]
+    fn add(
+        &mut self,
+        b: &Batch<'_>,
+        s: &Setting<'_>,
+        ids: &mut Vec<u32>,
+        put: &mut impl FnMut(usize, u64),
+    ) -> Result<()> {
+        match self {
+            Part::Int { node, min, nulls } => {
+                let Vector::Ints(v) = node.values(b, s)? else {
+                    return Err(because("keys that are too wide"));
+                };
+                let shift = *nulls as u64;
+                if v.nulls.is_empty() {
+                    for (i, x) in v.values.iter().enumerate() {
+                        put(i, (x.wrapping_sub(*min) as u64).wrapping_add(shift));
+                    }
+                } else {
+                    for (i, (x, null)) in v.values.iter().zip(&v.nulls).enumerate() {
+                        put(i, if *null { 0 } else { (x.wrapping_sub(*min) as u64).wrapping_add(shift) });
+                    }
+                }
+            }
+            Part::Code { slot } => {
+                let (t, c) = b.places.at[*slot];
+                let Data::Dict { codes } = &b.cols[t].loaded.parts[b.part].cols[c].data else {
+                    return Err(because("keys that are too wide"));
+                };
+                let mut i = 0;
+                codes.each(&b.outer, |code| {
+                    put(i, code as u64);
+                    i += 1;
+                });
+            }
+            Part::Few { slot, ex, map, least, interner } => {
+                let (t, c) = b.places.at[*slot];
+                let cols = &b.cols[t];
+                let chunk = &cols.loaded.parts[b.part].cols[c];
+                let null = map.len() - 1;
+                for (i, row) in b.outer.iter().enumerate() {
+                    let code = few_code(chunk, *row as usize, *least, null);
+                    if map[code] == NONE {
+                        let v = match cols.kinds[c] {
+                            _ if code == null => Value::Null,
+                            Kind::Dict => cols.loaded.dicts[c].get(code as u32).value()?,
+                            _ => Value::Int(*least + code as i64),
+                        };
+                        let made = s.eval.value(ex, &OneValue(v))?;
+                        map[code] = interner.number(Field::of(&made))?;
+                    }
+                    put(i, map[code] as u64);
+                }
+            }
+            Part::Any { node, interner, by_code } => {
+                if let Node::Column(slot) = node {
+                    let (t, c) = b.places.at[*slot];
+                    let loaded = &b.cols[t].loaded;
+                    if let Data::Dict { codes } = &loaded.parts[b.part].cols[c].data {
+                        for (i, row) in b.outer.iter().enumerate() {
+                            let code = codes.get(*row as usize);
+                            let known = &mut by_code[code as usize];
+                            if *known == NONE {
+                                *known = interner.number(loaded.dicts[c].get(code))?;
+                            }
+                            put(i, *known as u64);
+                        }
+                        return Ok(());
+                    }
+                }
+                match node.values(b, s)? {
+                    Vector::Fields(list) => interner.all(&list, ids)?,
+                    other => {
+                        let list: Vec<Field<'_>> = (0..b.outer.len()).map(|i| other.get(i)).collect();
+                        interner.all(&list, ids)?;
+                    }
+                }
+                ids.iter().enumerate().for_each(|(i, n)| put(i, *n as u64));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! Rows that are no groups: which ones, in which order, and late their values.
+//!
+//! What always holds: only positions are kept until it is known which rows are wanted; then the columns that nothing but the
+//! result reads are looked at, from what is loaded, or from the rows' own leaves where these are few.
+//!
+//! What it does not know: conditions.
+
+use super::source::{Loaded, Source};
+use super::top::{Cell, Top};
+use super::vector::column;
+use crate::batch::{Batch, BatchRow};
+use crate::declined::because;
+use crate::evict::within;
+use crate::expr::{Ex, Row};
+use crate::rows::Answer;
+use crate::setting::Setting;
+use iolite_base::{Result, alloc};
+use iolite_value::Value;
+use iolite_value::compare::KeyField;
+
+/// Of so many leaves at most one is decoded for single rows.
+const SPARSE: usize = 8;
+
+/// Collects positions.
+pub(crate) enum Picked<'a> {
+    /// As they come, up to a number.
+    InOrder(Vec<u32>, usize),
+    Sorted(Top<'a>, Vec<Ex>),
+}
+
+impl<'a> Picked<'a> {
+    /// Begins.
+    pub fn new(order: &[(Ex, KeyField)], limit: Option<usize>) -> Picked<'a> {
+        match order {
+            [] => Picked::InOrder(Vec::new(), limit.unwrap_or(usize::MAX)),
+            _ => {
+                let fields = order.iter().map(|o| o.1.clone()).collect();
+                Picked::Sorted(Top::new(fields, limit), order.iter().map(|o| o.0.clone()).collect())
+            }
+        }
+    }
+
+    /// Takes in a block; whether more rows are wanted.
+    pub fn push(&mut self, b: &Batch<'a>, s: &Setting<'_>) -> Result<bool> {
+        let start = b.cols[0].loaded.parts[b.part].start as u32;
+        match self {
+            Picked::InOrder(rows, most) => {
+                let n = b.outer.len().min(*most - rows.len());
+                alloc::reserve(rows, n)?;
+                rows.extend(b.outer[..n].iter().map(|r| start + r));
+                if !within(rows.len() * size_of::<u32>()) {
+                    return Err(because("no room for rows"));
+                }
+                Ok(rows.len() < *most)
+            }
+            Picked::Sorted(top, order) => {
+                let first = match order[0] {
+                    Ex::Slot(slot) => Some(column(slot, b)?),
+                    _ => None,
+                };
+                for (i, row) in b.outer.iter().enumerate() {
+                    top.push(start + row, &mut |k| match (&order[k], &first) {
+                        (_, Some(list)) if k == 0 => Ok(Cell::There(list[i])),
+                        (Ex::Slot(slot), _) => {
+                            let c = b.places.at[*slot].1;
+                            let loaded = &b.cols[0].loaded;
+                            Ok(Cell::There(
+                                loaded.parts[b.part].cols[c].field(*row as usize, &loaded.dicts[c]),
+                            ))
+                        }
+                        (e, _) => Ok(Cell::Made(s.eval.value(e, &BatchRow { batch: b, i })?)),
+                    })?;
+                }
+                match within(top.bytes()) {
+                    true => Ok(true),
+                    false => Err(because("no room for rows")),
+                }
+            }
+        }
+    }
+
+    /// The positions.
+    pub fn finish(self) -> Result<Vec<u32>> {
+        match self {
+            Picked::InOrder(rows, _) => Ok(rows),
+            Picked::Sorted(top, _) => top.finish(),
+        }
+    }
+}
+
+/// The values of a result for rows at positions. `late`: columns that are not loaded.
+pub(crate) fn project(
+    src: &Source<'_>,
+    l: &Loaded,
+    rows: &[u32],
+    result: &[Ex],
+    late: &[bool],
+) -> Result<Answer> {
+    let width = result.len();
+    if !within(rows.len() * width * size_of::<Value>()) {
+        return Err(because("no room for rows"));
+    }
+    let mut values: Vec<Value> = crate::chunk::room(rows.len() * width)?;
+    let eval = src.eval;
+    let add = |values: &mut Vec<Value>, row: &dyn Row| -> Result<()> {
+        for e in result {
+            values.push(eval.value(e, row)?);
+        }
+        Ok(())
+    };
+    if !late.contains(&true) {
+        let begun = src.now();
+        for (i, r) in rows.iter().enumerate() {
+            if i % 65_536 == 0 {
+                src.rt.check()?;
+            }
+            add(&mut values, &l.row(*r))?;
+        }
+        src.note(begun, &|| format!("PROJECT: {} rows", rows.len()));
+        return Ok(Answer::of(values, width, rows.len()));
+    }
+    let mut all = late.to_vec();
+    result.iter().for_each(|e| e.slots(&mut |s| all[s] = true));
+    let leaves = src.state.leaves();
+    let few = rows.len() * SPARSE <= leaves || src.leaves_of(l, rows).is_some_and(|n| n * SPARSE <= leaves);
+    if few || rows.len() < 64 {
+        values.resize(rows.len() * width, Value::Null);
+        src.fetch(l, rows, &all, &mut |n, row| {
+            for (to, e) in values[n * width..][..width].iter_mut().zip(result) {
+                *to = eval.value(e, &row)?;
+            }
+            Ok(())
+        })?;
+        return Ok(Answer::of(values, width, rows.len()));
+    }
+    let whole = src.load(&all)?;
+    for r in rows {
+        add(&mut values, &whole.row(*r))?;
+    }
+    Ok(Answer::of(values, width, rows.len()))
+}

@@ -1,0 +1,688 @@
+//! Aggregates: columns of states, one place for each group, and what is read from them.
+//!
+//! What always holds: a value is the one that the function's own code would give for the group's rows in the order of the
+//! table. Sums of integers are added freely only where bounds prove that no partial sum overflows; aggregates of the same
+//! column share states, and a sum of `x + 5` is that of `x`.
+//!
+//! What it does not know: keys, and how rows come to have groups.
+
+use super::keys::{KeyTable, Wide};
+use super::number::Numbers;
+use super::top::compare_by;
+use super::vector::{Node, Vector, bounds, column};
+use crate::acc::{RealSum, SumKind, add_runs, sum_kind};
+use crate::ask::AggSpec;
+use crate::batch::{Batch, is_real};
+use crate::chunk::{Data, Field};
+use crate::columns::Kind;
+use crate::declined::because;
+use crate::evict::within;
+use crate::expr::Ex;
+use crate::kernel::Bits;
+use crate::setting::Setting;
+use crate::truth::Truth;
+use iolite_base::{Code, Result};
+use iolite_ext::{Aggregate, AuxData, Context, FunctionFlags, Implementation};
+use iolite_plan::bound::BinOp;
+use iolite_value::Value;
+use iolite_value::compare::KeyField;
+use std::rc::Rc;
+
+/// A global set of at most so many bits stands for values of DISTINCT.
+const MOST_BITS: u32 = 27;
+
+/// Which pairs of a group and a value there have been.
+enum Pairs {
+    /// Without groups: the numbers' own count says it.
+    Ids,
+    Bits(Bits),
+    Narrow(KeyTable<u64>, u32),
+    Wide(KeyTable<Wide>),
+}
+
+/// States of one kind, a place for each group.
+enum State<'a> {
+    Rows(Vec<i64>),
+    Count {
+        node: Node,
+        n: Vec<i64>,
+    },
+    Ints {
+        node: Node,
+        sum: Vec<i64>,
+    },
+    Reals {
+        ex: Node,
+        sums: Vec<RealSum>,
+    },
+    BestInt {
+        node: Node,
+        best: Vec<i64>,
+        seen: Vec<bool>,
+        max: bool,
+    },
+    /// The least or the greatest value of a column; whether integers and reals were met.
+    Best {
+        slot: usize,
+        best: Vec<Option<Field<'a>>>,
+        max: bool,
+        met: (bool, bool),
+    },
+    /// The same without groups where the column has a dictionary.
+    Codes {
+        slot: usize,
+        seen: Bits,
+        max: bool,
+    },
+    Distinct(Box<Distinct>),
+    Any(Box<Any>),
+}
+
+struct Distinct {
+    /// NULL does not count.
+    counts: bool,
+    numbers: Numbers,
+    pairs: Pairs,
+    n: Vec<i64>,
+    found: Vec<u64>,
+    keys: Vec<u64>,
+    wide: Vec<Wide>,
+    ids: Vec<u32>,
+}
+
+/// By the function's own code.
+struct Any {
+    make: Rc<dyn Fn() -> Box<dyn Aggregate>>,
+    states: Vec<Option<Box<dyn Aggregate>>>,
+    args: Vec<Node>,
+    collation: iolite_value::Collation,
+    /// Of DISTINCT: what was there.
+    distinct: Option<Distinct>,
+}
+
+/// Where an aggregate's value is.
+enum Agg {
+    Number(usize),
+    Sum { sum: usize, n: usize, plus: i64, kind: SumKind },
+    Value(usize),
+}
+
+/// The aggregates of a query. See the module's head.
+pub(crate) struct States<'a> {
+    list: Vec<State<'a>>,
+    /// The condition of each state's FILTER.
+    filters: Vec<Option<Truth>>,
+    aggs: Vec<Agg>,
+    /// There are no keys: one group.
+    one: bool,
+    groups: usize,
+}
+
+const BINARY: KeyField = KeyField { coll: iolite_value::Collation::Binary, desc: false, nulls_large: false };
+
+/// `x + k` as x and k.
+fn split(ex: &Ex) -> (&Ex, i64) {
+    match ex {
+        Ex::Binary(BinOp::Add, a, b) => match (&**a, &**b) {
+            (Ex::Const(Value::Int(k)), x) | (x, Ex::Const(Value::Int(k))) => (x, *k),
+            _ => (ex, 0),
+        },
+        Ex::Binary(BinOp::Sub, a, b) => match (&**a, &**b) {
+            (x, Ex::Const(Value::Int(k))) if *k > i64::MIN => (x, -k),
+            _ => (ex, 0),
+        },
+        _ => (ex, 0),
+    }
+}
+
+impl<'a> States<'a> {
+    /// Of aggregates with their arguments and filters. `free`: rows may come in another order than they should.
+    pub fn new(
+        specs: &[AggSpec],
+        bound: &[(Vec<Ex>, Option<Ex>)],
+        one: bool,
+        free: bool,
+        s: &Setting<'_>,
+    ) -> Result<States<'a>> {
+        let mut x = States { list: Vec::new(), filters: Vec::new(), aggs: Vec::new(), one, groups: 0 };
+        // Which states are of which column, for further aggregates.
+        let mut sums: Vec<(usize, usize)> = Vec::new();
+        for (spec, (args, filter)) in specs.iter().zip(bound) {
+            let filter = filter.as_ref().map(|f| Truth::of(f, s)).transpose()?;
+            let agg = x.agg(spec, args, filter, free, s, &mut sums)?;
+            x.aggs.push(agg);
+        }
+        if one {
+            x.grow(1);
+        }
+        Ok(x)
+    }
+
+    fn add(&mut self, state: State<'a>, filter: Option<Truth>) -> usize {
+        self.list.push(state);
+        self.filters.push(filter);
+        self.list.len() - 1
+    }
+
+    /// The state that counts rows.
+    fn rows(&mut self) -> usize {
+        let known =
+            self.list.iter().zip(&self.filters).position(|(l, f)| matches!(l, State::Rows(_)) && f.is_none());
+        known.unwrap_or_else(|| self.add(State::Rows(Vec::new()), None))
+    }
+
+    fn agg(
+        &mut self,
+        spec: &AggSpec,
+        args: &[Ex],
+        filter: Option<Truth>,
+        free: bool,
+        s: &Setting<'_>,
+        sums: &mut Vec<(usize, usize)>,
+    ) -> Result<Agg> {
+        let name = spec.function.name.to_ascii_lowercase();
+        let is_count = spec.function.flags.has(FunctionFlags::COUNT) || name == "count";
+        let bounds = |e: &Ex| bounds(e, s);
+        let rows = s.most_rows.unwrap_or(u64::MAX >> 1) as i128;
+        let proven =
+            |(lo, hi, _): (i64, i64, bool)| (lo as i128).abs().max((hi as i128).abs()) * rows < 1 << 62;
+        if let Some(coll) = &spec.distinct {
+            let [ex] = args else {
+                return Err(because("an aggregate that depends on the order of an index"));
+            };
+            let distinct = Distinct::new(ex, coll, self.one, is_count, s)?;
+            if is_count {
+                return Ok(Agg::Number(self.add(State::Distinct(Box::new(distinct)), filter)));
+            }
+            if free && !(matches!(&*name, "min" | "max") || bounds(ex).is_some_and(proven)) {
+                return Err(because("an aggregate that depends on the order of an index"));
+            }
+            return self.any(spec, args, Some(distinct), filter, s);
+        }
+        if is_count && args.is_empty() {
+            return Ok(Agg::Number(match filter {
+                None => self.rows(),
+                some => self.add(State::Rows(Vec::new()), some),
+            }));
+        }
+        let [ex] = args else {
+            return if free {
+                Err(because("an aggregate that depends on the order of an index"))
+            } else {
+                self.any(spec, args, None, filter, s)
+            };
+        };
+        let all = bounds(ex);
+        if is_count {
+            return Ok(Agg::Number(match (all, filter) {
+                (Some((_, _, false)), None) => self.rows(),
+                (_, filter) => self.add(State::Count { node: Node::of(ex, s)?, n: Vec::new() }, filter),
+            }));
+        }
+        match (sum_kind(&name), all) {
+            (Some(kind), Some(b)) if proven(b) => {
+                let (base, plus) = match (split(ex), &filter) {
+                    ((x, k), None) if bounds(x).is_some_and(proven) => (x, k),
+                    _ => (ex, 0),
+                };
+                let slot = if let (Ex::Slot(i), None) = (base, &filter) { Some(*i) } else { None };
+                let nulls = bounds(base).is_some_and(|b| b.2);
+                if let Some((_, state)) = slot.and_then(|i| sums.iter().find(|x| x.0 == i)) {
+                    // A count of the same rows stands behind the sum.
+                    let n = if nulls { *state + 1 } else { self.rows() };
+                    return Ok(Agg::Sum { sum: *state, n, plus, kind });
+                }
+                if filter.is_some() {
+                    // What it lets through has to be counted beside.
+                    return self.any(spec, args, None, filter, s);
+                }
+                if let Some(i) = slot {
+                    sums.push((i, self.list.len()));
+                }
+                if !nulls {
+                    let sum = self.add(State::Ints { node: Node::of(base, s)?, sum: Vec::new() }, None);
+                    return Ok(Agg::Sum { sum, n: self.rows(), plus, kind });
+                }
+                let sum = self.add(State::Ints { node: Node::of(base, s)?, sum: Vec::new() }, None);
+                let n = self.add(State::Count { node: Node::of(base, s)?, n: Vec::new() }, None);
+                return Ok(Agg::Sum { sum, n, plus, kind });
+            }
+            (Some(_), _) if is_real(ex, s) && !free => {
+                let state = State::Reals { ex: Node::of(ex, s)?, sums: Vec::new() };
+                let sum = self.add(state, filter);
+                let kind = sum_kind(&name).ok_or(Code::Internal)?;
+                return Ok(Agg::Sum { sum, n: usize::MAX, plus: 0, kind });
+            }
+            _ => {}
+        }
+        if let ("min" | "max", Some(_)) = (&*name, all) {
+            let max = name == "max";
+            let state = State::BestInt { node: Node::of(ex, s)?, best: Vec::new(), seen: Vec::new(), max };
+            return Ok(Agg::Value(self.add(state, filter)));
+        }
+        if let ("min" | "max", Ex::Slot(slot), true) = (&*name, ex, spec.collation.is_binary()) {
+            let (t, c) = s.places.at[*slot];
+            let max = name == "max";
+            let dict = &s.cols[t].loaded.dicts[c];
+            let plain = s.cols[t].kinds[c] == Kind::Dict && dict.is_plain();
+            if self.one && plain {
+                let seen = Bits::new(dict.len())?;
+                return Ok(Agg::Value(self.add(State::Codes { slot: *slot, seen, max }, filter)));
+            }
+            if plain || s.cols[t].kinds[c] != Kind::Real || !free {
+                let state = State::Best { slot: *slot, best: Vec::new(), max, met: (false, false) };
+                return Ok(Agg::Value(self.add(state, filter)));
+            }
+        }
+        if free {
+            return Err(because("an aggregate that depends on the order of an index"));
+        }
+        self.any(spec, args, None, filter, s)
+    }
+
+    fn any(
+        &mut self,
+        spec: &AggSpec,
+        args: &[Ex],
+        distinct: Option<Distinct>,
+        filter: Option<Truth>,
+        s: &Setting<'_>,
+    ) -> Result<Agg> {
+        let Implementation::Aggregate(make) = &spec.function.imp else { return Err(Code::Internal.into()) };
+        let args: Result<Vec<Node>> = args.iter().map(|a| Node::of(a, s)).collect();
+        let (make, collation) = (make.clone(), spec.collation.clone());
+        let any = Any { make, states: Vec::new(), args: args?, collation, distinct };
+        Ok(Agg::Value(self.add(State::Any(Box::new(any)), filter)))
+    }
+
+    /// Memory held.
+    pub fn bytes(&self) -> usize {
+        let of = |l: &State<'_>| match l {
+            State::Rows(_) | State::Count { .. } | State::Ints { .. } => self.groups * 8,
+            State::BestInt { .. } => self.groups * 9,
+            State::Reals { .. } | State::Best { .. } => self.groups * 24,
+            State::Codes { .. } => 0,
+            State::Distinct(d) => d.bytes(),
+            // A function's own state lies elsewhere.
+            State::Any(a) => self.groups * 96 + a.distinct.as_ref().map_or(0, Distinct::bytes),
+        };
+        self.list.iter().map(of).sum()
+    }
+
+    /// Room for so many groups.
+    pub fn grow(&mut self, groups: usize) {
+        self.groups = groups;
+        for l in &mut self.list {
+            match l {
+                State::Rows(n) | State::Count { n, .. } => n.resize(groups, 0),
+                State::Ints { sum, .. } => sum.resize(groups, 0),
+                State::Reals { sums, .. } => sums.resize(groups, RealSum::default()),
+                State::BestInt { best, seen, .. } => {
+                    best.resize(groups, 0);
+                    seen.resize(groups, false);
+                }
+                State::Best { best, .. } => best.resize(groups, None),
+                State::Codes { .. } => {}
+                State::Distinct(d) => d.n.resize(groups, 0),
+                State::Any(a) => {
+                    a.states.resize_with(groups, || None);
+                    if let Some(d) = &mut a.distinct {
+                        d.n.resize(groups, 0);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes in a block of rows, whose groups are `at`.
+    pub fn push(&mut self, b: &Batch<'a>, at: &[u32], s: &Setting<'_>) -> Result<()> {
+        for (state, filter) in self.list.iter_mut().zip(&self.filters) {
+            let Some(f) = filter else {
+                state.push(b, at, self.one, s)?;
+                continue;
+            };
+            let holds = f.test(b, s)?;
+            let kept = |list: &[u32]| -> Vec<u32> {
+                list.iter().zip(&holds).filter(|(_, h)| **h).map(|(v, _)| *v).collect()
+            };
+            let some = Batch {
+                cols: b.cols,
+                places: b.places,
+                part: b.part,
+                outer: kept(&b.outer),
+                whole: false,
+                inner: vec![Vec::new(); b.inner.len()],
+            };
+            if !some.outer.is_empty() {
+                state.push(&some, &kept(at), self.one, s)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether rows in another order could have given something else.
+    pub fn depends_on_order(&self) -> bool {
+        self.list.iter().any(|l| matches!(l, State::Best { met: (true, true), .. }))
+    }
+
+    /// The value of an aggregate in a group.
+    pub fn value(&mut self, agg: usize, g: usize, s: &Setting<'_>) -> Result<Value> {
+        Ok(match &self.aggs[agg] {
+            Agg::Number(i) => match &self.list[*i] {
+                State::Rows(n) | State::Count { n, .. } => Value::Int(n[g]),
+                State::Distinct(d) => Value::Int(d.count(g, self.one, s)),
+                _ => return Err(Code::Internal.into()),
+            },
+            Agg::Sum { sum, n, plus, kind } => {
+                let (sum, n) = match (&self.list[*sum], self.list.get(*n)) {
+                    (State::Reals { sums, .. }, _) => {
+                        let r = &sums[g];
+                        return Ok(match kind {
+                            SumKind::Total => Value::real(r.value()),
+                            _ if r.count() == 0 => Value::Null,
+                            SumKind::Sum => Value::real(r.value()),
+                            SumKind::Avg => Value::real(r.value() / r.count() as f64),
+                        });
+                    }
+                    (State::Ints { sum, .. }, Some(State::Rows(n) | State::Count { n, .. })) => {
+                        (sum[g], n[g])
+                    }
+                    _ => return Err(Code::Internal.into()),
+                };
+                let sum = sum + plus * n;
+                match kind {
+                    SumKind::Total => Value::Real(sum as f64),
+                    _ if n == 0 => Value::Null,
+                    SumKind::Sum => Value::Int(sum),
+                    SumKind::Avg => Value::real(sum as f64 / n as f64),
+                }
+            }
+            Agg::Value(i) => match &mut self.list[*i] {
+                State::BestInt { best, seen, .. } => {
+                    if seen[g] {
+                        Value::Int(best[g])
+                    } else {
+                        Value::Null
+                    }
+                }
+                State::Best { best, .. } => best[g].map_or(Ok(Value::Null), Field::value)?,
+                State::Codes { slot, seen, max } => {
+                    let (t, c) = s.places.at[*slot];
+                    let dict = &s.cols[t].loaded.dicts[c];
+                    let mut best: Option<Field<'_>> = None;
+                    for code in (0..dict.len()).filter(|c| seen.has(*c)) {
+                        better(&mut best, dict.get(code as u32), *max)?;
+                    }
+                    best.map_or(Ok(Value::Null), Field::value)?
+                }
+                State::Any(a) => {
+                    let mut aux = AuxData::default();
+                    let mut ctx = Context {
+                        host: s.eval.host,
+                        collation: &a.collation,
+                        aux: &mut aux,
+                        pure: None,
+                        cursor: None,
+                    };
+                    let make = &a.make;
+                    a.states[g].get_or_insert_with(|| make()).value(&mut ctx)?
+                }
+                _ => return Err(Code::Internal.into()),
+            },
+        })
+    }
+
+    /// Computes what may fail in some group: an error is one of the query, whether the group is wanted or not.
+    pub fn check(&mut self, s: &Setting<'_>) -> Result<()> {
+        for agg in 0..self.aggs.len() {
+            if let Agg::Value(i) = self.aggs[agg]
+                && matches!(self.list[i], State::Any(_))
+            {
+                (0..self.groups).try_for_each(|g| self.value(agg, g, s).map(|_| ()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of an aggregate as integers, if they are held as such.
+    pub fn numbers(&self, agg: usize) -> Option<&[i64]> {
+        match self.aggs.get(agg)? {
+            Agg::Number(i) => match &self.list[*i] {
+                State::Rows(n) | State::Count { n, .. } => Some(n),
+                State::Distinct(d) if !self.one => Some(&d.n),
+                _ => None,
+            },
+            Agg::Sum { sum, plus: 0, kind: SumKind::Sum, n } => match (&self.list[*sum], self.list.get(*n)) {
+                (State::Ints { sum, .. }, Some(State::Rows(_))) => Some(sum),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// Takes a value if it is the better one; NULL never is.
+#[inline]
+fn better<'a>(best: &mut Option<Field<'a>>, f: Field<'a>, max: bool) -> Result<()> {
+    if matches!(f, Field::Null) {
+        return Ok(());
+    }
+    let take = match best {
+        None => true,
+        Some(b) => {
+            let o = compare_by(f, *b, &BINARY)?;
+            if max { o.is_gt() } else { o.is_lt() }
+        }
+    };
+    if take {
+        *best = Some(f);
+    }
+    Ok(())
+}
+
+impl<'a> State<'a> {
+    fn push(&mut self, b: &Batch<'a>, at: &[u32], one: bool, s: &Setting<'_>) -> Result<()> {
+        match self {
+            State::Rows(n) if one => n[0] += b.outer.len() as i64,
+            State::Rows(n) => at.iter().for_each(|g| n[*g as usize] += 1),
+            State::Count { node, n } => {
+                let v = node.values(b, s)?;
+                let here = |i: usize| !matches!(v.get(i), Field::Null) as i64;
+                match one {
+                    true => n[0] += (0..b.outer.len()).map(here).sum::<i64>(),
+                    false => at.iter().enumerate().for_each(|(i, g)| n[*g as usize] += here(i)),
+                }
+            }
+            State::Ints { node, sum } => {
+                let Vector::Ints(v) = node.values(b, s)? else { return Err(Code::Internal.into()) };
+                match (one, v.nulls.is_empty()) {
+                    (true, true) => sum[0] += v.values.iter().sum::<i64>(),
+                    (false, true) => at.iter().zip(&v.values).for_each(|(g, x)| sum[*g as usize] += x),
+                    (_, false) => {
+                        for (i, (x, null)) in v.values.iter().zip(&v.nulls).enumerate() {
+                            let g = if one { 0 } else { at[i] as usize };
+                            sum[g] += if *null { 0 } else { *x };
+                        }
+                    }
+                }
+            }
+            State::Reals { ex, sums } => {
+                let Vector::Reals(v) = ex.values(b, s)? else { return Err(Code::Internal.into()) };
+                match (one, v.nulls.is_empty()) {
+                    (true, true) => sums[0].add_all(&v.values),
+                    (false, true) => add_runs(sums, at, &v.values),
+                    (_, false) => {
+                        for (i, (x, null)) in v.values.iter().zip(&v.nulls).enumerate() {
+                            let g = if one { 0 } else { at[i] as usize };
+                            if !null {
+                                sums[g].add(*x);
+                            }
+                        }
+                    }
+                }
+            }
+            State::BestInt { node, best, seen, max } => {
+                if let (true, Node::Ints(Ex::Slot(slot)), true) = (one, &*node, seen[0]) {
+                    // A segment that has no better one need not be looked at.
+                    let (t, c) = b.places.at[*slot];
+                    let chunk = &b.cols[t].loaded.parts[b.part].cols[c];
+                    if if *max { chunk.max <= best[0] } else { chunk.min >= best[0] } {
+                        return Ok(());
+                    }
+                }
+                let Vector::Ints(v) = node.values(b, s)? else { return Err(Code::Internal.into()) };
+                for (i, x) in v.values.iter().enumerate() {
+                    let g = if one { 0 } else { at[i] as usize };
+                    let null = v.nulls.get(i) == Some(&true);
+                    if !null && (!seen[g] || if *max { *x > best[g] } else { *x < best[g] }) {
+                        best[g] = *x;
+                        seen[g] = true;
+                    }
+                }
+            }
+            State::Best { slot, best, max, met } => {
+                for (i, f) in column(*slot, b)?.into_iter().enumerate() {
+                    met.0 |= matches!(f, Field::Int(_));
+                    met.1 |= matches!(f, Field::Real(_));
+                    better(&mut best[if one { 0 } else { at[i] as usize }], f, *max)?;
+                }
+            }
+            State::Codes { slot, seen, .. } => {
+                let (t, c) = b.places.at[*slot];
+                let Data::Dict { codes } = &b.cols[t].loaded.parts[b.part].cols[c].data else {
+                    return Err(Code::Internal.into());
+                };
+                codes.each(&b.outer, |code| {
+                    seen.set(code as usize);
+                });
+            }
+            State::Distinct(d) => d.push(b, at, s, &mut |_, _| Ok(()))?,
+            State::Any(a) => a.push(b, at, one, s)?,
+        }
+        Ok(())
+    }
+}
+
+impl Distinct {
+    fn new(
+        ex: &Ex,
+        coll: &iolite_value::Collation,
+        one: bool,
+        counts: bool,
+        s: &Setting<'_>,
+    ) -> Result<Distinct> {
+        let numbers = Numbers::new(std::slice::from_ref(ex), std::slice::from_ref(coll), s)?;
+        let bits = numbers.bits();
+        if bits > 64 {
+            return Err(because("an aggregate that depends on the order of an index"));
+        }
+        let pairs = match one {
+            true if numbers.are_ids() && counts => Pairs::Ids,
+            true if bits <= MOST_BITS && !numbers.are_ids() && within(1 << bits >> 3) => {
+                Pairs::Bits(Bits::new(1 << bits)?)
+            }
+            true => Pairs::Narrow(KeyTable::new(), 64),
+            false if bits <= 32 => Pairs::Narrow(KeyTable::new(), bits),
+            false => Pairs::Wide(KeyTable::new()),
+        };
+        let (found, keys, wide) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Distinct { counts, numbers, pairs, n: Vec::new(), found, keys, wide, ids: Vec::new() })
+    }
+
+    fn bytes(&self) -> usize {
+        let pairs = match &self.pairs {
+            Pairs::Ids => 0,
+            Pairs::Bits(b) => b.len() / 8,
+            Pairs::Narrow(t, _) => t.bytes(),
+            Pairs::Wide(t) => t.bytes(),
+        };
+        self.numbers.bytes() + pairs + self.n.len() * 8
+    }
+
+    /// Takes in rows; `new` is told of each row whose group has its value for the first time.
+    fn push(
+        &mut self,
+        b: &Batch<'_>,
+        at: &[u32],
+        s: &Setting<'_>,
+        new: &mut dyn FnMut(usize, u32) -> Result<()>,
+    ) -> Result<()> {
+        self.numbers.narrow(b, s, &mut self.found)?;
+        let null = self.numbers.null(s);
+        let group = |i: usize| at.get(i).copied().unwrap_or(0);
+        let mut known = match &mut self.pairs {
+            Pairs::Ids => return Ok(()),
+            Pairs::Bits(bits) => {
+                for (i, v) in self.found.iter().enumerate() {
+                    if !bits.set(*v as usize) && (Some(*v) != null || !self.counts) {
+                        self.n[0] += 1;
+                        new(i, 0)?;
+                    }
+                }
+                return Ok(());
+            }
+            Pairs::Narrow(t, bits) => {
+                self.keys.clear();
+                let shift = *bits;
+                let pair =
+                    |(i, v): (usize, &u64)| if shift == 64 { *v } else { (group(i) as u64) << shift | v };
+                self.keys.extend(self.found.iter().enumerate().map(pair));
+                let before = t.len();
+                t.find_all(&self.keys, &mut self.ids)?;
+                before
+            }
+            Pairs::Wide(t) => {
+                self.wide.clear();
+                let pair = |(i, v): (usize, &u64)| Wide(*v, group(i) as u64);
+                self.wide.extend(self.found.iter().enumerate().map(pair));
+                let before = t.len();
+                t.find_all(&self.wide, &mut self.ids)?;
+                before
+            }
+        };
+        for (i, id) in self.ids.iter().enumerate() {
+            if *id as usize == known {
+                known += 1;
+                if Some(self.found[i]) != null || !self.counts {
+                    self.n[group(i) as usize] += 1;
+                    new(i, group(i))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&self, g: usize, one: bool, s: &Setting<'_>) -> i64 {
+        match self.pairs {
+            Pairs::Ids if one => self.numbers.count() as i64 - self.numbers.null(s).is_some() as i64,
+            _ => self.n[g],
+        }
+    }
+}
+
+impl Any {
+    fn push(&mut self, b: &Batch<'_>, at: &[u32], one: bool, s: &Setting<'_>) -> Result<()> {
+        let Any { make, states, args, collation, distinct } = self;
+        let mut vectors = Vec::new();
+        for a in args.iter() {
+            vectors.push(a.values(b, s)?);
+        }
+        let mut aux = AuxData::default();
+        let mut given: Vec<Value> = vec![Value::Null; vectors.len()];
+        let mut step = |i: usize, g: u32| -> Result<()> {
+            for (to, v) in given.iter_mut().zip(&vectors) {
+                *to = v.get(i).value()?;
+            }
+            let state = states[g as usize].get_or_insert_with(|| make());
+            if state.quick_step(&given) {
+                return Ok(());
+            }
+            let mut ctx = Context { host: s.eval.host, collation, aux: &mut aux, pure: None, cursor: None };
+            state.step(&mut ctx, &given)
+        };
+        match distinct {
+            Some(d) => d.push(b, at, s, &mut |i, g| step(i, g)),
+            None => (0..b.outer.len()).try_for_each(|i| step(i, if one { 0 } else { at[i] })),
+        }
+    }
+}
