@@ -166,10 +166,10 @@ impl Check<'_> {
             }
             if let Some((key, n)) = &key
                 && !self.quick
+                && !last.is_empty()
+                && compare::records(&last, &rec, *n, key)? != Ordering::Less
             {
-                if !last.is_empty() && compare::records(&last, &rec, *n, key)? != Ordering::Less {
-                    self.say(format!("row not in PRIMARY KEY order for {}", t.name));
-                }
+                self.say(format!("row not in PRIMARY KEY order for {}", t.name));
             }
             self.types(t, &rec, enc)?;
             std::mem::swap(&mut last, &mut rec);

@@ -265,8 +265,8 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         title: "integrity_check does not look at the order of primary keys",
         file: "iolite/src/check.rs",
-        find: "if !last.is_empty() && compare::records(&last, &rec, *n, key)? != Ordering::Less {",
-        with: "if !FAULT && !last.is_empty() && compare::records(&last, &rec, *n, key)? != Ordering::Less {",
+        find: "                && compare::records(&last, &rec, *n, key)? != Ordering::Less\n            {\n                self.say(format!(\"row not",
+        with: "                && !FAULT && compare::records(&last, &rec, *n, key)? != Ordering::Less\n            {\n                self.say(format!(\"row not",
         by: By::Test("iolite-conform", "damage"),
     },
     Fault {
