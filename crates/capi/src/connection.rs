@@ -39,6 +39,8 @@ pub struct Db {
     interrupt: Arc<AtomicBool>,
     pub(crate) filename: RefCell<Vec<u8>>,
     pub(crate) hooks: crate::hooks::Hooks,
+    /// Who may load extensions.
+    pub(crate) loads: Cell<u8>,
     pub(crate) client_data: RefCell<Vec<ClientData>>,
     /// Pointers that functions have given as results.
     pub(crate) result_pointers: RefCell<Vec<(*mut c_void, Destructor)>>,
@@ -106,6 +108,7 @@ impl Db {
         }
         self.interrupt.store(false, Ordering::Relaxed);
         self.hooks.clear();
+        self.loads.set(0);
         *self.error.borrow_mut() = Last::default();
         self.filename.borrow_mut().clear();
         self.extended.set(false);
@@ -255,7 +258,7 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
         };
     });
     *out = db;
-    rc
+    if rc == OK && !db.is_null() { crate::extension::run_automatic(db) } else { rc }
 }
 
 /// The bytes of a C string; none for NULL.

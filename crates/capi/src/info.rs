@@ -174,6 +174,15 @@ pub unsafe extern "C" fn sqlite3_db_config(
             _ => None,
         };
         let now = d.run(|c| {
+            if op == 1005 {
+                let who = d.loads.get();
+                match value {
+                    0 => d.loads.set(who & !crate::extension::BY_C),
+                    1.. => d.loads.set(who | crate::extension::BY_C),
+                    _ => {}
+                }
+                return Ok(d.loads.get() & crate::extension::BY_C != 0);
+            }
             if let Some(s) = switch {
                 return Ok(c.switch(s, (value >= 0).then_some(value != 0)));
             }
@@ -416,38 +425,6 @@ pub unsafe extern "C" fn sqlite3_enable_shared_cache(on: c_int) -> c_int {
     SHARED_BY_DEFAULT.store(on != 0, Ordering::Relaxed);
     OK
 }
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_enable_load_extension(db: *mut Db, _on: c_int) -> c_int {
-    if db.is_null() { MISUSE } else { OK }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_load_extension(
-    db: *mut Db,
-    _file: *const c_char,
-    _entry: *const c_char,
-    error: *mut *mut c_char,
-) -> c_int {
-    const MESSAGE: &str = "extension loading is not supported";
-    if !error.is_null() {
-        *error = crate::memory::copy_out(MESSAGE.as_bytes());
-    }
-    with(db, MISUSE, |d| d.fail_text(ERROR, MESSAGE))
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_auto_extension(_: *mut c_void) -> c_int {
-    ERROR
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_cancel_auto_extension(_: *mut c_void) -> c_int {
-    0
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_reset_auto_extension() {}
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_file_control(

@@ -21,6 +21,7 @@ pub mod collation;
 pub mod column;
 pub mod connection;
 pub mod exec;
+pub mod extension;
 pub mod function;
 pub mod handle;
 pub mod hooks;

@@ -43,6 +43,11 @@ fn total_changes(ctx: &mut Context<'_>, _: &[Value]) -> Result<Value> {
     Ok(Value::Int(ctx.host.total_changes()))
 }
 
+/// Loading is allowed by another function of this name, which a connection gets then.
+fn load_extension(_: &mut Context<'_>, _: &[Value]) -> Result<Value> {
+    Err(Error::sql("not authorized"))
+}
+
 fn last_insert_rowid(ctx: &mut Context<'_>, _: &[Value]) -> Result<Value> {
     Ok(Value::Int(ctx.host.last_insert_rowid()))
 }
@@ -274,6 +279,8 @@ pub(crate) const TABLE: &[Entry] = &[
     scalar("changes", 0, SLOW, changes, &[]),
     scalar("total_changes", 0, SLOW, total_changes, &[]),
     scalar("last_insert_rowid", 0, SLOW, last_insert_rowid, &[]),
+    scalar("load_extension", 1, FunctionFlags::DIRECT_ONLY, load_extension, &[]),
+    scalar("load_extension", 2, FunctionFlags::DIRECT_ONLY, load_extension, &[]),
     inline("coalesce", -4, Inline::Coalesce, &[]),
     inline("ifnull", 2, Inline::Coalesce, &[]),
     inline("iif", -4, Inline::Iif, &[]),
