@@ -1,18 +1,16 @@
-//! Connections: opening, closing, errors, counters.
+//! Connections: what a handle stands for, closing, errors, counters.
 
 use crate::handle::State;
 pub(crate) use crate::handle::{with, within};
 use crate::mutex::Mutex;
 use crate::statement::Stmt;
 use crate::{INTERNAL, MISUSE, NOMEM, OK, guard};
-use iolite::engine::{Code, Connection, Encoding, Error, Limit, OpenFlags};
+use iolite::engine::{Code, Connection, Encoding, Error, Limit};
 use iolite_base::raw_text;
-use iolite_ext::BuiltinModules;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -50,6 +48,10 @@ pub struct Db {
     pub(crate) on_conflict: Cell<c_int>,
 }
 
+/// Whether `sqlite3_load_extension` may load, and whether the SQL function may.
+pub(crate) const LOADS_BY_C: u8 = 1;
+pub(crate) const LOADS_BY_SQL: u8 = 2;
+
 /// A named pointer of the application, and what releases it.
 type ClientData = (Vec<u8>, *mut c_void, Option<Destructor>);
 
@@ -69,6 +71,11 @@ impl Db {
     /// The connection, if it is open.
     pub(crate) fn conn(&self) -> Option<Connection> {
         if self.broken.get() { None } else { self.conn.borrow().clone() }
+    }
+
+    /// The flag that makes running statements stop.
+    pub(crate) fn interrupt_flag(&self) -> Arc<AtomicBool> {
+        self.interrupt.clone()
     }
 
     /// Whether no statement, backup or blob needs it.
@@ -204,96 +211,9 @@ pub(crate) unsafe fn text_option(p: *const c_char) -> Option<String> {
     if p.is_null() { None } else { Some(text(p)) }
 }
 
-const READONLY: c_int = 1;
-const CREATE: c_int = 4;
-const URI: c_int = 0x40;
-const MEMORY: c_int = 0x80;
-const SHARED_CACHE: c_int = 0x20000;
-const PRIVATE_CACHE: c_int = 0x40000;
-
-/// The modules that every connection of this library has.
-const MODULES: BuiltinModules = BuiltinModules {
-    named: |name| match name {
-        "carray" => Some(Rc::new(crate::carray::CArray)),
-        _ => (iolite::engine::BUILTIN_MODULES.named)(name),
-    },
-    names: || {
-        let mut names = (iolite::engine::BUILTIN_MODULES.names)();
-        names.push("carray".into());
-        names
-    },
-};
-
-unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char) -> c_int {
-    if out.is_null() {
-        return MISUSE;
-    }
-    *out = null_mut();
-    let uri = flags & URI != 0 || crate::info::uri_by_default();
-    let shared =
-        flags & PRIVATE_CACHE == 0 && (flags & SHARED_CACHE != 0 || crate::info::shared_by_default());
-    let options = OpenFlags {
-        read_only: flags & READONLY != 0,
-        create: flags & CREATE != 0,
-        uri,
-        memory: flags & MEMORY != 0,
-        shared_cache: shared,
-    };
-    let vfs = text_option(vfs).filter(|v| !matches!(v.as_str(), "" | "unix" | "unix-excl"));
-    let mut rc = NOMEM;
-    let db = crate::handle::place(|d| {
-        let opened = guard(Err(Code::Internal.into()), || match vfs {
-            Some(v) => Err(Error::sql(format!("no such vfs: {v}"))),
-            None => Connection::open_interruptible(name, options, d.interrupt.clone()),
-        });
-        rc = match opened {
-            Ok(c) => {
-                let file = c.file_name("main").unwrap_or_default();
-                *d.filename.borrow_mut() = crate::info::filename_block(&file, name, options.uri);
-                c.set_builtin_modules(MODULES);
-                *d.conn.borrow_mut() = Some(c);
-                d.ok()
-            }
-            Err(e) => d.fail(&e),
-        };
-    });
-    *out = db;
-    if rc == OK && !db.is_null() { crate::extension::run_automatic(db) } else { rc }
-}
-
 /// The bytes of a C string; none for NULL.
 pub(crate) unsafe fn bytes<'a>(p: *const c_char) -> &'a [u8] {
     if p.is_null() { b"" } else { CStr::from_ptr(p).to_bytes() }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_open(name: *const c_char, out: *mut *mut Db) -> c_int {
-    open(bytes(name), out, 6, std::ptr::null())
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_open_v2(
-    name: *const c_char,
-    out: *mut *mut Db,
-    flags: c_int,
-    vfs: *const c_char,
-) -> c_int {
-    if !matches!(flags & 7, 1 | 2 | 6) {
-        return MISUSE;
-    }
-    open(bytes(name), out, flags, vfs)
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_open16(name: *const c_void, out: *mut *mut Db) -> c_int {
-    let rc = open(&crate::text::from_utf16(name, -1), out, 6, std::ptr::null());
-    if rc == OK {
-        // A database made by this call is in UTF-16, if it is still empty.
-        with(*out, (), |d| {
-            let _ = d.run(|c| c.execute_batch("PRAGMA encoding='UTF-16'"));
-        });
-    }
-    rc
 }
 
 /// What comes before it is looked at whether anything needs the connection: virtual tables may hold statements.

@@ -6,7 +6,7 @@
 //! library that was loaded stays loaded, as its functions may be called until the last connection is closed. No lock is held while an
 //! entry point runs: it calls back.
 
-use crate::connection::{Db, Destructor, bytes, with};
+use crate::connection::{Db, Destructor, LOADS_BY_C, LOADS_BY_SQL, bytes, with};
 use crate::{ERROR, MISUSE, NOMEM, OK};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -17,10 +17,6 @@ type Entry = unsafe extern "C" fn(*mut Db, *mut *mut c_char, *const Table) -> c_
 
 /// The answer of an entry point that wants to stay for good, which all do here.
 const OK_LOAD_PERMANENTLY: c_int = 256;
-
-/// Whether `sqlite3_load_extension` may load, and whether the SQL function may.
-pub(crate) const BY_C: u8 = 1;
-pub(crate) const BY_SQL: u8 = 2;
 
 /// Entries in the order of `struct sqlite3_api_routines`.
 #[repr(C)]
@@ -162,7 +158,7 @@ unsafe fn enter(db: *mut Db, entry: Entry) -> (c_int, String) {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_enable_load_extension(db: *mut Db, on: c_int) -> c_int {
-    allow(db, if on == 0 { 0 } else { BY_C | BY_SQL })
+    allow(db, if on == 0 { 0 } else { LOADS_BY_C | LOADS_BY_SQL })
 }
 
 /// Sets who may load extensions into a connection.
@@ -172,7 +168,7 @@ unsafe fn allow(db: *mut Db, who: u8) -> c_int {
     if had < 0 {
         return MISUSE;
     }
-    if who & BY_SQL != 0 && had as u8 & BY_SQL == 0 {
+    if who & LOADS_BY_SQL != 0 && had as u8 & LOADS_BY_SQL == 0 {
         for args in [1, 2] {
             let rc = crate::function::sqlite3_create_function_v2(
                 db,
@@ -206,7 +202,7 @@ unsafe extern "C" fn load_function(
         if i < n { crate::value::sqlite3_value_text(*args.add(i as usize)).cast::<c_char>() } else { null() }
     };
     let db = crate::function::sqlite3_context_db_handle(ctx);
-    if with(db, 0, |d| d.loads.get().into()) as u8 & BY_SQL == 0 {
+    if with(db, 0, |d| d.loads.get().into()) as u8 & LOADS_BY_SQL == 0 {
         return crate::function::sqlite3_result_error(ctx, c"not authorized".as_ptr(), -1);
     }
     let mut error = null_mut();
@@ -230,7 +226,7 @@ pub unsafe extern "C" fn sqlite3_load_extension(
     if file.is_null() || who < 0 {
         return MISUSE;
     }
-    if who as u8 & BY_C == 0 {
+    if who as u8 & LOADS_BY_C == 0 {
         return refuse(error, "not authorized");
     }
     let rc = load(db, file, entry, error);

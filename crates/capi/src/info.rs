@@ -177,11 +177,11 @@ pub unsafe extern "C" fn sqlite3_db_config(
             if op == 1005 {
                 let who = d.loads.get();
                 match value {
-                    0 => d.loads.set(who & !crate::extension::BY_C),
-                    1.. => d.loads.set(who | crate::extension::BY_C),
+                    0 => d.loads.set(who & !crate::connection::LOADS_BY_C),
+                    1.. => d.loads.set(who | crate::connection::LOADS_BY_C),
                     _ => {}
                 }
-                return Ok(d.loads.get() & crate::extension::BY_C != 0);
+                return Ok(d.loads.get() & crate::connection::LOADS_BY_C != 0);
             }
             if let Some(s) = switch {
                 return Ok(c.switch(s, (value >= 0).then_some(value != 0)));

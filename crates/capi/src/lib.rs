@@ -28,6 +28,7 @@ pub mod hooks;
 pub mod info;
 pub mod memory;
 pub mod mutex;
+pub mod opening;
 pub mod pointer;
 pub mod preupdate;
 pub mod printf;

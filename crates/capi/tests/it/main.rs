@@ -16,6 +16,7 @@ use iolite_capi::exec::*;
 use iolite_capi::function::*;
 use iolite_capi::info::*;
 use iolite_capi::memory::*;
+use iolite_capi::opening::*;
 use iolite_capi::statement::*;
 use iolite_capi::text::*;
 use iolite_capi::value::*;

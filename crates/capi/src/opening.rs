@@ -1,0 +1,97 @@
+//! Opening connections: `sqlite3_open` and its kin. What a new connection gets: the modules of this library, and the automatic
+//! extensions.
+
+use crate::connection::{Db, bytes, text_option, with};
+use crate::{MISUSE, NOMEM, OK, guard};
+use iolite::engine::{Code, Connection, Error, OpenFlags};
+use iolite_ext::BuiltinModules;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
+use std::rc::Rc;
+
+const READONLY: c_int = 1;
+const CREATE: c_int = 4;
+const URI: c_int = 0x40;
+const MEMORY: c_int = 0x80;
+const SHARED_CACHE: c_int = 0x20000;
+const PRIVATE_CACHE: c_int = 0x40000;
+
+/// The modules that every connection of this library has.
+const MODULES: BuiltinModules = BuiltinModules {
+    named: |name| match name {
+        "carray" => Some(Rc::new(crate::carray::CArray)),
+        _ => (iolite::engine::BUILTIN_MODULES.named)(name),
+    },
+    names: || {
+        let mut names = (iolite::engine::BUILTIN_MODULES.names)();
+        names.push("carray".into());
+        names
+    },
+};
+
+unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char) -> c_int {
+    if out.is_null() {
+        return MISUSE;
+    }
+    *out = null_mut();
+    let uri = flags & URI != 0 || crate::info::uri_by_default();
+    let shared =
+        flags & PRIVATE_CACHE == 0 && (flags & SHARED_CACHE != 0 || crate::info::shared_by_default());
+    let options = OpenFlags {
+        read_only: flags & READONLY != 0,
+        create: flags & CREATE != 0,
+        uri,
+        memory: flags & MEMORY != 0,
+        shared_cache: shared,
+    };
+    let vfs = text_option(vfs).filter(|v| !matches!(v.as_str(), "" | "unix" | "unix-excl"));
+    let mut rc = NOMEM;
+    let db = crate::handle::place(|d| {
+        let opened = guard(Err(Code::Internal.into()), || match vfs {
+            Some(v) => Err(Error::sql(format!("no such vfs: {v}"))),
+            None => Connection::open_interruptible(name, options, d.interrupt_flag()),
+        });
+        rc = match opened {
+            Ok(c) => {
+                let file = c.file_name("main").unwrap_or_default();
+                *d.filename.borrow_mut() = crate::info::filename_block(&file, name, options.uri);
+                c.set_builtin_modules(MODULES);
+                *d.conn.borrow_mut() = Some(c);
+                d.ok()
+            }
+            Err(e) => d.fail(&e),
+        };
+    });
+    *out = db;
+    if rc == OK && !db.is_null() { crate::extension::run_automatic(db) } else { rc }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_open(name: *const c_char, out: *mut *mut Db) -> c_int {
+    open(bytes(name), out, 6, std::ptr::null())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_open_v2(
+    name: *const c_char,
+    out: *mut *mut Db,
+    flags: c_int,
+    vfs: *const c_char,
+) -> c_int {
+    if !matches!(flags & 7, 1 | 2 | 6) {
+        return MISUSE;
+    }
+    open(bytes(name), out, flags, vfs)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_open16(name: *const c_void, out: *mut *mut Db) -> c_int {
+    let rc = open(&crate::text::from_utf16(name, -1), out, 6, std::ptr::null());
+    if rc == OK {
+        // A database made by this call is in UTF-16, if it is still empty.
+        with(*out, (), |d| {
+            let _ = d.run(|c| c.execute_batch("PRAGMA encoding='UTF-16'"));
+        });
+    }
+    rc
+}
