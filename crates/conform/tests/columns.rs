@@ -614,3 +614,16 @@ fn statements_over_small_tables_come_to_columns_when_these_grow() {
     assert_ne!(rows(&mut c.prepare(q).unwrap()), few);
     assert_eq!(c.column_runs(), 4);
 }
+
+#[test]
+fn distinct_values_of_a_constant_are_one_or_none() {
+    let (_file, s, c) = large("constants", "WAL");
+    for q in [
+        "SELECT count(DISTINCT NULL), count(DISTINCT 7), sum(DISTINCT 7), sum(DISTINCT NULL) FROM t",
+        "SELECT count(DISTINCT CAST(NULL AS INTEGER)) FROM t",
+        "SELECT -count(DISTINCT -CAST(NULL AS REAL)) + count(*) FROM t",
+        "SELECT a, count(DISTINCT NULL), count(DISTINCT 'x'), max(DISTINCT 3) FROM t GROUP BY a",
+    ] {
+        assert_eq!(by_iolite(&c, q), by_stock(&s, q), "{q}");
+    }
+}

@@ -573,6 +573,10 @@ impl Distinct {
     ) -> Result<Distinct> {
         let numbers = Numbers::new(std::slice::from_ref(ex), std::slice::from_ref(coll), s)?;
         let bits = numbers.bits();
+        if bits == 0 {
+            // Nothing tells NULL from another constant.
+            return Err(because("DISTINCT over a constant"));
+        }
         if bits > 64 {
             return Err(because("an aggregate that depends on the order of an index"));
         }
