@@ -618,8 +618,8 @@ impl Compiler<'_> {
 
     /// A column beside the groups.
     fn bare(&mut self, t: usize, column: i32) -> Answer<Ex> {
-        if self.q.aggs.iter().any(|a| a.distinct.is_some() && a.is_extreme()) {
-            return no("a column beside the groups and an extreme of distinct values");
+        if self.q.aggs.iter().any(|a| (a.distinct.is_some() || a.filter.is_some()) && a.is_extreme()) {
+            return no("a column beside the groups and an extreme of some of their values");
         }
         let Ex::Slot(slot) = self.column(t, column)? else { return no("a column beside the groups") };
         let bare = &mut self.q.bare;

@@ -22,6 +22,7 @@ use crate::loops::SEEK;
 use crate::runtime::Runtime;
 use crate::store::{Loaded, Part};
 use iolite_base::{Pgno, Result};
+use iolite_btree::{Cursor, TreeKind};
 use iolite_ext::Host;
 use iolite_plan::bound::CmpOp;
 use iolite_value::Value;
@@ -181,6 +182,17 @@ fn most_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64
             _ => {}
         }
     }
+    if least.is_none() && most.is_none() {
+        return Ok(None);
+    }
+    // Where a bound is missing the tree ends.
+    let spec = &q.tables[0];
+    let mut tree = rt.btree(spec.db)?.cursor(spec.table.root.get(), TreeKind::Table, false)?;
+    let ends = |n: Option<i64>, found: bool, tree: &Cursor| n.or_else(|| found.then(|| tree.rowid()));
+    let found = least.is_none() && tree.first()?;
+    let least = ends(least, found, &tree);
+    let found = most.is_none() && tree.last()?;
+    let most = ends(most, found, &tree);
     Ok(least.zip(most).map(|(a, b)| (b as f64 - a as f64 + 1.0).max(0.0)))
 }
 
@@ -214,6 +226,9 @@ fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Re
 
 /// Whether the arm, named `name`, is to be left to rows this time.
 pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Result<bool> {
+    if q.loops.streams && q.limited && q.order.is_empty() {
+        return Ok(true);
+    }
     if q.loops.seeks {
         return better_sought(q, rt, params, name);
     }

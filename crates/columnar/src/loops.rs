@@ -2,7 +2,7 @@
 //!
 //! What it does not know: columns.
 
-use iolite_plan::plan::{Access, CorePlan, Level};
+use iolite_plan::plan::{Access, CorePlan, Grouping, Level};
 
 /// Nanoseconds for a row that is sought.
 pub(crate) const SEEK: f64 = 800.0;
@@ -24,6 +24,8 @@ pub(crate) struct Loops {
     pub walks: bool,
     /// The only one seeks rows by an index.
     pub seeks: bool,
+    /// They deliver one group, or one of the different rows, after the other: whoever wants few need not go through all.
+    pub streams: bool,
     /// How wide the entries of a covering index are beside the table's rows; 1 where the table is scanned.
     pub width: f64,
 }
@@ -49,8 +51,10 @@ impl Loops {
         rest += rounds * ROW * (1 + c.aggs.len()) as f64;
         let walks = matches!(&c.levels[..], [l] if matches!(l.access, Access::RowidRange { .. }));
         let seeks = matches!(&c.levels[..], [l] if matches!(l.access, Access::Index(_)));
+        let streams = c.grouping == Grouping::Ordered || c.distinct && c.distinct_free;
         let first = c.levels.first().map_or(1.0, |l| l.rows.max(0.01));
-        Loops { scans, rest, rounds, first, walks, seeks, width: c.levels.first().map_or(1.0, width) }
+        let width = c.levels.first().map_or(1.0, width);
+        Loops { scans, rest, rounds, first, walks, seeks, streams, width }
     }
 }
 

@@ -541,7 +541,7 @@ fn columns_beside_groups_are_those_of_the_rows_that_stand_for_them() {
         "SELECT k, min(g), max(d2), id FROM fact GROUP BY k ORDER BY id DESC LIMIT 30",
         "SELECT g, max(d.x), d.name, f.id FROM fact f LEFT JOIN dim d ON f.d2 = d.id GROUP BY g",
         "SELECT d.grp, min(f.r), f.id, d.name, d.id + f.k FROM fact f, dim d WHERE f.d2 = d.id GROUP BY d.grp",
-        "SELECT t, count(*), max(k) FILTER (WHERE g > 2), id FROM fact GROUP BY t HAVING id % 2 = 0",
+        "SELECT t, count(*), max(k), id FROM fact GROUP BY t HAVING id % 2 = 0",
         "SELECT max(k), t FROM fact WHERE k > 1000",
         "SELECT count(*), t, id FROM fact",
         "SELECT g, sum(k), group_concat(c), id FROM fact WHERE r > 20 GROUP BY g",
@@ -623,6 +623,18 @@ fn distinct_values_of_a_constant_are_one_or_none() {
         "SELECT count(DISTINCT CAST(NULL AS INTEGER)) FROM t",
         "SELECT -count(DISTINCT -CAST(NULL AS REAL)) + count(*) FROM t",
         "SELECT a, count(DISTINCT NULL), count(DISTINCT 'x'), max(DISTINCT 3) FROM t GROUP BY a",
+    ] {
+        assert_eq!(by_iolite(&c, q), by_stock(&s, q), "{q}");
+    }
+}
+
+#[test]
+fn a_column_beside_an_extreme_of_filtered_values_is_that_of_a_row() {
+    let (_file, s, c) = large("filtered", "WAL");
+    for q in [
+        "SELECT a, max(b) FILTER (WHERE id < 0), pad FROM t GROUP BY a",
+        "SELECT a, min(id) FILTER (WHERE b = 3), b FROM t GROUP BY a",
+        "SELECT max(id) FILTER (WHERE id < 0), pad FROM t",
     ] {
         assert_eq!(by_iolite(&c, q), by_stock(&s, q), "{q}");
     }

@@ -515,7 +515,9 @@ impl Job {
         }
         let indexes = self.table.indexes.borrow().clone();
         let uses = |x: &iolite_catalog::Index| {
-            x.columns.iter().any(|k| matches!(k.source, iolite_catalog::ColumnSource::Column(c) if c == i))
+            x.columns[..x.key_len]
+                .iter()
+                .any(|k| matches!(k.source, iolite_catalog::ColumnSource::Column(c) if c == i))
         };
         if let Some(x) = indexes.iter().find(|x| uses(x)) {
             let (index, column) = (&x.name, &self.table.columns[i].name);

@@ -19,11 +19,16 @@ use std::rc::Rc;
 
 /// Compiles ANALYZE.
 pub(crate) fn compile(conn: &Connection, what: Option<&QualifiedName>) -> Result<Program> {
-    let (list, databases) = targets(conn, what)?;
+    let (list, databases, emptied) = targets(conn, what)?;
     let dbs = databases.clone();
     let work = move |c: &Connection| {
         for db in &dbs {
             prepare(c, *db)?;
+        }
+        // What is said of tables that are there no more goes, too.
+        for db in &emptied {
+            let schema = quote_name(&c.0.catalog.borrow().schemas[*db].name).into_owned();
+            exec_nested(&c.0, &format!("DELETE FROM {schema}.sqlite_stat1"))?;
         }
         for (db, table, only) in &list {
             analyse(c, *db, table, only.as_deref())?;
@@ -38,13 +43,17 @@ pub(crate) fn compile(conn: &Connection, what: Option<&QualifiedName>) -> Result
 
 type Target = (usize, Rc<Table>, Option<Rc<str>>);
 
-/// What is to be analysed, and in which databases: one without tables gets its `sqlite_stat1`, too.
-fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<(Vec<Target>, Vec<usize>)> {
+/// What is to be analysed, in which databases (one without tables gets its `sqlite_stat1`, too), and which of them as wholes.
+type Targets = (Vec<Target>, Vec<usize>, Vec<usize>);
+
+fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<Targets> {
     let catalog = conn.0.catalog.borrow();
     let mut out: Vec<Target> = Vec::new();
     let mut databases: Vec<usize> = Vec::new();
+    let mut wholes: Vec<usize> = Vec::new();
     let mut whole = |databases: &mut Vec<usize>, db: usize| {
         databases.push(db);
+        wholes.push(db);
         let mut tables: Vec<Rc<Table>> = catalog.schemas[db].tables().cloned().collect();
         tables.sort_by(|a, b| a.name.cmp(&b.name));
         out.extend(tables.into_iter().filter(|t| wanted(t)).map(|t| (db, t, None)));
@@ -78,7 +87,7 @@ fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<(Vec<Targe
             databases.push(t.0);
         }
     }
-    Ok((out, databases))
+    Ok((out, databases, wholes))
 }
 
 fn wanted(t: &Table) -> bool {

@@ -20,3 +20,17 @@ SELECT keyed.b FROM probe JOIN keyed USING (a) WHERE probe.b BETWEEN keyed.d AND
 SELECT keyed.b FROM probe JOIN keyed USING (a) WHERE probe.b >= keyed.d;
 SELECT keyed.b FROM probe JOIN keyed USING (a) WHERE '29' > keyed.d;
 SELECT b FROM keyed WHERE a = 'b' AND d > 30;
+CREATE TABLE dw(a TEXT, b INT, c DEFAULT 'x', e, PRIMARY KEY (b, a)) WITHOUT ROWID;
+CREATE INDEX dwe ON dw(e);
+INSERT INTO dw VALUES ('p', 1, 'q', 'r'), ('s', 2, 't', 'u');
+ALTER TABLE dw DROP COLUMN c;
+SELECT * FROM dw;
+SELECT e FROM dw INDEXED BY dwe ORDER BY e;
+ALTER TABLE dw DROP COLUMN e;
+DROP INDEX dwe;
+ALTER TABLE dw DROP COLUMN e;
+ALTER TABLE dw DROP COLUMN a;
+INSERT INTO dw VALUES ('v', 3);
+SELECT * FROM dw;
+SELECT sql FROM sqlite_schema WHERE name = 'dw';
+PRAGMA integrity_check;
