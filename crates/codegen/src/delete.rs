@@ -1,7 +1,7 @@
 //! Deleting one row: by DELETE, and by REPLACE where it is in the way of another.
 
 use crate::context::{Codegen, Row, internal};
-use crate::modify::Modification;
+use crate::modify::{Modification, after};
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4, p5};
 use iolite_catalog::ColumnSource;
@@ -59,8 +59,10 @@ impl Codegen<'_> {
             self.reseek(w, old, w.next)?;
         }
         self.delete_row(w, p5::COUNT_CHANGE)?;
+        let (keys, triggers) = after(&r.after);
+        self.act(keys, t, (Some(old), None), w.next)?;
         self.returning_row(w, old)?;
-        self.act(&r.after, t, (Some(old), None), w.next)
+        self.act(triggers, t, (Some(old), None), w.next)
     }
 
     /// REPLACE: deletes the row under the table's cursor, which has what the new row wants.

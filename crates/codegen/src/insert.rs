@@ -2,7 +2,7 @@
 
 use crate::context::Row;
 use crate::context::{Codegen, Place, internal};
-use crate::modify::Modification;
+use crate::modify::{Modification, after};
 use crate::write::{Clauses, Writing};
 use iolite_base::{Error, Result};
 use iolite_bytecode::Opcode;
@@ -56,9 +56,10 @@ impl Codegen<'_> {
         let records = self.test_row(&writing)?;
         let flags = self.insert_flags(i.key == NewKey::Made);
         self.write_row(&writing, &records, flags)?;
-        // RETURNING sees the row as it went in, whatever AFTER triggers do.
+        let (keys, triggers) = after(&i.after);
+        self.act(keys, t, (None, Some(row)), w.next)?;
         self.returning_row(w, row)?;
-        self.act(&i.after, t, (None, Some(row)), w.next)
+        self.act(triggers, t, (None, Some(row)), w.next)
     }
 
     /// NEW as BEFORE triggers see it, the rowid -1 where it is not given.

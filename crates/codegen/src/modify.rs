@@ -382,3 +382,10 @@ impl Codegen<'_> {
         if fresh { counted | p5::APPEND } else { counted }
     }
 }
+
+/// What happens after a change of a row in two parts: what foreign keys do comes before RETURNING, whose queries see it;
+/// triggers come after it.
+pub(crate) fn after(actions: &[RowAction]) -> (&[RowAction], &[RowAction]) {
+    let first = actions.iter().position(|a| matches!(a, RowAction::Trigger(_)));
+    actions.split_at(first.unwrap_or(actions.len()))
+}

@@ -1,7 +1,7 @@
 //! Making one row another: the old row is read as far as it is needed, the new one computed, tested and written.
 
 use crate::context::{Codegen, Place, Row};
-use crate::modify::Modification;
+use crate::modify::{Modification, after};
 use crate::write::Writing;
 use iolite_base::Result;
 use iolite_bytecode::{Opcode, P4, p5};
@@ -72,8 +72,10 @@ impl Codegen<'_> {
             self.b.p5(p5::IS_UPDATE);
         }
         self.write_row(&writing, &records, p5::COUNT_CHANGE | p5::IS_UPDATE)?;
+        let (keys, triggers) = after(&c.after);
+        self.act(keys, t, (Some(old), Some(new)), w.next)?;
         self.returning_row(w, new)?;
-        self.act(&c.after, t, (Some(old), Some(new)), w.next)
+        self.act(triggers, t, (Some(old), Some(new)), w.next)
     }
 
     /// Computes the new row from the old one.

@@ -537,7 +537,7 @@ impl Binder<'_> {
             upserts.push(self.upsert(u, &target, s.alias.as_ref(), &mut open)?);
         }
         self.target_scope(&target, s.alias.as_ref());
-        let returning = self.returning_list(&s.returning);
+        let returning = self.returning_list(&s.returning, &target);
         self.scopes.pop();
         let (returning, out) = returning?;
         if let Rows::Row(r) = &mut rows {
@@ -756,7 +756,7 @@ impl Binder<'_> {
         }
         // An alias is not known there.
         self.target_scope(target, None);
-        let out = self.returning_list(list);
+        let out = self.returning_list(list, target);
         self.scopes.pop();
         out
     }

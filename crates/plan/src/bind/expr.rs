@@ -5,6 +5,7 @@ use super::*;
 use crate::expr::{comparison_affinity, comparison_collation, match_affinity};
 use iolite_ext::{FunctionFlags, Implementation};
 use iolite_sql::ast::{BinaryOp, Literal, UnaryOp};
+use iolite_sql::walk::TableNames;
 use iolite_value::{Affinity, Value};
 
 /// Places where not every expression may stand, with the words of the error messages.
@@ -483,7 +484,17 @@ impl Binder<'_> {
     /// Binds a nested query in an expression.
     pub(crate) fn subquery(&mut self, s: &ast::Select) -> Result<Rc<Subquery>> {
         let (id, number) = (self.new_sub(), self.number(s.number));
-        let (select, outer) = self.nested(|b| b.select(s))?;
+        let (select, mut outer) = self.nested(|b| b.select(s))?;
+        if let Some((target, name)) = &self.returned
+            && !outer.contains(target)
+        {
+            // What it finds in the table that is changed is another thing with each row.
+            let mut reads = false;
+            TableNames::new(&mut |t| reads |= t.name.text.eq_ignore_ascii_case(name)).select(s);
+            if reads {
+                outer.push(*target);
+            }
+        }
         Ok(Rc::new(Subquery { id, number, select, outer }))
     }
 

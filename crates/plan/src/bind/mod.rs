@@ -101,6 +101,8 @@ pub struct Binder<'a> {
     /// The statement's text, for the names of result columns.
     pub text: &'a str,
     scopes: Few<Scope>,
+    /// While a RETURNING list is bound: the table that is changed, and its name.
+    returned: Option<(TableId, Rc<str>)>,
     frames: Vec<Nesting>,
     ctes: Vec<CteDef>,
     next_table: TableId,
@@ -247,6 +249,7 @@ impl<'a> Binder<'a> {
             text,
             scopes: Few::new(),
             frames: Vec::new(),
+            returned: None,
             ctes: Vec::new(),
             next_table: 0,
             next_agg: 0,
@@ -347,6 +350,7 @@ impl<'a> Binder<'a> {
             text,
             scopes: Few::new(),
             frames: Vec::new(),
+            returned: None,
             ctes: Vec::new(),
             next_table: self.next_table,
             next_agg: self.next_agg,

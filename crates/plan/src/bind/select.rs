@@ -558,7 +558,15 @@ impl Binder<'_> {
     pub(crate) fn returning_list(
         &mut self,
         list: &[ast::ResultColumn],
+        target: &Target,
     ) -> Result<(Vec<Expr>, Vec<OutColumn>)> {
+        let former = self.returned.replace((target.id, target.table.name.clone()));
+        let out = self.returned_columns(list);
+        self.returned = former;
+        out
+    }
+
+    fn returned_columns(&mut self, list: &[ast::ResultColumn]) -> Result<(Vec<Expr>, Vec<OutColumn>)> {
         let mut core = Core::default();
         let mut columns = Few::new();
         for c in list {

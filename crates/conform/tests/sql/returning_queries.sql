@@ -1,0 +1,27 @@
+-- Nested queries in RETURNING that read the table are asked for each row, others once; they see what foreign keys have done, and
+-- not what triggers do afterwards.
+CREATE TABLE t(a PRIMARY KEY, b);
+INSERT INTO t VALUES (1, 1), (2, 2), (3, 3);
+DELETE FROM t WHERE a < 3 RETURNING a, (SELECT count(*) FROM t);
+INSERT INTO t VALUES (4, 4), (5, 5) RETURNING a, (SELECT count(*) FROM t), EXISTS (SELECT 1 FROM t WHERE a = 5), 5 IN (SELECT a FROM t);
+UPDATE t SET b = b + 1 RETURNING a, (SELECT group_concat(b) FROM t);
+INSERT INTO t VALUES (4, 9), (6, 6) ON CONFLICT(a) DO UPDATE SET b = 0 RETURNING a, (SELECT sum(b) FROM t);
+REPLACE INTO t VALUES (5, 7), (8, 8) RETURNING a, (SELECT sum(b) FROM t);
+CREATE TABLE log(x);
+CREATE TRIGGER tu AFTER UPDATE ON t BEGIN INSERT INTO log VALUES (new.a); END;
+CREATE TRIGGER ti AFTER INSERT ON t BEGIN INSERT INTO log VALUES (-new.a); END;
+CREATE TRIGGER td AFTER DELETE ON t BEGIN INSERT INTO log VALUES ('d' || old.a); END;
+UPDATE t SET b = 1 WHERE a > 4 RETURNING a, (SELECT count(*) FROM log);
+UPDATE t SET b = 1 WHERE a > 4 RETURNING a, (SELECT count(*) + 0 * t.a FROM log);
+INSERT INTO t VALUES (10, 1), (11, 1) RETURNING a, (SELECT count(*) FROM log);
+DELETE FROM t WHERE a > 9 RETURNING a, (SELECT count(*) FROM log), (SELECT max(x) FROM log);
+UPDATE t SET b = 2 WHERE a = 4 RETURNING a, (SELECT count(*) FROM log);
+PRAGMA foreign_keys = ON;
+CREATE TABLE s(a TEXT PRIMARY KEY, b TEXT REFERENCES s(a) ON UPDATE CASCADE ON DELETE SET NULL);
+INSERT INTO s VALUES (2, 2);
+UPDATE s SET a = 9 WHERE a = 2 RETURNING a, b, (SELECT max(b) FROM s);
+INSERT INTO s VALUES (3, 9);
+DELETE FROM s WHERE a = 9 RETURNING a, (SELECT count(b) FROM s);
+CREATE TRIGGER ig AFTER UPDATE ON s BEGIN SELECT RAISE(IGNORE); END;
+UPDATE s SET b = 3 RETURNING a, b;
+SELECT * FROM s;
