@@ -69,6 +69,16 @@ pub trait Host {
     fn virtual_table(&self, _database: &str, _name: &str) -> Result<Option<Rc<dyn VirtualTable>>> {
         Ok(None)
     }
+    /// How many foreign keys are violated and have to be mended before a commit.
+    fn deferred_violations(&self) -> i64 {
+        0
+    }
+    /// Sets that number: violations that were said to be as they shall be.
+    fn set_deferred_violations(&self, _n: i64) {}
+    /// Foreign keys have no actions from now on, as if all were `NO ACTION`, or have them again; answers what was before.
+    fn without_key_actions(&self, _on: bool) -> bool {
+        false
+    }
     /// Adds a function to the connection; statements that are prepared from now on know it.
     fn add_function(&self, _function: Function) -> Result<()> {
         Err(Error::sql("there is no connection to know the function"))

@@ -7,6 +7,7 @@
 
 mod function;
 mod host;
+mod preupdate;
 mod registry;
 mod source;
 mod tokenizer;
@@ -17,6 +18,7 @@ pub use function::{
     Aggregate, AuxData, Context, Function, FunctionFlags, Implementation, Inline, Scalar, ScalarFn,
 };
 pub use host::{Host, NestedStatement};
+pub use preupdate::{Preupdate, PreupdateListener};
 pub use registry::{BuiltinModules, Builtins, Registry};
 pub use source::{Opened, RowSource, SourceFactory};
 pub use tokenizer::{Token, TokenPatterns, TokenSink, TokenizeFor, Tokenizer, TokenizerKind};

@@ -11,7 +11,9 @@ use iolite_base::{Encoding, Error, Limit, Limits, Result, raw_text};
 use iolite_btree::{Btree, BusyHandler, CheckpointMode, CheckpointResult, TxnState};
 use iolite_catalog::{Catalog, Schema};
 use iolite_codegen::Settings;
-use iolite_ext::{BuiltinModules, ChangeListener, Function, Module, Participant, Registry};
+use iolite_ext::{
+    BuiltinModules, ChangeListener, Function, Module, Participant, PreupdateListener, Registry,
+};
 use iolite_os::Vfs;
 use iolite_value::Collate;
 use std::cell::{Cell, RefCell};
@@ -83,7 +85,8 @@ pub(crate) struct Inner {
     pub progress_every: Cell<u32>,
     #[allow(clippy::type_complexity)]
     pub update_hook: RefCell<Option<Rc<dyn Fn(iolite_vdbe::RowChange, &str, &str, i64)>>>,
-    pub preupdate_hook: RefCell<Option<Rc<crate::preupdate::PreupdateHook>>>,
+    /// Who is told of rows before they are changed.
+    pub preupdate: crate::preupdate::Listeners,
     pub busy: RefCell<Option<BusyHandler>>,
     pub busy_timeout: Cell<u32>,
     /// `PRAGMA lock_lease_ms`, for databases attached later.
@@ -123,6 +126,8 @@ pub(crate) struct Inner {
 #[derive(Default)]
 pub(crate) struct Flags {
     pub foreign_keys: Cell<bool>,
+    /// Foreign keys have no actions for now.
+    pub no_key_actions: Cell<bool>,
     pub recursive_triggers: Cell<bool>,
     pub ignore_checks: Cell<bool>,
     pub writable_schema: Cell<bool>,
@@ -300,7 +305,7 @@ impl Connection {
             progress: RefCell::new(None),
             progress_every: Cell::new(0),
             update_hook: RefCell::new(None),
-            preupdate_hook: RefCell::new(None),
+            preupdate: crate::preupdate::Listeners::default(),
             busy: RefCell::new(None),
             busy_timeout: Cell::new(0),
             lock_lease: Cell::new(0),
@@ -532,7 +537,23 @@ impl Connection {
 
     /// Calls `f` before each change of a row of a table, but not of the schema and other tables of the engine's own.
     pub fn preupdate_hook(&self, f: Option<Rc<crate::preupdate::PreupdateHook>>) {
-        *self.0.preupdate_hook.borrow_mut() = f;
+        self.0.preupdate.set_hook(f);
+    }
+
+    /// Tells `l` of each change of a row of a table before it is made, until it is removed. The statistics of ANALYZE are such
+    /// rows, other tables of the engine's own are not.
+    pub fn add_preupdate_listener(&self, l: Rc<dyn PreupdateListener>) {
+        self.0.preupdate.add(l);
+    }
+
+    /// Tells `l` of no more changes.
+    pub fn remove_preupdate_listener(&self, l: &Rc<dyn PreupdateListener>) {
+        self.0.preupdate.remove(l);
+    }
+
+    /// The connection as modules see it.
+    pub fn host(&self) -> Rc<dyn iolite_ext::Host> {
+        self.0.clone()
     }
 
     /// Calls `f` for each changed row with database, table and rowid.

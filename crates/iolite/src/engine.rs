@@ -12,7 +12,7 @@ pub use crate::connection::{Connection, Switch};
 pub use crate::image::{Backup, ImageOptions};
 pub use crate::metadata::ColumnMetadata;
 pub use crate::open::OpenFlags;
-pub use crate::preupdate::{Preupdate, PreupdateHook};
+pub use crate::preupdate::PreupdateHook;
 pub use crate::stages::stages;
 pub use crate::statement::{Statement, StatementCounter, Step};
 pub use iolite_base::{
@@ -27,8 +27,8 @@ pub use iolite_columnar::set_segment_leaves as set_column_segment_leaves;
 pub use iolite_ext::{
     Aggregate, Change, ChangeListener, Constraint, ConstraintOp, ConstraintUse, Context, Declared,
     FilterArgs, Function, FunctionFlags, Host, Implementation, IndexInfo, Module, ModuleKind,
-    NestedStatement, OnConflict, OrderTerm, OrderUse, Overload, Participant, RowChange, RowSource, Scalar,
-    TableArgs, Trust, VirtualCursor, VirtualTable,
+    NestedStatement, OnConflict, OrderTerm, OrderUse, Overload, Participant, Preupdate, PreupdateListener,
+    RowChange, RowSource, Scalar, TableArgs, Trust, VirtualCursor, VirtualTable,
 };
 pub use iolite_os::Vfs;
 pub use iolite_plan::bind::check_declaration;

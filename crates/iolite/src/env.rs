@@ -1,11 +1,11 @@
 //! What a running program sees of its connection.
 
 use crate::connection::Inner;
-use crate::preupdate::{Preupdate, by_column};
+use crate::preupdate::{STATISTICS, by_column};
 use iolite_base::{Code, Encoding, Limit, Result};
 use iolite_btree::{Btree, TxnState};
 use iolite_catalog::Table;
-use iolite_ext::{Function, Host, NestedStatement, VirtualTable};
+use iolite_ext::{Function, Host, NestedStatement, Preupdate, VirtualTable};
 use iolite_os::{FileKind, OpenFlags};
 use iolite_value::Value;
 use iolite_vdbe::{Env, RowBefore, RowChange};
@@ -209,7 +209,7 @@ impl Env for Running {
     }
 
     fn watches_before(&self) -> bool {
-        self.conn.preupdate_hook.borrow().is_some() && !self.conn.txn.is_nested()
+        self.conn.preupdate.any()
     }
 
     fn before_change(&self, change: &RowBefore) {
@@ -280,6 +280,9 @@ impl Inner {
         let root = change.root;
         let holds = |t: &Table| t.primary_index().map_or(t.root.get(), |i| i.root.get()) == root;
         let Some(table) = schema.tables().find(|t| holds(t)) else { return };
+        if self.txn.is_nested() && !table.name.eq_ignore_ascii_case(STATISTICS) {
+            return;
+        }
         let rowid = |r: &Option<(i64, Vec<Value>)>| r.as_ref().map(|r| r.0);
         let (old, new) = (rowid(&change.old), rowid(&change.new));
         let row =
@@ -316,14 +319,11 @@ impl Inner {
 
     /// Whether somebody wants to know of changes before they are made.
     pub fn watches_before(&self) -> bool {
-        self.preupdate_hook.borrow().is_some()
+        self.preupdate.any()
     }
 
     fn tell_preupdate(&self, p: &Preupdate) {
-        let hook = self.preupdate_hook.borrow().clone();
-        if let Some(f) = hook.filter(|_| !p.table.starts_with("sqlite_")) {
-            f(p);
-        }
+        self.preupdate.tell(self, p);
     }
 }
 

@@ -89,6 +89,22 @@ impl Host for Inner {
         }
     }
 
+    fn deferred_violations(&self) -> i64 {
+        self.txn.deferred()
+    }
+
+    fn set_deferred_violations(&self, n: i64) {
+        self.txn.defer(n - self.txn.deferred());
+    }
+
+    fn without_key_actions(&self, on: bool) -> bool {
+        let was = self.flags.no_key_actions.replace(on);
+        if was != on {
+            self.expire_statements();
+        }
+        was
+    }
+
     fn add_function(&self, function: Function) -> Result<()> {
         self.handle()?.create_function(function);
         Ok(())

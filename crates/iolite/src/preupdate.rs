@@ -5,36 +5,66 @@
 
 use iolite_base::Result;
 use iolite_catalog::{ColumnSource, Table};
+use iolite_ext::{Host, Preupdate, PreupdateListener};
 use iolite_value::{Affinity, Value};
-use iolite_vdbe::RowChange;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// A change of a row that is about to be made.
-pub struct Preupdate {
-    /// What is done.
-    pub change: RowChange,
-    /// The database's name.
-    pub database: Rc<str>,
-    /// The table's name.
-    pub table: Rc<str>,
-    /// How many columns the table has.
-    pub columns: usize,
-    /// The rowid before; 0 for tables without.
-    pub old_rowid: i64,
-    /// The rowid after; 0 for tables without.
-    pub new_rowid: i64,
-    /// 0: done by the statement itself; above, by triggers, which triggers have fired.
-    pub depth: usize,
-    /// The row as it is, by column, if there is one.
-    pub old: Option<Vec<Option<Value>>>,
-    /// The row as it will be, by column, if there will be one that is known.
-    pub new: Option<Vec<Option<Value>>>,
-    /// The column that incremental access writes to.
-    pub blob_column: Option<usize>,
-}
+/// The program's own hook.
+pub type PreupdateHook = dyn Fn(&Preupdate);
 
 /// Who wants to know.
-pub type PreupdateHook = dyn Fn(&Preupdate);
+#[derive(Default)]
+pub(crate) struct Listeners {
+    hook: RefCell<Option<Rc<PreupdateHook>>>,
+    list: RefCell<Vec<Rc<dyn PreupdateListener>>>,
+    any: Cell<bool>,
+}
+
+/// A table of the engine's own of whose rows listeners hear.
+pub(crate) const STATISTICS: &str = "sqlite_stat1";
+
+impl Listeners {
+    /// Whether there is anybody.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.any.get()
+    }
+
+    fn changed(&self) {
+        self.any.set(self.hook.borrow().is_some() || !self.list.borrow().is_empty());
+    }
+
+    pub fn set_hook(&self, hook: Option<Rc<PreupdateHook>>) {
+        let _old = self.hook.replace(hook);
+        self.changed();
+    }
+
+    pub fn add(&self, l: Rc<dyn PreupdateListener>) {
+        self.list.borrow_mut().insert(0, l);
+        self.changed();
+    }
+
+    pub fn remove(&self, l: &Rc<dyn PreupdateListener>) {
+        self.list.borrow_mut().retain(|x| !Rc::ptr_eq(x, l));
+        self.changed();
+    }
+
+    /// Tells everybody.
+    pub fn tell(&self, host: &dyn Host, p: &Preupdate) {
+        let own = p.table.get(..7).is_some_and(|s| s.eq_ignore_ascii_case("sqlite_"));
+        if own && !p.table.eq_ignore_ascii_case(STATISTICS) {
+            return;
+        }
+        let hook = self.hook.borrow().clone();
+        if let Some(f) = hook.filter(|_| !own) {
+            f(p);
+        }
+        // Whoever is told may add and remove listeners.
+        let list = self.list.borrow().clone();
+        list.iter().for_each(|l| l.before_change(host, p));
+    }
+}
 
 /// The fields of a record by column.
 pub(crate) fn by_column(table: &Table, rowid: i64, fields: &[Value]) -> Vec<Option<Value>> {

@@ -69,6 +69,7 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         trusted_schema: c.flags.trusted_schema.get(),
         recursive_triggers: c.flags.recursive_triggers.get(),
         foreign_keys: c.flags.foreign_keys.get() && !c.txn.is_nested(),
+        key_actions: !c.flags.no_key_actions.get(),
         ignore_checks: c.flags.ignore_checks.get(),
         writable_schema: c.flags.writable_schema.get() && !c.flags.defensive.get(),
         lookahead_filters: c.flags.lookahead_filters.get(),

@@ -8,6 +8,7 @@ use super::{Binder, Columns, Scope, ScopeSource, Target};
 use crate::bound::{Expr, TableId};
 use iolite_base::{Error, Few, Result, same_name};
 use iolite_catalog::{ForeignKey, IndexOrigin, Table};
+use iolite_sql::ast::ForeignKeyAction;
 use iolite_sql::print::quote_name;
 use std::rc::Rc;
 
@@ -49,6 +50,8 @@ pub struct KeyTest {
     violations: Result<Expr>,
     /// The same without what the row became; only where `itself` is set.
     without_new: Option<Result<Expr>>,
+    /// Whether the key's actions are taken.
+    acts: bool,
 }
 
 impl Keys {
@@ -82,6 +85,15 @@ impl KeyTest {
     /// The key.
     pub fn key(&self) -> &ForeignKey {
         &self.child.foreign_keys[self.key]
+    }
+
+    /// What is done about children.
+    pub fn action(&self, on_update: bool) -> ForeignKeyAction {
+        match self.acts {
+            true if on_update => self.key().on_update,
+            true => self.key().on_delete,
+            false => ForeignKeyAction::NoAction,
+        }
     }
 
     /// What counts violations, perhaps without those by what the row became.
@@ -206,7 +218,15 @@ impl Binder<'_> {
         let itself = parent.as_ref().is_some_and(|p| Rc::ptr_eq(p, &t.table));
         let texts = self.child_texts(t, f, parent.as_deref(), itself);
         let (violations, without_new) = self.bind_test(t, keys, itself, texts);
-        KeyTest { child: t.table.clone(), key, columns: f.columns.clone(), itself, violations, without_new }
+        KeyTest {
+            child: t.table.clone(),
+            key,
+            columns: f.columns.clone(),
+            itself,
+            violations,
+            without_new,
+            acts: self.env.key_actions,
+        }
     }
 
     /// The tests of a child, as texts: as it is, and without what the row became.
@@ -256,7 +276,15 @@ impl Binder<'_> {
             false => f.parent_columns.iter().filter_map(|n| t.table.column(n)).collect(),
         });
         let (violations, without_new) = self.bind_test(t, keys, itself, texts);
-        KeyTest { child: child.clone(), key, columns, itself, violations, without_new }
+        KeyTest {
+            child: child.clone(),
+            key,
+            columns,
+            itself,
+            violations,
+            without_new,
+            acts: self.env.key_actions,
+        }
     }
 
     /// The tests of a parent, as texts.

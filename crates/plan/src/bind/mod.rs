@@ -57,6 +57,8 @@ pub struct Env<'a> {
     pub recursive_triggers: bool,
     /// `PRAGMA foreign_keys`.
     pub foreign_keys: bool,
+    /// Whether foreign keys have actions; otherwise all are as if `NO ACTION`.
+    pub key_actions: bool,
     /// `PRAGMA ignore_check_constraints`.
     pub ignore_checks: bool,
     /// `PRAGMA writable_schema`.

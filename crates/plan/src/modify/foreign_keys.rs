@@ -32,7 +32,7 @@ fn complaint(keys: &Keys, e: &Event) -> Option<Error> {
         return None;
     }
     let acts = |x: &&&KeyTest| {
-        let action = if on_update { x.key().on_update } else { x.key().on_delete };
+        let action = x.action(on_update);
         was && action != ForeignKeyAction::NoAction
     };
     let by_action = parents.iter().filter(acts).filter_map(|x| wrong(x)).next_back();
@@ -146,7 +146,7 @@ impl Compiler<'_> {
     /// The trigger for the action of a key, of which the target is the parent.
     fn key_trigger(&mut self, t: &Target, test: &KeyTest, on_update: bool) -> Result<Option<Rc<Trigger>>> {
         let key = test.key();
-        let action = if on_update { key.on_update } else { key.on_delete };
+        let action = test.action(on_update);
         if action == ForeignKeyAction::NoAction {
             return Ok(None);
         }
