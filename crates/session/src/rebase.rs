@@ -30,21 +30,22 @@ fn replaced(table: &Table, record: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A decision about a row, and a later one.
+/// A decision about a row, and a later one. Once a remote change won, what came before does not matter: all fields are
+/// replaced. Behind a remote DELETE that won, the row is another one, and nothing is known about it.
 fn later(first: Change, then: &Change) -> Option<Change> {
     if first.op == Op::Delete && first.indirect != 0 {
-        return Some(first);
+        return None;
     }
     let mut out = Vec::new();
     for (i, (a, b)) in record::fields(first.keyed()).zip(record::fields(then.keyed())).enumerate() {
-        out.extend_from_slice(if a == REPLACED {
+        out.extend_from_slice(if then.table.is_key(i) {
+            b
+        } else if a == REPLACED || then.indirect != 0 {
             REPLACED
-        } else if !is_defined(b) {
-            a
-        } else if then.table.is_key(i) || then.indirect == 0 {
+        } else if is_defined(b) {
             b
         } else {
-            REPLACED
+            a
         });
     }
     let (old, new) = if then.op == Op::Insert { (Vec::new(), out) } else { (out, Vec::new()) };
@@ -89,7 +90,6 @@ impl Rebaser {
     /// Writes `input`, rebased.
     pub fn rebase(&self, input: Input<'_>, out: &mut Output<'_>) -> Result<()> {
         let mut reader = Reader::new(input, false);
-        reader.skips_empty = true;
         let mut table: Option<Rc<Table>> = None;
         while let Some(c) = reader.next()? {
             if !table.as_ref().is_some_and(|t| Rc::ptr_eq(t, &c.table)) {

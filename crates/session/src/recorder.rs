@@ -176,7 +176,7 @@ impl Recorder {
         }
         let now = Rc::new(Shape::of(host, &self.database, &t.name, self.rowids.get())?);
         match known {
-            None if self.measures.get() && now.has_key() => {
+            None if self.measures.get() && !now.columns.is_empty() => {
                 let name = iolite_base::raw_text::decode(&t.name).len();
                 let n = now.columns.len();
                 let head = 1 + iolite_base::varint::len(n as u64) + n + name + 1;

@@ -72,7 +72,7 @@ impl Target {
             Op::Update => {
                 let (was, is) = key.1.split_at(n);
                 let set: Vec<String> = (0..n)
-                    .filter(|i| is[*i])
+                    .filter(|i| is[*i] && !self.shape.is_key(*i))
                     .map(|i| format!("{} = ?{}", self.shape.column(i), n + 1 + i))
                     .collect();
                 let tests = tests(&mut self.others().filter(|i| was[*i]));
@@ -115,6 +115,10 @@ impl Target {
             Op::Update => (0..2 * n).map(|i| defined(i % n, i >= n)).collect(),
             _ => Vec::new(),
         };
+        if c.op == Op::Update && !(0..n).any(|i| defined(i, true) && !self.shape.is_key(i)) {
+            // Nothing is to be changed but how the key is written, which a changeset cannot say.
+            return Ok(self.seek(host, c)?.is_some());
+        }
         let keys = self.shape.keys.clone();
         let s = self.statement(host, (c.op, key))?;
         for i in 0..n {
