@@ -99,10 +99,10 @@ impl Shape {
         Ok(out)
     }
 
-    /// Whether a table of this kind can take changes of one that had `keys`: the same key, and no fewer columns.
+    /// Whether a table of this kind can take changes of one that had `keys`: the same key, in the same order, and no
+    /// fewer columns.
     pub fn takes(&self, keys: &[u8]) -> bool {
-        let same = |(a, b): (&u8, &u8)| (*a != 0) == (*b != 0);
-        keys.len() <= self.keys.len() && self.keys.iter().zip(keys).all(same)
+        self.keys.starts_with(keys)
     }
 
     /// The condition for the row whose key is bound to the parameters `?1` and so on, by column; NULL keys are not found.

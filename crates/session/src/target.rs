@@ -3,7 +3,7 @@
 //! Statements say all that is asked of a row in SQL, so that the table's own affinities and collating sequences decide what is equal.
 
 use crate::change::{Change, Op, Table};
-use crate::quoted;
+use crate::{corrupt, quoted};
 use crate::record;
 use crate::schema::{ROWID, Shape};
 use iolite_base::{Code, Result};
@@ -111,6 +111,11 @@ impl Target {
         let defined = |i: usize, new: bool| {
             record::is_defined(if new { record::field(&c.new, i) } else { c.old_field(i) })
         };
+        // Records of whole rows have all fields, and others at least the key.
+        let whole = c.op == Op::Insert || (c.op == Op::Delete && !c.table.patchset);
+        if (0..n).any(|i| (whole || self.shape.is_key(i)) && !record::is_defined(record::field(c.keyed(), i))) {
+            return Err(corrupt());
+        }
         let key = match c.op {
             Op::Update => (0..2 * n).map(|i| defined(i % n, i >= n)).collect(),
             _ => Vec::new(),
