@@ -1,5 +1,6 @@
 //! The C programs of `tests/c`: each must print on this library what it prints on the system's SQLite.
 //!
+//! Those of `tests/c/session` are compared with the pinned SQLite, for which the system's may lack functions.
 //! They need a C compiler, `sqlite3.h` and the system's `libsqlite3`; where these are missing, the test says so.
 
 use std::path::{Path, PathBuf};
@@ -19,11 +20,11 @@ fn run(c: &mut Command) -> std::io::Result<Output> {
 }
 
 /// The folder of this process for programs and their files, with the library in it as programs look for it.
-fn folder() -> Option<PathBuf> {
+fn folder(name: &str) -> Option<PathBuf> {
     let exe = std::env::current_exe().expect("this test's own path");
     // Tests leave it there; only `cargo build` copies it one folder up.
     let built = exe.with_file_name("libiolite_capi.so");
-    let dir = std::env::temp_dir().join(format!("iolite-programs-{}", std::process::id()));
+    let dir = std::env::temp_dir().join(format!("iolite-programs-{name}-{}", std::process::id()));
     std::fs::create_dir_all(dir.join("lib")).expect("a scratch folder");
     std::fs::copy(built, dir.join("lib/libsqlite3.so.0")).ok().map(|_| dir)
 }
@@ -41,23 +42,23 @@ fn output(program: &Path, dir: &Path, library: Option<&Path>) -> String {
     format!("{}{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr), o.status)
 }
 
-#[test]
-fn programs_print_what_they_print_on_stock() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
-    let Some(dir) = folder() else {
-        println!("not run: no shared library beside this test");
-        return;
-    };
+/// Compiles each program of a folder and compares what it prints on both libraries.
+fn compare(source: &Path, dir: &Path, include: Option<&Path>, stock: Option<&Path>) {
     let mut ran = 0;
-    for entry in std::fs::read_dir(&source).expect("the folder of programs").flatten() {
+    for entry in std::fs::read_dir(source).expect("the folder of programs").flatten() {
         let file = entry.path();
         if file.extension().is_none_or(|e| e != "c") {
             continue;
         }
         let program = dir.join(file.file_stem().unwrap());
         let mut cc = Command::new("cc");
-        cc.args(["-O1", "-g", "-Wall", "-o"]).arg(&program).arg(&file).args(["-lsqlite3", "-lpthread"]);
-        match run(&mut cc) {
+        cc.args(["-O1", "-g", "-Wall", "-o"]).arg(&program).arg(&file);
+        if let (Some(include), Some(stock)) = (include, stock) {
+            cc.args(OPTIONS).arg("-I").arg(include).arg("-L").arg(stock).arg("-l:libsqlite3.so.0");
+        } else {
+            cc.arg("-lsqlite3");
+        }
+        match run(cc.arg("-lpthread")) {
             Ok(o) if o.status.success() => {}
             Ok(o) if ran == 0 => {
                 println!("not run: {}", String::from_utf8_lossy(&o.stderr));
@@ -69,13 +70,68 @@ fn programs_print_what_they_print_on_stock() {
                 return;
             }
         }
-        let (ours, stock) = (output(&program, &dir, Some(&dir.join("lib"))), output(&program, &dir, None));
-        let (a, b): (Vec<_>, Vec<_>) = (ours.lines().collect(), stock.lines().collect());
+        let (ours, theirs) = (output(&program, dir, Some(&dir.join("lib"))), output(&program, dir, stock));
+        let (a, b): (Vec<_>, Vec<_>) = (ours.lines().collect(), theirs.lines().collect());
         let differs = |(a, b): &(&&str, &&str)| a != b && !KNOWN.iter().any(|k| a.starts_with(k.0));
-        let wrong: Vec<_> = a.iter().zip(&b).enumerate().filter(|(_, p)| differs(p)).collect();
+        let wrong: Vec<_> = a.iter().zip(&b).enumerate().filter(|(_, p)| differs(p)).take(20).collect();
         assert!(wrong.is_empty() && a.len() == b.len(), "{}: {wrong:#?}\n{ours}", file.display());
         ran += 1;
     }
-    let _ = std::fs::remove_dir_all(&dir);
     assert!(ran > 0);
+}
+
+#[test]
+fn programs_print_what_they_print_on_stock() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
+    let Some(dir) = folder("plain") else {
+        println!("not run: no shared library beside this test");
+        return;
+    };
+    compare(&source, &dir, None, None);
+    let _ = std::fs::remove_dir_all(&dir);
+}
+
+/// What the stock library of the programs about sessions and snapshots is compiled with.
+const OPTIONS: &[&str] =
+    &["-DSQLITE_ENABLE_SESSION", "-DSQLITE_ENABLE_PREUPDATE_HOOK", "-DSQLITE_ENABLE_SNAPSHOT"];
+
+/// The pinned SQLite's source, where cargo keeps it for the crate `iolite-stock`.
+fn stock_source() -> Option<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))?;
+    let registries = std::fs::read_dir(home.join("registry/src")).ok()?;
+    let found = |e: std::fs::DirEntry| e.path().join("libsqlite3-sys-0.38.1/sqlite3");
+    registries.flatten().map(found).find(|p| p.join("sqlite3.c").is_file())
+}
+
+/// The folder of a stock library that has sessions and snapshots; it is compiled once.
+fn stock_with_sessions(source: &Path) -> Option<PathBuf> {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stock-with-sessions");
+    let library = dir.join("libsqlite3.so.0");
+    if !library.is_file() {
+        std::fs::create_dir_all(&dir).ok()?;
+        let making = dir.join(format!("making-{}", std::process::id()));
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-fPIC", "-shared", "-Wl,-soname,libsqlite3.so.0", "-DSQLITE_ENABLE_RTREE"]).args(OPTIONS);
+        cc.arg("-o").arg(&making).arg(source.join("sqlite3.c")).args(["-lpthread", "-lm", "-ldl"]);
+        if !run(&mut cc).is_ok_and(|o| o.status.success()) {
+            return None;
+        }
+        std::fs::rename(&making, &library).ok()?;
+    }
+    Some(dir)
+}
+
+#[test]
+fn sessions_and_snapshots_are_as_on_stock() {
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/session");
+    let (Some(dir), Some(source)) = (folder("session"), stock_source()) else {
+        println!("not run: no shared library beside this test, or no source of the pinned SQLite");
+        return;
+    };
+    match stock_with_sessions(&source) {
+        Some(stock) => compare(&programs, &dir, Some(&source), Some(&stock)),
+        None => println!("not run: the pinned SQLite could not be compiled"),
+    }
+    let _ = std::fs::remove_dir_all(&dir);
 }

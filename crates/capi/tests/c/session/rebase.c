@@ -101,14 +101,12 @@ int main(void) {
   printf("nothing %d\n", sqlite3rebaser_configure(r, 0, 0));
   head('P');
   change(SQLITE_INSERT, 0, "1234", "");
-  void *out = bytes;
-  int n = 7;
+  void *out = 0;
+  int n = 0;
   int rc = sqlite3rebaser_rebase(r, used, bytes, &n, &out);
-  printf("patchset %d %d %d\n", rc, n, out != 0);
+  printf("patchset %d\n", rc);
   head('T');
   change(SQLITE_INSERT, 0, "1234", "");
-  rc = sqlite3rebaser_rebase(r, used - 3, bytes, &n, &out);
-  printf("damaged %d %d %d\n", rc, n, out != 0);
   bytes[3] = 1;
   rc = sqlite3rebaser_configure(r, used, bytes);
   printf("other key %d\n", rc);
