@@ -9,7 +9,7 @@ use crate::cursor::{Cursor, Parked, Slot, Tree};
 use crate::node::{Layout, TABLE_LEAF, TreeKind, corrupt, make_empty};
 use iolite_base::{Buf, Code, Encoding, Pgno, Result, be, hash::FastMap, hash::FastSet};
 use iolite_os::Vfs;
-use iolite_pager::{BusyHandler, Commit, OpenOptions, Pager, SecureDelete, State, TxnState};
+use iolite_pager::{BusyHandler, Commit, OpenOptions, Pager, SecureDelete, SnapshotName, State, TxnState};
 use std::cell::{Cell, RefCell, RefMut};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
@@ -347,6 +347,26 @@ impl Btree {
         let begins = self.txn_state() == TxnState::None;
         self.begin_read()?;
         Ok(Reading { bt: begins.then(|| self.clone()) })
+    }
+
+    /// The name of the state that is being read.
+    pub fn snapshot_name(&self) -> Result<SnapshotName> {
+        self.pager()?.snapshot_name()
+    }
+
+    /// Begins to read the state that was named, or goes over to it.
+    pub fn begin_read_at(&self, name: &SnapshotName) -> Result<()> {
+        self.waiting(|p| p.begin_read_at(name))?;
+        let fresh = self.0.refresh_if_changed();
+        if fresh.is_err() {
+            self.end_read();
+        }
+        fresh
+    }
+
+    /// Makes states readable again that a recovery has left in doubt.
+    pub fn recover_snapshots(&self) -> Result<()> {
+        self.reading(|b| b.pager()?.recover_snapshots())
     }
 
     fn begin_read_slow(&self) -> Result<()> {

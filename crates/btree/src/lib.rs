@@ -36,7 +36,7 @@ pub use btree::{AutoVacuum, Btree, Reading};
 pub use copy::Backup;
 pub use cursor::{Cursor, EntryOrder, InsertAt, KeyCompare};
 pub use iolite_os::{FileId, FileStamp};
-pub use iolite_pager::{Base, LogMark, Mark};
+pub use iolite_pager::{Base, LogMark, Mark, SnapshotName};
 pub use iolite_pager::{
     BusyHandler, CacheStats, CheckpointMode, CheckpointResult, Commit, JournalMode, LockingMode, OpenOptions,
     SecureDelete, SyncMode, TxnState,

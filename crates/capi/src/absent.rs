@@ -1,4 +1,4 @@
-//! Entries for what this library does not offer yet: snapshots, geometry callbacks.
+//! Entries for what this library does not offer yet: geometry callbacks.
 //!
 //! Programs that are linked against them start, and learn from the answer that they cannot be used. An entry that takes
 //! arguments in C may ignore them here: the caller clears them away.
@@ -19,11 +19,6 @@ macro_rules! absent {
 absent! {
     sqlite3_rtree_geometry_callback
     sqlite3_rtree_query_callback
-    sqlite3_snapshot_cmp
-    sqlite3_snapshot_free
-    sqlite3_snapshot_get
-    sqlite3_snapshot_open
-    sqlite3_snapshot_recover
 }
 
 #[unsafe(no_mangle)]

@@ -37,6 +37,7 @@ pub mod preupdate;
 pub mod printf;
 pub mod session;
 pub mod session_io;
+pub mod snapshot;
 pub mod statement;
 pub mod text;
 pub mod value;

@@ -18,7 +18,9 @@ pub use crate::statement::{Statement, StatementCounter, Step};
 pub use iolite_base::{
     Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER,
 };
-pub use iolite_btree::{Btree, BusyHandler, CheckpointMode, CheckpointResult, JournalMode, TxnState};
+pub use iolite_btree::{
+    Btree, BusyHandler, CheckpointMode, CheckpointResult, JournalMode, SnapshotName, TxnState,
+};
 pub use iolite_bytecode::{ColumnMeta, ExplainRow};
 #[cfg(feature = "columnar")]
 pub use iolite_columnar::set_dictionary_entries as set_column_dictionary_entries;

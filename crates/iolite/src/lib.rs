@@ -71,6 +71,7 @@ mod preupdate;
 mod random;
 mod run;
 mod schema;
+mod snapshot;
 mod stages;
 mod statement;
 mod status;

@@ -32,4 +32,4 @@ pub use types::{
     SecureDelete, SyncMode, TxnState,
 };
 pub use view::{Base, ClosingNote, Mark, Together};
-pub use wal::LogMark;
+pub use wal::{LogMark, SnapshotName};

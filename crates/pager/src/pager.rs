@@ -120,6 +120,8 @@ pub struct Pager {
     /// engine began on such a file.
     pub(crate) sized_by_header: bool,
     /// The database was read before: whether others have changed it since can be told, also where the cache is gone.
+    /// The state that a transaction which is just beginning is to read, if that is not the newest.
+    pub(crate) wanted: Option<crate::wal::SnapshotName>,
     pub(crate) was_read: bool,
     /// All pages changed in this transaction; may name a page twice.
     pub(crate) dirty: Vec<Pgno>,
@@ -230,6 +232,7 @@ impl Pager {
             file_version: [0; 16],
             header_ok: false,
             sized_by_header: false,
+            wanted: None,
             was_read: false,
             dirty: Vec::new(),
             watched: None,

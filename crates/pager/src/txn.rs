@@ -9,7 +9,7 @@ use crate::pager::{Kind, Pager, State};
 use crate::shared::Era;
 use crate::table::{DIRTY, DONT_WRITE, WAS_FREE};
 use crate::types::*;
-use crate::wal::{Role, Snapshot};
+use crate::wal::{Role, Snapshot, SnapshotName};
 use iolite_base::{Buf, Code, Error, Pgno, Result, SQLITE_VERSION_NUMBER, alloc, be};
 use iolite_os::{FileKind, LockLevel, OpenFlags, SyncKind};
 use std::time::Duration;
@@ -43,6 +43,40 @@ impl Pager {
         }
         self.check();
         begun
+    }
+
+    /// The name of the state that is being read. `SQLITE_ERROR` without a log that somebody has written to, and for who writes.
+    pub fn snapshot_name(&self) -> Result<SnapshotName> {
+        match &self.wal {
+            Some(wal) if self.state == State::Reader => wal.snapshot_name(),
+            _ => Err(Code::Error.into()),
+        }
+    }
+
+    /// Begins to read the state that was named. A transaction that reads already goes on there, or, if that state is not to be
+    /// had, as it was. `SQLITE_ERROR` unless it is known that there is a log.
+    pub fn begin_read_at(&mut self, name: &SnapshotName) -> Result<()> {
+        let (Some(wal), Some(file)) = (&mut self.wal, &self.file) else { return Err(Code::Error.into()) };
+        match self.state {
+            State::Open => {}
+            State::Reader => {
+                wal.check_snapshot(&**file, name)?;
+                self.end_read();
+            }
+            _ => return Err(Code::Error.into()),
+        }
+        self.wanted = Some(*name);
+        let begun = self.begin_read();
+        self.wanted = None;
+        begun
+    }
+
+    /// Makes states of the log readable again that a recovery has left in doubt. `SQLITE_ERROR` without a log.
+    pub fn recover_snapshots(&mut self) -> Result<()> {
+        match (&mut self.wal, &self.file) {
+            (Some(wal), Some(file)) if self.state == State::Reader => wal.recover_snapshots(&**file),
+            _ => Err(Code::Error.into()),
+        }
     }
 
     fn begin_read_file(&mut self) -> Result<()> {
@@ -144,7 +178,10 @@ impl Pager {
     fn begin_read_wal(&mut self) -> Result<()> {
         let file = self.file.as_deref().expect("a log belongs to a file");
         let wal = self.wal.as_mut().expect("called in WAL mode");
-        let change = wal.begin_read(file)?;
+        let change = match self.wanted {
+            None => wal.begin_read(file)?,
+            Some(name) => wal.begin_read_at(file, &name)?,
+        };
         self.same_log = matches!(change, Snapshot::Same);
         match change {
             Snapshot::Same => {}

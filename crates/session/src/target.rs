@@ -3,9 +3,9 @@
 //! Statements say all that is asked of a row in SQL, so that the table's own affinities and collating sequences decide what is equal.
 
 use crate::change::{Change, Op, Table};
-use crate::{corrupt, quoted};
 use crate::record;
 use crate::schema::{ROWID, Shape};
+use crate::{corrupt, quoted};
 use iolite_base::{Code, Result};
 use iolite_ext::{Host, NestedStatement};
 use iolite_value::Value;
@@ -113,7 +113,8 @@ impl Target {
         };
         // Records of whole rows have all fields, and others at least the key.
         let whole = c.op == Op::Insert || (c.op == Op::Delete && !c.table.patchset);
-        if (0..n).any(|i| (whole || self.shape.is_key(i)) && !record::is_defined(record::field(c.keyed(), i))) {
+        if (0..n).any(|i| (whole || self.shape.is_key(i)) && !record::is_defined(record::field(c.keyed(), i)))
+        {
             return Err(corrupt());
         }
         let key = match c.op {

@@ -112,7 +112,8 @@ fn stock_with_sessions(source: &Path) -> Option<PathBuf> {
         std::fs::create_dir_all(&dir).ok()?;
         let making = dir.join(format!("making-{}", std::process::id()));
         let mut cc = Command::new("cc");
-        cc.args(["-O1", "-fPIC", "-shared", "-Wl,-soname,libsqlite3.so.0", "-DSQLITE_ENABLE_RTREE"]).args(OPTIONS);
+        cc.args(["-O1", "-fPIC", "-shared", "-Wl,-soname,libsqlite3.so.0", "-DSQLITE_ENABLE_RTREE"])
+            .args(OPTIONS);
         cc.arg("-o").arg(&making).arg(source.join("sqlite3.c")).args(["-lpthread", "-lm", "-ldl"]);
         if !run(&mut cc).is_ok_and(|o| o.status.success()) {
             return None;

@@ -71,7 +71,7 @@ impl Header {
         w
     }
 
-    fn of_words(w: &[u32; 12]) -> Option<Header> {
+    pub(super) fn of_words(w: &[u32; 12]) -> Option<Header> {
         let b = w[3].to_ne_bytes();
         if b[0] == 0 || sum_of(w) != [w[10], w[11]] || w[0] != VERSION {
             return None;
@@ -273,6 +273,11 @@ impl Index {
     /// Sets it.
     pub fn set_backfill(&self, n: u32) {
         self.regions[0].words()[24].store(n, Release);
+    }
+
+    /// Frames that a checkpoint began to copy at some time.
+    pub fn backfill_attempted(&self) -> u32 {
+        self.word(32)
     }
 
     /// Frames that a checkpoint began to copy.

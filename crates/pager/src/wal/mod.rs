@@ -21,6 +21,7 @@ pub(crate) mod direct;
 mod index;
 mod lives;
 mod recover;
+mod snapshot;
 mod sum;
 mod view;
 
@@ -32,6 +33,7 @@ use chain::{Chain, Commit, Turn};
 use index::{Header, Index};
 use iolite_base::{Buf, Code, Pgno, Result, alloc, be};
 use iolite_os::{File, ShmLock, ShmRelease, SyncKind, Vfs};
+pub use snapshot::SnapshotName;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,6 +73,8 @@ pub struct Wal {
     /// Frames below this one are in the database file for certain, and are not looked for.
     first_frame: u32,
     writing: bool,
+    /// The state that a transaction which is just beginning is to read, if that is not the newest.
+    wanted: Option<Header>,
     /// The index is a private one for this transaction: see `begin_read_private`.
     private: bool,
     /// The checkpoint sequence number of the log's header.
@@ -135,6 +139,7 @@ impl Wal {
             header: Header::default(),
             mark: None,
             first_frame: 1,
+            wanted: None,
             writing: false,
             private: false,
             sequence: 0,
@@ -437,8 +442,9 @@ impl Wal {
             }
             Err(e) => return Err(e),
         }
-        let last = self.header.last_frame;
-        if !use_log && self.index.backfill() == last {
+        let newest = self.header.last_frame;
+        let last = self.wanted.as_ref().map_or(newest, |w| w.last_frame.min(newest));
+        if !use_log && self.wanted.is_none() && self.index.backfill() == last {
             // All is in the database: read from there alone.
             match self.lock(db, LOCK_READ, 1, ShmLock::Shared) {
                 Ok(()) => {
@@ -495,6 +501,7 @@ impl Wal {
             self.unlock_shared(db, LOCK_READ + best);
             return Ok(Attempt::Retry);
         }
+        self.go_back(db, best)?;
         self.first_frame = first;
         self.mark = Some(best);
         Ok(Attempt::Done)
