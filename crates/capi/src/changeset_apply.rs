@@ -76,7 +76,11 @@ unsafe fn run(
                 }
             }
             Err(e) if said.number(&e) == e.code().number() as c_int => d.fail(&e),
-            Err(e) => d.fail_code(said.number(&e)),
+            Err(e) => {
+                // What the program's own function has answered, it is told as it is.
+                d.fail_code(said.number(&e));
+                said.number(&e)
+            }
         }
     })
 }

@@ -151,7 +151,7 @@ impl Recorder {
         self.size.get()
     }
 
-    /// How much memory all this takes.
+    /// How much memory is taken by what was recorded.
     pub fn memory_used(&self) -> i64 {
         let table = |t: &Rc<Watched>| {
             let rows = t.rows.borrow();
@@ -159,7 +159,7 @@ impl Recorder {
             size_of::<Watched>() + t.name.len() + records + rows.len() * size_of::<Row>()
         };
         let tables: usize = self.tables.borrow().iter().map(table).sum();
-        (size_of::<Recorder>() + tables) as i64
+        tables as i64
     }
 
     /// What went wrong when a change was recorded.
