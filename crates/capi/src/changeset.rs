@@ -207,7 +207,7 @@ unsafe fn value_of(i: *mut CIter, out: *mut *mut CValue, f: impl FnOnce(&CIter) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3changeset_old(i: *mut CIter, n: c_int, out: *mut *mut CValue) -> c_int {
     value_of(i, out, |i| match i.now.as_ref().map(|c| c.op) {
-        Some(Op::Update | Op::Delete) => i.give(0, n, out, |c, n| c.old(n)),
+        Some(Op::Update | Op::Delete) => i.give(0, n, out, |c, n| c.old_value(n)),
         _ => MISUSE,
     })
 }
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn sqlite3changeset_old(i: *mut CIter, n: c_int, out: *mut
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3changeset_new(i: *mut CIter, n: c_int, out: *mut *mut CValue) -> c_int {
     value_of(i, out, |i| match i.now.as_ref().map(|c| c.op) {
-        Some(Op::Update | Op::Insert) => i.give(1, n, out, |c, n| c.new(n)),
+        Some(Op::Update | Op::Insert) => i.give(1, n, out, |c, n| c.new_value(n)),
         _ => MISUSE,
     })
 }

@@ -1,15 +1,14 @@
 //! A change that is made up value by value, and added to a group (documentation page `sqlite3changegroup_change_begin`).
 
-use crate::change::{Change, Op};
-use crate::group::Group;
+use crate::change::{Change, Op, Table};
 use crate::record::{self, UNDEFINED, is_defined};
 use iolite_base::{Code, Error, Result};
-use iolite_ext::Host;
 use iolite_value::Value;
+use std::rc::Rc;
 
 /// A change that is being made up, for one of the group's tables.
 pub(crate) struct Draft {
-    at: usize,
+    pub at: usize,
     op: Op,
     indirect: bool,
     old: Vec<Option<Vec<u8>>>,
@@ -20,53 +19,31 @@ fn invalid(what: impl std::fmt::Display) -> Error {
     Error::sql(format!("invalid change: {what}"))
 }
 
-impl Group {
-    /// Begins a change of a row of `table`.
-    pub fn begin_change(
-        &mut self,
-        op: u8,
-        table: &str,
-        indirect: bool,
-        host: Option<&dyn Host>,
-    ) -> Result<()> {
-        if self.draft.is_some() {
-            return Err(Code::Misuse.into());
-        }
-        let op = Op::from_number(op).ok_or(Code::Error)?;
-        let found = match self.find(table) {
-            Some(at) => Some(at),
-            None => self.from_schema(table, host)?,
-        };
-        let at = found.ok_or_else(|| Error::sql(format!("no such table: {table}")))?;
-        let n = self.tables[at].table.columns();
-        self.draft = Some(Draft { at, op, indirect, old: vec![None; n], new: vec![None; n] });
-        Ok(())
+impl Draft {
+    /// Of a row of the group's table `at`, which has `columns`.
+    pub fn new(at: usize, op: Op, indirect: bool, columns: usize) -> Draft {
+        Draft { at, op, indirect, old: vec![None; columns], new: vec![None; columns] }
     }
 
     /// Gives column `n` a value, before or behind the change.
-    pub fn change_value(&mut self, new: bool, n: i64, v: &Value) -> Result<()> {
-        let d = self.draft.as_mut().ok_or(Code::Misuse)?;
-        if d.op == if new { Op::Delete } else { Op::Insert } {
+    pub fn set(&mut self, new: bool, n: i64, v: &Value) -> Result<()> {
+        if self.op == if new { Op::Delete } else { Op::Insert } {
             return Err(Code::Error.into());
         }
-        let row = if new { &mut d.new } else { &mut d.old };
+        let row = if new { &mut self.new } else { &mut self.old };
         let field = usize::try_from(n).ok().and_then(|n| row.get_mut(n)).ok_or(Code::Range)?;
         *field = Some(record::encoded(v)?);
         Ok(())
     }
 
-    /// Ends the change: adds it, or forgets it with `discard` and if something is wrong with it.
-    pub fn finish_change(&mut self, discard: bool) -> Result<()> {
-        let Some(d) = self.draft.take().filter(|_| !discard) else { return Ok(()) };
-        let patchset = self.is_patchset();
-        let entry = &mut self.tables[d.at];
-        let table = entry.table.clone();
+    /// The change, unless something is wrong with it.
+    pub fn finish(self, table: Rc<Table>, patchset: bool) -> Result<Change> {
         let (mut old, mut new) = (Vec::new(), Vec::new());
-        for (i, (a, b)) in d.old.iter().zip(&d.new).enumerate() {
+        for (i, (a, b)) in self.old.iter().zip(&self.new).enumerate() {
             let (was, is) = (a.as_deref().unwrap_or(UNDEFINED), b.as_deref().unwrap_or(UNDEFINED));
             let key = table.is_key(i);
             let kept = key || !patchset;
-            match d.op {
+            match self.op {
                 Op::Update => {
                     updated(i, key, patchset, was, is)?;
                     old.extend_from_slice(if kept { was } else { UNDEFINED });
@@ -84,8 +61,7 @@ impl Group {
                 }
             }
         }
-        entry.put(Change { table, op: d.op, indirect: d.indirect as u8, old, new });
-        Ok(())
+        Ok(Change { table, op: self.op, indirect: self.indirect as u8, old, new })
     }
 }
 

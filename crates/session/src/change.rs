@@ -78,12 +78,12 @@ pub struct Change {
 
 impl Change {
     /// The value of column `n` before, if the change has it.
-    pub fn old(&self, n: usize) -> Result<Option<Value>> {
+    pub fn old_value(&self, n: usize) -> Result<Option<Value>> {
         record::value(self.old_field(n))
     }
 
     /// The value of column `n` behind it, if the change has it.
-    pub fn new(&self, n: usize) -> Result<Option<Value>> {
+    pub fn new_value(&self, n: usize) -> Result<Option<Value>> {
         record::value(record::field(&self.new, n))
     }
 

@@ -8,8 +8,9 @@ use crate::reader::Reader;
 use crate::record::UNDEFINED;
 use crate::rows::{self, Rows};
 use crate::schema::Shape;
-use iolite_base::{Code, Result};
+use iolite_base::{Code, Error, Result};
 use iolite_ext::Host;
+use iolite_value::Value;
 use std::rc::Rc;
 
 /// The changes of one table.
@@ -28,7 +29,7 @@ pub struct Group {
     patchset: Option<bool>,
     /// The database whose tables changes must fit.
     schema: Option<String>,
-    pub(crate) draft: Option<Draft>,
+    draft: Option<Draft>,
 }
 
 impl Group {
@@ -96,12 +97,12 @@ impl Group {
                 self.tables.push(Entry::around(table.clone(), Rows::default()));
                 Ok(self.tables.len() - 1)
             }
-            Some(_) => self.from_schema(&table.name, host)?.ok_or_else(|| Code::Schema.into()),
+            Some(_) => self.look_up(&table.name, host)?.ok_or_else(|| Code::Schema.into()),
         }
     }
 
     /// The table of this name in the database, as a new one here.
-    pub(crate) fn from_schema(&mut self, name: &str, host: Option<&dyn Host>) -> Result<Option<usize>> {
+    pub(crate) fn look_up(&mut self, name: &str, host: Option<&dyn Host>) -> Result<Option<usize>> {
         let (Some(db), Some(host)) = (&self.schema, host) else { return Ok(None) };
         let shape = Shape::of(host, db, name, true)?;
         if shape.columns.is_empty() {
@@ -110,6 +111,42 @@ impl Group {
         let table = Table { name: name.into(), keys: shape.keys.clone(), patchset: self.is_patchset() };
         self.tables.push(Entry { table: Rc::new(table), rows: Rows::default(), defaults: Some(shape) });
         Ok(Some(self.tables.len() - 1))
+    }
+
+    /// Begins a change of a row of `table`, which is made up value by value.
+    pub fn begin_change(
+        &mut self,
+        op: u8,
+        table: &str,
+        indirect: bool,
+        host: Option<&dyn Host>,
+    ) -> Result<()> {
+        if self.draft.is_some() {
+            return Err(Code::Misuse.into());
+        }
+        let op = Op::from_number(op).ok_or(Code::Error)?;
+        let found = match self.find(table) {
+            Some(at) => Some(at),
+            None => self.look_up(table, host)?,
+        };
+        let at = found.ok_or_else(|| Error::sql(format!("no such table: {table}")))?;
+        self.draft = Some(Draft::new(at, op, indirect, self.tables[at].table.columns()));
+        Ok(())
+    }
+
+    /// Gives column `n` a value, before or behind the change.
+    pub fn change_value(&mut self, new: bool, n: i64, v: &Value) -> Result<()> {
+        self.draft.as_mut().ok_or(Code::Misuse)?.set(new, n, v)
+    }
+
+    /// Ends the change: adds it, or forgets it with `discard` and if something is wrong with it.
+    pub fn finish_change(&mut self, discard: bool) -> Result<()> {
+        let Some(d) = self.draft.take().filter(|_| !discard) else { return Ok(()) };
+        let patchset = self.is_patchset();
+        let entry = &mut self.tables[d.at];
+        let change = d.finish(entry.table.clone(), patchset)?;
+        entry.put(change);
+        Ok(())
     }
 
     /// Writes what all changes come to.
@@ -173,7 +210,7 @@ impl Entry {
 
     /// Puts a change in, or what it comes to with the one that is there.
     pub fn put(&mut self, c: Change) {
-        self.put_merged(c, |first, then| merge(first, then));
+        self.put_merged(c, merge);
     }
 
     /// As [`Entry::put`], where `merge` says what two changes come to.

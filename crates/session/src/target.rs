@@ -125,17 +125,17 @@ impl Target {
             // Nothing is to be changed but how the key is written, which a changeset cannot say.
             return Ok(self.seek(host, c)?.is_some());
         }
-        let keys = self.shape.keys.clone();
+        let keys: Vec<bool> = (0..n).map(|i| self.shape.is_key(i)).collect();
         let s = self.statement(host, (c.op, key))?;
-        for i in 0..n {
+        for (i, is_key) in keys.into_iter().enumerate() {
             match c.op {
-                Op::Insert => s.bind(i + 1, c.new(i)?.unwrap_or_default())?,
-                Op::Delete => s.bind(i + 1, c.old(i)?.unwrap_or_default())?,
+                Op::Insert => s.bind(i + 1, c.new_value(i)?.unwrap_or_default())?,
+                Op::Delete => s.bind(i + 1, c.old_value(i)?.unwrap_or_default())?,
                 Op::Update => {
-                    if keys[i] != 0 || defined(i, false) {
-                        s.bind(i + 1, c.old(i)?.unwrap_or_default())?;
+                    if is_key || defined(i, false) {
+                        s.bind(i + 1, c.old_value(i)?.unwrap_or_default())?;
                     }
-                    if let Some(v) = c.new(i)? {
+                    if let Some(v) = c.new_value(i)? {
                         s.bind(n + 1 + i, v)?;
                     }
                 }
@@ -183,7 +183,7 @@ impl Target {
         for i in 0..n {
             if self.shape.is_key(i) {
                 values[i] = record::value(record::field(c.keyed(), i))?.unwrap_or_default();
-            } else if let Some(v) = c.new(i)? {
+            } else if let Some(v) = c.new_value(i)? {
                 sql += &format!(" AND {} IS ?{}", self.shape.column(i), n + 1 + i);
                 values[n + i] = v;
             }
@@ -217,7 +217,7 @@ impl Target {
     /// A row that was taken out, changed as an UPDATE says.
     pub fn changed(&self, mut row: Taken, c: &Change) -> Result<Taken> {
         for (i, v) in row.iter_mut().enumerate().take(self.columns) {
-            if let Some(new) = c.new(i)? {
+            if let Some(new) = c.new_value(i)? {
                 *v = new;
             }
         }
