@@ -6,6 +6,7 @@ mod handles;
 mod images;
 mod programs;
 mod python;
+mod sessions;
 
 use iolite_capi::backup::*;
 use iolite_capi::blob::*;
