@@ -223,6 +223,8 @@ pub struct Program {
     pub opens_virtual: bool,
     /// It holds virtual tables that want to be let go of early.
     pub holds_tables: bool,
+    /// It finds the one row that it reads or changes by a whole unique key: which values it compares decided nothing about it.
+    pub finds_one: bool,
     /// The change counter belongs to DML: INSERT, UPDATE, DELETE.
     pub counts_changes: bool,
 }

@@ -168,6 +168,8 @@ impl FunctionFlags {
     pub const SUBTYPE: FunctionFlags = FunctionFlags(1024);
     /// An ordered-set aggregate: may be written `f(x) WITHIN GROUP (ORDER BY y)`.
     pub const ORDERED_SET: FunctionFlags = FunctionFlags(2048);
+    /// Reads blobs among its arguments as texts: in a database of UTF-16 their bytes are UTF-16.
+    pub const TEXTS: FunctionFlags = FunctionFlags(4096);
 
     /// Both sets.
     pub const fn and(self, other: FunctionFlags) -> FunctionFlags {

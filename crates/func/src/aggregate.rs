@@ -283,10 +283,10 @@ impl Aggregate for Concat {
         if args[0].is_null() {
             return Ok(());
         }
-        let b = args[0].text_bytes()?;
+        let b = args[0].text_bytes_in(ctx.host.encoding())?;
         let separator = match args.get(1) {
             None => None,
-            Some(v) => Some(v.text_bytes()?),
+            Some(v) => Some(v.text_bytes_in(ctx.host.encoding())?),
         };
         let separator = separator.as_deref().unwrap_or(b",");
         if self.text.len() - self.start + separator.len() + b.len() > limit(ctx) {

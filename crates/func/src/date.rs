@@ -341,7 +341,7 @@ fn current_timestamp(ctx: &mut Context<'_>, _: &[Value]) -> Result<Value> {
 }
 
 const NOW: FunctionFlags = FunctionFlags::INNOCUOUS.and(FunctionFlags::SLOW_CHANGE);
-const DATE: FunctionFlags = crate::PURE.and(FunctionFlags::SLOW_CHANGE);
+const DATE: FunctionFlags = crate::PURE.and(FunctionFlags::SLOW_CHANGE).and(FunctionFlags::TEXTS);
 
 /// The table. The functions are pure unless they are given `now`, `localtime` or `utc`.
 pub(crate) const TABLE: &[Entry] = &[

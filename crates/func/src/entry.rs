@@ -46,6 +46,16 @@ pub(crate) const fn pure(
     Entry { name, args, flags: crate::PURE, code: Code::Scalar(f), examples }
 }
 
+/// A scalar that depends on its arguments alone, and reads them as texts.
+pub(crate) const fn of_texts(
+    name: &'static str,
+    args: i16,
+    f: ScalarFn,
+    examples: &'static [&'static str],
+) -> Entry {
+    Entry { name, args, flags: crate::PURE.and(FunctionFlags::TEXTS), code: Code::Scalar(f), examples }
+}
+
 /// A scalar with other flags.
 pub(crate) const fn scalar(
     name: &'static str,

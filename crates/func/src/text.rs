@@ -1,6 +1,6 @@
 //! Core scalar functions on text and blobs (documentation page `lang_corefunc`), LIKE and GLOB among them.
 
-use crate::entry::{Entry, pure, scalar};
+use crate::entry::{Entry, of_texts, pure, scalar};
 use crate::scalar::{bounded_text, hex_digits, limit, too_big, wrong_count};
 use crate::{like, printf};
 use iolite_base::{Encoding, Error, Result, alloc};
@@ -127,12 +127,13 @@ fn characters(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn instr(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
+fn instr(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     if args.iter().any(Value::is_null) {
         return Ok(Value::Null);
     }
-    let (x, y) = (args[0].text_bytes()?, args[1].text_bytes()?);
     let blobs = matches!(args, [Value::Blob(..), Value::Blob(..)]);
+    let enc = if blobs { Encoding::Utf8 } else { ctx.host.encoding() };
+    let (x, y) = (args[0].text_bytes_in(enc)?, args[1].text_bytes_in(enc)?);
     if y.is_empty() {
         return Ok(Value::Int(1));
     }
@@ -380,8 +381,8 @@ fn soundex(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 /// The table.
 pub(crate) const TABLE: &[Entry] = &[
     pure("char", -1, char, &["char(72, 228, 8364) => 'Hä€'", "char() => ''", "hex(char(-1)) => 'EFBFBD'"]),
-    pure("concat", -3, concat, &["concat(1, NULL, 'b', x'63') => '1bc'", "concat(NULL) => ''"]),
-    pure(
+    of_texts("concat", -3, concat, &["concat(1, NULL, 'b', x'63') => '1bc'", "concat(NULL) => ''"]),
+    of_texts(
         "concat_ws",
         -4,
         concat_ws,
@@ -391,13 +392,13 @@ pub(crate) const TABLE: &[Entry] = &[
             "concat_ws(',', '', '') => ','",
         ],
     ),
-    pure(
+    of_texts(
         "format",
         -1,
         format,
         &["format('%d-%s', 5, 'x') => '5-x'", "format() => NULL", "format(NULL, 1) => NULL"],
     ),
-    pure("printf", -1, format, &["printf('%05.1f', 3.14159) => '003.1'"]),
+    of_texts("printf", -1, format, &["printf('%05.1f', 3.14159) => '003.1'"]),
     scalar(
         "match",
         2,
@@ -443,8 +444,8 @@ pub(crate) const TABLE: &[Entry] = &[
         ],
     ),
     pure("hex", 1, hex, &["hex('abc') => '616263'", "hex(12) => '3132'", "hex(NULL) => ''"]),
-    pure("unhex", 1, unhex, &["unhex('0Aff') => X'0AFF'", "unhex('0') => NULL", "unhex('') => X''"]),
-    pure("unhex", 2, unhex, &["unhex('0a-ff', '-') => X'0AFF'", "unhex('0-a', '-') => NULL"]),
+    of_texts("unhex", 1, unhex, &["unhex('0Aff') => X'0AFF'", "unhex('0') => NULL", "unhex('') => X''"]),
+    of_texts("unhex", 2, unhex, &["unhex('0a-ff', '-') => X'0AFF'", "unhex('0-a', '-') => NULL"]),
     pure(
         "instr",
         2,
@@ -464,15 +465,15 @@ pub(crate) const TABLE: &[Entry] = &[
         &["length('hä') => 2", "length(x'0000') => 2", "length(-12.5) => 5", "length(NULL) => NULL"],
     ),
     pure("octet_length", 1, octet_length, &["octet_length('hä') => 3", "octet_length(123) => 3"]),
-    pure("lower", 1, lower, &["lower('AÄb') => 'aÄb'", "lower(NULL) => NULL"]),
-    pure("upper", 1, upper, &["upper('aäB') => 'AäB'"]),
-    pure("ltrim", 1, ltrim, &["ltrim('  a ') => 'a '"]),
-    pure("ltrim", 2, ltrim, &["ltrim('xyax', 'yx') => 'ax'"]),
-    pure("rtrim", 1, rtrim, &["rtrim(' a  ') => ' a'"]),
-    pure("rtrim", 2, rtrim, &["rtrim('aäöä', 'äö') => 'a'"]),
-    pure("trim", 1, trim, &["trim('  a  ') => 'a'", "trim(5) => '5'"]),
-    pure("trim", 2, trim, &["trim('..a.b..', '.') => 'a.b'", "trim('a', NULL) => NULL"]),
-    pure(
+    of_texts("lower", 1, lower, &["lower('AÄb') => 'aÄb'", "lower(NULL) => NULL"]),
+    of_texts("upper", 1, upper, &["upper('aäB') => 'AäB'"]),
+    of_texts("ltrim", 1, ltrim, &["ltrim('  a ') => 'a '"]),
+    of_texts("ltrim", 2, ltrim, &["ltrim('xyax', 'yx') => 'ax'"]),
+    of_texts("rtrim", 1, rtrim, &["rtrim(' a  ') => ' a'"]),
+    of_texts("rtrim", 2, rtrim, &["rtrim('aäöä', 'äö') => 'a'"]),
+    of_texts("trim", 1, trim, &["trim('  a  ') => 'a'", "trim(5) => '5'"]),
+    of_texts("trim", 2, trim, &["trim('..a.b..', '.') => 'a.b'", "trim('a', NULL) => NULL"]),
+    of_texts(
         "replace",
         3,
         replace,
@@ -505,8 +506,8 @@ pub(crate) const TABLE: &[Entry] = &[
     ),
     pure("substring", 2, substr, &["substring('abc', 2) => 'bc'"]),
     pure("substring", 3, substr, &["substring('abc', 2, 1) => 'b'"]),
-    pure("unicode", 1, unicode, &["unicode('€uro') => 8364", "unicode('') => NULL"]),
-    pure(
+    of_texts("unicode", 1, unicode, &["unicode('€uro') => 8364", "unicode('') => NULL"]),
+    of_texts(
         "unistr",
         1,
         unistr,
@@ -515,7 +516,7 @@ pub(crate) const TABLE: &[Entry] = &[
             "unistr('\\x') => error: invalid Unicode escape",
         ],
     ),
-    pure(
+    of_texts(
         "soundex",
         1,
         soundex,

@@ -324,18 +324,24 @@ impl Call<'_> {
         self.btree()?.reading(f)
     }
 
-    /// Runs `f` in a write transaction, which commits unless one is open.
+    /// Runs `f` in a write transaction, which commits unless one is open. Where that fails it is taken back, with its locks;
+    /// statements that read go on reading.
     fn writing(&self, f: impl FnOnce(&Btree) -> Result<()>) -> Result<()> {
         let b = self.btree()?;
-        self.inner().begin_write(&b, false)?;
+        let (inner, txn) = (self.inner(), &self.inner().txn);
+        inner.begin_write(&b, false)?;
         let done = f(&b);
-        if self.inner().txn.is_autocommit() {
-            match &done {
-                Ok(()) => b.commit()?,
-                Err(_) => b.rollback(true)?,
+        if !txn.is_autocommit() || txn.is_writing() || txn.is_nested() {
+            return done;
+        }
+        match done {
+            Ok(()) => txn.commit(inner),
+            Err(e) => {
+                // What goes wrong while it is undone matters less than why.
+                let _ = txn.rollback(inner);
+                Err(e)
             }
         }
-        done
     }
 }
 

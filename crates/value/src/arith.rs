@@ -2,7 +2,7 @@
 
 use crate::Value;
 use crate::num::{self, Number};
-use iolite_base::{Bytes, Code, Result};
+use iolite_base::{Bytes, Code, Encoding, Result};
 
 /// The five arithmetic operators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,6 +146,17 @@ pub fn concat(a: &Value, b: &Value, max: usize) -> Result<Value> {
     buf.push(&y);
     let bytes: Bytes = buf.into_bytes();
     Ok(Value::Text(bytes, 0))
+}
+
+/// `a || b` in a database of UTF-16, where a blob's bytes are joined as they are: the halves of a character may come from both.
+pub fn concat_utf16(a: &Value, b: &Value, enc: Encoding, max: usize) -> Result<Value> {
+    if !matches!(a, Value::Blob(..)) && !matches!(b, Value::Blob(..)) || a.is_null() || b.is_null() {
+        return concat(a, b, max);
+    }
+    let mut whole = a.bytes_in(enc)?;
+    whole.extend_from_slice(&b.bytes_in(enc)?);
+    let text = crate::utf16::decode(&whole, enc)?;
+    if text.len() > max { Err(Code::Toobig.into()) } else { Ok(Value::Text(text, 0)) }
 }
 
 /// Three-valued AND.

@@ -1,4 +1,4 @@
-use iolite_base::{Buf, Bytes, Result};
+use iolite_base::{Buf, Bytes, Encoding, Result};
 use std::borrow::Cow;
 
 /// A value of one of SQLite's five storage classes (documentation page `datatype3`).
@@ -191,6 +191,30 @@ impl Value {
                 _ => Bytes::copy_of(b""),
             },
         }
+    }
+
+    /// As [`Value::text_bytes`], in a database of texts in `enc`: a blob's bytes are read in that encoding.
+    pub fn text_bytes_in(&self, enc: Encoding) -> Result<Bytes> {
+        match self {
+            Value::Blob(b, _) if enc != Encoding::Utf8 => crate::utf16::decode(b, enc),
+            _ => self.text_bytes(),
+        }
+    }
+
+    /// The value, or where it is a blob the text that its bytes are in a database of texts in `enc`.
+    pub fn blob_as_text(&self, enc: Encoding) -> Result<Value> {
+        Ok(match self {
+            Value::Blob(..) => Value::Text(self.text_bytes_in(enc)?, 0),
+            _ => self.clone(),
+        })
+    }
+
+    /// The bytes of a blob, or of the text that the value is, in `enc`, which is one of UTF-16.
+    pub(crate) fn bytes_in(&self, enc: Encoding) -> Result<Vec<u8>> {
+        Ok(match self {
+            Value::Blob(b, _) => b.to_vec(),
+            _ => crate::utf16::encode(&self.text_bytes()?, enc),
+        })
     }
 
     /// The value's text as a Rust string, invalid bytes replaced.

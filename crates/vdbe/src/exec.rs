@@ -254,9 +254,7 @@ impl Vm {
                     let v = if self.enc == Encoding::Utf8 {
                         arith::concat(self.reg(i.p2), self.reg(i.p1), self.max_length)?
                     } else {
-                        let a = Affinity::Text.cast_utf16(self.reg(i.p2), self.enc)?;
-                        let b = Affinity::Text.cast_utf16(self.reg(i.p1), self.enc)?;
-                        arith::concat(&a, &b, self.max_length)?
+                        arith::concat_utf16(self.reg(i.p2), self.reg(i.p1), self.enc, self.max_length)?
                     };
                     self.set(i.p3, v);
                 }

@@ -183,9 +183,9 @@ impl<'a> Children<'a> {
 pub(crate) fn root(blob: &[u8]) -> Option<Element> {
     let e = Element::read(blob, 0, blob.len()).ok()?;
     let constant = e.kind <= kind::FALSE;
-    // A first byte that is a digit may as well begin JSON text: then all of it must be right.
-    let digit = (b'3'..=b'6').contains(&blob[0]);
-    let good = e.end == blob.len() && (!constant || e.body == e.end) && (!digit || check(blob) == 0);
+    // A first byte that is a digit or a bracket may as well begin JSON text: then all of it must be right.
+    let text = matches!(blob[0], b'3'..=b'9' | b'[' | b'{');
+    let good = e.end == blob.len() && (!constant || e.body == e.end) && (!text || check(blob) == 0);
     good.then_some(e)
 }
 

@@ -1,9 +1,11 @@
 //! Binding FROM clauses: tables, views, common table expressions, joins.
 
 use super::expr::width;
+use super::select::column_affinity;
 use super::*;
 use iolite_catalog::TableKind;
 use iolite_sql::ast::{JoinConstraint, JoinOp, Name};
+use iolite_value::Affinity;
 use std::cell::Cell;
 
 /// The number of the database of temporary tables.
@@ -603,43 +605,28 @@ impl Binder<'_> {
             number: s.number,
         };
         let result = (|| -> Result<_> {
-            let select = self.select(&initial)?;
+            let mut select = self.select(&initial)?;
             check_width(select.columns.len())?;
-            let columns = query_columns(&select, &names, false, self.binary());
-            let Columns::Query(list) = &columns else { unreachable!("query_columns makes a query") };
             let id = self.new_table();
-            let mut arms = Vec::new();
-            let mut distinct = false;
-            let bound: Result<()> = (|| {
-                for (op, c) in &s.compounds[k..] {
-                    distinct |= *op == ast::CompoundOp::Union;
-                    if let ast::SelectCore::Query(q) = c
-                        && q.from.as_ref().map_or(0, |f| times_named(f, name)) > 1
-                    {
-                        return Err(Error::sql(format!("multiple references to recursive table: {name}")));
-                    }
-                    self.ctes[at].working = Some(Working { id, columns: list.clone(), met: false });
-                    let (core, outs) = self.core(c)?;
-                    if core.aggregate {
-                        return Err(Error::sql("recursive aggregate queries not supported"));
-                    }
-                    if !core.windows.is_empty() {
-                        return Err(Error::sql("cannot use window functions in recursive queries"));
-                    }
-                    if outs.len() != select.columns.len() {
-                        return Err(width_mismatch(*op));
-                    }
-                    let refs =
-                        core.sources.iter().filter(|s| matches!(s.kind, SourceKind::Working(w) if w == id));
-                    if refs.count() == 0 {
-                        return Err(Error::sql(format!("circular reference: {name}")));
-                    }
-                    arms.push(core);
+            let uses: Vec<u32> = self.ctes.iter().map(|c| c.uses.get()).collect();
+            let (mut arms, last) = self.recursive_arms(at, s, k, id, &select, &names)?;
+            // A column's affinity depends on all arms, and the recursive ones are bound by it: where they change it, anew.
+            let of_all = |i| column_affinity(select.cores.iter().chain(&arms), i);
+            let affinities: Vec<Affinity> = (0..select.columns.len()).map(of_all).collect();
+            for (c, last) in select.columns.iter_mut().zip(&last) {
+                c.last = Some(Box::new(last.meta.clone()));
+            }
+            if select.columns.iter().zip(&affinities).any(|(c, a)| c.affinity != *a) {
+                for (c, a) in select.columns.iter_mut().zip(&affinities) {
+                    c.affinity = *a;
                 }
-                Ok(())
-            })();
-            self.ctes[at].working = None;
-            bound?;
+                for (c, n) in self.ctes.iter().zip(&uses) {
+                    c.uses.set(*n);
+                }
+                arms = self.recursive_arms(at, s, k, id, &select, &names)?.0;
+            }
+            let columns = query_columns(&select, &names, false, self.binary());
+            let distinct = s.compounds[k..].iter().any(|(op, _)| *op == ast::CompoundOp::Union);
             let order_by = self.compound_order(&s.order_by, &select, &[])?;
             let (limit, offset) = self.limits(s)?;
             let rec = Recursive { id, arms, distinct, order_by, limit, offset };
@@ -648,6 +635,55 @@ impl Binder<'_> {
         })();
         self.pop_with(pushed);
         result
+    }
+
+    /// The arms of a recursive query, from the `k`-th compound operator on, and the columns of the last: `select` is its
+    /// initial part.
+    fn recursive_arms(
+        &mut self,
+        at: usize,
+        s: &ast::Select,
+        k: usize,
+        id: TableId,
+        select: &Select,
+        names: &[Rc<str>],
+    ) -> Result<(Vec<Core>, Few<OutColumn>)> {
+        let def = self.ctes[at].ast.clone();
+        let name = &def.name.text;
+        let columns = query_columns(select, names, false, self.binary());
+        let Columns::Query(list) = &columns else { unreachable!("query_columns makes a query") };
+        let mut arms = Vec::new();
+        let mut last = Few::default();
+        let bound: Result<()> = (|| {
+            for (op, c) in &s.compounds[k..] {
+                if let ast::SelectCore::Query(q) = c
+                    && q.from.as_ref().map_or(0, |f| times_named(f, name)) > 1
+                {
+                    return Err(Error::sql(format!("multiple references to recursive table: {name}")));
+                }
+                self.ctes[at].working = Some(Working { id, columns: list.clone(), met: false });
+                let (core, outs) = self.core(c)?;
+                if core.aggregate {
+                    return Err(Error::sql("recursive aggregate queries not supported"));
+                }
+                if !core.windows.is_empty() {
+                    return Err(Error::sql("cannot use window functions in recursive queries"));
+                }
+                if outs.len() != select.columns.len() {
+                    return Err(width_mismatch(*op));
+                }
+                let refs =
+                    core.sources.iter().filter(|s| matches!(s.kind, SourceKind::Working(w) if w == id));
+                if refs.count() == 0 {
+                    return Err(Error::sql(format!("circular reference: {name}")));
+                }
+                arms.push(core);
+                last = outs;
+            }
+            Ok(())
+        })();
+        self.ctes[at].working = None;
+        bound.map(|()| (arms, last))
     }
 }
 

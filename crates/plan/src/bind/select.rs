@@ -59,11 +59,7 @@ impl Binder<'_> {
             c.collation = found.map_or(self.binary(), |f| f.0);
         }
         for (i, c) in columns.iter_mut().enumerate() {
-            // The rows of a VALUES list that comes first are arms like others; of a later one nothing is known.
-            let first = cores[0].values.iter().skip(1).filter_map(|r| Some((r.get(i)?, false)));
-            let rest = cores.iter().skip(1).filter_map(|k| Some((k.result.get(i)?, k.values.len() > 1)));
-            let arms = cores[0].result.get(i).map(|e| (e, false)).into_iter().chain(first).chain(rest);
-            c.affinity = compound_affinity(arms);
+            c.affinity = column_affinity(&cores, i);
         }
         out.cores = cores.into();
         out.ops = s.compounds.iter().map(|(op, _)| *op).collect();
@@ -595,6 +591,22 @@ fn bare_column(e: &ast::Expr) -> &ast::Expr {
         }
         other => other,
     }
+}
+
+/// The affinity of column `i` of a compound of `cores`.
+pub(crate) fn column_affinity<'c, C>(cores: C, i: usize) -> Affinity
+where
+    C: IntoIterator<Item = &'c Core>,
+    C::IntoIter: Clone,
+{
+    let cores = cores.into_iter();
+    // The rows of a VALUES list that comes first are arms like others; of a later one nothing is known.
+    let first = cores.clone().take(1).flat_map(|k| {
+        let rows = k.values.iter().skip(1).filter_map(move |r| r.get(i));
+        k.result.get(i).into_iter().chain(rows).map(|e| (e, false))
+    });
+    let rest = cores.skip(1).filter_map(|k| Some((k.result.get(i)?, k.values.len() > 1)));
+    compound_affinity(first.chain(rest))
 }
 
 /// The affinity of a compound's column: that of the first arm that has one, unless another arm may bring what it would

@@ -3,14 +3,21 @@
 use crate::cursor::VCursor;
 use crate::env::Env;
 use crate::machine::Vm;
-use iolite_base::{Code, Result};
+use iolite_base::{Code, Encoding, Result};
 use iolite_bytecode::{Insn, P4};
-use iolite_ext::{AuxData, Context, Host, Implementation};
+use iolite_ext::{AuxData, Context, FunctionFlags, Host, Implementation};
 use iolite_value::Value;
 
 pub(crate) fn call(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let P4::Function(f) = &i.p4 else { return Err(Code::Internal.into()) };
     let first = i.p2 as usize;
+    let texts: Option<Vec<Value>> = if f.function.flags.has(FunctionFlags::TEXTS) && vm.enc != Encoding::Utf8
+    {
+        let args = vm.f.regs[first..first + f.args].iter();
+        Some(args.map(|v| v.blob_as_text(vm.enc)).collect::<Result<_>>()?)
+    } else {
+        None
+    };
     // Kept values live with the call site; taken out, so that a function that calls back finds no borrow.
     let mut aux: AuxData = match vm.f.aux.get_mut(f.site) {
         Some(a) => std::mem::take(a),
@@ -25,7 +32,10 @@ pub(crate) fn call(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         _ => None,
     };
     let mut ctx = Context { host, collation: &f.collation, pure, aux: &mut aux, cursor };
-    let args = &vm.f.regs[first..first + f.args];
+    let args = match &texts {
+        Some(t) => t,
+        None => &vm.f.regs[first..first + f.args],
+    };
     let out = match &f.function.imp {
         Implementation::Scalar(c) => c(&mut ctx, args),
         Implementation::User(u) => u.call(&mut ctx, args),
