@@ -1,4 +1,4 @@
-//! Entries for what this library does not offer yet: geometry callbacks.
+//! Entries for what this library does not offer yet: geometry callbacks, files that C could use.
 //!
 //! Programs that are linked against them start, and learn from the answer that they cannot be used. An entry that takes
 //! arguments in C may ignore them here: the caller clears them away.
@@ -20,14 +20,6 @@ absent! {
     sqlite3_rtree_geometry_callback
     sqlite3_rtree_query_callback
 }
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_create_filename() -> *mut c_void {
-    null_mut()
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_free_filename() {}
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_database_file_object() -> *mut c_void {

@@ -156,7 +156,7 @@ pub unsafe extern "C" fn sqlite3_deserialize(
         let options = iolite::engine::ImageOptions { read_only: flags & READ_ONLY != 0, limit };
         let done = d.run(|c| c.deserialize(&name, image, options));
         if done.is_ok() && name.eq_ignore_ascii_case("main") {
-            *d.filename.borrow_mut() = crate::info::filename_block(b"", b"", false);
+            *d.filename.borrow_mut() = crate::filename::filename_block(b"", b"", false);
         }
         d.outcome(done)
     });

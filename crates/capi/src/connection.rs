@@ -26,7 +26,8 @@ pub struct Db {
     /// None if opening failed.
     pub(crate) conn: RefCell<Option<Connection>>,
     error: RefCell<Last>,
-    extended: Cell<bool>,
+    /// Codes are told in full.
+    pub(crate) extended: Cell<bool>,
     /// Statements not yet finalized.
     pub(crate) statements: RefCell<Vec<*mut Stmt>>,
     /// Memory of statements that are finalized.
@@ -408,7 +409,7 @@ pub unsafe extern "C" fn sqlite3_db_filename(db: *mut Db, name: *const c_char) -
             return d.filename.borrow().get(4..).map_or(std::ptr::null(), |f| f.as_ptr() as *const c_char);
         }
         let file = d.run(|c| c.file_name(&name));
-        file.map_or(std::ptr::null(), |f| crate::info::static_bytes(&f))
+        file.map_or(std::ptr::null(), |f| crate::filename::kept_filename(&f))
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::connection::{Db, with};
 use crate::{ERROR, MISUSE, NOTFOUND, OK};
 use std::collections::HashMap;
-use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
+use std::ffi::{CString, c_char, c_int, c_uchar, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -23,27 +23,6 @@ pub(crate) fn static_bytes(t: &[u8]) -> *const c_char {
     }
     let text: Vec<u8> = t.iter().copied().filter(|b| *b != 0).collect();
     kept.entry(t.to_vec()).or_insert(CString::new(text).unwrap_or_default()).as_ptr()
-}
-
-/// The file's name as VFSes see it: four zero bytes, name, and the URI's parameters, each with a zero byte behind, and
-/// more zero bytes.
-pub(crate) fn filename_block(file: &[u8], given: &[u8], uri: bool) -> Vec<u8> {
-    let mut out = vec![0; 4];
-    out.extend_from_slice(file);
-    out.push(0);
-    let given = given.strip_prefix(b"file:").filter(|_| uri).unwrap_or_default();
-    let given = given.split(|b| *b == b'#').next().unwrap_or_default();
-    if let Some(at) = given.iter().position(|b| *b == b'?') {
-        for part in given[at + 1..].split(|b| *b == b'&').filter(|p| !p.is_empty()) {
-            let at = part.iter().position(|b| *b == b'=').unwrap_or(part.len());
-            out.extend_from_slice(&part[..at]);
-            out.push(0);
-            out.extend_from_slice(part.get(at + 1..).unwrap_or_default());
-            out.push(0);
-        }
-    }
-    out.extend_from_slice(&[0; 4]);
-    out
 }
 
 /// Whether `sqlite3_enable_shared_cache` is on.
@@ -346,78 +325,6 @@ pub unsafe extern "C" fn sqlite3_randomness(n: c_int, p: *mut c_void) {
 pub unsafe extern "C" fn sqlite3_sleep(ms: c_int) -> c_int {
     std::thread::sleep(std::time::Duration::from_millis(ms.max(0) as u64));
     ms
-}
-
-/// The parameters of a file's name, as pairs.
-unsafe fn parameters(name: *const c_char) -> Vec<(*const c_char, *const c_char)> {
-    let mut out = Vec::new();
-    if name.is_null() {
-        return out;
-    }
-    let next = |p: *const c_char| p.add(CStr::from_ptr(p).to_bytes().len() + 1);
-    let mut p = next(name);
-    while *p != 0 {
-        let value = next(p);
-        out.push((p, value));
-        p = next(value);
-    }
-    out
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_uri_parameter(name: *const c_char, key: *const c_char) -> *const c_char {
-    if key.is_null() {
-        return null();
-    }
-    let key = CStr::from_ptr(key);
-    parameters(name).iter().find(|p| CStr::from_ptr(p.0) == key).map_or(null(), |p| p.1)
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_uri_key(name: *const c_char, n: c_int) -> *const c_char {
-    usize::try_from(n).ok().and_then(|n| parameters(name).get(n).map(|p| p.0)).unwrap_or(null())
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_uri_boolean(
-    name: *const c_char,
-    key: *const c_char,
-    default: c_int,
-) -> c_int {
-    let v = sqlite3_uri_parameter(name, key);
-    if v.is_null() {
-        return (default != 0) as c_int;
-    }
-    match CStr::from_ptr(v).to_string_lossy().to_ascii_lowercase().as_str() {
-        "on" | "yes" | "true" => 1,
-        "off" | "no" | "false" => 0,
-        n => n.parse::<i64>().map_or(default != 0, |n| n != 0) as c_int,
-    }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_uri_int64(name: *const c_char, key: *const c_char, default: i64) -> i64 {
-    let v = sqlite3_uri_parameter(name, key);
-    if v.is_null() { default } else { CStr::from_ptr(v).to_string_lossy().parse().unwrap_or(default) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_filename_database(name: *const c_char) -> *const c_char {
-    name
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_filename_journal(name: *const c_char) -> *const c_char {
-    if name.is_null() {
-        null()
-    } else {
-        static_bytes(&[CStr::from_ptr(name).to_bytes(), b"-journal"].concat())
-    }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_filename_wal(name: *const c_char) -> *const c_char {
-    if name.is_null() { null() } else { static_bytes(&[CStr::from_ptr(name).to_bytes(), b"-wal"].concat()) }
 }
 
 #[unsafe(no_mangle)]

@@ -25,6 +25,7 @@ pub mod column;
 pub mod connection;
 pub mod exec;
 pub mod extension;
+pub mod filename;
 pub mod function;
 pub mod handle;
 pub mod hooks;

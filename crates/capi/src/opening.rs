@@ -15,6 +15,7 @@ const URI: c_int = 0x40;
 const MEMORY: c_int = 0x80;
 const SHARED_CACHE: c_int = 0x20000;
 const PRIVATE_CACHE: c_int = 0x40000;
+const EXTENDED_CODES: c_int = 0x0200_0000;
 
 /// The modules that every connection of this library has.
 const MODULES: BuiltinModules = BuiltinModules {
@@ -47,6 +48,7 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
     let vfs = text_option(vfs).filter(|v| !matches!(v.as_str(), "" | "unix" | "unix-excl"));
     let mut rc = NOMEM;
     let db = crate::handle::place(|d| {
+        d.extended.set(flags & EXTENDED_CODES != 0);
         let opened = guard(Err(Code::Internal.into()), || match vfs {
             Some(v) => Err(Error::sql(format!("no such vfs: {v}"))),
             None => Connection::open_interruptible(name, options, d.interrupt_flag()),
@@ -54,7 +56,7 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
         rc = match opened {
             Ok(c) => {
                 let file = c.file_name("main").unwrap_or_default();
-                *d.filename.borrow_mut() = crate::info::filename_block(&file, name, options.uri);
+                *d.filename.borrow_mut() = crate::filename::filename_block(&file, name, options.uri);
                 c.set_builtin_modules(MODULES);
                 *d.conn.borrow_mut() = Some(c);
                 d.ok()

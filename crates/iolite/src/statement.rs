@@ -352,7 +352,11 @@ impl Statement {
             let unwinding = Unwinding(&self.unwound);
             // Only then anybody asks.
             let stepping = self.conn.flags.defensive.get().then(|| self.conn.txn.step());
-            let stop = self.vm.step(run);
+            // Asked here as well, for between two rows a program may be too short to ask.
+            let stop = match self.conn.interrupt.load(std::sync::atomic::Ordering::Relaxed) {
+                false => self.vm.step(run),
+                true => Err(Code::Interrupt.into()),
+            };
             drop(stepping);
             std::mem::forget(unwinding);
             match stop {

@@ -15,6 +15,7 @@ use iolite_capi::column::*;
 use iolite_capi::connection::*;
 use iolite_capi::exec::*;
 use iolite_capi::function::*;
+use iolite_capi::filename::*;
 use iolite_capi::info::*;
 use iolite_capi::memory::*;
 use iolite_capi::opening::*;

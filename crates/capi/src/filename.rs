@@ -1,0 +1,161 @@
+//! Names of files as VFSes see them: `sqlite3_uri_*`, `sqlite3_filename_*`, `sqlite3_create_filename`.
+//!
+//! A name is the middle of a block: four zero bytes, the database's name, keys and values of the URI's parameters, an empty text, the
+//! names of journal and log, and more zero bytes; each text has a zero byte behind it.
+
+use crate::memory::{sqlite3_free, sqlite3_malloc64};
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_int};
+use std::ptr::{null, null_mut};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// What stands before a name.
+const BEFORE: usize = 4;
+
+fn block<'t>(name: &[u8], parameters: impl Iterator<Item = &'t [u8]>, journal: &[u8], log: &[u8]) -> Vec<u8> {
+    let mut out = vec![0; BEFORE];
+    let mut put = |t: &[u8]| {
+        out.extend_from_slice(t);
+        out.push(0);
+    };
+    put(name);
+    parameters.for_each(&mut put);
+    for t in [b"", journal, log] {
+        put(t);
+    }
+    out.extend_from_slice(&[0; 4]);
+    out
+}
+
+/// The block of a database's file, which was opened by the name `given`.
+pub(crate) fn filename_block(file: &[u8], given: &[u8], uri: bool) -> Vec<u8> {
+    let given = given.strip_prefix(b"file:").filter(|_| uri).unwrap_or_default();
+    let given = given.split(|b| *b == b'#').next().unwrap_or_default();
+    let query = given.iter().position(|b| *b == b'?').map_or(&b""[..], |at| &given[at + 1..]);
+    let parameters = query.split(|b| *b == b'&').filter(|p| !p.is_empty()).flat_map(|part| {
+        let at = part.iter().position(|b| *b == b'=').unwrap_or(part.len());
+        [&part[..at], part.get(at + 1..).unwrap_or_default()]
+    });
+    let beside = |end: &[u8]| if file.is_empty() { Vec::new() } else { [file, end].concat() };
+    block(file, parameters, &beside(b"-journal"), &beside(b"-wal"))
+}
+
+/// The name in a block that stays for the life of the process; each is kept once. Their number is bounded by that of files.
+pub(crate) fn kept_filename(file: &[u8]) -> *const c_char {
+    static KEPT: OnceLock<Mutex<HashMap<Vec<u8>, Vec<u8>>>> = OnceLock::new();
+    let mut kept = KEPT.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    let b = kept.entry(file.to_vec()).or_insert_with(|| filename_block(file, b"", false));
+    b[BEFORE..].as_ptr() as *const c_char
+}
+
+/// The text behind a text.
+unsafe fn next(p: *const c_char) -> *const c_char {
+    p.add(CStr::from_ptr(p).to_bytes().len() + 1)
+}
+
+/// The parameters of a file's name, as pairs, and the names of journal and log.
+unsafe fn parts(name: *const c_char) -> (Vec<(*const c_char, *const c_char)>, *const c_char) {
+    let mut out = Vec::new();
+    if name.is_null() {
+        return (out, null());
+    }
+    let mut p = next(name);
+    while *p != 0 {
+        let value = next(p);
+        out.push((p, value));
+        p = next(value);
+    }
+    (out, p.add(1))
+}
+
+unsafe fn parameters(name: *const c_char) -> Vec<(*const c_char, *const c_char)> {
+    parts(name).0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_uri_parameter(name: *const c_char, key: *const c_char) -> *const c_char {
+    if key.is_null() {
+        return null();
+    }
+    let key = CStr::from_ptr(key);
+    parameters(name).iter().find(|p| CStr::from_ptr(p.0) == key).map_or(null(), |p| p.1)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_uri_key(name: *const c_char, n: c_int) -> *const c_char {
+    usize::try_from(n).ok().and_then(|n| parameters(name).get(n).map(|p| p.0)).unwrap_or(null())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_uri_boolean(
+    name: *const c_char,
+    key: *const c_char,
+    default: c_int,
+) -> c_int {
+    let v = sqlite3_uri_parameter(name, key);
+    if v.is_null() {
+        return (default != 0) as c_int;
+    }
+    match CStr::from_ptr(v).to_string_lossy().to_ascii_lowercase().as_str() {
+        "on" | "yes" | "true" => 1,
+        "off" | "no" | "false" => 0,
+        n => n.parse::<i64>().map_or(default != 0, |n| n != 0) as c_int,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_uri_int64(name: *const c_char, key: *const c_char, default: i64) -> i64 {
+    let v = sqlite3_uri_parameter(name, key);
+    if v.is_null() { default } else { CStr::from_ptr(v).to_string_lossy().parse().unwrap_or(default) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_filename_database(name: *const c_char) -> *const c_char {
+    // Journals and logs are opened under names within the block: it begins behind four zero bytes.
+    if name.is_null() {
+        return null();
+    }
+    let mut p = name;
+    while (1..=BEFORE).any(|i| *p.sub(i) != 0) {
+        p = p.sub(1);
+    }
+    p
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_filename_journal(name: *const c_char) -> *const c_char {
+    parts(sqlite3_filename_database(name)).1
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_filename_wal(name: *const c_char) -> *const c_char {
+    let journal = sqlite3_filename_journal(name);
+    if journal.is_null() { null() } else { next(journal) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_create_filename(
+    database: *const c_char,
+    journal: *const c_char,
+    log: *const c_char,
+    n: c_int,
+    texts: *const *const c_char,
+) -> *mut c_char {
+    let text = |p: *const c_char| crate::connection::bytes(p);
+    let count = if texts.is_null() { 0 } else { n.max(0) as usize * 2 };
+    let parameters = (0..count).map(|i| text(*texts.add(i)));
+    let b = block(text(database), parameters, text(journal), text(log));
+    let p = sqlite3_malloc64(b.len() as u64) as *mut u8;
+    if p.is_null() {
+        return null_mut();
+    }
+    std::ptr::copy_nonoverlapping(b.as_ptr(), p, b.len());
+    p.add(BEFORE) as *mut c_char
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_free_filename(name: *const c_char) {
+    if !name.is_null() {
+        sqlite3_free(sqlite3_filename_database(name).sub(BEFORE).cast_mut().cast());
+    }
+}
