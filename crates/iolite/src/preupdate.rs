@@ -14,11 +14,16 @@ use std::rc::Rc;
 pub type PreupdateHook = dyn Fn(&Preupdate);
 
 /// Who wants to know.
-#[derive(Default)]
 pub(crate) struct Listeners {
     hook: RefCell<Option<Rc<PreupdateHook>>>,
-    list: RefCell<Vec<Rc<dyn PreupdateListener>>>,
+    list: RefCell<Rc<[Rc<dyn PreupdateListener>]>>,
     any: Cell<bool>,
+}
+
+impl Default for Listeners {
+    fn default() -> Listeners {
+        Listeners { hook: RefCell::default(), list: RefCell::new(Rc::from([])), any: Cell::default() }
+    }
 }
 
 /// A table of the engine's own of whose rows listeners hear.
@@ -41,12 +46,15 @@ impl Listeners {
     }
 
     pub fn add(&self, l: Rc<dyn PreupdateListener>) {
-        self.list.borrow_mut().insert(0, l);
+        // The newest hears first.
+        let list = std::iter::once(l).chain(self.list.borrow().iter().cloned()).collect();
+        self.list.replace(list);
         self.changed();
     }
 
     pub fn remove(&self, l: &Rc<dyn PreupdateListener>) {
-        self.list.borrow_mut().retain(|x| !Rc::ptr_eq(x, l));
+        let list = self.list.borrow().iter().filter(|x| !Rc::ptr_eq(x, l)).cloned().collect();
+        self.list.replace(list);
         self.changed();
     }
 

@@ -246,16 +246,16 @@ impl Recorder {
             if v.is_null() {
                 return Ok(());
             }
-            key.push(record::encoded(&v)?);
+            record::put(&mut key, &v)?;
         }
-        let by_class = rows::hash(key.iter().map(Vec::as_slice));
+        let by_class = rows::hash(record::fields(&key));
         let hash = if shape.rowid { rows::hash_of_rowid(rowid) } else { by_class };
         let direct = p.depth == 0 && !self.indirect.get();
         let mut rows = t.rows.borrow_mut();
         rows.grow(|r| rows::hash(rows::key(&shape.keys, &r.record)));
-        let same = |r: &Row| rows::key(&shape.keys, &r.record).eq(key.iter().map(Vec::as_slice));
+        let same = |r: &Row| rows::key(&shape.keys, &r.record).eq(record::fields(&key));
         // Rows by rowid stand where their class puts them once there are many.
-        let at = if rows.get(hash, same).is_some() { hash } else { by_class };
+        let at = if shape.rowid && rows.get(hash, same).is_some() { hash } else { by_class };
         if let Some(r) = rows.find(at, same) {
             r.indirect &= !direct;
             if self.measures.get() {
