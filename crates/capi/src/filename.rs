@@ -141,7 +141,7 @@ pub unsafe extern "C" fn sqlite3_create_filename(
     n: c_int,
     texts: *const *const c_char,
 ) -> *mut c_char {
-    let text = |p: *const c_char| crate::connection::bytes(p);
+    let text = |p: *const c_char| if p.is_null() { &b""[..] } else { CStr::from_ptr(p).to_bytes() };
     let count = if texts.is_null() { 0 } else { n.max(0) as usize * 2 };
     let parameters = (0..count).map(|i| text(*texts.add(i)));
     let b = block(text(database), parameters, text(journal), text(log));
