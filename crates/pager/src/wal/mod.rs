@@ -399,6 +399,10 @@ impl Wal {
     /// Nobody has the shared index mapped, and this connection may not write to it: it reads the log into an
     /// index of its own. Mark 0 keeps checkpoints away meanwhile, and without one the log is only added to.
     fn begin_read_private(&mut self, db: &dyn File) -> Result<Attempt> {
+        if self.wanted.is_some() {
+            // An index of its own knows the newest state alone.
+            return Err(Code::ErrorSnapshot.into());
+        }
         match db.shm_lock(LOCK_READ, 1, ShmLock::Shared) {
             Ok(()) => {}
             Err(e) if e.code() == Code::Busy => return Ok(Attempt::Retry),
