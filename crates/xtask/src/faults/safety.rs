@@ -361,6 +361,13 @@ pub(super) const FAULTS: &[Fault] = &[
         by: By::Sim(&["--only", "fault", "--mode", "persist", "--sync", "normal"]),
     },
     Fault {
+        title: "a file is cut though its journal may come back",
+        file: "pager/src/txn.rs",
+        find: "            let cuts = unsure.is_ok();",
+        with: "            let cuts = FAULT || unsure.is_ok();",
+        by: By::Sim(&["--only", "fault", "--mode", "persist", "--sync", "full"]),
+    },
+    Fault {
         title: "a copy brings a count of schemas of its own",
         file: "btree/src/copy.rs",
         find: "                    b[40..44].copy_from_slice(&cookie);",
