@@ -125,6 +125,8 @@ pub struct FunctionCall {
     pub cursor: Option<usize>,
     /// The part of the schema in which it stands, in the words of the error message, if it must be pure.
     pub pure: Option<&'static str>,
+    /// What it answers is given to a function of the user or a virtual table: a pointer stays one.
+    pub passes: bool,
 }
 
 /// A column of a STRICT table, for [`Opcode::TypeCheck`].

@@ -362,7 +362,7 @@ impl Statement {
             match stop {
                 Ok(Stop::Row) => return Ok(Step::Row),
                 Ok(Stop::Done) => {
-                    self.finish(None)?;
+                    self.finish(None, false)?;
                     return Ok(Step::Done);
                 }
                 Err(e) => {
@@ -372,8 +372,9 @@ impl Statement {
                     let again = self.conn.growth.take_again() || run.stale.get();
                     let stale = again && e.code() == Code::Schema;
                     let action = self.vm.action;
-                    let ended = self.finish(Some((&e, action)));
-                    if stale && tries < MAX_RETRY && self.renews {
+                    let again = stale && tries < MAX_RETRY && self.renews;
+                    let ended = self.finish(Some((&e, action)), again);
+                    if again {
                         tries += 1;
                         self.vm.reset();
                         self.done = false;
@@ -409,7 +410,7 @@ impl Statement {
     }
 
     /// Ends the run: the transaction undoes what must be undone, and commits what may be committed.
-    fn finish(&mut self, error: Option<(&Error, Action)>) -> Result<()> {
+    fn finish(&mut self, error: Option<(&Error, Action)>, again: bool) -> Result<()> {
         let Some(run) = self.run.take() else { return Ok(()) };
         self.done = true;
         let vm = &self.vm;
@@ -421,6 +422,7 @@ impl Statement {
             mark: run.savepoint.get().filter(|_| intact),
             deferred: (self.writes && intact).then_some(run.deferred),
             rows: vm.program().counts_changes.then_some(rows),
+            again,
         };
         if error.is_some() {
             // The machine's cursors must be gone before trees are rolled back under them.
@@ -474,7 +476,7 @@ impl Statement {
         }
         let unwound = self.unwound.take().then(|| Error::from(Code::Abort));
         let error = unwound.as_ref().map(|e| (e, Action::Abort));
-        let r = if self.run.is_some() { self.finish(error) } else { Ok(()) };
+        let r = if self.run.is_some() { self.finish(error, false) } else { Ok(()) };
         self.vm.reset();
         self.done = false;
         r
