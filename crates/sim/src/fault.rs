@@ -77,6 +77,8 @@ enum Ended {
     Unharmed,
     /// The fault happened and all was as it should be.
     Sound,
+    /// So it was, and the transaction that the failed statement was part of stayed open: it was taken back.
+    SoundWithin,
 }
 
 /// Runs the script once for each call that can fail. `stride`: every so many calls only.
@@ -96,7 +98,14 @@ fn each(clean: &Record, stride: u64, first: u64, plan: impl Fn(u64) -> Plan) -> 
     let mut nth = first;
     loop {
         let p = plan(nth);
-        let ran = catch_unwind(AssertUnwindSafe(|| run(clean, p, nth, &mut counts)));
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            let ended = run(clean, p, nth, false, &mut counts)?;
+            match ended {
+                // What the statements before the failed one did may be committed as well.
+                Ended::SoundWithin => run(clean, p, nth, true, &mut counts),
+                ended => Ok(ended),
+            }
+        }));
         let told = |what: String| {
             let s = &clean.setting;
             format!(
@@ -114,13 +123,14 @@ fn each(clean: &Record, stride: u64, first: u64, plan: impl Fn(u64) -> Plan) -> 
                 return Err(told(e));
             }
             Ok(Ok(Ended::Unharmed)) => return Ok(counts),
-            Ok(Ok(Ended::Sound)) => counts.faults += 1,
+            Ok(Ok(Ended::Sound | Ended::SoundWithin)) => counts.faults += 1,
         }
         nth += stride;
     }
 }
 
-fn run(clean: &Record, plan: Plan, nth: u64, counts: &mut Counts) -> Result<Ended, String> {
+/// `commits`: a transaction that stays open behind the failed statement is committed.
+fn run(clean: &Record, plan: Plan, nth: u64, commits: bool, counts: &mut Counts) -> Result<Ended, String> {
     let disk = Arc::new(Disk::new(clean.setting.seed));
     let mut runner = Runner::new(disk.clone(), clean.setting);
     match plan {
@@ -143,8 +153,8 @@ fn run(clean: &Record, plan: Plan, nth: u64, counts: &mut Counts) -> Result<Ende
         if !plan.may_answer(&e) {
             return Err(told("that is no answer to the fault".into()));
         }
-        let mut fault = After { clean, plan, step, runner, disk, nth };
-        return fault.look(before, counts).map(|()| Ended::Sound).map_err(told);
+        let mut fault = After { clean, plan, step, runner, disk, nth, commits };
+        return fault.look(before, counts).map_err(told);
     }
     // A fault that every step survived is as good as none, but not the last one.
     let hit = plan.hits(&disk);
@@ -167,6 +177,7 @@ struct After<'a> {
     runner: Runner,
     disk: Arc<Disk>,
     nth: u64,
+    commits: bool,
 }
 
 impl After<'_> {
@@ -189,26 +200,28 @@ impl After<'_> {
         )
     }
 
-    fn look(&mut self, from: usize, counts: &mut Counts) -> Result<(), String> {
+    fn look(&mut self, from: usize, counts: &mut Counts) -> Result<Ended, String> {
         let setting = self.clean.setting;
         let anything = setting.mode == "off";
         let persistent = matches!(self.plan, Plan::Call(Fault { persistent: true, .. }));
         let mut rolled_back = true;
+        let mut ended = Ended::Sound;
         if let Some(c) = self.runner.conn.clone()
             && !c.is_autocommit()
         {
-            // What the statements before the failed one did may be committed as well.
-            if self.nth % 4 == 1 && !anything && !persistent {
+            if self.commits {
                 self.plan.disarm(&self.disk);
                 if c.execute_batch("COMMIT").is_ok() {
-                    return self.committed();
+                    return self.committed().map(|()| Ended::Sound);
                 }
+            } else if !anything && !persistent {
+                ended = Ended::SoundWithin;
             }
             rolled_back = c.execute_batch("ROLLBACK").is_ok() || c.is_autocommit();
         }
         self.plan.disarm(&self.disk);
         if anything {
-            return Ok(());
+            return Ok(ended);
         }
         // Whether the fault is of the kind after which nothing more is written.
         let syncs = matches!(self.plan, Plan::Call(Fault { op: Op::Sync, .. }));
@@ -254,7 +267,7 @@ impl After<'_> {
         self.runner.end();
         let there = |f: &str| self.disk.content(Path::new(f)).is_some_and(|f| !f.is_empty());
         let content = match state::recover_on(self.disk.clone(), &there) {
-            Err(_) if setting.mode == "memory" && seen.is_none() => return Ok(()),
+            Err(_) if setting.mode == "memory" && seen.is_none() => return Ok(ended),
             other => other.map_err(|e| format!("opened anew: {e}"))?,
         };
         let now = self.whole(&content, changed).map_err(|e| format!("opened anew: {e}"))?;
@@ -262,7 +275,7 @@ impl After<'_> {
             Some(s) if self.clean.states[s] != self.clean.states[now] => {
                 Err(format!("read the state after step {s}, opened anew that after step {now}"))
             }
-            _ => Ok(()),
+            _ => Ok(ended),
         }
     }
 

@@ -120,7 +120,7 @@ impl Query {
             return Err(p.token.misplaced());
         }
         if let Some(c) = column {
-            e.confine(&[c]);
+            p.confine(&mut e, &[c])?;
         }
         Ok(Query { phrases: p.phrases, root: Some(e) })
     }
