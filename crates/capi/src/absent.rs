@@ -17,8 +17,6 @@ macro_rules! absent {
 }
 
 absent! {
-    sqlite3_rtree_geometry_callback
-    sqlite3_rtree_query_callback
     sqlite3_snapshot_cmp
     sqlite3_snapshot_free
     sqlite3_snapshot_get

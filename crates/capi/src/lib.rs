@@ -32,6 +32,7 @@ pub mod opening;
 pub mod pointer;
 pub mod preupdate;
 pub mod printf;
+pub mod rtree;
 pub mod statement;
 pub mod text;
 pub mod value;

@@ -31,15 +31,12 @@ struct Check<'a> {
 /// What is wrong with a tree; nothing: an empty text.
 pub(crate) fn check(host: &dyn Host, database: &str, table: &str) -> Result<String> {
     let shadow = |suffix: &str| words::table(database, &format!("{table}_{suffix}"));
-    let plain = |e: Error| if e.code() == Code::Error { Error::from(Code::Error) } else { e };
+    let plain = |e: Error| Error::from(e.code());
     let rowids = host.prepare(&format!("SELECT * FROM {}", shadow("rowid"))).map_err(plain)?;
     let auxiliary = rowids.columns().len() as i64 - 2;
     drop(rowids);
-    let mut rows = match host.prepare(&format!("SELECT * FROM {}", words::table(database, table))) {
-        Ok(s) => s,
-        Err(e) if e.code().primary() == Code::Corrupt => return Ok(String::new()),
-        Err(e) => return Err(plain(e)),
-    };
+    let all = format!("SELECT * FROM {}", words::table(database, table));
+    let mut rows = host.prepare(&all).map_err(plain)?;
     let dimensions = (rows.columns().len() as i64 - 1 - auxiliary) / 2;
     if dimensions < 1 {
         return Ok("Schema corrupt or not an rtree".into());

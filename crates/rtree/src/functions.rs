@@ -3,6 +3,7 @@
 use crate::check;
 use crate::geopoly;
 use crate::layout::{CoordKind, Layout, MOST_DIMENSIONS, count, depth};
+use crate::words::real_text;
 use iolite_base::{Error, Result};
 use iolite_ext::{Context, Function, FunctionFlags, Implementation, ScalarFn};
 use iolite_value::Value;
@@ -39,12 +40,6 @@ pub fn functions_named(name: &str) -> Vec<Rc<Function>> {
     let Some((args, f)) = plain else { return geopoly::functions_named(name) };
     let (flags, imp) = (FunctionFlags::default(), Implementation::Scalar(f));
     vec![Rc::new(Function { name: name.into(), args, flags, imp })]
-}
-
-/// A real as `%g`, or as `%!g` where its being a real shall show.
-pub(crate) fn real_text(format: &str, r: f64) -> Result<String> {
-    let text = iolite_func::printf::format(format.as_bytes(), &[Value::real(r)], 1000)?;
-    Ok(String::from_utf8_lossy(&text.unwrap_or_default()).into_owned())
 }
 
 fn bytes_of(v: &Value) -> Result<Vec<u8>> {

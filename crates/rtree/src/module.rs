@@ -83,8 +83,18 @@ fn columns(kind: CoordKind, args: &[Box<str>]) -> Result<Columns> {
         0 | 1 => fail(few),
         n if n > 2 * MOST_DIMENSIONS => fail(many),
         n if n % 2 == 1 => fail("Wrong number of columns for an rtree table"),
-        _ => Ok(Columns { declaration, names, coordinates, auxiliary }),
+        _ => check_names(&names).map(|()| Columns { declaration, names, coordinates, auxiliary }),
     }
+}
+
+/// Refuses two columns of one name, before anything is made.
+fn check_names(names: &[String]) -> Result<()> {
+    for (k, name) in names.iter().enumerate() {
+        if names[..k].iter().any(|n| n.eq_ignore_ascii_case(name)) {
+            return Err(Error::sql(format!("duplicate column name: {name}")));
+        }
+    }
+    Ok(())
 }
 
 /// Makes the tables of a new tree, or finds what the nodes of one look like.
@@ -125,6 +135,8 @@ impl Kind {
                 if more.len() > MOST_AUXILIARY {
                     return Err(Error::sql("Too many columns for a geopoly table"));
                 }
+                let names = std::iter::once("_shape").chain(more.iter().map(|a| words::first_token(a)));
+                check_names(&names.map(words::plain).collect::<Vec<_>>())?;
                 let columns: String = more.iter().map(|a| format!(",{a}")).collect();
                 let store = Store::new(host, named, 1 + more.len(), 1);
                 let shared = shared(store, 2, CoordKind::Real, make)?;

@@ -83,9 +83,9 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// Writes what was changed.
+    /// Writes what was changed, the root last.
     pub fn finish(self) -> Result<()> {
-        for (number, node) in self.nodes.iter().filter(|n| n.1.changed) {
+        for (number, node) in self.nodes.iter().rev().filter(|n| n.1.changed) {
             self.store.write_node(*number, &node.bytes)?;
         }
         Ok(())

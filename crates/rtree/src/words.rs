@@ -1,4 +1,7 @@
-//! Names as SQL quotes them, and the first token of a module's argument.
+//! Names as SQL quotes them, the first token of a module's argument, reals as texts.
+
+use iolite_base::Result;
+use iolite_value::Value;
 
 /// A name as SQL quotes it.
 pub(crate) fn name(text: &str) -> String {
@@ -50,4 +53,10 @@ pub(crate) fn plain(token: &str) -> String {
     }
     let end = end as char;
     inner.replace(&format!("{end}{end}"), &end.to_string())
+}
+
+/// A real as `%g`, or as `%!g` where its being a real shall show.
+pub(crate) fn real_text(format: &str, r: f64) -> Result<String> {
+    let text = iolite_func::printf::format(format.as_bytes(), &[Value::real(r)], 1000)?;
+    Ok(String::from_utf8_lossy(&text.unwrap_or_default()).into_owned())
 }

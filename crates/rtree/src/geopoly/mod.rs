@@ -142,10 +142,6 @@ impl VirtualTable for Geopoly {
         let function = functions_named(name).into_iter().next()?;
         Some(Overload { function, constraint: Some(number) })
     }
-
-    fn integrity(&self, _: bool) -> Result<Option<String>> {
-        crate::check::integrity(&self.shared.store)
-    }
 }
 
 struct Cursor {

@@ -3,7 +3,7 @@
 //! Vertexes are 32-bit reals, as they are stored; the first is not repeated at the end. What is computed is computed with the
 //! precision that SQLite uses, so that answers are the same to the bit.
 
-use crate::functions::real_text;
+use crate::words::real_text;
 use iolite_base::Result;
 use iolite_value::{Value, num};
 
