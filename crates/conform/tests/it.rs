@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 mod damage;
 mod fts;
 mod query_plans;
+mod rtree;
 mod sessions;
 
 fn scripts() -> Vec<PathBuf> {
