@@ -226,14 +226,16 @@ impl Btree {
             let mut page =
                 if pgno > pager.db_size() { pager.extend(pgno, None)? } else { pager.get(pgno)? };
             pager.edit(pgno, &mut page, |b| {
-                // Whether there is a log is the destination's own affair, and its counter goes on: others who have an older
-                // state in memory would believe it where a count came again.
+                // Whether there is a log is the destination's own affair, and its counters of changes and of schemas go on:
+                // others who have an older state in memory would believe it where a count came again.
                 let versions = [b[18], b[19]];
                 let counter: [u8; 4] = b[24..28].try_into().expect("four bytes");
+                let cookie: [u8; 4] = b[40..44].try_into().expect("four bytes");
                 b[within..within + n].copy_from_slice(piece);
                 if pgno == 1 && within == 0 {
                     b[18..20].copy_from_slice(if versions[0] == 0 { &[1, 1] } else { &versions });
                     b[24..28].copy_from_slice(&counter);
+                    b[40..44].copy_from_slice(&cookie);
                 }
             })?;
         }

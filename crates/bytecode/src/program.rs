@@ -125,6 +125,8 @@ pub struct FunctionCall {
     pub cursor: Option<usize>,
     /// The part of the schema in which it stands, in the words of the error message, if it must be pure.
     pub pure: Option<&'static str>,
+    /// What it answers is given to a function of the user or a virtual table: a pointer stays one.
+    pub passes: bool,
 }
 
 /// A column of a STRICT table, for [`Opcode::TypeCheck`].
@@ -223,6 +225,8 @@ pub struct Program {
     pub opens_virtual: bool,
     /// It holds virtual tables that want to be let go of early.
     pub holds_tables: bool,
+    /// It finds the one row that it reads or changes by a whole unique key: which values it compares decided nothing about it.
+    pub finds_one: bool,
     /// The change counter belongs to DML: INSERT, UPDATE, DELETE.
     pub counts_changes: bool,
 }

@@ -45,6 +45,11 @@ pub mod vtab_making;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// In debug builds every block is the system's own, so that tools like valgrind see each.
+#[cfg(not(debug_assertions))]
+#[global_allocator]
+static POOL: iolite_base::pool::Pool = iolite_base::pool::Pool;
+
 pub const OK: i32 = 0;
 pub const ERROR: i32 = 1;
 pub const INTERNAL: i32 = 2;

@@ -4,8 +4,7 @@ use iolite::engine::Value;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// The subtype of values that stand for pointers. SQL cannot make one: what is stored has no subtype. To C they are NULL.
-pub(crate) const POINTER: u8 = b'p';
+pub(crate) use iolite_value::POINTER;
 
 /// A pointer of the program, under a name, as a value.
 pub(crate) fn of_pointer(p: *mut c_void, name: &[u8]) -> iolite::Result<Value> {

@@ -131,8 +131,7 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
                     s.keep_program();
                 }
                 *used = length;
-                let own = s.sql_bytes().iter().copied().filter(|b| *b != 0).collect::<Vec<u8>>();
-                let own = CString::new(own).unwrap_or_default();
+                let own = c_text(&s.sql_bytes());
                 let body = Body {
                     inner: RefCell::new(s),
                     sql: own,
@@ -150,6 +149,17 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
             }
             Err(e) => d.fail(&e),
         }
+    })
+}
+
+/// A text as C has it; what NUL bytes it holds are left out.
+fn c_text(text: &[u8]) -> CString {
+    let mut own = Vec::with_capacity(text.len() + 1);
+    own.extend_from_slice(text);
+    CString::new(own).unwrap_or_else(|e| {
+        let mut own = e.into_vec();
+        own.retain(|b| *b != 0);
+        CString::new(own).unwrap_or_default()
     })
 }
 

@@ -572,6 +572,7 @@ impl TableBuilder<'_> {
                 origin: if key.primary { IndexOrigin::PrimaryKey } else { IndexOrigin::Unique },
                 sql: None,
                 stat: RefCell::new(IndexStat::assumed(key_len, true, false, DEFAULT_ROWS)),
+                step: Default::default(),
             };
             made.push((index, key.conflict));
         }
@@ -667,6 +668,7 @@ pub fn index_from_ast(c: &ast::CreateIndex, t: &Table, sql: &str, root: Pgno) ->
         origin: IndexOrigin::Create,
         sql: Some(sql.into()),
         stat: RefCell::new(IndexStat::assumed(key_len, c.unique, c.filter.is_some(), DEFAULT_ROWS)),
+        step: Default::default(),
     };
     let pk: Vec<IndexColumn> = t.primary_index().map_or(Vec::new(), |p| p.columns[..p.key_len].to_vec());
     complete_columns(&mut i, t, !t.has_rowid(), false, &pk);

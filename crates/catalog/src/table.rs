@@ -195,6 +195,8 @@ pub struct Index {
     pub sql: Option<Rc<str>>,
     /// What is known of its selectivity.
     pub stat: RefCell<IndexStat>,
+    /// What one step in it costs, and whether its entries are thought to be shorter than rows, once the planner has asked.
+    pub step: OnceCell<(f64, bool)>,
 }
 
 /// A trigger.

@@ -26,6 +26,9 @@ mod tabular;
 
 use std::process::ExitCode;
 
+#[global_allocator]
+static POOL: iolite_base::pool::Pool = iolite_base::pool::Pool;
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
     let code = options::run(&args);

@@ -112,6 +112,7 @@ impl Codegen<'_> {
             collation: a.collation.clone(),
             site,
             pure: None,
+            passes: false,
             cursor: None,
         };
         let distinct = if a.distinct {

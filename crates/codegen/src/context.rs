@@ -179,6 +179,10 @@ pub(crate) struct Codegen<'p> {
     pub marks: Option<Marks<'p>>,
     /// The program is a trigger's.
     pub in_trigger: bool,
+    /// RETURNING is computed: `last_insert_rowid()` and its like differ from row to row.
+    pub in_returning: bool,
+    /// What the call computed next answers is an argument, see [`Codegen::argument_to`].
+    pub passes: bool,
     /// Violations of foreign keys are counted.
     pub counts_keys: bool,
     /// Set where columns of the table being written are read: text is copied out of pages.
@@ -217,6 +221,8 @@ impl<'p> Codegen<'p> {
             ctes: FastMap::default(),
             marks: None,
             in_trigger: false,
+            in_returning: false,
+            passes: false,
             counts_keys: plan.counts_keys,
             copy_columns: false,
             write_cursor: None,

@@ -405,9 +405,10 @@ impl Codegen<'_> {
             return self.inline(i, c, target);
         }
         // A constant call is computed once, where it first stands, so that its errors come only if it is reached.
-        let constant = c.args.iter().all(Expr::is_constant)
-            && (c.function.flags.has(FunctionFlags::DETERMINISTIC)
-                || c.function.flags.has(FunctionFlags::SLOW_CHANGE));
+        let flags = c.function.flags;
+        let steady = flags.has(FunctionFlags::DETERMINISTIC)
+            || flags.has(FunctionFlags::SLOW_CHANGE) && !self.in_returning;
+        let constant = steady && c.args.iter().all(Expr::is_constant);
         if constant && !self.in_trigger {
             let reg = self.b.reg();
             let once = self.b.emit(Opcode::Once, 0, 0, 0);
@@ -419,10 +420,32 @@ impl Codegen<'_> {
         self.emit_call(c, target)
     }
 
+    /// Computes what a function of the user or a virtual table is given: there, a pointer of the program is one.
+    pub fn argument_to(&mut self, e: &Expr, target: i32) -> Result<()> {
+        match e {
+            Expr::Param(n) => {
+                self.b.emit(Opcode::Variable, *n as i32, target, 1);
+                Ok(())
+            }
+            Expr::Call(c) if matches!(c.function.imp, Implementation::User(_)) => {
+                self.passes = true;
+                self.call(c, target)
+            }
+            _ => self.expr_to(e, target),
+        }
+    }
+
     fn emit_call(&mut self, c: &Call, target: i32) -> Result<()> {
+        let passes = std::mem::take(&mut self.passes);
         let n = c.args.len();
         let first = self.b.regs(n.max(1));
-        self.expr_list(&c.args, first)?;
+        if let Implementation::User(_) = c.function.imp {
+            for (i, a) in c.args.iter().enumerate() {
+                self.argument_to(a, first + i as i32)?;
+            }
+        } else {
+            self.expr_list(&c.args, first)?;
+        }
         let mut constant = 0u32;
         for (i, a) in c.args.iter().enumerate().take(31) {
             if a.is_constant() {
@@ -441,6 +464,7 @@ impl Codegen<'_> {
             collation: c.collation.clone(),
             site,
             pure: c.pure,
+            passes,
         };
         self.b.emit4(Opcode::Function, constant as i32, first, target, P4::Function(Rc::new(call)));
         Ok(())

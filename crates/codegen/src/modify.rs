@@ -345,7 +345,10 @@ impl Codegen<'_> {
         let Some(cursor) = w.returning else { return Ok(()) };
         let list = &w.plan.returning;
         let first = self.b.regs(list.len());
-        self.at_place(w.target().id, Place::of_row(row), |g| g.expr_list(list, first))?;
+        self.in_returning = true;
+        let done = self.at_place(w.target().id, Place::of_row(row), |g| g.expr_list(list, first));
+        self.in_returning = false;
+        done?;
         let end = self.b.label();
         self.deliver(&Dest::Table { cursor }, first, list.len(), end)?;
         self.b.place(end);

@@ -38,7 +38,7 @@ impl Codegen<'_> {
             let reg = first + 2 + k as i32;
             match &arg.value {
                 // What equals NULL is the table's to say.
-                EqTerm::Eq { value, .. } => self.expr_to(value, reg)?,
+                EqTerm::Eq { value, .. } => self.argument_to(value, reg)?,
                 several if arg.list => {
                     self.list_of(several, reg)?;
                     lists |= 1 << k;

@@ -66,6 +66,7 @@ impl Codegen<'_> {
                 collation: c.call.collation.clone(),
                 site: self.b.site(),
                 pure: None,
+                passes: false,
                 cursor: None,
             };
             calls.push((Rc::new(call), c.args.clone(), c.filter));

@@ -210,8 +210,14 @@ impl Job {
         Ok(())
     }
 
-    /// Makes the change known: cookie, catalog, and every definition bound again.
+    /// Makes the change known, and binds every definition again.
     fn settle(&self, c: &Connection, what: &str) -> Result<()> {
+        self.reload(c)?;
+        self.verify(c, what, |_| true)
+    }
+
+    /// Makes the change known: cookie and catalog.
+    fn reload(&self, c: &Connection) -> Result<()> {
         let b = c.0.btree_of(self.db)?;
         let cookie = b.meta(1)?.wrapping_add(1);
         b.set_meta(1, cookie)?;
@@ -219,13 +225,13 @@ impl Job {
         if c.0.btree_if_open(1).is_some() && self.db != 1 {
             c.0.load_schema(1)?;
         }
-        self.verify(c, what)
+        Ok(())
     }
 
-    /// Binds views, triggers and what tables carry; the first complaint names its object.
-    fn verify(&self, c: &Connection, what: &str) -> Result<()> {
+    /// Binds views, triggers and what tables carry, of those that are `asked` for; the first complaint names its object.
+    fn verify(&self, c: &Connection, what: &str, asked: impl Fn(&SchemaRow) -> bool) -> Result<()> {
         for db in [self.db, 1] {
-            for row in schema_rows(c, db)? {
+            for row in schema_rows(c, db)?.into_iter().filter(&asked) {
                 if let Err(e) = bind_definition(c, db, &row, true) {
                     return Err(Error::sql(format!(
                         "error in {} {} {what}: {}",
@@ -434,7 +440,9 @@ impl Job {
         // Is it a good definition at all?
         let parsed = iolite_sql::parse_stmt(&new)?;
         if let Stmt::CreateTable(t) = &parsed.stmt {
-            iolite_catalog::table_from_ast(t, &new, 2).map_err(Error::without_offset)?;
+            iolite_catalog::table_from_ast(t, &new, 2).map_err(|e| {
+                Error::sql(format!("error in table {} after add column: {}", self.table.name, e.message()))
+            })?;
         }
         self.check_default(c, def)?;
         self.store(c, self.db, vec![(self.own_row(c)?, new)])?;
@@ -442,7 +450,8 @@ impl Job {
         if b.meta(2)? < 3 {
             b.set_meta(2, 3)?;
         }
-        self.settle(c, "after add column")?;
+        self.reload(c)?;
+        self.verify(c, "after add column", |row| row.kind == "table" && row.table_is(&self.table.name))?;
         // Rows that exist must satisfy the new column's constraints.
         let table = format!("{}.{}", self.schema_name(c), quote_name(&self.table.name));
         for k in &def.constraints {

@@ -196,8 +196,11 @@ impl Env for Running {
         crate::run::exec_nested(&self.conn, sql)
     }
 
-    fn set_changes(&self, n: i64) {
+    fn settle_changes(&self, n: i64, more: i64) {
         self.conn.changes.set(n);
+        if !self.conn.txn.is_nested() {
+            self.conn.total_changes.set(self.conn.total_changes.get() + more);
+        }
     }
 
     fn set_last_insert_rowid(&self, rowid: i64) {

@@ -4,6 +4,10 @@
 //! depends on (schema, statistics, settings, functions, collating sequences, attached databases) raises one of them. When
 //! they have changed, all programs are forgotten, also so that functions taken back by the user do not live on in them.
 //!
+//! Statements that differ in their literals alone share a program, kept under the text with parameters in their places
+//! ([`iolite_sql::lifted`]). Where the literals are not but stored, such a program is made when the second of them comes, and
+//! only if the first one's found one row by its key: what cannot share is not compiled twice.
+//!
 //! The table is small and has one place for each hash: a text that is prepared often comes back to its place. Kept are
 //! queries, changes of data and the statements of transactions, which do nothing while they are compiled.
 
@@ -32,11 +36,13 @@ pub(crate) struct Plans {
     /// How many places there may be: they are made with the first program.
     size: usize,
     generations: Rc<Vec<u64>>,
+    /// By the same places: hashes of texts that a program can be made for, when they come again.
+    shareable: Vec<u64>,
 }
 
 impl Default for Plans {
     fn default() -> Self {
-        Plans { places: Vec::new(), size: DEFAULT, generations: Rc::default() }
+        Plans { places: Vec::new(), size: DEFAULT, generations: Rc::default(), shareable: Vec::new() }
     }
 }
 
@@ -66,9 +72,27 @@ impl Plans {
         self.places[at] = Some(Plan { text: text.into(), used, program: program.clone() });
     }
 
+    /// Notes that statements may share a program that is made of this text.
+    pub fn note_shareable(&mut self, text: &str) {
+        if self.shareable.is_empty() {
+            self.shareable = vec![0; self.size];
+        }
+        let hash = hash_bytes(text.as_bytes());
+        if let Some(place) = self.shareable.get_mut(hash as usize % self.size.max(1)) {
+            *place = hash;
+        }
+    }
+
+    /// Whether that was noted. A hash that is another's by chance costs a program that nobody uses.
+    pub fn is_shareable(&self, text: &str) -> bool {
+        let hash = hash_bytes(text.as_bytes());
+        self.shareable.get(hash as usize % self.size.max(1)) == Some(&hash)
+    }
+
     /// Forgets all.
     pub fn clear(&mut self) {
         self.places = Vec::new();
+        self.shareable = Vec::new();
     }
 
     /// How many programs are kept at most.

@@ -3,7 +3,9 @@
 use crate::connection::{Connection, Flags, Inner};
 use crate::control::work_program;
 use iolite_base::{Encoding, Error, Result};
-use iolite_btree::{AutoVacuum, Btree, CheckpointMode, JournalMode, LockingMode, SecureDelete, SyncMode};
+use iolite_btree::{
+    AutoVacuum, Btree, CheckpointMode, JournalMode, LockingMode, SecureDelete, SyncMode, TxnState,
+};
 use iolite_bytecode::Program;
 use iolite_catalog::{ColumnSource, Table, TableKind};
 use iolite_sql::ast::{ForeignKeyAction, PragmaValue, QualifiedName};
@@ -324,18 +326,24 @@ impl Call<'_> {
         self.btree()?.reading(f)
     }
 
-    /// Runs `f` in a write transaction, which commits unless one is open.
+    /// Runs `f` in a write transaction, which commits unless one is open. Where that fails it is taken back, with its locks;
+    /// statements that read go on reading.
     fn writing(&self, f: impl FnOnce(&Btree) -> Result<()>) -> Result<()> {
         let b = self.btree()?;
-        self.inner().begin_write(&b, false)?;
+        let (inner, txn) = (self.inner(), &self.inner().txn);
+        inner.begin_write(&b, false)?;
         let done = f(&b);
-        if self.inner().txn.is_autocommit() {
-            match &done {
-                Ok(()) => b.commit()?,
-                Err(_) => b.rollback(true)?,
+        if !txn.is_autocommit() || txn.is_writing() || txn.is_nested() {
+            return done;
+        }
+        match done {
+            Ok(()) => txn.commit(inner),
+            Err(e) => {
+                // What goes wrong while it is undone matters less than why.
+                let _ = txn.rollback(inner);
+                Err(e)
             }
         }
-        done
     }
 }
 
@@ -719,8 +727,21 @@ fn journal_mode(c: &Call<'_>) -> Result<Rows> {
     let mode = mode.filter(|m| *m != JournalMode::Off || !c.inner().flags.defensive.get());
     let targets = if mode.is_some() { c.all()? } else { vec![c.btree()?] };
     let mut last = None;
+    let txn = &c.inner().txn;
+    let within = !txn.is_autocommit() || txn.others_read();
     for (i, b) in targets.iter().enumerate() {
         let now = match mode {
+            // What has been changed goes on as it began.
+            Some(_) if within && b.txn_state() == TxnState::Write => b.journal_mode(),
+            Some(m) if within && !b.is_transient() => {
+                let was = b.reading(|b| Ok(b.journal_mode()))?;
+                if was != m && (was == JournalMode::Wal || m == JournalMode::Wal) {
+                    let way = if m == JournalMode::Wal { "into" } else { "out of" };
+                    let what = format!("cannot change {way} wal mode from within a transaction");
+                    return Err(Error::sql(what));
+                }
+                b.set_journal_mode(m)?
+            }
             Some(m) => b.set_journal_mode(m)?,
             None => b.reading(|b| Ok(b.journal_mode()))?,
         };
@@ -806,7 +827,10 @@ fn page_size(c: &Call<'_>) -> Result<Rows> {
             && n.is_power_of_two()
             && (512..=65536).contains(&n)
         {
-            b.set_page_size(n, None)?;
+            // A file that is there has its size, which only VACUUM changes; one that is in use is there.
+            if c.reading(|b| Ok(b.page_count())).is_ok() {
+                b.set_page_size(n, None)?;
+            }
             c.inner().vacuum_page_size.set(n);
         }
         return Ok(Vec::new());

@@ -2,14 +2,16 @@
 
 use crate::connection::{Connection, Inner};
 use crate::statement::Statement;
-use iolite_base::{Error, Result};
+use iolite_base::{Error, Limit, Limits, Result};
 use iolite_bytecode::Program;
 use iolite_codegen::Settings;
 use iolite_plan::StatementPlan;
 use iolite_plan::bind::Env;
 use iolite_plan::bound::Select;
 use iolite_plan::statement::Body;
+use iolite_sql::Lifted;
 use iolite_sql::ast::{BeginMode, ExplainMode, Parsed, Stmt};
+use iolite_value::Value;
 use std::rc::Rc;
 
 /// Prepares the first statement of a text.
@@ -21,8 +23,15 @@ pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option
         return Ok(Some((Statement::new(conn, &sql[..used], program)?, &sql[used..])));
     }
     let limits = c.limits.borrow().clone();
-    if sql.len() > limits.get(iolite_base::Limit::SqlLength) as usize {
+    if sql.len() > limits.get(Limit::SqlLength) as usize {
         return Err(Error::new(iolite_base::Code::Toobig, "statement too long"));
+    }
+    let shares = !own && c.plans.borrow().size() > 0;
+    let lifted = if shares { iolite_sql::lifted(sql) } else { None };
+    if let Some(l) = &lifted
+        && let Some(s) = prepare_lifted(conn, sql, l, &limits)?
+    {
+        return Ok(Some((s, &sql[l.used..])));
     }
     // Used where it is: it is large.
     let mut next = iolite_sql::parse_next(sql, &limits)?;
@@ -32,8 +41,44 @@ pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option
     if !own && !program.holds_tables && crate::plans::lasting(parsed) {
         c.plans.borrow_mut().keep(sql, *used, &program, &c.generations.borrow());
     }
+    if let Some(l) = &lifted
+        && program.finds_one
+    {
+        c.plans.borrow_mut().note_shareable(&l.text);
+    }
     let (text, rest) = sql.split_at(*used);
     Ok(Some((Statement::new(conn, text, program)?, rest)))
+}
+
+/// Prepares a statement by the program of its text with parameters in the place of literals. `None`: the literals may
+/// decide how rows are found, no other of its kind came yet, or something is wrong with it, of which its own text tells best.
+fn prepare_lifted(conn: &Connection, sql: &str, l: &Lifted, limits: &Limits) -> Result<Option<Statement>> {
+    let c = &conn.0;
+    let found = c.plans.borrow().find(&l.text, &c.generations.borrow());
+    let program = match found {
+        Some((program, _)) => program,
+        None if !l.stored && !c.plans.borrow().is_shareable(&l.text) => return Ok(None),
+        None => {
+            let Ok(program) = compile_text(conn, &l.text).map(Rc::new) else { return Ok(None) };
+            if !program.holds_tables {
+                c.plans.borrow_mut().keep(&l.text, l.text.len(), &program, &c.generations.borrow());
+            }
+            program
+        }
+    };
+    if !l.stored && !program.finds_one {
+        return Ok(None);
+    }
+    let most = limits.get(Limit::Length) as usize;
+    let mut values = Vec::with_capacity(l.literals.len());
+    for (literal, negative) in &l.literals {
+        match iolite_plan::bind::literal_value(literal, *negative) {
+            Ok(Value::Text(b, _) | Value::Blob(b, _)) if b.len() > most => return Ok(None),
+            Ok(v) => values.push(v),
+            Err(_) => return Ok(None),
+        }
+    }
+    Statement::with_values(conn, &sql[..l.used], program, values).map(Some)
 }
 
 /// Compiles the only statement of a text.
@@ -154,7 +199,7 @@ fn compile_once(
     let mut plan = StatementPlan::default();
     let explained = matches!(parsed.explain, ExplainMode::QueryPlan | ExplainMode::Analyze);
     with_env(conn, |env| {
-        settings.most_instructions = env.limits.get(iolite_base::Limit::VdbeOp) as usize;
+        settings.most_instructions = env.limits.get(Limit::VdbeOp) as usize;
         match watch {
             None if !explained => iolite_plan::compile(parsed, text, env, &mut plan),
             _ => {
@@ -177,6 +222,7 @@ fn compile_once(
         false => iolite_codegen::emit(&plan, &settings, None, p)?,
     }
     p.columns = plan.take_columns();
+    p.finds_one = plan.finds_one();
     Ok(())
 }
 
@@ -200,7 +246,7 @@ pub(crate) fn program_rows(
     conn: &Connection,
     program: Program,
     most: usize,
-    out: &mut Vec<Vec<iolite_value::Value>>,
+    out: &mut Vec<Vec<Value>>,
 ) -> Result<()> {
     let _nested = conn.0.txn.nest();
     let mut s = Statement::new(conn, "", Rc::new(program))?;
@@ -216,11 +262,7 @@ pub(crate) fn exec_nested(conn: &Rc<Inner>, sql: &str) -> Result<()> {
 }
 
 /// As [`exec_nested`], with parameters; answers the rows.
-pub(crate) fn nested_rows(
-    conn: &Rc<Inner>,
-    sql: &str,
-    params: &[iolite_value::Value],
-) -> Result<Vec<Vec<iolite_value::Value>>> {
+pub(crate) fn nested_rows(conn: &Rc<Inner>, sql: &str, params: &[Value]) -> Result<Vec<Vec<Value>>> {
     let _nested = conn.txn.nest();
     Connection(conn.clone()).query(sql, params)
 }

@@ -57,6 +57,8 @@ pub struct Statement {
     renews: bool,
     runs: u64,
     recompiled: u64,
+    /// The program's parameters are literals of the text: nobody else knows of them.
+    literals: bool,
 }
 
 /// The statement's machine; there until the statement is dropped, when its memory goes to the connection's next one.
@@ -115,7 +117,22 @@ impl Statement {
             renews: true,
             runs: 0,
             recompiled: 0,
+            literals: false,
         })
+    }
+
+    /// A statement whose program has parameters in the place of its text's literals, which are `values`.
+    pub(crate) fn with_values(
+        conn: &Connection,
+        sql: &str,
+        program: Rc<Program>,
+        values: Vec<Value>,
+    ) -> Result<Statement> {
+        let mut s = Statement::new(conn, sql, program)?;
+        debug_assert_eq!(s.vm.params.len(), values.len());
+        s.vm.params = values;
+        s.literals = true;
+        Ok(s)
     }
 
     /// Answers `SQLITE_SCHEMA` when the schema has changed, instead of being compiled anew.
@@ -185,7 +202,7 @@ impl Statement {
 
     /// How many parameters there are.
     pub fn parameter_count(&self) -> usize {
-        self.vm.params.len()
+        self.bindings().len()
     }
 
     /// A parameter's name, with its leading sign.
@@ -208,7 +225,7 @@ impl Statement {
         {
             return Err(Code::Toobig.into());
         }
-        match i.checked_sub(1).and_then(|i| self.vm.params.get_mut(i)) {
+        match i.checked_sub(1).and_then(|i| self.bindings_mut().ok()?.get_mut(i)) {
             Some(p) => {
                 *p = v;
                 Ok(())
@@ -221,18 +238,21 @@ impl Statement {
     pub fn bindings_mut(&mut self) -> Result<&mut [Value]> {
         match self.is_busy() {
             true => Err(Error::new(Code::Misuse, "bind on a busy prepared statement")),
+            false if self.literals => Ok(&mut []),
             false => Ok(&mut self.vm.params),
         }
     }
 
     /// Sets all parameters to NULL.
     pub fn clear_bindings(&mut self) {
-        self.vm.params.fill(Value::Null);
+        if !self.literals {
+            self.vm.params.fill(Value::Null);
+        }
     }
 
     /// The parameters' values.
     pub fn bindings(&self) -> &[Value] {
-        &self.vm.params
+        if self.literals { &[] } else { &self.vm.params }
     }
 
     /// How many columns a row has.
@@ -338,7 +358,7 @@ impl Statement {
             match stop {
                 Ok(Stop::Row) => return Ok(Step::Row),
                 Ok(Stop::Done) => {
-                    self.finish(None)?;
+                    self.finish(None, false)?;
                     return Ok(Step::Done);
                 }
                 Err(e) => {
@@ -348,8 +368,9 @@ impl Statement {
                     let again = self.conn.growth.take_again() || run.stale.get();
                     let stale = again && e.code() == Code::Schema;
                     let action = self.vm.action;
-                    let ended = self.finish(Some((&e, action)));
-                    if stale && tries < MAX_RETRY && self.renews {
+                    let again = stale && tries < MAX_RETRY && self.renews;
+                    let ended = self.finish(Some((&e, action)), again);
+                    if again {
                         tries += 1;
                         self.vm.reset();
                         self.done = false;
@@ -385,7 +406,7 @@ impl Statement {
     }
 
     /// Ends the run: the transaction undoes what must be undone, and commits what may be committed.
-    fn finish(&mut self, error: Option<(&Error, Action)>) -> Result<()> {
+    fn finish(&mut self, error: Option<(&Error, Action)>, again: bool) -> Result<()> {
         let Some(run) = self.run.take() else { return Ok(()) };
         self.done = true;
         let vm = &self.vm;
@@ -397,6 +418,7 @@ impl Statement {
             mark: run.savepoint.get().filter(|_| intact),
             deferred: (self.writes && intact).then_some(run.deferred),
             rows: vm.program().counts_changes.then_some(rows),
+            again,
         };
         if error.is_some() {
             // The machine's cursors must be gone before trees are rolled back under them.
@@ -425,6 +447,9 @@ impl Statement {
         self.writes = !program.readonly;
         self.recompiled += 1;
         let counters = self.vm.counters;
+        if std::mem::take(&mut self.literals) {
+            self.vm.params.clear();
+        }
         self.exchange(Rc::new(program));
         self.vm.counters = counters;
         Ok(())
@@ -447,7 +472,7 @@ impl Statement {
         }
         let unwound = self.unwound.take().then(|| Error::from(Code::Abort));
         let error = unwound.as_ref().map(|e| (e, Action::Abort));
-        let r = if self.run.is_some() { self.finish(error) } else { Ok(()) };
+        let r = if self.run.is_some() { self.finish(error, false) } else { Ok(()) };
         self.vm.reset();
         self.done = false;
         r
@@ -463,6 +488,7 @@ pub(crate) struct Parked {
     renews: bool,
     runs: u64,
     recompiled: u64,
+    literals: bool,
 }
 
 impl Statement {
@@ -477,6 +503,7 @@ impl Statement {
             renews: self.renews,
             runs: self.runs,
             recompiled: self.recompiled,
+            literals: self.literals,
         };
         (parked, reset)
     }
@@ -485,7 +512,10 @@ impl Statement {
 impl Parked {
     /// The parameters' values.
     pub fn params(&mut self) -> &mut [Value] {
-        self.vm.as_mut().map_or(&mut [], |vm| &mut vm.params)
+        match &mut self.vm {
+            Some(vm) if !self.literals => &mut vm.params,
+            _ => &mut [],
+        }
     }
 
     /// The result columns.
@@ -511,6 +541,7 @@ impl Parked {
             renews: self.renews,
             runs: self.runs,
             recompiled: self.recompiled,
+            literals: self.literals,
         }
     }
 }

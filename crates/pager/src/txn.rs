@@ -586,14 +586,19 @@ impl Pager {
         if self.kind == Kind::File && self.wal.is_none() && changed {
             unsure = self.end_journal()?;
             self.note_failed_sync(&unsure);
-            // The transaction is committed. A file that cannot be cut is longer than its header says, which
-            // harms nobody.
-            let _ = self.shrink_file();
+            // The transaction is committed. A file that is not cut is longer than its header says, which harms nobody; one that
+            // is cut though the journal may come back would lack what that does not hold.
+            let cuts = unsure.is_ok();
+            if cuts {
+                let _ = self.shrink_file();
+            }
             let changed = std::mem::take(&mut self.dirty);
             self.forget_dirty(&changed);
             let foreign = self.foreign_image.take();
             if let Some((_, bytes)) = foreign {
-                let _ = self.file()?.truncate(bytes);
+                if cuts {
+                    let _ = self.file()?.truncate(bytes);
+                }
                 self.page_size_fixed = false;
             }
             self.change_counted = true;

@@ -194,6 +194,9 @@ impl Accesses<'_> {
                 if index.root.get() == 0 {
                     continue;
                 }
+                if forced.is_none() && !self.may_help(i, table, index, terms) {
+                    continue;
+                }
                 let info = self.index_info(i, table, index)?;
                 self.index(i, table, &info, terms, out);
                 if only_one_row(out) {
@@ -215,6 +218,22 @@ impl Accesses<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether an index can be of use: a term compares its first field, it has what the query needs of the table, it holds
+    /// fewer rows than the table, or an order is wanted.
+    fn may_help(&self, i: usize, table: &Table, index: &Index, terms: &[Term]) -> bool {
+        let first = match index.columns[0].source {
+            ColumnSource::Column(k) => k as i32,
+            ColumnSource::Rowid | ColumnSource::Expr(_) => return true,
+        };
+        let rowid = table.rowid_alias == Some(first as usize);
+        let compared =
+            |f: &Form| f.source == i && f.column.is_some_and(|c| c == first || c == ROWID && rowid);
+        self.asked.is_some()
+            || index.filter.is_some()
+            || terms.iter().any(|t| t.forms.iter().any(compared))
+            || covers(&self.sources[i], table, index)
     }
 
     /// Binds the expressions of an index.
@@ -356,13 +375,13 @@ impl Accesses<'_> {
         let stat = index.stat.borrow();
         let table_rows = table.rows.get();
         let entries = stat.rows.first().copied().unwrap_or(table_rows).min(table_rows.max(1.0));
-        let step = cost::index_step(index, table);
+        let (step, shorter) = cost::index_step(index, table);
         let is_pk = !table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey;
         // A scan of the whole index: for its order, or because it is narrower than the table.
         {
             let read = covering && (!self.changing || self.covers_changes(i, table, index));
             let fetch = if read { 0.0 } else { cost::TABLE_ROW };
-            let as_wide = table.has_rowid() && !cost::narrower(index, table);
+            let as_wide = table.has_rowid() && !shorter;
             let step = if as_wide { cost::TABLE_ROW * 1.1 } else { step };
             let mut c = self.scan(i, entries, entries * (step + fetch) + 1.0);
             c.access =

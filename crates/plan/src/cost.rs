@@ -20,15 +20,13 @@ pub fn sort(rows: f64) -> f64 {
 }
 
 /// One step in an index over a table: nearly a step in the table where its entries are thought to be as long as the
-/// rows, less the shorter they are.
-pub fn index_step(index: &Index, table: &Table) -> f64 {
-    let share = f64::from(4 * entry_width(index, table)).log2() / f64::from(4 * row_width(table)).log2();
-    (0.1 + 1.5 * share).exp2().min(TABLE_ROW)
-}
-
-/// Whether an index's entries are thought to be shorter than the rows of its table.
-pub fn narrower(index: &Index, table: &Table) -> bool {
-    entry_width(index, table) < row_width(table)
+/// rows, less the shorter they are; and whether they are shorter.
+pub fn index_step(index: &Index, table: &Table) -> (f64, bool) {
+    *index.step.get_or_init(|| {
+        let (entry, row) = (entry_width(index, table), row_width(table));
+        let share = f64::from(4 * entry).log2() / f64::from(4 * row).log2();
+        ((0.1 + 1.5 * share).exp2().min(TABLE_ROW), entry < row)
+    })
 }
 
 fn entry_width(index: &Index, table: &Table) -> u32 {
@@ -48,9 +46,9 @@ fn width(c: &Column) -> u32 {
     if c.decltype.is_empty() || c.affinity.is_numeric() {
         return 1;
     }
-    let digits: String =
-        c.decltype.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
-    let bytes = digits.parse().unwrap_or(16u32);
+    let from = c.decltype.find(|c: char| c.is_ascii_digit()).unwrap_or(c.decltype.len());
+    let digits = c.decltype[from..].split(|c: char| !c.is_ascii_digit()).next();
+    let bytes = digits.and_then(|d| d.parse().ok()).unwrap_or(16u32);
     (bytes / 4 + 1).min(255)
 }
 

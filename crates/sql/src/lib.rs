@@ -7,11 +7,13 @@
 pub mod ast;
 mod complete;
 pub mod lexer;
+mod lifted;
 mod parser;
 pub mod print;
 pub mod token;
 pub mod walk;
 
 pub use complete::complete;
+pub use lifted::{Lifted, lifted};
 pub use parser::{parse_expr, parse_next, parse_stmt};
 pub use token::{is_keyword, is_reserved, keyword_count, keyword_name};

@@ -19,4 +19,4 @@ mod value;
 pub use affinity::Affinity;
 pub use collate::{Collate, Collation, Custom};
 pub use compare::KeyInfo;
-pub use value::{StorageClass, Value};
+pub use value::{POINTER, StorageClass, Value};

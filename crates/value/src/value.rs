@@ -73,6 +73,10 @@ impl StorageClass {
     }
 }
 
+/// The subtype of blobs that stand for pointers of the program (documentation page `bindptr`): they go as arguments into
+/// functions of the user and virtual tables, and are NULL to everybody else.
+pub const POINTER: u8 = b'p';
+
 impl Value {
     /// Text, copied.
     #[inline]

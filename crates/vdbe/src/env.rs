@@ -58,8 +58,9 @@ pub trait Env: Host {
     fn others_read(&self) -> bool;
     /// Runs SQL of the engine's own within the present statement.
     fn exec_nested(&self, sql: &str) -> Result<()>;
-    /// Sets `changes()`: a statement of a trigger has ended.
-    fn set_changes(&self, n: i64);
+    /// A statement of a trigger has ended: it has changed `n` rows, which `changes()` tells of, and `more` rows are to be counted
+    /// by `total_changes()`.
+    fn settle_changes(&self, n: i64, more: i64);
     /// Sets `last_insert_rowid()`.
     fn set_last_insert_rowid(&self, rowid: i64);
     /// Whether the statement shall stop: `sqlite3_interrupt`, progress handler. Asked now and then.

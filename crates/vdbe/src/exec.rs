@@ -10,7 +10,7 @@ use crate::ops;
 use iolite_base::{Code, Encoding, Error, Result};
 use iolite_bytecode::{Insn, Opcode, P4, p5};
 use iolite_value::arith::{self, Arith};
-use iolite_value::{Affinity, Collation, Value, compare};
+use iolite_value::{Affinity, Collation, POINTER, Value, compare};
 use std::cmp::Ordering;
 
 /// Interruption is asked for once in so many instructions, unless [`Vm::check_every`] says otherwise.
@@ -228,6 +228,7 @@ impl Vm {
                         let to = &mut regs[i.p2 as usize];
                         match params.get(i.p1 as usize - 1) {
                             Some(Value::Int(n)) => *to = Value::Int(*n),
+                            Some(Value::Blob(_, POINTER)) if i.p3 == 0 => *to = Value::Null,
                             Some(v) => to.clone_from(v),
                             None => *to = Value::Null,
                         }
@@ -497,9 +498,10 @@ impl Vm {
                     }
                 }
                 Opcode::ResetCount => {
-                    self.settled_changes += self.total_changes - self.f.counted;
+                    let more = self.total_changes - self.f.counted;
+                    self.settled_changes += more;
                     self.f.counted = self.total_changes;
-                    env.set_changes(self.changes);
+                    env.settle_changes(self.changes, more);
                     self.changes = 0;
                 }
                 Opcode::Count => {

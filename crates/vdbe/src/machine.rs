@@ -308,7 +308,7 @@ impl Vm {
                 self.changes = inner.changes;
                 self.f.counted += self.total_changes - inner.entered;
                 env.set_last_insert_rowid(self.f.last_rowid);
-                env.set_changes(self.f.reported);
+                env.settle_changes(self.f.reported, 0);
                 self.kept.give_frame(inner);
                 true
             }

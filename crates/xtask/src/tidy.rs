@@ -49,6 +49,7 @@ const MAX_LINES: usize = 1500;
 /// Files that may contain `unsafe`; a folder stands for all in it.
 const UNSAFE: &[&str] = &[
     "crates/base/src/bytes.rs",
+    "crates/base/src/pool.rs",
     "crates/base/src/small_str.rs",
     "crates/os/src",
     "crates/func/src/math.rs",

@@ -207,6 +207,15 @@ impl Transaction {
 
     /// Takes every database back; nobody has begun a transaction afterwards.
     pub fn rollback(&self, c: &Inner) -> Result<()> {
+        self.take_back(c, true)
+    }
+
+    /// As [`Transaction::rollback`], where nothing was changed that anybody could hear of.
+    pub fn rollback_untold(&self, c: &Inner) -> Result<()> {
+        self.take_back(c, false)
+    }
+
+    fn take_back(&self, c: &Inner, told: bool) -> Result<()> {
         let mut first = Ok(());
         let mut wrote = false;
         let begun = !self.is_autocommit();
@@ -235,13 +244,13 @@ impl Transaction {
         if wrote {
             c.check_schemas()?;
         }
-        if wrote || begun {
+        if told && (wrote || begun) {
             let hook = self.rollback_hook.borrow().clone();
             if let Some(h) = hook {
                 h();
             }
         }
-        if wrote {
+        if told && wrote {
             self.each_listener(|l| l.rolled_back());
         }
         first

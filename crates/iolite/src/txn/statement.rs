@@ -17,6 +17,8 @@ pub(crate) struct Outcome<'e> {
     pub deferred: Option<i64>,
     /// The rows that it changed, if it counts them.
     pub rows: Option<RowCounts>,
+    /// It is compiled anew and run again: nobody hears of this run.
+    pub again: bool,
 }
 
 /// Rows that a statement has changed.
@@ -25,7 +27,7 @@ pub(crate) struct RowCounts {
     pub own: i64,
     /// With those of its triggers.
     pub total: i64,
-    /// Those of triggers that had ended.
+    /// Those of triggers that had ended: they are counted already.
     pub settled: i64,
 }
 
@@ -38,10 +40,11 @@ impl Outcome<'_> {
     /// Whether the whole transaction is taken back, not the statement alone.
     fn ends_transaction(&self) -> bool {
         let Some((e, action)) = self.error else { return false };
-        // Where memory or room was short for one statement, undoing that one helps.
+        // Where memory or room was short for one statement, or a file beside the database could not be opened, undoing that
+        // one helps, if it can be undone.
         let severe = match e.code().primary() {
-            Code::Nomem | Code::Full => self.mark.is_none(),
-            Code::Ioerr => true,
+            Code::Nomem | Code::Full | Code::Cantopen => self.mark.is_none(),
+            Code::Ioerr | Code::Interrupt => true,
             _ => false,
         };
         action == Action::Rollback || severe && self.writes
@@ -83,20 +86,24 @@ impl Transaction {
         let mut taken_back = false;
         let ends = self.is_autocommit() && !nested && !self.syncing.get() && self.writing.get() <= 1;
         if run.writes && ends && !whole {
-            let done = if run.fails() { self.rollback(c) } else { self.commit(c) };
+            let done = match (run.fails(), run.again) {
+                (false, _) => self.commit(c),
+                (true, false) => self.rollback(c),
+                (true, true) => self.rollback_untold(c),
+            };
             if done.is_err() {
                 taken_back = !run.fails();
                 result = done;
             }
         }
-        if let Some(rows) = run.rows.as_ref().filter(|_| !nested) {
+        if let Some(rows) = run.rows.as_ref().filter(|_| !nested && !run.again) {
             let undone = whole || run.fails() || taken_back;
             c.changes.set(if undone { 0 } else { rows.own });
             // What a failed trigger program had begun does not count, what it had finished does.
             let total = match (undone, run.error.is_some()) {
-                (true, _) => rows.settled,
-                (_, true) => rows.settled + rows.own,
-                _ => rows.total,
+                (true, _) => 0,
+                (_, true) => rows.own,
+                _ => rows.total - rows.settled,
             };
             c.total_changes.set(c.total_changes.get() + total);
         }

@@ -444,6 +444,29 @@ fn a_backup_begins_again_after_a_dead_neighbours_journal_was_played_back() {
 }
 
 #[test]
+fn a_backup_into_an_open_file_counts_its_schemas_on() {
+    let dir = Scratch::new();
+    let a = open(&dir, "a.db");
+    run(&a, "CREATE TABLE x(a); CREATE TABLE t(a); CREATE TABLE u(a); INSERT INTO u VALUES ('u')");
+    let copy = open(&dir, "b.db");
+    let mut out = copy.backup("main", &a, "main").unwrap();
+    assert!(out.step(-1).unwrap());
+    drop(out);
+    run(&a, "DROP TABLE x");
+    // The neighbour knows a schema of one count more than the copy, with other root pages.
+    let b = open(&dir, "a.db");
+    run(&b, "VACUUM");
+    assert_eq!(one(&b, "SELECT a FROM u"), "u");
+    let mut back = a.backup("main", &copy, "main").unwrap();
+    assert!(back.step(-1).unwrap());
+    drop(back);
+    run(&b, "INSERT INTO u VALUES ('into u')");
+    assert_eq!(one(&a, "SELECT count(*) FROM t"), "0");
+    assert_eq!(one(&a, "SELECT count(*) FROM u"), "2");
+    assert_eq!(one(&b, "PRAGMA integrity_check"), "ok");
+}
+
+#[test]
 fn a_file_that_is_longer_than_its_header_says_ends_where_that_says() {
     let dir = Scratch::new();
     let c = open(&dir, "a.db");

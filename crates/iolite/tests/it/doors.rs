@@ -56,6 +56,24 @@ fn the_progress_handler_stops_what_runs_long() {
 }
 
 #[test]
+fn an_interrupted_change_takes_its_transaction_back() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "CREATE TABLE t(a INTEGER PRIMARY KEY, b); BEGIN; INSERT INTO t \
+         WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x+1 FROM n WHERE x<3000) SELECT x, x FROM n",
+    )
+    .unwrap();
+    c.progress_handler_every(10, Some(Rc::new(|| true)));
+    let stopped = |sql| c.query(sql, &[]).unwrap_err().code() == Code::Interrupt;
+    assert!(stopped("SELECT count(*) FROM t AS a, t AS b WHERE a.b > b.b"));
+    assert!(!c.is_autocommit());
+    assert!(stopped("UPDATE t SET b = b + 1"));
+    assert!(c.is_autocommit());
+    c.progress_handler(None);
+    assert!(c.query("SELECT * FROM t", &[]).unwrap().is_empty());
+}
+
+#[test]
 fn a_blob_is_read_and_written_in_place() {
     let c = Connection::open_in_memory().unwrap();
     c.execute_batch(

@@ -193,21 +193,12 @@ impl Binder<'_> {
     }
 
     fn literal(&mut self, l: &Literal, negative: bool) -> Result<Expr> {
-        Ok(Expr::Const(match l {
-            Literal::Null => Value::Null,
-            Literal::Integer(text) => integer_literal(text, negative)?,
-            Literal::Real(text) => {
-                let r: f64 = text.parse().unwrap_or(0.0);
-                Value::real(if negative { -r } else { r })
-            }
-            Literal::Text(s) => Value::text(iolite_base::raw_text::decode(s))?,
-            Literal::Blob(b) => Value::blob(b)?,
-            Literal::True => Value::Int(1),
-            Literal::False => Value::Int(0),
-            Literal::CurrentDate => return self.current("current_date"),
-            Literal::CurrentTime => return self.current("current_time"),
-            Literal::CurrentTimestamp => return self.current("current_timestamp"),
-        }))
+        match l {
+            Literal::CurrentDate => self.current("current_date"),
+            Literal::CurrentTime => self.current("current_time"),
+            Literal::CurrentTimestamp => self.current("current_timestamp"),
+            constant => Ok(Expr::Const(literal_value(constant, negative)?)),
+        }
     }
 
     fn current(&mut self, name: &str) -> Result<Expr> {
@@ -760,6 +751,24 @@ fn cast_affinity(ty: &str) -> Affinity {
     if ty.is_empty() { Affinity::Numeric } else { Affinity::of_type(ty) }
 }
 
+/// The value of a literal, with a minus sign before it or not; NULL for the words that stand for the present time.
+pub fn literal_value(l: &Literal, negative: bool) -> Result<Value> {
+    Ok(match l {
+        Literal::Integer(text) => integer_literal(text, negative)?,
+        Literal::Real(text) => {
+            let r: f64 = text.parse().unwrap_or(0.0);
+            Value::real(if negative { -r } else { r })
+        }
+        Literal::Text(s) => Value::text(iolite_base::raw_text::decode(s))?,
+        Literal::Blob(b) => Value::blob(b)?,
+        Literal::True => Value::Int(1),
+        Literal::False => Value::Int(0),
+        Literal::Null | Literal::CurrentDate | Literal::CurrentTime | Literal::CurrentTimestamp => {
+            Value::Null
+        }
+    })
+}
+
 fn integer_literal(text: &str, negative: bool) -> Result<Value> {
     if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let digits = hex.trim_start_matches('0');
@@ -778,7 +787,11 @@ fn integer_literal(text: &str, negative: bool) -> Result<Value> {
         }
         return Ok(Value::Int(v));
     }
-    let signed = if negative { format!("-{text}").parse::<i64>() } else { text.parse::<i64>() };
+    let signed = match text.parse::<i64>() {
+        Ok(i) if negative => Ok(-i),
+        Err(_) if negative => format!("-{text}").parse(),
+        other => other,
+    };
     Ok(match signed {
         Ok(i) => Value::Int(i),
         Err(_) => {

@@ -14,7 +14,7 @@ mod virtual_table;
 mod window;
 
 pub use dml::*;
-pub use expr::Restriction;
+pub use expr::{Restriction, literal_value};
 pub use foreign_keys::{KeyRole, KeyTest, Keys, mismatch, parent_key};
 pub use virtual_table::{Connected, Connector, NoModules, check_declaration, declared_table, shadow_of};
 

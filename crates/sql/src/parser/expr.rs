@@ -643,7 +643,7 @@ impl Parser<'_> {
 }
 
 /// The bytes of `x'...'`; the lexer checked the digits.
-pub(super) fn unhex(raw: &str) -> Box<[u8]> {
+pub(crate) fn unhex(raw: &str) -> Box<[u8]> {
     let digits = &raw.as_bytes()[2..raw.len() - 1];
     let value = |b: u8| (b as char).to_digit(16).unwrap_or(0) as u8;
     digits.chunks_exact(2).map(|d| value(d[0]) << 4 | value(d[1])).collect()

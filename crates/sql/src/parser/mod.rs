@@ -13,6 +13,8 @@ mod expr;
 mod select;
 mod window;
 
+pub(crate) use expr::unhex;
+
 use crate::ast::*;
 use crate::lexer::{Lexer, Token, is_space};
 use crate::token::T;
@@ -499,12 +501,12 @@ impl<'a> Parser<'a> {
 }
 
 /// A number without its digit separators.
-fn plain_number(raw: &str) -> Box<str> {
+pub(crate) fn plain_number(raw: &str) -> Box<str> {
     if raw.contains('_') { raw.replace('_', "").into() } else { raw.into() }
 }
 
 /// The content of a quoted token, doubled quotes undone.
-fn unquote<S: for<'s> std::convert::From<&'s str> + std::convert::From<String>>(raw: &str) -> S {
+pub(crate) fn unquote<S: for<'s> std::convert::From<&'s str> + std::convert::From<String>>(raw: &str) -> S {
     let b = raw.as_bytes();
     let quote = b[0];
     let inner = &raw[1..raw.len() - 1];

@@ -6,7 +6,7 @@ use crate::machine::Vm;
 use iolite_base::{Code, Encoding, Result};
 use iolite_bytecode::{Insn, P4};
 use iolite_ext::{AuxData, Context, FunctionFlags, Host, Implementation};
-use iolite_value::Value;
+use iolite_value::{POINTER, Value};
 
 pub(crate) fn call(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let P4::Function(f) = &i.p4 else { return Err(Code::Internal.into()) };
@@ -48,7 +48,12 @@ pub(crate) fn call(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     if let Some(a) = vm.f.aux.get_mut(f.site) {
         *a = aux;
     }
-    let v = out?;
+    let mut v = out?;
+    if let Value::Blob(_, POINTER) = v
+        && !f.passes
+    {
+        v = Value::Null;
+    }
     if let Value::Text(b, _) | Value::Blob(b, _) = &v
         && b.len() > vm.max_length
     {

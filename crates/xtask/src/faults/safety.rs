@@ -353,4 +353,32 @@ pub(super) const FAULTS: &[Fault] = &[
         with: ".all(|p| FAULT || !self.unsealed.contains(&p))",
         by: By::Sim(&["--only", "crash", "--mode", "delete", "--sync", "full"]),
     },
+    Fault {
+        title: "a statement without a mark stays half done where a spill cannot open the journal",
+        file: "iolite/src/txn/statement.rs",
+        find: "Code::Nomem | Code::Full | Code::Cantopen => self.mark.is_none(),",
+        with: "Code::Cantopen if FAULT => false,\n            Code::Nomem | Code::Full | Code::Cantopen => self.mark.is_none(),",
+        by: By::Sim(&["--only", "fault", "--mode", "persist", "--sync", "normal"]),
+    },
+    Fault {
+        title: "a file is cut though its journal may come back",
+        file: "pager/src/txn.rs",
+        find: "            let cuts = unsure.is_ok();",
+        with: "            let cuts = FAULT || unsure.is_ok();",
+        by: By::Sim(&["--only", "fault", "--mode", "persist", "--sync", "full"]),
+    },
+    Fault {
+        title: "a copy brings a count of schemas of its own",
+        file: "btree/src/copy.rs",
+        find: "                    b[40..44].copy_from_slice(&cookie);",
+        with: "                    if !FAULT { b[40..44].copy_from_slice(&cookie); }",
+        by: By::Test("iolite", "a_backup_into_an_open_file"),
+    },
+    Fault {
+        title: "a pragma that cannot commit keeps its change and its lock",
+        file: "iolite/src/pragma.rs",
+        find: "            Ok(()) => txn.commit(inner),",
+        with: "            Ok(()) if FAULT => b.commit(),\n            Ok(()) => txn.commit(inner),",
+        by: By::Test("iolite-conform", "sessions"),
+    },
 ];
