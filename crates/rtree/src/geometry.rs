@@ -6,7 +6,7 @@
 
 use iolite_base::{Code, Result};
 use iolite_ext::{Context, Function, FunctionFlags, Implementation, Scalar};
-use iolite_value::Value;
+use iolite_value::{POINTER, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, Weak};
@@ -63,7 +63,6 @@ pub trait Geometry: Send + Sync {
 
 /// What a value of a region begins with, behind the number. To C such values are pointers under this name.
 const NAME: &[u8] = b"RtreeMatchArg";
-const SUBTYPE: u8 = b'p';
 
 /// The kinds that are there, by their numbers.
 struct List {
@@ -94,7 +93,7 @@ impl Scalar for Maker {
         for a in args {
             write(&mut out, a);
         }
-        Ok(Value::blob(&out)?.with_subtype(SUBTYPE))
+        Ok(Value::blob(&out)?.with_subtype(POINTER))
     }
 }
 
@@ -110,7 +109,7 @@ pub fn function(name: &str, kind: Arc<dyn Geometry>) -> Result<Function> {
 
 /// The region that a value stands for, and whether its kind is a plain one.
 pub(crate) fn region(v: &Value) -> Result<(Box<dyn Region>, bool)> {
-    let Value::Blob(b, SUBTYPE) = v else { return Err(Code::Error.into()) };
+    let Value::Blob(b, POINTER) = v else { return Err(Code::Error.into()) };
     let found = b.split_first_chunk::<8>().and_then(|(n, rest)| Some((*n, rest.strip_prefix(NAME)?)));
     let Some((number, mut rest)) = found else { return Err(Code::Error.into()) };
     let kind = {
