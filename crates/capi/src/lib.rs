@@ -36,6 +36,7 @@ pub mod opening;
 pub mod pointer;
 pub mod preupdate;
 pub mod printf;
+pub mod rtree;
 pub mod session;
 pub mod session_io;
 pub mod snapshot;

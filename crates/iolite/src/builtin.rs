@@ -4,22 +4,33 @@ use iolite_ext::{BuiltinModules, Builtins, Registry};
 
 /// The modules.
 pub const MODULES: BuiltinModules = BuiltinModules {
-    named: |name| (iolite_modules::BUILTIN.named)(name).or_else(|| (iolite_fts::BUILTIN.named)(name)),
+    named: |name| {
+        (iolite_modules::BUILTIN.named)(name)
+            .or_else(|| (iolite_fts::BUILTIN.named)(name))
+            .or_else(|| (iolite_rtree::BUILTIN.named)(name))
+    },
     names: || {
         let mut names = (iolite_modules::BUILTIN.names)();
         names.extend((iolite_fts::BUILTIN.names)());
+        names.extend((iolite_rtree::BUILTIN.names)());
         names
     },
 };
 
 const FUNCTIONS: Builtins = Builtins {
     named: |name| {
-        let found = (iolite_func::BUILTINS.named)(name);
-        if found.is_empty() { iolite_fts::functions_named(name) } else { found }
+        let mut found = (iolite_func::BUILTINS.named)(name);
+        for more in [iolite_fts::functions_named, iolite_rtree::functions_named] {
+            if found.is_empty() {
+                found = more(name);
+            }
+        }
+        found
     },
     names: || {
         let mut names = (iolite_func::BUILTINS.names)();
         names.extend(iolite_fts::FUNCTION_NAMES);
+        names.extend(iolite_rtree::FUNCTION_NAMES);
         names
     },
 };

@@ -1,7 +1,7 @@
 //! Drawn histories of an FTS5 table: options, changes, commands, transactions, queries.
 
 /// Numbers that look random; the same for the same seed.
-pub(super) struct Draw(pub u64);
+pub(crate) struct Draw(pub u64);
 
 impl Draw {
     pub fn below(&mut self, n: usize) -> usize {

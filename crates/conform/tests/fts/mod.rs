@@ -1,7 +1,7 @@
 //! FTS5 on both engines: drawn histories give the same answers and the same blocks, also where the engines take turns on one
 //! file; damaged indexes are errors. `IOLITE_FTS_ROUNDS=N` draws N histories, from `IOLITE_FTS_SEED` on.
 
-mod draw;
+pub(crate) mod draw;
 
 use draw::{Draw, History};
 use iolite_conform::differ::pair::{Pair, Stmt};
