@@ -664,7 +664,14 @@ fn classes(e: &Expr) -> u8 {
 /// A term that is an integer constant: the number of a result column.
 fn ordinal(e: &ast::Expr) -> Option<i64> {
     match e {
-        ast::Expr::Literal(Literal::Integer(t), _) => t.parse().ok(),
+        // Only what fits 32 bits is a number of a column: what is larger is a constant like any other.
+        ast::Expr::Literal(Literal::Integer(t), _) => {
+            let number = match t.strip_prefix("0x").or_else(|| t.strip_prefix("0X")) {
+                Some(hex) => i32::from_str_radix(hex, 16),
+                None => t.parse::<i32>(),
+            };
+            number.ok().map(i64::from)
+        }
         ast::Expr::Unary(ast::UnaryOp::Neg, a) => ordinal(a).map(|k| -k),
         ast::Expr::Unary(ast::UnaryOp::Plus, a) => ordinal(a),
         _ => None,
