@@ -66,6 +66,10 @@ impl Codegen<'_> {
         let table = t.table.clone();
         let affinities: Vec<Affinity> = table.columns.iter().map(|c| c.affinity).collect();
         if table.strict {
+            // A whole number is a real to an ON CONFLICT clause, too.
+            for (i, _) in affinities.iter().enumerate().filter(|(_, a)| **a == Affinity::Real) {
+                self.b.emit(Opcode::RealAffinity, r.first + i as i32, 0, 0);
+            }
             // Where nobody reads the row before, types are checked behind NOT NULL.
             if !t.generated.is_empty() || seen {
                 self.check_types(t, r, |c| c.generated.is_none());
