@@ -423,6 +423,8 @@ impl Codegen<'_> {
     /// Computes what a function of the user or a virtual table is given: there, a pointer of the program is one.
     pub fn argument_to(&mut self, e: &Expr, target: i32) -> Result<()> {
         match e {
+            // Of a call whose value is known there is nothing but the value.
+            Expr::Call(_) if self.known_register(e).is_some() => self.expr_to(e, target),
             Expr::Param(n) => {
                 self.b.emit(Opcode::Variable, *n as i32, target, 1);
                 Ok(())

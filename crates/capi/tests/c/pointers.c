@@ -13,6 +13,11 @@ static void take(sqlite3_context *c, int n, sqlite3_value **v) {
   sqlite3_result_int(c, sqlite3_value_pointer(v[0], "place") == &there);
 }
 
+static void plus(sqlite3_context *c, int n, sqlite3_value **v) {
+  (void)n;
+  sqlite3_result_int(c, sqlite3_value_int(v[0]) + 1);
+}
+
 static void show(sqlite3 *db, const char *sql, int bound) {
   sqlite3_stmt *s = 0;
   int rc = sqlite3_prepare_v2(db, sql, -1, &s, 0);
@@ -54,6 +59,22 @@ int main(int n, char **argv) {
   show(db, "UPDATE t SET a = ?", 1);
   show(db, "SELECT typeof(a) FROM t", 0);
   show(db, "PRAGMA integrity_check", 0);
+  /* What is an argument may be known already: as a group's key, in an index, in a window. */
+  sqlite3_create_function(db, "plus", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, 0, plus, 0, 0);
+  sqlite3_create_function(db, "more", 1, SQLITE_UTF8, 0, plus, 0, 0);
+  show(db, "CREATE TABLE u(a, b)", 0);
+  show(db, "INSERT INTO u VALUES (1, 2), (1, 3), (2, 5), (3, 1)", 0);
+  show(db, "SELECT plus(plus(a)), count(*) FROM u GROUP BY plus(a)", 0);
+  show(db, "SELECT plus(more(a)), count(*) FROM u GROUP BY more(a)", 0);
+  show(db, "SELECT plus(plus(a)) FROM u GROUP BY plus(a) HAVING plus(plus(a)) <> 4", 0);
+  show(db, "SELECT plus(plus(a)), max(b) FROM u GROUP BY plus(a) + 1, plus(a)", 0);
+  show(db, "SELECT plus(plus(a)), sum(b) OVER (ORDER BY plus(a)) FROM u", 0);
+  show(db, "SELECT plus(max(plus(a))), plus(count(*)), plus(plus(?)) FROM u", 0);
+  show(db, "SELECT DISTINCT plus(plus(a)) FROM u ORDER BY plus(plus(a)) DESC", 0);
+  show(db, "CREATE INDEX iu ON u(plus(a))", 0);
+  show(db, "SELECT plus(plus(a)) FROM u WHERE plus(a) = 2", 0);
+  show(db, "SELECT plus(plus(a)) FROM u ORDER BY plus(a)", 0);
+  show(db, "SELECT value FROM json_each('[1,2]') WHERE plus(value) = plus(plus(1))", 0);
   sqlite3_close(db);
   return 0;
 }
