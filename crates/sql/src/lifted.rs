@@ -108,8 +108,9 @@ fn conditions(text: &str, mut lexer: Lexer<'_>, from: T) -> Option<Lifted> {
                 continue;
             }
         };
-        // With its sign it may be an integer that it is not without.
-        if matches!(&literal, Literal::Integer(digits) if digits.len() > 18) {
+        // With its sign it may be an integer that it is not without, or none.
+        let hex = text.as_bytes().get(start + 1).is_some_and(|b| b | 0x20 == b'x');
+        if matches!(&literal, Literal::Integer(digits) if digits.len() > 18 || hex) {
             return None;
         }
         out.literals.push((literal, false));
@@ -187,6 +188,7 @@ mod tests {
             "SELECT a FROM t WHERE id = 1 UNION SELECT 2",
             "SELECT a FROM t WHERE id = NULL",
             "SELECT a FROM t WHERE id = -9223372036854775808",
+            "UPDATE t SET a = -0x8000000000000000 WHERE id = 1",
             "UPDATE t SET a = 1",
             "UPDATE t SET a = 1 WHERE id = 1 RETURNING 5",
             "DELETE FROM t",
