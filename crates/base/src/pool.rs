@@ -10,7 +10,7 @@
 //! pool counts nothing: what is counted and limited is [`crate::alloc`]'s.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ptr::null_mut;
 
 /// The largest block that a list keeps, in bytes.
@@ -38,8 +38,11 @@ struct List {
     room: usize,
 }
 
-/// The free blocks of one thread.
-struct Lists(UnsafeCell<[List; CLASSES]>);
+/// The free blocks of one thread, and whether somebody sees to it that they are given back at its end.
+struct Lists {
+    lists: UnsafeCell<[List; CLASSES]>,
+    ends: Cell<bool>,
+}
 
 /// Empties its thread's lists when the thread ends.
 struct AtEnd;
@@ -53,7 +56,7 @@ thread_local! {
             lists[class].room = KEPT / ((class + 1) * STEP);
             class += 1;
         }
-        Lists(UnsafeCell::new(lists))
+        Lists { lists: UnsafeCell::new(lists), ends: Cell::new(false) }
     };
     static AT_END: AtEnd = const { AtEnd };
 }
@@ -67,7 +70,7 @@ impl Drop for AtEnd {
                 unsafe {
                     // Without room, blocks that come back later go to the system.
                     let mut block =
-                        std::mem::replace(&mut (*l.0.get())[class], List { first: null_mut(), room: 0 })
+                        std::mem::replace(&mut (*l.lists.get())[class], List { first: null_mut(), room: 0 })
                             .first;
                     while !block.is_null() {
                         let next = (*block).next;
@@ -84,8 +87,10 @@ impl Drop for AtEnd {
 #[cold]
 #[inline(never)]
 fn fresh(class: usize) -> *mut u8 {
-    // The first block of a thread sees to it that the lists are emptied at its end.
-    let _ = AT_END.try_with(|_| ());
+    // Asked for once: on some systems it takes memory to have something done at a thread's end.
+    if !LISTS.with(|l| l.ends.replace(true)) {
+        let _ = AT_END.try_with(|_| ());
+    }
     // SAFETY: the layout's size is not zero.
     unsafe { System.alloc(layout_of(class)) }
 }
@@ -112,16 +117,16 @@ unsafe impl GlobalAlloc for Pool {
         // between reading and writing them calls back.
         unsafe {
             let Some(class) = class_of(layout) else { return System.alloc(layout) };
-            LISTS.with(|l| {
-                let list = &mut (*l.0.get())[class];
+            let block = LISTS.with(|l| {
+                let list = &mut (*l.lists.get())[class];
                 let block = list.first;
-                if block.is_null() {
-                    return fresh(class);
+                if !block.is_null() {
+                    list.first = (*block).next;
+                    list.room += 1;
                 }
-                list.first = (*block).next;
-                list.room += 1;
-                block.cast()
-            })
+                block
+            });
+            if block.is_null() { fresh(class) } else { block.cast() }
         }
     }
 
@@ -131,7 +136,7 @@ unsafe impl GlobalAlloc for Pool {
         unsafe {
             let Some(class) = class_of(layout) else { return System.dealloc(block, layout) };
             LISTS.with(|l| {
-                let list = &mut (*l.0.get())[class];
+                let list = &mut (*l.lists.get())[class];
                 if list.room == 0 {
                     return System.dealloc(block, layout_of(class));
                 }
