@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 static USED: AtomicI64 = AtomicI64::new(0);
 static HIGH: AtomicI64 = AtomicI64::new(0);
 static HARD_LIMIT: AtomicI64 = AtomicI64::new(0);
+static SOFT_LIMIT: AtomicI64 = AtomicI64::new(0);
 static FAIL_IN: AtomicI64 = AtomicI64::new(-1);
 
 /// The most bytes of credit that a thread keeps.
@@ -112,6 +113,23 @@ pub fn hard_limit(n: i64) -> i64 {
     if n >= 0 {
         HARD_LIMIT.store(n, Relaxed);
         HIGH.store(USED.load(Relaxed), Relaxed);
+        // The soft limit is never above the hard one, and goes with it (documentation page `c3ref/hard_heap_limit64`).
+        let soft = SOFT_LIMIT.load(Relaxed);
+        if soft == 0 || n < soft {
+            SOFT_LIMIT.store(n, Relaxed);
+        }
+    }
+    old
+}
+
+/// Sets the soft heap limit in bytes (0: none, or the hard limit where there is one) if `n` is not negative; returns the
+/// former one. It is kept and told; caches keep to their own sizes, so nothing is given back for it.
+pub fn soft_limit(n: i64) -> i64 {
+    let old = SOFT_LIMIT.load(Relaxed);
+    if n >= 0 {
+        let hard = HARD_LIMIT.load(Relaxed);
+        let new = if hard > 0 && (n == 0 || n > hard) { hard } else { n };
+        SOFT_LIMIT.store(new, Relaxed);
     }
     old
 }

@@ -74,12 +74,14 @@ pub unsafe extern "C" fn sqlite3_db_release_memory(_: *mut c_void) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_soft_heap_limit64(_: i64) -> i64 {
-    0
+pub unsafe extern "C" fn sqlite3_soft_heap_limit64(n: i64) -> i64 {
+    iolite_base::alloc::soft_limit(n)
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_soft_heap_limit(_: c_int) {}
+pub unsafe extern "C" fn sqlite3_soft_heap_limit(n: c_int) {
+    iolite_base::alloc::soft_limit(n.max(0).into());
+}
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_hard_heap_limit64(n: i64) -> i64 {

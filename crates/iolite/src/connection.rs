@@ -134,6 +134,7 @@ pub(crate) struct Flags {
     pub reverse_unordered: Cell<bool>,
     pub case_sensitive_like: Cell<bool>,
     pub count_changes: Cell<bool>,
+    pub empty_result_callbacks: Cell<bool>,
     pub full_column_names: Cell<bool>,
     pub short_column_names: Cell<bool>,
     pub legacy_alter_table: Cell<bool>,

@@ -2,7 +2,7 @@
 
 use crate::connection::{Connection, Flags, Inner};
 use crate::control::work_program;
-use iolite_base::{Encoding, Error, Result};
+use iolite_base::{Encoding, Error, Result, alloc};
 use iolite_btree::{
     AutoVacuum, Btree, CheckpointMode, JournalMode, LockingMode, SecureDelete, SyncMode, TxnState,
 };
@@ -81,12 +81,14 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     flag!("count_changes", count_changes),
     Pragma { name: "data_version", columns: OWN, schema: false, code: data_version },
     Pragma { name: "database_list", columns: &["seq", "name", "file"], schema: false, code: database_list },
+    Pragma { name: "default_cache_size", columns: &["cache_size"], schema: false, code: default_cache_size },
     Pragma {
         name: "defer_foreign_keys",
         columns: OWN,
         schema: false,
         code: |c| flag_in(c, c.inner().txn.defer_foreign_keys()),
     },
+    flag!("empty_result_callbacks", empty_result_callbacks),
     Pragma { name: "encoding", columns: OWN, schema: true, code: encoding },
     Pragma {
         name: "foreign_key_check",
@@ -110,6 +112,7 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
         schema: false,
         code: function_list,
     },
+    Pragma { name: "hard_heap_limit", columns: OWN, schema: false, code: hard_heap_limit },
     flag!("ignore_check_constraints", ignore_checks),
     Pragma { name: "incremental_vacuum", columns: &[], schema: false, code: incremental_vacuum },
     Pragma {
@@ -156,6 +159,7 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     flag!("short_column_names", short_column_names),
     Pragma { name: "shrink_memory", columns: &[], schema: false, code: shrink_memory },
     Pragma { name: "sort_memory", columns: OWN, schema: false, code: |c| number(c, |f| &f.sort_memory) },
+    Pragma { name: "soft_heap_limit", columns: OWN, schema: false, code: soft_heap_limit },
     Pragma { name: "synchronous", columns: OWN, schema: false, code: synchronous },
     Pragma {
         name: "table_info",
@@ -198,7 +202,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Pragma> {
 pub(crate) fn changes_files(name: &str, given: bool) -> bool {
     let is = |names: &[&str]| names.iter().any(|n| n.eq_ignore_ascii_case(name));
     is(&["incremental_vacuum", "journal_mode", "wal_checkpoint"])
-        || given && is(&["application_id", "schema_version", "user_version"])
+        || given && is(&["application_id", "default_cache_size", "schema_version", "user_version"])
 }
 
 /// Compiles PRAGMA. An unknown one does nothing.
@@ -245,7 +249,9 @@ const SETTERS_ARE_SILENT: &[&str] = &[
     "cell_size_check",
     "checkpoint_fullfsync",
     "count_changes",
+    "default_cache_size",
     "defer_foreign_keys",
+    "empty_result_callbacks",
     "encoding",
     "foreign_keys",
     "full_column_names",
@@ -512,6 +518,38 @@ fn cache_size(c: &Call<'_>) -> Result<Rows> {
         b.set_cache_size(parse_number(v).clamp(i32::MIN as i64 + 1, i32::MAX as i64) as i32)?;
     }
     int(b.cache_size() as i64)
+}
+
+/// The cache size that the file's header names, in pages; it is the connection's too.
+fn default_cache_size(c: &Call<'_>) -> Result<Rows> {
+    if let Some(v) = c.value {
+        let pages = parse_number(v).clamp(i32::MIN as i64 + 1, i32::MAX as i64).abs() as i32;
+        c.writing(|b| b.set_meta(3, pages as u32))?;
+        c.btree()?.set_cache_size(pages)?;
+    }
+    match c.reading(|b| b.meta(3))? as i32 {
+        0 => int(-2000),
+        pages => int((pages as i64).abs()),
+    }
+}
+
+/// The limit can only be set, and lowered, here: it is the whole process's.
+fn hard_heap_limit(c: &Call<'_>) -> Result<Rows> {
+    let now = alloc::hard_limit(-1);
+    if let Some(n) = c.value.map(parse_number)
+        && n > 0
+        && (now == 0 || n < now)
+    {
+        alloc::hard_limit(n);
+    }
+    int(alloc::hard_limit(-1))
+}
+
+fn soft_heap_limit(c: &Call<'_>) -> Result<Rows> {
+    if let Some(n) = c.value.map(parse_number) {
+        alloc::soft_limit(n);
+    }
+    int(alloc::soft_limit(-1))
 }
 
 fn cache_spill(c: &Call<'_>) -> Result<Rows> {
