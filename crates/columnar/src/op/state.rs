@@ -9,18 +9,18 @@
 use super::keys::{KeyTable, Wide};
 use super::number::Numbers;
 use super::top::compare_by;
-use super::vector::{Node, Vector, bounds, column};
-use crate::acc::{RealSum, SumKind, add_runs, sum_kind};
-use crate::ask::AggSpec;
-use crate::batch::{Batch, is_real};
-use crate::chunk::{Data, Field};
-use crate::columns::Kind;
-use crate::declined::because;
-use crate::evict::within;
+use crate::decline::because;
 use crate::expr::Ex;
+use crate::expr::batch::{Batch, is_real};
+use crate::expr::columns::Kind;
+use crate::expr::condition::Truth;
+use crate::expr::scope::Scope;
+use crate::expr::vector::{Node, Vector, bounds, column};
 use crate::kernel::Bits;
-use crate::setting::Setting;
-use crate::truth::Truth;
+use crate::memory::within;
+use crate::op::sum::{RealSum, SumKind, add_runs, sum_kind};
+use crate::query::AggSpec;
+use crate::store::chunk::{Data, Field};
 use iolite_base::{Code, Result};
 use iolite_ext::{Aggregate, AuxData, Context, FunctionFlags, Implementation};
 use iolite_plan::bound::BinOp;
@@ -142,7 +142,7 @@ impl<'a> States<'a> {
         bound: &[(Vec<Ex>, Option<Ex>)],
         one: bool,
         free: bool,
-        s: &Setting<'_>,
+        s: &Scope<'_>,
     ) -> Result<States<'a>> {
         let mut x = States { list: Vec::new(), filters: Vec::new(), aggs: Vec::new(), one, groups: 0 };
         // Which states are of which column, for further aggregates.
@@ -177,7 +177,7 @@ impl<'a> States<'a> {
         args: &[Ex],
         filter: Option<Truth>,
         free: bool,
-        s: &Setting<'_>,
+        s: &Scope<'_>,
         sums: &mut Vec<(usize, usize)>,
     ) -> Result<Agg> {
         let name = spec.function.name.to_ascii_lowercase();
@@ -286,7 +286,7 @@ impl<'a> States<'a> {
         args: &[Ex],
         distinct: Option<Distinct>,
         filter: Option<Truth>,
-        s: &Setting<'_>,
+        s: &Scope<'_>,
     ) -> Result<Agg> {
         let Implementation::Aggregate(make) = &spec.function.imp else { return Err(Code::Internal.into()) };
         let args: Result<Vec<Node>> = args.iter().map(|a| Node::of(a, s)).collect();
@@ -335,7 +335,7 @@ impl<'a> States<'a> {
     }
 
     /// Takes in a block of rows, whose groups are `at`.
-    pub fn push(&mut self, b: &Batch<'a>, at: &[u32], s: &Setting<'_>) -> Result<()> {
+    pub fn push(&mut self, b: &Batch<'a>, at: &[u32], s: &Scope<'_>) -> Result<()> {
         for (state, filter) in self.list.iter_mut().zip(&self.filters) {
             let Some(f) = filter else {
                 state.push(b, at, self.one, s)?;
@@ -366,7 +366,7 @@ impl<'a> States<'a> {
     }
 
     /// The value of an aggregate in a group.
-    pub fn value(&mut self, agg: usize, g: usize, s: &Setting<'_>) -> Result<Value> {
+    pub fn value(&mut self, agg: usize, g: usize, s: &Scope<'_>) -> Result<Value> {
         Ok(match &self.aggs[agg] {
             Agg::Number(i) => match &self.list[*i] {
                 State::Rows(n) | State::Count { n, .. } => Value::Int(n[g]),
@@ -433,7 +433,7 @@ impl<'a> States<'a> {
     }
 
     /// Computes what may fail in some group: an error is one of the query, whether the group is wanted or not.
-    pub fn check(&mut self, s: &Setting<'_>) -> Result<()> {
+    pub fn check(&mut self, s: &Scope<'_>) -> Result<()> {
         for agg in 0..self.aggs.len() {
             if let Agg::Value(i) = self.aggs[agg]
                 && matches!(self.list[i], State::Any(_))
@@ -481,7 +481,7 @@ fn better<'a>(best: &mut Option<Field<'a>>, f: Field<'a>, max: bool) -> Result<(
 }
 
 impl<'a> State<'a> {
-    fn push(&mut self, b: &Batch<'a>, at: &[u32], one: bool, s: &Setting<'_>) -> Result<()> {
+    fn push(&mut self, b: &Batch<'a>, at: &[u32], one: bool, s: &Scope<'_>) -> Result<()> {
         match self {
             State::Rows(n) if one => n[0] += b.outer.len() as i64,
             State::Rows(n) => at.iter().for_each(|g| n[*g as usize] += 1),
@@ -569,7 +569,7 @@ impl Distinct {
         coll: &iolite_value::Collation,
         one: bool,
         counts: bool,
-        s: &Setting<'_>,
+        s: &Scope<'_>,
     ) -> Result<Distinct> {
         let numbers = Numbers::new(std::slice::from_ref(ex), std::slice::from_ref(coll), s)?;
         let bits = numbers.bits();
@@ -608,7 +608,7 @@ impl Distinct {
         &mut self,
         b: &Batch<'_>,
         at: &[u32],
-        s: &Setting<'_>,
+        s: &Scope<'_>,
         new: &mut dyn FnMut(usize, u32) -> Result<()>,
     ) -> Result<()> {
         self.numbers.narrow(b, s, &mut self.found)?;
@@ -656,7 +656,7 @@ impl Distinct {
         Ok(())
     }
 
-    fn count(&self, g: usize, one: bool, s: &Setting<'_>) -> i64 {
+    fn count(&self, g: usize, one: bool, s: &Scope<'_>) -> i64 {
         match self.pairs {
             Pairs::Ids if one => self.numbers.count() as i64 - self.numbers.null(s).is_some() as i64,
             _ => self.n[g],
@@ -665,7 +665,7 @@ impl Distinct {
 }
 
 impl Any {
-    fn push(&mut self, b: &Batch<'_>, at: &[u32], one: bool, s: &Setting<'_>) -> Result<()> {
+    fn push(&mut self, b: &Batch<'_>, at: &[u32], one: bool, s: &Scope<'_>) -> Result<()> {
         let Any { make, states, args, collation, distinct } = self;
         let mut vectors = Vec::new();
         for a in args.iter() {
