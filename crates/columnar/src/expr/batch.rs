@@ -5,7 +5,7 @@ use crate::expr::scope::Places;
 use crate::expr::scope::Scope;
 use crate::expr::{Cmp, Ex, Row};
 use crate::kernel::of_three;
-use crate::store::chunk::{Chunk, Codes, Data};
+use crate::store::chunk::{Chunk, Codes, Data, Field};
 use iolite_base::{Code, Result, alloc};
 use iolite_plan::bound::{BinOp, CmpOp};
 use iolite_value::Value;
@@ -57,8 +57,9 @@ impl Batch<'_> {
     }
 }
 
-impl Row for BatchRow<'_> {
-    fn slot(&self, s: usize) -> Result<Value> {
+impl BatchRow<'_> {
+    #[inline]
+    fn field(&self, s: usize) -> Result<Field<'_>> {
         let b = self.batch;
         let (t, c) = b.places.at[s];
         let cols = &b.cols[t];
@@ -67,11 +68,21 @@ impl Row for BatchRow<'_> {
         } else {
             match b.inner[t].get(self.i) {
                 None => return Err(Code::Internal.into()),
-                Some(&NONE) => return Ok(Value::Null),
+                Some(&NONE) => return Ok(Field::Null),
                 Some(&row) => cols.locate(row as usize),
             }
         };
-        cols.loaded.parts[part].cols[c].field(i, &cols.loaded.dicts[c]).value()
+        Ok(cols.loaded.parts[part].cols[c].field(i, &cols.loaded.dicts[c]))
+    }
+}
+
+impl Row for BatchRow<'_> {
+    fn slot(&self, s: usize) -> Result<Value> {
+        self.field(s)?.value()
+    }
+
+    fn slot_into(&self, s: usize, to: &mut Value) -> Result<()> {
+        self.field(s)?.put(to)
     }
 }
 

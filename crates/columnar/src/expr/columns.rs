@@ -1,7 +1,7 @@
 //! The columns that a query reads of a table, over all segments: their kinds and bounds, and rows by number.
 
 use crate::expr::Row;
-use crate::store::chunk::{Data, Dict, Shape};
+use crate::store::chunk::{Data, Dict, Field, Shape};
 use crate::store::{Loaded, Part};
 use iolite_base::{Code, Result};
 use iolite_value::Value;
@@ -98,9 +98,20 @@ pub(crate) struct TableRow<'a> {
     col_of: &'a [Option<usize>],
 }
 
+impl TableRow<'_> {
+    #[inline]
+    fn field(&self, s: usize) -> Result<Field<'_>> {
+        let c = self.col_of[s].ok_or(Code::Internal)?;
+        Ok(self.part.cols[c].field(self.i, &self.dicts[c]))
+    }
+}
+
 impl Row for TableRow<'_> {
     fn slot(&self, s: usize) -> Result<Value> {
-        let c = self.col_of[s].ok_or(Code::Internal)?;
-        self.part.cols[c].field(self.i, &self.dicts[c]).value()
+        self.field(s)?.value()
+    }
+
+    fn slot_into(&self, s: usize, to: &mut Value) -> Result<()> {
+        self.field(s)?.put(to)
     }
 }

@@ -6,8 +6,9 @@
 
 use crate::expr::batch::{Batch, BatchRow, compare_all, few_code, is_vector};
 use crate::expr::columns::Kind;
-use crate::expr::like::{Like, Starts};
+use crate::expr::like::Starts;
 use crate::expr::scope::{OneValue, Scope, few_values};
+use crate::expr::text::Test;
 use crate::expr::{Cmp, Ex};
 use crate::sort;
 use crate::store::chunk::{Data, Dict, Field};
@@ -37,6 +38,19 @@ pub(crate) enum Truth {
     Any(Ex),
 }
 
+/// A condition that has a kernel is computed for each value of a column beforehand only if there are so few.
+const MOST_TABLED: usize = 256;
+
+/// Whether a condition is made of comparisons of integers or reals alone.
+pub(crate) fn is_kernel(ex: &Ex, s: &Scope<'_>) -> bool {
+    match ex {
+        Ex::And(a, b) | Ex::Or(a, b) => is_kernel(a, s) && is_kernel(b, s),
+        Ex::Between(lo, hi) => is_vector(lo, s) && is_vector(hi, s),
+        Ex::Compare(c) => is_vector(c, s),
+        _ => false,
+    }
+}
+
 /// The place of NULL.
 const NULL: u32 = u32::MAX;
 
@@ -46,7 +60,9 @@ impl Truth {
         let both = |a: &Ex, b: &Ex| -> Result<(Box<Truth>, Box<Truth>)> {
             Ok((Box::new(Truth::of(a, s)?), Box::new(Truth::of(b, s)?)))
         };
-        if let Some((slot, n)) = few_values(ex, s) {
+        if let Some((slot, n)) = few_values(ex, s)
+            && (n <= MOST_TABLED || !is_kernel(ex, s))
+        {
             let (table, col) = s.places.at[slot];
             return Ok(Truth::Few { table, col, holds: by_value(ex, table, col, n, s)? });
         }
@@ -160,17 +176,13 @@ pub(crate) fn each_entry(
     eval: &crate::expr::Eval<'_>,
     f: &mut dyn FnMut(u32, bool),
 ) -> Result<()> {
-    let like = Like::of(ex, eval);
+    let test = Test::of(ex, eval);
     let starts = Starts::of(ex);
-    let equal = crate::expr::filter::text_equality(ex);
     for code in 0..dict.len() as u32 {
         let entry = dict.get(code);
-        let holds = match (&like, equal, entry) {
-            (Some(l), _, Field::Text(t)) => l.holds(t),
-            (_, _, Field::Text(t)) if starts.as_ref().is_some_and(|s| s.known(t)) => {
-                starts.as_ref().is_some_and(|s| s.holds(t))
-            }
-            (_, Some(want), Field::Text(t)) => t == want,
+        let holds = match (&test, &starts, entry) {
+            (Some(test), _, Field::Text(t)) => test.holds(t),
+            (_, Some(s), Field::Text(t)) if s.known(t) => s.holds(t),
             _ => eval.holds(ex, &OneValue(entry.value()?))?,
         };
         f(code, holds);

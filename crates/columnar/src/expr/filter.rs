@@ -6,11 +6,11 @@
 
 use crate::expr::batch::Batch;
 use crate::expr::columns::{Columns, Kind};
-use crate::expr::condition::{Truth, each_entry};
-use crate::expr::like::Like;
+use crate::expr::condition::{Truth, each_entry, is_kernel};
 use crate::expr::scope::Places;
 use crate::expr::scope::Scope;
-use crate::expr::{Cmp, Eval, Ex, Row};
+use crate::expr::text::Test;
+use crate::expr::{Eval, Ex, Row};
 use crate::kernel::{self, Bits, Selection, Slice};
 use crate::store::Part;
 use crate::store::chunk::{Chunk, Codes, Data, Field};
@@ -45,45 +45,6 @@ pub(crate) enum Pred {
     Never,
 }
 
-/// A condition on the bytes of a text.
-pub(crate) enum Test {
-    Like(Like),
-    Compare(CmpOp, Vec<u8>),
-}
-
-impl Test {
-    fn holds(&self, t: &[u8]) -> bool {
-        match self {
-            Test::Like(like) => like.holds(t),
-            Test::Compare(op, v) => {
-                let v = v.as_slice();
-                match op {
-                    CmpOp::Eq => t == v,
-                    CmpOp::Ne => t != v,
-                    CmpOp::Lt => t < v,
-                    CmpOp::Le => t <= v,
-                    CmpOp::Gt => t > v,
-                    CmpOp::Ge => t >= v,
-                }
-            }
-        }
-    }
-}
-
-/// The condition on bytes that an expression is, of texts.
-fn test_of(ex: &Ex, eval: &Eval<'_>) -> Option<Test> {
-    if let Some(like) = Like::of(ex, eval) {
-        return Some(Test::Like(like));
-    }
-    let Ex::Compare(c) = ex else { return None };
-    match oriented(c)? {
-        (op, Value::Text(t, _)) if c.collation.is_binary() && !c.affinity.is_numeric() => {
-            Some(Test::Compare(op, t.to_vec()))
-        }
-        _ => None,
-    }
-}
-
 struct OneSlot(Value);
 
 impl Row for OneSlot {
@@ -101,10 +62,7 @@ impl Pred {
             return Ok(Pred::Never);
         }
         let Some(col) = ex.only_slot().and_then(|s| col_of[s]) else {
-            let at = col_of.iter().map(|c| (0, c.unwrap_or(0))).collect();
-            let places = Places { at, of_table: vec![col_of.to_vec()], outer: 0 };
-            let truth = Truth::of(ex, &alone(cols, &places, eval))?;
-            return Ok(Pred::Rows { truth, places });
+            return Pred::rows(ex, cols, col_of, eval);
         };
         match cols.kinds[col] {
             Kind::Int => {
@@ -130,7 +88,7 @@ impl Pred {
                 }
                 let few = max.checked_sub(min).is_some_and(|d| d < FEW_VALUES);
                 if min > max || !few || cols.nullable[col] && eval.holds(ex, &OneSlot(Value::Null))? {
-                    return Ok(Pred::Any(ex.clone()));
+                    return Pred::vectors(ex, cols, col_of, eval);
                 }
                 let mut set = Bits::new((max - min + 1) as usize)?;
                 for v in min..=max {
@@ -153,11 +111,32 @@ impl Pred {
                 })?;
                 Ok(Pred::DictSet { col, set })
             }
-            Kind::Real => Ok(real_range(ex, col).unwrap_or_else(|| Pred::Any(ex.clone()))),
-            Kind::Mixed => Ok(match test_of(ex, eval) {
+            Kind::Real => match real_range(ex, col) {
+                Some(p) => Ok(p),
+                None => Pred::vectors(ex, cols, col_of, eval),
+            },
+            Kind::Mixed => Ok(match Test::of(ex, eval) {
                 Some(test) => Pred::Text { col, test, ex: ex.clone() },
                 None => Pred::Any(ex.clone()),
             }),
+        }
+    }
+
+    /// A condition over vectors of rows.
+    fn rows(ex: &Ex, cols: &Columns, col_of: &[Option<usize>], eval: &Eval<'_>) -> Result<Pred> {
+        let at = col_of.iter().map(|c| (0, c.unwrap_or(0))).collect();
+        let places = Places { at, of_table: vec![col_of.to_vec()], outer: 0 };
+        let truth = Truth::of(ex, &alone(cols, &places, eval))?;
+        Ok(Pred::Rows { truth, places })
+    }
+
+    /// A condition over vectors if kernels know all of it, or else row by row.
+    fn vectors(ex: &Ex, cols: &Columns, col_of: &[Option<usize>], eval: &Eval<'_>) -> Result<Pred> {
+        let at = col_of.iter().map(|c| (0, c.unwrap_or(0))).collect();
+        let places = Places { at, of_table: vec![col_of.to_vec()], outer: 0 };
+        match is_kernel(ex, &alone(cols, &places, eval)) {
+            true => Pred::rows(ex, cols, col_of, eval),
+            false => Ok(Pred::Any(ex.clone())),
         }
     }
 
@@ -398,18 +377,6 @@ pub(crate) fn int_in_set(c: &Chunk, span: Range<usize>, base: i64, set: &Bits, s
     });
 }
 
-/// The comparison with the column on the left.
-fn oriented(c: &Cmp) -> Option<(CmpOp, &Value)> {
-    if c.null_eq {
-        return None;
-    }
-    match (&c.lhs, &c.rhs) {
-        (Ex::Slot(_), Ex::Const(v)) => Some((c.op, v)),
-        (Ex::Const(v), Ex::Slot(_)) => Some((c.op.swapped(), v)),
-        _ => None,
-    }
-}
-
 /// The number with which an integer column is compared, if it is one.
 fn number(v: &Value, aff: Affinity) -> Option<Value> {
     if aff == Affinity::Text {
@@ -462,7 +429,7 @@ fn compare_range(op: CmpOp, v: &Value) -> Option<(i64, i64, bool)> {
 fn int_range(ex: &Ex, col: usize) -> Option<Pred> {
     match ex {
         Ex::Compare(c) => {
-            let (op, v) = oriented(c)?;
+            let (op, v) = c.with_constant()?;
             if v.is_null() {
                 return Some(Pred::Never);
             }
@@ -470,7 +437,7 @@ fn int_range(ex: &Ex, col: usize) -> Option<Pred> {
             Some(Pred::Range { col, lo, hi, not })
         }
         Ex::Between(a, b) => {
-            let (op, v) = oriented(a)?;
+            let (op, v) = a.with_constant()?;
             let (lo, hi, not) = compare_range(op, &number(v, a.affinity)?)?;
             let Ex::Const(w) = &b.rhs else { return None };
             let (l2, h2, n2) = compare_range(b.op, &number(w, b.affinity)?)?;
@@ -503,7 +470,7 @@ fn int_list(ex: &Ex) -> Option<Vec<i64>> {
             Some(out)
         }
         Ex::Compare(c) => {
-            let (op, v) = oriented(c)?;
+            let (op, v) = c.with_constant()?;
             match (op, number(v, c.affinity)?) {
                 (CmpOp::Eq, Value::Int(i)) => Some(vec![i]),
                 _ => None,
@@ -532,18 +499,6 @@ fn int_members(ex: &Ex, min: i64, max: i64) -> Result<Option<Bits>> {
     Ok(Some(bits))
 }
 
-/// The text with which a text is compared byte by byte.
-pub(crate) fn text_equality(ex: &Ex) -> Option<&[u8]> {
-    let Ex::Compare(c) = ex else { return None };
-    let (op, v) = oriented(c)?;
-    match v {
-        Value::Text(t, _) if op == CmpOp::Eq && c.collation.is_binary() && !c.affinity.is_numeric() => {
-            Some(t)
-        }
-        _ => None,
-    }
-}
-
 fn real_range(ex: &Ex, col: usize) -> Option<Pred> {
     let bound = |op: CmpOp, v: &Value, aff: Affinity| {
         let r = match number(v, aff)? {
@@ -564,12 +519,12 @@ fn real_range(ex: &Ex, col: usize) -> Option<Pred> {
     };
     match ex {
         Ex::Compare(c) => {
-            let (op, v) = oriented(c)?;
+            let (op, v) = c.with_constant()?;
             let (lo, hi, lo_in, hi_in) = bound(op, v, c.affinity)?;
             Some(Pred::RealRange { col, lo, hi, lo_in, hi_in })
         }
         Ex::Between(a, b) => {
-            let (op, v) = oriented(a)?;
+            let (op, v) = a.with_constant()?;
             let Ex::Const(w) = &b.rhs else { return None };
             if op != CmpOp::Ge || b.op != CmpOp::Le {
                 return None;

@@ -34,7 +34,7 @@ impl Like {
             return None;
         }
         let plain = |c: &u8| c.is_ascii() && *c != b'_' && *c != 0;
-        let most = eval.host.limit(Limit::LikePatternLength).clamp(0, 200);
+        let most = eval.host().limit(Limit::LikePatternLength).clamp(0, 200);
         if pattern.len() > most as usize || !pattern.iter().all(plain) {
             return None;
         }
@@ -43,7 +43,12 @@ impl Like {
         for l in ["a", "A"] {
             letters.push(Ex::Const(Value::text(l).ok()?));
         }
-        let probe = Ex::Call { function: function.clone(), args: letters, collation: Default::default() };
+        let probe = Ex::Call {
+            function: function.clone(),
+            args: letters,
+            collation: Default::default(),
+            frame: Default::default(),
+        };
         let fold = eval.holds(&probe, &crate::expr::NoRow).ok()?;
         let split: Vec<&[u8]> = pattern.split(|c| *c == b'%').collect();
         let words = split

@@ -1,27 +1,29 @@
-//! Expressions over columns: what the binder's expressions become, and their value for one row.
+//! Expressions over columns: what the binder's expressions become, and what can be said of them without a row.
 //!
-//! Every operation is the one that programs use (`value`, `func`); what stands here is the order in which operands are
-//! looked at. Vectorized paths elsewhere are allowed only where they give what this gives. An error says no more than
-//! "not here": the query is then run by a program, which finds out what to report.
+//! Values come in two forms: for one row ([`eval`]), by the code that programs use; and for blocks of rows ([`vector`],
+//! [`condition`], [`filter`]), by kernels that are allowed only where they give what that code gives.
+//!
+//! What always holds: a bound expression has no parameters and no independent nested queries, and what does not depend on a row
+//! is a constant.
 
 use iolite_base::{Code, Result};
-use iolite_ext::{AuxData, Context, Function, Host, Implementation, Inline};
+use iolite_ext::Function;
 use iolite_plan::bound::{BinOp, CmpOp};
-use iolite_value::arith::{self, Arith};
-use iolite_value::{Affinity, Collation, Value, compare};
-use std::cell::RefCell;
-use std::cmp::Ordering;
+use iolite_value::{Affinity, Collation, Value};
 use std::rc::Rc;
 
 pub(crate) mod batch;
 pub(crate) mod columns;
 pub(crate) mod condition;
+mod eval;
 pub(crate) mod filter;
 pub(crate) mod like;
 pub(crate) mod scope;
 pub(crate) mod set;
+pub(crate) mod text;
 pub(crate) mod vector;
 
+pub(crate) use eval::{Eval, Frame, NoRow, Row};
 use set::{Said, ValueSet};
 
 /// An expression.
@@ -72,10 +74,15 @@ pub(crate) enum Ex {
     },
     CaseBase,
     Cast(Box<Ex>, Affinity),
+    /// The first operand that is not NULL.
+    Coalesce(Vec<Ex>),
+    /// The left side, or NULL where the comparison holds.
+    Nullif(Box<Cmp>),
     Call {
         function: Rc<Function>,
         args: Vec<Ex>,
         collation: Collation,
+        frame: Frame,
     },
 }
 
@@ -119,250 +126,14 @@ pub(crate) struct Cmp {
     pub rhs: Ex,
 }
 
-/// Where the values of columns, keys and aggregates come from.
-pub(crate) trait Row {
-    /// The value of a column in use.
-    fn slot(&self, i: usize) -> Result<Value>;
-    /// A key of the group.
-    fn key(&self, _i: usize) -> Result<Value> {
-        Err(Code::Internal.into())
-    }
-    /// An aggregate's value.
-    fn agg(&self, _i: usize) -> Result<Value> {
-        Err(Code::Internal.into())
-    }
-    /// A column beside the groups.
-    fn bare(&self, _i: usize) -> Result<Value> {
-        Err(Code::Internal.into())
-    }
-    /// What a nested query says of the row.
-    fn nested(&self, _number: usize) -> Result<Value> {
-        Err(Code::Internal.into())
-    }
-}
-
-/// A row without columns.
-pub(crate) struct NoRow;
-
-impl Row for NoRow {
-    fn slot(&self, _: usize) -> Result<Value> {
-        Err(Code::Internal.into())
-    }
-}
-
-/// Evaluates expressions.
-pub(crate) struct Eval<'a> {
-    pub host: &'a dyn Host,
-    /// The longest text or blob.
-    pub max: usize,
-    /// Values of the bases of the CASEs being evaluated.
-    pub bases: RefCell<Vec<Value>>,
-}
-
-fn boolean(t: Option<bool>) -> Value {
-    t.map_or(Value::Null, Value::bool)
-}
-
 impl Cmp {
-    /// The outcome for two values; `None` is NULL.
-    pub fn test(&self, a: &Value, b: &Value) -> Result<Option<bool>> {
-        let o = if a.is_null() || b.is_null() {
-            if !self.null_eq {
-                return Ok(None);
-            }
-            match (a.is_null(), b.is_null()) {
-                (true, true) => Ordering::Equal,
-                (true, false) => Ordering::Less,
-                _ => Ordering::Greater,
-            }
-        } else {
-            converted(self.affinity, a, b, &self.collation)?
-        };
-        Ok(Some(match self.op {
-            CmpOp::Eq => o.is_eq(),
-            CmpOp::Ne => o.is_ne(),
-            CmpOp::Lt => o.is_lt(),
-            CmpOp::Le => o.is_le(),
-            CmpOp::Gt => o.is_gt(),
-            CmpOp::Ge => o.is_ge(),
-        }))
-    }
-}
-
-/// Compares two values that are not NULL under an affinity.
-pub(crate) fn converted(aff: Affinity, a: &Value, b: &Value, coll: &Collation) -> Result<Ordering> {
-    let text = |v: &Value| matches!(v, Value::Text(..));
-    let number = |v: &Value| matches!(v, Value::Int(_) | Value::Real(_));
-    let convert =
-        if aff.is_numeric() { text(a) || text(b) } else { aff == Affinity::Text && (number(a) || number(b)) };
-    if !convert {
-        return Ok(compare::compare(a, b, coll));
-    }
-    let to = if aff.is_numeric() { Affinity::Numeric } else { Affinity::Text };
-    let (mut x, mut y) = (a.clone(), b.clone());
-    to.apply(&mut x)?;
-    to.apply(&mut y)?;
-    Ok(compare::compare(&x, &y, coll))
-}
-
-impl Eval<'_> {
-    /// The value of `e` in `row`.
-    pub fn value(&self, e: &Ex, row: &dyn Row) -> Result<Value> {
-        Ok(match e {
-            Ex::Const(v) => v.clone(),
-            Ex::Slot(i) => row.slot(*i)?,
-            Ex::Key(i) => row.key(*i)?,
-            Ex::Agg(i) => row.agg(*i)?,
-            Ex::Bare(i) => row.bare(*i)?,
-            Ex::Param(_) | Ex::Mapped(_) => return Err(Code::Internal.into()),
-            Ex::Nested(n) => row.nested(n.number)?,
-            Ex::InSet(u) => {
-                let set = u.set.as_ref().ok_or(Code::Internal)?;
-                let mut x = self.value(&u.lhs, row)?;
-                u.affinity.apply(&mut x)?;
-                boolean(set.has(&x).map(|t| t != u.not))
-            }
-            Ex::Neg(a) => arith::negate(&self.value(a, row)?),
-            Ex::BitNot(a) => arith::bit_not(&self.value(a, row)?),
-            Ex::Not(a) => boolean(self.value(a, row)?.truth().map(|t| !t)),
-            Ex::Binary(op, a, b) => {
-                let (x, y) = (self.value(a, row)?, self.value(b, row)?);
-                match op {
-                    BinOp::Add => arith::arith(Arith::Add, &x, &y),
-                    BinOp::Sub => arith::arith(Arith::Sub, &x, &y),
-                    BinOp::Mul => arith::arith(Arith::Mul, &x, &y),
-                    BinOp::Div => arith::arith(Arith::Div, &x, &y),
-                    BinOp::Rem => arith::arith(Arith::Rem, &x, &y),
-                    BinOp::Concat => arith::concat(&x, &y, self.max)?,
-                    BinOp::BitAnd => arith::bit_and(&x, &y),
-                    BinOp::BitOr => arith::bit_or(&x, &y),
-                    BinOp::ShiftLeft => arith::shift_left(&x, &y),
-                    BinOp::ShiftRight => arith::shift_right(&x, &y),
-                }
-            }
-            Ex::Compare(c) => boolean(c.test(&self.value(&c.lhs, row)?, &self.value(&c.rhs, row)?)?),
-            Ex::And(a, b) => boolean(arith::and(self.value(a, row)?.truth(), self.value(b, row)?.truth())),
-            Ex::Or(a, b) => boolean(arith::or(self.value(a, row)?.truth(), self.value(b, row)?.truth())),
-            Ex::IsNull(a, not) => Value::bool(self.value(a, row)?.is_null() != *not),
-            Ex::Truth { e, truth, not } => match self.value(e, row)?.truth() {
-                None => Value::bool(*not),
-                Some(t) => Value::bool((t == *truth) != *not),
-            },
-            Ex::Between(lo, hi) => {
-                let x = self.value(&lo.lhs, row)?;
-                let a = lo.test(&x, &self.value(&lo.rhs, row)?)?;
-                let b = hi.test(&x, &self.value(&hi.rhs, row)?)?;
-                boolean(arith::and(a, b))
-            }
-            Ex::In { not, lhs, list, affinity, collation } => {
-                let x = self.value(lhs, row)?;
-                boolean(self.in_list(&x, list, *affinity, collation, row)?.map(|t| t != *not))
-            }
-            Ex::Case { base, arms, otherwise } => {
-                if let Some(b) = base {
-                    let v = self.value(b, row)?;
-                    self.bases.borrow_mut().push(v);
-                }
-                let out = self.case(arms, otherwise.as_deref(), row);
-                if base.is_some() {
-                    self.bases.borrow_mut().pop();
-                }
-                out?
-            }
-            Ex::CaseBase => self.bases.borrow().last().cloned().ok_or(Code::Internal)?,
-            Ex::Cast(a, aff) => aff.cast(&self.value(a, row)?)?,
-            Ex::Call { function, args, collation } => self.call(function, args, collation, row)?,
-        })
-    }
-
-    /// Whether a condition holds; NULL is no.
-    pub fn holds(&self, e: &Ex, row: &dyn Row) -> Result<bool> {
-        Ok(self.value(e, row)?.truth() == Some(true))
-    }
-
-    fn in_list(
-        &self,
-        x: &Value,
-        list: &[Ex],
-        aff: Affinity,
-        coll: &Collation,
-        row: &dyn Row,
-    ) -> Result<Option<bool>> {
-        if x.is_null() {
-            return Ok(None);
-        }
-        let mut null = false;
-        for item in list {
-            let computed;
-            let v = match item {
-                Ex::Const(v) => v,
-                other => {
-                    computed = self.value(other, row)?;
-                    &computed
-                }
-            };
-            if v.is_null() {
-                null = true;
-            } else if converted(aff, x, v, coll)?.is_eq() {
-                return Ok(Some(true));
-            }
-        }
-        Ok(if null { None } else { Some(false) })
-    }
-
-    fn case(&self, arms: &[(Ex, Ex)], otherwise: Option<&Ex>, row: &dyn Row) -> Result<Value> {
-        for (when, then) in arms {
-            if self.holds(when, row)? {
-                return self.value(then, row);
-            }
-        }
-        otherwise.map_or(Ok(Value::Null), |e| self.value(e, row))
-    }
-
-    fn call(&self, f: &Function, args: &[Ex], coll: &Collation, row: &dyn Row) -> Result<Value> {
-        if let Implementation::Inline(i) = f.imp {
-            return match i {
-                Inline::Coalesce => {
-                    for (k, a) in args.iter().enumerate() {
-                        let v = self.value(a, row)?;
-                        if !v.is_null() || k + 1 == args.len() {
-                            return Ok(v);
-                        }
-                    }
-                    Ok(Value::Null)
-                }
-                Inline::Iif => {
-                    for p in args.chunks(2) {
-                        match p {
-                            [c, v] if self.holds(c, row)? => return self.value(v, row),
-                            [otherwise] => return self.value(otherwise, row),
-                            _ => {}
-                        }
-                    }
-                    Ok(Value::Null)
-                }
-                Inline::Nullif => {
-                    let (a, b) = (self.value(&args[0], row)?, self.value(&args[1], row)?);
-                    let same = !a.is_null() && !b.is_null() && compare::compare(&a, &b, coll).is_eq();
-                    Ok(if same { Value::Null } else { a })
-                }
-                Inline::Likelihood | Inline::Likely => self.value(&args[0], row),
-                _ => Err(Code::Internal.into()),
-            };
-        }
-        let Implementation::Scalar(code) = &f.imp else { return Err(Code::Internal.into()) };
-        let mut given = Vec::with_capacity(args.len());
-        for a in args {
-            given.push(self.value(a, row)?);
-        }
-        let mut aux = AuxData::default();
-        let v = code(
-            &mut Context { host: self.host, collation: coll, aux: &mut aux, pure: None, cursor: None },
-            &given,
-        )?;
-        match &v {
-            Value::Text(b, _) | Value::Blob(b, _) if b.len() > self.max => Err(Code::Toobig.into()),
-            _ => Ok(v),
+    /// A comparison of a column with a constant, with the column on the left.
+    pub fn with_constant(&self) -> Option<(CmpOp, &Value)> {
+        match (&self.lhs, &self.rhs) {
+            _ if self.null_eq => None,
+            (Ex::Slot(_), Ex::Const(v)) => Some((self.op, v)),
+            (Ex::Const(v), Ex::Slot(_)) => Some((self.op.swapped(), v)),
+            _ => None,
         }
     }
 }
@@ -379,7 +150,7 @@ impl Ex {
                 f(a);
                 f(b);
             }
-            Ex::Compare(c) => {
+            Ex::Compare(c) | Ex::Nullif(c) => {
                 f(&c.lhs);
                 f(&c.rhs);
             }
@@ -400,7 +171,7 @@ impl Ex {
                 }
                 otherwise.iter().for_each(|o| f(o));
             }
-            Ex::Call { args, .. } => args.iter().for_each(f),
+            Ex::Call { args, .. } | Ex::Coalesce(args) => args.iter().for_each(f),
             Ex::Nested(n) => n.args.iter().for_each(f),
             Ex::InSet(u) => f(&u.lhs),
         }
@@ -416,7 +187,7 @@ impl Ex {
                 f(a);
                 f(b);
             }
-            Ex::Compare(c) => {
+            Ex::Compare(c) | Ex::Nullif(c) => {
                 f(&mut c.lhs);
                 f(&mut c.rhs);
             }
@@ -438,7 +209,7 @@ impl Ex {
                 }
                 otherwise.iter_mut().for_each(|o| f(o));
             }
-            Ex::Call { args, .. } => args.iter_mut().for_each(f),
+            Ex::Call { args, .. } | Ex::Coalesce(args) => args.iter_mut().for_each(f),
             Ex::Nested(n) => n.args.iter_mut().for_each(f),
             Ex::InSet(u) => f(&mut u.lhs),
         }

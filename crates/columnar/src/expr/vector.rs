@@ -68,6 +68,16 @@ pub(crate) enum Vector<'v> {
 }
 
 impl Vector<'_> {
+    /// Puts the value of a row, which nobody looks at again, in the place of another.
+    #[inline]
+    pub fn take(&mut self, i: usize, to: &mut Value) -> Result<()> {
+        match self {
+            Vector::Values(v) => std::mem::swap(&mut v[i], to),
+            other => other.get(i).put(to)?,
+        }
+        Ok(())
+    }
+
     /// The value of a row.
     #[inline]
     pub fn get(&self, i: usize) -> Field<'_> {

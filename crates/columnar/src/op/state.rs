@@ -418,7 +418,7 @@ impl<'a> States<'a> {
                 State::Any(a) => {
                     let mut aux = AuxData::default();
                     let mut ctx = Context {
-                        host: s.eval.host,
+                        host: s.eval.host(),
                         collation: &a.collation,
                         aux: &mut aux,
                         pure: None,
@@ -674,14 +674,14 @@ impl Any {
         let mut aux = AuxData::default();
         let mut given: Vec<Value> = vec![Value::Null; vectors.len()];
         let mut step = |i: usize, g: u32| -> Result<()> {
-            for (to, v) in given.iter_mut().zip(&vectors) {
-                *to = v.get(i).value()?;
+            for (to, v) in given.iter_mut().zip(&mut vectors) {
+                v.take(i, to)?;
             }
             let state = states[g as usize].get_or_insert_with(|| make());
             if state.quick_step(&given) {
                 return Ok(());
             }
-            let mut ctx = Context { host: s.eval.host, collation, aux: &mut aux, pure: None, cursor: None };
+            let mut ctx = Context { host: s.eval.host(), collation, aux: &mut aux, pure: None, cursor: None };
             state.step(&mut ctx, &given)
         };
         match distinct {

@@ -23,10 +23,8 @@ use crate::store::decode::{self, ColKey, Wanted};
 use crate::store::{Loaded, Part};
 use iolite_base::{Pgno, Result};
 use iolite_btree::{Cursor, TreeKind};
-use iolite_ext::Host;
 use iolite_plan::bound::CmpOp;
 use iolite_value::Value;
-use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Nanoseconds for a leaf that is scanned in rows.
@@ -111,9 +109,7 @@ fn looked_at(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) -> R
     let (store, bt) = (rt.store(spec.db)?, rt.btree(spec.db)?);
     let state = store.table(&bt, spec.table.root.get())?;
     let leaves: Vec<Pgno> = state.segments.iter().flat_map(|s| s.leaves.iter().copied()).collect();
-    let host: &dyn Host = rt.host();
-    let max = host.limit(iolite_base::Limit::Length).max(0) as usize;
-    let eval = Eval { host, max, bases: RefCell::default() };
+    let eval = Eval::new(rt.host());
     let (given, mut conds, mut share) = (conds, Vec::new(), 1.0);
     for c in given.iter().filter(|c| c.on.is_none() && tables_of(q, &c.ex) == 1) {
         if asks(q, &c.ex) {
@@ -163,9 +159,7 @@ fn most_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64
     if !q.loops.walks {
         return Ok(None);
     }
-    let host: &dyn Host = rt.host();
-    let max = host.limit(iolite_base::Limit::Length).max(0) as usize;
-    let eval = Eval { host, max, bases: RefCell::default() };
+    let eval = Eval::new(rt.host());
     let (mut least, mut most) = (None, None);
     for c in &q.conds {
         let Ex::Compare(c) = &c.ex else { continue };

@@ -23,7 +23,7 @@ use crate::query::{AggSpec, LevelOrder, Query};
 use crate::runtime::Runtime;
 use crate::star::build::AWAY;
 use crate::star::nested;
-use iolite_base::{Code, Limit, Result};
+use iolite_base::{Code, Result};
 use iolite_plan::bound::CmpOp;
 use iolite_plan::plan;
 use iolite_value::compare::KeyField;
@@ -114,8 +114,7 @@ pub(crate) fn run(
         return Ok(None);
     }
     let Some(said) = nested::said(q, rt, params, since)? else { return Ok(None) };
-    let max = rt.host().limit(Limit::Length).max(0) as usize;
-    let eval = Eval { host: rt.host(), max, bases: RefCell::default() };
+    let eval = Eval::new(rt.host());
     let bound = Bound::new(q, params, &said, &eval)?;
     let mut src = Source::new(q, rt, &eval, since)?;
     let mut now = early(q);

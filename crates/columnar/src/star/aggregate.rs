@@ -286,7 +286,7 @@ impl Groups<'_> {
                     }
                     let state = states[*g as usize].get_or_insert_with(|| make());
                     let mut ctx = Context {
-                        host: s.eval.host,
+                        host: s.eval.host(),
                         collation: &spec.collation,
                         aux: &mut aux,
                         pure: None,
@@ -316,7 +316,7 @@ impl Groups<'_> {
                 let state = states.get_mut(g).ok_or(Code::Internal)?.get_or_insert_with(|| make());
                 let given = [take_value(&mut record)?];
                 let mut ctx = Context {
-                    host: s.eval.host,
+                    host: s.eval.host(),
                     collation: &spec.collation,
                     aux: &mut aux,
                     pure: None,
@@ -410,7 +410,7 @@ impl Groups<'_> {
         };
         let mut aux = AuxData::default();
         let mut ctx = Context {
-            host: s.eval.host,
+            host: s.eval.host(),
             collation: &spec.collation,
             aux: &mut aux,
             pure: None,

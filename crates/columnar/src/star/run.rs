@@ -29,10 +29,9 @@ use crate::star::nested;
 use crate::star::split::Division;
 use crate::store::decode::ColKey;
 use crate::store::{LoadRequest, Loaded, TableState};
-use iolite_base::{Limit, Result};
+use iolite_base::Result;
 use iolite_plan::plan::Grouping;
 use iolite_value::{Affinity, Value};
-use std::cell::RefCell;
 use std::sync::Arc;
 
 /// How a query is run that another one asks.
@@ -99,11 +98,7 @@ pub(crate) fn run_in(
         }
     }
     let Some(said) = nested::said(q, rt, params, extra.since)? else { return Ok(None) };
-    let eval = Eval {
-        host: rt.host(),
-        max: rt.host().limit(Limit::Length).max(0) as usize,
-        bases: RefCell::default(),
-    };
+    let eval = Eval::new(rt.host());
     let bound = Bound::new(q, params, &said, &eval)?;
     let whole = (0..q.tables.len()).filter(|t| !q.tables[*t].left);
     let mut outers: Vec<usize> = whole.max_by_key(|t| states[*t].leaves()).into_iter().collect();

@@ -6,7 +6,7 @@
 
 mod nested;
 
-use crate::expr::{Cmp, Ex};
+use crate::expr::{Cmp, Ex, Frame};
 use crate::query::loops::Loops;
 use crate::query::{AggSpec, Cond, LevelOrder, Query, SlotSpec, TableSpec};
 use iolite_catalog::ColumnSource;
@@ -593,22 +593,47 @@ impl Compiler<'_> {
     fn call(&mut self, c: &Call) -> Answer<Ex> {
         let f = &c.function;
         let pure = f.flags.has(FunctionFlags::DETERMINISTIC) || f.flags.has(FunctionFlags::SLOW_CHANGE);
-        let known_code = match f.imp {
-            Implementation::Scalar(_) => pure && !f.flags.has(FunctionFlags::SUBTYPE),
-            Implementation::Inline(i) => matches!(
-                i,
-                Inline::Coalesce | Inline::Iif | Inline::Nullif | Inline::Likelihood | Inline::Likely
-            ),
-            _ => false,
-        };
-        if !known_code || (self.overridden)(&f.name) {
+        if (self.overridden)(&f.name) {
             return no("a function of the user's, or one that changes");
         }
         let mut args = Vec::new();
         for a in &c.args {
             args.push(self.expr(a)?);
         }
-        Ok(Ex::Call { function: f.clone(), args, collation: known(c.collation.clone())? })
+        let collation = known(c.collation.clone())?;
+        let compare = |lhs, rhs| Cmp {
+            op: CmpOp::Eq,
+            null_eq: false,
+            affinity: Affinity::Blob,
+            collation: collation.clone(),
+            lhs,
+            rhs,
+        };
+        let mut rest = args.into_iter();
+        Ok(match f.imp {
+            Implementation::Inline(Inline::Coalesce) => Ex::Coalesce(rest.collect()),
+            Implementation::Inline(Inline::Likelihood | Inline::Likely) => {
+                rest.next().ok_or("a function without arguments")?
+            }
+            Implementation::Inline(Inline::Nullif) => match (rest.next(), rest.next()) {
+                (Some(a), Some(b)) => Ex::Nullif(Box::new(compare(a, b))),
+                _ => return no("a function without arguments"),
+            },
+            Implementation::Inline(Inline::Iif) => {
+                let (mut arms, mut otherwise) = (Vec::new(), None);
+                while let Some(when) = rest.next() {
+                    match rest.next() {
+                        Some(then) => arms.push((when, then)),
+                        None => otherwise = Some(Box::new(when)),
+                    }
+                }
+                Ex::Case { base: None, arms, otherwise }
+            }
+            Implementation::Scalar(_) if pure && !f.flags.has(FunctionFlags::SUBTYPE) => {
+                Ex::Call { function: f.clone(), args: rest.collect(), collation, frame: Frame::default() }
+            }
+            _ => return no("a function of the user's, or one that changes"),
+        })
     }
 }
 

@@ -123,6 +123,17 @@ pub(crate) enum Field<'a> {
 }
 
 impl<'a> Field<'a> {
+    /// Puts the value in the place of another, whose room a text takes over.
+    pub fn put(self, to: &mut Value) -> Result<()> {
+        match self {
+            Field::Text(t) => to.set_text(t),
+            other => {
+                *to = other.value()?;
+                Ok(())
+            }
+        }
+    }
+
     /// The same as a value.
     pub fn value(self) -> Result<Value> {
         Ok(match self {
