@@ -10,6 +10,7 @@
 //!
 //! What they do not know: joins and bitmaps over codes; those are the star path's.
 
+mod distinct;
 pub(crate) mod group;
 pub(crate) mod intern;
 pub(crate) mod keys;

@@ -3,7 +3,7 @@
 //!
 //! What it does not know: rows and pages. A value that was appended stays, whatever the form becomes.
 
-use super::{Spot, field_at, int_of};
+use super::page::{Spot, field_at, int_of};
 use crate::store::chunk::{Chunk, Dict, Field, Plain};
 use iolite_base::{Code, Result, alloc};
 
