@@ -77,7 +77,7 @@ impl Compiled {
         if !rt.force() && store.refused(self.name, stamp) {
             return Ok(None);
         }
-        let begun = Store::moment();
+        let begun = Store::now();
         if !rt.force() && pipeline::cost::better_in_rows(&self.query, rt, params, self.name)? {
             return Ok(None);
         }

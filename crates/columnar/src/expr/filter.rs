@@ -272,15 +272,15 @@ impl Pred {
                         Data::Dict { codes } => Some(codes.get(from + i)),
                         _ => None,
                     };
-                    if let Some((_, said)) = last.filter(|l: &(u32, bool)| Some(l.0) == code) {
-                        return Ok(said);
+                    if let Some((_, holds)) = last.filter(|l: &(u32, bool)| Some(l.0) == code) {
+                        return Ok(holds);
                     }
-                    let said = match chunk.field(from + i, dict) {
+                    let holds = match chunk.field(from + i, dict) {
                         Field::Text(t) => test.holds(t),
                         f => eval.holds(ex, &OneSlot(f.value()?))?,
                     };
-                    last = code.map(|c| (c, said));
-                    Ok(said)
+                    last = code.map(|c| (c, holds));
+                    Ok(holds)
                 })
             }
             Pred::Rows { truth, places } => {

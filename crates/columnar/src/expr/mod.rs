@@ -1,4 +1,4 @@
-//! Expressions over columns: what the binder's expressions become, and what can be said of them without a row.
+//! Expressions over columns: what the binder's expressions become, and what can be results of them without a row.
 //!
 //! Values come in two forms: for one row ([`eval`]), by the code that programs use; and for blocks of rows ([`vector`],
 //! [`condition`], [`filter`]), by kernels that are allowed only where they give what that code gives.
@@ -24,7 +24,7 @@ pub(crate) mod text;
 pub(crate) mod vector;
 
 pub(crate) use eval::{Eval, Frame, NoRow, Row};
-use set::{Said, ValueSet};
+use set::{NestedResult, ValueSet};
 
 /// An expression.
 #[derive(Clone)]
@@ -277,27 +277,27 @@ impl Ex {
     }
 
     /// Whether a nested query that depends on the row takes part.
-    pub fn is_late(&self) -> bool {
+    pub fn is_correlated(&self) -> bool {
         let mut any = matches!(self, Ex::Nested(_));
-        self.children(&mut |e| any |= e.is_late());
+        self.children(&mut |e| any |= e.is_correlated());
         any
     }
 
-    /// Puts parameters' values, and what nested queries have said, in, and computes what has become constant.
-    pub fn bind(&mut self, params: &[Value], said: &[Said], eval: &Eval<'_>) -> Result<()> {
+    /// Puts parameters' values, and what nested queries have results, in, and computes what has become constant.
+    pub fn bind(&mut self, params: &[Value], results: &[NestedResult], eval: &Eval<'_>) -> Result<()> {
         match self {
             Ex::Param(i) => {
                 *self = Ex::Const(params.get(*i).cloned().unwrap_or_default());
                 return Ok(());
             }
             Ex::Nested(n) => {
-                if let Some(Said::Value(v)) = said.get(n.number) {
+                if let Some(NestedResult::Value(v)) = results.get(n.number) {
                     *self = Ex::Const(v.clone());
                     return Ok(());
                 }
             }
-            Ex::InSet(u) => match said.get(u.number) {
-                Some(Said::Rows(rows)) => {
+            Ex::InSet(u) => match results.get(u.number) {
+                Some(NestedResult::Rows(rows)) => {
                     u.set = Some(Rc::new(ValueSet::new(rows, u.affinity, &u.collation)?));
                 }
                 _ => return Err(Code::Internal.into()),
@@ -306,7 +306,7 @@ impl Ex {
         }
         let mut failed = None;
         self.children_mut(&mut |e| {
-            if let Err(e) = e.bind(params, said, eval) {
+            if let Err(e) = e.bind(params, results, eval) {
                 failed.get_or_insert(e);
             }
         });

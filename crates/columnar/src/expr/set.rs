@@ -1,14 +1,14 @@
-//! What nested queries said, and the sets that IN makes of it.
+//! Results of nested queries, and the sets that IN makes of it.
 
 use iolite_base::Result;
 use iolite_base::hash::FastSet;
 use iolite_value::{Affinity, Collation, Value};
 use std::collections::HashSet;
 
-/// What a nested query said before the query around it ran.
-pub(crate) enum Said {
+/// The result of a nested query, run before the query around it.
+pub(crate) enum NestedResult {
     /// It depends on the row.
-    Nothing,
+    Correlated,
     Value(Value),
     Rows(Vec<Value>),
 }

@@ -99,9 +99,9 @@ impl<'a> Source<'a> {
         let start = self.now();
         let before = self.store.counters.of_loading();
         let check = &|| self.rt.check();
-        let asked =
+        let request =
             LoadRequest { since: self.since, threads: self.rt.threads(), force: self.rt.force(), check };
-        let threads = self.store.decode_together(&self.bt, &self.state, &wanted, &asked)?;
+        let threads = self.store.decode_together(&self.bt, &self.state, &wanted, &request)?;
         if let (Some(p), 2..) = (self.rt.profile(), threads) {
             p.line(format!("DECODED WITH {threads} THREADS"));
         }

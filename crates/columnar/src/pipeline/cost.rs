@@ -40,7 +40,7 @@ const GROUPED: f64 = 60.0;
 /// For a row of a range that is walked in rows.
 const WALKED: f64 = 85.0;
 /// Leaves whose rows are looked at.
-const LOOKED_AT: usize = 24;
+const SAMPLED_LEAVES: usize = 24;
 /// What a query in a condition lets through.
 const BY_QUERY: f64 = 0.5;
 
@@ -92,19 +92,19 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
 }
 
 /// Whether a query that depends on nothing takes part.
-fn asks(q: &Query, e: &Ex) -> bool {
+fn has_query(q: &Query, e: &Ex) -> bool {
     let mut any = match e {
         Ex::InSet(_) => true,
         Ex::Nested(n) => q.nested[n.number].keys.is_empty(),
         _ => false,
     };
-    e.children(&mut |e| any |= asks(q, e));
+    e.children(&mut |e| any |= has_query(q, e));
     any
 }
 
 /// How many rows of the first table are likely to satisfy the conditions on it, by the rows of some leaves. `None`:
 /// there is nothing to be tested.
-fn looked_at(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64>> {
+fn sample_rows(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64>> {
     let spec = &q.tables[0];
     let (store, bt) = (rt.store(spec.db)?, rt.btree(spec.db)?);
     let state = store.table(&bt, spec.table.root.get())?;
@@ -112,19 +112,19 @@ fn looked_at(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) -> R
     let eval = Eval::new(rt.host());
     let (given, mut conds, mut share) = (conds, Vec::new(), 1.0);
     for c in given.iter().filter(|c| c.on.is_none() && tables_of(q, &c.ex) == 1) {
-        if asks(q, &c.ex) {
+        if has_query(q, &c.ex) {
             share *= BY_QUERY;
-        } else if !c.ex.is_late() {
+        } else if !c.ex.is_correlated() {
             let mut ex = c.ex.clone();
             ex.bind(params, &[], &eval)?;
             conds.push(ex);
         }
     }
-    if conds.is_empty() || spec.left || leaves.len() < LOOKED_AT * 4 {
+    if conds.is_empty() || spec.left || leaves.len() < SAMPLED_LEAVES * 4 {
         return Ok(None);
     }
     let some: Vec<Pgno> =
-        (0..LOOKED_AT).map(|i| leaves[(2 * i + 1) * leaves.len() / (2 * LOOKED_AT)]).collect();
+        (0..SAMPLED_LEAVES).map(|i| leaves[(2 * i + 1) * leaves.len() / (2 * SAMPLED_LEAVES)]).collect();
     let mut of = vec![None; q.slots.len()];
     let mut wanted: Vec<Wanted<'_>> = Vec::new();
     for e in &conds {
@@ -150,7 +150,7 @@ fn looked_at(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) -> R
         }
         passed += 1;
     }
-    let each = leaves.len() as f64 / LOOKED_AT as f64;
+    let each = leaves.len() as f64 / SAMPLED_LEAVES as f64;
     Ok(Some((passed as f64 + 0.5) * share * each))
 }
 
@@ -164,7 +164,7 @@ fn most_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64
     for c in &q.conds {
         let Ex::Compare(c) = &c.ex else { continue };
         let Ex::Slot(s) = c.lhs else { continue };
-        if q.slots[s].field.is_some() || c.rhs.is_late() {
+        if q.slots[s].field.is_some() || c.rhs.is_correlated() {
             continue;
         }
         let mut bound = c.rhs.clone();
@@ -205,7 +205,7 @@ fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Re
         // A shape that wants few rows is not looked at for each of its parameters' values.
         None if !store.may_look(name) && store.is_new(named) => return Ok(true),
         None => {
-            let rows = looked_at(q, &q.conds[..q.sought], rt, params)?.unwrap_or(0.0);
+            let rows = sample_rows(q, &q.conds[..q.sought], rt, params)?.unwrap_or(0.0);
             store.note_share(named, state.stamp, rows);
             rows
         }
@@ -240,7 +240,7 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name
         && e.scan + e.rest >= limit
         && e.rest < f64::INFINITY
         && q.loops.scans
-        && let Some(rows) = looked_at(q, &q.conds, rt, params)?
+        && let Some(rows) = sample_rows(q, &q.conds, rt, params)?
     {
         e.rest *= rows / q.loops.first;
     }

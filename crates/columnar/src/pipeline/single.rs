@@ -50,7 +50,7 @@ pub(crate) fn early(q: &Query) -> Vec<bool> {
 fn is_flat(q: &Query) -> bool {
     let plain = q.tables.len() == 1 && !q.tables[0].left && !q.by_keys;
     plain
-        && !q.conds.iter().any(|c| c.ex.is_late() || c.on.is_some())
+        && !q.conds.iter().any(|c| c.ex.is_correlated() || c.on.is_some())
         && !(q.distinct.is_some() && q.grouping != plan::Grouping::None)
         && (q.bare.is_empty() || q.in_order && !q.aggs.iter().any(|a| a.is_extreme()))
         && (q.in_order
@@ -113,9 +113,9 @@ pub(crate) fn run(
     if !is_flat(q) {
         return Ok(None);
     }
-    let Some(said) = nested::said(q, rt, params, since)? else { return Ok(None) };
+    let Some(results) = nested::results_of(q, rt, params, since)? else { return Ok(None) };
     let eval = Eval::new(rt.host());
-    let bound = Bound::new(q, params, &said, &eval)?;
+    let bound = Bound::new(q, params, &results, &eval)?;
     let mut src = Source::new(q, rt, &eval, since)?;
     let mut now = early(q);
     let mut order = bound.order.clone();

@@ -1,7 +1,7 @@
 //! The expressions of a query with the values of parameters and of independent nested queries put in.
 
 use super::{Cond, Query};
-use crate::expr::set::Said;
+use crate::expr::set::NestedResult;
 use crate::expr::{Eval, Ex};
 use iolite_base::Result;
 use iolite_value::Value;
@@ -20,10 +20,10 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    pub fn new(q: &Query, params: &[Value], said: &[Said], eval: &Eval<'_>) -> Result<Bound> {
+    pub fn new(q: &Query, params: &[Value], results: &[NestedResult], eval: &Eval<'_>) -> Result<Bound> {
         let bind = |e: &Ex| -> Result<Ex> {
             let mut e = e.clone();
-            e.bind(params, said, eval)?;
+            e.bind(params, results, eval)?;
             Ok(e)
         };
         let list = |l: &[Ex]| -> Result<Vec<Ex>> { l.iter().map(bind).collect() };

@@ -108,7 +108,7 @@ struct Combined {
 
 /// What came of building one.
 enum Built {
-    Done(Inner),
+    Done(InnerTable),
     /// Values are of a kind that is not known here.
     Unknown,
     /// It has no room.
@@ -116,7 +116,7 @@ enum Built {
 }
 
 /// A table's rows by key.
-pub(crate) struct Inner {
+pub(crate) struct InnerTable {
     map: Map,
     /// Which keys there are, less the least.
     pub bits: Option<Bits>,
@@ -196,7 +196,7 @@ fn take_ints(
     Ok(())
 }
 
-impl Inner {
+impl InnerTable {
     /// Builds the rows of a table by columns `keys`; `ascending`: their values ascend with the rows. Without a share that
     /// is asked for, it is the first one of as many as it takes. `None`: values are of a kind that is not known here.
     #[allow(clippy::too_many_arguments)]
@@ -210,18 +210,20 @@ impl Inner {
         col_of: &[Option<usize>],
         eval: &Eval<'_>,
         share: Option<Share>,
-    ) -> Result<Option<Inner>> {
+    ) -> Result<Option<InnerTable>> {
         // Later shares are somewhat larger than the first one, or smaller.
         let most = work_size().saturating_mul(if share.is_some_and(|s| s.of > 1) { 4 } else { 1 });
         let make = |share: Share| match *keys {
             [key] => match cols.kinds[key] {
-                Kind::Int => Inner::by_int(cols, key, ascending, affinity, preds, col_of, eval, share, most),
+                Kind::Int => {
+                    InnerTable::by_int(cols, key, ascending, affinity, preds, col_of, eval, share, most)
+                }
                 Kind::Dict | Kind::Mixed if binary && !affinity.is_numeric() => {
-                    Inner::by_text(cols, key, affinity, preds, col_of, eval, share, most)
+                    InnerTable::by_text(cols, key, affinity, preds, col_of, eval, share, most)
                 }
                 _ => Ok(Built::Unknown),
             },
-            _ => Inner::by_several(cols, keys, affinity, preds, col_of, eval, share, most),
+            _ => InnerTable::by_several(cols, keys, affinity, preds, col_of, eval, share, most),
         };
         let mut next = share.unwrap_or(Share::ALL);
         loop {
@@ -238,7 +240,7 @@ impl Inner {
 
     /// Whether columns of integers can be one key.
     pub fn can_combine(cols: &Columns, keys: &[usize]) -> bool {
-        keys.iter().all(|k| cols.kinds[*k] == Kind::Int) && Inner::combination(cols, keys).is_some()
+        keys.iter().all(|k| cols.kinds[*k] == Kind::Int) && InnerTable::combination(cols, keys).is_some()
     }
 
     fn combination(cols: &Columns, keys: &[usize]) -> Option<Combined> {
@@ -264,7 +266,7 @@ impl Inner {
         share: Share,
         most: usize,
     ) -> Result<Built> {
-        let Some(combined) = Inner::combination(cols, keys) else { return Ok(Built::Unknown) };
+        let Some(combined) = InnerTable::combination(cols, keys) else { return Ok(Built::Unknown) };
         let (mut numbers, mut passed) = (Vec::new(), Vec::new());
         each_block(cols, preds, col_of, eval, &mut |p, from, at| {
             let part = &cols.loaded.parts[p];
@@ -290,9 +292,18 @@ impl Inner {
         if !Numbers::fit(numbers.len(), most) {
             return Ok(Built::TooLarge);
         }
-        let (map, next) = Inner::hashed(&numbers, &passed, cols.loaded.rows)?;
+        let (map, next) = InnerTable::hashed(&numbers, &passed, cols.loaded.rows)?;
         let combined = Some(combined);
-        Ok(Built::Done(Inner { map, bits: None, next, passed, bounds: (1, 0), affinity, combined, share }))
+        Ok(Built::Done(InnerTable {
+            map,
+            bits: None,
+            next,
+            passed,
+            bounds: (1, 0),
+            affinity,
+            combined,
+            share,
+        }))
     }
 
     /// A hash table; of equal keys the first row is the head, each points to the one that comes next.
@@ -305,7 +316,7 @@ impl Inner {
             let head = std::mem::replace(&mut hash.rows[at], *row);
             hash.keys[at] = *key;
             if head != NONE {
-                Inner::chain(&mut next, rows)?[*row as usize] = head;
+                InnerTable::chain(&mut next, rows)?[*row as usize] = head;
             }
         }
         Ok((Map::Hash(hash), next))
@@ -341,7 +352,7 @@ impl Inner {
             && share == Share::ALL
             && span.is_some_and(|s| s < (rows as u64 * 16).max(1 << 16) && s as usize / 8 <= most);
         let done = |map, bits, next, passed, bounds| {
-            Ok(Built::Done(Inner { map, bits, next, passed, bounds, affinity, combined: None, share }))
+            Ok(Built::Done(InnerTable { map, bits, next, passed, bounds, affinity, combined: None, share }))
         };
         let place = dense
             && span == Some(rows as u64 - 1)
@@ -406,7 +417,7 @@ impl Inner {
             bounds = (bounds.0.min(*k), bounds.1.max(*k));
         }
         if !dense {
-            let (map, next) = Inner::hashed(&keys, &passed, rows)?;
+            let (map, next) = InnerTable::hashed(&keys, &passed, rows)?;
             return done(map, None, next, passed, bounds);
         }
         let n = (max - min + 1) as usize;
@@ -419,7 +430,7 @@ impl Inner {
             bits.set(at);
             let head = std::mem::replace(&mut heads[at], *row);
             if head != NONE {
-                Inner::chain(&mut next, rows)?[*row as usize] = head;
+                InnerTable::chain(&mut next, rows)?[*row as usize] = head;
             }
         }
         let (map, bits) = (Map::Array { min, rows: heads }, Some(bits));
@@ -468,14 +479,14 @@ impl Inner {
                     hash.insert(t.into(), row);
                 }
                 Some(head) => {
-                    Inner::chain(&mut next, rows)?[row as usize] = *head;
+                    InnerTable::chain(&mut next, rows)?[row as usize] = *head;
                     *head = row;
                 }
             }
         }
         let map = Map::Text(hash);
         let bounds = (1, 0);
-        Ok(Built::Done(Inner { map, bits: None, next, passed, bounds, affinity, combined: None, share }))
+        Ok(Built::Done(InnerTable { map, bits: None, next, passed, bounds, affinity, combined: None, share }))
     }
 
     /// Whether no two rows have the same key.

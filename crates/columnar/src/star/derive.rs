@@ -13,7 +13,7 @@ use crate::expr::columns::{Columns, Kind};
 use crate::expr::filter::Pred;
 use crate::expr::scope::Places;
 use crate::query::Query;
-use crate::star::build::{Inner, Share};
+use crate::star::build::{InnerTable, Share};
 use crate::store::chunk::{Chunk, Codes, Data, Field};
 use crate::store::decode::ColKey;
 use crate::store::{DerivedKey, Loaded, Part, Store, TableState};
@@ -27,7 +27,7 @@ const FEW_ROWS: usize = 100_000;
 const SPAN: i64 = 1 << 16;
 
 /// What there is to derive from.
-pub(crate) struct Ground<'a> {
+pub(crate) struct Inputs<'a> {
     pub q: &'a Query,
     pub outer: usize,
     pub states: &'a [Arc<TableState>],
@@ -42,7 +42,7 @@ pub(crate) struct Ground<'a> {
 /// the outer table. Answers the condition that a match exists, if some row has none; `None`: it stays.
 #[allow(clippy::option_option)]
 pub(crate) fn derive(
-    g: &Ground<'_>,
+    g: &Inputs<'_>,
     table: usize,
     key: usize,
     fk: usize,
@@ -83,7 +83,7 @@ pub(crate) fn derive(
         return Ok(None);
     }
     let of = &places.of_table[table];
-    let mut map: Option<Inner> = None;
+    let mut map: Option<InnerTable> = None;
     let mut made = Vec::new();
     for s in slots {
         let c = places.at[*s].1;
@@ -104,7 +104,7 @@ pub(crate) fn derive(
             }
             if map.is_none() {
                 let up = g.keys[table][key].field.is_none();
-                map = Inner::build(
+                map = InnerTable::build(
                     inner,
                     &[key],
                     up,
@@ -164,7 +164,7 @@ pub(crate) fn derive(
     Ok(Some(pred))
 }
 
-fn key_of(g: &Ground<'_>, table: usize, key: usize, fk: usize, column: usize) -> DerivedKey {
+fn key_of(g: &Inputs<'_>, table: usize, key: usize, fk: usize, column: usize) -> DerivedKey {
     DerivedKey {
         outer: g.keys[g.outer][fk],
         root: g.q.tables[table].table.root.get(),
@@ -190,7 +190,7 @@ fn codes_by_row(inner: &Columns, c: usize) -> Result<Vec<u32>> {
 fn build(
     part: &Part,
     fk: usize,
-    map: &Inner,
+    map: &InnerTable,
     codes: &[u32],
     bounds: (i64, i64),
     null: Option<u32>,

@@ -24,7 +24,7 @@ use crate::op::spill::{Merge, Spill, take_u32};
 use crate::profile::shown;
 use crate::query::{LevelOrder, SlotSpec};
 use crate::star::run::Run;
-use crate::star::split::Division;
+use crate::star::split::JoinPlan;
 use crate::store::decode::ColKey;
 use crate::store::{TableState, lock};
 use iolite_base::{Result, alloc};
@@ -124,7 +124,7 @@ impl Run<'_> {
     /// Scans, sorts the combinations found, and passes them on. `false`: nothing was passed on, it cannot be done so.
     pub(crate) fn scan_sorted(
         &self,
-        d: &mut Division,
+        d: &mut JoinPlan,
         preds: &[Vec<Pred>],
         s: &JoinScope<'_>,
         states: &[Arc<TableState>],
@@ -171,7 +171,7 @@ impl Run<'_> {
         let mut write =
             |rows: &mut Vec<Vec<u32>>, file: &mut Option<(Spill, Vec<Range<u64>>)>| -> Result<bool> {
                 self.rt.check()?;
-                if !self.late(d, &setting, rows)? {
+                if !self.test_correlated(d, &setting, rows)? {
                     return Ok(false);
                 }
                 let (spill, runs) = match file {
@@ -233,7 +233,7 @@ impl Run<'_> {
             self.take_merged(Merge::new(spill, &runs, work_size())?, &kept, &setting, take)?;
             return Ok(true);
         }
-        if !self.late(d, &setting, &mut rows)? {
+        if !self.test_correlated(d, &setting, &mut rows)? {
             return Ok(false);
         }
         let found = rows[self.outer].len();

@@ -1,8 +1,8 @@
 //! Queries nested in expressions, run.
 //!
-//! What depends on nothing outside is asked first of all ([`said`]). A condition with a query that depends on the row is
+//! What depends on nothing outside is asked first of all ([`results_of`]). A condition with a query that depends on the row is
 //! tested last, when all others have been: of the combinations of rows that are left the keys are collected, the nested
-//! query is run for these keys alone, and each combination finds its answer by its key ([`Run::late`]). Keys are
+//! query is run for these keys alone, and each combination finds its answer by its key ([`Run::test_correlated`]). Keys are
 //! integers; anything else ends with "not here".
 //!
 //! Of EXISTS with a further comparison, the least and the greatest of the compared column for each key say all:
@@ -11,14 +11,14 @@
 use super::scope::JoinScope;
 use crate::expr::batch::NONE;
 use crate::expr::batch::{Batch, BatchRow, Ints, int_bounds};
-use crate::expr::set::Said;
+use crate::expr::set::NestedResult;
 use crate::expr::{Eval, Ex, NestedUse, Row};
 use crate::kernel::Bits;
 use crate::memory::room;
 use crate::query::{Nested, NestedKind, Query};
 use crate::runtime::Runtime;
 use crate::star::run::{self, Extra, Run};
-use crate::star::split::Division;
+use crate::star::split::JoinPlan;
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Result, alloc};
 use iolite_plan::bound::CmpOp;
@@ -26,11 +26,16 @@ use iolite_value::Value;
 use std::cell::RefCell;
 
 /// Asks the nested queries that depend on nothing; `None`: not here.
-pub(crate) fn said(q: &Query, rt: &dyn Runtime, params: &[Value], since: u64) -> Result<Option<Vec<Said>>> {
+pub(crate) fn results_of(
+    q: &Query,
+    rt: &dyn Runtime,
+    params: &[Value],
+    since: u64,
+) -> Result<Option<Vec<NestedResult>>> {
     let mut out = Vec::new();
     for n in &q.nested {
         if !n.keys.is_empty() {
-            out.push(Said::Nothing);
+            out.push(NestedResult::Correlated);
             continue;
         }
         let wanted = if n.kind == NestedKind::Set { -1 } else { 1 };
@@ -42,14 +47,14 @@ pub(crate) fn said(q: &Query, rt: &dyn Runtime, params: &[Value], since: u64) ->
         out.push(match n.kind {
             NestedKind::Scalar(c) => {
                 let there = rows.next(&mut row)?;
-                Said::Value(row.into_iter().nth(c).filter(|_| there).unwrap_or_default())
+                NestedResult::Value(row.into_iter().nth(c).filter(|_| there).unwrap_or_default())
             }
             NestedKind::Set => {
                 let mut all = room(rows.len())?;
                 while rows.next(&mut row)? {
                     all.extend(row.first_mut().map(std::mem::take));
                 }
-                Said::Rows(all)
+                NestedResult::Rows(all)
             }
             NestedKind::Exists => return Ok(None),
         });
@@ -207,14 +212,14 @@ impl Answers {
 }
 
 /// A combination of which nested queries have said something.
-struct LateRow<'r> {
+struct CorrelatedRow<'r> {
     row: BatchRow<'r>,
     /// Its place among all.
     at: usize,
     answers: &'r [Answers],
 }
 
-impl Row for LateRow<'_> {
+impl Row for CorrelatedRow<'_> {
     fn slot(&self, i: usize) -> Result<Value> {
         self.row.slot(i)
     }
@@ -253,8 +258,13 @@ fn uses<'e>(ex: &'e Ex, out: &mut Vec<&'e NestedUse>) {
 impl Run<'_> {
     /// Drops the combinations that fail the conditions with nested queries. `s` names no table that is scanned. `false`:
     /// not here.
-    pub(crate) fn late(&self, d: &Division, s: &JoinScope<'_>, rows: &mut [Vec<u32>]) -> Result<bool> {
-        for cond in &d.late {
+    pub(crate) fn test_correlated(
+        &self,
+        d: &JoinPlan,
+        s: &JoinScope<'_>,
+        rows: &mut [Vec<u32>],
+    ) -> Result<bool> {
+        for cond in &d.correlated {
             let n = rows[self.outer].len();
             if n == 0 {
                 return Ok(true);
@@ -263,7 +273,7 @@ impl Run<'_> {
             uses(cond, &mut used);
             let mut answers: Vec<Answers> = Vec::new();
             for u in used {
-                match self.ask_nested(u, s, rows)? {
+                match self.run_nested(u, s, rows)? {
                     Some(a) => answers.push(a),
                     None => return Ok(false),
                 }
@@ -282,7 +292,7 @@ impl Run<'_> {
                     let mut at = 0;
                     self.each_batch(s, rows, &mut |batch| {
                         for i in 0..batch.outer.len() {
-                            let row = LateRow { row: BatchRow { batch, i }, at, answers: &answers };
+                            let row = CorrelatedRow { row: BatchRow { batch, i }, at, answers: &answers };
                             flags.push(s.eval.holds(cond, &row)?);
                             at += 1;
                         }
@@ -318,7 +328,7 @@ impl Run<'_> {
     }
 
     /// Runs a nested query for the keys of all combinations.
-    fn ask_nested(&self, u: &NestedUse, s: &JoinScope<'_>, rows: &[Vec<u32>]) -> Result<Option<Answers>> {
+    fn run_nested(&self, u: &NestedUse, s: &JoinScope<'_>, rows: &[Vec<u32>]) -> Result<Option<Answers>> {
         let nested: &Nested = &self.q.nested[u.number];
         let mut values: Vec<Ints> = Vec::new();
         for a in &u.args {

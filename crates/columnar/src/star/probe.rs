@@ -11,28 +11,28 @@ use crate::expr::filter::Pred;
 use crate::expr::scope::Places;
 use crate::profile::shown;
 use crate::query::tables_of;
-use crate::star::build::{AWAY, Inner, MOST_SHARES, Share};
+use crate::star::build::{AWAY, InnerTable, MOST_SHARES, Share};
 use crate::star::run::Run;
-use crate::star::split::{Division, Join};
+use crate::star::split::{Join, JoinPlan};
 use crate::store::chunk::Data;
 use iolite_base::Result;
 use iolite_value::Affinity;
 use std::sync::Arc;
 
 /// The inner tables of a run.
-pub(crate) type Inners = Vec<Option<Arc<Inner>>>;
+pub(crate) type InnerTables = Vec<Option<Arc<InnerTable>>>;
 
 impl Run<'_> {
     /// Builds the inner tables, small ones first; the keys of those that are filtered thin out what leads to them.
     pub(crate) fn build_inners(
         &self,
-        d: &Division,
+        d: &JoinPlan,
         cols: &[Columns],
         places: &Places,
         preds: &mut [Vec<Pred>],
-    ) -> Result<Option<Inners>> {
+    ) -> Result<Option<InnerTables>> {
         let q = self.q;
-        let mut inners: Inners = Vec::new();
+        let mut inners: InnerTables = Vec::new();
         inners.resize_with(q.tables.len(), || None);
         let mut left: Vec<&Join> = d.joins.iter().collect();
         let mut shares = 1u32;
@@ -97,21 +97,21 @@ impl Run<'_> {
         places: &Places,
         preds: &[Pred],
         share: Option<Share>,
-    ) -> Result<Option<Inner>> {
+    ) -> Result<Option<InnerTable>> {
         let t = j.table;
         let keys: Vec<usize> = j.slots.iter().map(|s| places.at[*s].1).collect();
         let ascending = self.q.slots[j.slots[0]].field.is_none();
         let of = &places.of_table[t];
-        Inner::build(&cols[t], &keys, ascending, j.affinity, j.binary, preds, of, self.eval, share)
+        InnerTable::build(&cols[t], &keys, ascending, j.affinity, j.binary, preds, of, self.eval, share)
     }
 
     /// The next shares of the maps that have no room as a whole; `false`: all combinations have been here.
     pub(crate) fn next_share(
         &self,
-        d: &Division,
+        d: &JoinPlan,
         preds: &[Vec<Pred>],
         s: &JoinScope<'_>,
-        inners: &mut Inners,
+        inners: &mut InnerTables,
     ) -> Result<bool> {
         for j in &d.joins {
             let Some(share) = inners[j.table].as_ref().map(|i| i.share) else { continue };
@@ -134,7 +134,7 @@ impl Run<'_> {
     /// Looks the inner rows up.
     pub(crate) fn join(
         &self,
-        d: &Division,
+        d: &JoinPlan,
         s: &JoinScope<'_>,
         plain: &[Option<usize>],
         needed: u64,
@@ -236,7 +236,7 @@ impl Run<'_> {
     fn expand(
         &self,
         table: usize,
-        inner: &Inner,
+        inner: &InnerTable,
         left: bool,
         found: Vec<u32>,
         done: &[usize],

@@ -26,7 +26,7 @@ use crate::star::derive;
 use crate::star::group::Groups;
 use crate::star::loop_order::{is_natural, tables_in_order};
 use crate::star::nested;
-use crate::star::split::Division;
+use crate::star::split::JoinPlan;
 use crate::store::decode::ColKey;
 use crate::store::{LoadRequest, Loaded, TableState};
 use iolite_base::Result;
@@ -97,9 +97,9 @@ pub(crate) fn run_in(
             return Ok(None);
         }
     }
-    let Some(said) = nested::said(q, rt, params, extra.since)? else { return Ok(None) };
+    let Some(results) = nested::results_of(q, rt, params, extra.since)? else { return Ok(None) };
     let eval = Eval::new(rt.host());
-    let bound = Bound::new(q, params, &said, &eval)?;
+    let bound = Bound::new(q, params, &results, &eval)?;
     let whole = (0..q.tables.len()).filter(|t| !q.tables[*t].left);
     let mut outers: Vec<usize> = whole.max_by_key(|t| states[*t].leaves()).into_iter().collect();
     if !outers.contains(&0) && !q.tables[0].left {
@@ -108,7 +108,7 @@ pub(crate) fn run_in(
     for outer in outers {
         let limit = usize::try_from(wanted).ok();
         let mut r = Run { q, rt, eval: &eval, bound: &bound, params, extra, outer };
-        if let Some(rows) = r.with_outer(&states, limit)? {
+        if let Some(rows) = r.run_scanning(&states, limit)? {
             return Ok(Some(rows));
         }
     }
@@ -126,9 +126,9 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn with_outer(&mut self, states: &[Arc<TableState>], limit: Option<usize>) -> Result<Option<Answer>> {
+    fn run_scanning(&mut self, states: &[Arc<TableState>], limit: Option<usize>) -> Result<Option<Answer>> {
         let q = self.q;
-        let Some(mut d) = self.divide() else { return Ok(None) };
+        let Some(mut d) = self.split() else { return Ok(None) };
         let mut places = Places {
             at: vec![(0, 0); q.slots.len()],
             of_table: vec![vec![None; q.slots.len()]; q.tables.len()],
@@ -146,7 +146,7 @@ impl Run<'_> {
                 || self.bound.aggs.iter().any(|(a, _)| a.iter().any(real)));
         // Rows that are collected are read again by their numbers; others go by once, and so may their columns.
         let once = !wants_order || self.outer == 0 && q.in_order;
-        let stream = |t: usize| t == self.outer && once && d.late.is_empty();
+        let stream = |t: usize| t == self.outer && once && d.correlated.is_empty();
         let mut cols = Vec::new();
         let mut names: Vec<Vec<ColKey>> = Vec::new();
         for (t, state) in states.iter().enumerate() {
@@ -247,7 +247,7 @@ impl Run<'_> {
         };
         d.tests = d.rest.iter().map(|e| Truth::of(e, &setting)).collect::<Result<_>>()?;
         let sort = ordered && !setting.in_order;
-        let collect = sort || !d.late.is_empty();
+        let collect = sort || !d.correlated.is_empty();
         if let Some(sink) = self.extra.sink {
             if collect {
                 let done = self.scan_sorted(&mut d, &preds, &setting, states, sort, &mut |b, s| {
@@ -383,8 +383,8 @@ impl Run<'_> {
         let (store, start) = (self.rt.store(table.db)?, self.now());
         let before = store.counters.of_loading();
         let (bt, since, check) = (self.rt.btree(table.db)?, self.extra.since, &|| self.rt.check());
-        let asked = LoadRequest { since, threads: self.rt.threads(), force: self.rt.force(), check };
-        let threads = store.decode_together(&bt, state, wanted, &asked)?;
+        let request = LoadRequest { since, threads: self.rt.threads(), force: self.rt.force(), check };
+        let threads = store.decode_together(&bt, state, wanted, &request)?;
         if let (Some(p), 2..) = (self.rt.profile(), threads) {
             p.line(format!("DECODED WITH {threads} THREADS"));
         }
@@ -464,7 +464,7 @@ impl Run<'_> {
     /// matches exist.
     fn derive(
         &self,
-        d: &mut Division,
+        d: &mut JoinPlan,
         states: &[Arc<TableState>],
         names: &[Vec<ColKey>],
         cols: &mut [Columns],
@@ -493,14 +493,14 @@ impl Run<'_> {
                     }
                 });
             };
-            d.local[t].iter().chain(&d.rest).chain(&d.late).for_each(&mut note);
+            d.local[t].iter().chain(&d.rest).chain(&d.correlated).for_each(&mut note);
             d.joins.iter().filter(|o| o.table != t).flat_map(|o| &o.others).for_each(&mut note);
             self.bound.keys.iter().for_each(&mut note);
             q.bare.iter().for_each(|s| note(&Ex::Slot(*s)));
             self.bound.aggs.iter().for_each(|(a, f)| a.iter().chain(f).for_each(&mut note));
             self.bound.result.iter().chain(self.bound.order.iter().map(|o| &o.0)).for_each(&mut note);
             plain &= !q.tables[t].left;
-            let g = derive::Ground {
+            let g = derive::Inputs {
                 q,
                 outer: self.outer,
                 states,
@@ -526,13 +526,13 @@ impl Run<'_> {
     }
 
     /// Which inner tables are looked at behind the join.
-    pub(crate) fn needed(&self, d: &Division) -> u64 {
+    pub(crate) fn needed(&self, d: &JoinPlan) -> u64 {
         let q = self.q;
         let mut mask = d.keep | q.bare.iter().fold(0, |m, s| m | 1 << q.slots[*s].table);
         let all = d
             .rest
             .iter()
-            .chain(&d.late)
+            .chain(&d.correlated)
             .chain(d.joins.iter().flat_map(|j| &j.others))
             .chain(&self.bound.keys);
         for e in all.chain(self.bound.aggs.iter().flat_map(|(a, f)| a.iter().chain(f))) {

@@ -4,10 +4,10 @@
 //! table whose columns have no room are decoded when the scan comes to them.
 
 use super::loop_order::Take;
-use super::probe::{Inners, test_rest};
+use super::probe::{InnerTables, test_rest};
 use super::run::Run;
 use super::scope::JoinScope;
-use super::split::{Division, Join};
+use super::split::{Join, JoinPlan};
 use crate::expr::Ex;
 use crate::expr::batch::Batch;
 use crate::expr::columns::Kind;
@@ -94,12 +94,12 @@ impl Run<'_> {
     /// Goes through the outer table; `take` is given joined rows until it answers `false`.
     pub(crate) fn scan(
         &self,
-        d: &Division,
+        d: &JoinPlan,
         preds: &[Vec<Pred>],
         s: &JoinScope<'_>,
         take: Take<'_>,
     ) -> Result<()> {
-        let mut inners: Inners = s.inners.to_vec();
+        let mut inners: InnerTables = s.inners.to_vec();
         let mut found: Option<Findings> = None;
         loop {
             let at = JoinScope { inners: &inners, scope: s.scope };
@@ -133,7 +133,7 @@ impl Run<'_> {
     #[allow(clippy::type_complexity)]
     fn each_window(
         &self,
-        d: &Division,
+        d: &JoinPlan,
         own: &[Pred],
         s: &JoinScope<'_>,
         f: &mut dyn FnMut(Range<usize>, &JoinScope<'_>) -> Result<bool>,
@@ -180,7 +180,7 @@ impl Run<'_> {
     /// expression is evaluated where [`Run::is_pure`] says so.
     pub(crate) fn scan_parts(
         &self,
-        d: &Division,
+        d: &JoinPlan,
         preds: &[Vec<Pred>],
         s: &JoinScope<'_>,
         watched: bool,
@@ -340,7 +340,7 @@ impl Run<'_> {
     /// Columns of the outer table that are read where rows were selected, and not before.
     fn read_later(
         &self,
-        d: &Division,
+        d: &JoinPlan,
         s: &JoinScope<'_>,
         plain: &[Option<usize>],
         needed: u64,
@@ -373,7 +373,7 @@ impl Run<'_> {
     /// What thins out a selection early: conditions, key ranges (which come with it), and keys of inner tables.
     fn steps(
         &self,
-        d: &Division,
+        d: &JoinPlan,
         own: &[Pred],
         s: &JoinScope<'_>,
         plain: &[Option<usize>],
@@ -424,7 +424,7 @@ impl Run<'_> {
     }
 
     /// Writes down what a scan was like.
-    pub(crate) fn report(&self, d: &Division, preds: &[Vec<Pred>], s: &JoinScope<'_>, found: &Findings) {
+    pub(crate) fn report(&self, d: &JoinPlan, preds: &[Vec<Pred>], s: &JoinScope<'_>, found: &Findings) {
         let Some(p) = self.rt.profile() else { return };
         let q = self.q;
         let own = &preds[self.outer];
@@ -442,7 +442,7 @@ impl Run<'_> {
     }
 
     /// For each join the column of the outer table that is its key, where it is one of integers.
-    fn plain_keys(&self, d: &Division, s: &JoinScope<'_>) -> Vec<Option<usize>> {
+    fn plain_keys(&self, d: &JoinPlan, s: &JoinScope<'_>) -> Vec<Option<usize>> {
         let cols = &s.cols[self.outer];
         let of = |j: &Join| match j.other() {
             Some(k) if s.places.at[k].0 == self.outer => {
@@ -454,7 +454,7 @@ impl Run<'_> {
     }
 
     /// Whether a scan evaluates no expression row by row: only codes and integers are looked at.
-    pub(crate) fn is_pure(&self, d: &Division, preds: &[Vec<Pred>], s: &JoinScope<'_>) -> bool {
+    pub(crate) fn is_pure(&self, d: &JoinPlan, preds: &[Vec<Pred>], s: &JoinScope<'_>) -> bool {
         preds[self.outer].iter().all(Pred::is_pure)
             && self.plain_keys(d, s).iter().all(Option::is_some)
             && d.joins.iter().all(|j| s.inners[j.table].is_some())

@@ -1,6 +1,6 @@
 //! What the parts of a star join know of its tables.
 
-use super::build::Inner;
+use super::build::InnerTable;
 use crate::expr::scope::Scope;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(crate) struct JoinScope<'a> {
     pub scope: Scope<'a>,
     /// For each table, its rows by key; `None` for the scanned one, and where columns were laid beside that.
-    pub inners: &'a [Option<Arc<Inner>>],
+    pub inners: &'a [Option<Arc<InnerTable>>],
 }
 
 impl<'a> Deref for JoinScope<'a> {

@@ -10,7 +10,7 @@ use crate::expr::condition::Truth;
 use crate::expr::scope::Places;
 use crate::expr::{Cmp, Ex};
 use crate::query::{Cond, LevelOrder, Query, tables_of};
-use crate::star::build::Inner;
+use crate::star::build::InnerTable;
 use crate::star::run::Run;
 use crate::store::TableState;
 use iolite_plan::bound::CmpOp;
@@ -40,14 +40,14 @@ impl Join {
 
 /// How the conditions are divided.
 #[derive(Default)]
-pub(crate) struct Division {
+pub(crate) struct JoinPlan {
     pub local: Vec<Vec<Ex>>,
     pub joins: Vec<Join>,
     pub rest: Vec<Ex>,
     /// These in the form in which they are tested.
     pub tests: Vec<Truth>,
     /// Those that ask nested queries.
-    pub late: Vec<Ex>,
+    pub correlated: Vec<Ex>,
     /// Tables whose rows must be known though nobody reads them.
     pub keep: u64,
     /// Rows that were selected are noted, and nothing is computed from them yet.
@@ -75,17 +75,17 @@ fn implied(q: &Query, e: &Ex, t: usize) -> Option<Ex> {
 
 impl Run<'_> {
     /// Divides the conditions: those on one table, equalities that lead from table to table, all others.
-    pub(crate) fn divide(&self) -> Option<Division> {
+    pub(crate) fn split(&self) -> Option<JoinPlan> {
         let q = self.q;
         let n = q.tables.len();
-        let mut d = Division { local: vec![Vec::new(); n], ..Division::default() };
+        let mut d = JoinPlan { local: vec![Vec::new(); n], ..JoinPlan::default() };
         let mut open: Vec<&Cond> = Vec::new();
         for c in &self.bound.conds {
-            if c.ex.is_late() {
+            if c.ex.is_correlated() {
                 if c.on.is_some() {
                     return None;
                 }
-                d.late.push(c.ex.clone());
+                d.correlated.push(c.ex.clone());
                 continue;
             }
             let mask = tables_of(q, &c.ex);
@@ -165,7 +165,7 @@ impl Run<'_> {
     }
 
     /// Equalities of integers that lead to the same table make one key.
-    pub(crate) fn combine(&self, d: &mut Division, cols: &[Columns], places: &Places) {
+    pub(crate) fn combine(&self, d: &mut JoinPlan, cols: &[Columns], places: &Places) {
         let mut placed = 1u64 << self.outer;
         let int = |s: usize| cols[places.at[s].0].kinds[places.at[s].1] == Kind::Int;
         for j in &mut d.joins {
@@ -183,7 +183,7 @@ impl Run<'_> {
                 let Some(n) = self.join_of(e, t, known) else { return false };
                 let mut keys: Vec<usize> = j.slots.iter().map(|s| places.at[*s].1).collect();
                 keys.push(places.at[n.slots[0]].1);
-                fits(n.slots[0], &n) && n.slots[0] != j.slots[0] && Inner::can_combine(&cols[t], &keys)
+                fits(n.slots[0], &n) && n.slots[0] != j.slots[0] && InnerTable::can_combine(&cols[t], &keys)
             });
             if let Some(n) = more.and_then(|i| self.join_of(&d.rest[i], t, known).map(|n| (i, n))) {
                 d.rest.remove(n.0);

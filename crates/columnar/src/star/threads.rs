@@ -17,7 +17,7 @@ use crate::expr::filter::Pred;
 use crate::star::group::{Groups, State};
 use crate::star::run::Run;
 use crate::star::scan::Findings;
-use crate::star::split::Division;
+use crate::star::split::JoinPlan;
 use iolite_base::{Code, Result};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -25,9 +25,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 const FEW_ROWS: usize = 1 << 19;
 
 /// Everything that the threads of a scan look at.
-struct Ground<'a> {
+struct SharedScan<'a> {
     run: &'a Run<'a>,
-    d: &'a Division,
+    d: &'a JoinPlan,
     preds: &'a [Vec<Pred>],
     s: &'a JoinScope<'a>,
     groups: &'a Groups<'a>,
@@ -36,7 +36,7 @@ struct Ground<'a> {
 /// Lent to the threads of one scan.
 struct Lent<T>(T);
 
-// SAFETY: what is lent is a `Ground`. Its parts are not `Sync` for two reasons only: expressions and functions are held
+// SAFETY: what is lent is a `SharedScan`. Its parts are not `Sync` for two reasons only: expressions and functions are held
 // by `Rc`, and evaluating an expression calls functions and uses cells of the connection's. `scan_in_threads` lends only
 // where `Run::is_pure` and `Groups::is_pure` hold: then `Run::scan_parts`, unwatched, and `Groups::add_to` read
 // codes, integers and the shapes of expressions through shared references; they neither evaluate an expression, nor
@@ -68,7 +68,7 @@ impl Run<'_> {
     /// Collects groups with several threads; `false`: nothing was done, one has to do.
     pub(crate) fn scan_in_threads(
         &self,
-        d: &Division,
+        d: &JoinPlan,
         preds: &[Vec<Pred>],
         s: &JoinScope<'_>,
         groups: &mut Groups<'_>,
@@ -93,7 +93,7 @@ impl Run<'_> {
             let k = taken.fetch_add(1, Relaxed);
             (k < parts && !stop.load(Relaxed)).then_some(k)
         };
-        let lent = Lent(Ground { run: self, d, preds, s, groups });
+        let lent = Lent(SharedScan { run: self, d, preds, s, groups });
         let work =
             |st: &mut Moved<State>, watched: bool, check: &dyn Fn() -> Result<()>| -> Result<Findings> {
                 let g = lent.inner();

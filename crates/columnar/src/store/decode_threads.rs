@@ -55,7 +55,7 @@ struct Task<'a> {
     table: &'a TableState,
     wanted: &'a [(ColKey, &'a Value)],
     jobs: &'a [Job<'a>],
-    asked: &'a LoadRequest<'a>,
+    request: &'a LoadRequest<'a>,
     /// The most lots that wait or are worked on.
     most: usize,
 }
@@ -123,19 +123,19 @@ impl Store {
         bt: &Btree,
         t: &TableState,
         wanted: &[(ColKey, &Value)],
-        asked: &LoadRequest<'_>,
+        request: &LoadRequest<'_>,
     ) -> Result<usize> {
-        if asked.threads < 2 || !t.keep {
+        if request.threads < 2 || !t.keep {
             return Ok(1);
         }
         let jobs: Vec<Job<'_>> = t.segments.iter().filter_map(|s| s.job(wanted)).collect();
         let leaves: usize = jobs.iter().map(|j| j.segment.leaves.len()).sum();
         let most = jobs.iter().map(|j| j.segment.leaves.len()).max().unwrap_or(0) * t.page_size as usize;
-        let threads = asked.threads.min(jobs.len()).min(LOTS.min(loose()) / 2 / most.max(1));
-        if threads < 2 || leaves < FEW && !asked.force {
+        let threads = request.threads.min(jobs.len()).min(LOTS.min(loose()) / 2 / most.max(1));
+        if threads < 2 || leaves < FEW && !request.force {
             return Ok(1);
         }
-        self.note_use(t, wanted.iter().map(|w| w.0), asked.since);
+        self.note_use(t, wanted.iter().map(|w| w.0), request.since);
         {
             let mut all = lock(&t.columns.dicts);
             wanted.iter().for_each(|w| t.columns.recall(&mut all, &w.0, &self.counters));
@@ -176,7 +176,7 @@ impl Store {
             let mut spare = Spare::default();
             let mut own = |job, lot| work(job, lot, &mut spare);
             let closing = Closing(&queue);
-            let task = Task { bt, table: t, wanted, jobs: &jobs, asked, most: 2 * threads };
+            let task = Task { bt, table: t, wanted, jobs: &jobs, request, most: 2 * threads };
             let led = self.lead(&task, closing.0, &done, &mut own);
             led.map(|()| others + 1)
         })
@@ -196,7 +196,7 @@ impl Store {
         let (mut read, mut kept) = (0, 0);
         while kept < jobs.len() {
             while read < jobs.len() && read - kept < task.most {
-                (task.asked.check)()?;
+                (task.request.check)()?;
                 let mut lot = emptied.pop().unwrap_or_default();
                 lot.fill(task.bt, &jobs[read].segment.leaves)?;
                 queue.put(read, lot);
@@ -230,7 +230,7 @@ impl Store {
     /// Keeps what a lot came to; `false`: it has no room, and so will the next ones have none.
     fn keep_lot(&self, task: &Task<'_>, job: &Job<'_>, built: Built, dicts: &[Dict]) -> Result<bool> {
         let about: usize = built.chunks.iter().map(Chunk::bytes).sum();
-        self.make_room(task.asked.since, budget().saturating_sub(about));
+        self.make_room(task.request.since, budget().saturating_sub(about));
         let mut all = lock(&task.table.columns.dicts);
         let mut made = Vec::with_capacity(job.missing.len());
         for ((i, c), own) in job.missing.iter().zip(built.chunks).zip(dicts) {

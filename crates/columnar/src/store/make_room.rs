@@ -53,8 +53,8 @@ impl Store {
         }
     }
 
-    /// The present moment among uses.
-    pub(crate) fn moment() -> u64 {
+    /// The present time, counted in uses of columns.
+    pub(crate) fn now() -> u64 {
         NOW.load(Relaxed)
     }
 }

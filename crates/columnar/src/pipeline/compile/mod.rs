@@ -47,7 +47,7 @@ struct Compiler<'a> {
 /// of his own in the place of the built-in one of this name.
 pub(crate) fn compile(block: &Block<'_>, overridden: &dyn Fn(&str) -> bool) -> Answer<(Query, Vec<Expr>)> {
     let mut x = Compiler::new(block, overridden);
-    x.arm()?;
+    x.block()?;
     Ok((x.q, x.params))
 }
 
@@ -93,7 +93,7 @@ impl<'a> Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    fn arm(&mut self) -> Answer<()> {
+    fn block(&mut self) -> Answer<()> {
         let c = self.block.core;
         if c.first_row_only {
             return no("the first row decides");

@@ -92,7 +92,7 @@ impl Compiler<'_> {
         x.depth = self.depth + 1;
         x.exists = exists;
         x.params = std::mem::take(&mut self.params);
-        let made = x.arm();
+        let made = x.block();
         self.params = std::mem::take(&mut x.params);
         made?;
         let mut query = x.q;
@@ -127,16 +127,16 @@ impl Compiler<'_> {
     /// A nested query's value.
     pub(super) fn scalar(&mut self, s: &Subquery, n: usize) -> Answer<Ex> {
         let (number, args) = self.nest(s, NestedKind::Scalar(n))?;
-        self.late(NestedUse { number, args })
+        self.correlated(NestedUse { number, args })
     }
 
     /// Whether a nested query has rows.
     pub(super) fn exists(&mut self, s: &Subquery) -> Answer<Ex> {
         let (number, args) = self.nest(s, NestedKind::Exists)?;
-        self.late(NestedUse { number, args })
+        self.correlated(NestedUse { number, args })
     }
 
-    fn late(&mut self, used: NestedUse) -> Answer<Ex> {
+    fn correlated(&mut self, used: NestedUse) -> Answer<Ex> {
         if !used.args.is_empty() && !self.in_condition {
             return no("a nested query that depends on the row, in a result");
         }

@@ -44,7 +44,7 @@ const MOST_NUMBERED: usize = 1 << 16;
 /// Where some of the keys come from.
 enum Source {
     /// Columns of an inner table: each row's combination has a number.
-    Inner {
+    InnerTable {
         table: usize,
         keys: Vec<usize>,
         /// By row of the inner table.
@@ -260,7 +260,7 @@ impl<'q> Groups<'q> {
             });
             if let [t] = tables[..] {
                 let known = self.sources.iter_mut().find_map(|x| match x {
-                    Source::Inner { table, keys, .. } | Source::Row { table, keys } if *table == t => {
+                    Source::InnerTable { table, keys, .. } | Source::Row { table, keys } if *table == t => {
                         Some(keys)
                     }
                     _ => None,
@@ -277,7 +277,7 @@ impl<'q> Groups<'q> {
                 let inner = s.inners.get(t).and_then(Option::as_ref);
                 let small = inner.is_some_and(|i| i.passed.len() < MOST_NUMBERED && i.is_whole());
                 if t != outer && small {
-                    self.sources.push(Source::Inner {
+                    self.sources.push(Source::InnerTable {
                         table: t,
                         keys: vec![k],
                         numbers: Vec::new(),
@@ -351,7 +351,7 @@ impl<'q> Groups<'q> {
             }
             Source::Mapped { map, .. } => map.len() as u64,
             Source::Any { .. } => 1 << 18,
-            Source::Inner { table, keys, numbers, values, null } => {
+            Source::InnerTable { table, keys, numbers, values, null } => {
                 let cols = &s.cols[*table];
                 let inner = s.inners[*table].as_ref().ok_or(Code::Internal)?;
                 *numbers = crate::memory::room(cols.loaded.rows)?;

@@ -90,7 +90,7 @@ pub(super) fn plain_numbers<N: Number>(
                 *o = o.then(radix, if *r == NONE { none } else { *r as u64 });
             }
         }
-        Source::Inner { table, numbers, null, .. } => {
+        Source::InnerTable { table, numbers, null, .. } => {
             let null = *null as u64;
             for (o, row) in out.iter_mut().zip(&b.inner[*table]) {
                 let n = if *row == NONE { null } else { numbers[*row as usize] as u64 };

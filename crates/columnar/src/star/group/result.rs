@@ -125,7 +125,7 @@ impl<'q> Groups<'q> {
     pub(super) fn source_of(&self, k: usize) -> (usize, usize) {
         for (i, s) in self.sources.iter().enumerate() {
             match s {
-                Source::Inner { keys, .. } | Source::Row { keys, .. } => {
+                Source::InnerTable { keys, .. } | Source::Row { keys, .. } => {
                     if let Some(at) = keys.iter().position(|x| *x == k) {
                         return (i, at);
                     }
@@ -152,7 +152,7 @@ impl<'q> Groups<'q> {
         let (source, at) = self.key_at[k];
         let n = self.source_number(group, source);
         match &self.sources[source] {
-            Source::Inner { values, .. } => Ok(values[n as usize][at].clone()),
+            Source::InnerTable { values, .. } => Ok(values[n as usize][at].clone()),
             Source::Int { min, nullable, .. } => {
                 let n = n as i64 - *nullable as i64;
                 Ok(if n >= 0 { Value::Int(min + n) } else { Value::Null })
