@@ -134,6 +134,12 @@ fn is_time(t: &[u8]) -> bool {
     marks && date && days && two(11) < 24 && two(14) < 60 && two(17) < 60
 }
 
+/// Whether calls of a function may be computed for a block at once: [`Node::of`] says which.
+pub(crate) fn is_kernel(name: &str) -> bool {
+    const KERNELS: [&str; 5] = ["length", "substr", "substring", "instr", "strftime"];
+    KERNELS.iter().any(|k| name.eq_ignore_ascii_case(k))
+}
+
 impl Node {
     /// Brings an expression into form.
     pub fn of(ex: &Ex, s: &Scope<'_>) -> Result<Node> {

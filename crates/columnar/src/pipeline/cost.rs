@@ -24,13 +24,15 @@ use crate::store::{Loaded, Part};
 use iolite_base::{Pgno, Result};
 use iolite_btree::{Cursor, TreeKind};
 use iolite_plan::bound::CmpOp;
-use iolite_value::Value;
+use iolite_value::{Affinity, Value};
 use std::sync::Arc;
 
 /// Nanoseconds for a leaf that is scanned in rows.
 const LEAF: f64 = 2_400.0;
 /// For a leaf that is decoded, and for each column.
 const DECODE: (f64, f64) = (1_250.0, 220.0);
+/// For a leaf and a column of texts, which may all be different: a dictionary is tried first.
+const DECODE_TEXTS: f64 = 2_000.0;
 /// For a leaf that is scanned in columns that are there, for each column.
 const SCANNED: f64 = 85.0;
 /// For a row and a column of such a scan.
@@ -70,7 +72,9 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         let keys: Vec<ColKey> = own.map(|s| s.key()).collect();
         let missing = state.missing(&keys);
         if missing > 0 {
-            e.decode += leaves * (DECODE.0 + DECODE.1 * missing as f64);
+            let texts = own_texts(q, t).filter(|k| state.missing(&[*k]) > 0 && keys.contains(k)).count();
+            let columns = DECODE.1 * missing as f64 + DECODE_TEXTS * texts as f64;
+            e.decode += leaves * (DECODE.0 + columns);
         }
     }
     for n in &q.nested {
@@ -89,6 +93,16 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         }
     }
     Ok((e, keep))
+}
+
+/// The columns in use of a table that are declared as texts.
+fn own_texts(q: &Query, t: usize) -> impl Iterator<Item = ColKey> {
+    let table = &q.tables[t].table;
+    let is_text = move |field: Option<usize>| {
+        let column = table.field_of.iter().position(|f| field.is_some() && *f == field);
+        column.is_some_and(|c| table.columns[c].affinity == Affinity::Text)
+    };
+    q.slots.iter().filter(move |s| s.table == t && is_text(s.field)).map(|s| s.key())
 }
 
 /// Whether a query that depends on nothing takes part.

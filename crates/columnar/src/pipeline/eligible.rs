@@ -1,7 +1,9 @@
 //! Whether a block is one for columns, as far as its plan says: asked of every block of every statement, so it looks at
 //! little. How large the tables are is not known here.
 
-use iolite_plan::bound::{InSelect, SourceKind};
+use crate::expr::vector::is_kernel;
+use iolite_ext::{Function, Implementation};
+use iolite_plan::bound::{Agg, Expr, InSelect, SourceKind};
 use iolite_plan::executor::Block;
 use iolite_plan::plan::*;
 
@@ -12,12 +14,23 @@ pub fn pays(block: &Block<'_>) -> bool {
     let c = block.core;
     if !(scans(c, block.nested) || c.grouping == Grouping::Hash && ranges(c))
         || !c.levels.iter().all(is_known)
+        || only_calls(c)
     {
         return false;
     }
     let reduces = c.grouping != Grouping::None || c.distinct && !c.distinct_free;
     let sorts = !block.order.is_empty() && c.delivered == 0;
     reduces || if block.limited { sorts } else { tests(c) }
+}
+
+/// Whether what is done with each row of a table is to call functions that no kernel knows: a program is as fast at that, and
+/// has nothing to decode.
+fn only_calls(c: &CorePlan) -> bool {
+    let scalar = |f: &Function| matches!(f.imp, Implementation::Scalar(_));
+    let unknown =
+        |e: &Expr| matches!(e, Expr::Call(c) if scalar(&c.function) && !is_kernel(&c.function.name));
+    let calls = |a: &Agg| a.args.iter().any(|e| e.any(&mut |e| unknown(e)));
+    c.grouping == Grouping::All && c.levels.len() == 1 && !tests(c) && c.aggs.iter().any(calls)
 }
 
 /// Whether a block begins with a scan, or with keys that a block finds which does.
