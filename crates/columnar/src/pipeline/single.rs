@@ -23,6 +23,7 @@ use crate::query::{AggSpec, LevelOrder, Query};
 use crate::runtime::Runtime;
 use crate::star::build::AWAY;
 use crate::star::nested;
+use crate::star::run::run_in;
 use iolite_base::{Code, Result};
 use iolite_plan::bound::CmpOp;
 use iolite_plan::plan;
@@ -113,7 +114,7 @@ pub(crate) fn run(
     if !is_flat(q) {
         return Ok(None);
     }
-    let Some(results) = nested::results_of(q, rt, params, since)? else { return Ok(None) };
+    let Some(results) = nested::results_of(q, rt, params, since, run_in)? else { return Ok(None) };
     let eval = Eval::new(rt.host());
     let bound = Bound::new(q, params, &results, &eval)?;
     let mut src = Source::new(q, rt, &eval, since)?;

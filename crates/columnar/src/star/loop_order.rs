@@ -23,7 +23,7 @@ use crate::memory::{within, work_size};
 use crate::op::spill::{Merge, Spill, take_u32};
 use crate::profile::shown;
 use crate::query::{LevelOrder, SlotSpec};
-use crate::star::run::Run;
+use crate::star::scope::Run;
 use crate::star::split::JoinPlan;
 use crate::store::decode::ColKey;
 use crate::store::{TableState, lock};

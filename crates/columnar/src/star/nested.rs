@@ -17,7 +17,7 @@ use crate::kernel::Bits;
 use crate::memory::room;
 use crate::query::{Nested, NestedKind, Query};
 use crate::runtime::Runtime;
-use crate::star::run::{self, Extra, Run};
+use crate::star::scope::{Extra, Run, RunQuery};
 use crate::star::split::JoinPlan;
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Result, alloc};
@@ -31,6 +31,7 @@ pub(crate) fn results_of(
     rt: &dyn Runtime,
     params: &[Value],
     since: u64,
+    run: RunQuery,
 ) -> Result<Option<Vec<NestedResult>>> {
     let mut out = Vec::new();
     for n in &q.nested {
@@ -39,8 +40,7 @@ pub(crate) fn results_of(
             continue;
         }
         let wanted = if n.kind == NestedKind::Set { -1 } else { 1 };
-        let Some(mut rows) = run::run_in(&n.query, rt, params, wanted, &Extra { since, ..Extra::default() })?
-        else {
+        let Some(mut rows) = run(&n.query, rt, params, wanted, &Extra { since, ..Extra::default() })? else {
             return Ok(None);
         };
         let mut row = vec![Value::Null; n.query.result.len()];
@@ -403,7 +403,7 @@ impl Run<'_> {
         });
         let take = |b: &Batch<'_>, s: &JoinScope<'_>| (sink.borrow_mut())(b, s);
         let extra = Extra { since: self.extra.since, restrict, sink: Some(&take) };
-        if run::run_in(&nested.query, self.rt, self.params, -1, &extra)?.is_none() {
+        if (self.run_query)(&nested.query, self.rt, self.params, -1, &extra)?.is_none() {
             return Ok(None);
         }
         Ok(Some(match (nested.other, with) {
@@ -421,7 +421,7 @@ impl Run<'_> {
     ) -> Result<Option<ByKey>> {
         let q = &nested.query;
         let extra = Extra { since: self.extra.since, restrict, sink: None };
-        let Some(mut rows) = run::run_in(q, self.rt, self.params, -1, &extra)? else { return Ok(None) };
+        let Some(mut rows) = (self.run_query)(q, self.rt, self.params, -1, &extra)? else { return Ok(None) };
         let mut empty = q.empty.clone().ok_or(Code::Internal)?;
         empty.bind(self.params, &[], eval)?;
         let none = eval.value(&empty, &NoRows(q))?;

@@ -8,7 +8,7 @@ use crate::expr::{Ex, Row};
 use crate::op::result::{Answer, Rows};
 use crate::op::spill::{PARTS, Partitions};
 use crate::star::group::Groups;
-use crate::star::run::Run;
+use crate::star::scope::Run;
 use iolite_base::{Code, Result};
 use iolite_value::compare::KeyField;
 use iolite_value::{Value, compare};

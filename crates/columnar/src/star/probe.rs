@@ -12,7 +12,7 @@ use crate::expr::scope::Places;
 use crate::profile::shown;
 use crate::query::tables_of;
 use crate::star::build::{AWAY, InnerTable, MOST_SHARES, Share};
-use crate::star::run::Run;
+use crate::star::scope::Run;
 use crate::star::split::{Join, JoinPlan};
 use crate::store::chunk::Data;
 use iolite_base::Result;

@@ -6,14 +6,13 @@
 //! to result rows. Before the last row is computed nothing leaves, so that any doubt on the way ends with "not here"
 //! and a program runs the query instead.
 
-use super::scope::JoinScope;
+use super::scope::{Extra, JoinScope, Run};
 use crate::expr::batch::{Batch, BatchRow, Ints, NO_OUTER, int_bounds};
 use crate::expr::columns::{Columns, Kind};
 use crate::expr::condition::Truth;
 use crate::expr::filter::Pred;
 use crate::expr::scope::{Places, Scope};
 use crate::expr::{Eval, Ex};
-use crate::kernel::Bits;
 use crate::op::result::{Answer, Rows};
 use crate::profile::shown;
 use crate::query::tables_of;
@@ -33,18 +32,6 @@ use iolite_base::Result;
 use iolite_plan::plan::Grouping;
 use iolite_value::{Affinity, Value};
 use std::sync::Arc;
-
-/// How a query is run that another one asks.
-#[derive(Default)]
-pub(crate) struct Extra<'e> {
-    /// When the whole query began: columns that were used since do not make room for others.
-    pub since: u64,
-    /// Columns of integers of which only some values are wanted: those in the set, less the base.
-    pub restrict: Vec<(usize, i64, Bits)>,
-    /// Takes joined rows in the place of the result, in any order.
-    #[allow(clippy::type_complexity)]
-    pub sink: Option<&'e dyn Fn(&Batch<'_>, &JoinScope<'_>) -> Result<()>>,
-}
 
 /// The most leaves that a table of the query, or of those nested in it, has.
 fn most_leaves(q: &Query, rt: &dyn Runtime) -> Result<usize> {
@@ -97,7 +84,7 @@ pub(crate) fn run_in(
             return Ok(None);
         }
     }
-    let Some(results) = nested::results_of(q, rt, params, extra.since)? else { return Ok(None) };
+    let Some(results) = nested::results_of(q, rt, params, extra.since, run_in)? else { return Ok(None) };
     let eval = Eval::new(rt.host());
     let bound = Bound::new(q, params, &results, &eval)?;
     let whole = (0..q.tables.len()).filter(|t| !q.tables[*t].left);
@@ -107,22 +94,12 @@ pub(crate) fn run_in(
     }
     for outer in outers {
         let limit = usize::try_from(wanted).ok();
-        let mut r = Run { q, rt, eval: &eval, bound: &bound, params, extra, outer };
+        let mut r = Run { q, rt, eval: &eval, bound: &bound, params, extra, outer, run_query: run_in };
         if let Some(rows) = r.run_scanning(&states, limit)? {
             return Ok(Some(rows));
         }
     }
     Ok(None)
-}
-
-pub(crate) struct Run<'a> {
-    pub q: &'a Query,
-    pub rt: &'a dyn Runtime,
-    pub eval: &'a Eval<'a>,
-    pub bound: &'a Bound,
-    pub params: &'a [Value],
-    pub extra: &'a Extra<'a>,
-    pub outer: usize,
 }
 
 impl Run<'_> {

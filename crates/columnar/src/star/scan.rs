@@ -5,8 +5,8 @@
 
 use super::loop_order::Take;
 use super::probe::{InnerTables, test_rest};
-use super::run::Run;
 use super::scope::JoinScope;
+use super::scope::Run;
 use super::split::{Join, JoinPlan};
 use crate::expr::Ex;
 use crate::expr::batch::Batch;

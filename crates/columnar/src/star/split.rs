@@ -11,7 +11,7 @@ use crate::expr::scope::Places;
 use crate::expr::{Cmp, Ex};
 use crate::query::{Cond, LevelOrder, Query, tables_of};
 use crate::star::build::InnerTable;
-use crate::star::run::Run;
+use crate::star::scope::Run;
 use crate::store::TableState;
 use iolite_plan::bound::CmpOp;
 use iolite_value::Affinity;
