@@ -20,9 +20,9 @@ use crate::query::{Cond, NestedKind, Query};
 use crate::runtime::Runtime;
 use crate::store::chunk::Field;
 use crate::store::decode::{self, ColKey, Wanted};
-use crate::store::{Loaded, Part};
+use crate::store::{Loaded, Part, Store, TableState};
 use iolite_base::{Pgno, Result};
-use iolite_btree::{Cursor, TreeKind};
+use iolite_btree::{Btree, Cursor, TreeKind};
 use iolite_plan::bound::CmpOp;
 use iolite_value::{Affinity, Value};
 use std::sync::Arc;
@@ -31,8 +31,8 @@ use std::sync::Arc;
 const LEAF: f64 = 2_400.0;
 /// For a leaf that is decoded, and for each column.
 const DECODE: (f64, f64) = (1_250.0, 220.0);
-/// For a leaf and a column of texts, which may all be different: a dictionary is tried first.
-const DECODE_TEXTS: f64 = 2_000.0;
+/// For a row and a column of texts, which may all be different: a dictionary is tried first.
+const DECODE_TEXT: f64 = 37.0;
 /// For a leaf that is scanned in columns that are there, for each column.
 const SCANNED: f64 = 85.0;
 /// For a row and a column of such a scan.
@@ -73,8 +73,13 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         let missing = state.missing(&keys);
         if missing > 0 {
             let texts = own_texts(q, t).filter(|k| state.missing(&[*k]) > 0 && keys.contains(k)).count();
-            let columns = DECODE.1 * missing as f64 + DECODE_TEXTS * texts as f64;
-            e.decode += leaves * (DECODE.0 + columns);
+            e.decode += leaves * (DECODE.0 + DECODE.1 * missing as f64);
+            if texts > 0 {
+                e.decode += leaves
+                    * rows_of_leaf(&*rt.store(spec.db)?, &rt.btree(spec.db)?, &state)?
+                    * DECODE_TEXT
+                    * texts as f64;
+            }
         }
     }
     for n in &q.nested {
@@ -93,6 +98,13 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         }
     }
     Ok((e, keep))
+}
+
+/// How many rows a leaf has, by the one in the middle.
+fn rows_of_leaf(store: &Store, bt: &Btree, state: &TableState) -> Result<f64> {
+    let Some(segment) = state.segments.get(state.segments.len() / 2) else { return Ok(0.0) };
+    let leaf: Vec<Pgno> = segment.leaves.get(segment.leaves.len() / 2).copied().into_iter().collect();
+    Ok(decode::build(bt, store.seed(), &leaf, &[], &mut [], 0, &mut Default::default())?.rows.len() as f64)
 }
 
 /// The columns in use of a table that are declared as texts.
