@@ -8,52 +8,27 @@
 //! What it does not know: SQL text, programs, how a snapshot comes about.
 #![deny(unsafe_code)]
 
-mod acc;
-mod ask;
-mod batch;
-mod chunk;
-mod columns;
-mod cost;
-mod declined;
-mod decode;
-mod derive;
-mod divide;
-mod evict;
+mod decline;
 mod expr;
-mod group;
-mod join;
 mod kernel;
-mod like;
-mod lookup;
-mod loops;
-mod nested;
+mod memory;
 mod op;
-mod order;
-mod persist;
-mod pred;
+mod pipeline;
 mod profile;
-mod rows;
-mod run;
+mod query;
 mod runtime;
-mod said;
-mod setting;
-mod sidecar;
 mod sort;
-mod spill;
+mod star;
 mod store;
-mod threads;
-mod truth;
-mod waited;
-mod worth;
 
-pub use chunk::set_dictionary_entries;
-pub use evict::{budget, set_budget, set_work_size, work_size};
-pub use persist::Closing;
+pub use memory::{budget, set_budget, set_work_size, work_size};
+pub use op::result::Answer;
+pub use pipeline::pays;
 pub use profile::Profile;
-pub use rows::Answer;
 pub use runtime::Runtime;
+pub use store::chunk::set_dictionary_entries;
+pub use store::persist::Closing;
 pub use store::{Counters, Store, set_segment_leaves};
-pub use worth::pays;
 
 use iolite_base::{Code, Error, Result};
 use iolite_plan::bound::Expr;
@@ -62,7 +37,7 @@ use iolite_value::Value;
 
 /// A block of a query that the engine can run.
 pub struct Compiled {
-    query: ask::Query,
+    query: query::Query,
     /// Its name among the queries of its file.
     name: u64,
     params: Vec<Expr>,
@@ -75,7 +50,7 @@ impl Compiled {
         block: &Block<'_>,
         overridden: &dyn Fn(&str) -> bool,
     ) -> std::result::Result<Compiled, String> {
-        let (query, params) = ask::compile(block, overridden)?;
+        let (query, params) = pipeline::compile::compile(block, overridden)?;
         Ok(Compiled { name: query.fingerprint(), query, params })
     }
 
@@ -102,8 +77,8 @@ impl Compiled {
         if !rt.force() && store.refused(self.name, stamp) {
             return Ok(None);
         }
-        let begun = Store::moment();
-        if !rt.force() && cost::better_in_rows(&self.query, rt, params, self.name)? {
+        let begun = Store::now();
+        if !rt.force() && pipeline::cost::better_in_rows(&self.query, rt, params, self.name)? {
             return Ok(None);
         }
         let (rows, of_values) = self.tried(rt, params, wanted, begun)?;
@@ -129,8 +104,8 @@ impl Compiled {
         let mut of_values = false;
         for general in [true, false] {
             let run = match general {
-                true => op::pipeline::run(&self.query, rt, params, wanted, begun),
-                false => run::run(&self.query, rt, params, wanted, begun),
+                true => pipeline::single::run(&self.query, rt, params, wanted, begun),
+                false => star::run::run(&self.query, rt, params, wanted, begun),
             };
             match run {
                 Ok(Some(rows)) => return Ok((Ok(rows), false)),
@@ -140,7 +115,7 @@ impl Compiled {
                     of_values = true;
                     why.get_or_insert("values that are an error".to_string());
                 }
-                Err(e) if e.code() == declined::DECLINED => {
+                Err(e) if e.code() == decline::DECLINED => {
                     why.get_or_insert(if e.has_message() {
                         e.message().to_string()
                     } else {

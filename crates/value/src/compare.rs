@@ -3,7 +3,7 @@
 //! NULL < numbers < text < blobs. Integers and reals compare by exact value, never by rounding one to the other.
 
 use crate::record::{self, Header};
-use crate::{Collation, Value};
+use crate::{Affinity, Collation, Value};
 use iolite_base::{Code, Encoding, Result};
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 use std::rc::Rc;
@@ -16,6 +16,32 @@ pub fn compare(a: &Value, b: &Value, coll: &Collation) -> Ordering {
         (Value::Text(x, _), Value::Text(y, _)) => coll.compare(x, y),
         _ => compare_mixed(a, b),
     }
+}
+
+/// Compares two values as the operators do: converted by the comparison's affinity first. `None`: one is NULL, and the outcome
+/// with it. `null_eq`: NULL equals NULL, and is less than all else (IS).
+#[inline]
+pub fn under(
+    a: &Value,
+    b: &Value,
+    affinity: Affinity,
+    null_eq: bool,
+    coll: &Collation,
+) -> Result<Option<Ordering>> {
+    if a.is_null() || b.is_null() {
+        return Ok(null_eq.then(|| b.is_null().cmp(&a.is_null())));
+    }
+    let text = |v: &Value| matches!(v, Value::Text(..));
+    let number = |v: &Value| matches!(v, Value::Int(_) | Value::Real(_));
+    let to = match affinity {
+        Affinity::Text if number(a) || number(b) => Affinity::Text,
+        f if f.is_numeric() && (text(a) || text(b)) => Affinity::Numeric,
+        _ => return Ok(Some(compare(a, b, coll))),
+    };
+    let (mut a, mut b) = (a.clone(), b.clone());
+    to.apply(&mut a)?;
+    to.apply(&mut b)?;
+    Ok(Some(compare(&a, &b, coll)))
 }
 
 #[inline(never)]

@@ -922,34 +922,8 @@ impl Vm {
 /// Compares values that are not both integers; `None` if one is NULL and that decides.
 #[inline(never)]
 fn compare_slow(lhs: &Value, rhs: &Value, i: &Insn, enc: Encoding) -> Result<Option<Ordering>> {
-    if lhs.is_null() || rhs.is_null() {
-        if i.p5 & p5::NULL_EQ == 0 {
-            return Ok(None);
-        }
-        return Ok(Some(match (lhs.is_null(), rhs.is_null()) {
-            (true, true) => Ordering::Equal,
-            (true, false) => Ordering::Less,
-            _ => Ordering::Greater,
-        }));
-    }
     let binary = if enc == Encoding::Utf8 { Collation::Binary } else { Collation::Binary16(enc) };
     let coll = if let P4::Collation(c) = &i.p4 { &**c } else { &binary };
     let aff = Affinity::from_letter((i.p5 & p5::AFFINITY_MASK) as u8 + b'@');
-    if aff.is_numeric() {
-        if matches!(lhs, Value::Text(..)) || matches!(rhs, Value::Text(..)) {
-            let (mut a, mut b) = (lhs.clone(), rhs.clone());
-            Affinity::Numeric.apply(&mut a)?;
-            Affinity::Numeric.apply(&mut b)?;
-            return Ok(Some(compare::compare(&a, &b, coll)));
-        }
-    } else if aff == Affinity::Text {
-        let number = |v: &Value| matches!(v, Value::Int(_) | Value::Real(_));
-        if number(lhs) || number(rhs) {
-            let (mut a, mut b) = (lhs.clone(), rhs.clone());
-            Affinity::Text.apply(&mut a)?;
-            Affinity::Text.apply(&mut b)?;
-            return Ok(Some(compare::compare(&a, &b, coll)));
-        }
-    }
-    Ok(Some(compare::compare(lhs, rhs, coll)))
+    compare::under(lhs, rhs, aff, i.p5 & p5::NULL_EQ != 0, coll)
 }

@@ -35,7 +35,6 @@ const CIRCLES: &[(&str, usize)] = &[
     ("capi", 10),
     ("catalog", 2),
     ("cli", 8),
-    ("columnar", 14),
     ("func", 2),
     ("iolite", 15),
     ("pager", 5),
@@ -64,7 +63,7 @@ const UNSAFE: &[&str] = &[
     "crates/sim/src",
     "crates/cli/src/signal.rs",
     "crates/columnar/src/kernel",
-    "crates/columnar/src/threads.rs",
+    "crates/columnar/src/star/threads.rs",
     "crates/bench-compare/src/native",
 ];
 

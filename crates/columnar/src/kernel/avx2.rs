@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::{Ahead, BLOCK, Bits, Mask, Positions, Slice, Table, scalar};
-use crate::chunk::of_three;
+use crate::kernel::of_three;
 use std::arch::x86_64::*;
 
 /// Runs of 64 codes in a block.

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::{Ahead, Bits, Positions, Slice};
-use crate::chunk::of_three;
+use crate::kernel::of_three;
 
 /// Positions that are tested between two requests for what is wanted next.
 const RUN: usize = 32;

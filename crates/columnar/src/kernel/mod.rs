@@ -13,6 +13,9 @@ mod avx512;
 pub(crate) mod heads;
 mod list;
 mod scalar;
+mod three;
+
+pub(crate) use three::{of_three, three};
 
 pub(crate) use ahead::{Ahead, fetch_all, fetch_at, fetch_some};
 use std::sync::OnceLock;
@@ -148,7 +151,7 @@ impl Bits {
     pub fn new(len: usize) -> iolite_base::Result<Bits> {
         // At least as many as fill the four registers of the kernel for small sets; and a place behind the last one.
         let n = (len / 64 + 1).max(32);
-        let mut words = crate::chunk::room(n)?;
+        let mut words = crate::memory::room(n)?;
         words.resize(n, 0);
         Ok(Bits { words, len })
     }
@@ -180,7 +183,7 @@ impl Bits {
 
     /// For each word, how many numbers below it are there.
     pub fn counts(&self) -> iolite_base::Result<Vec<u32>> {
-        let mut out = crate::chunk::room(self.words.len())?;
+        let mut out = crate::memory::room(self.words.len())?;
         let mut n = 0;
         for w in &self.words {
             out.push(n);
@@ -356,7 +359,7 @@ mod tests {
             let halves: Vec<u8> =
                 d.chunks(2).map(|p| p[0] as u8 | (p.get(1).copied().unwrap_or(9) as u8) << 4).collect();
             let e: Vec<u32> = c.iter().map(|v| v & 0xff_ffff).collect();
-            let threes: Vec<[u8; 3]> = e.iter().map(|v| crate::chunk::three(*v)).collect();
+            let threes: Vec<[u8; 3]> = e.iter().map(|v| crate::kernel::three(*v)).collect();
             for (slice, values, lo, hi) in [
                 (Slice::U4(&halves, n), &d, 3, 11),
                 (Slice::U4(&halves, n), &d, 0, 15),
@@ -416,7 +419,7 @@ mod tests {
                 let halves: Vec<u8> =
                     d.chunks(2).map(|p| p[0] as u8 | (p.get(1).copied().unwrap_or(9) as u8) << 4).collect();
                 let e: Vec<u32> = c.iter().map(|v| v & 0xff_ffff).collect();
-                let threes: Vec<[u8; 3]> = e.iter().map(|v| crate::chunk::three(*v)).collect();
+                let threes: Vec<[u8; 3]> = e.iter().map(|v| crate::kernel::three(*v)).collect();
                 let slices = [
                     (Slice::U4(&halves, n), &d),
                     (Slice::U8(&bytes), &a),

@@ -1,7 +1,7 @@
 //! Kernels in plain code.
 
 use super::{Ahead, Mask, Positions, Slice};
-use crate::chunk::of_three;
+use crate::kernel::of_three;
 
 /// Marks the codes in `lo..=hi`.
 pub fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahead) {

@@ -9,11 +9,11 @@
 use super::keys::{KeyTable, Wide};
 use super::number::Numbers;
 use super::state::States;
-use crate::batch::Batch;
-use crate::declined::because;
-use crate::evict::within;
-use crate::join::NONE;
-use crate::setting::Setting;
+use crate::decline::because;
+use crate::expr::batch::Batch;
+use crate::expr::batch::NONE;
+use crate::expr::scope::Scope;
+use crate::memory::within;
 use iolite_base::{Result, alloc};
 
 /// Numbers of at most so many bits are places of an array.
@@ -72,7 +72,7 @@ impl<'a> Grouping<'a> {
     }
 
     /// Takes in a block.
-    pub fn push(&mut self, b: &Batch<'a>, s: &Setting<'_>) -> Result<()> {
+    pub fn push(&mut self, b: &Batch<'a>, s: &Scope<'_>) -> Result<()> {
         let start = b.cols[0].loaded.parts[b.part].start as u32;
         let Some(numbers) = &mut self.numbers else {
             if self.first.is_empty() {

@@ -3,9 +3,10 @@
 //! What always holds: two values share a number exactly if they are the same value, and SQL takes no two values with
 //! different numbers for equal. Where it would (1 beside 1.0, zeros of two signs), the interner declines.
 
-use crate::chunk::{Field, Plain, room};
-use crate::declined::because;
+use crate::decline::because;
 use crate::kernel::fetch_at;
+use crate::memory::room;
+use crate::store::chunk::{Field, Plain};
 use iolite_base::Result;
 
 /// How far ahead places are asked for.

@@ -3,8 +3,8 @@
 //! What always holds: the numbers are 0, 1, 2, ... in the order in which keys were first met. Keys are looked up in
 //! batches: the places of the keys some steps ahead are asked for while one is compared.
 
-use crate::chunk::room;
 use crate::kernel::fetch_at;
+use crate::memory::room;
 use iolite_base::Result;
 
 /// How far ahead places are asked for.

@@ -8,14 +8,14 @@
 
 use super::intern::Interner;
 use super::keys::Wide;
-use super::vector::{Node, Vector};
-use crate::batch::{Batch, few_code, int_bounds};
-use crate::chunk::{Data, Field};
-use crate::columns::Kind;
-use crate::declined::because;
+use crate::decline::because;
 use crate::expr::Ex;
-use crate::join::NONE;
-use crate::setting::{OneValue, Setting};
+use crate::expr::batch::NONE;
+use crate::expr::batch::{Batch, few_code, int_bounds};
+use crate::expr::columns::Kind;
+use crate::expr::scope::{OneValue, Scope};
+use crate::expr::vector::{Node, Vector};
+use crate::store::chunk::{Data, Field};
 use iolite_base::Result;
 use iolite_value::{Collation, Value};
 
@@ -55,7 +55,7 @@ fn calls(ex: &Ex) -> bool {
 
 impl Numbers {
     /// Of some expressions with their collating sequences.
-    pub fn new(list: &[Ex], colls: &[Collation], s: &Setting<'_>) -> Result<Numbers> {
+    pub fn new(list: &[Ex], colls: &[Collation], s: &Scope<'_>) -> Result<Numbers> {
         let slots: Vec<usize> =
             list.iter().filter_map(|e| if let Ex::Slot(i) = e { Some(*i) } else { None }).collect();
         let mut parts: Vec<(Part, u32)> = Vec::new();
@@ -105,7 +105,7 @@ impl Numbers {
     }
 
     /// The number that stands for NULL, of one value. `None`: no row has had it.
-    pub fn null(&self, s: &Setting<'_>) -> Option<u64> {
+    pub fn null(&self, s: &Scope<'_>) -> Option<u64> {
         match &self.parts[..] {
             [(Part::Int { nulls: true, .. }, _)] => Some(0),
             [(Part::Code { slot }, _)] => {
@@ -126,7 +126,7 @@ impl Numbers {
     }
 
     /// The numbers of a block's rows, of at most 64 bits.
-    pub fn narrow(&mut self, b: &Batch<'_>, s: &Setting<'_>, out: &mut Vec<u64>) -> Result<()> {
+    pub fn narrow(&mut self, b: &Batch<'_>, s: &Scope<'_>, out: &mut Vec<u64>) -> Result<()> {
         out.clear();
         let ids = &mut self.ids;
         for (k, (part, bits)) in self.parts.iter_mut().enumerate() {
@@ -141,7 +141,7 @@ impl Numbers {
     }
 
     /// The same, of at most 128 bits.
-    pub fn wide(&mut self, b: &Batch<'_>, s: &Setting<'_>, out: &mut Vec<Wide>) -> Result<()> {
+    pub fn wide(&mut self, b: &Batch<'_>, s: &Scope<'_>, out: &mut Vec<Wide>) -> Result<()> {
         out.clear();
         out.resize(b.outer.len(), Wide::default());
         let ids = &mut self.ids;
@@ -157,7 +157,7 @@ impl Numbers {
 }
 
 /// The part that an expression becomes, and its bits.
-fn part(ex: &Ex, coll: &Collation, s: &Setting<'_>) -> Result<(Part, u32)> {
+fn part(ex: &Ex, coll: &Collation, s: &Scope<'_>) -> Result<(Part, u32)> {
     if let Some((lo, hi, nulls)) = int_bounds(ex, s.cols, s.places, &|_| false) {
         let span = hi.wrapping_sub(lo) as u64;
         let node = Node::of(ex, s)?;
@@ -207,7 +207,7 @@ impl Part {
     fn add(
         &mut self,
         b: &Batch<'_>,
-        s: &Setting<'_>,
+        s: &Scope<'_>,
         ids: &mut Vec<u32>,
         put: &mut impl FnMut(usize, u64),
     ) -> Result<()> {

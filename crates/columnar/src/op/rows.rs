@@ -7,13 +7,13 @@
 
 use super::source::{Loaded, Source};
 use super::top::{Cell, Top};
-use super::vector::column;
-use crate::batch::{Batch, BatchRow};
-use crate::declined::because;
-use crate::evict::within;
+use crate::decline::because;
+use crate::expr::batch::{Batch, BatchRow};
+use crate::expr::scope::Scope;
+use crate::expr::vector::column;
 use crate::expr::{Ex, Row};
-use crate::rows::Answer;
-use crate::setting::Setting;
+use crate::memory::within;
+use crate::op::result::Answer;
 use iolite_base::{Result, alloc};
 use iolite_value::Value;
 use iolite_value::compare::KeyField;
@@ -41,7 +41,7 @@ impl<'a> Picked<'a> {
     }
 
     /// Takes in a block; whether more rows are wanted.
-    pub fn push(&mut self, b: &Batch<'a>, s: &Setting<'_>) -> Result<bool> {
+    pub fn push(&mut self, b: &Batch<'a>, s: &Scope<'_>) -> Result<bool> {
         let start = b.cols[0].loaded.parts[b.part].start as u32;
         match self {
             Picked::InOrder(rows, most) => {
@@ -100,7 +100,7 @@ pub(crate) fn project(
     if !within(rows.len() * width * size_of::<Value>()) {
         return Err(because("no room for rows"));
     }
-    let mut values: Vec<Value> = crate::chunk::room(rows.len() * width)?;
+    let mut values: Vec<Value> = crate::memory::room(rows.len() * width)?;
     let eval = src.eval;
     let add = |values: &mut Vec<Value>, row: &dyn Row| -> Result<()> {
         for e in result {

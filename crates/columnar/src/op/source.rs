@@ -5,20 +5,20 @@
 //!
 //! What it does not know: what is done with the rows.
 
-use crate::ask::{Query, SlotSpec};
-use crate::batch::Batch;
-use crate::chunk::Field;
-use crate::columns::Columns;
-use crate::decode::{self, ColKey, Spare, Wanted};
+use crate::expr::batch::Batch;
+use crate::expr::columns::Columns;
+use crate::expr::filter::Pred;
+use crate::expr::scope::Places;
+use crate::expr::scope::Scope;
 use crate::expr::{Eval, Row};
 use crate::kernel::{BATCH, BLOCK, Selection};
-use crate::pred::Pred;
 use crate::profile::shown;
-use crate::run::name_of;
+use crate::query::name_of;
+use crate::query::{Query, SlotSpec};
 use crate::runtime::Runtime;
-use crate::setting::Places;
-use crate::setting::Setting;
-use crate::store::{Asked, Store, TableState};
+use crate::store::chunk::Field;
+use crate::store::decode::{self, ColKey, Spare, Wanted};
+use crate::store::{LoadRequest, Store, TableState};
 use iolite_base::{Code, Pgno, Result};
 use iolite_btree::Btree;
 use iolite_value::Value;
@@ -49,7 +49,7 @@ const ABSENT: usize = usize::MAX;
 
 impl Loaded {
     /// Row `row` of the table.
-    pub fn row(&self, row: u32) -> crate::columns::TableRow<'_> {
+    pub fn row(&self, row: u32) -> crate::expr::columns::TableRow<'_> {
         let cols = &self.cols[0];
         let (p, i) = cols.locate(row as usize);
         cols.row(&cols.loaded.parts[p], i, &self.places.of_table[0])
@@ -99,8 +99,9 @@ impl<'a> Source<'a> {
         let start = self.now();
         let before = self.store.counters.of_loading();
         let check = &|| self.rt.check();
-        let asked = Asked { since: self.since, threads: self.rt.threads(), force: self.rt.force(), check };
-        let threads = self.store.decode_together(&self.bt, &self.state, &wanted, &asked)?;
+        let request =
+            LoadRequest { since: self.since, threads: self.rt.threads(), force: self.rt.force(), check };
+        let threads = self.store.decode_together(&self.bt, &self.state, &wanted, &request)?;
         if let (Some(p), 2..) = (self.rt.profile(), threads) {
             p.line(format!("DECODED WITH {threads} THREADS"));
         }
@@ -133,11 +134,10 @@ impl<'a> Source<'a> {
     }
 
     /// What expressions over these columns need to know.
-    pub fn setting<'s>(&'s self, l: &'s Loaded) -> Setting<'s> {
-        Setting {
+    pub fn setting<'s>(&'s self, l: &'s Loaded) -> Scope<'s> {
+        Scope {
             cols: &l.cols,
             places: &l.places,
-            inners: &[],
             eval: self.eval,
             in_order: true,
             most_rows: Some(l.rows() as u64),

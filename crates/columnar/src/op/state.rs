@@ -6,39 +6,25 @@
 //!
 //! What it does not know: keys, and how rows come to have groups.
 
-use super::keys::{KeyTable, Wide};
-use super::number::Numbers;
+use super::distinct::Distinct;
 use super::top::compare_by;
-use super::vector::{Node, Vector, bounds, column};
-use crate::acc::{RealSum, SumKind, add_runs, sum_kind};
-use crate::ask::AggSpec;
-use crate::batch::{Batch, is_real};
-use crate::chunk::{Data, Field};
-use crate::columns::Kind;
-use crate::declined::because;
-use crate::evict::within;
+use crate::decline::because;
 use crate::expr::Ex;
+use crate::expr::batch::{Batch, is_real};
+use crate::expr::columns::Kind;
+use crate::expr::condition::Truth;
+use crate::expr::scope::Scope;
+use crate::expr::vector::{Node, Vector, bounds, column};
 use crate::kernel::Bits;
-use crate::setting::Setting;
-use crate::truth::Truth;
+use crate::op::sum::{RealSum, SumKind, add_runs, sum_kind};
+use crate::query::AggSpec;
+use crate::store::chunk::{Data, Field};
 use iolite_base::{Code, Result};
 use iolite_ext::{Aggregate, AuxData, Context, FunctionFlags, Implementation};
 use iolite_plan::bound::BinOp;
 use iolite_value::Value;
 use iolite_value::compare::KeyField;
 use std::rc::Rc;
-
-/// A global set of at most so many bits stands for values of DISTINCT.
-const MOST_BITS: u32 = 27;
-
-/// Which pairs of a group and a value there have been.
-enum Pairs {
-    /// Without groups: the numbers' own count says it.
-    Ids,
-    Bits(Bits),
-    Narrow(KeyTable<u64>, u32),
-    Wide(KeyTable<Wide>),
-}
 
 /// States of one kind, a place for each group.
 enum State<'a> {
@@ -76,18 +62,6 @@ enum State<'a> {
     },
     Distinct(Box<Distinct>),
     Any(Box<Any>),
-}
-
-struct Distinct {
-    /// NULL does not count.
-    counts: bool,
-    numbers: Numbers,
-    pairs: Pairs,
-    n: Vec<i64>,
-    found: Vec<u64>,
-    keys: Vec<u64>,
-    wide: Vec<Wide>,
-    ids: Vec<u32>,
 }
 
 /// By the function's own code.
@@ -142,7 +116,7 @@ impl<'a> States<'a> {
         bound: &[(Vec<Ex>, Option<Ex>)],
         one: bool,
         free: bool,
-        s: &Setting<'_>,
+        s: &Scope<'_>,
     ) -> Result<States<'a>> {
         let mut x = States { list: Vec::new(), filters: Vec::new(), aggs: Vec::new(), one, groups: 0 };
         // Which states are of which column, for further aggregates.
@@ -177,7 +151,7 @@ impl<'a> States<'a> {
         args: &[Ex],
         filter: Option<Truth>,
         free: bool,
-        s: &Setting<'_>,
+        s: &Scope<'_>,
         sums: &mut Vec<(usize, usize)>,
     ) -> Result<Agg> {
         let name = spec.function.name.to_ascii_lowercase();
@@ -286,7 +260,7 @@ impl<'a> States<'a> {
         args: &[Ex],
         distinct: Option<Distinct>,
         filter: Option<Truth>,
-        s: &Setting<'_>,
+        s: &Scope<'_>,
     ) -> Result<Agg> {
         let Implementation::Aggregate(make) = &spec.function.imp else { return Err(Code::Internal.into()) };
         let args: Result<Vec<Node>> = args.iter().map(|a| Node::of(a, s)).collect();
@@ -335,7 +309,7 @@ impl<'a> States<'a> {
     }
 
     /// Takes in a block of rows, whose groups are `at`.
-    pub fn push(&mut self, b: &Batch<'a>, at: &[u32], s: &Setting<'_>) -> Result<()> {
+    pub fn push(&mut self, b: &Batch<'a>, at: &[u32], s: &Scope<'_>) -> Result<()> {
         for (state, filter) in self.list.iter_mut().zip(&self.filters) {
             let Some(f) = filter else {
                 state.push(b, at, self.one, s)?;
@@ -366,7 +340,7 @@ impl<'a> States<'a> {
     }
 
     /// The value of an aggregate in a group.
-    pub fn value(&mut self, agg: usize, g: usize, s: &Setting<'_>) -> Result<Value> {
+    pub fn value(&mut self, agg: usize, g: usize, s: &Scope<'_>) -> Result<Value> {
         Ok(match &self.aggs[agg] {
             Agg::Number(i) => match &self.list[*i] {
                 State::Rows(n) | State::Count { n, .. } => Value::Int(n[g]),
@@ -418,7 +392,7 @@ impl<'a> States<'a> {
                 State::Any(a) => {
                     let mut aux = AuxData::default();
                     let mut ctx = Context {
-                        host: s.eval.host,
+                        host: s.eval.host(),
                         collation: &a.collation,
                         aux: &mut aux,
                         pure: None,
@@ -433,7 +407,7 @@ impl<'a> States<'a> {
     }
 
     /// Computes what may fail in some group: an error is one of the query, whether the group is wanted or not.
-    pub fn check(&mut self, s: &Setting<'_>) -> Result<()> {
+    pub fn check(&mut self, s: &Scope<'_>) -> Result<()> {
         for agg in 0..self.aggs.len() {
             if let Agg::Value(i) = self.aggs[agg]
                 && matches!(self.list[i], State::Any(_))
@@ -481,7 +455,7 @@ fn better<'a>(best: &mut Option<Field<'a>>, f: Field<'a>, max: bool) -> Result<(
 }
 
 impl<'a> State<'a> {
-    fn push(&mut self, b: &Batch<'a>, at: &[u32], one: bool, s: &Setting<'_>) -> Result<()> {
+    fn push(&mut self, b: &Batch<'a>, at: &[u32], one: bool, s: &Scope<'_>) -> Result<()> {
         match self {
             State::Rows(n) if one => n[0] += b.outer.len() as i64,
             State::Rows(n) => at.iter().for_each(|g| n[*g as usize] += 1),
@@ -563,109 +537,8 @@ impl<'a> State<'a> {
     }
 }
 
-impl Distinct {
-    fn new(
-        ex: &Ex,
-        coll: &iolite_value::Collation,
-        one: bool,
-        counts: bool,
-        s: &Setting<'_>,
-    ) -> Result<Distinct> {
-        let numbers = Numbers::new(std::slice::from_ref(ex), std::slice::from_ref(coll), s)?;
-        let bits = numbers.bits();
-        if bits == 0 {
-            // Nothing tells NULL from another constant.
-            return Err(because("DISTINCT over a constant"));
-        }
-        if bits > 64 {
-            return Err(because("an aggregate that depends on the order of an index"));
-        }
-        let pairs = match one {
-            true if numbers.are_ids() && counts => Pairs::Ids,
-            true if bits <= MOST_BITS && !numbers.are_ids() && within(1 << bits >> 3) => {
-                Pairs::Bits(Bits::new(1 << bits)?)
-            }
-            true => Pairs::Narrow(KeyTable::new(), 64),
-            false if bits <= 32 => Pairs::Narrow(KeyTable::new(), bits),
-            false => Pairs::Wide(KeyTable::new()),
-        };
-        let (found, keys, wide) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Distinct { counts, numbers, pairs, n: Vec::new(), found, keys, wide, ids: Vec::new() })
-    }
-
-    fn bytes(&self) -> usize {
-        let pairs = match &self.pairs {
-            Pairs::Ids => 0,
-            Pairs::Bits(b) => b.len() / 8,
-            Pairs::Narrow(t, _) => t.bytes(),
-            Pairs::Wide(t) => t.bytes(),
-        };
-        self.numbers.bytes() + pairs + self.n.len() * 8
-    }
-
-    /// Takes in rows; `new` is told of each row whose group has its value for the first time.
-    fn push(
-        &mut self,
-        b: &Batch<'_>,
-        at: &[u32],
-        s: &Setting<'_>,
-        new: &mut dyn FnMut(usize, u32) -> Result<()>,
-    ) -> Result<()> {
-        self.numbers.narrow(b, s, &mut self.found)?;
-        let null = self.numbers.null(s);
-        let group = |i: usize| at.get(i).copied().unwrap_or(0);
-        let mut known = match &mut self.pairs {
-            Pairs::Ids => return Ok(()),
-            Pairs::Bits(bits) => {
-                for (i, v) in self.found.iter().enumerate() {
-                    if !bits.set(*v as usize) && (Some(*v) != null || !self.counts) {
-                        self.n[0] += 1;
-                        new(i, 0)?;
-                    }
-                }
-                return Ok(());
-            }
-            Pairs::Narrow(t, bits) => {
-                self.keys.clear();
-                let shift = *bits;
-                let pair =
-                    |(i, v): (usize, &u64)| if shift == 64 { *v } else { (group(i) as u64) << shift | v };
-                self.keys.extend(self.found.iter().enumerate().map(pair));
-                let before = t.len();
-                t.find_all(&self.keys, &mut self.ids)?;
-                before
-            }
-            Pairs::Wide(t) => {
-                self.wide.clear();
-                let pair = |(i, v): (usize, &u64)| Wide(*v, group(i) as u64);
-                self.wide.extend(self.found.iter().enumerate().map(pair));
-                let before = t.len();
-                t.find_all(&self.wide, &mut self.ids)?;
-                before
-            }
-        };
-        for (i, id) in self.ids.iter().enumerate() {
-            if *id as usize == known {
-                known += 1;
-                if Some(self.found[i]) != null || !self.counts {
-                    self.n[group(i) as usize] += 1;
-                    new(i, group(i))?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn count(&self, g: usize, one: bool, s: &Setting<'_>) -> i64 {
-        match self.pairs {
-            Pairs::Ids if one => self.numbers.count() as i64 - self.numbers.null(s).is_some() as i64,
-            _ => self.n[g],
-        }
-    }
-}
-
 impl Any {
-    fn push(&mut self, b: &Batch<'_>, at: &[u32], one: bool, s: &Setting<'_>) -> Result<()> {
+    fn push(&mut self, b: &Batch<'_>, at: &[u32], one: bool, s: &Scope<'_>) -> Result<()> {
         let Any { make, states, args, collation, distinct } = self;
         let mut vectors = Vec::new();
         for a in args.iter() {
@@ -674,14 +547,14 @@ impl Any {
         let mut aux = AuxData::default();
         let mut given: Vec<Value> = vec![Value::Null; vectors.len()];
         let mut step = |i: usize, g: u32| -> Result<()> {
-            for (to, v) in given.iter_mut().zip(&vectors) {
-                *to = v.get(i).value()?;
+            for (to, v) in given.iter_mut().zip(&mut vectors) {
+                v.take(i, to)?;
             }
             let state = states[g as usize].get_or_insert_with(|| make());
             if state.quick_step(&given) {
                 return Ok(());
             }
-            let mut ctx = Context { host: s.eval.host, collation, aux: &mut aux, pure: None, cursor: None };
+            let mut ctx = Context { host: s.eval.host(), collation, aux: &mut aux, pure: None, cursor: None };
             state.step(&mut ctx, &given)
         };
         match distinct {

@@ -2,8 +2,9 @@
 //!
 //! What always holds: of rows that sort alike those that were pushed first come first.
 
-use crate::chunk::Field;
-use crate::sort::{self, image};
+use super::sort_key::sort_key;
+use crate::sort;
+use crate::store::chunk::Field;
 use iolite_base::{Result, alloc};
 use iolite_value::compare::{KeyField, compare};
 use iolite_value::{Collation, Value};
@@ -114,8 +115,8 @@ impl<'a> Top<'a> {
     /// The places of the rows in order.
     fn sorted(&self) -> Result<Vec<u32>> {
         let n = self.fields.len();
-        let mut at: Vec<(u64, u32)> = crate::chunk::room(self.ids.len())?;
-        let first = |i: usize| self.cells.get(i * n).map_or(0, |c| image(c.field(), &self.fields[0]));
+        let mut at: Vec<(u64, u32)> = crate::memory::room(self.ids.len())?;
+        let first = |i: usize| self.cells.get(i * n).map_or(0, |c| sort_key(c.field(), &self.fields[0]));
         at.extend((0..self.ids.len()).map(|i| (first(i), i as u32)));
         let failed = std::cell::Cell::new(None);
         sort::by_order(&mut at, &|a, b| {
@@ -138,7 +139,7 @@ impl<'a> Top<'a> {
     fn cut(&mut self, k: usize) -> Result<()> {
         let n = self.fields.len();
         let at = self.sorted()?;
-        let mut cells = crate::chunk::room((2 * k + 256) * n)?;
+        let mut cells = crate::memory::room((2 * k + 256) * n)?;
         for i in at.iter().take(k) {
             cells.extend_from_slice(&self.cells[*i as usize * n..][..n]);
         }

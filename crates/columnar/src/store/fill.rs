@@ -4,7 +4,7 @@
 //! copies of the earlier chunks; where rows came or went, or a value has no code, the segment is decoded as a whole.
 
 use super::*;
-use crate::chunk::Field;
+use crate::store::chunk::Field;
 use std::collections::hash_map::Entry;
 
 impl Store {

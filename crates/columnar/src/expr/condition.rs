@@ -1,0 +1,228 @@
+//! Conditions on joined rows, or on several columns of one table, for all rows of a batch at once.
+//!
+//! What is computed is whether a condition holds: false and NULL are one. So a condition is taken apart at AND and OR
+//! only; what stands below is a set of values of one column, a comparison of integers, of reals, or of two columns of
+//! texts, or else the expression itself, row by row.
+
+use crate::expr::batch::{Batch, BatchRow, compare_all, few_code, is_vector};
+use crate::expr::columns::Kind;
+use crate::expr::like::Starts;
+use crate::expr::scope::{OneValue, Scope, few_values};
+use crate::expr::text::Test;
+use crate::expr::{Cmp, Ex};
+use crate::sort;
+use crate::store::chunk::{Data, Dict, Field};
+use iolite_base::{Code, Result};
+use iolite_plan::bound::CmpOp;
+use iolite_value::Value;
+
+/// A condition. See the module's head.
+pub(crate) enum Truth {
+    And(Box<Truth>, Box<Truth>),
+    Or(Box<Truth>, Box<Truth>),
+    /// By the value of a column that has few; the last one is NULL.
+    Few {
+        table: usize,
+        col: usize,
+        holds: Vec<bool>,
+    },
+    /// Two columns of texts, by the places of their entries among all entries of both.
+    Texts {
+        op: CmpOp,
+        a: (usize, usize),
+        b: (usize, usize),
+        ranks: [Vec<u32>; 2],
+    },
+    /// Integers or reals.
+    Compare(Cmp),
+    Any(Ex),
+}
+
+/// A condition that has a kernel is computed for each value of a column beforehand only if there are so few.
+const MOST_TABLED: usize = 256;
+
+/// Whether a condition is made of comparisons of integers or reals alone.
+pub(crate) fn is_kernel(ex: &Ex, s: &Scope<'_>) -> bool {
+    match ex {
+        Ex::And(a, b) | Ex::Or(a, b) => is_kernel(a, s) && is_kernel(b, s),
+        Ex::Between(lo, hi) => is_vector(lo, s) && is_vector(hi, s),
+        Ex::Compare(c) => is_vector(c, s),
+        _ => false,
+    }
+}
+
+/// The place of NULL.
+const NULL: u32 = u32::MAX;
+
+impl Truth {
+    /// Takes a condition apart.
+    pub fn of(ex: &Ex, s: &Scope<'_>) -> Result<Truth> {
+        let both = |a: &Ex, b: &Ex| -> Result<(Box<Truth>, Box<Truth>)> {
+            Ok((Box::new(Truth::of(a, s)?), Box::new(Truth::of(b, s)?)))
+        };
+        if let Some((slot, n)) = few_values(ex, s)
+            && (n <= MOST_TABLED || !is_kernel(ex, s))
+        {
+            let (table, col) = s.places.at[slot];
+            return Ok(Truth::Few { table, col, holds: by_value(ex, table, col, n, s)? });
+        }
+        match ex {
+            Ex::And(a, b) => both(a, b).map(|(a, b)| Truth::And(a, b)),
+            Ex::Or(a, b) => both(a, b).map(|(a, b)| Truth::Or(a, b)),
+            Ex::Between(lo, hi) if is_vector(lo, s) && is_vector(hi, s) => {
+                let compare = |c: &Cmp| Box::new(Truth::Compare(c.clone()));
+                Ok(Truth::And(compare(lo), compare(hi)))
+            }
+            Ex::Compare(c) if is_vector(c, s) => Ok(Truth::Compare((**c).clone())),
+            Ex::Compare(c) => match texts(c, s)? {
+                Some(t) => Ok(t),
+                None => Ok(Truth::Any(ex.clone())),
+            },
+            _ => Ok(Truth::Any(ex.clone())),
+        }
+    }
+
+    /// Whether no expression is evaluated row by row.
+    pub fn is_pure(&self) -> bool {
+        match self {
+            Truth::And(a, b) | Truth::Or(a, b) => a.is_pure() && b.is_pure(),
+            Truth::Any(_) => false,
+            _ => true,
+        }
+    }
+
+    /// For which rows it holds.
+    pub fn test(&self, b: &Batch<'_>, s: &Scope<'_>) -> Result<Vec<bool>> {
+        let n = b.outer.len();
+        let mut out: Vec<bool> = crate::memory::room(n)?;
+        match self {
+            Truth::And(x, y) => {
+                out = x.test(b, s)?;
+                if out.contains(&true) {
+                    out.iter_mut().zip(y.test(b, s)?).for_each(|(a, b)| *a &= b);
+                }
+            }
+            Truth::Or(x, y) => {
+                out = x.test(b, s)?;
+                if out.contains(&false) {
+                    out.iter_mut().zip(y.test(b, s)?).for_each(|(a, b)| *a |= b);
+                }
+            }
+            Truth::Few { table, col, holds } => {
+                let (least, null) = (b.cols[*table].bounds[*col].0, holds.len() - 1);
+                b.each(*table, *col, |place| {
+                    out.push(holds[place.map_or(null, |(chunk, i)| few_code(chunk, i, least, null))]);
+                });
+            }
+            Truth::Texts { op, a, b: with, ranks } => {
+                let mut left: Vec<u32> = crate::memory::room(n)?;
+                let rank = |place: Option<(&crate::store::chunk::Chunk, usize)>, ranks: &[u32]| match place {
+                    Some((chunk, i)) => match &chunk.data {
+                        Data::Dict { codes } => ranks[codes.get(i) as usize],
+                        _ => NULL,
+                    },
+                    None => NULL,
+                };
+                b.each(a.0, a.1, |place| left.push(rank(place, &ranks[0])));
+                let mut left = left.into_iter();
+                b.each(with.0, with.1, |place| {
+                    let (x, y) = (left.next().unwrap_or(NULL), rank(place, &ranks[1]));
+                    let holds = match op {
+                        CmpOp::Eq => x == y,
+                        CmpOp::Ne => x != y,
+                        CmpOp::Lt => x < y,
+                        CmpOp::Le => x <= y,
+                        CmpOp::Gt => x > y,
+                        CmpOp::Ge => x >= y,
+                    };
+                    out.push(holds && x != NULL && y != NULL);
+                });
+            }
+            Truth::Compare(c) => return compare_all(c, b, s)?.ok_or_else(|| Code::Internal.into()),
+            Truth::Any(ex) => {
+                for i in 0..n {
+                    out.push(s.eval.holds(ex, &BatchRow { batch: b, i })?);
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Whether a condition holds, by the value of its only column.
+fn by_value(ex: &Ex, table: usize, col: usize, n: usize, s: &Scope<'_>) -> Result<Vec<bool>> {
+    let cols = &s.cols[table];
+    let mut out: Vec<bool> = crate::memory::room(n)?;
+    match cols.kinds[col] {
+        Kind::Dict => {
+            each_entry(ex, &cols.loaded.dicts[col], s.eval, &mut |_, holds| out.push(holds))?;
+            out.push(s.eval.holds(ex, &OneValue(Value::Null))?);
+        }
+        _ => {
+            let least = cols.bounds[col].0;
+            for i in 0..n {
+                let v = if i + 1 == n { Value::Null } else { Value::Int(least + i as i64) };
+                out.push(s.eval.holds(ex, &OneValue(v))?);
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Calls `f` with each entry of a dictionary and whether a condition on its column holds for it.
+pub(crate) fn each_entry(
+    ex: &Ex,
+    dict: &Dict,
+    eval: &crate::expr::Eval<'_>,
+    f: &mut dyn FnMut(u32, bool),
+) -> Result<()> {
+    let test = Test::of(ex, eval);
+    let starts = Starts::of(ex);
+    for code in 0..dict.len() as u32 {
+        let entry = dict.get(code);
+        let holds = match (&test, &starts, entry) {
+            (Some(test), _, Field::Text(t)) => test.holds(t),
+            (_, Some(s), Field::Text(t)) if s.known(t) => s.holds(t),
+            _ => eval.holds(ex, &OneValue(entry.value()?))?,
+        };
+        f(code, holds);
+    }
+    Ok(())
+}
+
+/// A comparison of two columns of texts.
+fn texts(c: &Cmp, s: &Scope<'_>) -> Result<Option<Truth>> {
+    let (Ex::Slot(x), Ex::Slot(y)) = (&c.lhs, &c.rhs) else { return Ok(None) };
+    let (a, b) = (s.places.at[*x], s.places.at[*y]);
+    let dict = |at: (usize, usize)| {
+        (s.cols[at.0].kinds[at.1] == Kind::Dict).then(|| &s.cols[at.0].loaded.dicts[at.1])
+    };
+    let (Some(p), Some(q)) = (dict(a), dict(b)) else { return Ok(None) };
+    let rows = s.cols[a.0].loaded.rows.max(s.cols[b.0].loaded.rows);
+    if c.null_eq || c.affinity.is_numeric() || !c.collation.is_binary() || p.len() + q.len() > rows.max(1000)
+    {
+        return Ok(None);
+    }
+    let mut all: Vec<(&[u8], usize, u32)> = crate::memory::room(p.len() + q.len())?;
+    let mut ranks = [vec![NULL; p.len()], vec![NULL; q.len()]];
+    for (side, d) in [p, q].into_iter().enumerate() {
+        for code in 0..d.len() as u32 {
+            match d.get(code) {
+                Field::Text(t) => all.push((t, side, code)),
+                Field::Null => {}
+                _ => return Ok(None),
+            }
+        }
+    }
+    let mut at: Vec<(u64, u32)> = crate::memory::room(all.len())?;
+    at.extend(all.iter().enumerate().map(|(i, (t, ..))| (sort::first_bytes(t), i as u32)));
+    sort::by_order(&mut at, &|x, y| all[x as usize].0.cmp(all[y as usize].0));
+    let (mut rank, mut last) = (0, None);
+    for (_, i) in at {
+        let (text, side, code) = all[i as usize];
+        rank += last.is_some_and(|l| l != text) as u32;
+        last = Some(text);
+        ranks[side][code as usize] = rank;
+    }
+    Ok(Some(Truth::Texts { op: c.op, a, b, ranks }))
+}

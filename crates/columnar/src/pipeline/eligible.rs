@@ -1,0 +1,67 @@
+//! Whether a block is one for columns, as far as its plan says: asked of every block of every statement, so it looks at
+//! little. How large the tables are is not known here.
+
+use crate::expr::vector::is_kernel;
+use iolite_ext::{Function, Implementation};
+use iolite_plan::bound::{Agg, Expr, InSelect, SourceKind};
+use iolite_plan::executor::Block;
+use iolite_plan::plan::*;
+
+/// Whether columns are likely to pay for a block if its tables are large: it begins with a scan, and something is computed
+/// from many rows, or many rows are sorted.
+#[inline]
+pub fn pays(block: &Block<'_>) -> bool {
+    let c = block.core;
+    if !(scans(c, block.nested) || c.grouping == Grouping::Hash && ranges(c))
+        || !c.levels.iter().all(is_known)
+        || only_calls(c)
+    {
+        return false;
+    }
+    let reduces = c.grouping != Grouping::None || c.distinct && !c.distinct_free;
+    let sorts = !block.order.is_empty() && c.delivered == 0;
+    reduces || if block.limited { sorts } else { tests(c) }
+}
+
+/// Whether what is done with each row of a table is to call functions that no kernel knows: a program is as fast at that, and
+/// has nothing to decode.
+fn only_calls(c: &CorePlan) -> bool {
+    let scalar = |f: &Function| matches!(f.imp, Implementation::Scalar(_));
+    let unknown =
+        |e: &Expr| matches!(e, Expr::Call(c) if scalar(&c.function) && !is_kernel(&c.function.name));
+    let calls = |a: &Agg| a.args.iter().any(|e| e.any(&mut |e| unknown(e)));
+    c.grouping == Grouping::All && c.levels.len() == 1 && !tests(c) && c.aggs.iter().any(calls)
+}
+
+/// Whether a block begins with a scan, or with keys that a block finds which does.
+#[inline]
+fn scans(core: &CorePlan, nested: &NestedPlans) -> bool {
+    use Access::*;
+    match core.levels.first().map(|l| &l.access) {
+        Some(Scan { .. } | IndexScan { .. } | RowidRange { .. } | Auto { .. }) => true,
+        Some(RowidEq { eq: EqTerm::InSelect(i, _), .. }) => finds_keys(i, nested),
+        Some(Index(a)) => a.eq.iter().any(|e| matches!(e, EqTerm::InSelect(i, _) if finds_keys(i, nested))),
+        _ => false,
+    }
+}
+
+/// Whether a block's only loop goes through a range of an index, that may be long.
+fn ranges(core: &CorePlan) -> bool {
+    matches!(&core.levels[..], [l] if matches!(&l.access, Access::Index(a) if !a.one_row))
+}
+
+/// Whether the values of IN are found by scans.
+fn finds_keys(i: &InSelect, nested: &NestedPlans) -> bool {
+    nested.get(i.select.id).is_some_and(|p| p.cores.iter().all(|c| scans(c, nested)))
+}
+
+/// Whether the rows of a loop are known in columns.
+fn is_known(l: &Level) -> bool {
+    matches!(l.source.kind, SourceKind::Table { .. }) && !l.source.join.right
+}
+
+/// Whether rows have to meet a condition.
+fn tests(c: &CorePlan) -> bool {
+    let all = |l: &Level| matches!(l.access, Access::Scan { .. } | Access::IndexScan { .. });
+    !c.constant.is_empty() || c.levels.iter().any(|l| !l.on.is_empty() || !l.filter.is_empty() || !all(l))
+}

@@ -1,0 +1,295 @@
+//! The inner tables of a run: built, and looked up for the rows that a scan selects.
+
+use super::scope::JoinScope;
+use crate::decline::DECLINED;
+use crate::expr::Ex;
+use crate::expr::batch::NONE;
+use crate::expr::batch::{Batch, BatchRow, Ints};
+use crate::expr::columns::{Columns, Kind};
+use crate::expr::condition::Truth;
+use crate::expr::filter::Pred;
+use crate::expr::scope::Places;
+use crate::profile::shown;
+use crate::query::tables_of;
+use crate::star::build::{AWAY, InnerTable, MOST_SHARES, Share};
+use crate::star::scope::Run;
+use crate::star::split::{Join, JoinPlan};
+use crate::store::chunk::Data;
+use iolite_base::Result;
+use iolite_value::Affinity;
+use std::sync::Arc;
+
+/// The inner tables of a run.
+pub(crate) type InnerTables = Vec<Option<Arc<InnerTable>>>;
+
+impl Run<'_> {
+    /// Builds the inner tables, small ones first; the keys of those that are filtered thin out what leads to them.
+    pub(crate) fn build_inners(
+        &self,
+        d: &JoinPlan,
+        cols: &[Columns],
+        places: &Places,
+        preds: &mut [Vec<Pred>],
+    ) -> Result<Option<InnerTables>> {
+        let q = self.q;
+        let mut inners: InnerTables = Vec::new();
+        inners.resize_with(q.tables.len(), || None);
+        let mut left: Vec<&Join> = d.joins.iter().collect();
+        let mut shares = 1u32;
+        while !left.is_empty() {
+            // What hangs on a table is built before it.
+            let hangs = |t: usize| {
+                left.iter().any(|j| j.table != t && j.others.iter().any(|e| tables_of(q, e) & 1 << t != 0))
+            };
+            let ready = (0..left.len()).filter(|i| !hangs(left[*i].table));
+            let Some(i) = ready.min_by_key(|i| cols[left[*i].table].loaded.rows) else { return Ok(None) };
+            self.rt.check()?;
+            let j = left.remove(i);
+            let t = j.table;
+            let start = self.now();
+            let Some(built) = self.build_inner(j, cols, places, &preds[t], None)? else { return Ok(None) };
+            if let Some(p) = self.rt.profile() {
+                let name = &q.tables[t].table.name;
+                let (rows, kept) = (cols[t].loaded.rows, built.passed.len());
+                let share = match built.share.of {
+                    1 => String::new(),
+                    of => format!(", the first of {of} shares"),
+                };
+                p.line(format!(
+                    "BUILD {name}: {rows} rows, {kept} kept{share}, {}",
+                    shown(self.now() - start)
+                ));
+            }
+            let filtered = built.passed.len() * 10 < cols[t].loaded.rows * 9;
+            if let (Some(bits), Some(base), Some(x), true) =
+                (&built.bits, built.base(), j.other(), filtered && !q.tables[t].left)
+            {
+                let mut thin = |s: usize| {
+                    let (u, col) = places.at[s];
+                    if u != self.outer && !q.tables[u].left && cols[u].kinds[col] == Kind::Int {
+                        preds[u].push(Pred::IntSet { col, base, set: bits.clone() });
+                    }
+                };
+                thin(x);
+                // Others that equal the same.
+                for o in &left {
+                    for (s, e) in o.slots.iter().zip(&o.others) {
+                        if matches!(e, Ex::Slot(y) if *y == x) && o.affinity != Affinity::Text {
+                            thin(*s);
+                        }
+                    }
+                }
+            }
+            shares = shares.saturating_mul(built.share.of);
+            if shares > MOST_SHARES {
+                return Ok(None);
+            }
+            inners[t] = Some(Arc::new(built));
+        }
+        Ok(Some(inners))
+    }
+
+    /// Builds one of them, or a share of it.
+    pub(crate) fn build_inner(
+        &self,
+        j: &Join,
+        cols: &[Columns],
+        places: &Places,
+        preds: &[Pred],
+        share: Option<Share>,
+    ) -> Result<Option<InnerTable>> {
+        let t = j.table;
+        let keys: Vec<usize> = j.slots.iter().map(|s| places.at[*s].1).collect();
+        let ascending = self.q.slots[j.slots[0]].field.is_none();
+        let of = &places.of_table[t];
+        InnerTable::build(&cols[t], &keys, ascending, j.affinity, j.binary, preds, of, self.eval, share)
+    }
+
+    /// The next shares of the maps that have no room as a whole; `false`: all combinations have been here.
+    pub(crate) fn next_share(
+        &self,
+        d: &JoinPlan,
+        preds: &[Vec<Pred>],
+        s: &JoinScope<'_>,
+        inners: &mut InnerTables,
+    ) -> Result<bool> {
+        for j in &d.joins {
+            let Some(share) = inners[j.table].as_ref().map(|i| i.share) else { continue };
+            if share == Share::ALL {
+                continue;
+            }
+            self.rt.check()?;
+            let nr = (share.nr + 1) % share.of;
+            let next = Share { nr, of: share.of };
+            inners[j.table] = None;
+            let built = self.build_inner(j, s.cols, s.places, &preds[j.table], Some(next))?;
+            inners[j.table] = Some(Arc::new(built.ok_or(DECLINED)?));
+            if nr > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Looks the inner rows up.
+    pub(crate) fn join(
+        &self,
+        d: &JoinPlan,
+        s: &JoinScope<'_>,
+        plain: &[Option<usize>],
+        needed: u64,
+        b: &mut Batch<'_>,
+    ) -> Result<()> {
+        for v in &mut b.inner {
+            v.clear();
+        }
+        let mut done: Vec<usize> = Vec::new();
+        for (k, j) in d.joins.iter().enumerate() {
+            let Some(inner) = &s.inners[j.table] else { continue };
+            let left = self.q.tables[j.table].left;
+            let filtered = plain[k].is_some() && inner.bits.is_some() && !left;
+            if inner.unique() && inner.is_whole() && needed & 1 << j.table == 0 && (filtered || left) {
+                continue;
+            }
+            // The room of the batch before.
+            let mut found = std::mem::take(&mut b.inner[j.table]);
+            iolite_base::alloc::reserve(&mut found, b.outer.len())?;
+            let nothing = inner.no_row();
+            match plain[k] {
+                Some(col) => {
+                    let chunk = &s.cols[self.outer].loaded.parts[b.part].cols[col];
+                    match (&chunk.data, inner.base()) {
+                        (Data::Int { base, nulls: false, codes }, Some(_)) => {
+                            inner.find_codes(*base, codes, &b.outer, filtered, &mut found);
+                        }
+                        _ => found.extend(
+                            b.outer
+                                .iter()
+                                .map(|r| chunk.int(*r as usize).map_or(nothing, |v| inner.find_int(v))),
+                        ),
+                    }
+                }
+                None if self.are_ints(j, s) => {
+                    let mut all: Vec<Ints> = Vec::new();
+                    for e in &j.others {
+                        let mut ints = Ints::default();
+                        Ints::of(e, b, &mut ints)?;
+                        all.push(ints);
+                    }
+                    let null = |i: usize| all.iter().any(|v| v.nulls.get(i).copied().unwrap_or(false));
+                    match &all[..] {
+                        [one] => found.extend(one.values.iter().enumerate().map(|(i, v)| match null(i) {
+                            true => nothing,
+                            false => inner.find_int(*v),
+                        })),
+                        _ => found.extend((0..b.outer.len()).map(|i| match null(i) {
+                            true => nothing,
+                            false => inner.find_ints(all.iter().map(|v| v.values[i])),
+                        })),
+                    }
+                }
+                None => {
+                    for i in 0..b.outer.len() {
+                        let v = self.eval.value(&j.others[0], &BatchRow { batch: b, i })?;
+                        found.push(inner.find(&v)?);
+                    }
+                }
+            }
+            b.whole = false;
+            if !inner.is_whole() && found.contains(&AWAY) {
+                // Another share of the table has these rows.
+                let flags: Vec<u32> = found.iter().map(|f| if *f == AWAY { NONE } else { 0 }).collect();
+                keep(&mut b.outer, &flags);
+                for t in &done {
+                    keep(&mut b.inner[*t], &flags);
+                }
+                found.retain(|f| *f != AWAY);
+            }
+            if inner.unique() {
+                if !left && !filtered && found.contains(&NONE) {
+                    keep(&mut b.outer, &found);
+                    for t in &done {
+                        keep(&mut b.inner[*t], &found);
+                    }
+                    found.retain(|f| *f != NONE);
+                }
+                b.inner[j.table] = found;
+            } else {
+                self.expand(j.table, inner, left, found, &done, b)?;
+            }
+            done.push(j.table);
+        }
+        Ok(())
+    }
+
+    /// Whether a join's key is looked up by integers.
+    fn are_ints(&self, j: &Join, s: &JoinScope<'_>) -> bool {
+        let int = |e: &Ex| match e {
+            Ex::Slot(k) => s.cols[s.places.at[*k].0].kinds[s.places.at[*k].1] == Kind::Int,
+            _ => false,
+        };
+        let own = |k: &usize| s.cols[j.table].kinds[s.places.at[*k].1] == Kind::Int;
+        j.others.iter().all(int) && j.slots.iter().all(own) && j.affinity != Affinity::Text
+    }
+
+    /// Each row once for each match.
+    fn expand(
+        &self,
+        table: usize,
+        inner: &InnerTable,
+        left: bool,
+        found: Vec<u32>,
+        done: &[usize],
+        b: &mut Batch<'_>,
+    ) -> Result<()> {
+        let mut from: Vec<u32> = Vec::new();
+        let mut rows: Vec<u32> = Vec::new();
+        for (i, head) in found.into_iter().enumerate() {
+            let mut row = head;
+            if row == NONE && left {
+                iolite_base::alloc::reserve(&mut from, 1)?;
+                iolite_base::alloc::reserve(&mut rows, 1)?;
+                from.push(i as u32);
+                rows.push(NONE);
+            }
+            while row != NONE {
+                iolite_base::alloc::reserve(&mut from, 1)?;
+                iolite_base::alloc::reserve(&mut rows, 1)?;
+                from.push(i as u32);
+                rows.push(row);
+                row = inner.following(row);
+            }
+        }
+        let again = |v: &Vec<u32>| from.iter().map(|i| v[*i as usize]).collect::<Vec<u32>>();
+        b.outer = again(&b.outer);
+        for t in done {
+            b.inner[*t] = again(&b.inner[*t]);
+        }
+        b.inner[table] = rows;
+        Ok(())
+    }
+}
+
+/// Keeps the entries whose flag is not [`NONE`].
+fn keep(v: &mut Vec<u32>, flags: &[u32]) {
+    let mut flag = flags.iter();
+    v.retain(|_| flag.next().is_some_and(|f| *f != NONE));
+}
+
+/// Drops the rows that fail the other conditions.
+pub(crate) fn test_rest(rest: &[Truth], s: &JoinScope<'_>, b: &mut Batch<'_>) -> Result<()> {
+    for t in rest {
+        if b.outer.is_empty() {
+            break;
+        }
+        let flags: Vec<u32> = t.test(b, s)?.into_iter().map(|t| if t { 0 } else { NONE }).collect();
+        b.whole &= !flags.contains(&NONE);
+        keep(&mut b.outer, &flags);
+        for v in &mut b.inner {
+            if !v.is_empty() {
+                keep(v, &flags);
+            }
+        }
+    }
+    Ok(())
+}
