@@ -171,7 +171,7 @@ fn vector_column(arg: &str, t: &[Token<'_>]) -> Result<Option<VectorColumn>> {
             "Dimension on vector column too large, provided {dimensions}, maximum {MOST_DIMENSIONS}"
         ));
     }
-    if kind == Kind::Bit && dimensions % 8 != 0 {
+    if kind == Kind::Bit && !dimensions.is_multiple_of(8) {
         return broken();
     }
     let mut metric = if kind == Kind::Bit { Metric::Hamming } else { Metric::L2 };
@@ -292,7 +292,7 @@ impl Config {
         if n == 0 {
             return fail("chunk_size must be a non-zero positive integer");
         }
-        if n % 8 != 0 {
+        if !usize::is_multiple_of(n, 8) {
             return fail("chunk_size must be divisible by 8");
         }
         if n > MOST_CHUNK {

@@ -148,7 +148,7 @@ fn quantize_binary(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
         Kind::I8 => v.bytes.iter().map(|b| (*b as i8) > 0).collect(),
         Kind::Bit => return Err(Error::sql("Can only binary quantize float or int8 vectors")),
     };
-    if positive.len() % 8 != 0 {
+    if !positive.len().is_multiple_of(8) {
         return Err(Error::sql("Binary quantization requires vectors with a length divisible by 8"));
     }
     let byte = |bits: &[bool]| bits.iter().rev().fold(0u8, |b, set| b << 1 | u8::from(*set));
@@ -191,10 +191,10 @@ fn slice(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     if start == end {
         return fail("slice 'start' index is equal to the 'end' index, vectors must have non-zero length");
     }
-    if v.kind == Kind::Bit && start % 8 != 0 {
+    if v.kind == Kind::Bit && !start.is_multiple_of(8) {
         return fail("start index must be divisible by 8.");
     }
-    if v.kind == Kind::Bit && end % 8 != 0 {
+    if v.kind == Kind::Bit && !end.is_multiple_of(8) {
         return fail("end index must be divisible by 8.");
     }
     made(v.kind, &v.bytes[v.kind.bytes(start)..v.kind.bytes(end)])

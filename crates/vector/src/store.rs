@@ -522,7 +522,7 @@ fn chunk_of(row: &[Value]) -> Result<Chunk> {
     let [Value::Int(id), Value::Int(size), validity, rowids] = row else { return Err(corrupt()) };
     let size = usize::try_from(*size)
         .ok()
-        .filter(|s| *s <= MOST_CHUNK && *s > 0 && s % 8 == 0)
+        .filter(|s| *s <= MOST_CHUNK && *s > 0 && s.is_multiple_of(8))
         .ok_or_else(corrupt)?;
     let (validity, rowids) = (bytes_of(Some(validity))?, bytes_of(Some(rowids))?);
     if validity.len() != size / 8 || rowids.len() != 8 * size {

@@ -81,7 +81,7 @@ impl Vector {
         match v {
             Value::Blob(b, _) => {
                 let vector = Vector::new(Kind::F32, b.clone())?;
-                if b.len() % 4 != 0 {
+                if !b.len().is_multiple_of(4) {
                     return Err(Error::sql(format!(
                         "invalid float32 vector BLOB length. Must be divisible by 4, found {}",
                         b.len()
