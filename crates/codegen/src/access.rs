@@ -11,8 +11,14 @@ use iolite_catalog::{ColumnSource, Table};
 use iolite_plan::bound::*;
 use iolite_plan::explain::Role;
 use iolite_plan::plan::*;
-use iolite_value::{Affinity, Collation};
+use iolite_value::{Affinity, Collation, KeyInfo};
 use std::rc::Rc;
+
+/// The rows of a table that an OR has passed on: by their rowids, or by the keys of a table without.
+enum Seen {
+    Rowids { set: i32, rowid: i32 },
+    Keys { set: i32, fields: i32, first: i32 },
+}
 
 impl Codegen<'_> {
     /// Emits the start of a level's loop.
@@ -323,8 +329,8 @@ impl Codegen<'_> {
             return Err(internal("OR access on no table"));
         };
         let cursor = p.table_cursor.ok_or_else(|| internal("no table cursor"))?;
-        let (set, body_return, rowid) = (self.b.reg(), self.b.reg(), self.b.reg());
-        self.b.emit(Opcode::Null, 0, set, 0);
+        let body_return = self.b.reg();
+        let seen = self.open_seen(l, table)?;
         let body = self.b.label();
         let own = self.present_line();
         for (k, br) in branches.iter().enumerate() {
@@ -332,7 +338,11 @@ impl Codegen<'_> {
             self.begin(br, Role::Branch);
             let mut sub = Open::plain(self);
             let mut sp = *p;
-            if let Access::Index(a) = &br.access {
+            let own = table.primary_index();
+            let of_table = matches!(&br.access, Access::Index(a) if own.is_some_and(|o| Rc::ptr_eq(&o, &a.index)));
+            if of_table {
+                sp.index_cursor = Some(cursor);
+            } else if let Access::Index(a) = &br.access {
                 let c = self.b.cursor();
                 let root = a.index.root.get() as i32;
                 self.b.emit4(Opcode::ReopenIdx, c, root, *db as i32, P4::KeyInfo(a.key.clone()));
@@ -340,15 +350,25 @@ impl Codegen<'_> {
             }
             self.one_access(&br.access, l, &sp, &mut sub)?;
             self.row_begins();
-            if matches!(br.access, Access::Index(_)) {
+            if matches!(br.access, Access::Index(_)) && table.has_rowid() {
                 self.b.emit(Opcode::FinishSeek, cursor, 0, 0);
             }
             // The body reads the table's own cursor.
             let place = Place::of_source(cursor, &l.source, table);
             self.places.insert(l.source.id, place);
             self.jump_unless_all(&br.filter, sub.next)?;
-            self.b.emit(Opcode::Rowid, cursor, rowid, 0);
-            self.b.jump4(Opcode::RowSetTest, set, sub.next, rowid, P4::Int(k as i64));
+            match &seen {
+                Seen::Rowids { set, rowid } => {
+                    self.b.emit(Opcode::Rowid, cursor, *rowid, 0);
+                    self.b.jump4(Opcode::RowSetTest, *set, sub.next, *rowid, P4::Int(k as i64));
+                }
+                Seen::Keys { set, fields, first } => {
+                    for n in 0..*fields {
+                        self.b.emit(Opcode::Column, cursor, n, first + n);
+                    }
+                    self.b.jump(Opcode::SetAdd, *set, sub.next, *first);
+                }
+            }
             self.b.jump(Opcode::Gosub, body_return, body, 0);
             self.close_level(sub)?;
         }
@@ -359,6 +379,22 @@ impl Codegen<'_> {
         o.or_body = Some(body_return);
         o.step = Step::Once;
         Ok(())
+    }
+
+    /// Begins to note the rows that the branches of an OR find.
+    fn open_seen(&mut self, l: &Level, table: &Table) -> Result<Seen> {
+        if table.has_rowid() {
+            let (set, rowid) = (self.b.reg(), self.b.reg());
+            self.b.emit(Opcode::Null, 0, set, 0);
+            return Ok(Seen::Rowids { set, rowid });
+        }
+        let own = l.source.binding.as_ref().and_then(|b| b.key.clone());
+        let own = own.ok_or_else(|| internal("no key description"))?;
+        let key = KeyInfo { columns: own.fields.len(), ..(*own).clone() };
+        let (set, fields) = (self.b.cursor(), key.columns);
+        let first = self.b.regs(fields);
+        self.b.emit4(Opcode::SetOpen, set, 0, 0, P4::KeyInfo(Rc::new(key)));
+        Ok(Seen::Keys { set, fields: fields as i32, first })
     }
 
     /// Fills an automatic index, once in a run unless its query depends on what is outside; answers the register of the

@@ -1,17 +1,17 @@
 //! Aggregation: one group, groups next to each other, or groups looked up by key.
 //!
 //! Columns outside of aggregates ("bare" columns) come from the group's first row; with a `min` or `max`, from the
-//! row that gave it (documentation page `lang_select`, section 2.5).
+//! row that gave it (documentation page `lang_select`, section 2.5); of several, the last one counts.
 
 use crate::context::Codegen;
 use crate::select::Sink;
 use iolite_base::Result;
 use iolite_bytecode::{FunctionCall, Opcode, P4};
-use iolite_ext::{FunctionFlags, Implementation};
+use iolite_ext::{Function, FunctionFlags, Implementation};
 use iolite_plan::bound::*;
 use iolite_plan::explain::Role;
 use iolite_plan::plan::*;
-use iolite_value::{Collation, KeyInfo, compare::KeyField};
+use iolite_value::{Affinity, Collation, KeyInfo, compare::KeyField};
 use std::rc::Rc;
 
 /// One aggregate being computed.
@@ -29,7 +29,11 @@ struct Acc {
 
 /// Whether bare columns come from the row that gave its result.
 fn follows_value(a: &Acc) -> bool {
-    a.agg.function.flags.has(FunctionFlags::MIN) || a.agg.function.flags.has(FunctionFlags::MAX)
+    of_one_row(&a.agg.function)
+}
+
+fn of_one_row(f: &Function) -> bool {
+    f.flags.has(FunctionFlags::MIN) || f.flags.has(FunctionFlags::MAX)
 }
 
 /// Where the states are.
@@ -131,11 +135,17 @@ impl Codegen<'_> {
         Ok(Acc { agg: a.clone(), call: Rc::new(call), reg: self.b.reg(), args, distinct, arg_exprs })
     }
 
-    /// Columns of the arm's own tables that are read outside of aggregates and are no group key.
+    /// Columns of the arm's own tables that are read outside of aggregates and are no group key. A key of which a group
+    /// may hold several forms (letters of both cases, 1 and 1.0) is among them where an extreme names the row.
     fn bare_columns(&self, c: &CorePlan, sink: &Sink<'_>) -> Vec<Expr> {
         let own: Vec<TableId> = c.levels.iter().map(|l| l.source.id).collect();
         let mut out: Vec<Expr> = Vec::new();
-        let group = &c.group_by;
+        let by_extreme = c.aggs.iter().any(|a| of_one_row(&a.function));
+        let fixed = |g: &&Expr| {
+            let typed = matches!(g.affinity(), Affinity::Integer | Affinity::Real | Affinity::Text);
+            !by_extreme || typed && g.collation().is_none_or(|k| k.0 == self.binary())
+        };
+        let group: &Vec<Expr> = &c.group_by.iter().filter(fixed).cloned().collect();
         fn visit(e: &Expr, own: &[TableId], group: &[Expr], out: &mut Vec<Expr>) {
             if group.iter().any(|g| g.same(e)) {
                 return;
@@ -255,6 +265,9 @@ impl Codegen<'_> {
                 self.b.jump(Opcode::SetAdd, d, skip, first);
             }
             let hit = if follows && follows_value(a) { captured } else { 0 };
+            if hit != 0 && accs[..k].iter().any(follows_value) {
+                self.b.emit(Opcode::Integer, 0, captured, 0);
+            }
             match states {
                 States::Registers => {
                     self.b.emit4(Opcode::AggStep, hit, a.args, a.reg, P4::Function(a.call.clone()));
@@ -316,13 +329,13 @@ impl Codegen<'_> {
         sink: &mut Sink<'_>,
     ) -> Result<()> {
         let before = self.known.len();
-        for (k, e) in bare.iter().enumerate() {
-            self.known.push((e.clone(), bare_regs + k as i32));
-        }
         if let Some(keys) = keys {
             for (k, e) in c.group_by.iter().enumerate() {
                 self.known.push((e.clone(), keys + k as i32));
             }
+        }
+        for (k, e) in bare.iter().enumerate() {
+            self.known.push((e.clone(), bare_regs + k as i32));
         }
         // Nested queries coded here read registers, not cursors: their subroutines must not be shared with others.
         let next = self.b.label();

@@ -39,7 +39,9 @@ impl Codegen<'_> {
         }
         self.expr_list(&run.params, given + 1)?;
         let first = match dest {
-            Dest::Coroutine { first, .. } | Dest::Registers { first } => *first,
+            Dest::Coroutine { first, .. } => *first,
+            // Rows that OFFSET skips must not stay where the one row is looked for.
+            Dest::Registers { first } if limits.offset.is_none() => *first,
             _ => self.b.regs(width.max(1)),
         };
         let cursor = self.b.cursor();

@@ -458,6 +458,10 @@ impl<'q> Groups<'q> {
         self.st.hits.clear();
         self.st.hits.resize(if follows { b.outer.len() } else { 0 }, false);
         for k in 0..self.st.accs.len() {
+            // Of several extremes the last one names the row.
+            if self.q.aggs[k].is_extreme() {
+                self.st.hits.fill(false);
+            }
             if !self.st.accumulate_ints(k, b)? {
                 self.accumulate(k, b, s)?;
             }

@@ -1,6 +1,6 @@
 //! Texts of statements with their answers: `tests/sql/NAME.sql`, one statement a line, and `NAME.out` beside it.
 //! `UPDATE=1` writes the answers anew; each was compared with stock SQLite's when it was written, which the second
-//! test repeats.
+//! test repeats. Both are run in rows, and in columns wherever they can be.
 
 use iolite_conform::differ::pair::{Pair, Stmt};
 use std::path::{Path, PathBuf};
@@ -48,8 +48,18 @@ fn answer(c: &iolite::engine::Connection, sql: &str) -> String {
 
 #[test]
 fn answers() {
+    answers_with("auto");
+}
+
+#[test]
+fn answers_in_columns() {
+    answers_with("force");
+}
+
+fn answers_with(analytics: &str) {
     for path in scripts() {
         let c = iolite::engine::Connection::open_in_memory().expect("a database in memory opens");
+        c.execute_batch(&format!("PRAGMA analytics = {analytics}")).expect("a setting");
         let mut got = String::new();
         for sql in lines(&path) {
             let answer = answer(&c, &sql);
@@ -61,7 +71,7 @@ fn answers() {
             got += &format!("> {sql}\n{answer}");
         }
         let out = path.with_extension("out");
-        if std::env::var_os("UPDATE").is_some() {
+        if std::env::var_os("UPDATE").is_some() && analytics == "auto" {
             std::fs::write(&out, &got).expect("the answers can be written");
         }
         let expected = std::fs::read_to_string(&out).unwrap_or_default();

@@ -342,6 +342,9 @@ fn make_max() -> Box<dyn Aggregate> {
 
 const COLLATED: FunctionFlags = WINDOWED.and(FunctionFlags::NEEDS_COLLATION).and(PURE);
 
+/// Of those that read blobs as numbers, by the texts that they spell.
+const SPELLED: FunctionFlags = WINDOWED.and(FunctionFlags::TEXTS);
+
 /// The table.
 pub(crate) const TABLE: &[Entry] = &[
     aggregate("count", 0, WINDOWED.and(FunctionFlags::COUNT), make::<Count>, &["1; NULL; 2 | count() => 3"]),
@@ -349,7 +352,7 @@ pub(crate) const TABLE: &[Entry] = &[
     aggregate(
         "sum",
         1,
-        WINDOWED,
+        SPELLED,
         make::<SumFunction>,
         &[
             "1; NULL; 2 | sum(x) => 3",
@@ -363,8 +366,8 @@ pub(crate) const TABLE: &[Entry] = &[
             "1e308; 1e308; -1e308 | sum(x) => Inf",
         ],
     ),
-    aggregate("total", 1, WINDOWED, make::<Total>, &["1; 2 | total(x) => 3.0", "| total(x) => 0.0"]),
-    aggregate("avg", 1, WINDOWED, make::<Average>, &["1; 2; NULL | avg(x) => 1.5", "| avg(x) => NULL"]),
+    aggregate("total", 1, SPELLED, make::<Total>, &["1; 2 | total(x) => 3.0", "| total(x) => 0.0"]),
+    aggregate("avg", 1, SPELLED, make::<Average>, &["1; 2; NULL | avg(x) => 1.5", "| avg(x) => NULL"]),
     aggregate(
         "min",
         1,

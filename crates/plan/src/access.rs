@@ -518,7 +518,7 @@ impl Accesses<'_> {
     fn or_access(&self, i: usize, table: &Rc<Table>, rows: f64, out: &mut Vec<Candidate>) -> Result<()> {
         for (n, t) in self.terms.iter().enumerate() {
             let Some(arms) = &t.or else { continue };
-            if !self.applies(t, i) || !table.has_rowid() || t.mask & 1 << i == 0 {
+            if !self.applies(t, i) || t.mask & 1 << i == 0 {
                 continue;
             }
             let mut branches = Vec::new();
@@ -528,7 +528,9 @@ impl Accesses<'_> {
             for arm in arms {
                 let sub = Accesses { terms: arm, ..*self };
                 let mut cands = Vec::new();
-                sub.rowid(i, rows, arm, &mut cands);
+                if table.has_rowid() {
+                    sub.rowid(i, rows, arm, &mut cands);
+                }
                 for index in table.indexes.borrow().iter() {
                     if index.filter.is_some() || index.root.get() == 0 {
                         continue;
@@ -549,7 +551,10 @@ impl Accesses<'_> {
                 total += best.cost;
                 count += best.rows;
                 let mut access = best.access;
-                if let Access::Index(a) = &mut access {
+                let own = table.primary_index();
+                if let Access::Index(a) = &mut access
+                    && own.is_none_or(|own| !Rc::ptr_eq(&own, &a.index))
+                {
                     a.covering = false;
                 }
                 let filter = arm.iter().filter(|t| !t.derived).map(|t| t.expr.clone()).collect();

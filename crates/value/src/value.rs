@@ -213,6 +213,15 @@ impl Value {
         })
     }
 
+    /// The value, or where it is a blob in a database of texts in `enc`, the blob that spells the same text in UTF-8:
+    /// what is read of it as a number is then that text's.
+    pub fn blob_in_utf8(&self, enc: Encoding) -> Result<Value> {
+        Ok(match self {
+            Value::Blob(..) => Value::Blob(self.text_bytes_in(enc)?, 0),
+            _ => self.clone(),
+        })
+    }
+
     /// The bytes of a blob, or of the text that the value is, in `enc`, which is one of UTF-16.
     pub(crate) fn bytes_in(&self, enc: Encoding) -> Result<Vec<u8>> {
         Ok(match self {

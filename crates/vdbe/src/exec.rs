@@ -131,7 +131,7 @@ impl Vm {
                 Opcode::If => {
                     let jump = match self.reg(i.p1) {
                         Value::Int(v) => *v != 0,
-                        v => v.truth().unwrap_or(i.p3 != 0),
+                        _ => self.truth(i.p1)?.unwrap_or(i.p3 != 0),
                     };
                     if jump {
                         pc = i.p2 as usize;
@@ -140,7 +140,7 @@ impl Vm {
                 Opcode::IfNot => {
                     let jump = match self.reg(i.p1) {
                         Value::Int(v) => *v == 0,
-                        v => v.truth().map_or(i.p3 != 0, |t| !t),
+                        _ => self.truth(i.p1)?.map_or(i.p3 != 0, |t| !t),
                     };
                     if jump {
                         pc = i.p2 as usize;
@@ -173,7 +173,7 @@ impl Vm {
                     }
                 }
                 Opcode::IsTrue => {
-                    let t = match self.reg(i.p1).truth() {
+                    let t = match self.truth(i.p1)? {
                         Some(t) => t != matches!(i.p4, P4::Int(1)),
                         None => i.p3 != 0,
                     };
@@ -246,11 +246,11 @@ impl Vm {
                     }
                 }
                 Opcode::SCopy => self.copy(i.p1, i.p2),
-                Opcode::Add => self.arith(Arith::Add, i),
-                Opcode::Subtract => self.arith(Arith::Sub, i),
-                Opcode::Multiply => self.arith(Arith::Mul, i),
-                Opcode::Divide => self.arith(Arith::Div, i),
-                Opcode::Remainder => self.arith(Arith::Rem, i),
+                Opcode::Add => self.arith(Arith::Add, i)?,
+                Opcode::Subtract => self.arith(Arith::Sub, i)?,
+                Opcode::Multiply => self.arith(Arith::Mul, i)?,
+                Opcode::Divide => self.arith(Arith::Div, i)?,
+                Opcode::Remainder => self.arith(Arith::Rem, i)?,
                 Opcode::Concat => {
                     let v = if self.enc == Encoding::Utf8 {
                         arith::concat(self.reg(i.p2), self.reg(i.p1), self.max_length)?
@@ -259,17 +259,23 @@ impl Vm {
                     };
                     self.set(i.p3, v);
                 }
-                Opcode::BitAnd => self.set(i.p3, arith::bit_and(self.reg(i.p2), self.reg(i.p1))),
-                Opcode::BitOr => self.set(i.p3, arith::bit_or(self.reg(i.p2), self.reg(i.p1))),
-                Opcode::ShiftLeft => self.set(i.p3, arith::shift_left(self.reg(i.p2), self.reg(i.p1))),
-                Opcode::ShiftRight => self.set(i.p3, arith::shift_right(self.reg(i.p2), self.reg(i.p1))),
-                Opcode::BitNot => self.set(i.p2, arith::bit_not(self.reg(i.p1))),
+                Opcode::BitAnd => self.binary(arith::bit_and, i)?,
+                Opcode::BitOr => self.binary(arith::bit_or, i)?,
+                Opcode::ShiftLeft => self.binary(arith::shift_left, i)?,
+                Opcode::ShiftRight => self.binary(arith::shift_right, i)?,
+                Opcode::BitNot => {
+                    let v = match self.spelled(i.p1)? {
+                        Some(v) => arith::bit_not(&v),
+                        None => arith::bit_not(self.reg(i.p1)),
+                    };
+                    self.set(i.p2, v);
+                }
                 Opcode::Not => {
-                    let v = self.reg(i.p1).truth().map_or(Value::Null, |t| Value::bool(!t));
+                    let v = self.truth(i.p1)?.map_or(Value::Null, |t| Value::bool(!t));
                     self.set(i.p2, v);
                 }
                 Opcode::And | Opcode::Or => {
-                    let (a, b) = (self.reg(i.p1).truth(), self.reg(i.p2).truth());
+                    let (a, b) = (self.truth(i.p1)?, self.truth(i.p2)?);
                     let t = if i.op == Opcode::And { arith::and(a, b) } else { arith::or(a, b) };
                     self.set(i.p3, t.map_or(Value::Null, Value::bool));
                 }
@@ -794,9 +800,38 @@ impl Vm {
     }
 
     #[inline(always)]
-    fn arith(&mut self, op: Arith, i: &Insn) {
-        let v = arith::arith(op, self.reg(i.p2), self.reg(i.p1));
+    fn arith(&mut self, op: Arith, i: &Insn) -> Result<()> {
+        self.binary(|a, b| arith::arith(op, a, b), i)
+    }
+
+    /// `P3 = f(P2, P1)`, where `f` reads its operands as numbers.
+    #[inline(always)]
+    fn binary(&mut self, f: impl Fn(&Value, &Value) -> Value, i: &Insn) -> Result<()> {
+        let v = if self.enc == Encoding::Utf8 {
+            f(self.reg(i.p2), self.reg(i.p1))
+        } else {
+            let (a, b) = (self.spelled(i.p2)?, self.spelled(i.p1)?);
+            f(a.as_ref().unwrap_or(self.reg(i.p2)), b.as_ref().unwrap_or(self.reg(i.p1)))
+        };
         self.set(i.p3, v);
+        Ok(())
+    }
+
+    /// What a register is as a condition.
+    fn truth(&self, r: i32) -> Result<Option<bool>> {
+        Ok(match self.spelled(r)? {
+            Some(v) => v.truth(),
+            None => self.reg(r).truth(),
+        })
+    }
+
+    /// A blob in a database of UTF-16, which is read as a number by the text that its bytes spell; None of all else.
+    #[inline]
+    fn spelled(&self, r: i32) -> Result<Option<Value>> {
+        match self.reg(r) {
+            v @ Value::Blob(..) if self.enc != Encoding::Utf8 => v.blob_in_utf8(self.enc).map(Some),
+            _ => Ok(None),
+        }
     }
 
     fn compare_keys(&mut self, i: &Insn) {

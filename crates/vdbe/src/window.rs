@@ -8,7 +8,7 @@
 //! All rows are in memory.
 
 use crate::env::Env;
-use crate::ops::aggregate::{make, with_context};
+use crate::ops::aggregate::{arguments, make, with_context};
 use iolite_base::{Code, Error, Result, alloc};
 use iolite_bytecode::{FrameEdge, FrameExclude, FrameUnit, FunctionCall, WindowPass};
 use iolite_ext::{Aggregate, AuxData, FunctionFlags, Implementation, Inline};
@@ -353,11 +353,13 @@ impl<'a> Partition<'a> {
         let flags = call.function.flags;
         let takes_out = !flags.has(FunctionFlags::MIN) && !flags.has(FunctionFlags::MAX);
         let passes = |r: usize| filter.is_none_or(|k| self.rows[r][k].truth() == Some(true));
+        let enc = env.encoding();
         let mut aux = AuxData::default();
         let mut values: Vec<Value> = Vec::with_capacity(args.len());
         let mut take = |state: &mut dyn Aggregate, r: usize, into: bool| -> Result<()> {
             values.clear();
             values.extend(args.iter().map(|k| self.rows[r][*k].clone()));
+            let values = arguments(call, &values, enc)?;
             with_context(call, env, &mut aux, |c| {
                 if into { state.step(c, &values) } else { state.inverse(c, &values) }
             })

@@ -525,6 +525,9 @@ impl Binder<'_> {
         if target.virtual_table.is_some() && !s.upserts.is_empty() {
             return Err(Error::sql(format!("UPSERT not implemented for virtual table \"{}\"", t.name)));
         }
+        if matches!(t.kind, TableKind::View { .. }) && !s.upserts.is_empty() {
+            return Err(Error::sql("cannot UPSERT a view"));
+        }
         let mut upserts = Vec::new();
         // What can conflict and no clause answers yet: stock never looks at what a clause without any would do.
         let mut open: Vec<UpsertTarget> = Vec::new();

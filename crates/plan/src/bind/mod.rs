@@ -120,6 +120,8 @@ pub struct Binder<'a> {
     pub restriction: Restriction,
     /// What is bound stands in the schema of a database, which somebody else may have written, and not in the statement.
     stored: bool,
+    /// The result becomes a table, whose columns no PRAGMA names otherwise.
+    pub named_for_good: bool,
     /// The trigger whose body is being bound.
     pub trigger: Option<TriggerScope>,
     views: Vec<(usize, Rc<str>)>,
@@ -262,6 +264,7 @@ impl<'a> Binder<'a> {
             databases: 0,
             restriction: Restriction::None,
             stored: false,
+            named_for_good: false,
             trigger: None,
             views: Vec::new(),
             view_uses: Vec::new(),
@@ -363,6 +366,7 @@ impl<'a> Binder<'a> {
             databases: self.databases,
             restriction: Restriction::None,
             stored: false,
+            named_for_good: false,
             trigger: None,
             views: std::mem::take(&mut self.views),
             view_uses: std::mem::take(&mut self.view_uses),

@@ -275,7 +275,11 @@ impl Binder<'_> {
         }
         self.top().phase = Phase::GroupBy;
         for (i, g) in q.group_by.iter().enumerate() {
-            let e = match ordinal(g) {
+            let mut bare = g;
+            while let ast::Expr::Collate(inner, _) = bare {
+                bare = inner;
+            }
+            let e = match ordinal(bare) {
                 Some(k) => {
                     if k < 1 || k > core.result.len() as i64 {
                         return Err(out_of_range(i, "GROUP", core.result.len()));
@@ -453,7 +457,7 @@ impl Binder<'_> {
                 e = m.clone();
             }
             let mut shown = name.clone();
-            if self.env.full_column_names && !self.env.short_column_names && count > 0 {
+            if self.full_names() && !self.env.short_column_names && count > 0 {
                 shown = format!("{table_name}.{name}").into();
             }
             let out = self.out_column(&e, shown);
@@ -463,9 +467,19 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// The columns that are bound are those of a view or of CREATE TABLE AS: no PRAGMA changes their names.
+    fn own_names(&self) -> bool {
+        self.named_for_good || !self.views.is_empty()
+    }
+
+    /// Result columns have their tables' names before their own.
+    fn full_names(&self) -> bool {
+        self.env.full_column_names && !self.own_names()
+    }
+
     fn result_name(&mut self, ast: &ast::Expr, e: &Expr, span: ast::Span) -> Rc<str> {
         if let (ast::Expr::Column { .. }, Expr::Column(c)) = (ast, e)
-            && (self.env.short_column_names || self.env.full_column_names)
+            && (self.env.short_column_names || self.env.full_column_names || self.own_names())
         {
             for scope in self.scopes.iter().rev() {
                 if let Some(s) = scope.sources.iter().find(|s| s.id == c.table) {
@@ -476,7 +490,7 @@ impl Binder<'_> {
                         },
                         (cols, i) => cols.name(i as usize),
                     };
-                    if self.env.full_column_names {
+                    if self.full_names() {
                         let table = match &s.columns {
                             Columns::Table(t) => t.name.clone(),
                             Columns::Query(_) => s.name.clone(),
@@ -667,7 +681,7 @@ fn ordinal(e: &ast::Expr) -> Option<i64> {
         // Only what fits 32 bits is a number of a column: what is larger is a constant like any other.
         ast::Expr::Literal(Literal::Integer(t), _) => {
             let number = match t.strip_prefix("0x").or_else(|| t.strip_prefix("0X")) {
-                Some(hex) => i32::from_str_radix(hex, 16),
+                Some(hex) => i32::from_str_radix(&hex.replace('_', ""), 16),
                 None => t.parse::<i32>(),
             };
             number.ok().map(i64::from)

@@ -104,6 +104,7 @@ impl Compiler<'_> {
         nested: &mut NestedPlans,
     ) -> Result<Vec<Step>> {
         let mut bound = Select::with_one_arm();
+        b.named_for_good = true;
         b.select_into(s, &mut bound)?;
         let sql = columns_as_text(name, &bound.columns);
         let t = Rc::new(table_of_text(&sql)?);

@@ -2,10 +2,11 @@
 
 use crate::env::Env;
 use crate::machine::Vm;
-use iolite_base::{Code, Result};
+use iolite_base::{Code, Encoding, Result};
 use iolite_bytecode::{FunctionCall, Insn, Opcode, P4};
-use iolite_ext::{Aggregate, AuxData, Context, Host, Implementation};
+use iolite_ext::{Aggregate, AuxData, Context, FunctionFlags, Host, Implementation};
 use iolite_value::Value;
+use std::borrow::Cow;
 
 /// A fresh state.
 pub(crate) fn make(f: &FunctionCall) -> Result<Box<dyn Aggregate>> {
@@ -66,6 +67,15 @@ fn begin(
     Ok(())
 }
 
+/// What an aggregate is given in a database of texts in `enc`: where it reads texts, blobs that spell them in UTF-8.
+#[inline]
+pub(crate) fn arguments<'a>(f: &FunctionCall, args: &'a [Value], enc: Encoding) -> Result<Cow<'a, [Value]>> {
+    if enc == Encoding::Utf8 || !f.function.flags.has(FunctionFlags::TEXTS) {
+        return Ok(Cow::Borrowed(args));
+    }
+    args.iter().map(|v| v.blob_in_utf8(enc)).collect::<Result<_>>().map(Cow::Owned)
+}
+
 /// Does the steps that `insns` begins with, as far as they need nothing but a state and values; how many they were.
 #[inline(always)]
 pub(crate) fn quick_steps(
@@ -105,8 +115,8 @@ pub(crate) fn step(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         return Ok(());
     }
     let s = state(&mut frame.states, &mut frame.regs[at], i.p3, f)?;
-    let args = &frame.regs[first..first + f.args];
-    with_context(f, env, &mut frame.aggregate_aux, |c| s.step(c, args))?;
+    let args = arguments(f, &frame.regs[first..first + f.args], vm.enc)?;
+    with_context(f, env, &mut frame.aggregate_aux, |c| s.step(c, &args))?;
     if i.p1 != 0 && s.changed() {
         vm.put(i.p1, Value::Int(1));
     }

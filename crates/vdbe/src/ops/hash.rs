@@ -4,7 +4,7 @@ use crate::cursor::VCursor;
 use crate::env::Env;
 use crate::hash::{HashTable, Slot, owned};
 use crate::machine::Vm;
-use crate::ops::aggregate::{make, with_context};
+use crate::ops::aggregate::{arguments, make, with_context};
 use iolite_base::{Code, Result};
 use iolite_bytecode::{Insn, P4};
 use iolite_value::Value;
@@ -47,8 +47,8 @@ pub(crate) fn step(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         Slot::State(s) => s,
         _ => make(f)?,
     };
-    let done =
-        with_context(f, env, &mut vm.f.aggregate_aux, |c| s.step(c, &vm.f.regs[first..first + f.args]));
+    let done = arguments(f, &vm.f.regs[first..first + f.args], vm.enc)
+        .and_then(|args| with_context(f, env, &mut vm.f.aggregate_aux, |c| s.step(c, &args)));
     let changed = i.p5 != 0 && s.changed();
     *table(&mut vm.f.cursors, i.p1)?.slot(i.p3 as usize) = Slot::State(s);
     done?;

@@ -1,0 +1,13 @@
+PRAGMA encoding='UTF-16le';
+SELECT x'3100'+0, -x'3100', x'31'+0, -x'31', sum(x'3100'), sum(x'31'), abs(x'3100'), round(x'3100'), total(x'320033'), avg(x'3200');
+SELECT CAST(x'31003200' AS INTEGER), CAST(x'3132' AS REAL), x'3100' * 2, x'3100' || 'a', CAST(x'31' AS NUMERIC), x'3100' & 1, ~x'3100', not x'3100', x'3100' and 1;
+SELECT max(1,x'3100'), min(x'3100',2), x'3100' > 1, printf('%d', x'3100'), printf('%s', x'4100'), substr(x'3100',1,1);
+SELECT sum(b), avg(b), total(b) FROM (SELECT x'3100' AS b UNION ALL SELECT x'3200');
+SELECT CASE WHEN x'3100' THEN 1 ELSE 0 END, iif(x'3100',1,2), x'31' IS TRUE, 1 WHERE x'3100';
+CREATE TABLE t(a, b);
+INSERT INTO t VALUES (x'3100', 1), (x'31', 2), (x'350036', 3), ('7', 4), (8, 5);
+SELECT b, a + 0, a & 7, NOT a, a AND 1 FROM t;
+SELECT sum(a), avg(a), group_concat(a) FROM t WHERE b < 4;
+SELECT b, sum(a) OVER (ORDER BY b ROWS 1 PRECEDING) FROM t;
+SELECT b % 2, total(a) FROM t GROUP BY b % 2;
+SELECT b FROM t WHERE a ORDER BY b;
