@@ -339,7 +339,8 @@ impl Codegen<'_> {
             let mut sub = Open::plain(self);
             let mut sp = *p;
             let own = table.primary_index();
-            let of_table = matches!(&br.access, Access::Index(a) if own.is_some_and(|o| Rc::ptr_eq(&o, &a.index)));
+            let of_table =
+                matches!(&br.access, Access::Index(a) if own.is_some_and(|o| Rc::ptr_eq(&o, &a.index)));
             if of_table {
                 sp.index_cursor = Some(cursor);
             } else if let Access::Index(a) = &br.access {

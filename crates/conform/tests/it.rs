@@ -6,6 +6,7 @@ use iolite_conform::differ::pair::{Pair, Stmt};
 use std::path::{Path, PathBuf};
 
 mod damage;
+mod drawn;
 mod fts;
 mod query_plans;
 mod rtree;

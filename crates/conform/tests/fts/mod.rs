@@ -1,19 +1,14 @@
 //! FTS5 on both engines: drawn histories give the same answers and the same blocks, also where the engines take turns on one
 //! file; damaged indexes are errors. `IOLITE_FTS_ROUNDS=N` draws N histories, from `IOLITE_FTS_SEED` on.
 
-pub(crate) mod draw;
+mod history;
 
-use draw::{Draw, History};
+use crate::drawn::{Draw, rounds};
+use history::History;
 use iolite_conform::differ::pair::{Pair, Stmt};
 use iolite_conform::engine::Db;
 use iolite_stock as stock;
 use iolite_testkit::Scratch;
-
-fn rounds(few: u64) -> std::ops::Range<u64> {
-    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
-    let first = number("IOLITE_FTS_SEED").unwrap_or(1);
-    first..first + number("IOLITE_FTS_ROUNDS").unwrap_or(few)
-}
 
 /// The tables in which all is kept, as queries.
 const BLOCKS: [&str; 3] = [
@@ -25,7 +20,7 @@ const BLOCKS: [&str; 3] = [
 #[test]
 fn histories_answer_as_on_stock() {
     let mut found = String::new();
-    for seed in rounds(25) {
+    for seed in rounds("FTS", 25) {
         let dir = std::env::temp_dir().join(format!("iolite-fts-{}-{seed}", std::process::id()));
         let mut pair = Pair::new(&dir, true);
         let mut h = History::new(seed);
@@ -62,7 +57,7 @@ fn dump(path: &str) -> String {
 
 #[test]
 fn engines_take_turns_on_a_file() {
-    for seed in rounds(6) {
+    for seed in rounds("FTS", 6) {
         let scratch = Scratch::new();
         let (alone, shared) = (scratch.name("alone.db"), scratch.name("shared.db"));
         let mut h = History::new(seed);
@@ -105,7 +100,7 @@ const PROBES: &[&str] = &[
 
 #[test]
 fn damaged_indexes_are_errors() {
-    for seed in rounds(60) {
+    for seed in rounds("FTS", 60) {
         let mut d = Draw(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
         let c = iolite::engine::Connection::open_in_memory().expect("a database opens");
         c.execute_batch(&format!(

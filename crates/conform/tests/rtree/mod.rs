@@ -1,17 +1,11 @@
 //! R*Trees on both engines: drawn histories give the same answers and the same nodes, also where the engines take turns on one
 //! file; damaged nodes are errors. `IOLITE_RTREE_ROUNDS=N` draws N histories, from `IOLITE_RTREE_SEED` on.
 
-use crate::fts::draw::Draw;
+use crate::drawn::{Draw, rounds};
 use iolite_conform::differ::pair::{Pair, Stmt};
 use iolite_conform::engine::Db;
 use iolite_stock as stock;
 use iolite_testkit::Scratch;
-
-fn rounds(few: u64) -> std::ops::Range<u64> {
-    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
-    let first = number("IOLITE_RTREE_SEED").unwrap_or(1);
-    first..first + number("IOLITE_RTREE_ROUNDS").unwrap_or(few)
-}
 
 /// All that is kept, as queries, and a check.
 const NODES: [&str; 4] = [
@@ -142,7 +136,7 @@ impl History {
 #[test]
 fn histories_answer_as_on_stock() {
     let mut found = String::new();
-    for seed in rounds(30) {
+    for seed in rounds("RTREE", 30) {
         let dir = std::env::temp_dir().join(format!("iolite-rtree-{}-{seed}", std::process::id()));
         let mut pair = Pair::new(&dir, true);
         let mut h = History::new(seed);
@@ -178,7 +172,7 @@ fn dump(path: &str) -> String {
 
 #[test]
 fn engines_take_turns_on_a_file() {
-    for seed in rounds(8) {
+    for seed in rounds("RTREE", 8) {
         let scratch = Scratch::new();
         let (alone, shared) = (scratch.name("alone.db"), scratch.name("shared.db"));
         let mut h = History::new(seed);
@@ -220,7 +214,7 @@ const PROBES: &[&str] = &[
 
 #[test]
 fn damaged_nodes_are_errors() {
-    for seed in rounds(150) {
+    for seed in rounds("RTREE", 150) {
         let mut d = Draw(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
         let c = iolite::engine::Connection::open_in_memory().expect("a database opens");
         let rows = [20, 120, 900][d.below(3)];

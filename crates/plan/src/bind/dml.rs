@@ -618,9 +618,8 @@ impl Binder<'_> {
                     };
                     named
                         && match (&i.index.columns[n].source, e.without_collate()) {
-                            (ColumnSource::Column(c), Expr::Column(col)) => {
-                                col.column == *c as i32 || col.column == ROWID && t.rowid_alias == Some(*c)
-                            }
+                            // The rowid's own name in an index is no match, as in SQLite.
+                            (ColumnSource::Column(c), Expr::Column(col)) => col.column == *c as i32,
                             (ColumnSource::Expr(_), e) => {
                                 i.exprs[n].as_ref().is_some_and(|x| x.without_collate().same(e))
                             }

@@ -1,22 +1,6 @@
 //! Drawn histories of an FTS5 table: options, changes, commands, transactions, queries.
 
-/// Numbers that look random; the same for the same seed.
-pub(crate) struct Draw(pub u64);
-
-impl Draw {
-    pub fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
-    }
-
-    pub fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
-    pub fn of<'a>(&mut self, list: &[&'a str]) -> &'a str {
-        list[self.below(list.len())]
-    }
-}
+use crate::drawn::Draw;
 
 const WORDS: &[&str] = &[
     "one", "two", "three", "abc", "abcd", "abd", "x", "y", "z", "hello", "world", "running", "runs", "ran",
