@@ -48,8 +48,8 @@ impl<'a> Query<'a> {
     /// The distances of vectors, which are as long as this one.
     pub fn distances(&self, to: [&[u8]; LANES]) -> [f64; LANES] {
         match self.kind {
-            Kind::F32 => self.numbers_to(to.map(f32s)),
-            Kind::I8 => self.numbers_to(to.map(|b| i8s(b).map(f32::from))),
+            Kind::F32 => self.numbers_to(to.map(|b| b.as_chunks::<4>().0), f32::from_le_bytes),
+            Kind::I8 => self.numbers_to(to, |b| f32::from(b as i8)),
             Kind::Bit => to.map(|b| f64::from(differing(self.bytes, b))),
         }
     }
@@ -60,13 +60,16 @@ impl<'a> Query<'a> {
     }
 
     #[inline(always)]
-    fn numbers_to<I: Iterator<Item = f32>>(&self, [a, b, c, d]: [I; LANES]) -> [f64; LANES] {
-        let rows = a.zip(b).zip(c).zip(d).map(|(((a, b), c), d)| [a, b, c, d]);
-        let pairs = self.numbers.iter().zip(rows);
+    fn numbers_to<T: Copy>(&self, to: [&[T]; LANES], number: impl Fn(T) -> f32) -> [f64; LANES] {
+        let n = to.iter().fold(self.numbers.len(), |n, t| n.min(t.len()));
+        let [a, b, c, d] = to.map(|t| &t[..n]);
+        let numbers = &self.numbers[..n];
+        let rows = |i: usize| [number(a[i]), number(b[i]), number(c[i]), number(d[i])];
         match self.metric {
             Metric::L1 => {
                 let mut sums = [0f64; LANES];
-                for (x, row) in pairs {
+                for (i, x) in numbers.iter().enumerate() {
+                    let row = rows(i);
                     for k in 0..LANES {
                         sums[k] += (f64::from(*x) - f64::from(row[k])).abs();
                     }
@@ -75,7 +78,8 @@ impl<'a> Query<'a> {
             }
             Metric::Cosine => {
                 let (mut dots, mut squares) = ([0f32; LANES], [0f32; LANES]);
-                for (x, row) in pairs {
+                for (i, x) in numbers.iter().enumerate() {
+                    let row = rows(i);
                     for k in 0..LANES {
                         dots[k] += x * row[k];
                         squares[k] += row[k] * row[k];
@@ -88,7 +92,8 @@ impl<'a> Query<'a> {
             }
             Metric::L2 | Metric::Hamming => {
                 let mut sums = [0f32; LANES];
-                for (x, row) in pairs {
+                for (i, x) in numbers.iter().enumerate() {
+                    let row = rows(i);
                     for k in 0..LANES {
                         let t = x - row[k];
                         sums[k] += t * t;
