@@ -63,6 +63,27 @@ pub trait Host {
     fn page(&self, _database: &str, _number: u32) -> Result<Option<Vec<u8>>> {
         Err(Error::sql("there is no database to read"))
     }
+    /// Reads bytes of a text or blob where it is stored, from `offset` on: the value in `(database, table, column)` of a row.
+    fn read_blob(
+        &self,
+        _value: (&str, &str, &str),
+        _rowid: i64,
+        _offset: usize,
+        _out: &mut [u8],
+    ) -> Result<()> {
+        Err(Error::sql("there is no database to read"))
+    }
+    /// Overwrites bytes of a text or blob where it is stored; as [`Host::read_blob`]. It takes part in the statement that is
+    /// running; neither hooks nor triggers hear of it.
+    fn write_blob(
+        &self,
+        _value: (&str, &str, &str),
+        _rowid: i64,
+        _offset: usize,
+        _bytes: &[u8],
+    ) -> Result<()> {
+        Err(Error::sql("there is no database to write"))
+    }
     /// Sets `last_insert_rowid()`: a table that writes its own rows late leaves no trace of that.
     fn put_back_last_insert_rowid(&self, _rowid: i64) {}
     /// A virtual table of the connection, connected; `None`: the database has no such virtual table.

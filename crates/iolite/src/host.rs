@@ -73,6 +73,18 @@ impl Host for Inner {
         })
     }
 
+    fn read_blob(&self, value: (&str, &str, &str), rowid: i64, offset: usize, out: &mut [u8]) -> Result<()> {
+        let (database, table, column) = value;
+        self.handle()?.blob_open(Some(database), table, column, rowid, false)?.read(offset, out)
+    }
+
+    fn write_blob(&self, value: (&str, &str, &str), rowid: i64, offset: usize, bytes: &[u8]) -> Result<()> {
+        let (database, table, column) = value;
+        let mut blob = self.handle()?.blob_open(Some(database), table, column, rowid, true)?;
+        blob.write(offset, bytes)?;
+        blob.close()
+    }
+
     fn put_back_last_insert_rowid(&self, rowid: i64) {
         self.last_rowid.set(rowid);
     }

@@ -16,6 +16,7 @@ mod searching;
 mod sorting;
 mod transactions;
 mod trust;
+mod vectors;
 mod vtab_writes;
 mod vtabs;
 mod writer;

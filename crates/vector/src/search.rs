@@ -1,0 +1,203 @@
+//! The nearest rows: a scan of all chunks that the filters leave.
+//!
+//! What always holds: the answer is exact, sorted by distance, and rows of one distance by rowid; a distance that is no number comes
+//! last. Memory is bounded by `k` and a chunk.
+
+use crate::filter::Condition;
+use crate::kernel::{LANES, Query};
+use crate::plan;
+use crate::store::{Place, Store, corrupt};
+use crate::vector::Vector;
+use iolite_base::{Code, Error, Result};
+use iolite_ext::FilterArgs;
+use iolite_value::Value;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// So many rows can be asked for.
+const MOST: i64 = 4096;
+
+/// A row that was found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub distance: f64,
+    pub rowid: i64,
+    pub place: Place,
+}
+
+impl Ord for Found {
+    fn cmp(&self, other: &Found) -> Ordering {
+        let nan = self.distance.is_nan().cmp(&other.distance.is_nan());
+        let near = self.distance.partial_cmp(&other.distance).unwrap_or(Ordering::Equal);
+        nan.then(near).then(self.rowid.cmp(&other.rowid))
+    }
+}
+
+impl PartialOrd for Found {
+    fn partial_cmp(&self, other: &Found) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Found {
+    fn eq(&self, other: &Found) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Found {}
+
+/// What is looked for.
+struct Wanted {
+    column: usize,
+    vector: Vector,
+    k: usize,
+    /// The condition on partition columns and its values.
+    partition: (String, Vec<Value>),
+    conditions: Vec<Condition>,
+    distances: Vec<(u8, f64)>,
+    /// The rows that may be found, sorted; none: all.
+    rows: Option<Vec<i64>>,
+}
+
+/// The vector that a query asks for.
+fn query_vector(store: &Store, column: usize, v: &Value) -> Result<Vector> {
+    let c = store.config.vectors.get(column).ok_or_else(|| Error::from(Code::Internal))?;
+    let name = &c.name;
+    let vector = Vector::of(v).map_err(|e| {
+        Error::new(e.code(), format!("Query vector on the \"{name}\" column is invalid: {}", e.message()))
+    })?;
+    if vector.kind != c.kind {
+        return Err(Error::sql(format!(
+            "Query vector for the \"{name}\" column is expected to be of type {}, but a {} vector was provided.",
+            c.kind.name(),
+            vector.kind.name()
+        )));
+    }
+    if vector.len() != c.dimensions {
+        return Err(Error::sql(format!(
+            "Dimension mismatch for query vector for the \"{name}\" column. Expected {} dimensions but received {}.",
+            c.dimensions,
+            vector.len()
+        )));
+    }
+    Ok(vector)
+}
+
+fn count(v: &Value) -> Result<usize> {
+    match v.to_int() {
+        n if n < 0 => Err(Error::sql("k value in knn queries must be greater than or equal to 0.")),
+        n if n > MOST => {
+            Err(Error::sql(format!("k value in knn query too large, provided {n} and the limit is {MOST}")))
+        }
+        n => Ok(n as usize),
+    }
+}
+
+impl Wanted {
+    fn new(store: &Store, plan: &str, args: &FilterArgs<'_>) -> Result<Wanted> {
+        let mut w: Option<Wanted> = None;
+        for (n, block) in plan.as_bytes()[1..].chunks_exact(4).enumerate() {
+            let v = args.get(n).ok_or_else(|| Error::from(Code::Internal))?;
+            let one = std::slice::from_ref(v);
+            let values = args.list(n).unwrap_or(one);
+            let place = block[1].wrapping_sub(b'A') as usize;
+            let Some(w) = &mut w else {
+                let (column, vector) = (place, query_vector(store, place, v)?);
+                let partition = ("1".into(), Vec::new());
+                let (conditions, distances) = (Vec::new(), Vec::new());
+                w = Some(Wanted { column, vector, k: 0, partition, conditions, distances, rows: None });
+                continue;
+            };
+            match block[0] {
+                plan::COUNT => w.k = count(v)?,
+                plan::KEYS => w.only(store, values)?,
+                plan::PARTITION => {
+                    w.partition.1.push(v.clone());
+                    let (op, p) = (plan::operator(block[2]), w.partition.1.len());
+                    w.partition.0 += &format!(" AND partition{place:02}{op}?{p}");
+                }
+                plan::METADATA | plan::METADATA_LIST => {
+                    w.conditions.push(Condition::new(store, place, block[2], values)?);
+                }
+                _ => w.distances.push((block[2], if v.is_null() { f64::NAN } else { v.to_real() })),
+            }
+        }
+        w.ok_or_else(|| Code::Internal.into())
+    }
+
+    fn only(&mut self, store: &Store, keys: &[Value]) -> Result<()> {
+        let mut rows = Vec::new();
+        for key in keys {
+            rows.extend(match key {
+                Value::Text(..) if store.config.text_key => store.row_of_key(key)?,
+                Value::Int(n) if !store.config.text_key => Some(*n),
+                _ => None,
+            });
+        }
+        rows.sort_unstable();
+        if let Some(before) = &self.rows {
+            rows.retain(|r| before.binary_search(r).is_ok());
+        }
+        self.rows = Some(rows);
+        Ok(())
+    }
+}
+
+/// The nearest rows, nearest first.
+pub(crate) fn nearest(store: &Store, plan: &str, args: &FilterArgs<'_>) -> Result<Vec<Found>> {
+    let w = Wanted::new(store, plan, args)?;
+    if w.k == 0 {
+        return Ok(Vec::new());
+    }
+    let column = &store.config.vectors[w.column];
+    let query = Query::new(column.kind, column.metric, &w.vector.bytes);
+    let bytes = column.bytes();
+    let mut heap: BinaryHeap<Found> = BinaryHeap::new();
+    let mut left: Vec<bool> = Vec::new();
+    let mut places: Vec<usize> = Vec::new();
+    store
+        .chunks(&w.partition.0, &w.partition.1, |chunk| {
+            left.clear();
+            left.extend((0..chunk.size).map(|at| chunk.is_taken(at)));
+            if let Some(rows) = &w.rows {
+                for (at, left) in left.iter_mut().enumerate() {
+                    *left = *left && rows.binary_search(&chunk.rowid(at)).is_ok();
+                }
+            }
+            for c in &w.conditions {
+                if left.contains(&true) {
+                    c.narrow(store, &chunk, &mut left)?;
+                }
+            }
+            places.clear();
+            places.extend((0..chunk.size).filter(|at| left[*at]));
+            if places.is_empty() {
+                return Ok(());
+            }
+            let vectors = store.vectors(w.column, &chunk)?;
+            for group in places.chunks(LANES) {
+                let of = |k: usize| &vectors[bytes * group[k.min(group.len() - 1)]..][..bytes];
+                let distances = query.distances(std::array::from_fn(of));
+                for (at, distance) in group.iter().zip(distances) {
+                    let holds = |(op, bound): &(u8, f64)| {
+                        distance.partial_cmp(bound).is_some_and(|o| plan::holds(*op, o))
+                    };
+                    if !w.distances.iter().all(holds) {
+                        continue;
+                    }
+                    let place = Place { chunk: chunk.id, at: *at };
+                    let found = Found { distance, rowid: chunk.rowid(*at), place };
+                    if heap.len() < w.k {
+                        heap.push(found);
+                    } else if heap.peek().is_some_and(|worst| found < *worst) {
+                        heap.pop();
+                        heap.push(found);
+                    }
+                }
+            }
+            Ok(())
+        })
+        .map_err(|e| if e.code() == Code::CorruptVtab { corrupt() } else { e })?;
+    Ok(heap.into_sorted_vec())
+}
