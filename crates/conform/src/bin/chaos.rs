@@ -239,6 +239,8 @@ const SOUND: [i64; 4] = [TOTAL, ACCOUNTS, TOTAL, 0];
 fn verify(dir: &Path, engine: &str, about: &Round) -> Result<(), String> {
     let db = Db::open(engine, &dir.join(FILES[0]).to_string_lossy())?;
     let told = |what: &'static str| move |e: Trouble| format!("{what}: {e:?}");
+    // A forked child may outlive its killed parent, and be the last to close a log.
+    db.run(&format!("PRAGMA busy_timeout = {BUSY_TIMEOUT}")).map_err(told("a setting"))?;
     db.run(&format!("ATTACH '{}' AS b", dir.join(FILES[1]).display())).map_err(told("attach"))?;
     for name in ["main", "b"] {
         let found = db.numbers(&snapshot(name)).map_err(told("at the end"))?;
