@@ -194,6 +194,10 @@ impl Clock for World {
     fn sleep(&self, time: Duration) {
         std::thread::sleep(time);
     }
+
+    fn local_offset(&self, unix_seconds: i64) -> i64 {
+        crate::unix::local_offset(unix_seconds)
+    }
 }
 
 impl Entropy for World {

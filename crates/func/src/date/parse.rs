@@ -5,6 +5,9 @@ use iolite_base::Result;
 use iolite_ext::Context;
 use iolite_value::num;
 
+/// The last moment of which every system knows the local time: 2038-01-18 00:00, in milliseconds.
+const LAST_KNOWN: i64 = 213_014_145_600_000;
+
 /// Exactly `n` digits at the start of `z`, whose number lies in the range; the rest.
 fn fixed(z: &[u8], n: usize, low: i32, high: i32) -> Option<(i32, &[u8])> {
     let digits = z.get(..n)?;
@@ -165,7 +168,7 @@ pub(super) fn modifier(ctx: &Context<'_>, m: &mut Moment, z: &[u8], index: usize
             if !m.local {
                 let ms = m.ms();
                 let subsecond = m.subsecond;
-                *m = Moment::at(ms + ctx.host.local_offset((ms - UNIX_EPOCH).div_euclid(1000))? * 1000);
+                *m = Moment::at(ms + local_offset(ctx, ms)?);
                 m.subsecond = subsecond;
             }
             m.utc = false;
@@ -219,13 +222,28 @@ fn unix_epoch(m: &mut Moment) -> bool {
     true
 }
 
+/// The local time zone's offset in milliseconds at a moment of UTC. Years that the system may not know are taken for one
+/// of 1997 to 2003 with the same leap day (documentation page `lang_datefunc`, section 3.1).
+fn local_offset(ctx: &Context<'_>, ms: i64) -> Result<i64> {
+    let mut known = ms;
+    if !(UNIX_EPOCH..=LAST_KNOWN).contains(&ms) {
+        let mut m = Moment::at(ms);
+        let (date, time) = m.parts();
+        if !m.bad {
+            let date = Date { year: 2000 + date.year % 4, ..date };
+            known = Moment { date: Some(date), time: Some(time), ..Moment::default() }.ms();
+        }
+    }
+    Ok(ctx.host.local_offset((known - UNIX_EPOCH).div_euclid(1000))? * 1000)
+}
+
 /// Finds the moment whose local time is `m`: offsets change, so the answer is approached. As in SQLite, `subsec` has
 /// to come after `utc`.
 fn utc(ctx: &Context<'_>, m: &mut Moment) -> Result<()> {
     let local = m.ms();
     let mut guess = local;
     for _ in 0..4 {
-        let offset = ctx.host.local_offset((guess - UNIX_EPOCH).div_euclid(1000))? * 1000;
+        let offset = local_offset(ctx, guess)?;
         let error = guess + offset - local;
         guess -= error;
         if error == 0 {

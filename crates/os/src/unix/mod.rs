@@ -13,6 +13,8 @@ mod posix;
 mod shm;
 mod sys;
 
+pub(crate) use sys::local_offset;
+
 pub(crate) use fork::{forks, watch as watch_forks};
 
 use crate::traits::*;
@@ -228,6 +230,10 @@ impl Clock for KernelClock {
 
     fn sleep(&self, time: Duration) {
         std::thread::sleep(time);
+    }
+
+    fn local_offset(&self, unix_seconds: i64) -> i64 {
+        sys::local_offset(unix_seconds)
     }
 }
 

@@ -554,6 +554,16 @@ pub fn clock(which: libc::clockid_t) -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
+/// The local time zone's offset from UTC, in seconds, at a moment given in seconds since 1970; 0 where the system does not tell.
+pub fn local_offset(unix_seconds: i64) -> i64 {
+    let at = unix_seconds as libc::time_t;
+    // SAFETY: all-zero is a valid tm.
+    let mut local: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both are there for the time of the call, which keeps neither.
+    let told = unsafe { libc::localtime_r(&at, &mut local) };
+    if told.is_null() { 0 } else { local.tm_gmtoff as i64 }
+}
+
 /// Random bytes from the kernel; from clock and process number should it refuse.
 pub fn random(out: &mut [u8]) {
     #[cfg(target_os = "linux")]
