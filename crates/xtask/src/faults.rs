@@ -9,6 +9,7 @@
 mod safety;
 mod sql;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -164,8 +165,11 @@ impl Differ<'_> {
 /// Copies the files under version control and changes them.
 fn plant(root: &Path, copy: &Path) -> Result<(), String> {
     let list = Command::new("git").current_dir(root).args(["ls-files", "-z"]).output();
-    let list = list.map_err(|e| format!("git ls-files: {e}"))?;
-    for name in String::from_utf8_lossy(&list.stdout).split('\0').filter(|n| !n.is_empty()) {
+    let list = list.map_err(|e| format!("git ls-files: {e}"))?.stdout;
+    let list = String::from_utf8_lossy(&list);
+    let names: HashSet<&str> = list.split('\0').filter(|n| !n.is_empty()).collect();
+    remove_others(copy, copy, &names).map_err(|e| format!("what an older copy left: {e}"))?;
+    for name in &names {
         let (from, to) = (root.join(name), copy.join(name));
         let Ok(text) = std::fs::read(&from) else { continue };
         // What is the same stays as it is, so that a second build has little to do.
@@ -191,6 +195,21 @@ fn plant(root: &Path, copy: &Path) -> Result<(), String> {
         let switch = format!("iolite_base::fault::on({i})");
         let text = text.replace(f.find, &f.with.replace("FAULT", &switch));
         std::fs::write(&file, text).map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
+/// Removes the files below `dir` that are not among `names`, which are paths within `copy`: a file that was moved since must not be
+/// there twice.
+fn remove_others(copy: &Path, dir: &Path, names: &HashSet<&str>) -> std::io::Result<()> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Ok(()) };
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            remove_others(copy, &path, names)?;
+        } else if !path.strip_prefix(copy).is_ok_and(|p| p.to_str().is_some_and(|p| names.contains(p))) {
+            std::fs::remove_file(&path)?;
+        }
     }
     Ok(())
 }
