@@ -5,8 +5,9 @@
 //! they have changed, all programs are forgotten, also so that functions taken back by the user do not live on in them.
 //!
 //! Statements that differ in their literals alone share a program, kept under the text with parameters in their places
-//! ([`iolite_sql::lifted`]). Where the literals are not but stored, such a program is made when the second of them comes, and
-//! only if the first one's found one row by its key: what cannot share is not compiled twice.
+//! ([`iolite_sql::lifted`]). Where the literals are not but stored, it is decided when the second of them comes, by compiling both
+//! forms: they share if one row is found by its key, or if both find their rows in the same way and no other values could have found a
+//! better one.
 //!
 //! The table is small and has one place for each hash: a text that is prepared often comes back to its place. Kept are
 //! queries, changes of data and the statements of transactions, which do nothing while they are compiled.
@@ -36,13 +37,24 @@ pub(crate) struct Plans {
     /// How many places there may be: they are made with the first program.
     size: usize,
     generations: Rc<Vec<u64>>,
-    /// By the same places: hashes of texts that a program can be made for, when they come again.
-    shareable: Vec<u64>,
+    /// By the same places: hashes of texts with parameters in the places of literals, and what is known of them.
+    sharing: Vec<(u64, Sharing)>,
+}
+
+/// What is known of statements that differ in their literals alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sharing {
+    /// One of them was there.
+    Seen,
+    /// They share a program.
+    Shared,
+    /// They do not: their literals decide how rows are found.
+    Refused,
 }
 
 impl Default for Plans {
     fn default() -> Self {
-        Plans { places: Vec::new(), size: DEFAULT, generations: Rc::default(), shareable: Vec::new() }
+        Plans { places: Vec::new(), size: DEFAULT, generations: Rc::default(), sharing: Vec::new() }
     }
 }
 
@@ -72,27 +84,27 @@ impl Plans {
         self.places[at] = Some(Plan { text: text.into(), used, program: program.clone() });
     }
 
-    /// Notes that statements may share a program that is made of this text.
-    pub fn note_shareable(&mut self, text: &str) {
-        if self.shareable.is_empty() {
-            self.shareable = vec![0; self.size];
+    /// Notes what is known of statements that have this text with parameters in the places of their literals.
+    pub fn note_sharing(&mut self, text: &str, what: Sharing) {
+        if self.sharing.is_empty() {
+            self.sharing = vec![(0, Sharing::Refused); self.size];
         }
         let hash = hash_bytes(text.as_bytes());
-        if let Some(place) = self.shareable.get_mut(hash as usize % self.size.max(1)) {
-            *place = hash;
+        if let Some(place) = self.sharing.get_mut(hash as usize % self.size.max(1)) {
+            *place = (hash, what);
         }
     }
 
-    /// Whether that was noted. A hash that is another's by chance costs a program that nobody uses.
-    pub fn is_shareable(&self, text: &str) -> bool {
+    /// What was noted. Where a hash is another's by chance a program is shared that finds its rows more slowly.
+    pub fn sharing(&self, text: &str) -> Option<Sharing> {
         let hash = hash_bytes(text.as_bytes());
-        self.shareable.get(hash as usize % self.size.max(1)) == Some(&hash)
+        self.sharing.get(hash as usize % self.size.max(1)).filter(|p| p.0 == hash).map(|p| p.1)
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
         self.places = Vec::new();
-        self.shareable = Vec::new();
+        self.sharing = Vec::new();
     }
 
     /// How many programs are kept at most.

@@ -1,6 +1,7 @@
 //! From text to statements: the one place where the stages are joined.
 
 use crate::connection::{Connection, Inner};
+use crate::plans::Sharing;
 use crate::statement::Statement;
 use iolite_base::{Error, Limit, Limits, Result};
 use iolite_bytecode::Program;
@@ -12,6 +13,7 @@ use iolite_plan::statement::Body;
 use iolite_sql::Lifted;
 use iolite_sql::ast::{BeginMode, ExplainMode, Parsed, Stmt};
 use iolite_value::Value;
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// Prepares the first statement of a text.
@@ -39,12 +41,13 @@ pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option
     let mut program = Rc::default();
     compile(conn, parsed, sql, Rc::get_mut(&mut program).expect("nobody else has it"), None)?;
     if !own && !program.holds_tables && crate::plans::lasting(parsed) {
-        c.plans.borrow_mut().keep(sql, *used, &program, &c.generations.borrow());
-    }
-    if let Some(l) = &lifted
-        && program.finds_one
-    {
-        c.plans.borrow_mut().note_shareable(&l.text);
+        let mut plans = c.plans.borrow_mut();
+        plans.keep(sql, *used, &program, &c.generations.borrow());
+        if let Some(l) = &lifted
+            && plans.sharing(&l.text).is_none()
+        {
+            plans.note_sharing(&l.text, Sharing::Seen);
+        }
     }
     let (text, rest) = sql.split_at(*used);
     Ok(Some((Statement::new(conn, text, program)?, rest)))
@@ -54,19 +57,11 @@ pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option
 /// decide how rows are found, no other of its kind came yet, or something is wrong with it, of which its own text tells best.
 fn prepare_lifted(conn: &Connection, sql: &str, l: &Lifted, limits: &Limits) -> Result<Option<Statement>> {
     let c = &conn.0;
-    let found = c.plans.borrow().find(&l.text, &c.generations.borrow());
-    let program = match found {
-        Some((program, _)) => program,
-        None if !l.stored && !c.plans.borrow().is_shareable(&l.text) => return Ok(None),
-        None => {
-            let Ok(program) = compile_text(conn, &l.text).map(Rc::new) else { return Ok(None) };
-            if !program.holds_tables {
-                c.plans.borrow_mut().keep(&l.text, l.text.len(), &program, &c.generations.borrow());
-            }
-            program
-        }
+    let sharing = match l.stored {
+        true => Some(Sharing::Shared),
+        false => c.plans.borrow().sharing(&l.text),
     };
-    if !l.stored && !program.finds_one {
+    if !matches!(sharing, Some(Sharing::Seen | Sharing::Shared)) {
         return Ok(None);
     }
     let most = limits.get(Limit::Length) as usize;
@@ -78,15 +73,77 @@ fn prepare_lifted(conn: &Connection, sql: &str, l: &Lifted, limits: &Limits) -> 
             Err(_) => return Ok(None),
         }
     }
+    // Truth values and their like are thought to be frequent: the plan for others may not fit them.
+    let frequent = !l.stored && values.iter().any(|v| matches!(v, Value::Int(-1..=1)));
+    if frequent && sharing == Some(Sharing::Seen) {
+        return Ok(None);
+    }
+    let found = match sharing {
+        Some(Sharing::Shared) => c.plans.borrow().find(&l.text, &c.generations.borrow()),
+        _ => None,
+    };
+    let program = match found {
+        Some((program, _)) => program,
+        None => {
+            let program = shared_program(conn, &sql[..l.used], l, sharing == Some(Sharing::Shared))?;
+            let what = if program.is_some() { Sharing::Shared } else { Sharing::Refused };
+            let mut plans = c.plans.borrow_mut();
+            // Behind the program: where that is the first of new generations, all that was noted is forgotten with it.
+            if let Some(program) = &program
+                && !program.holds_tables
+            {
+                plans.keep(&l.text, l.text.len(), program, &c.generations.borrow());
+            }
+            if !l.stored {
+                plans.note_sharing(&l.text, what);
+            }
+            match program {
+                Some(program) => program,
+                None => return Ok(None),
+            }
+        }
+    };
+    if frequent && !program.finds_one {
+        return Ok(None);
+    }
     Statement::with_values(conn, &sql[..l.used], program, values).map(Some)
+}
+
+/// Compiles the text with parameters in the place of literals, for all statements of this kind. `None`: they do not share.
+fn shared_program(conn: &Connection, own: &str, l: &Lifted, decided: bool) -> Result<Option<Rc<Program>>> {
+    let shape = Shape::default();
+    let Ok(program) = compile_watched(conn, &l.text, Some(&shape)).map(Rc::new) else { return Ok(None) };
+    if decided || program.finds_one {
+        return Ok(Some(program));
+    }
+    let Some(shared) = shape.0.get() else { return Ok(None) };
+    let as_written = Shape::default();
+    compile_watched(conn, own, Some(&as_written))?;
+    Ok((as_written.0.get() == Some(shared)).then_some(program))
+}
+
+/// Learns in which way a statement finds its rows.
+#[derive(Default)]
+struct Shape(Cell<Option<u64>>);
+
+impl Watch for Shape {
+    fn bound(&self, _: &Select) {}
+
+    fn planned(&self, plan: &StatementPlan) {
+        self.0.set(plan.shape());
+    }
 }
 
 /// Compiles the only statement of a text.
 pub(crate) fn compile_text(conn: &Connection, sql: &str) -> Result<Program> {
+    compile_watched(conn, sql, None)
+}
+
+fn compile_watched(conn: &Connection, sql: &str, watch: Option<&dyn Watch>) -> Result<Program> {
     let limits = conn.0.limits.borrow().clone();
     let mut program = Program::default();
     match iolite_sql::parse_next(sql, &limits)? {
-        Some((mut parsed, _)) => compile(conn, &mut parsed, sql, &mut program, None)?,
+        Some((mut parsed, _)) => compile(conn, &mut parsed, sql, &mut program, watch)?,
         None => return Err(Error::sql("not a statement")),
     }
     Ok(program)

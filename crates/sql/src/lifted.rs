@@ -3,8 +3,8 @@
 //! A program for the second can serve all texts of the first kind: programs that write numbers and texts into their SQL
 //! would else have each statement compiled. Only plain forms are told apart: an INSERT or REPLACE of one row of literals,
 //! and an UPDATE, DELETE or SELECT of one FROM clause with a WHERE, of whose text the literals behind SET and WHERE are
-//! lifted. What always holds: everything but those literals stays as it is, so that names, and results' names, are what they
-//! were. Whether the program may serve (a literal can decide how rows are found) is not known here.
+//! lifted up to the next clause. What always holds: everything but those literals stays as it is, so that names, and results' names, are
+//! what they were. Whether the program may serve (a literal can decide how rows are found) is not known here.
 
 use crate::ast::Literal;
 use crate::lexer::Lexer;
@@ -80,10 +80,12 @@ fn row(text: &str, mut lexer: Lexer<'_>) -> Option<Lifted> {
     matches!(end.kind, T::Semi | T::Eof).then_some(out)
 }
 
-/// A statement over one FROM clause: the literals behind the first `from` are lifted.
+/// A statement over one FROM clause: the literals from the first `from` to the end of its conditions are lifted.
 fn conditions(text: &str, mut lexer: Lexer<'_>, from: T) -> Option<Lifted> {
     let mut out = Lifted { text: String::new(), literals: Vec::new(), used: 0, stored: false };
-    let (mut copied, mut seen, mut filtered) = (0, false, false);
+    let (mut copied, mut seen, mut filtered, mut over) = (0, false, false, false);
+    // A pattern decides by its beginning how rows are found.
+    let mut pattern = false;
     loop {
         let t = lexer.token();
         let (start, end) = (t.start as usize, t.end as usize);
@@ -93,17 +95,27 @@ fn conditions(text: &str, mut lexer: Lexer<'_>, from: T) -> Option<Lifted> {
                 out.text.push_str(&text[copied..start]);
                 return (filtered && !out.literals.is_empty()).then_some(out);
             }
-            // More than one query, or numbers that are places.
-            T::Select | T::With | T::Union | T::Except | T::Intersect | T::Join | T::Var | T::Illegal => {
-                return None;
+            // More than one query.
+            T::Select | T::With | T::Union | T::Except | T::Intersect | T::Var | T::Illegal => return None,
+            // Numbers behind these are places and counts.
+            T::Order | T::Group | T::Having | T::Limit | T::Returning | T::Window => {
+                (seen, over) = (false, true);
+                continue;
             }
-            T::Order | T::Group | T::Having | T::Limit | T::Returning | T::Exists => return None,
+            T::Like | T::Glob | T::Match | T::Regexp => {
+                pattern = true;
+                continue;
+            }
+            T::Int | T::Float | T::Str | T::Blob if pattern => {
+                pattern = false;
+                continue;
+            }
             T::Int if seen => Literal::Integer(plain_number(&text[start..end])),
             T::Float if seen => Literal::Real(plain_number(&text[start..end])),
             T::Str if seen => Literal::Text(unquote(&text[start..end])),
             T::Blob if seen => Literal::Blob(unhex(&text[start..end])),
             kind => {
-                seen |= kind == from;
+                seen |= kind == from && !over;
                 filtered |= kind == T::Where;
                 continue;
             }
@@ -157,6 +169,20 @@ mod tests {
             "UPDATE t SET a = a + ?, b = -? WHERE id = ? | 49 | Integer(\"1\") Real(\"2.5\") Blob([1])"
         );
         assert_eq!(apart("DELETE FROM t WHERE id=1"), "DELETE FROM t WHERE id=? | 24 | Integer(\"1\")");
+        assert_eq!(
+            apart(
+                "SELECT a FROM t JOIN u ON u.x = 5 WHERE t.id = 1 GROUP BY 1 HAVING a > 2 ORDER BY 1 LIMIT 3"
+            ),
+            "SELECT a FROM t JOIN u ON u.x = 5 WHERE t.id = ? GROUP BY 1 HAVING a > 2 ORDER BY 1 LIMIT 3 | 91 | Integer(\"1\")"
+        );
+        assert_eq!(
+            apart("SELECT a FROM t WHERE b LIKE 'x%' AND c = 'y' AND d GLOB '*'"),
+            "SELECT a FROM t WHERE b LIKE 'x%' AND c = ? AND d GLOB '*' | 60 | Text(\"y\")"
+        );
+        assert_eq!(
+            apart("UPDATE t SET a = 7 WHERE id = 1 RETURNING 5"),
+            "UPDATE t SET a = ? WHERE id = ? RETURNING 5 | 43 | Integer(\"7\") Integer(\"1\")"
+        );
     }
 
     #[test]
@@ -181,16 +207,12 @@ mod tests {
             "SELECT 1",
             "SELECT a FROM t WHERE id = ?",
             "SELECT a FROM t WHERE id = 1 AND b = :b",
-            "SELECT a FROM t WHERE id = 1 ORDER BY 1",
-            "SELECT a FROM t WHERE id = 1 GROUP BY 1",
-            "SELECT a FROM t WHERE id = 1 LIMIT 1",
             "SELECT a FROM t WHERE id = (SELECT 1)",
             "SELECT a FROM t WHERE id = 1 UNION SELECT 2",
             "SELECT a FROM t WHERE id = NULL",
             "SELECT a FROM t WHERE id = -9223372036854775808",
             "UPDATE t SET a = -0x8000000000000000 WHERE id = 1",
             "UPDATE t SET a = 1",
-            "UPDATE t SET a = 1 WHERE id = 1 RETURNING 5",
             "DELETE FROM t",
             "",
         ] {

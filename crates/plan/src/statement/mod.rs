@@ -6,10 +6,10 @@
 pub mod control;
 pub mod define;
 pub mod modify;
+mod values;
 
 use crate::bind::Target;
 use crate::bound::Expr;
-use crate::plan::{Access, EqTerm};
 use crate::plan::{NestedPlans, SelectPlan, VtabHandle};
 use control::Control;
 use define::DefinePlan;
@@ -57,27 +57,6 @@ pub enum Body {
     Control(Control),
     /// Looks each row of a table up in its indexes, for `PRAGMA integrity_check`.
     IndexCheck(Box<Target>),
-}
-
-impl StatementPlan {
-    /// Whether it is about the one row, if any, that a whole unique key leads to, and nothing else: values in its
-    /// conditions have then decided nothing about the plan.
-    pub fn finds_one(&self) -> bool {
-        let rows = match &self.body {
-            Body::Query(q) if q.cores.len() == 1 => &q.cores[0],
-            Body::Modify(m) => match &m.feed {
-                modify::Feed::Found { rows, .. } => rows,
-                _ => return false,
-            },
-            _ => return false,
-        };
-        let one = |a: &Access| match a {
-            Access::RowidEq { eq, .. } => matches!(eq, EqTerm::Eq { .. }),
-            Access::Index(a) => a.one_row,
-            _ => false,
-        };
-        matches!(&rows.levels[..], [level] if one(&level.access))
-    }
 }
 
 impl Default for StatementPlan {
