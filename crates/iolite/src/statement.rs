@@ -67,12 +67,14 @@ struct Machine(Option<Box<Vm>>);
 impl std::ops::Deref for Machine {
     type Target = Vm;
 
+    #[inline]
     fn deref(&self) -> &Vm {
         self.0.as_deref().expect("a statement has its machine")
     }
 }
 
 impl std::ops::DerefMut for Machine {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Vm {
         self.0.as_deref_mut().expect("a statement has its machine")
     }
