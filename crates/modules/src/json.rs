@@ -6,8 +6,9 @@ use iolite_base::Result;
 use iolite_ext::{
     Declared, FilterArgs, Host, IndexInfo, Module, ModuleKind, TableArgs, Trust, VirtualCursor, VirtualTable,
 };
-use iolite_func::json::{Json, JsonElement};
+use iolite_func::json::{Json, JsonChildren, JsonElement};
 use iolite_value::Value;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// The module.
@@ -52,27 +53,33 @@ impl VirtualTable for JsonTable {
             open: Vec::new(),
             now: None,
             row: 0,
+            types: RefCell::default(),
         }))
     }
 }
 
 /// A container whose elements are being gone through.
 struct Container {
-    rest: std::vec::IntoIter<(Option<Vec<u8>>, JsonElement)>,
-    array: bool,
+    rest: JsonChildren,
     /// How many were taken.
     taken: i64,
     id: i64,
-    full_key: Vec<u8>,
+    full_key: Rc<[u8]>,
 }
 
 /// The present row.
 struct Row {
     element: JsonElement,
-    key: Value,
+    place: Place,
     parent: Option<i64>,
-    full_key: Vec<u8>,
-    path: Vec<u8>,
+}
+
+/// Where a row's element is. Keys and paths are made when they are asked for.
+enum Place {
+    /// Below the container of this path, under a label or at an index.
+    Below(Rc<[u8]>, Option<JsonElement>, i64),
+    /// At the end of this path, whose last step begins at this byte.
+    Root(Rc<[u8]>, usize),
 }
 
 struct Cursor {
@@ -83,6 +90,8 @@ struct Cursor {
     open: Vec<Container>,
     now: Option<Row>,
     row: i64,
+    /// Names of types that were told already.
+    types: RefCell<Vec<(&'static str, Value)>>,
 }
 
 /// Appends a label to a path.
@@ -129,42 +138,71 @@ fn key_of(step: &[u8]) -> Result<Value> {
     }
 }
 
+impl Place {
+    fn key(&self, json: &Json) -> Result<Value> {
+        match self {
+            Place::Below(_, Some(label), _) => Value::text(&json.label(*label)),
+            Place::Below(_, None, index) => Ok(Value::Int(*index)),
+            Place::Root(path, at) => key_of(&path[*at..]),
+        }
+    }
+
+    fn path(&self) -> &[u8] {
+        match self {
+            Place::Below(path, ..) => path,
+            Place::Root(path, at) => &path[..*at],
+        }
+    }
+
+    fn full_key(&self, json: &Json) -> Rc<[u8]> {
+        match self {
+            Place::Below(path, label, index) => {
+                let mut out = path.to_vec();
+                match label {
+                    Some(l) => push_label(&mut out, &json.label(*l)),
+                    None => out.extend_from_slice(format!("[{index}]").as_bytes()),
+                }
+                out.into()
+            }
+            Place::Root(path, _) => path.clone(),
+        }
+    }
+}
+
 impl Cursor {
     /// Goes into a container; its elements come next.
-    fn enter(&mut self, e: JsonElement, full_key: Vec<u8>) -> Result<()> {
-        let Some(json) = &self.json else { return Ok(()) };
-        let (array, id) = (json.type_name(e) == "array", json.id(e) as i64);
-        let rest = json.children(e)?.into_iter();
-        self.open.push(Container { rest, array, taken: 0, id, full_key });
-        Ok(())
+    fn enter(&mut self, e: JsonElement, full_key: Rc<[u8]>) {
+        let Some(json) = &self.json else { return };
+        let (rest, id) = (json.children(e), json.id(e) as i64);
+        self.open.push(Container { rest, taken: 0, id, full_key });
     }
 
     /// Takes the next element of the innermost container that has one.
     fn step(&mut self) -> Result<()> {
         self.now = None;
+        let Some(json) = &self.json else { return Ok(()) };
         while let Some(c) = self.open.last_mut() {
-            let Some((label, element)) = c.rest.next() else {
+            let Some((label, element)) = json.next_child(&mut c.rest)? else {
                 self.open.pop();
                 continue;
             };
-            let mut full_key = c.full_key.clone();
-            let key = match &label {
-                Some(l) => {
-                    push_label(&mut full_key, l);
-                    Value::text(l)?
-                }
-                None => {
-                    full_key.extend_from_slice(format!("[{}]", c.taken).as_bytes());
-                    Value::Int(c.taken)
-                }
-            };
-            debug_assert_eq!(c.array, label.is_none());
+            let place = Place::Below(c.full_key.clone(), label, c.taken);
             c.taken += 1;
-            let parent = self.table.deep.then_some(c.id);
-            self.now = Some(Row { element, key, parent, full_key, path: c.full_key.clone() });
+            self.now = Some(Row { element, place, parent: self.table.deep.then_some(c.id) });
             break;
         }
         Ok(())
+    }
+
+    /// The name of a type, as a value that is made once.
+    fn type_value(&self, name: &'static str) -> Result<Value> {
+        let mut types = self.types.borrow_mut();
+        if let Some((_, v)) = types.iter().find(|t| t.0 == name) {
+            return Ok(v.clone());
+        }
+        let v = Value::text(name)?;
+        types.push((name, v.clone()));
+        Ok(v)
     }
 }
 
@@ -180,26 +218,25 @@ impl VirtualCursor for Cursor {
             None => Some(parsed.root()?),
         };
         let Some(element) = element else { return Ok(()) };
-        let full_key = self.given[1].text_bytes()?.to_vec();
+        let full_key: Rc<[u8]> = (*self.given[1].text_bytes()?).into();
         let container = parsed.is_container(element);
         self.json = Some(parsed);
         if container && !self.table.deep {
-            self.enter(element, full_key)?;
+            self.enter(element, full_key);
             return self.step();
         }
         let at = last_step(&full_key);
-        let (key, path) = (key_of(&full_key[at..])?, full_key[..at].to_vec());
-        self.now = Some(Row { element, key, parent: None, full_key, path });
+        self.now = Some(Row { element, place: Place::Root(full_key, at), parent: None });
         Ok(())
     }
 
     fn next(&mut self) -> Result<()> {
         self.row += 1;
-        if let (true, Some(row)) = (self.table.deep, &self.now)
-            && self.json.as_ref().is_some_and(|j| j.is_container(row.element))
+        if let (true, Some(row), Some(json)) = (self.table.deep, &self.now, &self.json)
+            && json.is_container(row.element)
         {
-            let (element, full_key) = (row.element, row.full_key.clone());
-            self.enter(element, full_key)?;
+            let (element, full_key) = (row.element, row.place.full_key(json));
+            self.enter(element, full_key);
         }
         self.step()
     }
@@ -211,14 +248,14 @@ impl VirtualCursor for Cursor {
     fn column(&self, n: usize) -> Result<Value> {
         let (Some(row), Some(json)) = (&self.now, &self.json) else { return Ok(Value::Null) };
         Ok(match n {
-            0 => row.key.clone(),
+            0 => row.place.key(json)?,
             1 => json.value(row.element, self.table.binary)?,
-            2 => Value::text(json.type_name(row.element))?,
+            2 => self.type_value(json.type_name(row.element))?,
             3 => json.atom(row.element)?,
             4 => Value::Int(json.id(row.element) as i64),
             5 => row.parent.map_or(Value::Null, Value::Int),
-            6 => Value::text(&row.full_key)?,
-            7 => Value::text(&row.path)?,
+            6 => Value::text(&row.place.full_key(json))?,
+            7 => Value::text(row.place.path())?,
             n => self.given[n - JSON].clone(),
         })
     }

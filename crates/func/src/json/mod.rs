@@ -11,7 +11,7 @@ mod recent;
 mod render;
 mod view;
 
-pub use view::{Json, JsonElement};
+pub use view::{Json, JsonChildren, JsonElement};
 
 use crate::entry::{Entry, pure, scalar};
 use crate::scalar::{limit, too_big};

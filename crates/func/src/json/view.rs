@@ -1,12 +1,20 @@
 //! A JSON value to walk over: what `json_each` and `json_tree` are made of.
 
-use super::blob::{Children, Element, kind};
+use super::blob::{Element, kind, malformed};
 use super::{Blob, argument, lookup, path_argument, render, whole};
 use iolite_base::{Bytes, Result};
 use iolite_value::Value;
 
 /// A JSON value, parsed.
 pub struct Json(Blob);
+
+/// How far the elements of a container were gone through.
+#[derive(Clone, Debug)]
+pub struct JsonChildren {
+    object: bool,
+    at: usize,
+    end: usize,
+}
 
 /// An element of a [`Json`]: valid for that value alone.
 #[derive(Clone, Copy, Debug)]
@@ -29,25 +37,36 @@ impl Json {
         Ok(lookup(&self.0, &path)?.map(JsonElement))
     }
 
-    /// The elements of an array, or an object's with their labels; none for other elements.
-    pub fn children(&self, e: JsonElement) -> Result<Vec<(Option<Vec<u8>>, JsonElement)>> {
-        let mut list = Vec::new();
-        let mut children = Children::of(&self.0, e.0);
-        match e.0.kind {
-            kind::ARRAY => {
-                while let Some(v) = children.next()? {
-                    list.push((None, JsonElement(v)));
-                }
-            }
-            kind::OBJECT => {
-                while let Some((label, v)) = children.pair()? {
-                    let label = render::unescaped(label.kind, label.payload(&self.0));
-                    list.push((Some(label), JsonElement(v)));
-                }
-            }
-            _ => {}
+    /// The elements of an array, or an object's with their labels; none of other elements.
+    pub fn children(&self, e: JsonElement) -> JsonChildren {
+        let e = e.0;
+        let container = e.kind >= kind::ARRAY;
+        JsonChildren {
+            object: e.kind == kind::OBJECT,
+            at: if container { e.body } else { e.end },
+            end: e.end,
         }
-        Ok(list)
+    }
+
+    /// The next of them, with its label in an object.
+    pub fn next_child(&self, c: &mut JsonChildren) -> Result<Option<(Option<JsonElement>, JsonElement)>> {
+        if c.at >= c.end {
+            return Ok(None);
+        }
+        let read = |at: usize| Element::read(&self.0, at, c.end);
+        let first = read(c.at)?;
+        let (label, value) = match c.object {
+            false => (None, first),
+            true if !first.is_text() => return Err(malformed()),
+            true => (Some(JsonElement(first)), read(first.end)?),
+        };
+        c.at = value.end;
+        Ok(Some((label, JsonElement(value))))
+    }
+
+    /// The text of a label.
+    pub fn label(&self, e: JsonElement) -> Vec<u8> {
+        render::unescaped(e.0.kind, e.0.payload(&self.0))
     }
 
     /// The SQL value of an element that is no container; NULL for a container.
