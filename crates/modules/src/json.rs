@@ -141,9 +141,17 @@ fn key_of(step: &[u8]) -> Result<Value> {
 impl Place {
     fn key(&self, json: &Json) -> Result<Value> {
         match self {
-            Place::Below(_, Some(label), _) => Value::text(&json.label(*label)),
+            Place::Below(_, Some(label), _) => Value::text(json.label(*label)),
             Place::Below(_, None, index) => Ok(Value::Int(*index)),
             Place::Root(path, at) => key_of(&path[*at..]),
+        }
+    }
+
+    /// Where the element begins with its label, in the JSONB form: a number of its own for each.
+    fn id(&self, json: &Json, element: JsonElement) -> i64 {
+        match self {
+            Place::Below(_, Some(label), _) => json.id(*label) as i64,
+            _ => json.id(element) as i64,
         }
     }
 
@@ -159,7 +167,7 @@ impl Place {
             Place::Below(path, label, index) => {
                 let mut out = path.to_vec();
                 match label {
-                    Some(l) => push_label(&mut out, &json.label(*l)),
+                    Some(l) => push_label(&mut out, json.written(*l)),
                     None => out.extend_from_slice(format!("[{index}]").as_bytes()),
                 }
                 out.into()
@@ -171,9 +179,9 @@ impl Place {
 
 impl Cursor {
     /// Goes into a container; its elements come next.
-    fn enter(&mut self, e: JsonElement, full_key: Rc<[u8]>) {
+    fn enter(&mut self, e: JsonElement, id: i64, full_key: Rc<[u8]>) {
         let Some(json) = &self.json else { return };
-        let (rest, id) = (json.children(e), json.id(e) as i64);
+        let rest = json.children(e);
         self.open.push(Container { rest, taken: 0, id, full_key });
     }
 
@@ -219,10 +227,10 @@ impl VirtualCursor for Cursor {
         };
         let Some(element) = element else { return Ok(()) };
         let full_key: Rc<[u8]> = (*self.given[1].text_bytes()?).into();
-        let container = parsed.is_container(element);
+        let (container, id) = (parsed.is_container(element), parsed.id(element) as i64);
         self.json = Some(parsed);
         if container && !self.table.deep {
-            self.enter(element, full_key);
+            self.enter(element, id, full_key);
             return self.step();
         }
         let at = last_step(&full_key);
@@ -236,7 +244,8 @@ impl VirtualCursor for Cursor {
             && json.is_container(row.element)
         {
             let (element, full_key) = (row.element, row.place.full_key(json));
-            self.enter(element, full_key);
+            let id = row.place.id(json, element);
+            self.enter(element, id, full_key);
         }
         self.step()
     }
@@ -252,9 +261,9 @@ impl VirtualCursor for Cursor {
             1 => json.value(row.element, self.table.binary)?,
             2 => self.type_value(json.type_name(row.element))?,
             3 => json.atom(row.element)?,
-            4 => Value::Int(json.id(row.element) as i64),
+            4 => Value::Int(row.place.id(json, row.element)),
             5 => row.parent.map_or(Value::Null, Value::Int),
-            6 => Value::text(&row.place.full_key(json))?,
+            6 => Value::text(row.place.full_key(json))?,
             7 => Value::text(row.place.path())?,
             n => self.given[n - JSON].clone(),
         })

@@ -64,6 +64,11 @@ impl Json {
         Ok(Some((label, JsonElement(value))))
     }
 
+    /// The text of a label as it is written, with its escapes.
+    pub fn written(&self, e: JsonElement) -> &[u8] {
+        e.0.payload(&self.0)
+    }
+
     /// The text of a label.
     pub fn label(&self, e: JsonElement) -> Vec<u8> {
         render::unescaped(e.0.kind, e.0.payload(&self.0))
