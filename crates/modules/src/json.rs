@@ -78,8 +78,8 @@ struct Row {
 enum Place {
     /// Below the container of this path, under a label or at an index.
     Below(Rc<[u8]>, Option<JsonElement>, i64),
-    /// At the end of this path, whose last step begins at this byte.
-    Root(Rc<[u8]>, usize),
+    /// At the end of this path, whose last step begins at this byte, with its label, if it has one.
+    Root(Rc<[u8]>, usize, Option<JsonElement>),
 }
 
 struct Cursor {
@@ -131,7 +131,8 @@ fn key_of(step: &[u8]) -> Result<Value> {
         [] => Ok(Value::Null),
         [b'[', digits @ .., b']'] => {
             let n = std::str::from_utf8(digits).ok().and_then(|d| d.parse().ok());
-            n.map_or(Ok(Value::Null), |n| Ok(Value::Int(n)))
+            // Places that are counted from the end are not told.
+            Ok(Value::Int(n.unwrap_or(0)))
         }
         [_, b'"', label @ .., b'"'] => Value::text(label),
         [_, label @ ..] => Value::text(label),
@@ -143,14 +144,14 @@ impl Place {
         match self {
             Place::Below(_, Some(label), _) => Value::text(json.label(*label)),
             Place::Below(_, None, index) => Ok(Value::Int(*index)),
-            Place::Root(path, at) => key_of(&path[*at..]),
+            Place::Root(path, at, _) => key_of(&path[*at..]),
         }
     }
 
     /// Where the element begins with its label, in the JSONB form: a number of its own for each.
     fn id(&self, json: &Json, element: JsonElement) -> i64 {
         match self {
-            Place::Below(_, Some(label), _) => json.id(*label) as i64,
+            Place::Below(_, Some(label), _) | Place::Root(_, _, Some(label)) => json.id(*label) as i64,
             _ => json.id(element) as i64,
         }
     }
@@ -158,7 +159,7 @@ impl Place {
     fn path(&self) -> &[u8] {
         match self {
             Place::Below(path, ..) => path,
-            Place::Root(path, at) => &path[..*at],
+            Place::Root(path, at, _) => &path[..*at],
         }
     }
 
@@ -172,7 +173,7 @@ impl Place {
                 }
                 out.into()
             }
-            Place::Root(path, _) => path.clone(),
+            Place::Root(path, ..) => path.clone(),
         }
     }
 }
@@ -223,9 +224,9 @@ impl VirtualCursor for Cursor {
         let Some(parsed) = Json::of(&self.given[0])? else { return Ok(()) };
         let element = match root {
             Some(path) => parsed.find(path)?,
-            None => Some(parsed.root()?),
+            None => Some((None, parsed.root()?)),
         };
-        let Some(element) = element else { return Ok(()) };
+        let Some((label, element)) = element else { return Ok(()) };
         let full_key: Rc<[u8]> = (*self.given[1].text_bytes()?).into();
         let (container, id) = (parsed.is_container(element), parsed.id(element) as i64);
         self.json = Some(parsed);
@@ -233,8 +234,9 @@ impl VirtualCursor for Cursor {
             self.enter(element, id, full_key);
             return self.step();
         }
-        let at = last_step(&full_key);
-        self.now = Some(Row { element, place: Place::Root(full_key, at), parent: None });
+        // As in SQLite the only row of a value that is no container is nobody's element.
+        let at = if self.table.deep { last_step(&full_key) } else { full_key.len() };
+        self.now = Some(Row { element, place: Place::Root(full_key, at, label), parent: None });
         Ok(())
     }
 

@@ -193,14 +193,25 @@ fn step_from<'a>(e: Element, path: &'a [u8]) -> std::result::Result<(Step<'a>, &
 }
 
 /// Follows `path` (without its `$`) from `e`.
-pub(crate) fn find(blob: &[u8], mut e: Element, mut path: &[u8]) -> std::result::Result<Element, Miss> {
+pub(crate) fn find(blob: &[u8], e: Element, path: &[u8]) -> std::result::Result<Element, Miss> {
+    labelled_end(blob, e, path).map(|(_, e)| e)
+}
+
+/// As [`find`]; with the label, if the last step has one.
+#[inline(always)]
+pub(crate) fn labelled_end(
+    blob: &[u8],
+    mut e: Element,
+    mut path: &[u8],
+) -> std::result::Result<(Option<Element>, Element), Miss> {
+    let mut label = None;
     loop {
         let (s, rest) = step_from(e, path)?;
         if matches!(s, Step::End) {
-            return Ok(e);
+            return Ok((label, e));
         }
         match take_step(blob, e, &s)? {
-            Hit::Found(v, _) => e = v,
+            Hit::Found(v, l) => (label, e) = (l, v),
             _ => return Err(Miss::Absent),
         }
         path = rest;

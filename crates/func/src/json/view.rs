@@ -1,7 +1,8 @@
 //! A JSON value to walk over: what `json_each` and `json_tree` are made of.
 
 use super::blob::{Element, kind, malformed};
-use super::{Blob, argument, lookup, path_argument, render, whole};
+use super::path::labelled_end;
+use super::{Blob, argument, missed, path_argument, render, whole};
 use iolite_base::{Bytes, Result};
 use iolite_value::Value;
 
@@ -31,10 +32,13 @@ impl Json {
         whole(&self.0).map(JsonElement)
     }
 
-    /// What a path finds; `None` where there is nothing, or the path is NULL.
-    pub fn find(&self, path: &Value) -> Result<Option<JsonElement>> {
+    /// What a path finds, with its label, if the last step has one; `None` where there is nothing, or the path is NULL.
+    pub fn find(&self, path: &Value) -> Result<Option<(Option<JsonElement>, JsonElement)>> {
         let Some(path) = path_argument(path)? else { return Ok(None) };
-        Ok(lookup(&self.0, &path)?.map(JsonElement))
+        match labelled_end(&self.0, whole(&self.0)?, &path[1..]) {
+            Ok((label, e)) => Ok(Some((label.map(JsonElement), JsonElement(e)))),
+            Err(miss) => missed(miss, &path).map(|()| None),
+        }
     }
 
     /// The elements of an array, or an object's with their labels; none of other elements.
