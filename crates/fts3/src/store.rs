@@ -81,7 +81,7 @@ impl Store {
             Sql::DeepestLevel => format!("SELECT max(level % 1024) FROM {dir}"),
             Sql::CountSegments => format!("SELECT count(*) FROM {dir} WHERE level=?"),
             Sql::LeafEstimate => format!(
-                "SELECT total(leaves_end_block - start_block + 1) FROM {dir} WHERE level=? AND idx<?"
+                "SELECT 2 * total(leaves_end_block - start_block + 1) FROM {dir} WHERE level=? AND idx<?"
             ),
             Sql::MergeLevel => format!(
                 "SELECT level, count(*) AS n FROM {dir} GROUP BY level HAVING n>=? \

@@ -1,7 +1,7 @@
 //! `fts3tokenize`: the tokens of a text, as a tokenizer finds them.
 
 use crate::{tokenize, words};
-use iolite_base::Result;
+use iolite_base::{Code, Result};
 use iolite_ext::{
     ConstraintOp, Declared, FilterArgs, Host, IndexInfo, Module, TableArgs, TokenizeFor, Tokenizer,
     VirtualCursor, VirtualTable,
@@ -50,16 +50,16 @@ impl VirtualCursor for Cursor {
     fn filter(&mut self, number: i32, _: &str, args: &FilterArgs<'_>) -> Result<()> {
         self.tokens.clear();
         self.at = 0;
-        if number == 1 {
-            self.input = args[0].to_text()?;
-            let text = self.input.text_bytes()?;
-            let tokens = &mut self.tokens;
-            self.tokenizer.tokenize(TokenizeFor::Document, tokenize::visible(&text), None, &mut |t| {
-                tokens.push((t.text.to_vec(), t.start, t.end));
-                Ok(true)
-            })?;
+        if number != 1 {
+            return Err(Code::Error.into());
         }
-        Ok(())
+        self.input = args[0].to_text()?;
+        let text = self.input.text_bytes()?;
+        let tokens = &mut self.tokens;
+        self.tokenizer.tokenize(TokenizeFor::Document, tokenize::visible(&text), None, &mut |t| {
+            tokens.push((t.text.to_vec(), t.start, t.end));
+            Ok(true)
+        })
     }
 
     fn next(&mut self) -> Result<()> {

@@ -84,7 +84,10 @@ impl Index {
             for e in entries.into_iter().take(count as usize) {
                 segments.push(Segment::open(&self.store, e, &Source::From(Vec::new()))?);
             }
-            let mut input = Multi::new(&self.store, Source::From(Vec::new()), segments, false);
+            // Where nothing older is left, nothing is left to be deleted.
+            let oldest = idx == 0 || noted && idx == 1;
+            let drop_empty = oldest && self.max_level(level)? <= level + 1;
+            let mut input = Multi::new(&self.store, Source::From(Vec::new()), segments, drop_empty);
             let empty = !input.next()?;
             let mut out = if noted && idx > 0 {
                 match self.load_output(level + 1, idx - 1, &input.term)? {

@@ -177,7 +177,12 @@ impl Index {
     pub fn need_stat(&self) -> Result<()> {
         if self.has_stat.get() != Some(true) {
             let t = self.store.config.shadow("stat");
-            self.store.query(&format!("CREATE TABLE IF NOT EXISTS {t}(id INTEGER PRIMARY KEY, value BLOB)"))?;
+            let sql = format!("CREATE TABLE IF NOT EXISTS {t}(id INTEGER PRIMARY KEY, value BLOB)");
+            // The mark that stock sets for that statement has what is kept back written first.
+            if self.has_pending() {
+                self.flush()?;
+            }
+            self.store.query(&sql)?;
             self.has_stat.set(Some(true));
         }
         Ok(())
@@ -205,6 +210,7 @@ impl Index {
     /// Merges everything; true: of an index there was but one segment.
     pub fn optimize(&self) -> Result<bool> {
         let mut done = false;
+        self.flush()?;
         for language in self.languages()? {
             for i in 0..self.store.config.prefixes.len() {
                 done |= self.merge_all(language, i)?;
