@@ -133,8 +133,7 @@ impl Config {
             None => tokenize::create("simple", &[])?,
         };
         let prefixes = prefixes(prefix.as_deref().unwrap_or_default())?;
-        let mut columns: Vec<Column> =
-            names.into_iter().map(|name| Column { name, indexed: true }).collect();
+        let mut columns: Vec<Column> = names.into_iter().map(|name| Column { name, indexed: true }).collect();
         for name in unindexed.iter() {
             let mut found = false;
             for c in columns.iter_mut().filter(|c| c.name.eq_ignore_ascii_case(name)) {

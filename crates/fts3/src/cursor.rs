@@ -58,10 +58,7 @@ impl Cursor {
         if let Some(row) = &*self.row.borrow() {
             return Ok(row.clone());
         }
-        let row = match &self.storage.config.content {
-            Content::External(t) if t.is_empty() => None,
-            _ => self.storage.content(self.docid)?.map(Rc::new),
-        };
+        let row = self.storage.content(self.docid)?.map(Rc::new);
         if row.is_none() && self.storage.config.content == Content::Own {
             return Err(corrupt());
         }

@@ -1,7 +1,7 @@
 //! Rows of a table: their content, their sizes, the totals, their terms in the index.
 
 use crate::config::{Config, Content};
-use crate::index::{Index, Multi, Source, TOTALS, Rows, places};
+use crate::index::{Index, Multi, Rows, Source, TOTALS, places};
 use crate::store::{Sql, Store};
 use crate::{tokenize, varint};
 use iolite_base::{Code, Error, Result};
@@ -39,7 +39,12 @@ impl Storage {
     ) -> Result<()> {
         let n = self.config.columns.len();
         for (i, v) in values.iter().enumerate().take(n) {
-            if !self.config.columns[i].indexed || v.is_null() {
+            if !self.config.columns[i].indexed {
+                continue;
+            }
+            if v.is_null() {
+                // It begins anew, as stock counts.
+                sizes[i] = 0;
                 continue;
             }
             let text = v.text_bytes()?;
@@ -88,16 +93,10 @@ impl Storage {
     }
 
     /// Puts a row's terms into the index.
-    pub fn insert_terms(
-        &self,
-        docid: i64,
-        values: &[Value],
-        language: i64,
-        sizes: &mut Sizes,
-    ) -> Result<()> {
+    pub fn insert_terms(&self, docid: i64, values: &[Value], language: i64, sizes: &mut Sizes) -> Result<()> {
         self.index.begin_row(docid, false, language)?;
-        let before = sizes.clone();
-        self.tokens(values, sizes, |t, column, position| {
+        let mut own = self.no_sizes();
+        self.tokens(values, &mut own, |t, column, position| {
             if !t.text.is_empty() {
                 self.index.add(t.text, Some((column, position)));
             }
@@ -106,10 +105,11 @@ impl Storage {
         if self.config.sizes {
             let mut blob = Vec::new();
             for i in 0..self.config.columns.len() {
-                varint::push(&mut blob, sizes[i].wrapping_sub(before[i]).into());
+                varint::push(&mut blob, own[i].into());
             }
             self.store.run(Sql::WriteSize, &[Value::Int(docid), Value::blob(&blob)?])?;
         }
+        sizes.iter_mut().zip(own).for_each(|(all, n)| *all = all.wrapping_add(n));
         Ok(())
     }
 

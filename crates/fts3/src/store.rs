@@ -87,7 +87,7 @@ impl Store {
                 "SELECT level, count(*) AS n FROM {dir} GROUP BY level HAVING n>=? \
                  ORDER BY (level % 1024) ASC, n DESC LIMIT 1"
             ),
-            Sql::Languages => format!("SELECT DISTINCT level / (1024 * ?) FROM {dir}"),
+            Sql::Languages => format!("SELECT ? UNION SELECT level / (1024 * ?) FROM {dir}"),
             Sql::Renumber => format!("UPDATE {dir} SET idx=? WHERE level=? AND idx=?"),
             Sql::Promote => format!("UPDATE {dir} SET level=-1, idx=? WHERE level=? AND idx=?"),
             Sql::Promoted => format!("UPDATE {dir} SET level=? WHERE level=-1"),

@@ -6,9 +6,7 @@ use crate::storage::Storage;
 use crate::store::Store;
 use crate::{functions, plan, words};
 use iolite_base::{Code, Error, Result};
-use iolite_ext::{
-    Change, Host, IndexInfo, OnConflict, Overload, Participant, VirtualCursor, VirtualTable,
-};
+use iolite_ext::{Change, Host, IndexInfo, OnConflict, Overload, Participant, VirtualCursor, VirtualTable};
 use iolite_value::Value;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -55,7 +53,9 @@ impl Table {
         }
         for (suffix, columns) in tables {
             let name = words::literal(&format!("{}_{suffix}", c.table));
-            self.storage.store.query(&format!("CREATE TABLE {}.{name}({columns})", words::name(&c.database)))?;
+            self.storage
+                .store
+                .query(&format!("CREATE TABLE {}.{name}({columns})", words::name(&c.database)))?;
         }
         Ok(())
     }

@@ -287,8 +287,7 @@ impl Index {
         if first != 0 {
             self.store.run(Sql::DeleteBlocks, &[Value::Int(e.start), Value::Int(first - 1)])?;
         }
-        let params =
-            [Value::Int(first), Value::blob(&root)?, Value::Int(e.level), Value::Int(e.idx)];
+        let params = [Value::Int(first), Value::blob(&root)?, Value::Int(e.level), Value::Int(e.idx)];
         self.store.run(Sql::CutSegment, &params)
     }
 

@@ -126,7 +126,13 @@ impl Index {
     }
 
     /// The segments of one of the indexes, read from where `source` says.
-    pub fn segments(&self, language: i64, index: usize, which: Which, source: &Source) -> Result<Vec<Segment>> {
+    pub fn segments(
+        &self,
+        language: i64,
+        index: usize,
+        which: Which,
+        source: &Source,
+    ) -> Result<Vec<Segment>> {
         let (first, last) = (self.level(language, index, 0), self.level(language, index, LEVELS - 1));
         let entries = match which {
             Which::Pending => Vec::new(),
@@ -243,11 +249,8 @@ impl Index {
             _ => {}
         }
         let deepest = self.max_level(self.level(language, index, 0))?;
-        let level = if segments.iter().all(Segment::is_pending) {
-            self.level(language, index, 0)
-        } else {
-            deepest
-        };
+        let level =
+            if segments.iter().all(Segment::is_pending) { self.level(language, index, 0) } else { deepest };
         self.write_merged(segments, true, (level, 0), true)?;
         Ok(false)
     }

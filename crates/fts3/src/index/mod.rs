@@ -196,11 +196,11 @@ impl Index {
         self.store.run(Sql::WriteStat, &[Value::Int(AUTOMERGE), Value::Int(n)])
     }
 
-    /// The languages of which there are segments.
+    /// The languages of which there are segments, and that of what is kept back.
     pub fn languages(&self) -> Result<Vec<i64>> {
         let mut out = Vec::new();
         let n = self.store.config.prefixes.len() as i64;
-        self.store.each(Sql::Languages, &[Value::Int(n)], |row| {
+        self.store.each(Sql::Languages, &[Value::Int(self.row.get().2), Value::Int(n)], |row| {
             out.push(row[0].to_int());
             Ok(())
         })?;

@@ -85,8 +85,15 @@ impl<'a> Writer<'a> {
     pub fn finish(mut self, level: i64, idx: i64) -> Result<i64> {
         let store = &self.index.store;
         self.index.leaves.set(self.index.leaves.get() + 1);
-        let mut entry =
-            Entry { level, idx, start: 0, leaves_end: 0, end: 0, size: self.size, root: Bytes::copy_of(&[])? };
+        let mut entry = Entry {
+            level,
+            idx,
+            start: 0,
+            leaves_end: 0,
+            end: 0,
+            size: self.size,
+            root: Bytes::copy_of(&[])?,
+        };
         if self.layers.is_empty() {
             entry.root = Bytes::copy_of(&self.leaf.bytes)?;
             write_entry(store, &entry)?;

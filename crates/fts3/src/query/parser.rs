@@ -179,6 +179,10 @@ impl Parser<'_> {
                 }
                 let rest = &self.text[self.at..];
                 let n = rest.iter().position(|b| matches!(b, b'(' | b')' | b'"')).unwrap_or(rest.len());
+                if n == 0 {
+                    // A column's name before what is no token ends the query.
+                    return Ok(Part::End);
+                }
                 let (terms, end) = self.terms(&rest[..n], true)?;
                 if terms.is_empty() {
                     self.at += n;

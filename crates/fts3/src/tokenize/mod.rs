@@ -5,7 +5,7 @@ mod simple;
 mod unicode61;
 
 use crate::words;
-use iolite_base::{Error, Result};
+use iolite_base::{Code, Error, Result};
 use iolite_ext::Tokenizer;
 use std::rc::Rc;
 
@@ -16,14 +16,13 @@ pub(crate) fn exists(name: &str) -> bool {
 
 /// Makes a tokenizer.
 pub(crate) fn create(name: &str, args: &[String]) -> Result<Rc<dyn Tokenizer>> {
-    let lower = name.to_string();
-    let made: Option<Rc<dyn Tokenizer>> = match &*lower {
+    let made: Option<Rc<dyn Tokenizer>> = match name {
         "simple" => simple::Simple::new(args).map(|t| Rc::new(t) as _),
         "porter" => Some(Rc::new(porter::Porter)),
         "unicode61" => unicode61::Unicode61::new(args).map(|t| Rc::new(t) as _),
         _ => return Err(Error::sql(format!("unknown tokenizer: {name}"))),
     };
-    made.ok_or_else(|| Error::sql("unknown tokenizer"))
+    made.ok_or_else(|| Code::Error.into())
 }
 
 /// Makes the tokenizer that a text such as `unicode61 "tokenchars=-"` describes.
@@ -34,7 +33,8 @@ pub(crate) fn parse(text: &str) -> Result<Rc<dyn Tokenizer>> {
         args.push(words::dequote(word));
         rest = more;
     }
-    create(&words::dequote(first), &args)
+    let named = |e: Error| if e.has_message() { e } else { Error::sql("unknown tokenizer") };
+    create(&words::dequote(first), &args).map_err(named)
 }
 
 /// A text up to its first zero byte: tokenizers see no more of it.
