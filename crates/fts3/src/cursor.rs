@@ -2,9 +2,8 @@
 
 use crate::config::Content;
 use crate::plan;
-use crate::query::Query;
-use crate::storage::Storage;
-use crate::table::corrupt;
+use crate::query::{Query, Totals};
+use crate::storage::{Storage, corrupt};
 use iolite_base::Result;
 use iolite_ext::{FilterArgs, NestedStatement, VirtualCursor};
 use iolite_value::Value;
@@ -31,7 +30,7 @@ pub(crate) struct Cursor {
     /// The present row's content, once it is read; `None` within: there is none.
     row: RefCell<Option<Option<Rc<Vec<Value>>>>>,
     /// What is counted once for a query.
-    pub totals: RefCell<Option<Rc<Vec<Vec<(u32, u32)>>>>>,
+    pub totals: RefCell<Option<Rc<Totals>>>,
 }
 
 impl Cursor {

@@ -17,6 +17,11 @@ pub(crate) struct Storage {
     pub index: Index,
 }
 
+/// What is answered where the table has no row that its index has.
+pub(crate) fn corrupt() -> Error {
+    Code::CorruptVtab.into()
+}
+
 /// For each column how many tokens it has, and the bytes of all.
 pub(crate) type Sizes = Vec<u32>;
 
@@ -104,9 +109,7 @@ impl Storage {
         })?;
         if self.config.sizes {
             let mut blob = Vec::new();
-            for i in 0..self.config.columns.len() {
-                varint::push(&mut blob, own[i].into());
-            }
+            own[..self.config.columns.len()].iter().for_each(|n| varint::push(&mut blob, (*n).into()));
             self.store.run(Sql::WriteSize, &[Value::Int(docid), Value::blob(&blob)?])?;
         }
         sizes.iter_mut().zip(own).for_each(|(all, n)| *all = all.wrapping_add(n));

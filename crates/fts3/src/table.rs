@@ -5,7 +5,7 @@ use crate::cursor::Cursor;
 use crate::storage::Storage;
 use crate::store::Store;
 use crate::{functions, plan, words};
-use iolite_base::{Code, Error, Result};
+use iolite_base::{Code, Result};
 use iolite_ext::{Change, Host, IndexInfo, OnConflict, Overload, Participant, VirtualCursor, VirtualTable};
 use iolite_value::Value;
 use std::cell::Cell;
@@ -297,9 +297,4 @@ impl Participant for Table {
         }
         Ok(())
     }
-}
-
-/// What is answered where the table has no row that its index has.
-pub(crate) fn corrupt() -> Error {
-    Code::CorruptVtab.into()
 }

@@ -1,8 +1,7 @@
 //! `matchinfo`: numbers about the query and the row, for ranking.
 
 use crate::cursor::Cursor;
-use crate::storage::Storage;
-use crate::table::corrupt;
+use crate::storage::{Storage, corrupt};
 use iolite_base::{Error, Result};
 use iolite_value::Value;
 use std::rc::Rc;

@@ -2,7 +2,7 @@
 
 use crate::config::Content;
 use crate::cursor::Cursor;
-use crate::table::corrupt;
+use crate::storage::corrupt;
 use crate::tokenize;
 use iolite_base::Result;
 use iolite_ext::TokenizeFor;

@@ -86,7 +86,7 @@ impl Index {
             }
             // Where nothing older is left, nothing is left to be deleted.
             let oldest = idx == 0 || noted && idx == 1;
-            let drop_empty = oldest && self.max_level(level)? <= level + 1;
+            let drop_empty = oldest && !self.has_deeper(level + 1)?;
             let mut input = Multi::new(&self.store, Source::From(Vec::new()), segments, drop_empty);
             let empty = !input.next()?;
             let mut out = if noted && idx > 0 {
@@ -126,6 +126,12 @@ impl Index {
             self.store.run(Sql::WriteStat, &[Value::Int(HINT), Value::blob(&notes)?])?;
         }
         Ok(())
+    }
+
+    /// Whether there are deeper levels than this one. The first level of the next index counts, as with stock.
+    fn has_deeper(&self, level: i64) -> Result<bool> {
+        let next = level - level.rem_euclid(LEVELS) + LEVELS;
+        Ok(self.store.number(Sql::MaxLevel, &[Value::Int(level + 1), Value::Int(next)])?.is_some())
     }
 
     fn new_output(&self, level: i64, idx: i64, count: i64) -> Result<Output> {

@@ -159,7 +159,7 @@ impl Index {
     }
 
     /// The deepest level of the index that a level belongs to.
-    pub(super) fn max_level(&self, level: i64) -> Result<i64> {
+    fn max_level(&self, level: i64) -> Result<i64> {
         let first = level - level.rem_euclid(LEVELS);
         let max = self.store.number(Sql::MaxLevel, &[Value::Int(first), Value::Int(first + LEVELS - 1)])?;
         Ok(max.unwrap_or(0))

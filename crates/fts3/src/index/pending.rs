@@ -46,15 +46,16 @@ impl Pending {
 
     /// The terms from `from` on, in order: all of them, those that begin with it, or it alone.
     pub fn sorted(&self, source: &Source) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let ended = |(term, list): (&Box<[u8]>, &List)| {
+        let ended = |term: &[u8], list: &List| {
             let mut bytes = list.bytes.clone();
             bytes.push(0);
             (term.to_vec(), bytes)
         };
         if let Source::Term(t) = source {
-            return self.lists.get_key_value(&t[..]).map(ended).into_iter().collect();
+            return self.lists.get(&t[..]).map(|l| ended(t, l)).into_iter().collect();
         }
-        let mut out: Vec<_> = self.lists.iter().filter(|e| source.wants(e.0)).map(ended).collect();
+        let wanted = self.lists.iter().filter(|e| source.wants(e.0));
+        let mut out: Vec<_> = wanted.map(|(t, l)| ended(t, l)).collect();
         out.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         out
     }

@@ -70,6 +70,9 @@ impl Expr {
     }
 }
 
+/// For each phrase and column, how often it stands there in all rows, and in how many.
+pub(crate) type Totals = Vec<Vec<(u32, u32)>>;
+
 /// A query that is answered.
 pub(crate) struct Query {
     pub phrases: Vec<Phrase>,
@@ -216,8 +219,8 @@ impl Query {
         }
     }
 
-    /// For each phrase and column, how often it stands there in all rows, and in how many.
-    pub fn totals(&self, columns: usize) -> Vec<Vec<(u32, u32)>> {
+    /// What is counted over all rows.
+    pub fn totals(&self, columns: usize) -> Totals {
         let mut out = vec![vec![(0, 0); columns]; self.phrases.len()];
         if let Some(e) = &self.expr {
             self.count(e, &mut out);

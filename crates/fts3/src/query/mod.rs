@@ -5,7 +5,7 @@ mod hits;
 mod near;
 mod parser;
 
-pub(crate) use evaluate::Query;
+pub(crate) use evaluate::{Query, Totals};
 use parser::parse;
 
 /// A token of a phrase.
