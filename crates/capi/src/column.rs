@@ -8,24 +8,31 @@ use iolite::engine::Value;
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 use std::ptr::null;
 
-/// Runs `f` on the value of column `i` of the present row and its buffers; `none` if there is none.
-unsafe fn column<T: Answer>(s: *mut Stmt, i: c_int, none: T, f: impl FnOnce(&Value, &mut Column) -> T) -> T {
+/// Runs `f` on the value of column `i` of the present row; `none` if there is none. `f` calls nothing of the program's.
+#[inline]
+unsafe fn value<T: Answer>(s: *mut Stmt, i: c_int, none: T, f: impl FnOnce(&Body, &Value) -> T) -> T {
     with_stmt(s, none, |d: &Db, st| {
-        let value = match st.inner.try_borrow() {
-            Ok(inner) if st.has_row.get() => inner.row().get(i as usize).cloned(),
-            _ => None,
-        };
-        let Some(v) = value else {
-            d.fail_code(crate::RANGE);
-            return none;
-        };
+        if let Ok(inner) = st.inner.try_borrow()
+            && st.has_row.get()
+            && let Some(v) = inner.row().get(i as usize)
+        {
+            return f(st, v);
+        }
+        d.fail_code(crate::RANGE);
+        none
+    })
+}
+
+/// As [`value`], with the buffers in which C sees the column.
+unsafe fn column<T: Answer>(s: *mut Stmt, i: c_int, none: T, f: impl FnOnce(&Value, &mut Column) -> T) -> T {
+    value(s, i, none, |st, v| {
         let mut columns = st.columns.borrow_mut();
         if columns.len() <= i as usize {
             columns.resize_with(i as usize + 1, Column::default);
         }
         let c = &mut columns[i as usize];
         c.used = true;
-        f(&v, c)
+        f(v, c)
     })
 }
 
@@ -33,19 +40,28 @@ macro_rules! columns {
     ($($name:ident($v:ident, $c:ident) -> $t:ty, $none:expr => $body:expr;)*) => {
         $(#[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(s: *mut Stmt, i: c_int) -> $t {
-            column(s, i, $none, |$v, $c| {
-                let _ = &$c;
-                $body
-            })
+            column(s, i, $none, |$v, $c| $body)
         })*
     };
 }
 
+macro_rules! plain_columns {
+    ($($name:ident($v:ident) -> $t:ty, $none:expr => $body:expr;)*) => {
+        $(#[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(s: *mut Stmt, i: c_int) -> $t {
+            value(s, i, $none, |_, $v| $body)
+        })*
+    };
+}
+
+plain_columns! {
+    sqlite3_column_type(v) -> c_int, 5 => kind(v);
+    sqlite3_column_int(v) -> c_int, 0 => v.to_int() as c_int;
+    sqlite3_column_int64(v) -> i64, 0 => v.to_int();
+    sqlite3_column_double(v) -> f64, 0.0 => v.to_real();
+}
+
 columns! {
-    sqlite3_column_type(v, c) -> c_int, 5 => kind(v);
-    sqlite3_column_int(v, c) -> c_int, 0 => v.to_int() as c_int;
-    sqlite3_column_int64(v, c) -> i64, 0 => v.to_int();
-    sqlite3_column_double(v, c) -> f64, 0.0 => v.to_real();
     sqlite3_column_text(v, c) -> *const c_uchar, null() => c.buffers.text(v);
     sqlite3_column_text16(v, c) -> *const c_void, null() => c.buffers.wide(v);
     // The row itself keeps the bytes alive until the next step.

@@ -84,6 +84,11 @@ pub(crate) fn trace_row(d: &Db, s: *mut Stmt) {
     trace(d, ROW, s as *mut c_void, null_mut());
 }
 
+/// Whether somebody wants to know how long statements take.
+pub(crate) fn is_timed(d: &Db) -> bool {
+    d.hooks.profile.get().is_some() || d.hooks.trace_v2.get().is_some_and(|(mask, ..)| mask & PROFILE != 0)
+}
+
 pub(crate) fn trace_end(d: &Db, s: *mut Stmt, took: Duration) {
     let mut nanos = took.as_nanos() as i64;
     trace(d, PROFILE, s as *mut c_void, &mut nanos as *mut i64 as *mut c_void);

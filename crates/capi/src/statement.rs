@@ -36,7 +36,10 @@ pub(crate) struct Body {
     pub(crate) columns: RefCell<Vec<Column>>,
     /// Texts handed out: column names and the like.
     pub(crate) names: RefCell<Vec<(NameKey, Vec<u8>)>>,
-    started: Cell<Option<Instant>>,
+    /// Between its first step and its end.
+    started: Cell<bool>,
+    /// When that began, where somebody asks how long it took.
+    began: Cell<Option<Instant>>,
     /// Pointers bound by `sqlite3_bind_pointer`.
     pub(crate) pointers: RefCell<Vec<(usize, *mut c_void, Option<Destructor>)>>,
 }
@@ -141,7 +144,8 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
                     has_row: Cell::new(false),
                     columns: RefCell::default(),
                     names: RefCell::default(),
-                    started: Cell::new(None),
+                    started: Cell::new(false),
+                    began: Cell::new(None),
                     pointers: RefCell::default(),
                 };
                 *out = Stmt::place(d, db, body);
@@ -310,8 +314,8 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
         }
         // A function called by this very statement has no business here.
         let Ok(mut inner) = st.inner.try_borrow_mut() else { return d.fail_code(MISUSE) };
-        if st.started.get().is_none() {
-            st.started.set(Some(Instant::now()));
+        if !st.started.replace(true) {
+            st.began.set(crate::hooks::is_timed(d).then(Instant::now));
             drop(inner);
             crate::hooks::trace_start(d, s, &st.sql);
             inner = match st.inner.try_borrow_mut() {
@@ -341,12 +345,18 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
         *st.failed.borrow_mut() = failed;
         if rc == ROW {
             crate::hooks::trace_row(d, s);
-        } else if let Some(t) = st.started.take() {
-            crate::hooks::trace_end(d, s, t.elapsed());
+        } else if st.started.take() {
+            trace_end(d, st, s);
             crate::hooks::after_statement(d);
         }
         rc
     })
+}
+
+fn trace_end(d: &Db, st: &Body, s: *mut Stmt) {
+    if let Some(t) = st.began.take() {
+        crate::hooks::trace_end(d, s, t.elapsed());
+    }
 }
 
 /// Ends a statement's run and says how it went. One that did not run leaves the connection's error as it is.
@@ -356,8 +366,8 @@ fn reset(d: &Db, st: &Body, s: *mut Stmt) -> c_int {
     let r = if d.broken.get() { Err(iolite::Code::Internal.into()) } else { inner.reset() };
     drop(inner);
     let (failed, ran) = (st.failed.borrow_mut().take(), st.ran.replace(false));
-    if let Some(t) = st.started.take() {
-        crate::hooks::trace_end(d, s, t.elapsed());
+    if st.started.take() {
+        trace_end(d, st, s);
     }
     // SAFETY: pointers were given with their destructors, and without a running statement no value stands for them.
     unsafe {
@@ -404,6 +414,9 @@ pub unsafe extern "C" fn sqlite3_finalize(s: *mut Stmt) -> c_int {
 
 unsafe fn clear_pointers(st: &Body, only: Option<usize>) {
     let mut list = st.pointers.borrow_mut();
+    if list.is_empty() {
+        return;
+    }
     let (gone, kept) = std::mem::take(&mut *list).into_iter().partition(|e| only.is_none_or(|i| i == e.0));
     *list = kept;
     drop(list);
@@ -428,15 +441,30 @@ pub unsafe extern "C" fn sqlite3_clear_bindings(s: *mut Stmt) -> c_int {
 }
 
 unsafe fn bind(s: *mut Stmt, i: c_int, v: iolite::Result<Value>) -> c_int {
+    let length = if let Ok(Value::Text(b, _) | Value::Blob(b, _)) = &v { b.len() } else { 0 };
+    put(s, i, length, |to| {
+        *to = v?;
+        Ok(())
+    })
+}
+
+/// Has `f` write a value of so many bytes to the place of a parameter.
+#[inline]
+unsafe fn put(
+    s: *mut Stmt,
+    i: c_int,
+    length: usize,
+    f: impl FnOnce(&mut Value) -> iolite::Result<()>,
+) -> c_int {
     with_stmt(s, MISUSE, |d, st| {
         let Ok(mut inner) = st.inner.try_borrow_mut() else { return d.fail_code(MISUSE) };
-        if st.started.get().is_some() || inner.is_busy() {
+        if st.started.get() || inner.is_busy() {
             return d.fail_text(MISUSE, "bind on a busy prepared statement");
         }
         if i < 1 {
             return d.fail_code(RANGE);
         }
-        let r = v.and_then(|v| inner.bind(i as usize, v));
+        let r = inner.binding(i as usize, length).and_then(f);
         drop(inner);
         clear_pointers(st, Some(i as usize));
         d.outcome(r)
@@ -481,6 +509,28 @@ unsafe fn bind_bytes(
     rc
 }
 
+/// As [`bind_bytes`], for bytes that are taken as they are: they go where the value before had its own.
+unsafe fn bind_as_is(
+    s: *mut Stmt,
+    i: c_int,
+    p: *const c_void,
+    n: i64,
+    f: Option<Destructor>,
+    set: fn(&mut Value, &[u8]) -> iolite::Result<()>,
+) -> c_int {
+    if p.is_null() {
+        return bind(s, i, Ok(Value::Null));
+    }
+    let rc = if n > i32::MAX as i64 {
+        with_stmt(s, MISUSE, |d, _| d.fail_code(TOOBIG))
+    } else {
+        let bytes = given(p, n);
+        put(s, i, bytes.len(), |to| set(to, bytes))
+    };
+    destroy(f, p);
+    rc
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_bind_text(
     s: *mut Stmt,
@@ -489,7 +539,7 @@ pub unsafe extern "C" fn sqlite3_bind_text(
     n: c_int,
     f: Option<Destructor>,
 ) -> c_int {
-    bind_bytes(s, i, p as *const c_void, n as i64, f, |p, n| Value::text(given(p, n)))
+    bind_as_is(s, i, p as *const c_void, n as i64, f, Value::set_text)
 }
 
 #[unsafe(no_mangle)]
@@ -502,6 +552,9 @@ pub unsafe extern "C" fn sqlite3_bind_text64(
     encoding: c_uchar,
 ) -> c_int {
     let n = i64::try_from(n).unwrap_or(i64::MAX);
+    if !matches!(encoding, 2..=4) {
+        return bind_as_is(s, i, p as *const c_void, n, f, Value::set_text);
+    }
     bind_bytes(s, i, p as *const c_void, n, f, |p, n| from_encoding(p, n, encoding))
 }
 
@@ -539,7 +592,7 @@ pub unsafe extern "C" fn sqlite3_bind_blob(
     if n < 0 {
         return MISUSE;
     }
-    bind_bytes(s, i, p, n as i64, f, |p, n| Value::blob(given(p, n)))
+    bind_as_is(s, i, p, n as i64, f, Value::set_blob)
 }
 
 #[unsafe(no_mangle)]
@@ -550,27 +603,39 @@ pub unsafe extern "C" fn sqlite3_bind_blob64(
     n: u64,
     f: Option<Destructor>,
 ) -> c_int {
-    bind_bytes(s, i, p, i64::try_from(n).unwrap_or(i64::MAX), f, |p, n| Value::blob(given(p, n)))
+    bind_as_is(s, i, p, i64::try_from(n).unwrap_or(i64::MAX), f, Value::set_blob)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_bind_int(s: *mut Stmt, i: c_int, v: c_int) -> c_int {
-    bind(s, i, Ok(Value::Int(v as i64)))
+    put(s, i, 0, |to| {
+        *to = Value::Int(v as i64);
+        Ok(())
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_bind_int64(s: *mut Stmt, i: c_int, v: i64) -> c_int {
-    bind(s, i, Ok(Value::Int(v)))
+    put(s, i, 0, |to| {
+        *to = Value::Int(v);
+        Ok(())
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_bind_double(s: *mut Stmt, i: c_int, v: f64) -> c_int {
-    bind(s, i, Ok(Value::real(v)))
+    put(s, i, 0, |to| {
+        *to = Value::real(v);
+        Ok(())
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_bind_null(s: *mut Stmt, i: c_int) -> c_int {
-    bind(s, i, Ok(Value::Null))
+    put(s, i, 0, |to| {
+        *to = Value::Null;
+        Ok(())
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -4,7 +4,7 @@
 //! are missing are NULL. Text is read up to its first NUL.
 
 use crate::scalar::too_big;
-use iolite_base::{Result, alloc};
+use iolite_base::{Bytes, Result, alloc};
 use iolite_value::Value;
 use iolite_value::num::{Decimal, Round};
 use iolite_value::utf8;
@@ -29,6 +29,8 @@ struct Output {
     limit: usize,
     /// Something was written, if only an empty text.
     used: bool,
+    /// Memory in which a number is put together; taken out meanwhile.
+    scratch: Vec<u8>,
 }
 
 impl Output {
@@ -50,6 +52,12 @@ impl Output {
         self.room(n)?;
         self.text.resize(self.text.len() + n, b);
         Ok(())
+    }
+
+    fn take_scratch(&mut self) -> Vec<u8> {
+        let mut s = std::mem::take(&mut self.scratch);
+        s.clear();
+        s
     }
 
     /// `b` with spaces up to the width. With `!` the width counts characters.
@@ -80,16 +88,12 @@ impl Arguments<'_> {
         self.values.next().map_or(0.0, Value::to_real)
     }
 
-    fn text(&mut self) -> Result<Option<Vec<u8>>> {
+    fn text(&mut self) -> Result<Option<Bytes>> {
         match self.values.next() {
             None | Some(Value::Null) => Ok(None),
             Some(v) => {
                 let b = v.text_bytes()?;
-                let b = utf8::to_nul(&b);
-                let mut out = Vec::new();
-                alloc::reserve(&mut out, b.len())?;
-                out.extend_from_slice(b);
-                Ok(Some(out))
+                Ok(Some(b.slice(0, utf8::to_nul(&b).len())))
             }
         }
     }
@@ -98,7 +102,9 @@ impl Arguments<'_> {
 /// Formats `values` as `format` says; longer than `limit` is an error. `None` if nothing at all was to be written,
 /// which SQL sees as NULL: the format is empty or starts with an unknown type.
 pub fn format(format: &[u8], values: &[Value], limit: usize) -> Result<Option<Vec<u8>>> {
-    let mut out = Output { text: Vec::new(), limit, used: false };
+    let mut out = Output { text: Vec::new(), limit, used: false, scratch: Vec::new() };
+    // Most texts take no second block.
+    alloc::reserve(&mut out.text, (format.len() + 24 * values.len()).min(limit))?;
     let mut args = Arguments { values: values.iter() };
     let mut rest = format;
     while let Some(p) = memchr::memchr(b'%', rest) {
@@ -201,8 +207,8 @@ fn substitute(out: &mut Output, spec: &Spec, kind: u8, args: &mut Arguments<'_>)
         b'f' | b'e' | b'E' | b'g' | b'G' => real(out, spec, kind, args.real())?,
         b'c' => character(out, spec, args.text()?)?,
         b's' | b'z' => {
-            let text = args.text()?.unwrap_or_default();
-            out.padded(spec, cut(spec, &text))?;
+            let text = args.text()?;
+            out.padded(spec, cut(spec, text.as_deref().unwrap_or_default()))?;
         }
         b'q' | b'Q' | b'w' => {
             let Some(text) = args.text()? else {
@@ -253,11 +259,11 @@ pub(crate) fn quoted(out: &mut Vec<u8>, text: &[u8], quote: u8, around: bool, es
     }
 }
 
-fn character(out: &mut Output, spec: &Spec, text: Option<Vec<u8>>) -> Result<()> {
-    let text = text.unwrap_or_default();
+fn character(out: &mut Output, spec: &Spec, text: Option<Bytes>) -> Result<()> {
+    let text = text.as_deref().unwrap_or_default();
     let one = match text.first() {
         None => &[0u8][..],
-        Some(&b) if b >= 0xc0 => &text[..utf8::after(&text, 0).min(4)],
+        Some(&b) if b >= 0xc0 => &text[..utf8::after(text, 0).min(4)],
         Some(_) => &text[..1],
     };
     let times = spec.precision.unwrap_or(1).max(1);
@@ -276,7 +282,7 @@ fn character(out: &mut Output, spec: &Spec, text: Option<Vec<u8>>) -> Result<()>
 }
 
 fn integer(out: &mut Output, spec: &Spec, kind: u8, v: u64, sign: Option<u8>) -> Result<()> {
-    let mut digits = Vec::new();
+    let mut digits = out.take_scratch();
     let base = match kind {
         b'x' | b'X' | b'p' => 16,
         b'o' => 8,
@@ -334,7 +340,9 @@ fn integer(out: &mut Output, spec: &Spec, kind: u8, v: u64, sign: Option<u8>) ->
     }
     digits.extend(sign);
     digits.reverse();
-    out.padded(spec, &digits)
+    out.padded(spec, &digits)?;
+    out.scratch = digits;
+    Ok(())
 }
 
 /// The most digits of a real behind the point; SQLite's `SQLITE_FP_PRECISION_LIMIT`.
@@ -381,7 +389,7 @@ fn real(out: &mut Output, spec: &Spec, kind: u8, r: f64) -> Result<()> {
             precision -= exponent;
         }
     }
-    let mut text = Vec::new();
+    let mut text = out.take_scratch();
     let before = if scientific { 0 } else { exponent.max(0) as usize };
     let size = before + before / 3 + precision.max(0) as usize + 16;
     if size.max(spec.width) > out.limit {
@@ -435,5 +443,7 @@ fn real(out: &mut Output, spec: &Spec, kind: u8, r: f64) -> Result<()> {
         alloc::reserve(&mut text, zeros)?;
         text.splice(from..from, std::iter::repeat_n(b'0', zeros));
     }
-    out.padded(spec, &text)
+    out.padded(spec, &text)?;
+    out.scratch = text;
+    Ok(())
 }

@@ -2,11 +2,12 @@
 
 use crate::entry::{Code, Entry, pure, scalar};
 use crate::inline;
-use iolite_base::{Buf, Code as ResultCode, Error, Limit, Result};
+use iolite_base::{Buf, Code as ResultCode, Encoding, Error, Limit, Result};
 use iolite_ext::{Context, FunctionFlags, Inline};
 use iolite_value::num::{self, Decimal, Round};
 use iolite_value::utf8;
 use iolite_value::{Value, compare};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// The longest text or blob.
@@ -24,8 +25,16 @@ pub(crate) fn wrong_count(name: &str) -> Error {
     Error::sql(format!("wrong number of arguments to function {name}()"))
 }
 
-fn abs(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
-    Ok(match &args[0] {
+/// A value as it is read as a number: of a blob the text counts that it spells in the database's encoding.
+pub(crate) fn numeric<'v>(ctx: &Context<'_>, v: &'v Value) -> Result<Cow<'v, Value>> {
+    Ok(match (v, ctx.host.encoding()) {
+        (Value::Blob(..), e) if e != Encoding::Utf8 => Cow::Owned(v.blob_in_utf8(e)?),
+        _ => Cow::Borrowed(v),
+    })
+}
+
+fn abs(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
+    Ok(match &*numeric(ctx, &args[0])? {
         Value::Null => Value::Null,
         Value::Int(i) => Value::Int(i.checked_abs().ok_or_else(|| Error::sql("integer overflow"))?),
         v => {
@@ -95,7 +104,7 @@ fn random(ctx: &mut Context<'_>, _: &[Value]) -> Result<Value> {
 }
 
 fn randomblob(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
-    let n = args[0].to_int().max(1) as u64;
+    let n = numeric(ctx, &args[0])?.to_int().max(1) as u64;
     if n > limit(ctx) as u64 {
         return Err(too_big());
     }
@@ -105,7 +114,7 @@ fn randomblob(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn zeroblob(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
-    let n = args[0].to_int().max(0) as u64;
+    let n = numeric(ctx, &args[0])?.to_int().max(0) as u64;
     if n > limit(ctx) as u64 {
         return Err(too_big());
     }
@@ -136,17 +145,17 @@ fn rounded(r: f64, n: i64) -> f64 {
     num::prefix(text.as_bytes()).number.to_real()
 }
 
-fn round(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
+fn round(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     let mut n = 0;
     if let Some(v) = args.get(1) {
         if v.is_null() {
             return Ok(Value::Null);
         }
-        n = v.to_int().clamp(0, 30);
+        n = numeric(ctx, v)?.to_int().clamp(0, 30);
     }
     Ok(match &args[0] {
         Value::Null => Value::Null,
-        v => Value::real(rounded(v.to_real(), n)),
+        v => Value::real(rounded(numeric(ctx, v)?.to_real(), n)),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Core scalar functions on text and blobs (documentation page `lang_corefunc`), LIKE and GLOB among them.
 
 use crate::entry::{Entry, of_texts, pure, scalar};
-use crate::scalar::{bounded_text, hex_digits, limit, too_big, wrong_count};
+use crate::scalar::{bounded_text, hex_digits, limit, numeric, too_big, wrong_count};
 use crate::{like, printf};
 use iolite_base::{Encoding, Error, Result, alloc};
 use iolite_ext::{Context, FunctionFlags};
@@ -13,7 +13,7 @@ fn char(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     let mut out = Vec::new();
     alloc::reserve(&mut out, args.len() * 4)?;
     for v in args {
-        let c = v.to_int();
+        let c = numeric(ctx, v)?.to_int();
         // In UTF-16 databases the text is read again, where these are no characters.
         let lost = wide && matches!(c, 0xd800..=0xdfff | 0xfffe | 0xffff);
         utf8::push(&mut out, if (0..=0x10_ffff).contains(&c) && !lost { c as u32 } else { 0xfffd });
@@ -274,8 +274,11 @@ fn substr(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
         return Ok(Value::Null);
     }
     let text = if blob { &all[..] } else { utf8::to_nul(&all) };
-    let mut start = args[1].to_int();
-    let wanted = args.get(2).map_or(limit(ctx) as i64, Value::to_int);
+    let mut start = numeric(ctx, &args[1])?.to_int();
+    let wanted = match args.get(2) {
+        Some(n) => numeric(ctx, n)?.to_int(),
+        None => limit(ctx) as i64,
+    };
     let mut len = wanted.saturating_abs();
     if start < 0 {
         let n = if blob { text.len() } else { utf8::count(text) } as i64;

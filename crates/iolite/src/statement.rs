@@ -67,12 +67,14 @@ struct Machine(Option<Box<Vm>>);
 impl std::ops::Deref for Machine {
     type Target = Vm;
 
+    #[inline]
     fn deref(&self) -> &Vm {
         self.0.as_deref().expect("a statement has its machine")
     }
 }
 
 impl std::ops::DerefMut for Machine {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Vm {
         self.0.as_deref_mut().expect("a statement has its machine")
     }
@@ -217,24 +219,23 @@ impl Statement {
 
     /// Sets a parameter, counted from 1.
     pub fn bind(&mut self, i: usize, v: Value) -> Result<()> {
-        if self.is_busy() {
-            return Err(Error::new(Code::Misuse, "bind on a busy prepared statement"));
-        }
-        if let Value::Text(b, _) | Value::Blob(b, _) = &v
-            && b.len() > self.conn.limits.borrow().get(Limit::Length) as usize
-        {
+        let length = if let Value::Text(b, _) | Value::Blob(b, _) = &v { b.len() } else { 0 };
+        *self.binding(i, length)? = v;
+        Ok(())
+    }
+
+    /// The place of a parameter's value, by its number from 1, for a value of so many bytes.
+    #[inline]
+    pub fn binding(&mut self, i: usize, length: usize) -> Result<&mut Value> {
+        if length > 0 && length > self.conn.limits.borrow().get(Limit::Length) as usize {
             return Err(Code::Toobig.into());
         }
-        match i.checked_sub(1).and_then(|i| self.bindings_mut().ok()?.get_mut(i)) {
-            Some(p) => {
-                *p = v;
-                Ok(())
-            }
-            None => Err(Code::Range.into()),
-        }
+        let all = self.bindings_mut()?;
+        i.checked_sub(1).and_then(|i| all.get_mut(i)).ok_or_else(|| Code::Range.into())
     }
 
     /// The parameters' values, to be changed where they stay: a text's memory can take the next text.
+    #[inline]
     pub fn bindings_mut(&mut self) -> Result<&mut [Value]> {
         match self.is_busy() {
             true => Err(Error::new(Code::Misuse, "bind on a busy prepared statement")),
@@ -283,6 +284,7 @@ impl Statement {
     }
 
     /// Whether the statement is between a step and its reset.
+    #[inline]
     pub fn is_busy(&self) -> bool {
         self.run.is_some() && !self.done && !self.unwound.get()
     }

@@ -285,10 +285,15 @@ impl Decimal {
         let half = if rounded { 1 << (shift - 1) } else { 0 };
         let mut v = ((high + half) >> shift) as u64;
         let mut at = d.digits.len();
-        while v > 0 {
+        while v >= 10 {
+            at -= 2;
+            let two = (v % 100) as u8;
+            d.digits[at..at + 2].copy_from_slice(&[b'0' + two / 10, b'0' + two % 10]);
+            v /= 100;
+        }
+        if v > 0 {
             at -= 1;
-            d.digits[at] = b'0' + (v % 10) as u8;
-            v /= 10;
+            d.digits[at] = b'0' + v as u8;
         }
         d.len = (d.digits.len() - at) as u8;
         d.digits.copy_within(at.., 0);

@@ -87,6 +87,18 @@ impl Value {
     /// Makes this value a text, copied into the memory that it has, if nobody else holds it and it is not large.
     #[inline]
     pub fn set_text(&mut self, s: &[u8]) -> Result<()> {
+        *self = Value::Text(self.own_copy(s)?, 0);
+        Ok(())
+    }
+
+    /// As [`Value::set_text`], for a blob.
+    pub fn set_blob(&mut self, b: &[u8]) -> Result<()> {
+        *self = Value::Blob(self.own_copy(b)?, 0);
+        Ok(())
+    }
+
+    /// A copy of `s`, in the memory of the text or blob that the value was if that is large enough and nobody else's.
+    fn own_copy(&mut self, s: &[u8]) -> Result<Bytes> {
         let own = match std::mem::take(self) {
             Value::Text(b, _) | Value::Blob(b, _) => b.into_buf().spare(),
             _ => None,
@@ -99,8 +111,7 @@ impl Value {
             }
             _ => Buf::copy_of(s)?,
         };
-        *self = Value::Text(b.into_bytes(), 0);
-        Ok(())
+        Ok(b.into_bytes())
     }
 
     /// A blob, copied.

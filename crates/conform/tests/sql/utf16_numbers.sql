@@ -11,3 +11,6 @@ SELECT sum(a), avg(a), group_concat(a) FROM t WHERE b < 4;
 SELECT b, sum(a) OVER (ORDER BY b ROWS 1 PRECEDING) FROM t;
 SELECT b % 2, total(a) FROM t GROUP BY b % 2;
 SELECT b FROM t WHERE a ORDER BY b;
+SELECT abs(x'31'), round(x'31', 1), abs(x'3131'), abs(x'31003100'), round(x'3100310031'), round(2.55, x'3100'), abs(x'2d003500');
+SELECT char(x'36003500'), char(x'36'), hex(zeroblob(x'3200')), substr('abcdef', x'3300', x'3200'), substr('abc', x'32'), length(randomblob(x'31003200'));
+SELECT printf('%d|%f|%s', x'31003500', x'31003500', x'31003500'), printf('%d|%f|%s', x'310035', x'310035', x'310035');

@@ -57,23 +57,25 @@ impl Element {
     /// The element at `at`, which must end at or before `end`.
     #[inline]
     pub fn read(blob: &[u8], at: usize, end: usize) -> Result<Element> {
-        let first = *blob[..end].get(at).ok_or_else(malformed)?;
+        Element::try_read(blob, at, end).ok_or_else(malformed)
+    }
+
+    /// As [`Element::read`]; `None` is what is malformed.
+    #[inline(always)]
+    pub fn try_read(blob: &[u8], at: usize, end: usize) -> Option<Element> {
+        let blob = blob.get(..end)?;
+        let first = *blob.get(at)?;
         let (kind, size) = (first & 15, (first >> 4) as usize);
-        let (head, len) = if size < 12 {
-            (1, size)
-        } else {
-            let n = 1usize << (size - 12);
-            let bytes = blob[..end].get(at + 1..at + 1 + n).ok_or_else(malformed)?;
-            let len = bytes.iter().fold(0u64, |v, b| v << 8 | *b as u64);
-            (1 + n, usize::try_from(len).map_err(|_| malformed())?)
-        };
-        let body = at + head;
-        match body.checked_add(len) {
-            Some(stop) if stop <= end && kind <= kind::OBJECT => {
-                Ok(Element { kind, start: at, body, end: stop })
-            }
-            _ => Err(malformed()),
+        if kind > kind::OBJECT {
+            return None;
         }
+        let (body, len) = match size {
+            0..12 => (at + 1, size),
+            12 => (at + 2, *blob.get(at + 1)? as usize),
+            _ => long_size(blob, at, size)?,
+        };
+        let stop = body.checked_add(len)?;
+        (stop <= end).then_some(Element { kind, start: at, body, end: stop })
     }
 
     /// The payload.
@@ -94,16 +96,47 @@ impl Element {
     }
 }
 
+/// Where the payload begins, and its size, where that stands in more than one byte.
+#[cold]
+fn long_size(blob: &[u8], at: usize, size: usize) -> Option<(usize, usize)> {
+    let n = 1usize << (size - 12);
+    let bytes = blob.get(at + 1..at + 1 + n)?;
+    let len = bytes.iter().fold(0u64, |v, b| v << 8 | *b as u64);
+    Some((at + 1 + n, usize::try_from(len).ok()?))
+}
+
 /// Appends a header.
+#[inline]
 pub(crate) fn push_header(out: &mut Vec<u8>, kind: u8, len: usize) {
+    let (header, n) = header(kind, len);
+    out.extend_from_slice(&header[..n]);
+}
+
+/// A header, and in how many bytes it stands.
+#[inline]
+pub(crate) fn header(kind: u8, len: usize) -> ([u8; 9], usize) {
     let (n, bytes) = size_bytes(len);
-    match n {
-        0 => out.push((len as u8) << 4 | kind),
-        _ => {
-            out.push((12 + n.trailing_zeros() as u8) << 4 | kind);
-            out.extend_from_slice(&bytes[8 - n..]);
-        }
+    let mut out = [0; 9];
+    if n == 0 {
+        out[0] = (len as u8) << 4 | kind;
+    } else {
+        out[0] = (12 + n.trailing_zeros() as u8) << 4 | kind;
+        out[1..1 + n].copy_from_slice(&bytes[8 - n..]);
     }
+    (out, 1 + n)
+}
+
+/// Puts `new` in the place of `blob[from..to]`.
+pub(crate) fn replace(blob: &mut Vec<u8>, from: usize, to: usize, new: &[u8]) {
+    let (len, end) = (blob.len(), from + new.len());
+    if end > to {
+        blob.resize(len + (end - to), 0);
+    }
+    if end != to {
+        blob.copy_within(to..len, end);
+        blob.truncate(len + end - to);
+    }
+    blob[from..end].copy_from_slice(new);
 }
 
 /// In how many bytes a size stands behind the header's first byte, and the size, big-endian.
@@ -132,15 +165,8 @@ pub(crate) fn open(out: &mut Vec<u8>, kind: u8) -> usize {
 
 /// Ends the container that [`open`] started: the header grows to what the size needs.
 pub(crate) fn close(out: &mut Vec<u8>, start: usize) {
-    let len = out.len() - start - 1;
-    let kind = out[start] & 15;
-    let (n, bytes) = size_bytes(len);
-    if n == 0 {
-        out[start] = (len as u8) << 4 | kind;
-    } else {
-        out[start] = (12 + n.trailing_zeros() as u8) << 4 | kind;
-        out.splice(start + 1..start + 1, bytes[8 - n..].iter().copied());
-    }
+    let (header, n) = header(out[start] & 15, out.len() - start - 1);
+    replace(out, start, start + 1, &header[..n]);
 }
 
 /// The children of a container (for an object, labels and values in turn).

@@ -99,14 +99,19 @@ fn path_argument(v: &Value) -> Result<Option<Bytes>> {
 
 /// What a path finds; `None`: nothing.
 fn lookup(blob: &[u8], path: &Bytes) -> Result<Option<Element>> {
-    lookup_as(blob, path, path)
-}
-
-/// As [`lookup`]; errors show the path as `shown`.
-fn lookup_as(blob: &[u8], path: &Bytes, shown: &[u8]) -> Result<Option<Element>> {
     match path::find(blob, whole(blob)?, &path[1..]) {
         Ok(e) => Ok(Some(e)),
-        Err(miss) => missed(miss, shown).map(|()| None),
+        Err(miss) => missed(miss, path).map(|()| None),
+    }
+}
+
+/// As [`lookup`], by the right side of an arrow; errors show that as it is.
+fn lookup_arrow(blob: &[u8], right: &Value) -> Result<Option<Element>> {
+    let Some(path) = arrow_path(right)? else { return Ok(None) };
+    match path::find(blob, whole(blob)?, &path[1..]) {
+        Ok(e) => Ok(Some(e)),
+        Err(Miss::Absent) => Ok(None),
+        Err(miss) => missed(miss, utf8::to_nul(&right.text_bytes()?)).map(|()| None),
     }
 }
 
@@ -351,8 +356,7 @@ fn arrow_path(v: &Value) -> Result<Option<Bytes>> {
 
 fn arrow(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     let Some(b) = argument(&args[0])? else { return Ok(Value::Null) };
-    let Some(path) = arrow_path(&args[1])? else { return Ok(Value::Null) };
-    match lookup_as(&b, &path, utf8::to_nul(&args[1].text_bytes()?))? {
+    match lookup_arrow(&b, &args[1])? {
         Some(e) => text_result(ctx, &b, e),
         None => Ok(Value::Null),
     }
@@ -360,8 +364,7 @@ fn arrow(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 
 fn arrow_text(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     let Some(b) = argument(&args[0])? else { return Ok(Value::Null) };
-    let Some(path) = arrow_path(&args[1])? else { return Ok(Value::Null) };
-    Ok(match lookup_as(&b, &path, utf8::to_nul(&args[1].text_bytes()?))? {
+    Ok(match lookup_arrow(&b, &args[1])? {
         Some(e) => match extracted(ctx, &b, e, false)? {
             Value::Text(t, _) => Value::Text(t, 0),
             v => v,
@@ -377,10 +380,13 @@ fn edit(ctx: &Context<'_>, args: &[Value], how: Change, name: &str, binary: bool
         return Err(Error::sql(format!("json_{name}() needs an odd number of arguments")));
     }
     let Some(b) = argument(first)? else { return Ok(Value::Null) };
-    let mut blob = b.to_vec();
+    let mut blob = Vec::new();
+    iolite_base::alloc::reserve(&mut blob, b.len() + 32 * pairs.len())?;
+    blob.extend_from_slice(&b);
+    let mut value = Vec::new();
     for pair in pairs.chunks_exact(2) {
         let Some(path) = path_argument(&pair[0])? else { continue };
-        let mut value = Vec::new();
+        value.clear();
         push_element(&mut value, &pair[1])?;
         if let Err(miss) = path::change(&mut blob, &path[1..], how, &value) {
             missed(miss, &path)?;

@@ -3,7 +3,7 @@
 //! A path is read step by step along the elements, as SQLite does: what is wrong behind the point where nothing is
 //! found is not noticed.
 
-use super::blob::{self, Children, Element, kind};
+use super::blob::{self, Children, Element, kind, malformed};
 use super::render::unescaped;
 use iolite_base::{Error, Result};
 
@@ -96,6 +96,7 @@ fn step(path: &[u8]) -> std::result::Result<(Step<'_>, &[u8]), Miss> {
 }
 
 /// Whether a label in a blob is the one in a path.
+#[inline]
 fn same_label(blob: &[u8], e: Element, label: &[u8], escaped: bool) -> bool {
     let p = e.payload(blob);
     let plain = e.kind == kind::TEXT || e.kind == kind::TEXTRAW;
@@ -123,19 +124,29 @@ enum Hit {
     Nothing,
 }
 
+/// The value of the first label of this name in an object.
+#[inline(always)]
+fn labelled(blob: &[u8], e: Element, label: &[u8], escaped: bool) -> Result<Hit> {
+    let mut at = e.body;
+    while at < e.end {
+        let l = Element::try_read(blob, at, e.end).filter(Element::is_text).ok_or_else(malformed)?;
+        let v = Element::try_read(blob, l.end, e.end).ok_or_else(malformed)?;
+        if same_label(blob, l, label, escaped) {
+            return Ok(Hit::Found(v, Some(l)));
+        }
+        at = v.end;
+    }
+    Ok(Hit::Append)
+}
+
+#[inline(always)]
 fn take_step(blob: &[u8], e: Element, step: &Step<'_>) -> Result<Hit> {
     match step {
         Step::Label(label, escaped) => {
             if e.kind != kind::OBJECT {
                 return Ok(Hit::Nothing);
             }
-            let mut children = Children::of(blob, e);
-            while let Some((l, v)) = children.pair()? {
-                if same_label(blob, l, label, *escaped) {
-                    return Ok(Hit::Found(v, Some(l)));
-                }
-            }
-            Ok(Hit::Append)
+            labelled(blob, e, label, *escaped)
         }
         Step::Index(place) => {
             if e.kind != kind::ARRAY {
@@ -155,12 +166,14 @@ fn take_step(blob: &[u8], e: Element, step: &Step<'_>) -> Result<Hit> {
                     }
                 }
             };
-            let mut children = Children::of(blob, e);
+            let mut place = e.body;
             let mut at = 0;
-            while let Some(v) = children.next()? {
+            while place < e.end {
+                let v = Element::try_read(blob, place, e.end).ok_or_else(malformed)?;
                 if at == wanted {
                     return Ok(Hit::Found(v, None));
                 }
+                place = v.end;
                 at += 1;
             }
             Ok(if at == wanted { Hit::Append } else { Hit::Nothing })
@@ -171,6 +184,7 @@ fn take_step(blob: &[u8], e: Element, step: &Step<'_>) -> Result<Hit> {
 
 /// Reads the step at the start of `path`, which is to be taken from `e`: an index into what is no array leads
 /// nowhere, however it goes on.
+#[inline(always)]
 fn step_from<'a>(e: Element, path: &'a [u8]) -> std::result::Result<(Step<'a>, &'a [u8]), Miss> {
     if path.first() == Some(&b'[') && e.kind != kind::ARRAY {
         return Err(Miss::Absent);
@@ -309,14 +323,13 @@ fn splice(blob: &mut Vec<u8>, parents: &[Element], from: usize, to: usize, new: 
 
 /// As [`splice`], with `new` as it is.
 fn put(blob: &mut Vec<u8>, parents: &[Element], from: usize, to: usize, new: &[u8]) {
-    blob.splice(from..to, new.iter().copied());
+    blob::replace(blob, from, to, new);
     let mut grown = new.len() as isize - (to - from) as isize;
     for p in parents.iter().rev() {
         let len = ((p.end - p.body) as isize + grown) as usize;
-        let mut header = Vec::with_capacity(9);
-        blob::push_header(&mut header, p.kind, len);
-        grown += header.len() as isize - (p.body - p.start) as isize;
-        blob.splice(p.start..p.body, header);
+        let (header, n) = blob::header(p.kind, len);
+        grown += n as isize - (p.body - p.start) as isize;
+        blob::replace(blob, p.start, p.body, &header[..n]);
     }
 }
 
