@@ -139,10 +139,12 @@ fn damaged_indexes_are_errors() {
                     .expect("a change");
             }
         }
-        if d.one_in(3) {
+        if d.one_in(2) {
             let column = d.of(&["start_block", "leaves_end_block", "end_block", "level", "idx"]);
             let value = d.of(&["-1", "0", "3", "9223372036854775807", "-9223372036854775808", "'7 -5'"]);
-            let _ = c.execute_batch(&format!("UPDATE t_segdir SET {column} = {value} WHERE rowid = 1"));
+            let _ = c.execute_batch(&format!(
+                "UPDATE t_segdir SET {column} = {value} WHERE rowid = (SELECT max(rowid) FROM t_segdir)"
+            ));
         }
         for sql in PROBES {
             if let Err(e) = c.query(sql, &[]) {

@@ -6,7 +6,7 @@
 
 use super::merge::Multi;
 use super::node::{Node, Walk, common};
-use super::segment::{Entry, Segment, Source};
+use super::segment::{Entry, LARGEST, Segment, Source};
 use super::writer::write_entry;
 use super::{HINT, Index, LEVELS, corrupt};
 use crate::store::Sql;
@@ -75,11 +75,15 @@ impl Index {
                 }
             }
             let Some((level, count)) = found.filter(|f| f.1 > 0) else { break };
+            if !(0..LARGEST).contains(&level) {
+                return Err(corrupt());
+            }
             let entries = self.level_entries(level)?;
             if (entries.len() as i64) < count {
                 continue;
             }
-            let idx = self.store.number(Sql::MaxIndex, &[Value::Int(level + 1)])?.map_or(0, |n| n + 1);
+            let last = self.store.number(Sql::MaxIndex, &[Value::Int(level + 1)])?;
+            let idx = last.map_or(0, |n| n.saturating_add(1));
             let mut segments = Vec::new();
             for e in entries.into_iter().take(count as usize) {
                 segments.push(Segment::open(&self.store, e, &Source::From(Vec::new()))?);
@@ -137,7 +141,7 @@ impl Index {
     fn new_output(&self, level: i64, idx: i64, count: i64) -> Result<Output> {
         let leaves = self.store.number(Sql::LeafEstimate, &[Value::Int(level), Value::Int(count)])?;
         let leaves = leaves.unwrap_or(0).clamp(0, 1 << 40);
-        let start = self.store.number(Sql::NextBlock, &[])?.unwrap_or(1);
+        let start = self.next_block()?;
         let end = start - 1 + leaves * LAYERS as i64;
         self.store.write(end, None)?;
         let layers = (0..LAYERS as i64).map(|i| (start + i * leaves, Node::default())).collect();

@@ -168,7 +168,7 @@ impl Index {
     /// The number of a new segment of a level, which is merged if it is full.
     fn new_segment(&self, level: i64) -> Result<i64> {
         let last = self.store.number(Sql::MaxIndex, &[Value::Int(level)])?;
-        let idx = last.map_or(0, |n| n + 1);
+        let idx = last.map_or(0, |n| n.saturating_add(1));
         if idx >= MERGED {
             self.merge_level(level)?;
             return Ok(0);

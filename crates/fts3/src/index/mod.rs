@@ -100,6 +100,12 @@ impl Index {
         Ok(())
     }
 
+    /// The number of the next block.
+    fn next_block(&self) -> Result<i64> {
+        let next = self.store.number(Sql::NextBlock, &[])?.unwrap_or(1);
+        if next < segment::LARGEST { Ok(next) } else { Err(corrupt()) }
+    }
+
     /// The number under which a level of one of the indexes is kept.
     pub fn level(&self, language: i64, index: usize, level: i64) -> i64 {
         let n = self.store.config.prefixes.len() as i64;

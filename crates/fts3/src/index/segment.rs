@@ -34,6 +34,9 @@ impl Source {
     }
 }
 
+/// No number in `%_segdir` is larger, nor that of a block.
+pub(crate) const LARGEST: i64 = 1 << 60;
+
 /// A row of `%_segdir`.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
@@ -50,6 +53,9 @@ pub(crate) struct Entry {
 impl Entry {
     pub fn of(row: &[Value]) -> Result<Entry> {
         let n = |i: usize| row.get(i).map_or(0, Value::to_int);
+        if (0..4).any(|i| !(-1..LARGEST).contains(&n(i))) {
+            return Err(corrupt());
+        }
         let root = row.get(5).and_then(|v| v.bytes().cloned()).ok_or_else(corrupt)?;
         let (end, size) = match row.get(4) {
             Some(v @ Value::Text(..)) => {
@@ -59,6 +65,9 @@ impl Entry {
             }
             _ => (n(4), 0),
         };
+        if !(-LARGEST..LARGEST).contains(&size) || !(-1..LARGEST).contains(&end) {
+            return Err(corrupt());
+        }
         Ok(Entry { level: n(0), idx: n(1), start: n(2), leaves_end: n(3), end, size, root })
     }
 }
@@ -96,7 +105,7 @@ impl Segment {
                 }
                 height = below;
             }
-            next = block + 1;
+            next = block.saturating_add(1);
         }
         let walk = Walk::new(&leaf)?;
         let mut s = Segment { entry: Some(entry), part: Part::Leaves { leaf, walk, next }, ended: false };

@@ -38,7 +38,7 @@ pub(super) fn write_entry(store: &Store, e: &Entry) -> Result<()> {
 
 impl<'a> Writer<'a> {
     pub fn new(index: &'a Index) -> Result<Writer<'a>> {
-        let next = index.store.number(Sql::NextBlock, &[])?.unwrap_or(1);
+        let next = index.next_block()?;
         let node_size = index.node_size()?;
         let leaf = Node::default();
         Ok(Writer { index, node_size, leaf, first: next, next, layers: Vec::new(), size: 0 })
