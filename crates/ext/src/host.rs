@@ -3,7 +3,11 @@
 use crate::{Function, VirtualTable};
 use iolite_base::{Encoding, Error, Limit, Result};
 use iolite_value::Value;
+use std::any::Any;
 use std::rc::Rc;
+
+/// Which state of a database was there ([`Host::is_state`]). A new one is of none.
+pub type StateNote = Option<Box<dyn Any>>;
 
 /// A statement that a module or a function runs on its connection, within the statement that it serves.
 ///
@@ -62,6 +66,11 @@ pub trait Host {
     /// The content of a page of a database's file; `None` beyond its end. For modules that tell what a file is made of.
     fn page(&self, _database: &str, _number: u32) -> Result<Option<Vec<u8>>> {
         Err(Error::sql("there is no database to read"))
+    }
+    /// Whether the state of a database that is read now is the one that `note` is of, which is of the present one afterwards: nothing of the
+    /// database has changed then. `None` where that cannot be told, as within a transaction that writes.
+    fn is_state(&self, _database: &str, _note: &mut StateNote) -> Option<bool> {
+        None
     }
     /// Reads bytes of a text or blob where it is stored, from `offset` on: the value in `(database, table, column)` of a row.
     fn read_blob(

@@ -7,7 +7,7 @@ use crate::connection::{Connection, Inner};
 use crate::statement::{Parked, Statement, Step};
 use iolite_base::{Code, Encoding, Error, Limit, Result};
 use iolite_catalog::TableKind;
-use iolite_ext::{Function, Host, NestedStatement, VirtualTable};
+use iolite_ext::{Function, Host, NestedStatement, StateNote, VirtualTable};
 use iolite_plan::bind::Connector;
 use iolite_value::Value;
 use std::rc::{Rc, Weak};
@@ -58,6 +58,16 @@ impl Host for Inner {
         let (parked, reset) = statement.park();
         reset?;
         Ok(Box::new(Nested { conn: Rc::downgrade(&conn.0), state: State::Parked(parked) }))
+    }
+
+    fn is_state(&self, database: &str, note: &mut StateNote) -> Option<bool> {
+        let b = self.btree_of(self.database_number(database).ok()?).ok()?;
+        let now = b.mark()?;
+        let same = note.as_ref().and_then(|n| n.downcast_ref()) == Some(&now);
+        if !same {
+            *note = Some(Box::new(now));
+        }
+        Some(same)
     }
 
     fn page(&self, database: &str, number: u32) -> Result<Option<Vec<u8>>> {

@@ -29,6 +29,7 @@ mod show;
 pub mod statement;
 pub mod terms;
 mod triggers;
+mod values;
 mod virtual_access;
 mod walk;
 mod window;

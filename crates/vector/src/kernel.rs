@@ -25,6 +25,15 @@ fn i8s(bytes: &[u8]) -> impl Iterator<Item = i8> {
     bytes.iter().map(|b| *b as i8)
 }
 
+/// The numbers of a vector; none of bits.
+pub(crate) fn numbers(kind: Kind, bytes: &[u8]) -> Vec<f32> {
+    match kind {
+        Kind::F32 => f32s(bytes).collect(),
+        Kind::I8 => i8s(bytes).map(f32::from).collect(),
+        Kind::Bit => Vec::new(),
+    }
+}
+
 /// The numbers of a vector that is asked for, made once for many vectors.
 pub(crate) struct Query<'a> {
     kind: Kind,
@@ -36,13 +45,14 @@ pub(crate) struct Query<'a> {
 
 impl<'a> Query<'a> {
     pub fn new(kind: Kind, metric: Metric, bytes: &'a [u8]) -> Query<'a> {
-        let numbers: Vec<f32> = match kind {
-            Kind::F32 => f32s(bytes).collect(),
-            Kind::I8 => i8s(bytes).map(f32::from).collect(),
-            Kind::Bit => Vec::new(),
-        };
+        let numbers = numbers(kind, bytes);
         let magnitude = numbers.iter().fold(0.0, |sum, x| sum + x * x);
         Query { kind, metric, bytes, numbers, magnitude }
+    }
+
+    /// The numbers; none of bits.
+    pub fn numbers(&self) -> &[f32] {
+        &self.numbers
     }
 
     /// The distances of vectors, which are as long as this one.

@@ -6,22 +6,26 @@
 //! module -> config
 //!   +--> table -> plan, store          store: the shadow tables
 //!          +----> search -> filter, kernel
+//!                   +----> quantized -> dot, kernel       a copy in memory that says which rows need to be measured
 //! hybrid: two nested searches, one order
 //! ```
 //!
-//! What always holds: nothing is kept in memory between two statements; a search looks at every vector that its filters leave; shadow
-//! tables that are damaged are an error, never a panic.
-#![forbid(unsafe_code)]
+//! What always holds: what is kept in memory between two statements belongs to one state of the database; the answer of a search is that of a
+//! look at every vector that its filters leave; shadow tables that are damaged are an error, never a panic.
+#![deny(unsafe_code)]
 
 mod arguments;
 mod config;
+mod dot;
 mod each;
 mod filter;
+mod found;
 mod functions;
 mod hybrid;
 mod kernel;
 mod module;
 mod plan;
+mod quantized;
 mod search;
 mod store;
 mod table;

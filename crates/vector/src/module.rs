@@ -35,7 +35,7 @@ fn declared(host: &Rc<dyn Host>, args: &TableArgs<'_>, make: bool) -> Result<Dec
     if make {
         store.create()?;
     }
-    Ok(Declared::new(declaration, Rc::new(Table { store })))
+    Ok(Declared::new(declaration, Rc::new(Table { store, copies: Rc::default() })))
 }
 
 impl Module for Vec0 {

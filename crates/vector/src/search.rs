@@ -4,48 +4,20 @@
 //! last. Memory is bounded by `k` and a chunk.
 
 use crate::filter::Condition;
+use crate::found::{Found, keep};
 use crate::kernel::{LANES, Query};
 use crate::plan;
+use crate::quantized::Copies;
 use crate::store::{Place, Store, corrupt};
 use crate::vector::Vector;
 use iolite_base::{Code, Error, Result};
 use iolite_ext::FilterArgs;
 use iolite_value::Value;
-use std::cmp::Ordering;
+use std::cell::RefCell;
 use std::collections::BinaryHeap;
 
 /// So many rows can be asked for.
 const MOST: i64 = 4096;
-
-/// A row that was found.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
-    pub distance: f64,
-    pub rowid: i64,
-    pub place: Place,
-}
-
-impl Ord for Found {
-    fn cmp(&self, other: &Found) -> Ordering {
-        let nan = self.distance.is_nan().cmp(&other.distance.is_nan());
-        let near = self.distance.partial_cmp(&other.distance).unwrap_or(Ordering::Equal);
-        nan.then(near).then(self.rowid.cmp(&other.rowid))
-    }
-}
-
-impl PartialOrd for Found {
-    fn partial_cmp(&self, other: &Found) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Found {
-    fn eq(&self, other: &Found) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Found {}
 
 /// What is looked for.
 struct Wanted {
@@ -126,6 +98,14 @@ impl Wanted {
         w.ok_or_else(|| Code::Internal.into())
     }
 
+    /// Whether every row may be found.
+    fn is_plain(&self) -> bool {
+        self.partition.1.is_empty()
+            && self.conditions.is_empty()
+            && self.distances.is_empty()
+            && self.rows.is_none()
+    }
+
     fn only(&mut self, store: &Store, keys: &[Value]) -> Result<()> {
         let mut rows = Vec::new();
         for key in keys {
@@ -145,13 +125,27 @@ impl Wanted {
 }
 
 /// The nearest rows, nearest first.
-pub(crate) fn nearest(store: &Store, plan: &str, args: &FilterArgs<'_>) -> Result<Vec<Found>> {
+pub(crate) fn nearest(
+    store: &Store,
+    copies: &RefCell<Copies>,
+    plan: &str,
+    args: &FilterArgs<'_>,
+) -> Result<Vec<Found>> {
     let w = Wanted::new(store, plan, args)?;
     if w.k == 0 {
         return Ok(Vec::new());
     }
     let column = &store.config.vectors[w.column];
     let query = Query::new(column.kind, column.metric, &w.vector.bytes);
+    if w.is_plain() {
+        // Taken out while it is used: reading the table may run a search within this one.
+        let mut taken = copies.take();
+        let found = taken.nearest(store, w.column, &query, w.k);
+        copies.replace(taken);
+        if let Some(found) = found.map_err(|e| if e.code() == Code::CorruptVtab { corrupt() } else { e })? {
+            return Ok(found);
+        }
+    }
     let bytes = column.bytes();
     let mut heap: BinaryHeap<Found> = BinaryHeap::new();
     let mut left: Vec<bool> = Vec::new();
@@ -187,13 +181,7 @@ pub(crate) fn nearest(store: &Store, plan: &str, args: &FilterArgs<'_>) -> Resul
                         continue;
                     }
                     let place = Place { chunk: chunk.id, at: *at };
-                    let found = Found { distance, rowid: chunk.rowid(*at), place };
-                    if heap.len() < w.k {
-                        heap.push(found);
-                    } else if heap.peek().is_some_and(|worst| found < *worst) {
-                        heap.pop();
-                        heap.push(found);
-                    }
+                    keep(&mut heap, w.k, Found { distance, rowid: chunk.rowid(*at), place });
                 }
             }
             Ok(())

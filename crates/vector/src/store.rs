@@ -13,7 +13,7 @@
 use crate::config::{Config, MOST_CHUNK, Type};
 use crate::functions::VERSION;
 use iolite_base::{Bytes, Code, Error, Result};
-use iolite_ext::{Host, NestedStatement};
+use iolite_ext::{Host, NestedStatement, StateNote};
 use iolite_value::Value;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -90,6 +90,11 @@ impl Store {
 
     fn host(&self) -> Result<Rc<dyn Host>> {
         self.host.upgrade().ok_or_else(|| Code::Misuse.into())
+    }
+
+    /// See [`Host::is_state`].
+    pub fn is_state(&self, note: &mut StateNote) -> Option<bool> {
+        self.host().ok()?.is_state(&self.database, note)
     }
 
     fn shadow(&self, suffix: &str) -> String {

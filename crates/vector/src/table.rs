@@ -3,18 +3,23 @@
 //! What always holds: a row is checked whole before anything is changed.
 
 use crate::config::{Column, Type};
+use crate::found::Found;
 use crate::plan;
-use crate::search::{self, Found};
+use crate::quantized::Copies;
+use crate::search;
 use crate::store::{Place, Store, corrupt};
 use crate::vector::{Vector, made};
 use iolite_base::{Code, Error, Result};
 use iolite_ext::{Change, FilterArgs, IndexInfo, OnConflict, VirtualCursor, VirtualTable};
 use iolite_value::{Affinity, Value};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// A table.
 pub(crate) struct Table {
     pub store: Rc<Store>,
+    /// What searches keep in memory.
+    pub copies: Rc<RefCell<Copies>>,
 }
 
 fn fail<T>(what: String) -> Result<T> {
@@ -240,7 +245,12 @@ impl VirtualTable for Table {
     }
 
     fn open(&self) -> Result<Box<dyn VirtualCursor>> {
-        Ok(Box::new(Cursor { store: self.store.clone(), rows: Vec::new(), at: 0 }))
+        Ok(Box::new(Cursor {
+            store: self.store.clone(),
+            copies: self.copies.clone(),
+            rows: Vec::new(),
+            at: 0,
+        }))
     }
 
     fn writable(&self) -> bool {
@@ -291,6 +301,7 @@ type Known = (i64, Option<Found>);
 
 struct Cursor {
     store: Rc<Store>,
+    copies: Rc<RefCell<Copies>>,
     rows: Vec<Known>,
     at: usize,
 }
@@ -329,7 +340,7 @@ impl VirtualCursor for Cursor {
         (self.rows, self.at) = (Vec::new(), 0);
         match plan.chars().next() {
             Some(plan::NEAREST) => {
-                let found = search::nearest(&self.store, plan, args)?;
+                let found = search::nearest(&self.store, &self.copies, plan, args)?;
                 self.rows = found.into_iter().map(|f| (f.rowid, Some(f))).collect();
             }
             Some(plan::ONE) => {

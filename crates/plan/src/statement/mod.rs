@@ -6,7 +6,6 @@
 pub mod control;
 pub mod define;
 pub mod modify;
-mod values;
 
 use crate::bind::Target;
 use crate::bound::Expr;
