@@ -230,6 +230,9 @@ fn sqlite_source_id(_: &mut Context<'_>, _: &[Value]) -> Result<Value> {
 pub const COMPILE_OPTIONS: &[&str] = &[
     "COMPILER=rustc",
     "ENABLE_COLUMN_METADATA",
+    "ENABLE_FTS3",
+    "ENABLE_FTS3_PARENTHESIS",
+    "ENABLE_FTS4",
     "ENABLE_FTS5",
     "ENABLE_GEOPOLY",
     "ENABLE_MATH_FUNCTIONS",

@@ -7,12 +7,14 @@ pub const MODULES: BuiltinModules = BuiltinModules {
     named: |name| {
         (iolite_modules::BUILTIN.named)(name)
             .or_else(|| (iolite_fts::BUILTIN.named)(name))
+            .or_else(|| (iolite_fts3::BUILTIN.named)(name))
             .or_else(|| (iolite_rtree::BUILTIN.named)(name))
             .or_else(|| (iolite_vector::BUILTIN.named)(name))
     },
     names: || {
         let mut names = (iolite_modules::BUILTIN.names)();
         names.extend((iolite_fts::BUILTIN.names)());
+        names.extend((iolite_fts3::BUILTIN.names)());
         names.extend((iolite_rtree::BUILTIN.names)());
         names.extend((iolite_vector::BUILTIN.names)());
         names
@@ -22,9 +24,12 @@ pub const MODULES: BuiltinModules = BuiltinModules {
 const FUNCTIONS: Builtins = Builtins {
     named: |name| {
         let mut found = (iolite_func::BUILTINS.named)(name);
-        for more in
-            [iolite_fts::functions_named, iolite_rtree::functions_named, iolite_vector::functions_named]
-        {
+        for more in [
+            iolite_fts::functions_named,
+            iolite_fts3::functions_named,
+            iolite_rtree::functions_named,
+            iolite_vector::functions_named,
+        ] {
             if found.is_empty() {
                 found = more(name);
             }
@@ -34,6 +39,7 @@ const FUNCTIONS: Builtins = Builtins {
     names: || {
         let mut names = (iolite_func::BUILTINS.names)();
         names.extend(iolite_fts::FUNCTION_NAMES);
+        names.extend(iolite_fts3::FUNCTION_NAMES);
         names.extend(iolite_rtree::FUNCTION_NAMES);
         names.extend(iolite_vector::FUNCTION_NAMES);
         names

@@ -1,15 +1,13 @@
 //! The tokenizers that every connection has.
 
 mod ascii;
-mod chars;
 mod porter;
-mod stem;
 mod trigram;
 mod unicode61;
-mod unicode_tables;
 
 use iolite_base::{Error, Result};
 use iolite_ext::TokenizerKind;
+pub(crate) use iolite_tokenize::char_count;
 use std::rc::Rc;
 
 /// The tokenizer of a table that names none.
@@ -52,14 +50,4 @@ pub(crate) fn prefix_len(token: &[u8], n: usize) -> Option<usize> {
         }
     }
     Some(at)
-}
-
-/// How many characters a text has.
-pub(crate) fn char_count(mut text: &[u8]) -> usize {
-    let mut n = 0;
-    while let Some((_, len)) = chars::read(text) {
-        n += 1;
-        text = &text[len..];
-    }
-    n
 }

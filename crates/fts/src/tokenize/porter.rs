@@ -1,6 +1,6 @@
 //! `porter`: the tokens of another tokenizer, stemmed.
 
-use super::{refused, stem};
+use super::refused;
 use iolite_base::Result;
 use iolite_ext::{Token, TokenSink, TokenizeFor, Tokenizer, TokenizerKind};
 use std::rc::Rc;
@@ -41,7 +41,7 @@ impl Tokenizer for Porter {
             }
             word.clear();
             word.extend_from_slice(t.text);
-            stem::stem(&mut word);
+            iolite_tokenize::stem(&mut word);
             sink(&Token { text: &word, ..*t })
         })
     }

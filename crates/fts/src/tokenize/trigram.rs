@@ -1,9 +1,9 @@
 //! `trigram`: every three characters in a row.
 
-use super::chars::{self, Diacritics};
 use super::{pairs, refused};
 use iolite_base::Result;
 use iolite_ext::{Token, TokenPatterns, TokenSink, TokenizeFor, Tokenizer, TokenizerKind};
+use iolite_tokenize::{self as chars, Diacritics};
 use std::rc::Rc;
 
 pub(super) struct Kind;

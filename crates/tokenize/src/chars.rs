@@ -2,14 +2,14 @@
 //!
 //! What always holds: reading moves on by at least one byte; what is no character is U+FFFD.
 
-use super::unicode_tables as tables;
+use crate::unicode_tables as tables;
 use std::sync::OnceLock;
 
 const REPLACEMENT: u32 = 0xfffd;
 
 /// The first character and its length in bytes.
 #[inline]
-pub(super) fn read(text: &[u8]) -> Option<(u32, usize)> {
+pub fn read(text: &[u8]) -> Option<(u32, usize)> {
     let first = *text.first()?;
     if first < 0xc0 {
         // A continuation byte alone stands for itself.
@@ -37,7 +37,7 @@ pub(super) fn read(text: &[u8]) -> Option<(u32, usize)> {
 
 /// Appends a character.
 #[inline]
-pub(super) fn push(out: &mut Vec<u8>, c: u32) {
+pub fn push(out: &mut Vec<u8>, c: u32) {
     let low = |shift: u32| 0x80 | (c >> shift & 0x3f) as u8;
     match c {
         0..=0x7f => out.push(c as u8),
@@ -48,7 +48,7 @@ pub(super) fn push(out: &mut Vec<u8>, c: u32) {
 }
 
 /// The number of a character's general category.
-pub(super) fn category(c: u32) -> u8 {
+pub(crate) fn category(c: u32) -> u8 {
     if c >= 1 << 20 {
         return tables::UNASSIGNED;
     }
@@ -65,13 +65,13 @@ pub(super) fn category(c: u32) -> u8 {
 }
 
 /// Whether it is a combining mark that belongs to the letter before it.
-pub(super) fn is_mark(c: u32) -> bool {
+pub fn is_mark(c: u32) -> bool {
     (768..=817).contains(&c) && tables::MARKS.binary_search(&c).is_ok()
 }
 
 /// What becomes of letters that have diacritics.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Diacritics {
+pub enum Diacritics {
     /// They stay.
     Kept,
     /// They are removed from letters that have one.
@@ -96,7 +96,7 @@ fn plain_letters() -> &'static [Vec<(u32, u8)>; 2] {
 }
 
 /// The folded character; `None`: it is dropped.
-pub(super) fn fold(c: u32, diacritics: Diacritics) -> Option<u32> {
+pub fn fold(c: u32, diacritics: Diacritics) -> Option<u32> {
     if c < 0x80 {
         return Some(if (65..=90).contains(&c) { c + 32 } else { c });
     }
@@ -120,4 +120,14 @@ pub(super) fn fold(c: u32, diacritics: Diacritics) -> Option<u32> {
         Ok(i) => Some(table[i].1.into()),
         Err(_) => Some(c),
     }
+}
+
+/// How many characters a text has.
+pub fn char_count(mut text: &[u8]) -> usize {
+    let mut n = 0;
+    while let Some((_, len)) = read(text) {
+        n += 1;
+        text = &text[len..];
+    }
+    n
 }

@@ -3,13 +3,13 @@
 //! What always holds: runs are in the order of their first characters. It does not know what a token is.
 
 /// The names of general categories, by the numbers that the runs use.
-pub(crate) const CATEGORY_NAMES: [&str; 30] = [
+pub const CATEGORY_NAMES: [&str; 30] = [
     "Cc", "Cf", "Cn", "Cs", "Co", "Ll", "Lm", "Lo", "Lt", "Lu", "Mc", "Me", "Mn", "Nd", "Nl", "No", "Pc",
     "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "Sc", "Sk", "Sm", "So", "Zl", "Zp", "Zs",
 ];
 
 /// The number of characters that belong to no category and to each: those that are not assigned.
-pub(crate) const UNASSIGNED: u8 = 30;
+pub const UNASSIGNED: u8 = 30;
 /// The number of runs in which upper and lower case letters alternate.
 pub(crate) const ALTERNATING: u8 = 31;
 

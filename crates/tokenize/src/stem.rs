@@ -4,7 +4,7 @@
 //! The measure of a stem is the number of times that a vowel is followed by a consonant.
 
 /// Stems a word of three bytes or more, in lower case.
-pub(super) fn stem(w: &mut Vec<u8>) {
+pub fn stem(w: &mut Vec<u8>) {
     plural(w);
     past(w);
     if let [stem @ .., b'y'] = &w[..]
