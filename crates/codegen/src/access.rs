@@ -189,7 +189,8 @@ impl Codegen<'_> {
 
     fn index_range(&mut self, cursor: i32, a: &IndexAccess, t: &Rc<Table>, o: &mut Open) -> Result<()> {
         let n = a.eq.len();
-        let base = self.b.regs(n + 1);
+        let longest = key_fields(&a.lo).max(key_fields(&a.hi));
+        let base = self.b.regs(n + longest);
         let mut affinities = vec![Affinity::Blob; n];
         for (k, eq) in a.eq.iter().enumerate() {
             if let EqTerm::Eq { value, convert: true, .. } = eq {
@@ -208,17 +209,15 @@ impl Codegen<'_> {
         let (start, stop) = if a.reverse { (&a.hi, &a.lo) } else { (&a.lo, &a.hi) };
         let (null_start, null_stop) =
             if a.reverse { (nulls_last, nulls_first) } else { (nulls_first, nulls_last) };
-        let start_key = base + n as i32;
-        // The far end first: its register must outlive the loop.
-        let stop_base = if range { self.b.regs(n + 1) } else { base };
+        // The far end first: its registers must outlive the loop.
+        let stop_base = if range { self.b.regs(n + key_fields(stop)) } else { base };
         let mut stop_fields = n;
         let mut stop_inclusive = true;
         if range {
             match stop {
                 Some(b) => {
-                    let reg = stop_base + n as i32;
-                    self.bound_value(b, reg, a, t, n, exit)?;
-                    stop_fields = n + 1;
+                    self.bound_values(b, stop_base + n as i32, a, t, exit)?;
+                    stop_fields = n + key_fields(stop);
                     stop_inclusive = b.inclusive;
                 }
                 None if null_stop => {
@@ -235,12 +234,12 @@ impl Codegen<'_> {
         let (mut fields, mut inclusive) = (n, true);
         match start {
             Some(b) => {
-                self.bound_value(b, start_key, a, t, n, exit)?;
-                fields = n + 1;
+                self.bound_values(b, base + n as i32, a, t, exit)?;
+                fields = n + key_fields(start);
                 inclusive = b.inclusive;
             }
             None if null_start => {
-                self.b.emit(Opcode::Null, 0, start_key, 0);
+                self.b.emit(Opcode::Null, 0, base + n as i32, 0);
                 fields = n + 1;
                 inclusive = false;
             }
@@ -277,23 +276,22 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    fn bound_value(
-        &mut self,
-        b: &Bound,
-        reg: i32,
-        a: &IndexAccess,
-        t: &Table,
-        n: usize,
-        exit: Label,
-    ) -> Result<()> {
-        self.expr_to(&b.value, reg)?;
+    /// Computes the values of a bound into registers from `first` on.
+    fn bound_values(&mut self, b: &Bound, first: i32, a: &IndexAccess, t: &Table, exit: Label) -> Result<()> {
+        self.expr_to(&b.value, first)?;
         if !b.value.surely_not_null() {
-            self.b.jump(Opcode::IsNull, reg, exit, 0);
+            self.b.jump(Opcode::IsNull, first, exit, 0);
         }
-        if b.convert {
-            let aff = a.field_affinity(t, n, &b.value);
-            self.apply_affinity(reg, &[aff]);
+        for (k, (value, _)) in b.more.iter().enumerate() {
+            self.expr_to(value, first + 1 + k as i32)?;
         }
+        let converted = std::iter::once((&b.value, b.convert)).chain(b.more.iter().map(|m| (&m.0, m.1)));
+        let affinity = |(k, (value, convert)): (usize, (&Expr, bool))| match convert {
+            true => a.field_affinity(t, a.eq.len() + k, value),
+            false => Affinity::Blob,
+        };
+        let affinities: Vec<Affinity> = converted.enumerate().map(affinity).collect();
+        self.apply_affinity(first, &affinities);
         Ok(())
     }
 
@@ -497,4 +495,9 @@ impl Codegen<'_> {
         o.step = Step::Next { op: Opcode::Next, cursor: icur, top };
         Ok(())
     }
+}
+
+/// How many fields of a key an end of a range takes: one for NULL where it is open.
+fn key_fields(b: &Option<Bound>) -> usize {
+    1 + b.as_ref().map_or(0, |b| b.more.len())
 }

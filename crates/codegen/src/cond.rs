@@ -23,6 +23,7 @@ impl Codegen<'_> {
                 self.jump_if(b, to, null_jumps)?;
             }
             Expr::Not(a) => self.jump_unless(a, to, null_jumps)?,
+            Expr::RowOrder(fields) => self.jump_if(&Expr::row_order(fields), to, null_jumps)?,
             Expr::Compare(c) => {
                 let x = self.expr(&c.lhs)?;
                 self.jump_compared(x.reg, c, c.op, to, null_jumps)?;
@@ -96,6 +97,8 @@ impl Codegen<'_> {
                 self.b.place(over);
             }
             Expr::Not(a) => self.jump_if(a, to, null_jumps)?,
+            Expr::RowOrder(fields) if null_jumps => self.jump_unless_ordered(fields, to)?,
+            Expr::RowOrder(fields) => self.jump_unless(&Expr::row_order(fields), to, false)?,
             Expr::Compare(c) => {
                 let x = self.expr(&c.lhs)?;
                 self.jump_compared(x.reg, c, c.op.negated(), to, null_jumps)?;
@@ -126,6 +129,26 @@ impl Codegen<'_> {
                 self.done(v);
             }
         }
+        Ok(())
+    }
+
+    /// Jumps to `to` unless a row surely stands before or behind another, as the comparisons of its fields say.
+    fn jump_unless_ordered(&mut self, fields: &[Compare], to: Label) -> Result<()> {
+        let [before @ .., last] = fields else { return Ok(()) };
+        let yes = self.b.label();
+        for c in before {
+            let (x, y) = (self.expr(&c.lhs)?, self.expr(&c.rhs)?);
+            let at = self.emit_compare(c, c.op, x.reg, y.reg, false);
+            self.b.at(at).p2 = self.b.raw(yes);
+            let at = self.emit_compare(c, CmpOp::Ne, x.reg, y.reg, true);
+            self.b.at(at).p2 = self.b.raw(to);
+            self.done(y);
+            self.done(x);
+        }
+        let x = self.expr(&last.lhs)?;
+        self.jump_compared(x.reg, last, last.op.negated(), to, true)?;
+        self.done(x);
+        self.b.place(yes);
         Ok(())
     }
 

@@ -159,6 +159,7 @@ impl Codegen<'_> {
                 self.done(x);
             }
             Expr::And(..) | Expr::Or(..) => self.logic(e, target)?,
+            Expr::RowOrder(fields) => self.expr_to(&Expr::row_order(fields), target)?,
             Expr::Compare(c) => {
                 let (x, y) = (self.expr(&c.lhs)?, self.expr(&c.rhs)?);
                 self.compare_value(c, x.reg, y.reg, target);

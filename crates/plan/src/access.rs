@@ -270,13 +270,13 @@ impl Accesses<'_> {
                     }
                     Op::InList(l) => (EqTerm::InList(l.clone()), l.list.len() as f64),
                     Op::InSelect(s, k) if s.lhs.len() == 1 => (EqTerm::InSelect(s.clone(), *k), 25.0),
-                    Op::Range(CmpOp::Gt | CmpOp::Ge) => {
+                    Op::Range(CmpOp::Gt | CmpOp::Ge) | Op::RowRange(CmpOp::Gt | CmpOp::Ge, _) => {
                         if lo.is_none_or(|l| f.needs.count_ones() < l.1.needs.count_ones()) {
                             lo = Some((n, f));
                         }
                         continue;
                     }
-                    Op::Range(_) => {
+                    Op::Range(_) | Op::RowRange(..) => {
                         if hi.is_none_or(|l| f.needs.count_ones() < l.1.needs.count_ones()) {
                             hi = Some((n, f));
                         }
@@ -313,8 +313,9 @@ impl Accesses<'_> {
             let bound = |x: Option<(usize, &Form)>| {
                 x.map(|(_, f)| Bound {
                     value: f.value.clone(),
-                    inclusive: matches!(f.op, Op::Range(CmpOp::Ge | CmpOp::Le)),
+                    inclusive: !matches!(f.op, Op::Range(CmpOp::Gt | CmpOp::Lt)),
                     convert: true,
+                    more: Vec::new(),
                 })
             };
             let share =
@@ -322,7 +323,9 @@ impl Accesses<'_> {
             let mut c = self.scan(i, rows * share, rows * share * cost::TABLE_ROW + cost::seek(rows));
             c.needs = needs;
             c.access = Access::RowidRange { lo: bound(lo), hi: bound(hi), reverse: false };
-            c.used = lo.iter().chain(&hi).map(|x| x.0).collect();
+            // Whole rows remain to be compared.
+            let settled = lo.iter().chain(&hi).filter(|x| !matches!(x.1.op, Op::RowRange(..)));
+            c.used = settled.map(|x| x.0).collect();
             c.order = vec![OrderKey::rowid()];
             c.order_unique = true;
             out.push(c);
@@ -695,7 +698,7 @@ impl IndexBuild<'_, '_> {
                         }
                         (EqTerm::InSelect(s.clone(), *k), 25.0)
                     }
-                    Op::Range(_) => continue,
+                    Op::Range(_) | Op::RowRange(..) => continue,
                 };
                 // A row value's fields come from one run of the subquery: taking only the first that matches.
                 if let EqTerm::InSelect(s, _) = &term
@@ -732,26 +735,37 @@ impl IndexBuild<'_, '_> {
         }
         let mut better = false;
         let desc = self.info.key.fields[field].desc;
-        let mut lo: Option<(usize, Bound, Mask)> = None;
-        let mut hi: Option<(usize, Bound, Mask)> = None;
+        // With the term that need not be tested any more.
+        let mut lo: Option<(Option<usize>, Bound, Mask)> = None;
+        let mut hi: Option<(Option<usize>, Bound, Mask)> = None;
         for (n, t) in self.terms.iter().enumerate() {
             if !self.a.applies(t, self.i) || self.used.contains(&n) {
                 continue;
             }
             for f in &t.forms {
-                let Op::Range(op) = &f.op else { continue };
+                let (op, row) = match &f.op {
+                    Op::Range(op) => (op, None),
+                    Op::RowRange(op, more) => (op, Some(more)),
+                    _ => continue,
+                };
                 if !self.matches(f, field) {
                     continue;
                 }
+                let fits = |(k, f): &(usize, &Form)| {
+                    let at = field + 1 + k;
+                    self.info.key.fields.get(at).is_some_and(|x| x.desc == desc) && self.matches(f, at)
+                };
+                let behind = row.map_or(&[][..], Vec::as_slice).iter().enumerate().take_while(fits);
                 let b = Bound {
                     value: f.value.clone(),
-                    inclusive: matches!(op, CmpOp::Ge | CmpOp::Le),
+                    inclusive: row.is_some() || matches!(op, CmpOp::Ge | CmpOp::Le),
                     convert: f.affinity > Affinity::Blob,
+                    more: behind.map(|(_, f)| (f.value.clone(), f.affinity > Affinity::Blob)).collect(),
                 };
                 let lower = matches!(op, CmpOp::Gt | CmpOp::Ge) != desc;
                 let slot = if lower { &mut lo } else { &mut hi };
                 if slot.as_ref().is_none_or(|s| f.needs.count_ones() < s.2.count_ones()) {
-                    *slot = Some((n, b, f.needs));
+                    *slot = Some((row.is_none().then_some(n), b, f.needs));
                 }
             }
         }
@@ -765,7 +779,7 @@ impl IndexBuild<'_, '_> {
                 continue;
             }
             seen.push(needs);
-            let used: Vec<usize> = l.iter().chain(&h).map(|x| x.0).collect();
+            let used: Vec<usize> = l.iter().chain(&h).filter_map(|x| x.0).collect();
             let saved = self.needs;
             self.needs |= needs;
             better |= self.needs == saved;
@@ -830,6 +844,9 @@ pub fn implies_not_null(t: &Expr, e: &Expr) -> bool {
     match t {
         Expr::NotNull(x) => x.same(e),
         Expr::Compare(c) if !c.null_eq => c.lhs.without_collate().same(e) || c.rhs.without_collate().same(e),
+        Expr::RowOrder(fields) => {
+            fields[0].lhs.without_collate().same(e) || fields[0].rhs.without_collate().same(e)
+        }
         Expr::Between { lo, .. } => lo.lhs.same(e),
         Expr::InList(i) if !i.not => i.lhs.same(e),
         Expr::InSelect(i) if !i.not => i.lhs.iter().any(|l| l.same(e)),

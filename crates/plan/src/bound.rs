@@ -122,6 +122,9 @@ pub enum Expr {
     Not(Box<Expr>),
     Binary(BinOp, Box<Expr>, Box<Expr>),
     Compare(Box<Compare>),
+    /// `(a, b) < (c, d)` and the like: the first fields that differ decide. The last comparison has the operator as it was
+    /// written, those before it the strict one.
+    RowOrder(Vec<Compare>),
     And(Box<Expr>, Box<Expr>),
     Or(Box<Expr>, Box<Expr>),
     IsNull(Box<Expr>),

@@ -95,6 +95,10 @@ impl Expr {
                 f(&c.lhs);
                 f(&c.rhs);
             }
+            Expr::RowOrder(fields) => fields.iter().for_each(|c| {
+                f(&c.lhs);
+                f(&c.rhs);
+            }),
             Expr::Between { lo, hi } => {
                 f(&lo.lhs);
                 f(&lo.rhs);
@@ -153,6 +157,10 @@ impl Expr {
                 f(&mut c.lhs);
                 f(&mut c.rhs);
             }
+            Expr::RowOrder(fields) => fields.iter_mut().for_each(|c| {
+                f(&mut c.lhs);
+                f(&mut c.rhs);
+            }),
             Expr::Between { lo, hi } => {
                 f(&mut lo.lhs);
                 f(&mut lo.rhs);
@@ -269,11 +277,9 @@ impl Expr {
             (Expr::Subquery(a, i), Expr::Subquery(b, j)) => a.id == b.id && i == j,
             (Expr::Exists(a), Expr::Exists(b)) => a.id == b.id,
             (Expr::Binary(o, ..), Expr::Binary(p, ..)) if o != p => false,
-            (Expr::Compare(a), Expr::Compare(b))
-                if a.op != b.op
-                    || a.null_eq != b.null_eq
-                    || a.affinity != b.affinity
-                    || a.collation != b.collation =>
+            (Expr::Compare(a), Expr::Compare(b)) if !a.compares_as(b) => false,
+            (Expr::RowOrder(a), Expr::RowOrder(b))
+                if a.len() != b.len() || !a.iter().zip(b).all(|(a, b)| a.compares_as(b)) =>
             {
                 false
             }
@@ -308,6 +314,17 @@ impl Expr {
                 left.len() == right.len() && left.iter().zip(&right).all(|(x, y)| x.alike(y, volatile))
             }
         }
+    }
+
+    /// What [`Expr::RowOrder`] is, of comparisons of single values: less in the first field, or equal there and the rest in
+    /// order.
+    pub fn row_order(fields: &[Compare]) -> Expr {
+        let one = |c: &Compare| Expr::Compare(Box::new(c.clone()));
+        let [before @ .., last] = fields else { return Expr::int(0) };
+        before.iter().rev().fold(one(last), |rest, c| {
+            let equal = Compare { op: CmpOp::Eq, ..c.clone() };
+            Expr::Or(Box::new(one(c)), Box::new(Expr::And(Box::new(one(&equal)), Box::new(rest))))
+        })
     }
 
     /// Without `COLLATE` and unary plus around it... only `COLLATE`.
@@ -368,6 +385,16 @@ impl Expr {
             return;
         }
         self.children_mut(&mut |e| e.replace(f));
+    }
+}
+
+impl Compare {
+    /// Whether it compares its sides as another does, whatever they are.
+    fn compares_as(&self, other: &Compare) -> bool {
+        self.op == other.op
+            && self.null_eq == other.null_eq
+            && self.affinity == other.affinity
+            && self.collation == other.collation
     }
 }
 

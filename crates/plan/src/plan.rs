@@ -419,6 +419,16 @@ pub struct Bound {
     pub inclusive: bool,
     /// Apply the column's affinity to the value.
     pub convert: bool,
+    /// Of a comparison of rows: values of the fields behind, each with whether it is converted. The range is inclusive then,
+    /// and the rows found are compared as a whole: a NULL among the values says nothing about those that it stands before.
+    pub more: Vec<(Expr, bool)>,
+}
+
+impl Bound {
+    /// All its values.
+    pub fn values(&self) -> impl Iterator<Item = &Expr> {
+        std::iter::once(&self.value).chain(self.more.iter().map(|m| &m.0))
+    }
 }
 
 /// One access of [`Access::Or`].

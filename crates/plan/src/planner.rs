@@ -571,8 +571,8 @@ impl<'a> Planner<'a> {
                 for e in &i.eq {
                     self.eq_exprs(e)?;
                 }
-                for b in i.lo.iter().chain(&i.hi) {
-                    self.nested(&b.value)?;
+                for e in i.lo.iter().chain(&i.hi).flat_map(Bound::values) {
+                    self.nested(e)?;
                 }
             }
             Access::RowidRange { lo, hi, .. } => {

@@ -12,6 +12,11 @@ impl Display for Expr {
             Expr::Param(n) => write!(f, "?{n}"),
             Expr::Column(c) if c.column == ROWID => write!(f, "{}.rowid", c.table),
             Expr::Column(c) => write!(f, "{}.{}", c.table, c.column),
+            Expr::RowOrder(fields) => {
+                let fields: Vec<String> =
+                    fields.iter().map(|c| Expr::Compare(Box::new(c.clone())).to_string()).collect();
+                write!(f, "(first difference: {})", fields.join(", "))
+            }
             Expr::Compare(c) => {
                 let op = match (c.op, c.null_eq) {
                     (CmpOp::Eq, true) => "IS",

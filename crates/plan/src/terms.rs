@@ -33,6 +33,9 @@ pub enum Op {
     },
     /// `< value` and the like.
     Range(CmpOp),
+    /// The same of a row that begins with the column: what is said of its other fields. Rows that agree in as many of them as
+    /// are looked at have to be compared as a whole.
+    RowRange(CmpOp, Vec<Form>),
     /// `IN (list)`.
     InList(Box<InList>),
     /// Field `n` of `(...) IN (select)`.
@@ -164,6 +167,11 @@ fn forms_of(e: &Expr, pos: &Positions<'_>, out: &mut Vec<Form>) {
                 });
             }
         }
+        Expr::RowOrder(fields) => {
+            let Some(op) = fields.last().map(|c| c.op) else { return };
+            row_form(fields, op, |c| (&c.lhs, &c.rhs), pos, out);
+            row_form(fields, op.swapped(), |c| (&c.rhs, &c.lhs), pos, out);
+        }
         Expr::IsNull(inner) => {
             if let Some((source, column)) = indexable(inner, pos) {
                 out.push(Form {
@@ -220,6 +228,40 @@ fn forms_of(e: &Expr, pos: &Positions<'_>, out: &mut Vec<Form>) {
             }
         }
         _ => {}
+    }
+}
+
+/// What the order of two rows says of the columns of the first; `sides` tells it from the second.
+fn row_form(
+    fields: &[Compare],
+    op: CmpOp,
+    sides: impl Fn(&Compare) -> (&Expr, &Expr),
+    pos: &Positions<'_>,
+    out: &mut Vec<Form>,
+) {
+    let needs = fields.iter().fold(0, |m, c| m | pos.mask(sides(c).1));
+    let mut forms: Vec<Form> = Vec::with_capacity(fields.len());
+    for c in fields {
+        let (lhs, value) = sides(c);
+        let Some((source, column)) = indexable(lhs, pos) else { break };
+        if needs & 1 << source != 0 || forms.first().is_some_and(|f| f.source != source) {
+            break;
+        }
+        forms.push(Form {
+            source,
+            column,
+            lhs: lhs.without_collate().clone(),
+            op: Op::Range(op),
+            value: value.clone(),
+            needs,
+            affinity: c.affinity,
+            collation: c.collation.clone(),
+        });
+    }
+    if !forms.is_empty() {
+        let mut first = forms.remove(0);
+        first.op = Op::RowRange(op, forms);
+        out.push(first);
     }
 }
 
@@ -449,7 +491,7 @@ fn spreads(f: &Form) -> bool {
     match &f.op {
         Op::Eq { .. } | Op::Range(_) => !crate::expr::has_subquery(&f.value),
         Op::InList(l) => !l.list.iter().any(crate::expr::has_subquery),
-        Op::InSelect(..) | Op::IsNull => false,
+        Op::RowRange(..) | Op::InSelect(..) | Op::IsNull => false,
     }
 }
 

@@ -314,7 +314,7 @@ impl Binder<'_> {
             return Ok(Expr::Compare(Box::new(self.make_compare(op, null_eq, a, b))));
         }
         let (a, b) = (fields(a), fields(b));
-        let mut pairs: Vec<(Expr, Expr)> = a.into_iter().zip(b).collect();
+        let pairs: Vec<(Expr, Expr)> = a.into_iter().zip(b).collect();
         Ok(match op {
             CmpOp::Eq | CmpOp::Ne => {
                 let mut all: Option<Expr> = None;
@@ -329,21 +329,14 @@ impl Binder<'_> {
                 if op == CmpOp::Ne { Expr::Not(Box::new(all)) } else { all }
             }
             _ => {
-                // Lexicographic: strictly less in the first field, or equal there and the rest in order.
                 let strict = match op {
                     CmpOp::Le => CmpOp::Lt,
                     CmpOp::Ge => CmpOp::Gt,
                     other => other,
                 };
-                let (x, y) = pairs.pop().expect("rows have two fields at least");
-                let mut rest = Expr::Compare(Box::new(self.make_compare(op, false, x, y)));
-                while let Some((x, y)) = pairs.pop() {
-                    let less =
-                        Expr::Compare(Box::new(self.make_compare(strict, false, x.clone(), y.clone())));
-                    let equal = Expr::Compare(Box::new(self.make_compare(CmpOp::Eq, false, x, y)));
-                    rest = Expr::Or(Box::new(less), Box::new(Expr::And(Box::new(equal), Box::new(rest))));
-                }
-                rest
+                let last = pairs.len() - 1;
+                let field = |(k, (x, y))| self.make_compare(if k == last { op } else { strict }, false, x, y);
+                Expr::RowOrder(pairs.into_iter().enumerate().map(field).collect())
             }
         })
     }

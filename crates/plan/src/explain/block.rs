@@ -225,7 +225,7 @@ impl<'p> Teller<'p> {
             Access::RowidRange { lo, hi, .. } => self.exprs(lo.iter().chain(hi).map(|b| &b.value)),
             Access::Index(i) => {
                 i.eq.iter().for_each(|e| self.sought(e));
-                self.exprs(i.lo.iter().chain(&i.hi).map(|b| &b.value));
+                self.exprs(i.lo.iter().chain(&i.hi).flat_map(Bound::values));
             }
             Access::Auto { eq, filter, .. } => {
                 self.exprs(filter);

@@ -128,16 +128,20 @@ fn conditions(a: &IndexAccess, table: Option<&Table>) -> String {
         ColumnSource::Expr(_) => "<expr>".to_string(),
     };
     let mut out: Vec<String> = (0..a.eq.len()).map(|n| format!("{}=?", field(n))).collect();
-    let (mut lo, mut hi) = (a.lo.is_some(), a.hi.is_some());
     let n = a.eq.len();
-    if (lo || hi) && a.key.fields[n].desc {
+    let (mut lo, mut hi) = (a.lo.as_ref(), a.hi.as_ref());
+    if (lo.is_some() || hi.is_some()) && a.key.fields[n].desc {
         std::mem::swap(&mut lo, &mut hi);
     }
-    if lo {
-        out.push(format!("{}>?", field(n)));
-    }
-    if hi {
-        out.push(format!("{}<?", field(n)));
+    // A rowid behind the columns goes without saying.
+    let named = |k: &usize| !matches!(a.index.columns[*k].source, ColumnSource::Rowid);
+    for (bound, op) in [(lo, '>'), (hi, '<')] {
+        let Some(b) = bound else { continue };
+        let fields: Vec<String> = (n..=n + b.more.len()).filter(named).map(field).collect();
+        out.push(match &fields[..] {
+            [one] => format!("{one}{op}?"),
+            several => format!("({}){op}({})", several.join(","), vec!["?"; several.len()].join(",")),
+        });
     }
     out.join(" AND ")
 }

@@ -31,6 +31,7 @@ fn counts(core: &Core, f: &Filter, table: TableId) -> bool {
 pub fn rejects_null(e: &Expr, table: TableId) -> bool {
     match e {
         Expr::Compare(c) if !c.null_eq => null_if(&c.lhs, table) || null_if(&c.rhs, table),
+        Expr::RowOrder(fields) => null_if(&fields[0].lhs, table) || null_if(&fields[0].rhs, table),
         Expr::NotNull(x) => null_if(x, table),
         Expr::IsTruth { e, truth: true, not: false } => rejects_null(e, table) || null_if(e, table),
         Expr::And(a, b) => rejects_null(a, table) || rejects_null(b, table),

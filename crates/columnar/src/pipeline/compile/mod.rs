@@ -432,6 +432,7 @@ impl Compiler<'_> {
             Expr::Not(a) => Ex::Not(self.boxed(a)?),
             Expr::Binary(op, a, b) => Ex::Binary(*op, self.boxed(a)?, self.boxed(b)?),
             Expr::Compare(c) => Ex::Compare(Box::new(self.cmp(c)?)),
+            Expr::RowOrder(fields) => self.expr(&Expr::row_order(fields))?,
             Expr::And(a, b) => Ex::And(self.boxed(a)?, self.boxed(b)?),
             Expr::Or(a, b) => Ex::Or(self.boxed(a)?, self.boxed(b)?),
             Expr::IsNull(a) => Ex::IsNull(self.boxed(a)?, false),
