@@ -10,7 +10,7 @@ use iolite_bytecode::{Label, Opcode, P4, p5};
 use iolite_plan::CompoundOp;
 use iolite_plan::bound::*;
 use iolite_plan::explain::{Part, Role};
-use iolite_plan::plan::SelectPlan;
+use iolite_plan::plan::{Distinct, SelectPlan};
 use iolite_value::{Affinity, KeyInfo};
 
 impl Codegen<'_> {
@@ -44,7 +44,7 @@ impl Codegen<'_> {
                 t.expr = stand_in[k].clone();
             }
         }
-        let mut sink = self.open_sink(&stand_in, order[..].into(), false, limits, dest, end)?;
+        let mut sink = self.open_sink(&stand_in, order[..].into(), Distinct::No, limits, dest, end)?;
         let before = self.known.len();
         for (k, e) in stand_in.iter().enumerate() {
             self.known.push((e.clone(), first + k as i32));

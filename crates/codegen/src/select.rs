@@ -5,7 +5,7 @@
 
 use crate::context::{Codegen, Dest};
 use iolite_base::Result;
-use iolite_bytecode::{Label, Opcode, P4};
+use iolite_bytecode::{Label, Opcode, P4, p5};
 use iolite_plan::bound::*;
 use iolite_plan::explain::{Part, Role};
 use iolite_plan::plan::*;
@@ -26,12 +26,20 @@ pub(crate) struct Sink<'p> {
     result: &'p [Expr],
     pub order: Order<'p>,
     sorter: Option<Sorter>,
-    distinct: Option<i32>,
+    distinct: Option<Duplicates>,
     limits: Limits,
     dest: &'p Dest,
     /// Behind everything: where to go when enough rows have come out.
     end: Label,
     first: i32,
+}
+
+/// How a sink knows a result that it has seen.
+enum Duplicates {
+    /// By the set of all.
+    Set { cursor: i32 },
+    /// By the one before, if there was one.
+    Before { last: i32, started: i32, collations: Vec<Collation> },
 }
 
 struct Sorter {
@@ -166,7 +174,7 @@ impl Codegen<'_> {
     ) -> Result<()> {
         let delivered = if c.grouping == Grouping::None { c.delivered.min(order.len()) } else { 0 };
         let order = Order { terms: order, delivered };
-        let mut sink = self.open_sink(&c.result, order, c.distinct && !c.distinct_free, limits, dest, end)?;
+        let mut sink = self.open_sink(&c.result, order, c.distinct, limits, dest, end)?;
         match c.grouping {
             Grouping::None => {
                 if c.levels.is_empty() {
@@ -202,7 +210,7 @@ impl Codegen<'_> {
                 t.expr = stand_in[k].clone();
             }
         }
-        let mut sink = self.open_sink(&stand_in, Order::from(&terms[..]), false, limits, dest, end)?;
+        let mut sink = self.open_sink(&stand_in, Order::from(&terms[..]), Distinct::No, limits, dest, end)?;
         for row in &c.values {
             self.expr_list(row, first)?;
             let before = self.known.len();
@@ -222,7 +230,7 @@ impl Codegen<'_> {
         &mut self,
         result: &'p [Expr],
         order: Order<'p>,
-        distinct: bool,
+        distinct: Distinct,
         limits: Limits,
         dest: &'p Dest,
         end: Label,
@@ -230,18 +238,25 @@ impl Codegen<'_> {
         let width = result.len();
         let first = match dest {
             // Rows that are computed and then skipped must not be seen.
-            Dest::Registers { .. } if distinct => self.b.regs(width.max(1)),
+            Dest::Registers { .. } if distinct != Distinct::No => self.b.regs(width.max(1)),
             Dest::Coroutine { first, .. } | Dest::Registers { first } => *first,
             _ => self.b.regs(width.max(1)),
         };
-        let distinct = if distinct {
-            let cursor = self.b.cursor();
-            let collations = result.iter().map(|e| e.collation().map_or(self.binary(), |c| c.0));
-            let key = KeyInfo::ascending(collations, self.encoding);
-            self.b.emit4(Opcode::SetOpen, cursor, 0, 0, P4::KeyInfo(key));
-            Some(cursor)
-        } else {
-            None
+        let collations = result.iter().map(|e| e.collation().map_or(self.binary(), |c| c.0));
+        let distinct = match distinct {
+            Distinct::No | Distinct::Unique => None,
+            Distinct::Adjacent => {
+                let collations = collations.collect();
+                let (last, started) = (self.b.regs(width), self.b.reg());
+                self.b.emit(Opcode::Integer, 0, started, 0);
+                Some(Duplicates::Before { last, started, collations })
+            }
+            Distinct::Set => {
+                let key = KeyInfo::ascending(collations, self.encoding);
+                let cursor = self.b.cursor();
+                self.b.emit4(Opcode::SetOpen, cursor, 0, 0, P4::KeyInfo(key));
+                Some(Duplicates::Set { cursor })
+            }
         };
         let sorter = if order.terms.is_empty() {
             None
@@ -305,8 +320,14 @@ impl Codegen<'_> {
         if computed && all {
             self.expr_list(result, s.first)?;
         }
-        if let Some(d) = s.distinct {
-            self.b.jump(Opcode::SetAdd, d, next, s.first);
+        match &s.distinct {
+            None => {}
+            Some(Duplicates::Set { cursor }) => {
+                self.b.jump(Opcode::SetAdd, *cursor, next, s.first);
+            }
+            Some(Duplicates::Before { last, started, collations }) => {
+                self.skip_repeated(s.first, *last, *started, collations, next);
+            }
         }
         if let Some(sorter) = &s.sorter {
             let n = s.order.terms.len();
@@ -344,6 +365,30 @@ impl Codegen<'_> {
         self.deliver(s.dest, s.first, width, s.end)?;
         self.count_limit(s);
         Ok(())
+    }
+
+    /// Jumps to `next` if the result in registers from `now` on is that of the row before.
+    fn skip_repeated(&mut self, now: i32, last: i32, started: i32, collations: &[Collation], next: Label) {
+        let (differs, first) = (self.b.label(), self.b.label());
+        self.b.jump(Opcode::IfNot, started, first, 0);
+        for (k, collation) in collations.iter().enumerate() {
+            let (op, to) = match k + 1 == collations.len() {
+                true => (Opcode::Eq, next),
+                false => (Opcode::Ne, differs),
+            };
+            let p4 = if *collation == Collation::Binary {
+                P4::None
+            } else {
+                P4::Collation(Rc::new(collation.clone()))
+            };
+            self.b.jump4(op, last + k as i32, to, now + k as i32, p4);
+            self.b.p5(p5::NULL_EQ);
+        }
+        self.b.jump(Opcode::Goto, 0, differs, 0);
+        self.b.place(first);
+        self.b.emit(Opcode::Integer, 1, started, 0);
+        self.b.place(differs);
+        self.b.emit(Opcode::Copy, now, last, collations.len() as i32 - 1);
     }
 
     /// Emits the block of rows before if this row, whose leading terms lie at `now`, is not of it.

@@ -12,12 +12,24 @@ use crate::terms::Mask;
 pub struct Wanted<'a> {
     /// The terms.
     pub terms: &'a [OrderTerm],
-    /// Any direction and any sequence of the terms will do: for grouping.
-    pub any: bool,
+    /// What for.
+    pub what: What,
     /// Its leading terms alone are of use, too.
     pub part: bool,
     /// Columns that conditions make constant.
     pub constant: &'a [(TableId, i32)],
+}
+
+/// What an order is wanted for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// To come out.
+    Order,
+    /// Groups: any direction and any sequence of the terms will do.
+    Groups,
+    /// Equal results next to each other: any sequence of the terms will do, as SQLite has it with their directions alike and
+    /// without constants among them.
+    Distinct,
 }
 
 /// The chosen path.
@@ -31,6 +43,8 @@ pub struct Path {
     pub ordered: bool,
     /// So many leading terms of it come out, where that is not the whole.
     pub delivered: usize,
+    /// Equal results come next to each other.
+    pub adjacent: bool,
     /// Estimated rows.
     pub rows: f64,
 }
@@ -167,7 +181,7 @@ fn best_of_one(sources: &[Source], list: &[Candidate], wanted: Option<&Wanted<'_
     if let [_] = list {
         return Some(0);
     }
-    let mut best: [Option<(f64, usize)>; 2] = [None; 2];
+    let mut best: [Option<([f64; 3], usize)>; 2] = [None; 2];
     let mut first = 0;
     let mut order = Order::default();
     for (k, c) in list.iter().enumerate().filter(|(_, c)| c.needs == 0) {
@@ -180,26 +194,31 @@ fn best_of_one(sources: &[Source], list: &[Candidate], wanted: Option<&Wanted<'_
                 (dead, if dead { cost::sort(c.rows) * left } else { 0.0 })
             }
         };
-        let total = c.setup + c.cost + sort;
+        let cost = c.setup + c.cost;
+        let key = [cost + sort, c.rows, cost];
         match best[dead as usize] {
             None => {
                 if best == [None; 2] {
                     first = dead as usize;
                 }
-                best[dead as usize] = Some((total, k));
+                best[dead as usize] = Some((key, k));
             }
-            Some((least, at)) => {
-                let fewer = || !is_less(least, total) && is_less(c.rows, list[at].rows);
-                if is_less(total, least) || fewer() {
-                    best[dead as usize] = Some((total, k));
-                }
-            }
+            Some((least, _)) if !precedes(key, least) => {}
+            Some(_) => best[dead as usize] = Some((key, k)),
         }
     }
     match (best[first], best[1 - first]) {
-        (Some(a), Some(b)) if is_less(b.0, a.0) => Some(b.1),
+        (Some(a), Some(b)) if is_less(b.0[0], a.0[0]) => Some(b.1),
         (a, _) => a.map(|a| a.1),
     }
+}
+
+/// Whether the first of some estimates that are not alike is less.
+fn precedes(a: [f64; 3], b: [f64; 3]) -> bool {
+    a.iter()
+        .zip(&b)
+        .find_map(|(a, b)| if is_less(*a, *b) { Some(true) } else { is_less(*b, *a).then_some(false) })
+        == Some(true)
 }
 
 /// Whether an estimate is less than another, as coarsely as they are known.
@@ -207,6 +226,13 @@ fn is_less(a: f64, b: f64) -> bool {
     // Most differ by more than a step.
     let (a, b) = (a.max(1.0), b.max(1.0));
     a < b && (a * 1.08 < b || estimate(a) < estimate(b))
+}
+
+/// Whether loops deliver an order as they are.
+pub fn delivers(sources: &[Source], loops: &[Candidate], wanted: &Wanted<'_>) -> bool {
+    let mut order = Order::default();
+    order.find(sources, &loops.iter().collect::<Vec<_>>(), wanted);
+    order.state == OrderState::Done
 }
 
 fn path(sources: &[Source], loops: Vec<Candidate>, wanted: Option<&Wanted<'_>>, rows: f64) -> Path {
@@ -222,7 +248,7 @@ fn path(sources: &[Source], loops: Vec<Candidate>, wanted: Option<&Wanted<'_>>, 
         reverse.clear();
     }
     reverse.resize(loops.len(), false);
-    Path { loops, reverse, ordered, delivered, rows }
+    Path { loops, reverse, ordered, delivered, adjacent: false, rows }
 }
 
 /// A cost or a number of rows as coarsely as it is known, in steps of 7 percent: of paths as good as each other, the one
@@ -236,7 +262,7 @@ fn place_for<'l>(list: &'l mut Vec<Partial>, new: &Partial, width: usize) -> Opt
     let dead = new.state == OrderState::Dead;
     let like = |p: &Partial| p.mask == new.mask && (p.state == OrderState::Dead) == dead;
     if let Some(k) = list.iter().position(like) {
-        let key = |p: &Partial| (p.total, estimate(p.rows));
+        let key = |p: &Partial| (p.total, estimate(p.rows), estimate(p.cost));
         return if key(new) < key(&list[k]) { Some(&mut list[k]) } else { None };
     }
     if list.len() < width {
@@ -284,7 +310,7 @@ fn order_state(
 ) -> OrderState {
     let is_constant = |t: &OrderTerm| match t.expr.without_collate() {
         Expr::Column(c) => w.constant.contains(&(c.table, c.column)),
-        e => e.is_constant(),
+        e => w.what != What::Distinct && e.is_constant(),
     };
     for (d, t) in done.iter_mut().zip(w.terms) {
         *d = is_constant(t);
@@ -322,7 +348,7 @@ fn order_state(
         let mut direction: Option<bool> = None;
         let mut whole = true;
         for key in &c.order {
-            let next = if w.any {
+            let next = if w.what != What::Order {
                 (0..done.len()).find(|&t| !done[t] && key_is(&w.terms[t], key, s.id))
             } else {
                 match (0..done.len()).find(|&t| !done[t]) {
@@ -341,7 +367,7 @@ fn order_state(
                 whole = false;
                 break;
             };
-            if !w.any {
+            if w.what != What::Groups {
                 let term = &w.terms[t];
                 if term.nulls_large {
                     return OrderState::Dead;
@@ -350,7 +376,8 @@ fn order_state(
                 match direction {
                     None => {
                         direction = Some(back);
-                        reverse[n] = back;
+                        // Either way round, equal results are next to each other.
+                        reverse[n] = back && w.what == What::Order;
                     }
                     Some(d) if d == back => {}
                     Some(_) => {

@@ -15,6 +15,7 @@ mod compiler;
 mod control;
 mod cost;
 mod define;
+mod distinct;
 pub mod executor;
 pub mod explain;
 mod expr;

@@ -89,14 +89,12 @@ pub struct CorePlan {
     pub aggs: Vec<Agg>,
     /// Condition on groups.
     pub having: Option<Expr>,
-    /// Duplicates are removed.
-    pub distinct: bool,
+    /// How duplicates are removed.
+    pub distinct: Distinct,
     /// Nobody asked for an order of the rows, not even to group them.
     pub unordered: bool,
     /// So many leading terms of ORDER BY in whose order the loops deliver the rows, where that is not the whole.
     pub delivered: usize,
-    /// The loops deliver equal results next to each other or unique.
-    pub distinct_free: bool,
     /// What comes out.
     pub result: Few<Expr>,
     /// Directions in which the keys of hashed groups are to be sorted (GROUP BY and ORDER BY as one).
@@ -173,6 +171,20 @@ pub struct PassCall {
     pub args: Vec<usize>,
     /// Its filter.
     pub filter: Option<usize>,
+}
+
+/// How equal results become one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Distinct {
+    /// They may stand more than once.
+    #[default]
+    No,
+    /// There are none.
+    Unique,
+    /// They come next to each other.
+    Adjacent,
+    /// A set is asked for each.
+    Set,
 }
 
 /// How groups are formed.

@@ -5,7 +5,8 @@ use crate::bind::{Binder, Env};
 use crate::bloom;
 use crate::bound::*;
 use crate::cost;
-use crate::join_order::{self, Path, Wanted};
+use crate::distinct;
+use crate::join_order::{self, Path, Wanted, What};
 use crate::plan::*;
 use crate::point::{self, Point};
 use crate::rewrite::flatten::{self, Around};
@@ -189,11 +190,24 @@ impl<'a> Planner<'a> {
         if core.aggregate || core.distinct || !windows.is_empty() {
             limits = None;
         }
+        plan.distinct = match core.distinct {
+            false => Distinct::No,
+            true if windows.is_empty() && distinct::is_redundant(core, &terms) => Distinct::Unique,
+            true => Distinct::Set,
+        };
+        let may_be_adjacent = plan.distinct == Distinct::Set && !core.aggregate && windows.is_empty();
+        let results = if may_be_adjacent { distinct::terms(core) } else { Vec::new() };
         let (mut path, queries) = if core.sources.is_empty() {
             (Path { ordered: true, rows: 1.0, ..Path::default() }, Vec::new())
         } else {
-            self.loops(core, &terms, (order_by, limits), min_max.as_ref(), changing)?
+            self.loops(core, &terms, (order_by, limits), &results, min_max.as_ref(), changing)?
         };
+        if path.adjacent {
+            plan.distinct = Distinct::Adjacent;
+        }
+        if core.distinct && windows.is_empty() && path.loops.iter().all(|c| c.one_row) {
+            plan.distinct = Distinct::Unique;
+        }
         // The rows of a right side without a match come last, whatever the loops' order.
         path.ordered &= !core.sources.iter().any(|s| s.join.right);
         let mut ordered = path.ordered && plan.grouping == Grouping::None && !order_by.is_empty();
@@ -232,7 +246,6 @@ impl<'a> Planner<'a> {
         swap(&mut plan.aggs, &mut core.aggs);
         swap(&mut plan.having, &mut core.having);
         swap(&mut plan.result, &mut core.result);
-        plan.distinct = core.distinct;
         if !self.flat {
             let of_aggs = plan
                 .aggs
@@ -257,8 +270,6 @@ impl<'a> Planner<'a> {
             *order_by = final_order;
             return Ok(false);
         }
-        plan.distinct_free =
-            plan.distinct && plan.levels.iter().all(|l| matches!(&l.access, Access::Index(a) if a.one_row));
         Ok(ordered)
     }
 
@@ -293,6 +304,7 @@ impl<'a> Planner<'a> {
         core: &Core,
         terms: &[Term],
         (order_by, limits): (&[OrderTerm], Option<(Expr, Option<Expr>)>),
+        results: &[OrderTerm],
         min_max: Option<&Vec<OrderTerm>>,
         changing: bool,
     ) -> Result<(Path, Vec<Option<FromPlan>>)> {
@@ -319,7 +331,7 @@ impl<'a> Planner<'a> {
         let constant = constants(core, terms);
         let group_terms;
         let wanted = if let Some(m) = min_max {
-            Some(Wanted { terms: m, any: false, part: false, constant: &constant })
+            Some(Wanted { terms: m, what: What::Order, part: false, constant: &constant })
         } else if core.aggregate && !core.group_by.is_empty() {
             let like_order = group_order(&core.group_by, order_by);
             group_terms = core
@@ -336,32 +348,32 @@ impl<'a> Planner<'a> {
                 .collect::<Vec<_>>();
             Some(Wanted {
                 terms: &group_terms,
-                any: order_by.is_empty() || like_order.is_none(),
+                what: if order_by.is_empty() || like_order.is_none() { What::Groups } else { What::Order },
                 part: false,
                 constant: &constant,
             })
         } else if !order_by.is_empty() && !core.aggregate {
             Some(Wanted {
                 terms: order_by,
-                any: false,
+                what: What::Order,
                 part: !core.sources.iter().any(|s| s.join.right),
                 constant: &constant,
             })
+        } else if !results.is_empty() {
+            let part = !core.sources.iter().any(|s| s.join.right);
+            Some(Wanted { terms: results, what: What::Distinct, part, constant: &constant })
         } else {
             None
         };
-        let distinct_terms = distinct_order(core);
-        let purpose = match &distinct_terms {
-            _ if min_max.is_some() => OrderUse::Sorted,
-            Some(_) => OrderUse::DistinctSorted,
-            _ if wanted.as_ref().is_some_and(|w| w.any) => OrderUse::Grouped,
-            _ => OrderUse::Sorted,
-        };
-        let asked = match (&wanted, &distinct_terms) {
-            (Some(w), _) => Some(Asked { terms: w.terms, purpose }),
-            (None, Some(terms)) => Some(Asked { terms, purpose: OrderUse::Distinct }),
-            (None, None) => None,
-        };
+        let asked = wanted.as_ref().map(|w| {
+            let purpose = match w.what {
+                What::Distinct => OrderUse::Distinct,
+                What::Groups => OrderUse::Grouped,
+                What::Order if !results.is_empty() => OrderUse::DistinctSorted,
+                What::Order => OrderUse::Sorted,
+            };
+            Asked { terms: w.terms, purpose }
+        });
         let a = Accesses {
             env: self.env,
             sources: &core.sources,
@@ -376,7 +388,18 @@ impl<'a> Planner<'a> {
             candidates.push(a.of(i)?);
         }
         let path = join_order::search(&core.sources, candidates, wanted.as_ref());
-        let path = path.ok_or_else(|| Error::sql("no query solution"))?;
+        let mut path = path.ok_or_else(|| Error::sql("no query solution"))?;
+        path.adjacent = match &wanted {
+            _ if results.is_empty() || core.sources.iter().any(|s| s.join.right) => false,
+            Some(Wanted { what: What::Distinct, .. }) => std::mem::take(&mut path.ordered),
+            _ => {
+                let w = Wanted { terms: results, what: What::Distinct, part: false, constant: &constant };
+                join_order::delivers(&core.sources, &path.loops, &w)
+            }
+        };
+        if matches!(&wanted, Some(Wanted { what: What::Distinct, .. })) {
+            path.delivered = 0;
+        }
         Ok((path, queries))
     }
 
@@ -448,7 +471,7 @@ impl<'a> Planner<'a> {
         // Cheap conditions first.
         filter.sort_by_key(crate::expr::has_subquery);
         swap(&mut plan.result, &mut core.result);
-        (plan.distinct, plan.distinct_free, plan.rows) = (core.distinct, core.distinct, 1.0);
+        (plan.distinct, plan.rows) = (if core.distinct { Distinct::Unique } else { Distinct::No }, 1.0);
         if !self.flat {
             let of_order = order_by.iter().map(|o| &o.expr);
             for e in plan.constant.iter().chain(&plan.result).chain(of_order) {
@@ -618,19 +641,6 @@ impl<'a> Planner<'a> {
         }
         list.into_iter().try_for_each(|e| self.nested(e))
     }
-}
-
-/// What DISTINCT holds against each other, as an order, where a virtual table could spare equal rows.
-fn distinct_order(core: &Core) -> Option<Vec<OrderTerm>> {
-    if !core.distinct || core.aggregate || !core.windows.is_empty() || !core.sources.iter().any(virtual_table)
-    {
-        return None;
-    }
-    let term = |e: &Expr| {
-        let collation = e.collation().map_or(iolite_value::Collation::Binary, |c| c.0);
-        OrderTerm { expr: e.clone(), column: None, desc: false, nulls_large: false, collation }
-    };
-    Some(core.result.iter().map(term).collect())
 }
 
 /// Whether a source is a virtual table.

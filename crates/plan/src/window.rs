@@ -47,8 +47,7 @@ pub(crate) fn split(mut plan: CorePlan, defs: Vec<WindowDef>, order_by: &mut [Or
         }
     }
     let outer = CorePlan { rows: plan.rows, distinct: plan.distinct, result, ..CorePlan::default() };
-    plan.distinct = false;
-    plan.distinct_free = false;
+    plan.distinct = Distinct::No;
     plan.result = carried.list.into();
     CorePlan { window: Some(Box::new(WindowPlan { input: plan, table, windows })), ..outer }
 }

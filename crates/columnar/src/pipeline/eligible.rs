@@ -18,7 +18,7 @@ pub fn pays(block: &Block<'_>) -> bool {
     {
         return false;
     }
-    let reduces = c.grouping != Grouping::None || c.distinct && !c.distinct_free;
+    let reduces = c.grouping != Grouping::None || matches!(c.distinct, Distinct::Adjacent | Distinct::Set);
     let sorts = !block.order.is_empty() && c.delivered == 0;
     reduces || if block.limited { sorts } else { tests(c) }
 }

@@ -2,7 +2,7 @@
 //!
 //! What it does not know: columns.
 
-use iolite_plan::plan::{Access, CorePlan, Grouping, Level};
+use iolite_plan::plan::{Access, CorePlan, Distinct, Grouping, Level};
 
 /// Nanoseconds for a row that is sought.
 pub(crate) const SEEK: f64 = 800.0;
@@ -51,7 +51,8 @@ impl Loops {
         rest += rounds * ROW * (1 + c.aggs.len()) as f64;
         let walks = matches!(&c.levels[..], [l] if matches!(l.access, Access::RowidRange { .. }));
         let seeks = matches!(&c.levels[..], [l] if matches!(l.access, Access::Index(_)));
-        let streams = c.grouping == Grouping::Ordered || c.distinct && c.distinct_free;
+        let streams =
+            c.grouping == Grouping::Ordered || matches!(c.distinct, Distinct::Unique | Distinct::Adjacent);
         let first = c.levels.first().map_or(1.0, |l| l.rows.max(0.01));
         let width = c.levels.first().map_or(1.0, width);
         Loops { scans, rest, rounds, first, walks, seeks, streams, width }

@@ -112,7 +112,7 @@ impl<'p> Teller<'p> {
     }
 
     fn distinct(&mut self, c: &CorePlan) {
-        if c.distinct && !c.distinct_free {
+        if c.distinct == Distinct::Set {
             self.line("USE TEMP B-TREE FOR DISTINCT");
         }
     }

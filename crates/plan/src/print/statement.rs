@@ -137,8 +137,10 @@ impl Printer {
         if c.first_row_only {
             self.line("the first row decides");
         }
-        if c.distinct && !c.distinct_free {
-            self.line("distinct");
+        match c.distinct {
+            Distinct::No | Distinct::Unique => {}
+            Distinct::Adjacent => self.line("equal results next to each other"),
+            Distinct::Set => self.line("distinct"),
         }
         if c.delivered > 0 {
             self.line(format_args!("{} terms of the order are delivered", c.delivered));

@@ -152,7 +152,7 @@ impl Compiler<'_> {
             let ex = self.expr(e)?;
             self.q.result.push(ex);
         }
-        if c.distinct && !c.distinct_free {
+        if matches!(c.distinct, Distinct::Adjacent | Distinct::Set) {
             let mut colls = Vec::new();
             for e in &c.result {
                 colls.push(known(e.collation().map_or(Collation::Binary, |x| x.0))?);

@@ -1,0 +1,57 @@
+//! SELECT DISTINCT: when there is nothing to remove, and in which order equal results would come next to each other.
+//!
+//! What this does not know: aggregates with DISTINCT, and the paths that might deliver such an order (`join_order`).
+
+use crate::bound::*;
+use crate::terms::{Op, Term};
+use iolite_catalog::{ColumnSource, Index, Table};
+use iolite_value::Collation;
+
+/// The results as an order.
+pub(crate) fn terms(core: &Core) -> Vec<OrderTerm> {
+    let term = |e: &Expr| {
+        let collation = e.collation().map_or(Collation::Binary, |c| c.0);
+        OrderTerm { expr: e.clone(), column: None, desc: false, nulls_large: false, collation }
+    };
+    core.result.iter().map(term).collect()
+}
+
+/// Whether no two rows give the same result: it holds a whole key of the only table, as far as the key is not the same in all
+/// rows.
+pub(crate) fn is_redundant(core: &Core, terms: &[Term]) -> bool {
+    let [source] = &core.sources[..] else { return false };
+    let SourceKind::Table { table, .. } = &source.kind else { return false };
+    if core.aggregate {
+        return false;
+    }
+    let rowid = |e: &Expr| matches!(e, Expr::Column(c) if c.table == source.id && c.column == ROWID);
+    core.result.iter().any(rowid)
+        || table
+            .indexes
+            .borrow()
+            .iter()
+            .any(|i| i.filter.is_none() && holds_key(core, terms, source.id, table, i))
+}
+
+/// Whether each column of a unique key is a result that is never NULL, or equals a constant.
+fn holds_key(core: &Core, terms: &[Term], source: TableId, table: &Table, index: &Index) -> bool {
+    index.unique.is_some()
+        && index.columns[..index.key_len].iter().all(|c| {
+            let ColumnSource::Column(k) = c.source else { return false };
+            let own = &table.columns[k];
+            let is_it = |e: &Expr, collation: &Collation| {
+                matches!(e.without_collate(), Expr::Column(c) if c.table == source && c.column == k as i32 && c.collation == *collation)
+            };
+            let shown = |e: &Expr| {
+                let collation = e.collation().map_or(Collation::Binary, |c| c.0);
+                own.not_null.is_some() && is_it(e, &collation)
+            };
+            let same_in_all = |t: &Term| {
+                t.on.is_none()
+                    && t.forms.iter().any(|f| {
+                        matches!(f.op, Op::Eq { null_ok: false }) && f.needs == 0 && f.value.is_constant() && is_it(&f.lhs, &f.collation)
+                    })
+            };
+            core.result.iter().any(shown) || terms.iter().any(same_in_all)
+        })
+}
