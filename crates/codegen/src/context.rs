@@ -86,8 +86,6 @@ pub(crate) enum Dest {
     Set { cursor: i32, affinities: Option<Rc<[iolite_value::Affinity]>> },
     /// Into a set that is only asked what is in it, with affinities applied.
     Members { set: i32, affinities: Rc<[iolite_value::Affinity]> },
-    /// Out of a transient index.
-    Except { cursor: i32 },
     /// The first row into registers.
     Registers { first: i32 },
     /// Sets a register to 1.

@@ -21,6 +21,7 @@ mod filters;
 mod foreign_keys;
 mod insert;
 mod loops;
+mod merge;
 mod modify;
 mod ordered_agg;
 mod recursive;

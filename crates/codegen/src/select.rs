@@ -307,6 +307,12 @@ impl Codegen<'_> {
         }
     }
 
+    /// The row whose result stands in registers from `first` on.
+    pub fn sink_result(&mut self, s: &mut Sink<'_>, first: i32, next: Label) -> Result<()> {
+        s.first = first;
+        self.sink_row(s, next)
+    }
+
     /// One row: computes the result and passes it on; jumps to `next` if the row is dropped.
     pub fn sink_row(&mut self, s: &mut Sink<'_>, next: Label) -> Result<()> {
         let width = s.result.len();
@@ -368,9 +374,19 @@ impl Codegen<'_> {
     }
 
     /// Jumps to `next` if the result in registers from `now` on is that of the row before.
-    fn skip_repeated(&mut self, now: i32, last: i32, started: i32, collations: &[Collation], next: Label) {
-        let (differs, first) = (self.b.label(), self.b.label());
-        self.b.jump(Opcode::IfNot, started, first, 0);
+    pub fn skip_repeated(
+        &mut self,
+        now: i32,
+        last: i32,
+        started: i32,
+        collations: &[Collation],
+        next: Label,
+    ) {
+        let (differs, again) = (self.b.label(), self.b.label());
+        self.b.jump(Opcode::If, started, again, 0);
+        self.b.emit(Opcode::Integer, 1, started, 0);
+        self.b.jump(Opcode::Goto, 0, differs, 0);
+        self.b.place(again);
         for (k, collation) in collations.iter().enumerate() {
             let (op, to) = match k + 1 == collations.len() {
                 true => (Opcode::Eq, next),
@@ -384,9 +400,6 @@ impl Codegen<'_> {
             self.b.jump4(op, last + k as i32, to, now + k as i32, p4);
             self.b.p5(p5::NULL_EQ);
         }
-        self.b.jump(Opcode::Goto, 0, differs, 0);
-        self.b.place(first);
-        self.b.emit(Opcode::Integer, 1, started, 0);
         self.b.place(differs);
         self.b.emit(Opcode::Copy, now, last, collations.len() as i32 - 1);
     }
@@ -509,9 +522,6 @@ impl Codegen<'_> {
                 let next = self.b.label();
                 self.b.jump(Opcode::SetAdd, *set, next, first);
                 self.b.place(next);
-            }
-            Dest::Except { cursor } => {
-                self.b.emit(Opcode::IdxDelete, *cursor, first, n);
             }
             Dest::Registers { first: to } => {
                 for k in 0..n {

@@ -98,7 +98,7 @@ impl Choice<'_> {
                 let order = if q.ordered { &[][..] } else { &q.order_by[..] };
                 self.block(core, order, q.limit.is_some() || q.one_row)
             }
-            several => several.iter().try_for_each(|c| self.block(c, &[], false)),
+            several => several.iter().enumerate().try_for_each(|(k, c)| self.block(c, q.arm_order(k), false)),
         }
     }
 

@@ -332,14 +332,7 @@ fn order_state(
             }
         }
         if c.one_row {
-            for (d, t) in done.iter_mut().zip(w.terms) {
-                let mut inside = !t.expr.changes_by_call();
-                let placed = |x| loops[..=n].iter().any(|l| sources[l.source].id == x);
-                t.expr.tables(&mut |x| inside &= placed(x));
-                if inside {
-                    *d = true;
-                }
-            }
+            settled(sources, &loops[..=n], w, done);
             continue;
         }
         if s.join.right {
@@ -387,6 +380,10 @@ fn order_state(
                 }
             }
             done[t] = true;
+            // Rows that differ in all that came so far: nothing behind decides.
+            if key.column == Some(ROWID) {
+                settled(sources, &loops[..=n], w, done);
+            }
         }
         if done.iter().all(|d| *d) {
             return OrderState::Done;
@@ -396,6 +393,15 @@ fn order_state(
         }
     }
     if done.iter().all(|d| *d) { OrderState::Done } else { OrderState::Alive }
+}
+
+/// Takes the terms over the tables of some loops as delivered.
+fn settled(sources: &[Source], loops: &[&Candidate], w: &Wanted<'_>, done: &mut [bool]) {
+    for (d, t) in done.iter_mut().zip(w.terms) {
+        let mut inside = !t.expr.changes_by_call();
+        t.expr.tables(&mut |x| inside &= loops.iter().any(|l| sources[l.source].id == x));
+        *d |= inside;
+    }
 }
 
 fn key_is(t: &OrderTerm, key: &OrderKey, table: TableId) -> bool {

@@ -6,6 +6,7 @@ use iolite_base::hash::FastMap;
 use iolite_catalog::{ColumnSource, Index, Table};
 use iolite_ext::{IndexInfo, SourceFactory, VirtualTable};
 use iolite_sql::ast::{self, CompoundOp};
+use iolite_value::compare::KeyField;
 use iolite_value::{Affinity, Collation, KeyInfo};
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -19,6 +20,8 @@ pub struct SelectPlan {
     pub ops: Vec<CompoundOp>,
     /// `ORDER BY`.
     pub order_by: Vec<OrderTerm>,
+    /// How arms of a compound are merged.
+    pub merge: Option<Box<MergePlan>>,
     /// The loops already deliver that order.
     pub ordered: bool,
     /// `LIMIT`.
@@ -38,6 +41,48 @@ impl SelectPlan {
     #[inline]
     pub fn with_one_arm() -> SelectPlan {
         SelectPlan { cores: Few::one(CorePlan::default()), ..SelectPlan::default() }
+    }
+}
+
+/// Arms of a compound that are merged.
+#[derive(Clone, Debug)]
+pub struct MergePlan {
+    /// In which pairs.
+    pub root: Merge,
+    /// So many of the first arms.
+    pub arms: usize,
+    /// What the rows of each arm have to be sorted by; nothing where it delivers its order.
+    pub orders: Vec<Vec<OrderTerm>>,
+}
+
+/// An arm, or a pair of merged ones.
+#[derive(Clone, Debug)]
+pub enum Merge {
+    /// An arm, by its number.
+    Arm(usize),
+    /// Two sides.
+    Both(Box<MergedPair>),
+}
+
+/// Two sides whose sorted rows are merged.
+#[derive(Clone, Debug)]
+pub struct MergedPair {
+    /// How.
+    pub op: CompoundOp,
+    /// The result columns by which both are sorted; all of them, unless it is UNION ALL.
+    pub by: Vec<(usize, KeyField)>,
+    /// How the columns of rows compare of which equal ones count once.
+    pub same: Vec<Collation>,
+    /// The left side.
+    pub left: Merge,
+    /// The right side.
+    pub right: Merge,
+}
+
+impl SelectPlan {
+    /// What the rows of an arm of a compound have to be sorted by.
+    pub fn arm_order(&self, arm: usize) -> &[OrderTerm] {
+        self.merge.as_ref().map_or(&[], |m| &m.orders[arm])
     }
 }
 

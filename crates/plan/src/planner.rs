@@ -7,6 +7,7 @@ use crate::bound::*;
 use crate::cost;
 use crate::distinct;
 use crate::join_order::{self, Path, Wanted, What};
+use crate::merge;
 use crate::plan::*;
 use crate::point::{self, Point};
 use crate::rewrite::flatten::{self, Around};
@@ -14,10 +15,10 @@ use crate::rewrite::outer_join;
 use crate::terms::{self, Mask, Term};
 use crate::walk;
 use crate::window;
-use iolite_base::{Error, Few, Result};
+use iolite_base::{Encoding, Error, Few, Result};
 use iolite_ext::{ConstraintOp, FunctionFlags, OrderUse};
 use iolite_sql::ast::CompoundOp;
-use iolite_value::Value;
+use iolite_value::{Collation, Value};
 use std::mem::swap;
 
 /// Plans queries; those nested in expressions go to the statement's list, by their numbers.
@@ -57,11 +58,13 @@ impl<'a> Planner<'a> {
         for e in s.limit.iter().chain(&s.offset) {
             self.nested(e)?;
         }
+        let several = s.cores.len() > 1;
+        let mut merge = if several { merge::of(s, &self.binary()) } else { None };
         swap(&mut out.limit, &mut s.limit);
         swap(&mut out.offset, &mut s.offset);
         swap(&mut out.columns, &mut s.columns);
         swap(&mut out.order_by, &mut s.order_by);
-        if s.cores.len() > 1 || !s.cores[0].values.is_empty() {
+        if several || !s.cores[0].values.is_empty() {
             let counted = s.ops.iter().all(|o| *o == CompoundOp::UnionAll);
             out.ops = std::mem::take(&mut s.ops);
             // A single arm's ORDER BY is planned after flattening, which changes what its queries refer to.
@@ -70,7 +73,7 @@ impl<'a> Planner<'a> {
             }
             out.cores = Few::with_capacity(s.cores.len());
             let counted = counted && out.order_by.is_empty() && out.offset.is_none();
-            for c in &mut s.cores {
+            for (k, c) in s.cores.iter_mut().enumerate() {
                 // No arm has to give more rows than are wanted of all.
                 if let ([source], true) = (&c.sources[..], counted)
                     && virtual_table(source)
@@ -79,8 +82,13 @@ impl<'a> Planner<'a> {
                 }
                 out.cores.push(CorePlan::default());
                 let plan = out.cores.last_mut().expect("just added");
-                self.arm(c, plan)?;
+                let mut order = merge.as_mut().map_or_else(Vec::new, |m| std::mem::take(&mut m.orders[k]));
+                let ordered = self.core(c, &mut order, false, plan)?;
+                if let Some(m) = merge.as_mut().filter(|_| !ordered && plan.values.len() != 1) {
+                    m.orders[k] = order;
+                }
             }
+            out.merge = merge.map(Box::new);
             out.rows = out.cores.iter().map(|p| p.rows).sum();
             return Ok(());
         }
@@ -134,6 +142,14 @@ impl<'a> Planner<'a> {
             self.subplans.insert(s.id, plan);
         }
         Ok(())
+    }
+
+    /// BINARY in this database.
+    fn binary(&self) -> Collation {
+        match self.env.encoding {
+            Encoding::Utf8 => Collation::Binary,
+            other => Collation::Binary16(other),
+        }
     }
 
     /// Plans one of several arms.
@@ -343,7 +359,7 @@ impl<'a> Planner<'a> {
                     column: None,
                     desc: like_order.as_ref().and_then(|d| d.get(i)).copied().unwrap_or(false),
                     nulls_large: false,
-                    collation: g.collation().map_or(iolite_value::Collation::Binary, |c| c.0),
+                    collation: g.collation().map_or(Collation::Binary, |c| c.0),
                 })
                 .collect::<Vec<_>>();
             Some(Wanted {
@@ -710,9 +726,7 @@ fn group_order(group_by: &[Expr], order_by: &[OrderTerm]) -> Option<Vec<bool>> {
         return None;
     }
     let fits = order_by.iter().zip(group_by).all(|(o, g)| {
-        !o.nulls_large
-            && o.expr.same(g)
-            && o.collation == g.collation().map_or(iolite_value::Collation::Binary, |c| c.0)
+        !o.nulls_large && o.expr.same(g) && o.collation == g.collation().map_or(Collation::Binary, |c| c.0)
     });
     fits.then(|| order_by.iter().map(|o| o.desc).collect())
 }

@@ -840,7 +840,10 @@ impl Vm {
         let mut out = Ordering::Equal;
         for (k, f) in key.fields.iter().take(i.p3 as usize).enumerate() {
             let (x, y) = (&self.f.regs[a + k], &self.f.regs[b + k]);
-            let o = compare::compare(x, y, &f.coll);
+            let o = match (x, y) {
+                (Value::Int(a), Value::Int(b)) => a.cmp(b),
+                _ => compare::compare(x, y, &f.coll),
+            };
             if o.is_ne() {
                 out = f.direct(o, x.is_null() || y.is_null());
                 break;

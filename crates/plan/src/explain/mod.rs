@@ -25,8 +25,6 @@ use iolite_bytecode::PlanLine;
 pub enum Role {
     /// Of a query: that it is nested in an expression, or a compound.
     Query,
-    /// Of a query: sorting the rows of a compound.
-    CompoundOrder,
     /// Of a block: that it is an arm of a compound, has one constant row, is run by a source.
     Block,
     /// Of a block: sorting its rows.
@@ -188,21 +186,45 @@ impl<'p> Teller<'p> {
 
     fn compound(&mut self, q: &'p SelectPlan) {
         self.exprs(q.limit.iter().chain(&q.offset));
-        let id = self.line_of(q, Role::Query, "COMPOUND QUERY");
+        let Some(m) = &q.merge else {
+            let id = self.line_of(q, Role::Query, "COMPOUND QUERY");
+            return self.below(id, |t| t.arms(q, 0));
+        };
+        self.merged(q, &m.root, true);
+        self.arms(q, m.arms);
+    }
+
+    /// The arms from one on that follow each other.
+    fn arms(&mut self, q: &'p SelectPlan, first: usize) {
+        for (k, core) in q.cores.iter().enumerate().skip(first) {
+            self.arm(q, k, core, if k == 0 { "LEFT-MOST SUBQUERY" } else { "UNION ALL" });
+        }
+    }
+
+    fn arm(&mut self, q: &'p SelectPlan, k: usize, core: &'p CorePlan, detail: &str) {
+        let id = self.line_of(core, Role::Block, detail);
+        self.below(id, |t| t.block(core, q.arm_order(k), [&None, &None]));
+    }
+
+    /// Arms that are merged; `whole`: they begin the compound.
+    fn merged(&mut self, q: &'p SelectPlan, m: &'p Merge, whole: bool) {
+        let Merge::Both(pair) = m else { return };
+        let detail = match pair.op {
+            CompoundOp::Union => "MERGE (UNION)",
+            CompoundOp::UnionAll => "MERGE (UNION ALL)",
+            CompoundOp::Except => "MERGE (EXCEPT)",
+            CompoundOp::Intersect => "MERGE (INTERSECT)",
+        };
+        let id = if whole { self.line_of(q, Role::Query, detail) } else { self.line(detail) };
         self.below(id, |t| {
-            for (k, core) in q.cores.iter().enumerate() {
-                let detail = match k.checked_sub(1).map(|k| q.ops[k]) {
-                    None => "LEFT-MOST SUBQUERY",
-                    Some(CompoundOp::UnionAll) => "UNION ALL",
-                    Some(CompoundOp::Union) => "UNION USING TEMP B-TREE",
-                    Some(CompoundOp::Except) => "EXCEPT USING TEMP B-TREE",
-                    Some(CompoundOp::Intersect) => "INTERSECT USING TEMP B-TREE",
-                };
-                let id = t.line_of(core, Role::Block, detail);
-                t.below(id, |t| t.block(core, &[], [&None, &None]));
-            }
-            if !q.order_by.is_empty() {
-                t.line_of(q, Role::CompoundOrder, "USE TEMP B-TREE FOR ORDER BY");
+            for (side, word) in [(&pair.left, "LEFT"), (&pair.right, "RIGHT")] {
+                match side {
+                    Merge::Arm(k) => t.arm(q, *k, &q.cores[*k], word),
+                    Merge::Both(_) => {
+                        let id = t.line(word);
+                        t.below(id, |t| t.merged(q, side, false));
+                    }
+                }
             }
         });
     }
