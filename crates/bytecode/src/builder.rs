@@ -294,6 +294,7 @@ impl Opcode {
                 | IdxGT
                 | IdxLE
                 | IdxLT
+                | SorterSkip
                 | SorterSort
                 | SorterNext
                 | SorterFill

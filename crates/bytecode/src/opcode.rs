@@ -183,6 +183,7 @@ opcodes! {
     ResetCount "Moves the count of changed rows into the statement's and starts anew.";
     Count "r[p2] = number of entries of cursor p1.";
     Sequence "r[p2] = how many times this was run for cursor p1 before.";
+    SorterSkip "Jumps to p2 unless a record whose p4 key fields are in the registers from p3 on would be among those that sorter p1 keeps.";
     SorterInsert "Adds the record r[p2] to sorter p1.";
     SorterSort "Sorts sorter p1 and stands on its first record; jumps to p2 if it is empty.";
     SorterNext "Moves sorter p1 on and jumps to p2; falls through at the end.";

@@ -347,17 +347,31 @@ impl Codegen<'_> {
                     _ => self.expr_to(&t.expr, to)?,
                 }
             }
-            for (i, k) in sorter.extra.iter().enumerate() {
-                let to = base + (n + i) as i32;
-                if all {
-                    self.copy(s.first + *k as i32, to);
-                } else {
-                    self.expr_to(&result[*k], to)?;
-                }
+            // What is not among the rows wanted is not computed any further; of a nested query that is a value, it is, as in
+            // SQLite. Emitting a block writes over the result's registers: they are read before.
+            let late = !all && s.limits.both.is_some() && !matches!(s.dest, Dest::Registers { .. });
+            let extra = |g: &mut Self| {
+                sorter.extra.iter().enumerate().try_for_each(|(i, k)| {
+                    let to = base + (n + i) as i32;
+                    if all {
+                        g.copy(s.first + *k as i32, to);
+                        return Ok(());
+                    }
+                    g.expr_to(&result[*k], to)
+                })
+            };
+            if !late {
+                extra(self)?;
             }
-            // Everything of this row is computed: emitting a block writes over the result's registers.
             if let Some(b) = &sorter.blocks {
                 self.begin_block(b, base + s.order.field(0) as i32, &s.order.terms[..b.terms]);
+            }
+            if s.limits.both.is_some() {
+                let fields = (n - s.order.delivered) as i64;
+                self.b.jump4(Opcode::SorterSkip, cursor, next, base, P4::Int(fields));
+            }
+            if late {
+                extra(self)?;
             }
             let record = self.b.temp();
             self.b.emit(Opcode::MakeRecord, base, total as i32, record);

@@ -522,6 +522,11 @@ impl Vm {
                     t.sequence += 1;
                     self.set(i.p2, Value::Int(n));
                 }
+                Opcode::SorterSkip => {
+                    if !ops::sort::wants(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
                 Opcode::SorterInsert => ops::sort::insert(self, i, env)?,
                 Opcode::SorterSort => {
                     self.counters.sorts += 1;

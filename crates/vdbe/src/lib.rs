@@ -9,6 +9,7 @@ mod cursor;
 mod env;
 mod exec;
 mod hash;
+mod least;
 mod lookahead;
 mod machine;
 mod ops;

@@ -4,21 +4,22 @@
 //! that decides most comparisons. Equal keys keep the order in which they came.
 //!
 //! What does not fit in memory is sorted in parts: each is written as a run to a temporary file, and the runs are merged
-//! while they are read, an earlier run first among equals. Where only the first rows are wanted, the rest is dropped now and
-//! then, and nothing is written.
+//! while they are read, an earlier run first among equals. Where only the first rows are wanted, no others are held (`least`),
+//! and nothing is written.
 
+use crate::least::Least;
 use crate::radix;
 use crate::runs::{Reader, Runs};
 use iolite_base::{Code, Result, alloc};
-use iolite_value::{Collation, KeyInfo, compare, record};
+use iolite_value::{Collation, KeyInfo, Value, compare, record};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
 #[derive(Clone, Copy)]
-struct Entry {
-    prefix: u64,
-    at: usize,
-    len: u32,
+pub(crate) struct Entry {
+    pub prefix: u64,
+    pub at: usize,
+    pub len: u32,
 }
 
 /// A sorter.
@@ -26,8 +27,8 @@ pub(crate) struct Sorter {
     key: Rc<KeyInfo>,
     arena: Vec<u8>,
     entries: Vec<Entry>,
-    /// Only this many smallest records are wanted.
-    limit: Option<usize>,
+    /// Only so many least records are wanted.
+    least: Option<Least>,
     next: usize,
     /// Bytes that records and entries may take before they are written; `usize::MAX`: they never are.
     memory: usize,
@@ -54,7 +55,7 @@ impl Sorter {
             key,
             arena: Vec::new(),
             entries: Vec::new(),
-            limit,
+            least: limit.map(Least::new),
             next: 0,
             memory,
             spilled: None,
@@ -70,12 +71,15 @@ impl Sorter {
         self.next = 0;
         self.spilled = None;
         self.last_prefix = None;
+        if let Some(l) = &mut self.least {
+            l.reset();
+        }
     }
 
     /// Whether records have to be written before more come.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.arena.len() + self.entries.len() * size_of::<Entry>() > self.memory && self.limit.is_none()
+        self.arena.len() + self.entries.len() * size_of::<Entry>() > self.memory && self.least.is_none()
     }
 
     /// Whether there is a temporary file already.
@@ -106,31 +110,21 @@ impl Sorter {
         alloc::reserve(&mut self.entries, 1)?;
         alloc::reserve(&mut self.arena, rec.len())?;
         let prefix = prefix(&self.key, rec)?;
+        if let Some(l) = &mut self.least {
+            return l.insert(&mut self.arena, &mut self.entries, &self.key, prefix, rec);
+        }
         let at = self.arena.len();
         self.arena.extend_from_slice(rec);
         self.entries.push(Entry { prefix, at, len: rec.len() as u32 });
-        if let Some(n) = self.limit
-            && self.entries.len() >= 2 * n + 64
-        {
-            self.cut(n)?;
-        }
         Ok(())
     }
 
-    fn cut(&mut self, n: usize) -> Result<()> {
-        self.order()?;
-        self.entries.truncate(n);
-        // What is left moves together, so that the arena does not grow with what was dropped.
-        let total: usize = self.entries.iter().map(|e| e.len as usize).sum();
-        let mut arena = Vec::new();
-        alloc::reserve(&mut arena, total)?;
-        for e in &mut self.entries {
-            let at = arena.len();
-            arena.extend_from_slice(&self.arena[e.at..e.at + e.len as usize]);
-            e.at = at;
+    /// Whether a record with this key would be among those that are wanted.
+    pub fn wants(&mut self, key: &[Value]) -> Result<bool> {
+        match &mut self.least {
+            Some(l) => l.wants(&self.arena, &self.entries, &self.key, key),
+            None => Ok(true),
         }
-        self.arena = arena;
-        Ok(())
     }
 
     fn order(&mut self) -> Result<()> {
@@ -162,10 +156,11 @@ impl Sorter {
         if self.spilled.is_some() {
             return self.merge();
         }
-        self.order()?;
-        if let Some(n) = self.limit {
-            self.entries.truncate(n);
+        if self.least.is_some() {
+            // As they came.
+            self.entries.sort_unstable_by_key(|e| e.at);
         }
+        self.order()?;
         self.next = 0;
         Ok(!self.entries.is_empty())
     }

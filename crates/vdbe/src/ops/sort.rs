@@ -48,6 +48,15 @@ pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     }
 }
 
+/// Whether a record with the key in some registers would be kept.
+pub(crate) fn wants(vm: &mut Vm, i: &Insn) -> Result<bool> {
+    let P4::Int(n) = i.p4 else { return Err(Code::Internal.into()) };
+    let Some(VCursor::Sorter(s)) = &mut vm.f.cursors[i.p1 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    s.wants(&vm.f.regs[i.p3 as usize..][..n as usize])
+}
+
 pub(crate) fn sort(vm: &mut Vm, i: &Insn) -> Result<bool> {
     sorter(vm, i.p1)?.sort()
 }
