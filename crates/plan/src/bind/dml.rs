@@ -536,8 +536,9 @@ impl Binder<'_> {
             open.extend((0..target.indexes.len()).filter(unique).map(UpsertTarget::Index));
             open.extend((rowid.is_some() && t.has_rowid()).then_some(UpsertTarget::Rowid));
         }
-        for u in &s.upserts {
-            upserts.push(self.upsert(u, &target, s.alias.as_ref(), &mut open)?);
+        for (k, u) in s.upserts.iter().enumerate() {
+            let place = (s.upserts.len() > 1).then_some(k + 1);
+            upserts.push(self.upsert(u, &target, place, s.alias.as_ref(), &mut open)?);
         }
         self.target_scope(&target, s.alias.as_ref());
         let returning = self.returning_list(&s.returning, &target);
@@ -553,11 +554,13 @@ impl Binder<'_> {
         &mut self,
         u: &ast::Upsert,
         target: &Target,
+        place: Option<usize>,
         alias: Option<&ast::Name>,
         open: &mut Vec<UpsertTarget>,
     ) -> Result<Upsert> {
         let t = &target.table;
-        let constraint = if u.target.is_empty() { UpsertTarget::Any } else { self.upsert_target(u, target)? };
+        let constraint =
+            if u.target.is_empty() { UpsertTarget::Any } else { self.upsert_target(u, target, place)? };
         let before = open.len();
         open.retain(|o| constraint != UpsertTarget::Any && *o != constraint);
         let reached = open.len() < before;
@@ -589,7 +592,13 @@ impl Binder<'_> {
         Ok(Upsert { target: constraint, action, excluded })
     }
 
-    fn upsert_target(&mut self, u: &ast::Upsert, target: &Target) -> Result<UpsertTarget> {
+    /// `place`: which clause it is, where there are several.
+    fn upsert_target(
+        &mut self,
+        u: &ast::Upsert,
+        target: &Target,
+        place: Option<usize>,
+    ) -> Result<UpsertTarget> {
         let t = &target.table;
         let mut terms = Vec::new();
         for term in &u.target {
@@ -636,7 +645,9 @@ impl Binder<'_> {
                 return Ok(UpsertTarget::Index(k));
             }
         }
-        Err(Error::sql("ON CONFLICT clause does not match any PRIMARY KEY or UNIQUE constraint"))
+        let which = place.map_or_else(String::new, |n| super::select::nth(n) + " ");
+        let wrong = "ON CONFLICT clause does not match any PRIMARY KEY or UNIQUE constraint";
+        Err(Error::sql(which + wrong))
     }
 
     fn sets(&mut self, list: &[ast::Assignment], t: &Rc<Table>) -> Result<Vec<Set>> {

@@ -328,6 +328,13 @@ impl Binder<'_> {
             rowid_used: false,
             binding,
         });
+        // Where columns are called by their tables, a query without a name has that by which it is shown.
+        let name = match &out.sources.last().expect("just added").kind {
+            SourceKind::Subquery(q) if self.env.full_column_names && name.is_empty() => {
+                q.label.to_string().into()
+            }
+            _ => name,
+        };
         self.scope().sources.push(ScopeSource { id, db, name, columns, hidden: Vec::new() });
         Ok(())
     }

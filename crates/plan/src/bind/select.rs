@@ -69,18 +69,19 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// LIMIT and OFFSET: they see no columns of the query.
+    /// LIMIT and OFFSET: they see no columns, neither of the query nor of those around it.
     pub(crate) fn limits(&mut self, s: &ast::Select) -> Result<(Option<Expr>, Option<Expr>)> {
         if s.limit.is_none() {
             return Ok((None, None));
         }
-        self.scopes.push(Scope::default());
+        let scopes = std::mem::replace(&mut self.scopes, Few::one(Scope::default()));
+        let frames = std::mem::take(&mut self.frames);
         let out = (|| -> Result<_> {
             let l = s.limit.as_ref().map(|e| self.expr(e)).transpose()?;
             let o = s.offset.as_ref().map(|e| self.expr(e)).transpose()?;
             Ok((l, o))
         })();
-        self.scopes.pop();
+        (self.scopes, self.frames) = (scopes, frames);
         out
     }
 
@@ -283,6 +284,11 @@ impl Binder<'_> {
                 Some(k) => {
                     if k < 1 || k > core.result.len() as i64 {
                         return Err(out_of_range(i, "GROUP", core.result.len()));
+                    }
+                    let mut e = g;
+                    while let ast::Expr::Collate(inner, name) = e {
+                        self.collation(&name.text)?;
+                        e = inner;
                     }
                     core.result[k as usize - 1].clone()
                 }
@@ -696,7 +702,7 @@ fn out_of_range(i: usize, clause: &str, n: usize) -> Error {
     Error::sql(format!("{} {clause} BY term out of range - should be between 1 and {n}", nth(i + 1)))
 }
 
-fn nth(n: usize) -> String {
+pub(crate) fn nth(n: usize) -> String {
     let suffix = match (n % 10, n % 100) {
         (1, x) if x != 11 => "st",
         (2, x) if x != 12 => "nd",

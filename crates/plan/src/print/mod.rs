@@ -5,6 +5,7 @@ mod statement;
 
 pub use statement::{bound, statement};
 
+use crate::access::covers;
 use crate::bound::*;
 use crate::plan::*;
 use iolite_catalog::{ColumnSource, Index, IndexOrigin, Table};
@@ -18,9 +19,15 @@ pub fn level(l: &Level, extreme: bool) -> String {
     out
 }
 
-/// The line for one of several accesses in a loop.
+/// The line for one of several accesses in a loop. Rows are read where the table has them, whatever the index holds: that it
+/// holds all is only said.
 pub fn branch(b: &OrBranch, l: &Level) -> String {
-    joined(&b.access, l)
+    let (Access::Index(a), Some((_, table))) = (&b.access, l.source.table()) else {
+        return joined(&b.access, l);
+    };
+    let mut said = (**a).clone();
+    said.covering = covers(&l.source, table, &a.index);
+    joined(&Access::Index(Box::new(said)), l)
 }
 
 fn joined(a: &Access, l: &Level) -> String {
