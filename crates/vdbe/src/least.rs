@@ -4,11 +4,18 @@
 //! What always holds: the records lie in the arena in the order in which they came, and the entries are a heap, the greatest
 //! at the front, once there are as many as are wanted.
 
-use crate::sorter::Entry;
 use iolite_base::{Result, alloc};
 use iolite_value::record::{self, Header};
 use iolite_value::{KeyInfo, Value, compare};
 use std::cmp::Ordering;
+
+/// A record in a sorter's arena, with an image of its first field that decides most comparisons.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    pub prefix: u64,
+    pub at: usize,
+    pub len: u32,
+}
 
 /// How many are wanted, and what is known of those that are there.
 pub(crate) struct Least {

@@ -7,20 +7,13 @@
 //! while they are read, an earlier run first among equals. Where only the first rows are wanted, no others are held (`least`),
 //! and nothing is written.
 
-use crate::least::Least;
+use crate::least::{Entry, Least};
 use crate::radix;
 use crate::runs::{Reader, Runs};
 use iolite_base::{Code, Result, alloc};
 use iolite_value::{Collation, KeyInfo, Value, compare, record};
 use std::cmp::Ordering;
 use std::rc::Rc;
-
-#[derive(Clone, Copy)]
-pub(crate) struct Entry {
-    pub prefix: u64,
-    pub at: usize,
-    pub len: u32,
-}
 
 /// A sorter.
 pub(crate) struct Sorter {
