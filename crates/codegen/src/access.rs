@@ -100,9 +100,19 @@ impl Codegen<'_> {
             EqTerm::IsNull => {
                 self.b.emit(Opcode::Null, 0, reg, 0);
             }
+            EqTerm::InSelect(s, field) if *field > 0 => {
+                let row = o.ins.last().filter(|l| l.rows_of == Some(s.select.id));
+                let (cursor, next) =
+                    row.map(|l| (l.cursor, l.next)).ok_or_else(|| internal("a row that has not begun"))?;
+                self.b.emit(Opcode::Column, cursor, *field as i32, reg);
+                self.b.jump(Opcode::IsNull, reg, next, 0);
+            }
             EqTerm::InList(_) | EqTerm::InSelect(..) => {
                 let (cursor, field) = self.in_values(eq)?;
                 self.in_loop(cursor, field, reg, down, o);
+                if let (EqTerm::InSelect(s, _), Some(l)) = (eq, o.ins.last_mut()) {
+                    l.rows_of = (s.lhs.len() > 1).then_some(s.select.id);
+                }
             }
         }
         Ok(())
@@ -133,7 +143,7 @@ impl Codegen<'_> {
         self.b.emit(Opcode::Column, cursor, field, reg);
         let next = self.b.label();
         self.b.jump(Opcode::IsNull, reg, next, 0);
-        o.ins.push(InLoop { cursor, top, next, step });
+        o.ins.push(InLoop { cursor, top, next, step, rows_of: None });
     }
 
     fn rowid_range(

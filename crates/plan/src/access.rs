@@ -655,6 +655,17 @@ impl IndexBuild<'_, '_> {
         !self.stat.measured || 2.0 * entries * values.max(2.0).log2() >= values * cost::seek(self.entries)
     }
 
+    /// Whether the next fields of the index are those of a row that is IN what a query gives, in their order.
+    fn holds_row(&self, t: &Term, width: usize, field: usize, limit: usize) -> bool {
+        let fields = &self.info.key.fields;
+        field + width <= limit
+            && (1..width).all(|k| {
+                let is_it =
+                    |f: &Form| matches!(f.op, Op::InSelect(_, n) if n == k) && self.matches(f, field + k);
+                fields[field + k].desc == fields[field].desc && t.forms.iter().any(is_it)
+            })
+    }
+
     /// Answers whether an access was found that beats the prefix as it is: one that needs no other tables and finds fewer
     /// rows in the same order.
     fn extend(&mut self) -> bool {
@@ -672,15 +683,14 @@ impl IndexBuild<'_, '_> {
         let mut seen: Vec<Mask> = Vec::new();
         for n in 0..self.terms.len() {
             let t = &self.terms[n];
-            if !self.a.applies(t, self.i)
-                || self.used.contains(&n) && !matches!(self.eq.last(), Some(EqTerm::InSelect(..)))
-            {
+            if !self.a.applies(t, self.i) || self.used.contains(&n) {
                 continue;
             }
             for f in &t.forms {
                 if !self.matches(f, field) {
                     continue;
                 }
+                let mut more = Vec::new();
                 let (term, fan) = match &f.op {
                     Op::Eq { null_ok } => (
                         EqTerm::Eq {
@@ -693,19 +703,14 @@ impl IndexBuild<'_, '_> {
                     Op::IsNull => (EqTerm::IsNull, 1.0),
                     Op::InList(l) => (EqTerm::InList(l.clone()), l.list.len() as f64),
                     Op::InSelect(s, k) => {
-                        if self.used.contains(&n) && s.lhs.len() == 1 {
+                        if *k > 0 || !self.holds_row(t, s.lhs.len(), field, limit) {
                             continue;
                         }
-                        (EqTerm::InSelect(s.clone(), *k), 25.0)
+                        more.extend((1..s.lhs.len()).map(|k| EqTerm::InSelect(s.clone(), k)));
+                        (EqTerm::InSelect(s.clone(), 0), 25.0)
                     }
                     Op::Range(_) | Op::RowRange(..) => continue,
                 };
-                // A row value's fields come from one run of the subquery: taking only the first that matches.
-                if let EqTerm::InSelect(s, _) = &term
-                    && s.lhs.len() > 1
-                {
-                    continue;
-                }
                 match term {
                     EqTerm::Eq { .. } if seen.contains(&f.needs) => continue,
                     EqTerm::Eq { .. } => seen.push(f.needs),
@@ -714,13 +719,15 @@ impl IndexBuild<'_, '_> {
                 }
                 let saved = (self.needs, self.fan);
                 self.eq.push(term);
+                self.eq.append(&mut more);
                 self.used.push(n);
                 self.needs |= f.needs;
                 self.fan *= fan;
                 if !self.extend() {
                     self.emit(None, None, &[]);
                 }
-                better |= !matches!(self.eq.pop(), Some(EqTerm::IsNull)) && self.needs == saved.0;
+                better |= !matches!(self.eq.last(), Some(EqTerm::IsNull)) && self.needs == saved.0;
+                self.eq.truncate(field);
                 self.used.pop();
                 (self.needs, self.fan) = saved;
             }

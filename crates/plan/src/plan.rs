@@ -461,7 +461,7 @@ pub enum EqTerm {
     },
     /// `IN (list)`.
     InList(Box<InList>),
-    /// One field of `(...) IN (select)`; the others of the same row are further terms with the same subquery.
+    /// One field of `(...) IN (select)`; the others of the same row are the terms behind, with the same subquery.
     InSelect(Box<InSelect>, usize),
     /// `IS NULL`.
     IsNull,
