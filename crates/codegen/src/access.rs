@@ -58,6 +58,7 @@ impl Codegen<'_> {
             Access::RowidEq { eq, reverse } => {
                 let reg = self.b.reg();
                 self.eq_value(eq, reg, *reverse || self.scan_backwards, o)?;
+                self.skip_repeated_part(std::slice::from_ref(eq), 0, reg, o);
                 self.b.jump(Opcode::SeekRowid, cursor, o.next, reg);
             }
             Access::RowidRange { lo, hi, reverse } => {
@@ -101,7 +102,7 @@ impl Codegen<'_> {
                 self.b.emit(Opcode::Null, 0, reg, 0);
             }
             EqTerm::InSelect(s, field) if *field > 0 => {
-                let row = o.ins.last().filter(|l| l.rows_of == Some(s.select.id));
+                let row = o.ins.last().filter(|l| l.rows_of.is_some_and(|r| r.0 == s.select.id));
                 let (cursor, next) =
                     row.map(|l| (l.cursor, l.next)).ok_or_else(|| internal("a row that has not begun"))?;
                 self.b.emit(Opcode::Column, cursor, *field as i32, reg);
@@ -109,13 +110,50 @@ impl Codegen<'_> {
             }
             EqTerm::InList(_) | EqTerm::InSelect(..) => {
                 let (cursor, field) = self.in_values(eq)?;
+                let rows_of = match eq {
+                    EqTerm::InSelect(s, _) if s.lhs.len() > 1 => {
+                        let last = self.b.regs(s.lhs.len());
+                        self.b.emit(Opcode::Null, 0, last, last + s.lhs.len() as i32 - 1);
+                        Some((s.select.id, last))
+                    }
+                    _ => None,
+                };
                 self.in_loop(cursor, field, reg, down, o);
-                if let (EqTerm::InSelect(s, _), Some(l)) = (eq, o.ins.last_mut()) {
-                    l.rows_of = (s.lhs.len() > 1).then_some(s.select.id);
+                if let Some(l) = o.ins.last_mut() {
+                    l.rows_of = rows_of;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Behind term `k`, where the values of the terms lie from `first` on: if it ends the part of a row that is sought, goes on
+    /// where that part is that of the row before. Rows come sorted.
+    fn skip_repeated_part(&mut self, terms: &[EqTerm], k: usize, first: i32, o: &mut Open) {
+        let (EqTerm::InSelect(s, field), Some(l)) = (&terms[k], o.ins.last()) else { return };
+        let Some((_, last)) = l.rows_of else { return };
+        let goes_on = matches!(terms.get(k + 1), Some(EqTerm::InSelect(_, n)) if n == &(field + 1));
+        let held = field + 1;
+        if goes_on || held == s.lhs.len() {
+            return;
+        }
+        let now = first + (k + 1 - held) as i32;
+        let (next, differs) = (l.next, self.b.label());
+        for (k, collation) in s.collations[..held].iter().enumerate() {
+            let p4 = if *collation == Collation::Binary {
+                P4::None
+            } else {
+                P4::Collation(Rc::new(collation.clone()))
+            };
+            let (op, to, flags) = match k + 1 == held {
+                true => (Opcode::Eq, next, 0),
+                false => (Opcode::Ne, differs, p5::JUMP_IF_NULL),
+            };
+            self.b.jump4(op, last + k as i32, to, now + k as i32, p4);
+            self.b.p5(flags);
+        }
+        self.b.place(differs);
+        self.b.emit(Opcode::Copy, now, last, held as i32 - 1);
     }
 
     /// The cursor on the values of an IN, and which field they are.
@@ -209,6 +247,7 @@ impl Codegen<'_> {
         }
         for (k, eq) in a.eq.iter().enumerate() {
             self.eq_value(eq, base + k as i32, a.reverse != a.key.fields[k].desc, o)?;
+            self.skip_repeated_part(&a.eq, k, base, o);
         }
         self.apply_affinity(base, &affinities);
         let exit = o.in_exit();

@@ -72,8 +72,8 @@ pub(crate) struct InLoop {
     pub next: Label,
     /// `Next` or `Prev`.
     pub step: Opcode,
-    /// The query that gives the values, where they are rows of several.
-    pub rows_of: Option<SubId>,
+    /// The query that gives the values, where they are rows of several, and where the row before is.
+    pub rows_of: Option<(SubId, i32)>,
 }
 
 impl Open {

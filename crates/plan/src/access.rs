@@ -269,7 +269,8 @@ impl Accesses<'_> {
                         (EqTerm::Eq { value: f.value.clone(), null_ok: false, convert: true }, 1.0)
                     }
                     Op::InList(l) => (EqTerm::InList(l.clone()), l.list.len() as f64),
-                    Op::InSelect(s, k) if s.lhs.len() == 1 => (EqTerm::InSelect(s.clone(), *k), 25.0),
+                    // The rest of a row remains to be compared.
+                    Op::InSelect(s, 0) => (EqTerm::InSelect(s.clone(), 0), 25.0),
                     Op::Range(CmpOp::Gt | CmpOp::Ge) | Op::RowRange(CmpOp::Gt | CmpOp::Ge, _) => {
                         if lo.is_none_or(|l| f.needs.count_ones() < l.1.needs.count_ones()) {
                             lo = Some((n, f));
@@ -288,7 +289,8 @@ impl Accesses<'_> {
                 let mut c = self.scan(i, count, count * (cost::seek(rows) * 0.5 + 1.0));
                 c.needs = f.needs;
                 c.access = Access::RowidEq { eq, reverse: false };
-                c.used = vec![n];
+                c.used =
+                    if matches!(&f.op, Op::InSelect(s, _) if s.lhs.len() > 1) { Vec::new() } else { vec![n] };
                 c.one_row = one_row;
                 if one_row {
                     c.constant = vec![ROWID];
@@ -655,15 +657,15 @@ impl IndexBuild<'_, '_> {
         !self.stat.measured || 2.0 * entries * values.max(2.0).log2() >= values * cost::seek(self.entries)
     }
 
-    /// Whether the next fields of the index are those of a row that is IN what a query gives, in their order.
-    fn holds_row(&self, t: &Term, width: usize, field: usize, limit: usize) -> bool {
+    /// How many of the next fields of the index are the first ones of a row that is IN what a query gives.
+    fn row_fields(&self, t: &Term, field: usize, limit: usize) -> usize {
         let fields = &self.info.key.fields;
-        field + width <= limit
-            && (1..width).all(|k| {
-                let is_it =
-                    |f: &Form| matches!(f.op, Op::InSelect(_, n) if n == k) && self.matches(f, field + k);
-                fields[field + k].desc == fields[field].desc && t.forms.iter().any(is_it)
-            })
+        let is_next = |k: &usize| {
+            let is_it =
+                |f: &Form| matches!(f.op, Op::InSelect(_, n) if n == *k) && self.matches(f, field + k);
+            fields[field + k].desc == fields[field].desc && t.forms.iter().any(is_it)
+        };
+        (0..limit - field).take_while(is_next).count()
     }
 
     /// Answers whether an access was found that beats the prefix as it is: one that needs no other tables and finds fewer
@@ -690,7 +692,7 @@ impl IndexBuild<'_, '_> {
                 if !self.matches(f, field) {
                     continue;
                 }
-                let mut more = Vec::new();
+                let (mut more, mut whole) = (Vec::new(), true);
                 let (term, fan) = match &f.op {
                     Op::Eq { null_ok } => (
                         EqTerm::Eq {
@@ -703,10 +705,12 @@ impl IndexBuild<'_, '_> {
                     Op::IsNull => (EqTerm::IsNull, 1.0),
                     Op::InList(l) => (EqTerm::InList(l.clone()), l.list.len() as f64),
                     Op::InSelect(s, k) => {
-                        if *k > 0 || !self.holds_row(t, s.lhs.len(), field, limit) {
+                        if *k > 0 {
                             continue;
                         }
-                        more.extend((1..s.lhs.len()).map(|k| EqTerm::InSelect(s.clone(), k)));
+                        let held = self.row_fields(t, field, limit);
+                        whole = held == s.lhs.len();
+                        more.extend((1..held).map(|k| EqTerm::InSelect(s.clone(), k)));
                         (EqTerm::InSelect(s.clone(), 0), 25.0)
                     }
                     Op::Range(_) | Op::RowRange(..) => continue,
@@ -720,7 +724,10 @@ impl IndexBuild<'_, '_> {
                 let saved = (self.needs, self.fan);
                 self.eq.push(term);
                 self.eq.append(&mut more);
-                self.used.push(n);
+                let used = self.used.len();
+                if whole {
+                    self.used.push(n);
+                }
                 self.needs |= f.needs;
                 self.fan *= fan;
                 if !self.extend() {
@@ -728,7 +735,7 @@ impl IndexBuild<'_, '_> {
                 }
                 better |= !matches!(self.eq.last(), Some(EqTerm::IsNull)) && self.needs == saved.0;
                 self.eq.truncate(field);
-                self.used.pop();
+                self.used.truncate(used);
                 (self.needs, self.fan) = saved;
             }
         }

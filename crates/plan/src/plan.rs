@@ -461,7 +461,8 @@ pub enum EqTerm {
     },
     /// `IN (list)`.
     InList(Box<InList>),
-    /// One field of `(...) IN (select)`; the others of the same row are the terms behind, with the same subquery.
+    /// One field of `(...) IN (select)`; the fields behind it in the same row are the terms behind, with the same subquery. Not
+    /// all need be there: the row remains to be compared then.
     InSelect(Box<InSelect>, usize),
     /// `IS NULL`.
     IsNull,

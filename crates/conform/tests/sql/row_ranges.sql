@@ -82,6 +82,12 @@ SELECT count(*) FROM w WHERE c = 2 AND (d, a) IN (SELECT d, a FROM w WHERE d > 2
 SELECT o.id, (SELECT count(*) FROM o AS p WHERE (p.cust, p.st) IN (SELECT o.cust, 'a' UNION SELECT 3, o.st)) FROM o WHERE id < 15;
 SELECT o.id, w.b FROM o JOIN w ON (w.c, w.d) IN (SELECT o.cust, 3) WHERE o.id < 20 ORDER BY 1, 2;
 SELECT id FROM o WHERE (cust, st) IN (SELECT 2, 'a' UNION SELECT 3, 'b') AND id > 20 ORDER BY id LIMIT 3;
+SELECT id FROM o WHERE (cust, v) IN (SELECT c, d FROM w) ORDER BY id;
+SELECT id FROM o WHERE (cust, n) IN (SELECT c, b FROM w UNION SELECT 2, 'A' UNION SELECT 2, 'b') ORDER BY cust DESC, st, id;
+SELECT id FROM o WHERE (cust, v) IN (SELECT c, d FROM w) ORDER BY cust, st, id LIMIT 9;
+SELECT id, st FROM o WHERE (id, v) IN (SELECT b, d FROM w);
+SELECT id, st FROM o WHERE (id, v) IN (SELECT b + 1, d FROM w UNION SELECT 3, 9 UNION SELECT 3, 3) ORDER BY id DESC;
+SELECT o.id, p.id FROM o JOIN o AS p ON (p.cust, p.n) IN (SELECT w.c, o.n FROM w WHERE w.a = o.cust) WHERE o.id < 9 ORDER BY 1, 2;
 SELECT id FROM o WHERE (cust, st) IN (VALUES (2, 'a'), (3, 'b'), (2, 'a'));
 UPDATE o SET v = 3 WHERE (cust, st) IN (SELECT 2, 'a' UNION SELECT 3, 'b');
 SELECT count(*) FROM o WHERE v = 3;
