@@ -58,7 +58,9 @@ impl Codegen<'_> {
             Access::RowidEq { eq, reverse } => {
                 let reg = self.b.reg();
                 self.eq_value(eq, reg, *reverse || self.scan_backwards, o)?;
-                self.skip_repeated_part(std::slice::from_ref(eq), 0, reg, o);
+                if matches!(eq, EqTerm::InSelect(..)) {
+                    self.skip_repeated_part(std::slice::from_ref(eq), 0, reg, o);
+                }
                 self.b.jump(Opcode::SeekRowid, cursor, o.next, reg);
             }
             Access::RowidRange { lo, hi, reverse } => {
@@ -247,7 +249,9 @@ impl Codegen<'_> {
         }
         for (k, eq) in a.eq.iter().enumerate() {
             self.eq_value(eq, base + k as i32, a.reverse != a.key.fields[k].desc, o)?;
-            self.skip_repeated_part(&a.eq, k, base, o);
+            if matches!(eq, EqTerm::InSelect(..)) {
+                self.skip_repeated_part(&a.eq, k, base, o);
+            }
         }
         self.apply_affinity(base, &affinities);
         let exit = o.in_exit();

@@ -63,7 +63,7 @@ impl Codegen<'_> {
             && let Merge::Both(pair) = &m.root
         {
             // Of rows that are only merged, none behind the limit is wanted of any arm.
-            let all = m.arms == plan.cores.len() && plan.ops.iter().all(|o| *o == CompoundOp::UnionAll);
+            let all = m.arms == plan.cores.len() && m.ops.iter().all(|o| *o == CompoundOp::UnionAll);
             self.merge_pair(plan, pair, if all { limits } else { Limits::default() }, &mut whole)?;
             arm = m.arms;
         }

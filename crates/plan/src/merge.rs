@@ -20,7 +20,7 @@ pub(crate) fn of(s: &Select, binary: &Collation) -> Option<MergePlan> {
     let by = s.order_by.iter().filter_map(|t| Some((t.column?, t.key_field()))).collect();
     let mut m = Merger { s, binary, orders: vec![Vec::new(); s.cores.len()] };
     let root = m.merged(0, last, by);
-    Some(MergePlan { root, arms: last + 1, orders: m.orders })
+    Some(MergePlan { ops: s.ops.clone(), root, arms: last + 1, orders: m.orders })
 }
 
 struct Merger<'a> {

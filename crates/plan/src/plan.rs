@@ -16,11 +16,9 @@ use std::rc::Rc;
 pub struct SelectPlan {
     /// The arms.
     pub cores: Few<CorePlan>,
-    /// Operators between them.
-    pub ops: Vec<CompoundOp>,
     /// `ORDER BY`.
     pub order_by: Vec<OrderTerm>,
-    /// How arms of a compound are merged.
+    /// How arms of a compound are merged; all follow each other where none are.
     pub merge: Option<Box<MergePlan>>,
     /// The loops already deliver that order.
     pub ordered: bool,
@@ -47,6 +45,8 @@ impl SelectPlan {
 /// Arms of a compound that are merged.
 #[derive(Clone, Debug)]
 pub struct MergePlan {
+    /// The operators between all arms.
+    pub ops: Vec<CompoundOp>,
     /// In which pairs.
     pub root: Merge,
     /// So many of the first arms.

@@ -58,40 +58,13 @@ impl<'a> Planner<'a> {
         for e in s.limit.iter().chain(&s.offset) {
             self.nested(e)?;
         }
-        let several = s.cores.len() > 1;
-        let mut merge = if several { merge::of(s, &self.binary()) } else { None };
+        if s.cores.len() > 1 || !s.cores[0].values.is_empty() {
+            return self.arms(s, out);
+        }
         swap(&mut out.limit, &mut s.limit);
         swap(&mut out.offset, &mut s.offset);
         swap(&mut out.columns, &mut s.columns);
         swap(&mut out.order_by, &mut s.order_by);
-        if several || !s.cores[0].values.is_empty() {
-            let counted = s.ops.iter().all(|o| *o == CompoundOp::UnionAll);
-            out.ops = std::mem::take(&mut s.ops);
-            // A single arm's ORDER BY is planned after flattening, which changes what its queries refer to.
-            for o in &out.order_by {
-                self.nested(&o.expr)?;
-            }
-            out.cores = Few::with_capacity(s.cores.len());
-            let counted = counted && out.order_by.is_empty() && out.offset.is_none();
-            for (k, c) in s.cores.iter_mut().enumerate() {
-                // No arm has to give more rows than are wanted of all.
-                if let ([source], true) = (&c.sources[..], counted)
-                    && virtual_table(source)
-                {
-                    self.limits = out.limit.clone().map(|l| (l, None));
-                }
-                out.cores.push(CorePlan::default());
-                let plan = out.cores.last_mut().expect("just added");
-                let mut order = merge.as_mut().map_or_else(Vec::new, |m| std::mem::take(&mut m.orders[k]));
-                let ordered = self.core(c, &mut order, false, plan)?;
-                if let Some(m) = merge.as_mut().filter(|_| !ordered && plan.values.len() != 1) {
-                    m.orders[k] = order;
-                }
-            }
-            out.merge = merge.map(Box::new);
-            out.rows = out.cores.iter().map(|p| p.rows).sum();
-            return Ok(());
-        }
         let plan = &mut out.cores[0];
         if let (Some(limit), [source]) = (&out.limit, &s.cores[0].sources[..])
             && virtual_table(source)
@@ -106,6 +79,41 @@ impl<'a> Planner<'a> {
             Some(Expr::Const(Value::Int(n))) if *n >= 0 => plan.rows.min(*n as f64),
             _ => plan.rows,
         };
+        Ok(())
+    }
+
+    /// The arms of a compound, and the rows of VALUES.
+    #[inline(never)]
+    fn arms(&mut self, s: &mut Select, out: &mut SelectPlan) -> Result<()> {
+        let mut merge = if s.cores.len() > 1 { merge::of(s, &self.binary()) } else { None };
+        swap(&mut out.limit, &mut s.limit);
+        swap(&mut out.offset, &mut s.offset);
+        swap(&mut out.columns, &mut s.columns);
+        swap(&mut out.order_by, &mut s.order_by);
+        let counted = s.ops.iter().all(|o| *o == CompoundOp::UnionAll);
+        // A single arm's ORDER BY is planned after flattening, which changes what its queries refer to.
+        for o in &out.order_by {
+            self.nested(&o.expr)?;
+        }
+        out.cores = Few::with_capacity(s.cores.len());
+        let counted = counted && out.order_by.is_empty() && out.offset.is_none();
+        for (k, c) in s.cores.iter_mut().enumerate() {
+            // No arm has to give more rows than are wanted of all.
+            if let ([source], true) = (&c.sources[..], counted)
+                && virtual_table(source)
+            {
+                self.limits = out.limit.clone().map(|l| (l, None));
+            }
+            out.cores.push(CorePlan::default());
+            let plan = out.cores.last_mut().expect("just added");
+            let mut order = merge.as_mut().map_or_else(Vec::new, |m| std::mem::take(&mut m.orders[k]));
+            let ordered = self.core(c, &mut order, false, plan)?;
+            if let Some(m) = merge.as_mut().filter(|_| !ordered && plan.values.len() != 1) {
+                m.orders[k] = order;
+            }
+        }
+        out.merge = merge.map(Box::new);
+        out.rows = out.cores.iter().map(|p| p.rows).sum();
         Ok(())
     }
 

@@ -328,13 +328,7 @@ impl Binder<'_> {
             rowid_used: false,
             binding,
         });
-        // Where columns are called by their tables, a query without a name has that by which it is shown.
-        let name = match &out.sources.last().expect("just added").kind {
-            SourceKind::Subquery(q) if self.env.full_column_names && name.is_empty() => {
-                q.label.to_string().into()
-            }
-            _ => name,
-        };
+        let name = if self.env.full_column_names { shown_name(out, name) } else { name };
         self.scope().sources.push(ScopeSource { id, db, name, columns, hidden: Vec::new() });
         Ok(())
     }
@@ -766,6 +760,14 @@ pub(crate) fn query_columns(s: &Select, names: &[Rc<str>], stored: bool, binary:
 pub fn unnumbered(name: &str) -> &str {
     match name.rsplit_once(':') {
         Some((stem, n)) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => stem,
+        _ => name,
+    }
+}
+
+/// The name of the last source; of a query without one, that by which it is shown.
+fn shown_name(out: &Core, name: Rc<str>) -> Rc<str> {
+    match out.sources.last().map(|s| &s.kind) {
+        Some(SourceKind::Subquery(q)) if name.is_empty() => q.label.to_string().into(),
         _ => name,
     }
 }

@@ -91,7 +91,10 @@ impl Printer {
     fn query(&mut self, q: &SelectPlan) {
         for (k, c) in q.cores.iter().enumerate() {
             if k > 0 {
-                self.line(format_args!("{:?}", q.ops[k - 1]));
+                self.line(format_args!(
+                    "{:?}",
+                    q.merge.as_ref().map_or(CompoundOp::UnionAll, |m| m.ops[k - 1])
+                ));
             }
             self.block(c);
         }

@@ -32,6 +32,7 @@ pub(crate) fn reset(vm: &mut Vm, i: &Insn) -> Result<()> {
     Ok(())
 }
 
+#[inline(never)]
 pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let Some(VCursor::Sorter(s)) = &mut vm.f.cursors[i.p1 as usize] else {
         return Err(Code::Internal.into());
@@ -49,6 +50,7 @@ pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
 }
 
 /// Whether a record with the key in some registers would be kept.
+#[inline(never)]
 pub(crate) fn wants(vm: &mut Vm, i: &Insn) -> Result<bool> {
     let P4::Int(n) = i.p4 else { return Err(Code::Internal.into()) };
     let Some(VCursor::Sorter(s)) = &mut vm.f.cursors[i.p1 as usize] else {
