@@ -335,10 +335,10 @@ impl Codegen<'_> {
         if !b.value.surely_not_null() {
             self.b.jump(Opcode::IsNull, first, exit, 0);
         }
-        for (k, (value, _)) in b.more.iter().enumerate() {
+        for (k, (value, _)) in b.behind().iter().enumerate() {
             self.expr_to(value, first + 1 + k as i32)?;
         }
-        let converted = std::iter::once((&b.value, b.convert)).chain(b.more.iter().map(|m| (&m.0, m.1)));
+        let converted = std::iter::once((&b.value, b.convert)).chain(b.behind().iter().map(|m| (&m.0, m.1)));
         let affinity = |(k, (value, convert)): (usize, (&Expr, bool))| match convert {
             true => a.field_affinity(t, a.eq.len() + k, value),
             false => Affinity::Blob,
@@ -552,5 +552,5 @@ impl Codegen<'_> {
 
 /// How many fields of a key an end of a range takes: one for NULL where it is open.
 fn key_fields(b: &Option<Bound>) -> usize {
-    1 + b.as_ref().map_or(0, |b| b.more.len())
+    1 + b.as_ref().map_or(0, |b| b.behind().len())
 }

@@ -317,7 +317,7 @@ impl Accesses<'_> {
                     value: f.value.clone(),
                     inclusive: !matches!(f.op, Op::Range(CmpOp::Gt | CmpOp::Lt)),
                     convert: true,
-                    more: Vec::new(),
+                    row: None,
                 })
             };
             let share =
@@ -770,11 +770,12 @@ impl IndexBuild<'_, '_> {
                     self.info.key.fields.get(at).is_some_and(|x| x.desc == desc) && self.matches(f, at)
                 };
                 let behind = row.map_or(&[][..], Vec::as_slice).iter().enumerate().take_while(fits);
+                let value = |(_, f): (usize, &Form)| (f.value.clone(), f.affinity > Affinity::Blob);
                 let b = Bound {
                     value: f.value.clone(),
                     inclusive: row.is_some() || matches!(op, CmpOp::Ge | CmpOp::Le),
                     convert: f.affinity > Affinity::Blob,
-                    more: behind.map(|(_, f)| (f.value.clone(), f.affinity > Affinity::Blob)).collect(),
+                    row: row.map(|_| Box::new(RowEnd { fields: behind.map(value).collect() })),
                 };
                 let lower = matches!(op, CmpOp::Gt | CmpOp::Ge) != desc;
                 let slot = if lower { &mut lo } else { &mut hi };

@@ -477,15 +477,27 @@ pub struct Bound {
     pub inclusive: bool,
     /// Apply the column's affinity to the value.
     pub convert: bool,
-    /// Of a comparison of rows: values of the fields behind, each with whether it is converted. The range is inclusive then,
-    /// and the rows found are compared as a whole: a NULL among the values says nothing about those that it stands before.
-    pub more: Vec<(Expr, bool)>,
+    /// Of a comparison of rows: more of the row. The range is inclusive then, and the rows found are compared as a whole: a
+    /// NULL among the values says nothing about those that it stands before.
+    pub row: Option<Box<RowEnd>>,
+}
+
+/// An end of a range of rows.
+#[derive(Clone, Debug)]
+pub struct RowEnd {
+    /// Values of the fields behind the first, each with whether it is converted.
+    pub fields: Vec<(Expr, bool)>,
 }
 
 impl Bound {
+    /// The fields behind the first.
+    pub fn behind(&self) -> &[(Expr, bool)] {
+        self.row.as_ref().map_or(&[], |r| &r.fields)
+    }
+
     /// All its values.
     pub fn values(&self) -> impl Iterator<Item = &Expr> {
-        std::iter::once(&self.value).chain(self.more.iter().map(|m| &m.0))
+        std::iter::once(&self.value).chain(self.behind().iter().map(|m| &m.0))
     }
 }
 

@@ -144,7 +144,7 @@ fn conditions(a: &IndexAccess, table: Option<&Table>) -> String {
     let named = |k: &usize| !matches!(a.index.columns[*k].source, ColumnSource::Rowid);
     for (bound, op) in [(lo, '>'), (hi, '<')] {
         let Some(b) = bound else { continue };
-        let fields: Vec<String> = (n..=n + b.more.len()).filter(named).map(field).collect();
+        let fields: Vec<String> = (n..=n + b.behind().len()).filter(named).map(field).collect();
         out.push(match &fields[..] {
             [one] => format!("{one}{op}?"),
             several => format!("({}){op}({})", several.join(","), vec!["?"; several.len()].join(",")),
