@@ -64,7 +64,7 @@ fn lines_tell_how_often_they_ran_and_through_how_many_rows() {
             "  RAN: 1 times, 13 rows",
             "  INDEX 1",
             "    RAN: 1 times",
-            "    SEARCH t USING INDEX by_g (g=?)",
+            "    SEARCH t USING COVERING INDEX by_g (g=?)",
             "      RAN: 1 times, 10 rows",
             "  INDEX 2",
             "    RAN: 1 times",

@@ -79,11 +79,17 @@ impl Compiler<'_> {
         let l = &c.levels[0];
         // One group for each row of the first table.
         let single = self.q.loop_order.as_ref().is_some_and(|o| o[1..].iter().all(|l| l.one));
+        // What else the row says is the same in the whole group.
+        let own = |e: &Expr| {
+            let mut own = true;
+            e.tables(&mut |t| own &= t == l.source.id);
+            own && !e.changes_by_call()
+        };
         if let (Access::Scan { reverse } | Access::RowidRange { reverse, .. }, [Expr::Column(k), more @ ..]) =
             (&l.access, &c.group_by[..])
             && k.table == l.source.id
             && (k.column < 0 || self.q.tables[0].table.rowid_alias == Some(k.column as usize))
-            && (more.is_empty() || single)
+            && (single || more.iter().all(own))
         {
             self.q.key_fields[0].desc = *reverse;
             return Ok(());
