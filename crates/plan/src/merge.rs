@@ -49,7 +49,8 @@ impl Merger<'_> {
         if op != CompoundOp::UnionAll {
             same = (0..self.s.columns.len()).map(|k| self.collation(first, last, k)).collect();
             for (k, coll) in same.iter().enumerate() {
-                if by.iter().all(|b| b.0 != k) {
+                // What ORDER BY takes for equal may be two rows.
+                if by.iter().all(|b| b.0 != k || b.1.coll != *coll) {
                     by.push((k, KeyField { coll: coll.clone(), ..KeyField::default() }));
                 }
             }
@@ -65,7 +66,12 @@ impl Merger<'_> {
     /// How a column of some arms compares: as in the first that says it.
     fn collation(&self, first: usize, last: usize, k: usize) -> Collation {
         let arms = self.s.cores[first..=last].iter();
-        let mut said = arms.filter_map(|c| c.values.first().map_or(&c.result[k], |row| &row[k]).collation());
-        said.next().map_or(self.binary.clone(), |c| c.0)
+        let mut said = arms.filter_map(|c| match &c.values[..] {
+            [] => c.result[k].collation().map(|c| c.0),
+            [row] => row[k].collation().map(|c| c.0),
+            // The columns of several rows are a table's.
+            _ => Some(self.binary.clone()),
+        });
+        said.next().unwrap_or_else(|| self.binary.clone())
     }
 }
