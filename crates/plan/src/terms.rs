@@ -136,6 +136,11 @@ fn indexable(e: &Expr, pos: &Positions<'_>) -> Option<(usize, Option<i32>)> {
     }
 }
 
+/// As [`indexable`], of a field of a row: COLLATE keeps SQLite from seeing a column there.
+fn in_row(e: &Expr, pos: &Positions<'_>) -> Option<(usize, Option<i32>)> {
+    if matches!(e, Expr::Collate(..)) { None } else { indexable(e, pos) }
+}
+
 fn forms_of(e: &Expr, pos: &Positions<'_>, out: &mut Vec<Form>) {
     match e {
         Expr::Compare(c) => {
@@ -211,7 +216,8 @@ fn forms_of(e: &Expr, pos: &Positions<'_>, out: &mut Vec<Form>) {
                 }
             }
             for (n, lhs) in i.lhs.iter().enumerate() {
-                if let Some((source, column)) = indexable(lhs, pos)
+                let found = if i.lhs.len() > 1 { in_row(lhs, pos) } else { indexable(lhs, pos) };
+                if let Some((source, column)) = found
                     && needs & 1 << source == 0
                 {
                     out.push(Form {
@@ -243,7 +249,7 @@ fn row_form(
     let mut forms: Vec<Form> = Vec::with_capacity(fields.len());
     for c in fields {
         let (lhs, value) = sides(c);
-        let Some((source, column)) = indexable(lhs, pos) else { break };
+        let Some((source, column)) = in_row(lhs, pos) else { break };
         if needs & 1 << source != 0 || forms.first().is_some_and(|f| f.source != source) {
             break;
         }
