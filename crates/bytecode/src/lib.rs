@@ -16,5 +16,5 @@ pub use opcode::{Opcode, p5};
 pub use probe::{Mark, Site, probed};
 pub use program::{
     ColumnMeta, FrameEdge, FrameExclude, FrameUnit, FunctionCall, Insn, P4, PatchField, PlanLine, Program,
-    StrictColumn, StrictType, VariableName, WindowPass,
+    StrictColumn, StrictType, TableLock, VariableName, WindowPass,
 };

@@ -3,7 +3,7 @@
 
 use crate::connection::{Db, bytes, text_option, with};
 use crate::{MISUSE, NOMEM, OK, guard};
-use iolite::engine::{Code, Connection, Error, OpenFlags};
+use iolite::engine::{Code, Error, OpenFlags};
 use iolite_ext::BuiltinModules;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -47,11 +47,12 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
     };
     let vfs = text_option(vfs).filter(|v| !matches!(v.as_str(), "" | "unix" | "unix-excl"));
     let mut rc = NOMEM;
-    let db = crate::handle::place(|d| {
+    let grouped = shared || uri && crate::shared_cache::named_shared(name);
+    let db = crate::handle::place(grouped, |d| {
         d.extended.set(flags & EXTENDED_CODES != 0);
         let opened = guard(Err(Code::Internal.into()), || match vfs {
             Some(v) => Err(Error::sql(format!("no such vfs: {v}"))),
-            None => Connection::open_interruptible(name, options, d.interrupt_flag()),
+            None => crate::shared_cache::open(grouped, name, options, d.interrupt_flag()),
         });
         rc = match opened {
             Ok(c) => {

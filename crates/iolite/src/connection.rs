@@ -4,11 +4,11 @@
 //! across such a call. A connection and its statements live on one thread, or move to another as a whole
 //! (`api/connection.rs`).
 
-use crate::open::{OpenFlags, target};
+use crate::open::{OpenFlags, Sharing, target};
 use crate::statement::Statement;
 use crate::txn::Transaction;
 use iolite_base::{Encoding, Error, Limit, Limits, Result, raw_text};
-use iolite_btree::{Btree, BusyHandler, CheckpointMode, CheckpointResult, TxnState};
+use iolite_btree::{Btree, BusyHandler, Caches, CheckpointMode, CheckpointResult, Member, TxnState};
 use iolite_catalog::{Catalog, Schema};
 use iolite_codegen::Settings;
 use iolite_ext::{
@@ -66,6 +66,8 @@ pub(crate) struct Inner {
     pub vtabs: crate::vtabs::Tables,
     /// As the connection was opened: databases attached later are opened likewise.
     pub open_flags: OpenFlags,
+    /// Where it shares caches.
+    pub sharing: Option<Sharing>,
     pub databases: RefCell<Vec<Attached>>,
     pub catalog: RefCell<Rc<Catalog>>,
     /// Behind a count: who compiles holds what there is, and borrows nothing while code of modules runs.
@@ -250,17 +252,23 @@ impl Connection {
 
     /// Opens a database on a VFS of one's own.
     pub fn open_on(vfs: Arc<dyn Vfs>, name: &str, flags: OpenFlags) -> Result<Connection> {
-        Connection::open_new(vfs, name.as_bytes(), flags, Arc::default())
+        Connection::open_new(vfs, name.as_bytes(), flags, Arc::default(), None)
     }
 
     /// As [`Connection::open_with`], for a name in the system's bytes and with the flag by which other threads interrupt
-    /// statements, which may outlive the connection.
+    /// statements, which may outlive the connection. It shares the caches of `caches` where its flags or a URI say so.
     pub fn open_interruptible(
         name: &[u8],
         flags: OpenFlags,
         interrupt: Arc<AtomicBool>,
+        caches: Option<&Caches>,
     ) -> Result<Connection> {
-        Connection::open_new(iolite_os::default_vfs(), name, flags, interrupt)
+        Connection::open_new(iolite_os::default_vfs(), name, flags, interrupt, caches)
+    }
+
+    /// Its part in shared caches, if it shares any.
+    pub fn member(&self) -> Option<Member> {
+        self.0.sharing.as_ref().map(|s| s.member.clone())
     }
 
     fn open_new(
@@ -268,9 +276,12 @@ impl Connection {
         name: &[u8],
         flags: OpenFlags,
         interrupt: Arc<AtomicBool>,
+        caches: Option<&Caches>,
     ) -> Result<Connection> {
         let t = target(name, flags)?;
-        let btree = t.open(&vfs)?;
+        let sharing = caches.map(|c| Sharing { caches: c.clone(), member: c.member() });
+        let shared = if sharing.is_some() { t.cache_name(&vfs)? } else { t.shared.clone() };
+        let btree = t.open(&vfs, sharing.as_ref())?;
         let f = Flags::default();
         f.short_column_names.set(true);
         f.trusted_schema.set(true);
@@ -281,7 +292,7 @@ impl Connection {
         f.dqs_dml.set(true);
         f.triggers.set(true);
         f.views.set(true);
-        let main = Attached { shared: t.shared, ..Attached::new("main", Some(btree)) };
+        let main = Attached { shared, ..Attached::new("main", Some(btree)) };
         let temp = Attached::new("temp", None);
         let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
         let mut registry = crate::builtin::registry();
@@ -291,6 +302,7 @@ impl Connection {
             vfs,
             vtabs: crate::vtabs::Tables::default(),
             open_flags: flags,
+            sharing,
             databases: RefCell::new(vec![main, temp]),
             catalog: RefCell::new(Rc::new(Catalog { schemas })),
             registry: RefCell::new(Rc::new(registry)),

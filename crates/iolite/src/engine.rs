@@ -19,7 +19,7 @@ pub use iolite_base::{
     Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER,
 };
 pub use iolite_btree::{
-    Btree, BusyHandler, CheckpointMode, CheckpointResult, JournalMode, SnapshotName, TxnState,
+    Btree, BusyHandler, Caches, CheckpointMode, CheckpointResult, JournalMode, Member, SnapshotName, TxnState,
 };
 pub use iolite_bytecode::{ColumnMeta, ExplainRow};
 #[cfg(feature = "columnar")]

@@ -135,6 +135,10 @@ impl Env for Running {
         Ok(())
     }
 
+    fn lock_table(&self, lock: &iolite_bytecode::TableLock) -> Result<()> {
+        self.conn.lock_table(lock)
+    }
+
     fn set_meta(&self, db: usize, i: usize, v: u32) -> Result<()> {
         self.go_on()?;
         self.conn.btree_of(db)?.set_meta(i, v)?;

@@ -21,6 +21,7 @@ pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option
     let c = &conn.0;
     // What the engine runs for itself is compiled by other rules.
     let own = c.txn.is_nested();
+    c.check_schema_locks()?;
     if !own && let Some((program, used)) = c.plans.borrow().find(sql, &c.generations.borrow()) {
         return Ok(Some((Statement::new(conn, &sql[..used], program)?, &sql[used..])));
     }
@@ -214,6 +215,7 @@ pub(crate) fn compile(
     if needs_schema(&parsed.stmt) && !matches!(parsed.stmt, Stmt::Pragma { .. }) {
         conn.0.load_schemas()?;
     }
+    conn.0.check_schema_locks()?;
     match compile_once(conn, parsed, text, p, watch) {
         // The catalog may be out of date: somebody else may have made what the text names.
         Err(e) if e.code() == iolite_base::Code::Error && conn.0.check_schemas()? => {
@@ -231,6 +233,7 @@ pub(crate) fn compile(
         ExplainMode::Analyze => 3,
     };
     p.changes_files = changes_files(&parsed.stmt);
+    conn.0.name_locks(p);
     Ok(())
 }
 

@@ -41,7 +41,11 @@ impl Columns<'_> {
     /// Whether columns do not know what the connection is set to.
     fn rows_only(&self) -> bool {
         let c = self.conn;
-        c.txn.is_nested() || c.flags.reverse_unordered.get() || c.encoding() != Encoding::Utf8
+        // Who shares a cache may see what others have not committed: columns know committed states.
+        c.txn.is_nested()
+            || c.sharing.is_some()
+            || c.flags.reverse_unordered.get()
+            || c.encoding() != Encoding::Utf8
     }
 
     /// The tables of a block, and of the queries nested in the statement's expressions, if all of them are small.
