@@ -11,7 +11,7 @@ mod probe;
 mod program;
 
 pub use builder::{Builder, Label};
-pub use explain::{ExplainRow, explain};
+pub use explain::explain;
 pub use opcode::{Opcode, p5};
 pub use probe::{Mark, Site, probed};
 pub use program::{

@@ -59,6 +59,7 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
                 let file = c.file_name("main").unwrap_or_default();
                 *d.filename.borrow_mut() = crate::filename::filename_block(&file, name, options.uri);
                 c.set_builtin_modules(MODULES);
+                c.set_statement_list(Some(Rc::new(crate::statement::Prepared(d))));
                 *d.conn.borrow_mut() = Some(c);
                 d.ok()
             }

@@ -12,7 +12,7 @@ use iolite_btree::{Btree, BusyHandler, Caches, CheckpointMode, CheckpointResult,
 use iolite_catalog::{Catalog, Schema};
 use iolite_codegen::Settings;
 use iolite_ext::{
-    BuiltinModules, ChangeListener, Function, Module, Participant, PreupdateListener, Registry,
+    BuiltinModules, ChangeListener, Function, Module, Participant, PreupdateListener, Registry, StatementList,
 };
 use iolite_os::Vfs;
 use iolite_value::Collate;
@@ -83,6 +83,8 @@ pub(crate) struct Inner {
     pub interrupt: Arc<AtomicBool>,
     pub statement_time: Cell<i64>,
     pub progress: RefCell<Option<Rc<dyn Fn() -> bool>>>,
+    /// Who lists the statements that were prepared on it.
+    pub statements: RefCell<Option<Rc<dyn StatementList>>>,
     /// At how many instructions of a program it is asked; 0: as often as is good.
     pub progress_every: Cell<u32>,
     #[allow(clippy::type_complexity)]
@@ -266,6 +268,11 @@ impl Connection {
         Connection::open_new(iolite_os::default_vfs(), name, flags, interrupt, caches)
     }
 
+    /// Says who lists the statements that were prepared on it.
+    pub fn set_statement_list(&self, list: Option<Rc<dyn StatementList>>) {
+        *self.0.statements.borrow_mut() = list;
+    }
+
     /// Its part in shared caches, if it shares any.
     pub fn member(&self) -> Option<Member> {
         self.0.sharing.as_ref().map(|s| s.member.clone())
@@ -316,6 +323,7 @@ impl Connection {
             interrupt,
             statement_time: Cell::new(0),
             progress: RefCell::new(None),
+            statements: RefCell::new(None),
             progress_every: Cell::new(0),
             update_hook: RefCell::new(None),
             preupdate: crate::preupdate::Listeners::default(),

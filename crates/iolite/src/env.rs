@@ -5,7 +5,7 @@ use crate::preupdate::{STATISTICS, by_column};
 use iolite_base::{Code, Encoding, Limit, Result};
 use iolite_btree::{Btree, TxnState};
 use iolite_catalog::Table;
-use iolite_ext::{Function, Host, NestedStatement, Preupdate, VirtualTable};
+use iolite_ext::{Function, Host, Instruction, NestedStatement, Preupdate, StatementFacts, VirtualTable};
 use iolite_os::{FileKind, OpenFlags};
 use iolite_value::Value;
 use iolite_vdbe::{Env, RowBefore, RowChange};
@@ -59,6 +59,8 @@ connection_answers! {
     random(out: &mut [u8]);
     prepare(sql: &str) -> Result<Box<dyn NestedStatement>>;
     page(database: &str, number: u32) -> Result<Option<Vec<u8>>>;
+    instructions(statement: &Value) -> Result<Option<Vec<Instruction>>>;
+    statements() -> Vec<StatementFacts>;
     add_function(function: Function) -> Result<()>;
 }
 
