@@ -34,6 +34,8 @@ pub(crate) struct Attached {
     pub file: Vec<u8>,
     /// The name by which other connections share it, if it is in memory.
     pub shared: Option<Vec<u8>>,
+    /// Its cache has a size that somebody asked for, or that its header names: later ones of headers do not count.
+    pub cache_sized: Cell<bool>,
     /// How many backups read it or write it.
     pub backups: Rc<Cell<u32>>,
     /// How large it may become, where it was opened from an image.
@@ -50,6 +52,7 @@ impl Attached {
             file: btree.as_ref().map(crate::open::file_of).unwrap_or_default(),
             btree,
             shared: None,
+            cache_sized: Cell::new(false),
             backups: Rc::default(),
             size_limit: None,
             columns: Default::default(),
@@ -800,6 +803,7 @@ impl Inner {
             recursive_triggers: self.flags.recursive_triggers.get(),
             reverse_unordered: self.flags.reverse_unordered.get(),
             nested: self.txn.is_nested(),
+            counts_rows: self.flags.count_changes.get() && !self.txn.is_nested(),
             most_instructions: 0,
         }
     }

@@ -4,7 +4,7 @@ use crate::connection::{Connection, Inner};
 use crate::plans::Sharing;
 use crate::statement::Statement;
 use iolite_base::{Error, Limit, Limits, Result};
-use iolite_bytecode::Program;
+use iolite_bytecode::{ColumnMeta, Program};
 use iolite_codegen::Settings;
 use iolite_plan::StatementPlan;
 use iolite_plan::bind::Env;
@@ -283,6 +283,12 @@ fn compile_once(
         false => iolite_codegen::emit(&plan, &settings, None, p)?,
     }
     p.columns = plan.take_columns();
+    if settings.counts_rows
+        && p.columns.is_empty()
+        && let Body::Modify(m) = &plan.body
+    {
+        p.columns.push(ColumnMeta { name: m.counted().into(), ..Default::default() });
+    }
     p.finds_one = plan.finds_one();
     Ok(())
 }

@@ -503,6 +503,7 @@ impl Vm {
                         pc = i.p2 as usize;
                     }
                 }
+                Opcode::ChangeCount => self.set(i.p2, Value::Int(self.changes)),
                 Opcode::ResetCount => {
                     let more = self.total_changes - self.f.counted;
                     self.settled_changes += more;
