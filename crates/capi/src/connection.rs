@@ -37,6 +37,8 @@ pub struct Db {
     /// What makes running statements stop: belongs to the slot, so that it is there for whoever sets it too late.
     interrupt: Arc<AtomicBool>,
     pub(crate) filename: RefCell<Vec<u8>>,
+    /// Files of the engine's that C has been shown.
+    pub(crate) shown_files: crate::file_control::ShownFiles,
     pub(crate) hooks: crate::hooks::Hooks,
     /// Who may load extensions.
     pub(crate) loads: Cell<u8>,
@@ -104,6 +106,7 @@ impl Db {
     /// Closes the connection and empties the slot. The caller holds the mutex.
     pub(crate) unsafe fn end(&self) {
         let conn = self.conn.borrow_mut().take();
+        self.shown_files.clear();
         if let Some(c) = conn {
             let _ = guard(Ok(()), || c.close());
         }
@@ -404,6 +407,10 @@ pub unsafe extern "C" fn sqlite3_db_mutex(db: *mut Db) -> *mut Mutex {
 pub unsafe extern "C" fn sqlite3_db_filename(db: *mut Db, name: *const c_char) -> *const c_char {
     let name = text_option(name).unwrap_or_else(|| "main".into());
     with(db, std::ptr::null(), |d| {
+        let foreign = d.run(|c| c.btree(&name)).ok().and_then(|b| crate::file_control::foreign(&b));
+        if let Some(name) = foreign.and_then(|f| crate::filename::name_of(f.cast())) {
+            return name;
+        }
         if name.eq_ignore_ascii_case("main") {
             // Four zero bytes stand before it.
             return d.filename.borrow().get(4..).map_or(std::ptr::null(), |f| f.as_ptr() as *const c_char);

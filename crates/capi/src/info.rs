@@ -1,7 +1,7 @@
 //! What the library says about itself, settings of the process, and entries that answer that they can do nothing.
 
 use crate::connection::{Db, with};
-use crate::{ERROR, MISUSE, NOTFOUND, OK};
+use crate::{ERROR, MISUSE, OK};
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int, c_uchar, c_void};
 use std::ptr::{null, null_mut};
@@ -53,6 +53,13 @@ pub static sqlite3_version: Version = Version(version());
 
 #[unsafe(no_mangle)]
 pub static mut sqlite3_temp_directory: *mut c_char = null_mut();
+
+/// The folder for temporary files that a program has set.
+pub(crate) fn temp_directory() -> Option<Vec<u8>> {
+    // SAFETY: NULL or a text of the program's, which sets it before it opens databases.
+    let folder = unsafe { crate::connection::bytes(sqlite3_temp_directory) };
+    (!folder.is_empty()).then(|| folder.to_vec())
+}
 
 #[unsafe(no_mangle)]
 pub static mut sqlite3_data_directory: *mut c_char = null_mut();
@@ -331,58 +338,6 @@ pub unsafe extern "C" fn sqlite3_sleep(ms: c_int) -> c_int {
 pub unsafe extern "C" fn sqlite3_enable_shared_cache(on: c_int) -> c_int {
     SHARED_BY_DEFAULT.store(on != 0, Ordering::Relaxed);
     OK
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_file_control(
-    db: *mut Db,
-    name: *const c_char,
-    op: c_int,
-    arg: *mut c_void,
-) -> c_int {
-    const PERSIST_WAL: c_int = 10;
-    const HAS_MOVED: c_int = 20;
-    const DATA_VERSION: c_int = 35;
-    const SIZE_LIMIT: c_int = 36;
-    const VFSNAME: c_int = 12;
-    let name = crate::connection::text_option(name).unwrap_or_else(|| "main".into());
-    with(db, MISUSE, |d| {
-        let Ok(b) = d.run(|c| c.btree(&name)) else { return d.fail_code(ERROR) };
-        let out = arg as *mut c_int;
-        match op {
-            PERSIST_WAL if !out.is_null() => {
-                if *out >= 0 {
-                    let _ = b.set_persist_wal(*out != 0);
-                }
-                *out = b.persist_wal() as c_int;
-                OK
-            }
-            HAS_MOVED if !out.is_null() => {
-                *out = b.has_moved().unwrap_or(false) as c_int;
-                OK
-            }
-            DATA_VERSION if !out.is_null() => {
-                *out = b.data_version() as c_int;
-                OK
-            }
-            VFSNAME if !arg.is_null() => {
-                let name = if b.is_memory() { &b"memdb"[..] } else { b"unix" };
-                *(arg as *mut *mut c_char) = crate::memory::copy_out(name);
-                OK
-            }
-            SIZE_LIMIT if !arg.is_null() => {
-                let bytes = &mut *(arg as *mut i64);
-                match d.run(|c| c.size_limit(&name, u64::try_from(*bytes).ok())) {
-                    Ok(Some(now)) => {
-                        *bytes = now as i64;
-                        OK
-                    }
-                    _ => NOTFOUND,
-                }
-            }
-            _ => NOTFOUND,
-        }
-    })
 }
 
 #[unsafe(no_mangle)]

@@ -20,12 +20,12 @@ pub(crate) fn attach(c: &Connection, file: &Value, name: &Value) -> Result<()> {
     if inner.catalog.borrow().database(&name).is_some() {
         return Err(Error::sql(format!("database {name} is already in use")));
     }
-    let t = target(&file, OpenFlags { memory: false, ..inner.open_flags })?;
+    let t = target(&file, OpenFlags { memory: false, ..inner.open_flags }, &inner.vfs)?;
     if t.shared.is_some() && inner.databases.borrow().iter().any(|d| d.shared == t.shared) {
         // Two transactions of one connection on one database would wait for each other.
         return Err(Error::sql("database is already attached"));
     }
-    let b = t.open(&inner.vfs).map_err(|e| {
+    let b = t.open().map_err(|e| {
         let file = String::from_utf8_lossy(&file);
         if e.has_message() { e } else { Error::new(e.code(), format!("unable to open database: {file}")) }
     })?;

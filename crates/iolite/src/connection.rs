@@ -245,7 +245,7 @@ impl Connection {
 
     /// Opens a database as `flags` say.
     pub fn open_with(name: &str, flags: OpenFlags) -> Result<Connection> {
-        Connection::open_on(iolite_os::default_vfs(), name, flags)
+        Connection::open_interruptible(name.as_bytes(), flags, Arc::default())
     }
 
     /// Opens a database on a VFS of one's own.
@@ -260,7 +260,18 @@ impl Connection {
         flags: OpenFlags,
         interrupt: Arc<AtomicBool>,
     ) -> Result<Connection> {
-        Connection::open_new(iolite_os::default_vfs(), name, flags, interrupt)
+        let vfs = iolite_os::vfs_named(None).ok_or_else(|| Error::sql("no such vfs: "))?;
+        Connection::open_new(vfs, name, flags, interrupt)
+    }
+
+    /// As [`Connection::open_interruptible`], on a VFS.
+    pub fn open_in(
+        vfs: Arc<dyn Vfs>,
+        name: &[u8],
+        flags: OpenFlags,
+        interrupt: Arc<AtomicBool>,
+    ) -> Result<Connection> {
+        Connection::open_new(vfs, name, flags, interrupt)
     }
 
     fn open_new(
@@ -269,8 +280,8 @@ impl Connection {
         flags: OpenFlags,
         interrupt: Arc<AtomicBool>,
     ) -> Result<Connection> {
-        let t = target(name, flags)?;
-        let btree = t.open(&vfs)?;
+        let t = target(name, flags, &vfs)?;
+        let btree = t.open()?;
         let f = Flags::default();
         f.short_column_names.set(true);
         f.trusted_schema.set(true);
@@ -493,6 +504,15 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Asks the handler that was set, or the time limit, whether a lock is worth another attempt, and waits meanwhile.
+    pub fn ask_busy_handler(&self, attempts: u32) -> bool {
+        let handler = self.0.busy.borrow().clone();
+        match handler.or_else(|| self.btree("main").ok()?.busy_handler()) {
+            Some(handler) => handler(attempts),
+            None => false,
+        }
     }
 
     /// Calls `f` now and then during long statements; `true` interrupts.

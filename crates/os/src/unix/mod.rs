@@ -12,8 +12,10 @@ mod locks;
 mod posix;
 mod shm;
 mod sys;
+mod variants;
 
 pub(crate) use sys::local_offset;
+pub use variants::{OtherLocks, UnixVariant};
 
 pub(crate) use fork::{forks, watch as watch_forks};
 
@@ -126,6 +128,20 @@ impl Vfs for UnixVfs {
             }
         }
         Err(Code::CantopenFullpath.into())
+    }
+
+    fn is_behind_link(&self, path: &Path) -> Result<bool> {
+        let mut at = PathBuf::new();
+        if !path.is_absolute() {
+            at = std::env::current_dir().map_err(|_| Code::CantopenFullpath)?;
+        }
+        for part in path.components() {
+            at.push(part);
+            if std::fs::symlink_metadata(&at).is_ok_and(|m| m.is_symlink()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
