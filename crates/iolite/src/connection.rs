@@ -299,7 +299,7 @@ impl Connection {
         registry.set_builtin_modules(crate::builtin::MODULES);
         let inner = Rc::new_cyclic(|own| Inner {
             own: own.clone(),
-            vfs,
+            vfs: t.others,
             vtabs: crate::vtabs::Tables::default(),
             open_flags: flags,
             databases: RefCell::new(vec![main, temp]),

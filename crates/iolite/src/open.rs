@@ -53,6 +53,8 @@ pub(crate) struct Target {
     pub shared: Option<Vec<u8>>,
     /// Where it lies.
     pub vfs: Arc<dyn Vfs>,
+    /// Where databases lie that are attached to it, unless they say otherwise.
+    pub others: Arc<dyn Vfs>,
 }
 
 impl Target {
@@ -169,7 +171,7 @@ fn placed(
     mut vfs: Arc<dyn Vfs>,
     parameters: &[(Vec<u8>, Vec<u8>)],
 ) -> Target {
-    let memdb = vfs.name() == MEMDB;
+    let (others, memdb) = (vfs.clone(), vfs.name() == MEMDB);
     if memdb {
         vfs = iolite_os::default_vfs();
     }
@@ -184,7 +186,7 @@ fn placed(
     if let Some(own) = vfs.for_database(parameters).filter(|_| !options.memory) {
         vfs = own;
     }
-    Target { path: path_of(path), options, shared, vfs }
+    Target { path: path_of(path), options, shared, vfs, others }
 }
 
 /// What stands before and behind the first `at`.
