@@ -40,6 +40,8 @@ pub struct Db {
     /// Files of the engine's that C has been shown.
     pub(crate) shown_files: crate::file_control::ShownFiles,
     pub(crate) hooks: crate::hooks::Hooks,
+    /// What `fts5(pointer)` has handed out.
+    pub(crate) fts5: RefCell<Option<Box<crate::fts5::Api>>>,
     /// Who may load extensions.
     pub(crate) loads: Cell<u8>,
     pub(crate) client_data: RefCell<Vec<ClientData>>,
@@ -120,6 +122,7 @@ impl Db {
         self.interrupt.store(false, Ordering::Relaxed);
         self.hooks.clear();
         self.loads.set(0);
+        self.fts5.take();
         *self.error.borrow_mut() = Last::default();
         self.filename.borrow_mut().clear();
         self.extended.set(false);

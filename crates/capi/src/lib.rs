@@ -27,6 +27,8 @@ pub mod extension;
 pub mod file_control;
 pub mod filename;
 mod foreign;
+pub mod fts5;
+pub mod fts5_context;
 pub mod function;
 pub mod handle;
 pub mod hooks;

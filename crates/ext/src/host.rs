@@ -109,6 +109,10 @@ pub trait Host {
     fn without_key_actions(&self, _on: bool) -> bool {
         false
     }
+    /// What the program that opened the connection knows it by; 0: by nothing.
+    fn opener(&self) -> usize {
+        0
+    }
     /// Adds a function to the connection; statements that are prepared from now on know it.
     fn add_function(&self, _function: Function) -> Result<()> {
         Err(Error::sql("there is no connection to know the function"))

@@ -79,6 +79,8 @@ pub(crate) struct Inner {
     pub changes: Cell<i64>,
     pub total_changes: Cell<i64>,
     pub interrupt: Arc<AtomicBool>,
+    /// What the program that opened the connection knows it by.
+    pub opener: Cell<usize>,
     pub statement_time: Cell<i64>,
     pub progress: RefCell<Option<Rc<dyn Fn() -> bool>>>,
     /// At how many instructions of a program it is asked; 0: as often as is good.
@@ -313,6 +315,7 @@ impl Connection {
             changes: Cell::new(0),
             total_changes: Cell::new(0),
             interrupt,
+            opener: Cell::new(0),
             statement_time: Cell::new(0),
             progress: RefCell::new(None),
             progress_every: Cell::new(0),
@@ -504,6 +507,16 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Remembers what the program that opened the connection knows it by: functions may ask ([`iolite_ext::Host::opener`]).
+    pub fn set_opener(&self, opener: usize) {
+        self.0.opener.set(opener);
+    }
+
+    /// A module by its name.
+    pub fn module(&self, name: &str) -> Option<Rc<dyn Module>> {
+        self.0.registry.borrow().module(name)
     }
 
     /// Asks the handler that was set, or the time limit, whether a lock is worth another attempt, and waits meanwhile.

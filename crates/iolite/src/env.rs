@@ -57,6 +57,7 @@ connection_answers! {
     now_julian_ms() -> i64;
     local_offset(unix_seconds: i64) -> Result<i64>;
     random(out: &mut [u8]);
+    opener() -> usize;
     prepare(sql: &str) -> Result<Box<dyn NestedStatement>>;
     page(database: &str, number: u32) -> Result<Option<Vec<u8>>>;
     add_function(function: Function) -> Result<()>;
