@@ -330,6 +330,11 @@ impl Btree {
         self.set_busy_handler(Some(Rc::new(handler)))
     }
 
+    /// Sets who is asked, before a commit with `auto_vacuum=full`, how many free pages go.
+    pub fn set_vacuum_pages(&self, ask: Option<crate::VacuumPages>) {
+        *self.0.vacuum_pages.borrow_mut() = ask;
+    }
+
     /// Who is asked whether to wait.
     pub fn busy_handler(&self) -> Option<crate::BusyHandler> {
         self.0.busy.borrow().clone()

@@ -204,6 +204,9 @@ pub unsafe fn engine(db: *mut Db) -> Option<Connection> {
 
 /// The text of a code.
 pub(crate) fn code_text(code: i32) -> &'static str {
+    if code & 0xff == 22 {
+        return "unknown error";
+    }
     let known = Code::from_number(code as u32).or_else(|| Code::from_number(code as u32 & 0xff));
     known.map_or("unknown error", Code::text)
 }

@@ -33,6 +33,7 @@ pub mod function;
 pub mod handle;
 pub mod hooks;
 pub mod info;
+mod log;
 pub mod memory;
 pub mod mutex;
 pub mod opening;

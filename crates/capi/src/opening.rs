@@ -36,6 +36,7 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
         return MISUSE;
     }
     *out = null_mut();
+    crate::info::sqlite3_initialize();
     let uri = flags & URI != 0 || crate::info::uri_by_default();
     let shared =
         flags & PRIVATE_CACHE == 0 && (flags & SHARED_CACHE != 0 || crate::info::shared_by_default());

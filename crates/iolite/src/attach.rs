@@ -20,7 +20,14 @@ pub(crate) fn attach(c: &Connection, file: &Value, name: &Value) -> Result<()> {
     if inner.catalog.borrow().database(&name).is_some() {
         return Err(Error::sql(format!("database {name} is already in use")));
     }
-    let t = target(&file, OpenFlags { memory: false, ..inner.open_flags }, &inner.vfs)?;
+    let (create, write) = (inner.flags.attach_create.get(), inner.flags.attach_write.get());
+    let flags = OpenFlags {
+        memory: false,
+        create: inner.open_flags.create && create && write,
+        read_only: inner.open_flags.read_only || !write,
+        ..inner.open_flags
+    };
+    let t = target(&file, flags, &inner.vfs)?;
     if t.shared.is_some() && inner.databases.borrow().iter().any(|d| d.shared == t.shared) {
         // Two transactions of one connection on one database would wait for each other.
         return Err(Error::sql("database is already attached"));
@@ -30,6 +37,7 @@ pub(crate) fn attach(c: &Connection, file: &Value, name: &Value) -> Result<()> {
         if e.has_message() { e } else { Error::new(e.code(), format!("unable to open database: {file}")) }
     })?;
     inner.settle(&b)?;
+    inner.settle_vacuum(&b, &Rc::from(&*name));
     inner.databases.borrow_mut().push(Attached { shared: t.shared, ..Attached::new(&name, Some(b)) });
     Rc::make_mut(&mut inner.catalog.borrow_mut()).schemas.push(Rc::new(Schema::new(&name)));
     Rc::make_mut(&mut inner.generations.borrow_mut()).push(0);

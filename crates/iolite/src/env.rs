@@ -64,6 +64,13 @@ connection_answers! {
 }
 
 impl Env for Running {
+    fn trace(&self, text: &str) {
+        let tell = self.conn.tracer.borrow().clone();
+        if let Some(tell) = tell {
+            tell(text);
+        }
+    }
+
     fn go_on(&self) -> Result<()> {
         if self.is_undone() { Err(Code::AbortRollback.into()) } else { Ok(()) }
     }

@@ -6,6 +6,7 @@ use crate::listing::{Listing, Ran};
 use crate::txn::{Outcome, RowCounts};
 use iolite_base::{Code, Error, Limit, Result};
 use iolite_bytecode::{ColumnMeta, ExplainRow, Program};
+use iolite_sql::ast::ExplainMode;
 use iolite_value::Value;
 use iolite_vdbe::{Action, Outcome as Stop, Profile, Vm};
 use std::cell::Cell;
@@ -59,6 +60,8 @@ pub struct Statement {
     recompiled: u64,
     /// The program's parameters are literals of the text: nobody else knows of them.
     literals: bool,
+    /// What is asked for instead of what the text says.
+    explains: Option<ExplainMode>,
 }
 
 /// The statement's machine; there until the statement is dropped, when its memory goes to the connection's next one.
@@ -120,6 +123,7 @@ impl Statement {
             runs: 0,
             recompiled: 0,
             literals: false,
+            explains: None,
         })
     }
 
@@ -449,7 +453,7 @@ impl Statement {
             return Err(Code::Schema.into());
         }
         let conn = Connection(self.conn.clone());
-        let program = crate::run::compile_text(&conn, &self.sql)?;
+        let program = crate::run::compile_text_as(&conn, &self.sql, self.explains)?;
         self.writes = !program.readonly;
         self.recompiled += 1;
         let counters = self.vm.counters;
@@ -458,6 +462,32 @@ impl Statement {
         }
         self.exchange(Rc::new(program));
         self.vm.counters = counters;
+        Ok(())
+    }
+
+    /// From now on the statement is run (0), or its program (1) or plan (2) is listed, whatever its text begins with.
+    /// `SQLITE_BUSY` while it runs. Parameters are kept.
+    pub fn set_explain(&mut self, mode: u8) -> Result<()> {
+        let mode = match mode {
+            0 => ExplainMode::None,
+            1 => ExplainMode::Program,
+            2 => ExplainMode::QueryPlan,
+            _ => return Err(Code::Error.into()),
+        };
+        if self.run.is_some() && !self.done || self.listing.as_ref().is_some_and(|l| l.next > 0) {
+            return Err(Code::Busy.into());
+        }
+        if self.sql.is_empty() {
+            return Err(Code::Error.into());
+        }
+        self.explains = Some(mode);
+        let recompiled = self.recompiled;
+        self.recompile()?;
+        self.recompiled = recompiled;
+        self.listing = match self.vm.program().explain {
+            0 => None,
+            kind => Some(Listing::new(self.vm.program(), kind)?),
+        };
         Ok(())
     }
 
@@ -495,6 +525,7 @@ pub(crate) struct Parked {
     runs: u64,
     recompiled: u64,
     literals: bool,
+    explains: Option<ExplainMode>,
 }
 
 impl Statement {
@@ -510,6 +541,7 @@ impl Statement {
             runs: self.runs,
             recompiled: self.recompiled,
             literals: self.literals,
+            explains: self.explains,
         };
         (parked, reset)
     }
@@ -548,6 +580,7 @@ impl Parked {
             runs: self.runs,
             recompiled: self.recompiled,
             literals: self.literals,
+            explains: self.explains,
         }
     }
 }

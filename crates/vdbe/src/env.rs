@@ -23,6 +23,8 @@ pub struct RowBefore {
 
 /// What a running program asks of its connection.
 pub trait Env: Host {
+    /// A trigger's statement begins: who traces statements is told its text, a comment.
+    fn trace(&self, text: &str);
     /// `SQLITE_ABORT_ROLLBACK` once what the statement changed was taken back under it.
     fn go_on(&self) -> Result<()>;
     /// A database's trees.

@@ -503,6 +503,11 @@ impl Vm {
                         pc = i.p2 as usize;
                     }
                 }
+                Opcode::Trace => {
+                    if let P4::Name(text) = &i.p4 {
+                        env.trace(text);
+                    }
+                }
                 Opcode::ResetCount => {
                     let more = self.total_changes - self.f.counted;
                     self.settled_changes += more;

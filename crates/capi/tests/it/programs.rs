@@ -1,6 +1,6 @@
 //! The C programs of `tests/c`: each must print on this library what it prints on the system's SQLite.
 //!
-//! Those of `tests/c/session` and `tests/c/fts5` are compared with the pinned SQLite: the system's may lack functions.
+//! Those of `tests/c/session` and `tests/c/newer` are compared with the pinned SQLite: the system's may lack functions.
 //! They need a C compiler, `sqlite3.h` and the system's `libsqlite3`; where these are missing, the test says so.
 
 use std::path::{Path, PathBuf};
@@ -152,6 +152,6 @@ fn sessions_and_snapshots_are_as_on_stock() {
 }
 
 #[test]
-fn extensions_of_fts5_are_as_on_stock() {
-    compare_with_pinned("fts5");
+fn what_newer_versions_have_is_as_on_stock() {
+    compare_with_pinned("newer");
 }
