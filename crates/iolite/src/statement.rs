@@ -62,6 +62,8 @@ pub struct Statement {
     literals: bool,
     /// What is asked for instead of what the text says.
     explains: Option<ExplainMode>,
+    /// What a program that reads no database was compiled for: it does not look by itself.
+    generations: Option<Rc<Vec<u64>>>,
 }
 
 /// The statement's machine; there until the statement is dropped, when its memory goes to the connection's next one.
@@ -102,6 +104,7 @@ impl Statement {
             0 => None,
             kind => Some(Listing::new(&program, kind)?),
         };
+        let generations = (program.databases == 0).then(|| conn.0.generations.borrow().clone());
         let vm = match conn.0.spare_vm.take() {
             Some(mut vm) => {
                 vm.renew(program);
@@ -124,6 +127,7 @@ impl Statement {
             recompiled: 0,
             literals: false,
             explains: None,
+            generations,
         })
     }
 
@@ -351,6 +355,7 @@ impl Statement {
         let mut tries = 0;
         loop {
             if self.run.is_none() {
+                self.be_current()?;
                 self.start();
             }
             let run = self.run.as_ref().expect("just started");
@@ -394,6 +399,24 @@ impl Statement {
                 }
             }
         }
+    }
+
+    /// Compiles a statement on no table again if functions or settings have changed since: one on tables finds that out when its
+    /// transaction begins.
+    fn be_current(&mut self) -> Result<()> {
+        let Some(then) = &self.generations else { return Ok(()) };
+        let now = self.conn.generations.borrow().clone();
+        if Rc::ptr_eq(then, &now) || *then == now {
+            return Ok(());
+        }
+        if !self.renews {
+            return Err(Code::Schema.into());
+        }
+        if !self.sql.is_empty() {
+            self.recompile()?;
+        }
+        self.generations = (self.vm.program().databases == 0).then_some(now);
+        Ok(())
     }
 
     fn start(&mut self) {
@@ -526,6 +549,7 @@ pub(crate) struct Parked {
     recompiled: u64,
     literals: bool,
     explains: Option<ExplainMode>,
+    generations: Option<Rc<Vec<u64>>>,
 }
 
 impl Statement {
@@ -542,6 +566,7 @@ impl Statement {
             recompiled: self.recompiled,
             literals: self.literals,
             explains: self.explains,
+            generations: self.generations.take(),
         };
         (parked, reset)
     }
@@ -581,6 +606,7 @@ impl Parked {
             recompiled: self.recompiled,
             literals: self.literals,
             explains: self.explains,
+            generations: self.generations.take(),
         }
     }
 }

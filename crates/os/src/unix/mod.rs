@@ -21,7 +21,7 @@ pub(crate) use fork::{forks, watch as watch_forks};
 
 use crate::traits::*;
 use file::UnixFile;
-use iolite_base::{Code, Error, Result};
+use iolite_base::{Code, Result};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use sys::{Belongs, Fd, How};
@@ -78,12 +78,11 @@ impl Vfs for UnixVfs {
                 Err(libc::EACCES) if flags.create && beside(flags.kind) && sys::stat(path).is_err() => {
                     return Err(Code::ReadonlyDirectory.into());
                 }
-                Err(e) if !flags.or_read_only => return Err(cantopen(path, e)),
-                Err(e) if e == libc::EISDIR => return Err(cantopen(path, e)),
+                Err(e) if e == libc::EISDIR || !flags.or_read_only => return Err(Code::Cantopen.into()),
                 Err(_) => {}
             }
         }
-        let fd = sys::open(path, How { nofollow, ..How::default() }).map_err(|e| cantopen(path, e))?;
+        let fd = sys::open(path, How { nofollow, ..How::default() }).map_err(|_| Code::Cantopen)?;
         // What is derived from a database is believed: only from those who may write to it.
         if flags.kind == FileKind::Derived && database_of(path).is_some_and(|db| sys::is_foreign(&fd, db)) {
             return Err(Code::Perm.into());
@@ -176,9 +175,6 @@ impl Vfs for UnixVfs {
     }
 }
 
-fn cantopen(path: &Path, errno: i32) -> Error {
-    if errno == libc::EISDIR || path.is_dir() { Code::CantopenIsdir.into() } else { Code::Cantopen.into() }
-}
 
 /// Whether a file of this kind lies beside a database.
 fn beside(kind: FileKind) -> bool {
