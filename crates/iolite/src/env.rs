@@ -260,8 +260,11 @@ impl Env for Running {
         self.conn.txn.deferred()
     }
 
-    fn count_deferred(&self, n: i64) {
+    fn count_deferred(&self, n: i64, by_pragma: bool) {
         self.conn.txn.defer(n);
+        if by_pragma {
+            self.conn.txn.defer_by_pragma(n);
+        }
     }
 
     fn watches_rows(&self) -> bool {

@@ -396,6 +396,9 @@ fn flag_in(c: &Call<'_>, cell: &Cell<bool>) -> Result<Rows> {
         if cell.replace(on) != on {
             c.inner().expire_statements();
         }
+        if !on && std::ptr::eq(cell, c.inner().txn.defer_foreign_keys()) {
+            c.inner().txn.forget_deferred_by_pragma();
+        }
         if std::ptr::eq(cell, &flags.writable_schema) && v.eq_ignore_ascii_case("reset") {
             // What was written into the schema tables is read.
             (0..c.inner().databases.borrow().len()).for_each(|db| c.inner().forget_schema(db));

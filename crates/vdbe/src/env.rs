@@ -72,7 +72,7 @@ pub trait Env: Host {
     /// Violations of deferred foreign keys in the transaction.
     fn deferred(&self) -> i64;
     /// Counts so many more of them.
-    fn count_deferred(&self, n: i64);
+    fn count_deferred(&self, n: i64, by_pragma: bool);
     /// Whether anybody wants to know of changes before they are made.
     fn watches_before(&self) -> bool;
     /// A row is about to be changed.

@@ -491,8 +491,10 @@ impl Vm {
                 Opcode::FkCount => {
                     let n = self.reg(i.p2).to_int() * i.p3 as i64;
                     if n == 0 {
-                    } else if i.p1 == 1 || env.defers_keys() {
-                        env.count_deferred(n);
+                    } else if env.defers_keys() {
+                        env.count_deferred(n, true);
+                    } else if i.p1 == 1 {
+                        env.count_deferred(n, false);
                     } else {
                         self.violations += n;
                     }
