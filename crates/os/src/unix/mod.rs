@@ -175,7 +175,6 @@ impl Vfs for UnixVfs {
     }
 }
 
-
 /// Whether a file of this kind lies beside a database.
 fn beside(kind: FileKind) -> bool {
     matches!(kind, FileKind::Journal | FileKind::Wal | FileKind::SuperJournal | FileKind::Derived)

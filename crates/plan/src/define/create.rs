@@ -275,7 +275,10 @@ impl Compiler<'_> {
             if c.if_not_exists {
                 return Ok(self.nothing(db));
             }
-            return Err(Error::sql(format!("trigger {} already exists", super::names::as_written(&c.name.name))));
+            return Err(Error::sql(format!(
+                "trigger {} already exists",
+                super::names::as_written(&c.name.name)
+            )));
         }
         if t.root.get() == 1 || is_reserved(&t.name) {
             return Err(Error::sql("cannot create trigger on system table"));
