@@ -95,6 +95,7 @@ impl Btree {
             return Ok(self.pager()?.set_journal_mode(mode));
         }
         let was_open = self.txn_state() == TxnState::None;
+        self.check_alone()?;
         // The header says whether there is a log.
         self.begin_read()?;
         let now = self.journal_mode();
@@ -282,6 +283,7 @@ impl Btree {
 
     /// Copies frames from the log into the database.
     pub fn checkpoint(&self, mode: CheckpointMode) -> Result<CheckpointResult> {
+        self.check_alone()?;
         self.pager()?.checkpoint(mode)
     }
 
@@ -298,6 +300,10 @@ impl Btree {
 
     /// Who is asked whether to wait for a lock.
     pub fn set_busy_handler(&self, handler: Option<BusyHandler>) -> Result<()> {
+        if let Some(seat) = &self.1 {
+            *seat.busy.borrow_mut() = handler;
+            return Ok(());
+        }
         self.pager()?.set_busy_handler(handler.clone());
         *self.0.busy.borrow_mut() = handler;
         Ok(())
@@ -399,7 +405,8 @@ impl Btree {
 
     /// Changes when another connection changed the database (`PRAGMA data_version`).
     pub fn data_version(&self) -> u32 {
-        self.0.pager.borrow().data_version()
+        let neighbours = self.at().map_or(0, |at| at.commits_of_others());
+        self.0.pager.borrow().data_version().wrapping_add(neighbours)
     }
 
     /// The counter at offset 24 of the header.

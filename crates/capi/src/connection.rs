@@ -18,7 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Default)]
 pub struct Db {
     pub(crate) state: State,
-    pub(crate) mutex: Mutex,
+    /// Its own mutex; see [`Db::mutex`].
+    mutex: Mutex,
+    /// It shares caches with other connections, and their mutex.
+    pub(crate) grouped: AtomicBool,
     /// Something has unwound out of the engine: its state is not to be relied on.
     pub(crate) broken: Cell<bool>,
     /// It is being ended.
@@ -73,6 +76,12 @@ struct Last {
 }
 
 impl Db {
+    /// The mutex under which it is used: its own, or that of all connections that share caches.
+    #[inline]
+    pub(crate) fn mutex(&self) -> &Mutex {
+        if self.grouped.load(Ordering::Relaxed) { crate::mutex::shared() } else { &self.mutex }
+    }
+
     /// The connection, if it is open.
     pub(crate) fn conn(&self) -> Option<Connection> {
         if self.broken.get() { None } else { self.conn.borrow().clone() }
@@ -110,6 +119,7 @@ impl Db {
         let conn = self.conn.borrow_mut().take();
         self.shown_files.clear();
         if let Some(c) = conn {
+            crate::shared_cache::leave(&c);
             let _ = guard(Ok(()), || c.close());
         }
         self.release_pointers();
@@ -406,7 +416,7 @@ pub unsafe extern "C" fn sqlite3_limit(db: *mut Db, id: c_int, value: c_int) -> 
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_db_mutex(db: *mut Db) -> *mut Mutex {
-    db.as_ref().map_or(null_mut(), |d| &d.mutex as *const Mutex as *mut Mutex)
+    db.as_ref().map_or(null_mut(), |d| d.mutex() as *const Mutex as *mut Mutex)
 }
 
 #[unsafe(no_mangle)]

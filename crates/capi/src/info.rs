@@ -380,18 +380,19 @@ pub unsafe extern "C" fn sqlite3_test_control(_op: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_unlock_notify(
     db: *mut Db,
-    f: Option<unsafe extern "C" fn(*mut *mut c_void, c_int)>,
+    notify: Option<crate::shared_cache::Notify>,
     user: *mut c_void,
 ) -> c_int {
-    // No connection of this library waits for another one's table locks: it is told at once.
-    if db.is_null() {
-        return MISUSE;
-    }
-    if let Some(f) = f {
-        let mut list = [user];
-        f(list.as_mut_ptr(), 1);
-    }
-    OK
+    with(db, MISUSE, |d| match d.conn().and_then(|c| c.member()) {
+        Some(m) => d.outcome(crate::shared_cache::wait(&m, notify, user)),
+        // Nobody can have been in its way.
+        None => {
+            if let Some(f) = notify {
+                f([user].as_mut_ptr(), 1);
+            }
+            OK
+        }
+    })
 }
 
 #[unsafe(no_mangle)]

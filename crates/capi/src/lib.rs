@@ -43,6 +43,7 @@ pub mod printf;
 pub mod rtree;
 pub mod session;
 pub mod session_io;
+pub mod shared_cache;
 pub mod snapshot;
 pub mod statement;
 pub mod text;

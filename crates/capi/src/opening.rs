@@ -3,7 +3,7 @@
 
 use crate::connection::{Db, bytes, text_option, with};
 use crate::{MISUSE, NOMEM, OK, guard};
-use iolite::engine::{Code, Connection, Error, OpenFlags};
+use iolite::engine::{Code, Error, OpenFlags};
 use iolite_ext::BuiltinModules;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -50,11 +50,12 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
     };
     let vfs = text_option(vfs);
     let mut rc = NOMEM;
-    let db = crate::handle::place(|d| {
+    let grouped = shared || uri && crate::shared_cache::named_shared(name);
+    let db = crate::handle::place(grouped, |d| {
         d.extended.set(flags & EXTENDED_CODES != 0);
         let opened = guard(Err(Code::Internal.into()), || match iolite_os::vfs_named(vfs.as_deref()) {
             None => Err(Error::sql(format!("no such vfs: {}", vfs.as_deref().unwrap_or_default()))),
-            Some(vfs) => Connection::open_in(vfs, name, options, d.interrupt_flag()),
+            Some(vfs) => crate::shared_cache::open(grouped, vfs, name, options, d.interrupt_flag()),
         });
         rc = match opened {
             Ok(c) => {
@@ -63,6 +64,7 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
                 c.set_builtin_modules(MODULES);
                 c.set_opener(d as *const Db as usize);
                 iolite_fts::set_api(crate::fts5::api);
+                c.set_statement_list(Some(Rc::new(crate::statement::Prepared(d))));
                 *d.conn.borrow_mut() = Some(c);
                 d.ok()
             }

@@ -4,7 +4,7 @@ use crate::connection::{Db, Destructor, text_option, with, within};
 use crate::handle::{Answer, leaving};
 use crate::value::{Buffers, CValue};
 use crate::{DONE, MISUSE, OK, RANGE, ROW, TOOBIG, guard};
-use iolite::engine::{Error, Statement, Step, Value};
+use iolite::engine::{Error, Instruction, Statement, StatementFacts, Step, Value};
 use iolite_base::raw_text;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::{CString, c_char, c_int, c_uchar, c_uint, c_void};
@@ -902,6 +902,42 @@ pub unsafe extern "C" fn sqlite3_stmt_status(s: *mut Stmt, op: c_int, reset: c_i
 /// Whether a statement of the connection is running.
 pub(crate) unsafe fn any_busy(d: &Db) -> bool {
     d.statements.borrow().iter().any(|s| Stmt::is_busy(*s))
+}
+
+/// The statements of a connection, for tables that list them. It lives as long as the connection, which asks it while the
+/// connection's mutex is held.
+pub(crate) struct Prepared(pub(crate) *const Db);
+
+impl iolite::engine::StatementList for Prepared {
+    fn facts(&self) -> Vec<StatementFacts> {
+        // SAFETY: slots of connections are never freed, and those of statements in its list are in use.
+        let bodies = unsafe {
+            let list = (*self.0).statements.borrow();
+            list.iter().map(|s| &*(**s).body.get().cast::<Body>()).collect::<Vec<_>>()
+        };
+        let facts = |b: &&Body| match b.inner.try_borrow_mut() {
+            Ok(mut s) => s.facts(),
+            // The one that asks.
+            Err(_) => StatementFacts {
+                sql: b.sql.to_bytes().to_vec(),
+                readonly: true,
+                busy: true,
+                runs: 1,
+                ..Default::default()
+            },
+        };
+        bodies.iter().rev().map(facts).collect()
+    }
+
+    fn instructions(&self, pointer: &Value) -> iolite::Result<Option<Vec<Instruction>>> {
+        let p = crate::pointer::pointer_of(pointer, b"stmt-pointer").cast::<Stmt>();
+        // SAFETY: as above; what is in the list is a statement in use.
+        let body = unsafe {
+            let known = (*self.0).statements.borrow().contains(&p);
+            known.then(|| &*(*p).body.get().cast::<Body>())
+        };
+        Ok(body.and_then(|b| b.inner.try_borrow().ok().map(|s| s.explain())))
+    }
 }
 
 /// Bytes that the programs of a connection's statements take.

@@ -4,15 +4,15 @@
 //! across such a call. A connection and its statements live on one thread, or move to another as a whole
 //! (`api/connection.rs`).
 
-use crate::open::{OpenFlags, target};
+use crate::open::{OpenFlags, Sharing, target};
 use crate::statement::Statement;
 use crate::txn::Transaction;
 use iolite_base::{Encoding, Error, Limit, Limits, Result, raw_text};
-use iolite_btree::{Btree, BusyHandler, CheckpointMode, CheckpointResult, TxnState};
+use iolite_btree::{Btree, BusyHandler, Caches, CheckpointMode, CheckpointResult, Member, TxnState};
 use iolite_catalog::{Catalog, Schema};
 use iolite_codegen::Settings;
 use iolite_ext::{
-    BuiltinModules, ChangeListener, Function, Module, Participant, PreupdateListener, Registry,
+    BuiltinModules, ChangeListener, Function, Module, Participant, PreupdateListener, Registry, StatementList,
 };
 use iolite_os::Vfs;
 use iolite_value::Collate;
@@ -39,6 +39,8 @@ pub(crate) struct Attached {
     pub file: Vec<u8>,
     /// The name by which other connections share it, if it is in memory.
     pub shared: Option<Vec<u8>>,
+    /// Its cache has a size that somebody asked for, or that its header names: later ones of headers do not count.
+    pub cache_sized: Cell<bool>,
     /// How many backups read it or write it.
     pub backups: Rc<Cell<u32>>,
     /// How large it may become, where it was opened from an image.
@@ -55,6 +57,7 @@ impl Attached {
             file: btree.as_ref().map(crate::open::file_of).unwrap_or_default(),
             btree,
             shared: None,
+            cache_sized: Cell::new(false),
             backups: Rc::default(),
             size_limit: None,
             columns: Default::default(),
@@ -71,6 +74,8 @@ pub(crate) struct Inner {
     pub vtabs: crate::vtabs::Tables,
     /// As the connection was opened: databases attached later are opened likewise.
     pub open_flags: OpenFlags,
+    /// Where it shares caches.
+    pub sharing: Option<Sharing>,
     pub databases: RefCell<Vec<Attached>>,
     pub catalog: RefCell<Rc<Catalog>>,
     /// Behind a count: who compiles holds what there is, and borrows nothing while code of modules runs.
@@ -88,6 +93,8 @@ pub(crate) struct Inner {
     pub opener: Cell<usize>,
     pub statement_time: Cell<i64>,
     pub progress: RefCell<Option<Rc<dyn Fn() -> bool>>>,
+    /// Who lists the statements that were prepared on it.
+    pub statements: RefCell<Option<Rc<dyn StatementList>>>,
     /// At how many instructions of a program it is asked; 0: as often as is good.
     pub progress_every: Cell<u32>,
     #[allow(clippy::type_complexity)]
@@ -285,23 +292,24 @@ impl Connection {
 
     /// Opens a database as `flags` say.
     pub fn open_with(name: &str, flags: OpenFlags) -> Result<Connection> {
-        Connection::open_interruptible(name.as_bytes(), flags, Arc::default())
+        Connection::open_interruptible(name.as_bytes(), flags, Arc::default(), None)
     }
 
     /// Opens a database on a VFS of one's own.
     pub fn open_on(vfs: Arc<dyn Vfs>, name: &str, flags: OpenFlags) -> Result<Connection> {
-        Connection::open_new(vfs, name.as_bytes(), flags, Arc::default())
+        Connection::open_new(vfs, name.as_bytes(), flags, Arc::default(), None)
     }
 
     /// As [`Connection::open_with`], for a name in the system's bytes and with the flag by which other threads interrupt
-    /// statements, which may outlive the connection.
+    /// statements, which may outlive the connection. It shares the caches of `caches` where its flags or a URI say so.
     pub fn open_interruptible(
         name: &[u8],
         flags: OpenFlags,
         interrupt: Arc<AtomicBool>,
+        caches: Option<&Caches>,
     ) -> Result<Connection> {
         let vfs = iolite_os::vfs_named(None).ok_or_else(|| Error::sql("no such vfs: "))?;
-        Connection::open_new(vfs, name, flags, interrupt)
+        Connection::open_new(vfs, name, flags, interrupt, caches)
     }
 
     /// As [`Connection::open_interruptible`], on a VFS.
@@ -310,8 +318,19 @@ impl Connection {
         name: &[u8],
         flags: OpenFlags,
         interrupt: Arc<AtomicBool>,
+        caches: Option<&Caches>,
     ) -> Result<Connection> {
-        Connection::open_new(vfs, name, flags, interrupt)
+        Connection::open_new(vfs, name, flags, interrupt, caches)
+    }
+
+    /// Says who lists the statements that were prepared on it.
+    pub fn set_statement_list(&self, list: Option<Rc<dyn StatementList>>) {
+        *self.0.statements.borrow_mut() = list;
+    }
+
+    /// Its part in shared caches, if it shares any.
+    pub fn member(&self) -> Option<Member> {
+        self.0.sharing.as_ref().map(|s| s.member.clone())
     }
 
     fn open_new(
@@ -319,9 +338,12 @@ impl Connection {
         name: &[u8],
         flags: OpenFlags,
         interrupt: Arc<AtomicBool>,
+        caches: Option<&Caches>,
     ) -> Result<Connection> {
         let t = target(name, flags, &vfs)?;
-        let btree = t.open()?;
+        let sharing = caches.map(|c| Sharing { caches: c.clone(), member: c.member() });
+        let shared = if sharing.is_some() { t.cache_name()? } else { t.shared.clone() };
+        let btree = t.open(sharing.as_ref())?;
         let f = Flags::default();
         f.short_column_names.set(true);
         f.trusted_schema.set(true);
@@ -337,7 +359,7 @@ impl Connection {
         f.remembered[4].set(true);
         f.triggers.set(true);
         f.views.set(true);
-        let main = Attached { shared: t.shared, ..Attached::new("main", Some(btree)) };
+        let main = Attached { shared, ..Attached::new("main", Some(btree)) };
         let temp = Attached::new("temp", None);
         let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
         let mut registry = crate::builtin::registry();
@@ -347,6 +369,7 @@ impl Connection {
             vfs: t.others,
             vtabs: crate::vtabs::Tables::default(),
             open_flags: flags,
+            sharing,
             databases: RefCell::new(vec![main, temp]),
             catalog: RefCell::new(Rc::new(Catalog { schemas })),
             registry: RefCell::new(Rc::new(registry)),
@@ -361,6 +384,7 @@ impl Connection {
             opener: Cell::new(0),
             statement_time: Cell::new(0),
             progress: RefCell::new(None),
+            statements: RefCell::new(None),
             progress_every: Cell::new(0),
             update_hook: RefCell::new(None),
             preupdate: crate::preupdate::Listeners::default(),
@@ -889,6 +913,7 @@ impl Inner {
             recursive_triggers: self.flags.recursive_triggers.get(),
             reverse_unordered: self.flags.reverse_unordered.get(),
             nested: self.txn.is_nested(),
+            counts_rows: self.flags.count_changes.get() && !self.txn.is_nested(),
             most_instructions: 0,
         }
     }

@@ -5,7 +5,7 @@ use crate::preupdate::{STATISTICS, by_column};
 use iolite_base::{Code, Encoding, Limit, Result};
 use iolite_btree::{Btree, TxnState};
 use iolite_catalog::Table;
-use iolite_ext::{Function, Host, NestedStatement, Preupdate, VirtualTable};
+use iolite_ext::{Function, Host, Instruction, NestedStatement, Preupdate, StatementFacts, VirtualTable};
 use iolite_os::{FileKind, OpenFlags};
 use iolite_value::Value;
 use iolite_vdbe::{Env, RowBefore, RowChange};
@@ -60,6 +60,8 @@ connection_answers! {
     opener() -> usize;
     prepare(sql: &str) -> Result<Box<dyn NestedStatement>>;
     page(database: &str, number: u32) -> Result<Option<Vec<u8>>>;
+    instructions(statement: &Value) -> Result<Option<Vec<Instruction>>>;
+    statements() -> Vec<StatementFacts>;
     add_function(function: Function) -> Result<()>;
 }
 
@@ -141,6 +143,10 @@ impl Env for Running {
             c.txn.mark_statement(&self.savepoint, &b)?;
         }
         Ok(())
+    }
+
+    fn lock_table(&self, lock: &iolite_bytecode::TableLock) -> Result<()> {
+        self.conn.lock_table(lock)
     }
 
     fn set_meta(&self, db: usize, i: usize, v: u32) -> Result<()> {

@@ -7,7 +7,7 @@ use crate::connection::{Connection, Inner};
 use crate::statement::{Parked, Statement, Step};
 use iolite_base::{Code, Encoding, Error, Limit, Result};
 use iolite_catalog::TableKind;
-use iolite_ext::{Function, Host, NestedStatement, StateNote, VirtualTable};
+use iolite_ext::{Function, Host, Instruction, NestedStatement, StateNote, StatementFacts, VirtualTable};
 use iolite_plan::bind::Connector;
 use iolite_value::Value;
 use std::rc::{Rc, Weak};
@@ -129,6 +129,22 @@ impl Host for Inner {
             self.expire_statements();
         }
         was
+    }
+
+    fn instructions(&self, statement: &Value) -> Result<Option<Vec<Instruction>>> {
+        match statement {
+            Value::Text(..) => Ok(Some(self.handle()?.prepare(&statement.text_carried())?.explain())),
+            Value::Blob(..) => {
+                let list = self.statements.borrow().clone();
+                list.map_or(Ok(None), |l| l.instructions(statement))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn statements(&self) -> Vec<StatementFacts> {
+        let list = self.statements.borrow().clone();
+        list.map_or_else(Vec::new, |l| l.facts())
     }
 
     fn add_function(&self, function: Function) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Opening: flags and URI file names (documentation page `uri`).
 
 use iolite_base::{Code, Error, Result};
-use iolite_btree::{Btree, OpenOptions};
+use iolite_btree::{Btree, Caches, Member, OpenOptions};
 use iolite_os::Vfs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +26,8 @@ pub struct OpenFlags {
     /// Keep everything in memory.
     pub memory: bool,
     /// A database in memory that is named by a URI is shared by all connections of the process that name it so. Databases
-    /// in files are shared in any case, as files are.
+    /// in files are shared in any case, as files are. In the C library, connections that say so share one cache, too, and lock
+    /// tables among each other (documentation page `sharedcache`).
     pub shared_cache: bool,
     /// Refuse a name on whose way a symbolic link is.
     pub nofollow: bool,
@@ -58,13 +59,38 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Opens it.
-    pub fn open(&self) -> Result<Btree> {
-        match &self.shared {
+    /// Opens it; a connection that shares caches takes the one that others have open.
+    pub fn open(&self, sharing: Option<&Sharing>) -> Result<Btree> {
+        let open = || match &self.shared {
             Some(name) => crate::memory::open_named(&self.vfs, name, &self.options),
             None => Btree::open(self.vfs.clone(), &self.path, &self.options),
+        };
+        match (sharing, self.cache_name()?) {
+            (Some(s), Some(name)) => s.caches.open(&name, &s.member, open),
+            _ => open(),
         }
     }
+
+    /// What names its cache among those that are shared, if it may be shared.
+    pub fn cache_name(&self) -> Result<Option<Vec<u8>>> {
+        if !self.options.shared_cache {
+            return Ok(None);
+        }
+        match &self.shared {
+            Some(name) => Ok(name.starts_with(b"cache:").then(|| name.clone())),
+            None if self.options.memory || self.path.as_os_str().is_empty() => Ok(None),
+            None => {
+                let path = bytes_of(&self.vfs.full_path(&self.path)?);
+                Ok(Some([b"file:", self.vfs.name().as_bytes(), b":", &*path].concat()))
+            }
+        }
+    }
+}
+
+/// Caches that a connection shares with others, and its part in them.
+pub(crate) struct Sharing {
+    pub caches: Caches,
+    pub member: Member,
 }
 
 /// The name of the VFS whose databases are in memory (module `memory`).

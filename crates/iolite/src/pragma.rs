@@ -544,6 +544,8 @@ fn busy_timeout(c: &Call<'_>) -> Result<Rows> {
 fn cache_size(c: &Call<'_>) -> Result<Rows> {
     let b = c.btree()?;
     if let Some(v) = c.value {
+        let db = c.schema.map_or(Ok(0), |s| c.inner().database_number(s))?;
+        c.inner().databases.borrow()[db].cache_sized.set(true);
         b.set_cache_size(parse_number(v).clamp(i32::MIN as i64 + 1, i32::MAX as i64) as i32)?;
     }
     int(b.cache_size() as i64)

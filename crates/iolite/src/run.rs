@@ -4,7 +4,7 @@ use crate::connection::{Connection, Inner};
 use crate::plans::Sharing;
 use crate::statement::Statement;
 use iolite_base::{Error, Limit, Limits, Result};
-use iolite_bytecode::Program;
+use iolite_bytecode::{ColumnMeta, Program};
 use iolite_codegen::Settings;
 use iolite_plan::StatementPlan;
 use iolite_plan::bind::Env;
@@ -21,6 +21,7 @@ pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option
     let c = &conn.0;
     // What the engine runs for itself is compiled by other rules.
     let own = c.txn.is_nested();
+    c.check_schema_locks()?;
     if !own && let Some((program, used)) = c.plans.borrow().find(sql, &c.generations.borrow()) {
         return Ok(Some((Statement::new(conn, &sql[..used], program)?, &sql[used..])));
     }
@@ -227,6 +228,7 @@ pub(crate) fn compile(
     if needs_schema(&parsed.stmt) && !matches!(parsed.stmt, Stmt::Pragma { .. }) {
         conn.0.load_schemas()?;
     }
+    conn.0.check_schema_locks()?;
     match compile_once(conn, parsed, text, p, watch) {
         // The catalog may be out of date: somebody else may have made what the text names.
         Err(e) if e.code() == iolite_base::Code::Error && conn.0.check_schemas()? => {
@@ -244,6 +246,7 @@ pub(crate) fn compile(
         ExplainMode::Analyze => 3,
     };
     p.changes_files = changes_files(&parsed.stmt);
+    conn.0.name_locks(p);
     Ok(())
 }
 
@@ -299,6 +302,12 @@ fn compile_once(
         false => iolite_codegen::emit(&plan, &settings, None, p)?,
     }
     p.columns = plan.take_columns();
+    if settings.counts_rows
+        && p.columns.is_empty()
+        && let Body::Modify(m) = &plan.body
+    {
+        p.columns.push(ColumnMeta { name: m.counted().into(), ..Default::default() });
+    }
     p.finds_one = plan.finds_one();
     Ok(())
 }

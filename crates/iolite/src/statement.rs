@@ -4,8 +4,9 @@ use crate::connection::{Connection, Inner};
 use crate::env::Running;
 use crate::listing::{Listing, Ran};
 use crate::txn::{Outcome, RowCounts};
-use iolite_base::{Code, Error, Limit, Result};
-use iolite_bytecode::{ColumnMeta, ExplainRow, Program};
+use iolite_base::{Code, Error, Limit, Result, raw_text};
+use iolite_bytecode::{ColumnMeta, Program};
+use iolite_ext::{Instruction, StatementFacts};
 use iolite_sql::ast::ExplainMode;
 use iolite_value::Value;
 use iolite_vdbe::{Action, Outcome as Stop, Profile, Vm};
@@ -171,7 +172,7 @@ impl Statement {
     }
 
     /// The program as EXPLAIN lists it.
-    pub fn explain(&self) -> Vec<ExplainRow> {
+    pub fn explain(&self) -> Vec<Instruction> {
         iolite_bytecode::explain(self.vm.program())
     }
 
@@ -195,6 +196,24 @@ impl Statement {
             StatementCounter::FilterHits => &mut c.filter_hits,
         };
         if reset { std::mem::take(cell) } else { *cell }
+    }
+
+    /// What is known about it.
+    pub fn facts(&mut self) -> StatementFacts {
+        use StatementCounter as C;
+        StatementFacts {
+            sql: raw_text::decode(&self.sql).into_owned(),
+            columns: self.columns().len(),
+            readonly: self.is_readonly(),
+            busy: self.is_busy(),
+            full_scan_steps: self.counter(C::FullScanSteps, false),
+            sorts: self.counter(C::Sorts, false),
+            auto_index_rows: self.counter(C::AutoIndexRows, false),
+            instructions: self.counter(C::Instructions, false),
+            recompiled: self.counter(C::Recompiled, false),
+            runs: self.counter(C::Runs, false),
+            memory: self.memory_used(),
+        }
     }
 
     /// About how many bytes its program takes.

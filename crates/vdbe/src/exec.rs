@@ -510,6 +510,7 @@ impl Vm {
                         env.trace(text);
                     }
                 }
+                Opcode::ChangeCount => self.set(i.p2, Value::Int(self.changes)),
                 Opcode::ResetCount => {
                     let more = self.total_changes - self.f.counted;
                     self.settled_changes += more;
@@ -685,6 +686,9 @@ impl Vm {
                 Opcode::Transaction => {
                     let generation = if let P4::Int(g) = i.p4 { g as u64 } else { 0 };
                     env.begin(i.p1 as usize, i.p2, i.p3 as u32, generation)?;
+                    // Empty where no cache is shared.
+                    let own = self.f.program.locks.iter().filter(|l| l.db == i.p1 as usize);
+                    own.into_iter().try_for_each(|l| env.lock_table(l))?;
                 }
                 Opcode::ReadCookie => {
                     let v = env.btree(i.p1 as usize)?.meta(i.p3 as usize)?;

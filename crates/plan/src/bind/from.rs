@@ -664,7 +664,12 @@ impl Binder<'_> {
         let mut arms = Vec::new();
         let mut last = Few::default();
         let bound: Result<()> = (|| {
-            for (op, c) in &s.compounds[k..] {
+            let own = &s.compounds[k..];
+            if own.iter().any(|(op, _)| Some(op) != own.last().map(|(op, _)| op)) {
+                // Arms before another operator belong to the first part, which must not name the table.
+                return Err(Error::sql(format!("circular reference: {name}")));
+            }
+            for (op, c) in own {
                 if let ast::SelectCore::Query(q) = c
                     && q.from.as_ref().map_or(0, |f| times_named(f, name)) > 1
                 {
