@@ -17,6 +17,9 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Given the pages of a database, its free ones and the bytes of each, answers how many of the free ones are to go.
+pub type VacuumPages = Rc<dyn Fn(u32, u32, u32) -> u32>;
+
 /// `PRAGMA auto_vacuum`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AutoVacuum {
@@ -72,6 +75,8 @@ pub(crate) struct Shared {
     pub vacuumed: Cell<bool>,
     pub encoding: Cell<Encoding>,
     pub mmap_size: Cell<i64>,
+    /// Asked before a commit how many free pages go.
+    pub vacuum_pages: RefCell<Option<VacuumPages>>,
     /// Backups of this database that have begun.
     pub watchers: RefCell<Vec<Weak<Watch>>>,
     /// What its connections share, where several do.
@@ -286,6 +291,7 @@ impl Btree {
             vacuumed: Cell::new(false),
             encoding: Cell::new(Encoding::Utf8),
             mmap_size: Cell::new(0),
+            vacuum_pages: RefCell::default(),
             watchers: RefCell::default(),
             seats: OnceCell::new(),
             closed: Cell::new(false),

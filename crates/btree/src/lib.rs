@@ -32,7 +32,7 @@ mod vacuum;
 
 pub use ahead::Ahead;
 pub use append::Ordered;
-pub use btree::{AutoVacuum, Btree, Reading};
+pub use btree::{AutoVacuum, Btree, Reading, VacuumPages};
 pub use caches::Caches;
 pub use copy::Backup;
 pub use cursor::{Cursor, EntryOrder, InsertAt, KeyCompare};

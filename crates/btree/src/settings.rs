@@ -336,7 +336,27 @@ impl Btree {
         self.set_busy_handler(Some(Rc::new(handler)))
     }
 
-    /// `PRAGMA mmap_size`: accepted, remembered, without effect. Pages are read, not mapped.
+    /// Sets who is asked, before a commit with `auto_vacuum=full`, how many free pages go.
+    pub fn set_vacuum_pages(&self, ask: Option<crate::VacuumPages>) {
+        *self.0.vacuum_pages.borrow_mut() = ask;
+    }
+
+    /// Who is asked whether to wait.
+    pub fn busy_handler(&self) -> Option<crate::BusyHandler> {
+        self.0.busy.borrow().clone()
+    }
+
+    /// The lock that is held on the file.
+    pub fn lock_level(&self) -> iolite_os::LockLevel {
+        self.0.pager.borrow().lock_level()
+    }
+
+    /// The file grows in steps of so many bytes; 0: as it must.
+    pub fn set_chunk_size(&self, bytes: u64) -> Result<()> {
+        self.with_files(|file, _| file.map_or((), |f| f.set_chunk(bytes)))
+    }
+
+    /// `PRAGMA mmap_size`: remembered. Pages are read, not mapped, unless the VFS is a user's, which is told.
     pub fn mmap_size(&self) -> i64 {
         self.0.mmap_size.get()
     }
@@ -344,6 +364,7 @@ impl Btree {
     /// Sets it.
     pub fn set_mmap_size(&self, bytes: i64) {
         self.0.mmap_size.set(bytes.max(0));
+        let _ = self.with_files(|file, _| file.map(|f| f.notify(iolite_os::Note::MmapSize(bytes))));
     }
 
     /// Leaves the log as it is when the last connection closes.
@@ -401,6 +422,20 @@ impl Btree {
     /// Whether somebody else has a write transaction open, or may have.
     pub fn has_moved(&self) -> Result<bool> {
         self.pager()?.has_moved()
+    }
+
+    /// Runs `f` on the database's file, if there is one, and on the journal's or log's.
+    pub fn with_files<T>(
+        &self,
+        f: impl FnOnce(Option<&dyn iolite_os::File>, Option<&dyn iolite_os::File>) -> T,
+    ) -> Result<T> {
+        let pager = self.pager()?;
+        Ok(f(pager.raw_file(), pager.raw_journal()))
+    }
+
+    /// The VFS below.
+    pub fn vfs(&self) -> Result<std::sync::Arc<dyn iolite_os::Vfs>> {
+        Ok(self.pager()?.vfs().clone())
     }
 
     /// The content of page `pgno`, as this transaction sees it.

@@ -40,7 +40,11 @@ pub struct Db {
     /// What makes running statements stop: belongs to the slot, so that it is there for whoever sets it too late.
     interrupt: Arc<AtomicBool>,
     pub(crate) filename: RefCell<Vec<u8>>,
+    /// Files of the engine's that C has been shown.
+    pub(crate) shown_files: crate::file_control::ShownFiles,
     pub(crate) hooks: crate::hooks::Hooks,
+    /// What `fts5(pointer)` has handed out.
+    pub(crate) fts5: RefCell<Option<Box<crate::fts5::Api>>>,
     /// Who may load extensions.
     pub(crate) loads: Cell<u8>,
     pub(crate) client_data: RefCell<Vec<ClientData>>,
@@ -113,6 +117,7 @@ impl Db {
     /// Closes the connection and empties the slot. The caller holds the mutex.
     pub(crate) unsafe fn end(&self) {
         let conn = self.conn.borrow_mut().take();
+        self.shown_files.clear();
         if let Some(c) = conn {
             crate::shared_cache::leave(&c);
             let _ = guard(Ok(()), || c.close());
@@ -127,6 +132,7 @@ impl Db {
         self.interrupt.store(false, Ordering::Relaxed);
         self.hooks.clear();
         self.loads.set(0);
+        self.fts5.take();
         *self.error.borrow_mut() = Last::default();
         self.filename.borrow_mut().clear();
         self.extended.set(false);
@@ -208,6 +214,9 @@ pub unsafe fn engine(db: *mut Db) -> Option<Connection> {
 
 /// The text of a code.
 pub(crate) fn code_text(code: i32) -> &'static str {
+    if code & 0xff == 22 {
+        return "unknown error";
+    }
     let known = Code::from_number(code as u32).or_else(|| Code::from_number(code as u32 & 0xff));
     known.map_or("unknown error", Code::text)
 }
@@ -414,6 +423,10 @@ pub unsafe extern "C" fn sqlite3_db_mutex(db: *mut Db) -> *mut Mutex {
 pub unsafe extern "C" fn sqlite3_db_filename(db: *mut Db, name: *const c_char) -> *const c_char {
     let name = text_option(name).unwrap_or_else(|| "main".into());
     with(db, std::ptr::null(), |d| {
+        let foreign = d.run(|c| c.btree(&name)).ok().and_then(|b| crate::file_control::foreign(&b));
+        if let Some(name) = foreign.and_then(|f| crate::filename::name_of(f.cast())) {
+            return name;
+        }
         if name.eq_ignore_ascii_case("main") {
             // Four zero bytes stand before it.
             return d.filename.borrow().get(4..).map_or(std::ptr::null(), |f| f.as_ptr() as *const c_char);

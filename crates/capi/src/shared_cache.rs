@@ -55,12 +55,13 @@ pub(crate) fn named_shared(name: &[u8]) -> bool {
 /// Opens a connection, in the group if it belongs there. The caller holds its mutex.
 pub(crate) fn open(
     grouped: bool,
+    vfs: Arc<dyn iolite_os::Vfs>,
     name: &[u8],
     flags: OpenFlags,
     interrupt: Arc<AtomicBool>,
 ) -> Result<Connection, Error> {
     let caches = grouped.then(|| group().caches.clone());
-    let c = Connection::open_interruptible(name, flags, interrupt, caches.as_ref())?;
+    let c = Connection::open_in(vfs, name, flags, interrupt, caches.as_ref())?;
     if let Some(m) = c.member() {
         let id = m.id();
         m.set_at_end(Some(Rc::new(move || ended(id))));

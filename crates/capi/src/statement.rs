@@ -127,6 +127,12 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
         {
             prepared = Err(e);
         }
+        if let Err(e) = &prepared {
+            crate::log::log(e.code().number() as c_int, || {
+                let message = iolite_base::raw_text::decode(e.message()).into_owned();
+                [&message, &b" in \""[..], sql, b"\""].concat()
+            });
+        }
         match prepared {
             Ok(None) => d.ok(),
             Ok(Some((mut s, length))) => {
@@ -316,15 +322,22 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
         let Ok(mut inner) = st.inner.try_borrow_mut() else { return d.fail_code(MISUSE) };
         if !st.started.replace(true) {
             st.began.set(crate::hooks::is_timed(d).then(Instant::now));
+            let explains = inner.program().explain != 0;
             drop(inner);
-            crate::hooks::trace_start(d, s, &st.sql);
+            if !explains {
+                crate::hooks::trace_start(d, s, &st.sql);
+            }
             inner = match st.inner.try_borrow_mut() {
                 Ok(i) => i,
                 Err(_) => return d.fail_code(MISUSE),
             };
         }
         st.ran.set(true);
-        let (rc, failed) = match inner.step() {
+        let explained = inner.program().explain != 0;
+        let before = crate::hooks::now_running(d, Some(s));
+        let stepped = inner.step();
+        crate::hooks::now_running(d, before);
+        let (rc, failed) = match stepped {
             Ok(Step::Row) => {
                 st.has_row.set(true);
                 d.ok();
@@ -342,9 +355,17 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
             Err(e) => (d.fail(&e), Some(e)),
         };
         drop(inner);
+        if let Some(e) = &failed {
+            crate::log::log(e.code().number() as c_int, || {
+                let message = iolite_base::raw_text::decode(e.message()).into_owned();
+                [b"statement aborts: ", &message[..], b"; [", st.sql.to_bytes(), b"]"].concat()
+            });
+        }
         *st.failed.borrow_mut() = failed;
         if rc == ROW {
-            crate::hooks::trace_row(d, s);
+            if !explained {
+                crate::hooks::trace_row(d, s);
+            }
         } else if st.started.take() {
             trace_end(d, st, s);
             crate::hooks::after_statement(d);
@@ -459,6 +480,9 @@ unsafe fn put(
     with_stmt(s, MISUSE, |d, st| {
         let Ok(mut inner) = st.inner.try_borrow_mut() else { return d.fail_code(MISUSE) };
         if st.started.get() || inner.is_busy() {
+            crate::log::log(MISUSE, || {
+                [b"bind on a busy prepared statement: [", st.sql.to_bytes(), b"]"].concat()
+            });
             return d.fail_text(MISUSE, "bind on a busy prepared statement");
         }
         if i < 1 {
@@ -832,8 +856,24 @@ pub unsafe extern "C" fn sqlite3_stmt_isexplain(s: *mut Stmt) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_stmt_explain(_: *mut Stmt, mode: c_int) -> c_int {
-    if mode == 0 { OK } else { crate::ERROR }
+pub unsafe extern "C" fn sqlite3_stmt_explain(s: *mut Stmt, mode: c_int) -> c_int {
+    with_stmt(s, MISUSE, |d, st| {
+        if !(0..=2).contains(&mode) {
+            return crate::ERROR;
+        }
+        let Ok(mut inner) = st.inner.try_borrow_mut() else { return crate::BUSY };
+        if inner.program().explain as c_int == mode {
+            return OK;
+        }
+        if st.ran.get() {
+            return crate::BUSY;
+        }
+        match inner.set_explain(mode as u8) {
+            Ok(()) => OK,
+            Err(e) if e.code() == iolite::Code::Busy => crate::BUSY,
+            Err(e) => d.fail(&e),
+        }
+    })
 }
 
 #[unsafe(no_mangle)]

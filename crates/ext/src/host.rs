@@ -109,6 +109,10 @@ pub trait Host {
     fn without_key_actions(&self, _on: bool) -> bool {
         false
     }
+    /// What the program that opened the connection knows it by; 0: by nothing.
+    fn opener(&self) -> usize {
+        0
+    }
     /// The instructions of a statement: of its text, or of the prepared one that a pointer names; `None` for anything else.
     fn instructions(&self, _statement: &Value) -> Result<Option<Vec<Instruction>>> {
         Ok(None)

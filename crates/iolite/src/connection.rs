@@ -21,6 +21,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Given a database's name, its pages, its free ones and the bytes of each, answers how many of the free ones are to go.
+pub type VacuumPages = Rc<dyn Fn(&str, u32, u32, u32) -> u32>;
+/// Told the text of a trigger's statement, as a comment, when it begins.
+pub type Tracer = Rc<dyn Fn(&str)>;
+
 /// A connection to a database and to those attached beside it.
 #[derive(Clone)]
 pub struct Connection(pub(crate) Rc<Inner>);
@@ -84,6 +89,8 @@ pub(crate) struct Inner {
     pub changes: Cell<i64>,
     pub total_changes: Cell<i64>,
     pub interrupt: Arc<AtomicBool>,
+    /// What the program that opened the connection knows it by.
+    pub opener: Cell<usize>,
     pub statement_time: Cell<i64>,
     pub progress: RefCell<Option<Rc<dyn Fn() -> bool>>>,
     /// Who lists the statements that were prepared on it.
@@ -96,6 +103,10 @@ pub(crate) struct Inner {
     pub preupdate: crate::preupdate::Listeners,
     pub busy: RefCell<Option<BusyHandler>>,
     pub busy_timeout: Cell<u32>,
+    /// Asked how many free pages of a database go at a commit.
+    pub vacuum_pages: RefCell<Option<VacuumPages>>,
+    /// Told of the statements of triggers.
+    pub tracer: RefCell<Option<Tracer>>,
     /// `PRAGMA lock_lease_ms`, for databases attached later.
     pub lock_lease: Cell<u32>,
     /// `PRAGMA checkpoint_thread`, for the same.
@@ -162,6 +173,11 @@ pub(crate) struct Flags {
     /// `PRAGMA lookahead_filters`: whether joins ask Bloom filters first.
     pub lookahead_filters: Cell<bool>,
     pub dqs_dml: Cell<bool>,
+    pub dqs_ddl: Cell<bool>,
+    pub attach_create: Cell<bool>,
+    pub attach_write: Cell<bool>,
+    /// Switches that change nothing yet.
+    pub remembered: [Cell<bool>; 5],
     pub triggers: Cell<bool>,
     pub views: Cell<bool>,
     pub stable_plans: Cell<bool>,
@@ -191,6 +207,22 @@ pub enum Switch {
     Views,
     /// The values of parameters do not change plans. They never do here: the switch is remembered.
     StablePlans,
+    /// Words in double quotes that name nothing are strings also where a schema is defined.
+    DoubleQuotedDefinitions,
+    /// ATTACH may make a file.
+    AttachCreate,
+    /// What ATTACH opens may be written to.
+    AttachWrite,
+    /// Remembered: pointers as values of `fts3_tokenizer()`.
+    Fts3Tokenizer,
+    /// Remembered: plans of triggers in EXPLAIN QUERY PLAN.
+    TriggerPlans,
+    /// Remembered: the oldest file format for new databases.
+    LegacyFormat,
+    /// Remembered: counters of loops.
+    ScanStatus,
+    /// Remembered: comments in SQL.
+    Comments,
 }
 
 impl Connection {
@@ -205,6 +237,14 @@ impl Connection {
             Switch::Triggers => &f.triggers,
             Switch::Views => &f.views,
             Switch::StablePlans => &f.stable_plans,
+            Switch::DoubleQuotedDefinitions => &f.dqs_ddl,
+            Switch::AttachCreate => &f.attach_create,
+            Switch::AttachWrite => &f.attach_write,
+            Switch::Fts3Tokenizer => &f.remembered[0],
+            Switch::TriggerPlans => &f.remembered[1],
+            Switch::LegacyFormat => &f.remembered[2],
+            Switch::ScanStatus => &f.remembered[3],
+            Switch::Comments => &f.remembered[4],
         };
         if let Some(on) = on
             && cell.replace(on) != on
@@ -252,7 +292,7 @@ impl Connection {
 
     /// Opens a database as `flags` say.
     pub fn open_with(name: &str, flags: OpenFlags) -> Result<Connection> {
-        Connection::open_on(iolite_os::default_vfs(), name, flags)
+        Connection::open_interruptible(name.as_bytes(), flags, Arc::default(), None)
     }
 
     /// Opens a database on a VFS of one's own.
@@ -268,7 +308,19 @@ impl Connection {
         interrupt: Arc<AtomicBool>,
         caches: Option<&Caches>,
     ) -> Result<Connection> {
-        Connection::open_new(iolite_os::default_vfs(), name, flags, interrupt, caches)
+        let vfs = iolite_os::vfs_named(None).ok_or_else(|| Error::sql("no such vfs: "))?;
+        Connection::open_new(vfs, name, flags, interrupt, caches)
+    }
+
+    /// As [`Connection::open_interruptible`], on a VFS.
+    pub fn open_in(
+        vfs: Arc<dyn Vfs>,
+        name: &[u8],
+        flags: OpenFlags,
+        interrupt: Arc<AtomicBool>,
+        caches: Option<&Caches>,
+    ) -> Result<Connection> {
+        Connection::open_new(vfs, name, flags, interrupt, caches)
     }
 
     /// Says who lists the statements that were prepared on it.
@@ -288,10 +340,10 @@ impl Connection {
         interrupt: Arc<AtomicBool>,
         caches: Option<&Caches>,
     ) -> Result<Connection> {
-        let t = target(name, flags)?;
+        let t = target(name, flags, &vfs)?;
         let sharing = caches.map(|c| Sharing { caches: c.clone(), member: c.member() });
-        let shared = if sharing.is_some() { t.cache_name(&vfs)? } else { t.shared.clone() };
-        let btree = t.open(&vfs, sharing.as_ref())?;
+        let shared = if sharing.is_some() { t.cache_name()? } else { t.shared.clone() };
+        let btree = t.open(sharing.as_ref())?;
         let f = Flags::default();
         f.short_column_names.set(true);
         f.trusted_schema.set(true);
@@ -300,6 +352,11 @@ impl Connection {
         f.column_derivation.set(true);
         f.lookahead_filters.set(true);
         f.dqs_dml.set(true);
+        f.dqs_ddl.set(true);
+        f.attach_create.set(true);
+        f.attach_write.set(true);
+        f.remembered[3].set(true);
+        f.remembered[4].set(true);
         f.triggers.set(true);
         f.views.set(true);
         let main = Attached { shared, ..Attached::new("main", Some(btree)) };
@@ -309,7 +366,7 @@ impl Connection {
         registry.set_builtin_modules(crate::builtin::MODULES);
         let inner = Rc::new_cyclic(|own| Inner {
             own: own.clone(),
-            vfs,
+            vfs: t.others,
             vtabs: crate::vtabs::Tables::default(),
             open_flags: flags,
             sharing,
@@ -324,6 +381,7 @@ impl Connection {
             changes: Cell::new(0),
             total_changes: Cell::new(0),
             interrupt,
+            opener: Cell::new(0),
             statement_time: Cell::new(0),
             progress: RefCell::new(None),
             statements: RefCell::new(None),
@@ -332,6 +390,8 @@ impl Connection {
             preupdate: crate::preupdate::Listeners::default(),
             busy: RefCell::new(None),
             busy_timeout: Cell::new(0),
+            vacuum_pages: RefCell::default(),
+            tracer: RefCell::default(),
             lock_lease: Cell::new(0),
             checkpoint_thread: Cell::new(false),
             large_value_direct: Cell::new(false),
@@ -516,6 +576,47 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Sets who is asked, before a commit to a database with `auto_vacuum=full`, how many free pages go.
+    pub fn vacuum_pages(&self, ask: Option<VacuumPages>) {
+        *self.0.vacuum_pages.borrow_mut() = ask;
+        for d in self.0.databases.borrow().iter() {
+            if let Some(b) = &d.btree {
+                self.0.settle_vacuum(b, &d.name);
+            }
+        }
+    }
+
+    /// Sets who is told of the statements of triggers.
+    pub fn trace_triggers(&self, tell: Option<Tracer>) {
+        *self.0.tracer.borrow_mut() = tell;
+    }
+
+    /// Gives the main database another name; `main` stays one, too.
+    pub fn rename_main(&self, name: &str) {
+        self.0.databases.borrow_mut()[0].name = name.into();
+        self.0.edit_schema(0, |s| s.name = name.into());
+        self.0.expire_statements();
+    }
+
+    /// Remembers what the program that opened the connection knows it by: functions may ask ([`iolite_ext::Host::opener`]).
+    pub fn set_opener(&self, opener: usize) {
+        self.0.opener.set(opener);
+    }
+
+    /// A module by its name.
+    pub fn module(&self, name: &str) -> Option<Rc<dyn Module>> {
+        self.0.registry.borrow().module(name)
+    }
+
+    /// Asks the handler that was set, or the time limit, whether a lock is worth another attempt, and waits meanwhile.
+    pub fn ask_busy_handler(&self, attempts: u32) -> bool {
+        let handler = self.0.busy.borrow().clone();
+        match handler.or_else(|| self.btree("main").ok()?.busy_handler()) {
+            Some(handler) => handler(attempts),
+            None => false,
+        }
     }
 
     /// Calls `f` now and then during long statements; `true` interrupts.
@@ -763,6 +864,15 @@ impl Inner {
         b.set_lock_lease(self.lock_lease.get())?;
         b.set_checkpoint_thread(self.checkpoint_thread.get())?;
         b.set_large_value_direct(self.large_value_direct.get())
+    }
+
+    /// Lets a database ask how many free pages go.
+    pub fn settle_vacuum(&self, b: &Btree, name: &Rc<str>) {
+        let ask = self.vacuum_pages.borrow().clone().map(|f| {
+            let name = name.clone();
+            Rc::new(move |size, free, page_size| f(&name, size, free, page_size)) as iolite_btree::VacuumPages
+        });
+        b.set_vacuum_pages(ask);
     }
 
     /// Begins to write to a database: the one way in, so that `PRAGMA query_only` holds for every write.

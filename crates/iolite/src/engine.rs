@@ -8,7 +8,7 @@ pub use crate::authorize::{Ask, authorize};
 pub use crate::blob::Blob;
 pub use crate::builtin::MODULES as BUILTIN_MODULES;
 pub use crate::columns::ColumnCounters;
-pub use crate::connection::{Connection, Switch};
+pub use crate::connection::{Connection, Switch, Tracer, VacuumPages};
 pub use crate::image::{Backup, ImageOptions};
 pub use crate::metadata::ColumnMetadata;
 pub use crate::open::OpenFlags;

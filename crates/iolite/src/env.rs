@@ -57,6 +57,7 @@ connection_answers! {
     now_julian_ms() -> i64;
     local_offset(unix_seconds: i64) -> Result<i64>;
     random(out: &mut [u8]);
+    opener() -> usize;
     prepare(sql: &str) -> Result<Box<dyn NestedStatement>>;
     page(database: &str, number: u32) -> Result<Option<Vec<u8>>>;
     instructions(statement: &Value) -> Result<Option<Vec<Instruction>>>;
@@ -65,6 +66,13 @@ connection_answers! {
 }
 
 impl Env for Running {
+    fn trace(&self, text: &str) {
+        let tell = self.conn.tracer.borrow().clone();
+        if let Some(tell) = tell {
+            tell(text);
+        }
+    }
+
     fn go_on(&self) -> Result<()> {
         if self.is_undone() { Err(Code::AbortRollback.into()) } else { Ok(()) }
     }
@@ -258,8 +266,11 @@ impl Env for Running {
         self.conn.txn.deferred()
     }
 
-    fn count_deferred(&self, n: i64) {
+    fn count_deferred(&self, n: i64, by_pragma: bool) {
         self.conn.txn.defer(n);
+        if by_pragma {
+            self.conn.txn.defer_by_pragma(n);
+        }
     }
 
     fn watches_rows(&self) -> bool {

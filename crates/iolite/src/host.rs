@@ -119,6 +119,10 @@ impl Host for Inner {
         self.txn.defer(n - self.txn.deferred());
     }
 
+    fn opener(&self) -> usize {
+        self.opener.get()
+    }
+
     fn without_key_actions(&self, on: bool) -> bool {
         let was = self.flags.no_key_actions.replace(on);
         if was != on {

@@ -135,9 +135,22 @@ impl Watch for Shape {
     }
 }
 
-/// Compiles the only statement of a text.
-pub(crate) fn compile_text(conn: &Connection, sql: &str) -> Result<Program> {
-    compile_watched(conn, sql, None)
+/// Compiles the only statement of a text; `explains` stands for what its beginning says.
+pub(crate) fn compile_text_as(
+    conn: &Connection,
+    sql: &str,
+    explains: Option<ExplainMode>,
+) -> Result<Program> {
+    let limits = conn.0.limits.borrow().clone();
+    let mut program = Program::default();
+    match iolite_sql::parse_next(sql, &limits)? {
+        Some((mut parsed, _)) => {
+            parsed.explain = explains.unwrap_or(parsed.explain);
+            compile(conn, &mut parsed, sql, &mut program, None)?;
+        }
+        None => return Err(Error::sql("not a statement")),
+    }
+    Ok(program)
 }
 
 fn compile_watched(conn: &Connection, sql: &str, watch: Option<&dyn Watch>) -> Result<Program> {
@@ -260,6 +273,12 @@ fn compile_once(
     let mut plan = StatementPlan::default();
     let explained = matches!(parsed.explain, ExplainMode::QueryPlan | ExplainMode::Analyze);
     with_env(conn, |env| {
+        let defines = matches!(
+            parsed.stmt,
+            Stmt::CreateTable(_) | Stmt::CreateIndex(_) | Stmt::CreateTrigger(_) | Stmt::CreateView(_)
+        );
+        let strings = if defines { conn.0.flags.dqs_ddl.get() } else { env.quoted_strings };
+        let env = &Env { quoted_strings: strings, ..*env };
         settings.most_instructions = env.limits.get(Limit::VdbeOp) as usize;
         match watch {
             None if !explained => iolite_plan::compile(parsed, text, env, &mut plan),

@@ -24,6 +24,8 @@ pub struct RowBefore {
 
 /// What a running program asks of its connection.
 pub trait Env: Host {
+    /// A trigger's statement begins: who traces statements is told its text, a comment.
+    fn trace(&self, text: &str);
     /// `SQLITE_ABORT_ROLLBACK` once what the statement changed was taken back under it.
     fn go_on(&self) -> Result<()>;
     /// A database's trees.
@@ -73,7 +75,7 @@ pub trait Env: Host {
     /// Violations of deferred foreign keys in the transaction.
     fn deferred(&self) -> i64;
     /// Counts so many more of them.
-    fn count_deferred(&self, n: i64);
+    fn count_deferred(&self, n: i64, by_pragma: bool);
     /// Whether anybody wants to know of changes before they are made.
     fn watches_before(&self) -> bool;
     /// A row is about to be changed.

@@ -491,8 +491,10 @@ impl Vm {
                 Opcode::FkCount => {
                     let n = self.reg(i.p2).to_int() * i.p3 as i64;
                     if n == 0 {
-                    } else if i.p1 == 1 || env.defers_keys() {
-                        env.count_deferred(n);
+                    } else if env.defers_keys() {
+                        env.count_deferred(n, true);
+                    } else if i.p1 == 1 {
+                        env.count_deferred(n, false);
                     } else {
                         self.violations += n;
                     }
@@ -501,6 +503,11 @@ impl Vm {
                     let deferred = i.p1 == 1 || i.p1 == 0 && env.defers_keys();
                     if (if deferred { env.deferred() } else { self.violations }) == 0 {
                         pc = i.p2 as usize;
+                    }
+                }
+                Opcode::Trace => {
+                    if let P4::Name(text) = &i.p4 {
+                        env.trace(text);
                     }
                 }
                 Opcode::ChangeCount => self.set(i.p2, Value::Int(self.changes)),

@@ -99,7 +99,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn scope(&mut self) -> &mut Scope {
+    pub(super) fn scope(&mut self) -> &mut Scope {
         self.scopes.last_mut().expect("a query is being bound")
     }
 
@@ -250,9 +250,17 @@ impl Binder<'_> {
             ast::TableKind::Function { name, args } => {
                 let (kind, shown, db, columns) = self.named(name, Some(args))?;
                 let label = alias.clone().unwrap_or(shown);
-                let given = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>>>()?;
+                let given = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>>>();
                 self.add_source(kind, label, alias, db, columns, join, out)?;
-                self.arguments(given, out)?;
+                let at = out.sources.len() - 1;
+                match given {
+                    Ok(given) => self.arguments(given, at, out)?,
+                    // It may be a name that the result list gives.
+                    Err(e) if e.message().starts_with("no such column") => {
+                        self.scope().late_arguments.push((at, args.to_vec()));
+                    }
+                    Err(e) => return Err(e),
+                }
             }
         }
         Ok(())
