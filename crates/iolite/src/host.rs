@@ -3,11 +3,12 @@
 //! What they run while a statement writes is a part of that statement: it commits nothing, and what it changes is not counted.
 //! Otherwise it is a statement like those of the user.
 
+use crate::blob::Blob;
 use crate::connection::{Connection, Inner};
 use crate::statement::{Parked, Statement, Step};
 use iolite_base::{Code, Encoding, Error, Limit, Result};
 use iolite_catalog::TableKind;
-use iolite_ext::{Function, Host, NestedStatement, StateNote, VirtualTable};
+use iolite_ext::{Function, Host, NestedBlob, NestedStatement, StateNote, VirtualTable};
 use iolite_plan::bind::Connector;
 use iolite_value::Value;
 use std::rc::{Rc, Weak};
@@ -88,6 +89,11 @@ impl Host for Inner {
         self.handle()?.blob_open(Some(database), table, column, rowid, false)?.read(offset, out)
     }
 
+    fn open_blob(&self, value: (&str, &str, &str), rowid: i64) -> Result<Box<dyn NestedBlob>> {
+        let (database, table, column) = value;
+        Ok(Box::new(self.handle()?.blob_open(Some(database), table, column, rowid, false)?))
+    }
+
     fn write_blob(&self, value: (&str, &str, &str), rowid: i64, offset: usize, bytes: &[u8]) -> Result<()> {
         let (database, table, column) = value;
         let mut blob = self.handle()?.blob_open(Some(database), table, column, rowid, true)?;
@@ -137,6 +143,16 @@ impl Inner {
     /// A handle on this connection.
     pub(crate) fn handle(&self) -> Result<Connection> {
         self.own.upgrade().map(Connection).ok_or_else(|| Error::from(Code::Misuse))
+    }
+}
+
+impl NestedBlob for Blob {
+    fn go_to(&mut self, rowid: i64) -> Result<()> {
+        self.reopen(rowid)
+    }
+
+    fn read(&mut self, offset: usize, out: &mut [u8]) -> Result<()> {
+        Blob::read(self, offset, out)
     }
 }
 

@@ -10,7 +10,7 @@
 //! without memory for it there is none.
 
 use crate::config::VectorColumn;
-use crate::dot::{RUN, Run, products, widest};
+use crate::dot::{RUN, Run, Work, products, total, widest};
 use crate::found::{Found, keep};
 use crate::kernel::{LANES, Metric, Query, numbers};
 use crate::store::{Place, Store};
@@ -99,7 +99,39 @@ impl Measure {
 }
 
 /// Lengths whose squares and products the kernel's `f32` holds well: the bounds say nothing of others.
-const LENGTHS: std::ops::Range<f32> = 1e-15..1e18;
+pub(crate) const LENGTHS: std::ops::Range<f32> = 1e-15..1e18;
+
+struct Bounds<'a> {
+    measure: &'a Measure,
+    sums: &'a [i32],
+    rows: [&'a [f32]; 3],
+    low: &'a mut [f32],
+    high: &'a mut [f32],
+}
+
+impl Work for Bounds<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.measure.bounds(self.sums, self.rows, self.low, self.high);
+    }
+}
+
+/// Makes the codes of a vector: see `quantize`.
+pub(crate) struct Codes<'a> {
+    pub numbers: &'a [f32],
+    pub codes: &'a mut Vec<Run<i8>>,
+}
+
+impl Work for Codes<'_> {
+    type Out = (f32, f32, f32);
+
+    #[inline(always)]
+    fn run(self) -> (f32, f32, f32) {
+        quantize(self.numbers, self.codes)
+    }
+}
 
 /// The codes of a vector; answers scale, length of the rest (no number: the vector is to be measured in any case), and length.
 #[inline(always)]
@@ -201,8 +233,7 @@ impl Quantized {
             for at in (0..chunk.size).filter(|at| chunk.is_taken(*at)) {
                 let vector = &vectors[bytes * at..][..bytes];
                 let numbers = numbers(c.kind, vector);
-                let (mut scale, mut rest, mut length) = (0.0, 0.0, 0.0);
-                widest(|| (scale, rest, length) = quantize(&numbers, &mut codes));
+                let (scale, rest, length) = widest(Codes { numbers: &numbers, codes: &mut codes });
                 q.codes.extend(codes.iter().map(|run| Run(run.0.map(|c| c.wrapping_add(-128) as u8))));
                 let place = Place { chunk: chunk.id, at };
                 q.scales.push(scale);
@@ -224,40 +255,44 @@ impl Quantized {
     fn nearest(&self, store: &Store, column: usize, query: &Query<'_>, k: usize) -> Result<Vec<Found>> {
         let c = &store.config.vectors[column];
         let mut codes = Vec::new();
-        let (scale, rest, length) = quantize(query.numbers(), &mut codes);
-        let shift = codes.iter().flat_map(|run| run.0).map(i32::from).sum::<i32>() * 128;
+        let (scale, rest, length) = widest(Codes { numbers: query.numbers(), codes: &mut codes });
+        let shift = 128 * total(&codes);
         let off = ROUNDING * c.dimensions as f32;
         let measure = Measure { metric: c.metric, scale, rest, length, shift, off };
         let n = self.rows.len();
-        let mut least: Vec<f32> = Vec::new();
-        alloc::reserve(&mut least, n)?;
-        least.resize(n, 0.0);
+        // Rows whose least distance was not above what was known then.
+        let mut near: Vec<(f32, u32)> = Vec::new();
         // The `k` smallest greatest distances, the largest of them on top.
         let mut bounds: BinaryHeap<Bound> = BinaryHeap::new();
         let mut worst = f32::INFINITY;
         let mut sums = Vec::new();
-        let mut greatest = [0f32; GROUP];
-        for (group, low) in least.chunks_mut(GROUP).enumerate() {
-            let from = group * GROUP;
-            let to = from + low.len();
+        let (mut least, mut greatest) = ([0f32; GROUP], [0f32; GROUP]);
+        for from in (0..n).step_by(GROUP) {
+            let to = n.min(from + GROUP);
             products(&self.codes[from * self.runs..to * self.runs], &codes, &mut sums);
             let rows = [&self.scales[from..to], &self.rests[from..to], &self.lengths[from..to]];
-            widest(|| measure.bounds(&sums, rows, low, &mut greatest));
-            for high in &greatest[..low.len()] {
-                if *high < worst || bounds.len() < k {
+            widest(Bounds { measure: &measure, sums: &sums, rows, low: &mut least, high: &mut greatest });
+            alloc::reserve(&mut near, to - from)?;
+            for i in 0..to - from {
+                if least[i] > worst {
+                    continue;
+                }
+                near.push((least[i], (from + i) as u32));
+                if greatest[i] < worst || bounds.len() < k {
                     if bounds.len() == k {
                         bounds.pop();
                     }
-                    bounds.push(Bound(*high));
+                    bounds.push(Bound(greatest[i]));
                     if bounds.len() == k {
                         worst = bounds.peek().map_or(worst, |b| b.0);
                     }
                 }
             }
         }
+        near.retain(|(low, _)| *low <= worst);
         let bytes = c.bytes();
         let mut heap: BinaryHeap<Found> = BinaryHeap::new();
-        let mut candidates = (0..n).filter(|i| least[*i] <= worst);
+        let mut candidates = near.iter().map(|(_, i)| *i as usize);
         loop {
             let mut group = [0; LANES];
             let found = group.iter_mut().zip(&mut candidates).map(|(to, i)| *to = i).count();
