@@ -8,7 +8,7 @@ use crate::connection::{Connection, Inner};
 use crate::statement::{Parked, Statement, Step};
 use iolite_base::{Code, Encoding, Error, Limit, Result};
 use iolite_catalog::TableKind;
-use iolite_ext::{Function, Host, NestedBlob, NestedStatement, StateNote, VirtualTable};
+use iolite_ext::{Function, Host, NestedBlob, NestedStatement, Piece, StateNote, VirtualTable};
 use iolite_plan::bind::Connector;
 use iolite_value::Value;
 use std::rc::{Rc, Weak};
@@ -94,6 +94,21 @@ impl Host for Inner {
         Ok(Box::new(self.handle()?.blob_open(Some(database), table, column, rowid, false)?))
     }
 
+    fn read_pieces(&self, database: &str, pieces: &[Piece], out: &mut [u8]) -> Result<()> {
+        let b = self.btree_of(self.database_number(database)?)?;
+        b.reading(|b| {
+            let mut out = out;
+            for p in pieces {
+                let page = b.read_page(p.page)?;
+                let from = page.get(p.at as usize..).and_then(|rest| rest.get(..p.len as usize));
+                let (to, rest) = out.split_at_mut_checked(p.len as usize).ok_or(Code::Misuse)?;
+                to.copy_from_slice(from.ok_or(Code::Corrupt)?);
+                out = rest;
+            }
+            Ok(())
+        })
+    }
+
     fn write_blob(&self, value: (&str, &str, &str), rowid: i64, offset: usize, bytes: &[u8]) -> Result<()> {
         let (database, table, column) = value;
         let mut blob = self.handle()?.blob_open(Some(database), table, column, rowid, true)?;
@@ -153,6 +168,12 @@ impl NestedBlob for Blob {
 
     fn read(&mut self, offset: usize, out: &mut [u8]) -> Result<()> {
         Blob::read(self, offset, out)
+    }
+
+    fn pieces(&mut self, offset: usize, len: usize) -> Result<Vec<Piece>> {
+        let mut all = Vec::new();
+        Blob::pieces(self, offset, len, |page, at, len| all.push(Piece { page, at, len }))?;
+        Ok(all)
     }
 }
 

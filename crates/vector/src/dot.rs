@@ -202,6 +202,23 @@ fn nibbles_with_avx2(rows: &[u8], query: &[Run<i8>], out: &mut Vec<i32>) {
     all_nibbles(rows, query, out);
 }
 
+/// Asks for bytes that will be wanted soon: the memory brings them while other work is done.
+pub(crate) fn will_want<T>(values: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        let (from, bytes) = (values.as_ptr().cast::<i8>(), size_of_val(values));
+        let mut at = 0;
+        while at < bytes {
+            // SAFETY: an address within the slice; asking for it reads nothing.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(from.add(at)) };
+            at += 64;
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = values;
+}
+
 /// The sum of a query's codes.
 pub(crate) fn total(query: &[Run<i8>]) -> i32 {
     let mut sum = 0;

@@ -14,7 +14,7 @@
 use crate::config::{Config, MOST_CHUNK, Type};
 use crate::functions::VERSION;
 use iolite_base::{Bytes, Code, Error, Result};
-use iolite_ext::{Host, NestedBlob, NestedStatement, StateNote};
+use iolite_ext::{Host, NestedBlob, NestedStatement, Piece, StateNote};
 use iolite_value::Value;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -570,18 +570,32 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    fn blob(&mut self, chunk: i64) -> Result<&mut Box<dyn NestedBlob>> {
+        match &mut self.blob {
+            Some(blob) => blob.go_to(chunk)?,
+            None => {
+                let value = (&*self.store.database, &*self.table, "vectors");
+                self.blob = Some(self.store.host()?.open_blob(value, chunk)?);
+            }
+        }
+        self.blob.as_mut().ok_or_else(corrupt)
+    }
+
     /// Reads the vector at a place.
     pub fn read(&mut self, place: Place, out: &mut [u8]) -> Result<()> {
         let offset = place.at * self.bytes;
-        let done = match &mut self.blob {
-            Some(blob) => blob.go_to(place.chunk).and_then(|()| blob.read(offset, out)),
-            None => {
-                let value = (&*self.store.database, &*self.table, "vectors");
-                let host = self.store.host()?;
-                host.open_blob(value, place.chunk).and_then(|b| self.blob.insert(b).read(offset, out))
-            }
-        };
-        done.map_err(damaged)
+        self.blob(place.chunk).and_then(|b| b.read(offset, out)).map_err(damaged)
+    }
+
+    /// Where the vector at a place lies, in this state of the database.
+    pub fn pieces(&mut self, place: Place) -> Result<Vec<Piece>> {
+        let (offset, bytes) = (place.at * self.bytes, self.bytes);
+        self.blob(place.chunk).and_then(|b| b.pieces(offset, bytes)).map_err(damaged)
+    }
+
+    /// Reads a vector where it lies.
+    pub fn read_pieces(&self, pieces: &[Piece], out: &mut [u8]) -> Result<()> {
+        self.store.host()?.read_pieces(&self.store.database, pieces, out).map_err(damaged)
     }
 }
 

@@ -5,14 +5,17 @@
 
 use super::format::{Header, ODD, unpacked};
 use super::lists::Tables;
-use crate::dot::{RUN, Run, Work, products, total, widest};
+use crate::dot::{RUN, Run, Work, products, total, widest, will_want};
 use crate::quantized;
 use crate::store::{Place, corrupt};
 use iolite_base::{Result, alloc};
-use iolite_ext::StateNote;
+use iolite_ext::{Piece, StateNote};
 
 /// So many bytes of lists are kept for a column at the most.
 const MOST_LISTS: usize = 192 << 20;
+
+/// What an entry takes beside its code, once it is known where its vector lies.
+const BESIDE: usize = 88;
 
 /// What a table has in memory of one state.
 #[derive(Default)]
@@ -49,8 +52,8 @@ pub(crate) struct List {
     pub constants: Vec<f32>,
     pub places: Vec<u64>,
     pub rowids: Vec<i64>,
-    /// Entries that the table was found to agree with.
-    pub checked: Vec<bool>,
+    /// Where the vectors of entries lie that were measured, and that the table was found to agree with; empty: not known.
+    pub pieces: Vec<Box<[Piece]>>,
 }
 
 /// A row that is in no list yet, with its vector.
@@ -165,8 +168,9 @@ impl Index {
                 Ok(())
             })?;
             let n = l.places.len();
-            l.checked.resize(n, false);
-            let bytes = l.codes.len() + 32 * n;
+            alloc::reserve(&mut l.pieces, n)?;
+            l.pieces.resize(n, Box::default());
+            let bytes = l.codes.len() + BESIDE * n;
             if self.bytes + bytes > MOST_LISTS {
                 self.lists.iter_mut().for_each(|l| *l = None);
                 self.bytes = 0;
@@ -175,6 +179,15 @@ impl Index {
             self.lists[at] = Some(l);
         }
         self.lists[at].as_deref_mut().ok_or_else(corrupt)
+    }
+
+    /// A list is looked at soon.
+    pub fn will_want(&self, list: u32) {
+        if let Some(Some(l)) = self.lists.get(list as usize - 1) {
+            will_want(&l.codes);
+            will_want(&l.scales);
+            will_want(&l.constants);
+        }
     }
 
     /// The rows that are in no list yet.

@@ -121,16 +121,18 @@ fn search(t: Tables<'_>, index: &mut Index, q: &Codes, mut ask: Ask<'_>) -> Resu
                         Some(true) => passed += 1,
                     }
                 }
-                if !list.checked[at] {
+                let mut vector: Vec<u8> = read.pop().unwrap_or_default();
+                vector.resize(bytes, 0);
+                if list.pieces[at].is_empty() {
                     let chunk = t.store.chunk(place.chunk)?;
                     if place.at >= chunk.size || !chunk.is_taken(place.at) || chunk.rowid(place.at) != rowid {
                         return Err(corrupt());
                     }
-                    list.checked[at] = true;
+                    reader.read(place, &mut vector)?;
+                    list.pieces[at] = reader.pieces(place)?.into_boxed_slice();
+                } else {
+                    reader.read_pieces(&list.pieces[at], &mut vector)?;
                 }
-                let mut vector: Vec<u8> = read.pop().unwrap_or_default();
-                vector.resize(bytes, 0);
-                reader.read(place, &mut vector)?;
                 group[found] = Some((place, rowid, vector));
                 found += 1;
             }
@@ -215,7 +217,10 @@ fn candidates(
     let (mut out, mut sums, mut low, mut high) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     // The `k` smallest greatest distances.
     let mut greatest: BinaryHeap<u32> = BinaryHeap::new();
-    for list in lists {
+    for (i, list) in lists.iter().enumerate() {
+        if let Some(next) = lists.get(i + 1) {
+            index.will_want(*next);
+        }
         let c = &index.centroids[(*list as usize - 1) * n..][..n];
         let centre = widest(Between(&q.numbers, c));
         let entries = index.list(t, *list)?;

@@ -13,6 +13,8 @@ use iolite_base::{Result, alloc};
 const LANES: usize = 64;
 /// How often centroids move to the middle of what is nearest to them.
 const ROUNDS: usize = 8;
+/// How often all of them do that together, over the borders of groups.
+const TOGETHER: usize = 3;
 /// So many groups are looked at for a vector's list.
 const GROUPS: usize = 8;
 /// So many vectors of a sample for a centroid.
@@ -134,6 +136,29 @@ impl Groups {
     pub fn nearest(&self, x: &[f32], near: &mut Vec<(f32, usize)>) -> usize {
         widest(InGroups(self, x, near))
     }
+
+    /// Moves each centroid to the middle of the vectors that are nearest to it.
+    fn settle(&mut self, sample: &[f32], dimensions: usize) -> Result<()> {
+        let k = self.centroids.len() / dimensions;
+        let (mut sums, mut counts, mut near) = (Vec::new(), vec![0u32; k], Vec::new());
+        alloc::reserve(&mut sums, k * dimensions)?;
+        sums.resize(k * dimensions, 0f32);
+        for x in sample.chunks_exact(dimensions) {
+            let at = self.nearest(x, &mut near);
+            counts[at] += 1;
+            sums[at * dimensions..][..dimensions].iter_mut().zip(x).for_each(|(s, x)| *s += x);
+        }
+        for (at, n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
+            let by = 1.0 / *n as f32;
+            let c = &mut self.centroids[at * dimensions..][..dimensions];
+            c.iter_mut().zip(&sums[at * dimensions..]).for_each(|(c, s)| *c = s * by);
+        }
+        for (first, blocks) in &mut self.fine {
+            let end = (*first + blocks.len) * dimensions;
+            *blocks = Blocks::new(&self.centroids[*first * dimensions..end], dimensions)?;
+        }
+        Ok(())
+    }
 }
 
 struct InGroups<'a>(&'a Groups, &'a [f32], &'a mut Vec<(f32, usize)>);
@@ -239,6 +264,9 @@ pub(crate) fn train(sample: &[f32], dimensions: usize, k: usize) -> Result<Group
         made.fine.push((given, Blocks::new(&centroids, dimensions)?));
         made.centroids.extend_from_slice(&centroids);
         given += own;
+    }
+    for _ in 0..TOGETHER {
+        made.settle(sample, dimensions)?;
     }
     Ok(made)
 }
