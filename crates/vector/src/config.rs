@@ -4,7 +4,7 @@ use crate::kernel::Metric;
 use crate::vector::Kind;
 use iolite_base::{Error, Result};
 
-const MOST_DIMENSIONS: usize = 8192;
+pub(crate) const MOST_DIMENSIONS: usize = 8192;
 const MOST_VECTORS: usize = 16;
 const MOST_PARTITIONS: usize = 4;
 const MOST_METADATA: usize = 16;

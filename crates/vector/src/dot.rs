@@ -1,6 +1,7 @@
 //! Scalar products of codes in 8 bits: one query with many rows, as fast as the machine's vector unit allows.
 //!
-//! Codes in 4 bits likewise, two in a byte: the first half of a run in the lower halves of 32 bytes, the second in the upper ones.
+//! Codes in 4 bits likewise, two in a byte: of two runs the first stands in the lower halves of 64 bytes, the second in the upper ones; of a
+//! last run alone the first 32 codes in the lower halves of 32 bytes.
 //!
 //! What always holds: sums are integers, so every machine gives the same. A row is a whole number of runs of 64 codes.
 #![allow(unsafe_code)]
@@ -135,19 +136,35 @@ pub(crate) fn nibble_products(rows: &[u8], query: &[Run<i8>], out: &mut Vec<i32>
     all_nibbles(rows, query, out);
 }
 
-/// A run of codes in 4 bits, as bytes.
+/// The products of two runs in 4 bits, or of one, added to a sum.
 ///
 /// # Safety
-/// 32 bytes can be read there.
+/// 64 bytes can be read at `at`, or 32 where there is no second run.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 #[inline]
-unsafe fn bytes_of(at: *const u8) -> std::arch::x86_64::__m512i {
+unsafe fn add_nibbles(
+    sum: std::arch::x86_64::__m512i,
+    at: *const u8,
+    first: std::arch::x86_64::__m512i,
+    second: Option<std::arch::x86_64::__m512i>,
+) -> std::arch::x86_64::__m512i {
     use std::arch::x86_64::*;
-    // SAFETY: the caller's promise.
-    let a = unsafe { _mm256_loadu_si256(at.cast()) };
-    let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), _mm256_srli_epi16::<4>(a));
-    _mm512_and_si512(both, _mm512_set1_epi8(15))
+    let low = _mm512_set1_epi8(15);
+    match second {
+        Some(second) => {
+            // SAFETY: the caller's promise.
+            let a = unsafe { _mm512_loadu_si512(at.cast()) };
+            let sum = _mm512_dpbusd_epi32(sum, _mm512_and_si512(a, low), first);
+            _mm512_dpbusd_epi32(sum, _mm512_and_si512(_mm512_srli_epi16::<4>(a), low), second)
+        }
+        None => {
+            // SAFETY: the caller's promise.
+            let a = unsafe { _mm256_loadu_si256(at.cast()) };
+            let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), _mm256_srli_epi16::<4>(a));
+            _mm512_dpbusd_epi32(sum, _mm512_and_si512(both, low), first)
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -162,16 +179,18 @@ fn nibbles_with_vnni(rows: &[u8], query: &[Run<i8>], out: &mut Vec<i32>) {
         let mut sums = [_mm512_setzero_si512(); TOGETHER];
         let mut k = 0;
         while k < n {
-            // SAFETY: run `k` of `n` in the query, at a multiple of 64, and of rows below `many`, of which there are `n * many` runs.
+            // SAFETY: run `k` of `n` in the query and, where there is one, the next, at multiples of 64; and the same of four rows below
+            // `many`, of which there are `n * many` runs.
             unsafe {
-                let b = _mm512_load_si512(q.add(k).cast());
+                let first = _mm512_load_si512(q.add(k).cast());
+                let second = if k + 1 < n { Some(_mm512_load_si512(q.add(k + 1).cast())) } else { None };
                 let a = from.add((row * n + k) * HALF);
-                sums[0] = _mm512_dpbusd_epi32(sums[0], bytes_of(a), b);
-                sums[1] = _mm512_dpbusd_epi32(sums[1], bytes_of(a.add(n * HALF)), b);
-                sums[2] = _mm512_dpbusd_epi32(sums[2], bytes_of(a.add(2 * n * HALF)), b);
-                sums[3] = _mm512_dpbusd_epi32(sums[3], bytes_of(a.add(3 * n * HALF)), b);
+                sums[0] = add_nibbles(sums[0], a, first, second);
+                sums[1] = add_nibbles(sums[1], a.add(n * HALF), first, second);
+                sums[2] = add_nibbles(sums[2], a.add(2 * n * HALF), first, second);
+                sums[3] = add_nibbles(sums[3], a.add(3 * n * HALF), first, second);
             }
-            k += 1;
+            k += 2;
         }
         let [a, b, c, d] = four_sums(sums);
         out[row] = a;
@@ -186,10 +205,11 @@ fn nibbles_with_vnni(rows: &[u8], query: &[Run<i8>], out: &mut Vec<i32>) {
         while k < n {
             // SAFETY: as above.
             unsafe {
-                let a = bytes_of(from.add((row * n + k) * HALF));
-                sum = _mm512_dpbusd_epi32(sum, a, _mm512_load_si512(q.add(k).cast()));
+                let first = _mm512_load_si512(q.add(k).cast());
+                let second = if k + 1 < n { Some(_mm512_load_si512(q.add(k + 1).cast())) } else { None };
+                sum = add_nibbles(sum, from.add((row * n + k) * HALF), first, second);
             }
-            k += 1;
+            k += 2;
         }
         out[row] = _mm512_reduce_add_epi32(sum);
         row += 1;
@@ -230,18 +250,72 @@ pub(crate) fn total(query: &[Run<i8>]) -> i32 {
     sum
 }
 
+/// Appends codes from 0 to 15, a whole number of runs, in 4 bits each.
+#[inline(always)]
+pub(crate) fn pack(codes: &[[u8; RUN]], out: &mut Vec<u8>) {
+    let (pairs, last) = codes.as_chunks::<2>();
+    for [a, b] in pairs {
+        out.extend_from_slice(&std::array::from_fn::<u8, RUN, _>(|i| a[i] | b[i] << 4));
+    }
+    for a in last {
+        out.extend_from_slice(&std::array::from_fn::<u8, HALF, _>(|i| a[i] | a[HALF + i] << 4));
+    }
+}
+
 #[inline(always)]
 fn all_nibbles(rows: &[u8], query: &[Run<i8>], out: &mut Vec<i32>) {
+    let (pairs, last) = query.as_chunks::<2>();
     for row in rows.chunks_exact(query.len() * HALF) {
         let mut sum = 0;
-        for (a, b) in row.as_chunks::<HALF>().0.iter().zip(query) {
-            let (first, second) = b.0.split_at(HALF);
+        let (whole, rest) = row.split_at(pairs.len() * RUN);
+        for (bytes, [a, b]) in whole.as_chunks::<RUN>().0.iter().zip(pairs) {
+            for i in 0..RUN {
+                sum += i32::from(bytes[i] & 15) * i32::from(a.0[i]);
+                sum += i32::from(bytes[i] >> 4) * i32::from(b.0[i]);
+            }
+        }
+        for (bytes, a) in rest.as_chunks::<HALF>().0.iter().zip(last) {
             for i in 0..HALF {
-                sum += i32::from(a[i] & 15) * i32::from(first[i]);
-                sum += i32::from(a[i] >> 4) * i32::from(second[i]);
+                sum += i32::from(bytes[i] & 15) * i32::from(a.0[i]);
+                sum += i32::from(bytes[i] >> 4) * i32::from(a.0[HALF + i]);
             }
         }
         out.push(sum);
+    }
+}
+
+/// Bytes that begin where a vector unit likes it best.
+#[derive(Default)]
+pub(crate) struct Packed {
+    runs: Vec<Run<u8>>,
+    len: usize,
+}
+
+impl Packed {
+    /// Appends bytes, for which room was [reserved](Packed::reserve).
+    pub fn push(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let at = self.len % RUN;
+            if at == 0 {
+                self.runs.push(Run([0; RUN]));
+            }
+            let n = bytes.len().min(RUN - at);
+            if let Some(last) = self.runs.last_mut() {
+                last.0[at..at + n].copy_from_slice(&bytes[..n]);
+            }
+            self.len += n;
+            bytes = &bytes[n..];
+        }
+    }
+
+    /// Makes room for so many bytes.
+    pub fn reserve(&mut self, bytes: usize) -> iolite_base::Result<()> {
+        iolite_base::alloc::reserve(&mut self.runs, bytes.div_ceil(RUN) + 1)
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: runs are nothing but bytes, one after another, and `len` of them were written.
+        unsafe { std::slice::from_raw_parts(self.runs.as_ptr().cast(), self.len) }
     }
 }
 

@@ -12,13 +12,16 @@
 //!
 //! What always holds: sums are taken in the same order on every machine.
 
-use super::format::{Entry, GROUP, GROUP_BYTES};
-use crate::dot::{Work, widest};
+use super::format::{Entry, GROUP};
+use crate::config::MOST_DIMENSIONS;
+use crate::dot::{Work, pack, widest};
 use crate::kernel::Metric;
 use crate::quantized::LENGTHS;
 
 /// By how many deviations an estimate may be wrong.
 pub(crate) const MARGIN: f32 = 2.5;
+
+const MOST_GROUPS: usize = MOST_DIMENSIONS / GROUP;
 
 /// The square of a vector's length.
 pub(crate) fn square(x: &[f32]) -> f64 {
@@ -68,8 +71,7 @@ impl Work for Encode<'_> {
 #[inline(always)]
 fn coded(x: &[f32], centroid: &[f32], e: &mut Entry) {
     let groups = x.len().div_ceil(GROUP);
-    e.code.clear();
-    e.code.resize(groups * GROUP_BYTES, 0x88);
+    let mut all = [[0u8; GROUP]; MOST_GROUPS];
     let mut most = 0f32;
     for (x, c) in x.iter().zip(centroid) {
         let d = (x - c).abs();
@@ -78,7 +80,7 @@ fn coded(x: &[f32], centroid: &[f32], e: &mut Entry) {
     let scale = most / 7.0;
     let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
     let (mut square, mut product) = ([0f32; 16], [0f32; 16]);
-    for (g, bytes) in e.code.chunks_exact_mut(GROUP_BYTES).enumerate() {
+    for (g, group) in all[..groups].iter_mut().enumerate() {
         let (mut xs, mut cs) = ([0f32; GROUP], [0f32; GROUP]);
         let end = x.len().min((g + 1) * GROUP);
         xs[..end - g * GROUP].copy_from_slice(&x[g * GROUP..end]);
@@ -93,10 +95,12 @@ fn coded(x: &[f32], centroid: &[f32], e: &mut Entry) {
             square[i % 16] += r * r;
             product[i % 16] += cs[i] * codes[i];
         }
-        for (i, b) in bytes.iter_mut().enumerate() {
-            *b = (codes[i] as i32 + 8) as u8 | ((codes[i + GROUP_BYTES] as i32 + 8) as u8) << 4;
+        for i in 0..GROUP {
+            group[i] = (codes[i] as i32 + 8) as u8;
         }
     }
+    e.code.clear();
+    pack(&all[..groups], &mut e.code);
     let (square, product) = (square.iter().sum::<f32>(), product.iter().sum::<f32>());
     (e.scale, e.constant) = (scale, 2.0 * scale * product + square);
 }
