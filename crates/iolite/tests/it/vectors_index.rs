@@ -358,3 +358,36 @@ fn damaged_lists_are_errors() {
         assert_eq!(one(&c, "PRAGMA integrity_check"), "ok", "{damage}");
     }
 }
+
+/// `cargo test` builds the examples beside the tests.
+#[test]
+fn the_example_searches_a_folder() {
+    let exe = std::env::current_exe().unwrap();
+    let built = exe.parent().unwrap().parent().unwrap().join("examples/search_notes");
+    if !built.exists() {
+        println!("not run: the example was not built");
+        return;
+    }
+    let dir = std::env::temp_dir().join(format!("iolite-search-notes-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let run = |question: &[&str]| {
+        let out = std::process::Command::new(&built).arg(&dir).args(question).output().unwrap();
+        String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
+    };
+    for (name, body) in [
+        (
+            "engine.txt",
+            "The analytical engine weaves algebraic patterns, as the loom weaves flowers and leaves.",
+        ),
+        ("garden.txt", "Roses want sun and a deep soil; prune them in spring."),
+        ("sea.txt", "The tide comes twice a day, and the moon draws it."),
+    ] {
+        std::fs::write(dir.join(name), body).unwrap();
+    }
+    let first = run(&["weaving", "patterns"]);
+    assert!(first.starts_with("3 new or changed\nengine.txt (words 1, vector 1)\n"), "{first}");
+    std::fs::write(dir.join("sea.txt"), "Weaving nets is an old craft of patterns.").unwrap();
+    let second = run(&["nets"]);
+    assert!(second.starts_with("1 new or changed\nsea.txt (words 1, vector 1)\n"), "{second}");
+    std::fs::remove_dir_all(&dir).unwrap();
+}
