@@ -1,7 +1,7 @@
-//! Gets the libraries of engines that are not there: DuckDB out of its npm package, LMDB and Berkeley DB out of Debian's,
-//! Turso by building `bridges/turso` of the source tree, whose packages are no part of the workspace.
+//! Gets the libraries of engines that are not there: DuckDB out of its npm package, LMDB and Berkeley DB out of Debian's, vector
+//! libraries out of Python's packages, Turso by building `bridges/turso` of the source tree, whose packages are no part of the workspace.
 
-use crate::engine::{cache, presences, turso};
+use crate::engine::{cache, libraries, presences, turso};
 use iolite_bench::engine::Result;
 use std::process::Command;
 
@@ -24,6 +24,11 @@ pub fn run() -> Result<()> {
             "duckdb" => format!("npm pack --silent {DUCKDB} && tar -xzf duckdb-node-bindings-*.tgz"),
             "lmdb" => "apt-get download liblmdb0 && dpkg -x liblmdb0_*.deb .".into(),
             "berkeley" => "apt-get download libdb5.3 && dpkg -x libdb5.3_*.deb .".into(),
+            "sqlite-vec" | "usearch" | "hnswlib" => format!(
+                "python3 -m venv {0} && {0}/bin/pip install --quiet {1}",
+                libraries::ENVIRONMENT,
+                libraries::PACKAGES
+            ),
             "turso" => format!(
                 "CARGO_TARGET_DIR=turso cargo build --release --locked --manifest-path '{BRIDGE}/Cargo.toml' \
                  && cp turso/release/{0} {0}",

@@ -1,4 +1,6 @@
-//! The targets of the engine's two issues about speed, each with what an envelope says about it. A target without figures is open, not left out.
+//! The targets of the engine's issues about speed, each with what an envelope says about it. A target without figures is open, not left out.
+
+mod search;
 
 use crate::envelope::{Envelope, Row, Run};
 use crate::html::figure;
@@ -346,6 +348,7 @@ pub fn outcomes(e: &Envelope) -> Vec<Outcome> {
         out.push(outcome(what, want, size));
     }
     analytics(e, &mut out);
+    search::add(e, &mut out);
     out
 }
 

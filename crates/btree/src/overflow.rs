@@ -143,6 +143,28 @@ impl Cursor {
         Ok(())
     }
 
+    /// Where `len` bytes of payload from `offset` on lie: hands page, place on it and number of bytes of each part to `f`.
+    pub fn payload_pieces(&mut self, offset: u32, len: u32, mut f: impl FnMut(Pgno, u32, u32)) -> Result<()> {
+        if u64::from(offset) + u64::from(len) > u64::from(self.cell.payload) {
+            return Err(corrupt());
+        }
+        let n = self.path.last().ok_or(Code::Internal)?;
+        let (mut offset, mut len, local) = (offset, len, self.cell.local);
+        if offset < local {
+            let k = len.min(local - offset);
+            f(n.pgno, self.cell.at + offset, k);
+            (offset, len) = (offset + k, len - k);
+        }
+        let chunk = self.layout.usable - 4;
+        while len > 0 {
+            let (i, within) = ((offset - local) / chunk, (offset - local) % chunk);
+            let k = len.min(chunk - within);
+            f(self.chain_page(i as usize)?, 4 + within, k);
+            (offset, len) = (offset + k, len - k);
+        }
+        Ok(())
+    }
+
     /// Appends `len` bytes of payload from `offset` on to a buffer that has room for them. Pages of a long chain that are
     /// not in the cache are read many at a time, and stay outside of it.
     pub fn append_payload(&mut self, offset: u32, len: usize, out: &mut Buf) -> Result<()> {

@@ -25,6 +25,27 @@ pub trait NestedStatement {
     fn reset(&mut self) -> Result<()>;
 }
 
+/// A text or blob that is read in parts where it is stored, of one row after another. It holds the connection open while it is there.
+pub trait NestedBlob {
+    /// Goes to another row of the same table.
+    fn go_to(&mut self, rowid: i64) -> Result<()>;
+    /// Reads bytes from `offset` on.
+    fn read(&mut self, offset: usize, out: &mut [u8]) -> Result<()>;
+    /// Where bytes lie in the file: for [`Host::read_pieces`], as long as the database is in the state that is read now.
+    fn pieces(&mut self, offset: usize, len: usize) -> Result<Vec<Piece>>;
+}
+
+/// Bytes on a page of a database's file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// The page's number.
+    pub page: u32,
+    /// Where they begin on it.
+    pub at: u32,
+    /// How many they are.
+    pub len: u32,
+}
+
 /// The connection, as functions and modules see it. Who needs it longer than for a call keeps a `Weak` of it: the connection
 /// owns its tables.
 pub trait Host {
@@ -80,6 +101,14 @@ pub trait Host {
         _offset: usize,
         _out: &mut [u8],
     ) -> Result<()> {
+        Err(Error::sql("there is no database to read"))
+    }
+    /// The value in `(database, table, column)` of a row, for reads of many rows: as [`Host::read_blob`], without looking the table up for each.
+    fn open_blob(&self, _value: (&str, &str, &str), _rowid: i64) -> Result<Box<dyn NestedBlob>> {
+        Err(Error::sql("there is no database to read"))
+    }
+    /// Reads bytes that [`NestedBlob::pieces`] has found in this state of the database ([`Host::is_state`]), one part after another.
+    fn read_pieces(&self, _database: &str, _pieces: &[Piece], _out: &mut [u8]) -> Result<()> {
         Err(Error::sql("there is no database to read"))
     }
     /// Overwrites bytes of a text or blob where it is stored; as [`Host::read_blob`]. It takes part in the statement that is

@@ -18,7 +18,7 @@ mod vtab;
 pub use function::{
     Aggregate, AuxData, Context, Function, FunctionFlags, Implementation, Inline, Scalar, ScalarFn,
 };
-pub use host::{Host, NestedStatement, StateNote};
+pub use host::{Host, NestedBlob, NestedStatement, Piece, StateNote};
 pub use preupdate::{Preupdate, PreupdateListener};
 pub use registry::{BuiltinModules, Builtins, Registry};
 pub use source::{Opened, RowSource, SourceFactory};

@@ -185,6 +185,14 @@ impl Blob {
         self.noting(done)
     }
 
+    /// Where bytes lie in the file, in the state that is being read: page, place on it and number of bytes of each part.
+    pub(crate) fn pieces(&mut self, offset: usize, len: usize, f: impl FnMut(u32, u32, u32)) -> Result<()> {
+        let at = self.range(offset, len)?;
+        let open = self.current()?;
+        let done = open.cursor.payload_pieces(open.offset + at, len as u32, f);
+        self.noting(done)
+    }
+
     /// Overwrites bytes from `offset` on; the value's length stays. As [`Blob::read`], and `SQLITE_READONLY` for a handle
     /// that was opened for reading.
     pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {

@@ -3,11 +3,14 @@
 //! What they run while a statement writes is a part of that statement: it commits nothing, and what it changes is not counted.
 //! Otherwise it is a statement like those of the user.
 
+use crate::blob::Blob;
 use crate::connection::{Connection, Inner};
 use crate::statement::{Parked, Statement, Step};
 use iolite_base::{Code, Encoding, Error, Limit, Result};
 use iolite_catalog::TableKind;
-use iolite_ext::{Function, Host, Instruction, NestedStatement, StateNote, StatementFacts, VirtualTable};
+use iolite_ext::{
+    Function, Host, Instruction, NestedBlob, NestedStatement, Piece, StateNote, StatementFacts, VirtualTable,
+};
 use iolite_plan::bind::Connector;
 use iolite_value::Value;
 use std::rc::{Rc, Weak};
@@ -88,6 +91,26 @@ impl Host for Inner {
         self.handle()?.blob_open(Some(database), table, column, rowid, false)?.read(offset, out)
     }
 
+    fn open_blob(&self, value: (&str, &str, &str), rowid: i64) -> Result<Box<dyn NestedBlob>> {
+        let (database, table, column) = value;
+        Ok(Box::new(self.handle()?.blob_open(Some(database), table, column, rowid, false)?))
+    }
+
+    fn read_pieces(&self, database: &str, pieces: &[Piece], out: &mut [u8]) -> Result<()> {
+        let b = self.btree_of(self.database_number(database)?)?;
+        b.reading(|b| {
+            let mut out = out;
+            for p in pieces {
+                let page = b.read_page(p.page)?;
+                let from = page.get(p.at as usize..).and_then(|rest| rest.get(..p.len as usize));
+                let (to, rest) = out.split_at_mut_checked(p.len as usize).ok_or(Code::Misuse)?;
+                to.copy_from_slice(from.ok_or(Code::Corrupt)?);
+                out = rest;
+            }
+            Ok(())
+        })
+    }
+
     fn write_blob(&self, value: (&str, &str, &str), rowid: i64, offset: usize, bytes: &[u8]) -> Result<()> {
         let (database, table, column) = value;
         let mut blob = self.handle()?.blob_open(Some(database), table, column, rowid, true)?;
@@ -157,6 +180,22 @@ impl Inner {
     /// A handle on this connection.
     pub(crate) fn handle(&self) -> Result<Connection> {
         self.own.upgrade().map(Connection).ok_or_else(|| Error::from(Code::Misuse))
+    }
+}
+
+impl NestedBlob for Blob {
+    fn go_to(&mut self, rowid: i64) -> Result<()> {
+        self.reopen(rowid)
+    }
+
+    fn read(&mut self, offset: usize, out: &mut [u8]) -> Result<()> {
+        Blob::read(self, offset, out)
+    }
+
+    fn pieces(&mut self, offset: usize, len: usize) -> Result<Vec<Piece>> {
+        let mut all = Vec::new();
+        Blob::pieces(self, offset, len, |page, at, len| all.push(Piece { page, at, len }))?;
+        Ok(all)
     }
 }
 

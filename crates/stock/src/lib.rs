@@ -172,6 +172,17 @@ impl Connection {
         }
     }
 
+    /// Loads an extension out of a library.
+    pub fn load_extension(&self, path: &str) -> Result<(), Error> {
+        let name = CString::new(path).map_err(|_| Error { code: 1, message: "a zero in a name".into() })?;
+        // SAFETY: an open connection and a string that lives through the call; no message is asked for.
+        let code = unsafe {
+            ffi::sqlite3_enable_load_extension(self.db, 1);
+            ffi::sqlite3_load_extension(self.db, name.as_ptr(), ptr::null(), ptr::null_mut())
+        };
+        if code == 0 { Ok(()) } else { Err(Error { code, message: format!("cannot load {path}") }) }
+    }
+
     /// Waits for locks.
     pub fn busy_timeout(&self, ms: i32) {
         // SAFETY: as above.

@@ -4,13 +4,30 @@ use crate::kernel::Metric;
 use crate::vector::Kind;
 use iolite_base::{Error, Result};
 
-const MOST_DIMENSIONS: usize = 8192;
+pub(crate) const MOST_DIMENSIONS: usize = 8192;
 const MOST_VECTORS: usize = 16;
 const MOST_PARTITIONS: usize = 4;
 const MOST_METADATA: usize = 16;
 const MOST_AUXILIARY: usize = 16;
 /// The largest number of rows that a chunk has room for.
 pub(crate) const MOST_CHUNK: usize = 4096;
+/// The largest number that an option of an index can have.
+const MOST_LISTS: usize = 1 << 30;
+
+/// Where no `chunk_size` is given and a column has an index, a chunk has room for about so many bytes of vectors: the few that a search
+/// measures are read one by one, each by way of its chunk's overflow pages.
+const INDEXED_CHUNK: usize = 32 << 10;
+
+/// The options of `index=ivf(...)`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ivf {
+    /// So many lists are made; 0: one for about 256 rows.
+    pub lists: usize,
+    /// So many lists are looked at by a search that does not say how many.
+    pub probes: usize,
+    /// The lists are made when the table has so many rows; 0: only when `rebuild` asks for it.
+    pub train: usize,
+}
 
 /// A column of vectors.
 #[derive(Clone, Debug)]
@@ -19,6 +36,7 @@ pub(crate) struct VectorColumn {
     pub kind: Kind,
     pub dimensions: usize,
     pub metric: Metric,
+    pub index: Option<Ivf>,
 }
 
 impl VectorColumn {
@@ -77,6 +95,10 @@ pub(crate) enum Column {
     Auxiliary(usize),
     Distance,
     K,
+    /// Of a table with an index: how many lists a search looks at.
+    Probes,
+    /// Of a table with an index, by the table's name: what is inserted into it is a command.
+    Command,
 }
 
 /// A table's columns and options.
@@ -90,6 +112,8 @@ pub(crate) struct Config {
     pub metadata: Vec<Plain>,
     pub auxiliary: Vec<Plain>,
     pub chunk_size: usize,
+    /// The table's name.
+    pub table: String,
     /// The columns in the table's order, the hidden ones last.
     pub columns: Vec<Column>,
 }
@@ -175,12 +199,29 @@ fn vector_column(arg: &str, t: &[Token<'_>]) -> Result<Option<VectorColumn>> {
         return broken();
     }
     let mut metric = if kind == Kind::Bit { Metric::Hamming } else { Metric::L2 };
-    for option in t[5..].chunks(3) {
-        let [Token::Word(key), Token::Sign(b'='), Token::Word(value)] = option else { return broken() };
+    let mut index = None;
+    let mut rest = &t[5..];
+    while !rest.is_empty() {
+        let [Token::Word(key), Token::Sign(b'='), Token::Word(value), more @ ..] = rest else {
+            return broken();
+        };
+        rest = more;
+        let value = value.to_ascii_lowercase();
+        if key.eq_ignore_ascii_case("index") {
+            index = match &*value {
+                "none" => None,
+                "ivf" => match ivf_options(&mut rest) {
+                    Some(options) => Some(options),
+                    None => return broken(),
+                },
+                _ => return broken(),
+            };
+            continue;
+        }
         if !key.eq_ignore_ascii_case("distance_metric") {
             return broken();
         }
-        metric = match (&*value.to_ascii_lowercase(), kind) {
+        metric = match (&*value, kind) {
             ("hamming", Kind::Bit) => Metric::Hamming,
             ("l2", Kind::F32 | Kind::I8) => Metric::L2,
             ("l1", Kind::F32 | Kind::I8) => Metric::L1,
@@ -188,12 +229,44 @@ fn vector_column(arg: &str, t: &[Token<'_>]) -> Result<Option<VectorColumn>> {
             _ => return broken(),
         };
     }
-    Ok(Some(VectorColumn { name: (*name).into(), kind, dimensions, metric }))
+    if index.is_some() && !matches!(metric, Metric::L2 | Metric::Cosine) {
+        return fail(format!("an index needs the distance metric l2 or cosine: '{arg}'"));
+    }
+    Ok(Some(VectorColumn { name: (*name).into(), kind, dimensions, metric, index }))
+}
+
+/// The options in parentheses behind `ivf`, which are taken from the front of `rest`; none: they cannot be read.
+fn ivf_options(rest: &mut &[Token<'_>]) -> Option<Ivf> {
+    let mut ivf = Ivf { lists: 0, probes: 32, train: 16_384 };
+    let Some((Token::Sign(b'('), mut inner)) = rest.split_first() else { return Some(ivf) };
+    loop {
+        match inner {
+            [Token::Sign(b')'), more @ ..] => {
+                *rest = more;
+                return Some(ivf);
+            }
+            [Token::Word(key), Token::Sign(b'='), Token::Number(n), more @ ..] => {
+                let n: usize = n.parse().ok().filter(|n| *n <= MOST_LISTS)?;
+                match &*key.to_ascii_lowercase() {
+                    "lists" => ivf.lists = n,
+                    "probes" if n > 0 => ivf.probes = n,
+                    "train" => ivf.train = n,
+                    _ => return None,
+                }
+                inner = match more {
+                    [Token::Sign(b','), more @ ..] if !matches!(more, [Token::Sign(b')'), ..]) => more,
+                    [Token::Sign(b')'), ..] => more,
+                    _ => return None,
+                };
+            }
+            _ => return None,
+        }
+    }
 }
 
 impl Config {
-    /// Reads the arguments.
-    pub fn parse(args: &[Box<str>]) -> Result<Config> {
+    /// Reads the arguments of the table of this name.
+    pub fn parse(args: &[Box<str>], table: &str) -> Result<Config> {
         let mut c = Config {
             key: None,
             text_key: false,
@@ -201,7 +274,8 @@ impl Config {
             partitions: Vec::new(),
             metadata: Vec::new(),
             auxiliary: Vec::new(),
-            chunk_size: 1024,
+            chunk_size: 0,
+            table: table.into(),
             columns: Vec::new(),
         };
         for arg in args.iter().map(|a| a.trim()).filter(|a| !a.is_empty()) {
@@ -211,6 +285,14 @@ impl Config {
             return fail("At least one vector column is required");
         }
         c.columns.extend([Column::Distance, Column::K]);
+        if c.is_indexed() {
+            c.columns.extend([Column::Probes, Column::Command]);
+        }
+        if c.chunk_size == 0 {
+            let widest = c.vectors.iter().map(VectorColumn::bytes).max().unwrap_or(1);
+            let few = (INDEXED_CHUNK / widest / 8 * 8).clamp(8, 1024);
+            c.chunk_size = if c.is_indexed() { few } else { 1024 };
+        }
         if c.key.is_none() {
             c.columns.insert(0, Column::Key);
         }
@@ -302,6 +384,16 @@ impl Config {
         Ok(())
     }
 
+    /// Whether a column of vectors has an index.
+    pub fn is_indexed(&self) -> bool {
+        self.vectors.iter().any(|v| v.index.is_some())
+    }
+
+    /// The columns of vectors that have an index.
+    pub fn indexed(&self) -> impl Iterator<Item = usize> {
+        (0..self.vectors.len()).filter(|k| self.vectors[*k].index.is_some())
+    }
+
     /// A column's name.
     pub fn name(&self, c: Column) -> &str {
         match c {
@@ -312,6 +404,8 @@ impl Config {
             Column::Auxiliary(k) => &self.auxiliary[k].name,
             Column::Distance => "distance",
             Column::K => "k",
+            Column::Probes => "probes",
+            Column::Command => &self.table,
         }
     }
 
@@ -327,7 +421,8 @@ impl Config {
     pub fn declaration(&self) -> String {
         let column = |c: &Column| match c {
             Column::Key if self.key.is_some() => format!("\"{}\" PRIMARY KEY", self.name(*c)),
-            Column::Distance | Column::K => format!("{} HIDDEN", self.name(*c)),
+            Column::Distance | Column::K | Column::Probes => format!("{} HIDDEN", self.name(*c)),
+            Column::Command => format!("\"{}\" HIDDEN", self.name(*c).replace('"', "\"\"")),
             _ => format!("\"{}\"", self.name(*c)),
         };
         let all: Vec<String> = self.columns.iter().map(column).collect();

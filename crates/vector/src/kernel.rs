@@ -18,7 +18,7 @@ pub(crate) enum Metric {
 pub(crate) const LANES: usize = 4;
 
 fn f32s(bytes: &[u8]) -> impl Iterator<Item = f32> {
-    bytes.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]]))
+    bytes.as_chunks::<4>().0.iter().map(|c| f32::from_le_bytes(*c))
 }
 
 fn i8s(bytes: &[u8]) -> impl Iterator<Item = i8> {

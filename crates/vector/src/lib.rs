@@ -6,6 +6,7 @@
 //! module -> config
 //!   +--> table -> plan, store          store: the shadow tables
 //!          +----> search -> filter, kernel
+//!          +----->  +----> ivf: inverted lists, an index in the file
 //!                   +----> quantized -> dot, kernel       a copy in memory that says which rows need to be measured
 //! hybrid: two nested searches, one order
 //! ```
@@ -22,6 +23,7 @@ mod filter;
 mod found;
 mod functions;
 mod hybrid;
+mod ivf;
 mod kernel;
 mod module;
 mod plan;

@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::each::Each;
 use crate::hybrid::Hybrid;
+use crate::ivf;
 use crate::store::{self, Store};
 use crate::table::Table;
 use iolite_base::Result;
@@ -29,13 +30,15 @@ fn named(name: &str) -> Option<Rc<dyn Module>> {
 struct Vec0;
 
 fn declared(host: &Rc<dyn Host>, args: &TableArgs<'_>, make: bool) -> Result<Declared> {
-    let config = Config::parse(args.args)?;
+    let config = Config::parse(args.args, args.table)?;
     let declaration = config.declaration();
     let store = Rc::new(Store::new(host, (args.database, args.table), config));
     if make {
         store.create()?;
+        ivf::create(&store)?;
     }
-    Ok(Declared::new(declaration, Rc::new(Table { store, copies: Rc::default() })))
+    let table = Table { store, copies: Rc::default(), indexes: Rc::default() };
+    Ok(Declared::new(declaration, Rc::new(table)))
 }
 
 impl Module for Vec0 {

@@ -20,6 +20,7 @@ pub(crate) const PARTITION: u8 = b']';
 pub(crate) const METADATA: u8 = b'&';
 pub(crate) const METADATA_LIST: u8 = b'#';
 pub(crate) const DISTANCE: u8 = b'*';
+pub(crate) const PROBES: u8 = b'%';
 
 fn fail<T>(what: &str) -> Result<T> {
     Err(Error::sql(what))
@@ -163,6 +164,10 @@ fn nearest(config: &Config, info: &mut IndexInfo, m: usize) -> Result<()> {
                 }
             }
             Some(Column::Metadata(k)) => metadata(config, &mut a, (i, &c), k)?,
+            Some(Column::Probes) if c.op == ConstraintOp::Eq && !c.is_in => {
+                a.pass(i, [PROBES, b'_', b'_'], true);
+            }
+            Some(Column::Probes) => return fail("probes can only be compared by 'probes = ?'."),
             Some(Column::Auxiliary(_)) => {
                 return fail(
                     "An illegal WHERE constraint was provided on a vec0 auxiliary column in a KNN query.",

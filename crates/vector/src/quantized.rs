@@ -1,30 +1,40 @@
 //! A column's vectors in memory, a number in 8 bits: a search looks at all of them there, and at few as they are stored.
 //!
-//! A row is `scale * code` with codes from -127 to 127, and what is left over, of which the length is kept. From both follows how far the
+//! A row is `scale * code` with codes from -119 to 119, and what is left over, of which the length is kept. From both follows how far the
 //! row's scalar product with the query can be from that of the codes; so each row has a least and a greatest distance. The rows whose least
 //! distance is not above the k-th smallest greatest distance are measured as they are stored.
+//!
+//! The upper halves of codes, 4 bits, are looked at first, with what the lower ones leave over; they tell of most rows that they are too far away,
+//! at half the memory.
 //!
 //! What always holds: the answer is that of a scan, to the bit, since nothing is left out whose distance could belong to it, and distances are
 //! computed by the same kernel. The copy belongs to one state of the database and to the connection; where the state cannot be told, as
 //! within a transaction that writes, there is none. It is made when a state was searched some times, within [`MOST_CODES`];
 //! without memory for it there is none.
 
-use crate::config::VectorColumn;
-use crate::dot::{RUN, Run, products, widest};
+use crate::config::{MOST_DIMENSIONS, VectorColumn};
+use crate::dot::{Packed, RUN, Run, Work, nibble_products, pack, total, widest};
 use crate::found::{Found, keep};
 use crate::kernel::{LANES, Metric, Query, numbers};
-use crate::store::{Place, Store};
+use crate::store::{Place, Reader, Store};
 use crate::vector::Kind;
 use iolite_base::{Result, alloc};
-use iolite_ext::StateNote;
-use std::collections::BinaryHeap;
+use iolite_ext::{Piece, StateNote};
+use std::cell::RefCell;
+use std::collections::{BinaryHeap, HashMap};
+use std::rc::Rc;
 
 /// A copy is made by the search of a state with this number: it costs as much as about so many searches without it.
 const SEARCHES: u32 = 7;
+/// The greatest code: its upper half is not above 7.
+const MOST_CODE: f32 = 119.0;
+const MOST_RUNS: usize = MOST_DIMENSIONS / RUN;
 /// So many bytes of codes are kept for a table at the most.
 const MOST_CODES: usize = 192 << 20;
 /// So many bytes of vectors as they are stored are kept beside them; where they are more, they are read from the table.
 const MOST_STORED: usize = 48 << 20;
+/// Of so many vectors it is remembered where they lie.
+const MOST_PIECES: usize = 1 << 20;
 /// Rows are looked at in groups of so many: their codes and products stay close to the processor.
 const GROUP: usize = 256;
 /// By how much sums of `f32` may be off, in parts of the product of both lengths, for each dimension.
@@ -41,9 +51,13 @@ pub(crate) struct Copies {
 
 #[derive(Default)]
 struct Quantized {
-    /// Codes of a row, plus 128, in so many runs.
+    /// A row has so many runs of codes.
     runs: usize,
-    codes: Vec<Run<u8>>,
+    /// Codes are `16 * upper + lower`: the former from -8 to 7, the latter likewise, each plus 8 in 4 bits.
+    upper: Packed,
+    lower: Packed,
+    /// The length of what the upper halves leave over.
+    halves: Vec<f32>,
     /// By which number a row's codes are to be multiplied.
     scales: Vec<f32>,
     /// The length of what they leave over.
@@ -52,6 +66,8 @@ struct Quantized {
     lengths: Vec<f32>,
     rows: Vec<(i64, Place)>,
     stored: Vec<u8>,
+    /// Otherwise, where vectors lie that were read.
+    pieces: RefCell<HashMap<u32, Rc<[Piece]>>>,
 }
 
 /// The query's part in the bounds.
@@ -60,53 +76,137 @@ struct Measure {
     scale: f32,
     rest: f32,
     length: f32,
-    /// What the products are too large by: the rows' codes are 128 too large.
+    /// What the products are too large by: each half of the rows' codes is 8 too large.
     shift: i32,
     /// By how much sums of `f32` may be off, in parts.
     off: f32,
 }
 
 impl Measure {
-    /// The least and the greatest distance of each row, by the products of codes. What is no number, or too large to be one, may be any.
+    /// The least and the greatest distance of a row, by the product of codes and its scale, rest and length. What is no number, or too large to
+    /// be one, may be any.
     #[inline(always)]
-    fn bounds(&self, products: &[i32], rows: [&[f32]; 3], low: &mut [f32], high: &mut [f32]) {
-        let n = products.len();
+    fn bounds(&self, cosine: bool, product: i32, [scale, rest, length]: [f32; 3]) -> (f32, f32) {
+        let product = self.scale * scale * product as f32;
+        let off = self.off;
+        let both = self.length * length;
+        let error = rest * self.length + (length + rest) * self.rest + off * both;
+        let (least, greatest) = if cosine {
+            (1.0 - (product + error) / both - off, 1.0 - (product - error) / both + off)
+        } else {
+            let squares = self.length * self.length + length * length;
+            let (middle, slack) = (squares - 2.0 * product, 2.0 * error + 2.0 * off * squares);
+            ((middle - slack).max(0.0).sqrt() * (1.0 - off), (middle + slack).max(0.0).sqrt() * (1.0 + off))
+        };
+        let known = error.abs() < f32::MAX && least.abs() < f32::MAX && greatest.abs() < f32::MAX;
+        (if known { least } else { f32::NEG_INFINITY }, if known { greatest } else { f32::INFINITY })
+    }
+
+    /// Which rows' least distance, by the products of upper halves of codes, is not above `worst`; answers how many.
+    #[inline(always)]
+    fn near(
+        &self,
+        cosine: bool,
+        products: &[i32],
+        rows: [&[f32]; 3],
+        worst: f32,
+        out: &mut [u16; GROUP],
+    ) -> usize {
+        let n = products.len().min(GROUP);
         let [scales, rests, lengths] = rows.map(|r| &r[..n]);
-        let (low, high) = (&mut low[..n], &mut high[..n]);
+        let mut low = [0f32; GROUP];
         for i in 0..n {
-            let product = self.scale * scales[i] * (products[i] - self.shift) as f32;
-            let (length, off) = (lengths[i], self.off);
-            let both = self.length * length;
-            let error = rests[i] * self.length + (length + rests[i]) * self.rest + off * both;
-            let (least, greatest) = match self.metric {
-                Metric::Cosine => {
-                    (1.0 - (product + error) / both - off, 1.0 - (product - error) / both + off)
-                }
-                _ => {
-                    let squares = self.length * self.length + length * length;
-                    let (middle, slack) = (squares - 2.0 * product, 2.0 * error + 2.0 * off * squares);
-                    (
-                        (middle - slack).max(0.0).sqrt() * (1.0 - off),
-                        (middle + slack).max(0.0).sqrt() * (1.0 + off),
-                    )
-                }
-            };
-            let known = error.abs() < f32::MAX && least.abs() < f32::MAX && greatest.abs() < f32::MAX;
-            low[i] = if known { least } else { f32::NEG_INFINITY };
-            high[i] = if known { greatest } else { f32::INFINITY };
+            let product = (products[i] - self.shift) * 16;
+            low[i] = self.bounds(cosine, product, [scales[i], rests[i], lengths[i]]).0;
         }
+        let mut found = 0;
+        for i in 0..n {
+            out[found] = i as u16;
+            found += usize::from(low[i] <= worst);
+        }
+        found
     }
 }
 
 /// Lengths whose squares and products the kernel's `f32` holds well: the bounds say nothing of others.
-const LENGTHS: std::ops::Range<f32> = 1e-15..1e18;
+pub(crate) const LENGTHS: std::ops::Range<f32> = 1e-15..1e18;
+
+struct Near<'a> {
+    measure: &'a Measure,
+    sums: &'a [i32],
+    rows: [&'a [f32]; 3],
+    worst: f32,
+    out: &'a mut [u16; GROUP],
+}
+
+impl Work for Near<'_> {
+    type Out = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        let Near { measure, sums, rows, worst, out } = self;
+        match measure.metric {
+            Metric::Cosine => measure.near(true, sums, rows, worst, out),
+            _ => measure.near(false, sums, rows, worst, out),
+        }
+    }
+}
+
+/// The halves of codes, packed.
+struct Halves<'a> {
+    codes: &'a [Run<i8>],
+    upper: &'a mut Vec<u8>,
+    lower: &'a mut Vec<u8>,
+}
+
+impl Work for Halves<'_> {
+    /// The square of the length of the lower halves.
+    type Out = f32;
+
+    #[inline(always)]
+    fn run(self) -> f32 {
+        let mut square = 0i32;
+        let (mut upper, mut lower) = ([[0u8; RUN]; MOST_RUNS], [[0u8; RUN]; MOST_RUNS]);
+        let n = self.codes.len();
+        for (k, run) in self.codes.iter().enumerate() {
+            for i in 0..RUN {
+                let code = i32::from(run.0[i]);
+                let high = (code + 8) >> 4;
+                let low = code - 16 * high;
+                upper[k][i] = (high + 8) as u8;
+                lower[k][i] = (low + 8) as u8;
+                square += low * low;
+            }
+        }
+        self.upper.clear();
+        self.lower.clear();
+        pack(&upper[..n], self.upper);
+        pack(&lower[..n], self.lower);
+        square as f32
+    }
+}
+
+/// Makes the codes of a vector: see `quantize`.
+pub(crate) struct Codes<'a> {
+    pub numbers: &'a [f32],
+    pub codes: &'a mut Vec<Run<i8>>,
+}
+
+impl Work for Codes<'_> {
+    type Out = (f32, f32, f32);
+
+    #[inline(always)]
+    fn run(self) -> (f32, f32, f32) {
+        quantize(self.numbers, self.codes)
+    }
+}
 
 /// The codes of a vector; answers scale, length of the rest (no number: the vector is to be measured in any case), and length.
 #[inline(always)]
 fn quantize(numbers: &[f32], codes: &mut Vec<Run<i8>>) -> (f32, f32, f32) {
     codes.clear();
     let most = numbers.iter().fold(0f32, |m, x| if x.abs() > m { x.abs() } else { m });
-    let scale = most / 127.0;
+    let scale = most / MOST_CODE;
     let (mut rest, mut square) = (0f64, 0f64);
     let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
     for numbers in numbers.chunks(RUN) {
@@ -115,7 +215,7 @@ fn quantize(numbers: &[f32], codes: &mut Vec<Run<i8>>) -> (f32, f32, f32) {
         let mut nearest = [0f32; RUN];
         for (x, to) in padded.iter().zip(&mut nearest) {
             // The nearest integer, by adding a number whose last bit is 1.
-            *to = (x * inverse).clamp(-127.0, 127.0) + 12_582_912.0 - 12_582_912.0;
+            *to = (x * inverse).clamp(-MOST_CODE, MOST_CODE) + 12_582_912.0 - 12_582_912.0;
         }
         let run = Run(nearest.map(|n| n as i8));
         let mut squares = [[0f64; 8]; 2];
@@ -182,12 +282,15 @@ impl Quantized {
         let bytes = c.bytes();
         let mut q = Quantized { runs, ..Quantized::default() };
         let (mut codes, mut fits, mut keeps) = (Vec::new(), true, true);
+        let mut halves = (Vec::new(), Vec::new());
         store.chunks("1", &[], |chunk| {
             let taken = (0..chunk.size).filter(|at| chunk.is_taken(*at)).count();
             fits = fits
-                && (q.codes.len() + taken * runs) * RUN <= MOST_CODES
-                && alloc::reserve(&mut q.codes, taken * runs).is_ok()
-                && [&mut q.scales, &mut q.rests, &mut q.lengths]
+                && (q.rows.len() + taken) * runs * RUN <= MOST_CODES
+                && [&mut q.upper, &mut q.lower]
+                    .into_iter()
+                    .all(|p| p.reserve(taken * runs * RUN / 2).is_ok())
+                && [&mut q.scales, &mut q.rests, &mut q.halves, &mut q.lengths]
                     .into_iter()
                     .all(|list| alloc::reserve(list, taken).is_ok())
                 && alloc::reserve(&mut q.rows, taken).is_ok();
@@ -201,12 +304,14 @@ impl Quantized {
             for at in (0..chunk.size).filter(|at| chunk.is_taken(*at)) {
                 let vector = &vectors[bytes * at..][..bytes];
                 let numbers = numbers(c.kind, vector);
-                let (mut scale, mut rest, mut length) = (0.0, 0.0, 0.0);
-                widest(|| (scale, rest, length) = quantize(&numbers, &mut codes));
-                q.codes.extend(codes.iter().map(|run| Run(run.0.map(|c| c.wrapping_add(-128) as u8))));
+                let (scale, rest, length) = widest(Codes { numbers: &numbers, codes: &mut codes });
+                let square = widest(Halves { codes: &codes, upper: &mut halves.0, lower: &mut halves.1 });
+                q.upper.push(&halves.0);
+                q.lower.push(&halves.1);
                 let place = Place { chunk: chunk.id, at };
                 q.scales.push(scale);
                 q.rests.push(rest);
+                q.halves.push(rest + scale * square.sqrt() * 1.000_001);
                 q.lengths.push(length);
                 q.rows.push((chunk.rowid(at), place));
                 if keeps {
@@ -224,63 +329,91 @@ impl Quantized {
     fn nearest(&self, store: &Store, column: usize, query: &Query<'_>, k: usize) -> Result<Vec<Found>> {
         let c = &store.config.vectors[column];
         let mut codes = Vec::new();
-        let (scale, rest, length) = quantize(query.numbers(), &mut codes);
-        let shift = codes.iter().flat_map(|run| run.0).map(i32::from).sum::<i32>() * 128;
+        let (scale, rest, length) = widest(Codes { numbers: query.numbers(), codes: &mut codes });
+        let shift = 8 * total(&codes);
         let off = ROUNDING * c.dimensions as f32;
         let measure = Measure { metric: c.metric, scale, rest, length, shift, off };
         let n = self.rows.len();
-        let mut least: Vec<f32> = Vec::new();
-        alloc::reserve(&mut least, n)?;
-        least.resize(n, 0.0);
+        // Rows whose least distance was not above what was known then.
+        let mut near: Vec<(f32, u32)> = Vec::new();
         // The `k` smallest greatest distances, the largest of them on top.
         let mut bounds: BinaryHeap<Bound> = BinaryHeap::new();
         let mut worst = f32::INFINITY;
-        let mut sums = Vec::new();
-        let mut greatest = [0f32; GROUP];
-        for (group, low) in least.chunks_mut(GROUP).enumerate() {
-            let from = group * GROUP;
-            let to = from + low.len();
-            products(&self.codes[from * self.runs..to * self.runs], &codes, &mut sums);
-            let rows = [&self.scales[from..to], &self.rests[from..to], &self.lengths[from..to]];
-            widest(|| measure.bounds(&sums, rows, low, &mut greatest));
-            for high in &greatest[..low.len()] {
-                if *high < worst || bounds.len() < k {
+        let (mut sums, mut lower) = (Vec::new(), Vec::new());
+        let mut left = [0u16; GROUP];
+        let (bytes, cosine) = (self.runs * RUN / 2, c.metric == Metric::Cosine);
+        let (uppers, lowers) = (self.upper.bytes(), self.lower.bytes());
+        for from in (0..n).step_by(GROUP) {
+            let to = n.min(from + GROUP);
+            nibble_products(&uppers[from * bytes..to * bytes], &codes, &mut sums);
+            let rows = [&self.scales[from..to], &self.halves[from..to], &self.lengths[from..to]];
+            let found = widest(Near { measure: &measure, sums: &sums, rows, worst, out: &mut left });
+            alloc::reserve(&mut near, found)?;
+            for at in &left[..found] {
+                let i = from + usize::from(*at);
+                nibble_products(&lowers[i * bytes..][..bytes], &codes, &mut lower);
+                let product = (sums[i - from] - shift) * 16 + lower[0] - shift;
+                let row = [self.scales[i], self.rests[i], self.lengths[i]];
+                let (low, high) = measure.bounds(cosine, product, row);
+                if low > worst {
+                    continue;
+                }
+                near.push((low, i as u32));
+                if high < worst || bounds.len() < k {
                     if bounds.len() == k {
                         bounds.pop();
                     }
-                    bounds.push(Bound(*high));
+                    bounds.push(Bound(high));
                     if bounds.len() == k {
                         worst = bounds.peek().map_or(worst, |b| b.0);
                     }
                 }
             }
         }
+        near.retain(|(low, _)| *low <= worst);
+        near.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         let bytes = c.bytes();
         let mut heap: BinaryHeap<Found> = BinaryHeap::new();
-        let mut candidates = (0..n).filter(|i| least[*i] <= worst);
-        loop {
-            let mut group = [0; LANES];
-            let found = group.iter_mut().zip(&mut candidates).map(|(to, i)| *to = i).count();
-            if found == 0 {
+        let mut read: [Vec<u8>; LANES] = Default::default();
+        let mut reader = store.reader(column);
+        for group in near.chunks(LANES) {
+            // Nothing from here on can be nearer than what there is.
+            if heap.len() == k && heap.peek().is_some_and(|worst| f64::from(group[0].0) > worst.distance) {
                 break;
             }
-            let first = group[0];
-            group[found..].fill(first);
+            let row = |j: usize| group[j.min(group.len() - 1)].1 as usize;
             let distances = if self.stored.is_empty() {
-                let mut read: [Vec<u8>; LANES] = Default::default();
-                for (to, i) in read.iter_mut().zip(&group) {
-                    *to = store.vector(column, self.rows[*i].1)?;
+                for j in 0..group.len() {
+                    self.read(&mut reader, row(j), bytes, &mut read[j])?;
                 }
-                query.distances(std::array::from_fn(|j| &read[j][..]))
+                query.distances(std::array::from_fn(|j| &read[j.min(group.len() - 1)][..]))
             } else {
-                query.distances(std::array::from_fn(|j| &self.stored[bytes * group[j]..][..bytes]))
+                query.distances(std::array::from_fn(|j| &self.stored[bytes * row(j)..][..bytes]))
             };
-            for (i, distance) in group[..found].iter().zip(distances) {
-                let (rowid, place) = self.rows[*i];
+            for (j, distance) in distances.into_iter().enumerate().take(group.len()) {
+                let (rowid, place) = self.rows[row(j)];
                 keep(&mut heap, k, Found { distance, rowid, place });
             }
         }
         Ok(heap.into_sorted_vec())
+    }
+
+    /// Reads the vector of a row; where it lies is remembered.
+    fn read(&self, reader: &mut Reader<'_>, row: usize, bytes: usize, out: &mut Vec<u8>) -> Result<()> {
+        out.resize(bytes, 0);
+        let known = self.pieces.borrow().get(&(row as u32)).cloned();
+        match known {
+            Some(pieces) => reader.read_pieces(&pieces, out),
+            None => {
+                reader.read(self.rows[row].1, out)?;
+                let pieces = reader.pieces(self.rows[row].1)?;
+                let mut known = self.pieces.borrow_mut();
+                if known.len() < MOST_PIECES {
+                    known.insert(row as u32, pieces.into());
+                }
+                Ok(())
+            }
+        }
     }
 }
 

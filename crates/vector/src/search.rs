@@ -1,23 +1,28 @@
-//! The nearest rows: a scan of all chunks that the filters leave.
+//! The nearest rows: by the index of the column, by the copy in memory, or by a scan of all chunks that the filters leave.
 //!
-//! What always holds: the answer is exact, sorted by distance, and rows of one distance by rowid; a distance that is no number comes
-//! last. Memory is bounded by `k` and a chunk.
+//! What always holds: without an index the answer is exact; it is sorted by distance, and rows of one distance by rowid; a distance that is
+//! no number comes last. A scan's memory is bounded by `k` and a chunk. Rows that are named are looked at alone.
 
 use crate::filter::Condition;
 use crate::found::{Found, keep};
+use crate::ivf::{self, Ask, Kept};
 use crate::kernel::{LANES, Query};
 use crate::plan;
 use crate::quantized::Copies;
-use crate::store::{Place, Store, corrupt};
+use crate::store::{Chunk, Place, Store, corrupt};
 use crate::vector::Vector;
 use iolite_base::{Code, Error, Result};
 use iolite_ext::FilterArgs;
 use iolite_value::Value;
 use std::cell::RefCell;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 /// So many rows can be asked for.
 const MOST: i64 = 4096;
+/// Of more rows that are named, all chunks are looked at.
+const FEW: usize = 4096;
+/// A filter that looks at more than this part of all chunks costs as much as a scan.
+const PART: usize = 4;
 
 /// What is looked for.
 struct Wanted {
@@ -30,6 +35,8 @@ struct Wanted {
     distances: Vec<(u8, f64)>,
     /// The rows that may be found, sorted; none: all.
     rows: Option<Vec<i64>>,
+    /// How many lists of an index are looked at, if the query says it.
+    probes: Option<usize>,
 }
 
 /// The vector that a query asks for.
@@ -78,11 +85,21 @@ impl Wanted {
                 let (column, vector) = (place, query_vector(store, place, v)?);
                 let partition = ("1".into(), Vec::new());
                 let (conditions, distances) = (Vec::new(), Vec::new());
-                w = Some(Wanted { column, vector, k: 0, partition, conditions, distances, rows: None });
+                w = Some(Wanted {
+                    column,
+                    vector,
+                    k: 0,
+                    partition,
+                    conditions,
+                    distances,
+                    rows: None,
+                    probes: None,
+                });
                 continue;
             };
             match block[0] {
                 plan::COUNT => w.k = count(v)?,
+                plan::PROBES => w.probes = Some(usize::try_from(v.to_int()).unwrap_or(0)),
                 plan::KEYS => w.only(store, values)?,
                 plan::PARTITION => {
                     w.partition.1.push(v.clone());
@@ -100,10 +117,42 @@ impl Wanted {
 
     /// Whether every row may be found.
     fn is_plain(&self) -> bool {
-        self.partition.1.is_empty()
-            && self.conditions.is_empty()
-            && self.distances.is_empty()
-            && self.rows.is_none()
+        !self.filters() && self.distances.is_empty() && self.rows.is_none()
+    }
+
+    /// Whether there are conditions on other columns.
+    fn filters(&self) -> bool {
+        !self.partition.1.is_empty() || !self.conditions.is_empty()
+    }
+
+    /// Whether a distance is within the bounds.
+    fn holds(&self, distance: f64) -> bool {
+        let holds =
+            |(op, bound): &(u8, f64)| distance.partial_cmp(bound).is_some_and(|o| plan::holds(*op, o));
+        self.distances.iter().all(holds)
+    }
+
+    /// No distance below this is within them.
+    fn least(&self) -> f64 {
+        let lower = self.distances.iter().filter(|(op, _)| plan::holds(*op, std::cmp::Ordering::Greater));
+        lower.map(|(_, bound)| *bound).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// Which places of a chunk are left.
+    fn left(&self, store: &Store, chunk: &Chunk, left: &mut Vec<bool>) -> Result<()> {
+        left.clear();
+        left.extend((0..chunk.size).map(|at| chunk.is_taken(at)));
+        if let Some(rows) = &self.rows {
+            for (at, left) in left.iter_mut().enumerate() {
+                *left = *left && rows.binary_search(&chunk.rowid(at)).is_ok();
+            }
+        }
+        for c in &self.conditions {
+            if left.contains(&true) {
+                c.narrow(store, chunk, left)?;
+            }
+        }
+        Ok(())
     }
 
     fn only(&mut self, store: &Store, keys: &[Value]) -> Result<()> {
@@ -116,6 +165,7 @@ impl Wanted {
             });
         }
         rows.sort_unstable();
+        rows.dedup();
         if let Some(before) = &self.rows {
             rows.retain(|r| before.binary_search(r).is_ok());
         }
@@ -127,7 +177,7 @@ impl Wanted {
 /// The nearest rows, nearest first.
 pub(crate) fn nearest(
     store: &Store,
-    copies: &RefCell<Copies>,
+    (copies, indexes): (&RefCell<Copies>, &RefCell<Kept>),
     plan: &str,
     args: &FilterArgs<'_>,
 ) -> Result<Vec<Found>> {
@@ -137,55 +187,104 @@ pub(crate) fn nearest(
     }
     let column = &store.config.vectors[w.column];
     let query = Query::new(column.kind, column.metric, &w.vector.bytes);
-    if w.is_plain() {
-        // Taken out while it is used: reading the table may run a search within this one.
-        let mut taken = copies.take();
-        let found = taken.nearest(store, w.column, &query, w.k);
-        copies.replace(taken);
-        if let Some(found) = found.map_err(|e| if e.code() == Code::CorruptVtab { corrupt() } else { e })? {
+    let found = (|| {
+        if column.index.is_some()
+            && w.rows.is_none()
+            && w.probes != Some(0)
+            && let Some(found) = indexed(store, indexes, &w, &query)?
+        {
             return Ok(found);
         }
-    }
-    let bytes = column.bytes();
+        if w.is_plain() {
+            // Taken out while it is used: reading the table may run a search within this one.
+            let mut taken = copies.take();
+            let found = taken.nearest(store, w.column, &query, w.k);
+            copies.replace(taken);
+            if let Some(found) = found? {
+                return Ok(found);
+            }
+        }
+        scan(store, &w, &query)
+    })();
+    found.map_err(|e: Error| if e.code() == Code::CorruptVtab { corrupt() } else { e })
+}
+
+/// By the index of the column; none: it has nothing to say.
+fn indexed(
+    store: &Store,
+    indexes: &RefCell<Kept>,
+    w: &Wanted,
+    query: &Query<'_>,
+) -> Result<Option<Vec<Found>>> {
+    let mut known: HashMap<i64, Vec<bool>> = HashMap::new();
+    let mut filter = |place: Place, rows: usize| -> Result<Option<bool>> {
+        if let Some(left) = known.get(&place.chunk) {
+            return Ok(Some(left.get(place.at).copied().unwrap_or(false)));
+        }
+        if known.len() > rows / store.config.chunk_size / PART + 64 {
+            return Ok(None);
+        }
+        let mut left = Vec::new();
+        if let Some(chunk) = store.chunk_if(place.chunk, &w.partition.0, &w.partition.1)? {
+            w.left(store, &chunk, &mut left)?;
+        }
+        let answer = left.get(place.at).copied().unwrap_or(false);
+        known.insert(place.chunk, left);
+        Ok(Some(answer))
+    };
+    let ask = Ask {
+        column: w.column,
+        query,
+        k: w.k,
+        probes: w.probes,
+        filter: if w.filters() { Some(&mut filter) } else { None },
+        holds: &|d| w.holds(d),
+        least: w.least(),
+    };
+    ivf::nearest(store, indexes, ask)
+}
+
+/// By a look at all vectors that the filters leave.
+fn scan(store: &Store, w: &Wanted, query: &Query<'_>) -> Result<Vec<Found>> {
+    let bytes = store.config.vectors[w.column].bytes();
     let mut heap: BinaryHeap<Found> = BinaryHeap::new();
     let mut left: Vec<bool> = Vec::new();
     let mut places: Vec<usize> = Vec::new();
-    store
-        .chunks(&w.partition.0, &w.partition.1, |chunk| {
-            left.clear();
-            left.extend((0..chunk.size).map(|at| chunk.is_taken(at)));
-            if let Some(rows) = &w.rows {
-                for (at, left) in left.iter_mut().enumerate() {
-                    *left = *left && rows.binary_search(&chunk.rowid(at)).is_ok();
-                }
-            }
-            for c in &w.conditions {
-                if left.contains(&true) {
-                    c.narrow(store, &chunk, &mut left)?;
-                }
-            }
-            places.clear();
-            places.extend((0..chunk.size).filter(|at| left[*at]));
-            if places.is_empty() {
-                return Ok(());
-            }
-            let vectors = store.vectors(w.column, &chunk)?;
-            for group in places.chunks(LANES) {
-                let of = |k: usize| &vectors[bytes * group[k.min(group.len() - 1)]..][..bytes];
-                let distances = query.distances(std::array::from_fn(of));
-                for (at, distance) in group.iter().zip(distances) {
-                    let holds = |(op, bound): &(u8, f64)| {
-                        distance.partial_cmp(bound).is_some_and(|o| plan::holds(*op, o))
-                    };
-                    if !w.distances.iter().all(holds) {
-                        continue;
-                    }
+    let mut look = |chunk: Chunk| {
+        w.left(store, &chunk, &mut left)?;
+        places.clear();
+        places.extend((0..chunk.size).filter(|at| left[*at]));
+        if places.is_empty() {
+            return Ok(());
+        }
+        let vectors = store.vectors(w.column, &chunk)?;
+        for group in places.chunks(LANES) {
+            let of = |k: usize| &vectors[bytes * group[k.min(group.len() - 1)]..][..bytes];
+            let distances = query.distances(std::array::from_fn(of));
+            for (at, distance) in group.iter().zip(distances) {
+                if w.holds(distance) {
                     let place = Place { chunk: chunk.id, at: *at };
                     keep(&mut heap, w.k, Found { distance, rowid: chunk.rowid(*at), place });
                 }
             }
-            Ok(())
-        })
-        .map_err(|e| if e.code() == Code::CorruptVtab { corrupt() } else { e })?;
+        }
+        Ok(())
+    };
+    match &w.rows {
+        Some(rows) if rows.len() <= FEW => {
+            let mut chunks = Vec::new();
+            for row in rows {
+                chunks.extend(store.place(*row)?.map(|p| p.chunk));
+            }
+            chunks.sort_unstable();
+            chunks.dedup();
+            for id in chunks {
+                if let Some(chunk) = store.chunk_if(id, &w.partition.0, &w.partition.1)? {
+                    look(chunk)?;
+                }
+            }
+        }
+        _ => store.chunks(&w.partition.0, &w.partition.1, look)?,
+    }
     Ok(heap.into_sorted_vec())
 }

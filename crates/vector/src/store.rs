@@ -5,6 +5,7 @@
 //! _chunks         chunk -> partition, which places are taken, by which rows
 //! _vector_chunks  chunk -> the vectors of a column, one after another      likewise _metadatachunks
 //! _metadatatext   row -> a text of more than 12 bytes                      _auxiliary: row -> further columns
+//! _ivf_lists, _ivf_codes, _ivf_places: the index of a column (`ivf`), only where it has one
 //! ```
 //!
 //! Parts of a chunk are read and written where they lie. Statements are kept; one is taken out while it runs. What is read is not
@@ -13,7 +14,7 @@
 use crate::config::{Config, MOST_CHUNK, Type};
 use crate::functions::VERSION;
 use iolite_base::{Bytes, Code, Error, Result};
-use iolite_ext::{Host, NestedStatement, StateNote};
+use iolite_ext::{Host, NestedBlob, NestedStatement, Piece, StateNote};
 use iolite_value::Value;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -73,6 +74,9 @@ pub(crate) fn is_shadow(suffix: &str) -> bool {
         || numbered("vector_chunks")
         || numbered("metadatachunks")
         || numbered("metadatatext")
+        || numbered("ivf_lists")
+        || numbered("ivf_codes")
+        || numbered("ivf_places")
 }
 
 fn bytes_of(v: Option<&Value>) -> Result<Bytes> {
@@ -97,7 +101,7 @@ impl Store {
         self.host().ok()?.is_state(&self.database, note)
     }
 
-    fn shadow(&self, suffix: &str) -> String {
+    pub fn shadow(&self, suffix: &str) -> String {
         format!("{}.{}", quoted(&self.database), quoted(&format!("{}_{suffix}", self.table)))
     }
 
@@ -118,6 +122,9 @@ impl Store {
         }
         if !c.auxiliary.is_empty() {
             all.push("auxiliary".into());
+        }
+        for k in c.indexed() {
+            all.extend(["lists", "codes", "places"].map(|what| format!("ivf_{what}{k:02}")));
         }
         all
     }
@@ -140,6 +147,11 @@ impl Store {
                     let values: Vec<String> =
                         (0..self.config.auxiliary.len()).map(|k| format!("value{k:02}")).collect();
                     format!("( rowid integer PRIMARY KEY , {})", values.join(", "))
+                }
+                s if s.starts_with("ivf_lists") => "(list INTEGER PRIMARY KEY,data BLOB NOT NULL)".to_string(),
+                s if s.starts_with("ivf_codes") => "(id INTEGER PRIMARY KEY,data BLOB NOT NULL)".to_string(),
+                s if s.starts_with("ivf_places") => {
+                    "(chunk_id INTEGER PRIMARY KEY,lists BLOB NOT NULL)".to_string()
                 }
                 s if s.starts_with("vector") => "(rowid PRIMARY KEY,vectors BLOB NOT NULL)".to_string(),
                 s if s.starts_with("metadatatext") => "(rowid PRIMARY KEY, data TEXT)".to_string(),
@@ -177,7 +189,12 @@ impl Store {
     }
 
     /// Runs a statement; hands each row to `f`, which says whether to go on.
-    fn rows(&self, sql: String, params: &[Value], mut f: impl FnMut(&[Value]) -> Result<bool>) -> Result<()> {
+    pub fn rows(
+        &self,
+        sql: String,
+        params: &[Value],
+        mut f: impl FnMut(&[Value]) -> Result<bool>,
+    ) -> Result<()> {
         let kept = self.kept.borrow_mut().remove(&sql);
         let mut s = match kept {
             Some(s) => s,
@@ -205,7 +222,12 @@ impl Store {
         Ok(())
     }
 
-    fn row<T>(&self, sql: String, params: &[Value], f: impl Fn(&[Value]) -> Result<T>) -> Result<Option<T>> {
+    pub fn row<T>(
+        &self,
+        sql: String,
+        params: &[Value],
+        f: impl Fn(&[Value]) -> Result<T>,
+    ) -> Result<Option<T>> {
         let mut found = None;
         self.rows(sql, params, |row| {
             found = Some(f(row)?);
@@ -214,7 +236,7 @@ impl Store {
         Ok(found)
     }
 
-    fn run(&self, sql: String, params: &[Value]) -> Result<()> {
+    pub fn run(&self, sql: String, params: &[Value]) -> Result<()> {
         self.rows(sql, params, |_| Ok(true))
     }
 
@@ -280,10 +302,31 @@ impl Store {
         self.rows(sql, params, |row| f(chunk_of(row)?).map(|()| true))
     }
 
-    fn chunk(&self, id: i64) -> Result<Chunk> {
+    pub fn chunk(&self, id: i64) -> Result<Chunk> {
         let sql =
             format!("SELECT chunk_id,size,validity,rowids FROM {} WHERE chunk_id=?1", self.shadow("chunks"));
         self.row(sql, &[Value::Int(id)], chunk_of)?.ok_or_else(corrupt)
+    }
+
+    /// A chunk, if it matches `condition` on the partition columns; `None` also if there is none.
+    pub fn chunk_if(&self, id: i64, condition: &str, params: &[Value]) -> Result<Option<Chunk>> {
+        let sql = format!(
+            "SELECT chunk_id,size,validity,rowids FROM {} WHERE chunk_id=?{} AND {condition}",
+            self.shadow("chunks"),
+            params.len() + 1
+        );
+        let params: Vec<Value> = params.iter().cloned().chain([Value::Int(id)]).collect();
+        self.row(sql, &params, chunk_of)
+    }
+
+    pub fn last_insert_rowid(&self) -> i64 {
+        self.host().map_or(0, |h| h.last_insert_rowid())
+    }
+
+    /// How large pages are.
+    pub fn page_size(&self) -> Result<usize> {
+        let rows = self.host()?.query(&format!("PRAGMA {}.page_size", quoted(&self.database)), &[])?;
+        Ok(rows.first().and_then(|r| r.first()).map_or(4096, Value::to_int).clamp(512, 65536) as usize)
     }
 
     /// A partition column of a chunk.
@@ -364,7 +407,7 @@ impl Store {
         Ok(true)
     }
 
-    fn write(&self, suffix: &str, column: &str, rowid: i64, at: usize, bytes: &[u8]) -> Result<()> {
+    pub fn write(&self, suffix: &str, column: &str, rowid: i64, at: usize, bytes: &[u8]) -> Result<()> {
         let value = (&*self.database, &*self.plain(suffix), column);
         self.host()?.write_blob(value, rowid, at, bytes).map_err(damaged)
     }
@@ -392,6 +435,12 @@ impl Store {
     pub fn vector(&self, k: usize, place: Place) -> Result<Vec<u8>> {
         let n = self.config.vectors[k].bytes();
         self.read(&format!("vector_chunks{k:02}"), "vectors", place.chunk, place.at * n, n)
+    }
+
+    /// For vectors of many places.
+    pub fn reader(&self, k: usize) -> Reader<'_> {
+        let table = self.plain(&format!("vector_chunks{k:02}"));
+        Reader { store: self, table, bytes: self.config.vectors[k].bytes(), blob: None }
     }
 
     pub fn set_vector(&self, k: usize, place: Place, bytes: &[u8]) -> Result<()> {
@@ -509,6 +558,44 @@ impl Store {
             self.run(format!("DELETE FROM {} WHERE rowid=?1", self.shadow("auxiliary")), &id)?;
         }
         Ok(())
+    }
+}
+
+/// Reads vectors one by one; to be dropped before the tables are changed.
+pub(crate) struct Reader<'a> {
+    store: &'a Store,
+    table: String,
+    bytes: usize,
+    blob: Option<Box<dyn NestedBlob>>,
+}
+
+impl Reader<'_> {
+    fn blob(&mut self, chunk: i64) -> Result<&mut Box<dyn NestedBlob>> {
+        match &mut self.blob {
+            Some(blob) => blob.go_to(chunk)?,
+            None => {
+                let value = (&*self.store.database, &*self.table, "vectors");
+                self.blob = Some(self.store.host()?.open_blob(value, chunk)?);
+            }
+        }
+        self.blob.as_mut().ok_or_else(corrupt)
+    }
+
+    /// Reads the vector at a place.
+    pub fn read(&mut self, place: Place, out: &mut [u8]) -> Result<()> {
+        let offset = place.at * self.bytes;
+        self.blob(place.chunk).and_then(|b| b.read(offset, out)).map_err(damaged)
+    }
+
+    /// Where the vector at a place lies, in this state of the database.
+    pub fn pieces(&mut self, place: Place) -> Result<Vec<Piece>> {
+        let (offset, bytes) = (place.at * self.bytes, self.bytes);
+        self.blob(place.chunk).and_then(|b| b.pieces(offset, bytes)).map_err(damaged)
+    }
+
+    /// Reads a vector where it lies.
+    pub fn read_pieces(&self, pieces: &[Piece], out: &mut [u8]) -> Result<()> {
+        self.store.host()?.read_pieces(&self.store.database, pieces, out).map_err(damaged)
     }
 }
 

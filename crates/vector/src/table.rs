@@ -4,6 +4,7 @@
 
 use crate::config::{Column, Type};
 use crate::found::Found;
+use crate::ivf::{self, Kept};
 use crate::plan;
 use crate::quantized::Copies;
 use crate::search;
@@ -20,6 +21,7 @@ pub(crate) struct Table {
     pub store: Rc<Store>,
     /// What searches keep in memory.
     pub copies: Rc<RefCell<Copies>>,
+    pub indexes: Rc<RefCell<Kept>>,
 }
 
 fn fail<T>(what: String) -> Result<T> {
@@ -112,6 +114,12 @@ impl Table {
         ))
     }
 
+    /// What is inserted into the column of the table's name, if something is.
+    fn command<'v>(&self, values: &'v [Value]) -> Option<&'v Value> {
+        let at = self.store.config.columns.iter().position(|c| *c == Column::Command)?;
+        values.get(at).filter(|v| !v.is_null())
+    }
+
     /// Looks at the values of a row. What an update leaves as it is, is `None`.
     fn row(&self, change: &Change<'_>, values: &[Value]) -> Result<Row> {
         let new = change.old.is_none();
@@ -149,7 +157,7 @@ impl Table {
                     self.check_auxiliary(*k, v)?;
                     row.auxiliary.push(Some(v.clone()));
                 }
-                Column::Distance | Column::K => {
+                Column::Distance | Column::K | Column::Probes | Column::Command => {
                     if new && !v.is_null() {
                         let name = config.name(*column);
                         return fail(format!("A value was provided for the hidden \"{name}\" column."));
@@ -202,6 +210,7 @@ impl Table {
             let values = row.auxiliary.into_iter().map(Option::unwrap_or_default).collect();
             store.add_auxiliary(rowid, values)?;
         }
+        config.indexed().try_for_each(|k| ivf::added(store, k, place))?;
         Ok(rowid)
     }
 
@@ -221,6 +230,7 @@ impl Table {
 
     fn remove(&self, rowid: i64, place: Place) -> Result<()> {
         let (store, config) = (&self.store, &self.store.config);
+        config.indexed().try_for_each(|k| ivf::removed(store, k, place))?;
         if store.set_taken(place, None)? {
             for (k, v) in config.vectors.iter().enumerate() {
                 store.set_vector(k, place, &iolite_base::alloc::zeroed(v.bytes())?)?;
@@ -229,6 +239,7 @@ impl Table {
                 store.set_metadata(k, place, rowid, &Value::Null, false)?;
             }
         } else {
+            ivf::forget_chunk(store, place.chunk)?;
             for (k, m) in config.metadata.iter().enumerate() {
                 if m.ty == Type::Text {
                     store.forget_text(k, rowid)?;
@@ -248,6 +259,7 @@ impl VirtualTable for Table {
         Ok(Box::new(Cursor {
             store: self.store.clone(),
             copies: self.copies.clone(),
+            indexes: self.indexes.clone(),
             rows: Vec::new(),
             at: 0,
         }))
@@ -264,6 +276,12 @@ impl VirtualTable for Table {
             }
             return Ok(0);
         };
+        if change.old.is_none()
+            && let Some(command) = self.command(values)
+        {
+            ivf::command(&self.store, &command.text_bytes()?)?;
+            return Ok(self.store.last_insert_rowid());
+        }
         let row = self.row(change, values)?;
         let Some(old) = change.old else { return self.insert(change, row) };
         let same = match (old, &row.key) {
@@ -274,7 +292,15 @@ impl VirtualTable for Table {
             return fail("UPDATEs on vec0 primary key values are not allowed.".into());
         }
         let Some((rowid, place)) = self.find(old)? else { return Ok(0) };
+        let moved: Vec<usize> = self
+            .store
+            .config
+            .indexed()
+            .filter(|k| row.vectors.get(*k).is_some_and(Option::is_some))
+            .collect();
+        moved.iter().try_for_each(|k| ivf::removed(&self.store, *k, place))?;
         self.write(rowid, place, &row, false)?;
+        moved.iter().try_for_each(|k| ivf::added(&self.store, *k, place))?;
         for (k, v) in row.auxiliary.iter().enumerate() {
             if let Some(v) = v {
                 self.store.set_auxiliary(k, rowid, v)?;
@@ -294,6 +320,17 @@ impl VirtualTable for Table {
     fn as_any(&self) -> Option<&dyn std::any::Any> {
         Some(self)
     }
+
+    fn integrity(&self, quick: bool) -> Result<Option<String>> {
+        let store = &self.store;
+        for k in store.config.indexed().filter(|_| !quick) {
+            if let Some(wrong) = ivf::check(store, k)? {
+                let (table, column) = (&store.table, &store.config.vectors[k].name);
+                return Ok(Some(format!("in the index of {table}.{column}: {wrong}")));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// A row of a cursor: its id, and its distance and place, if these are known.
@@ -302,6 +339,7 @@ type Known = (i64, Option<Found>);
 struct Cursor {
     store: Rc<Store>,
     copies: Rc<RefCell<Copies>>,
+    indexes: Rc<RefCell<Kept>>,
     rows: Vec<Known>,
     at: usize,
 }
@@ -340,7 +378,7 @@ impl VirtualCursor for Cursor {
         (self.rows, self.at) = (Vec::new(), 0);
         match plan.chars().next() {
             Some(plan::NEAREST) => {
-                let found = search::nearest(&self.store, &self.copies, plan, args)?;
+                let found = search::nearest(&self.store, (&self.copies, &self.indexes), plan, args)?;
                 self.rows = found.into_iter().map(|f| (f.rowid, Some(f))).collect();
             }
             Some(plan::ONE) => {
@@ -377,7 +415,7 @@ impl VirtualCursor for Cursor {
             Some(Column::Metadata(k)) => store.metadata(*k, self.place()?, rowid),
             Some(Column::Auxiliary(k)) => store.auxiliary(*k, rowid),
             Some(Column::Distance) => Ok(found.map_or(Value::Null, |f| Value::real(f.distance))),
-            Some(Column::K) | None => Ok(Value::Null),
+            Some(Column::K | Column::Probes | Column::Command) | None => Ok(Value::Null),
         }
     }
 

@@ -4,6 +4,7 @@
 //! is absent stays in the list with the reason.
 
 mod duckdb;
+pub mod libraries;
 pub mod pairs;
 pub mod turso;
 
@@ -60,6 +61,9 @@ pub fn presences() -> Vec<Presence> {
         of("duckdb", DuckDb::find(1).map(|d| d.version())),
         of("lmdb", pairs::lmdb().map(|l| l.version())),
         of("berkeley", pairs::berkeley().map(|b| b.version())),
+        of("sqlite-vec", libraries::version("sqlite-vec")),
+        of("usearch", libraries::version("usearch")),
+        of("hnswlib", libraries::version("hnswlib")),
         of("turso", Turso::find().map(|t| t.version())),
     ]
 }

@@ -16,9 +16,11 @@ mod suite;
 mod tatp;
 mod tatp_data;
 mod tatp_queue;
+mod text;
 mod tpch;
 mod tpch_data;
 mod tpch_queries;
+mod vectors;
 mod web;
 
 use crate::Options;
@@ -68,6 +70,13 @@ pub const ALL: &[Workload] = &[
     Workload { id: "mobile", version: 1, title: "Mobile trace shape", run: mobile::run },
     Workload { id: "tpch", version: 4, title: "TPC-H", run: tpch::run },
     Workload { id: "events", version: 1, title: "A wide table of events", run: events::run },
+    Workload { id: "vectors", version: 1, title: "W10: nearest vectors", run: vectors::run },
+    Workload {
+        id: "text",
+        version: 1,
+        title: "W11 and W12: ranked texts, alone and with vectors",
+        run: text::run,
+    },
     Workload { id: "mixed", version: 1, title: "TATP writers beside SSB queries", run: mixed::run },
 ];
 

@@ -9,7 +9,7 @@ mod stock;
 pub use iolite::Iolite;
 pub use iolite_stock::Value;
 use std::path::Path;
-pub use stock::Stock;
+pub use stock::{Extended, Stock};
 
 /// What kind of error it was, as far as measuring cares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,6 +6,30 @@ use std::path::Path;
 /// Stock SQLite, the pinned build.
 pub struct Stock;
 
+/// Stock SQLite with an extension.
+pub struct Extended {
+    /// The name in tables.
+    pub name: &'static str,
+    /// The extension's library.
+    pub library: std::path::PathBuf,
+}
+
+impl Engine for Extended {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn version(&self) -> String {
+        format!("SQLite {} with {}", iolite_stock::version(), self.name)
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn Database>> {
+        let c = iolite_stock::Connection::open(&path.to_string_lossy()).map_err(error)?;
+        c.load_extension(&self.library.to_string_lossy()).map_err(error)?;
+        Ok(Box::new(Db(c)))
+    }
+}
+
 struct Db(iolite_stock::Connection);
 
 struct Statement<'d>(iolite_stock::Statement<'d>);

@@ -17,6 +17,7 @@ mod sorting;
 mod transactions;
 mod trust;
 mod vectors;
+mod vectors_index;
 mod vtab_writes;
 mod vtabs;
 mod writer;
