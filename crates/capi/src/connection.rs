@@ -41,10 +41,10 @@ pub struct Db {
     interrupt: Arc<AtomicBool>,
     pub(crate) filename: RefCell<Vec<u8>>,
     /// Files of the engine's that C has been shown.
-    pub(crate) shown_files: crate::file_control::ShownFiles,
+    pub(crate) shown_files: crate::vfs_file::ShownFiles,
     pub(crate) hooks: crate::hooks::Hooks,
     /// What `fts5(pointer)` has handed out.
-    pub(crate) fts5: RefCell<Option<Box<crate::fts5::Api>>>,
+    pub(crate) fts5: RefCell<Option<Box<dyn std::any::Any>>>,
     /// Who may load extensions.
     pub(crate) loads: Cell<u8>,
     pub(crate) client_data: RefCell<Vec<ClientData>>,
@@ -423,7 +423,7 @@ pub unsafe extern "C" fn sqlite3_db_mutex(db: *mut Db) -> *mut Mutex {
 pub unsafe extern "C" fn sqlite3_db_filename(db: *mut Db, name: *const c_char) -> *const c_char {
     let name = text_option(name).unwrap_or_else(|| "main".into());
     with(db, std::ptr::null(), |d| {
-        let foreign = d.run(|c| c.btree(&name)).ok().and_then(|b| crate::file_control::foreign(&b));
+        let foreign = d.run(|c| c.btree(&name)).ok().and_then(|b| crate::vfs_file::foreign(&b));
         if let Some(name) = foreign.and_then(|f| crate::filename::name_of(f.cast())) {
             return name;
         }

@@ -3,7 +3,7 @@
 //! A `Fts5Context*` lives for one call. What always holds: texts that it has handed out stay until then.
 
 use crate::connection::{Db, Destructor};
-use crate::fts5::{TakeToken, slice, tokens_to_c};
+use crate::fts5_tokens::{TakeToken, slice, tokens_to_c};
 use crate::function::CContext;
 use crate::statement::destroy;
 use crate::value::CValue;

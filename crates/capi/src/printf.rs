@@ -221,7 +221,11 @@ mod variadic {
 
     trampoline!(sqlite3_mprintf, sqlite3_vmprintf, "8", "rsi");
     trampoline!(sqlite3_snprintf, sqlite3_vsnprintf, "24", "rcx");
-    use crate::log::vlog;
+    /// What `sqlite3_log` was given.
+    unsafe extern "C" fn vlog(code: c_int, f: *const c_char, args: *mut Arguments) {
+        crate::log::log(code, || crate::guard(Vec::new(), || format(f, &mut *args)));
+    }
+
     trampoline!(sqlite3_log, vlog, "16", "rdx");
     trampoline!(sqlite3_str_appendf, sqlite3_str_vappendf, "16", "rdx");
 }

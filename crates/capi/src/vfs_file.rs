@@ -4,8 +4,10 @@
 //! engine opens its own without this. What always holds: `methods` of a file that could not be opened is NULL, so that nobody
 //! closes it; the engine's files are closed by the engine alone.
 
+use crate::vfs_control::Modes;
 use crate::{OK, guard};
 use iolite::Code;
+use iolite::engine::Btree;
 use iolite_os::{File, FileKind, LockLevel, OpenFlags, ShmLock, ShmRegion, SyncKind, Vfs};
 use std::ffi::{c_int, c_void};
 use std::path::Path;
@@ -50,15 +52,6 @@ enum Handle {
     Own(Box<dyn File>),
     /// The engine's, which C may look at while the connection is open.
     Engine(*const dyn File),
-}
-
-/// What file controls set.
-#[derive(Default)]
-pub(crate) struct Modes {
-    pub(crate) level: c_int,
-    pub(crate) persist_wal: bool,
-    pub(crate) no_powersafe_overwrite: bool,
-    pub(crate) mmap_size: i64,
 }
 
 /// A `sqlite3_io_methods` of version 3. Of methods that a program may leave out, none is called without looking.
@@ -324,7 +317,7 @@ unsafe extern "C" fn control(f: *mut CFile, op: c_int, arg: *mut c_void) -> c_in
                 Handle::Own(f) => &**f,
                 Handle::Engine(f) => &**f,
             };
-            guard(crate::INTERNAL, || crate::file_control::of_file(file, vfs, modes, op, arg))
+            guard(crate::INTERNAL, || crate::vfs_control::of_file(file, vfs, modes, op, arg))
         }
         None => crate::MISUSE,
     }
@@ -399,4 +392,46 @@ unsafe extern "C" fn fetch(_: *mut CFile, _: i64, _: c_int, out: *mut *mut c_voi
 
 unsafe extern "C" fn unfetch(_: *mut CFile, _: i64, _: *mut c_void) -> c_int {
     OK
+}
+
+/// The file of a registered VFS behind a database.
+pub(crate) fn foreign(b: &Btree) -> Option<*mut CFile> {
+    b.with_files(|file, _| file.and_then(|f| f.foreign())).ok().flatten().map(|f| f.as_ptr().cast())
+}
+
+/// Files of the engine's that C has been shown: each stays where it is.
+#[derive(Default)]
+#[allow(clippy::vec_box)]
+pub(crate) struct ShownFiles(std::cell::RefCell<Vec<Box<CFile>>>);
+
+impl ShownFiles {
+    pub(crate) unsafe fn show(&self, file: &dyn File, vfs: &str) -> *mut CFile {
+        // SAFETY: the lifetime is that of the connection's file: see `CFile::of_engine`.
+        let file: *const (dyn File + 'static) = std::mem::transmute(file as *const dyn File);
+        let mut all = self.0.borrow_mut();
+        match all.iter_mut().find(|f| f.is_of_engine(file)) {
+            Some(f) => &mut **f,
+            None => {
+                all.push(Box::new(CFile::of_engine(file, vfs)));
+                all.last_mut().map_or(null_mut(), |f| &mut **f)
+            }
+        }
+    }
+
+    /// A file that is not open.
+    pub(crate) fn none(&self) -> *mut CFile {
+        let mut all = self.0.borrow_mut();
+        let closed = all.iter().position(|f| f.methods.is_null()).unwrap_or_else(|| {
+            all.push(Box::new(CFile::NONE));
+            all.len() - 1
+        });
+        &mut *all[closed]
+    }
+
+    /// Forgets all: the connection is closed.
+    pub(crate) unsafe fn clear(&self) {
+        for mut f in self.0.take() {
+            f.forget();
+        }
+    }
 }

@@ -77,7 +77,7 @@ const CLIENTS: &[Client] = &[
     Client {
         name: "rusqlite",
         prepare: "mkdir -p fetch/src && touch fetch/src/lib.rs && printf '[package]\\nname=\"fetch\"\\nversion=\"0.1.0\"\\n\
-                  edition=\"2021\"\\n[dependencies]\\nrusqlite=\"*\"\\n[workspace]\\n' > fetch/Cargo.toml && \
+                  edition=\"2021\"\\n[dependencies]\\nrusqlite=\"0.40\"\\n[workspace]\\n' > fetch/Cargo.toml && \
                   (cd fetch && cargo vendor -q $WORK/vendored > ../vendor.log)",
         version: "grep -m1 '^version' vendored/rusqlite/Cargo.toml",
         run: "cd vendored/rusqlite && SQLITE3_LIB_DIR=$WORK/stock SQLITE3_INCLUDE_DIR=$HEADER CARGO_TARGET_DIR=$WORK/target \
@@ -322,7 +322,7 @@ fn main() -> ExitCode {
         }
     };
     place.shell(
-        "[ -d venv ] || (python3 -m venv venv && $PY -m pip install -q setuptools wheel setuptools_scm)",
+        "[ -d venv ] || (python3 -m venv venv && $PY -m pip install -qU setuptools wheel setuptools_scm)",
         None,
     );
     println!(
