@@ -1,92 +1,26 @@
 //! `sqlite3_file_control`: questions and orders to the file of a database.
 //!
 //! A few concern the connection and are answered here; all others go to the file: to the method of a registered VFS, or to
-//! what our own files know ([`of_file`]). Numbers that nobody knows are `SQLITE_NOTFOUND`.
+//! what our own files know (`file_answers`). Numbers that nobody knows are `SQLITE_NOTFOUND`.
 
 use crate::connection::{Db, text_option, with};
-use crate::vfs_file::{CFile, Modes};
+use crate::file_answers::{LOCKSTATE, MMAP_SIZE, PERSIST_WAL};
+use crate::vfs_file::{CFile, foreign};
 use crate::{ERROR, MISUSE, NOTFOUND, OK};
 use iolite::engine::Btree;
-use iolite_os::{File, Note};
+use iolite_os::File;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
+use std::rc::Rc;
 
-const LOCKSTATE: c_int = 1;
-const LAST_ERRNO: c_int = 4;
-const SIZE_HINT: c_int = 5;
-const CHUNK_SIZE: c_int = 6;
 const FILE_POINTER: c_int = 7;
-const PERSIST_WAL: c_int = 10;
-const VFSNAME: c_int = 12;
-const POWERSAFE_OVERWRITE: c_int = 13;
 const BUSYHANDLER: c_int = 15;
-const TEMPFILENAME: c_int = 16;
-const MMAP_SIZE: c_int = 18;
-const HAS_MOVED: c_int = 20;
 const VFS_POINTER: c_int = 27;
 const JOURNAL_POINTER: c_int = 28;
 const DATA_VERSION: c_int = 35;
 const SIZE_LIMIT: c_int = 36;
 const RESERVE_BYTES: c_int = 38;
-const EXTERNAL_READER: c_int = 40;
 const RESET_CACHE: c_int = 42;
-
-/// What a file of ours answers.
-pub(crate) unsafe fn of_file(
-    file: &dyn File,
-    vfs: &str,
-    modes: &mut Modes,
-    op: c_int,
-    arg: *mut c_void,
-) -> c_int {
-    let number = arg as *mut c_int;
-    /// A switch of which a negative value asks.
-    unsafe fn switch(at: *mut c_int, on: &mut bool) -> c_int {
-        match *at {
-            0 => *on = false,
-            1.. => *on = true,
-            _ => *at = *on as c_int,
-        }
-        OK
-    }
-    match op {
-        LOCKSTATE => *number = modes.level,
-        LAST_ERRNO => *number = 0,
-        CHUNK_SIZE => file.set_chunk((*number).max(0) as u64),
-        SIZE_HINT => {
-            let bytes = (*(arg as *mut i64)).max(0) as u64;
-            return file.notify(Note::SizeHint(bytes)).map_or_else(|e| e.code().number() as c_int, |()| OK);
-        }
-        PERSIST_WAL => return switch(number, &mut modes.persist_wal),
-        POWERSAFE_OVERWRITE => {
-            let mut on = !modes.no_powersafe_overwrite;
-            switch(number, &mut on);
-            modes.no_powersafe_overwrite = !on;
-        }
-        VFSNAME => *(arg as *mut *mut c_char) = crate::memory::copy_out(vfs.as_bytes()),
-        TEMPFILENAME => {
-            let mut random = [0; 8];
-            iolite_os::default_vfs().entropy().fill(&mut random);
-            let folder = crate::info::temp_directory()
-                .unwrap_or_else(|| std::env::temp_dir().into_os_string().into_encoded_bytes());
-            let name =
-                [&folder[..], format!("/etilqs_{:016x}", u64::from_ne_bytes(random)).as_bytes()].concat();
-            *(arg as *mut *mut c_char) = crate::memory::copy_out(&name);
-        }
-        HAS_MOVED => *number = file.has_moved().unwrap_or(false) as c_int,
-        MMAP_SIZE => {
-            let at = arg as *mut i64;
-            let old = modes.mmap_size;
-            if *at >= 0 {
-                modes.mmap_size = *at;
-            }
-            *at = old;
-        }
-        EXTERNAL_READER => *number = 0,
-        _ => return NOTFOUND,
-    }
-    OK
-}
 
 /// Called by a VFS that waits for a lock: asks the connection's busy handler.
 unsafe extern "C" fn busy(db: *mut c_void, attempts: c_int) -> c_int {
@@ -100,11 +34,6 @@ pub(crate) unsafe fn tell_busy_handler(d: &Db, db: *mut Db) {
     if let Ok(b) = d.run(|c| c.btree("main")) {
         let _ = foreign(&b).map(|f| control(f, BUSYHANDLER, list.as_mut_ptr().cast()));
     }
-}
-
-/// The file of a registered VFS behind a database.
-pub(crate) fn foreign(b: &Btree) -> Option<*mut CFile> {
-    b.with_files(|file, _| file.and_then(|f| f.foreign())).ok().flatten().map(|f| f.as_ptr().cast())
 }
 
 unsafe fn control(file: *mut CFile, op: c_int, arg: *mut c_void) -> c_int {
@@ -121,15 +50,25 @@ unsafe fn shown(d: &Db, b: &Btree, journal: bool) -> *mut CFile {
         let file = if journal { other } else { file }?;
         match file.foreign() {
             Some(f) => Some(f.as_ptr().cast::<CFile>()),
-            None => Some(d.shown_files.show(file, &vfs)),
+            None => Some(shown_by(d).show(file, &vfs)),
         }
     });
-    found.ok().flatten().unwrap_or_else(|| d.shown_files.none())
+    found.ok().flatten().unwrap_or_else(|| shown_by(d).none())
 }
 
 /// Files of the engine's that C has been shown.
+///
+/// Each lies in a box of its own: C holds its address.
 #[derive(Default)]
+#[allow(clippy::vec_box)]
 pub(crate) struct ShownFiles(std::cell::RefCell<Vec<Box<CFile>>>);
+
+/// Those of a connection.
+fn shown_by(d: &Db) -> Rc<ShownFiles> {
+    let mut kept = d.shown_files.borrow_mut();
+    let all = kept.get_or_insert_with(|| Rc::new(ShownFiles::default())).clone();
+    all.downcast().unwrap_or_default()
+}
 
 impl ShownFiles {
     unsafe fn show(&self, file: &dyn File, vfs: &str) -> *mut CFile {
@@ -154,11 +93,14 @@ impl ShownFiles {
         });
         &mut *all[closed]
     }
+}
 
-    /// Forgets all: the connection is closed.
-    pub(crate) unsafe fn clear(&self) {
+impl Drop for ShownFiles {
+    /// The connection is closed.
+    fn drop(&mut self) {
         for mut f in self.0.take() {
-            f.forget();
+            // SAFETY: whoever still holds a pointer to it finds a file that is not open.
+            unsafe { f.forget() };
         }
     }
 }
@@ -179,7 +121,7 @@ pub unsafe extern "C" fn sqlite3_file_control(
             JOURNAL_POINTER => *(arg as *mut *mut CFile) = shown(d, &b, true),
             VFS_POINTER => {
                 let name = b.vfs().map(|v| v.name().to_owned()).unwrap_or_default();
-                *(arg as *mut *mut crate::vfs::CVfs) = crate::vfs::found(&name);
+                *(arg as *mut *mut crate::vfs_file::CVfs) = crate::vfs::found(&name);
             }
             DATA_VERSION => *(arg as *mut c_uint) = b.data_version(),
             RESERVE_BYTES => {

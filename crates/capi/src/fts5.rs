@@ -6,7 +6,7 @@
 
 use crate::connection::{Db, Destructor, text};
 use crate::foreign::error_of;
-use crate::fts5_context::{CFunction, Function};
+use crate::fts5_context::{CFunction, Function, TakeToken, slice, tokens_to_c};
 use crate::pointer::pointer_of;
 use crate::statement::destroy;
 use crate::{ERROR, MISUSE, NOMEM, OK, guard};
@@ -17,8 +17,6 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::rc::Rc;
 
-/// Takes a token: the tokenizer's context, flags, the token and where it stands.
-pub type TakeToken = unsafe extern "C" fn(*mut c_void, c_int, *const c_char, c_int, c_int, c_int) -> c_int;
 type Create = unsafe extern "C" fn(*mut c_void, *mut *const c_char, c_int, *mut *mut c_void) -> c_int;
 type Delete = unsafe extern "C" fn(*mut c_void);
 type Tokenize =
@@ -118,7 +116,10 @@ pub(crate) fn api(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     unsafe {
         if let (Some(out), Some(d)) = (out.as_mut(), db.as_ref()) {
             let mut api = d.fts5.borrow_mut();
-            *out = &mut **api.get_or_insert_with(|| Box::new(Api::new(db)));
+            let api = api.get_or_insert_with(|| Box::new(Api::new(db)));
+            if let Some(api) = api.downcast_mut::<Api>() {
+                *out = api;
+            }
         }
     }
     Ok(Value::Null)
@@ -455,31 +456,4 @@ fn ours(kind: Rc<dyn TokenizerKind>) -> Known {
         tokenize: Some(tokenize_local),
     };
     Known { user, plain, local, let_go: LetGo::Own }
-}
-
-/// Bytes that C hands over.
-pub(crate) unsafe fn slice<'a>(p: *const c_char, n: c_int) -> &'a [u8] {
-    if p.is_null() || n <= 0 { b"" } else { std::slice::from_raw_parts(p.cast(), n as usize) }
-}
-
-/// Hands tokens to a function in C, whose answer other than 0 ends that and is answered.
-pub(crate) unsafe fn tokens_to_c(
-    f: TakeToken,
-    cx: *mut c_void,
-    run: impl FnOnce(&mut TokenSink<'_>) -> Result<()>,
-) -> c_int {
-    let mut said = OK;
-    let done = run(&mut |t| {
-        // SAFETY: the function takes such tokens; the text lives across the call.
-        said = unsafe {
-            let (p, n) = (t.text.as_ptr().cast(), t.text.len() as c_int);
-            f(cx, t.colocated as c_int, p, n, t.start as c_int, t.end as c_int)
-        };
-        Ok(said == OK)
-    });
-    match (said, done) {
-        (OK, Err(e)) => e.code().number() as c_int,
-        (crate::DONE, _) => OK,
-        (said, _) => said,
-    }
 }

@@ -150,7 +150,12 @@ pub unsafe extern "C" fn sqlite3_db_config(
     let pragma = match op {
         1000 => {
             let name = crate::connection::text(value as *const c_char);
-            return with(db, MISUSE, |d| d.outcome(d.run(|c| Ok(c.rename_main(&name)))));
+            return with(db, MISUSE, |d| {
+                d.outcome(d.run(|c| {
+                    c.rename_main(&name);
+                    Ok(())
+                }))
+            });
         }
         1001 => return if db.is_null() { MISUSE } else { OK },
         1002 => "foreign_keys",

@@ -24,6 +24,7 @@ pub mod column;
 pub mod connection;
 pub mod exec;
 pub mod extension;
+pub mod file_answers;
 pub mod file_control;
 pub mod filename;
 mod foreign;

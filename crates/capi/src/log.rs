@@ -38,16 +38,3 @@ pub(crate) fn log(code: c_int, text: impl FnOnce() -> Vec<u8>) {
         unsafe { f(user, code, text.as_ptr()) };
     }
 }
-
-/// What `sqlite3_log` has formatted.
-#[cfg(target_arch = "x86_64")]
-pub(crate) unsafe extern "C" fn vlog(code: c_int, f: *const c_char, args: *mut crate::printf::Arguments) {
-    log(code, || crate::guard(Vec::new(), || crate::printf::format(f, &mut *args)));
-}
-
-/// Without `...` a text is told as it is.
-#[cfg(not(target_arch = "x86_64"))]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_log(code: c_int, text: *const c_char) {
-    log(code, || crate::connection::bytes(text).to_vec());
-}

@@ -6,7 +6,7 @@
 
 use crate::connection::{bytes, text_option};
 use crate::foreign::Foreign;
-use crate::vfs_file::{CFile, coded};
+use crate::vfs_file::{CFile, CVfs, OK_SYMLINK, Symbol, coded};
 use iolite_os::{Access, Vfs};
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
@@ -15,39 +15,6 @@ use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// That a symbolic link was on the way, which is no error.
-pub(crate) const OK_SYMLINK: c_int = 0x200;
-
-pub(crate) type Symbol = Option<unsafe extern "C" fn()>;
-
-/// A `sqlite3_vfs` of version 3. Of methods that a program may leave out, none is called without looking.
-#[repr(C)]
-pub struct CVfs {
-    pub(crate) version: c_int,
-    pub(crate) file_size: c_int,
-    pub(crate) longest_path: c_int,
-    next: *mut CVfs,
-    pub(crate) name: *const c_char,
-    data: *mut c_void,
-    pub(crate) open:
-        Option<unsafe extern "C" fn(*mut CVfs, *const c_char, *mut CFile, c_int, *mut c_int) -> c_int>,
-    pub(crate) delete: Option<unsafe extern "C" fn(*mut CVfs, *const c_char, c_int) -> c_int>,
-    pub(crate) access: Option<unsafe extern "C" fn(*mut CVfs, *const c_char, c_int, *mut c_int) -> c_int>,
-    pub(crate) full_path: Option<unsafe extern "C" fn(*mut CVfs, *const c_char, c_int, *mut c_char) -> c_int>,
-    pub(crate) dl_open: Option<unsafe extern "C" fn(*mut CVfs, *const c_char) -> *mut c_void>,
-    pub(crate) dl_error: Option<unsafe extern "C" fn(*mut CVfs, c_int, *mut c_char)>,
-    pub(crate) dl_sym: Option<unsafe extern "C" fn(*mut CVfs, *mut c_void, *const c_char) -> Symbol>,
-    pub(crate) dl_close: Option<unsafe extern "C" fn(*mut CVfs, *mut c_void)>,
-    pub(crate) randomness: Option<unsafe extern "C" fn(*mut CVfs, c_int, *mut c_char) -> c_int>,
-    pub(crate) sleep: Option<unsafe extern "C" fn(*mut CVfs, c_int) -> c_int>,
-    pub(crate) current_time: Option<unsafe extern "C" fn(*mut CVfs, *mut f64) -> c_int>,
-    pub(crate) last_error: Option<unsafe extern "C" fn(*mut CVfs, c_int, *mut c_char) -> c_int>,
-    pub(crate) current_time_ms: Option<unsafe extern "C" fn(*mut CVfs, *mut i64) -> c_int>,
-    set_call: Option<unsafe extern "C" fn(*mut CVfs, *const c_char, Symbol) -> c_int>,
-    get_call: Option<unsafe extern "C" fn(*mut CVfs, *const c_char) -> Symbol>,
-    next_call: Option<unsafe extern "C" fn(*mut CVfs, *const c_char) -> *const c_char>,
-}
 
 /// A VFS of ours. C may read all of it, and the list's link is written under the list's lock.
 #[repr(transparent)]
