@@ -50,7 +50,9 @@ impl Limits {
         let i = which as usize;
         let old = self.0[i];
         if value >= 0 {
-            self.0[i] = value.min(HARD[i]);
+            // A value of a few bytes is needed even for messages.
+            let least = if which == Limit::Length { 30 } else { 0 };
+            self.0[i] = value.clamp(least, HARD[i]);
         }
         old
     }

@@ -7,14 +7,18 @@
 use crate::copy::Watch;
 use crate::cursor::{Cursor, Parked, Slot, Tree};
 use crate::node::{Layout, TABLE_LEAF, TreeKind, corrupt, make_empty};
+use crate::shared_cache::{At, Seat, Seats};
 use iolite_base::{Buf, Code, Encoding, Pgno, Result, be, hash::FastMap, hash::FastSet};
 use iolite_os::Vfs;
 use iolite_pager::{BusyHandler, Commit, OpenOptions, Pager, SecureDelete, SnapshotName, State, TxnState};
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Given the pages of a database, its free ones and the bytes of each, answers how many of the free ones are to go.
+pub type VacuumPages = Rc<dyn Fn(u32, u32, u32) -> u32>;
 
 /// `PRAGMA auto_vacuum`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,9 +31,9 @@ pub enum AutoVacuum {
     Incremental = 2,
 }
 
-/// See the module's head. Clones are the same database.
+/// See the module's head. Clones are the same database. Where the cache is shared, the connection's seat is beside it.
 #[derive(Clone)]
-pub struct Btree(pub(crate) Rc<Shared>);
+pub struct Btree(pub(crate) Rc<Shared>, pub(crate) Option<Rc<Seat>>);
 
 /// A read transaction that was begun for a while: see [`Btree::read_guard`].
 #[must_use]
@@ -71,8 +75,13 @@ pub(crate) struct Shared {
     pub vacuumed: Cell<bool>,
     pub encoding: Cell<Encoding>,
     pub mmap_size: Cell<i64>,
+    /// Asked before a commit how many free pages go.
+    pub vacuum_pages: RefCell<Option<VacuumPages>>,
     /// Backups of this database that have begun.
     pub watchers: RefCell<Vec<Weak<Watch>>>,
+    /// What its connections share, where several do.
+    pub seats: OnceCell<Seats>,
+    pub closed: Cell<bool>,
 }
 
 impl Shared {
@@ -264,7 +273,7 @@ impl Btree {
         let pager = Pager::open(vfs, path.as_ref(), opts)?;
         let layout = Layout::new(pager.usable());
         let epoch = pager.epoch();
-        Ok(Btree(Rc::new(Shared {
+        let shared = Rc::new(Shared {
             pager: RefCell::new(pager),
             layout: Cell::new(layout),
             trees: RefCell::new(FastMap::default()),
@@ -282,8 +291,12 @@ impl Btree {
             vacuumed: Cell::new(false),
             encoding: Cell::new(Encoding::Utf8),
             mmap_size: Cell::new(0),
+            vacuum_pages: RefCell::default(),
             watchers: RefCell::default(),
-        })))
+            seats: OnceCell::new(),
+            closed: Cell::new(false),
+        });
+        Ok(Btree(shared, None))
     }
 
     /// A private database for intermediate results, in a write transaction. No file exists until memory is
@@ -299,8 +312,15 @@ impl Btree {
         Rc::strong_count(&self.0) == 1
     }
 
-    /// Closes it: an open transaction is taken back.
+    /// Closes it: an open transaction is taken back. A shared cache lives on as long as another connection uses it.
     pub fn close(self) -> Result<()> {
+        if let Some(at) = self.at() {
+            let undone = self.rollback(true);
+            if !at.give_up() {
+                return undone;
+            }
+        }
+        self.0.closed.set(true);
         self.0.bump_all();
         self.0.pager()?.close()
     }
@@ -315,21 +335,55 @@ impl Btree {
         loop {
             let done = call(&mut *self.pager()?);
             match done {
-                Err(e) if e.code() == Code::Busy => {
-                    let handler = self.0.busy.borrow().clone();
-                    match handler {
-                        Some(ask) if ask(attempts) => attempts += 1,
-                        _ => return Err(e),
-                    }
-                }
+                Err(e) if e.code() == Code::Busy => match self.busy() {
+                    Some(ask) if ask(attempts) => attempts += 1,
+                    _ => return Err(e),
+                },
                 other => return other,
             }
         }
     }
 
+    /// This connection's seat, where the cache is shared.
+    #[inline]
+    pub(crate) fn at(&self) -> Option<At<'_>> {
+        let seat = self.1.as_deref()?;
+        Some(At { seat, seats: self.0.seats.get()? })
+    }
+
+    /// Whether other connections may use the same cache.
+    fn is_shared(&self) -> bool {
+        self.1.is_some()
+    }
+
+    fn busy(&self) -> Option<BusyHandler> {
+        match &self.1 {
+            Some(seat) => seat.busy.borrow().clone(),
+            None => self.0.busy.borrow().clone(),
+        }
+    }
+
+    /// Savepoints of this connection that are open.
+    fn savepoints(&self) -> &Cell<usize> {
+        self.1.as_ref().map_or(&self.0.savepoints, |seat| &seat.savepoints)
+    }
+
     /// Begins to read, unless that happened already.
     #[inline]
     pub fn begin_read(&self) -> Result<()> {
+        if let Some(at) = self.at() {
+            if at.seat.state.get() == TxnState::None {
+                at.may_begin(false, false)?;
+                self.begin_read_alone()?;
+                at.begun(TxnState::Read, false);
+            }
+            return Ok(());
+        }
+        self.begin_read_alone()
+    }
+
+    #[inline]
+    fn begin_read_alone(&self) -> Result<()> {
         if self.pager()?.state() != State::Open {
             return Ok(());
         }
@@ -356,6 +410,9 @@ impl Btree {
 
     /// Begins to read the state that was named, or goes over to it.
     pub fn begin_read_at(&self, name: &SnapshotName) -> Result<()> {
+        if self.is_shared() {
+            return Err(Code::Error.into());
+        }
         self.waiting(|p| p.begin_read_at(name))?;
         let fresh = self.0.refresh_if_changed();
         if fresh.is_err() {
@@ -373,7 +430,7 @@ impl Btree {
         self.waiting(|p| p.begin_read())?;
         let fresh = self.0.refresh_if_changed();
         if fresh.is_err() {
-            self.end_read();
+            self.end_read_alone();
         }
         fresh
     }
@@ -381,6 +438,17 @@ impl Btree {
     /// Begins to write, unless that happened already. `exclusive` keeps readers out, too. If others are in
     /// the way: `SQLITE_BUSY`, or `SQLITE_BUSY_SNAPSHOT` if they wrote since this connection began to read.
     pub fn begin_write(&self, exclusive: bool) -> Result<()> {
+        let Some(at) = self.at() else { return self.begin_write_alone(exclusive) };
+        if at.seat.state.get() == TxnState::Write {
+            return Ok(());
+        }
+        at.may_begin(true, exclusive)?;
+        self.begin_write_alone(exclusive)?;
+        at.begun(TxnState::Write, exclusive);
+        Ok(())
+    }
+
+    fn begin_write_alone(&self, exclusive: bool) -> Result<()> {
         let state = self.pager()?.state();
         if state >= State::WriterLocked {
             return Ok(());
@@ -391,27 +459,25 @@ impl Btree {
         loop {
             // Only who held no lock before may wait: two readers that both want to write would wait for each other for
             // ever.
-            let waits = was_open && self.0.busy.borrow().is_some();
+            let waits = was_open && self.busy().is_some();
             let patience = if waits { PATIENCE } else { Duration::ZERO };
             let begun = self.begin_write_once(exclusive, patience);
             match begun {
                 Ok(()) => break,
                 Err(e) => {
                     if was_open {
-                        self.end_read();
+                        self.end_read_alone();
                         if e.code() == Code::BusySnapshot && overtaken < MOST_OVERTAKEN {
                             // Nothing was read yet: begin with what is there now.
                             overtaken += 1;
                             continue;
                         }
-                        if e.code().primary() == Code::Busy {
-                            let handler = self.0.busy.borrow().clone();
-                            if let Some(ask) = handler
-                                && ask(attempts)
-                            {
-                                attempts += 1;
-                                continue;
-                            }
+                        if e.code().primary() == Code::Busy
+                            && let Some(ask) = self.busy()
+                            && ask(attempts)
+                        {
+                            attempts += 1;
+                            continue;
                         }
                     }
                     return Err(e);
@@ -421,11 +487,11 @@ impl Btree {
         self.0.has_content.borrow_mut().clear();
         self.0.vacuumed.set(false);
         let started = self.0.refresh_if_changed().and_then(|()| self.0.create_first_page()).and_then(|()| {
-            let n = self.0.savepoints.get();
+            let n = self.savepoints().get();
             if n > 0 { self.pager()?.savepoint_open(n - 1) } else { Ok(()) }
         });
         if let Err(e) = started {
-            let _ = self.rollback(was_open);
+            let _ = self.undo_with(|p| p.rollback(was_open));
             return Err(e);
         }
         Ok(())
@@ -450,6 +516,20 @@ impl Btree {
 
     /// Ends reading; does nothing within a write transaction.
     pub fn end_read(&self) {
+        if let Some(at) = self.at() {
+            if at.seat.state.get() != TxnState::Read {
+                return;
+            }
+            let last = !at.others_active();
+            at.ended(false);
+            if !last {
+                return;
+            }
+        }
+        self.end_read_alone();
+    }
+
+    fn end_read_alone(&self) {
         if let Ok(mut p) = self.pager() {
             p.end_read();
         }
@@ -457,6 +537,14 @@ impl Btree {
 
     /// The transaction's state.
     pub fn txn_state(&self) -> TxnState {
+        match &self.1 {
+            Some(seat) => seat.state.get(),
+            None => self.pager_state(),
+        }
+    }
+
+    /// The state of the transaction on the file, whichever connection's that is.
+    fn pager_state(&self) -> TxnState {
         self.pager().map_or(TxnState::Write, |p| p.txn_state())
     }
 
@@ -486,17 +574,33 @@ impl Btree {
     /// reads on. An error after which there is no write transaction any more: it is committed, and may not outlive a loss of
     /// power.
     pub fn commit_phase_two(&self, end_read: bool) -> Result<()> {
+        let Some(at) = self.at() else { return self.commit_phase_two_alone(end_read) };
+        if at.seat.state.get() != TxnState::Write {
+            if end_read {
+                self.end_read();
+            }
+            return Ok(());
+        }
+        let done = self.commit_phase_two_alone(end_read && !at.others_active());
+        if self.pager_state() != TxnState::Write {
+            at.committed();
+            at.ended(!end_read);
+        }
+        done
+    }
+
+    fn commit_phase_two_alone(&self, end_read: bool) -> Result<()> {
         let writing = self.txn_state() == TxnState::Write;
         if writing {
             self.0.tell_watchers(&mut *self.pager()?, false);
         }
         let done = self.pager()?.commit_phase_two(end_read);
-        if done.is_err() && self.txn_state() == TxnState::Write {
+        if done.is_err() && self.pager_state() == TxnState::Write {
             return done;
         }
         if writing {
             self.0.has_content.borrow_mut().clear();
-            self.0.savepoints.set(0);
+            self.savepoints().set(0);
             let frames = self.pager()?.wal_frames();
             self.0.committed_frames.set(frames);
             let limit = self.0.autocheckpoint.get();
@@ -520,27 +624,40 @@ impl Btree {
 
     /// Takes the transaction back.
     pub fn rollback(&self, end_read: bool) -> Result<()> {
-        self.undo_with(|p| p.rollback(end_read))
+        let Some(at) = self.at() else { return self.undo_with(|p| p.rollback(end_read)) };
+        if at.seat.state.get() != TxnState::Write {
+            if end_read {
+                self.end_read();
+            }
+            return Ok(());
+        }
+        let last = !at.others_active();
+        let done = self.undo_with(|p| p.rollback(end_read && last));
+        at.ended(!end_read);
+        done
     }
 
     /// Takes all changes of the transaction back, and goes on writing in it.
     pub fn rollback_changes(&self) -> Result<()> {
+        if self.txn_state() != TxnState::Write {
+            return Ok(());
+        }
         self.undo_with(|p| p.rollback_changes())?;
         if self.txn_state() == TxnState::Write { self.0.create_first_page() } else { Ok(()) }
     }
 
     fn undo_with(&self, undo: impl FnOnce(&mut Pager) -> Result<()>) -> Result<()> {
         self.0.save_all_for_rollback();
-        if self.txn_state() == TxnState::Write {
+        if self.pager_state() == TxnState::Write {
             self.0.tell_watchers(&mut *self.pager()?, true);
         }
         let done = undo(&mut *self.pager()?);
         self.0.has_content.borrow_mut().clear();
-        self.0.savepoints.set(0);
+        self.savepoints().set(0);
         self.0.bump_all();
         let epoch = self.pager()?.epoch();
         self.0.epoch.set(epoch);
-        if self.txn_state() != TxnState::None {
+        if self.pager_state() != TxnState::None {
             self.0.refresh()?;
         }
         done
@@ -548,25 +665,35 @@ impl Btree {
 
     /// Opens savepoints until `depth + 1` are open.
     pub fn savepoint_open(&self, depth: usize) -> Result<()> {
-        self.0.savepoints.set(self.0.savepoints.get().max(depth + 1));
+        self.savepoints().set(self.savepoints().get().max(depth + 1));
+        if self.is_shared() && self.txn_state() != TxnState::Write {
+            return Ok(());
+        }
         self.pager()?.savepoint_open(depth)
     }
 
     /// Closes savepoint `depth` and those above; their changes stay.
     pub fn savepoint_release(&self, depth: usize) -> Result<()> {
-        self.0.savepoints.set(self.0.savepoints.get().min(depth));
+        self.savepoints().set(self.savepoints().get().min(depth));
+        if self.is_shared() && self.txn_state() != TxnState::Write {
+            return Ok(());
+        }
         self.pager()?.savepoint_release(depth);
         Ok(())
     }
 
     /// Cursors that write stop with `SQLITE_ABORT_ROLLBACK` from now on: what their statements changed is taken back.
     pub fn trip_writers(&self) {
+        if self.is_shared() && self.txn_state() != TxnState::Write {
+            // Those are another connection's.
+            return;
+        }
         self.0.trips.set(self.0.trips.get().wrapping_add(1));
     }
 
     /// Goes back to when savepoint `depth` was opened. It stays open; those above it are gone.
     pub fn savepoint_rollback(&self, depth: usize) -> Result<()> {
-        self.0.savepoints.set(self.0.savepoints.get().min(depth + 1));
+        self.savepoints().set(self.savepoints().get().min(depth + 1));
         if self.txn_state() != TxnState::Write {
             // Nothing of it was changed, and what it holds is not even known where nobody reads.
             return Ok(());
@@ -585,7 +712,7 @@ impl Btree {
     /// of this connection.
     pub fn meta(&self, i: usize) -> Result<u32> {
         match i {
-            15 => Ok(self.pager()?.data_version()),
+            15 => Ok(self.data_version()),
             0..15 => self.0.header_u32(36 + 4 * i),
             _ => Err(Code::Range.into()),
         }

@@ -87,7 +87,9 @@ impl Backup {
         let version = (self.from.data_version(), self.from.page_size());
         let others = self.seen.replace(version) != Some(version);
         let changed = self.watch.pages.take();
-        if self.watch.all.take() || others {
+        // As stock has it: a commit to a database in memory begins the copy anew.
+        let in_memory = self.from.is_memory() || self.from.is_transient();
+        if self.watch.all.take() || others || in_memory && !changed.is_empty() {
             self.next = 1;
         }
         self.total = self.from.page_count();

@@ -13,7 +13,7 @@ mod ahead;
 mod append;
 mod balance;
 mod btree;
-
+mod caches;
 mod check;
 mod copy;
 mod cursor;
@@ -26,13 +26,14 @@ mod ptrmap;
 mod search;
 mod seek;
 mod settings;
+mod shared_cache;
 mod trees;
 mod vacuum;
 
 pub use ahead::Ahead;
 pub use append::Ordered;
-pub use btree::{AutoVacuum, Btree, Reading};
-
+pub use btree::{AutoVacuum, Btree, Reading, VacuumPages};
+pub use caches::Caches;
 pub use copy::Backup;
 pub use cursor::{Cursor, EntryOrder, InsertAt, KeyCompare};
 pub use iolite_os::{FileId, FileStamp};
@@ -42,3 +43,4 @@ pub use iolite_pager::{
     SecureDelete, SyncMode, TxnState,
 };
 pub use node::{Cell, TreeKind};
+pub use shared_cache::Member;

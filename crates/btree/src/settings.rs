@@ -95,6 +95,7 @@ impl Btree {
             return Ok(self.pager()?.set_journal_mode(mode));
         }
         let was_open = self.txn_state() == TxnState::None;
+        self.check_alone()?;
         // The header says whether there is a log.
         self.begin_read()?;
         let now = self.journal_mode();
@@ -282,6 +283,7 @@ impl Btree {
 
     /// Copies frames from the log into the database.
     pub fn checkpoint(&self, mode: CheckpointMode) -> Result<CheckpointResult> {
+        self.check_alone()?;
         self.pager()?.checkpoint(mode)
     }
 
@@ -298,6 +300,10 @@ impl Btree {
 
     /// Who is asked whether to wait for a lock.
     pub fn set_busy_handler(&self, handler: Option<BusyHandler>) -> Result<()> {
+        if let Some(seat) = &self.1 {
+            *seat.busy.borrow_mut() = handler;
+            return Ok(());
+        }
         self.pager()?.set_busy_handler(handler.clone());
         *self.0.busy.borrow_mut() = handler;
         Ok(())
@@ -330,7 +336,27 @@ impl Btree {
         self.set_busy_handler(Some(Rc::new(handler)))
     }
 
-    /// `PRAGMA mmap_size`: accepted, remembered, without effect. Pages are read, not mapped.
+    /// Sets who is asked, before a commit with `auto_vacuum=full`, how many free pages go.
+    pub fn set_vacuum_pages(&self, ask: Option<crate::VacuumPages>) {
+        *self.0.vacuum_pages.borrow_mut() = ask;
+    }
+
+    /// Who is asked whether to wait.
+    pub fn busy_handler(&self) -> Option<crate::BusyHandler> {
+        self.0.busy.borrow().clone()
+    }
+
+    /// The lock that is held on the file.
+    pub fn lock_level(&self) -> iolite_os::LockLevel {
+        self.0.pager.borrow().lock_level()
+    }
+
+    /// The file grows in steps of so many bytes; 0: as it must.
+    pub fn set_chunk_size(&self, bytes: u64) -> Result<()> {
+        self.with_files(|file, _| file.map_or((), |f| f.set_chunk(bytes)))
+    }
+
+    /// `PRAGMA mmap_size`: remembered. Pages are read, not mapped, unless the VFS is a user's, which is told.
     pub fn mmap_size(&self) -> i64 {
         self.0.mmap_size.get()
     }
@@ -338,6 +364,7 @@ impl Btree {
     /// Sets it.
     pub fn set_mmap_size(&self, bytes: i64) {
         self.0.mmap_size.set(bytes.max(0));
+        let _ = self.with_files(|file, _| file.map(|f| f.notify(iolite_os::Note::MmapSize(bytes))));
     }
 
     /// Leaves the log as it is when the last connection closes.
@@ -378,7 +405,8 @@ impl Btree {
 
     /// Changes when another connection changed the database (`PRAGMA data_version`).
     pub fn data_version(&self) -> u32 {
-        self.0.pager.borrow().data_version()
+        let neighbours = self.at().map_or(0, |at| at.commits_of_others());
+        self.0.pager.borrow().data_version().wrapping_add(neighbours)
     }
 
     /// The counter at offset 24 of the header.
@@ -394,6 +422,20 @@ impl Btree {
     /// Whether somebody else has a write transaction open, or may have.
     pub fn has_moved(&self) -> Result<bool> {
         self.pager()?.has_moved()
+    }
+
+    /// Runs `f` on the database's file, if there is one, and on the journal's or log's.
+    pub fn with_files<T>(
+        &self,
+        f: impl FnOnce(Option<&dyn iolite_os::File>, Option<&dyn iolite_os::File>) -> T,
+    ) -> Result<T> {
+        let pager = self.pager()?;
+        Ok(f(pager.raw_file(), pager.raw_journal()))
+    }
+
+    /// The VFS below.
+    pub fn vfs(&self) -> Result<std::sync::Arc<dyn iolite_os::Vfs>> {
+        Ok(self.pager()?.vfs().clone())
     }
 
     /// The content of page `pgno`, as this transaction sees it.

@@ -294,7 +294,7 @@ impl Btree {
         Ok(moved)
     }
 
-    /// With `auto_vacuum=full`, before a commit: all free pages go.
+    /// With `auto_vacuum=full`, before a commit: all free pages go, or as many as somebody who is asked says.
     pub(crate) fn auto_vacuum_commit(&self) -> Result<()> {
         let bt = &*self.0;
         let size = self.page_count();
@@ -305,19 +305,26 @@ impl Btree {
         if bt.is_fixed(size)? || free >= size {
             return Err(corrupt());
         }
+        let ask = bt.vacuum_pages.borrow().clone();
+        let go = ask.map_or(free, |f| f(size, free, self.page_size()).min(free));
+        if go == 0 {
+            return Ok(());
+        }
         bt.save_all()?;
-        let end = bt.final_size(size, free)?;
+        let end = bt.final_size(size, go)?;
         if end > size {
             return Err(corrupt());
         }
         let mut last = size;
         while last > end {
-            if !bt.vacuum_step(end, last, true)? {
+            if !bt.vacuum_step(end, last, go == free)? {
                 break;
             }
             last -= 1;
         }
-        bt.set_freelist(0, 0)?;
+        if go == free {
+            bt.set_freelist(0, 0)?;
+        }
         self.pager()?.truncate_image(end)?;
         bt.bump_all();
         Ok(())

@@ -1,26 +1,14 @@
 //! EXPLAIN: a program as rows.
 
 use crate::{P4, Program};
-
-/// One row of `EXPLAIN`.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
-pub struct ExplainRow {
-    pub addr: usize,
-    pub opcode: &'static str,
-    pub p1: i32,
-    pub p2: i32,
-    pub p3: i32,
-    pub p4: String,
-    pub p5: u16,
-}
+use iolite_ext::Instruction;
 
 /// The rows that `EXPLAIN` shows for a program, its sub-programs behind it.
-pub fn explain(program: &Program) -> Vec<ExplainRow> {
+pub fn explain(program: &Program) -> Vec<Instruction> {
     let mut rows = Vec::new();
     for p in std::iter::once(program).chain(program.subprograms.iter().map(|s| &**s)) {
         for (addr, i) in p.insns.iter().enumerate() {
-            rows.push(ExplainRow {
+            rows.push(Instruction {
                 addr,
                 opcode: i.op.name(),
                 p1: i.p1,
@@ -29,6 +17,7 @@ pub fn explain(program: &Program) -> Vec<ExplainRow> {
                 p4: p4_text(&i.p4),
                 // How it is run is no part of what it does.
                 p5: i.p5 & !crate::p5::THEN_COLUMN,
+                subprogram: p.trigger.clone(),
             });
         }
     }

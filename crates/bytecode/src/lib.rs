@@ -11,10 +11,10 @@ mod probe;
 mod program;
 
 pub use builder::{Builder, Label};
-pub use explain::{ExplainRow, explain};
+pub use explain::explain;
 pub use opcode::{Opcode, p5};
 pub use probe::{Mark, Site, probed};
 pub use program::{
     ColumnMeta, FrameEdge, FrameExclude, FrameUnit, FunctionCall, Insn, P4, PatchField, PlanLine, Program,
-    StrictColumn, StrictType, VariableName, WindowPass,
+    StrictColumn, StrictType, TableLock, VariableName, WindowPass,
 };

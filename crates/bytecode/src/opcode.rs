@@ -180,6 +180,8 @@ opcodes! {
     Delete "Deletes the row of cursor p1; p4 names the table for hooks, p3 is a register with the rowid.";
     FkCount "Adds r[p2] times p3 to the violations of foreign keys: the transaction's if p1 is 1, else the statement's.";
     FkIfZero "Jumps to p2 if there are no violations of foreign keys: of the transaction if p1 is 1; of the statement, or of the transaction where all are deferred, if it is 0; of the statement if it is 2.";
+    Trace "Tells who traces statements that one of a trigger begins, whose text is the comment p4.";
+    ChangeCount "r[p2] = how many rows the program has changed.";
     ResetCount "Moves the count of changed rows into the statement's and starts anew.";
     Count "r[p2] = number of entries of cursor p1.";
     Sequence "r[p2] = how many times this was run for cursor p1 before.";

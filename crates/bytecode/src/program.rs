@@ -188,6 +188,19 @@ pub struct PlanLine {
     pub source: Option<u32>,
 }
 
+/// A table that a statement reads or writes, where caches are shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableLock {
+    /// The database's number.
+    pub db: usize,
+    /// The root page of the tree with the table's rows.
+    pub root: u32,
+    /// It is written to.
+    pub write: bool,
+    /// Its name.
+    pub name: Rc<str>,
+}
+
 /// A compiled statement or trigger.
 #[derive(Clone, Default)]
 pub struct Program {
@@ -227,6 +240,8 @@ pub struct Program {
     pub holds_tables: bool,
     /// It finds the one row that it reads or changes by a whole unique key: which values it compares decided nothing about it.
     pub finds_one: bool,
+    /// Tables to be locked when it begins, those of its triggers included; none where no cache is shared.
+    pub locks: Vec<TableLock>,
     /// The change counter belongs to DML: INSERT, UPDATE, DELETE.
     pub counts_changes: bool,
 }

@@ -7,10 +7,12 @@ use crate::statement::Stmt;
 use crate::{INTERNAL, MISUSE, NOMEM, OK, guard};
 use iolite::engine::{Code, Connection, Encoding, Error, Limit};
 use iolite_base::raw_text;
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,7 +20,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Default)]
 pub struct Db {
     pub(crate) state: State,
-    pub(crate) mutex: Mutex,
+    /// Its own mutex; see [`Db::mutex`].
+    mutex: Mutex,
+    /// It shares caches with other connections, and their mutex.
+    pub(crate) grouped: AtomicBool,
     /// Something has unwound out of the engine: its state is not to be relied on.
     pub(crate) broken: Cell<bool>,
     /// It is being ended.
@@ -37,7 +42,11 @@ pub struct Db {
     /// What makes running statements stop: belongs to the slot, so that it is there for whoever sets it too late.
     interrupt: Arc<AtomicBool>,
     pub(crate) filename: RefCell<Vec<u8>>,
+    /// Files of the engine's that C has been shown.
+    pub(crate) shown_files: RefCell<Option<Rc<dyn Any>>>,
     pub(crate) hooks: crate::hooks::Hooks,
+    /// What `fts5(pointer)` has handed out.
+    pub(crate) fts5: RefCell<Option<Box<dyn Any>>>,
     /// Who may load extensions.
     pub(crate) loads: Cell<u8>,
     pub(crate) client_data: RefCell<Vec<ClientData>>,
@@ -69,6 +78,12 @@ struct Last {
 }
 
 impl Db {
+    /// The mutex under which it is used: its own, or that of all connections that share caches.
+    #[inline]
+    pub(crate) fn mutex(&self) -> &Mutex {
+        if self.grouped.load(Ordering::Relaxed) { crate::mutex::shared() } else { &self.mutex }
+    }
+
     /// The connection, if it is open.
     pub(crate) fn conn(&self) -> Option<Connection> {
         if self.broken.get() { None } else { self.conn.borrow().clone() }
@@ -104,7 +119,9 @@ impl Db {
     /// Closes the connection and empties the slot. The caller holds the mutex.
     pub(crate) unsafe fn end(&self) {
         let conn = self.conn.borrow_mut().take();
+        self.shown_files.take();
         if let Some(c) = conn {
+            crate::shared_cache::leave(&c);
             let _ = guard(Ok(()), || c.close());
         }
         self.release_pointers();
@@ -117,6 +134,7 @@ impl Db {
         self.interrupt.store(false, Ordering::Relaxed);
         self.hooks.clear();
         self.loads.set(0);
+        self.fts5.take();
         *self.error.borrow_mut() = Last::default();
         self.filename.borrow_mut().clear();
         self.extended.set(false);
@@ -198,6 +216,9 @@ pub unsafe fn engine(db: *mut Db) -> Option<Connection> {
 
 /// The text of a code.
 pub(crate) fn code_text(code: i32) -> &'static str {
+    if code & 0xff == 22 {
+        return "unknown error";
+    }
     let known = Code::from_number(code as u32).or_else(|| Code::from_number(code as u32 & 0xff));
     known.map_or("unknown error", Code::text)
 }
@@ -397,20 +418,7 @@ pub unsafe extern "C" fn sqlite3_limit(db: *mut Db, id: c_int, value: c_int) -> 
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_db_mutex(db: *mut Db) -> *mut Mutex {
-    db.as_ref().map_or(null_mut(), |d| &d.mutex as *const Mutex as *mut Mutex)
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_db_filename(db: *mut Db, name: *const c_char) -> *const c_char {
-    let name = text_option(name).unwrap_or_else(|| "main".into());
-    with(db, std::ptr::null(), |d| {
-        if name.eq_ignore_ascii_case("main") {
-            // Four zero bytes stand before it.
-            return d.filename.borrow().get(4..).map_or(std::ptr::null(), |f| f.as_ptr() as *const c_char);
-        }
-        let file = d.run(|c| c.file_name(&name));
-        file.map_or(std::ptr::null(), |f| crate::filename::kept_filename(&f))
-    })
+    db.as_ref().map_or(null_mut(), |d| d.mutex() as *const Mutex as *mut Mutex)
 }
 
 #[unsafe(no_mangle)]

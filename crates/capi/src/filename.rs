@@ -3,11 +3,13 @@
 //! A name is the middle of a block: four zero bytes, the database's name, keys and values of the URI's parameters, an empty text, the
 //! names of journal and log, and more zero bytes; each text has a zero byte behind it.
 
+use crate::connection::{Db, text_option, with};
 use crate::memory::{sqlite3_free, sqlite3_malloc64};
+use crate::vfs_file::CFile;
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What stands before a name.
 const BEFORE: usize = 4;
@@ -25,6 +27,71 @@ fn block<'t>(name: &[u8], parameters: impl Iterator<Item = &'t [u8]>, journal: &
     }
     out.extend_from_slice(&[0; 4]);
     out
+}
+
+/// The names of a database and of the files beside it, as files of a registered VFS are opened by them.
+pub(crate) struct NameBlock {
+    bytes: Vec<u8>,
+    /// Where the names of journal and log begin.
+    beside: [usize; 2],
+}
+
+impl NameBlock {
+    pub fn new(file: &[u8], parameters: &[(Vec<u8>, Vec<u8>)]) -> NameBlock {
+        let texts = parameters.iter().flat_map(|(key, value)| [&key[..], &value[..]]);
+        let names = [[file, b"-journal"].concat(), [file, b"-wal"].concat()];
+        let bytes = block(file, texts, &names[0], &names[1]);
+        let log = bytes.len() - 4 - (names[1].len() + 1);
+        NameBlock { bytes, beside: [log - (names[0].len() + 1), log] }
+    }
+
+    /// The name of the database.
+    pub fn database(&self) -> *const c_char {
+        self.bytes[BEFORE..].as_ptr().cast()
+    }
+
+    /// The name of journal or log, if `file` is one of them.
+    pub fn named(&self, file: &[u8]) -> Option<*const c_char> {
+        let is =
+            |at: &&usize| self.bytes[**at..].strip_prefix(file).is_some_and(|rest| rest.first() == Some(&0));
+        self.beside.iter().find(is).map(|at| self.bytes[*at..].as_ptr().cast())
+    }
+}
+
+/// A database file of a registered VFS, and the name by which it was opened.
+struct Opened {
+    name: *const c_char,
+    file: *mut CFile,
+}
+
+// SAFETY: the pointers are only compared and handed out.
+unsafe impl Send for Opened {}
+
+fn all_opened() -> MutexGuard<'static, Vec<Opened>> {
+    static ALL: Mutex<Vec<Opened>> = Mutex::new(Vec::new());
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Remembers which file a name belongs to.
+pub(crate) fn opened(name: *const c_char, file: *mut CFile) {
+    all_opened().push(Opened { name, file });
+}
+
+/// Forgets a file.
+pub(crate) fn closed(file: *mut CFile) {
+    all_opened().retain(|o| o.file != file);
+}
+
+/// The name by which a file was opened.
+pub(crate) fn name_of(file: *mut c_void) -> Option<*const c_char> {
+    all_opened().iter().find(|o| o.file.cast() == file).map(|o| o.name)
+}
+
+/// The database file to which a name, also that of a journal or log, belongs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_database_file_object(name: *const c_char) -> *mut CFile {
+    let name = sqlite3_filename_database(name);
+    all_opened().iter().find(|o| o.name == name).map_or(null_mut(), |o| o.file)
 }
 
 /// The block of a database's file, which was opened by the name `given`.
@@ -158,4 +225,21 @@ pub unsafe extern "C" fn sqlite3_free_filename(name: *const c_char) {
     if !name.is_null() {
         sqlite3_free(sqlite3_filename_database(name).sub(BEFORE).cast_mut().cast());
     }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_db_filename(db: *mut Db, name: *const c_char) -> *const c_char {
+    let name = text_option(name).unwrap_or_else(|| "main".into());
+    with(db, null(), |d| {
+        let foreign = d.run(|c| c.btree(&name)).ok().and_then(|b| crate::vfs_file::foreign(&b));
+        if let Some(name) = foreign.and_then(|f| name_of(f.cast())) {
+            return name;
+        }
+        if name.eq_ignore_ascii_case("main") {
+            // Four zero bytes stand before it.
+            return d.filename.borrow().get(4..).map_or(null(), |f| f.as_ptr() as *const c_char);
+        }
+        let file = d.run(|c| c.file_name(&name));
+        file.map_or(null(), |f| kept_filename(&f))
+    })
 }

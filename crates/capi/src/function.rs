@@ -18,7 +18,7 @@ type Final = unsafe extern "C" fn(*mut CContext);
 
 /// What a `sqlite3_context*` points at.
 pub struct CContext {
-    db: *mut Db,
+    pub(crate) db: *mut Db,
     user: *mut c_void,
     result: RefCell<Result<Value, Error>>,
     failed: Cell<bool>,
@@ -44,6 +44,11 @@ impl CContext {
             memory: null_mut(),
             aux: null_mut(),
         }
+    }
+
+    /// A context for a function that belongs to a table's module.
+    pub(crate) fn of_auxiliary(db: *mut Db, user: *mut c_void) -> CContext {
+        CContext { user, ..CContext::of_column(db, false) }
     }
 
     /// Whether the column need not be known.

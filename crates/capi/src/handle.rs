@@ -61,7 +61,8 @@ unsafe impl Send for Slot {}
 static SPARE: Mutex<VecDeque<Slot>> = Mutex::new(VecDeque::new());
 
 /// Puts a connection into a slot.
-pub(crate) fn place(make: impl FnOnce(&Db)) -> *mut Db {
+/// `grouped`: it shares caches with others, and their mutex.
+pub(crate) fn place(grouped: bool, make: impl FnOnce(&Db)) -> *mut Db {
     let spare = {
         let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
         if spare.len() > WAITING { spare.pop_front() } else { None }
@@ -72,7 +73,8 @@ pub(crate) fn place(make: impl FnOnce(&Db)) -> *mut Db {
     };
     // SAFETY: slots are never freed, and this one is nobody else's.
     let d = unsafe { &*p };
-    let _held = d.mutex.enter();
+    d.grouped.store(grouped, Ordering::Relaxed);
+    let _held = d.mutex().enter();
     make(d);
     d.state.0.store(OPEN, Ordering::Relaxed);
     p
@@ -111,7 +113,7 @@ pub(crate) unsafe fn with<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) ->
 pub(crate) unsafe fn within<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) -> T) -> T {
     match db.as_ref() {
         Some(d) if d.state.is_alive() => {
-            let _held: Guard = d.mutex.enter();
+            let _held: Guard = d.mutex().enter();
             if !d.state.is_alive() {
                 return bad;
             }
@@ -135,7 +137,7 @@ fn contained<T: Answer>(d: &Db, bad: T, f: impl FnOnce() -> T) -> T {
 /// As [`within`], for calls that may take away what kept a zombie alive.
 pub(crate) unsafe fn leaving<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) -> T) -> T {
     let Some(d) = db.as_ref().filter(|d| d.state.is_alive()) else { return bad };
-    let held = d.mutex.enter();
+    let held = d.mutex().enter();
     if !d.state.is_alive() {
         return bad;
     }
@@ -151,7 +153,7 @@ pub(crate) unsafe fn close(db: *mut Db, patient: bool, busy: impl FnOnce(&Db) ->
     if !d.state.is_open() {
         return MISUSE;
     }
-    let held = d.mutex.enter();
+    let held = d.mutex().enter();
     if !d.state.is_open() {
         return MISUSE;
     }

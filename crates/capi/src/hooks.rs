@@ -20,6 +20,8 @@ pub struct Hooks {
     trace_v2: Cell<Option<(c_uint, TraceV2, *mut c_void)>>,
     trace: Cell<Option<(Trace, *mut c_void)>>,
     profile: Cell<Option<(Profile, *mut c_void)>>,
+    /// The statement that runs, innermost, while somebody traces.
+    running: Cell<Option<*mut Stmt>>,
     wal: Cell<Option<(WalHook, *mut c_void)>>,
     wal_db: Cell<Option<*mut Db>>,
     wal_frames: Cell<u32>,
@@ -80,6 +82,31 @@ pub(crate) fn trace_start(d: &Db, s: *mut Stmt, sql: &CStr) {
     }
 }
 
+/// Says which statement runs from now on; answers which one ran before.
+pub(crate) fn now_running(d: &Db, s: Option<*mut Stmt>) -> Option<*mut Stmt> {
+    d.hooks.running.replace(s)
+}
+
+/// Has the engine tell of triggers' statements if somebody traces.
+fn follow_triggers(db: *mut Db, d: &Db) {
+    let wanted =
+        d.hooks.trace.get().is_some() || d.hooks.trace_v2.get().is_some_and(|(mask, ..)| mask & STMT != 0);
+    let Some(c) = d.conn() else { return };
+    c.trace_triggers(wanted.then(|| {
+        Rc::new(move |text: &str| {
+            // SAFETY: the connection runs a statement of this handle, which is open.
+            let Some(d) = (unsafe { db.as_ref() }) else { return };
+            let text = c_name(text);
+            let p = text.as_ptr();
+            trace(d, STMT, d.hooks.running.get().map_or(null_mut(), |s| s.cast()), p as *mut c_void);
+            if let Some((f, user)) = d.hooks.trace.get() {
+                // SAFETY: registered for this shape of call.
+                unsafe { f(user, p) };
+            }
+        }) as iolite::engine::Tracer
+    }));
+}
+
 pub(crate) fn trace_row(d: &Db, s: *mut Stmt) {
     trace(d, ROW, s as *mut c_void, null_mut());
 }
@@ -126,6 +153,7 @@ pub unsafe extern "C" fn sqlite3_trace_v2(
     with(db, MISUSE, |d| {
         d.hooks.trace.set(None);
         d.hooks.trace_v2.set(f.filter(|_| mask != 0).map(|f| (mask, f, user)));
+        follow_triggers(db, d);
         d.ok()
     })
 }
@@ -134,7 +162,9 @@ pub unsafe extern "C" fn sqlite3_trace_v2(
 pub unsafe extern "C" fn sqlite3_trace(db: *mut Db, f: Option<Trace>, user: *mut c_void) -> *mut c_void {
     with(db, null_mut(), |d| {
         d.hooks.trace_v2.set(None);
-        d.hooks.trace.replace(f.map(|f| (f, user))).map_or(null_mut(), |o| o.1)
+        let old = d.hooks.trace.replace(f.map(|f| (f, user))).map_or(null_mut(), |o| o.1);
+        follow_triggers(db, d);
+        old
     })
 }
 
@@ -249,16 +279,6 @@ pub unsafe extern "C" fn sqlite3_update_hook(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_autovacuum_pages(
-    _: *mut Db,
-    _: *mut c_void,
-    _: *mut c_void,
-    _: *mut c_void,
-) -> c_int {
-    OK
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_wal_hook(db: *mut Db, f: Option<WalHook>, user: *mut c_void) -> *mut c_void {
     with(db, null_mut(), |d| {
         d.hooks.wal_db.set(Some(db));
@@ -314,5 +334,41 @@ pub unsafe extern "C" fn sqlite3_wal_checkpoint_v2(
             }
             Err(e) => d.fail(&e),
         }
+    })
+}
+
+/// What `sqlite3_autovacuum_pages` was given: released when it is replaced, or with the connection.
+struct VacuumPages {
+    f: unsafe extern "C" fn(*mut c_void, *const c_char, c_uint, c_uint, c_uint) -> c_uint,
+    user: *mut c_void,
+    let_go: Option<crate::connection::Destructor>,
+}
+
+impl Drop for VacuumPages {
+    fn drop(&mut self) {
+        // SAFETY: pointer and destructor were given together.
+        unsafe { crate::statement::destroy(self.let_go, self.user) };
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_autovacuum_pages(
+    db: *mut Db,
+    f: Option<unsafe extern "C" fn(*mut c_void, *const c_char, c_uint, c_uint, c_uint) -> c_uint>,
+    user: *mut c_void,
+    let_go: Option<crate::connection::Destructor>,
+) -> c_int {
+    with(db, MISUSE, |d| {
+        let Some(c) = d.conn() else { return MISUSE };
+        c.vacuum_pages(f.map(|f| {
+            let given = VacuumPages { f, user, let_go };
+            Rc::new(move |name: &str, size: u32, free: u32, page_size: u32| {
+                // The whole of it, so that it lives as long as the closure.
+                let (given, name) = (&given, c_name(name));
+                // SAFETY: registered for this shape of call.
+                unsafe { (given.f)(given.user, name.as_ptr(), size, free, page_size) }
+            }) as iolite::engine::VacuumPages
+        }));
+        OK
     })
 }

@@ -1,7 +1,7 @@
 //! What the library says about itself, settings of the process, and entries that answer that they can do nothing.
 
 use crate::connection::{Db, with};
-use crate::{ERROR, MISUSE, NOTFOUND, OK};
+use crate::{ERROR, MISUSE, OK};
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int, c_uchar, c_void};
 use std::ptr::{null, null_mut};
@@ -32,6 +32,9 @@ pub(crate) fn shared_by_default() -> bool {
     SHARED_BY_DEFAULT.load(Ordering::Relaxed)
 }
 
+/// Settings of the process are settled: it has opened a database, or said that it is ready.
+pub(crate) static INITIALIZED: AtomicBool = AtomicBool::new(false);
+
 /// On, as in the builds of distributions.
 static URI_BY_DEFAULT: AtomicBool = AtomicBool::new(true);
 
@@ -53,6 +56,13 @@ pub static sqlite3_version: Version = Version(version());
 
 #[unsafe(no_mangle)]
 pub static mut sqlite3_temp_directory: *mut c_char = null_mut();
+
+/// The folder for temporary files that a program has set.
+pub(crate) fn temp_directory() -> Option<Vec<u8>> {
+    // SAFETY: NULL or a text of the program's, which sets it before it opens databases.
+    let folder = unsafe { crate::connection::bytes(sqlite3_temp_directory) };
+    (!folder.is_empty()).then(|| folder.to_vec())
+}
 
 #[unsafe(no_mangle)]
 pub static mut sqlite3_data_directory: *mut c_char = null_mut();
@@ -89,11 +99,13 @@ pub unsafe extern "C" fn sqlite3_threadsafe() -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_initialize() -> c_int {
+    INITIALIZED.store(true, Ordering::Relaxed);
     OK
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_shutdown() -> c_int {
+    INITIALIZED.store(false, Ordering::Relaxed);
     OK
 }
 
@@ -107,11 +119,18 @@ pub unsafe extern "C" fn sqlite3_os_end() -> c_int {
     OK
 }
 
-/// In C this takes a variable number of arguments; the first one comes in the same register either way.
+/// In C this takes a variable number of arguments; the first ones come in the same registers either way.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_config(op: c_int, arg: *mut c_void) -> c_int {
+pub unsafe extern "C" fn sqlite3_config(op: c_int, arg: *mut c_void, more: *mut c_void) -> c_int {
+    const LOG: c_int = 16;
     const URI: c_int = 17;
+    const PCACHE_HDRSZ: c_int = 24;
+    if INITIALIZED.load(Ordering::Relaxed) && !matches!(op, LOG | PCACHE_HDRSZ) {
+        return MISUSE;
+    }
     match op {
+        LOG => crate::log::set(std::mem::transmute::<*mut c_void, Option<_>>(arg), more),
+        PCACHE_HDRSZ if !arg.is_null() => *(arg as *mut c_int) = 0,
         URI => URI_BY_DEFAULT.store(arg as usize as c_int != 0, Ordering::Relaxed),
         // Threading modes, memory, log, lookaside, mmap and the like: accepted, without effect.
         1..=30 => {}
@@ -129,7 +148,16 @@ pub unsafe extern "C" fn sqlite3_db_config(
     out: *mut c_int,
 ) -> c_int {
     let pragma = match op {
-        1000 | 1001 => return if db.is_null() { MISUSE } else { OK },
+        1000 => {
+            let name = crate::connection::text(value as *const c_char);
+            return with(db, MISUSE, |d| {
+                d.outcome(d.run(|c| {
+                    c.rename_main(&name);
+                    Ok(())
+                }))
+            });
+        }
+        1001 => return if db.is_null() { MISUSE } else { OK },
         1002 => "foreign_keys",
         1011 => "writable_schema",
         1012 => "legacy_alter_table",
@@ -139,7 +167,7 @@ pub unsafe extern "C" fn sqlite3_db_config(
     };
     let value = value as usize as c_int;
     with(db, MISUSE, |d| {
-        if !(1002..=1025).contains(&op) {
+        if !(1002..=1023).contains(&op) {
             return d.fail_code(ERROR);
         }
         let switch = match op {
@@ -150,8 +178,23 @@ pub unsafe extern "C" fn sqlite3_db_config(
             1010 => Some(iolite::engine::Switch::Defensive),
             1013 => Some(iolite::engine::Switch::DoubleQuotedStrings),
             1015 => Some(iolite::engine::Switch::Views),
+            1004 => Some(iolite::engine::Switch::Fts3Tokenizer),
+            1008 => Some(iolite::engine::Switch::TriggerPlans),
+            1014 => Some(iolite::engine::Switch::DoubleQuotedDefinitions),
+            1016 => Some(iolite::engine::Switch::LegacyFormat),
+            1018 => Some(iolite::engine::Switch::ScanStatus),
+            1020 => Some(iolite::engine::Switch::AttachCreate),
+            1021 => Some(iolite::engine::Switch::AttachWrite),
+            1022 => Some(iolite::engine::Switch::Comments),
             _ => None,
         };
+        if op == 1023 {
+            // The digits of reals, which do not change.
+            if let Some(out) = out.as_mut() {
+                *out = 17;
+            }
+            return d.ok();
+        }
         let now = d.run(|c| {
             if op == 1005 {
                 let who = d.loads.get();
@@ -164,10 +207,6 @@ pub unsafe extern "C" fn sqlite3_db_config(
             }
             if let Some(s) = switch {
                 return Ok(c.switch(s, (value >= 0).then_some(value != 0)));
-            }
-            if pragma.is_empty() {
-                // Double-quoted strings in the schema and what only newer versions know are on, the others off.
-                return Ok(matches!(op, 1004 | 1014 | 1020 | 1021 | 1022));
             }
             if value >= 0 {
                 c.execute_batch(&format!("PRAGMA {pragma}={}", (value != 0) as i32))?;
@@ -334,58 +373,6 @@ pub unsafe extern "C" fn sqlite3_enable_shared_cache(on: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_file_control(
-    db: *mut Db,
-    name: *const c_char,
-    op: c_int,
-    arg: *mut c_void,
-) -> c_int {
-    const PERSIST_WAL: c_int = 10;
-    const HAS_MOVED: c_int = 20;
-    const DATA_VERSION: c_int = 35;
-    const SIZE_LIMIT: c_int = 36;
-    const VFSNAME: c_int = 12;
-    let name = crate::connection::text_option(name).unwrap_or_else(|| "main".into());
-    with(db, MISUSE, |d| {
-        let Ok(b) = d.run(|c| c.btree(&name)) else { return d.fail_code(ERROR) };
-        let out = arg as *mut c_int;
-        match op {
-            PERSIST_WAL if !out.is_null() => {
-                if *out >= 0 {
-                    let _ = b.set_persist_wal(*out != 0);
-                }
-                *out = b.persist_wal() as c_int;
-                OK
-            }
-            HAS_MOVED if !out.is_null() => {
-                *out = b.has_moved().unwrap_or(false) as c_int;
-                OK
-            }
-            DATA_VERSION if !out.is_null() => {
-                *out = b.data_version() as c_int;
-                OK
-            }
-            VFSNAME if !arg.is_null() => {
-                let name = if b.is_memory() { &b"memdb"[..] } else { b"unix" };
-                *(arg as *mut *mut c_char) = crate::memory::copy_out(name);
-                OK
-            }
-            SIZE_LIMIT if !arg.is_null() => {
-                let bytes = &mut *(arg as *mut i64);
-                match d.run(|c| c.size_limit(&name, u64::try_from(*bytes).ok())) {
-                    Ok(Some(now)) => {
-                        *bytes = now as i64;
-                        OK
-                    }
-                    _ => NOTFOUND,
-                }
-            }
-            _ => NOTFOUND,
-        }
-    })
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_global_recover() -> c_int {
     OK
 }
@@ -398,22 +385,20 @@ pub unsafe extern "C" fn sqlite3_test_control(_op: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_unlock_notify(
     db: *mut Db,
-    f: Option<unsafe extern "C" fn(*mut *mut c_void, c_int)>,
+    notify: Option<crate::shared_cache::Notify>,
     user: *mut c_void,
 ) -> c_int {
-    // No connection of this library waits for another one's table locks: it is told at once.
-    if db.is_null() {
-        return MISUSE;
-    }
-    if let Some(f) = f {
-        let mut list = [user];
-        f(list.as_mut_ptr(), 1);
-    }
-    OK
+    with(db, MISUSE, |d| match d.conn().and_then(|c| c.member()) {
+        Some(m) => d.outcome(crate::shared_cache::wait(&m, notify, user)),
+        // Nobody can have been in its way.
+        None => {
+            if let Some(f) = notify {
+                f([user].as_mut_ptr(), 1);
+            }
+            OK
+        }
+    })
 }
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_log(_code: c_int, _format: *const c_char) {}
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_stmt_scanstatus(

@@ -11,7 +11,6 @@
 //! dereference in an entry point leans on this one fact, so the bodies are unsafe as a whole.
 #![allow(unsafe_op_in_unsafe_fn, missing_docs, clippy::missing_safety_doc, clippy::not_unsafe_ptr_arg_deref)]
 
-pub mod absent;
 pub mod authorizer;
 pub mod backup;
 pub mod blob;
@@ -25,11 +24,17 @@ pub mod column;
 pub mod connection;
 pub mod exec;
 pub mod extension;
+pub mod file_answers;
+pub mod file_control;
 pub mod filename;
+mod foreign;
+pub mod fts5;
+pub mod fts5_context;
 pub mod function;
 pub mod handle;
 pub mod hooks;
 pub mod info;
+mod log;
 pub mod memory;
 pub mod mutex;
 pub mod opening;
@@ -39,6 +44,7 @@ pub mod printf;
 pub mod rtree;
 pub mod session;
 pub mod session_io;
+pub mod shared_cache;
 pub mod snapshot;
 pub mod statement;
 pub mod text;

@@ -19,6 +19,7 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 
 /// A mutex that its holder may take again.
@@ -57,6 +58,12 @@ impl Default for Mutex {
     fn default() -> Mutex {
         Mutex::new(!cfg!(debug_assertions))
     }
+}
+
+/// The mutex of all connections that may share caches with each other.
+pub(crate) fn shared() -> &'static Mutex {
+    static SHARED: OnceLock<Mutex> = OnceLock::new();
+    SHARED.get_or_init(Mutex::default)
 }
 
 fn this_thread() -> usize {

@@ -3,7 +3,7 @@
 
 use crate::connection::{Db, bytes, text_option, with};
 use crate::{MISUSE, NOMEM, OK, guard};
-use iolite::engine::{Code, Connection, Error, OpenFlags};
+use iolite::engine::{Code, Error, OpenFlags};
 use iolite_ext::BuiltinModules;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -13,6 +13,7 @@ const READONLY: c_int = 1;
 const CREATE: c_int = 4;
 const URI: c_int = 0x40;
 const MEMORY: c_int = 0x80;
+const NOFOLLOW: c_int = 0x0100_0000;
 const SHARED_CACHE: c_int = 0x20000;
 const PRIVATE_CACHE: c_int = 0x40000;
 const EXTENDED_CODES: c_int = 0x0200_0000;
@@ -35,6 +36,7 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
         return MISUSE;
     }
     *out = null_mut();
+    crate::info::sqlite3_initialize();
     let uri = flags & URI != 0 || crate::info::uri_by_default();
     let shared =
         flags & PRIVATE_CACHE == 0 && (flags & SHARED_CACHE != 0 || crate::info::shared_by_default());
@@ -44,20 +46,25 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
         uri,
         memory: flags & MEMORY != 0,
         shared_cache: shared,
+        nofollow: flags & NOFOLLOW != 0,
     };
-    let vfs = text_option(vfs).filter(|v| !matches!(v.as_str(), "" | "unix" | "unix-excl"));
+    let vfs = text_option(vfs);
     let mut rc = NOMEM;
-    let db = crate::handle::place(|d| {
+    let grouped = shared || uri && crate::shared_cache::named_shared(name);
+    let db = crate::handle::place(grouped, |d| {
         d.extended.set(flags & EXTENDED_CODES != 0);
-        let opened = guard(Err(Code::Internal.into()), || match vfs {
-            Some(v) => Err(Error::sql(format!("no such vfs: {v}"))),
-            None => Connection::open_interruptible(name, options, d.interrupt_flag()),
+        let opened = guard(Err(Code::Internal.into()), || match iolite_os::vfs_named(vfs.as_deref()) {
+            None => Err(Error::sql(format!("no such vfs: {}", vfs.as_deref().unwrap_or_default()))),
+            Some(vfs) => crate::shared_cache::open(grouped, vfs, name, options, d.interrupt_flag()),
         });
         rc = match opened {
             Ok(c) => {
                 let file = c.file_name("main").unwrap_or_default();
                 *d.filename.borrow_mut() = crate::filename::filename_block(&file, name, options.uri);
                 c.set_builtin_modules(MODULES);
+                c.set_opener(d as *const Db as usize);
+                iolite_fts::set_api(crate::fts5::api);
+                c.set_statement_list(Some(Rc::new(crate::statement::Prepared(d))));
                 *d.conn.borrow_mut() = Some(c);
                 d.ok()
             }
@@ -65,6 +72,7 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
         };
     });
     *out = db;
+    with(db, (), |d| crate::file_control::tell_busy_handler(d, db));
     if rc == OK && !db.is_null() { crate::extension::run_automatic(db) } else { rc }
 }
 

@@ -11,9 +11,12 @@ use std::ptr::null_mut;
 const MOST: usize = 1_000_000_000;
 
 /// What a `sqlite3_str*` points at.
-#[derive(Default)]
 pub struct Str {
     text: Vec<u8>,
+    /// The longest text.
+    most: usize,
+    /// Why nothing more is taken: too much, or no memory.
+    failed: c_int,
 }
 
 /// C's `va_list` on x86-64 with the System V ABI.
@@ -58,7 +61,7 @@ mod variadic {
     }
 
     /// Formats as C's caller asks.
-    pub(super) unsafe fn format(format: *const c_char, args: &mut Arguments) -> Vec<u8> {
+    pub(crate) unsafe fn format(format: *const c_char, args: &mut Arguments) -> Vec<u8> {
         if format.is_null() {
             return Vec::new();
         }
@@ -71,7 +74,7 @@ mod variadic {
             if *c != b'%' {
                 continue;
             }
-            let (mut long, mut precision) = (false, None);
+            let (mut long, mut characters, mut precision) = (false, false, None);
             while let Some(c) = f.get(i) {
                 i += 1;
                 match c {
@@ -88,6 +91,7 @@ mod variadic {
                             let digits = f[i..].iter().take_while(|d| d.is_ascii_digit());
                             precision = Some(digits.fold(0, |n, d| n * 10 + (d - b'0') as usize));
                         }
+                        characters |= *c == b'!';
                         out.push(*c);
                     }
                     b'%' => {
@@ -96,7 +100,7 @@ mod variadic {
                     }
                     _ => {
                         out.push(if *c == b'z' { b's' } else { *c });
-                        values.push(argument(*c, long, precision, args));
+                        values.push(argument(*c, long, characters, precision, args));
                         break;
                     }
                 }
@@ -105,7 +109,13 @@ mod variadic {
         iolite_func::printf::format(&out, &values, MOST).ok().flatten().unwrap_or_default()
     }
 
-    unsafe fn argument(kind: u8, long: bool, precision: Option<usize>, args: &mut Arguments) -> Value {
+    unsafe fn argument(
+        kind: u8,
+        long: bool,
+        characters: bool,
+        precision: Option<usize>,
+        args: &mut Arguments,
+    ) -> Value {
         match kind {
             b'd' | b'i' if long => Value::Int(args.word() as i64),
             b'd' | b'i' | b'r' => Value::Int(args.word() as i32 as i64),
@@ -122,7 +132,13 @@ mod variadic {
                     return Value::Null;
                 }
                 // With a precision the text need not end with NUL.
-                let n = precision.map_or_else(|| libc::strlen(p), |n| libc::strnlen(p, n));
+                let n = precision.map_or_else(
+                    || libc::strlen(p),
+                    |n| {
+                        let n = if characters { n.saturating_mul(4) } else { n };
+                        libc::strnlen(p, n)
+                    },
+                );
                 let v = Value::text(std::slice::from_raw_parts(p as *const u8, n)).unwrap_or_default();
                 if kind == b'z' {
                     libc::free(p as *mut c_void);
@@ -205,21 +221,56 @@ mod variadic {
 
     trampoline!(sqlite3_mprintf, sqlite3_vmprintf, "8", "rsi");
     trampoline!(sqlite3_snprintf, sqlite3_vsnprintf, "24", "rcx");
+    trampoline!(sqlite3_log, vlog, "16", "rdx");
     trampoline!(sqlite3_str_appendf, sqlite3_str_vappendf, "16", "rdx");
 }
 
 #[cfg(target_arch = "x86_64")]
 pub use variadic::*;
 
+/// What `sqlite3_log` has formatted.
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" fn vlog(code: c_int, f: *const c_char, args: *mut Arguments) {
+    crate::log::log(code, || crate::guard(Vec::new(), || format(f, &mut *args)));
+}
+
+/// Without `...` a text is told as it is.
+#[cfg(not(target_arch = "x86_64"))]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_log(code: c_int, text: *const c_char) {
+    crate::log::log(code, || crate::connection::bytes(text).to_vec());
+}
+
 impl Str {
     fn append(&mut self, b: &[u8]) {
-        self.text.extend_from_slice(b);
+        if self.make_room(b.len()) {
+            self.text.extend_from_slice(b);
+        }
+    }
+
+    /// Whether so many bytes more have room. If not, what is there goes, too.
+    fn make_room(&mut self, n: usize) -> bool {
+        if self.failed != crate::OK {
+            return false;
+        }
+        if self.text.len() + n > self.most {
+            self.failed = crate::TOOBIG;
+        } else if self.text.try_reserve(n + 1).is_err() {
+            self.failed = crate::NOMEM;
+        }
+        if self.failed != crate::OK {
+            self.text = Vec::new();
+        }
+        self.failed == crate::OK
     }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_str_new(_: *mut c_void) -> *mut Str {
-    Box::into_raw(Box::default())
+pub unsafe extern "C" fn sqlite3_str_new(db: *mut crate::connection::Db) -> *mut Str {
+    let most = crate::connection::with(db, MOST as c_int, |d| {
+        d.conn().map_or(MOST as c_int, |c| c.limit(iolite::engine::Limit::Length, None))
+    });
+    Box::into_raw(Box::new(Str { text: Vec::new(), most: most.max(0) as usize, failed: crate::OK }))
 }
 
 #[unsafe(no_mangle)]
@@ -255,7 +306,10 @@ pub unsafe extern "C" fn sqlite3_str_appendall(s: *mut Str, p: *const c_char) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_str_appendchar(s: *mut Str, n: c_int, c: c_char) {
     if let Some(s) = s.as_mut() {
-        s.append(&vec![c as u8; n.max(0) as usize]);
+        let n = n.max(0) as usize;
+        if s.make_room(n) {
+            s.text.resize(s.text.len() + n, c as u8);
+        }
     }
 }
 
@@ -274,8 +328,8 @@ pub unsafe extern "C" fn sqlite3_str_truncate(s: *mut Str, n: c_int) {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_str_errcode(_: *mut Str) -> c_int {
-    crate::OK
+pub unsafe extern "C" fn sqlite3_str_errcode(s: *mut Str) -> c_int {
+    s.as_ref().map_or(crate::NOMEM, |s| s.failed)
 }
 
 #[unsafe(no_mangle)]

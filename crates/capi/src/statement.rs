@@ -4,7 +4,7 @@ use crate::connection::{Db, Destructor, text_option, with, within};
 use crate::handle::{Answer, leaving};
 use crate::value::{Buffers, CValue};
 use crate::{DONE, MISUSE, OK, RANGE, ROW, TOOBIG, guard};
-use iolite::engine::{Error, Statement, Step, Value};
+use iolite::engine::{Error, Instruction, Statement, StatementFacts, Step, Value};
 use iolite_base::raw_text;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::{CString, c_char, c_int, c_uchar, c_uint, c_void};
@@ -126,6 +126,12 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
             && let Err(e) = crate::authorizer::check(d, s)
         {
             prepared = Err(e);
+        }
+        if let Err(e) = &prepared {
+            crate::log::log(e.code().number() as c_int, || {
+                let message = iolite_base::raw_text::decode(e.message()).into_owned();
+                [&message, &b" in \""[..], sql, b"\""].concat()
+            });
         }
         match prepared {
             Ok(None) => d.ok(),
@@ -316,15 +322,22 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
         let Ok(mut inner) = st.inner.try_borrow_mut() else { return d.fail_code(MISUSE) };
         if !st.started.replace(true) {
             st.began.set(crate::hooks::is_timed(d).then(Instant::now));
+            let explains = inner.program().explain != 0;
             drop(inner);
-            crate::hooks::trace_start(d, s, &st.sql);
+            if !explains {
+                crate::hooks::trace_start(d, s, &st.sql);
+            }
             inner = match st.inner.try_borrow_mut() {
                 Ok(i) => i,
                 Err(_) => return d.fail_code(MISUSE),
             };
         }
         st.ran.set(true);
-        let (rc, failed) = match inner.step() {
+        let explained = inner.program().explain != 0;
+        let before = crate::hooks::now_running(d, Some(s));
+        let stepped = inner.step();
+        crate::hooks::now_running(d, before);
+        let (rc, failed) = match stepped {
             Ok(Step::Row) => {
                 st.has_row.set(true);
                 d.ok();
@@ -342,9 +355,17 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
             Err(e) => (d.fail(&e), Some(e)),
         };
         drop(inner);
+        if let Some(e) = &failed {
+            crate::log::log(e.code().number() as c_int, || {
+                let message = iolite_base::raw_text::decode(e.message()).into_owned();
+                [b"statement aborts: ", &message[..], b"; [", st.sql.to_bytes(), b"]"].concat()
+            });
+        }
         *st.failed.borrow_mut() = failed;
         if rc == ROW {
-            crate::hooks::trace_row(d, s);
+            if !explained {
+                crate::hooks::trace_row(d, s);
+            }
         } else if st.started.take() {
             trace_end(d, st, s);
             crate::hooks::after_statement(d);
@@ -459,6 +480,9 @@ unsafe fn put(
     with_stmt(s, MISUSE, |d, st| {
         let Ok(mut inner) = st.inner.try_borrow_mut() else { return d.fail_code(MISUSE) };
         if st.started.get() || inner.is_busy() {
+            crate::log::log(MISUSE, || {
+                [b"bind on a busy prepared statement: [", st.sql.to_bytes(), b"]"].concat()
+            });
             return d.fail_text(MISUSE, "bind on a busy prepared statement");
         }
         if i < 1 {
@@ -832,8 +856,24 @@ pub unsafe extern "C" fn sqlite3_stmt_isexplain(s: *mut Stmt) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_stmt_explain(_: *mut Stmt, mode: c_int) -> c_int {
-    if mode == 0 { OK } else { crate::ERROR }
+pub unsafe extern "C" fn sqlite3_stmt_explain(s: *mut Stmt, mode: c_int) -> c_int {
+    with_stmt(s, MISUSE, |d, st| {
+        if !(0..=2).contains(&mode) {
+            return crate::ERROR;
+        }
+        let Ok(mut inner) = st.inner.try_borrow_mut() else { return crate::BUSY };
+        if inner.program().explain as c_int == mode {
+            return OK;
+        }
+        if st.ran.get() {
+            return crate::BUSY;
+        }
+        match inner.set_explain(mode as u8) {
+            Ok(()) => OK,
+            Err(e) if e.code() == iolite::Code::Busy => crate::BUSY,
+            Err(e) => d.fail(&e),
+        }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -862,6 +902,42 @@ pub unsafe extern "C" fn sqlite3_stmt_status(s: *mut Stmt, op: c_int, reset: c_i
 /// Whether a statement of the connection is running.
 pub(crate) unsafe fn any_busy(d: &Db) -> bool {
     d.statements.borrow().iter().any(|s| Stmt::is_busy(*s))
+}
+
+/// The statements of a connection, for tables that list them. It lives as long as the connection, which asks it while the
+/// connection's mutex is held.
+pub(crate) struct Prepared(pub(crate) *const Db);
+
+impl iolite::engine::StatementList for Prepared {
+    fn facts(&self) -> Vec<StatementFacts> {
+        // SAFETY: slots of connections are never freed, and those of statements in its list are in use.
+        let bodies = unsafe {
+            let list = (*self.0).statements.borrow();
+            list.iter().map(|s| &*(**s).body.get().cast::<Body>()).collect::<Vec<_>>()
+        };
+        let facts = |b: &&Body| match b.inner.try_borrow_mut() {
+            Ok(mut s) => s.facts(),
+            // The one that asks.
+            Err(_) => StatementFacts {
+                sql: b.sql.to_bytes().to_vec(),
+                readonly: true,
+                busy: true,
+                runs: 1,
+                ..Default::default()
+            },
+        };
+        bodies.iter().rev().map(facts).collect()
+    }
+
+    fn instructions(&self, pointer: &Value) -> iolite::Result<Option<Vec<Instruction>>> {
+        let p = crate::pointer::pointer_of(pointer, b"stmt-pointer").cast::<Stmt>();
+        // SAFETY: as above; what is in the list is a statement in use.
+        let body = unsafe {
+            let known = (*self.0).statements.borrow().contains(&p);
+            known.then(|| &*(*p).body.get().cast::<Body>())
+        };
+        Ok(body.and_then(|b| b.inner.try_borrow().ok().map(|s| s.explain())))
+    }
 }
 
 /// Bytes that the programs of a connection's statements take.

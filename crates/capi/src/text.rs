@@ -66,7 +66,7 @@ pub unsafe extern "C" fn sqlite3_strnicmp(a: *const c_char, b: *const c_char, n:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_strglob(pattern: *const c_char, s: *const c_char) -> c_int {
     if pattern.is_null() || s.is_null() {
-        return 1;
+        return (pattern.cast::<u8>() != s.cast::<u8>()) as c_int;
     }
     let found = iolite_func::like::matches(
         Kind::Glob,
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn sqlite3_strglob(pattern: *const c_char, s: *const c_cha
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_strlike(pattern: *const c_char, s: *const c_char, escape: u32) -> c_int {
     if pattern.is_null() || s.is_null() {
-        return 1;
+        return (pattern.cast::<u8>() != s.cast::<u8>()) as c_int;
     }
     let escape = (escape != 0).then_some(escape);
     let found = iolite_func::like::matches(

@@ -1,91 +1,117 @@
-//! `sqlite3_vfs_find`: the VFS of the system as C sees it.
+//! `sqlite3_vfs`: the VFSes of the process as C sees them, and the list that they are in.
 //!
-//! Programs take the clock, randomness and calls on names (delete, access, full path) from it, and open files (`vfs_file`).
-//! None can be registered: databases are opened by the engine, which has a VFS of its own.
+//! Our own are those of `iolite_os`, for programs that take the clock, randomness and calls on names from them, open files
+//! (`vfs_file`) or lay a VFS of their own over one. Those that a program registers are made usable for the engine by `foreign`.
+//! What always holds: the list that C sees and that of `iolite_os` name the same VFSes, the default first in both.
 
 use crate::connection::{bytes, text_option};
-use crate::vfs_file::{CFile, coded};
-use iolite_os::Access;
-use std::ffi::{OsStr, c_char, c_int, c_void};
+use crate::foreign::Foreign;
+use crate::vfs_file::{CFile, CVfs, OK_SYMLINK, Symbol, coded};
+use iolite_os::{Access, Vfs};
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null_mut;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-type Open = unsafe extern "C" fn(*mut CVfs, *const c_char, *mut CFile, c_int, *mut c_int) -> c_int;
+/// A VFS of ours. C may read all of it, and the list's link is written under the list's lock.
+#[repr(transparent)]
+struct Own(UnsafeCell<CVfs>);
 
-/// A `sqlite3_vfs` of version 2.
-#[repr(C)]
-pub struct CVfs {
-    version: c_int,
-    file_size: c_int,
-    longest_path: c_int,
-    next: *mut CVfs,
-    name: *const c_char,
-    data: *mut c_void,
-    open: Open,
-    delete: unsafe extern "C" fn(*mut CVfs, *const c_char, c_int) -> c_int,
-    access: unsafe extern "C" fn(*mut CVfs, *const c_char, c_int, *mut c_int) -> c_int,
-    full_path: unsafe extern "C" fn(*mut CVfs, *const c_char, c_int, *mut c_char) -> c_int,
-    dl_open: unsafe extern "C" fn(*mut CVfs, *const c_char) -> *mut c_void,
-    dl_error: unsafe extern "C" fn(*mut CVfs, c_int, *mut c_char),
-    dl_sym: unsafe extern "C" fn(*mut CVfs, *mut c_void, *const c_char) -> Option<unsafe extern "C" fn()>,
-    dl_close: unsafe extern "C" fn(*mut CVfs, *mut c_void),
-    randomness: unsafe extern "C" fn(*mut CVfs, c_int, *mut c_char) -> c_int,
-    sleep: unsafe extern "C" fn(*mut CVfs, c_int) -> c_int,
-    current_time: unsafe extern "C" fn(*mut CVfs, *mut f64) -> c_int,
-    last_error: unsafe extern "C" fn(*mut CVfs, c_int, *mut c_char) -> c_int,
-    current_time_ms: unsafe extern "C" fn(*mut CVfs, *mut i64) -> c_int,
+// SAFETY: but for the link, which is guarded by the list's lock, it does not change; it points to static texts only.
+unsafe impl Sync for Own {}
+
+const fn own(name: &'static CStr, longest_path: c_int) -> Own {
+    Own(UnsafeCell::new(CVfs {
+        version: 3,
+        file_size: size_of::<CFile>() as c_int,
+        longest_path,
+        next: null_mut(),
+        name: name.as_ptr(),
+        data: null_mut(),
+        open: Some(open),
+        delete: Some(delete),
+        access: Some(access),
+        full_path: Some(full_path),
+        dl_open: Some(dl_open),
+        dl_error: Some(dl_error),
+        dl_sym: Some(dl_sym),
+        dl_close: Some(dl_close),
+        randomness: Some(randomness),
+        sleep: Some(sleep),
+        current_time: Some(current_time),
+        last_error: Some(last_error),
+        current_time_ms: Some(current_time_ms),
+        set_call: Some(set_call),
+        get_call: Some(get_call),
+        next_call: Some(next_call),
+    }))
 }
 
-// SAFETY: it does not change, and points to static texts only.
-unsafe impl Sync for CVfs {}
+/// In the order in which programs that walk the list meet them.
+static OWN: [Own; 5] = [
+    own(c"unix", 4096),
+    own(c"memdb", 4096),
+    own(c"unix-excl", 4096),
+    own(c"unix-dotfile", 4096),
+    own(c"unix-none", 4096),
+];
 
-static UNIX: CVfs = CVfs {
-    version: 2,
-    file_size: size_of::<CFile>() as c_int,
-    longest_path: 512,
-    next: null_mut(),
-    name: c"unix".as_ptr(),
-    data: null_mut(),
-    open,
-    delete,
-    access,
-    full_path,
-    dl_open,
-    dl_error,
-    dl_sym,
-    dl_close,
-    randomness,
-    sleep,
-    current_time,
-    last_error,
-    current_time_ms,
-};
+/// The first of the list.
+struct First(*mut CVfs);
+
+// SAFETY: the list is reached under its lock only.
+unsafe impl Send for First {}
+
+fn list() -> MutexGuard<'static, Option<First>> {
+    static FIRST: Mutex<Option<First>> = Mutex::new(None);
+    let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+    first.get_or_insert_with(|| {
+        for pair in OWN.windows(2) {
+            // SAFETY: under the lock, before anybody has seen the list.
+            unsafe { (*pair[0].0.get()).next = pair[1].0.get() };
+        }
+        First(OWN[0].0.get())
+    });
+    first
+}
+
+/// The VFS behind one of ours.
+pub(crate) fn engine_of(vfs: *mut CVfs) -> Option<Arc<dyn Vfs>> {
+    let at = OWN.iter().position(|o| o.0.get() == vfs)?;
+    iolite_os::system_vfses().get(at).cloned()
+}
+
+/// What a VFS of ours is called with.
+fn this(vfs: *mut CVfs) -> Arc<dyn Vfs> {
+    engine_of(vfs).unwrap_or_else(iolite_os::default_vfs)
+}
 
 unsafe fn path<'a>(p: *const c_char) -> &'a Path {
     Path::new(OsStr::from_bytes(bytes(p)))
 }
 
 unsafe extern "C" fn open(
-    _: *mut CVfs,
+    vfs: *mut CVfs,
     name: *const c_char,
     file: *mut CFile,
     flags: c_int,
     got: *mut c_int,
 ) -> c_int {
-    let name = if name.is_null() { None } else { Some(path(name)) };
-    crate::vfs_file::open(name, file, flags, got)
+    let at = if name.is_null() { None } else { Some(path(name)) };
+    crate::vfs_file::open(&this(vfs), at, file, flags, got)
 }
 
-unsafe extern "C" fn delete(_: *mut CVfs, name: *const c_char, sync: c_int) -> c_int {
-    coded(|| iolite_os::default_vfs().delete(path(name), sync != 0))
+unsafe extern "C" fn delete(vfs: *mut CVfs, name: *const c_char, sync: c_int) -> c_int {
+    coded(|| this(vfs).delete(path(name), sync != 0))
 }
 
-unsafe extern "C" fn access(_: *mut CVfs, name: *const c_char, what: c_int, out: *mut c_int) -> c_int {
+unsafe extern "C" fn access(vfs: *mut CVfs, name: *const c_char, what: c_int, out: *mut c_int) -> c_int {
     coded(|| {
         let what = if what == 1 { Access::ReadWrite } else { Access::Exists };
-        let there = iolite_os::default_vfs().access(path(name), what)?;
+        let there = this(vfs).access(path(name), what)?;
         if let Some(out) = out.as_mut() {
             *out = there as c_int;
         }
@@ -93,9 +119,12 @@ unsafe extern "C" fn access(_: *mut CVfs, name: *const c_char, what: c_int, out:
     })
 }
 
-unsafe extern "C" fn full_path(_: *mut CVfs, name: *const c_char, n: c_int, out: *mut c_char) -> c_int {
-    coded(|| {
-        let full = iolite_os::default_vfs().full_path(path(name))?;
+unsafe extern "C" fn full_path(vfs: *mut CVfs, name: *const c_char, n: c_int, out: *mut c_char) -> c_int {
+    let mut links = false;
+    let rc = coded(|| {
+        let vfs = this(vfs);
+        links = vfs.is_behind_link(path(name))?;
+        let full = vfs.full_path(path(name))?;
         let b = full.as_os_str().as_bytes();
         if out.is_null() || b.len() + 1 > n.max(0) as usize {
             return Err(iolite::Code::CantopenFullpath.into());
@@ -103,28 +132,29 @@ unsafe extern "C" fn full_path(_: *mut CVfs, name: *const c_char, n: c_int, out:
         std::ptr::copy_nonoverlapping(b.as_ptr(), out as *mut u8, b.len());
         *out.add(b.len()) = 0;
         Ok(())
-    })
+    });
+    if rc == crate::OK && links { OK_SYMLINK } else { rc }
 }
 
-unsafe extern "C" fn dl_open(_: *mut CVfs, _: *const c_char) -> *mut c_void {
-    null_mut()
+unsafe extern "C" fn dl_open(_: *mut CVfs, name: *const c_char) -> *mut c_void {
+    libc::dlopen(name, libc::RTLD_NOW | libc::RTLD_GLOBAL)
 }
 
 unsafe extern "C" fn dl_error(_: *mut CVfs, n: c_int, out: *mut c_char) {
-    if n > 0 && !out.is_null() {
-        *out = 0;
+    let text = libc::dlerror();
+    if n > 0 && !out.is_null() && !text.is_null() {
+        libc::strncpy(out, text, n as usize - 1);
+        *out.add(n as usize - 1) = 0;
     }
 }
 
-unsafe extern "C" fn dl_sym(
-    _: *mut CVfs,
-    _: *mut c_void,
-    _: *const c_char,
-) -> Option<unsafe extern "C" fn()> {
-    None
+unsafe extern "C" fn dl_sym(_: *mut CVfs, library: *mut c_void, name: *const c_char) -> Symbol {
+    std::mem::transmute::<*mut c_void, Symbol>(libc::dlsym(library, name))
 }
 
-unsafe extern "C" fn dl_close(_: *mut CVfs, _: *mut c_void) {}
+unsafe extern "C" fn dl_close(_: *mut CVfs, library: *mut c_void) {
+    libc::dlclose(library);
+}
 
 unsafe extern "C" fn randomness(_: *mut CVfs, n: c_int, out: *mut c_char) -> c_int {
     crate::guard(0, || {
@@ -166,25 +196,73 @@ unsafe extern "C" fn current_time_ms(_: *mut CVfs, out: *mut i64) -> c_int {
     })
 }
 
-unsafe extern "C" fn last_error(_: *mut CVfs, n: c_int, out: *mut c_char) -> c_int {
-    dl_error(null_mut(), n, out);
+unsafe extern "C" fn last_error(_: *mut CVfs, _: c_int, _: *mut c_char) -> c_int {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_vfs_find(name: *const c_char) -> *mut CVfs {
-    match text_option(name).as_deref() {
-        None | Some("unix" | "unix-excl") => &raw const UNIX as *mut CVfs,
-        Some(_) => null_mut(),
+/// No system call of ours can be replaced by another function.
+unsafe extern "C" fn set_call(_: *mut CVfs, name: *const c_char, _: Symbol) -> c_int {
+    if name.is_null() { crate::OK } else { crate::NOTFOUND }
+}
+
+unsafe extern "C" fn get_call(_: *mut CVfs, _: *const c_char) -> Symbol {
+    None
+}
+
+unsafe extern "C" fn next_call(_: *mut CVfs, _: *const c_char) -> *const c_char {
+    std::ptr::null()
+}
+
+/// The VFS of the list with this name.
+pub(crate) fn found(name: &str) -> *mut CVfs {
+    // SAFETY: a text that ends with a zero byte.
+    std::ffi::CString::new(name).map_or(null_mut(), |name| unsafe { sqlite3_vfs_find(name.as_ptr()) })
+}
+
+/// Takes a VFS out of the list.
+unsafe fn unlink(first: &mut First, vfs: *mut CVfs) {
+    let mut link = &raw mut first.0;
+    while !(*link).is_null() {
+        if *link == vfs {
+            *link = (*vfs).next;
+            return;
+        }
+        link = &raw mut (**link).next;
     }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_vfs_register(_: *mut CVfs, _: c_int) -> c_int {
-    crate::ERROR
+pub unsafe extern "C" fn sqlite3_vfs_find(name: *const c_char) -> *mut CVfs {
+    let list = list();
+    let mut at = list.as_ref().map_or(null_mut(), |f| f.0);
+    while !at.is_null() && !name.is_null() && bytes((*at).name) != bytes(name) {
+        at = (*at).next;
+    }
+    at
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_vfs_unregister(_: *mut CVfs) -> c_int {
-    crate::ERROR
+pub unsafe extern "C" fn sqlite3_vfs_register(vfs: *mut CVfs, make_default: c_int) -> c_int {
+    let Some(name) = vfs.as_ref().and_then(|v| text_option(v.name)) else { return crate::MISUSE };
+    let mut list = list();
+    let Some(first) = list.as_mut() else { return crate::INTERNAL };
+    unlink(first, vfs);
+    let link =
+        if make_default != 0 || first.0.is_null() { &raw mut first.0 } else { &raw mut (*first.0).next };
+    (*vfs).next = *link;
+    *link = vfs;
+    let engine = engine_of(vfs).unwrap_or_else(|| Arc::new(Foreign::new(vfs, name)));
+    iolite_os::register_vfs(engine, make_default != 0);
+    crate::OK
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_vfs_unregister(vfs: *mut CVfs) -> c_int {
+    let Some(name) = vfs.as_ref().and_then(|v| text_option(v.name)) else { return crate::OK };
+    let mut list = list();
+    if let Some(first) = list.as_mut() {
+        unlink(first, vfs);
+    }
+    iolite_os::unregister_vfs(&name);
+    crate::OK
 }

@@ -1,14 +1,18 @@
-//! `sqlite3_file`: files that a program opens by the VFS of `sqlite3_vfs_find`, by the methods of version 1.
+//! `sqlite3_file`: files of our VFSes as C sees them, by the methods of version 3.
 //!
-//! The engine opens its own files without it. What always holds: `methods` of a file that could not be opened is NULL, so that
-//! nobody closes it.
+//! A program opens them by the VFS of `sqlite3_vfs_find`, or is shown those of the engine by `sqlite3_file_control`; the
+//! engine opens its own without this. What always holds: `methods` of a file that could not be opened is NULL, so that nobody
+//! closes it; the engine's files are closed by the engine alone.
 
-use crate::{NOTFOUND, OK, guard};
+use crate::file_answers::Modes;
+use crate::{OK, guard};
 use iolite::Code;
-use iolite_os::{File, FileKind, LockLevel, OpenFlags, SyncKind};
-use std::ffi::{c_int, c_void};
+use iolite::engine::Btree;
+use iolite_os::{File, FileKind, LockLevel, OpenFlags, ShmLock, ShmRegion, SyncKind, Vfs};
+use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr::{null, null_mut};
+use std::sync::Arc;
 
 const READ_ONLY: c_int = 1;
 const READ_WRITE: c_int = 2;
@@ -27,51 +31,183 @@ const KINDS: [(c_int, FileKind); 8] = [
     (0x80000, FileKind::Wal),
 ];
 
-/// A `sqlite3_file` of this VFS, in memory of the caller.
+/// A `sqlite3_file`, in memory of the caller. What is behind `methods` belongs to the VFS: here it is a file of ours.
 #[repr(C)]
 pub struct CFile {
-    methods: *const Methods,
-    file: *mut Box<dyn File>,
+    pub(crate) methods: *const Methods,
+    own: *mut OwnFile,
 }
 
-/// A `sqlite3_io_methods` of version 1.
-#[repr(C)]
-struct Methods {
-    version: c_int,
-    close: unsafe extern "C" fn(*mut CFile) -> c_int,
-    read: unsafe extern "C" fn(*mut CFile, *mut c_void, c_int, i64) -> c_int,
-    write: unsafe extern "C" fn(*mut CFile, *const c_void, c_int, i64) -> c_int,
-    truncate: unsafe extern "C" fn(*mut CFile, i64) -> c_int,
-    sync: unsafe extern "C" fn(*mut CFile, c_int) -> c_int,
-    size: unsafe extern "C" fn(*mut CFile, *mut i64) -> c_int,
-    lock: unsafe extern "C" fn(*mut CFile, c_int) -> c_int,
-    unlock: unsafe extern "C" fn(*mut CFile, c_int) -> c_int,
-    check_reserved: unsafe extern "C" fn(*mut CFile, *mut c_int) -> c_int,
-    control: unsafe extern "C" fn(*mut CFile, c_int, *mut c_void) -> c_int,
-    sector_size: unsafe extern "C" fn(*mut CFile) -> c_int,
-    characteristics: unsafe extern "C" fn(*mut CFile) -> c_int,
+/// A file of ours that C has, or sees.
+struct OwnFile {
+    file: Handle,
+    vfs: String,
+    /// Shared memory that C has mapped.
+    regions: Vec<ShmRegion>,
+    modes: Modes,
 }
+
+enum Handle {
+    /// Opened by C.
+    Own(Box<dyn File>),
+    /// The engine's, which C may look at while the connection is open.
+    Engine(*const dyn File),
+}
+
+/// That a symbolic link was on the way, which is no error.
+pub(crate) const OK_SYMLINK: c_int = 0x200;
+
+pub(crate) type Symbol = Option<unsafe extern "C" fn()>;
+
+/// A `sqlite3_vfs` of version 3. Of methods that a program may leave out, none is called without looking.
+#[repr(C)]
+pub struct CVfs {
+    pub(crate) version: c_int,
+    pub(crate) file_size: c_int,
+    pub(crate) longest_path: c_int,
+    pub(crate) next: *mut CVfs,
+    pub(crate) name: *const c_char,
+    pub(crate) data: *mut c_void,
+    pub(crate) open:
+        Option<unsafe extern "C" fn(*mut CVfs, *const c_char, *mut CFile, c_int, *mut c_int) -> c_int>,
+    pub(crate) delete: Option<unsafe extern "C" fn(*mut CVfs, *const c_char, c_int) -> c_int>,
+    pub(crate) access: Option<unsafe extern "C" fn(*mut CVfs, *const c_char, c_int, *mut c_int) -> c_int>,
+    pub(crate) full_path: Option<unsafe extern "C" fn(*mut CVfs, *const c_char, c_int, *mut c_char) -> c_int>,
+    pub(crate) dl_open: Option<unsafe extern "C" fn(*mut CVfs, *const c_char) -> *mut c_void>,
+    pub(crate) dl_error: Option<unsafe extern "C" fn(*mut CVfs, c_int, *mut c_char)>,
+    pub(crate) dl_sym: Option<unsafe extern "C" fn(*mut CVfs, *mut c_void, *const c_char) -> Symbol>,
+    pub(crate) dl_close: Option<unsafe extern "C" fn(*mut CVfs, *mut c_void)>,
+    pub(crate) randomness: Option<unsafe extern "C" fn(*mut CVfs, c_int, *mut c_char) -> c_int>,
+    pub(crate) sleep: Option<unsafe extern "C" fn(*mut CVfs, c_int) -> c_int>,
+    pub(crate) current_time: Option<unsafe extern "C" fn(*mut CVfs, *mut f64) -> c_int>,
+    pub(crate) last_error: Option<unsafe extern "C" fn(*mut CVfs, c_int, *mut c_char) -> c_int>,
+    pub(crate) current_time_ms: Option<unsafe extern "C" fn(*mut CVfs, *mut i64) -> c_int>,
+    pub(crate) set_call: Option<unsafe extern "C" fn(*mut CVfs, *const c_char, Symbol) -> c_int>,
+    pub(crate) get_call: Option<unsafe extern "C" fn(*mut CVfs, *const c_char) -> Symbol>,
+    pub(crate) next_call: Option<unsafe extern "C" fn(*mut CVfs, *const c_char) -> *const c_char>,
+}
+
+/// A `sqlite3_io_methods` of version 3. Of methods that a program may leave out, none is called without looking.
+#[repr(C)]
+pub struct Methods {
+    version: c_int,
+    pub(crate) close: Option<unsafe extern "C" fn(*mut CFile) -> c_int>,
+    pub(crate) read: Option<unsafe extern "C" fn(*mut CFile, *mut c_void, c_int, i64) -> c_int>,
+    pub(crate) write: Option<unsafe extern "C" fn(*mut CFile, *const c_void, c_int, i64) -> c_int>,
+    pub(crate) truncate: Option<unsafe extern "C" fn(*mut CFile, i64) -> c_int>,
+    pub(crate) sync: Option<unsafe extern "C" fn(*mut CFile, c_int) -> c_int>,
+    pub(crate) size: Option<unsafe extern "C" fn(*mut CFile, *mut i64) -> c_int>,
+    pub(crate) lock: Option<unsafe extern "C" fn(*mut CFile, c_int) -> c_int>,
+    pub(crate) unlock: Option<unsafe extern "C" fn(*mut CFile, c_int) -> c_int>,
+    pub(crate) check_reserved: Option<unsafe extern "C" fn(*mut CFile, *mut c_int) -> c_int>,
+    pub(crate) control: Option<unsafe extern "C" fn(*mut CFile, c_int, *mut c_void) -> c_int>,
+    pub(crate) sector_size: Option<unsafe extern "C" fn(*mut CFile) -> c_int>,
+    pub(crate) characteristics: Option<unsafe extern "C" fn(*mut CFile) -> c_int>,
+    shm_map: Option<ShmMap>,
+    shm_lock: Option<unsafe extern "C" fn(*mut CFile, c_int, c_int, c_int) -> c_int>,
+    shm_barrier: Option<unsafe extern "C" fn(*mut CFile)>,
+    shm_unmap: Option<unsafe extern "C" fn(*mut CFile, c_int) -> c_int>,
+    fetch: Option<Fetch>,
+    unfetch: Option<unsafe extern "C" fn(*mut CFile, i64, *mut c_void) -> c_int>,
+}
+
+type ShmMap = unsafe extern "C" fn(*mut CFile, c_int, c_int, c_int, *mut *mut c_void) -> c_int;
+type Fetch = unsafe extern "C" fn(*mut CFile, i64, c_int, *mut *mut c_void) -> c_int;
+
+/// Readers of methods that only later versions have: behind the end of an older structure lies something else.
+macro_rules! since {
+    ($version:literal: $($name:ident -> $of:ty),*) => {
+        impl Methods {
+            $(pub(crate) fn $name(&self) -> Option<$of> {
+                if self.version >= $version { self.$name } else { None }
+            })*
+        }
+    };
+}
+since!(2: shm_map -> ShmMap, shm_lock -> unsafe extern "C" fn(*mut CFile, c_int, c_int, c_int) -> c_int);
+since!(2: shm_barrier -> unsafe extern "C" fn(*mut CFile), shm_unmap -> unsafe extern "C" fn(*mut CFile, c_int) -> c_int);
+since!(3: fetch -> Fetch, unfetch -> unsafe extern "C" fn(*mut CFile, i64, *mut c_void) -> c_int);
 
 static METHODS: Methods = Methods {
-    version: 1,
-    close,
-    read,
-    write,
-    truncate,
-    sync,
-    size,
-    lock,
-    unlock,
-    check_reserved,
-    control,
-    sector_size,
-    characteristics,
+    version: 3,
+    close: Some(close),
+    read: Some(read),
+    write: Some(write),
+    truncate: Some(truncate),
+    sync: Some(sync),
+    size: Some(size),
+    lock: Some(lock),
+    unlock: Some(unlock),
+    check_reserved: Some(check_reserved),
+    control: Some(control),
+    sector_size: Some(sector_size),
+    characteristics: Some(characteristics),
+    shm_map: Some(shm_map),
+    shm_lock: Some(shm_lock),
+    shm_barrier: Some(shm_barrier),
+    shm_unmap: Some(shm_unmap),
+    fetch: Some(fetch),
+    unfetch: Some(unfetch),
 };
 
+/// The same for files without shared memory.
+static PLAIN_METHODS: Methods = Methods { version: 1, ..METHODS };
+
+impl CFile {
+    /// No file: what C sees where there is none.
+    pub(crate) const NONE: CFile = CFile { methods: null(), own: null_mut() };
+
+    /// The engine's file as C sees it.
+    ///
+    /// # Safety
+    /// `file` is used by C only while it is open, and by one thread at a time.
+    pub(crate) unsafe fn of_engine(file: *const dyn File, vfs: &str) -> CFile {
+        let shm = (*file).has_shm();
+        let own = OwnFile::new(Handle::Engine(file), vfs);
+        CFile { methods: if shm { &METHODS } else { &PLAIN_METHODS }, own: Box::into_raw(Box::new(own)) }
+    }
+
+    /// Whether it stands for this file of the engine's.
+    pub(crate) fn is_of_engine(&self, file: *const dyn File) -> bool {
+        // SAFETY: NULL or ours until `forget`.
+        let own = unsafe { self.own.as_ref() };
+        matches!(own, Some(OwnFile { file: Handle::Engine(f), .. }) if std::ptr::addr_eq(*f, file))
+    }
+
+    /// Lets go of what it stands for.
+    pub(crate) unsafe fn forget(&mut self) {
+        self.methods = null();
+        let own = std::mem::replace(&mut self.own, null_mut());
+        if !own.is_null() {
+            guard((), || drop(Box::from_raw(own)));
+        }
+    }
+}
+
+impl OwnFile {
+    fn new(file: Handle, vfs: &str) -> OwnFile {
+        OwnFile { file, vfs: vfs.to_owned(), regions: Vec::new(), modes: Modes::default() }
+    }
+
+    fn file(&self) -> &dyn File {
+        match &self.file {
+            Handle::Own(f) => &**f,
+            // SAFETY: as `CFile::of_engine` was promised.
+            Handle::Engine(f) => unsafe { &**f },
+        }
+    }
+}
+
 /// Opens a file into the caller's memory; no path: a temporary one.
-pub(crate) unsafe fn open(path: Option<&Path>, out: *mut CFile, flags: c_int, got: *mut c_int) -> c_int {
+pub(crate) unsafe fn open(
+    vfs: &Arc<dyn Vfs>,
+    path: Option<&Path>,
+    out: *mut CFile,
+    flags: c_int,
+    got: *mut c_int,
+) -> c_int {
     let Some(out) = out.as_mut() else { return crate::MISUSE };
-    (out.methods, out.file) = (null(), null_mut());
+    (out.methods, out.own) = (null(), null_mut());
     let kind = KINDS.iter().find(|k| flags & k.0 != 0).map_or(FileKind::Temp, |k| k.1);
     let how = OpenFlags {
         read_only: flags & READ_ONLY != 0,
@@ -81,7 +217,6 @@ pub(crate) unsafe fn open(path: Option<&Path>, out: *mut CFile, flags: c_int, go
         ..OpenFlags::read_write(kind)
     };
     let opened: iolite::Result<Box<dyn File>> = guard(Err(Code::Internal.into()), || {
-        let vfs = iolite_os::default_vfs();
         let file = vfs.open(path, how)?;
         if let Some(p) = path.filter(|_| flags & DELETE_ON_CLOSE != 0) {
             // Nobody else finds it from now on; it goes when it is closed.
@@ -92,8 +227,8 @@ pub(crate) unsafe fn open(path: Option<&Path>, out: *mut CFile, flags: c_int, go
     match opened {
         Ok(file) => {
             let read_only = file.is_read_only();
-            out.file = Box::into_raw(Box::new(file));
-            out.methods = &METHODS;
+            out.methods = if file.has_shm() { &METHODS } else { &PLAIN_METHODS };
+            out.own = Box::into_raw(Box::new(OwnFile::new(Handle::Own(file), vfs.name())));
             if let Some(got) = got.as_mut() {
                 *got = if read_only { flags & !(READ_WRITE | CREATE) | READ_ONLY } else { flags };
             }
@@ -110,19 +245,24 @@ pub(crate) fn coded(f: impl FnOnce() -> iolite::Result<()>) -> c_int {
 
 /// Runs `f` on an open file; answers its error's code.
 unsafe fn on(f: *mut CFile, run: impl FnOnce(&dyn File) -> iolite::Result<()>) -> c_int {
-    match f.as_ref().and_then(|f| f.file.as_ref()) {
-        Some(file) => coded(|| run(&**file)),
+    with(f, |own| run(own.file()))
+}
+
+/// Runs `f` on what is behind an open file; answers its error's code.
+unsafe fn with(f: *mut CFile, run: impl FnOnce(&mut OwnFile) -> iolite::Result<()>) -> c_int {
+    match f.as_mut().and_then(|f| f.own.as_mut()) {
+        Some(own) => coded(|| run(own)),
         None => crate::MISUSE,
     }
 }
 
 unsafe extern "C" fn close(f: *mut CFile) -> c_int {
     let Some(f) = f.as_mut() else { return crate::MISUSE };
-    f.methods = null();
-    let file = std::mem::replace(&mut f.file, null_mut());
-    if !file.is_null() {
-        guard((), || drop(Box::from_raw(file)));
+    if let Some(OwnFile { file: Handle::Engine(_), .. }) = f.own.as_ref() {
+        // It is the connection that closes it.
+        return crate::MISUSE;
     }
+    f.forget();
     OK
 }
 
@@ -154,8 +294,9 @@ unsafe extern "C" fn truncate(f: *mut CFile, size: i64) -> c_int {
 }
 
 unsafe extern "C" fn sync(f: *mut CFile, flags: c_int) -> c_int {
-    const DATA_ONLY: c_int = 0x10;
-    on(f, |file| file.sync(if flags & DATA_ONLY != 0 { SyncKind::Data } else { SyncKind::Full }))
+    const FULL: c_int = 3;
+    // Content and size are on the disk either way.
+    on(f, |file| file.sync(if flags & 0xf == FULL { SyncKind::Full } else { SyncKind::Data }))
 }
 
 unsafe extern "C" fn size(f: *mut CFile, out: *mut i64) -> c_int {
@@ -178,11 +319,20 @@ fn level(n: c_int) -> iolite::Result<LockLevel> {
 }
 
 unsafe extern "C" fn lock(f: *mut CFile, to: c_int) -> c_int {
-    on(f, |file| file.lock(level(to)?))
+    with(f, |own| {
+        let locked = own.file().lock(level(to)?);
+        if locked.is_ok() {
+            own.modes.level = own.modes.level.max(to);
+        }
+        locked
+    })
 }
 
 unsafe extern "C" fn unlock(f: *mut CFile, to: c_int) -> c_int {
-    on(f, |file| file.unlock(level(to)?))
+    with(f, |own| {
+        own.modes.level = own.modes.level.min(to);
+        own.file().unlock(level(to)?)
+    })
 }
 
 unsafe extern "C" fn check_reserved(f: *mut CFile, out: *mut c_int) -> c_int {
@@ -192,17 +342,92 @@ unsafe extern "C" fn check_reserved(f: *mut CFile, out: *mut c_int) -> c_int {
     })
 }
 
-unsafe extern "C" fn control(_: *mut CFile, _: c_int, _: *mut c_void) -> c_int {
-    NOTFOUND
+unsafe extern "C" fn control(f: *mut CFile, op: c_int, arg: *mut c_void) -> c_int {
+    match f.as_mut().and_then(|f| f.own.as_mut()) {
+        Some(own) => {
+            let OwnFile { file, modes, vfs, .. } = own;
+            let file: &dyn File = match file {
+                Handle::Own(f) => &**f,
+                Handle::Engine(f) => &**f,
+            };
+            guard(crate::INTERNAL, || crate::file_answers::of_file(file, vfs, modes, op, arg))
+        }
+        None => crate::MISUSE,
+    }
 }
 
 unsafe extern "C" fn sector_size(f: *mut CFile) -> c_int {
-    f.as_ref().and_then(|f| f.file.as_ref()).map_or(4096, |file| file.sector_size() as c_int)
+    f.as_ref().and_then(|f| f.own.as_ref()).map_or(4096, |own| own.file().sector_size() as c_int)
 }
 
 unsafe extern "C" fn characteristics(f: *mut CFile) -> c_int {
     const POWERSAFE_OVERWRITE: c_int = 0x1000;
-    let safe =
-        f.as_ref().and_then(|f| f.file.as_ref()).is_some_and(|f| f.characteristics().powersafe_overwrite);
-    if safe { POWERSAFE_OVERWRITE } else { 0 }
+    const SUBPAGE_READ: c_int = 0x8000;
+    let Some(own) = f.as_ref().and_then(|f| f.own.as_ref()) else { return 0 };
+    let safe = own.file().characteristics().powersafe_overwrite && !own.modes.no_powersafe_overwrite;
+    SUBPAGE_READ | if safe { POWERSAFE_OVERWRITE } else { 0 }
+}
+
+unsafe extern "C" fn shm_map(
+    f: *mut CFile,
+    region: c_int,
+    size: c_int,
+    extend: c_int,
+    out: *mut *mut c_void,
+) -> c_int {
+    with(f, |own| {
+        *out = null_mut();
+        let (region, size) = (region.max(0) as usize, size.max(0) as usize);
+        while own.regions.len() <= region {
+            match own.file().shm_map(own.regions.len(), size, extend != 0)? {
+                Some(r) => own.regions.push(r),
+                None => return Ok(()),
+            }
+        }
+        *out = own.regions[region].as_ptr().cast();
+        if own.file().shm_read_only() { Err(Code::Readonly.into()) } else { Ok(()) }
+    })
+}
+
+unsafe extern "C" fn shm_lock(f: *mut CFile, first: c_int, n: c_int, flags: c_int) -> c_int {
+    let how = match flags {
+        5 => ShmLock::UnlockShared,
+        6 => ShmLock::Shared,
+        9 => ShmLock::UnlockExclusive,
+        10 => ShmLock::Exclusive,
+        _ => return crate::MISUSE,
+    };
+    if first < 0 || n < 1 || first + n > 8 {
+        return crate::MISUSE;
+    }
+    on(f, |file| file.shm_lock(first as u8, n as u8, how))
+}
+
+unsafe extern "C" fn shm_barrier(f: *mut CFile) {
+    on(f, |file| {
+        file.shm_barrier();
+        Ok(())
+    });
+}
+
+unsafe extern "C" fn shm_unmap(f: *mut CFile, delete: c_int) -> c_int {
+    with(f, |own| {
+        own.regions.clear();
+        own.file().shm_unmap(delete != 0)
+    })
+}
+
+/// Nothing is mapped: who asks reads.
+unsafe extern "C" fn fetch(_: *mut CFile, _: i64, _: c_int, out: *mut *mut c_void) -> c_int {
+    *out = null_mut();
+    OK
+}
+
+unsafe extern "C" fn unfetch(_: *mut CFile, _: i64, _: *mut c_void) -> c_int {
+    OK
+}
+
+/// The file of a registered VFS behind a database.
+pub(crate) fn foreign(b: &Btree) -> Option<*mut CFile> {
+    b.with_files(|file, _| file.and_then(|f| f.foreign())).ok().flatten().map(|f| f.as_ptr().cast())
 }

@@ -103,6 +103,14 @@ fn blank_table(name: &str, root: Pgno, columns: Vec<Column>, kind: TableKind, sq
     }
 }
 
+impl Table {
+    /// A table that is not stored: the rows of a query, with the names and affinities of its columns.
+    pub fn of_query(name: &str, columns: impl Iterator<Item = (Rc<str>, Affinity)>) -> Table {
+        let column = |(name, affinity): (Rc<str>, Affinity)| Column { affinity, ..blank_column(&name, "") };
+        blank_table(name, 0, columns.map(column).collect(), TableKind::Rowid, None)
+    }
+}
+
 /// The schema table itself.
 pub(crate) fn schema_table(temp: bool) -> Table {
     let columns =

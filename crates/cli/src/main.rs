@@ -22,6 +22,7 @@ mod shell;
 #[allow(unsafe_code)]
 mod signal;
 mod style;
+mod tables;
 mod tabular;
 
 use std::process::ExitCode;

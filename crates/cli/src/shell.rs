@@ -143,6 +143,7 @@ impl Shell {
     fn adopt(&mut self, c: Connection) {
         self.interrupts.watch(c.interrupt_handle());
         crate::command::functions::register(&c);
+        crate::tables::register(&c);
         let transient = self.file.is_empty() || self.file == ":memory:";
         self.tune_first_write = !self.compat && !transient && !self.read_only;
         if !self.compat {

@@ -39,7 +39,7 @@ pub use settings::Settings;
 
 use context::{Codegen, Dest};
 use iolite_base::{Code, Result};
-use iolite_bytecode::{ColumnMeta, Program};
+use iolite_bytecode::{ColumnMeta, Opcode, Program};
 use iolite_ext::SourceFactory;
 use iolite_plan::StatementPlan;
 use iolite_plan::explain::Lines;
@@ -64,6 +64,11 @@ pub fn emit(
         Body::Modify(m) => {
             program.counts_changes = true;
             g.modify(m)?;
+            if settings.counts_rows && m.returning.is_empty() {
+                let count = g.b.reg();
+                g.b.emit(Opcode::ChangeCount, 0, count, 0);
+                g.b.emit(Opcode::ResultRow, count, 1, 0);
+            }
         }
         Body::Define(d) => {
             program.counts_changes = d.steps.iter().any(|s| matches!(s, Step::Empty { .. }));

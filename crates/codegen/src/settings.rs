@@ -11,6 +11,8 @@ pub struct Settings {
     pub recursive_triggers: bool,
     /// `PRAGMA reverse_unordered_selects`.
     pub reverse_unordered: bool,
+    /// `PRAGMA count_changes`: a change of rows answers how many there were.
+    pub counts_rows: bool,
     /// The statement runs as part of a schema change of the engine's own.
     pub nested: bool,
     /// The most instructions that a program may have; 0: no limit.

@@ -15,10 +15,16 @@ pub(crate) fn program(plan: &StatementPlan, t: &TriggerPlan, settings: &Settings
     let mut g = Codegen::new(plan, settings);
     (g.nested, g.in_trigger) = (&t.nested, true);
     let end = g.b.label();
+    g.b.emit4(Opcode::Trace, 0, 0, 0, P4::Name(format!("-- TRIGGER {}", t.trigger.name).as_str().into()));
     if let Some(e) = &t.when {
         g.jump_unless(e, end, true)?;
     }
-    for step in &t.steps {
+    for (i, step) in t.steps.iter().enumerate() {
+        // A comment ends with its line.
+        let text =
+            t.trigger.ast.body.get(i).and_then(|(_, s)| t.trigger.sql.get(s.start as usize..s.end as usize));
+        let text = format!("-- {}", text.unwrap_or_default().trim().replace(['\n', '\r', '\t', '\x0c'], " "));
+        g.b.emit4(Opcode::Trace, 0, 0, 0, P4::Name(text.as_str().into()));
         match step {
             // Rows go nowhere, but expressions with effects (RAISE) are computed.
             TriggerStep::Query(q) => g.query(q, &Dest::Discard)?,

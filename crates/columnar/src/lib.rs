@@ -30,7 +30,7 @@ pub use store::chunk::set_dictionary_entries;
 pub use store::persist::Closing;
 pub use store::{Counters, Store, set_segment_leaves};
 
-use iolite_base::{Code, Error, Result};
+use iolite_base::Result;
 use iolite_plan::bound::Expr;
 use iolite_plan::executor::Block;
 use iolite_value::Value;
@@ -71,9 +71,9 @@ impl Compiled {
     /// Runs the block with parameters; at most `wanted` rows are needed unless it is negative. `None`: not here. An error is one
     /// of the engine, or says that the run was ended or memory is short.
     pub fn run(&self, rt: &dyn Runtime, params: &[Value], wanted: i64) -> Result<Option<Answer>> {
-        let Some(first) = self.query.tables.first() else { return Ok(None) };
-        let store = rt.store(first.db)?;
-        let stamp = store.table(&rt.btree(first.db)?, first.table.root.get())?.stamp;
+        let Some(&(db, root, _)) = self.tables().first() else { return Ok(None) };
+        let store = rt.store(db)?;
+        let stamp = store.table(&rt.btree(db)?, root)?.stamp;
         if !rt.force() && store.refused(self.name, stamp) {
             return Ok(None);
         }
@@ -100,41 +100,14 @@ impl Compiled {
         wanted: i64,
         begun: u64,
     ) -> Result<(std::result::Result<Answer, String>, bool)> {
-        let mut why = None;
-        let mut of_values = false;
-        for general in [true, false] {
-            let run = match general {
-                true => pipeline::single::run(&self.query, rt, params, wanted, begun),
-                false => star::run::run(&self.query, rt, params, wanted, begun),
-            };
-            match run {
-                Ok(Some(rows)) => return Ok((Ok(rows), false)),
-                Ok(None) => {}
-                // What is wrong with the query's values, its loops find where it is to be found.
-                Err(e) if is_of_values(&e) => {
-                    of_values = true;
-                    why.get_or_insert("values that are an error".to_string());
-                }
-                Err(e) if e.code() == decline::DECLINED => {
-                    why.get_or_insert(if e.has_message() {
-                        e.message().to_string()
-                    } else {
-                        "no room".into()
-                    });
-                }
-                Err(e) => return Err(e),
-            }
-        }
-        Ok((Err(why.unwrap_or_else(|| "a form that columns do not know".into())), of_values))
+        let mut refusal = pipeline::Refusal::default();
+        let rows = pipeline::run(&self.query, rt, params, wanted, begun, &mut refusal)?;
+        let why = || refusal.why.unwrap_or_else(|| "a form that columns do not know".into());
+        Ok((rows.ok_or_else(why), refusal.of_values))
     }
 
     /// Whether it was left to rows when it last ran, although it was tried.
     pub fn was_refused(&self, store: &Store) -> bool {
         store.was_refused(self.name)
     }
-}
-
-/// Whether an error is one that SQL gives for values, such as an integer overflow.
-fn is_of_values(e: &Error) -> bool {
-    matches!(e.code().primary(), Code::Error | Code::Toobig | Code::Mismatch | Code::Range)
 }

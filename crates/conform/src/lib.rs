@@ -14,3 +14,12 @@ pub fn choose_analytics(conn: &iolite::engine::Connection) {
         conn.execute_batch(&format!("PRAGMA analytics={mode}")).expect("a setting");
     }
 }
+
+/// The folder with the pinned SQLite's source, where cargo keeps it for the crate `iolite-stock`.
+pub fn pinned_source() -> Option<std::path::PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(std::path::PathBuf::from);
+    let home = home.or_else(|| Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))?;
+    let registries = std::fs::read_dir(home.join("registry/src")).ok()?;
+    let found = |e: std::fs::DirEntry| e.path().join("libsqlite3-sys-0.38.1/sqlite3");
+    registries.flatten().map(found).find(|p| p.join("sqlite3.c").is_file())
+}

@@ -48,8 +48,12 @@ fn actor() {
     } else {
         let open = || {
             let flags = iolite::engine::OpenFlags { uri: false, ..Default::default() };
-            let c =
-                iolite::engine::Connection::open_interruptible(path.as_bytes(), flags, Default::default())?;
+            let c = iolite::engine::Connection::open_interruptible(
+                path.as_bytes(),
+                flags,
+                Default::default(),
+                None,
+            )?;
             c.lock_lease(10)?;
             c.checkpoint_thread(true)?;
             Ok::<_, iolite::Error>(c)

@@ -87,6 +87,10 @@ pub trait Aggregate {
     fn quick_step(&mut self, _args: &[Value]) -> bool {
         false
     }
+    /// Takes in rows whose only argument is an integer, one after the other: true, or nothing has happened.
+    fn step_ints(&mut self, _list: &[i64]) -> bool {
+        false
+    }
     /// Takes out the oldest row of the frame. Called only for functions flagged as window functions.
     fn inverse(&mut self, _ctx: &mut Context<'_>, _args: &[Value]) -> Result<()> {
         Err(iolite_base::Error::sql("aggregate cannot be used as a window function"))

@@ -1,6 +1,6 @@
 //! What code behind the traits may ask of the connection that it runs on.
 
-use crate::{Function, VirtualTable};
+use crate::{Function, Instruction, StatementFacts, VirtualTable};
 use iolite_base::{Encoding, Error, Limit, Result};
 use iolite_value::Value;
 use std::any::Any;
@@ -137,6 +137,18 @@ pub trait Host {
     /// Foreign keys have no actions from now on, as if all were `NO ACTION`, or have them again; answers what was before.
     fn without_key_actions(&self, _on: bool) -> bool {
         false
+    }
+    /// What the program that opened the connection knows it by; 0: by nothing.
+    fn opener(&self) -> usize {
+        0
+    }
+    /// The instructions of a statement: of its text, or of the prepared one that a pointer names; `None` for anything else.
+    fn instructions(&self, _statement: &Value) -> Result<Option<Vec<Instruction>>> {
+        Ok(None)
+    }
+    /// The statements that the program using the connection has prepared, the newest first, where somebody keeps a list.
+    fn statements(&self) -> Vec<StatementFacts> {
+        Vec::new()
     }
     /// Adds a function to the connection; statements that are prepared from now on know it.
     fn add_function(&self, _function: Function) -> Result<()> {

@@ -10,6 +10,7 @@ mod host;
 mod preupdate;
 mod registry;
 mod source;
+mod statement;
 mod tokenizer;
 mod transaction;
 mod vtab;
@@ -21,6 +22,7 @@ pub use host::{Host, NestedBlob, NestedStatement, Piece, StateNote};
 pub use preupdate::{Preupdate, PreupdateListener};
 pub use registry::{BuiltinModules, Builtins, Registry};
 pub use source::{Opened, RowSource, SourceFactory};
+pub use statement::{Instruction, StatementFacts, StatementList};
 pub use tokenizer::{Token, TokenPatterns, TokenSink, TokenizeFor, Tokenizer, TokenizerKind};
 pub use transaction::{ChangeListener, Participant, RowChange};
 pub use vtab::{

@@ -95,6 +95,10 @@ pub trait Module {
     fn is_shadow(&self, _suffix: &str) -> bool {
         false
     }
+    /// The module itself, for those who know its type.
+    fn as_any(&self) -> Option<&dyn std::any::Any> {
+        None
+    }
 }
 
 macro_rules! constraint_ops {

@@ -3,7 +3,7 @@
 //! What a query reads of the index may change under it: then it is run anew from the row behind the present one. Columns, sizes
 //! and places of phrases are read when they are asked for, once a row.
 
-use crate::auxiliary::{Auxiliary, Instance, Row, Text};
+use crate::auxiliary::{Auxiliary, EachRow, Instance, Row, Text};
 use crate::config::{Config, Content, Detail, RankCall};
 use crate::index::position::{Places, column_of, offset_of, place};
 use crate::locale;
@@ -767,6 +767,46 @@ impl Row for Cursor {
         Ok(n)
     }
 
+    fn query_phrase(&self, phrase: usize, each: &mut EachRow<'_>) -> Result<()> {
+        let mut cursor = Cursor::new(&self.storage, self.functions.clone(), self.number);
+        cursor.query = Rc::new(self.query.only(phrase));
+        cursor.begin_query()?;
+        while !cursor.eof && each(&cursor)? {
+            cursor.step_query()?;
+        }
+        Ok(())
+    }
+
+    fn query_token(&self, phrase: usize, token: usize) -> Option<Vec<u8>> {
+        self.query.phrases.get(phrase)?.terms.get(token)?.tokens.first().cloned()
+    }
+
+    fn instance_token(&self, instance: usize, token: usize) -> Result<Option<Vec<u8>>> {
+        let found = self.instances()?.get(instance).copied();
+        let Instance { phrase, column, offset } = found.ok_or_else(|| Error::from(Code::Range))?;
+        let Some(term) = self.query.phrases.get(phrase).and_then(|p| p.terms.get(token)) else {
+            return Ok(None);
+        };
+        if let ([word], false) = (&term.tokens[..], term.prefix) {
+            return Ok(Some(word.clone()));
+        }
+        let (text, locale) = self.column_text(column)?;
+        let Some(text) = text else { return Ok(term.tokens.first().cloned()) };
+        let wanted = offset as i64 + token as i64;
+        let (mut at, mut word) = (-1i64, None);
+        self.config().tokenize(TokenizeFor::Auxiliary, &text, locale.as_deref(), &mut |t| {
+            if !t.colocated || at < 0 {
+                at += 1;
+            }
+            let is = |k: &Vec<u8>| k == t.text || term.prefix && t.text.starts_with(k);
+            if at == wanted && term.tokens.iter().any(is) {
+                word = Some(t.text.to_vec());
+            }
+            Ok(word.is_none() && at <= wanted)
+        })?;
+        Ok(word)
+    }
+
     fn tokenize(&self, text: &[u8], locale: Option<&[u8]>, sink: &mut TokenSink<'_>) -> Result<()> {
         self.config().tokenize(TokenizeFor::Auxiliary, text, locale, sink)
     }
@@ -779,5 +819,11 @@ impl Row for Cursor {
         let mut kept = self.kept.borrow_mut();
         kept.retain(|k| k.0 != function);
         kept.push((function.to_string(), data));
+    }
+
+    fn give_up(&self, function: &str) -> Option<Rc<dyn Any>> {
+        let mut kept = self.kept.borrow_mut();
+        let at = kept.iter().position(|k| k.0 == function)?;
+        Some(kept.swap_remove(at).1)
     }
 }

@@ -28,6 +28,6 @@ mod tokenize;
 mod vocabulary;
 mod words;
 
-pub use auxiliary::{Auxiliary, Instance, Row};
-pub use functions::{FUNCTION_NAMES, functions_named};
+pub use auxiliary::{Auxiliary, EachRow, Instance, Row};
+pub use functions::{FUNCTION_NAMES, functions_named, set_api};
 pub use module::{BUILTIN, Fts5};

@@ -75,6 +75,10 @@ impl Module for Fts5 {
         declared(table, declaration)
     }
 
+    fn as_any(&self) -> Option<&dyn std::any::Any> {
+        Some(self)
+    }
+
     fn is_shadow(&self, suffix: &str) -> bool {
         ["config", "content", "data", "docsize", "idx"].iter().any(|s| suffix.eq_ignore_ascii_case(s))
     }

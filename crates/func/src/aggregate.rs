@@ -52,7 +52,9 @@ impl Sum {
     fn add(&mut self, r: f64) {
         let s = self.sum;
         let t = s + r;
-        self.error += if s.abs() > r.abs() { (s - t) + r } else { (r - t) + s };
+        // Which is greater is chosen without a jump: of numbers of both signs nobody could guess it.
+        let (great, small) = if s.abs() > r.abs() { (s, r) } else { (r, s) };
+        self.error += (great - t) + small;
         self.sum = t;
     }
 
@@ -75,53 +77,74 @@ impl Sum {
         self.error = low as f64;
     }
 
-    /// Integers while their sum is one, reals while it is none.
+    /// Numbers.
     #[inline(always)]
     fn quick_step(&mut self, v: &Value) -> bool {
         match v {
-            Value::Int(i) if !self.approximate => match self.int.checked_add(*i) {
-                Some(sum) => self.int = sum,
-                None => return false,
-            },
-            Value::Real(r) if self.approximate => {
-                self.overflow = false;
-                self.add(*r);
-            }
+            Value::Int(i) => self.take_int(*i),
+            Value::Real(r) => self.take_real(*r),
             _ => return false,
         }
-        self.count += 1;
         true
     }
 
-    fn step(&mut self, v: &Value) -> Result<()> {
-        // Text that is an integer counts as one.
-        let number = match v {
-            Value::Null => return Ok(()),
-            Value::Int(i) => Some(*i),
-            Value::Real(_) => None,
-            _ => match crate::math::number(v)? {
-                Some(Value::Int(i)) => Some(i),
-                _ => None,
-            },
-        };
+    #[inline(always)]
+    fn take_int(&mut self, i: i64) {
         self.count += 1;
-        match (self.approximate, number) {
-            (false, Some(i)) => match self.int.checked_add(i) {
-                Some(sum) => self.int = sum,
-                None => {
-                    self.overflow = true;
-                    self.start_approximate();
-                    self.add_int(i);
+        match self.int.checked_add(i) {
+            Some(sum) if !self.approximate => self.int = sum,
+            _ => self.take_large(i),
+        }
+    }
+
+    /// An integer whose sum is a real already, or is one from now on.
+    #[inline(never)]
+    fn take_large(&mut self, i: i64) {
+        if !self.approximate {
+            self.overflow = true;
+            self.start_approximate();
+        }
+        self.add_int(i);
+    }
+
+    #[inline(always)]
+    fn take_real(&mut self, r: f64) {
+        self.count += 1;
+        if !self.approximate {
+            self.start_approximate();
+        }
+        self.overflow = false;
+        self.add(r);
+    }
+
+    /// Integers one after the other.
+    fn take_ints(&mut self, list: &[i64]) {
+        let mut rest = list.iter();
+        if !self.approximate {
+            for i in rest.by_ref() {
+                self.take_int(*i);
+                if self.approximate {
+                    break;
                 }
-            },
-            (true, Some(i)) => self.add_int(i),
-            (_, None) => {
-                if !self.approximate {
-                    self.start_approximate();
-                }
-                self.overflow = false;
-                self.add(v.to_real());
             }
+        }
+        self.count += rest.len() as i64;
+        // What a sum waits for is the one before: nothing of it is in memory meanwhile.
+        let mut own = Sum { sum: self.sum, error: self.error, ..Sum::default() };
+        rest.for_each(|i| own.add_int(*i));
+        (self.sum, self.error) = (own.sum, own.error);
+    }
+
+    fn step(&mut self, v: &Value) -> Result<()> {
+        match v {
+            Value::Null => {}
+            Value::Int(i) => self.take_int(*i),
+            Value::Real(r) => self.take_real(*r),
+            // Text that is an integer counts as one.
+            _ => match crate::math::number(v)? {
+                Some(Value::Int(i)) => self.take_int(i),
+                _ => self.take_real(v.to_real()),
+            },
         }
         Ok(())
     }
@@ -184,6 +207,11 @@ macro_rules! sum_kind {
 
             fn quick_step(&mut self, args: &[Value]) -> bool {
                 self.0.quick_step(&args[0])
+            }
+
+            fn step_ints(&mut self, list: &[i64]) -> bool {
+                self.0.take_ints(list);
+                true
             }
 
             fn inverse(&mut self, _: &mut Context<'_>, args: &[Value]) -> Result<()> {

@@ -348,8 +348,8 @@ impl Job {
             for row in schema_rows(c, db)? {
                 let legacy = c.0.flags.legacy_alter_table.get();
                 let uses = match bind_definition(c, db, &row, true) {
+                    _ if legacy => Vec::new(),
                     Ok(u) => u,
-                    Err(_) if legacy => Vec::new(),
                     Err(e) => {
                         return Err(Error::sql(format!(
                             "error in {} {}: {}",
@@ -375,7 +375,9 @@ impl Job {
                         if db == self.db {
                             hit(&t.name.name);
                         }
-                        foreign_targets(t).into_iter().for_each(&mut hit);
+                        if !legacy || c.0.flags.foreign_keys.get() {
+                            foreign_targets(t).into_iter().for_each(&mut hit);
+                        }
                     }
                     Stmt::CreateVirtualTable(t) if db == self.db => hit(&t.name.name),
                     Stmt::CreateIndex(i) if db == self.db => hit(&i.table),
@@ -420,6 +422,10 @@ impl Job {
         if self.table.is_virtual() {
             c.0.rename_virtual(self.db, &self.table, &new.text)?;
         }
+        if c.0.flags.legacy_alter_table.get() {
+            // Views and triggers are left as they are, whatever they mean now.
+            return self.reload(c);
+        }
         self.settle(c, "after rename")
     }
 
@@ -434,7 +440,9 @@ impl Job {
         let ast::CreateTableBody::Columns { columns, .. } = &create.body else {
             return Err(Code::Corrupt.into());
         };
+        // Before what ends the columns, behind blanks and comments.
         let end = columns.last().map_or(0, |d| d.span.end);
+        let end = end + blanks(&sql[end as usize..]) as u32;
         let text = def.span.of(&self.text).trim_end_matches([';', ' ', '\n', '\t', '\r']);
         let new = apply(&sql, vec![(Span { start: end, end }, format!(", {text}"))]);
         // Is it a good definition at all?
@@ -909,4 +917,17 @@ fn bind_definition(c: &Connection, db: usize, row: &SchemaRow, log: bool) -> Res
         }
         Ok(b.log.take().unwrap_or_default())
     })
+}
+
+/// How many bytes of blanks and comments a text begins with.
+fn blanks(text: &str) -> usize {
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches([' ', '\n', '\t', '\r', '\x0c']);
+        let ends = if rest.starts_with("--") { "\n" } else { "*/" };
+        if !rest.starts_with("--") && !rest.starts_with("/*") {
+            return text.len() - rest.len();
+        }
+        rest = rest[2..].split_once(ends).map_or("", |r| r.1);
+    }
 }

@@ -55,7 +55,8 @@ fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<Targets> {
         databases.push(db);
         wholes.push(db);
         let mut tables: Vec<Rc<Table>> = catalog.schemas[db].tables().cloned().collect();
-        tables.sort_by(|a, b| a.name.cmp(&b.name));
+        // The newest first: rows of statistics come in the order in which they do on stock for a handful of tables.
+        tables.sort_by_key(|t| std::cmp::Reverse(t.root.get()));
         out.extend(tables.into_iter().filter(|t| wanted(t)).map(|t| (db, t, None)));
     };
     match what {

@@ -20,17 +20,27 @@ pub(crate) fn attach(c: &Connection, file: &Value, name: &Value) -> Result<()> {
     if inner.catalog.borrow().database(&name).is_some() {
         return Err(Error::sql(format!("database {name} is already in use")));
     }
-    let t = target(&file, OpenFlags { memory: false, ..inner.open_flags })?;
-    if t.shared.is_some() && inner.databases.borrow().iter().any(|d| d.shared == t.shared) {
+    let (create, write) = (inner.flags.attach_create.get(), inner.flags.attach_write.get());
+    let flags = OpenFlags {
+        memory: false,
+        create: inner.open_flags.create && create && write,
+        read_only: inner.open_flags.read_only || !write,
+        ..inner.open_flags
+    };
+    let t = target(&file, flags, &inner.vfs)?;
+    let cache = if inner.sharing.is_some() { t.cache_name()? } else { None };
+    let shared = cache.or_else(|| t.shared.clone());
+    if shared.is_some() && inner.databases.borrow().iter().any(|d| d.shared == shared) {
         // Two transactions of one connection on one database would wait for each other.
         return Err(Error::sql("database is already attached"));
     }
-    let b = t.open(&inner.vfs).map_err(|e| {
+    let b = t.open(inner.sharing.as_ref()).map_err(|e| {
         let file = String::from_utf8_lossy(&file);
         if e.has_message() { e } else { Error::new(e.code(), format!("unable to open database: {file}")) }
     })?;
     inner.settle(&b)?;
-    inner.databases.borrow_mut().push(Attached { shared: t.shared, ..Attached::new(&name, Some(b)) });
+    inner.settle_vacuum(&b, &Rc::from(&*name));
+    inner.databases.borrow_mut().push(Attached { shared, ..Attached::new(&name, Some(b)) });
     Rc::make_mut(&mut inner.catalog.borrow_mut()).schemas.push(Rc::new(Schema::new(&name)));
     Rc::make_mut(&mut inner.generations.borrow_mut()).push(0);
     inner.expire_statements();

@@ -4,15 +4,15 @@
 //! across such a call. A connection and its statements live on one thread, or move to another as a whole
 //! (`api/connection.rs`).
 
-use crate::open::{OpenFlags, target};
+use crate::open::{OpenFlags, Sharing, target};
 use crate::statement::Statement;
 use crate::txn::Transaction;
 use iolite_base::{Encoding, Error, Limit, Limits, Result, raw_text};
-use iolite_btree::{Btree, BusyHandler, CheckpointMode, CheckpointResult, TxnState};
+use iolite_btree::{Btree, BusyHandler, Caches, CheckpointMode, CheckpointResult, Member, TxnState};
 use iolite_catalog::{Catalog, Schema};
 use iolite_codegen::Settings;
 use iolite_ext::{
-    BuiltinModules, ChangeListener, Function, Module, Participant, PreupdateListener, Registry,
+    BuiltinModules, ChangeListener, Function, Module, Participant, PreupdateListener, Registry, StatementList,
 };
 use iolite_os::Vfs;
 use iolite_value::Collate;
@@ -20,6 +20,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Given a database's name, its pages, its free ones and the bytes of each, answers how many of the free ones are to go.
+pub type VacuumPages = Rc<dyn Fn(&str, u32, u32, u32) -> u32>;
+/// Told the text of a trigger's statement, as a comment, when it begins.
+pub type Tracer = Rc<dyn Fn(&str)>;
 
 /// A connection to a database and to those attached beside it.
 #[derive(Clone)]
@@ -34,6 +39,8 @@ pub(crate) struct Attached {
     pub file: Vec<u8>,
     /// The name by which other connections share it, if it is in memory.
     pub shared: Option<Vec<u8>>,
+    /// Its cache has a size that somebody asked for, or that its header names: later ones of headers do not count.
+    pub cache_sized: Cell<bool>,
     /// How many backups read it or write it.
     pub backups: Rc<Cell<u32>>,
     /// How large it may become, where it was opened from an image.
@@ -50,6 +57,7 @@ impl Attached {
             file: btree.as_ref().map(crate::open::file_of).unwrap_or_default(),
             btree,
             shared: None,
+            cache_sized: Cell::new(false),
             backups: Rc::default(),
             size_limit: None,
             columns: Default::default(),
@@ -66,6 +74,8 @@ pub(crate) struct Inner {
     pub vtabs: crate::vtabs::Tables,
     /// As the connection was opened: databases attached later are opened likewise.
     pub open_flags: OpenFlags,
+    /// Where it shares caches.
+    pub sharing: Option<Sharing>,
     pub databases: RefCell<Vec<Attached>>,
     pub catalog: RefCell<Rc<Catalog>>,
     /// Behind a count: who compiles holds what there is, and borrows nothing while code of modules runs.
@@ -79,8 +89,12 @@ pub(crate) struct Inner {
     pub changes: Cell<i64>,
     pub total_changes: Cell<i64>,
     pub interrupt: Arc<AtomicBool>,
+    /// What the program that opened the connection knows it by.
+    pub opener: Cell<usize>,
     pub statement_time: Cell<i64>,
     pub progress: RefCell<Option<Rc<dyn Fn() -> bool>>>,
+    /// Who lists the statements that were prepared on it.
+    pub statements: RefCell<Option<Rc<dyn StatementList>>>,
     /// At how many instructions of a program it is asked; 0: as often as is good.
     pub progress_every: Cell<u32>,
     #[allow(clippy::type_complexity)]
@@ -89,6 +103,10 @@ pub(crate) struct Inner {
     pub preupdate: crate::preupdate::Listeners,
     pub busy: RefCell<Option<BusyHandler>>,
     pub busy_timeout: Cell<u32>,
+    /// Asked how many free pages of a database go at a commit.
+    pub vacuum_pages: RefCell<Option<VacuumPages>>,
+    /// Told of the statements of triggers.
+    pub tracer: RefCell<Option<Tracer>>,
     /// `PRAGMA lock_lease_ms`, for databases attached later.
     pub lock_lease: Cell<u32>,
     /// `PRAGMA checkpoint_thread`, for the same.
@@ -155,6 +173,11 @@ pub(crate) struct Flags {
     /// `PRAGMA lookahead_filters`: whether joins ask Bloom filters first.
     pub lookahead_filters: Cell<bool>,
     pub dqs_dml: Cell<bool>,
+    pub dqs_ddl: Cell<bool>,
+    pub attach_create: Cell<bool>,
+    pub attach_write: Cell<bool>,
+    /// Switches that change nothing yet.
+    pub remembered: [Cell<bool>; 5],
     pub triggers: Cell<bool>,
     pub views: Cell<bool>,
     pub stable_plans: Cell<bool>,
@@ -184,6 +207,22 @@ pub enum Switch {
     Views,
     /// The values of parameters do not change plans. They never do here: the switch is remembered.
     StablePlans,
+    /// Words in double quotes that name nothing are strings also where a schema is defined.
+    DoubleQuotedDefinitions,
+    /// ATTACH may make a file.
+    AttachCreate,
+    /// What ATTACH opens may be written to.
+    AttachWrite,
+    /// Remembered: pointers as values of `fts3_tokenizer()`.
+    Fts3Tokenizer,
+    /// Remembered: plans of triggers in EXPLAIN QUERY PLAN.
+    TriggerPlans,
+    /// Remembered: the oldest file format for new databases.
+    LegacyFormat,
+    /// Remembered: counters of loops.
+    ScanStatus,
+    /// Remembered: comments in SQL.
+    Comments,
 }
 
 impl Connection {
@@ -198,6 +237,14 @@ impl Connection {
             Switch::Triggers => &f.triggers,
             Switch::Views => &f.views,
             Switch::StablePlans => &f.stable_plans,
+            Switch::DoubleQuotedDefinitions => &f.dqs_ddl,
+            Switch::AttachCreate => &f.attach_create,
+            Switch::AttachWrite => &f.attach_write,
+            Switch::Fts3Tokenizer => &f.remembered[0],
+            Switch::TriggerPlans => &f.remembered[1],
+            Switch::LegacyFormat => &f.remembered[2],
+            Switch::ScanStatus => &f.remembered[3],
+            Switch::Comments => &f.remembered[4],
         };
         if let Some(on) = on
             && cell.replace(on) != on
@@ -245,22 +292,45 @@ impl Connection {
 
     /// Opens a database as `flags` say.
     pub fn open_with(name: &str, flags: OpenFlags) -> Result<Connection> {
-        Connection::open_on(iolite_os::default_vfs(), name, flags)
+        Connection::open_interruptible(name.as_bytes(), flags, Arc::default(), None)
     }
 
     /// Opens a database on a VFS of one's own.
     pub fn open_on(vfs: Arc<dyn Vfs>, name: &str, flags: OpenFlags) -> Result<Connection> {
-        Connection::open_new(vfs, name.as_bytes(), flags, Arc::default())
+        Connection::open_new(vfs, name.as_bytes(), flags, Arc::default(), None)
     }
 
     /// As [`Connection::open_with`], for a name in the system's bytes and with the flag by which other threads interrupt
-    /// statements, which may outlive the connection.
+    /// statements, which may outlive the connection. It shares the caches of `caches` where its flags or a URI say so.
     pub fn open_interruptible(
         name: &[u8],
         flags: OpenFlags,
         interrupt: Arc<AtomicBool>,
+        caches: Option<&Caches>,
     ) -> Result<Connection> {
-        Connection::open_new(iolite_os::default_vfs(), name, flags, interrupt)
+        let vfs = iolite_os::vfs_named(None).ok_or_else(|| Error::sql("no such vfs: "))?;
+        Connection::open_new(vfs, name, flags, interrupt, caches)
+    }
+
+    /// As [`Connection::open_interruptible`], on a VFS.
+    pub fn open_in(
+        vfs: Arc<dyn Vfs>,
+        name: &[u8],
+        flags: OpenFlags,
+        interrupt: Arc<AtomicBool>,
+        caches: Option<&Caches>,
+    ) -> Result<Connection> {
+        Connection::open_new(vfs, name, flags, interrupt, caches)
+    }
+
+    /// Says who lists the statements that were prepared on it.
+    pub fn set_statement_list(&self, list: Option<Rc<dyn StatementList>>) {
+        *self.0.statements.borrow_mut() = list;
+    }
+
+    /// Its part in shared caches, if it shares any.
+    pub fn member(&self) -> Option<Member> {
+        self.0.sharing.as_ref().map(|s| s.member.clone())
     }
 
     fn open_new(
@@ -268,9 +338,12 @@ impl Connection {
         name: &[u8],
         flags: OpenFlags,
         interrupt: Arc<AtomicBool>,
+        caches: Option<&Caches>,
     ) -> Result<Connection> {
-        let t = target(name, flags)?;
-        let btree = t.open(&vfs)?;
+        let t = target(name, flags, &vfs)?;
+        let sharing = caches.map(|c| Sharing { caches: c.clone(), member: c.member() });
+        let shared = if sharing.is_some() { t.cache_name()? } else { t.shared.clone() };
+        let btree = t.open(sharing.as_ref())?;
         let f = Flags::default();
         f.short_column_names.set(true);
         f.trusted_schema.set(true);
@@ -279,18 +352,24 @@ impl Connection {
         f.column_derivation.set(true);
         f.lookahead_filters.set(true);
         f.dqs_dml.set(true);
+        f.dqs_ddl.set(true);
+        f.attach_create.set(true);
+        f.attach_write.set(true);
+        f.remembered[3].set(true);
+        f.remembered[4].set(true);
         f.triggers.set(true);
         f.views.set(true);
-        let main = Attached { shared: t.shared, ..Attached::new("main", Some(btree)) };
+        let main = Attached { shared, ..Attached::new("main", Some(btree)) };
         let temp = Attached::new("temp", None);
         let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
         let mut registry = crate::builtin::registry();
         registry.set_builtin_modules(crate::builtin::MODULES);
         let inner = Rc::new_cyclic(|own| Inner {
             own: own.clone(),
-            vfs,
+            vfs: t.others,
             vtabs: crate::vtabs::Tables::default(),
             open_flags: flags,
+            sharing,
             databases: RefCell::new(vec![main, temp]),
             catalog: RefCell::new(Rc::new(Catalog { schemas })),
             registry: RefCell::new(Rc::new(registry)),
@@ -302,13 +381,17 @@ impl Connection {
             changes: Cell::new(0),
             total_changes: Cell::new(0),
             interrupt,
+            opener: Cell::new(0),
             statement_time: Cell::new(0),
             progress: RefCell::new(None),
+            statements: RefCell::new(None),
             progress_every: Cell::new(0),
             update_hook: RefCell::new(None),
             preupdate: crate::preupdate::Listeners::default(),
             busy: RefCell::new(None),
             busy_timeout: Cell::new(0),
+            vacuum_pages: RefCell::default(),
+            tracer: RefCell::default(),
             lock_lease: Cell::new(0),
             checkpoint_thread: Cell::new(false),
             large_value_direct: Cell::new(false),
@@ -493,6 +576,47 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Sets who is asked, before a commit to a database with `auto_vacuum=full`, how many free pages go.
+    pub fn vacuum_pages(&self, ask: Option<VacuumPages>) {
+        *self.0.vacuum_pages.borrow_mut() = ask;
+        for d in self.0.databases.borrow().iter() {
+            if let Some(b) = &d.btree {
+                self.0.settle_vacuum(b, &d.name);
+            }
+        }
+    }
+
+    /// Sets who is told of the statements of triggers.
+    pub fn trace_triggers(&self, tell: Option<Tracer>) {
+        *self.0.tracer.borrow_mut() = tell;
+    }
+
+    /// Gives the main database another name; `main` stays one, too.
+    pub fn rename_main(&self, name: &str) {
+        self.0.databases.borrow_mut()[0].name = name.into();
+        self.0.edit_schema(0, |s| s.name = name.into());
+        self.0.expire_statements();
+    }
+
+    /// Remembers what the program that opened the connection knows it by: functions may ask ([`iolite_ext::Host::opener`]).
+    pub fn set_opener(&self, opener: usize) {
+        self.0.opener.set(opener);
+    }
+
+    /// A module by its name.
+    pub fn module(&self, name: &str) -> Option<Rc<dyn Module>> {
+        self.0.registry.borrow().module(name)
+    }
+
+    /// Asks the handler that was set, or the time limit, whether a lock is worth another attempt, and waits meanwhile.
+    pub fn ask_busy_handler(&self, attempts: u32) -> bool {
+        let handler = self.0.busy.borrow().clone();
+        match handler.or_else(|| self.btree("main").ok()?.busy_handler()) {
+            Some(handler) => handler(attempts),
+            None => false,
+        }
     }
 
     /// Calls `f` now and then during long statements; `true` interrupts.
@@ -742,6 +866,15 @@ impl Inner {
         b.set_large_value_direct(self.large_value_direct.get())
     }
 
+    /// Lets a database ask how many free pages go.
+    pub fn settle_vacuum(&self, b: &Btree, name: &Rc<str>) {
+        let ask = self.vacuum_pages.borrow().clone().map(|f| {
+            let name = name.clone();
+            Rc::new(move |size, free, page_size| f(&name, size, free, page_size)) as iolite_btree::VacuumPages
+        });
+        b.set_vacuum_pages(ask);
+    }
+
     /// Begins to write to a database: the one way in, so that `PRAGMA query_only` holds for every write.
     pub fn begin_write(&self, b: &Btree, exclusive: bool) -> Result<()> {
         self.check_query_only()?;
@@ -780,6 +913,7 @@ impl Inner {
             recursive_triggers: self.flags.recursive_triggers.get(),
             reverse_unordered: self.flags.reverse_unordered.get(),
             nested: self.txn.is_nested(),
+            counts_rows: self.flags.count_changes.get() && !self.txn.is_nested(),
             most_instructions: 0,
         }
     }

@@ -8,7 +8,7 @@ pub use crate::authorize::{Ask, authorize};
 pub use crate::blob::Blob;
 pub use crate::builtin::MODULES as BUILTIN_MODULES;
 pub use crate::columns::ColumnCounters;
-pub use crate::connection::{Connection, Switch};
+pub use crate::connection::{Connection, Switch, Tracer, VacuumPages};
 pub use crate::image::{Backup, ImageOptions};
 pub use crate::metadata::ColumnMetadata;
 pub use crate::open::OpenFlags;
@@ -19,18 +19,19 @@ pub use iolite_base::{
     Code, Encoding, Error, IOLITE_VERSION, Limit, Result, SQLITE_VERSION, SQLITE_VERSION_NUMBER,
 };
 pub use iolite_btree::{
-    Btree, BusyHandler, CheckpointMode, CheckpointResult, JournalMode, SnapshotName, TxnState,
+    Btree, BusyHandler, Caches, CheckpointMode, CheckpointResult, JournalMode, Member, SnapshotName, TxnState,
 };
-pub use iolite_bytecode::{ColumnMeta, ExplainRow};
+pub use iolite_bytecode::ColumnMeta;
 #[cfg(feature = "columnar")]
 pub use iolite_columnar::set_dictionary_entries as set_column_dictionary_entries;
 #[cfg(feature = "columnar")]
 pub use iolite_columnar::set_segment_leaves as set_column_segment_leaves;
 pub use iolite_ext::{
     Aggregate, Change, ChangeListener, Constraint, ConstraintOp, ConstraintUse, Context, Declared,
-    FilterArgs, Function, FunctionFlags, Host, Implementation, IndexInfo, Module, ModuleKind,
+    FilterArgs, Function, FunctionFlags, Host, Implementation, IndexInfo, Instruction, Module, ModuleKind,
     NestedStatement, OnConflict, OrderTerm, OrderUse, Overload, Participant, Preupdate, PreupdateListener,
-    RowChange, RowSource, Scalar, TableArgs, Trust, VirtualCursor, VirtualTable,
+    RowChange, RowSource, Scalar, StatementFacts, StatementList, TableArgs, Trust, VirtualCursor,
+    VirtualTable,
 };
 pub use iolite_os::Vfs;
 pub use iolite_plan::bind::check_declaration;

@@ -5,7 +5,7 @@ use crate::preupdate::{STATISTICS, by_column};
 use iolite_base::{Code, Encoding, Limit, Result};
 use iolite_btree::{Btree, TxnState};
 use iolite_catalog::Table;
-use iolite_ext::{Function, Host, NestedStatement, Preupdate, VirtualTable};
+use iolite_ext::{Function, Host, Instruction, NestedStatement, Preupdate, StatementFacts, VirtualTable};
 use iolite_os::{FileKind, OpenFlags};
 use iolite_value::Value;
 use iolite_vdbe::{Env, RowBefore, RowChange};
@@ -57,12 +57,22 @@ connection_answers! {
     now_julian_ms() -> i64;
     local_offset(unix_seconds: i64) -> Result<i64>;
     random(out: &mut [u8]);
+    opener() -> usize;
     prepare(sql: &str) -> Result<Box<dyn NestedStatement>>;
     page(database: &str, number: u32) -> Result<Option<Vec<u8>>>;
+    instructions(statement: &Value) -> Result<Option<Vec<Instruction>>>;
+    statements() -> Vec<StatementFacts>;
     add_function(function: Function) -> Result<()>;
 }
 
 impl Env for Running {
+    fn trace(&self, text: &str) {
+        let tell = self.conn.tracer.borrow().clone();
+        if let Some(tell) = tell {
+            tell(text);
+        }
+    }
+
     fn go_on(&self) -> Result<()> {
         if self.is_undone() { Err(Code::AbortRollback.into()) } else { Ok(()) }
     }
@@ -133,6 +143,10 @@ impl Env for Running {
             c.txn.mark_statement(&self.savepoint, &b)?;
         }
         Ok(())
+    }
+
+    fn lock_table(&self, lock: &iolite_bytecode::TableLock) -> Result<()> {
+        self.conn.lock_table(lock)
     }
 
     fn set_meta(&self, db: usize, i: usize, v: u32) -> Result<()> {
@@ -252,8 +266,11 @@ impl Env for Running {
         self.conn.txn.deferred()
     }
 
-    fn count_deferred(&self, n: i64) {
+    fn count_deferred(&self, n: i64, by_pragma: bool) {
         self.conn.txn.defer(n);
+        if by_pragma {
+            self.conn.txn.defer_by_pragma(n);
+        }
     }
 
     fn watches_rows(&self) -> bool {

@@ -8,7 +8,9 @@ use crate::connection::{Connection, Inner};
 use crate::statement::{Parked, Statement, Step};
 use iolite_base::{Code, Encoding, Error, Limit, Result};
 use iolite_catalog::TableKind;
-use iolite_ext::{Function, Host, NestedBlob, NestedStatement, Piece, StateNote, VirtualTable};
+use iolite_ext::{
+    Function, Host, Instruction, NestedBlob, NestedStatement, Piece, StateNote, StatementFacts, VirtualTable,
+};
 use iolite_plan::bind::Connector;
 use iolite_value::Value;
 use std::rc::{Rc, Weak};
@@ -140,12 +142,32 @@ impl Host for Inner {
         self.txn.defer(n - self.txn.deferred());
     }
 
+    fn opener(&self) -> usize {
+        self.opener.get()
+    }
+
     fn without_key_actions(&self, on: bool) -> bool {
         let was = self.flags.no_key_actions.replace(on);
         if was != on {
             self.expire_statements();
         }
         was
+    }
+
+    fn instructions(&self, statement: &Value) -> Result<Option<Vec<Instruction>>> {
+        match statement {
+            Value::Text(..) => Ok(Some(self.handle()?.prepare(&statement.text_carried())?.explain())),
+            Value::Blob(..) => {
+                let list = self.statements.borrow().clone();
+                list.map_or(Ok(None), |l| l.instructions(statement))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn statements(&self) -> Vec<StatementFacts> {
+        let list = self.statements.borrow().clone();
+        list.map_or_else(Vec::new, |l| l.facts())
     }
 
     fn add_function(&self, function: Function) -> Result<()> {

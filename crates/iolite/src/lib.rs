@@ -75,6 +75,7 @@ mod snapshot;
 mod stages;
 mod statement;
 mod status;
+mod table_locks;
 mod txn;
 mod vacuum;
 mod vtabs;

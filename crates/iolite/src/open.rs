@@ -1,7 +1,7 @@
 //! Opening: flags and URI file names (documentation page `uri`).
 
 use iolite_base::{Code, Error, Result};
-use iolite_btree::{Btree, OpenOptions};
+use iolite_btree::{Btree, Caches, Member, OpenOptions};
 use iolite_os::Vfs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,13 +26,23 @@ pub struct OpenFlags {
     /// Keep everything in memory.
     pub memory: bool,
     /// A database in memory that is named by a URI is shared by all connections of the process that name it so. Databases
-    /// in files are shared in any case, as files are.
+    /// in files are shared in any case, as files are. In the C library, connections that say so share one cache, too, and lock
+    /// tables among each other (documentation page `sharedcache`).
     pub shared_cache: bool,
+    /// Refuse a name on whose way a symbolic link is.
+    pub nofollow: bool,
 }
 
 impl Default for OpenFlags {
     fn default() -> OpenFlags {
-        OpenFlags { read_only: false, create: true, uri: true, memory: false, shared_cache: false }
+        OpenFlags {
+            read_only: false,
+            create: true,
+            uri: true,
+            memory: false,
+            shared_cache: false,
+            nofollow: false,
+        }
     }
 }
 
@@ -42,17 +52,49 @@ pub(crate) struct Target {
     pub options: OpenOptions,
     /// The name of a database in memory that the process shares.
     pub shared: Option<Vec<u8>>,
+    /// Where it lies.
+    pub vfs: Arc<dyn Vfs>,
+    /// Where databases lie that are attached to it, unless they say otherwise.
+    pub others: Arc<dyn Vfs>,
 }
 
 impl Target {
-    /// Opens it.
-    pub fn open(&self, vfs: &Arc<dyn Vfs>) -> Result<Btree> {
+    /// Opens it; a connection that shares caches takes the one that others have open.
+    pub fn open(&self, sharing: Option<&Sharing>) -> Result<Btree> {
+        let open = || match &self.shared {
+            Some(name) => crate::memory::open_named(&self.vfs, name, &self.options),
+            None => Btree::open(self.vfs.clone(), &self.path, &self.options),
+        };
+        match (sharing, self.cache_name()?) {
+            (Some(s), Some(name)) => s.caches.open(&name, &s.member, open),
+            _ => open(),
+        }
+    }
+
+    /// What names its cache among those that are shared, if it may be shared.
+    pub fn cache_name(&self) -> Result<Option<Vec<u8>>> {
+        if !self.options.shared_cache {
+            return Ok(None);
+        }
         match &self.shared {
-            Some(name) => crate::memory::open_named(vfs, name, &self.options),
-            None => Btree::open(vfs.clone(), &self.path, &self.options),
+            Some(name) => Ok(name.starts_with(b"cache:").then(|| name.clone())),
+            None if self.options.memory || self.path.as_os_str().is_empty() => Ok(None),
+            None => {
+                let path = bytes_of(&self.vfs.full_path(&self.path)?);
+                Ok(Some([b"file:", self.vfs.name().as_bytes(), b":", &*path].concat()))
+            }
         }
     }
 }
+
+/// Caches that a connection shares with others, and its part in them.
+pub(crate) struct Sharing {
+    pub caches: Caches,
+    pub member: Member,
+}
+
+/// The name of the VFS whose databases are in memory (module `memory`).
+const MEMDB: &str = "memdb";
 
 /// A file name as the system has it: bytes, which need not be UTF-8.
 #[cfg(unix)]
@@ -77,20 +119,21 @@ pub(crate) fn file_of(b: &Btree) -> Vec<u8> {
     if b.is_memory() || b.is_transient() { Vec::new() } else { bytes_of(&b.file_name()) }
 }
 
-/// Reads a file name, which may be a URI.
-pub(crate) fn target(name: &[u8], flags: OpenFlags) -> Result<Target> {
+/// Reads a file name, which may be a URI. Unless that says otherwise, the file lies in `vfs`.
+pub(crate) fn target(name: &[u8], flags: OpenFlags, vfs: &Arc<dyn Vfs>) -> Result<Target> {
     let mut options = OpenOptions {
         read_only: flags.read_only,
         create: flags.create,
         memory: flags.memory,
         shared_cache: flags.shared_cache,
+        nofollow: flags.nofollow,
         ..OpenOptions::default()
     };
     let Some(rest) = name.strip_prefix(b"file:").filter(|_| flags.uri) else {
         if name == b":memory:" {
             options.memory = true;
         }
-        return Ok(Target { path: path_of(name), options, shared: None });
+        return Ok(placed(name, options, vfs.clone(), &[]));
     };
     let rest = match rest.strip_prefix(b"//") {
         None => rest,
@@ -106,13 +149,14 @@ pub(crate) fn target(name: &[u8], flags: OpenFlags) -> Result<Target> {
     let (rest, _) = cut(rest, b'#');
     let (path, query) = cut(rest, b'?');
     let path = unescape(path);
-    let mut memdb = false;
+    let mut vfs = vfs.clone();
+    let mut parameters = Vec::new();
     for part in query.split(|b| *b == b'&').filter(|p| !p.is_empty()) {
         let (key, value) = cut(part, b'=');
         let (key, bytes) = (unescape(key), unescape(value));
         let value = String::from_utf8_lossy(&bytes);
         let on = matches!(&*value, "1" | "yes" | "true" | "on");
-        match &*key {
+        match &key[..] {
             b"mode" => match &*value {
                 "ro" => options.read_only = true,
                 "rw" | "rwc" => {
@@ -132,25 +176,43 @@ pub(crate) fn target(name: &[u8], flags: OpenFlags) -> Result<Target> {
             b"immutable" => options.immutable = on,
             b"nolock" => options.nolock = on,
             b"reserve" => options.reserved = value.parse().unwrap_or(0),
-            b"vfs" => match &*value {
-                "unix" | "unix-excl" | "" => {}
-                "memdb" => memdb = true,
-                _ => return Err(Error::sql(format!("no such vfs: {value}"))),
-            },
+            b"vfs" => {
+                vfs = iolite_os::vfs_named(Some(&value))
+                    .ok_or_else(|| Error::sql(format!("no such vfs: {value}")))?;
+            }
             _ => {}
         }
+        parameters.push((key, bytes));
     }
     if path == b":memory:" {
         options.memory = true;
     }
+    Ok(placed(&path, options, vfs, &parameters))
+}
+
+/// A database with this name in a VFS.
+fn placed(
+    path: &[u8],
+    mut options: OpenOptions,
+    mut vfs: Arc<dyn Vfs>,
+    parameters: &[(Vec<u8>, Vec<u8>)],
+) -> Target {
+    let (others, memdb) = (vfs.clone(), vfs.name() == MEMDB);
+    if memdb {
+        vfs = iolite_os::default_vfs();
+    }
     // Who names a database in memory for others shares it; one without a name is its connection's own.
-    let shared = match (memdb, options.memory) {
-        (true, _) if path.starts_with(b"/") => Some([b"memdb:", &*path].concat()),
-        (false, true) if options.shared_cache && !path.is_empty() => Some([b"cache:", &*path].concat()),
+    let uri_name = options.memory && options.shared_cache && path != b":memory:" && !path.is_empty();
+    let shared = match (memdb, uri_name) {
+        (true, _) if path.starts_with(b"/") => Some([b"memdb:", path].concat()),
+        (false, true) => Some([b"cache:", path].concat()),
         _ => None,
     };
     options.memory |= memdb;
-    Ok(Target { path: path_of(&path), options, shared })
+    if let Some(own) = vfs.for_database(parameters).filter(|_| !options.memory) {
+        vfs = own;
+    }
+    Target { path: path_of(path), options, shared, vfs, others }
 }
 
 /// What stands before and behind the first `at`.

@@ -211,6 +211,9 @@ pub(crate) fn compile(
     name: &QualifiedName,
     value: Option<&PragmaValue>,
 ) -> Result<Program> {
+    if let Some(program) = answered_by_file(conn, name, value)? {
+        return Ok(program);
+    }
     let Some(p) = find(&name.name.text) else {
         return work_program(conn, &[], Rc::new(|_| Ok(Vec::new())), &[]);
     };
@@ -237,6 +240,29 @@ pub(crate) fn compile(
     };
     let columns = if silent { Vec::new() } else { columns };
     work_program(conn, &columns, Rc::new(work), &[])
+}
+
+/// A VFS of the user's may answer pragmas in place of the engine, also those that the engine does not know: once, while the
+/// statement is compiled.
+fn answered_by_file(
+    conn: &Connection,
+    name: &QualifiedName,
+    value: Option<&PragmaValue>,
+) -> Result<Option<Program>> {
+    let db = match &name.schema {
+        Some(s) => conn.0.catalog.borrow().database(&s.text),
+        None => Some(0),
+    };
+    let Some(b) = db.and_then(|db| conn.0.btree_if_open(db)) else { return Ok(None) };
+    let (name, value) = (name.name.text.as_bytes(), value.map(|v| v.text.as_bytes()));
+    let answer = b.with_files(|file, _| file.map_or(Ok(None), |f| f.pragma(name, value)))??;
+    let Some(answer) = answer else { return Ok(None) };
+    if answer.is_empty() {
+        return work_program(conn, &[], Rc::new(|_| Ok(Vec::new())), &[]).map(Some);
+    }
+    let column = iolite_base::raw_text::encode(&answer).into_owned();
+    let rows = vec![vec![Value::text(&answer[..])?]];
+    work_program(conn, &[&column], Rc::new(move |_| Ok(rows.clone())), &[]).map(Some)
 }
 
 /// Pragmas that answer nothing when they are given a value.
@@ -369,6 +395,9 @@ fn flag_in(c: &Call<'_>, cell: &Cell<bool>) -> Result<Rows> {
         }
         if cell.replace(on) != on {
             c.inner().expire_statements();
+        }
+        if !on && std::ptr::eq(cell, c.inner().txn.defer_foreign_keys()) {
+            c.inner().txn.forget_deferred_by_pragma();
         }
         if std::ptr::eq(cell, &flags.writable_schema) && v.eq_ignore_ascii_case("reset") {
             // What was written into the schema tables is read.
@@ -515,6 +544,8 @@ fn busy_timeout(c: &Call<'_>) -> Result<Rows> {
 fn cache_size(c: &Call<'_>) -> Result<Rows> {
     let b = c.btree()?;
     if let Some(v) = c.value {
+        let db = c.schema.map_or(Ok(0), |s| c.inner().database_number(s))?;
+        c.inner().databases.borrow()[db].cache_sized.set(true);
         b.set_cache_size(parse_number(v).clamp(i32::MIN as i64 + 1, i32::MAX as i64) as i32)?;
     }
     int(b.cache_size() as i64)

@@ -4,7 +4,7 @@ use crate::connection::{Connection, Inner};
 use crate::plans::Sharing;
 use crate::statement::Statement;
 use iolite_base::{Error, Limit, Limits, Result};
-use iolite_bytecode::Program;
+use iolite_bytecode::{ColumnMeta, Program};
 use iolite_codegen::Settings;
 use iolite_plan::StatementPlan;
 use iolite_plan::bind::Env;
@@ -21,6 +21,7 @@ pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option
     let c = &conn.0;
     // What the engine runs for itself is compiled by other rules.
     let own = c.txn.is_nested();
+    c.check_schema_locks()?;
     if !own && let Some((program, used)) = c.plans.borrow().find(sql, &c.generations.borrow()) {
         return Ok(Some((Statement::new(conn, &sql[..used], program)?, &sql[used..])));
     }
@@ -134,9 +135,22 @@ impl Watch for Shape {
     }
 }
 
-/// Compiles the only statement of a text.
-pub(crate) fn compile_text(conn: &Connection, sql: &str) -> Result<Program> {
-    compile_watched(conn, sql, None)
+/// Compiles the only statement of a text; `explains` stands for what its beginning says.
+pub(crate) fn compile_text_as(
+    conn: &Connection,
+    sql: &str,
+    explains: Option<ExplainMode>,
+) -> Result<Program> {
+    let limits = conn.0.limits.borrow().clone();
+    let mut program = Program::default();
+    match iolite_sql::parse_next(sql, &limits)? {
+        Some((mut parsed, _)) => {
+            parsed.explain = explains.unwrap_or(parsed.explain);
+            compile(conn, &mut parsed, sql, &mut program, None)?;
+        }
+        None => return Err(Error::sql("not a statement")),
+    }
+    Ok(program)
 }
 
 fn compile_watched(conn: &Connection, sql: &str, watch: Option<&dyn Watch>) -> Result<Program> {
@@ -214,6 +228,7 @@ pub(crate) fn compile(
     if needs_schema(&parsed.stmt) && !matches!(parsed.stmt, Stmt::Pragma { .. }) {
         conn.0.load_schemas()?;
     }
+    conn.0.check_schema_locks()?;
     match compile_once(conn, parsed, text, p, watch) {
         // The catalog may be out of date: somebody else may have made what the text names.
         Err(e) if e.code() == iolite_base::Code::Error && conn.0.check_schemas()? => {
@@ -231,6 +246,7 @@ pub(crate) fn compile(
         ExplainMode::Analyze => 3,
     };
     p.changes_files = changes_files(&parsed.stmt);
+    conn.0.name_locks(p);
     Ok(())
 }
 
@@ -257,6 +273,12 @@ fn compile_once(
     let mut plan = StatementPlan::default();
     let explained = matches!(parsed.explain, ExplainMode::QueryPlan | ExplainMode::Analyze);
     with_env(conn, |env| {
+        let defines = matches!(
+            parsed.stmt,
+            Stmt::CreateTable(_) | Stmt::CreateIndex(_) | Stmt::CreateTrigger(_) | Stmt::CreateView(_)
+        );
+        let strings = if defines { conn.0.flags.dqs_ddl.get() } else { env.quoted_strings };
+        let env = &Env { quoted_strings: strings, ..*env };
         settings.most_instructions = env.limits.get(Limit::VdbeOp) as usize;
         match watch {
             None if !explained => iolite_plan::compile(parsed, text, env, &mut plan),
@@ -280,6 +302,12 @@ fn compile_once(
         false => iolite_codegen::emit(&plan, &settings, None, p)?,
     }
     p.columns = plan.take_columns();
+    if settings.counts_rows
+        && p.columns.is_empty()
+        && let Body::Modify(m) = &plan.body
+    {
+        p.columns.push(ColumnMeta { name: m.counted().into(), ..Default::default() });
+    }
     p.finds_one = plan.finds_one();
     Ok(())
 }

@@ -76,6 +76,7 @@ impl Inner {
     fn read_schema(&self, db: usize, bt: &Btree, schema: &mut Schema) -> Result<()> {
         schema.cookie = bt.meta(1)?;
         schema.format = bt.meta(2)?;
+        self.size_cache(db, bt)?;
         let enc = bt.meta(5)?;
         if enc != 0 {
             let enc = Encoding::from_header(enc & 3).unwrap_or(Encoding::Utf8);
@@ -97,6 +98,16 @@ impl Inner {
             && !(self.flags.writable_schema.get() && e.code() == Code::Corrupt)
         {
             return Err(e);
+        }
+        Ok(())
+    }
+
+    /// Gives the cache the size that the header names (`PRAGMA default_cache_size`), unless somebody has said otherwise.
+    fn size_cache(&self, db: usize, bt: &Btree) -> Result<()> {
+        let pages = bt.meta(3)? as i32;
+        let sized = self.databases.borrow().get(db).is_some_and(|d| d.cache_sized.replace(true));
+        if pages != 0 && !sized {
+            bt.set_cache_size(pages.saturating_abs())?;
         }
         Ok(())
     }

@@ -4,8 +4,10 @@ use crate::connection::{Connection, Inner};
 use crate::env::Running;
 use crate::listing::{Listing, Ran};
 use crate::txn::{Outcome, RowCounts};
-use iolite_base::{Code, Error, Limit, Result};
-use iolite_bytecode::{ColumnMeta, ExplainRow, Program};
+use iolite_base::{Code, Error, Limit, Result, raw_text};
+use iolite_bytecode::{ColumnMeta, Program};
+use iolite_ext::{Instruction, StatementFacts};
+use iolite_sql::ast::ExplainMode;
 use iolite_value::Value;
 use iolite_vdbe::{Action, Outcome as Stop, Profile, Vm};
 use std::cell::Cell;
@@ -59,6 +61,10 @@ pub struct Statement {
     recompiled: u64,
     /// The program's parameters are literals of the text: nobody else knows of them.
     literals: bool,
+    /// What is asked for instead of what the text says.
+    explains: Option<ExplainMode>,
+    /// What a program that reads no database was compiled for: it does not look by itself.
+    generations: Option<Rc<Vec<u64>>>,
 }
 
 /// The statement's machine; there until the statement is dropped, when its memory goes to the connection's next one.
@@ -99,6 +105,7 @@ impl Statement {
             0 => None,
             kind => Some(Listing::new(&program, kind)?),
         };
+        let generations = (program.databases == 0).then(|| conn.0.generations.borrow().clone());
         let vm = match conn.0.spare_vm.take() {
             Some(mut vm) => {
                 vm.renew(program);
@@ -120,6 +127,8 @@ impl Statement {
             runs: 0,
             recompiled: 0,
             literals: false,
+            explains: None,
+            generations,
         })
     }
 
@@ -163,7 +172,7 @@ impl Statement {
     }
 
     /// The program as EXPLAIN lists it.
-    pub fn explain(&self) -> Vec<ExplainRow> {
+    pub fn explain(&self) -> Vec<Instruction> {
         iolite_bytecode::explain(self.vm.program())
     }
 
@@ -187,6 +196,24 @@ impl Statement {
             StatementCounter::FilterHits => &mut c.filter_hits,
         };
         if reset { std::mem::take(cell) } else { *cell }
+    }
+
+    /// What is known about it.
+    pub fn facts(&mut self) -> StatementFacts {
+        use StatementCounter as C;
+        StatementFacts {
+            sql: raw_text::decode(&self.sql).into_owned(),
+            columns: self.columns().len(),
+            readonly: self.is_readonly(),
+            busy: self.is_busy(),
+            full_scan_steps: self.counter(C::FullScanSteps, false),
+            sorts: self.counter(C::Sorts, false),
+            auto_index_rows: self.counter(C::AutoIndexRows, false),
+            instructions: self.counter(C::Instructions, false),
+            recompiled: self.counter(C::Recompiled, false),
+            runs: self.counter(C::Runs, false),
+            memory: self.memory_used(),
+        }
     }
 
     /// About how many bytes its program takes.
@@ -347,6 +374,7 @@ impl Statement {
         let mut tries = 0;
         loop {
             if self.run.is_none() {
+                self.be_current()?;
                 self.start();
             }
             let run = self.run.as_ref().expect("just started");
@@ -390,6 +418,24 @@ impl Statement {
                 }
             }
         }
+    }
+
+    /// Compiles a statement on no table again if functions or settings have changed since: one on tables finds that out when its
+    /// transaction begins.
+    fn be_current(&mut self) -> Result<()> {
+        let Some(then) = &self.generations else { return Ok(()) };
+        let now = self.conn.generations.borrow().clone();
+        if Rc::ptr_eq(then, &now) || *then == now {
+            return Ok(());
+        }
+        if !self.renews {
+            return Err(Code::Schema.into());
+        }
+        if !self.sql.is_empty() {
+            self.recompile()?;
+        }
+        self.generations = (self.vm.program().databases == 0).then_some(now);
+        Ok(())
     }
 
     fn start(&mut self) {
@@ -449,7 +495,7 @@ impl Statement {
             return Err(Code::Schema.into());
         }
         let conn = Connection(self.conn.clone());
-        let program = crate::run::compile_text(&conn, &self.sql)?;
+        let program = crate::run::compile_text_as(&conn, &self.sql, self.explains)?;
         self.writes = !program.readonly;
         self.recompiled += 1;
         let counters = self.vm.counters;
@@ -458,6 +504,32 @@ impl Statement {
         }
         self.exchange(Rc::new(program));
         self.vm.counters = counters;
+        Ok(())
+    }
+
+    /// From now on the statement is run (0), or its program (1) or plan (2) is listed, whatever its text begins with.
+    /// `SQLITE_BUSY` while it runs. Parameters are kept.
+    pub fn set_explain(&mut self, mode: u8) -> Result<()> {
+        let mode = match mode {
+            0 => ExplainMode::None,
+            1 => ExplainMode::Program,
+            2 => ExplainMode::QueryPlan,
+            _ => return Err(Code::Error.into()),
+        };
+        if self.run.is_some() && !self.done || self.listing.as_ref().is_some_and(|l| l.next > 0) {
+            return Err(Code::Busy.into());
+        }
+        if self.sql.is_empty() {
+            return Err(Code::Error.into());
+        }
+        self.explains = Some(mode);
+        let recompiled = self.recompiled;
+        self.recompile()?;
+        self.recompiled = recompiled;
+        self.listing = match self.vm.program().explain {
+            0 => None,
+            kind => Some(Listing::new(self.vm.program(), kind)?),
+        };
         Ok(())
     }
 
@@ -495,6 +567,8 @@ pub(crate) struct Parked {
     runs: u64,
     recompiled: u64,
     literals: bool,
+    explains: Option<ExplainMode>,
+    generations: Option<Rc<Vec<u64>>>,
 }
 
 impl Statement {
@@ -510,6 +584,8 @@ impl Statement {
             runs: self.runs,
             recompiled: self.recompiled,
             literals: self.literals,
+            explains: self.explains,
+            generations: self.generations.take(),
         };
         (parked, reset)
     }
@@ -548,6 +624,8 @@ impl Parked {
             runs: self.runs,
             recompiled: self.recompiled,
             literals: self.literals,
+            explains: self.explains,
+            generations: self.generations.take(),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::open::{OpenFlags, target};
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Error, Result};
 use iolite_btree::{AutoVacuum, Btree, InsertAt, OpenOptions, TreeKind};
+use iolite_os::Note;
 use iolite_value::{Value, record};
 use std::cmp::Ordering;
 
@@ -72,6 +73,8 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
             inner.last_rowid.set(id);
         }
         temp.commit()?;
+        let size = temp.page_count() as u64 * temp.page_size() as u64;
+        from.with_files(|file, _| file.map_or(Ok(()), |f| f.notify(Note::Overwrite(size))))??;
         let copied = from.replace_content(&temp);
         temp.close()?;
         copied
@@ -89,14 +92,15 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
 
 fn vacuum_into(c: &Connection, db: usize, from: &Btree, file: &[u8]) -> Result<()> {
     let inner = &c.0;
-    let t = target(file, OpenFlags { uri: inner.open_flags.uri, ..OpenFlags::default() })?;
+    let flags = OpenFlags { uri: inner.open_flags.uri, ..OpenFlags::default() };
+    let t = target(file, flags, &inner.vfs)?;
     let mut options = t.options.clone();
     let wanted = inner.vacuum_page_size.get();
     options.page_size = if wanted != 0 { wanted } else { from.page_size() };
     if options.reserved == 0 {
         options.reserved = from.reserved();
     }
-    let to = Btree::open(inner.vfs.clone(), &t.path, &options)?;
+    let to = Btree::open(t.vfs.clone(), &t.path, &options)?;
     let reading = from.read_guard()?;
     let autoincrement = |table: &str| has_autoincrement(inner, db, table);
     let done = (|| {

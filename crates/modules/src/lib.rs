@@ -8,6 +8,7 @@ mod json;
 mod pragma;
 mod rows;
 mod series;
+mod statements;
 
 use iolite_ext::{BuiltinModules, Module};
 use std::rc::Rc;
@@ -15,8 +16,18 @@ use std::rc::Rc;
 /// All of them, made when they are asked for.
 pub const BUILTIN: BuiltinModules = BuiltinModules { named, names };
 
-const NAMES: &[&str] =
-    &["dbstat", "generate_series", "json_each", "json_tree", "jsonb_each", "jsonb_tree", "sqlite_dbpage"];
+const NAMES: &[&str] = &[
+    "bytecode",
+    "dbstat",
+    "generate_series",
+    "json_each",
+    "json_tree",
+    "jsonb_each",
+    "jsonb_tree",
+    "sqlite_dbpage",
+    "sqlite_stmt",
+    "tables_used",
+];
 
 fn names() -> Vec<String> {
     let pragmas = pragma::names().map(|n| format!("{}{n}", pragma::PREFIX));
@@ -28,6 +39,9 @@ fn named(name: &str) -> Option<Rc<dyn Module>> {
         return pragma::named(p).map(|m| -> Rc<dyn Module> { Rc::new(m) });
     }
     Some(match name {
+        "bytecode" => Rc::new(statements::Statements::Instructions),
+        "tables_used" => Rc::new(statements::Statements::Trees),
+        "sqlite_stmt" => Rc::new(statements::Statements::Prepared),
         "generate_series" => Rc::new(series::Series),
         "dbstat" => Rc::new(dbstat::DbStat),
         "sqlite_dbpage" => Rc::new(dbpage::DbPage),

@@ -11,18 +11,20 @@
 mod memory;
 mod pass;
 mod per_process;
+mod registry;
 mod ticks;
 mod traits;
 mod unix;
 
 pub use memory::MemoryVfs;
 pub use per_process::PerProcess;
+pub use registry::{register_vfs, system_vfses, unregister_vfs, vfs_named};
 pub use ticks::ticks;
 pub use traits::{
-    Access, Characteristics, Clock, Entropy, File, FileId, FileKind, FileStamp, LockLevel, OpenFlags,
+    Access, Characteristics, Clock, Entropy, File, FileId, FileKind, FileStamp, LockLevel, Note, OpenFlags,
     ShmLock, ShmRegion, ShmRelease, SyncKind, Vfs,
 };
-pub use unix::UnixVfs;
+pub use unix::{OtherLocks, UnixVariant, UnixVfs};
 
 use std::sync::{Arc, OnceLock};
 

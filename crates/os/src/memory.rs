@@ -21,6 +21,7 @@ static IDS: AtomicU64 = AtomicU64::new(0);
 /// Files in memory.
 #[derive(Default)]
 pub struct MemoryVfs {
+    name: Option<&'static str>,
     files: Arc<Names>,
     /// Every open handle.
     handles: Mutex<Vec<Weak<Handle>>>,
@@ -69,6 +70,11 @@ impl MemoryVfs {
     /// An empty world.
     pub fn new() -> MemoryVfs {
         MemoryVfs::default()
+    }
+
+    /// An empty world under a name of its own.
+    pub fn with_name(name: &'static str) -> MemoryVfs {
+        MemoryVfs { name: Some(name), ..MemoryVfs::default() }
     }
 
     fn files(&self) -> MutexGuard<'_, HashMap<PathBuf, Arc<Mutex<Node>>>> {
@@ -138,7 +144,7 @@ fn lock(node: &Arc<Mutex<Node>>) -> MutexGuard<'_, Node> {
 
 impl Vfs for MemoryVfs {
     fn name(&self) -> &str {
-        "memory"
+        self.name.unwrap_or("memory")
     }
 
     fn open(&self, path: Option<&Path>, flags: OpenFlags) -> Result<Box<dyn File>> {

@@ -47,6 +47,8 @@ pub struct OpenFlags {
     pub or_read_only: bool,
     /// Take no part in locking: for files that nobody else touches.
     pub nolock: bool,
+    /// The caller has seen to it that no link is on the way; a VFS that knows more may refuse.
+    pub nofollow: bool,
 }
 
 impl OpenFlags {
@@ -59,6 +61,7 @@ impl OpenFlags {
             exclusive: false,
             or_read_only: false,
             nolock: false,
+            nofollow: false,
         }
     }
 
@@ -153,6 +156,25 @@ pub struct FileStamp {
     pub changed: i64,
 }
 
+/// What a database file is told of the work on it. Files of the system have no use for it; a VFS of the user's may.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Note<'a> {
+    /// The file is about to become this large.
+    SizeHint(u64),
+    /// It is about to be synced, or would be if syncs were on; with the name of the transaction's super-journal.
+    Sync(Option<&'a [u8]>),
+    /// The transaction is committed, and the lock about to be given up.
+    CommitPhaseTwo,
+    /// All of it is about to be overwritten; it will have this size.
+    Overwrite(u64),
+    /// So many bytes of it may be mapped; negative: as many as the file thinks good.
+    MmapSize(i64),
+    /// A checkpoint begins to write.
+    CheckpointStart,
+    /// It has ended.
+    CheckpointDone,
+}
+
 /// One 32 KiB (or other agreed size) piece of shared memory, seen as integers in native byte order.
 #[derive(Clone)]
 pub struct ShmRegion {
@@ -230,6 +252,14 @@ pub trait Vfs: Send + Sync {
     fn access(&self, path: &Path, what: Access) -> Result<bool>;
     /// The absolute name behind a path, links resolved.
     fn full_path(&self, path: &Path) -> Result<PathBuf>;
+    /// Whether a symbolic link is on the way to a file, or the file is one.
+    fn is_behind_link(&self, _path: &Path) -> Result<bool> {
+        Ok(false)
+    }
+    /// The same place for one database that was named by a URI with these parameters; `None`: they mean nothing here.
+    fn for_database(&self, _parameters: &[(Vec<u8>, Vec<u8>)]) -> Option<Arc<dyn Vfs>> {
+        None
+    }
     /// Gives a file the name of another one, which it replaces.
     fn rename(&self, _from: &Path, _to: &Path) -> Result<()> {
         Err(Code::Ioerr.into())
@@ -340,5 +370,28 @@ pub trait File: Send {
     /// Whether shared memory is offered at all.
     fn has_shm(&self) -> bool {
         true
+    }
+
+    /// Tells a database file of the work on it; an error ends that work.
+    fn notify(&self, _note: Note<'_>) -> Result<()> {
+        Ok(())
+    }
+    /// Answers a PRAGMA in place of the engine; `None`: it does not. An empty answer is no row.
+    fn pragma(&self, _name: &[u8], _value: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+    /// From now on the file grows in steps of so many bytes; 0: as it must.
+    fn set_chunk(&self, _bytes: u64) {}
+    /// Whether the log stays when the last connection closes, if the file has a say in it.
+    fn keeps_log(&self) -> Option<bool> {
+        None
+    }
+    /// Whether each page is to be read and written by a call of its own: a VFS of the user's may change pages on the way.
+    fn page_by_page(&self) -> bool {
+        false
+    }
+    /// The object of another language behind this file.
+    fn foreign(&self) -> Option<NonNull<std::ffi::c_void>> {
+        None
     }
 }

@@ -220,6 +220,14 @@ impl Journal {
         Ok(())
     }
 
+    /// Its file, once there is one.
+    pub fn raw_file(&self) -> Option<&dyn File> {
+        match &self.place {
+            Place::File(file) => file.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Whether a changed page may be written as things are: what it and the pages that share its sector held before was recorded
     /// by the last seal.
     pub fn covers(&self, pgno: Pgno) -> bool {

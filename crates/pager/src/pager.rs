@@ -170,7 +170,11 @@ impl Pager {
         let mut file = None;
         let mut read_only = false;
         let mut volatile = kind != Kind::File;
+        let mut immutable = opts.immutable;
         if kind == Kind::File {
+            if opts.nofollow && vfs.is_behind_link(path)? {
+                return Err(Code::CantopenSymlink.into());
+            }
             full = vfs.full_path(path)?;
             let flags = OpenFlags {
                 kind: FileKind::MainDb,
@@ -179,9 +183,11 @@ impl Pager {
                 exclusive: false,
                 or_read_only: true,
                 nolock: opts.nolock || opts.immutable,
+                nofollow: opts.nofollow,
             };
             let f = vfs.open(Some(&full), flags)?;
-            read_only = f.is_read_only() || opts.immutable;
+            immutable |= f.characteristics().immutable;
+            read_only = f.is_read_only() || immutable;
             volatile = f.characteristics().volatile;
             file = Some(f);
         }
@@ -200,8 +206,8 @@ impl Pager {
             file,
             read_only,
             format_read_only: false,
-            immutable: opts.immutable,
-            nolock: opts.nolock || opts.immutable,
+            immutable,
+            nolock: opts.nolock || immutable,
             page_size: opts.page_size,
             reserved: opts.reserved,
             page_size_fixed: false,
@@ -331,6 +337,7 @@ impl Pager {
             exclusive: false,
             or_read_only: false,
             nolock: self.nolock,
+            nofollow: false,
         };
         let new = self.vfs.open(Some(&self.path), flags)?;
         if new.identity() != old.identity() || old.identity().is_none() {
@@ -380,7 +387,7 @@ impl Pager {
                 note(wal.last_mark(), self.base_now(true, true).unwrap_or(None));
             }
         }
-        let keep = delete && self.persist_wal && !for_good;
+        let keep = delete && !for_good && file.keeps_log().unwrap_or(self.persist_wal);
         wal.close(file, delete && !keep);
         if keep && self.journal_size_limit >= 0 {
             wal.limit_size(0);

@@ -183,6 +183,11 @@ impl Pager {
                 || self.file.as_ref().is_some_and(|f| f.has_shm()))
     }
 
+    /// The lock that is held on the file.
+    pub fn lock_level(&self) -> LockLevel {
+        self.lock
+    }
+
     /// `PRAGMA locking_mode`.
     pub fn locking_mode(&self) -> LockingMode {
         self.locking_mode
@@ -453,6 +458,15 @@ impl Pager {
     /// The file itself, for file controls.
     pub fn raw_file(&self) -> Option<&dyn iolite_os::File> {
         self.file.as_deref()
+    }
+
+    /// The rollback journal's file or the log, if one is open, for file controls.
+    pub fn raw_journal(&self) -> Option<&dyn iolite_os::File> {
+        match (&self.wal, &self.journal) {
+            (Some(wal), _) => Some(wal.raw_file()),
+            (None, Some(journal)) => journal.raw_file(),
+            (None, None) => self.kept_journal.as_deref(),
+        }
     }
 
     /// Opens the log of a database whose header asks for one.

@@ -11,7 +11,7 @@ use crate::table::{DIRTY, DONT_WRITE, WAS_FREE};
 use crate::types::*;
 use crate::wal::{Role, Snapshot, SnapshotName};
 use iolite_base::{Buf, Code, Error, Pgno, Result, SQLITE_VERSION_NUMBER, alloc, be};
-use iolite_os::{FileKind, LockLevel, OpenFlags, SyncKind};
+use iolite_os::{FileKind, LockLevel, Note, OpenFlags, SyncKind};
 use std::time::Duration;
 
 const HEADER: &[u8; 16] = b"SQLite format 3\0";
@@ -570,10 +570,16 @@ impl Pager {
             named?;
         }
         let synced = self.seal_journal()?;
+        let size = self.wanted_pages() as u64 * self.page_size as u64;
+        if self.wanted_pages() > self.file_pages {
+            self.file()?.notify(Note::SizeHint(size))?;
+        }
         let written = self.write_pages(&synced, &pages)?;
         drop(pages);
         self.extend_file()?;
         let file = self.file()?;
+        let together = if let Commit::Together { super_journal } = commit { super_journal } else { None };
+        file.notify(Note::Sync(together))?;
         if self.sync != SyncMode::Off {
             file.sync(if self.sync >= SyncMode::Full { SyncKind::Data } else { SyncKind::Full })?;
         }
@@ -650,6 +656,10 @@ impl Pager {
             if foreign.is_some() {
                 self.reset_cache();
             }
+        }
+        if changed && self.kind == Kind::File {
+            let told = self.file()?.notify(Note::CommitPhaseTwo);
+            unsure = unsure.and(told);
         }
         self.end_write(end_read);
         unsure

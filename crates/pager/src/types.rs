@@ -140,6 +140,8 @@ pub struct OpenOptions {
     pub immutable: bool,
     /// Take no locks.
     pub nolock: bool,
+    /// Refuse a name on whose way a symbolic link is.
+    pub nofollow: bool,
     /// Share one session with other connections of the process (`cache=shared`).
     pub shared_cache: bool,
     /// The page size of a new database.
@@ -158,6 +160,7 @@ impl Default for OpenOptions {
             memory: false,
             immutable: false,
             nolock: false,
+            nofollow: false,
             shared_cache: false,
             page_size: 4096,
             reserved: 0,

@@ -208,6 +208,7 @@ impl Pager {
             || !matches!(self.state, State::Reader | State::WriterLocked)
             || last > self.db_size as u64
             || (first as u64..=last).contains(&lock_page)
+            || file.page_by_page()
         {
             return Ok(false);
         }
@@ -236,7 +237,7 @@ impl Pager {
         into: &mut Vec<u8>,
     ) -> Result<Option<Together>> {
         let (Some(file), Kind::File) = (&self.file, self.kind) else { return Ok(None) };
-        if first == 0 || self.state == State::Open {
+        if first == 0 || self.state == State::Open || file.page_by_page() {
             return Ok(None);
         }
         let lock_page = self.lock_page();

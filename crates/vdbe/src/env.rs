@@ -1,6 +1,7 @@
 use iolite_base::Pgno;
 use iolite_base::Result;
 use iolite_btree::Btree;
+use iolite_bytecode::TableLock;
 use iolite_ext::{Host, RowChange, VirtualTable};
 use iolite_value::Value;
 use std::rc::Rc;
@@ -23,6 +24,8 @@ pub struct RowBefore {
 
 /// What a running program asks of its connection.
 pub trait Env: Host {
+    /// A trigger's statement begins: who traces statements is told its text, a comment.
+    fn trace(&self, text: &str);
     /// `SQLITE_ABORT_ROLLBACK` once what the statement changed was taken back under it.
     fn go_on(&self) -> Result<()>;
     /// A database's trees.
@@ -36,6 +39,8 @@ pub trait Env: Host {
     /// Begins a transaction (`write`: 0 read, 1 write, 2 exclusive) and checks that the schema is still the one the
     /// program was compiled for: `SQLITE_SCHEMA` if not.
     fn begin(&self, db: usize, write: i32, cookie: u32, generation: u64) -> Result<()>;
+    /// Locks a table against others who share the cache, until the transaction ends.
+    fn lock_table(&self, lock: &TableLock) -> Result<()>;
     /// Sets a meta value; a changed schema cookie is the catalog's, too.
     fn set_meta(&self, db: usize, i: usize, v: u32) -> Result<()>;
     /// Reads the schema rows about a table into the catalog; all rows if `None`.
@@ -70,7 +75,7 @@ pub trait Env: Host {
     /// Violations of deferred foreign keys in the transaction.
     fn deferred(&self) -> i64;
     /// Counts so many more of them.
-    fn count_deferred(&self, n: i64);
+    fn count_deferred(&self, n: i64, by_pragma: bool);
     /// Whether anybody wants to know of changes before they are made.
     fn watches_before(&self) -> bool;
     /// A row is about to be changed.

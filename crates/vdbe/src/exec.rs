@@ -491,8 +491,10 @@ impl Vm {
                 Opcode::FkCount => {
                     let n = self.reg(i.p2).to_int() * i.p3 as i64;
                     if n == 0 {
-                    } else if i.p1 == 1 || env.defers_keys() {
-                        env.count_deferred(n);
+                    } else if env.defers_keys() {
+                        env.count_deferred(n, true);
+                    } else if i.p1 == 1 {
+                        env.count_deferred(n, false);
                     } else {
                         self.violations += n;
                     }
@@ -503,6 +505,12 @@ impl Vm {
                         pc = i.p2 as usize;
                     }
                 }
+                Opcode::Trace => {
+                    if let P4::Name(text) = &i.p4 {
+                        env.trace(text);
+                    }
+                }
+                Opcode::ChangeCount => self.set(i.p2, Value::Int(self.changes)),
                 Opcode::ResetCount => {
                     let more = self.total_changes - self.f.counted;
                     self.settled_changes += more;
@@ -678,6 +686,9 @@ impl Vm {
                 Opcode::Transaction => {
                     let generation = if let P4::Int(g) = i.p4 { g as u64 } else { 0 };
                     env.begin(i.p1 as usize, i.p2, i.p3 as u32, generation)?;
+                    // Empty where no cache is shared.
+                    let own = self.f.program.locks.iter().filter(|l| l.db == i.p1 as usize);
+                    own.into_iter().try_for_each(|l| env.lock_table(l))?;
                 }
                 Opcode::ReadCookie => {
                     let v = env.btree(i.p1 as usize)?.meta(i.p3 as usize)?;

@@ -14,6 +14,7 @@ use iolite_capi::collation::*;
 use iolite_capi::column::*;
 use iolite_capi::connection::*;
 use iolite_capi::exec::*;
+use iolite_capi::file_control::*;
 use iolite_capi::filename::*;
 use iolite_capi::function::*;
 use iolite_capi::info::*;

@@ -1,6 +1,6 @@
 //! The C programs of `tests/c`: each must print on this library what it prints on the system's SQLite.
 //!
-//! Those of `tests/c/session` are compared with the pinned SQLite, for which the system's may lack functions.
+//! Those of `tests/c/session` and `tests/c/newer` are compared with the pinned SQLite: the system's may lack functions.
 //! They need a C compiler, `sqlite3.h` and the system's `libsqlite3`; where these are missing, the test says so.
 
 use std::path::{Path, PathBuf};
@@ -91,9 +91,13 @@ fn programs_print_what_they_print_on_stock() {
     let _ = std::fs::remove_dir_all(&dir);
 }
 
-/// What the stock library of the programs about sessions and snapshots is compiled with.
-const OPTIONS: &[&str] =
-    &["-DSQLITE_ENABLE_SESSION", "-DSQLITE_ENABLE_PREUPDATE_HOOK", "-DSQLITE_ENABLE_SNAPSHOT"];
+/// What the pinned SQLite is compiled with.
+const OPTIONS: &[&str] = &[
+    "-DSQLITE_ENABLE_SESSION",
+    "-DSQLITE_ENABLE_PREUPDATE_HOOK",
+    "-DSQLITE_ENABLE_SNAPSHOT",
+    "-DSQLITE_ENABLE_FTS5",
+];
 
 /// The pinned SQLite's source, where cargo keeps it for the crate `iolite-stock`.
 fn stock_source() -> Option<PathBuf> {
@@ -104,9 +108,9 @@ fn stock_source() -> Option<PathBuf> {
     registries.flatten().map(found).find(|p| p.join("sqlite3.c").is_file())
 }
 
-/// The folder of a stock library that has sessions and snapshots; it is compiled once.
-fn stock_with_sessions(source: &Path) -> Option<PathBuf> {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stock-with-sessions");
+/// The folder of the pinned SQLite as a shared library; it is compiled once.
+fn pinned_stock(source: &Path) -> Option<PathBuf> {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stock-pinned");
     let library = dir.join("libsqlite3.so.0");
     if !library.is_file() {
         std::fs::create_dir_all(&dir).ok()?;
@@ -123,16 +127,31 @@ fn stock_with_sessions(source: &Path) -> Option<PathBuf> {
     Some(dir)
 }
 
-#[test]
-fn sessions_and_snapshots_are_as_on_stock() {
-    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/session");
-    let (Some(dir), Some(source)) = (folder("session"), stock_source()) else {
+/// Compares the programs of a folder with the pinned SQLite.
+fn compare_with_pinned(name: &str) {
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name);
+    let (Some(dir), Some(source)) = (folder(name), stock_source()) else {
         println!("not run: no shared library beside this test, or no source of the pinned SQLite");
         return;
     };
-    match stock_with_sessions(&source) {
+    static COMPILING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let stock = {
+        let _one = COMPILING.lock();
+        pinned_stock(&source)
+    };
+    match stock {
         Some(stock) => compare(&programs, &dir, Some(&source), Some(&stock)),
         None => println!("not run: the pinned SQLite could not be compiled"),
     }
     let _ = std::fs::remove_dir_all(&dir);
+}
+
+#[test]
+fn sessions_and_snapshots_are_as_on_stock() {
+    compare_with_pinned("session");
+}
+
+#[test]
+fn what_newer_versions_have_is_as_on_stock() {
+    compare_with_pinned("newer");
 }

@@ -13,6 +13,7 @@ use crate::store::chunk::{Data, Field};
 use iolite_base::{Code, Result, alloc};
 use iolite_plan::bound::BinOp;
 use iolite_value::{Affinity, Value};
+use std::borrow::Cow;
 
 /// An expression, brought into a form.
 pub(crate) enum Node {
@@ -76,6 +77,18 @@ impl Vector<'_> {
             other => other.get(i).put(to)?,
         }
         Ok(())
+    }
+
+    /// The values, if all are integers.
+    pub fn whole_ints(&self) -> Option<Cow<'_, [i64]>> {
+        match self {
+            Vector::Ints(v) if v.nulls.is_empty() => Some(Cow::Borrowed(&v.values)),
+            Vector::Fields(list) => {
+                let ints = list.iter().map(|f| if let Field::Int(i) = f { Some(*i) } else { None });
+                ints.collect::<Option<Vec<i64>>>().map(Cow::Owned)
+            }
+            _ => None,
+        }
     }
 
     /// The value of a row.

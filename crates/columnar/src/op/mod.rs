@@ -14,6 +14,7 @@ mod distinct;
 pub(crate) mod group;
 pub(crate) mod intern;
 pub(crate) mod keys;
+pub(crate) mod made;
 pub(crate) mod number;
 pub(crate) mod result;
 pub(crate) mod rows;

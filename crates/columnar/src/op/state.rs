@@ -544,6 +544,12 @@ impl Any {
         for a in args.iter() {
             vectors.push(a.values(b, s)?);
         }
+        if let (true, None, [v]) = (one, &distinct, &vectors[..])
+            && let Some(list) = v.whole_ints()
+            && states[0].get_or_insert_with(|| make()).step_ints(&list)
+        {
+            return Ok(());
+        }
         let mut aux = AuxData::default();
         let mut given: Vec<Value> = vec![Value::Null; vectors.len()];
         let mut step = |i: usize, g: u32| -> Result<()> {

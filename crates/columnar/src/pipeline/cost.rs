@@ -61,6 +61,13 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
     let mut e = Estimate { rest: q.loops.rest, ..Estimate::default() };
     let mut keep = true;
     for (t, spec) in q.tables.iter().enumerate() {
+        if let Some(from) = &spec.query {
+            let (own, k) = estimate(from, rt)?;
+            keep &= k;
+            e.decode += own.decode;
+            e.scan += own.scan + own.rest;
+            continue;
+        }
         let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
         let leaves = state.leaves() as f64;
         keep &= state.keep;
@@ -132,6 +139,9 @@ fn has_query(q: &Query, e: &Ex) -> bool {
 /// there is nothing to be tested.
 fn sample_rows(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64>> {
     let spec = &q.tables[0];
+    if spec.query.is_some() {
+        return Ok(None);
+    }
     let (store, bt) = (rt.store(spec.db)?, rt.btree(spec.db)?);
     let state = store.table(&bt, spec.table.root.get())?;
     let leaves: Vec<Pgno> = state.segments.iter().flat_map(|s| s.leaves.iter().copied()).collect();
@@ -182,7 +192,7 @@ fn sample_rows(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) ->
 
 /// At most how many rows of the only table have a rowid within the bounds that the conditions set. `None`: any number.
 fn most_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64>> {
-    if !q.loops.walks {
+    if !q.loops.walks || q.tables[0].query.is_some() {
         return Ok(None);
     }
     let eval = Eval::new(rt.host());
@@ -219,6 +229,10 @@ fn most_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64
 /// Whether rows that are sought by an index are better sought: unless a large share of the table is.
 fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Result<bool> {
     let spec = &q.tables[0];
+    if spec.query.is_some() {
+        // Its rows are made in any case.
+        return Ok(false);
+    }
     let store = rt.store(spec.db)?;
     let state = store.table(&rt.btree(spec.db)?, spec.table.root.get())?;
     if !state.keep {
@@ -274,6 +288,7 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name
     if e.scan + e.rest >= limit || !keep {
         return Ok(e.scan + e.rest < limit);
     }
-    let Some(first) = q.tables.first() else { return Ok(false) };
-    Ok(rt.store(first.db)?.is_new(name))
+    let mut db = None;
+    q.each_table(&mut |t, _| db = db.or(Some(t.db)));
+    db.map_or(Ok(false), |db| Ok(rt.store(db)?.is_new(name)))
 }

@@ -57,7 +57,23 @@ fn finds_keys(i: &InSelect, nested: &NestedPlans) -> bool {
 
 /// Whether the rows of a loop are known in columns.
 fn is_known(l: &Level) -> bool {
-    matches!(l.source.kind, SourceKind::Table { .. }) && !l.source.join.right
+    !l.source.join.right
+        && match (&l.source.kind, &l.query) {
+            (SourceKind::Table { .. }, _) => true,
+            (_, Some(q)) => is_plain(q),
+            _ => false,
+        }
+}
+
+/// Whether a query in FROM is one whose rows can be made.
+fn is_plain(q: &FromPlan) -> bool {
+    let one = |c: &CorePlan| {
+        !c.levels.is_empty() && c.window.is_none() && !c.count_only && c.levels.iter().all(is_known)
+    };
+    !q.correlated
+        && q.recursive.is_none()
+        && q.select.limit.is_none()
+        && matches!(&q.select.cores[..], [c] if one(c))
 }
 
 /// Whether rows have to meet a condition.

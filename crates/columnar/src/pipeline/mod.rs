@@ -9,3 +9,83 @@ mod eligible;
 pub(crate) mod single;
 
 pub use eligible::pays;
+
+use crate::decline::DECLINED;
+use crate::op::made::Made;
+use crate::op::result::Answer;
+use crate::profile::shown;
+use crate::query::Query;
+use crate::runtime::Runtime;
+use crate::star;
+use iolite_base::{Code, Error, Result};
+use iolite_value::Value;
+
+/// Why a run has no rows.
+#[derive(Default)]
+pub(crate) struct Refusal {
+    /// The reason, if it is known.
+    pub why: Option<String>,
+    /// It lies in values.
+    pub of_values: bool,
+}
+
+/// Runs a query that began at `begun`, those in FROM first; `None`: `refusal` has the reason.
+pub(crate) fn run(
+    q: &Query,
+    rt: &dyn Runtime,
+    params: &[Value],
+    wanted: i64,
+    begun: u64,
+    refusal: &mut Refusal,
+) -> Result<Option<Answer>> {
+    let mut made: Vec<Option<Made>> = Vec::new();
+    for t in &q.tables {
+        let Some(from) = &t.query else {
+            made.push(None);
+            continue;
+        };
+        let start = rt.profile().map_or(0, |_| rt.nanos());
+        let Some(rows) = run(from, rt, params, -1, begun, refusal)? else { return Ok(None) };
+        if let Some(p) = rt.profile() {
+            p.line(format!("ROWS OF {}: {}, {}", t.table.name, rows.len(), shown(rt.nanos() - start)));
+        }
+        match Made::of(rows, from.result.len()) {
+            Ok(m) => made.push(Some(m)),
+            Err(e) => return refusal.note(e).map(|()| None),
+        }
+    }
+    for general in [true, false] {
+        let run = match general {
+            true => single::run(q, rt, params, wanted, begun),
+            false => star::run::run(q, rt, params, wanted, begun, &made),
+        };
+        match run {
+            Ok(Some(rows)) => return Ok(Some(rows)),
+            Ok(None) => {}
+            Err(e) => refusal.note(e)?,
+        }
+    }
+    Ok(None)
+}
+
+impl Refusal {
+    /// Notes an error after which the loops answer; any other one is given back.
+    fn note(&mut self, e: Error) -> Result<()> {
+        if is_of_values(&e) {
+            // What is wrong with the query's values, its loops find where it is to be found.
+            self.of_values = true;
+            self.why.get_or_insert("values that are an error".to_string());
+        } else if e.code() == DECLINED {
+            let reason = if e.has_message() { e.message() } else { "no room" };
+            self.why.get_or_insert(reason.to_string());
+        } else {
+            return Err(e);
+        }
+        Ok(())
+    }
+}
+
+/// Whether an error is one that SQL gives for values, such as an integer overflow.
+fn is_of_values(e: &Error) -> bool {
+    matches!(e.code().primary(), Code::Error | Code::Toobig | Code::Mismatch | Code::Range)
+}

@@ -49,7 +49,7 @@ pub(crate) fn early(q: &Query) -> Vec<bool> {
 
 /// Whether a query is one for these operators, as far as its form says.
 fn is_flat(q: &Query) -> bool {
-    let plain = q.tables.len() == 1 && !q.tables[0].left && !q.by_keys;
+    let plain = q.tables.len() == 1 && q.tables[0].query.is_none() && !q.tables[0].left && !q.by_keys;
     plain
         && !q.conds.iter().any(|c| c.ex.is_correlated() || c.on.is_some())
         && !(q.distinct.is_some() && q.grouping != plan::Grouping::None)

@@ -28,7 +28,10 @@ use std::rc::Rc;
 /// A table that takes part.
 pub(crate) struct TableSpec {
     pub db: usize,
+    /// Its columns; of a query in FROM those of its result.
     pub table: Rc<Table>,
+    /// A query in FROM, which is run first.
+    pub query: Option<Box<Query>>,
     pub id: TableId,
     /// The right side of a LEFT JOIN.
     pub left: bool,
@@ -132,6 +135,7 @@ impl Query {
     pub fn fingerprint(&self) -> u64 {
         let mut h = FastHasher::default();
         self.each_table(&mut |t, nested| (t.table.root.get(), nested).hash(&mut h));
+        self.tables.iter().flat_map(|t| &t.query).for_each(|q| q.fingerprint().hash(&mut h));
         for s in self.slots.iter().chain(&self.order_slots) {
             (s.table, s.field, s.real).hash(&mut h);
         }
@@ -145,9 +149,14 @@ impl Query {
         h.finish()
     }
 
-    /// Calls `f` with each table of this query and of those nested in it.
+    /// Calls `f` with each stored table of this query and of those within it.
     pub fn each_table(&self, f: &mut dyn FnMut(&TableSpec, bool)) {
-        self.tables.iter().for_each(|t| f(t, false));
+        for t in &self.tables {
+            match &t.query {
+                Some(q) => q.each_table(&mut |t, _| f(t, true)),
+                None => f(t, false),
+            }
+        }
         for n in &self.nested {
             n.query.each_table(&mut |t, _| f(t, true));
         }

@@ -22,7 +22,8 @@ use crate::memory::room;
 use crate::memory::{within, work_size};
 use crate::op::spill::{Merge, Spill, take_u32};
 use crate::profile::shown;
-use crate::query::{LevelOrder, SlotSpec};
+use crate::query::{LevelOrder, SlotSpec, tables_of};
+use crate::star::build::InnerTable;
 use crate::star::scope::Run;
 use crate::star::split::JoinPlan;
 use crate::store::decode::ColKey;
@@ -116,6 +117,23 @@ impl Run<'_> {
         Ok(Some(out))
     }
 
+    /// Marks the levels whose row follows from those of the levels around them: the equality that leads there has one
+    /// match at the most.
+    pub(crate) fn settle_levels(
+        &self,
+        levels: &mut [LevelOrder],
+        d: &JoinPlan,
+        inners: &[Option<Arc<InnerTable>>],
+    ) {
+        for j in &d.joins {
+            let around = j.others.iter().fold(0, |m, e| m | tables_of(self.q, e));
+            let unique = inners[j.table].as_ref().is_some_and(|i| i.unique() && i.is_whole());
+            if unique && around >> j.table == 0 {
+                levels[j.table].one = true;
+            }
+        }
+    }
+
     fn order_key(&self, slot: usize) -> (ColKey, &Value) {
         let spec: &SlotSpec = &self.q.order_slots[slot];
         (spec.key(), &spec.default)
@@ -139,11 +157,14 @@ impl Run<'_> {
         if sort && d.levels.is_none() {
             d.levels = self.levels(states)?;
         }
-        let levels = match &d.levels {
+        let mut levels = match &d.levels {
             Some(l) if sort => l.clone(),
             None if sort => return Ok(false),
             _ => Vec::new(),
         };
+        if sort {
+            self.settle_levels(&mut levels, d, s.inners);
+        }
         let mask = tables_in_order(&levels);
         d.keep |= mask;
         d.collects = true;

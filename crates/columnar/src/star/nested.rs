@@ -402,7 +402,7 @@ impl Run<'_> {
             Ok(())
         });
         let take = |b: &Batch<'_>, s: &JoinScope<'_>| (sink.borrow_mut())(b, s);
-        let extra = Extra { since: self.extra.since, restrict, sink: Some(&take) };
+        let extra = Extra { since: self.extra.since, restrict, sink: Some(&take), made: &[] };
         if (self.run_query)(&nested.query, self.rt, self.params, -1, &extra)?.is_none() {
             return Ok(None);
         }
@@ -420,7 +420,7 @@ impl Run<'_> {
         eval: &Eval<'_>,
     ) -> Result<Option<ByKey>> {
         let q = &nested.query;
-        let extra = Extra { since: self.extra.since, restrict, sink: None };
+        let extra = Extra { since: self.extra.since, restrict, sink: None, made: &[] };
         let Some(mut rows) = (self.run_query)(q, self.rt, self.params, -1, &extra)? else { return Ok(None) };
         let mut empty = q.empty.clone().ok_or(Code::Internal)?;
         empty.bind(self.params, &[], eval)?;

@@ -13,6 +13,7 @@ use crate::expr::condition::Truth;
 use crate::expr::filter::Pred;
 use crate::expr::scope::{Places, Scope};
 use crate::expr::{Eval, Ex};
+use crate::op::made::Made;
 use crate::op::result::{Answer, Rows};
 use crate::profile::shown;
 use crate::query::tables_of;
@@ -53,8 +54,9 @@ pub(crate) fn run(
     params: &[Value],
     wanted: i64,
     since: u64,
+    made: &[Option<Made>],
 ) -> Result<Option<Answer>> {
-    run_in(q, rt, params, wanted, &Extra { since, ..Extra::default() })
+    run_in(q, rt, params, wanted, &Extra { since, made, ..Extra::default() })
 }
 
 /// The same, for a query that asks a nested one.
@@ -69,13 +71,21 @@ pub(crate) fn run_in(
         return Ok(None);
     }
     let mut states = Vec::new();
-    for t in &q.tables {
-        let bt = rt.btree(t.db)?;
-        states.push(rt.store(t.db)?.table(&bt, t.table.root.get())?);
+    for (t, spec) in q.tables.iter().enumerate() {
+        states.push(match (&spec.query, extra.made.get(t)) {
+            (None, _) => rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?,
+            (Some(_), Some(Some(_))) => TableState::none(),
+            // Nobody has run it.
+            (Some(_), _) => return Ok(None),
+        });
     }
+    let leaves = |t: usize| match extra.made.get(t) {
+        Some(Some(m)) => m.leaves(),
+        _ => states[t].leaves(),
+    };
     if q.by_keys && !rt.force() {
         // Rows found by the keys of a small set are better looked up.
-        let own = states.iter().map(|s| s.leaves()).max().unwrap_or(0);
+        let own = (0..states.len()).map(leaves).max().unwrap_or(0);
         let mut least = usize::MAX;
         for n in q.nested.iter().filter(|n| n.kind == NestedKind::Set) {
             least = least.min(most_leaves(&n.query, rt)?);
@@ -88,7 +98,7 @@ pub(crate) fn run_in(
     let eval = Eval::new(rt.host());
     let bound = Bound::new(q, params, &results, &eval)?;
     let whole = (0..q.tables.len()).filter(|t| !q.tables[*t].left);
-    let mut outers: Vec<usize> = whole.max_by_key(|t| states[*t].leaves()).into_iter().collect();
+    let mut outers: Vec<usize> = whole.max_by_key(|t| leaves(*t)).into_iter().collect();
     if !outers.contains(&0) && !q.tables[0].left {
         outers.push(0);
     }
@@ -208,6 +218,12 @@ impl Run<'_> {
         let Some(inners) = self.build_inners(&d, &cols, &places, &mut preds)? else { return Ok(None) };
         let single = inners.iter().flatten().all(|i| i.unique() && i.is_whole());
         let whole = inners.iter().flatten().all(|i| i.is_whole());
+        let natural = natural
+            || self.outer == 0
+                && d.levels.clone().is_some_and(|mut l| {
+                    self.settle_levels(&mut l, &d, &inners);
+                    is_natural(&l)
+                });
         // Several matches come in the order of the loops only if the tables are joined in it.
         let as_loops = single || d.joins.iter().map(|j| j.table).is_sorted();
         let mut setting = JoinScope {
@@ -356,6 +372,9 @@ impl Run<'_> {
         wanted: &[(ColKey, &Value)],
         stream: bool,
     ) -> Result<Loaded> {
+        if let Some(Some(made)) = self.extra.made.get(t) {
+            return made.loaded(wanted);
+        }
         let table = &self.q.tables[t];
         let (store, start) = (self.rt.store(table.db)?, self.now());
         let before = store.counters.of_loading();

@@ -5,6 +5,7 @@ use crate::expr::Eval;
 use crate::expr::batch::Batch;
 use crate::expr::scope::Scope;
 use crate::kernel::Bits;
+use crate::op::made::Made;
 use crate::op::result::Answer;
 use crate::query::{Bound, Query};
 use crate::runtime::Runtime;
@@ -37,6 +38,8 @@ pub(crate) type RunQuery = fn(&Query, &dyn Runtime, &[Value], i64, &Extra<'_>) -
 pub(crate) struct Extra<'e> {
     /// When the whole query began: columns that were used since do not make room for others.
     pub since: u64,
+    /// The rows of queries in FROM, by the number of the table.
+    pub made: &'e [Option<Made>],
     /// Columns of integers of which only some values are wanted: those in the set, less the base.
     pub restrict: Vec<(usize, i64, Bits)>,
     /// Takes joined rows in the place of the result, in any order.

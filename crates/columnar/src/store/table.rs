@@ -140,6 +140,20 @@ impl TableState {
         keys.iter().filter(|k| !chunks.contains_key(k) && !stored.contains_key(k) && !patched(k)).count()
     }
 
+    /// That of a table that is not stored.
+    pub fn none() -> Arc<TableState> {
+        Arc::new(TableState {
+            mark: None,
+            page_size: 0,
+            interior: Vec::new(),
+            segments: Vec::new(),
+            columns: Arc::default(),
+            keep: false,
+            stamp: 0,
+            ascending: Mutex::default(),
+        })
+    }
+
     /// Leaves.
     pub fn leaves(&self) -> usize {
         self.segments.iter().map(|s| s.leaves.len()).sum()

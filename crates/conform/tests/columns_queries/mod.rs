@@ -213,7 +213,35 @@ pub fn from(r: &mut Rng) -> (String, String) {
         }
         s
     };
-    match r.below(9) {
+    match r.below(13) {
+        // Queries in FROM that the planner does not take apart.
+        9 => {
+            let (f, own) = (filter(r, "f."), condition(r, "x."));
+            let sub = format!(
+                "SELECT x.d2 AS id, count(*) AS grp, min(x.t) AS name, max(x.k) AS up FROM fact x WHERE {own} GROUP BY x.d2"
+            );
+            (
+                format!("fact f, ({sub}) d"),
+                format!("f.d2 = d.id{}{f}", r.pick(&["", " AND d.grp > 20", " AND f.k = d.up"])),
+            )
+        }
+        10 => {
+            let f = filter(r, "f.");
+            let on = r.pick(&["d.id = f.d2", "d.id = f.d2 AND d.grp > 2", "d.name = f.t"]);
+            (
+                format!("fact f LEFT JOIN (SELECT DISTINCT up AS id, grp, name FROM dim) d ON {on}"),
+                format!("1{f}"),
+            )
+        }
+        11 => {
+            let f = filter(r, "f.");
+            ("(SELECT * FROM fact f GROUP BY f.id) f, dim d".into(), format!("f.d2 = d.id{f}"))
+        }
+        12 => {
+            let f = filter(r, "f.");
+            let sub = "SELECT grp, up, count(*) AS id, min(name) AS name FROM dim GROUP BY grp, up";
+            (format!("({sub}) d JOIN fact f ON f.d2 = d.up AND f.g = d.grp"), format!("1{f}"))
+        }
         0..=2 => {
             let f = filter(r, "");
             ("fact".into(), format!("1{f}"))
@@ -449,7 +477,11 @@ pub fn compare(
     if indexes || q.contains("bare") || q.contains("fact f") && by_order {
         return c.column_runs() > before;
     }
-    if q.contains("LIMIT") {
+    if q.contains("LIMIT") && want.contains("integer overflow") && !rows.contains("integer overflow") {
+        // Stock sums up groups that LIMIT leaves out, where it sorts them and we do not: the overflow is in one of those.
+        let all = by_iolite(c, q.split(" LIMIT ").next().unwrap());
+        assert!(all.contains("integer overflow"), "seed {seed}: {q}");
+    } else if q.contains("LIMIT") {
         assert_eq!(rows.lines().count(), want.lines().count(), "seed {seed}: {q}");
     } else {
         assert_eq!(sorted(&rows), sorted(&want), "rows and stock differ, seed {seed}: {q}");

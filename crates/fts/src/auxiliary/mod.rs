@@ -24,6 +24,9 @@ pub struct Instance {
 /// A column's text, if it is not NULL, and its locale.
 pub type Text = (Option<Vec<u8>>, Option<Vec<u8>>);
 
+/// Takes rows one after the other. `Ok(false)`: no more are wanted.
+pub type EachRow<'f> = dyn FnMut(&dyn Row) -> Result<bool> + 'f;
+
 /// A row that a query has found, as auxiliary functions see it.
 pub trait Row {
     /// How many columns the table has.
@@ -46,12 +49,20 @@ pub trait Row {
     fn column_size(&self, column: i32) -> Result<i64>;
     /// How many rows have a phrase.
     fn phrase_rows(&self, phrase: usize) -> Result<i64>;
+    /// Calls `each` for all rows that have a phrase, as if the query were that phrase alone, until it answers `false`.
+    fn query_phrase(&self, phrase: usize, each: &mut EachRow<'_>) -> Result<()>;
+    /// A token of a phrase, as the query has it.
+    fn query_token(&self, phrase: usize, token: usize) -> Option<Vec<u8>>;
+    /// The token of the row that stands where a token of a phrase was found: `instance` counts [`Row::instances`].
+    fn instance_token(&self, instance: usize, token: usize) -> Result<Option<Vec<u8>>>;
     /// Cuts a text into tokens as the table does.
     fn tokenize(&self, text: &[u8], locale: Option<&[u8]>, sink: &mut TokenSink<'_>) -> Result<()>;
     /// What a function has kept for this query.
     fn kept(&self, function: &str) -> Option<Rc<dyn Any>>;
     /// Keeps something for this query.
     fn keep(&self, function: &str, data: Rc<dyn Any>);
+    /// Gives up what a function has kept.
+    fn give_up(&self, function: &str) -> Option<Rc<dyn Any>>;
 }
 
 /// An auxiliary function.

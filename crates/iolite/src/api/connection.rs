@@ -136,7 +136,7 @@ impl Connection {
     /// ```
     pub fn open_with_flags(path: impl AsRef<Path>, flags: OpenFlags) -> Result<Connection> {
         let name = crate::open::bytes_of(path.as_ref());
-        engine::Connection::open_interruptible(&name, flags, Default::default()).map(Connection::new)
+        engine::Connection::open_interruptible(&name, flags, Default::default(), None).map(Connection::new)
     }
 
     /// Closes the connection. A transaction that is open is taken back. Dropping it does the same, and hears of no error.

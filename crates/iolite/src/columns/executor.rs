@@ -10,7 +10,7 @@ use iolite_ext::{RowSource, SourceFactory};
 use iolite_plan::StatementPlan;
 use iolite_plan::bound::SourceKind;
 use iolite_plan::executor::{Block, Estimate, Executor, Offer};
-use iolite_plan::plan::SourceRun;
+use iolite_plan::plan::{CorePlan, SourceRun};
 use iolite_plan::print::source_name;
 use iolite_value::Value;
 use std::cell::RefCell;
@@ -41,29 +41,39 @@ impl Columns<'_> {
     /// Whether columns do not know what the connection is set to.
     fn rows_only(&self) -> bool {
         let c = self.conn;
-        c.txn.is_nested() || c.flags.reverse_unordered.get() || c.encoding() != Encoding::Utf8
+        // Who shares a cache may see what others have not committed: columns know committed states.
+        c.txn.is_nested()
+            || c.sharing.is_some()
+            || c.flags.reverse_unordered.get()
+            || c.encoding() != Encoding::Utf8
     }
 
     /// The tables of a block, and of the queries nested in the statement's expressions, if all of them are small.
     fn small(&self, block: &Block<'_>) -> Option<Few<At>> {
         let mut seen: Few<At> = Few::new();
         let nested = block.nested.iter().flat_map(|(_, q)| q.cores.iter());
-        for l in std::iter::once(block.core).chain(nested).flat_map(|c| &c.levels) {
-            let SourceKind::Table { db, table } = &l.source.kind else { continue };
+        let all = std::iter::once(block.core).chain(nested).all(|c| self.all_small(c, &mut seen));
+        Some(seen).filter(|s| all && !s.is_empty())
+    }
+
+    /// Whether the tables of a block, and of its queries in FROM, are small; notes them.
+    fn all_small(&self, core: &CorePlan, seen: &mut Few<At>) -> bool {
+        core.levels.iter().all(|l| {
+            let SourceKind::Table { db, table } = &l.source.kind else {
+                let arms = l.query.iter().flat_map(|q| q.select.cores.iter());
+                return arms.into_iter().all(|c| self.all_small(c, seen));
+            };
             let at = (*db, table.root.get());
             if seen.contains(&at) {
-                continue;
+                return true;
             }
             seen.push(at);
-            let small = || match self.explained {
-                true => is_small(self.conn, at),
-                false => seems_small(self.conn, *db, table),
-            };
-            if !table.has_rowid() || !small() {
-                return None;
-            }
-        }
-        Some(seen).filter(|s| !s.is_empty())
+            table.has_rowid()
+                && match self.explained {
+                    true => is_small(self.conn, at),
+                    false => seems_small(self.conn, *db, table),
+                }
+        })
     }
 }
 

@@ -54,6 +54,7 @@ struct Savepoint {
     name: Box<str>,
     /// The counter of deferred foreign keys when it was opened.
     deferred: i64,
+    by_pragma: i64,
 }
 
 pub(crate) type WalHook = dyn Fn(&str, u32);
@@ -99,6 +100,8 @@ pub(crate) struct Transaction {
     defer_foreign_keys: Cell<bool>,
     /// Violations of deferred foreign keys that are still to be mended.
     deferred: Cell<i64>,
+    /// How many of them count here only for `PRAGMA defer_foreign_keys`.
+    by_pragma: Cell<i64>,
     participants: RefCell<Vec<Member>>,
     /// Participants are asked to write what they have kept back.
     syncing: Cell<bool>,
@@ -205,6 +208,16 @@ impl Transaction {
     #[inline]
     pub fn deferred(&self) -> i64 {
         self.deferred.get()
+    }
+
+    /// Notes that so many of the violations count only for `PRAGMA defer_foreign_keys`.
+    pub fn defer_by_pragma(&self, n: i64) {
+        self.by_pragma.set(self.by_pragma.get() + n);
+    }
+
+    /// `PRAGMA defer_foreign_keys` is off: what counts only for it is forgotten, as on stock.
+    pub fn forget_deferred_by_pragma(&self) {
+        self.defer(-self.by_pragma.take());
     }
 
     /// Counts violations of deferred foreign keys: `n` more, or fewer.
@@ -376,6 +389,7 @@ impl Transaction {
         self.savepoint_began.set(false);
         self.defer_foreign_keys.set(false);
         self.deferred.set(0);
+        self.by_pragma.set(0);
         self.state.set(State::Auto);
     }
 

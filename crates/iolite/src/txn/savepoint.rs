@@ -62,7 +62,11 @@ impl Transaction {
             }
         }
         let deferred = self.deferred.get();
-        self.savepoints.borrow_mut().push(Savepoint { name: name.into(), deferred });
+        self.savepoints.borrow_mut().push(Savepoint {
+            name: name.into(),
+            deferred,
+            by_pragma: self.by_pragma.get(),
+        });
         self.check();
         Ok(())
     }
@@ -109,8 +113,12 @@ impl Transaction {
             let _ = self.rollback(c);
             return Err(e);
         }
-        let deferred = self.savepoints.borrow()[at].deferred;
+        let (deferred, by_pragma) = {
+            let savepoint = &self.savepoints.borrow()[at];
+            (savepoint.deferred, savepoint.by_pragma)
+        };
         self.deferred.set(deferred);
+        self.by_pragma.set(by_pragma);
         self.savepoints.borrow_mut().truncate(at + 1);
         self.check();
         let told = self.tell_marked(n.map_or(-1, |n| n as i32), |p, n| p.rollback_to(n));

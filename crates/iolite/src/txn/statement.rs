@@ -115,6 +115,7 @@ impl Transaction {
         let fails = run.fails();
         if let Some(n) = run.deferred.filter(|_| fails) {
             self.deferred.set(n);
+            self.by_pragma.set(self.by_pragma.get().min(n));
         }
         let Some(n) = run.mark else { return Ok(()) };
         let mut result = Ok(());

@@ -206,7 +206,8 @@ fn file_names_are_bytes() {
     let folder = dir.0.join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
     std::fs::create_dir(&folder).unwrap();
     let name = |n: &str| folder.join(n).into_os_string().into_vec();
-    let c = Connection::open_interruptible(&name("m.db"), OpenFlags::default(), Default::default()).unwrap();
+    let c = Connection::open_interruptible(&name("m.db"), OpenFlags::default(), Default::default(), None)
+        .unwrap();
     let at = Value::text(name("a.db")).unwrap();
     c.execute("ATTACH ? AS a", std::slice::from_ref(&at)).unwrap();
     c.execute_batch("CREATE TABLE t(v); CREATE TABLE a.t(v); PRAGMA a.journal_mode=WAL").unwrap();

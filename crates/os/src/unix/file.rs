@@ -40,6 +40,8 @@ pub struct UnixFile {
     /// The last attempt to read met a writer: ask first, so that readers do not stand in his way by asking.
     met_writer: Cell<bool>,
     born_after: u32,
+    /// The size is a multiple of it; 0: of nothing.
+    chunk: Cell<u64>,
     /// Use the locks of processes even where there are better ones.
     process_locks: bool,
 }
@@ -64,6 +66,7 @@ impl UnixFile {
             new_entry: Cell::new(flags.create && flags.kind != FileKind::MainDb),
             met_writer: Cell::new(false),
             born_after: fork::forks(),
+            chunk: Cell::new(0),
             process_locks,
         }
     }
@@ -153,6 +156,7 @@ impl File for UnixFile {
     }
 
     fn truncate(&self, size: u64) -> Result<()> {
+        let size = size.next_multiple_of(self.chunk.get().max(1));
         sys::ftruncate(self.fd(), size).map_err(|_| Code::IoerrTruncate.into())
     }
 
@@ -266,6 +270,17 @@ impl File for UnixFile {
             modified,
             changed,
         }))
+    }
+
+    fn set_chunk(&self, bytes: u64) {
+        self.chunk.set(bytes);
+    }
+
+    fn notify(&self, note: Note<'_>) -> Result<()> {
+        match note {
+            Note::SizeHint(size) if self.chunk.get() > 0 && self.size()? < size => self.truncate(size),
+            _ => Ok(()),
+        }
     }
 
     fn is_inherited(&self) -> bool {

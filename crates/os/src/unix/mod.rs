@@ -12,14 +12,16 @@ mod locks;
 mod posix;
 mod shm;
 mod sys;
+mod variants;
 
 pub(crate) use sys::local_offset;
+pub use variants::{OtherLocks, UnixVariant};
 
 pub(crate) use fork::{forks, watch as watch_forks};
 
 use crate::traits::*;
 use file::UnixFile;
-use iolite_base::{Code, Error, Result};
+use iolite_base::{Code, Result};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use sys::{Belongs, Fd, How};
@@ -76,12 +78,11 @@ impl Vfs for UnixVfs {
                 Err(libc::EACCES) if flags.create && beside(flags.kind) && sys::stat(path).is_err() => {
                     return Err(Code::ReadonlyDirectory.into());
                 }
-                Err(e) if !flags.or_read_only => return Err(cantopen(path, e)),
-                Err(e) if e == libc::EISDIR => return Err(cantopen(path, e)),
+                Err(e) if e == libc::EISDIR || !flags.or_read_only => return Err(Code::Cantopen.into()),
                 Err(_) => {}
             }
         }
-        let fd = sys::open(path, How { nofollow, ..How::default() }).map_err(|e| cantopen(path, e))?;
+        let fd = sys::open(path, How { nofollow, ..How::default() }).map_err(|_| Code::Cantopen)?;
         // What is derived from a database is believed: only from those who may write to it.
         if flags.kind == FileKind::Derived && database_of(path).is_some_and(|db| sys::is_foreign(&fd, db)) {
             return Err(Code::Perm.into());
@@ -128,6 +129,20 @@ impl Vfs for UnixVfs {
         Err(Code::CantopenFullpath.into())
     }
 
+    fn is_behind_link(&self, path: &Path) -> Result<bool> {
+        let mut at = PathBuf::new();
+        if !path.is_absolute() {
+            at = std::env::current_dir().map_err(|_| Code::CantopenFullpath)?;
+        }
+        for part in path.components() {
+            at.push(part);
+            if std::fs::symlink_metadata(&at).is_ok_and(|m| m.is_symlink()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         std::fs::rename(from, to).map_err(|_| Code::Ioerr.into())
     }
@@ -158,10 +173,6 @@ impl Vfs for UnixVfs {
     fn entropy(&self) -> &dyn Entropy {
         &KernelEntropy
     }
-}
-
-fn cantopen(path: &Path, errno: i32) -> Error {
-    if errno == libc::EISDIR || path.is_dir() { Code::CantopenIsdir.into() } else { Code::Cantopen.into() }
 }
 
 /// Whether a file of this kind lies beside a database.

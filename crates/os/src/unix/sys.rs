@@ -271,6 +271,20 @@ pub fn unlink(path: &Path) -> Result<(), i32> {
     retry(|| unsafe { libc::unlink(c.as_ptr()) }).map(|_| ())
 }
 
+/// Makes a folder; that it was not there is certain then.
+pub fn mkdir(path: &Path) -> Result<(), i32> {
+    let c = cpath(path)?;
+    // SAFETY: NUL-terminated path.
+    retry(|| unsafe { libc::mkdir(c.as_ptr(), 0o777) }).map(|_| ())
+}
+
+/// Removes an empty folder.
+pub fn rmdir(path: &Path) -> Result<(), i32> {
+    let c = cpath(path)?;
+    // SAFETY: NUL-terminated path.
+    retry(|| unsafe { libc::rmdir(c.as_ptr()) }).map(|_| ())
+}
+
 /// Makes the directory entries beside `path` durable.
 pub fn sync_dir_of(path: &Path) -> Result<()> {
     let dir = match path.parent() {

@@ -260,6 +260,7 @@ impl Wal {
     ) -> Result<()> {
         let page_size = h.page_size();
         self.index.set_backfill_attempted(safe);
+        db.notify(Note::CheckpointStart)?;
         if let Some(s) = sync {
             self.log.sync(if s >= SyncMode::Full { SyncKind::Data } else { SyncKind::Full })?;
         }
@@ -277,6 +278,7 @@ impl Wal {
         // very header is that frame.
         let cache_counts = self.seen.as_ref() == Some(h);
         let size = page_size as usize;
+        db.notify(Note::SizeHint(h.db_pages as u64 * page_size as u64))?;
         let mut run = Run { first: 0, pages: Vec::new(), read: Vec::new(), size };
         let mut unsent = 0;
         let mut it = newest.iter().peekable();
@@ -317,10 +319,12 @@ impl Wal {
                 db.truncate(want)?;
             }
         }
+        db.notify(Note::Sync(None))?;
         if sync.is_some() {
             db.sync(SyncKind::Data)?;
         }
         self.index.set_backfill(safe);
+        db.notify(Note::CheckpointDone)?;
         Ok(())
     }
 }

@@ -32,7 +32,7 @@ pub(crate) use chain::Role;
 use chain::{Chain, Commit, Turn};
 use index::{Header, Index};
 use iolite_base::{Buf, Code, Pgno, Result, alloc, be};
-use iolite_os::{File, ShmLock, ShmRelease, SyncKind, Vfs};
+use iolite_os::{File, Note, ShmLock, ShmRelease, SyncKind, Vfs};
 pub use snapshot::SnapshotName;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -166,6 +166,11 @@ impl Wal {
     /// Whether the log could only be opened for reading.
     pub fn is_read_only(&self) -> bool {
         self.log.is_read_only()
+    }
+
+    /// The log's file.
+    pub fn raw_file(&self) -> &dyn File {
+        &*self.log
     }
 
     /// Whether the index is private.
@@ -875,7 +880,7 @@ impl Wal {
         let mut left = pages.len();
         // Several frames to a write, many of them straight from their pages: a large commit is a few system calls and no copy.
         for some in pages.chunks((BATCH / frame_len).max(1)) {
-            let join = some.len() <= FEW;
+            let join = some.len() <= FEW && !self.log.page_by_page();
             let each = if join { frame_len } else { FRAME_HEADER as usize };
             self.scratch.clear();
             alloc::reserve(&mut self.scratch, some.len() * each)?;

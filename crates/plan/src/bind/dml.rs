@@ -708,8 +708,10 @@ impl Binder<'_> {
                     let first = ast::Table { kind, alias: None };
                     let number = f.number;
                     self.from(&ast::From { first, joins: Vec::new(), number }, &mut core)?;
+                    self.late_arguments(&mut core)?;
                 } else {
                     self.from(f, &mut core)?;
+                    self.late_arguments(&mut core)?;
                 }
             }
             if let Some(w) = &s.filter {

@@ -41,11 +41,6 @@ impl Restriction {
             Restriction::Generated => Some("a generated column"),
         }
     }
-
-    pub(crate) fn allows_quoted_string(self) -> bool {
-        // Stored before the rule, such schemas exist: DDL takes quoted strings where DML does, except in indexes.
-        !matches!(self, Restriction::IndexExpr | Restriction::Generated)
-    }
 }
 
 impl Binder<'_> {

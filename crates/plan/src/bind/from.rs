@@ -99,7 +99,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn scope(&mut self) -> &mut Scope {
+    pub(super) fn scope(&mut self) -> &mut Scope {
         self.scopes.last_mut().expect("a query is being bound")
     }
 
@@ -250,9 +250,17 @@ impl Binder<'_> {
             ast::TableKind::Function { name, args } => {
                 let (kind, shown, db, columns) = self.named(name, Some(args))?;
                 let label = alias.clone().unwrap_or(shown);
-                let given = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>>>()?;
+                let given = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>>>();
                 self.add_source(kind, label, alias, db, columns, join, out)?;
-                self.arguments(given, out)?;
+                let at = out.sources.len() - 1;
+                match given {
+                    Ok(given) => self.arguments(given, at, out)?,
+                    // It may be a name that the result list gives.
+                    Err(e) if e.message().starts_with("no such column") => {
+                        self.scope().late_arguments.push((at, args.to_vec()));
+                    }
+                    Err(e) => return Err(e),
+                }
             }
         }
         Ok(())
@@ -656,7 +664,12 @@ impl Binder<'_> {
         let mut arms = Vec::new();
         let mut last = Few::default();
         let bound: Result<()> = (|| {
-            for (op, c) in &s.compounds[k..] {
+            let own = &s.compounds[k..];
+            if own.iter().any(|(op, _)| Some(op) != own.last().map(|(op, _)| op)) {
+                // Arms before another operator belong to the first part, which must not name the table.
+                return Err(Error::sql(format!("circular reference: {name}")));
+            }
+            for (op, c) in own {
                 if let ast::SelectCore::Query(q) = c
                     && q.from.as_ref().map_or(0, |f| times_named(f, name)) > 1
                 {

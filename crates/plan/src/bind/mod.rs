@@ -167,6 +167,8 @@ pub(crate) struct Scope {
     /// Columns merged by USING or NATURAL, and what stands for them.
     merged: Vec<(Rc<str>, Expr)>,
     aliases: Vec<(Rc<str>, Expr)>,
+    /// Arguments of the table-valued functions among the sources that name what only the result list may know.
+    late_arguments: Vec<(usize, Vec<ast::Expr>)>,
     aggs: Vec<Agg>,
     windows: Vec<WindowDef>,
     /// The WINDOW clause.

@@ -113,10 +113,7 @@ impl Binder<'_> {
             return Ok(e);
         }
         if table.is_none() && schema.is_none() {
-            if column.quote == Quote::Double
-                && self.env.quoted_strings
-                && self.restriction.allows_quoted_string()
-            {
+            if column.quote == Quote::Double && self.env.quoted_strings {
                 return Ok(Expr::Const(Value::text(iolite_base::raw_text::decode(&column.text))?));
             }
             if column.quote == Quote::None

@@ -263,6 +263,7 @@ impl Binder<'_> {
         for (c, e) in columns.iter().zip(&core.result).filter(|(c, _)| c.aliased) {
             self.top().aliases.push((c.meta.name.clone(), e.clone()));
         }
+        self.late_arguments(core)?;
         if let Some(w) = &q.filter {
             self.top().phase = Phase::Rows;
             let e = self.expr(w)?;

@@ -96,9 +96,20 @@ impl Binder<'_> {
         })
     }
 
-    /// What a table-valued function is called with: conditions on the hidden columns of the source that was added last.
-    pub(super) fn arguments(&mut self, args: Vec<Expr>, out: &mut Core) -> Result<()> {
-        let Some(source) = out.sources.last() else { return Ok(()) };
+    /// Binds what table-valued functions are called with and FROM alone could not: as WHERE would.
+    pub(super) fn late_arguments(&mut self, out: &mut Core) -> Result<()> {
+        let late = std::mem::take(&mut self.scope().late_arguments);
+        for (at, args) in late {
+            self.scope().phase = super::Phase::Rows;
+            let given = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>>>()?;
+            self.arguments(given, at, out)?;
+        }
+        Ok(())
+    }
+
+    /// What a table-valued function is called with: conditions on the hidden columns of source number `at`.
+    pub(super) fn arguments(&mut self, args: Vec<Expr>, at: usize, out: &mut Core) -> Result<()> {
+        let Some(source) = out.sources.get(at) else { return Ok(()) };
         let SourceKind::Virtual { table, .. } = &source.kind else { return Ok(()) };
         let (id, columns) = (source.id, Columns::Table(table.clone()));
         let hidden: Vec<usize> = (0..table.columns.len()).filter(|&c| table.columns[c].hidden).collect();

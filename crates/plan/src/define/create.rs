@@ -22,7 +22,7 @@ impl Compiler<'_> {
     ) -> Result<Vec<Step>> {
         let db = self.home(c.temp, &c.name, "table")?;
         let name = &*c.name.name.text;
-        if self.taken(db, name, c.if_not_exists)? {
+        if self.taken(db, &c.name.name, c.if_not_exists)? {
             return Ok(self.nothing(db));
         }
         if let ast::CreateTableBody::As(s) = &c.body {
@@ -47,7 +47,7 @@ impl Compiler<'_> {
     ) -> Result<Vec<Step>> {
         let db = self.home(false, &c.name, "table")?;
         let name: Rc<str> = (&*c.name.name.text).into();
-        if self.taken(db, &name, c.if_not_exists)? {
+        if self.taken(db, &c.name.name, c.if_not_exists)? {
             return Ok(self.nothing(db));
         }
         let sql = stored_text("CREATE VIRTUAL TABLE", b.text, c.name.name.span.start, text);
@@ -215,7 +215,7 @@ impl Compiler<'_> {
         }
         let db = self.home(c.temp, &c.name, "view")?;
         let name = &*c.name.name.text;
-        if self.taken(db, name, c.if_not_exists)? {
+        if self.taken(db, &c.name.name, c.if_not_exists)? {
             return Ok(self.nothing(db));
         }
         self.stay_at_home(db, "view", name, |w| w.select(&c.select))?;
@@ -275,7 +275,10 @@ impl Compiler<'_> {
             if c.if_not_exists {
                 return Ok(self.nothing(db));
             }
-            return Err(Error::sql(format!("trigger {} already exists", quote_if_needed(name))));
+            return Err(Error::sql(format!(
+                "trigger {} already exists",
+                super::names::as_written(&c.name.name)
+            )));
         }
         if t.root.get() == 1 || is_reserved(&t.name) {
             return Err(Error::sql("cannot create trigger on system table"));

@@ -4,7 +4,7 @@ use crate::bound::OutColumn;
 use crate::compiler::Compiler;
 use crate::statement::define::Step;
 use iolite_base::{Error, Result};
-use iolite_sql::ast::QualifiedName;
+use iolite_sql::ast::{self, QualifiedName};
 use iolite_sql::print::quote_name;
 use iolite_sql::walk::TableNames;
 use iolite_value::Affinity;
@@ -40,14 +40,15 @@ impl Compiler<'_> {
     }
 
     /// Complains if the name is taken; `Ok(true)` if it is and that is fine.
-    pub(super) fn taken(&self, db: usize, name: &str, if_not_exists: bool) -> Result<bool> {
+    pub(super) fn taken(&self, db: usize, name: &ast::Name, if_not_exists: bool) -> Result<bool> {
+        let (written, name) = (as_written(name), &*name.text);
         let schema = &self.env.catalog.schemas[db];
         if let Some(t) = schema.table(name) {
             if if_not_exists {
                 return Ok(true);
             }
             let kind = if t.is_view() { "view" } else { "table" };
-            return Err(Error::sql(format!("{kind} {} already exists", quote_if_needed(name))));
+            return Err(Error::sql(format!("{kind} {written} already exists")));
         }
         if schema.index(name).is_some() {
             return Err(Error::sql(format!("there is already an index named {name}")));
@@ -101,6 +102,18 @@ pub(super) fn stored_text(word: &str, whole: &str, name_start: u32, stmt: &str) 
     // `stmt` is a part of `whole`; its end is the definition's.
     let end = (stmt.as_ptr() as usize - whole.as_ptr() as usize) + stmt.len();
     format!("{word} {}", &whole[name_start as usize..end])
+}
+
+/// A name as it stands in the text.
+pub(super) fn as_written(name: &ast::Name) -> String {
+    let text = &*name.text;
+    match name.quote {
+        ast::Quote::None => text.into(),
+        ast::Quote::Double => format!("\"{}\"", text.replace('"', "\"\"")),
+        ast::Quote::Bracket => format!("[{text}]"),
+        ast::Quote::Backtick => format!("`{}`", text.replace('`', "``")),
+        ast::Quote::Single => format!("'{}'", text.replace('\'', "''")),
+    }
 }
 
 /// A name as messages show it.

@@ -28,6 +28,22 @@ pub struct ModifyPlan {
     pub out: Vec<OutColumn>,
 }
 
+impl ModifyPlan {
+    /// The name of the column in which `PRAGMA count_changes` has it answer.
+    pub fn counted(&self) -> &'static str {
+        match &self.verb {
+            Verb::Insert(_) => "rows inserted",
+            Verb::Update(_) => "rows updated",
+            Verb::Delete(_) => "rows deleted",
+            Verb::Virtual(w) => match w.change {
+                VirtualChange::Insert { .. } => "rows inserted",
+                VirtualChange::Update { .. } => "rows updated",
+                VirtualChange::Delete => "rows deleted",
+            },
+        }
+    }
+}
+
 /// Where the rows of a change come from.
 pub enum Feed {
     /// One row of expressions.

@@ -4,6 +4,7 @@
 //! conditions, since hash tables will take the place of seeks. What is kept of the loops is their order, where rows
 //! have to come out in it ([`Query::in_order`]).
 
+mod from;
 mod nested;
 mod order;
 
@@ -170,14 +171,19 @@ impl Compiler<'_> {
 
     /// The order in which a level delivers its rows, if it is one of columns and numbers.
     fn table(&mut self, l: &Level) -> Answer<()> {
-        let SourceKind::Table { db, table } = &l.source.kind else {
-            return no("a source is no stored table");
+        if l.source.join.right {
+            return no("a RIGHT JOIN");
+        }
+        let (db, table, query) = match (&l.source.kind, &l.query) {
+            (SourceKind::Table { db, table }, None) => (*db, table.clone(), None),
+            (SourceKind::Subquery(_), Some(q)) => {
+                let (table, query) = self.query_in_from(l, q)?;
+                (0, table, Some(query))
+            }
+            _ => return no("a source is no stored table"),
         };
         if !table.has_rowid() {
             return no("a table WITHOUT ROWID");
-        }
-        if l.source.join.right {
-            return no("a RIGHT JOIN");
         }
         let first = self.q.tables.is_empty();
         let natural = match &l.access {
@@ -190,12 +196,7 @@ impl Compiler<'_> {
             _ => false,
         };
         self.q.in_order &= natural;
-        self.q.tables.push(TableSpec {
-            db: *db,
-            table: table.clone(),
-            id: l.source.id,
-            left: l.source.join.left,
-        });
+        self.q.tables.push(TableSpec { db, table, query, id: l.source.id, left: l.source.join.left });
         Ok(())
     }
 
@@ -351,6 +352,9 @@ impl Compiler<'_> {
 
     fn slot_spec(&self, t: usize, column: i32) -> Answer<SlotSpec> {
         let table = &self.q.tables[t].table;
+        if column < 0 && self.q.tables[t].query.is_some() {
+            return no("the rowid of a query");
+        }
         let rowid = column < 0 || table.rowid_alias == Some(column as usize);
         let (field, real, default) = if rowid {
             (None, false, Value::Null)
@@ -358,7 +362,9 @@ impl Compiler<'_> {
             let c = column as usize;
             let Some(f) = table.field_of[c] else { return no("a generated column that is not stored") };
             let default = table.absent_value(c).map_or(Value::Null, |v| (**v).clone());
-            (Some(f), table.columns[c].affinity == Affinity::Real, default)
+            // What a query gives for such a column is a real already.
+            let real = table.columns[c].affinity == Affinity::Real && self.q.tables[t].query.is_none();
+            (Some(f), real, default)
         };
         Ok(SlotSpec { table: t, field, real, default })
     }

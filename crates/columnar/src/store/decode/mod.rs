@@ -9,8 +9,7 @@ mod page;
 
 use crate::kernel::heads;
 use crate::store::chunk::{Chunk, Dict, Field};
-use builder::Builder;
-pub(crate) use builder::Spare;
+pub(crate) use builder::{Builder, Spare};
 use iolite_base::{Code, Error, Pgno, Result, alloc, be, varint};
 use iolite_btree::Btree;
 use iolite_btree::TreeKind;

@@ -1,0 +1,337 @@
+//! Test suites of programs that use SQLite's C library, on stock and on this one: a table of what passes.
+//!
+//!     cargo build --profile perf -p iolite-capi
+//!     cargo run --profile perf -p iolite-conform --bin clients -- --work DIR [--only NAME]...
+//!
+//! Suites come from the package registries by their ordinary clients, so this needs a network, Python, cargo and a C compiler;
+//! it is no part of CI. Stock is the pinned SQLite, compiled as a shared library with the options of distributions. What always
+//! holds: both libraries are put into the same unchanged program by the library path; a test counts as passed only if the
+//! suite says so. It does not know why a test fails: the output of each run lies in DIR.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// How a suite tells what passed.
+#[derive(Clone, Copy)]
+enum Tells {
+    /// `Total tests: run=436 failures=3 skipped=6`
+    Regrtest,
+    /// `Ran 2687 tests`, `FAILED (failures=1, errors=2, skipped=3)`
+    Unittest,
+    /// `4 failed, 4194 passed, 644 skipped`
+    Pytest,
+    /// `test result: FAILED. 219 passed; 2 failed; ...`
+    Libtest,
+    /// Each line that is as on stock.
+    Lines,
+}
+
+/// One program with its tests.
+struct Client {
+    name: &'static str,
+    /// Run once, in the work folder.
+    prepare: &'static str,
+    /// Answers the version.
+    version: &'static str,
+    /// Run for each library.
+    run: &'static str,
+    tells: Tells,
+}
+
+/// Shell commands; `$PY` is a Python of their own with what they need, `$WORK` the work folder, `$HEADER` the folder of the
+/// pinned SQLite's header.
+const CLIENTS: &[Client] = &[
+    Client {
+        name: "CPython test_sqlite3",
+        prepare: "true",
+        version: "python3 -V",
+        run: "python3 -m test -v test_sqlite3",
+        tells: Tells::Regrtest,
+    },
+    Client {
+        name: "sqlite-utils",
+        prepare: "$PY -m pip install -q pytest hypothesis sqlite-utils && $FETCH sqlite-utils && tar xzf sqlite_utils-*.tar.gz",
+        version: "ls -d sqlite_utils-*/",
+        run: "cd sqlite_utils-*/ && $PY -m pytest -q -p no:cacheprovider",
+        tells: Tells::Pytest,
+    },
+    Client {
+        name: "SQLAlchemy",
+        prepare: "$PY -m pip install -q pytest cython greenlet typing_extensions && $FETCH 'sqlalchemy<2.1' && tar xzf sqlalchemy-*.tar.gz",
+        version: "ls -d sqlalchemy-*/",
+        run: "cd sqlalchemy-*/ && PYTHONPATH=lib $PY -m pytest -q -p no:cacheprovider --maxfail=10000 test/dialect/sqlite \
+              test/dialect/test_suite.py test/engine test/sql/test_query.py test/sql/test_resultset.py \
+              test/sql/test_returning.py test/sql/test_insert_exec.py test/sql/test_update.py test/orm/test_query.py \
+              test/orm/test_unitofwork.py",
+        tells: Tells::Pytest,
+    },
+    Client {
+        name: "Django",
+        prepare: "$PY -m pip install -q asgiref sqlparse && $FETCH django && tar xzf django-*.tar.gz",
+        version: "ls -d django-*/",
+        run: "export PYTHONPATH=$(echo $WORK/django-*/) && cd django-*/tests && $PY runtests.py --parallel 1 backends schema \
+              migrations migrations2 queries aggregation expressions expressions_window db_functions transactions \
+              foreign_object indexes introspection constraints inspectdb lookup model_fields bulk_create update delete",
+        tells: Tells::Unittest,
+    },
+    Client {
+        name: "rusqlite",
+        prepare: "mkdir -p fetch/src && touch fetch/src/lib.rs && printf '[package]\\nname=\"fetch\"\\nversion=\"0.1.0\"\\n\
+                  edition=\"2021\"\\n[dependencies]\\nrusqlite=\"*\"\\n[workspace]\\n' > fetch/Cargo.toml && \
+                  (cd fetch && cargo vendor -q $WORK/vendored > ../vendor.log)",
+        version: "grep -m1 '^version' vendored/rusqlite/Cargo.toml",
+        run: "cd vendored/rusqlite && SQLITE3_LIB_DIR=$WORK/stock SQLITE3_INCLUDE_DIR=$HEADER CARGO_TARGET_DIR=$WORK/target \
+              cargo test --lib --features 'backup blob chrono collation column_decltype extra_check functions hooks \
+              i128_blob limits load_extension trace unlock_notify vtab csvtab url serde_json window'",
+        tells: Tells::Libtest,
+    },
+    Client {
+        name: "sqlite3 shell",
+        // The shell refuses a library that was not built from its own sources, by what this function answers.
+        prepare: "printf '#include <sqlite3.h>\\nconst char *sqlite3_sourceid(void) { return SQLITE_SOURCE_ID; }\\n' > id.c && \
+                  cc -shared -fPIC -I/usr/include id.c -o id.so",
+        version: "sqlite3 -version | cut -d' ' -f1",
+        run: "rm -f shell.db && LD_PRELOAD=$WORK/id.so sqlite3 shell.db < $SCRIPT",
+        tells: Tells::Lines,
+    },
+];
+
+/// What the shell is given.
+const SCRIPT: &str = ".bail off
+create table t(a integer primary key, b text, c real);
+insert into t values(1, 'one', 1.5), (2, 'two', 2.5), (3, null, 3e300);
+.mode box
+select * from t;
+.mode json
+select * from t;
+.mode insert x
+select * from t;
+.mode csv
+.headers on
+select * from t;
+.schema
+.tables
+.indexes
+create index tb on t(b);
+.indexes
+.dump
+.mode quote
+select typeof(a), b, c from t order by b desc;
+.eqp on
+select * from t where b = 'two';
+.eqp off
+select * from nosuch;
+insert into t values(1, 2, 3);
+.databases
+.show
+.fullschema
+.lint fkey-indexes
+.parameter set :p 42
+select :p;
+.save copy.db
+.open copy.db
+select count(*) from t;
+.backup main other.db
+.restore main other.db
+select count(*) from t;
+.limit length
+.changes on
+update t set b = 'x';
+.dbinfo
+.vfslist
+.version_is_not_a_command
+";
+
+struct Counts {
+    passed: u64,
+    failed: u64,
+}
+
+fn number_before(text: &str, word: &str) -> u64 {
+    let at = text.find(word).unwrap_or(0);
+    let digits: String = text[..at].trim_end().chars().rev().take_while(char::is_ascii_digit).collect();
+    digits.chars().rev().collect::<String>().parse().unwrap_or(0)
+}
+
+fn number_after(text: &str, word: &str) -> u64 {
+    let Some(at) = text.find(word) else { return 0 };
+    text[at + word.len()..].chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
+}
+
+/// What a suite says at its end.
+fn counts(tells: Tells, text: &str, stock: &str) -> Counts {
+    let last = |word: &str| text.lines().rev().find(|l| l.contains(word)).unwrap_or_default();
+    match tells {
+        Tells::Regrtest => {
+            let line = last("Total tests:");
+            let failed = number_after(line, "failures=") + number_after(line, "errors=");
+            Counts {
+                passed: number_after(line, "run=").saturating_sub(failed + number_after(line, "skipped=")),
+                failed,
+            }
+        }
+        Tells::Unittest => {
+            let line =
+                text.lines().rev().find(|l| l.starts_with("OK") || l.starts_with("FAILED (")).unwrap_or("");
+            let failed = number_after(line, "failures=")
+                + number_after(line, "(errors=")
+                + number_after(line, " errors=");
+            let ran = number_after(last("Ran "), "Ran ");
+            Counts { passed: ran.saturating_sub(failed + number_after(line, "skipped=")), failed }
+        }
+        Tells::Pytest => {
+            let line = last(" passed");
+            let errors = number_before(line, " errors").max(number_before(line, " error,"));
+            Counts { passed: number_before(line, " passed"), failed: number_before(line, " failed") + errors }
+        }
+        Tells::Libtest => {
+            let line = last("test result:");
+            Counts { passed: number_before(line, " passed"), failed: number_before(line, " failed") }
+        }
+        Tells::Lines => {
+            let same = text.lines().filter(|l| stock.lines().any(|s| s == *l)).count() as u64;
+            let all = stock.lines().count() as u64;
+            Counts { passed: same.min(all), failed: all.saturating_sub(same) }
+        }
+    }
+}
+
+/// Lines that name a test that did not pass.
+fn failures(text: &str) -> Vec<&str> {
+    let named = |l: &&str| {
+        ["FAILED ", "FAIL: ", "ERROR: "].iter().any(|p| l.starts_with(p) && !l.starts_with("FAILED ("))
+            || l.starts_with("test ") && l.ends_with(" ... FAILED")
+    };
+    text.lines().filter(named).collect()
+}
+
+struct Place {
+    work: PathBuf,
+    header: PathBuf,
+}
+
+impl Place {
+    /// Runs a shell command; answers what it prints, and whether it went well.
+    fn shell(&self, command: &str, library: Option<&Path>) -> (String, bool) {
+        let python = self.work.join("venv/bin/python");
+        let fetch = format!(
+            "{} -m pip download -q --no-build-isolation --no-deps --no-binary :all:",
+            python.display()
+        );
+        let command = command.replace("$FETCH", &fetch);
+        let mut c = Command::new("sh");
+        c.arg("-c").arg(format!("({command}) 2>&1")).current_dir(&self.work);
+        c.env("PY", &python).env("WORK", &self.work).env("HEADER", &self.header);
+        c.env("SCRIPT", self.work.join("shell.sql")).env_remove("LD_LIBRARY_PATH");
+        if let Some(l) = library {
+            c.env("LD_LIBRARY_PATH", l);
+        }
+        match c.output() {
+            Ok(o) => (String::from_utf8_lossy(&o.stdout).into_owned(), o.status.success()),
+            Err(e) => (e.to_string(), false),
+        }
+    }
+
+    /// The pinned SQLite as a shared library, and ours, each in a folder as `libsqlite3.so.0`.
+    fn libraries(&self) -> Result<(PathBuf, PathBuf), String> {
+        let (stock, ours) = (self.work.join("stock"), self.work.join("iolite"));
+        for dir in [&stock, &ours] {
+            std::fs::create_dir_all(dir).map_err(|e| e.to_string())?;
+        }
+        let options: String = ["COLUMN_METADATA", "DBSTAT_VTAB", "FTS3", "FTS3_PARENTHESIS", "FTS4", "FTS5"]
+            .iter()
+            .chain(&["MATH_FUNCTIONS", "PREUPDATE_HOOK", "RTREE", "SESSION", "STMTVTAB", "UNLOCK_NOTIFY"])
+            .map(|o| format!(" -DSQLITE_ENABLE_{o}"))
+            .collect();
+        let header = self.header.display();
+        let command = format!(
+            "[ -f stock/libsqlite3.so.0 ] || cc -O2 -fPIC -shared -Wl,-soname,libsqlite3.so.0 -DSQLITE_USE_URI \
+             -DSQLITE_ENABLE_UPDATE_DELETE_LIMIT -DSQLITE_MAX_VARIABLE_NUMBER=250000 {options} \
+             -o stock/libsqlite3.so.0 {header}/sqlite3.c -lpthread -lm -ldl && ln -sf libsqlite3.so.0 stock/libsqlite3.so"
+        );
+        let (said, fine) = self.shell(&command, None);
+        if !fine {
+            return Err(said);
+        }
+        let exe = std::env::current_exe().map_err(|e| e.to_string())?;
+        let built = exe.with_file_name("libiolite_capi.so");
+        std::fs::copy(&built, ours.join("libsqlite3.so.0"))
+            .map_err(|e| format!("{}: {e}", built.display()))?;
+        Ok((stock, ours))
+    }
+
+    fn compare(&self, c: &Client, stock: &Path, ours: &Path) {
+        let (said, fine) = self.shell(c.prepare, None);
+        if !fine {
+            println!("| {} | not run: {} |", c.name, said.lines().last().unwrap_or_default());
+            return;
+        }
+        let version = self.shell(c.version, None).0;
+        // The shell is of the system's version, and so is its stock.
+        let stock = if matches!(c.tells, Tells::Lines) { None } else { Some(stock) };
+        let theirs = self.shell(c.run, stock).0;
+        let own = self.shell(c.run, Some(ours)).0;
+        for (text, whose) in [(&theirs, "stock"), (&own, "iolite")] {
+            let name = format!("{} {whose}.log", c.name).replace(' ', "-");
+            let _ = std::fs::write(self.work.join(name), text);
+        }
+        let (a, b) = (counts(c.tells, &theirs, &theirs), counts(c.tells, &own, &theirs));
+        let version = version.trim().trim_end_matches('/');
+        println!("| {} | {version} | {} ({}) | {} ({}) |", c.name, a.passed, a.failed, b.passed, b.failed);
+        let known = failures(&theirs);
+        for f in failures(&own).into_iter().filter(|f| !known.contains(f)) {
+            println!("  on iolite alone: {f}");
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let mut work = None;
+    let mut only: Vec<String> = Vec::new();
+    let mut args = std::env::args().skip(1);
+    while let Some(a) = args.next() {
+        match (a.as_str(), args.next()) {
+            ("--work", Some(v)) => work = Some(PathBuf::from(v)),
+            ("--only", Some(v)) => only.push(v.to_lowercase()),
+            _ => {
+                eprintln!("clients --work DIR [--only NAME]...");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    let Some(work) = work else {
+        eprintln!("clients --work DIR [--only NAME]...");
+        return ExitCode::from(2);
+    };
+    let Some(header) = iolite_conform::pinned_source() else {
+        eprintln!("the pinned SQLite's source is not there: build the crate iolite-stock first");
+        return ExitCode::FAILURE;
+    };
+    if let Err(e) = std::fs::create_dir_all(&work) {
+        eprintln!("{}: {e}", work.display());
+        return ExitCode::FAILURE;
+    }
+    let work = work.canonicalize().unwrap_or(work);
+    let place = Place { work, header };
+    let _ = std::fs::write(place.work.join("shell.sql"), SCRIPT);
+    let (stock, ours) = match place.libraries() {
+        Ok(l) => l,
+        Err(e) => {
+            eprintln!("{e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    place.shell(
+        "[ -d venv ] || (python3 -m venv venv && $PY -m pip install -q setuptools wheel setuptools_scm)",
+        None,
+    );
+    println!(
+        "| client | version | passed (failed) on stock | passed (failed) on iolite |\n|---|---|---|---|"
+    );
+    for c in CLIENTS {
+        if only.is_empty() || only.iter().any(|o| c.name.to_lowercase().contains(o)) {
+            place.compare(c, &stock, &ours);
+        }
+    }
+    ExitCode::SUCCESS
+}
