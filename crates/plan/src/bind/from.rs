@@ -301,7 +301,7 @@ impl Binder<'_> {
             (None, Some(db)) => format!("{}.{}", self.env.catalog.schemas[db].name, q.name.text),
             (None, None) => q.name.text.to_string(),
         };
-        Error::sql(format!("no such table: {name}")).at(q.name.span.start)
+        Error::sql(format!("no such table: {name}"))
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -422,7 +422,7 @@ impl Binder<'_> {
         if let Some(s) = schema
             && self.env.catalog.database(s).is_none()
         {
-            return Err(Error::sql(format!("no such table: {s}.{name}")).at(q.name.span.start));
+            return Err(Error::sql(format!("no such table: {s}.{name}")));
         }
         let Some((db, table)) = self.find_table(schema, name) else {
             if let Some(c) = self.env.connector.eponymous(name)? {

@@ -429,7 +429,7 @@ impl Binder<'_> {
                     }
                 }
                 if !any {
-                    return Err(Error::sql(format!("no such table: {}", t.text)).at(t.span.start));
+                    return Err(Error::sql(format!("no such table: {}", t.text)));
                 }
             }
         }
