@@ -38,8 +38,6 @@ pub struct Backup {
     watch: Rc<Watch>,
     writing: bool,
     done: bool,
-    /// A commit to a source in memory has begun the copy anew.
-    begun_anew: bool,
 }
 
 impl Backup {
@@ -57,7 +55,6 @@ impl Backup {
             watch: Rc::default(),
             writing: false,
             done: false,
-            begun_anew: false,
         })
     }
 
@@ -90,12 +87,9 @@ impl Backup {
         let version = (self.from.data_version(), self.from.page_size());
         let others = self.seen.replace(version) != Some(version);
         let changed = self.watch.pages.take();
-        // On stock each commit to a database in memory begins the copy anew. Here the first one does, so that a program sees the
-        // same progress, and the copy still ends beside commits that do not.
+        // As stock has it: a commit to a database in memory begins the copy anew.
         let in_memory = self.from.is_memory() || self.from.is_transient();
-        let anew = in_memory && !changed.is_empty() && !self.begun_anew;
-        self.begun_anew |= anew;
-        if self.watch.all.take() || others || anew {
+        if self.watch.all.take() || others || in_memory && !changed.is_empty() {
             self.next = 1;
         }
         self.total = self.from.page_count();

@@ -7,10 +7,12 @@ use crate::statement::Stmt;
 use crate::{INTERNAL, MISUSE, NOMEM, OK, guard};
 use iolite::engine::{Code, Connection, Encoding, Error, Limit};
 use iolite_base::raw_text;
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,10 +43,10 @@ pub struct Db {
     interrupt: Arc<AtomicBool>,
     pub(crate) filename: RefCell<Vec<u8>>,
     /// Files of the engine's that C has been shown.
-    pub(crate) shown_files: crate::vfs_file::ShownFiles,
+    pub(crate) shown_files: RefCell<Option<Rc<dyn Any>>>,
     pub(crate) hooks: crate::hooks::Hooks,
     /// What `fts5(pointer)` has handed out.
-    pub(crate) fts5: RefCell<Option<Box<dyn std::any::Any>>>,
+    pub(crate) fts5: RefCell<Option<Box<dyn Any>>>,
     /// Who may load extensions.
     pub(crate) loads: Cell<u8>,
     pub(crate) client_data: RefCell<Vec<ClientData>>,
@@ -117,7 +119,7 @@ impl Db {
     /// Closes the connection and empties the slot. The caller holds the mutex.
     pub(crate) unsafe fn end(&self) {
         let conn = self.conn.borrow_mut().take();
-        self.shown_files.clear();
+        self.shown_files.take();
         if let Some(c) = conn {
             crate::shared_cache::leave(&c);
             let _ = guard(Ok(()), || c.close());
@@ -417,23 +419,6 @@ pub unsafe extern "C" fn sqlite3_limit(db: *mut Db, id: c_int, value: c_int) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_db_mutex(db: *mut Db) -> *mut Mutex {
     db.as_ref().map_or(null_mut(), |d| d.mutex() as *const Mutex as *mut Mutex)
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_db_filename(db: *mut Db, name: *const c_char) -> *const c_char {
-    let name = text_option(name).unwrap_or_else(|| "main".into());
-    with(db, std::ptr::null(), |d| {
-        let foreign = d.run(|c| c.btree(&name)).ok().and_then(|b| crate::vfs_file::foreign(&b));
-        if let Some(name) = foreign.and_then(|f| crate::filename::name_of(f.cast())) {
-            return name;
-        }
-        if name.eq_ignore_ascii_case("main") {
-            // Four zero bytes stand before it.
-            return d.filename.borrow().get(4..).map_or(std::ptr::null(), |f| f.as_ptr() as *const c_char);
-        }
-        let file = d.run(|c| c.file_name(&name));
-        file.map_or(std::ptr::null(), |f| crate::filename::kept_filename(&f))
-    })
 }
 
 #[unsafe(no_mangle)]

@@ -1,19 +1,20 @@
 //! `sqlite3_file_control`: questions and orders to the file of a database.
 //!
 //! A few concern the connection and are answered here; all others go to the file: to the method of a registered VFS, or to
-//! what our own files know (`vfs_control`). Numbers that nobody knows are `SQLITE_NOTFOUND`.
+//! what our own files know (`file_answers`). Numbers that nobody knows are `SQLITE_NOTFOUND`.
 
 use crate::connection::{Db, text_option, with};
+use crate::file_answers::{LOCKSTATE, MMAP_SIZE, PERSIST_WAL};
 use crate::vfs_file::{CFile, foreign};
 use crate::{ERROR, MISUSE, NOTFOUND, OK};
 use iolite::engine::Btree;
+use iolite_os::File;
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+use std::rc::Rc;
 
-const LOCKSTATE: c_int = 1;
 const FILE_POINTER: c_int = 7;
-const PERSIST_WAL: c_int = 10;
 const BUSYHANDLER: c_int = 15;
-const MMAP_SIZE: c_int = 18;
 const VFS_POINTER: c_int = 27;
 const JOURNAL_POINTER: c_int = 28;
 const DATA_VERSION: c_int = 35;
@@ -49,10 +50,59 @@ unsafe fn shown(d: &Db, b: &Btree, journal: bool) -> *mut CFile {
         let file = if journal { other } else { file }?;
         match file.foreign() {
             Some(f) => Some(f.as_ptr().cast::<CFile>()),
-            None => Some(d.shown_files.show(file, &vfs)),
+            None => Some(shown_by(d).show(file, &vfs)),
         }
     });
-    found.ok().flatten().unwrap_or_else(|| d.shown_files.none())
+    found.ok().flatten().unwrap_or_else(|| shown_by(d).none())
+}
+
+/// Files of the engine's that C has been shown.
+///
+/// Each lies in a box of its own: C holds its address.
+#[derive(Default)]
+#[allow(clippy::vec_box)]
+pub(crate) struct ShownFiles(std::cell::RefCell<Vec<Box<CFile>>>);
+
+/// Those of a connection.
+fn shown_by(d: &Db) -> Rc<ShownFiles> {
+    let mut kept = d.shown_files.borrow_mut();
+    let all = kept.get_or_insert_with(|| Rc::new(ShownFiles::default())).clone();
+    all.downcast().unwrap_or_default()
+}
+
+impl ShownFiles {
+    unsafe fn show(&self, file: &dyn File, vfs: &str) -> *mut CFile {
+        // SAFETY: the lifetime is that of the connection's file: see `CFile::of_engine`.
+        let file: *const (dyn File + 'static) = std::mem::transmute(file as *const dyn File);
+        let mut all = self.0.borrow_mut();
+        match all.iter_mut().find(|f| f.is_of_engine(file)) {
+            Some(f) => &mut **f,
+            None => {
+                all.push(Box::new(CFile::of_engine(file, vfs)));
+                all.last_mut().map_or(null_mut(), |f| &mut **f)
+            }
+        }
+    }
+
+    /// A file that is not open.
+    fn none(&self) -> *mut CFile {
+        let mut all = self.0.borrow_mut();
+        let closed = all.iter().position(|f| f.methods.is_null()).unwrap_or_else(|| {
+            all.push(Box::new(CFile::NONE));
+            all.len() - 1
+        });
+        &mut *all[closed]
+    }
+}
+
+impl Drop for ShownFiles {
+    /// The connection is closed.
+    fn drop(&mut self) {
+        for mut f in self.0.take() {
+            // SAFETY: whoever still holds a pointer to it finds a file that is not open.
+            unsafe { f.forget() };
+        }
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -71,7 +121,7 @@ pub unsafe extern "C" fn sqlite3_file_control(
             JOURNAL_POINTER => *(arg as *mut *mut CFile) = shown(d, &b, true),
             VFS_POINTER => {
                 let name = b.vfs().map(|v| v.name().to_owned()).unwrap_or_default();
-                *(arg as *mut *mut crate::vfs_methods::CVfs) = crate::vfs::found(&name);
+                *(arg as *mut *mut crate::vfs_file::CVfs) = crate::vfs::found(&name);
             }
             DATA_VERSION => *(arg as *mut c_uint) = b.data_version(),
             RESERVE_BYTES => {

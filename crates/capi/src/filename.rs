@@ -3,6 +3,7 @@
 //! A name is the middle of a block: four zero bytes, the database's name, keys and values of the URI's parameters, an empty text, the
 //! names of journal and log, and more zero bytes; each text has a zero byte behind it.
 
+use crate::connection::{Db, text_option, with};
 use crate::memory::{sqlite3_free, sqlite3_malloc64};
 use crate::vfs_file::CFile;
 use std::collections::HashMap;
@@ -224,4 +225,21 @@ pub unsafe extern "C" fn sqlite3_free_filename(name: *const c_char) {
     if !name.is_null() {
         sqlite3_free(sqlite3_filename_database(name).sub(BEFORE).cast_mut().cast());
     }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_db_filename(db: *mut Db, name: *const c_char) -> *const c_char {
+    let name = text_option(name).unwrap_or_else(|| "main".into());
+    with(db, null(), |d| {
+        let foreign = d.run(|c| c.btree(&name)).ok().and_then(|b| crate::vfs_file::foreign(&b));
+        if let Some(name) = foreign.and_then(|f| name_of(f.cast())) {
+            return name;
+        }
+        if name.eq_ignore_ascii_case("main") {
+            // Four zero bytes stand before it.
+            return d.filename.borrow().get(4..).map_or(null(), |f| f.as_ptr() as *const c_char);
+        }
+        let file = d.run(|c| c.file_name(&name));
+        file.map_or(null(), |f| kept_filename(&f))
+    })
 }

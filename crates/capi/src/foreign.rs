@@ -7,8 +7,7 @@
 //! are not called. What a callback answers is the code of the engine's error.
 
 use crate::filename::NameBlock;
-use crate::vfs_file::{CFile, Methods};
-use crate::vfs_methods::{CVfs, OK_SYMLINK};
+use crate::vfs_file::{CFile, CVfs, Methods, OK_SYMLINK};
 use iolite::engine::{Code, Error, Result};
 use iolite_os::*;
 use std::cell::Cell;

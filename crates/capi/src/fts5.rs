@@ -6,8 +6,7 @@
 
 use crate::connection::{Db, Destructor, text};
 use crate::foreign::error_of;
-use crate::fts5_context::{CFunction, Function};
-use crate::fts5_tokens::{TakeToken, slice, tokens_to_c};
+use crate::fts5_context::{CFunction, Function, TakeToken, slice, tokens_to_c};
 use crate::pointer::pointer_of;
 use crate::statement::destroy;
 use crate::{ERROR, MISUSE, NOMEM, OK, guard};
@@ -116,9 +115,11 @@ pub(crate) fn api(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     // open while the connection runs a function.
     unsafe {
         if let (Some(out), Some(d)) = (out.as_mut(), db.as_ref()) {
-            let mut kept = d.fts5.borrow_mut();
-            let api = kept.get_or_insert_with(|| Box::new(Api::new(db)));
-            *out = api.downcast_mut::<Api>().map_or(null_mut(), |api| api);
+            let mut api = d.fts5.borrow_mut();
+            let api = api.get_or_insert_with(|| Box::new(Api::new(db)));
+            if let Some(api) = api.downcast_mut::<Api>() {
+                *out = api;
+            }
         }
     }
     Ok(Value::Null)

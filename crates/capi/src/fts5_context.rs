@@ -3,17 +3,20 @@
 //! A `Fts5Context*` lives for one call. What always holds: texts that it has handed out stay until then.
 
 use crate::connection::{Db, Destructor};
-use crate::fts5_tokens::{TakeToken, slice, tokens_to_c};
 use crate::function::CContext;
 use crate::statement::destroy;
 use crate::value::CValue;
 use crate::{OK, guard};
 use iolite::engine::{Code, Result, Value};
+use iolite_ext::TokenSink;
 use iolite_fts::{Auxiliary, Row};
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::rc::Rc;
+
+/// Takes a token: the tokenizer's context, flags, the token and where it stands.
+pub type TakeToken = unsafe extern "C" fn(*mut c_void, c_int, *const c_char, c_int, c_int, c_int) -> c_int;
 
 const RANGE: c_int = 25;
 
@@ -435,3 +438,30 @@ static EXTENSION: Extension = Extension {
     column_locale,
     tokenize_v2,
 };
+
+/// Bytes that C hands over.
+pub(crate) unsafe fn slice<'a>(p: *const c_char, n: c_int) -> &'a [u8] {
+    if p.is_null() || n <= 0 { b"" } else { std::slice::from_raw_parts(p.cast(), n as usize) }
+}
+
+/// Hands tokens to a function in C, whose answer other than 0 ends that and is answered.
+pub(crate) unsafe fn tokens_to_c(
+    f: TakeToken,
+    cx: *mut c_void,
+    run: impl FnOnce(&mut TokenSink<'_>) -> Result<()>,
+) -> c_int {
+    let mut said = OK;
+    let done = run(&mut |t| {
+        // SAFETY: the function takes such tokens; the text lives across the call.
+        said = unsafe {
+            let (p, n) = (t.text.as_ptr().cast(), t.text.len() as c_int);
+            f(cx, t.colocated as c_int, p, n, t.start as c_int, t.end as c_int)
+        };
+        Ok(said == OK)
+    });
+    match (said, done) {
+        (OK, Err(e)) => e.code().number() as c_int,
+        (crate::DONE, _) => OK,
+        (said, _) => said,
+    }
+}

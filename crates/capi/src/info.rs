@@ -4,7 +4,7 @@ use crate::connection::{Db, with};
 use crate::{ERROR, MISUSE, OK};
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int, c_uchar, c_void};
-use std::ptr::null;
+use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -53,6 +53,19 @@ pub struct Version([c_uchar; 8]);
 
 #[unsafe(no_mangle)]
 pub static sqlite3_version: Version = Version(version());
+
+#[unsafe(no_mangle)]
+pub static mut sqlite3_temp_directory: *mut c_char = null_mut();
+
+/// The folder for temporary files that a program has set.
+pub(crate) fn temp_directory() -> Option<Vec<u8>> {
+    // SAFETY: NULL or a text of the program's, which sets it before it opens databases.
+    let folder = unsafe { crate::connection::bytes(sqlite3_temp_directory) };
+    (!folder.is_empty()).then(|| folder.to_vec())
+}
+
+#[unsafe(no_mangle)]
+pub static mut sqlite3_data_directory: *mut c_char = null_mut();
 
 const fn version() -> [c_uchar; 8] {
     let (from, mut to) = (iolite::SQLITE_VERSION.as_bytes(), [0; 8]);

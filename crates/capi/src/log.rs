@@ -38,11 +38,3 @@ pub(crate) fn log(code: c_int, text: impl FnOnce() -> Vec<u8>) {
         unsafe { f(user, code, text.as_ptr()) };
     }
 }
-
-/// Without `...` a text is told as it is.
-#[cfg(not(target_arch = "x86_64"))]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_log(code: c_int, text: *const c_char) {
-    let text = if text.is_null() { c"" } else { std::ffi::CStr::from_ptr(text) };
-    log(code, || text.to_bytes().to_vec());
-}

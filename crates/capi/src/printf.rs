@@ -221,17 +221,25 @@ mod variadic {
 
     trampoline!(sqlite3_mprintf, sqlite3_vmprintf, "8", "rsi");
     trampoline!(sqlite3_snprintf, sqlite3_vsnprintf, "24", "rcx");
-    /// What `sqlite3_log` was given.
-    unsafe extern "C" fn vlog(code: c_int, f: *const c_char, args: *mut Arguments) {
-        crate::log::log(code, || crate::guard(Vec::new(), || format(f, &mut *args)));
-    }
-
     trampoline!(sqlite3_log, vlog, "16", "rdx");
     trampoline!(sqlite3_str_appendf, sqlite3_str_vappendf, "16", "rdx");
 }
 
 #[cfg(target_arch = "x86_64")]
 pub use variadic::*;
+
+/// What `sqlite3_log` has formatted.
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" fn vlog(code: c_int, f: *const c_char, args: *mut Arguments) {
+    crate::log::log(code, || crate::guard(Vec::new(), || format(f, &mut *args)));
+}
+
+/// Without `...` a text is told as it is.
+#[cfg(not(target_arch = "x86_64"))]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_log(code: c_int, text: *const c_char) {
+    crate::log::log(code, || crate::connection::bytes(text).to_vec());
+}
 
 impl Str {
     fn append(&mut self, b: &[u8]) {

@@ -6,8 +6,7 @@
 
 use crate::connection::{bytes, text_option};
 use crate::foreign::Foreign;
-use crate::vfs_file::{CFile, coded};
-use crate::vfs_methods::{CVfs, OK_SYMLINK, Symbol};
+use crate::vfs_file::{CFile, CVfs, OK_SYMLINK, Symbol, coded};
 use iolite_os::{Access, Vfs};
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};

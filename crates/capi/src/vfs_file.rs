@@ -4,12 +4,12 @@
 //! engine opens its own without this. What always holds: `methods` of a file that could not be opened is NULL, so that nobody
 //! closes it; the engine's files are closed by the engine alone.
 
-use crate::vfs_control::Modes;
+use crate::file_answers::Modes;
 use crate::{OK, guard};
 use iolite::Code;
 use iolite::engine::Btree;
 use iolite_os::{File, FileKind, LockLevel, OpenFlags, ShmLock, ShmRegion, SyncKind, Vfs};
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
@@ -52,6 +52,39 @@ enum Handle {
     Own(Box<dyn File>),
     /// The engine's, which C may look at while the connection is open.
     Engine(*const dyn File),
+}
+
+/// That a symbolic link was on the way, which is no error.
+pub(crate) const OK_SYMLINK: c_int = 0x200;
+
+pub(crate) type Symbol = Option<unsafe extern "C" fn()>;
+
+/// A `sqlite3_vfs` of version 3. Of methods that a program may leave out, none is called without looking.
+#[repr(C)]
+pub struct CVfs {
+    pub(crate) version: c_int,
+    pub(crate) file_size: c_int,
+    pub(crate) longest_path: c_int,
+    pub(crate) next: *mut CVfs,
+    pub(crate) name: *const c_char,
+    pub(crate) data: *mut c_void,
+    pub(crate) open:
+        Option<unsafe extern "C" fn(*mut CVfs, *const c_char, *mut CFile, c_int, *mut c_int) -> c_int>,
+    pub(crate) delete: Option<unsafe extern "C" fn(*mut CVfs, *const c_char, c_int) -> c_int>,
+    pub(crate) access: Option<unsafe extern "C" fn(*mut CVfs, *const c_char, c_int, *mut c_int) -> c_int>,
+    pub(crate) full_path: Option<unsafe extern "C" fn(*mut CVfs, *const c_char, c_int, *mut c_char) -> c_int>,
+    pub(crate) dl_open: Option<unsafe extern "C" fn(*mut CVfs, *const c_char) -> *mut c_void>,
+    pub(crate) dl_error: Option<unsafe extern "C" fn(*mut CVfs, c_int, *mut c_char)>,
+    pub(crate) dl_sym: Option<unsafe extern "C" fn(*mut CVfs, *mut c_void, *const c_char) -> Symbol>,
+    pub(crate) dl_close: Option<unsafe extern "C" fn(*mut CVfs, *mut c_void)>,
+    pub(crate) randomness: Option<unsafe extern "C" fn(*mut CVfs, c_int, *mut c_char) -> c_int>,
+    pub(crate) sleep: Option<unsafe extern "C" fn(*mut CVfs, c_int) -> c_int>,
+    pub(crate) current_time: Option<unsafe extern "C" fn(*mut CVfs, *mut f64) -> c_int>,
+    pub(crate) last_error: Option<unsafe extern "C" fn(*mut CVfs, c_int, *mut c_char) -> c_int>,
+    pub(crate) current_time_ms: Option<unsafe extern "C" fn(*mut CVfs, *mut i64) -> c_int>,
+    pub(crate) set_call: Option<unsafe extern "C" fn(*mut CVfs, *const c_char, Symbol) -> c_int>,
+    pub(crate) get_call: Option<unsafe extern "C" fn(*mut CVfs, *const c_char) -> Symbol>,
+    pub(crate) next_call: Option<unsafe extern "C" fn(*mut CVfs, *const c_char) -> *const c_char>,
 }
 
 /// A `sqlite3_io_methods` of version 3. Of methods that a program may leave out, none is called without looking.
@@ -317,7 +350,7 @@ unsafe extern "C" fn control(f: *mut CFile, op: c_int, arg: *mut c_void) -> c_in
                 Handle::Own(f) => &**f,
                 Handle::Engine(f) => &**f,
             };
-            guard(crate::INTERNAL, || crate::vfs_control::of_file(file, vfs, modes, op, arg))
+            guard(crate::INTERNAL, || crate::file_answers::of_file(file, vfs, modes, op, arg))
         }
         None => crate::MISUSE,
     }
@@ -397,41 +430,4 @@ unsafe extern "C" fn unfetch(_: *mut CFile, _: i64, _: *mut c_void) -> c_int {
 /// The file of a registered VFS behind a database.
 pub(crate) fn foreign(b: &Btree) -> Option<*mut CFile> {
     b.with_files(|file, _| file.and_then(|f| f.foreign())).ok().flatten().map(|f| f.as_ptr().cast())
-}
-
-/// Files of the engine's that C has been shown: each stays where it is.
-#[derive(Default)]
-#[allow(clippy::vec_box)]
-pub(crate) struct ShownFiles(std::cell::RefCell<Vec<Box<CFile>>>);
-
-impl ShownFiles {
-    pub(crate) unsafe fn show(&self, file: &dyn File, vfs: &str) -> *mut CFile {
-        // SAFETY: the lifetime is that of the connection's file: see `CFile::of_engine`.
-        let file: *const (dyn File + 'static) = std::mem::transmute(file as *const dyn File);
-        let mut all = self.0.borrow_mut();
-        match all.iter_mut().find(|f| f.is_of_engine(file)) {
-            Some(f) => &mut **f,
-            None => {
-                all.push(Box::new(CFile::of_engine(file, vfs)));
-                all.last_mut().map_or(null_mut(), |f| &mut **f)
-            }
-        }
-    }
-
-    /// A file that is not open.
-    pub(crate) fn none(&self) -> *mut CFile {
-        let mut all = self.0.borrow_mut();
-        let closed = all.iter().position(|f| f.methods.is_null()).unwrap_or_else(|| {
-            all.push(Box::new(CFile::NONE));
-            all.len() - 1
-        });
-        &mut *all[closed]
-    }
-
-    /// Forgets all: the connection is closed.
-    pub(crate) unsafe fn clear(&self) {
-        for mut f in self.0.take() {
-            f.forget();
-        }
-    }
 }

@@ -269,15 +269,14 @@ fn all_nibbles(rows: &[u8], query: &[Run<i8>], out: &mut Vec<i32>) {
         let mut sum = 0;
         let (whole, rest) = row.split_at(pairs.len() * RUN);
         for (bytes, [a, b]) in whole.as_chunks::<RUN>().0.iter().zip(pairs) {
-            for i in 0..RUN {
-                sum += i32::from(bytes[i] & 15) * i32::from(a.0[i]);
-                sum += i32::from(bytes[i] >> 4) * i32::from(b.0[i]);
+            for (byte, (a, b)) in bytes.iter().zip(a.0.iter().zip(&b.0)) {
+                sum += i32::from(byte & 15) * i32::from(*a) + i32::from(byte >> 4) * i32::from(*b);
             }
         }
         for (bytes, a) in rest.as_chunks::<HALF>().0.iter().zip(last) {
-            for i in 0..HALF {
-                sum += i32::from(bytes[i] & 15) * i32::from(a.0[i]);
-                sum += i32::from(bytes[i] >> 4) * i32::from(a.0[HALF + i]);
+            let (a, b) = a.0.split_at(HALF);
+            for (byte, (a, b)) in bytes.iter().zip(a.iter().zip(b)) {
+                sum += i32::from(byte & 15) * i32::from(*a) + i32::from(byte >> 4) * i32::from(*b);
             }
         }
         out.push(sum);

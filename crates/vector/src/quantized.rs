@@ -120,9 +120,9 @@ impl Measure {
             low[i] = self.bounds(cosine, product, [scales[i], rests[i], lengths[i]]).0;
         }
         let mut found = 0;
-        for i in 0..n {
+        for (i, low) in low[..n].iter().enumerate() {
             out[found] = i as u16;
-            found += usize::from(low[i] <= worst);
+            found += usize::from(*low <= worst);
         }
         found
     }
@@ -383,8 +383,8 @@ impl Quantized {
             }
             let row = |j: usize| group[j.min(group.len() - 1)].1 as usize;
             let distances = if self.stored.is_empty() {
-                for j in 0..group.len() {
-                    self.read(&mut reader, row(j), bytes, &mut read[j])?;
+                for (j, to) in read.iter_mut().enumerate().take(group.len()) {
+                    self.read(&mut reader, row(j), bytes, to)?;
                 }
                 query.distances(std::array::from_fn(|j| &read[j.min(group.len() - 1)][..]))
             } else {

@@ -119,6 +119,7 @@ fn a_backup_equals_its_source_whoever_writes() {
     }
 }
 
+/// Those to a database in memory make it begin anew (documentation page `backup`): it ends when they do.
 #[test]
 fn commits_of_the_own_connection_do_not_hold_a_backup_up() {
     for memory in [true, false] {
@@ -136,9 +137,11 @@ fn commits_of_the_own_connection_do_not_hold_a_backup_up() {
         while !b.step(10).unwrap() {
             steps += 1;
             assert!(steps < 200, "it never ends");
-            from.begin_write(false).unwrap();
-            work(&from, root, rng, 1);
-            from.commit().unwrap();
+            if !memory || steps < 20 {
+                from.begin_write(false).unwrap();
+                work(&from, root, rng, 1);
+                from.commit().unwrap();
+            }
         }
         assert_eq!(content(&to, root), content(&from, root));
     }

@@ -90,22 +90,22 @@ fn now_is_the_statement_s_time_everywhere() {
 #[test]
 fn text_and_blobs_have_a_longest_length() {
     let mut world = World::new();
-    world.limits.set(iolite_base::Limit::Length, 20);
+    world.limits.set(iolite_base::Limit::Length, 30);
     for question in [
-        "replace('aaaaaaaaaa', 'a', 'bbb')",
-        "hex('aaaaaaaaaaaaaaa')",
-        "printf('%30d', 1)",
+        "replace('aaaaaaaaaa', 'a', 'bbbb')",
+        "hex('aaaaaaaaaaaaaaaa')",
+        "printf('%31d', 1)",
         "printf('%.30f', 1)",
-        "printf('%030d', 1)",
-        "printf('%*c', 30, 'x')",
-        "zeroblob(21)",
-        "randomblob(21)",
-        "concat('aaaaaaaaaaa', 'aaaaaaaaaaaa')",
-        "quote('aaaaaaaaaaaaaaaaaaaa')",
-        "json_array('aaaaaaaaaaaaaaaaaaaa')",
-        "strftime('%F%F%F', '2024-01-01')",
-        "'aaaaaaaaaaa'; 'aaaaaaaaaa' | group_concat(x)",
-        "'aaaaaaaaaaa'; 'aaaaaaaaaa' | json_group_array(x)",
+        "printf('%031d', 1)",
+        "printf('%*c', 31, 'x')",
+        "zeroblob(31)",
+        "randomblob(31)",
+        "concat('aaaaaaaaaaaaaaa', 'aaaaaaaaaaaaaaaa')",
+        "quote('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')",
+        "json_array('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')",
+        "strftime('%F%F%F%F', '2024-01-01')",
+        "'aaaaaaaaaaaaaaaa'; 'aaaaaaaaaaaaaaaa' | group_concat(x)",
+        "'aaaaaaaaaaaaaaaa'; 'aaaaaaaaaaaaaaaa' | json_group_array(x)",
     ] {
         let e = run(&world, question).expect_err(question);
         assert_eq!(e.code(), iolite_base::Code::Toobig, "{question}");

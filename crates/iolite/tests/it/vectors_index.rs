@@ -270,6 +270,32 @@ fn filters_choose_before_the_nearest_are_counted() {
     }
 }
 
+/// Commands go by the table's name, whatever the key; `hybrid` and other columns work as without an index.
+#[test]
+fn commands_know_every_kind_of_key() {
+    for (key, value) in [("id text primary key", "'k' || i"), ("id integer primary key", "i"), ("", "")] {
+        let c = Connection::open_in_memory().unwrap();
+        let comma = if key.is_empty() { "" } else { "," };
+        c.execute_batch(&format!(
+            "CREATE VIRTUAL TABLE t USING vec0({key}{comma} v float[4] index=ivf(train=0), w int8[8] distance_metric=cosine \
+             index=ivf(train=300), +note text)"
+        ))
+        .unwrap();
+        let names = if key.is_empty() { "" } else { "id," };
+        c.execute_batch(&format!(
+            "WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM s WHERE i<2000) INSERT INTO t({names} v, w, note) \
+             SELECT {value}{comma} '[' || i || ',1,2,' || (i * 7 % 100) || ']', vec_int8('[1,2,' || (i % 90) || ',4,5,6,7,8]'), 'n' || i FROM s"
+        ))
+        .unwrap();
+        c.execute_batch("INSERT INTO t(t) VALUES('rebuild')").unwrap();
+        let near = "SELECT note FROM t WHERE v MATCH '[77,1,2,39]' AND k = 1";
+        assert_eq!(one(&c, near), "n77", "{key}");
+        let near = "SELECT distance FROM t WHERE w MATCH vec_int8('[1,2,33,4,5,6,7,8]') AND k = 1";
+        assert_eq!(one(&c, near), one(&c, &format!("{near} AND probes = 0")), "{key}");
+        assert_eq!(one(&c, "PRAGMA integrity_check"), "ok");
+    }
+}
+
 /// Vectors of which codes say nothing: no numbers, no length, all alike.
 #[test]
 fn odd_vectors_are_found_too() {

@@ -249,10 +249,10 @@ impl Tables<'_> {
         self.store.run(format!("DELETE FROM {} WHERE chunk_id=?1", self.name("places")), &[Value::Int(chunk)])
     }
 
-    /// How many rows of the table there are at the most: places of all chunks.
-    pub fn places(&self) -> Result<usize> {
-        let sql = format!("SELECT count(*) FROM {}", self.store.shadow("chunks"));
-        let chunks = self.store.row(sql, &[], |row| Ok(row.first().map_or(0, Value::to_int)))?;
-        Ok(usize::try_from(chunks.unwrap_or(0)).unwrap_or(0).saturating_mul(self.store.config.chunk_size))
+    /// How many rows the table has.
+    pub fn rows(&self) -> Result<usize> {
+        let sql = format!("SELECT count(*) FROM {}", self.store.shadow("rowids"));
+        let rows = self.store.row(sql, &[], |row| Ok(row.first().map_or(0, Value::to_int)))?;
+        Ok(usize::try_from(rows.unwrap_or(0)).unwrap_or(0))
     }
 }

@@ -72,8 +72,8 @@ pub(crate) fn added(store: &Store, column: usize, place: Place) -> Result<()> {
     let mut h = t.header()?;
     if h.lists == 0 {
         let wanted = options(t).train;
-        // Looked at where a chunk begins: rows are counted in chunks.
-        if wanted > 0 && place.at == 0 && t.places()? > wanted {
+        // Counted where a chunk begins.
+        if wanted > 0 && place.at == 0 && t.rows()? > wanted {
             return rebuild(t);
         }
         return Ok(());
@@ -212,7 +212,8 @@ fn split(t: Tables<'_>, h: &mut Header, list: u32) -> Result<()> {
         parts[half].push(entry(x, true, &centroids[half * n..][..n], *place, *rowid)?);
     }
     if parts.iter().any(Vec::is_empty) {
-        // All are alike: nothing divides them.
+        // All are alike, and nothing divides them: it is tried again when there are twice as many.
+        h.limit = h.limit.max(2 * places.len() as u32);
         return Ok(());
     }
     let new = h.lists + 1;

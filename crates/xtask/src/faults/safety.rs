@@ -195,8 +195,8 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         title: "ATTACH writes where the connection may not",
         file: "iolite/src/attach.rs",
-        find: "let t = target(&file, OpenFlags { memory: false, ..inner.open_flags })?;",
-        with: "let t = target(&file, if FAULT { OpenFlags::default() } else { OpenFlags { memory: false, ..inner.open_flags } })?;",
+        find: "let t = target(&file, flags, &inner.vfs)?;",
+        with: "let t = target(&file, if FAULT { OpenFlags::default() } else { flags }, &inner.vfs)?;",
         by: By::Test("iolite", "a_connection_for_reading_attaches"),
     },
     Fault {
@@ -230,8 +230,8 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         title: "a named database in memory is each connection's own",
         file: "iolite/src/open.rs",
-        find: "(false, true) if options.shared_cache &&",
-        with: "(false, true) if !FAULT && options.shared_cache &&",
+        find: "let uri_name = options.memory && options.shared_cache",
+        with: "let uri_name = !FAULT && options.memory && options.shared_cache",
         by: By::Test("iolite", "a_named_database_in_memory"),
     },
     Fault {

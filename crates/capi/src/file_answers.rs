@@ -1,18 +1,18 @@
-//! What files of our VFSes answer to `xFileControl`.
+//! What files of our VFSes answer to file controls, and what these set.
 
 use crate::{NOTFOUND, OK};
 use iolite_os::{File, Note};
 use std::ffi::{c_char, c_int, c_void};
 
-const LOCKSTATE: c_int = 1;
+pub(crate) const LOCKSTATE: c_int = 1;
 const LAST_ERRNO: c_int = 4;
 const SIZE_HINT: c_int = 5;
 const CHUNK_SIZE: c_int = 6;
-const PERSIST_WAL: c_int = 10;
-const VFSNAME: c_int = 12;
+pub(crate) const PERSIST_WAL: c_int = 10;
 const POWERSAFE_OVERWRITE: c_int = 13;
+const VFSNAME: c_int = 12;
 const TEMPFILENAME: c_int = 16;
-const MMAP_SIZE: c_int = 18;
+pub(crate) const MMAP_SIZE: c_int = 18;
 const HAS_MOVED: c_int = 20;
 const EXTERNAL_READER: c_int = 40;
 
@@ -61,7 +61,7 @@ pub(crate) unsafe fn of_file(
         TEMPFILENAME => {
             let mut random = [0; 8];
             iolite_os::default_vfs().entropy().fill(&mut random);
-            let folder = crate::directories::temp_directory()
+            let folder = crate::info::temp_directory()
                 .unwrap_or_else(|| std::env::temp_dir().into_os_string().into_encoded_bytes());
             let name =
                 [&folder[..], format!("/etilqs_{:016x}", u64::from_ne_bytes(random)).as_bytes()].concat();
