@@ -133,7 +133,7 @@ pub(crate) fn target(name: &[u8], flags: OpenFlags, vfs: &Arc<dyn Vfs>) -> Resul
         if name == b":memory:" {
             options.memory = true;
         }
-        return Ok(placed(name, options, vfs.clone(), &[]));
+        return Ok(placed(name, options, vfs.clone(), None));
     };
     let rest = match rest.strip_prefix(b"//") {
         None => rest,
@@ -187,29 +187,29 @@ pub(crate) fn target(name: &[u8], flags: OpenFlags, vfs: &Arc<dyn Vfs>) -> Resul
     if path == b":memory:" {
         options.memory = true;
     }
-    Ok(placed(&path, options, vfs, &parameters))
+    Ok(placed(&path, options, vfs, Some(&parameters)))
 }
 
-/// A database with this name in a VFS.
+/// A database with this name in a VFS; `uri`: the parameters of the URI that names it.
 fn placed(
     path: &[u8],
     mut options: OpenOptions,
     mut vfs: Arc<dyn Vfs>,
-    parameters: &[(Vec<u8>, Vec<u8>)],
+    uri: Option<&[(Vec<u8>, Vec<u8>)]>,
 ) -> Target {
     let (others, memdb) = (vfs.clone(), vfs.name() == MEMDB);
     if memdb {
         vfs = iolite_os::default_vfs();
     }
     // Who names a database in memory for others shares it; one without a name is its connection's own.
-    let uri_name = options.memory && options.shared_cache && path != b":memory:" && !path.is_empty();
+    let uri_name = options.memory && options.shared_cache && uri.is_some() && !path.is_empty();
     let shared = match (memdb, uri_name) {
         (true, _) if path.starts_with(b"/") => Some([b"memdb:", path].concat()),
         (false, true) => Some([b"cache:", path].concat()),
         _ => None,
     };
     options.memory |= memdb;
-    if let Some(own) = vfs.for_database(parameters).filter(|_| !options.memory) {
+    if let Some(own) = vfs.for_database(uri.unwrap_or_default()).filter(|_| !options.memory) {
         vfs = own;
     }
     Target { path: path_of(path), options, shared, vfs, others }

@@ -91,6 +91,13 @@ int main(int argc, char **argv) {
   a = opened("/shared", both, "memdb");
   run(a, "select * from t");
   sqlite3_close(a);
+  /* Without a name of its own, by a URI. */
+  a = opened("file::memory:?cache=shared", both | SQLITE_OPEN_URI, 0);
+  b = opened("file::memory:?cache=shared", both | SQLITE_OPEN_URI, 0);
+  run(a, "create table t(a); insert into t values(6)");
+  run(b, "select * from t");
+  sqlite3_close(a);
+  sqlite3_close(b);
   sqlite3_vfs_register(sqlite3_vfs_find("memdb"), 1);
   printf("default %s\n", sqlite3_vfs_find(0)->zName);
   a = opened("/other", both, 0);
