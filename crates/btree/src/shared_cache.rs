@@ -83,7 +83,7 @@ impl Member {
         self.0.blocked_by.set(None);
     }
 
-    /// What is called whenever the last of its transactions has ended.
+    /// What is called whenever a transaction of its may have ended.
     pub fn set_at_end(&self, f: Option<Rc<dyn Fn()>>) {
         *self.0.at_end.borrow_mut() = f;
     }
@@ -92,17 +92,21 @@ impl Member {
         let n = self.0.transactions.get().saturating_sub(1);
         self.0.transactions.set(n);
         if n == 0 {
-            if let Some(r) = self.0.registry.upgrade() {
-                let others = r.members.borrow();
-                let blocked = others.iter().filter_map(Weak::upgrade);
-                blocked
-                    .filter(|m| m.blocked_by.get() == Some(self.0.id))
-                    .for_each(|m| m.blocked_by.set(None));
-            }
-            let f = self.0.at_end.borrow().clone();
-            if let Some(f) = f {
-                f();
-            }
+            self.concluded();
+        }
+    }
+
+    /// Nobody is blocked by it any more, as far as is known, and those who wait are told: its last transaction has ended, or a
+    /// statement outside of `BEGIN`, as on stock, though another one may read on.
+    pub fn concluded(&self) {
+        if let Some(r) = self.0.registry.upgrade() {
+            let others = r.members.borrow();
+            let blocked = others.iter().filter_map(Weak::upgrade);
+            blocked.filter(|m| m.blocked_by.get() == Some(self.0.id)).for_each(|m| m.blocked_by.set(None));
+        }
+        let f = self.0.at_end.borrow().clone();
+        if let Some(f) = f {
+            f();
         }
     }
 }

@@ -161,5 +161,8 @@ impl Transaction {
         if idle && self.is_autocommit() {
             c.end_reads();
         }
+        if let Some(s) = c.sharing.as_ref().filter(|_| self.is_autocommit()) {
+            s.member.concluded();
+        }
     }
 }
