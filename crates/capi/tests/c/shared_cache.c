@@ -199,6 +199,7 @@ static void copies(sqlite3 *a, sqlite3 *b) {
   printf("one page: %d\n", sqlite3_backup_step(copy, 1));
   on("b", b, "begin; update big set v = 'lost'");
   printf("while b writes: %d\n", sqlite3_backup_step(copy, -1));
+  printf("into another file: %d\n", sqlite3_exec(a, "vacuum into ':memory:'", 0, 0, 0) & 0xff);
   on("b", b, "rollback");
   printf("afterwards: %d\n", sqlite3_backup_step(copy, -1));
   printf("finished: %d\n", sqlite3_backup_finish(copy));
