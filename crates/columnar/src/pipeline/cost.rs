@@ -167,7 +167,7 @@ fn sample_rows(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) ->
         e.slots(&mut |s| {
             if of[s].is_none() {
                 of[s] = Some(wanted.len());
-                wanted.push(Wanted { key: q.slots[s].key(), default: Field::of(&q.slots[s].default) });
+                wanted.push(Wanted::new(q.slots[s].key(), &q.slots[s].default));
             }
         });
     }
