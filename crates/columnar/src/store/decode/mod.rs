@@ -250,7 +250,7 @@ mod tests {
         ];
         for start in 0..all.len() {
             let mut dict = Dict::default();
-            let mut b = Builder::new(false, &mut dict, 0, &mut Spare::default()).unwrap();
+            let mut b = Builder::new(false, false, &mut dict, 0, &mut Spare::default()).unwrap();
             let order: Vec<Field<'_>> = (0..all.len()).map(|i| all[(start + i) % all.len()]).collect();
             for f in &order {
                 b.push(*f).unwrap();
@@ -284,8 +284,8 @@ mod tests {
             for real in [false, true] {
                 let (mut one, mut all) = (Dict::default(), Dict::default());
                 let mut spare = Spare::default();
-                let mut a = Builder::new(real, &mut one, 0, &mut spare).unwrap();
-                let mut b = Builder::new(real, &mut all, 0, &mut spare).unwrap();
+                let mut a = Builder::new(real, false, &mut one, 0, &mut spare).unwrap();
+                let mut b = Builder::new(real, false, &mut all, 0, &mut spare).unwrap();
                 for leaf in [1u64, 40, 200] {
                     let spot = |_| {
                         let t = types[below(types.len() as u64) as usize];
