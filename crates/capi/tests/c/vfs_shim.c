@@ -5,7 +5,7 @@ typedef struct { sqlite3_file base; const char *name; int kind; sqlite3_file *re
 static sqlite3_vfs *real;
 static sqlite3_io_methods methods[4];
 static int opens, closes, reads, writes, syncs, locks, maps, hints, phase_two, fetches, version = 3;
-static int short_reads, fail_read, fail_write, fail_sync, fail_lock, fail_open;
+static int short_reads, fail_truncate, fail_read, fail_write, fail_sync, fail_lock, fail_open;
 static char parameter[64], journal[64];
 
 static sqlite3_file *of(sqlite3_file *f) { return ((Shim *)f)->real; }
@@ -29,7 +29,10 @@ static int x_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at) {
   if (fail_write && ((Shim *)f)->kind & SQLITE_OPEN_MAIN_DB) return fail_write;
   return of(f)->pMethods->xWrite(of(f), p, n, at);
 }
-static int x_truncate(sqlite3_file *f, sqlite3_int64 n) { return of(f)->pMethods->xTruncate(of(f), n); }
+static int x_truncate(sqlite3_file *f, sqlite3_int64 n) {
+  if (fail_truncate && ((Shim *)f)->kind & SQLITE_OPEN_MAIN_JOURNAL) return fail_truncate;
+  return of(f)->pMethods->xTruncate(of(f), n);
+}
 static int x_sync(sqlite3_file *f, int how) {
   syncs++;
   if (fail_sync) return fail_sync;
@@ -221,6 +224,17 @@ int main(int argc, char **argv) {
   run(db, "insert into t values(3, 'y')");
   fail_open = 0;
   run(db, "insert into t values(3, 'y'); select count(*) from t");
+
+  /* A journal that cannot be ended when all is taken back to the first savepoint: what was there is there, and work goes on. */
+  run(db, "pragma journal_mode=truncate; pragma cache_size=2; create table big(k integer primary key, v)");
+  run(db, "with recursive c(x) as (select 1 union all select x + 1 from c where x < 60) insert into big select x, zeroblob(900) from c");
+  run(db, "savepoint a; update big set v = zeroblob(2000)");
+  fail_truncate = SQLITE_IOERR_TRUNCATE;
+  sqlite3_exec(db, "rollback to a; release a", 0, 0, 0);
+  if (!sqlite3_get_autocommit(db)) sqlite3_exec(db, "rollback", 0, 0, 0);
+  fail_truncate = 0;
+  run(db, "update big set v = zeroblob(901) where k = 7; select sum(length(v)) from big; pragma integrity_check");
+  run(db, "drop table big; pragma cache_size=2000; pragma journal_mode=delete");
 
   /* A log, with shared memory of the VFS. */
   run(db, "pragma journal_mode=wal; insert into t values(4, 'z'); select count(*) from t");
