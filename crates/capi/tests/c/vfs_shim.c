@@ -5,7 +5,7 @@ typedef struct { sqlite3_file base; const char *name; int kind; sqlite3_file *re
 static sqlite3_vfs *real;
 static sqlite3_io_methods methods[4];
 static int opens, closes, reads, writes, syncs, locks, maps, hints, phase_two, fetches, version = 3;
-static int short_reads, fail_truncate, fail_read, fail_write, fail_sync, fail_lock, fail_open;
+static int short_reads, fail_deletes, fail_accesses, fail_truncate, fail_read, fail_write, fail_sync, fail_lock, fail_open;
 static char parameter[64], journal[64];
 
 static sqlite3_file *of(sqlite3_file *f) { return ((Shim *)f)->real; }
@@ -114,8 +114,19 @@ static int v_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, 
   if (s->real->pMethods) f->pMethods = &methods[s->real->pMethods->iVersion < version ? s->real->pMethods->iVersion : version];
   return rc;
 }
-static int v_delete(sqlite3_vfs *v, const char *n, int s) { (void)v; return real->xDelete(real, n, s); }
-static int v_access(sqlite3_vfs *v, const char *n, int f, int *r) { (void)v; return real->xAccess(real, n, f, r); }
+static int v_delete(sqlite3_vfs *v, const char *n, int s) {
+  (void)v;
+  if (fail_deletes && fail_deletes--) {
+    fail_accesses = fail_deletes == 1;
+    return SQLITE_IOERR_DELETE;
+  }
+  return real->xDelete(real, n, s);
+}
+static int v_access(sqlite3_vfs *v, const char *n, int f, int *r) {
+  (void)v;
+  if (fail_accesses && fail_accesses--) return SQLITE_IOERR_ACCESS;
+  return real->xAccess(real, n, f, r);
+}
 static int v_full(sqlite3_vfs *v, const char *n, int len, char *out) { (void)v; return real->xFullPathname(real, n, len, out); }
 static void *v_dlopen(sqlite3_vfs *v, const char *n) { (void)v; return real->xDlOpen(real, n); }
 static void v_dlerror(sqlite3_vfs *v, int n, char *m) { (void)v; real->xDlError(real, n, m); }
@@ -270,6 +281,13 @@ int main(int argc, char **argv) {
   printf("%s\n", parameter);
   run(db, "create table second.s(x); insert into second.s select a from t; select count(*) from second.s");
   run(db, "begin; insert into second.s values(1); insert into t values(1, 2); commit");
+  /* The list of journals is not deleted, nobody knows whether it is there, and the first journal stays, too. */
+  run(db, "begin; insert into second.s values(77); insert into t values(77, 7)");
+  fail_deletes = 2;
+  sqlite3_exec(db, "commit", 0, 0, 0);
+  if (!sqlite3_get_autocommit(db)) sqlite3_exec(db, "rollback", 0, 0, 0);
+  fail_deletes = fail_accesses = 0;
+  run(db, "select count(*) from second.s where x = 77; select count(*) from t where a = 77");
   run(db, "pragma second.journal_mode=wal");
   run(db, "pragma second.locking_mode=exclusive; pragma second.journal_mode=wal; insert into second.s values(9); select count(*) from second.s");
   run(db, "vacuum; pragma integrity_check; create temp table big as with recursive c(x) as (select 1 union all select x + 1 from c where x < 10) select x from c; select count(*) from big");
