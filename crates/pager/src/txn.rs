@@ -695,7 +695,7 @@ impl Pager {
             if !in_file && self.wal.is_none() && self.state >= State::WriterDbMod {
                 self.error = undone.as_ref().err().cloned();
             }
-            self.let_go();
+            self.give_up();
             return undone;
         }
         self.end_write(end_read);
@@ -704,7 +704,7 @@ impl Pager {
 
     /// Gives a transaction up that could not be taken back. The file may be half restored. Where the journal is a file it is
     /// hot now: nothing in memory counts any more, and the next reader plays it back.
-    fn let_go(&mut self) {
+    fn give_up(&mut self) {
         self.reset_cache();
         self.journal = None;
         self.foreign_image = None;
@@ -733,7 +733,7 @@ impl Pager {
             if in_file && self.journal.is_none() {
                 // All was restored but the journal would not end. There is none to try again with.
                 self.epoch += 1;
-                self.let_go();
+                self.give_up();
             } else {
                 self.half_undone = Some(e.clone());
             }

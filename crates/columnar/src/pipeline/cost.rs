@@ -117,7 +117,7 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
 fn look_at_leaves(store: &Store, bt: &Btree, state: &TableState, texts: &[ColKey]) -> Result<(f64, f64)> {
     let some = state.some_leaves(if texts.is_empty() { 1 } else { SAMPLED_LEAVES });
     let wanted: Vec<Wanted<'_>> =
-        texts.iter().map(|key| Wanted { key: *key, default: Field::Null }).collect();
+        texts.iter().map(|key| Wanted { key: *key, default: Field::Null, ints: false }).collect();
     let mut dicts: Vec<Dict> = texts.iter().map(|_| Dict::default()).collect();
     let built = decode::build(bt, store.seed(), &some, &wanted, &mut dicts, 0, &mut Default::default())?;
     let rows = built.rows.len().max(1) as f64;
