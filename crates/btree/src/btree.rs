@@ -544,7 +544,7 @@ impl Btree {
     }
 
     /// The state of the transaction on the file, whichever connection's that is.
-    fn pager_state(&self) -> TxnState {
+    pub(crate) fn pager_state(&self) -> TxnState {
         self.pager().map_or(TxnState::Write, |p| p.txn_state())
     }
 

@@ -64,7 +64,8 @@ impl Backup {
         if self.done {
             return Ok(true);
         }
-        if self.from.txn_state() == TxnState::Write {
+        // Whoever shares the cache and writes: what is not committed is no part of a copy.
+        if self.from.pager_state() == TxnState::Write {
             return Err(Code::Busy.into());
         }
         let _reading = self.from.read_guard()?;

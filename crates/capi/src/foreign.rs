@@ -323,8 +323,9 @@ fn span(len: usize, offset: u64) -> Result<(c_int, i64)> {
     }
 }
 
-impl File for ForeignFile {
-    fn read(&self, buf: &mut [u8], offset: u64) -> Result<bool> {
+impl ForeignFile {
+    /// Whether all the bytes were there.
+    fn read_once(&self, buf: &mut [u8], offset: u64) -> Result<bool> {
         let read = self.methods().read.ok_or(Code::IoerrRead)?;
         let (n, at) = span(buf.len(), offset)?;
         // SAFETY: room for as many bytes as are asked for.
@@ -333,6 +334,20 @@ impl File for ForeignFile {
             return Ok(false);
         }
         done(rc).map(|()| true)
+    }
+}
+
+impl File for ForeignFile {
+    fn read(&self, buf: &mut [u8], offset: u64) -> Result<bool> {
+        let whole = self.read_once(buf, offset)?;
+        // Who lacks bytes that the file has, by its own word, must not be believed: page 1 that is taken to be missing is
+        // written anew, over all there was. Another process may have written in between, so it is asked twice.
+        if !whole
+            && offset.checked_add(buf.len() as u64).is_some_and(|end| self.size().is_ok_and(|s| s >= end))
+        {
+            return if self.read_once(buf, offset)? { Ok(true) } else { Err(Code::IoerrShortRead.into()) };
+        }
+        Ok(whole)
     }
 
     fn read_new<'b>(&self, buf: &'b mut [MaybeUninit<u8>], offset: u64) -> Result<(&'b mut [u8], bool)> {

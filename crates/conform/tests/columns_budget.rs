@@ -47,6 +47,7 @@ fn columns_make_room_for_others() {
     }
     assert!(c.column_counters(0).evicted > 5, "{:?}", c.column_counters(0));
     streams(&c);
+    streams_of_mixed_kinds(&c);
     keeps_a_part(&c);
     c.execute_batch(&format!("PRAGMA column_cache_size={before}")).unwrap();
     drop(c);
@@ -89,6 +90,34 @@ fn streams(c: &iolite::engine::Connection) {
                 "UPDATE w SET a = a + 1 WHERE id % 5000 = 7; UPDATE w SET a = a - 1 WHERE id % 5000 = 7",
             )
             .unwrap();
+        }
+    }
+}
+
+/// A column has integers in one segment and texts in another, and neither has room: what is decoded again while the scan goes on
+/// is what it was when the scan began.
+fn streams_of_mixed_kinds(c: &iolite::engine::Connection) {
+    let queries = [
+        "SELECT a, count(b), count(DISTINCT hex(b)), max(b) FROM m WHERE a > '' GROUP BY a ORDER BY 1",
+        "SELECT b, count(*) FROM m WHERE a <> 'group 3' GROUP BY b",
+        "SELECT count(*), min(a) FROM m WHERE b = 17",
+        "SELECT count(*) FROM m, m x WHERE m.b = x.id AND x.a > 'group 4'",
+    ];
+    for kib in [0, 1, 40, 100_000] {
+        for q in queries {
+            // No dictionary holds anything yet.
+            c.execute_batch(&format!(
+                "PRAGMA column_cache_size={kib}; PRAGMA analytics=off; DROP TABLE IF EXISTS m;
+                 CREATE TABLE m(id INTEGER PRIMARY KEY, a TEXT, b);
+                 INSERT INTO m WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)
+                   SELECT i, 'group ' || (i % 7), CASE WHEN i > 5000 THEN 'text' ELSE i / 100 END FROM n;"
+            ))
+            .unwrap();
+            let want = rows(c, q);
+            c.execute_batch("PRAGMA analytics=force").unwrap();
+            for round in 0..3 {
+                assert_eq!(rows(c, q), want, "{kib} KiB, round {round}: {q}");
+            }
         }
     }
 }

@@ -103,6 +103,8 @@ fn answers_do_not_depend_on_room() {
         assert_eq!(by_iolite(&c, q), *want, "{q}");
     }
     assert_eq!(c.column_runs(), runs);
+    c.execute_batch("PRAGMA temp_store=DEFAULT").unwrap();
+    equal_keys_at_the_limit(&c, before);
     generated(&c, before);
 }
 
@@ -112,6 +114,26 @@ fn generated(c: &iolite::engine::Connection, before: i64) {
     full_disks();
     interrupted();
     room(c, before);
+}
+
+/// Keys that compare equal and are not the same, in groups for which there was no room, on both sides of where the answer ends.
+fn equal_keys_at_the_limit(c: &iolite::engine::Connection, before: i64) {
+    c.execute_batch(
+        "CREATE TABLE equal(k TEXT COLLATE RTRIM, x);
+         INSERT INTO equal WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+           SELECT format('%04d', i / 2) || substr(' ', 1, i % 2), i FROM n;",
+    )
+    .unwrap();
+    for limit in 1..4 {
+        let q = format!("SELECT k, count(DISTINCT x) FROM equal GROUP BY k LIMIT {limit}");
+        c.execute_batch("PRAGMA analytics=off").unwrap();
+        let want = c.query(&q, &[]).unwrap();
+        c.execute_batch("PRAGMA analytics=force").unwrap();
+        for kib in [0, before] {
+            room(c, kib);
+            assert_eq!(format!("{:?}", c.query(&q, &[]).unwrap()), format!("{want:?}"), "{kib} KiB: {q}");
+        }
+    }
 }
 
 fn full_disks() {

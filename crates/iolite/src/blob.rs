@@ -18,6 +18,7 @@ use crate::statement::{Statement, Step};
 use crate::watched::Watched;
 use iolite_base::{Code, Error, Result, alloc, same_name, varint};
 use iolite_btree::{Btree, Cursor, TreeKind, TxnState};
+use iolite_bytecode::TableLock;
 use iolite_catalog::{ColumnSource, Table, TableKind};
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -93,12 +94,15 @@ impl Connection {
         let mut program = crate::control::holding_program(self, db, writes)?;
         // Nothing of it is ever undone alone.
         program.needs_statement = false;
+        let root = table.root.get();
+        if inner.sharing.is_some() {
+            program.locks = vec![TableLock { db, root, write: writes, name: table.name.clone() }];
+        }
         let mut statement = Statement::new(self, "", Rc::new(program))?;
         if statement.step()? != Step::Row {
             return Err(Code::Internal.into());
         }
         let btree = inner.btree_of(db)?;
-        let root = table.root.get();
         let cursor = btree.cursor(root, TreeKind::Table, writes)?;
         let watched = Rc::new(Watched {
             database: inner.databases.borrow()[db].name.clone(),

@@ -7,7 +7,7 @@
 use crate::connection::Inner;
 use iolite_base::{Code, Error, Result};
 use iolite_bytecode::{Insn, Opcode, Program, TableLock, p5};
-use iolite_catalog::Schema;
+use iolite_catalog::{Schema, Table};
 use std::rc::Rc;
 
 impl Inner {
@@ -43,6 +43,17 @@ impl Inner {
         })
     }
 
+    /// Locks all tables of a database for reading.
+    pub fn lock_tables_to_read(&self, db: usize) -> Result<()> {
+        if self.sharing.is_none() {
+            return Ok(());
+        }
+        let schema = self.catalog.borrow().schemas[db].clone();
+        schema.all_tables().filter(|t| rows_of(t) != 0).try_for_each(|t| {
+            self.lock_table(&TableLock { db, root: rows_of(t), write: false, name: t.name.clone() })
+        })
+    }
+
     /// Nothing is compiled while somebody who shares a cache changes its schema.
     pub fn check_schema_locks(&self) -> Result<()> {
         if self.sharing.is_none() {
@@ -69,12 +80,16 @@ fn opened(i: &Insn) -> Option<(usize, u32, bool)> {
 
 /// The table to which a tree belongs: its rows' root page, and its name.
 fn table_of(schema: &Schema, root: u32) -> Option<(u32, Rc<str>)> {
-    let rows = |t: &iolite_catalog::Table| t.primary_index().map_or(t.root.get(), |i| i.root.get());
     schema.all_tables().find_map(|t| {
-        let own = rows(t);
+        let own = rows_of(t);
         let is = own == root || t.indexes.borrow().iter().any(|i| i.root.get() == root);
         is.then(|| (own, t.name.clone()))
     })
+}
+
+/// The root page of the tree with a table's rows; 0 where there is none.
+fn rows_of(t: &Table) -> u32 {
+    t.primary_index().map_or(t.root.get(), |i| i.root.get())
 }
 
 fn note(locks: &mut Vec<TableLock>, lock: TableLock) {

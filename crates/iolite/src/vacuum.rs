@@ -102,6 +102,7 @@ fn vacuum_into(c: &Connection, db: usize, from: &Btree, file: &[u8]) -> Result<(
     }
     let to = Btree::open(t.vfs.clone(), &t.path, &options)?;
     let reading = from.read_guard()?;
+    inner.lock_tables_to_read(db)?;
     let autoincrement = |table: &str| has_autoincrement(inner, db, table);
     let done = (|| {
         if to.reading(|to| Ok(to.page_count()))? > 0 {

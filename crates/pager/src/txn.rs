@@ -692,30 +692,34 @@ impl Pager {
         let undone = if ending && self.kind == Kind::File { Ok(()) } else { self.undo_transaction() };
         self.epoch += 1;
         if (ending || undone.is_err()) && self.kind == Kind::File {
-            // The file may be half restored. Where the journal is a file it is hot now: nothing in memory
-            // counts any more, and the next reader plays it back.
-            self.reset_cache();
-            self.journal = None;
-            self.foreign_image = None;
-            self.half_undone = None;
-            self.era = None;
             if !in_file && self.wal.is_none() && self.state >= State::WriterDbMod {
                 self.error = undone.as_ref().err().cloned();
             }
-            self.undo.clear();
-            self.dirty.clear();
-            self.end_direct();
-            self.state = State::Open;
-            if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
-                wal.end_write(&**file);
-                wal.end_read(&**file);
-            } else {
-                self.unlock(LockLevel::None);
-            }
+            self.give_up();
             return undone;
         }
         self.end_write(end_read);
         undone
+    }
+
+    /// Gives a transaction up that could not be taken back. The file may be half restored. Where the journal is a file it is
+    /// hot now: nothing in memory counts any more, and the next reader plays it back.
+    fn give_up(&mut self) {
+        self.reset_cache();
+        self.journal = None;
+        self.foreign_image = None;
+        self.half_undone = None;
+        self.era = None;
+        self.undo.clear();
+        self.dirty.clear();
+        self.end_direct();
+        self.state = State::Open;
+        if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
+            wal.end_write(&**file);
+            wal.end_read(&**file);
+        } else {
+            self.unlock(LockLevel::None);
+        }
     }
 
     /// Takes back what the transaction has changed, and stays the writer: nobody else can have written when it goes on.
@@ -724,8 +728,15 @@ impl Pager {
             return Ok(());
         }
         debug_assert!(self.state < State::WriterFinished);
+        let in_file = self.journal.as_ref().is_some_and(|j| j.in_file());
         if let Err(e) = self.undo_transaction() {
-            self.half_undone = Some(e.clone());
+            if in_file && self.journal.is_none() {
+                // All was restored but the journal would not end. There is none to try again with.
+                self.epoch += 1;
+                self.give_up();
+            } else {
+                self.half_undone = Some(e.clone());
+            }
             return Err(e);
         }
         self.epoch += 1;

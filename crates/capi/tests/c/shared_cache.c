@@ -174,6 +174,39 @@ static void *working(void *p) {
   return 0;
 }
 
+/* Handles on values lock their tables. */
+static void blob_handles(sqlite3 *a, sqlite3 *b) {
+  sqlite3_blob *h = 0;
+  char got[5] = "";
+  on("a", a, "create table big(k integer primary key, v); insert into big values(1, 'long'), (2, 'also')");
+  for (int writes = 0; writes < 2; writes++) {
+    printf("a opens: %d\n", sqlite3_blob_open(a, "main", "big", "v", 1, writes, &h) & 0xff);
+    on("b", b, "select v from big");
+    on("b", b, "update big set v = 'nope' where k = 1");
+    printf("a reads: %d %s\n", sqlite3_blob_read(h, got, 4, 0), got);
+    printf("a closes: %d\n", sqlite3_blob_close(h));
+    on("b", b, "begin; update big set v = 'lost' where k = 1");
+    printf("a opens: %d\n", sqlite3_blob_open(a, "main", "big", "v", 1, writes, &h) & 0xff);
+    sqlite3_blob_close(h);
+    on("b", b, "rollback");
+  }
+}
+
+/* What somebody who shares the cache has not committed is not copied. */
+static void copies(sqlite3 *a, sqlite3 *b) {
+  sqlite3 *to = db_open(":memory:");
+  sqlite3_backup *copy = sqlite3_backup_init(to, "main", a, "main");
+  printf("one page: %d\n", sqlite3_backup_step(copy, 1));
+  on("b", b, "begin; update big set v = 'lost'");
+  printf("while b writes: %d\n", sqlite3_backup_step(copy, -1));
+  printf("into another file: %d\n", sqlite3_exec(a, "vacuum into ':memory:'", 0, 0, 0) & 0xff);
+  on("b", b, "rollback");
+  printf("afterwards: %d\n", sqlite3_backup_step(copy, -1));
+  printf("finished: %d\n", sqlite3_backup_finish(copy));
+  on("copy", to, "select v from big; pragma integrity_check");
+  sqlite3_close(to);
+}
+
 int main(int argc, char **argv) {
   (void)argc;
   char name[5000];
@@ -188,6 +221,8 @@ int main(int argc, char **argv) {
     schemas(a, b);
     transactions(a, b);
     versions(a, b);
+    blob_handles(a, b);
+    copies(a, b);
     notifying(a, b, c);
     pair[0] = b, pair[1] = c;
     run(b, "delete from w");

@@ -83,6 +83,17 @@ static void part_one_connection(void) {
   expect(sqlite3_close(db), 0, "close");
 }
 
+/* A copy has whole transactions, whoever writes meanwhile. */
+static void copy(sqlite3 *db) {
+  sqlite3 *to = db_open(":memory:");
+  sqlite3_backup *b = sqlite3_backup_init(to, "main", db, "main");
+  int rc = sqlite3_backup_step(b, -1);
+  check(rc == SQLITE_DONE || rc == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED, "copy", rc);
+  sqlite3_backup_finish(b);
+  if (rc == SQLITE_DONE) check(number(to, "select count(*) % 2 from t") <= 0, "half a transaction copied", 0);
+  expect(sqlite3_close(to), 0, "close");
+}
+
 /* A connection for each thread, on one file or one database in memory. */
 static const char *shared_name;
 static void *own_connection(void *p) {
@@ -95,6 +106,7 @@ static void *own_connection(void *p) {
     check(rc == SQLITE_OK || rc == SQLITE_LOCKED, "transaction", rc);
     if (rc) sqlite3_exec(db, "rollback", 0, 0, 0);
     check(number(db, "select count(*) % 2 from t") <= 0, "half a transaction", 0);
+    if (i % 5 == j->number % 5) copy(db);
     if (i % 3 == j->number % 3) number(db, "select sum(length(b)) from t where a = 1");
     expect(sqlite3_close(db), 0, "close");
   }

@@ -5,7 +5,7 @@ typedef struct { sqlite3_file base; const char *name; int kind; sqlite3_file *re
 static sqlite3_vfs *real;
 static sqlite3_io_methods methods[4];
 static int opens, closes, reads, writes, syncs, locks, maps, hints, phase_two, fetches, version = 3;
-static int fail_read, fail_write, fail_sync, fail_lock, fail_open;
+static int short_reads, fail_deletes, fail_accesses, fail_truncate, fail_read, fail_write, fail_sync, fail_lock, fail_open;
 static char parameter[64], journal[64];
 
 static sqlite3_file *of(sqlite3_file *f) { return ((Shim *)f)->real; }
@@ -16,6 +16,11 @@ static int x_close(sqlite3_file *f) {
 }
 static int x_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at) {
   reads++;
+  if (short_reads && n > 100 && ((Shim *)f)->kind & SQLITE_OPEN_MAIN_DB) {
+    short_reads--;
+    memset(p, 0, n);
+    return SQLITE_IOERR_SHORT_READ;
+  }
   if (fail_read && ((Shim *)f)->kind & SQLITE_OPEN_MAIN_DB) return fail_read;
   return of(f)->pMethods->xRead(of(f), p, n, at);
 }
@@ -24,7 +29,10 @@ static int x_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at) {
   if (fail_write && ((Shim *)f)->kind & SQLITE_OPEN_MAIN_DB) return fail_write;
   return of(f)->pMethods->xWrite(of(f), p, n, at);
 }
-static int x_truncate(sqlite3_file *f, sqlite3_int64 n) { return of(f)->pMethods->xTruncate(of(f), n); }
+static int x_truncate(sqlite3_file *f, sqlite3_int64 n) {
+  if (fail_truncate && ((Shim *)f)->kind & SQLITE_OPEN_MAIN_JOURNAL) return fail_truncate;
+  return of(f)->pMethods->xTruncate(of(f), n);
+}
 static int x_sync(sqlite3_file *f, int how) {
   syncs++;
   if (fail_sync) return fail_sync;
@@ -106,8 +114,19 @@ static int v_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, 
   if (s->real->pMethods) f->pMethods = &methods[s->real->pMethods->iVersion < version ? s->real->pMethods->iVersion : version];
   return rc;
 }
-static int v_delete(sqlite3_vfs *v, const char *n, int s) { (void)v; return real->xDelete(real, n, s); }
-static int v_access(sqlite3_vfs *v, const char *n, int f, int *r) { (void)v; return real->xAccess(real, n, f, r); }
+static int v_delete(sqlite3_vfs *v, const char *n, int s) {
+  (void)v;
+  if (fail_deletes && fail_deletes--) {
+    fail_accesses = fail_deletes == 1;
+    return SQLITE_IOERR_DELETE;
+  }
+  return real->xDelete(real, n, s);
+}
+static int v_access(sqlite3_vfs *v, const char *n, int f, int *r) {
+  (void)v;
+  if (fail_accesses && fail_accesses--) return SQLITE_IOERR_ACCESS;
+  return real->xAccess(real, n, f, r);
+}
 static int v_full(sqlite3_vfs *v, const char *n, int len, char *out) { (void)v; return real->xFullPathname(real, n, len, out); }
 static void *v_dlopen(sqlite3_vfs *v, const char *n) { (void)v; return real->xDlOpen(real, n); }
 static void v_dlerror(sqlite3_vfs *v, int n, char *m) { (void)v; real->xDlError(real, n, m); }
@@ -205,10 +224,28 @@ int main(int argc, char **argv) {
   fail_read = 0;
   run(other, "select count(*) from t");
   sqlite3_close(other);
+  /* Pages that are said to lie behind the file's end, and do not. */
+  other = opened(name, SQLITE_OPEN_READWRITE, "shim");
+  short_reads = 4;
+  printf("not there: %d\n", sqlite3_exec(other, "insert into t values(9, 'lost')", 0, 0, 0) != 0);
+  sqlite3_close(other);
+  short_reads = 0;
+  run(db, "select count(*) from t; pragma integrity_check");
   fail_open = SQLITE_OPEN_MAIN_JOURNAL;
   run(db, "insert into t values(3, 'y')");
   fail_open = 0;
   run(db, "insert into t values(3, 'y'); select count(*) from t");
+
+  /* A journal that cannot be ended when all is taken back to the first savepoint: what was there is there, and work goes on. */
+  run(db, "pragma journal_mode=truncate; pragma cache_size=2; create table big(k integer primary key, v)");
+  run(db, "with recursive c(x) as (select 1 union all select x + 1 from c where x < 60) insert into big select x, zeroblob(900) from c");
+  run(db, "savepoint a; update big set v = zeroblob(2000)");
+  fail_truncate = SQLITE_IOERR_TRUNCATE;
+  sqlite3_exec(db, "rollback to a; release a", 0, 0, 0);
+  if (!sqlite3_get_autocommit(db)) sqlite3_exec(db, "rollback", 0, 0, 0);
+  fail_truncate = 0;
+  run(db, "update big set v = zeroblob(901) where k = 7; select sum(length(v)) from big; pragma integrity_check");
+  run(db, "drop table big; pragma cache_size=2000; pragma journal_mode=delete");
 
   /* A log, with shared memory of the VFS. */
   run(db, "pragma journal_mode=wal; insert into t values(4, 'z'); select count(*) from t");
@@ -244,6 +281,13 @@ int main(int argc, char **argv) {
   printf("%s\n", parameter);
   run(db, "create table second.s(x); insert into second.s select a from t; select count(*) from second.s");
   run(db, "begin; insert into second.s values(1); insert into t values(1, 2); commit");
+  /* The list of journals is not deleted, nobody knows whether it is there, and the first journal stays, too. */
+  run(db, "begin; insert into second.s values(77); insert into t values(77, 7)");
+  fail_deletes = 2;
+  sqlite3_exec(db, "commit", 0, 0, 0);
+  if (!sqlite3_get_autocommit(db)) sqlite3_exec(db, "rollback", 0, 0, 0);
+  fail_deletes = fail_accesses = 0;
+  run(db, "select count(*) from second.s where x = 77; select count(*) from t where a = 77");
   run(db, "pragma second.journal_mode=wal");
   run(db, "pragma second.locking_mode=exclusive; pragma second.journal_mode=wal; insert into second.s values(9); select count(*) from second.s");
   run(db, "vacuum; pragma integrity_check; create temp table big as with recursive c(x) as (select 1 union all select x + 1 from c where x < 10) select x from c; select count(*) from big");

@@ -31,7 +31,7 @@ impl Made {
         let mut spare = Spare::default();
         let mut builders = Vec::new();
         for d in &mut dicts {
-            builders.push(Builder::new(false, d, rows, &mut spare)?);
+            builders.push(Builder::new(false, false, d, rows, &mut spare)?);
         }
         let mut row = vec![Value::Null; width];
         while answer.next(&mut row)? {

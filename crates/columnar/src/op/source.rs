@@ -249,8 +249,7 @@ impl<'a> Source<'a> {
     ) -> Result<()> {
         let begun = self.now();
         let wanted = self.wanted(slots);
-        let wanted: Vec<Wanted<'_>> =
-            wanted.iter().map(|(k, d)| Wanted { key: *k, default: Field::of(d) }).collect();
+        let wanted: Vec<Wanted<'_>> = wanted.iter().map(|(k, d)| Wanted::new(*k, d)).collect();
         let mut at: Vec<(usize, usize, u32, usize)> = Vec::new();
         for (n, r) in rows.iter().enumerate() {
             let (p, leaf) = self.leaf_of(l, *r).ok_or(Code::Internal)?;

@@ -117,7 +117,7 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
 fn look_at_leaves(store: &Store, bt: &Btree, state: &TableState, texts: &[ColKey]) -> Result<(f64, f64)> {
     let some = state.some_leaves(if texts.is_empty() { 1 } else { SAMPLED_LEAVES });
     let wanted: Vec<Wanted<'_>> =
-        texts.iter().map(|key| Wanted { key: *key, default: Field::Null }).collect();
+        texts.iter().map(|key| Wanted { key: *key, default: Field::Null, ints: false }).collect();
     let mut dicts: Vec<Dict> = texts.iter().map(|_| Dict::default()).collect();
     let built = decode::build(bt, store.seed(), &some, &wanted, &mut dicts, 0, &mut Default::default())?;
     let rows = built.rows.len().max(1) as f64;
@@ -180,7 +180,7 @@ fn sample_rows(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) ->
         e.slots(&mut |s| {
             if of[s].is_none() {
                 of[s] = Some(wanted.len());
-                wanted.push(Wanted { key: q.slots[s].key(), default: Field::of(&q.slots[s].default) });
+                wanted.push(Wanted::new(q.slots[s].key(), &q.slots[s].default));
             }
         });
     }

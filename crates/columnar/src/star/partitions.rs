@@ -85,8 +85,9 @@ impl Run<'_> {
         let mut rows = Rows::new(&self.bound.result, &self.bound.order, q.distinct.as_deref(), limit, rt);
         let mut before: Option<Vec<Value>> = None;
         let mut values = vec![Value::Null; all.len()];
-        while groups.next(&mut values)? && !rows.full() {
-            // Two groups whose keys compare equal though they differ are one to everybody else.
+        while groups.next(&mut values)? {
+            // Two groups whose keys compare equal though they differ are one to everybody else, also where only the first of
+            // them is wanted.
             let same = |b: &Vec<Value>| {
                 by.iter().zip(&q.key_order).all(|((_, f), k)| {
                     b[*k].is_null() == values[*k].is_null()
@@ -95,6 +96,9 @@ impl Run<'_> {
             };
             if before.as_ref().is_some_and(same) {
                 return Ok(None);
+            }
+            if rows.full() {
+                break;
             }
             let row = Written { values: &values, keys: n, aggs: aggs.len() };
             let having = self.bound.having.as_ref();

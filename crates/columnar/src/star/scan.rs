@@ -162,7 +162,7 @@ impl Run<'_> {
             while to < parts.len() && parts[to].away && (to == from || held < loose() / 2) {
                 self.rt.check()?;
                 if !own.iter().any(|p| p.excludes(&parts[to])) {
-                    let chunks = store.fetch(&bt, state, to, &wanted)?;
+                    let chunks = store.fetch(&bt, state, to, &wanted, &s.cols[self.outer].loaded)?;
                     held += chunks.iter().map(|c| c.bytes()).sum::<usize>();
                     cols[self.outer].loaded.parts[to].cols = chunks;
                 }

@@ -18,7 +18,6 @@
 //! room is used again.
 
 use super::*;
-use crate::store::chunk::Field;
 use crate::store::decode::{Built, Lot};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -141,8 +140,7 @@ impl Store {
             wanted.iter().for_each(|w| t.columns.recall(&mut all, &w.0, &self.counters));
         }
         let (seed, layout) = (self.seed(), bt.layout());
-        let columns: Vec<Wanted<'_>> =
-            wanted.iter().map(|(k, d)| Wanted { key: *k, default: Field::of(d) }).collect();
+        let columns: Vec<Wanted<'_>> = wanted.iter().map(|(k, d)| Wanted::new(*k, d)).collect();
         // What a thread looks at: none of it is the connection's.
         let missing: Vec<&[usize]> = jobs.iter().map(|j| &j.missing[..]).collect();
         let work = |job: usize, lot: Lot, spare: &mut Spare| {

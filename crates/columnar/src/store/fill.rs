@@ -4,7 +4,7 @@
 //! copies of the earlier chunks; where rows came or went, or a value has no code, the segment is decoded as a whole.
 
 use super::*;
-use crate::store::chunk::Field;
+use crate::store::chunk::{Field, Shape};
 use std::collections::hash_map::Entry;
 
 impl Store {
@@ -44,10 +44,13 @@ impl Store {
         if t.keep {
             // The dictionaries are everybody's: one segment is built at a time.
             let mut all = lock(&t.columns.dicts);
-            let keys: Vec<Wanted<'_>> = missing
-                .iter()
-                .map(|i| Wanted { key: wanted[*i].0, default: Field::of(wanted[*i].1) })
-                .collect();
+            let mut keys: Vec<Wanted<'_>> =
+                missing.iter().map(|i| Wanted::new(wanted[*i].0, wanted[*i].1)).collect();
+            let shapes = lock(&s.shapes);
+            keys.iter_mut().for_each(|w| {
+                w.ints = shapes.get(&w.key).is_some_and(|(c, _)| matches!(c.shape(), Shape::Int { .. }))
+            });
+            drop(shapes);
             let mut dicts: Vec<Dict> = keys
                 .iter()
                 .map(|w| all.remove(&w.key).map_or_else(Dict::default, Arc::unwrap_or_clone))
@@ -75,8 +78,7 @@ impl Store {
                 have[*i] = Some(c);
             }
         } else {
-            let keys: Vec<Wanted<'_>> =
-                wanted.iter().map(|(k, d)| Wanted { key: *k, default: Field::of(d) }).collect();
+            let keys: Vec<Wanted<'_>> = wanted.iter().map(|(k, d)| Wanted::new(*k, d)).collect();
             self.counters.decoded.fetch_add(1, Relaxed);
             let built = decode::build(bt, self.seed(), &s.leaves, &keys, own, 0, spare)?;
             let _ = s.rows.set(built.rows);

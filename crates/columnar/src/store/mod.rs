@@ -493,18 +493,27 @@ impl Store {
         Ok(Loaded { parts, dicts, rows: start })
     }
 
-    /// Brings a segment's columns, some of which stayed away.
+    /// Brings a segment's columns, some of which stayed away when `loaded` was made. Declined, if they would not be what
+    /// was known of them then: another query may have built them as entries of a dictionary that has grown since.
     pub(crate) fn fetch(
         &self,
         bt: &Btree,
         t: &TableState,
         segment: usize,
         wanted: &[(ColKey, &Value)],
+        loaded: &Loaded,
     ) -> Result<Vec<Arc<Chunk>>> {
         let s = t.segments.get(segment).ok_or(Code::Internal)?;
-        match s.chunks_of(wanted) {
-            Some(c) => Ok(c),
-            None => self.fill(bt, t, s, wanted, &mut [], &mut Spare::default()),
+        let cols = match s.chunks_of(wanted) {
+            Some(c) => c,
+            None => self.fill(bt, t, s, wanted, &mut [], &mut Spare::default())?,
+        };
+        let known = &loaded.parts[segment].cols;
+        let mut all = cols.iter().zip(known).zip(&loaded.dicts);
+        if all.all(|((c, k), d)| c.shape() == k.shape() && c.is_of(d)) {
+            Ok(cols)
+        } else {
+            Err(DECLINED.into())
         }
     }
 

@@ -139,12 +139,23 @@ fn damaged_indexes_are_errors() {
                     .expect("a change");
             }
         }
-        if d.one_in(2) {
+        for _ in 0..d.below(4) {
             let column = d.of(&["start_block", "leaves_end_block", "end_block", "level", "idx"]);
-            let value = d.of(&["-1", "0", "3", "9223372036854775807", "-9223372036854775808", "'7 -5'"]);
-            let _ = c.execute_batch(&format!(
-                "UPDATE t_segdir SET {column} = {value} WHERE rowid = (SELECT max(rowid) FROM t_segdir)"
-            ));
+            let value = d.of(&[
+                "-1",
+                "0",
+                "3",
+                "1 << 59",
+                "1 << 62",
+                "9223372036854775807",
+                "-9223372036854775808",
+                "'7 -5'",
+                "x'ff'",
+                "NULL",
+            ]);
+            let rows =
+                d.of(&["(SELECT max(rowid) FROM t_segdir)", "(SELECT min(rowid) FROM t_segdir)", "rowid"]);
+            let _ = c.execute_batch(&format!("UPDATE t_segdir SET {column} = {value} WHERE rowid = {rows}"));
         }
         for sql in PROBES {
             if let Err(e) = c.query(sql, &[]) {
@@ -153,4 +164,17 @@ fn damaged_indexes_are_errors() {
             }
         }
     }
+}
+
+/// Segments whose level is no number are counted as those of a level that has none.
+#[test]
+fn a_merge_of_levels_that_are_no_numbers_ends() {
+    let c = iolite::engine::Connection::open_in_memory().expect("a database opens");
+    c.execute_batch(
+        "CREATE VIRTUAL TABLE t USING fts4(a); INSERT INTO t VALUES ('one'); INSERT INTO t VALUES ('two')",
+    )
+    .expect("a table");
+    c.execute_batch("UPDATE t_segdir SET level = x'ff'").expect("a change");
+    let done = c.execute_batch("INSERT INTO t(t) VALUES ('merge=3,2')");
+    assert_eq!(done.map_err(|e| e.code().number()), Err(267));
 }

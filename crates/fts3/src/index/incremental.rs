@@ -80,7 +80,11 @@ impl Index {
             }
             let entries = self.level_entries(level)?;
             if (entries.len() as i64) < count {
-                continue;
+                // A note may be older than the segments; what was counted just now is there, unless levels are no numbers.
+                if noted {
+                    continue;
+                }
+                return Err(corrupt());
             }
             let last = self.store.number(Sql::MaxIndex, &[Value::Int(level + 1)])?;
             let idx = last.map_or(0, |n| n.saturating_add(1));

@@ -268,8 +268,9 @@ fn decide_by_deleting(c: &Inner, list: &Path) -> Result<Result<()>> {
     match c.vfs.delete(list, true) {
         Ok(()) => Ok(Ok(())),
         Err(e) => match c.vfs.access(list, iolite_os::Access::Exists) {
-            Ok(true) => Err(e),
-            _ => Ok(Err(Code::IoerrDirFsync.into())),
+            Ok(false) => Ok(Err(Code::IoerrDirFsync.into())),
+            // Where nobody knows, all that can be taken back is: a list that is still there makes journals that are left hot.
+            _ => Err(e),
         },
     }
 }

@@ -350,6 +350,7 @@ fn damaged_lists_are_errors() {
         "UPDATE t_ivf_codes00 SET data = CAST(substr(data, 1, 100) || x'ff' || substr(data, 102) AS BLOB)",
         "DELETE FROM t_chunks WHERE chunk_id = 2",
         "DELETE FROM t_chunks",
+        "UPDATE t_chunks SET chunk_id = chunk_id + (1 << 60) WHERE chunk_id = 1",
         "UPDATE t_chunks SET validity = zeroblob(length(validity))",
         "UPDATE t_chunks SET rowids = zeroblob(length(rowids))",
         "DELETE FROM t_vector_chunks00",

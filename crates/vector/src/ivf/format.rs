@@ -49,11 +49,11 @@ fn put(b: &mut [u8], at: usize, bytes: &[u8]) {
     b[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// A place as one number.
+/// A place as one number. No table has so many chunks that their numbers, which ascend from 1, do not fit.
 pub(crate) fn packed(place: Place) -> Result<u64> {
     match u64::try_from(place.chunk) {
         Ok(chunk) if chunk < 1 << 48 => Ok(chunk << 16 | place.at as u64),
-        _ => Err(Code::Full.into()),
+        _ => Err(Code::CorruptVtab.into()),
     }
 }
 

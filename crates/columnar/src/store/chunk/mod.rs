@@ -286,15 +286,27 @@ impl Chunk {
 
     /// What is left of it when its values go.
     pub fn away(&self) -> Result<Chunk> {
+        Chunk::new(Data::Away(self.shape()), self.len, self.min, self.max)
+    }
+
+    /// Of what kind the values are.
+    pub fn shape(&self) -> Shape {
         let nulls = self.may_be_null();
-        let shape = match &self.data {
+        match &self.data {
             Data::Dict { .. } => Shape::Dict,
             Data::Plain(_) => Shape::Plain,
             Data::Real { .. } => Shape::Real { nulls },
             Data::Away(s) => *s,
             _ => Shape::Int { nulls },
-        };
-        Chunk::new(Data::Away(shape), self.len, self.min, self.max)
+        }
+    }
+
+    /// Whether all entries are in this dictionary, if the values are entries.
+    pub fn is_of(&self, dict: &Dict) -> bool {
+        match &self.data {
+            Data::Dict { codes } => (0..self.len).all(|i| (codes.get(i) as usize) < dict.len()),
+            _ => true,
+        }
     }
 
     /// Integers, some of them NULL (whose place in `values` does not count). The vector is taken only where it stays as it is.

@@ -42,11 +42,18 @@ pub(crate) struct Builder<'d> {
 }
 
 impl<'d> Builder<'d> {
-    /// Begins a column; `real`: integers stand for reals.
-    pub fn new(real: bool, dict: &'d mut Dict, rows: usize, spare: &mut Spare) -> Result<Builder<'d>> {
+    /// Begins a column. `real`: integers stand for reals. `ints`: the same leaves gave integers before, and so they do again,
+    /// though others have filled the dictionary meanwhile: a query may know of those.
+    pub fn new(
+        real: bool,
+        ints: bool,
+        dict: &'d mut Dict,
+        rows: usize,
+        spare: &mut Spare,
+    ) -> Result<Builder<'d>> {
         let form = if real {
             Form::Real(crate::memory::room(rows)?)
-        } else if dict.len() > 0 {
+        } else if dict.len() > 0 && !ints {
             // Other segments of the column hold texts.
             Form::Dict(emptied(&mut spare.codes, rows)?)
         } else {

@@ -14,7 +14,7 @@ use iolite_base::{Code, Error, Pgno, Result, alloc, be, varint};
 use iolite_btree::Btree;
 use iolite_btree::TreeKind;
 use iolite_btree::pages::{Cell, Layout, TABLE_LEAF};
-use iolite_value::record;
+use iolite_value::{Value, record};
 use page::{Pages, Shape};
 
 /// A column as it is read: equal keys are equal chunks.
@@ -33,6 +33,15 @@ pub(crate) struct ColKey {
 pub(crate) struct Wanted<'a> {
     pub key: ColKey,
     pub default: Field<'a>,
+    /// The leaves were read before, and had nothing but integers there.
+    pub ints: bool,
+}
+
+impl<'a> Wanted<'a> {
+    /// A column of leaves that were not read before.
+    pub fn new(key: ColKey, default: &'a Value) -> Wanted<'a> {
+        Wanted { key, default: Field::of(default), ints: false }
+    }
 }
 
 /// The bytes of some leaves.
@@ -151,7 +160,7 @@ fn build_from(
     let mut builders = Vec::with_capacity(wanted.len());
     let rows_hint = spare.rows;
     for (w, d) in wanted.iter().zip(dicts.iter_mut()) {
-        builders.push(Builder::new(w.key.real, d, rows_hint, spare)?);
+        builders.push(Builder::new(w.key.real, w.ints, d, rows_hint, spare)?);
     }
     // Wanted fields in the order in which a record holds them.
     let mut fields: Vec<(usize, usize)> =
@@ -241,7 +250,7 @@ mod tests {
         ];
         for start in 0..all.len() {
             let mut dict = Dict::default();
-            let mut b = Builder::new(false, &mut dict, 0, &mut Spare::default()).unwrap();
+            let mut b = Builder::new(false, false, &mut dict, 0, &mut Spare::default()).unwrap();
             let order: Vec<Field<'_>> = (0..all.len()).map(|i| all[(start + i) % all.len()]).collect();
             for f in &order {
                 b.push(*f).unwrap();
@@ -275,8 +284,8 @@ mod tests {
             for real in [false, true] {
                 let (mut one, mut all) = (Dict::default(), Dict::default());
                 let mut spare = Spare::default();
-                let mut a = Builder::new(real, &mut one, 0, &mut spare).unwrap();
-                let mut b = Builder::new(real, &mut all, 0, &mut spare).unwrap();
+                let mut a = Builder::new(real, false, &mut one, 0, &mut spare).unwrap();
+                let mut b = Builder::new(real, false, &mut all, 0, &mut spare).unwrap();
                 for leaf in [1u64, 40, 200] {
                     let spot = |_| {
                         let t = types[below(types.len() as u64) as usize];
