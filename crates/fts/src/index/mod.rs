@@ -211,6 +211,11 @@ impl Index {
         !self.pending.borrow().is_empty()
     }
 
+    /// Whether anything is kept back: rows, or how many of them are marked as deleted.
+    pub fn has_unwritten(&self) -> bool {
+        self.has_pending() || self.marked.get() != 0 || self.pending_rows.get() != 0
+    }
+
     /// Writes what is pending.
     pub fn flush(&self) -> Result<()> {
         if self.pending.borrow().is_empty() && self.marked.get() == 0 {
