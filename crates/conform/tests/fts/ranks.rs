@@ -99,6 +99,7 @@ fn ranks_are_those_of_stock() {
                 _ => {}
             }
         }
+        std::fs::write(format!("/tmp/s/{seed}.sql"), statements.join(";\n")).unwrap();
         for sql in statements {
             let ordered = sql.contains("ORDER BY");
             let different = pair.run(&Stmt { ordered, ..Stmt::plain("fts", sql.clone()) });

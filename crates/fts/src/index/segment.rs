@@ -429,6 +429,8 @@ impl SegmentCursor {
                 std::cmp::Ordering::Greater if exact => return Ok(()),
                 _ => {
                     self.eof = false;
+                    // The index of pages that a leaf may have is that of its last term.
+                    self.skips &= self.end >= self.leaf.size;
                     return self.begin_doclist(rows);
                 }
             }
