@@ -194,32 +194,6 @@ impl Run {
         self.root.next(self.backwards)
     }
 
-    /// Calls `f` with each row from the present one on, and the places of its first phrase, until it answers false; answers whether it did not.
-    pub fn each(&mut self, mut f: impl FnMut(i64, &[u8]) -> Result<bool>) -> Result<bool> {
-        if let Node::Near(near) = &mut self.root
-            && let Some(rows) = near.rows_of_token()
-        {
-            while !rows.eof {
-                if !f(rows.rowid, &rows.places()?)? {
-                    return Ok(false);
-                }
-                rows.next()?;
-            }
-            near.eof = true;
-            return Ok(true);
-        }
-        let mut list = Vec::new();
-        while !self.eof() {
-            list.clear();
-            self.list(0, &mut list)?;
-            if !f(self.rowid(), &list)? {
-                return Ok(false);
-            }
-            self.next()?;
-        }
-        Ok(true)
-    }
-
     /// Moves on to a row or to the first behind it.
     pub fn advance(&mut self, rowid: i64) -> Result<()> {
         if self.eof() || !before(self.rowid(), rowid, self.backwards) {

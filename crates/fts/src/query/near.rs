@@ -132,14 +132,6 @@ impl NearRows {
         }
     }
 
-    /// The rows of the token, where they all are the rows of this.
-    pub fn rows_of_token(&mut self) -> Option<&mut Rows> {
-        match &mut self.phrases[0].tokens[0].rows[..] {
-            [rows] if self.plain => Some(rows),
-            _ => None,
-        }
-    }
-
     pub fn next(&mut self) -> Result<()> {
         let rowid = self.rowid;
         let first = &mut self.phrases[0].tokens[0];

@@ -192,6 +192,17 @@ impl Search {
         hits
     }
 
+    /// How many rows match.
+    pub fn count_matches(&self) -> usize {
+        let mut walk = self.walk(&self.tree);
+        let (mut n, mut next) = (0, Some(self.bounds.0));
+        while let Some(row) = next.and_then(|n| walk.seek(n)).filter(|r| *r <= self.bounds.1) {
+            n += 1;
+            next = row.checked_add(1);
+        }
+        n
+    }
+
     /// At most how many rows match.
     pub fn at_most(&self) -> usize {
         self.count(&self.tree)
@@ -417,5 +428,91 @@ pub(super) fn sort(hits: &mut [Hit], worst: bool) {
     match worst {
         false => hits.sort_unstable(),
         true => hits.sort_unstable_by(|a, b| a.score.total_cmp(&b.score).then(a.rowid.cmp(&b.rowid))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that look random.
+    struct Draw(u64);
+
+    impl Draw {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % n
+        }
+    }
+
+    /// A list in which one of `every` rows is, rows being `far` apart.
+    fn list(d: &mut Draw, rows: i64, every: u64, far: i64, coarse: bool) -> Rc<List> {
+        let mut l = List::default();
+        for n in 1..=rows {
+            if d.below(every) == 0 {
+                l.rows.push(n * far - 1000);
+                l.values.push(if coarse { (1 + d.below(3)) as f64 } else { 1.0 + d.below(1 << 30) as f64 / 1e9 });
+            }
+        }
+        l.tops = l.values.chunks(BLOCK).map(|b| b.iter().fold(0.0, |a: f64, b| a.max(*b))).collect();
+        l.top = l.tops.iter().fold(0.0, |a, b| a.max(*b));
+        l.least = l.values.iter().fold(f64::INFINITY, |a, b| a.min(*b));
+        l.scored = true;
+        Rc::new(l)
+    }
+
+    fn leaves(l: &[usize]) -> Vec<Tree> {
+        l.iter().map(|p| Tree::Leaf(*p)).collect()
+    }
+
+    #[test]
+    fn the_best_rows_are_the_first_of_all() {
+        for seed in 0..120 {
+            let mut d = Draw(seed * 7919 + 1);
+            let far = [1, 1, 50, 100_000, i64::MAX / 20_000][d.below(5) as usize];
+            let coarse = d.below(2) == 0;
+            let rows = [200, 3000, 9000][d.below(3) as usize];
+            let lists: Vec<Rc<List>> = (0..4)
+                .map(|_| {
+                    let every = [1, 2, 7, 60, 900, 20_000][d.below(6) as usize];
+                    list(&mut d, rows, every, far, coarse)
+                })
+                .collect();
+            let not = |wanted, unwanted| Tree::Not(Box::new([wanted, unwanted]));
+            let trees = [
+                Tree::Leaf(0),
+                Tree::Or(leaves(&[0, 1, 2, 3])),
+                Tree::Or(leaves(&[3, 1])),
+                Tree::And(leaves(&[0, 1, 2])),
+                not(Tree::Or(leaves(&[0, 1])), Tree::Leaf(2)),
+                not(Tree::And(leaves(&[1, 2])), Tree::Or(leaves(&[0, 3]))),
+                Tree::Or(vec![Tree::And(leaves(&[0, 1])), not(Tree::Leaf(2), Tree::Leaf(3))]),
+                Tree::And(vec![Tree::Leaf(0), Tree::Or(leaves(&[1, 2, 3])), Tree::Or(vec![])]),
+                Tree::And(vec![Tree::Leaf(0), Tree::Or(leaves(&[1, 2, 3]))]),
+                not(Tree::Leaf(1), Tree::Nothing),
+            ];
+            for (t, tree) in trees.into_iter().enumerate() {
+                for bounds in [(i64::MIN, i64::MAX), (far * 40 - 1000, far * (rows - 30) - 1001), (5, 4)] {
+                    let lists = lists.iter().map(|l| Some(l.clone())).collect();
+                    let search = Search { tree: copy(&tree), lists, bounds };
+                    let all = search.all(false);
+                    assert!(all.is_sorted() && all.len() <= search.at_most());
+                    assert_eq!(all.len(), search.count_matches());
+                    for k in [0, 1, 10, 300, 100_000] {
+                        assert_eq!(search.best(k), all[..k.min(all.len())], "seed {seed}, tree {t}, {bounds:?}, {k}");
+                    }
+                }
+            }
+        }
+    }
+
+    fn copy(t: &Tree) -> Tree {
+        match t {
+            Tree::Nothing => Tree::Nothing,
+            Tree::Leaf(p) => Tree::Leaf(*p),
+            Tree::And(l) => Tree::And(l.iter().map(copy).collect()),
+            Tree::Or(l) => Tree::Or(l.iter().map(copy).collect()),
+            Tree::Not(p) => Tree::Not(Box::new([copy(&p[0]), copy(&p[1])])),
+        }
     }
 }

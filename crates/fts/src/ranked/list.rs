@@ -6,7 +6,8 @@
 
 use super::sizes::Sizes;
 use crate::auxiliary::bm25;
-use crate::index::position::{Places, column_of};
+use crate::config::Detail;
+use crate::index::position::{self, Places, column_of};
 use crate::query::{Query, Run};
 use crate::storage::Storage;
 use iolite_base::{Result, alloc};
@@ -21,6 +22,8 @@ const MOST_ROWS: usize = 4 << 20;
 pub(super) struct List {
     pub rows: Vec<i64>,
     pub values: Vec<f64>,
+    /// How many rows have the phrase: more than there are here, where it has to be near others.
+    pub hits: i64,
     /// Values are parts of scores.
     pub scored: bool,
     /// The greatest value of each block.
@@ -41,27 +44,154 @@ impl Drop for List {
 /// How much columns count; none: each alike.
 pub(super) type Weights = Option<Vec<f64>>;
 
+/// Stands for a frequency where an entry says that the row has nothing.
+const ABSENT: f64 = -1.0;
+
+fn frequency(places: &[u8], weights: &Weights) -> f64 {
+    match weights {
+        None => position::count(places) as f64,
+        Some(w) => {
+            let weight = |p| w.get(column_of(p) as usize).copied().unwrap_or(1.0);
+            Places::new(places).fold(0.0, |f, p| f + weight(p))
+        }
+    }
+}
+
 impl List {
     /// The rows of a phrase, read from the index; `None`: they are too many.
     pub fn read(storage: &Storage, query: &Query, phrase: usize, weights: &Weights) -> Result<Option<List>> {
         let mut list = List::default();
-        let mut run = Run::new(&storage.index, &query.only(phrase), false)?;
-        let fits = run.each(|rowid, places| {
-            let places = Places::new(places);
-            let frequency = match weights {
-                None => places.count() as f64,
-                Some(w) => places.fold(0.0, |f, p| f + w.get(column_of(p) as usize).copied().unwrap_or(1.0)),
-            };
-            alloc::reserve(&mut list.rows, 1)?;
-            alloc::reserve(&mut list.values, 1)?;
-            list.rows.push(rowid);
-            list.values.push(frequency);
-            Ok(list.rows.len() <= MOST_ROWS)
-        })?;
-        list.rows.shrink_to_fit();
-        list.values.shrink_to_fit();
-        list.count_bytes()?;
+        let fits = match &query.phrases[phrase].terms[..] {
+            [term] if !term.first && term.tokens.len() == 1 => {
+                let read = list.read_token(storage, (&term.tokens[0], term.prefix), query.columns_of(phrase), weights)?;
+                match read {
+                    Some(fits) => fits,
+                    None => list.read_rows(storage, query, phrase, weights)?,
+                }
+            }
+            _ => list.read_rows(storage, query, phrase, weights)?,
+        };
+        list.hits = list.rows.len() as i64;
+        list.end()?;
         Ok(fits.then_some(list))
+    }
+
+    /// The rows in which phrases are near each other, once for each of these phrases, with the places of it that are; `None`: they are too
+    /// many. How many rows have a phrase anywhere is not known here.
+    pub fn read_near(
+        storage: &Storage,
+        query: &Query,
+        phrases: &[usize],
+        weights: &Weights,
+    ) -> Result<Option<Vec<List>>> {
+        let mut lists: Vec<List> = phrases.iter().map(|_| List::default()).collect();
+        let mut run = Run::new(&storage.index, &query.near_alone(phrases[0]), false)?;
+        let (mut places, mut fits) = (Vec::new(), true);
+        while fits && !run.eof() {
+            for (list, phrase) in lists.iter_mut().zip(phrases) {
+                places.clear();
+                run.list(*phrase, &mut places)?;
+                list.push(run.rowid(), frequency(&places, weights))?;
+                fits = list.rows.len() <= MOST_ROWS;
+            }
+            run.next()?;
+        }
+        lists.iter_mut().try_for_each(List::end)?;
+        Ok(fits.then_some(lists))
+    }
+
+    /// All rows are there.
+    fn end(&mut self) -> Result<()> {
+        self.rows.shrink_to_fit();
+        self.values.shrink_to_fit();
+        self.count_bytes()
+    }
+
+    fn push(&mut self, rowid: i64, value: f64) -> Result<()> {
+        if self.rows.len() == self.rows.capacity() {
+            alloc::reserve(&mut self.rows, 1)?;
+            alloc::reserve(&mut self.values, 1)?;
+        }
+        self.rows.push(rowid);
+        self.values.push(value);
+        Ok(())
+    }
+
+    /// Reads the rows of a single token segment by segment; `None`: it is no single token in the index. Answers whether they are not too many.
+    fn read_token(
+        &mut self,
+        storage: &Storage,
+        (token, prefix): (&[u8], bool),
+        columns: Option<&[u32]>,
+        weights: &Weights,
+    ) -> Result<Option<bool>> {
+        let (mut ascending, mut absent) = (true, false);
+        let mut chosen = Vec::new();
+        let whole = storage.index.each_entry(token, prefix, |rowid, there, places| {
+            if self.rows.len() > MOST_ROWS {
+                return Ok(());
+            }
+            let mut value = ABSENT;
+            if there {
+                let places = match columns {
+                    None => places,
+                    Some(columns) => {
+                        position::in_columns(places, Detail::Full, columns, &mut chosen);
+                        &chosen
+                    }
+                };
+                if columns.is_none() || !places.is_empty() {
+                    value = frequency(places, weights);
+                }
+            }
+            ascending &= self.rows.last().is_none_or(|last| *last < rowid);
+            absent |= value == ABSENT;
+            self.push(rowid, value)
+        })?;
+        if !whole {
+            return Ok(None);
+        }
+        let fits = self.rows.len() <= MOST_ROWS;
+        if fits && (!ascending || absent) {
+            self.keep_newest()?;
+        }
+        Ok(Some(fits))
+    }
+
+    /// Of entries of one row, the last one counts; rows that it says have nothing go.
+    fn keep_newest(&mut self) -> Result<()> {
+        let mut order: Vec<u32> = Vec::new();
+        alloc::reserve(&mut order, self.rows.len())?;
+        order.extend(0..self.rows.len() as u32);
+        // Runs that ascend, one for each segment, are merged.
+        order.sort_by_key(|i| self.rows[*i as usize]);
+        let mut kept = List::default();
+        for (n, i) in order.iter().enumerate() {
+            let (row, value) = (self.rows[*i as usize], self.values[*i as usize]);
+            let newer = order.get(n + 1).is_some_and(|next| self.rows[*next as usize] == row);
+            if !newer && value != ABSENT {
+                kept.push(row, value)?;
+            }
+        }
+        std::mem::swap(&mut self.rows, &mut kept.rows);
+        std::mem::swap(&mut self.values, &mut kept.values);
+        Ok(())
+    }
+
+    /// Reads the rows of a phrase one after the other.
+    fn read_rows(&mut self, storage: &Storage, query: &Query, phrase: usize, weights: &Weights) -> Result<bool> {
+        let mut run = Run::new(&storage.index, &query.only(phrase), false)?;
+        let mut places = Vec::new();
+        while !run.eof() {
+            places.clear();
+            run.list(0, &mut places)?;
+            self.push(run.rowid(), frequency(&places, weights))?;
+            if self.rows.len() > MOST_ROWS {
+                return Ok(false);
+            }
+            run.next()?;
+        }
+        Ok(true)
     }
 
     /// How many bytes it takes.
@@ -79,6 +209,7 @@ impl List {
     /// Another one of the same content, which is not scored yet.
     pub fn copy(&self) -> Result<List> {
         let mut l = List::default();
+        l.hits = self.hits;
         alloc::reserve(&mut l.rows, self.rows.len())?;
         alloc::reserve(&mut l.values, self.rows.len())?;
         l.rows.extend_from_slice(&self.rows);
@@ -95,7 +226,7 @@ impl List {
         average: f64,
         mut size: impl FnMut(i64) -> Result<Option<u32>>,
     ) -> Result<bool> {
-        let rarity = bm25::rarity(rows, self.rows.len() as i64);
+        let rarity = bm25::rarity(rows, self.hits);
         alloc::reserve(&mut self.tops, self.rows.len().div_ceil(BLOCK))?;
         (self.top, self.least) = (0.0, f64::INFINITY);
         for (rows, values) in self.rows.chunks(BLOCK).zip(self.values.chunks_mut(BLOCK)) {

@@ -11,7 +11,7 @@
 //! where this table has changes that are not in the file yet. A state that was left and comes back by a rollback has its name again.
 //!
 //! What one query pays is bounded by what it would pay without: each phrase's rows are read once, as `bm25` does to count them, and sizes
-//! are read one by one until they are as many as the table has, or at once where the query alone needs a quarter of them.
+//! are read one by one until they are many ([`AT_ONCE`], [`IN_ALL`]).
 
 mod best;
 mod list;
@@ -38,6 +38,13 @@ const MOST_OF_TABLE: usize = 32 << 20;
 const MOST: usize = 128 << 20;
 /// Where nobody says how many rows are wanted, so many are found at first.
 const FIRST: usize = 64;
+
+/// Sizes of all rows are read where a query needs those of one of so many: one after the other they cost a seventh of each by itself.
+const AT_ONCE: i64 = 8;
+/// Or where those of one of so many were read one by one in a state.
+const IN_ALL: i64 = 4;
+/// At most so many sizes that were read one by one are kept.
+const SOME: usize = 1 << 16;
 
 /// Bytes that are kept in the process.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
@@ -69,8 +76,8 @@ struct State {
     note: StateNote,
     lists: FastMap<Vec<u8>, Entry>,
     sizes: Option<Rc<Sizes>>,
-    /// How many sizes were read one by one.
-    looked_up: i64,
+    /// Sizes that were read one by one.
+    some_sizes: FastMap<i64, u32>,
     queries: u64,
 }
 
@@ -154,8 +161,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Decides. The index has to say where phrases are and how long rows are. Phrases that have to be near each other count only where they
-    /// are, which is another number of rows than `bm25` takes for how rare they are. Weights below zero make bounds no bounds.
+    /// Decides. The index has to say where phrases are and how long rows are. Weights below zero make bounds no bounds.
     fn of(config: &Config, r: &Request<'_>) -> Option<Wanted> {
         if config.detail != Detail::Full || !config.column_size || !r.function.is_bm25() {
             return None;
@@ -166,22 +172,23 @@ impl Wanted {
         }
         weights.truncate(config.columns.len());
         let weights = weights.iter().any(|w| *w != 1.0).then_some(weights);
-        Some(Wanted { tree: tree(r.query.root.as_ref()?)?, weights })
+        Some(Wanted { tree: tree(r.query.root.as_ref()?), weights })
     }
 }
 
-fn tree(e: &Expr) -> Option<Tree> {
-    let all = |l: &[Expr]| -> Option<Vec<Tree>> { l.iter().map(tree).collect() };
-    Some(match e {
+fn tree(e: &Expr) -> Tree {
+    let all = |l: &[Expr]| -> Vec<Tree> { l.iter().map(tree).collect() };
+    match e {
         Expr::Near(n) => match n.phrases[..] {
             [phrase] => Tree::Leaf(phrase),
-            _ => return None,
+            // Their lists have the rows in which they are near each other.
+            _ => Tree::And(n.phrases.iter().map(|p| Tree::Leaf(*p)).collect()),
         },
         Expr::Nothing => Tree::Nothing,
-        Expr::And(l) => Tree::And(all(l)?),
-        Expr::Or(l) => Tree::Or(all(l)?),
-        Expr::Not(l) => Tree::Not(Box::new([tree(&l[0])?, tree(&l[1])?])),
-    })
+        Expr::And(l) => Tree::And(all(l)),
+        Expr::Or(l) => Tree::Or(all(l)),
+        Expr::Not(l) => Tree::Not(Box::new([tree(&l[0]), tree(&l[1])])),
+    }
 }
 
 /// The phrases of a part of a query; `scoring`: without those that rows must not have.
@@ -199,24 +206,33 @@ fn phrases(t: &Tree, scoring: bool, out: &mut Vec<usize>) {
     }
 }
 
-/// What names a phrase's list.
-fn key(query: &Query, phrase: usize, weights: &Weights) -> Vec<u8> {
+/// What names a phrase's list: of all its rows, or of those in which it is where the query wants it.
+fn key(query: &Query, phrase: usize, weights: &Weights, anywhere: bool) -> Vec<u8> {
     let mut out = Vec::new();
-    let number = |n: usize, out: &mut Vec<u8>| out.extend((n as u32).to_le_bytes());
-    for t in &query.phrases[phrase].terms {
-        out.push(t.prefix as u8 | (t.first as u8) << 1);
-        number(t.tokens.len(), &mut out);
-        for token in &t.tokens {
-            number(token.len(), &mut out);
-            out.extend_from_slice(token);
+    let number = |n: usize, out: &mut Vec<u8>| out.extend((n as u64).to_le_bytes());
+    let alone = [phrase];
+    let mut phrases = &alone[..];
+    if let Some(near) = query.near_of(phrase).filter(|n| !anywhere && n.phrases.len() > 1) {
+        phrases = &near.phrases;
+        number(near.phrases.iter().position(|p| *p == phrase).unwrap_or(0), &mut out);
+        number(near.distance as usize, &mut out);
+    }
+    number(phrases.len(), &mut out);
+    for p in phrases {
+        let terms = &query.phrases[*p].terms;
+        number(terms.len(), &mut out);
+        for t in terms {
+            out.push(t.prefix as u8 | (t.first as u8) << 1);
+            number(t.tokens.len(), &mut out);
+            for token in &t.tokens {
+                number(token.len(), &mut out);
+                out.extend_from_slice(token);
+            }
         }
     }
-    out.push(0xff);
-    if let Some(columns) = query.columns_of(phrase) {
-        out.push(1);
-        columns.iter().for_each(|c| number(*c as usize, &mut out));
-    }
-    out.push(0xff);
+    let columns = query.columns_of(phrase);
+    number(columns.map_or(0, |c| c.len() + 1), &mut out);
+    columns.iter().copied().flatten().for_each(|c| number(*c as usize, &mut out));
     weights.iter().flatten().for_each(|w| out.extend(w.to_bits().to_le_bytes()));
     out
 }
@@ -276,37 +292,32 @@ impl Running<'_> {
         self.state.queries += 1;
         let mut lists: Vec<Option<Rc<List>>> = vec![None; query.phrases.len()];
         for &p in &all {
-            let key = key(query, p, &weights);
-            let list = match self.state.lists.get_mut(&key) {
-                Some(e) => {
-                    e.used = self.state.queries;
-                    e.list.clone()
-                }
-                None => match List::read(self.storage, query, p, &weights)? {
-                    Some(list) => self.keep(key, list),
-                    None => return Ok(None),
-                },
-            };
-            lists[p] = Some(list);
+            if lists[p].is_none() && !self.lists_of(p, &weights, &mut lists)? {
+                return Ok(None);
+            }
         }
-        let counts: Vec<_> = lists.iter().map(|l| l.as_ref().map(|l| l.rows.len() as i64)).collect();
+        let counts: Vec<_> = lists.iter().map(|l| l.as_ref().map(|l| l.hits)).collect();
         if counts.iter().flatten().any(|n| *n > self.totals.rows) {
             // What was counted is wrong.
             return Ok(None);
         }
         let mut search = Search { tree, lists, bounds: self.r.bounds };
-        let (matches, worst) = (search.at_most(), self.r.worst);
+        let (mut matches, worst) = (search.at_most(), self.r.worst);
         let unscored = |s: &Search| -> usize {
             let rows = |p: &usize| s.lists[*p].as_ref().filter(|l| !l.scored).map_or(0, |l| l.rows.len());
             scoring.iter().map(rows).sum()
         };
         let mut left = unscored(&search);
         if left > 0 && self.state.sizes.is_none() {
+            let any = |l: &[Tree]| l.iter().all(|t| matches!(t, Tree::Leaf(_)));
+            if !matches!(&search.tree, Tree::Leaf(_)) && !matches!(&search.tree, Tree::Or(l) if any(l)) {
+                // That many was only a bound.
+                matches = search.count_matches();
+            }
             let rows = self.totals.rows;
             let needed = matches.min(left) as i64;
-            if Sizes::fit(rows)
-                && (needed > rows / 4 || self.keeps && self.state.looked_up + needed > rows)
-            {
+            let before = if self.keeps { self.state.some_sizes.len() as i64 } else { 0 };
+            if Sizes::fit(rows) && (needed > rows / AT_ONCE || before + needed > rows / IN_ALL) {
                 self.state.sizes = Sizes::read(self.storage)?.map(Rc::new);
             }
         }
@@ -330,6 +341,51 @@ impl Running<'_> {
         Ok(Some(Ranked::of(&hits, rest, worst, counts)))
     }
 
+    /// A list that is kept.
+    fn kept(&mut self, key: &[u8]) -> Option<Rc<List>> {
+        let e = self.state.lists.get_mut(key)?;
+        e.used = self.state.queries;
+        Some(e.list.clone())
+    }
+
+    /// The list of all rows of a phrase; none: they are too many.
+    fn list_anywhere(&mut self, phrase: usize, weights: &Weights) -> Result<Option<Rc<List>>> {
+        let query = self.r.query;
+        let key = key(query, phrase, weights, true);
+        if let Some(list) = self.kept(&key) {
+            return Ok(Some(list));
+        }
+        Ok(List::read(self.storage, query, phrase, weights)?.map(|list| self.keep(key, list)))
+    }
+
+    /// The lists of a phrase and of those that have to be near it; false: they are too long.
+    fn lists_of(&mut self, phrase: usize, weights: &Weights, out: &mut [Option<Rc<List>>]) -> Result<bool> {
+        let query = self.r.query;
+        let near = query.near_of(phrase).map_or(&[][..], |n| &n.phrases);
+        if near.len() < 2 {
+            out[phrase] = self.list_anywhere(phrase, weights)?;
+            return Ok(out[phrase].is_some());
+        }
+        let keys: Vec<Vec<u8>> = near.iter().map(|p| key(query, *p, weights, false)).collect();
+        for (p, key) in near.iter().zip(&keys) {
+            out[*p] = self.kept(key);
+        }
+        if near.iter().all(|p| out[*p].is_some()) {
+            return Ok(true);
+        }
+        let mut hits = Vec::new();
+        for p in near {
+            let Some(list) = self.list_anywhere(*p, weights)? else { return Ok(false) };
+            hits.push(list.hits);
+        }
+        let Some(lists) = List::read_near(self.storage, query, near, weights)? else { return Ok(false) };
+        for (((p, key), mut list), hits) in near.iter().zip(keys).zip(lists).zip(hits) {
+            list.hits = hits;
+            out[*p] = Some(self.keep(key, list));
+        }
+        Ok(true)
+    }
+
     /// Keeps a list, if it may be kept.
     fn keep(&mut self, key: Vec<u8>, list: List) -> Rc<List> {
         let list = Rc::new(list);
@@ -342,7 +398,7 @@ impl Running<'_> {
     /// Makes sure that a phrase's list is scored; false: it cannot be.
     fn score(&mut self, search: &mut Search, phrase: usize, weights: &Weights) -> Result<bool> {
         let Some(list) = search.lists[phrase].take_if(|l| !l.scored) else { return Ok(true) };
-        let key = key(self.r.query, phrase, weights);
+        let key = key(self.r.query, phrase, weights, false);
         // Another phrase of the query may be the same one.
         if let Some(e) = self.state.lists.get(&key).filter(|e| e.list.scored) {
             search.lists[phrase] = Some(e.list.clone());
@@ -358,15 +414,29 @@ impl Running<'_> {
         let scored = match sizes {
             Some(sizes) => list.score_by(self.totals.rows, average, &sizes)?,
             None => {
-                self.state.looked_up += list.rows.len() as i64;
                 let mut columns = Vec::new();
-                list.score(self.totals.rows, average, |row| size(self.storage, row, &mut columns))?
+                list.score(self.totals.rows, average, |row| self.size(row, &mut columns))?
             }
         };
         if scored {
             search.lists[phrase] = Some(self.keep(key, list));
         }
         Ok(scored)
+    }
+
+    /// The number of tokens of a row, if it is known.
+    fn size(&mut self, row: i64, columns: &mut Vec<i64>) -> Result<Option<u32>> {
+        if let Some(n) = self.state.some_sizes.get(&row) {
+            return Ok(Some(*n));
+        }
+        if !self.storage.read_sizes(row, columns)? {
+            return Ok(None);
+        }
+        let n = u32::try_from(columns.iter().sum::<i64>()).ok();
+        if let Some(n) = n.filter(|_| self.keeps && self.state.some_sizes.len() < SOME) {
+            self.state.some_sizes.insert(row, n);
+        }
+        Ok(n)
     }
 
     /// Scores the rows that match, which are few, without scoring the lists.
@@ -378,7 +448,7 @@ impl Running<'_> {
         let mut hits = Vec::new();
         let (mut columns, mut usable) = (Vec::new(), true);
         search.each(|rowid, values| {
-            let Some(n) = size(self.storage, rowid, &mut columns)? else {
+            let Some(n) = self.size(rowid, &mut columns)? else {
                 usable = false;
                 return Ok(());
             };
@@ -393,7 +463,6 @@ impl Running<'_> {
             hits.push(Hit { score, rowid });
             Ok::<(), Error>(())
         })?;
-        self.state.looked_up += hits.len() as i64;
         best::sort(&mut hits, self.r.worst);
         Ok(usable.then(|| Ranked::of(&hits, None, self.r.worst, counts)))
     }
@@ -403,9 +472,3 @@ fn average(totals: &Totals) -> f64 {
     totals.tokens.iter().sum::<i64>() as f64 / totals.rows as f64
 }
 
-fn size(storage: &Storage, row: i64, columns: &mut Vec<i64>) -> Result<Option<u32>> {
-    if !storage.read_sizes(row, columns)? {
-        return Ok(None);
-    }
-    Ok(u32::try_from(columns.iter().sum::<i64>()).ok())
-}
