@@ -9,7 +9,7 @@ use crate::index::position::{Places, column_of, offset_of, place};
 use crate::locale;
 use crate::plan::{self, Argument, BY_RANK, DESCENDING};
 use crate::query::{Query, Run};
-use crate::ranked::{Ranked, Request};
+use crate::ranked::{Kept, Ranked, Request};
 use crate::storage::Storage;
 use iolite_base::{Code, Error, Result, alloc};
 use iolite_ext::{FilterArgs, NestedStatement, TokenSink, TokenizeFor, VirtualCursor};
@@ -66,6 +66,7 @@ struct Seen {
 /// A cursor. See the module's head.
 pub(crate) struct Cursor {
     storage: Rc<Storage>,
+    ranked: Rc<Kept>,
     functions: FindFunction,
     number: i64,
     plan: Plan,
@@ -85,9 +86,10 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    pub fn new(storage: &Rc<Storage>, functions: FindFunction, number: i64) -> Cursor {
+    pub fn new(storage: &Rc<Storage>, ranked: &Rc<Kept>, functions: FindFunction, number: i64) -> Cursor {
         Cursor {
             storage: storage.clone(),
+            ranked: ranked.clone(),
             functions,
             number,
             plan: Plan::Nothing,
@@ -158,7 +160,7 @@ impl Cursor {
             worst: descending,
             limit,
         };
-        let ranked = match self.storage.ranked.find(&self.storage, &request)? {
+        let ranked = match self.ranked.find(&self.storage, &request)? {
             Some(ranked) => ranked,
             None => self.rank_each(descending, limit)?,
         };
@@ -829,7 +831,7 @@ impl Row for Cursor {
     }
 
     fn query_phrase(&self, phrase: usize, each: &mut EachRow<'_>) -> Result<()> {
-        let mut cursor = Cursor::new(&self.storage, self.functions.clone(), self.number);
+        let mut cursor = Cursor::new(&self.storage, &self.ranked, self.functions.clone(), self.number);
         cursor.query = Rc::new(self.query.only(phrase));
         cursor.begin_query()?;
         while !cursor.eof && each(&cursor)? {

@@ -28,7 +28,6 @@ pub(crate) struct Storage {
     pub store: Rc<Store>,
     pub index: Rc<Index>,
     totals: RefCell<Option<Totals>>,
-    pub ranked: crate::ranked::Kept,
 }
 
 /// A column's text and its locale.
@@ -41,7 +40,6 @@ impl Storage {
             store: store.clone(),
             index: Rc::new(Index::new(store)),
             totals: RefCell::new(None),
-            ranked: crate::ranked::Kept::default(),
         }
     }
 

@@ -38,10 +38,26 @@ fn query(d: &mut Draw, columns: bool) -> String {
 /// A whole statement for it.
 fn ranked(d: &mut Draw, table: &str, q: &str) -> String {
     let rank = d.of(&["", "", "", " AND rank MATCH 'bm25(2.0, 0.5)'", " AND rank MATCH 'bm25(0, 1)'"]);
-    let bounds = d.of(&["", "", "", " AND t.rowid > 40", " AND t.rowid BETWEEN 20 AND 900"]).replace("t.", "");
+    let bounds =
+        d.of(&["", "", "", " AND t.rowid > 40", " AND t.rowid BETWEEN 20 AND 900"]).replace("t.", "");
     let order = d.of(&["rank", "rank", "rank", "rank, rowid", "rank DESC", "rank DESC, rowid"]);
-    let limit = d.of(&["", " LIMIT 1", " LIMIT 10", " LIMIT 10", " LIMIT 5 OFFSET 7", " LIMIT 100", " LIMIT 1000", " LIMIT 0"]);
-    let columns = d.of(&["rowid, rank", "rowid, rank", "rowid, rank", "rowid, bm25(t)", "rowid, highlight(t, 0, '[', ']')"]);
+    let limit = d.of(&[
+        "",
+        " LIMIT 1",
+        " LIMIT 10",
+        " LIMIT 10",
+        " LIMIT 5 OFFSET 7",
+        " LIMIT 100",
+        " LIMIT 1000",
+        " LIMIT 0",
+    ]);
+    let columns = d.of(&[
+        "rowid, rank",
+        "rowid, rank",
+        "rowid, rank",
+        "rowid, bm25(t)",
+        "rowid, highlight(t, 0, '[', ']')",
+    ]);
     format!("SELECT {columns} FROM {table} WHERE t MATCH '{q}'{rank}{bounds} ORDER BY {order}{limit}")
 }
 
@@ -69,7 +85,11 @@ fn ranks_are_those_of_stock() {
         let mut statements = vec![format!("CREATE VIRTUAL TABLE t USING fts5(a, b{options})")];
         let insert = |d: &mut Draw, id: usize| {
             let (n, m) = (d.below(30), d.below(3));
-            format!("INSERT INTO t(rowid, a, b) VALUES ({id}, '{}', '{}')", words(d, n, " "), words(d, m, " "))
+            format!(
+                "INSERT INTO t(rowid, a, b) VALUES ({id}, '{}', '{}')",
+                words(d, n, " "),
+                words(d, m, " ")
+            )
         };
         let far = d.one_in(4);
         let id = |n: usize| if far { n * 7919 } else { n };
@@ -94,8 +114,11 @@ fn ranks_are_those_of_stock() {
                     statements.push(insert(&mut d, id(next)));
                     next += 1;
                 }
-                1 if gone => statements.push(format!("DELETE FROM t WHERE rowid = {}", id(1 + d.below(next)))),
-                2 => statements.push(d.of(&["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s"]).into()),
+                1 if gone => {
+                    statements.push(format!("DELETE FROM t WHERE rowid = {}", id(1 + d.below(next))))
+                }
+                2 => statements
+                    .push(d.of(&["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s"]).into()),
                 3 => statements.push("INSERT INTO t(t) VALUES ('optimize')".into()),
                 _ => {}
             }
@@ -104,7 +127,8 @@ fn ranks_are_those_of_stock() {
             let ordered = sql.contains("ORDER BY");
             let different = pair.run(&Stmt { ordered, ..Stmt::plain("fts", sql.clone()) });
             if let Some(x) = different.filter(|x| x.what != "state") {
-                found += &format!("{seed}: {options}\n{sql}\n{}\nstock: {}\nours:  {}\n", x.what, x.stock, x.ours);
+                found +=
+                    &format!("{seed}: {options}\n{sql}\n{}\nstock: {}\nours:  {}\n", x.what, x.stock, x.ours);
                 break;
             }
         }
@@ -157,7 +181,11 @@ fn make(table: &str) -> String {
     let mut sql = format!("CREATE VIRTUAL TABLE {table} USING fts5(a, b); BEGIN;");
     for _ in 0..60 {
         let (n, m) = (1 + d.below(12), d.below(4));
-        sql += &format!("INSERT INTO {table} VALUES ('one {}', '{}');", words(&mut d, n, " "), words(&mut d, m, " "));
+        sql += &format!(
+            "INSERT INTO {table} VALUES ('one {}', '{}');",
+            words(&mut d, n, " "),
+            words(&mut d, m, " ")
+        );
     }
     sql + "COMMIT"
 }
@@ -236,7 +264,9 @@ fn transactions(c: &Connection, table: &str, what: &str) {
     let run = |sql: &str| c.execute_batch(sql).unwrap_or_else(|e| panic!("{what}: {sql}: {}", e.message()));
     for sql in CHANGES {
         check(c, table, &format!("{what}, before {sql}"));
-        for (begin, end) in [("BEGIN", "ROLLBACK"), ("SAVEPOINT s", "ROLLBACK TO s; RELEASE s"), ("BEGIN", "COMMIT")] {
+        for (begin, end) in
+            [("BEGIN", "ROLLBACK"), ("SAVEPOINT s", "ROLLBACK TO s; RELEASE s"), ("BEGIN", "COMMIT")]
+        {
             run(begin);
             check(c, table, &format!("{what}, in {begin}"));
             run(sql);
@@ -255,8 +285,10 @@ fn transactions(c: &Connection, table: &str, what: &str) {
 #[test]
 fn a_word_before_one_with_many_pages_has_its_own_rows() {
     let c = Connection::open_in_memory().expect("a database");
-    c.execute_batch("CREATE VIRTUAL TABLE t USING fts5(a, prefix='1'); INSERT INTO t(t, rank) VALUES ('pgsz', 64); BEGIN")
-        .expect("a table");
+    c.execute_batch(
+        "CREATE VIRTUAL TABLE t USING fts5(a, prefix='1'); INSERT INTO t(t, rank) VALUES ('pgsz', 64); BEGIN",
+    )
+    .expect("a table");
     for n in 1..=600 {
         let last = if n == 5 || n == 500 { " zz" } else { "" };
         c.execute_batch(&format!("INSERT INTO t VALUES ('a{n} w w w{last}')")).expect("a row");

@@ -638,7 +638,8 @@ impl SegmentCursor {
                 while let Some(places) = bytes.get(data..data + size) {
                     f(rowid, size > 0, places)?;
                     let mut at = data + size;
-                    let next = varint(bytes, &mut at).zip(varint(bytes, &mut at)).filter(|n| n.1 >> 1 < 1 << 31);
+                    let next =
+                        varint(bytes, &mut at).zip(varint(bytes, &mut at)).filter(|n| n.1 >> 1 < 1 << 31);
                     let Some((delta, head)) = next else { break };
                     rowid = rowid.wrapping_add(delta as i64);
                     (size, data) = ((head >> 1) as usize, at);

@@ -59,7 +59,11 @@ impl Best {
     /// A score must be above it.
     #[inline]
     fn least(&self) -> f64 {
-        if self.heap.len() < self.k { f64::NEG_INFINITY } else { self.heap.peek().map_or(f64::INFINITY, |h| h.score) }
+        if self.heap.len() < self.k {
+            f64::NEG_INFINITY
+        } else {
+            self.heap.peek().map_or(f64::INFINITY, |h| h.score)
+        }
     }
 
     fn add(&mut self, hit: Hit) {
@@ -127,10 +131,8 @@ impl Walk<'_> {
     fn values(&self, row: i64, out: &mut [f64]) {
         match self {
             Walk::Nothing => {}
-            Walk::Leaf { list, phrase, at } => {
-                if list.rows.get(*at) == Some(&row) {
-                    out[*phrase] = list.values[*at];
-                }
+            Walk::Leaf { list, phrase, at } if list.rows.get(*at) == Some(&row) => {
+                out[*phrase] = list.values[*at];
             }
             Walk::And { parts, now } | Walk::Or { parts, now } if *now == Some(row) => {
                 parts.iter().for_each(|p| p.values(row, out));
@@ -328,7 +330,8 @@ impl Search {
 
     /// Whether the lists' rows lie close enough for windows, where no value is zero.
     fn is_dense(&self, phrases: &[usize]) -> bool {
-        let lists = || phrases.iter().filter_map(|p| self.lists[*p].as_deref()).filter(|l| !l.rows.is_empty());
+        let lists =
+            || phrases.iter().filter_map(|p| self.lists[*p].as_deref()).filter(|l| !l.rows.is_empty());
         let total: u64 = lists().map(|l| l.rows.len() as u64).sum();
         let first = lists().map(|l| l.rows[0]).min().unwrap_or(0);
         let last = lists().map(|l| l.rows[l.rows.len() - 1]).max().unwrap_or(0);
@@ -451,7 +454,11 @@ mod tests {
         for n in 1..=rows {
             if d.below(every) == 0 {
                 l.rows.push(n * far - 1000);
-                l.values.push(if coarse { (1 + d.below(3)) as f64 } else { 1.0 + d.below(1 << 30) as f64 / 1e9 });
+                l.values.push(if coarse {
+                    (1 + d.below(3)) as f64
+                } else {
+                    1.0 + d.below(1 << 30) as f64 / 1e9
+                });
             }
         }
         l.tops = l.values.chunks(BLOCK).map(|b| b.iter().fold(0.0, |a: f64, b| a.max(*b))).collect();
@@ -499,7 +506,11 @@ mod tests {
                     assert!(all.is_sorted() && all.len() <= search.at_most());
                     assert_eq!(all.len(), search.count_matches());
                     for k in [0, 1, 10, 300, 100_000] {
-                        assert_eq!(search.best(k), all[..k.min(all.len())], "seed {seed}, tree {t}, {bounds:?}, {k}");
+                        assert_eq!(
+                            search.best(k),
+                            all[..k.min(all.len())],
+                            "seed {seed}, tree {t}, {bounds:?}, {k}"
+                        );
                     }
                 }
             }

@@ -63,7 +63,12 @@ impl List {
         let mut list = List::default();
         let fits = match &query.phrases[phrase].terms[..] {
             [term] if !term.first && term.tokens.len() == 1 => {
-                let read = list.read_token(storage, (&term.tokens[0], term.prefix), query.columns_of(phrase), weights)?;
+                let read = list.read_token(
+                    storage,
+                    (&term.tokens[0], term.prefix),
+                    query.columns_of(phrase),
+                    weights,
+                )?;
                 match read {
                     Some(fits) => fits,
                     None => list.read_rows(storage, query, phrase, weights)?,
@@ -179,7 +184,13 @@ impl List {
     }
 
     /// Reads the rows of a phrase one after the other.
-    fn read_rows(&mut self, storage: &Storage, query: &Query, phrase: usize, weights: &Weights) -> Result<bool> {
+    fn read_rows(
+        &mut self,
+        storage: &Storage,
+        query: &Query,
+        phrase: usize,
+        weights: &Weights,
+    ) -> Result<bool> {
         let mut run = Run::new(&storage.index, &query.only(phrase), false)?;
         let mut places = Vec::new();
         while !run.eof() {

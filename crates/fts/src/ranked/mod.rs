@@ -459,7 +459,7 @@ impl Running<'_> {
                     false => crate::auxiliary::bm25::part(rarity[p], *value, f64::from(n), average),
                 };
             }
-            usable &= score >= 0.0 && score < f64::INFINITY;
+            usable &= (0.0..f64::INFINITY).contains(&score);
             hits.push(Hit { score, rowid });
             Ok::<(), Error>(())
         })?;
@@ -471,4 +471,3 @@ impl Running<'_> {
 fn average(totals: &Totals) -> f64 {
     totals.tokens.iter().sum::<i64>() as f64 / totals.rows as f64
 }
-
