@@ -350,6 +350,8 @@ impl Cursor {
         let value = match word.to_ascii_lowercase().as_str() {
             "reads" => self.storage.store.reads.get(),
             "id" => self.number,
+            "ranked" => self.ranked.answered(),
+            "kept" => self.ranked.bytes(),
             _ => return Err(Error::sql(format!("unknown special query: {word}"))),
         };
         self.plan = Plan::Special(Value::Int(value));

@@ -283,6 +283,42 @@ fn transactions(c: &Connection, table: &str, what: &str) {
 }
 
 #[test]
+fn a_table_tells_which_queries_were_ranked_from_lists() {
+    let c = Connection::open_in_memory().expect("a database");
+    c.execute_batch(&format!(
+        "{}; CREATE VIRTUAL TABLE c USING fts5(a, detail=column); INSERT INTO c VALUES ('one')",
+        make("t")
+    ))
+    .expect("tables");
+    let tells = |table: &str, what: &str| {
+        let sql = format!("SELECT {table} FROM {table} WHERE {table} MATCH '*{what}'");
+        c.query(&sql, &[]).expect("a number")[0][0].to_int()
+    };
+    for (table, sql, more) in [
+        ("t", "SELECT rowid FROM t('one OR w1 NOT w2') ORDER BY rank LIMIT 3", 1),
+        ("t", "SELECT rowid FROM t('\"one w1\" w2*') ORDER BY rank", 1),
+        (
+            "t",
+            "SELECT rowid FROM t('NEAR(one w1)') WHERE rank MATCH 'bm25(1, 5)' ORDER BY rank DESC, rowid",
+            1,
+        ),
+        ("t", "SELECT rowid FROM t('one') ORDER BY rowid", 0),
+        ("t", "SELECT rowid FROM t('one') ORDER BY bm25(t)", 0),
+        ("t", "SELECT rowid FROM t('one') WHERE rank MATCH 'bm25(-1)' ORDER BY rank", 0),
+        ("c", "SELECT rowid FROM c('one') ORDER BY rank", 0),
+    ] {
+        let before = tells(table, "ranked");
+        c.query(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {}", e.message()));
+        assert_eq!(tells(table, "ranked") - before, more, "{sql}");
+    }
+    assert!(tells("t", "kept") > 0);
+    // Of another state nothing is kept.
+    c.execute_batch("CREATE TABLE other(x)").expect("a table");
+    c.query("SELECT rowid FROM t('w7') ORDER BY rank LIMIT 1", &[]).expect("rows");
+    assert!(tells("t", "kept") < 2000);
+}
+
+#[test]
 fn a_word_before_one_with_many_pages_has_its_own_rows() {
     let c = Connection::open_in_memory().expect("a database");
     c.execute_batch(

@@ -1,7 +1,8 @@
 //! The best rows of a query by `bm25`, without scoring every row that matches: lists of phrases' rows and the sizes of rows are kept in
 //! memory, never in the file.
 //!
-//! Which queries are answered so is decided in [`Wanted::of`] alone; all others go through the index row by row.
+//! Which queries are answered so is decided in [`Wanted::of`] alone; all others go through the index row by row. `MATCH '*ranked'` tells how
+//! many were, `MATCH '*kept'` how many bytes are kept; plans look alike.
 //!
 //! What always holds: scores and order are those of going through the index, to the bit. What is kept belongs to one state of the database
 //! and to one table of one connection. [`iolite_ext::Host::is_state`] names the state: by the log's last frame and salts in WAL mode; by
@@ -23,12 +24,12 @@ use crate::query::{Expr, Query};
 use crate::storage::{Storage, Totals};
 use best::{Hit, Search, Tree};
 use iolite_base::hash::FastMap;
-use iolite_base::{Code, Error, Result};
+use iolite_base::{Code, Error, Result, alloc};
 use iolite_ext::StateNote;
 use iolite_value::Value;
 use list::{List, Weights};
 use sizes::Sizes;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -93,8 +94,11 @@ impl State {
 
     /// Lets go of what was not used for the longest time, until the rest is little enough.
     fn shrink(&mut self) {
+        // Where a program limits the heap, an eighth of that.
+        let limit = |n: i64| usize::try_from(n).ok().filter(|n| *n > 0).map_or(usize::MAX, |n| n / 8);
+        let most = MOST_OF_TABLE.min(limit(alloc::hard_limit(-1))).min(limit(alloc::soft_limit(-1)));
         let mut bytes = self.bytes();
-        while bytes > MOST_OF_TABLE || KEPT.load(Relaxed) > MOST {
+        while bytes > most || KEPT.load(Relaxed) > MOST {
             let oldest = self.lists.iter().min_by_key(|e| e.1.used).map(|e| e.0.clone());
             let Some(gone) = oldest.and_then(|key| self.lists.remove(&key)) else { return };
             bytes -= gone.bytes;
@@ -104,7 +108,11 @@ impl State {
 
 /// What a table keeps.
 #[derive(Default)]
-pub(crate) struct Kept(RefCell<State>);
+pub(crate) struct Kept {
+    state: RefCell<State>,
+    /// How many queries were answered from lists.
+    answered: Cell<i64>,
+}
 
 /// What a cursor wants.
 pub(crate) struct Request<'r> {
@@ -238,6 +246,17 @@ fn key(query: &Query, phrase: usize, weights: &Weights, anywhere: bool) -> Vec<u
 }
 
 impl Kept {
+    /// How many queries were answered from lists, for `MATCH '*ranked'`.
+    pub fn answered(&self) -> i64 {
+        self.answered.get()
+    }
+
+    /// How many bytes are kept, for `MATCH '*kept'`.
+    pub fn bytes(&self) -> i64 {
+        let state = self.state.borrow();
+        (state.bytes() + state.sizes.as_ref().map_or(0, |s| s.bytes())) as i64
+    }
+
     /// The rows of a query in the order of their ranks; `None`: it has to go through the index.
     pub fn find(&self, storage: &Storage, r: &Request<'_>) -> Result<Option<Ranked>> {
         let Some(wanted) = Wanted::of(&storage.config, r) else { return Ok(None) };
@@ -246,7 +265,7 @@ impl Kept {
             return Ok(None);
         }
         // Nobody holds it while statements run: they may come back here.
-        let mut state = self.0.take();
+        let mut state = self.state.take();
         let known = storage.is_state(&mut state.note);
         let mut now = match known {
             Some(same) => {
@@ -260,11 +279,12 @@ impl Kept {
         let mut query = Running { storage, r, totals, state: &mut now, keeps: known.is_some() };
         let found = query.run(wanted);
         if known.is_none() {
-            self.0.replace(state);
+            self.state.replace(state);
         } else if storage.is_state(&mut now.note) == Some(true) {
             now.shrink();
-            self.0.replace(now);
+            self.state.replace(now);
         }
+        self.answered.set(self.answered.get() + matches!(found, Ok(Some(_))) as i64);
         match found {
             // Without memory, or on damage: the way without lists tells what is wrong, if it comes across it.
             Err(e) if matches!(e.code().primary(), Code::Corrupt | Code::Nomem) => Ok(None),
