@@ -336,7 +336,7 @@ impl Running<'_> {
             }
             let rows = self.totals.rows;
             let needed = matches.min(left) as i64;
-            let before = if self.keeps { self.state.some_sizes.len() as i64 } else { 0 };
+            let before = self.state.some_sizes.len() as i64;
             if Sizes::fit(rows) && (needed > rows / AT_ONCE || before + needed > rows / IN_ALL) {
                 self.state.sizes = Sizes::read(self.storage)?.map(Rc::new);
             }
@@ -453,7 +453,7 @@ impl Running<'_> {
             return Ok(None);
         }
         let n = u32::try_from(columns.iter().sum::<i64>()).ok();
-        if let Some(n) = n.filter(|_| self.keeps && self.state.some_sizes.len() < SOME) {
+        if let Some(n) = n.filter(|_| self.state.some_sizes.len() < SOME) {
             self.state.some_sizes.insert(row, n);
         }
         Ok(n)
