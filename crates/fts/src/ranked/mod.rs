@@ -42,7 +42,7 @@ const FIRST: usize = 64;
 
 /// Sizes of all rows are read where a query needs those of one of so many: one after the other they cost a seventh of each by itself.
 const AT_ONCE: i64 = 8;
-/// Or where those of one of so many were read one by one in a state.
+/// Or where the queries of a state needed those of one of so many, counting all queries.
 const IN_ALL: i64 = 4;
 /// At most so many sizes that were read one by one are kept.
 const SOME: usize = 1 << 16;
@@ -77,6 +77,8 @@ struct State {
     note: StateNote,
     lists: FastMap<Vec<u8>, Entry>,
     sizes: Option<Rc<Sizes>>,
+    /// How many sizes queries needed one by one, the same ones too.
+    needed: i64,
     /// Sizes that were read one by one.
     some_sizes: FastMap<i64, u32>,
     queries: u64,
@@ -336,8 +338,8 @@ impl Running<'_> {
             }
             let rows = self.totals.rows;
             let needed = matches.min(left) as i64;
-            let before = self.state.some_sizes.len() as i64;
-            if Sizes::fit(rows) && (needed > rows / AT_ONCE || before + needed > rows / IN_ALL) {
+            self.state.needed += needed;
+            if Sizes::fit(rows) && (needed > rows / AT_ONCE || self.state.needed > rows / IN_ALL) {
                 self.state.sizes = Sizes::read(self.storage)?.map(Rc::new);
             }
         }
