@@ -132,7 +132,7 @@ fn large(o: &Options, all: &mut Counts) -> Result<(), String> {
             continue;
         }
         for of in [FileKind::Wal, FileKind::MainDb] {
-            let (caught, n) = lies(setting, &setting.large_script(), Some(of), if o.quick { 4 } else { 1 })?;
+            let (caught, n) = lies(setting, &setting.large_script(), Some(of), lies_stride(o))?;
             println!("dropped syncs: large values, {of:?}: {caught} of {n} caught");
             if caught == 0 {
                 return Err(format!("no dropped sync was caught: {setting:?} {of:?}"));
@@ -140,6 +140,12 @@ fn large(o: &Options, all: &mut Counts) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Every how many-th sync is left out. Odd: a rollback journal at FULL is synced twice for each commit, and the
+/// second makes up for the first.
+fn lies_stride(o: &Options) -> usize {
+    if o.quick { 3 } else { 1 }
 }
 
 /// Every sync, left out: how many are missed.
@@ -161,7 +167,7 @@ fn dropped(o: &Options) -> Result<(), String> {
         }
         let setting =
             Setting { mode, sync, auto_vacuum: 0, exclusive: false, large: false, others: &[], seed: o.seed };
-        let (caught, all) = lies(setting, &setting.script(true), of, if o.quick { 4 } else { 1 })?;
+        let (caught, all) = lies(setting, &setting.script(true), of, lies_stride(o))?;
         let of = of.map_or("directory".to_string(), |k| format!("{k:?}"));
         println!("dropped syncs: {mode} {sync} {of}: {caught} of {all} caught");
         if caught == 0 {
