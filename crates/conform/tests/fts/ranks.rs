@@ -260,6 +260,25 @@ fn what_a_transaction_changes_is_seen_and_what_it_takes_back_is_gone() {
     transactions(&c, "x.t", "attached");
 }
 
+#[test]
+fn a_file_in_the_place_of_another_one_is_another_one() {
+    let scratch = Scratch::new();
+    let c = Connection::open_in_memory().expect("a database");
+    // Both have the same counters of changes.
+    for (file, word) in [("a.db", "one"), ("b.db", "w3"), ("a.db", "one"), ("b.db", "w3")] {
+        c.execute_batch(&format!("ATTACH '{}' AS x", scratch.name(file))).expect("a file");
+        let made = c.execute_batch("CREATE VIRTUAL TABLE x.t USING fts5(a, b)").is_ok();
+        if made {
+            c.execute_batch(&format!(
+                "INSERT INTO x.t VALUES ('one', ''), ('{word} one w3', 'one'), ('w7 {word}', '')"
+            ))
+            .expect("rows");
+        }
+        check(&c, "x.t", file);
+        c.execute_batch("DETACH x").expect("it goes");
+    }
+}
+
 fn transactions(c: &Connection, table: &str, what: &str) {
     let run = |sql: &str| c.execute_batch(sql).unwrap_or_else(|e| panic!("{what}: {sql}: {}", e.message()));
     for sql in CHANGES {
