@@ -83,6 +83,8 @@ pub(crate) struct Cursor {
     kept: RefCell<Vec<(String, Rc<dyn Any>)>>,
     totals: RefCell<Option<Rc<crate::storage::Totals>>>,
     busy: Cell<bool>,
+    /// Where the last row's size was found, and how many were read one by one.
+    sizes_asked: Cell<(usize, i64)>,
 }
 
 impl Cursor {
@@ -106,6 +108,7 @@ impl Cursor {
             kept: RefCell::default(),
             totals: RefCell::default(),
             busy: Cell::new(false),
+            sizes_asked: Cell::default(),
         }
     }
 
@@ -546,6 +549,7 @@ impl VirtualCursor for Cursor {
         self.moved();
         self.kept.take();
         self.totals.take();
+        self.sizes_asked.take();
         self.plan = Plan::Nothing;
         self.eof = true;
         self.rank = None;
@@ -808,6 +812,15 @@ impl Row for Cursor {
     }
 
     fn column_size(&self, column: i32) -> Result<i64> {
+        if column < 0 && !self.seen.borrow().sized {
+            let (mut at, asked) = self.sizes_asked.get();
+            if let Some(n) = self.ranked.size(&self.storage, self.rowid, &mut at) {
+                self.sizes_asked.set((at, asked));
+                return Ok(n);
+            }
+            self.sizes_asked.set((0, asked + 1));
+            self.ranked.asked_for_sizes(&self.storage, asked + 1, self.totals()?.rows)?;
+        }
         self.read_sizes()?;
         let sizes = &self.seen.borrow().sizes;
         match usize::try_from(column) {
@@ -820,6 +833,9 @@ impl Row for Cursor {
         if let Plan::Ranked(s) = &self.plan
             && let Some(n) = s.ranked.phrase_rows(phrase)
         {
+            return Ok(n);
+        }
+        if let Some(n) = self.ranked.hits(&self.storage, &self.query, phrase)? {
             return Ok(n);
         }
         let only = self.query.only(phrase);

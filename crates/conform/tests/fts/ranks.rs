@@ -144,6 +144,14 @@ fn bits(rows: Vec<Vec<Value>>) -> Vec<(i64, u64)> {
 /// Asks for rows by rank, twice, and through the index.
 fn check(c: &Connection, table: &str, what: &str) {
     let name = table.rsplit('.').next().unwrap_or(table);
+    let by_function = |order: &str| {
+        let sql = format!(
+            "SELECT rowid, bm25({name}) FROM {table} WHERE {name} MATCH 'one OR w2' ORDER BY {order}"
+        );
+        bits(c.query(&sql, &[]).unwrap_or_else(|e| panic!("{what}: {sql}: {}", e.message())))
+    };
+    // Once without sizes in memory, once with them.
+    assert_eq!(by_function("rowid"), by_function("+rowid"), "{what}");
     for q in ["one", "one OR w3 OR w7", "one AND w2", "w* NOT w5", "\"one w1\" OR w4"] {
         let rows = |order: &str| {
             let sql = format!("SELECT rowid, rank FROM {table} WHERE {name} MATCH '{q}'{order}");
@@ -156,6 +164,20 @@ fn check(c: &Connection, table: &str, what: &str) {
         for _ in 0..2 {
             assert_eq!(rows(" ORDER BY rank LIMIT 6"), all, "{what}: {q}");
         }
+    }
+}
+
+/// What a connection that has asked before answers, which has to be what a new one does.
+fn check_beside_a_new_one(c: &Connection, path: &str, what: &str) {
+    check(c, "t", what);
+    let new = open(path);
+    for sql in [
+        "SELECT rowid, rank FROM t('one OR w3') ORDER BY rank LIMIT 9",
+        "SELECT rowid, bm25(t) FROM t('one OR w3') ORDER BY rowid",
+        "SELECT rowid, rank FROM t('w2 AND one') ORDER BY rank",
+    ] {
+        let rows = |c: &Connection| bits(c.query(sql, &[]).expect("rows"));
+        assert_eq!(rows(c), rows(&new), "{what}: {sql}");
     }
 }
 
@@ -216,7 +238,7 @@ fn what_others_change_is_seen() {
         for sql in CHANGES {
             check(&c, "t", &format!("{mode}, before {sql}"));
             other.execute_batch(sql).expect("a change");
-            check(&c, "t", &format!("{mode}, after {sql}"));
+            check_beside_a_new_one(&c, &path, &format!("{mode}, after {sql}"));
             check(&other, "t", &format!("{mode}, {sql} by itself"));
         }
     }
@@ -234,7 +256,7 @@ fn what_stock_changes_in_another_process_is_seen() {
             let what = format!("{mode}, after {sql}");
             let said = scratch.stock("a.db", sql);
             assert!(!said.contains("rror"), "{what}: {said}");
-            check(&c, "t", &what);
+            check_beside_a_new_one(&c, &path, &what);
         }
     }
 }
@@ -246,6 +268,9 @@ fn what_a_transaction_changes_is_seen_and_what_it_takes_back_is_gone() {
         let c = open(&scratch.name("a.db"));
         c.execute_batch(&format!("{mode}; {}; CREATE TABLE other(x)", make("t"))).expect("a table");
         transactions(&c, "t", mode);
+        if !mode.contains("EXCLUSIVE") {
+            check_beside_a_new_one(&c, &scratch.name("a.db"), mode);
+        }
     }
     let c = Connection::open_in_memory().expect("a database");
     c.execute_batch(&format!("{}; CREATE TABLE other(x)", make("t"))).expect("a table");

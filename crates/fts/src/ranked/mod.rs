@@ -259,13 +259,8 @@ impl Kept {
         (state.bytes() + state.sizes.as_ref().map_or(0, |s| s.bytes())) as i64
     }
 
-    /// The rows of a query in the order of their ranks; `None`: it has to go through the index.
-    pub fn find(&self, storage: &Storage, r: &Request<'_>) -> Result<Option<Ranked>> {
-        let Some(wanted) = Wanted::of(&storage.config, r) else { return Ok(None) };
-        let totals = storage.totals()?;
-        if totals.rows <= 0 || totals.tokens.iter().sum::<i64>() <= 0 {
-            return Ok(None);
-        }
+    /// Calls `f` with what is kept of the present state, or with what is thrown away afterwards, and whether it is kept.
+    fn with<T>(&self, storage: &Storage, f: impl FnOnce(&mut State, bool) -> T) -> T {
         // Nobody holds it while statements run: they may come back here.
         let mut state = self.state.take();
         let known = storage.is_state(&mut state.note);
@@ -278,14 +273,76 @@ impl Kept {
             }
             None => State::default(),
         };
-        let mut query = Running { storage, r, totals, state: &mut now, keeps: known.is_some() };
-        let found = query.run(wanted);
+        let found = f(&mut now, known.is_some());
         if known.is_none() {
             self.state.replace(state);
         } else if storage.is_state(&mut now.note) == Some(true) {
             now.shrink();
             self.state.replace(now);
         }
+        found
+    }
+
+    /// How many rows have a phrase; `None`: ask the index.
+    pub fn hits(&self, storage: &Storage, query: &Query, phrase: usize) -> Result<Option<i64>> {
+        if storage.config.detail != Detail::Full || query.near_of(phrase).is_none() {
+            return Ok(None);
+        }
+        let list = self.with(storage, |state, keeps| -> Result<Option<Rc<List>>> {
+            let key = key(query, phrase, &None, true);
+            if let Some(e) = state.lists.get(&key) {
+                return Ok(Some(e.list.clone()));
+            }
+            let Some(list) = List::read(storage, query, phrase, &None)? else { return Ok(None) };
+            let list = Rc::new(list);
+            if keeps {
+                state.lists.insert(key, Entry::new(list.clone(), state.queries));
+            }
+            Ok(Some(list))
+        });
+        match list {
+            Err(e) if matches!(e.code().primary(), Code::Corrupt | Code::Nomem) => Ok(None),
+            list => Ok(list?.map(|l| l.hits)),
+        }
+    }
+
+    /// The size of a row, if those of all rows are kept and the state is still theirs. `at`: see [`Sizes::find`].
+    pub fn size(&self, storage: &Storage, rowid: i64, at: &mut usize) -> Option<i64> {
+        let mut state = self.state.try_borrow_mut().ok()?;
+        let sizes = state.sizes.clone()?;
+        match storage.is_state(&mut state.note) {
+            Some(true) => sizes.find(rowid, at).map(i64::from),
+            Some(false) => {
+                // The name is that of the present state now.
+                state.clear();
+                None
+            }
+            None => None,
+        }
+    }
+
+    /// A query has asked for the sizes of `asked` of all rows one by one: those of all are read where that is many.
+    pub fn asked_for_sizes(&self, storage: &Storage, asked: i64, rows: i64) -> Result<()> {
+        if !storage.config.column_size || !Sizes::fit(rows) || asked != rows / AT_ONCE + 1 {
+            return Ok(());
+        }
+        self.with(storage, |state, keeps| {
+            if keeps && state.sizes.is_none() {
+                state.sizes = Sizes::read(storage)?.map(Rc::new);
+            }
+            Ok(())
+        })
+    }
+
+    /// The rows of a query in the order of their ranks; `None`: it has to go through the index.
+    pub fn find(&self, storage: &Storage, r: &Request<'_>) -> Result<Option<Ranked>> {
+        let Some(wanted) = Wanted::of(&storage.config, r) else { return Ok(None) };
+        let totals = storage.totals()?;
+        if totals.rows <= 0 || totals.tokens.iter().sum::<i64>() <= 0 {
+            return Ok(None);
+        }
+        let found =
+            self.with(storage, |state, keeps| Running { storage, r, totals, state, keeps }.run(wanted));
         self.answered.set(self.answered.get() + matches!(found, Ok(Some(_))) as i64);
         match found {
             // Without memory, or on damage: the way without lists tells what is wrong, if it comes across it.
