@@ -83,8 +83,6 @@ pub(crate) struct Cursor {
     kept: RefCell<Vec<(String, Rc<dyn Any>)>>,
     totals: RefCell<Option<Rc<crate::storage::Totals>>>,
     busy: Cell<bool>,
-    /// Where the last row's size was found, and how many were read one by one.
-    sizes_asked: Cell<(usize, i64)>,
 }
 
 impl Cursor {
@@ -108,7 +106,6 @@ impl Cursor {
             kept: RefCell::default(),
             totals: RefCell::default(),
             busy: Cell::new(false),
-            sizes_asked: Cell::default(),
         }
     }
 
@@ -549,7 +546,6 @@ impl VirtualCursor for Cursor {
         self.moved();
         self.kept.take();
         self.totals.take();
-        self.sizes_asked.take();
         self.plan = Plan::Nothing;
         self.eof = true;
         self.rank = None;
@@ -812,15 +808,6 @@ impl Row for Cursor {
     }
 
     fn column_size(&self, column: i32) -> Result<i64> {
-        if column < 0 && !self.seen.borrow().sized {
-            let (mut at, asked) = self.sizes_asked.get();
-            if let Some(n) = self.ranked.size(&self.storage, self.rowid, &mut at) {
-                self.sizes_asked.set((at, asked));
-                return Ok(n);
-            }
-            self.sizes_asked.set((0, asked + 1));
-            self.ranked.asked_for_sizes(&self.storage, asked + 1, self.totals()?.rows)?;
-        }
         self.read_sizes()?;
         let sizes = &self.seen.borrow().sizes;
         match usize::try_from(column) {

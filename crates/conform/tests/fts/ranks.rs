@@ -144,14 +144,6 @@ fn bits(rows: Vec<Vec<Value>>) -> Vec<(i64, u64)> {
 /// Asks for rows by rank, twice, and through the index.
 fn check(c: &Connection, table: &str, what: &str) {
     let name = table.rsplit('.').next().unwrap_or(table);
-    let by_function = |order: &str| {
-        let sql = format!(
-            "SELECT rowid, bm25({name}) FROM {table} WHERE {name} MATCH 'one OR w2' ORDER BY {order}"
-        );
-        bits(c.query(&sql, &[]).unwrap_or_else(|e| panic!("{what}: {sql}: {}", e.message())))
-    };
-    // Once without sizes in memory, once with them.
-    assert_eq!(by_function("rowid"), by_function("+rowid"), "{what}");
     for q in ["one", "one OR w3 OR w7", "one AND w2", "w* NOT w5", "\"one w1\" OR w4"] {
         let rows = |order: &str| {
             let sql = format!("SELECT rowid, rank FROM {table} WHERE {name} MATCH '{q}'{order}");

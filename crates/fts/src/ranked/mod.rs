@@ -306,34 +306,6 @@ impl Kept {
         }
     }
 
-    /// The size of a row, if those of all rows are kept and the state is still theirs. `at`: see [`Sizes::find`].
-    pub fn size(&self, storage: &Storage, rowid: i64, at: &mut usize) -> Option<i64> {
-        let mut state = self.state.try_borrow_mut().ok()?;
-        let sizes = state.sizes.clone()?;
-        match storage.is_state(&mut state.note) {
-            Some(true) => sizes.find(rowid, at).map(i64::from),
-            Some(false) => {
-                // The name is that of the present state now.
-                state.clear();
-                None
-            }
-            None => None,
-        }
-    }
-
-    /// A query has asked for the sizes of `asked` of all rows one by one: those of all are read where that is many.
-    pub fn asked_for_sizes(&self, storage: &Storage, asked: i64, rows: i64) -> Result<()> {
-        if !storage.config.column_size || !Sizes::fit(rows) || asked != rows / AT_ONCE + 1 {
-            return Ok(());
-        }
-        self.with(storage, |state, keeps| {
-            if keeps && state.sizes.is_none() {
-                state.sizes = Sizes::read(storage)?.map(Rc::new);
-            }
-            Ok(())
-        })
-    }
-
     /// The rows of a query in the order of their ranks; `None`: it has to go through the index.
     pub fn find(&self, storage: &Storage, r: &Request<'_>) -> Result<Option<Ranked>> {
         let Some(wanted) = Wanted::of(&storage.config, r) else { return Ok(None) };
