@@ -11,7 +11,7 @@
 //! A `Buf` is not `Send`. A connection that moves to another thread moves all of its `Buf`s together; whoever
 //! declares such a thing `Send` owns that argument.
 
-use crate::{Result, alloc};
+use crate::{Result, alloc, slab};
 use std::alloc::{Layout, alloc as raw_alloc, dealloc};
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -22,7 +22,9 @@ use std::sync::Arc;
 /// Page memory that threads may share: immutable while more than one holder exists.
 pub struct PageData {
     ptr: NonNull<u8>,
-    len: usize,
+    len: u32,
+    /// The memory is a slab's.
+    slab: bool,
 }
 
 // SAFETY: PageData owns its bytes alone; shared access is read-only (see `Buf::page_mut`, the one writer,
@@ -32,20 +34,9 @@ unsafe impl Send for PageData {}
 unsafe impl Sync for PageData {}
 
 impl PageData {
-    /// `len` zero bytes, aligned to 16: for more, the allocator would have to clear even memory that is fresh from the
-    /// system (a page read cost 4,000 instructions more). `SQLITE_NOMEM` if there is no room.
+    /// `len` zero bytes. `SQLITE_NOMEM` if there is no room.
     pub fn zeroed(len: usize) -> Result<Arc<PageData>> {
-        alloc::claim(len)?;
-        let layout = Self::layout(len);
-        // SAFETY: the layout's size is not zero (`layout` rounds up).
-        let p = unsafe { std::alloc::alloc_zeroed(layout) };
-        match NonNull::new(p) {
-            Some(ptr) => Ok(Arc::new(PageData { ptr, len })),
-            None => {
-                alloc::release(len);
-                Err(crate::Code::Nomem.into())
-            }
-        }
+        PageData::filled(len, |raw| Ok(zero_fill(raw)))
     }
 
     /// `len` bytes that `fill` writes: it is given memory that holds nothing yet, and answers the same memory as bytes.
@@ -54,42 +45,43 @@ impl PageData {
         len: usize,
         fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> Result<&mut [u8]>,
     ) -> Result<Arc<PageData>> {
-        alloc::claim(len)?;
-        // SAFETY: the layout's size is not zero (`layout` rounds up).
-        let Some(ptr) = NonNull::new(unsafe { raw_alloc(Self::layout(len)) }) else {
-            alloc::release(len);
-            return Err(crate::Code::Nomem.into());
-        };
         // From here on the memory is freed by the drop of `PageData`, which reads nothing.
-        let page = PageData { ptr, len };
+        let page = PageData::fresh(len)?;
         // SAFETY: fresh memory of `len` bytes that nobody else knows; MaybeUninit asks for no content.
-        let raw = unsafe { std::slice::from_raw_parts_mut(ptr.as_ptr().cast::<MaybeUninit<u8>>(), len) };
+        let raw = unsafe { std::slice::from_raw_parts_mut(page.ptr.as_ptr().cast::<MaybeUninit<u8>>(), len) };
         let bytes = fill(raw)?;
         // The bytes that came back are the whole of this memory, so all of it is initialised.
-        assert!(std::ptr::eq(bytes.as_ptr(), ptr.as_ptr()) && bytes.len() == len);
+        assert!(std::ptr::eq(bytes.as_ptr(), page.ptr.as_ptr()) && bytes.len() == len);
         Ok(Arc::new(page))
     }
 
     /// A copy of `bytes`.
     pub fn copy_of(bytes: &[u8]) -> Result<Arc<PageData>> {
-        let len = bytes.len();
+        PageData::filled(bytes.len(), |raw| Ok(raw.write_copy_of_slice(bytes)))
+    }
+
+    /// Memory that holds nothing yet: of a slab, or where that has none of this size, of the allocator, aligned to 16.
+    fn fresh(len: usize) -> Result<PageData> {
+        let size = u32::try_from(len).map_err(|_| crate::Code::Toobig)?;
         alloc::claim(len)?;
+        if let Some(ptr) = slab::take(len) {
+            return Ok(PageData { ptr, len: size, slab: true });
+        }
         // SAFETY: the layout's size is not zero (`layout` rounds up).
-        let p = unsafe { raw_alloc(Self::layout(len)) };
-        let Some(ptr) = NonNull::new(p) else {
-            alloc::release(len);
-            return Err(crate::Code::Nomem.into());
-        };
-        // SAFETY: fresh memory of at least `len` bytes, which this initialises.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), ptr.as_ptr(), len) };
-        Ok(Arc::new(PageData { ptr, len }))
+        match NonNull::new(unsafe { raw_alloc(Self::layout(len)) }) {
+            Some(ptr) => Ok(PageData { ptr, len: size, slab: false }),
+            None => {
+                alloc::release(len);
+                Err(crate::Code::Nomem.into())
+            }
+        }
     }
 
     /// The bytes, for the sole owner of this memory.
     #[allow(clippy::should_implement_trait)]
     pub fn as_mut(&mut self) -> &mut [u8] {
         // SAFETY: `&mut self` excludes every other reference into this memory.
-        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len as usize) }
     }
 
     fn layout(len: usize) -> Layout {
@@ -102,15 +94,21 @@ impl Deref for PageData {
     #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: ptr and len describe one live allocation, initialised when made.
-        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len as usize) }
     }
 }
 
 impl Drop for PageData {
     fn drop(&mut self) {
-        alloc::release(self.len);
-        // SAFETY: allocated in `zeroed` with this very layout.
-        unsafe { dealloc(self.ptr.as_ptr(), Self::layout(self.len)) }
+        let len = self.len as usize;
+        alloc::release(len);
+        // SAFETY: taken in `fresh` with this length, or allocated there with this very layout.
+        unsafe {
+            match self.slab {
+                true => slab::give(self.ptr, len),
+                false => dealloc(self.ptr.as_ptr(), Self::layout(len)),
+            }
+        }
     }
 }
 
@@ -224,7 +222,7 @@ impl Buf {
     pub fn of_page(page: Arc<PageData>) -> Result<Buf> {
         alloc::claim(HEADER)?;
         let data = page.ptr.as_ptr();
-        let len = page.len as u32;
+        let len = page.len;
         let h = Box::new(Header { refs: Cell::new(1), data, len, cap: len, written: 0, page: Some(page) });
         Ok(Buf(NonNull::from(Box::leak(h))))
     }

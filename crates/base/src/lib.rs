@@ -4,7 +4,7 @@
 //! values ([`Buf`], [`Bytes`]), varints and big-endian reads, SQLite's limits, counted fallible
 //! allocation, assertion macros and a fast hash. It knows nothing of files, SQL or pages' contents.
 //!
-//! `unsafe` lives in the modules `bytes`, `pool` and `small_str` alone.
+//! `unsafe` lives in the modules `bytes`, `pool`, `slab` and `small_str` alone.
 #![deny(unsafe_code)]
 
 pub mod alloc;
@@ -20,6 +20,8 @@ mod macros;
 #[allow(unsafe_code)]
 pub mod pool;
 pub mod raw_text;
+#[allow(unsafe_code)]
+pub mod slab;
 #[allow(unsafe_code)]
 mod small_str;
 pub mod varint;

@@ -9,6 +9,7 @@
 
 use crate::btree::Shared;
 use crate::node::*;
+use crate::run::Run;
 use iolite_base::{Buf, Code, Pgno, Result, be};
 use std::cell::{Cell as StdCell, RefCell};
 use std::cmp::Ordering;
@@ -135,6 +136,8 @@ pub struct Cursor {
     pub(crate) chain: Vec<Pgno>,
     pub(crate) chain_of: Pgno,
     pub(crate) chain_generation: u32,
+    /// The leaves that it goes through in order.
+    pub(crate) run: Run,
 }
 
 impl Cursor {
@@ -167,6 +170,7 @@ impl Cursor {
             chain: Vec::new(),
             chain_of: 0,
             chain_generation: 0,
+            run: Run::default(),
         }
     }
 
@@ -423,6 +427,7 @@ impl Cursor {
     /// Goes to the first entry. `false`: there is none.
     pub fn first(&mut self) -> Result<bool> {
         self.take_over();
+        self.run = Run::default();
         self.go_to_root()?;
         self.pos = Pos::Invalid;
         let root = &self.path[0];
@@ -439,6 +444,7 @@ impl Cursor {
         if self.is_last() {
             return Ok(true);
         }
+        self.run = Run::default();
         self.go_to_root()?;
         self.pos = Pos::Invalid;
         let root = &self.path[0];
@@ -550,6 +556,16 @@ impl Cursor {
         Ok(cells)
     }
 
+    /// Leaves are gone through in order: the one that was left, and the child to come.
+    fn goes_on(&mut self, left: Pgno, back: bool) {
+        if let Some(n) = self.path.last()
+            && let Some(next) = self.run.goes_on(n, left)
+            && let Ok(mut pager) = self.bt.pager()
+        {
+            self.run.read_ahead(&mut pager, self.root, n, next, back);
+        }
+    }
+
     #[inline(never)]
     fn next_slow(&mut self) -> Result<bool> {
         if self.is_stale() {
@@ -568,12 +584,13 @@ impl Cursor {
                 return self.read_cell();
             }
             if !n.leaf {
+                self.goes_on(self.run.left, false);
                 self.descend_left()?;
                 return self.read_cell();
             }
         }
         loop {
-            self.path.pop();
+            let left = self.path.pop();
             let Some(n) = self.path.last_mut() else {
                 self.pos = Pos::Invalid;
                 return Ok(false);
@@ -581,9 +598,14 @@ impl Cursor {
             if n.idx >= n.ncell {
                 continue;
             }
-            if self.kind == TreeKind::Table {
-                n.idx += 1;
-                self.descend_left()?;
+            let left = left.filter(|l| l.leaf).map_or(0, |l| l.pgno);
+            match self.kind {
+                TreeKind::Table => {
+                    n.idx += 1;
+                    self.goes_on(left, false);
+                    self.descend_left()?;
+                }
+                TreeKind::Index => self.run.left = left,
             }
             return self.read_cell();
         }
@@ -619,6 +641,7 @@ impl Cursor {
             if !n.leaf {
                 // On an interior entry: the one before is the last below its left child.
                 let pgno = n.child(n.idx)?;
+                self.goes_on(self.run.left, true);
                 self.descend(pgno)?;
                 self.descend_right()?;
                 return self.read_cell();
@@ -629,7 +652,7 @@ impl Cursor {
             }
         }
         loop {
-            self.path.pop();
+            let left = self.path.pop();
             let Some(n) = self.path.last_mut() else {
                 self.pos = Pos::Invalid;
                 return Ok(false);
@@ -638,10 +661,15 @@ impl Cursor {
                 continue;
             }
             n.idx -= 1;
-            if self.kind == TreeKind::Table {
-                let pgno = n.child(n.idx)?;
-                self.descend(pgno)?;
-                self.descend_right()?;
+            let pgno = n.child(n.idx)?;
+            let left = left.filter(|l| l.leaf).map_or(0, |l| l.pgno);
+            match self.kind {
+                TreeKind::Table => {
+                    self.goes_on(left, true);
+                    self.descend(pgno)?;
+                    self.descend_right()?;
+                }
+                TreeKind::Index => self.run.left = left,
             }
             return self.read_cell();
         }
@@ -779,6 +807,7 @@ impl Cursor {
 
     /// Counts the entries of the tree. The cursor stands nowhere afterwards.
     pub fn count(&mut self) -> Result<u64> {
+        self.run = Run::default();
         self.go_to_root()?;
         self.pos = Pos::Invalid;
         let mut n = 0u64;
@@ -786,6 +815,7 @@ impl Cursor {
             let top = self.path.last().ok_or(Code::Internal)?;
             if top.leaf {
                 n += top.ncell as u64;
+                let mut left = top.pgno;
                 loop {
                     self.path.pop();
                     let Some(up) = self.path.last_mut() else { return Ok(n) };
@@ -796,7 +826,9 @@ impl Cursor {
                         up.idx += 1;
                         break;
                     }
+                    left = 0;
                 }
+                self.goes_on(left, false);
             }
             let top = self.path.last().ok_or(Code::Internal)?;
             let pgno = top.child(top.idx)?;

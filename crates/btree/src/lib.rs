@@ -23,6 +23,7 @@ mod node;
 mod overflow;
 pub mod pages;
 mod ptrmap;
+mod run;
 mod search;
 mod seek;
 mod settings;

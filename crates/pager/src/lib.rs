@@ -15,6 +15,7 @@ mod durability;
 mod journal;
 mod lease;
 mod pager;
+mod read_ahead;
 mod recover;
 mod settings;
 mod shared;
@@ -27,6 +28,7 @@ mod wal;
 
 pub use journal::lock_byte_page;
 pub use pager::{Pager, State};
+pub use read_ahead::Scan;
 pub use types::{
     BusyHandler, CacheStats, CheckpointMode, CheckpointResult, Commit, JournalMode, LockingMode, OpenOptions,
     SecureDelete, SyncMode, TxnState,

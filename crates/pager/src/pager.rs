@@ -107,6 +107,10 @@ pub struct Pager {
     pub(crate) busy: Option<BusyHandler>,
 
     pub(crate) table: PageTable,
+    /// Where pages are read ahead into.
+    pub(crate) ahead: Vec<u8>,
+    /// The roots of trees that were scanned, the last one first.
+    pub(crate) scanned: Vec<Pgno>,
     pub(crate) db_size: Pgno,
     /// The size when the write transaction began.
     pub(crate) orig_size: Pgno,
@@ -232,6 +236,8 @@ impl Pager {
             entered: ([0; 8], 0),
             busy: None,
             table: PageTable::new(),
+            ahead: Vec::new(),
+            scanned: Vec::new(),
             db_size: 0,
             orig_size: 0,
             file_pages: 0,

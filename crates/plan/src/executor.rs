@@ -24,6 +24,8 @@ pub struct Block<'a> {
     pub order: &'a [OrderTerm],
     /// Not all rows may be wanted.
     pub limited: bool,
+    /// All rows are wanted before the first of them is used.
+    pub whole: bool,
     /// The plans of the queries nested in the statement's expressions.
     pub nested: &'a NestedPlans,
     /// Its number, if a source runs it.
@@ -120,12 +122,16 @@ impl Choice<'_> {
             }
         }
         match &core.window {
-            Some(w) => self.block(&w.input, &[], false),
+            Some(w) => self.shown(&w.input, &[], false, true),
             None => Ok(()),
         }
     }
 
     fn block(&mut self, core: &CorePlan, order: &[OrderTerm], limited: bool) -> Result<()> {
+        self.shown(core, order, limited, false)
+    }
+
+    fn shown(&mut self, core: &CorePlan, order: &[OrderTerm], limited: bool, whole: bool) -> Result<()> {
         if core.levels.iter().any(|l| l.query.is_some()) || core.window.is_some() {
             self.inside(core)?;
         }
@@ -133,7 +139,7 @@ impl Choice<'_> {
         if core.levels.is_empty() || core.count_only {
             return Ok(());
         }
-        let block = Block { core, order, limited, nested: self.nested, number: self.sources };
+        let block = Block { core, order, limited, whole, nested: self.nested, number: self.sources };
         let run = match self.executor.estimate(&block)? {
             Estimate::Loops => return Ok(()),
             Estimate::Small(watch) => RunBy::WhileSmall(watch),

@@ -144,23 +144,22 @@ impl RowCache {
         let mut known = self.known;
         let fields = &mut self.fields[..=field];
         let mut body = self.body_at as u64;
-        if let Some(end) = short_fields(&mut fields[known..], header.get(at..).unwrap_or(&[]), self.body_at) {
-            body = end as u64;
-            at += field + 1 - known;
-            known = field + 1;
-        }
         while known <= field {
-            let Some(&b) = header.get(at) else { break };
-            if b < 0x80 {
-                fields[known] = (b as u32, body as u32);
-                body += SHORT[b as usize] as u64;
-                at += 1;
-            } else {
-                let (t, n) = long_type(&header[at..])?;
-                fields[known] = (t, body as u32);
-                body += record::serial_len(t as u64) as u64;
-                at += n;
+            let rest = header.get(at..).unwrap_or(&[]);
+            let short = short_types(rest, field + 1 - known);
+            for (f, &t) in fields[known..].iter_mut().zip(&rest[..short]) {
+                *f = (t as u32, body as u32);
+                body += SHORT[t as usize] as u64;
             }
+            known += short;
+            at += short;
+            if known > field || short == rest.len() {
+                break;
+            }
+            let (t, n) = long_type(&rest[short..])?;
+            fields[known] = (t, body as u32);
+            body += record::serial_len(t as u64) as u64;
+            at += n;
             known += 1;
         }
         // Fields only grow the sum: if the last one lies within the record, all do.
@@ -179,17 +178,18 @@ impl RowCache {
     }
 }
 
-/// Decodes `fields` if their types are a byte each; tells where the field behind them starts.
+/// How many of the first `most` types are a byte each.
 #[inline(always)]
-fn short_fields(fields: &mut [(u32, u32)], types: &[u8], from: u32) -> Option<u32> {
-    let types = types.get(..fields.len())?;
-    let (mut at, mut all) = (from, 0);
-    for (f, &t) in fields.iter_mut().zip(types) {
-        *f = (t as u32, at);
-        all |= t;
-        at += SHORT[t as usize] as u32;
+fn short_types(types: &[u8], most: usize) -> usize {
+    let types = types.get(..most).unwrap_or(types);
+    let (words, rest) = types.as_chunks::<8>();
+    for (i, w) in words.iter().enumerate() {
+        let long = u64::from_le_bytes(*w) & 0x8080_8080_8080_8080;
+        if long != 0 {
+            return 8 * i + long.trailing_zeros() as usize / 8;
+        }
     }
-    (all < 0x80).then_some(at)
+    8 * words.len() + rest.iter().take_while(|t| **t < 0x80).count()
 }
 
 /// Fields before this one are found in the header anew each time, which takes less than keeping what was found.

@@ -49,6 +49,7 @@ const MAX_LINES: usize = 1500;
 const UNSAFE: &[&str] = &[
     "crates/base/src/bytes.rs",
     "crates/base/src/pool.rs",
+    "crates/base/src/slab.rs",
     "crates/base/src/small_str.rs",
     "crates/os/src",
     "crates/func/src/math.rs",

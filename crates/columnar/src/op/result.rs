@@ -1,12 +1,12 @@
 //! Result rows: duplicates removed, sorted, cut. The values of all rows lie in one vector; when they take too much, they
 //! go to a temporary file as a sorted run, and come back merged.
 
+use super::order::in_order;
 use super::sort_key::sort_key;
 use crate::expr::{Eval, Ex, Row};
 use crate::memory::{within, work_size};
 use crate::op::spill::{Head, Merge, Met, Once, Spill, push_image, push_value, take_value};
 use crate::runtime::Runtime;
-use crate::sort;
 use crate::store::chunk::Field;
 use iolite_base::{Result, alloc};
 use iolite_value::compare::KeyField;
@@ -232,15 +232,9 @@ impl<'q> Rows<'q> {
 
     /// The rows' places, sorted; equal ones stay as they came.
     fn sorted(&self) -> Result<Vec<u32>> {
-        let (n, keys, order) = (self.order.len(), &self.keys, self.order);
-        // An image of the first key decides most comparisons.
-        let mut at: Vec<(u64, u32)> = crate::memory::room(self.rows)?;
-        at.extend((0..self.rows).map(|i| (prefix(&keys[i * n], &order[0].1), i as u32)));
-        sort::by_order(&mut at, &|a, b| {
-            let (x, y) = (&keys[a as usize * n..][..n], &keys[b as usize * n..][..n]);
-            by_fields(x, y, order.iter().map(|o| &o.1))
-        });
-        Ok(at.into_iter().map(|a| a.1).collect())
+        let n = self.order.len();
+        let fields: Vec<KeyField> = self.order.iter().map(|o| o.1.clone()).collect();
+        in_order(self.rows, &fields, &|row, k| Field::of(&self.keys[row as usize * n + k]))
     }
 
     /// Where the first key of the sort is an integer column's and only the first rows are wanted: the value beyond which

@@ -2,8 +2,7 @@
 //!
 //! What always holds: of rows that sort alike those that were pushed first come first.
 
-use super::sort_key::sort_key;
-use crate::sort;
+use super::order::in_order;
 use crate::store::chunk::Field;
 use iolite_base::{Result, alloc};
 use iolite_value::compare::{KeyField, compare};
@@ -115,25 +114,7 @@ impl<'a> Top<'a> {
     /// The places of the rows in order.
     fn sorted(&self) -> Result<Vec<u32>> {
         let n = self.fields.len();
-        let mut at: Vec<(u64, u32)> = crate::memory::room(self.ids.len())?;
-        let first = |i: usize| self.cells.get(i * n).map_or(0, |c| sort_key(c.field(), &self.fields[0]));
-        at.extend((0..self.ids.len()).map(|i| (first(i), i as u32)));
-        let failed = std::cell::Cell::new(None);
-        sort::by_order(&mut at, &|a, b| {
-            let (x, y) = (&self.cells[a as usize * n..][..n], &self.cells[b as usize * n..][..n]);
-            for ((x, y), f) in x.iter().zip(y).zip(&self.fields) {
-                match compare_by(x.field(), y.field(), f) {
-                    Ok(Ordering::Equal) => {}
-                    Ok(o) => return o,
-                    Err(e) => failed.set(Some(e)),
-                }
-            }
-            Ordering::Equal
-        });
-        match failed.take() {
-            Some(e) => Err(e),
-            None => Ok(at.into_iter().map(|a| a.1).collect()),
-        }
+        in_order(self.ids.len(), &self.fields, &|row, k| self.cells[row as usize * n + k].field())
     }
 
     fn cut(&mut self, k: usize) -> Result<()> {

@@ -18,11 +18,12 @@ use crate::query::loops::SEEK;
 use crate::query::tables_of;
 use crate::query::{Cond, NestedKind, Query};
 use crate::runtime::Runtime;
-use crate::store::chunk::Field;
+use crate::store::chunk::{Dict, Field};
 use crate::store::decode::{self, ColKey, Wanted};
 use crate::store::{Loaded, Part, Store, TableState};
-use iolite_base::{Pgno, Result};
+use iolite_base::Result;
 use iolite_btree::{Btree, Cursor, TreeKind};
+use iolite_catalog::DEFAULT_ROWS;
 use iolite_plan::bound::CmpOp;
 use iolite_value::{Affinity, Value};
 use std::sync::Arc;
@@ -31,8 +32,8 @@ use std::sync::Arc;
 const LEAF: f64 = 2_400.0;
 /// For a leaf that is decoded, and for each column.
 const DECODE: (f64, f64) = (1_250.0, 220.0);
-/// For a row and a column of texts, which may all be different: a dictionary is tried first.
-const DECODE_TEXT: f64 = 37.0;
+/// For a text, and for one that nobody has seen before: it goes into a dictionary, whose places are nowhere near by then.
+const DECODE_TEXT: (f64, f64) = (12.0, 250.0);
 /// For a leaf that is scanned in columns that are there, for each column.
 const SCANNED: f64 = 85.0;
 /// For a row and a column of such a scan.
@@ -68,24 +69,28 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
             e.scan += own.scan + own.rest;
             continue;
         }
-        let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+        let (store, bt) = (rt.store(spec.db)?, rt.btree(spec.db)?);
+        let state = store.table(&bt, spec.table.root.get())?;
         let leaves = state.leaves() as f64;
         keep &= state.keep;
         if t == 0 && q.loops.scans {
             e.scan = leaves * LEAF * q.loops.width;
+            if spec.table.rows.get() == DEFAULT_ROWS && e.rest < f64::INFINITY {
+                // Without ANALYZE the planner does not know.
+                e.rest *= leaves * look_at_leaves(&store, &bt, &state, &[])?.0 / DEFAULT_ROWS;
+            }
         }
         let soon = q.slots.iter().zip(crate::pipeline::single::early(q)).filter(|s| s.1).map(|s| s.0);
         let own = soon.chain(&q.order_slots).filter(|s| s.table == t);
         let keys: Vec<ColKey> = own.map(|s| s.key()).collect();
         let missing = state.missing(&keys);
         if missing > 0 {
-            let texts = own_texts(q, t).filter(|k| state.missing(&[*k]) > 0 && keys.contains(k)).count();
+            let texts: Vec<ColKey> =
+                own_texts(q, t).filter(|k| state.missing(&[*k]) > 0 && keys.contains(k)).collect();
             e.decode += leaves * (DECODE.0 + DECODE.1 * missing as f64);
-            if texts > 0 {
-                e.decode += leaves
-                    * rows_of_leaf(&*rt.store(spec.db)?, &rt.btree(spec.db)?, &state)?
-                    * DECODE_TEXT
-                    * texts as f64;
+            if !texts.is_empty() {
+                let (rows, new) = look_at_leaves(&store, &bt, &state, &texts)?;
+                e.decode += leaves * rows * (texts.len() as f64 * DECODE_TEXT.0 + new * DECODE_TEXT.1);
             }
         }
     }
@@ -107,11 +112,20 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
     Ok((e, keep))
 }
 
-/// How many rows a leaf has, by the one in the middle.
-fn rows_of_leaf(store: &Store, bt: &Btree, state: &TableState) -> Result<f64> {
-    let Some(segment) = state.segments.get(state.segments.len() / 2) else { return Ok(0.0) };
-    let leaf: Vec<Pgno> = segment.leaves.get(segment.leaves.len() / 2).copied().into_iter().collect();
-    Ok(decode::build(bt, store.seed(), &leaf, &[], &mut [], 0, &mut Default::default())?.rows.len() as f64)
+/// How many rows a leaf has, and in how many of some columns a row has a text that is new, by some of the leaves. Where as much as
+/// a fifth of a sample has been met in it before, there are not many different ones.
+fn look_at_leaves(store: &Store, bt: &Btree, state: &TableState, texts: &[ColKey]) -> Result<(f64, f64)> {
+    let some = state.some_leaves(if texts.is_empty() { 1 } else { SAMPLED_LEAVES });
+    let wanted: Vec<Wanted<'_>> =
+        texts.iter().map(|key| Wanted { key: *key, default: Field::Null }).collect();
+    let mut dicts: Vec<Dict> = texts.iter().map(|_| Dict::default()).collect();
+    let built = decode::build(bt, store.seed(), &some, &wanted, &mut dicts, 0, &mut Default::default())?;
+    let rows = built.rows.len().max(1) as f64;
+    let new = |d: &Dict| {
+        let new = d.len() as f64 / rows;
+        new * (1.0 - 5.0 * (1.0 - new)).max(0.0)
+    };
+    Ok((rows / some.len().max(1) as f64, dicts.iter().map(new).sum()))
 }
 
 /// The columns in use of a table that are declared as texts.
@@ -144,7 +158,7 @@ fn sample_rows(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) ->
     }
     let (store, bt) = (rt.store(spec.db)?, rt.btree(spec.db)?);
     let state = store.table(&bt, spec.table.root.get())?;
-    let leaves: Vec<Pgno> = state.segments.iter().flat_map(|s| s.leaves.iter().copied()).collect();
+    let leaves = state.leaves();
     let eval = Eval::new(rt.host());
     let (given, mut conds, mut share) = (conds, Vec::new(), 1.0);
     for c in given.iter().filter(|c| c.on.is_none() && tables_of(q, &c.ex) == 1) {
@@ -156,11 +170,10 @@ fn sample_rows(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) ->
             conds.push(ex);
         }
     }
-    if conds.is_empty() || spec.left || leaves.len() < SAMPLED_LEAVES * 4 {
+    if conds.is_empty() || spec.left || leaves < SAMPLED_LEAVES * 4 {
         return Ok(None);
     }
-    let some: Vec<Pgno> =
-        (0..SAMPLED_LEAVES).map(|i| leaves[(2 * i + 1) * leaves.len() / (2 * SAMPLED_LEAVES)]).collect();
+    let some = state.some_leaves(SAMPLED_LEAVES);
     let mut of = vec![None; q.slots.len()];
     let mut wanted: Vec<Wanted<'_>> = Vec::new();
     for e in &conds {
@@ -186,7 +199,7 @@ fn sample_rows(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) ->
         }
         passed += 1;
     }
-    let each = leaves.len() as f64 / SAMPLED_LEAVES as f64;
+    let each = leaves as f64 / SAMPLED_LEAVES as f64;
     Ok(Some((passed as f64 + 0.5) * share * each))
 }
 

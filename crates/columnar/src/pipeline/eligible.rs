@@ -12,7 +12,7 @@ use iolite_plan::plan::*;
 #[inline]
 pub fn pays(block: &Block<'_>) -> bool {
     let c = block.core;
-    if !(scans(c, block.nested) || c.grouping == Grouping::Hash && ranges(c))
+    if !(scans(c, block.nested) || (c.grouping == Grouping::Hash || block.whole) && ranges(c))
         || !c.levels.iter().all(is_known)
         || only_calls(c)
     {

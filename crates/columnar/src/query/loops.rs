@@ -7,7 +7,9 @@ use iolite_plan::plan::{Access, CorePlan, Distinct, Grouping, Level};
 /// Nanoseconds for a row that is sought.
 pub(crate) const SEEK: f64 = 800.0;
 /// For a row of the result, and for each of its aggregates.
-const ROW: f64 = 60.0;
+const ROW: f64 = 30.0;
+/// For a row whose group is looked up.
+const GROUPED: f64 = 300.0;
 
 /// What the loops of an arm are estimated to take.
 #[derive(Clone, Copy, Default)]
@@ -48,7 +50,8 @@ impl Loops {
             }
             rounds *= l.rows.max(0.01);
         }
-        rest += rounds * ROW * (1 + c.aggs.len()) as f64;
+        let grouped = if c.grouping == Grouping::Hash { GROUPED } else { 0.0 };
+        rest += rounds * (ROW * (1 + c.aggs.len()) as f64 + grouped);
         let walks = matches!(&c.levels[..], [l] if matches!(l.access, Access::RowidRange { .. }));
         let seeks = matches!(&c.levels[..], [l] if matches!(l.access, Access::Index(_)));
         let streams =

@@ -158,6 +158,13 @@ impl TableState {
     pub fn leaves(&self) -> usize {
         self.segments.iter().map(|s| s.leaves.len()).sum()
     }
+
+    /// So many of the leaves, evenly spread, or all.
+    pub fn some_leaves(&self, n: usize) -> Vec<Pgno> {
+        let all: Vec<Pgno> = self.segments.iter().flat_map(|s| s.leaves.iter().copied()).collect();
+        let n = n.min(all.len());
+        (0..n).map(|i| all[(2 * i + 1) * all.len() / (2 * n)]).collect()
+    }
 }
 
 impl Segment {

@@ -82,3 +82,62 @@ fn sums_are_exact_wherever_the_loop_stops() {
     assert!(c.query("SELECT sum(a) FROM t", &[]).is_err());
     assert_eq!(sum("SELECT sum(b), count(a) FROM t"), "[Int(11250000), Int(5000)]");
 }
+
+/// Leaves that lie in a row in the file are read ahead: some of them may be elsewhere. They are in the log, changed by this
+/// connection, changed by another one between two steps of the scan's transaction, or the cache holds ten pages.
+#[test]
+fn pages_that_are_read_ahead_are_those_of_the_snapshot() {
+    let dir = std::env::temp_dir().join(format!("iolite-scans-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    for (mode, cache) in [("delete", 2000), ("delete", 10), ("wal", 2000), ("wal", 10)] {
+        let path = dir.join(format!("{mode}-{cache}.db"));
+        let _ = std::fs::remove_file(&path);
+        let open = || {
+            let c = Connection::open(path.to_str().unwrap()).unwrap();
+            c.execute_batch(&format!("PRAGMA analytics = off; PRAGMA cache_size = {cache}")).unwrap();
+            c
+        };
+        let c = open();
+        c.execute_batch(&format!(
+            "PRAGMA page_size = 1024; PRAGMA journal_mode = {mode};
+             CREATE TABLE t(id INTEGER PRIMARY KEY, a, b);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)
+             INSERT INTO t SELECT i, i * 2, printf('%060d', i) FROM n;
+             CREATE INDEX ta ON t(a)"
+        ))
+        .unwrap();
+        drop(c);
+        // Every seventh leaf or so is in the log, or was moved to the end of the file.
+        let changes =
+            "UPDATE t SET b = hex(zeroblob(400)) WHERE id % 100 = 7; UPDATE t SET a = -a WHERE id % 100 = 8";
+        let (writer, reader) = (open(), open());
+        let sums = |c: &Connection| {
+            [
+                "SELECT sum(id), sum(a), sum(length(b)) FROM t",
+                "SELECT sum(a) FROM t INDEXED BY ta",
+                "SELECT group_concat(id) FROM (SELECT id FROM t ORDER BY id DESC)",
+                "SELECT group_concat(a) FROM (SELECT a FROM t INDEXED BY ta ORDER BY a DESC)",
+            ]
+            .map(|sql| format!("{:?}", c.query(sql, &[]).unwrap()))
+        };
+        let before = sums(&open());
+        if mode == "wal" {
+            reader.execute_batch("BEGIN; SELECT 1 FROM t LIMIT 1").unwrap();
+        }
+        writer.execute_batch("BEGIN").unwrap();
+        writer.execute_batch(changes).unwrap();
+        let own = sums(&writer);
+        assert_ne!(own, before);
+        writer.execute_batch("COMMIT").unwrap();
+        if mode == "wal" {
+            assert_eq!(sums(&reader), before, "{mode}, cache of {cache}: the snapshot");
+            reader.execute_batch("COMMIT").unwrap();
+        }
+        // Once by one that has read before, and by new ones, first scans and second ones.
+        let fresh = open();
+        for c in [&reader, &fresh, &reader, &fresh, &writer] {
+            assert_eq!(sums(c), own, "{mode}, cache of {cache}");
+        }
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}

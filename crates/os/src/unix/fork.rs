@@ -13,11 +13,14 @@
 //!                           Replaced|Closed   Mapping (of nothing) --leave--> Free     in its forked child
 //! ```
 //!
+//! The lock of the page slabs is held by whoever forks, so that the child finds it free and what it guards whole.
+//!
 //! What always holds: entering and leaving take no lock, since the child may come out of a fork in the midst of it; the handler
 //! makes system calls only. An entry is made before the first lock is taken through the descriptor.
 //! What this does not cover: a mapping that another thread is just making while the process forks, and children that are not
 //! made by `fork` (the handler does not run then; descriptors are close-on-exec).
 
+use iolite_base::slab;
 use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{
@@ -32,13 +35,34 @@ pub fn forks() -> u32 {
     FORKS.load(Relaxed)
 }
 
-/// Begins to watch for forks, once per process.
+/// Begins to watch for forks, once per process, and lets large pieces of memory be backed by large pages.
 pub fn watch() {
     static ONCE: Once = Once::new();
-    // SAFETY: the handler makes system calls and touches atomics, which is allowed between fork and exec.
-    ONCE.call_once(|| unsafe {
-        libc::pthread_atfork(None, None, Some(in_child));
+    ONCE.call_once(|| {
+        slab::set_advice(back_by_large_pages);
+        // SAFETY: the handlers make system calls and touch atomics, which is allowed between fork and exec.
+        unsafe {
+            libc::pthread_atfork(Some(before), Some(after), Some(in_child));
+        }
     });
+}
+
+extern "C" fn before() {
+    slab::before_fork();
+}
+
+extern "C" fn after() {
+    slab::after_fork();
+}
+
+fn back_by_large_pages(at: *mut u8, len: usize) {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    // SAFETY: the caller's own memory; the advice changes nothing that it could see.
+    unsafe {
+        libc::madvise(at.cast(), len, libc::MADV_HUGEPAGE);
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = (at, len);
 }
 
 const FREE: usize = 0;
@@ -137,6 +161,7 @@ impl Watched {
 }
 
 extern "C" fn in_child() {
+    slab::after_fork();
     FORKS.fetch_add(1, Relaxed);
     // SAFETY: a constant path.
     let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };

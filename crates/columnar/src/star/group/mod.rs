@@ -19,7 +19,7 @@ use crate::expr::columns::Kind;
 use crate::expr::scope::{NullRow, few_values};
 use crate::expr::{Ex, Row};
 use crate::memory::work_size;
-use crate::op::result::prefix;
+use crate::op::order::in_order;
 use crate::op::spill::Partitions;
 use crate::query::{AggSpec, Query};
 use crate::sort;

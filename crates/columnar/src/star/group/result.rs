@@ -80,13 +80,9 @@ impl<'q> Groups<'q> {
                 list.push((self.key_value(groups[*at as usize], k, s)?, i as u32));
             }
         }
-        let order =
-            |a: &Value, b: &Value| f.direct(compare::compare(a, b, &f.coll), a.is_null() || b.is_null());
-        let mut at: Vec<(u64, u32)> = crate::memory::room(list.len())?;
-        at.extend(list.iter().enumerate().map(|(i, l)| (prefix(&l.0, f), i as u32)));
-        sort::by_order(&mut at, &|a, b| order(&list[a as usize].0, &list[b as usize].0));
+        let at = in_order(list.len(), std::slice::from_ref(f), &|i, _| Field::of(&list[i as usize].0))?;
         let list: Vec<(Value, u32)> =
-            at.iter().map(|(_, i)| (std::mem::take(&mut list[*i as usize].0), list[*i as usize].1)).collect();
+            at.iter().map(|i| (std::mem::take(&mut list[*i as usize].0), list[*i as usize].1)).collect();
         ranks.resize(groups.len(), 0);
         let mut rank = 0;
         for i in 0..list.len() {
