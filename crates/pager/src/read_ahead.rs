@@ -31,6 +31,8 @@ pub struct Scan {
     lets_go: Option<bool>,
     /// What it has read ahead last.
     ahead: Range<Pgno>,
+    /// A page that was to leave, and was held: a register has a text that lies in it.
+    held: Option<Pgno>,
 }
 
 impl Scan {
@@ -55,7 +57,8 @@ impl Pager {
             scan.lets_go = Some(self.is_first_scan(root));
         }
         if scan.lets_go == Some(true) || self.table.len() + n > self.cache_target {
-            self.let_go(behind);
+            let held = scan.held.take();
+            scan.held = behind.chain(held).filter(|p| !self.let_go(*p)).last();
         }
         // One alone is read when it is wanted.
         let mut done = 1;
@@ -91,14 +94,15 @@ impl Pager {
         true
     }
 
-    /// Lets go pages that nobody holds or has changed.
-    fn let_go(&mut self, pages: Range<Pgno>) {
-        for pgno in pages {
-            let left = self.table.find(pgno).map(|i| self.table.slot(i));
-            if left.is_some_and(|s| s.flags & DIRTY == 0 && s.buf().is_some_and(|b| b.refs() == 1)) {
-                self.table.remove(pgno);
-            }
+    /// Lets go a page that nobody has changed; `false`: somebody holds it.
+    fn let_go(&mut self, pgno: Pgno) -> bool {
+        let Some(i) = self.table.find(pgno) else { return true };
+        let slot = self.table.slot(i);
+        let held = slot.buf().is_some_and(|b| b.refs() > 1);
+        if !held && slot.flags & DIRTY == 0 {
+            self.table.remove(pgno);
         }
+        !held
     }
 
     /// Puts what was read into the table; answers how many pages.
