@@ -418,7 +418,7 @@ fn plain_bytes(z: &[u8]) -> usize {
         let x = u64::from_le_bytes(*word);
         // The high bit of each byte that is zero, or less than a blank (bytes from 128 on are neither).
         let zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGH;
-        let same = |b: u8| zero(x ^ ONES * b as u64);
+        let same = |b: u8| zero(x ^ (ONES * b as u64));
         let special = same(b'"') | same(b'\'') | same(b'\\') | (x.wrapping_sub(ONES * 0x20) & !x & HIGH);
         if special != 0 {
             // A borrow reaches upwards only, so that the lowest one is right.
