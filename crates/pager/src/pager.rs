@@ -268,7 +268,7 @@ impl Pager {
         };
         pager.set_cache_size(opts.cache_size);
         if let Some(id) = pager.file.as_ref().and_then(|f| f.identity()) {
-            pager.share = Some(Share::join(id));
+            pager.share = Some(Share::join(id, pager.cache_room()));
         }
         Ok(pager)
     }
@@ -350,7 +350,8 @@ impl Pager {
             return Err(Code::ReadonlyDbmoved.into());
         }
         self.abandon();
-        self.share = new.identity().map(Share::join);
+        let room = self.cache_room();
+        self.share = new.identity().map(|id| Share::join(id, room));
         self.file = Some(new);
         Ok(())
     }
