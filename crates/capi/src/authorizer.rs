@@ -1,6 +1,6 @@
 //! `sqlite3_set_authorizer`: what is asked, and when, is the engine's.
 
-use crate::MISUSE;
+use crate::{MISUSE, OK};
 use crate::connection::{Db, with};
 use iolite::Error;
 use iolite::engine::Statement;
@@ -27,7 +27,7 @@ pub unsafe extern "C" fn sqlite3_set_authorizer(
 ) -> c_int {
     with(db, MISUSE, |d| {
         d.hooks.authorizer.set(f.map(|f| (f, user)));
-        d.ok()
+        OK
     })
 }
 

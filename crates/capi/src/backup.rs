@@ -34,7 +34,6 @@ pub unsafe extern "C" fn sqlite3_backup_init(
             let made = f.run(|source| t.run(|target| target.backup(to_name, source, from_name)));
             match made {
                 Ok(b) => {
-                    t.ok();
                     t.others.set(t.others.get() + 1);
                     f.others.set(f.others.get() + 1);
                     Box::into_raw(Box::new(CBackup {

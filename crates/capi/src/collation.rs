@@ -60,9 +60,9 @@ unsafe fn create(
             2 => Some(iolite::Encoding::Utf16le),
             3 => Some(iolite::Encoding::Utf16be),
             4 | 8 => Some(crate::connection::WIDE),
-            _ => return d.fail_code(MISUSE),
+            _ => return MISUSE,
         };
-        let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
+        let Some(c) = d.conn() else { return MISUSE };
         if crate::statement::any_busy(d) && c.has_collation(&name) {
             return d.fail_text(
                 crate::BUSY,

@@ -154,7 +154,7 @@ pub unsafe extern "C" fn sqlite3_trace_v2(
         d.hooks.trace.set(None);
         d.hooks.trace_v2.set(f.filter(|_| mask != 0).map(|f| (mask, f, user)));
         follow_triggers(db, d);
-        d.ok()
+        OK
     })
 }
 
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn sqlite3_profile(db: *mut Db, f: Option<Profile>, user: 
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_busy_timeout(db: *mut Db, ms: c_int) -> c_int {
-    with(db, MISUSE, |d| d.outcome(d.run(|c| c.busy_timeout(ms.max(0) as u32))))
+    with(db, MISUSE, |d| d.answer(d.run(|c| c.busy_timeout(ms.max(0) as u32))))
 }
 
 #[unsafe(no_mangle)]
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn sqlite3_busy_handler(
             // SAFETY: registered for this shape of call.
             Rc::new(move |n: u32| unsafe { f(user, n as c_int) != 0 }) as Rc<dyn Fn(u32) -> bool>
         });
-        d.outcome(d.run(|c| c.busy_handler(handler)))
+        d.answer(d.run(|c| c.busy_handler(handler)))
     })
 }
 
@@ -289,7 +289,7 @@ pub unsafe extern "C" fn sqlite3_wal_hook(db: *mut Db, f: Option<WalHook>, user:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_wal_autocheckpoint(db: *mut Db, n: c_int) -> c_int {
     with(db, MISUSE, |d| {
-        d.outcome(d.run(|c| c.execute_batch(&format!("PRAGMA wal_autocheckpoint={}", n.max(0)))))
+        d.answer(d.run(|c| c.execute_batch(&format!("PRAGMA wal_autocheckpoint={}", n.max(0)))))
     })
 }
 
@@ -320,7 +320,7 @@ pub unsafe extern "C" fn sqlite3_wal_checkpoint_v2(
             1 => M::Full,
             2 => M::Restart,
             3 => M::Truncate,
-            _ => return d.fail_code(MISUSE),
+            _ => return MISUSE,
         };
         match d.run(|c| c.checkpoint(name.as_deref(), mode)) {
             Ok(r) => {

@@ -134,7 +134,7 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
             });
         }
         match prepared {
-            Ok(None) => d.ok(),
+            Ok(None) => d.prepared(),
             Ok(Some((mut s, length))) => {
                 if legacy {
                     s.keep_program();
@@ -155,9 +155,9 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
                     pointers: RefCell::default(),
                 };
                 *out = Stmt::place(d, db, body);
-                d.ok()
+                d.prepared()
             }
-            Err(e) => d.fail(&e),
+            Err(e) => d.fail_to_prepare(&e),
         }
     })
 }
@@ -340,19 +340,15 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
         let (rc, failed) = match stepped {
             Ok(Step::Row) => {
                 st.has_row.set(true);
-                d.ok();
-                (ROW, None)
+                (d.note(ROW), None)
             }
-            Ok(Step::Done) => {
-                d.ok();
-                (DONE, None)
-            }
+            Ok(Step::Done) => (d.note(DONE), None),
             Err(e)
                 if st.legacy && !matches!(e.code().primary(), iolite::Code::Busy | iolite::Code::Misuse) =>
             {
                 (d.fail_code(crate::ERROR), Some(e))
             }
-            Err(e) => (d.fail(&e), Some(e)),
+            Err(e) => (d.fail_to_run(&e), Some(e)),
         };
         drop(inner);
         if let Some(e) = &failed {
@@ -397,8 +393,8 @@ fn reset(d: &Db, st: &Body, s: *mut Stmt) -> c_int {
         }
     }
     match (failed, r) {
-        (Some(e), _) | (None, Err(e)) => d.fail(&e),
-        (None, Ok(())) if ran => d.ok(),
+        (Some(e), _) | (None, Err(e)) => d.fail_to_run(&e),
+        (None, Ok(())) if ran => d.ended(),
         (None, Ok(())) => OK,
     }
 }
@@ -483,7 +479,7 @@ unsafe fn put(
             crate::log::log(MISUSE, || {
                 [b"bind on a busy prepared statement: [", st.sql.to_bytes(), b"]"].concat()
             });
-            return d.fail_text(MISUSE, "bind on a busy prepared statement");
+            return d.fail_code(MISUSE);
         }
         if i < 1 {
             return d.fail_code(RANGE);
@@ -491,7 +487,10 @@ unsafe fn put(
         let r = inner.binding(i as usize, length).and_then(f);
         drop(inner);
         clear_pointers(st, Some(i as usize));
-        d.outcome(r)
+        match r {
+            Ok(()) => d.note(OK),
+            Err(e) => d.fail_code(e.code().number() as c_int),
+        }
     })
 }
 

@@ -10,6 +10,8 @@ use std::ptr::null_mut;
 
 thread_local! {
     static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    /// Values given back. The moment is left open ("after SQLite has finished with it"): ours copies and has finished at once.
+    static DESTROYED: Cell<usize> = const { Cell::new(0) };
     static API: Cell<Option<&'static Api>> = const { Cell::new(None) };
 }
 
@@ -34,6 +36,11 @@ pub struct Answers {
 pub fn begin(api: &'static Api) {
     API.set(Some(api));
     LOG.with_borrow_mut(Vec::clear);
+}
+
+/// How many values were given back since the last question.
+pub fn destroyed() -> usize {
+    DESTROYED.replace(0)
 }
 
 /// What was logged since.
@@ -121,7 +128,7 @@ unsafe fn values(n: c_int, v: *mut P) -> Vec<String> {
 
 /// The destructor of what is bound or set.
 pub unsafe extern "C" fn release(p: P) {
-    say(format!("destroyed {}", !p.is_null()));
+    DESTROYED.set(DESTROYED.get() + 1);
     // SAFETY: what is handed over with this destructor comes from malloc, and is given back once: a second time is a bug
     // of the library that the process does not survive, which is a finding.
     unsafe { libc::free(p) };

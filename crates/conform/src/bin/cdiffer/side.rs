@@ -30,6 +30,7 @@ pub struct Side {
     backup: P,
     backup_to: usize,
     answers: Vec<Box<Answers>>,
+    destroyed: usize,
 }
 
 /// The argument after a letter: `c1` is 1.
@@ -70,6 +71,7 @@ impl Side {
             blob_of: [0; 2],
             backup: null_mut(),
             backup_to: 0,
+            destroyed: 0,
             answers: (0..CONNECTIONS).map(|id| Box::new(Answers { id, ..Answers::default() })).collect(),
         }
     }
@@ -87,6 +89,7 @@ impl Side {
         let mut out = Fields::new();
         // SAFETY: the calls below keep to the interface: handles are used while they are open, texts are copied at once.
         let c = unsafe { self.call(&words, &sql, &mut out) };
+        self.destroyed += cb::destroyed();
         for l in cb::end() {
             out.push((format!("log {}", l.split(' ').next().unwrap_or("")), l));
         }
@@ -95,6 +98,9 @@ impl Side {
         {
             // SAFETY: the connection is open.
             unsafe { self.state(c, &mut out) };
+        }
+        for (_, v) in out.iter_mut().filter(|f| f.1.contains(&self.dir)) {
+            *v = v.replace(&self.dir, "DIR");
         }
         out
     }
@@ -107,7 +113,7 @@ impl Side {
         unsafe {
             put("errcode", (a.errcode)(db).to_string());
             put("extended", (a.extended_errcode)(db).to_string());
-            put("errmsg", text((a.errmsg)(db)).replace(&self.dir, "DIR"));
+            put("errmsg", text((a.errmsg)(db)).to_string());
             put("offset", (a.error_offset)(db).to_string());
             put("autocommit", (a.get_autocommit)(db).to_string());
             put("changes", (a.changes)(db).to_string());
@@ -236,7 +242,7 @@ impl Side {
                     let mut message = null_mut();
                     let rc = (a.exec)(db, csql.as_ptr(), Some(cb::row), null_mut(), &mut message);
                     put("rc", rc.to_string());
-                    put("message", text(message as S).replace(&self.dir, "DIR"));
+                    put("message", text(message as S));
                     (a.free)(message);
                 }
                 "table" => {
@@ -702,6 +708,7 @@ impl Side {
         for c in 0..CONNECTIONS {
             out.extend(self.run(&format!("close c{c}")));
         }
+        out.push(("destroyed".into(), self.destroyed.to_string()));
         out
     }
 }
