@@ -502,7 +502,10 @@ pub unsafe extern "C" fn sqlite3_db_name(db: *mut Db, n: c_int) -> *const c_char
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_db_readonly(db: *mut Db, name: *const c_char) -> c_int {
     let name = text_option(name).unwrap_or_else(|| "main".into());
-    ask(db, -1, |c| c.btree(&name).map_or(-1, |b| b.is_read_only() as c_int))
+    ask(db, -1, |c| match c.is_open(&name) {
+        true => c.btree(&name).map_or(-1, |b| b.is_read_only() as c_int),
+        false => -1,
+    })
 }
 
 #[unsafe(no_mangle)]

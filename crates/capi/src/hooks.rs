@@ -3,7 +3,7 @@
 use crate::connection::{Db, with};
 use crate::statement::Stmt;
 use crate::{MISUSE, OK};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::rc::Rc;
@@ -33,6 +33,8 @@ pub struct Hooks {
     pub(crate) preupdate_event: Cell<Option<*const c_void>>,
     pub(crate) authorizer: Cell<Option<crate::authorizer::Authorizer>>,
     pub(crate) needed: Cell<Option<crate::collation::Needed>>,
+    /// Collating sequences that were taken back, with what is released when they are defined again, or with the connection.
+    pub(crate) taken_back: RefCell<Vec<crate::collation::TakenBack>>,
 }
 
 impl Hooks {
@@ -51,6 +53,8 @@ impl Hooks {
         self.preupdate_event.set(None);
         self.authorizer.set(None);
         self.needed.set(None);
+        let gone = self.taken_back.take();
+        drop(gone);
     }
 }
 
@@ -230,7 +234,7 @@ pub unsafe extern "C" fn sqlite3_commit_hook(
         if let Some(c) = d.conn() {
             c.commit_hook(hook);
         }
-        d.hooks.commit_data.replace(f.map(|_| user)).unwrap_or(null_mut())
+        d.hooks.commit_data.replace(Some(user)).unwrap_or(null_mut())
     })
 }
 
@@ -248,7 +252,7 @@ pub unsafe extern "C" fn sqlite3_rollback_hook(
         if let Some(c) = d.conn() {
             c.rollback_hook(hook);
         }
-        d.hooks.rollback_data.replace(f.map(|_| user)).unwrap_or(null_mut())
+        d.hooks.rollback_data.replace(Some(user)).unwrap_or(null_mut())
     })
 }
 
@@ -274,7 +278,7 @@ pub unsafe extern "C" fn sqlite3_update_hook(
                 }))),
             }
         }
-        d.hooks.update_data.replace(f.map(|_| user)).unwrap_or(null_mut())
+        d.hooks.update_data.replace(Some(user)).unwrap_or(null_mut())
     })
 }
 

@@ -224,6 +224,9 @@ unsafe fn prepare16_at(
     let text = crate::text::from_utf16(sql, n as i64);
     let mut used = 0;
     let rc = prepare(db, &text, legacy, out, &mut used);
+    if rc != OK {
+        used = failed_length(&text);
+    }
     if !tail.is_null() {
         let units = String::from_utf8_lossy(&text[..used.min(text.len())]).encode_utf16().count();
         *tail = sql.add(units * 2);
@@ -300,6 +303,15 @@ pub unsafe extern "C" fn sqlite3_prepare16_v3(
 }
 
 impl Body {
+    /// As in SQLite, who asks for a column that is not there has the failure of the step before told by its primary code.
+    pub(crate) fn mask_failure(&self, d: &Db) {
+        if let Some(e) = self.failed.borrow_mut().as_mut()
+            && !d.extended.get()
+        {
+            *e = Error::new(e.code().primary(), e.message());
+        }
+    }
+
     /// Forgets the row that was there.
     fn leave_row(&self) {
         self.has_row.set(false);
@@ -343,10 +355,12 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
                 (d.note(ROW), None)
             }
             Ok(Step::Done) => (d.note(DONE), None),
+            // The connection hears of it when the statement is reset.
+            Err(e) if st.legacy && e.code() == iolite::Code::Schema => (crate::ERROR, Some(e)),
             Err(e)
                 if st.legacy && !matches!(e.code().primary(), iolite::Code::Busy | iolite::Code::Misuse) =>
             {
-                (d.fail_code(crate::ERROR), Some(e))
+                (d.note(crate::ERROR), Some(e))
             }
             Err(e) => (d.fail_to_run(&e), Some(e)),
         };
@@ -475,7 +489,7 @@ unsafe fn put(
 ) -> c_int {
     with_stmt(s, MISUSE, |d, st| {
         let Ok(mut inner) = st.inner.try_borrow_mut() else { return d.fail_code(MISUSE) };
-        if st.started.get() || inner.is_busy() {
+        if st.ran.get() || inner.is_busy() {
             crate::log::log(MISUSE, || {
                 [b"bind on a busy prepared statement: [", st.sql.to_bytes(), b"]"].concat()
             });
@@ -674,7 +688,11 @@ pub unsafe extern "C" fn sqlite3_bind_zeroblob(s: *mut Stmt, i: c_int, n: c_int)
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_bind_zeroblob64(s: *mut Stmt, i: c_int, n: u64) -> c_int {
-    bind(s, i, zeroblob(n))
+    match zeroblob(n) {
+        // Whatever the parameter.
+        Err(e) => with_stmt(s, MISUSE, |d, _| d.fail_code(e.code().number() as c_int)),
+        v => bind(s, i, v),
+    }
 }
 
 /// A blob of zeroes.

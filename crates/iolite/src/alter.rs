@@ -102,7 +102,8 @@ fn written(new: &str, quote: Quote) -> String {
 
 impl Job {
     fn column(&self, n: &Name) -> Result<usize> {
-        self.table.column(&n.text).ok_or_else(|| Error::sql(format!("no such column: \"{}\"", n.text)))
+        let missing = || Error::sql(format!("no such column: \"{}\"", n.text)).at(n.span.start);
+        self.table.column(&n.text).ok_or_else(missing)
     }
 
     fn schema_name(&self, c: &Connection) -> String {

@@ -689,9 +689,13 @@ impl Connection {
 
     /// Registers a function.
     pub fn create_function(&self, f: Function) {
+        // A new one makes no program wrong, but it may be one that a text could not be compiled without.
+        let replaces = self.has_function(&f.name, f.args);
         self.0.overridden.borrow_mut().push(f.name.to_ascii_lowercase());
         Rc::make_mut(&mut self.0.registry.borrow_mut()).add_function(f);
-        self.0.expire_statements();
+        if replaces {
+            self.0.expire_statements();
+        }
     }
 
     /// Removes a function.
@@ -810,6 +814,16 @@ impl Connection {
     pub fn btree(&self, database: &str) -> Result<Btree> {
         let at = self.0.database_number(database)?;
         self.0.btree_of(at)
+    }
+
+    /// The main database's encoding.
+    pub fn encoding(&self) -> Encoding {
+        self.0.encoding()
+    }
+
+    /// Whether there is something behind a database's name: `temp` is made when it is first needed.
+    pub fn is_open(&self, database: &str) -> bool {
+        self.0.database_number(database).is_ok_and(|at| self.0.btree_if_open(at).is_some())
     }
 
     /// The full name of a database's file, in the system's bytes; empty where no file is behind it.

@@ -476,8 +476,7 @@ impl Binder<'_> {
                         "table {} has {} columns but {supplied} values were supplied",
                         as_written(&s.table),
                         open.len()
-                    ))
-                    .at(s.table.name.span.start));
+                    )));
                 }
                 for (k, i) in open.into_iter().enumerate() {
                     columns[i] = Some(k);
@@ -503,8 +502,7 @@ impl Binder<'_> {
                             "table {} has no column named {}",
                             as_written(&s.table),
                             n.text
-                        ))
-                        .at(n.span.start));
+                        )));
                     }
                 }
             }
@@ -512,11 +510,7 @@ impl Binder<'_> {
                 columns = vec![None; t.columns.len()];
                 rowid = None;
             } else if s.columns.len() != supplied {
-                return Err(Error::sql(format!("{supplied} values for {} columns", s.columns.len())).at(s
-                    .table
-                    .name
-                    .span
-                    .start));
+                return Err(Error::sql(format!("{supplied} values for {} columns", s.columns.len())));
             }
         }
         if let Some(a) = t.rowid_alias {
@@ -675,7 +669,7 @@ impl Binder<'_> {
                     }
                     None if is_rowid(&name.text) && t.has_rowid() => ROWID,
                     None => {
-                        return Err(Error::sql(format!("no such column: {}", name.text)).at(name.span.start));
+                        return Err(Error::sql(format!("no such column: {}", name.text)));
                     }
                 };
                 out.retain(|s| s.column != column);

@@ -150,7 +150,7 @@ impl Binder<'_> {
             A::Case { base, arms, otherwise } => self.case(base.as_deref(), arms, otherwise.as_deref())?,
             A::Cast(a, ty) => Expr::Cast(self.boxed(a)?, cast_affinity(&ty.text)),
             A::Collate(a, name) => {
-                let coll = self.collation(&name.text).map_err(|e| e.at(name.span.start))?;
+                let coll = self.collation(&name.text).map_err(Error::nowhere)?;
                 let inner = self.any_expr(a)?;
                 if width(&inner) != 1 {
                     return Err(Error::sql("row value misused"));
@@ -162,10 +162,10 @@ impl Binder<'_> {
                 let items: Result<Vec<Expr>> = list.iter().map(|e| self.expr(e)).collect();
                 Expr::Row(items?)
             }
-            A::Raise(kind, message, span) => {
+            A::Raise(kind, message, _) => {
                 if self.trigger.is_none() {
                     return Err(
-                        Error::sql("RAISE() may only be used within a trigger-program").at(span.start)
+                        Error::sql("RAISE() may only be used within a trigger-program").nowhere()
                     );
                 }
                 let message = match message {
@@ -682,7 +682,7 @@ impl Binder<'_> {
             .at(c.span.start));
         }
         if c.distinct && args.len() != 1 {
-            return Err(Error::sql("DISTINCT aggregates must have exactly one argument").at(c.span.start));
+            return Err(Error::sql("DISTINCT aggregates must have exactly one argument").nowhere());
         }
         let collation = args.iter().find_map(|a| a.collation()).map_or(self.binary(), |c| c.0);
         let affinity = Affinity::None;

@@ -243,7 +243,7 @@ impl Binder<'_> {
                         table.indexes.borrow().iter().any(|x| x.name.eq_ignore_ascii_case(&i.text))
                     });
                     if !known {
-                        return Err(Error::sql(format!("no such index: {}", i.text)).at(i.span.start));
+                        return Err(Error::sql(format!("no such index: {}", i.text)).nowhere());
                     }
                 }
             }
@@ -301,7 +301,7 @@ impl Binder<'_> {
             (None, Some(db)) => format!("{}.{}", self.env.catalog.schemas[db].name, q.name.text),
             (None, None) => q.name.text.to_string(),
         };
-        Error::sql(format!("no such table: {name}"))
+        Error::sql(format!("no such table: {name}")).nowhere()
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -422,7 +422,7 @@ impl Binder<'_> {
         if let Some(s) = schema
             && self.env.catalog.database(s).is_none()
         {
-            return Err(Error::sql(format!("no such table: {s}.{name}")));
+            return Err(Error::sql(format!("no such table: {s}.{name}")).nowhere());
         }
         let Some((db, table)) = self.find_table(schema, name) else {
             if let Some(c) = self.env.connector.eponymous(name)? {

@@ -76,7 +76,7 @@ impl Binder<'_> {
         let found = named.iter().find(|(k, _)| k.eq_ignore_ascii_case(&n.text));
         found
             .map(|(_, w)| w)
-            .ok_or_else(|| Error::sql(format!("no such window: {}", n.text)).at(n.span.start))
+            .ok_or_else(|| Error::sql(format!("no such window: {}", n.text)).nowhere())
     }
 
     /// A definition with what it takes from its base window.

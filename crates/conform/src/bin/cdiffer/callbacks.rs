@@ -273,7 +273,6 @@ pub unsafe extern "C" fn add(ctx: P, n: c_int, v: *mut P) {
     // SAFETY: as in `scalar`; the context has room for the sum.
     unsafe {
         let sum = (a.aggregate_context)(ctx, 8) as *mut i64;
-        say(format!("step {:?} of {}", values(n, v), *sum));
         if n > 0 {
             *sum += (a.value_int64)(*v);
         }
@@ -285,7 +284,6 @@ pub unsafe extern "C" fn subtract(ctx: P, n: c_int, v: *mut P) {
     // SAFETY: as above.
     unsafe {
         let sum = (a.aggregate_context)(ctx, 8) as *mut i64;
-        say(format!("inverse {:?} of {}", values(n, v), *sum));
         if n > 0 {
             *sum -= (a.value_int64)(*v);
         }
@@ -297,7 +295,6 @@ pub unsafe extern "C" fn total(ctx: P) {
     // SAFETY: as above; NULL where no step was made.
     unsafe {
         let sum = (a.aggregate_context)(ctx, 0) as *mut i64;
-        say(format!("final {}", !sum.is_null()));
         (a.result_int64)(ctx, if sum.is_null() { -1 } else { *sum });
     }
 }

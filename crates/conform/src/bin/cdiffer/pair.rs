@@ -1,7 +1,7 @@
 //! Both libraries, call by call: the first difference of a script, what is known to differ, and how a script is made short.
 
 use super::api::{self, Api};
-use super::side::{Fields, Side};
+use super::side::{ABOUT, Fields, Side};
 use std::path::{Path, PathBuf};
 
 /// Both tables of functions; they live as long as the process.
@@ -50,6 +50,16 @@ pub struct Found {
 /// Differences that are explained: a line of the file is what a kind contains, a tab, and the reason.
 pub struct Known(Vec<String>);
 
+/// What a difference is worth.
+#[derive(PartialEq)]
+enum Worth {
+    New,
+    /// Explained; the sequence ends there.
+    Known,
+    /// Explained, and the two are in the same state.
+    Harmless,
+}
+
 impl Known {
     pub fn read(file: Option<&str>) -> Known {
         let text = file.map_or(String::new(), |f| {
@@ -59,8 +69,12 @@ impl Known {
         Known(lines.filter_map(|l| Some(l.split_once('\t')?.0.to_string())).collect())
     }
 
-    fn has(&self, kind: &str) -> bool {
-        self.0.iter().any(|k| kind.contains(k.as_str()))
+    fn worth(&self, kind: &str) -> Worth {
+        match self.0.iter().find(|k| kind.contains(k.trim_start_matches('~'))) {
+            None => Worth::New,
+            Some(k) if k.starts_with('~') => Worth::Harmless,
+            Some(_) => Worth::Known,
+        }
     }
 }
 
@@ -73,7 +87,7 @@ pub fn within_time() {
 /// A value without what depends on drawn numbers, short.
 fn shape(v: &str) -> String {
     let mut out = String::new();
-    for ch in v.chars().take(70) {
+    for ch in v.chars().take(60) {
         match ch {
             '0'..='9' if v.len() > 6 => {
                 if !out.ends_with('#') {
@@ -87,6 +101,13 @@ fn shape(v: &str) -> String {
     out
 }
 
+/// Both without most of what they begin with alike.
+fn apart<'a>(a: &'a str, b: &'a str) -> (&'a str, &'a str) {
+    let same = a.bytes().zip(b.bytes()).take_while(|(x, y)| x == y).count();
+    let at = (0..=same.saturating_sub(24)).rev().find(|i| a.is_char_boundary(*i)).unwrap_or(0);
+    (&a[at..], &b[at..])
+}
+
 /// The first words of the SQL of a line.
 fn subject(line: &str) -> String {
     line.split_once(" | ").map_or(String::new(), |(_, sql)| {
@@ -95,10 +116,10 @@ fn subject(line: &str) -> String {
     })
 }
 
-fn difference(i: usize, line: &str, stock: &Fields, ours: &Fields) -> Option<Found> {
+/// The first difference that is more than harmless, and whether it is new.
+fn difference(i: usize, line: &str, stock: &Fields, ours: &Fields, known: &Known) -> Option<(Found, bool)> {
     let none = ("-".to_string(), "-".to_string());
-    let n = stock.len().max(ours.len());
-    for k in 0..n {
+    for k in 0..stock.len().max(ours.len()) {
         let (a, b) = (stock.get(k).unwrap_or(&none), ours.get(k).unwrap_or(&none));
         if a == b {
             continue;
@@ -106,8 +127,14 @@ fn difference(i: usize, line: &str, stock: &Fields, ours: &Fields) -> Option<Fou
         // One log is longer: what the other has there is another field.
         let name = if a.0 == b.0 { a.0.clone() } else { format!("{}/{}", a.0, b.0) };
         let call = line.split(' ').next().unwrap_or("");
-        let kind = format!("{call} {} {name}: {} -> {}", subject(line), shape(&a.1), shape(&b.1));
-        return Some(Found { line: i, kind, name, stock: a.1.clone(), ours: b.1.clone() });
+        let (x, y) = apart(&a.1, &b.1);
+        let about = stock.first().filter(|f| f.0 == ABOUT).map_or_else(|| subject(line), |f| format!("[{}]", f.1));
+        let kind = format!("{call} {about} {name}: {} -> {}", shape(x), shape(y));
+        let worth = known.worth(&kind);
+        if worth != Worth::Harmless {
+            let found = Found { line: i, kind, name, stock: a.1.clone(), ours: b.1.clone() };
+            return Some((found, worth == Worth::New));
+        }
     }
     None
 }
@@ -122,26 +149,20 @@ fn sides(l: &Libraries, dir: &Path) -> (Side, Side) {
     (side(l.stock, "a"), side(l.ours, "b"))
 }
 
-/// The first difference that is not known.
+/// The first difference, if it is not known. Behind a known one the two may be in other states.
 pub fn first_difference(l: &Libraries, script: &[String], dir: &Path, known: &Known) -> Option<Found> {
     let (mut a, mut b) = sides(l, dir);
     let mut found = None;
     for (i, line) in script.iter().enumerate() {
         let (x, y) = (a.run(line), b.run(line));
-        if let Some(f) = difference(i, line, &x, &y) {
-            if known.has(&f.kind) {
-                // From here on they may be in other states.
-                break;
-            }
-            found = Some(f);
+        found = difference(i, line, &x, &y, known);
+        if found.is_some() {
             break;
         }
     }
     let (x, y) = (a.finish(), b.finish());
-    if found.is_none() {
-        found = difference(script.len(), "end", &x, &y).filter(|f| !known.has(&f.kind));
-    }
-    found
+    found = found.or_else(|| difference(script.len(), "end", &x, &y, known));
+    found.filter(|f| f.1).map(|f| f.0)
 }
 
 /// Prints what both answer, line by line.

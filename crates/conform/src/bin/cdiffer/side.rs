@@ -11,6 +11,9 @@ use std::ptr::{null, null_mut};
 /// What a call answered: names and values.
 pub type Fields = Vec<(String, String)>;
 
+/// The field that says of which statement a line is: it is part of a kind of difference, and the same on both sides.
+pub const ABOUT: &str = "statement";
+
 pub const CONNECTIONS: usize = 3;
 pub const STATEMENTS: usize = 5;
 
@@ -25,6 +28,8 @@ pub struct Side {
     stmt: [P; STATEMENTS],
     /// Which connection a statement belongs to.
     of: [usize; STATEMENTS],
+    /// The first words of its text, and how it was prepared.
+    about: [String; STATEMENTS],
     blob: [P; 2],
     blob_of: [usize; 2],
     backup: P,
@@ -67,6 +72,7 @@ impl Side {
             db: [null_mut(); CONNECTIONS],
             stmt: [null_mut(); STATEMENTS],
             of: [0; STATEMENTS],
+            about: Default::default(),
             blob: [null_mut(); 2],
             blob_of: [0; 2],
             backup: null_mut(),
@@ -119,8 +125,9 @@ impl Side {
             put("changes", (a.changes)(db).to_string());
             put("total_changes", (a.total_changes)(db).to_string());
             put("rowid", (a.last_insert_rowid)(db).to_string());
-            for n in [null(), c"main".as_ptr(), c"temp".as_ptr(), c"aux".as_ptr()] {
-                put("txn_state", (a.txn_state)(db, n).to_string());
+            for (n, p) in [("main", c"main"), ("all", c""), ("temp", c"temp"), ("aux", c"aux")] {
+                let p = if p.is_empty() { null() } else { p.as_ptr() };
+                put(&format!("txn {n}"), (a.txn_state)(db, p).to_string());
             }
         }
     }
@@ -141,6 +148,7 @@ impl Side {
                     if self.stmt[slot].is_null() && w[0] != "null" {
                         return None;
                     }
+                    out.push((ABOUT.into(), self.about[slot].clone()));
                     self.statement(slot, w, sql, out);
                     Some(of)
                 }
@@ -212,6 +220,8 @@ impl Side {
                         (a.open_v2)(csql.as_ptr(), &mut p, n(2) as c_int, null())
                     };
                     self.db[c_] = p;
+                    // Debian's library has another bound than the pinned one, and ours has Debian's.
+                    (a.limit)(p, 9, 32766);
                     put("rc", rc.to_string());
                 }
                 "close" => {
@@ -521,6 +531,9 @@ impl Side {
                 used = if tail.is_null() { -1 } else { tail as isize - p as isize };
             }
             (self.stmt[slot], self.of[slot]) = (s, c_);
+            let legacy = matches!(w[3], "v1" | "16");
+            let words = sql.split([' ', '(', '=']).filter(|w| !w.is_empty()).take(2).collect::<Vec<_>>();
+            self.about[slot] = format!("{}{}", if legacy { "legacy " } else { "" }, words.join(" "));
             put("rc", rc.to_string());
             put("tail", used.to_string());
             put("null", s.is_null().to_string());
