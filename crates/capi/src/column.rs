@@ -34,7 +34,8 @@ unsafe fn column<T: Answer>(s: *mut Stmt, i: c_int, none: T, f: impl FnOnce(&Val
         let c = &mut columns[i as usize];
         c.used = true;
         if matches!(v, Value::Blob(..)) {
-            c.buffers.encoding = st.inner.try_borrow().map_or_else(|_| Default::default(), |i| i.connection().encoding());
+            c.buffers.encoding =
+                st.inner.try_borrow().map_or_else(|_| Default::default(), |i| i.connection().encoding());
         }
         f(v, c)
     })

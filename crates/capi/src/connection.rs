@@ -170,7 +170,11 @@ impl Db {
     pub(crate) fn ok(&self) -> c_int {
         let e = &self.error;
         e.code.set(OK);
-        if e.spoken.get() { e.put_message(None) } else { e.offset.set(-1) }
+        if e.spoken.get() {
+            e.put_message(None)
+        } else {
+            e.offset.set(-1)
+        }
         OK
     }
 
@@ -383,9 +387,7 @@ pub unsafe extern "C" fn sqlite3_errstr(code: c_int) -> *const c_char {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_error_offset(db: *mut Db) -> c_int {
-    with(db, -1, |d| {
-        if d.error.code.get() == OK { -1 } else { d.error.offset.get() }
-    })
+    with(db, -1, |d| if d.error.code.get() == OK { -1 } else { d.error.offset.get() })
 }
 
 #[unsafe(no_mangle)]

@@ -31,7 +31,6 @@ pub struct Hooks {
     pub(crate) preupdate_data: Cell<Option<*mut c_void>>,
     /// The change that a callback is being told of, in the frame that calls it (`preupdate`).
     pub(crate) preupdate_event: Cell<Option<*const c_void>>,
-    pub(crate) authorizer: Cell<Option<crate::authorizer::Authorizer>>,
     pub(crate) needed: Cell<Option<crate::collation::Needed>>,
     /// Collating sequences that were taken back, with what is released when they are defined again, or with the connection.
     pub(crate) taken_back: RefCell<Vec<crate::collation::TakenBack>>,
@@ -51,7 +50,6 @@ impl Hooks {
         self.update_data.set(None);
         self.preupdate_data.set(None);
         self.preupdate_event.set(None);
-        self.authorizer.set(None);
         self.needed.set(None);
         let gone = self.taken_back.take();
         drop(gone);

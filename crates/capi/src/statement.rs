@@ -122,11 +122,6 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
         {
             prepared = c.prepare_bytes(sql);
         }
-        if let Ok(Some((s, _))) = &prepared
-            && let Err(e) = crate::authorizer::check(d, s)
-        {
-            prepared = Err(e);
-        }
         if let Err(e) = &prepared {
             crate::log::log(e.code().number() as c_int, || {
                 let message = iolite_base::raw_text::decode(e.message()).into_owned();

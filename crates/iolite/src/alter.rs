@@ -886,7 +886,7 @@ fn bind_definition(c: &Connection, db: usize, row: &SchemaRow, log: bool) -> Res
                         .map(|t| (db, t.clone()))
                         .or_else(|| env.catalog.table(None, &tr.table.name.text)),
                 };
-                let Some((_, t)) = found else {
+                let Some((table_db, t)) = found else {
                     return Err(Error::sql(format!("no such table: main.{}", tr.table.name.text)));
                 };
                 let scope = || TriggerScope {
@@ -894,6 +894,7 @@ fn bind_definition(c: &Connection, db: usize, row: &SchemaRow, log: bool) -> Res
                     old: !matches!(tr.event, TriggerEvent::Insert),
                     new: !matches!(tr.event, TriggerEvent::Delete),
                     db,
+                    table_db,
                 };
                 // The rows of a trigger on a view have the view's columns, which only binding the view tells; its
                 // statements are bound when it fires.

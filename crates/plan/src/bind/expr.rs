@@ -113,6 +113,9 @@ impl Binder<'_> {
                 let span = ast::Span { start: *at, end: *at + name.len() as u32 };
                 let name = ast::Name { text: name.into(), quote: ast::Quote::None, span };
                 let function = self.function(&name, args.len())?;
+                if !self.ask_function(&function)? {
+                    return Ok(Expr::Const(Value::Null));
+                }
                 let call = self.make_call(function, args, 1)?;
                 if *not { Expr::Not(Box::new(call)) } else { call }
             }
@@ -164,9 +167,7 @@ impl Binder<'_> {
             }
             A::Raise(kind, message, _) => {
                 if self.trigger.is_none() {
-                    return Err(
-                        Error::sql("RAISE() may only be used within a trigger-program").nowhere()
-                    );
+                    return Err(Error::sql("RAISE() may only be used within a trigger-program").nowhere());
                 }
                 let message = match message {
                     Some(m) => Some(self.boxed(m)?),
@@ -575,6 +576,9 @@ impl Binder<'_> {
 
     fn call(&mut self, c: &ast::Call) -> Result<Expr> {
         let function = self.function(&c.name, c.args.len())?;
+        if !self.ask_function(&function)? {
+            return Ok(Expr::Const(Value::Null));
+        }
         let name = &c.name.text;
         if let Some(over) = &c.over {
             return self.window_call(c, over, function);

@@ -234,8 +234,12 @@ impl Binder<'_> {
                         _ => {}
                     }
                 }
+                let view = (db.is_some() && matches!(columns, Columns::Query(_))).then(|| shown.clone());
                 let label = alias.unwrap_or(shown);
                 self.add_source(kind, label, words, db, columns, join, out)?;
+                if let Some(v) = view {
+                    self.note_view(&v);
+                }
                 let last = out.sources.last_mut().expect("just added");
                 last.indexed = indexed.clone();
                 if let ast::Indexed::By(i) = indexed {
@@ -491,12 +495,14 @@ impl Binder<'_> {
         self.enter()?;
         let text = view.sql.clone().unwrap_or_else(|| "".into());
         self.views.push((db, view.name.clone()));
+        let outer = self.asked.inner.replace(view.name.clone());
         let bound = self.isolated(&text, |b| {
             b.stored = db != TEMP;
             b.number(select.number);
             b.select(select)
         });
         self.views.pop();
+        self.asked.inner = outer;
         self.leave();
         let mut select = bound?;
         let mut misfit = None;
@@ -602,6 +608,7 @@ impl Binder<'_> {
             let q = FromQuery::plain(select);
             return Ok((q, columns));
         };
+        self.ask_recursive();
         let pushed = self.push_with(s.with.as_ref())?;
         let initial = ast::Select {
             with: None,

@@ -20,6 +20,9 @@ impl Binder<'_> {
         self.enter()?;
         let pushed = self.push_with(s.with.as_ref())?;
         let done = self.arms(s, out);
+        if self.asks() && self.answers_nothing() {
+            out.limit = Some(Expr::int(0));
+        }
         self.pop_with(pushed);
         self.leave();
         done
@@ -191,7 +194,13 @@ impl Binder<'_> {
         self.scopes.push(Scope::default());
         let bound = match c {
             ast::SelectCore::Values(rows) => self.values(rows, out),
-            ast::SelectCore::Query(q) => self.query(q, order_by, out),
+            ast::SelectCore::Query(q) => {
+                let mut bound = self.ask_query();
+                if bound.is_ok() {
+                    bound = self.query(q, order_by, out);
+                }
+                bound.and_then(|()| self.query_asked())
+            }
         };
         self.scopes.pop();
         bound?;
@@ -463,6 +472,7 @@ impl Binder<'_> {
             {
                 e = m.clone();
             }
+            e = self.authorized(self.scopes.len() - 1, e)?;
             let mut shown = name.clone();
             if self.full_names() && !self.env.short_column_names && count > 0 {
                 shown = format!("{table_name}.{name}").into();

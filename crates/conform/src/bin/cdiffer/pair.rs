@@ -128,7 +128,8 @@ fn difference(i: usize, line: &str, stock: &Fields, ours: &Fields, known: &Known
         let name = if a.0 == b.0 { a.0.clone() } else { format!("{}/{}", a.0, b.0) };
         let call = line.split(' ').next().unwrap_or("");
         let (x, y) = apart(&a.1, &b.1);
-        let about = stock.first().filter(|f| f.0 == ABOUT).map_or_else(|| subject(line), |f| format!("[{}]", f.1));
+        let about =
+            stock.first().filter(|f| f.0 == ABOUT).map_or_else(|| subject(line), |f| format!("[{}]", f.1));
         let kind = format!("{call} {about} {name}: {} -> {}", shape(x), shape(y));
         let worth = known.worth(&kind);
         if worth != Worth::Harmless {
