@@ -13,8 +13,8 @@ pub(super) enum Later {
     Query(Option<Rc<str>>),
     /// A recursive one.
     Recursive(Option<Rc<str>>),
-    /// A table without a column that is read.
-    Table(Rc<str>, usize, Option<Rc<str>>),
+    /// A table without a column that is read; with its database where that was written, or stands in a view or trigger.
+    Table(Rc<str>, Option<usize>),
 }
 
 /// What the binder remembers for it.
@@ -25,10 +25,14 @@ pub(super) struct Asked {
     /// How many queries are being bound.
     depth: u32,
     later: Vec<Later>,
+    /// For each query that is being bound: how much was put off before its result list.
+    marks: Vec<usize>,
     /// A query was ignored: the whole answers nothing.
     nothing: bool,
     /// Occurrences of which a column was read.
     read: Vec<TableId>,
+    /// Occurrences whose names were written with a database.
+    full: Vec<TableId>,
     /// Occurrences of views, and their names.
     views: Vec<(TableId, Rc<str>)>,
 }
@@ -164,7 +168,47 @@ impl Binder<'_> {
             self.asked.nothing = true;
         }
         self.asked.depth += 1;
+        self.asked.marks.push(self.asked.later.len());
         Ok(())
+    }
+
+    /// The FROM clause of the innermost query has been bound.
+    pub(super) fn from_asked(&mut self) {
+        let n = self.asked.later.len();
+        if let Some(m) = self.asked.marks.last_mut() {
+            *m = n;
+        }
+    }
+
+    /// What was put off since there were `from` of them.
+    pub(super) fn put_off(&mut self, from: usize) -> Vec<Later> {
+        self.asked.later.split_off(from)
+    }
+
+    /// How much was put off.
+    pub(super) fn put_off_so_far(&self) -> usize {
+        self.asked.later.len()
+    }
+
+    /// The arms of a compound have been bound, from the last to the first; this was put off by them.
+    pub(super) fn arms_asked(&mut self, arms: Vec<Vec<Later>>) -> Result<()> {
+        self.asked.later.extend(arms.into_iter().rev().flatten());
+        self.end_query()
+    }
+
+    fn end_query(&mut self) -> Result<()> {
+        self.asked.marks.pop();
+        self.asked.depth -= 1;
+        if self.asked.depth == 0 { self.ask_later() } else { Ok(()) }
+    }
+
+    /// Remembers that an occurrence was named with its database.
+    pub(super) fn note_full(&mut self) {
+        if self.asks()
+            && let Some(s) = self.scopes.last().and_then(|s| s.sources.last())
+        {
+            self.asked.full.push(s.id);
+        }
     }
 
     /// A recursive query is met.
@@ -183,17 +227,15 @@ impl Binder<'_> {
         let scope = self.scopes.last().expect("a query is being bound");
         let mut unread = Vec::new();
         for s in scope.sources.iter().filter(|s| !self.asked.read.contains(&s.id)) {
-            let name = match &s.columns {
-                Columns::Table(t) => Some(Rc::from(asked_name(&t.name))),
-                Columns::Query(_) => self.asked.views.iter().find(|v| v.0 == s.id).map(|v| v.1.clone()),
-            };
-            if let (Some(name), Some(db)) = (name, s.db) {
-                unread.push(Later::Table(name, db, self.asked.inner.clone()));
+            // A view becomes part of the query around it.
+            if let (Columns::Table(t), Some(db)) = (&s.columns, s.db) {
+                let full = self.asked.inner.is_some() || self.asked.full.contains(&s.id);
+                unread.push(Later::Table(Rc::from(asked_name(&t.name)), full.then_some(db)));
             }
         }
-        self.asked.later.append(&mut unread);
-        self.asked.depth -= 1;
-        if self.asked.depth == 0 { self.ask_later() } else { Ok(()) }
+        let at = self.asked.marks.last().copied().unwrap_or(0);
+        self.asked.later.splice(at..at, unread);
+        self.end_query()
     }
 
     /// Asks for what was put off.
@@ -204,8 +246,8 @@ impl Binder<'_> {
                 Later::Recursive(inner) => {
                     self.ask_within(Action::Recursive, None, None, None, inner.as_deref())?
                 }
-                Later::Table(name, db, inner) => {
-                    self.ask_within(Action::Read, Some(&name), Some(""), Some(db), inner.as_deref())?;
+                Later::Table(name, db) => {
+                    self.ask_within(Action::Read, Some(&name), Some(""), db, None)?;
                     true
                 }
             };

@@ -16,11 +16,26 @@ const MOST_USES: u32 = 65535;
 impl Binder<'_> {
     /// Binds a FROM clause into the innermost scope; its tables and conditions go to `out`.
     pub(crate) fn from(&mut self, f: &ast::From, out: &mut Core) -> Result<()> {
+        let clauses = self.from_tables(f, out)?;
+        self.on_clauses(clauses, out)
+    }
+
+    /// The tables of a FROM clause; answers the expressions of its ON clauses, with the tables that they belong to.
+    pub(crate) fn from_tables<'f>(
+        &mut self,
+        f: &'f ast::From,
+        out: &mut Core,
+    ) -> Result<Vec<(TableId, &'f ast::Expr)>> {
         let mut clauses: Vec<(TableId, &ast::Expr)> = Vec::new();
         self.join_into(f, out, &mut clauses)?;
         if out.sources.len() > 64 {
             return Err(Error::sql("at most 64 tables in a join"));
         }
+        Ok(clauses)
+    }
+
+    /// Binds ON clauses, behind the tables of their FROM clause.
+    pub(crate) fn on_clauses(&mut self, clauses: Vec<(TableId, &ast::Expr)>, out: &mut Core) -> Result<()> {
         let outer = out.sources.iter().any(|s| s.join.left || s.join.right);
         for (id, e) in clauses {
             let bound = self.expr(e)?;
@@ -239,6 +254,9 @@ impl Binder<'_> {
                 self.add_source(kind, label, words, db, columns, join, out)?;
                 if let Some(v) = view {
                     self.note_view(&v);
+                }
+                if name.schema.is_some() {
+                    self.note_full();
                 }
                 let last = out.sources.last_mut().expect("just added");
                 last.indexed = indexed.clone();
