@@ -41,7 +41,7 @@ pub unsafe extern "C" fn sqlite3_blob_open(
                     Box::into_raw(Box::new(CBlob { db, inner: RefCell::new(b), last: RefCell::new(Ok(())) }));
                 d.ok()
             }
-            Err(e) => d.fail(&e),
+            Err(e) => d.fail_to_prepare(&e),
         }
     })
 }
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn sqlite3_blob_close(b: *mut CBlob) -> c_int {
     crate::handle::leaving(b.db, MISUSE, |d| {
         d.others.set(d.others.get().saturating_sub(1));
         match b.inner.into_inner().close().and(b.last.into_inner()) {
-            Ok(()) => OK,
+            Ok(()) => d.ended(),
             Err(e) => d.fail(&e),
         }
     })

@@ -39,6 +39,27 @@ impl Collate for CCollation {
     }
 }
 
+/// A collating sequence that has no function (any more).
+pub(crate) struct TakenBack {
+    name: String,
+    encoding: c_int,
+    user: *mut c_void,
+    destroy: Option<Destructor>,
+}
+
+impl TakenBack {
+    fn is(&self, name: &str, encoding: c_int) -> bool {
+        self.name.eq_ignore_ascii_case(name) && self.encoding == encoding
+    }
+}
+
+impl Drop for TakenBack {
+    fn drop(&mut self) {
+        // SAFETY: pointer and destructor were given together, and this is their last holder.
+        unsafe { destroy(self.destroy, self.user) };
+    }
+}
+
 impl Drop for CCollation {
     fn drop(&mut self) {
         // SAFETY: pointer and destructor were given together, and this is their last holder.
@@ -60,14 +81,23 @@ unsafe fn create(
             2 => Some(iolite::Encoding::Utf16le),
             3 => Some(iolite::Encoding::Utf16be),
             4 | 8 => Some(crate::connection::WIDE),
-            _ => return d.fail_code(MISUSE),
+            _ => return MISUSE,
         };
-        let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
+        let Some(c) = d.conn() else { return MISUSE };
         if crate::statement::any_busy(d) && c.has_collation(&name) {
             return d.fail_text(
                 crate::BUSY,
                 "unable to delete/modify collation sequence due to active statements",
             );
+        }
+        let former = {
+            let mut list = d.hooks.taken_back.borrow_mut();
+            list.iter().position(|t| t.is(&name, encoding)).map(|at| list.remove(at))
+        };
+        drop(former);
+        if compare.is_none() {
+            let t = TakenBack { name: name.clone(), encoding, user, destroy };
+            d.hooks.taken_back.borrow_mut().push(t);
         }
         let made =
             compare.map(|compare| Rc::new(CCollation { user, compare, destroy, wide }) as Rc<dyn Collate>);

@@ -233,9 +233,9 @@ unsafe fn create(g: Given) -> c_int {
             || !(-1..=1000).contains(&args)
             || window && !aggregate
         {
-            return d.fail_code(MISUSE);
+            return MISUSE;
         }
-        let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
+        let Some(c) = d.conn() else { return MISUSE };
         if crate::statement::any_busy(d) && c.has_function(&name, args as i16) {
             return d
                 .fail_text(crate::BUSY, "unable to delete/modify user-function due to active statements");
@@ -264,10 +264,10 @@ unsafe fn create(g: Given) -> c_int {
             }))
         } else {
             c.remove_function(&name, args as i16);
-            return d.ok();
+            return OK;
         };
         c.create_function(Function { name: name.as_str().into(), args: args as i16, flags: set, imp });
-        d.ok()
+        OK
     })
 }
 

@@ -151,7 +151,7 @@ pub unsafe extern "C" fn sqlite3_db_config(
         1000 => {
             let name = crate::connection::text(value as *const c_char);
             return with(db, MISUSE, |d| {
-                d.outcome(d.run(|c| {
+                d.answer(d.run(|c| {
                     c.rename_main(&name);
                     Ok(())
                 }))
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn sqlite3_db_config(
     let value = value as usize as c_int;
     with(db, MISUSE, |d| {
         if !(1002..=1023).contains(&op) {
-            return d.fail_code(ERROR);
+            return ERROR;
         }
         let switch = match op {
             1003 => Some(iolite::engine::Switch::Triggers),
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn sqlite3_db_config(
             if let Some(out) = out.as_mut() {
                 *out = 17;
             }
-            return d.ok();
+            return OK;
         }
         let now = d.run(|c| {
             if op == 1005 {
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn sqlite3_db_config(
         if let (Ok(on), false) = (&now, out.is_null()) {
             *out = *on as c_int;
         }
-        d.outcome(now)
+        d.answer(now)
     })
 }
 
@@ -395,7 +395,7 @@ pub unsafe extern "C" fn sqlite3_unlock_notify(
             if let Some(f) = notify {
                 f([user].as_mut_ptr(), 1);
             }
-            OK
+            d.ok()
         }
     })
 }

@@ -129,6 +129,6 @@ pub unsafe extern "C" fn sqlite3_overload_function(db: *mut Db, name: *const c_c
                 Error::sql(format!("unable to use function {name} in the requested context"))
             }));
         }
-        d.ok()
+        crate::OK
     })
 }

@@ -132,6 +132,8 @@ pub(crate) struct Inner {
     pub no_program: Rc<iolite_bytecode::Program>,
     /// Programs by their text.
     pub plans: RefCell<crate::plans::Plans>,
+    /// Is asked for what statements do.
+    pub authorizer: RefCell<Option<Rc<dyn iolite_ext::Authorizer>>>,
     /// What `random()` and new rowids are made of.
     pub random: RefCell<crate::random::Randomness>,
     /// The page size that the next VACUUM gives the file; 0: as it is.
@@ -406,6 +408,7 @@ impl Connection {
             spare_vm: Cell::default(),
             no_program: Rc::default(),
             plans: RefCell::default(),
+            authorizer: RefCell::default(),
             random: RefCell::default(),
             vacuum_page_size: Cell::new(0),
             vacuum_auto_vacuum: Cell::new(None),
@@ -689,9 +692,13 @@ impl Connection {
 
     /// Registers a function.
     pub fn create_function(&self, f: Function) {
+        // A new one makes no program wrong, but it may be one that a text could not be compiled without.
+        let replaces = self.has_function(&f.name, f.args);
         self.0.overridden.borrow_mut().push(f.name.to_ascii_lowercase());
         Rc::make_mut(&mut self.0.registry.borrow_mut()).add_function(f);
-        self.0.expire_statements();
+        if replaces {
+            self.0.expire_statements();
+        }
     }
 
     /// Removes a function.
@@ -812,6 +819,26 @@ impl Connection {
         self.0.btree_of(at)
     }
 
+    /// Has somebody asked for what statements do when they are compiled; all are compiled anew.
+    pub fn set_authorizer(&self, a: Option<Rc<dyn iolite_ext::Authorizer>>) {
+        let asks = a.is_some();
+        let former = std::mem::replace(&mut *self.0.authorizer.borrow_mut(), a);
+        drop(former);
+        if asks {
+            self.0.expire_statements();
+        }
+    }
+
+    /// The main database's encoding.
+    pub fn encoding(&self) -> Encoding {
+        self.0.encoding()
+    }
+
+    /// Whether there is something behind a database's name: `temp` is made when it is first needed.
+    pub fn is_open(&self, database: &str) -> bool {
+        self.0.database_number(database).is_ok_and(|at| self.0.btree_if_open(at).is_some())
+    }
+
     /// The full name of a database's file, in the system's bytes; empty where no file is behind it.
     pub fn file_name(&self, database: &str) -> Result<Vec<u8>> {
         let at = self.0.database_number(database)?;
@@ -904,6 +931,16 @@ impl Inner {
         Rc::make_mut(&mut generations).fill(next);
         drop(generations);
         self.plans.borrow_mut().clear();
+    }
+
+    /// Whether anybody is asked for what statements do.
+    pub fn has_authorizer(&self) -> bool {
+        self.authorizer.borrow().is_some()
+    }
+
+    /// Who is asked for the statement that is being compiled; nobody for the engine's own.
+    pub fn asked_authorizer(&self) -> Option<Rc<dyn iolite_ext::Authorizer>> {
+        if self.txn.is_nested() { None } else { self.authorizer.borrow().clone() }
     }
 
     /// What code generation needs to know.

@@ -75,6 +75,7 @@ impl Planning {
             lookahead_filters: true,
             explained: false,
             own: false,
+            authorizer: None,
             protects_shadows: false,
             watch: None,
         };

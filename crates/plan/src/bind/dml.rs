@@ -5,6 +5,7 @@ use super::from::push_filter;
 use super::names::is_rowid;
 use super::*;
 use iolite_catalog::{ColumnSource, Index, TableKind};
+use iolite_ext::Action;
 use iolite_value::Value;
 
 pub use super::from::unnumbered;
@@ -440,9 +441,26 @@ impl Binder<'_> {
         out
     }
 
+    /// A query without rows, as wide as these.
+    fn no_rows(&mut self, rows: Rows) -> Rows {
+        let mut q = match rows {
+            Rows::Select(q) => *q,
+            Rows::Row(r) => {
+                let mut q = Select::with_one_arm();
+                q.columns = r.iter().map(|e| self.out_column(e, "".into())).collect();
+                q.cores[0].result = r.into();
+                q
+            }
+            Rows::Defaults => return Rows::Defaults,
+        };
+        q.limit = Some(Expr::int(0));
+        Rows::Select(Box::new(q))
+    }
+
     fn insert_inner(&mut self, s: &ast::Insert) -> Result<Insert> {
         let (target, _) = self.open_target(&s.table, Event::Insert, &[])?;
         let t = target.table.clone();
+        let left_out = self.asks() && !self.ask(Action::Insert, Some(&t.name), None, Some(target.db))?;
         let mut rows = match &s.source {
             ast::InsertSource::DefaultValues => Rows::Defaults,
             ast::InsertSource::Select(q) => {
@@ -459,6 +477,9 @@ impl Binder<'_> {
                 }
             }
         };
+        if left_out {
+            rows = self.no_rows(rows);
+        }
         let supplied = match &rows {
             Rows::Row(r) => r.len(),
             Rows::Select(q) => q.columns.len(),
@@ -476,8 +497,7 @@ impl Binder<'_> {
                         "table {} has {} columns but {supplied} values were supplied",
                         as_written(&s.table),
                         open.len()
-                    ))
-                    .at(s.table.name.span.start));
+                    )));
                 }
                 for (k, i) in open.into_iter().enumerate() {
                     columns[i] = Some(k);
@@ -503,8 +523,7 @@ impl Binder<'_> {
                             "table {} has no column named {}",
                             as_written(&s.table),
                             n.text
-                        ))
-                        .at(n.span.start));
+                        )));
                     }
                 }
             }
@@ -512,11 +531,7 @@ impl Binder<'_> {
                 columns = vec![None; t.columns.len()];
                 rowid = None;
             } else if s.columns.len() != supplied {
-                return Err(Error::sql(format!("{supplied} values for {} columns", s.columns.len())).at(s
-                    .table
-                    .name
-                    .span
-                    .start));
+                return Err(Error::sql(format!("{supplied} values for {} columns", s.columns.len())));
             }
         }
         if let Some(a) = t.rowid_alias {
@@ -581,7 +596,7 @@ impl Binder<'_> {
                 };
                 self.scopes.last_mut().expect("just pushed").sources.push(source);
                 let bound = (|| -> Result<_> {
-                    let sets = self.sets(&a.sets, t)?;
+                    let sets = self.sets(&a.sets, target.db, t)?;
                     let filter = a.filter.as_ref().map(|f| self.expr(f)).transpose()?;
                     Ok((sets, filter))
                 })();
@@ -650,7 +665,7 @@ impl Binder<'_> {
         Err(Error::sql(which + wrong))
     }
 
-    fn sets(&mut self, list: &[ast::Assignment], t: &Rc<Table>) -> Result<Vec<Set>> {
+    fn sets(&mut self, list: &[ast::Assignment], db: usize, t: &Rc<Table>) -> Result<Vec<Set>> {
         let mut out: Vec<Set> = Vec::new();
         for a in list {
             let value = self.any_expr(&a.value)?;
@@ -675,9 +690,15 @@ impl Binder<'_> {
                     }
                     None if is_rowid(&name.text) && t.has_rowid() => ROWID,
                     None => {
-                        return Err(Error::sql(format!("no such column: {}", name.text)).at(name.span.start));
+                        return Err(Error::sql(format!("no such column: {}", name.text)));
                     }
                 };
+                if self.asks() {
+                    let name = t.column(&name.text).map_or("ROWID", |i| &*t.columns[i].name);
+                    if !self.ask(Action::Update, Some(&t.name), Some(name), Some(db))? {
+                        continue;
+                    }
+                }
                 out.retain(|s| s.column != column);
                 out.push(Set { column, value });
             }
@@ -714,11 +735,11 @@ impl Binder<'_> {
                     self.late_arguments(&mut core)?;
                 }
             }
+            let sets = self.sets(&s.sets, target.db, &target.table)?;
             if let Some(w) = &s.filter {
                 let e = self.expr(w)?;
                 push_filter(&mut core.filter, e, None);
             }
-            let sets = self.sets(&s.sets, &target.table)?;
             Ok((core, sets))
         })();
         self.scopes.pop();
@@ -789,6 +810,10 @@ impl Binder<'_> {
             return Err(Error::sql("near \"LIMIT\": syntax error"));
         }
         let (target, view) = self.open_target(&s.table, Event::Delete, &[])?;
+        if self.asks() {
+            // One that is to be left out is done all the same, row by row.
+            self.ask(Action::Delete, Some(&target.table.name), None, Some(target.db))?;
+        }
         self.target_scope(&target, s.alias.as_ref());
         let bound = (|| -> Result<_> {
             let mut core = self.target_rows(&target, view, (&s.table, s.alias.as_ref()), &s.indexed);
