@@ -497,7 +497,7 @@ impl Binder<'_> {
                         // The first mention of a column counts.
                         columns[i].get_or_insert(k);
                     }
-                    None if is_rowid(&n.text) && t.has_rowid() => rowid = rowid.or(Some(k)),
+                    None if is_rowid(&n.text) && t.has_rowid() => rowid = Some(k),
                     None => {
                         return Err(Error::sql(format!(
                             "table {} has no column named {}",
@@ -507,6 +507,13 @@ impl Binder<'_> {
                         .at(n.span.start));
                     }
                 }
+            }
+            if matches!(rows, Rows::Defaults) && !s.columns.is_empty() {
+                return Err(Error::sql(format!("0 values for {} columns", s.columns.len())).at(s
+                    .table
+                    .name
+                    .span
+                    .start));
             }
             if matches!(rows, Rows::Defaults) {
                 columns = vec![None; t.columns.len()];
@@ -674,6 +681,8 @@ impl Binder<'_> {
                         if t.rowid_alias == Some(i) { ROWID } else { i as i32 }
                     }
                     None if is_rowid(&name.text) && t.has_rowid() => ROWID,
+                    // ALTER TABLE does not mind.
+                    None if self.log.is_some() => continue,
                     None => {
                         return Err(Error::sql(format!("no such column: {}", name.text)).at(name.span.start));
                     }

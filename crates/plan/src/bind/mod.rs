@@ -133,6 +133,8 @@ pub struct Binder<'a> {
     virtual_tables: Vec<(TableId, Rc<dyn VirtualTable>)>,
     /// Where names of tables and columns stand in `text`, if somebody wants to know: for renaming.
     pub log: Option<Vec<NameUse>>,
+    /// With `log`: where names in double quotes stand that name nothing, and so are texts.
+    pub quoted: Vec<ast::Span>,
 }
 
 /// A name in a text and what it refers to.
@@ -177,6 +179,8 @@ pub(crate) struct Scope {
     in_window: bool,
     phase: Phase,
     has_agg: bool,
+    /// There is a GROUP BY.
+    groups: bool,
 }
 
 /// What part of a query is being bound: whether aggregates may stand there.
@@ -273,6 +277,7 @@ impl<'a> Binder<'a> {
             excluded: None,
             virtual_tables: Vec::new(),
             log: None,
+            quoted: Vec::new(),
         }
     }
 
@@ -375,6 +380,7 @@ impl<'a> Binder<'a> {
             excluded: None,
             virtual_tables: Vec::new(),
             log: None,
+            quoted: Vec::new(),
         };
         let out = f(&mut inner);
         self.next_table = inner.next_table;

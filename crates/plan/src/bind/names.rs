@@ -114,6 +114,9 @@ impl Binder<'_> {
         }
         if table.is_none() && schema.is_none() {
             if column.quote == Quote::Double && self.env.quoted_strings {
+                if self.log.is_some() {
+                    self.quoted.push(column.span);
+                }
                 return Ok(Expr::Const(Value::text(iolite_base::raw_text::decode(&column.text))?));
             }
             if column.quote == Quote::None
@@ -247,6 +250,12 @@ impl Binder<'_> {
         if matches!(scope.phase, Phase::Rows | Phase::Aggregate | Phase::GroupBy)
             && e.any(&mut |x| matches!(x, Expr::Agg(..)))
         {
+            if scope.phase == Phase::GroupBy {
+                return Err(Error::sql("aggregate functions are not allowed in the GROUP BY clause"));
+            }
+            if let Some(a) = scope.aggs.last().filter(|_| scope.phase == Phase::Rows) {
+                return Err(Error::sql(format!("misuse of aggregate: {}()", a.function.name)));
+            }
             return Err(
                 Error::sql(format!("misuse of aliased aggregate {}", column.text)).at(column.span.start)
             );

@@ -244,6 +244,7 @@ impl Binder<'_> {
         let Select { cores, columns, order_by: order, .. } = out;
         let core = &mut cores[0];
         core.distinct = q.distinct;
+        self.top().groups = !q.group_by.is_empty();
         if !q.windows.is_empty() {
             self.window_clause(&q.windows)?;
         }
@@ -578,7 +579,12 @@ impl Binder<'_> {
         target: &Target,
     ) -> Result<(Vec<Expr>, Vec<OutColumn>)> {
         let former = self.returned.replace((target.id, target.table.name.clone()));
+        // Names of databases mean nothing here.
+        let databases: Vec<Option<usize>> = self.top().sources.iter_mut().map(|s| s.db.take()).collect();
         let out = self.returned_columns(list);
+        for (s, db) in self.top().sources.iter_mut().zip(databases) {
+            s.db = db;
+        }
         self.returned = former;
         out
     }
