@@ -347,7 +347,11 @@ impl Binder<'_> {
             match ready {
                 Some(k) => out.push(left.remove(k)),
                 None => {
-                    let name = &table.columns[left[0].0].name;
+                    // Each column is looked at; the last complaint is the one that is told.
+                    let mut busy = Vec::new();
+                    let mut found = left[0].0;
+                    left.iter().for_each(|(i, _)| loop_of(*i, &left, &mut busy, &mut found));
+                    let name = &table.columns[found].name;
                     return Err(Error::sql(format!("generated column loop on \"{name}\"")));
                 }
             }
@@ -848,4 +852,27 @@ fn of_index(mut e: Expr) -> Expr {
     }
     mark(&mut e);
     e
+}
+
+/// Follows what a generated column reads; notes a column that is met while it is followed.
+fn loop_of(i: usize, columns: &[(usize, Expr)], busy: &mut Vec<usize>, found: &mut usize) {
+    if busy.contains(&i) {
+        *found = i;
+        return;
+    }
+    let Some((_, e)) = columns.iter().find(|c| c.0 == i) else { return };
+    let mut read = Vec::new();
+    e.any(&mut |x| {
+        if let Expr::Column(c) = x {
+            read.push(c.column);
+        }
+        false
+    });
+    busy.push(i);
+    for r in read {
+        if let Ok(r) = usize::try_from(r) {
+            loop_of(r, columns, busy, found);
+        }
+    }
+    busy.pop();
 }

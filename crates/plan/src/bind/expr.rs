@@ -205,10 +205,8 @@ impl Binder<'_> {
 
     fn current(&mut self, name: &str) -> Result<Expr> {
         if !matches!(self.restriction, Restriction::None | Restriction::Default | Restriction::Check) {
-            return Err(Error::sql(format!(
-                "non-deterministic use of {name}() in {}",
-                self.restriction.place()
-            )));
+            let place = self.restriction.place();
+            return Err(Error::sql(format!("non-deterministic functions prohibited in {place}")));
         }
         let name = ast::Name { text: name.into(), quote: ast::Quote::None, span: ast::Span::default() };
         let f = self.function(&name, 0)?;

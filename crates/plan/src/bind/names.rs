@@ -226,7 +226,8 @@ impl Binder<'_> {
         if let Some(e) = found {
             return Ok(Found::One(e));
         }
-        if is_rowid(&column.text) && column.quote != Quote::Single {
+        let none = matches!(self.restriction, Restriction::Generated | Restriction::IndexExpr);
+        if is_rowid(&column.text) && column.quote != Quote::Single && !none {
             let mut with_rowid = scope.sources.iter().filter(|s| {
                 table.is_none_or(|t| s.name.eq_ignore_ascii_case(&t.text))
                     && matches!(&s.columns, Columns::Table(t) if t.has_rowid())

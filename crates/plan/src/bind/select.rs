@@ -251,6 +251,14 @@ impl Binder<'_> {
         if let Some(f) = &q.from {
             self.from(f, core)?;
         }
+        if self.log.is_some() {
+            // Names in windows that nobody uses are renamed, too.
+            for w in q.windows.iter().map(|w| &w.1) {
+                for e in w.partition_by.iter().chain(w.order_by.iter().map(|t| &t.expr)) {
+                    let _ = self.expr(e);
+                }
+            }
+        }
         // The result list comes first: WHERE may use its aliases.
         *columns = Few::with_capacity(q.columns.len());
         core.result = Few::with_capacity(q.columns.len());
