@@ -59,7 +59,7 @@ impl Run {
         }
         self.size = (self.size * 2).clamp(FEW, MOST);
         let pages = in_row(n, next, self.size, back);
-        pager.read_ahead(pages, &mut self.scan);
+        pager.read_ahead(pages, back, &mut self.scan);
     }
 }
 

@@ -10,7 +10,7 @@
 //! elsewhere (log, cache, another session), the page is read when it is wanted.
 
 use crate::pager::{Kind, Pager};
-use crate::table::DIRTY;
+use crate::table::{DIRTY, RECENT};
 use iolite_base::{Buf, PageData, Pgno, Result};
 use std::ops::Range;
 
@@ -35,11 +35,11 @@ impl Scan {
 }
 
 impl Pager {
-    /// Reads pages ahead for a scan, as many of `pages` from the first on as lie together in the file and are not cached. The scan
-    /// has left what was read ahead for it before.
-    pub fn read_ahead(&mut self, pages: Range<Pgno>, scan: &mut Scan) {
-        let first = pages.start;
-        let n = self.pages_ahead(&pages);
+    /// Reads pages ahead for a scan, as many of `pages` from the first on (`back`: from the last one) as lie together in the file and
+    /// are not cached. The scan has left what was read ahead for it before.
+    pub fn read_ahead(&mut self, pages: Range<Pgno>, back: bool, scan: &mut Scan) {
+        let n = self.pages_ahead(&pages, back);
+        let first = if back { pages.end - n as Pgno } else { pages.start };
         let behind = std::mem::take(&mut scan.ahead);
         if n == 0 {
             return;
@@ -61,14 +61,17 @@ impl Pager {
     }
 
     /// How many of some pages may be read ahead.
-    fn pages_ahead(&self, pages: &Range<Pgno>) -> usize {
+    fn pages_ahead(&self, pages: &Range<Pgno>, back: bool) -> usize {
         let shared = self.share.as_ref().is_some_and(|s| s.in_company());
         if self.kind != Kind::File || shared {
             return 0;
         }
         let most = (MOST / self.page_size as usize).min(self.cache_target / 4);
-        let end = pages.end.min(self.db_size.saturating_add(1));
-        (pages.start..end).take(most).take_while(|p| self.table.find(*p).is_none()).count()
+        let wanted = |p: &Pgno| *p <= self.db_size && self.table.find(*p).is_none();
+        match back {
+            true => pages.clone().rev().take(most).take_while(wanted).count(),
+            false => pages.clone().take(most).take_while(wanted).count(),
+        }
     }
 
     /// Lets go a page that nobody has changed; `false`: somebody holds it.
@@ -88,10 +91,12 @@ impl Pager {
         let mut done = 0;
         for page in bytes.chunks_exact(self.page_size as usize).take(n) {
             let pgno = first + done;
-            self.make_room_for(pgno)?;
+            self.make_room()?;
             // Making room may have read it: a journal takes the neighbours of a page along.
             if self.table.find(pgno).is_none() {
-                self.table.insert(pgno, Buf::of_page(PageData::copy_of(page)?)?)?;
+                let i = self.table.insert(pgno, Buf::of_page(PageData::copy_of(page)?)?)?;
+                // Nobody has used it yet, but somebody will.
+                self.table.slot_mut(i).flags |= RECENT;
                 self.stats.misses += 1;
             }
             done += 1;
