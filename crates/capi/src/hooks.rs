@@ -32,8 +32,9 @@ pub struct Hooks {
     /// The change that a callback is being told of, in the frame that calls it (`preupdate`).
     pub(crate) preupdate_event: Cell<Option<*const c_void>>,
     pub(crate) needed: Cell<Option<crate::collation::Needed>>,
-    /// Collating sequences that were taken back, with what is released when they are defined again, or with the connection.
-    pub(crate) taken_back: RefCell<Vec<crate::collation::TakenBack>>,
+    /// The program's functions and collating sequences; their data is released when they are replaced, or with the connection.
+    pub(crate) functions: RefCell<Vec<crate::function::Registered>>,
+    pub(crate) collations: RefCell<Vec<crate::collation::Registered>>,
 }
 
 impl Hooks {
@@ -51,7 +52,7 @@ impl Hooks {
         self.preupdate_data.set(None);
         self.preupdate_event.set(None);
         self.needed.set(None);
-        let gone = self.taken_back.take();
+        let gone = (self.functions.take(), self.collations.take());
         drop(gone);
     }
 }
@@ -291,7 +292,8 @@ pub unsafe extern "C" fn sqlite3_wal_hook(db: *mut Db, f: Option<WalHook>, user:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_wal_autocheckpoint(db: *mut Db, n: c_int) -> c_int {
     with(db, MISUSE, |d| {
-        d.answer(d.run(|c| c.execute_batch(&format!("PRAGMA wal_autocheckpoint={}", n.max(0)))))
+        let setting = format!("PRAGMA wal_autocheckpoint={}", n.max(0));
+        d.answer(d.run(|c| c.unasked(|c| c.execute_batch(&setting))))
     })
 }
 

@@ -208,10 +208,12 @@ pub unsafe extern "C" fn sqlite3_db_config(
             if let Some(s) = switch {
                 return Ok(c.switch(s, (value >= 0).then_some(value != 0)));
             }
-            if value >= 0 {
-                c.execute_batch(&format!("PRAGMA {pragma}={}", (value != 0) as i32))?;
-            }
-            let rows = c.query(&format!("PRAGMA {pragma}"), &[])?;
+            let rows = c.unasked(|c| {
+                if value >= 0 {
+                    c.execute_batch(&format!("PRAGMA {pragma}={}", (value != 0) as i32))?;
+                }
+                c.query(&format!("PRAGMA {pragma}"), &[])
+            })?;
             Ok(rows.first().is_some_and(|r| r[0].to_int() != 0))
         });
         if let (Ok(on), false) = (&now, out.is_null()) {

@@ -721,8 +721,11 @@ impl Connection {
 
     /// Registers a collating sequence, or removes it.
     pub fn create_collation(&self, name: &str, c: Option<Rc<dyn Collate>>) {
+        let replaces = self.has_collation(name);
         Rc::make_mut(&mut self.0.registry.borrow_mut()).set_collation(name, c);
-        self.0.expire_statements();
+        if replaces {
+            self.0.expire_statements();
+        }
     }
 
     /// Registers a virtual table module. Tables of a former one of this name stay what they are.
@@ -783,7 +786,7 @@ impl Connection {
         let mut out = CheckpointResult { busy: false, log: -1, checkpointed: -1 };
         for (i, b) in trees.into_iter().enumerate() {
             let Some(b) = b else { continue };
-            if b.txn_state() == TxnState::Write {
+            if b.txn_state() != TxnState::None {
                 return Err(iolite_base::Code::Locked.into());
             }
             match b.checkpoint(mode) {
@@ -827,6 +830,14 @@ impl Connection {
         if asks {
             self.0.expire_statements();
         }
+    }
+
+    /// Runs `f`, during which nobody is asked for what statements do: they are none of the user's.
+    pub fn unasked<T>(&self, f: impl FnOnce(&Connection) -> T) -> T {
+        let kept = self.0.authorizer.take();
+        let out = f(self);
+        *self.0.authorizer.borrow_mut() = kept;
+        out
     }
 
     /// The main database's encoding.

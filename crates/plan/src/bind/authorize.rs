@@ -22,6 +22,8 @@ pub(super) enum Later {
 pub(super) struct Asked {
     /// The innermost view or trigger.
     pub(super) inner: Option<Rc<str>>,
+    /// Nobody is asked for the moment.
+    pub(super) silent: bool,
     /// How many queries are being bound.
     depth: u32,
     later: Vec<Later>,
@@ -50,7 +52,10 @@ impl Binder<'_> {
     /// Whether somebody is to be asked.
     #[inline]
     pub(super) fn asks(&self) -> bool {
-        self.env.authorizer.is_some() && self.restriction == Restriction::None && self.log.is_none()
+        self.env.authorizer.is_some()
+            && self.restriction == Restriction::None
+            && self.log.is_none()
+            && !self.asked.silent
     }
 
     /// Names the trigger whose body is being bound.
@@ -88,7 +93,7 @@ impl Binder<'_> {
         match (answer, action) {
             (0, _) => Ok(true),
             (2, _) => Ok(false),
-            (1, Action::Read) => {
+            (1, Action::Read) if two != Some("") => {
                 let (table, column) = (one.unwrap_or(""), two.unwrap_or(""));
                 let database = match (database, db) {
                     (Some(name), Some(d)) if d != 0 || self.env.catalog.schemas.len() > 2 => {
@@ -193,6 +198,17 @@ impl Binder<'_> {
     /// The arms of a compound have been bound, from the last to the first; this was put off by them.
     pub(super) fn arms_asked(&mut self, arms: Vec<Vec<Later>>) -> Result<()> {
         self.asked.later.extend(arms.into_iter().rev().flatten());
+        self.end_query()
+    }
+
+    /// A change of rows begins: its queries are nested.
+    pub(super) fn begin_change(&mut self) {
+        self.asked.depth += 1;
+        self.asked.marks.push(0);
+    }
+
+    /// It has been bound.
+    pub(super) fn end_change(&mut self) -> Result<()> {
         self.end_query()
     }
 

@@ -96,7 +96,15 @@ impl Side {
         // SAFETY: the calls below keep to the interface: handles are used while they are open, texts are copied at once.
         let c = unsafe { self.call(&words, &sql, &mut out) };
         self.destroyed += cb::destroyed();
-        for l in cb::end() {
+        let mut log = cb::end();
+        // Questions of the authorizer's are compared as a set: which comes first where depends on when a part is looked at.
+        let mut asked: Vec<String> = log.extract_if(.., |l| l.starts_with("auth ")).collect();
+        asked.sort();
+        asked.dedup();
+        for l in asked {
+            out.push(("log auth".into(), l));
+        }
+        for l in log {
             out.push((format!("log {}", l.split(' ').next().unwrap_or("")), l));
         }
         if let Some(c) = c
