@@ -169,14 +169,16 @@ pub(crate) unsafe fn ask(d: &Db, db: *mut Db, e: &iolite::Error) -> bool {
     else {
         return false;
     };
+    // What would suit the database best.
+    let encoding = d.conn().map_or(1, |c| crate::text::number_of(c.encoding()) as c_int);
     match needed {
         Needed::Narrow(f, user) => {
             let name = std::ffi::CString::new(iolite_base::raw_text::decode(name)).unwrap_or_default();
-            f(user, db, 1, name.as_ptr());
+            f(user, db, encoding, name.as_ptr());
         }
         Needed::Wide(f, user) => {
             let name = crate::text::to_utf16(name.as_bytes());
-            f(user, db, 1, name.as_ptr() as *const c_void);
+            f(user, db, encoding, name.as_ptr() as *const c_void);
         }
     }
     true

@@ -133,14 +133,15 @@ pub(crate) fn closing(d: &Db, db: *mut Db) {
 }
 
 /// Behind each statement: tells the WAL hook if a commit has grown the log.
-pub(crate) fn after_statement(d: &Db) {
+pub(crate) fn after_statement(d: &Db, reads: bool) {
     let (Some((f, user)), Some(db)) = (d.hooks.wal.get(), d.hooks.wal_db.get()) else { return };
     let Some(c) = d.conn() else { return };
     if !c.is_autocommit() {
         return;
     }
     let frames = c.btree("main").map_or(0, |b| b.wal_frames());
-    if frames != d.hooks.wal_frames.replace(frames) && frames > 0 {
+    // What a reader finds there was written by others.
+    if frames != d.hooks.wal_frames.replace(frames) && frames > 0 && !reads {
         // SAFETY: registered for this shape of call.
         unsafe { f(user, db, c"main".as_ptr(), frames as c_int) };
     }
@@ -285,6 +286,9 @@ pub unsafe extern "C" fn sqlite3_update_hook(
 pub unsafe extern "C" fn sqlite3_wal_hook(db: *mut Db, f: Option<WalHook>, user: *mut c_void) -> *mut c_void {
     with(db, null_mut(), |d| {
         d.hooks.wal_db.set(Some(db));
+        if let Some(c) = d.conn() {
+            d.hooks.wal_frames.set(c.btree("main").map_or(0, |b| b.wal_frames()));
+        }
         d.hooks.wal.replace(f.map(|f| (f, user))).map_or(null_mut(), |o| o.1)
     })
 }

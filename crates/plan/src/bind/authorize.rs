@@ -24,7 +24,9 @@ pub(super) struct Asked {
     pub(super) inner: Option<Rc<str>>,
     /// Nobody is asked for the moment.
     pub(super) silent: bool,
-    /// How many queries are being bound.
+    /// How many queries with all their arms are being bound.
+    levels: u32,
+    /// How many queries are being bound, and changes of rows.
     depth: u32,
     later: Vec<Later>,
     /// For each query that is being bound: how much was put off before its result list.
@@ -170,7 +172,10 @@ impl Binder<'_> {
             let inner = self.asked.inner.clone();
             self.asked.later.push(Later::Query(inner));
         } else if !self.ask(Action::Select, None, None, None)? {
+            // Of a query that answers nothing no more is asked.
             self.asked.nothing = true;
+            self.asked.silent = true;
+            return Ok(());
         }
         self.asked.depth += 1;
         self.asked.marks.push(self.asked.later.len());
@@ -272,8 +277,19 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Whether the outermost query that was bound last is to answer nothing.
+    /// A query with all its arms begins.
+    pub(super) fn enter_query(&mut self) {
+        self.asked.levels += 1;
+    }
+
+    /// It has been bound: whether it is the outermost one, and to answer nothing.
     pub(super) fn answers_nothing(&mut self) -> bool {
-        self.asked.depth == 0 && std::mem::take(&mut self.asked.nothing)
+        self.asked.levels -= 1;
+        let nothing =
+            self.asked.levels == 0 && self.asked.depth == 0 && std::mem::take(&mut self.asked.nothing);
+        if nothing {
+            self.asked.silent = false;
+        }
+        nothing
     }
 }

@@ -447,7 +447,9 @@ impl Binder<'_> {
             return Err(Error::sql(format!("no such table: {s}.{name}")).nowhere());
         }
         let Some((db, table)) = self.find_table(schema, name) else {
-            if let Some(c) = self.env.connector.eponymous(name)? {
+            if self.env.virtual_tables
+                && let Some(c) = self.env.connector.eponymous(name)?
+            {
                 // Such a table counts as one of the main database.
                 self.databases |= 1;
                 return self.virtual_source(0, &c, args.unwrap_or(&[]), &q.name);
@@ -472,6 +474,7 @@ impl Binder<'_> {
                 let (query, columns) = self.view(db, &table, names, select)?;
                 Ok((SourceKind::Subquery(Box::new(query)), table.name.clone(), Some(db), columns))
             }
+            TableKind::Virtual { .. } if !self.env.virtual_tables => Err(self.no_such_table(q)),
             TableKind::Virtual { .. } => {
                 let c = self.env.connector.connect(db, &table)?;
                 self.virtual_source(db, &c, args.unwrap_or(&[]), &q.name)

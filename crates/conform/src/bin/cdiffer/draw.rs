@@ -323,7 +323,7 @@ fn hook(r: &mut Rng, c: usize) -> String {
         4 | 5 => format!("preupdate_hook c{c} {on}"),
         6 => format!("wal_hook c{c} {on}"),
         // How many instructions a statement takes differs: it is stopped at once or never.
-        7 => format!("progress c{c} {} {} 1", r.pick(&[0, 1]), r.pick(&[0, 1_000_000])),
+        7 => format!("progress c{c} {} {} 1", r.pick(&[0, 1]), 1_000_000),
         8 | 9 => format!("trace c{c} {}", r.pick(&[0, 1, 2, 4, 7, 15])),
         10 => format!("needed c{c} {on}"),
         11 => format!("unlock c{c} {on}"),
@@ -429,8 +429,8 @@ fn other(r: &mut Rng, c: usize, s: usize, connections: usize, shared: bool) -> S
         16 | 17 => format!(
             "config c{c} {} {}",
             r.pick(&[
-                1002, 1003, 1004, 1006, 1007, 1009, 1010, 1011, 1013, 1014, 1015, 1016, 1017, 1018, 1019,
-                1020, 1021, 1022, 1, 2
+                1002, 1003, 1004, 1006, 1007, 1009, 1010, 1011, 1013, 1014, 1015, 1016, 1017, 1019, 1020,
+                1021, 1022, 1, 2
             ]),
             r.pick(&[-1, 0, 1])
         ),
