@@ -277,7 +277,7 @@ impl TableBuilder<'_> {
                 }
             }
             ColumnConstraintKind::Generated { expr, stored, .. } => {
-                if self.table.columns[at].default.is_some() {
+                if self.table.columns[at].default.is_some() || self.table.columns[at].generated.is_some() {
                     return Err(Error::sql(format!(
                         "error in generated column \"{}\"",
                         self.table.columns[at].name
@@ -371,7 +371,6 @@ impl TableBuilder<'_> {
             on_delete: target.on_delete,
             on_update: target.on_update,
             deferred: target.deferred,
-            matching: target.matching.as_ref().map_or("NONE".into(), |m| m.text.as_str().into()),
         });
         Ok(())
     }

@@ -136,8 +136,6 @@ pub struct ForeignKey {
     pub on_update: ast::ForeignKeyAction,
     /// `DEFERRABLE INITIALLY DEFERRED`.
     pub deferred: bool,
-    /// The word after `MATCH`; `NONE`.
-    pub matching: Box<str>,
 }
 
 /// Where an index field comes from.

@@ -9,6 +9,7 @@ mod damage;
 mod drawn;
 mod fts;
 mod fts3;
+mod pages;
 mod query_plans;
 mod rtree;
 mod sessions;

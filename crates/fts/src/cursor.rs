@@ -9,8 +9,9 @@ use crate::index::position::{Places, column_of, offset_of, place};
 use crate::locale;
 use crate::plan::{self, Argument, BY_RANK, DESCENDING};
 use crate::query::{Query, Run};
+use crate::ranked::{Kept, Ranked, Request};
 use crate::storage::Storage;
-use iolite_base::{Code, Error, Result};
+use iolite_base::{Code, Error, Result, alloc};
 use iolite_ext::{FilterArgs, NestedStatement, TokenSink, TokenizeFor, VirtualCursor};
 use iolite_value::{Collation, Value, compare};
 use std::any::Any;
@@ -20,13 +21,24 @@ use std::rc::Rc;
 /// Finds auxiliary functions by name.
 pub(crate) type FindFunction = Rc<dyn Fn(&str) -> Option<Rc<dyn Auxiliary>>>;
 
-/// A row of a query that is sorted by rank.
-struct Ranked {
-    rank: Value,
-    rowid: i64,
-    /// Where each phrase's places stand in the list of all.
-    places: std::ops::Range<usize>,
+/// A query's rows by rank.
+struct Sorted {
+    ranked: Ranked,
+    at: usize,
+    places: RefCell<Placed>,
 }
+
+/// Where phrases are in rows that follow each other in the order of their ranks, from `first` on.
+#[derive(Default)]
+struct Placed {
+    first: usize,
+    /// For each of these rows, where in `bytes` its lists are: for each phrase the length and the list.
+    rows: Vec<std::ops::Range<usize>>,
+    bytes: Vec<u8>,
+}
+
+/// Of so many rows phrases are looked for first; then of all others.
+const PLACED: usize = 64;
 
 /// What the cursor goes through.
 #[derive(Default)]
@@ -34,12 +46,7 @@ enum Plan {
     #[default]
     Nothing,
     Query(Run),
-    Ranked {
-        rows: Vec<Ranked>,
-        at: usize,
-        /// For each row and phrase: the length of the list, and the list.
-        places: Vec<u8>,
-    },
+    Ranked(Sorted),
     Scan(Box<dyn NestedStatement>),
     Row,
     /// `MATCH '*...'`: what the query asked for.
@@ -59,6 +66,7 @@ struct Seen {
 /// A cursor. See the module's head.
 pub(crate) struct Cursor {
     storage: Rc<Storage>,
+    ranked: Rc<Kept>,
     functions: FindFunction,
     number: i64,
     plan: Plan,
@@ -78,9 +86,10 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    pub fn new(storage: &Rc<Storage>, functions: FindFunction, number: i64) -> Cursor {
+    pub fn new(storage: &Rc<Storage>, ranked: &Rc<Kept>, functions: FindFunction, number: i64) -> Cursor {
         Cursor {
             storage: storage.clone(),
+            ranked: ranked.clone(),
             functions,
             number,
             plan: Plan::Nothing,
@@ -139,46 +148,99 @@ impl Cursor {
         }
     }
 
-    /// Runs the whole query and sorts its rows by rank.
-    fn sort(&mut self, descending: bool) -> Result<()> {
+    /// Finds the rows of the query in the order of their ranks. `limit`: so many are wanted, if that is known.
+    fn sort(&mut self, descending: bool, limit: Option<usize>) -> Result<()> {
         self.backwards = false;
-        self.begin_query()?;
-        let mut rows = Vec::new();
-        let mut places = Vec::new();
-        let phrases = self.query.phrases.len();
-        let full = self.config().detail == Detail::Full;
-        while !self.eof {
-            let rank = self.rank_of_row()?;
-            let start = places.len();
-            if let Plan::Query(run) = &self.plan
-                && full
-            {
-                for p in 0..phrases {
-                    let at = places.len();
-                    places.extend([0; 4]);
-                    run.list(p, &mut places)?;
-                    let n = (places.len() - at - 4) as u32;
-                    places[at..at + 4].copy_from_slice(&n.to_ne_bytes());
-                }
-            }
-            rows.push(Ranked { rank, rowid: self.rowid, places: start..places.len() });
-            self.step_query()?;
-        }
-        // Rows that are as good as each other stay in the order of their ids.
-        rows.sort_by(|a, b| {
-            let order = compare::compare(&a.rank, &b.rank, &Collation::Binary);
-            if descending { order.reverse() } else { order }
-        });
-        self.plan = Plan::Ranked { rows, at: 0, places };
+        let Some((function, args)) = self.rank.clone() else { return Err(Code::Internal.into()) };
+        let request = Request {
+            query: &self.query,
+            function: &*function,
+            args: &args,
+            bounds: self.bounds,
+            worst: descending,
+            limit,
+        };
+        let ranked = match self.ranked.find(&self.storage, &request)? {
+            Some(ranked) => ranked,
+            None => self.rank_each(descending, limit)?,
+        };
+        self.plan = Plan::Ranked(Sorted { ranked, at: 0, places: RefCell::default() });
         self.stand_ranked();
         Ok(())
     }
 
-    fn stand_ranked(&mut self) {
-        if let Plan::Ranked { rows, at, .. } = &self.plan {
-            self.eof = *at >= rows.len();
-            self.rowid = rows.get(*at).map_or(0, |r| r.rowid);
+    /// Runs the whole query and sorts its rows by rank.
+    fn rank_each(&mut self, descending: bool, limit: Option<usize>) -> Result<Ranked> {
+        self.begin_query()?;
+        let mut rows = Vec::new();
+        // Rows that are as good as each other stay in the order of their ids.
+        let order = |a: &(Value, i64), b: &(Value, i64)| {
+            let order = compare::compare(&a.0, &b.0, &Collation::Binary);
+            if descending { order.reverse() } else { order }.then(a.1.cmp(&b.1))
+        };
+        // The half that cannot be among the best goes whenever there are twice as many.
+        let most = limit.map_or(usize::MAX, |n| n.saturating_mul(2).max(PLACED));
+        while !self.eof {
+            alloc::reserve(&mut rows, 1)?;
+            rows.push((self.rank_of_row()?, self.rowid));
+            if let Some(limit) = limit.filter(|_| rows.len() >= most) {
+                rows.select_nth_unstable_by(limit, order);
+                rows.truncate(limit);
+            }
+            self.step_query()?;
         }
+        rows.sort_unstable_by(order);
+        Ok(Ranked::whole(rows))
+    }
+
+    fn stand_ranked(&mut self) {
+        if let Plan::Ranked(s) = &mut self.plan {
+            if s.at >= s.ranked.rows.len() {
+                s.ranked.extend();
+            }
+            let row = s.ranked.rows.get(s.at);
+            self.eof = row.is_none();
+            self.rowid = row.map_or(0, |r| r.1);
+        }
+    }
+
+    fn rank_of_row(&self) -> Result<Value> {
+        match &self.rank {
+            Some((f, args)) => f.call(self, args),
+            None => Ok(Value::Null),
+        }
+    }
+
+    /// Finds where the phrases are in the present row of those that come by rank, and in rows behind it.
+    fn place(&self, s: &Sorted) -> Result<()> {
+        let known = s.places.borrow();
+        if (known.first..known.first + known.rows.len()).contains(&s.at) {
+            return Ok(());
+        }
+        let begun = !known.rows.is_empty();
+        drop(known);
+        let rows = &s.ranked.rows[s.at..];
+        let rows = if begun { rows } else { &rows[..rows.len().min(PLACED)] };
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_unstable_by_key(|i| rows[*i].1);
+        let mut placed = Placed { first: s.at, rows: vec![0..0; rows.len()], bytes: Vec::new() };
+        let mut run = Run::new(&self.storage.index, &self.query, false)?;
+        for i in order {
+            run.advance(rows[i].1)?;
+            let start = placed.bytes.len();
+            if !run.eof() && run.rowid() == rows[i].1 {
+                for p in 0..self.query.phrases.len() {
+                    let at = placed.bytes.len();
+                    placed.bytes.extend([0; 4]);
+                    run.list(p, &mut placed.bytes)?;
+                    let n = (placed.bytes.len() - at - 4) as u32;
+                    placed.bytes[at..at + 4].copy_from_slice(&n.to_ne_bytes());
+                }
+            }
+            placed.rows[i] = start..placed.bytes.len();
+        }
+        s.places.replace(placed);
+        Ok(())
     }
 
     fn step_query(&mut self) -> Result<()> {
@@ -273,13 +335,6 @@ impl Cursor {
         Ok(())
     }
 
-    fn rank_of_row(&self) -> Result<Value> {
-        match &self.rank {
-            Some((f, args)) => f.call(self, args),
-            None => Ok(Value::Null),
-        }
-    }
-
     /// Calls an auxiliary function.
     pub fn call(&self, f: &dyn Auxiliary, args: &[Value]) -> Result<Value> {
         if matches!(self.plan, Plan::Nothing | Plan::Special(_)) {
@@ -295,6 +350,8 @@ impl Cursor {
         let value = match word.to_ascii_lowercase().as_str() {
             "reads" => self.storage.store.reads.get(),
             "id" => self.number,
+            "ranked" => self.ranked.answered(),
+            "kept" => self.ranked.bytes(),
             _ => return Err(Error::sql(format!("unknown special query: {word}"))),
         };
         self.plan = Plan::Special(Value::Int(value));
@@ -371,9 +428,10 @@ impl Cursor {
                     Places::new(&list).for_each(|p| f(n, p));
                 }
             }
-            Plan::Ranked { rows, at, places } => {
-                let Some(row) = rows.get(*at) else { return Ok(()) };
-                let mut rest = &places[row.places.clone()];
+            Plan::Ranked(s) if !self.eof => {
+                self.place(s)?;
+                let places = s.places.borrow();
+                let mut rest = &places.bytes[places.rows[s.at - places.first].clone()];
                 let mut n = 0;
                 while let Some((len, after)) = rest.split_first_chunk() {
                     let (list, next) = after.split_at(u32::from_ne_bytes(*len) as usize);
@@ -499,7 +557,9 @@ impl VirtualCursor for Cursor {
         let mut query: Option<Query> = None;
         let mut rank = None;
         let mut equal = None;
-        for (a, v) in plan::arguments(index_str).into_iter().zip(args.iter()) {
+        let named = plan::arguments(index_str);
+        let limit = plan::limit(&named, args);
+        for (a, v) in named.into_iter().zip(args.iter()) {
             let part = match a {
                 Argument::Match(column) => {
                     let (text, l) = self.query_text(v)?;
@@ -559,7 +619,7 @@ impl VirtualCursor for Cursor {
             if index_num & BY_RANK != 0 {
                 let call = self.rank_call.take();
                 self.find_rank(call)?;
-                return self.sort(index_num & DESCENDING != 0);
+                return self.sort(index_num & DESCENDING != 0, limit);
             }
             return self.begin_query();
         }
@@ -573,8 +633,8 @@ impl VirtualCursor for Cursor {
     fn next(&mut self) -> Result<()> {
         match &mut self.plan {
             Plan::Query(_) => self.step_query(),
-            Plan::Ranked { at, .. } => {
-                *at += 1;
+            Plan::Ranked(s) => {
+                s.at += 1;
                 self.moved();
                 self.stand_ranked();
                 Ok(())
@@ -601,7 +661,7 @@ impl VirtualCursor for Cursor {
         }
         if n == columns + 1 {
             return match &self.plan {
-                Plan::Ranked { rows, at, .. } => Ok(rows.get(*at).map_or(Value::Null, |r| r.rank.clone())),
+                Plan::Ranked(s) => Ok(s.ranked.rows.get(s.at).map_or(Value::Null, |r| r.0.clone())),
                 Plan::Query(_) => {
                     if self.rank.is_none() && !self.busy.replace(true) {
                         // Found when it is first asked for.
@@ -757,6 +817,14 @@ impl Row for Cursor {
     }
 
     fn phrase_rows(&self, phrase: usize) -> Result<i64> {
+        if let Plan::Ranked(s) = &self.plan
+            && let Some(n) = s.ranked.phrase_rows(phrase)
+        {
+            return Ok(n);
+        }
+        if let Some(n) = self.ranked.hits(&self.storage, &self.query, phrase)? {
+            return Ok(n);
+        }
         let only = self.query.only(phrase);
         let mut run = Run::new(&self.storage.index, &only, false)?;
         let mut n = 0;
@@ -768,7 +836,7 @@ impl Row for Cursor {
     }
 
     fn query_phrase(&self, phrase: usize, each: &mut EachRow<'_>) -> Result<()> {
-        let mut cursor = Cursor::new(&self.storage, self.functions.clone(), self.number);
+        let mut cursor = Cursor::new(&self.storage, &self.ranked, self.functions.clone(), self.number);
         cursor.query = Rc::new(self.query.only(phrase));
         cursor.begin_query()?;
         while !cursor.eof && each(&cursor)? {

@@ -4,6 +4,7 @@
 //! ```text
 //! module -> table -> cursor -> query -> index -> store -> the shadow tables
 //!             |         +--> auxiliary functions
+//!             |         +--> ranked: the best rows, from memory
 //!             +--> storage: content, sizes, totals
 //! ```
 //!
@@ -21,6 +22,7 @@ mod locale;
 mod module;
 mod plan;
 mod query;
+mod ranked;
 mod storage;
 mod store;
 mod table;

@@ -1,11 +1,13 @@
 //! Which plan a query gets, and how the plan is told to the cursor.
 //!
 //! The text has one entry for each argument, in order: `M` and a column for `MATCH`, `r` for a ranking function, `L` and `G` with
-//! a column for patterns, `=`, `<`, `>` for the rowid.
+//! a column for patterns, `=`, `<`, `>` for the rowid. LIMIT and OFFSET come behind them and are not named: programs see the text in
+//! EXPLAIN QUERY PLAN, where stock has no letter for them.
 
 use crate::config::Config;
 use iolite_base::{Code, Error, Result};
 use iolite_ext::{ConstraintOp, IndexInfo, TokenPatterns};
+use iolite_value::Value;
 
 /// Rows come by rank.
 pub(crate) const BY_RANK: i32 = 0x20;
@@ -48,6 +50,28 @@ pub(crate) fn arguments(text: &str) -> Vec<Argument> {
         });
     }
     out
+}
+
+/// How many rows of those that come by rank can be asked for, by the arguments behind those that are named: a row that a bound of the
+/// rowid lets through may be left out by the engine, which knows whether it is one of `<` or of `<=`.
+pub(crate) fn limit(named: &[Argument], args: &[Value]) -> Option<usize> {
+    let (known, more) = args.split_at_checked(named.len())?;
+    let mut rows = 0usize;
+    for (a, v) in named.iter().zip(known) {
+        match a {
+            Argument::Match(_) | Argument::Rank | Argument::Equal => {}
+            Argument::AtMost | Argument::AtLeast if matches!(v, Value::Int(_)) => rows += 1,
+            // The engine leaves out whatever it likes.
+            _ => return None,
+        }
+    }
+    let (Value::Int(limit), rest) = more.split_first()? else { return None };
+    let skipped = match rest.first() {
+        None => 0,
+        Some(Value::Int(n)) => usize::try_from(*n).unwrap_or(0),
+        Some(_) => return None,
+    };
+    rows.checked_add(usize::try_from(*limit).ok()?)?.checked_add(skipped)
 }
 
 fn is_pattern(patterns: TokenPatterns, op: ConstraintOp) -> bool {
@@ -118,10 +142,13 @@ pub(crate) fn choose(config: &Config, info: &mut IndexInfo) -> Result<()> {
         }
     }
     let mut number = 0;
-    if let [order] = info.order_by[..] {
-        if order.column == columns + 1 && matches > 0 {
+    if let [order, rest @ ..] = &info.order_by[..] {
+        let alone = rest.is_empty();
+        // Rows of one rank come by rowid in any case.
+        let then_rowid = matches!(rest, [r] if r.column == -1 && !r.desc);
+        if order.column == columns + 1 && matches > 0 && (alone || then_rowid) {
             number |= BY_RANK;
-        } else if order.column == -1 && (!order.desc || !config.is_contentless()) {
+        } else if alone && order.column == -1 && (!order.desc || !config.is_contentless()) {
             number |= BY_ROWID;
         }
         if number != 0 {
@@ -130,6 +157,9 @@ pub(crate) fn choose(config: &Config, info: &mut IndexInfo) -> Result<()> {
                 number |= DESCENDING;
             }
         }
+    }
+    if number & BY_RANK != 0 {
+        take_limits(info, passed);
     }
     info.cost = match (equal, below && above, below || above, matches > 0) {
         (true, _, _, true) => 1000.0,
@@ -153,6 +183,21 @@ pub(crate) fn choose(config: &Config, info: &mut IndexInfo) -> Result<()> {
     info.index_num = number;
     info.index_str = text;
     Ok(())
+}
+
+/// Takes LIMIT and OFFSET, in this order, where all other conditions are taken. The engine obeys them, too.
+fn take_limits(info: &mut IndexInfo, mut passed: i32) {
+    let is_limit = |op| matches!(op, ConstraintOp::Limit | ConstraintOp::Offset);
+    let mut both = info.constraints.iter().zip(&info.usage);
+    if !both.all(|(c, u)| if is_limit(c.op) { c.usable } else { u.arg > 0 }) {
+        return;
+    }
+    for op in [ConstraintOp::Limit, ConstraintOp::Offset] {
+        if let Some(i) = info.constraints.iter().position(|c| c.op == op) {
+            passed += 1;
+            info.usage[i].arg = passed;
+        }
+    }
 }
 
 /// The strings that a value must have to match a pattern, as a query; `None`: the pattern has none that the index knows.

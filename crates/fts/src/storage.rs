@@ -9,7 +9,7 @@ use crate::index::position::varint as read_varint;
 use crate::locale;
 use crate::store::{AVERAGES, Sql, Store};
 use iolite_base::{Code, Error, Result, varint};
-use iolite_ext::TokenizeFor;
+use iolite_ext::{StateNote, TokenizeFor};
 use iolite_value::Value;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -326,18 +326,42 @@ impl Storage {
         out.clear();
         let mut whole = false;
         self.store.each(Sql::ReadSize, &[Value::Int(rowid)], |row| {
-            let blob = row.first().map(locale::text).unwrap_or_default();
-            let mut at = 0;
-            for _ in &self.config.columns {
-                match read_varint(&blob, &mut at) {
-                    Some(n) => out.push(n as i32 as i64),
-                    None => return Ok(()),
-                }
-            }
-            whole = at == blob.len();
+            whole = row.first().is_some_and(|v| self.decode_sizes(v, out));
             Ok(())
         })?;
         Ok(whole)
+    }
+
+    /// Appends the sizes that a row of `%_docsize` says; false: it is damaged.
+    fn decode_sizes(&self, v: &Value, out: &mut Vec<i64>) -> bool {
+        let blob = locale::text(v);
+        let mut at = 0;
+        for _ in &self.config.columns {
+            match read_varint(&blob, &mut at) {
+                Some(n) => out.push(n as i32 as i64),
+                None => return false,
+            }
+        }
+        at == blob.len()
+    }
+
+    /// Calls `f` with each row's number of tokens, in the order of rowids; `None`: it is not known.
+    pub fn each_size(&self, f: &mut dyn FnMut(i64, Option<i64>) -> Result<()>) -> Result<()> {
+        let mut sizes = Vec::new();
+        self.store.each(Sql::AllSizes, &[], |row| {
+            let [id, v] = row else { return Ok(()) };
+            sizes.clear();
+            let whole = self.decode_sizes(v, &mut sizes);
+            f(id.to_int(), whole.then(|| sizes.iter().sum()))
+        })
+    }
+
+    /// Which state of the database is read, as [`iolite_ext::Host::is_state`] says; `None` also where something is kept back here.
+    pub fn is_state(&self, note: &mut StateNote) -> Option<bool> {
+        if self.totals.borrow().is_some() || self.index.has_unwritten() {
+            return None;
+        }
+        self.store.is_state(note)
     }
 
     /// Sets a setting for all connections.

@@ -6,7 +6,7 @@
 use crate::config::{Config, Content};
 use crate::words;
 use iolite_base::{Bytes, Code, Error, Result};
-use iolite_ext::{Host, NestedStatement};
+use iolite_ext::{Host, NestedStatement, StateNote};
 use iolite_value::Value;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -25,6 +25,7 @@ pub(crate) enum Sql {
     ReplaceContent,
     DeleteContent,
     ReadSize,
+    AllSizes,
     WriteSize,
     DeleteSize,
     LastContent,
@@ -72,6 +73,11 @@ impl Store {
         self.host.upgrade().ok_or_else(|| Code::Misuse.into())
     }
 
+    /// See [`Host::is_state`].
+    pub fn is_state(&self, note: &mut StateNote) -> Option<bool> {
+        self.host().ok()?.is_state(&self.config.database, note)
+    }
+
     fn text(&self, which: Sql) -> String {
         let c = &self.config;
         let (data, idx) = (c.shadow("data"), c.shadow("idx"));
@@ -99,6 +105,7 @@ impl Store {
                 let origin = if c.contentless_delete { ", origin" } else { "" };
                 format!("SELECT sz{origin} FROM {} WHERE id=?", c.shadow("docsize"))
             }
+            Sql::AllSizes => format!("SELECT id, sz FROM {} ORDER BY id", c.shadow("docsize")),
             Sql::WriteSize => {
                 let extra = if c.contentless_delete { ",?" } else { "" };
                 format!("REPLACE INTO {} VALUES(?,?{extra})", c.shadow("docsize"))

@@ -3,6 +3,7 @@
 use crate::auxiliary::Auxiliary;
 use crate::config::{Config, Content};
 use crate::cursor::{Cursor, FindFunction};
+use crate::ranked::Kept;
 use crate::storage::Storage;
 use crate::store::Store;
 use crate::{locale, plan, words};
@@ -21,6 +22,7 @@ pub(crate) struct Table {
     pub storage: Rc<Storage>,
     functions: FindFunction,
     cursors: Rc<Cell<i64>>,
+    ranked: Rc<Kept>,
     /// The innermost savepoint that it knows of, from 1.
     savepoint: Cell<i32>,
 }
@@ -47,7 +49,7 @@ impl Table {
         let config = Rc::new(config);
         let store = Rc::new(Store::new(config.clone(), host));
         let storage = Rc::new(Storage::new(&store));
-        Rc::new(Table { config, storage, functions, cursors, savepoint: Cell::new(0) })
+        Rc::new(Table { config, storage, functions, cursors, ranked: Rc::default(), savepoint: Cell::new(0) })
     }
 
     /// Makes the tables that belong to it.
@@ -215,7 +217,7 @@ impl VirtualTable for Table {
     fn open(&self) -> Result<Box<dyn VirtualCursor>> {
         let number = self.cursors.get() + 1;
         self.cursors.set(number);
-        Ok(Box::new(Cursor::new(&self.storage, self.functions.clone(), number)))
+        Ok(Box::new(Cursor::new(&self.storage, &self.ranked, self.functions.clone(), number)))
     }
 
     fn writable(&self) -> bool {

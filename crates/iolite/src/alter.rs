@@ -137,8 +137,14 @@ impl Job {
                     return Err(Error::sql(format!("object name reserved for internal use: {}", new.text)));
                 }
             }
-            AlterAction::RenameColumn(old, _) => {
-                self.column(old)?;
+            AlterAction::RenameColumn(old, new) => {
+                let i = self.column(old)?;
+                if self.table.column(&new.text).is_some_and(|k| k != i) {
+                    return Err(Error::sql(format!(
+                        "error in table {} after rename: duplicate column name: {}",
+                        self.table.name, new.text
+                    )));
+                }
             }
             AlterAction::DropColumn(n) => {
                 let i = self.column(n)?;
@@ -193,7 +199,7 @@ impl Job {
             AlterAction::DropConstraint(n) => self.drop_constraint(c, n),
             AlterAction::DropNotNull(n) => self.drop_not_null(c, self.column(n)?),
             AlterAction::SetNotNull { column, span, .. } => self.set_not_null(c, self.column(column)?, *span),
-            AlterAction::AddCheck { expr, span, .. } => self.add_check(c, expr, *span),
+            AlterAction::AddCheck { name, expr, span, .. } => self.add_check(c, name.as_ref(), expr, *span),
         }
     }
 
@@ -233,13 +239,10 @@ impl Job {
     fn verify(&self, c: &Connection, what: &str, asked: impl Fn(&SchemaRow) -> bool) -> Result<()> {
         for db in [self.db, 1] {
             for row in schema_rows(c, db)?.into_iter().filter(&asked) {
-                if let Err(e) = bind_definition(c, db, &row, true) {
-                    return Err(Error::sql(format!(
-                        "error in {} {} {what}: {}",
-                        row.kind,
-                        row.name,
-                        e.message()
-                    )));
+                if let Err(e) = bind_definition(c, db, &row) {
+                    let space = if what.is_empty() { "" } else { " " };
+                    let (kind, name) = (&row.kind, &row.name);
+                    return Err(Error::sql(format!("error in {kind} {name}{space}{what}: {}", e.message())));
                 }
             }
             if self.db == 1 {
@@ -255,14 +258,15 @@ impl Job {
         for db in [self.db, 1] {
             let mut changes = Vec::new();
             for row in schema_rows(c, db)? {
-                let uses = bind_definition(c, db, &row, true).map_err(|e| {
+                let (uses, quoted) = bind_definition(c, db, &row).map_err(|e| {
                     Error::sql(format!("error in {} {}: {}", row.kind, row.name, e.message()))
                 })?;
-                let mut edits: Vec<Edit> = uses
+                let mut edits = single_quotes(&row.sql, quoted);
+                let renamed = uses
                     .iter()
                     .filter(|u| u.column == Some(i) && same(&u.table))
-                    .map(|u| (u.span, written(&new.text, u.quote)))
-                    .collect();
+                    .map(|u| (u.span, written(&new.text, u.quote)));
+                edits.extend(renamed);
                 self.definition_columns(&row, &old, &new.text, &mut edits)?;
                 if !edits.is_empty() {
                     changes.push((row.rowid, apply(&row.sql, edits)));
@@ -348,9 +352,9 @@ impl Job {
             let mut changes = Vec::new();
             for row in schema_rows(c, db)? {
                 let legacy = c.0.flags.legacy_alter_table.get();
-                let uses = match bind_definition(c, db, &row, true) {
+                let uses = match bind_definition(c, db, &row) {
                     _ if legacy => Vec::new(),
-                    Ok(u) => u,
+                    Ok((u, _)) => u,
                     Err(e) => {
                         return Err(Error::sql(format!(
                             "error in {} {}: {}",
@@ -363,11 +367,11 @@ impl Job {
                 let mut edits: Vec<Edit> = uses
                     .iter()
                     .filter(|u| u.column.is_none() && same(&u.table))
-                    .map(|u| (u.span, written(&new.text, u.quote)))
+                    .map(|u| (u.span, format!("\"{}\"", new.text.replace('"', "\"\""))))
                     .collect();
                 let mut hit = |n: &Name| {
                     if n.text.eq_ignore_ascii_case(&old) {
-                        // The definition's own name is always written in quotes.
+                        // Names of tables are always written in quotes.
                         edits.push((n.span, format!("\"{}\"", new.text.replace('"', "\"\""))));
                     }
                 };
@@ -444,14 +448,20 @@ impl Job {
         // Before what ends the columns, behind blanks and comments.
         let end = columns.last().map_or(0, |d| d.span.end);
         let end = end + blanks(&sql[end as usize..]) as u32;
-        let text = def.span.of(&self.text).trim_end_matches([';', ' ', '\n', '\t', '\r']);
+        // All up to the end of the statement, comments too.
+        let next = Lexer::new(self.text.as_bytes(), def.span.end as usize).token();
+        let stop = if next.kind == T::Semi { next.start } else { self.text.len() as u32 };
+        let text = Span { start: def.span.start, end: stop }
+            .of(&self.text)
+            .trim_end_matches([' ', '\n', '\t', '\r']);
         let new = apply(&sql, vec![(Span { start: end, end }, format!(", {text}"))]);
         // Is it a good definition at all?
-        let parsed = iolite_sql::parse_stmt(&new)?;
+        let complaint = |e: Error| {
+            Error::sql(format!("error in table {} after add column: {}", self.table.name, e.message()))
+        };
+        let parsed = iolite_sql::parse_stmt(&new).map_err(complaint)?;
         if let Stmt::CreateTable(t) = &parsed.stmt {
-            iolite_catalog::table_from_ast(t, &new, 2).map_err(|e| {
-                Error::sql(format!("error in table {} after add column: {}", self.table.name, e.message()))
-            })?;
+            iolite_catalog::table_from_ast(t, &new, 2).map_err(complaint)?;
         }
         self.check_default(c, def)?;
         self.store(c, self.db, vec![(self.own_row(c)?, new)])?;
@@ -475,10 +485,26 @@ impl Job {
             };
             let rows = nested_rows(&c.0, &format!("SELECT 1 FROM {table} WHERE {cond} LIMIT 1"), &[])?;
             if !rows.is_empty() {
-                return Err(Error::new(Code::Constraint, message));
+                return Err(Error::sql(message));
             }
         }
+        if self.table.strict {
+            self.check_strict(c, def, &table)?;
+        }
         Ok(())
+    }
+
+    /// The default of a column that was added to a STRICT table must be of its type where there are rows.
+    fn check_strict(&self, c: &Connection, def: &ast::ColumnDef, table: &str) -> Result<()> {
+        let name = quote_name(&def.name.text);
+        let rows = nested_rows(&c.0, &format!("SELECT typeof({name}) FROM {table} LIMIT 1"), &[])?;
+        let Some(found) = rows.first().map(|r| r[0].to_string_lossy()) else { return Ok(()) };
+        let t = def.ty.as_ref().map_or(String::new(), |t| t.text.to_ascii_lowercase());
+        let wanted = if t == "int" { "integer" } else { &*t };
+        if found == wanted || found == "null" || wanted == "any" {
+            return Ok(());
+        }
+        Err(Error::sql("type mismatch on DEFAULT"))
     }
 
     fn check_default(&self, c: &Connection, def: &ast::ColumnDef) -> Result<()> {
@@ -520,12 +546,35 @@ impl Job {
         let ast::CreateTableBody::Columns { columns, .. } = &create.body else {
             return Err(Code::Corrupt.into());
         };
+        // A schema that makes no sense before is not changed, and texts in double quotes become plain ones.
+        self.verify(c, "", |_| true)?;
+        let mut own = Vec::new();
+        for db in [self.db, 1] {
+            let mut changes = Vec::new();
+            for row in schema_rows(c, db)? {
+                let (_, quoted) = bind_definition(c, db, &row)?;
+                if db == self.db && row.kind == "table" && row.name.eq_ignore_ascii_case(&self.table.name) {
+                    own = single_quotes(&row.sql, quoted);
+                } else if !quoted.is_empty() {
+                    changes.push((row.rowid, apply(&row.sql, single_quotes(&row.sql, quoted))));
+                }
+            }
+            self.store(c, db, changes)?;
+            if self.db == 1 {
+                break;
+            }
+        }
         let span = if i + 1 < columns.len() {
             Span { start: columns[i].span.start, end: columns[i + 1].span.start }
         } else {
-            Span { start: columns[i - 1].span.end, end: columns[i].span.end }
+            // From the comma before it to what follows.
+            let comma = Lexer::new(sql.as_bytes(), columns[i - 1].span.end as usize).token();
+            let next = Lexer::new(sql.as_bytes(), columns[i].span.end as usize).token();
+            Span { start: comma.start, end: next.start }
         };
-        let new = apply(&sql, vec![(span, String::new())]);
+        own.retain(|(s, _)| s.end <= span.start || s.start >= span.end);
+        own.push((span, String::new()));
+        let new = apply(&sql, own);
         if let Stmt::CreateTable(t) = &iolite_sql::parse_stmt(&new)?.stmt {
             iolite_catalog::table_from_ast(t, &new, 2).map_err(|e| {
                 Error::sql(format!("error in table {} after drop column: {}", self.table.name, e.message()))
@@ -664,11 +713,17 @@ impl Job {
         self.settle(c, "after set not null")
     }
 
-    fn add_check(&self, c: &Connection, e: &ast::Expr, span: Span) -> Result<()> {
+    fn add_check(&self, c: &Connection, name: Option<&Name>, e: &ast::Expr, span: Span) -> Result<()> {
         let (sql, create) = self.definition()?;
         let ast::CreateTableBody::Columns { columns, constraints, .. } = &create.body else {
             return Err(Code::Corrupt.into());
         };
+        if let Some(n) = name
+            && without_constraint(&sql, &n.text)
+                .map_or_else(|e| !e.message().starts_with("no such"), |_| true)
+        {
+            return Err(Error::sql(format!("constraint {} already exists", n.text)));
+        }
         let table = format!("{}.{}", self.schema_name(c), quote_name(&self.table.name));
         let rows =
             nested_rows(&c.0, &format!("SELECT 1 FROM {table} WHERE NOT ({}) LIMIT 1", print_expr(e)), &[])?;
@@ -835,12 +890,22 @@ fn schema_rows(c: &Connection, db: usize) -> Result<Vec<SchemaRow>> {
         .collect())
 }
 
-/// Binds a definition; with `log`, answers where names of tables and columns stand in it.
-fn bind_definition(c: &Connection, db: usize, row: &SchemaRow, log: bool) -> Result<Vec<NameUse>> {
+/// Edits that write texts in double quotes with single ones.
+fn single_quotes(sql: &str, quoted: Vec<Span>) -> Vec<Edit> {
+    let single = |s: Span| {
+        // A quote behind it would become part of it.
+        let space = if sql[s.end as usize..].starts_with('\'') { " " } else { "" };
+        (s, format!("{}{space}", quote_text(&unquoted(s.of(sql)))))
+    };
+    quoted.into_iter().map(single).collect()
+}
+
+/// Binds a definition, and answers where names of tables and columns stand in it, and texts in double quotes.
+fn bind_definition(c: &Connection, db: usize, row: &SchemaRow) -> Result<(Vec<NameUse>, Vec<Span>)> {
     let parsed = iolite_sql::parse_stmt(&row.sql)?;
     with_env(c, |env| {
         let mut b = Binder::new(env, &row.sql);
-        b.log = log.then(Vec::new);
+        b.log = Some(Vec::new());
         match &parsed.stmt {
             Stmt::CreateView(v) => {
                 b.select(&v.select)?;
@@ -899,7 +964,7 @@ fn bind_definition(c: &Connection, db: usize, row: &SchemaRow, log: bool) -> Res
                 // The rows of a trigger on a view have the view's columns, which only binding the view tells; its
                 // statements are bound when it fires.
                 if t.is_view() {
-                    return Ok(b.log.take().unwrap_or_default());
+                    return Ok((b.log.take().unwrap_or_default(), b.quoted));
                 }
                 b.trigger = Some(scope());
                 if let Some(w) = &tr.when {
@@ -917,7 +982,7 @@ fn bind_definition(c: &Connection, db: usize, row: &SchemaRow, log: bool) -> Res
             }
             _ => {}
         }
-        Ok(b.log.take().unwrap_or_default())
+        Ok((b.log.take().unwrap_or_default(), b.quoted))
     })
 }
 

@@ -675,7 +675,8 @@ fn foreign_key_list(c: &Call<'_>) -> Result<Rows> {
                 opt_text(f.parent_columns.get(seq).map(|p| &**p))?,
                 text(action_name(f.on_update))?,
                 text(action_name(f.on_delete))?,
-                text(&f.matching)?,
+                // MATCH is read, and then means nothing.
+                text("NONE")?,
             ]);
         }
     }

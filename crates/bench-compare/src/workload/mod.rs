@@ -9,6 +9,7 @@ mod memory;
 mod mixed;
 mod mobile;
 mod prepare;
+mod ranks;
 mod row;
 mod ssb;
 mod ssb_large;
@@ -77,6 +78,7 @@ pub const ALL: &[Workload] = &[
         title: "W11 and W12: ranked texts, alone and with vectors",
         run: text::run,
     },
+    Workload { id: "ranks", version: 1, title: "Rows by rank, in other shapes and states", run: ranks::run },
     Workload { id: "mixed", version: 1, title: "TATP writers beside SSB queries", run: mixed::run },
 ];
 

@@ -13,11 +13,12 @@ use iolite_bench::random::Random;
 use std::time::Instant;
 
 const WORDS: usize = 20_000;
-const LENGTH: usize = 60;
+/// How many words a document has.
+pub(super) const LENGTH: usize = 60;
 const DIMENSIONS: usize = 384;
 
 /// A word's number by Zipf's law: the shares of 1, 1/2, 1/3...
-fn zipf(r: &mut Random) -> usize {
+pub(super) fn zipf(r: &mut Random) -> usize {
     let top = (WORDS as f64).ln();
     ((r.unit() * top).exp() as usize).clamp(1, WORDS)
 }
@@ -27,7 +28,8 @@ fn document(r: &mut Random) -> String {
     words.join(" ")
 }
 
-fn fill(e: &dyn Engine, name: &str, rows: usize, vectors: bool) -> Result<Seat> {
+/// A database with documents, and a vector for each.
+pub(super) fn fill(e: &dyn Engine, name: &str, rows: usize, vectors: bool) -> Result<Seat> {
     let seat = Seat::open(e, name, "text", TUNED)?;
     let mut r = Random(3);
     seat.db.batch("CREATE VIRTUAL TABLE f USING fts5(body)")?;

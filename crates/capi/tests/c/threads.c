@@ -130,7 +130,9 @@ static void part_own_connections(void) {
     expect(sqlite3_close(db), 0, "close");
   }
   shared_name = "file:threads?mode=memory&cache=shared";
-  sqlite3 *db = db_open(shared_name);
+  sqlite3 *db = 0;
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI;
+  expect(sqlite3_open_v2(shared_name, &db, flags, 0), 0, "open shared");
   sqlite3_exec(db, "create table t(a, b)", 0, 0, 0);
   together(THREADS, own_connection, 0, 0);
   check(number(db, "select count(*) from t") > 0, "shared", 0);

@@ -213,6 +213,8 @@ pub struct Pair {
     pub exhausted: bool,
     /// The last statement's outcome on stock.
     pub last: Outcome,
+    /// The last statement's outcome on ours, if it came to one.
+    pub last_ours: Option<Outcome>,
     /// The last writing statement's error.
     before: Option<(i32, String)>,
     /// A writing statement has failed.
@@ -248,6 +250,7 @@ impl Pair {
             coverage: None,
             exhausted: false,
             last: Outcome::default(),
+            last_ours: None,
             before: None,
             failed: false,
         };
@@ -277,6 +280,12 @@ impl Pair {
     /// Stock's connection.
     pub fn stock(&self) -> &stock::Connection {
         self.stock.as_ref().expect("open")
+    }
+
+    /// Has ours run in columns whatever can run there.
+    pub fn force_columns(&self) {
+        let c = self.ours.as_ref().expect("open");
+        c.execute_batch("PRAGMA analytics = force").expect("a setting");
     }
 
     fn run_stock(&self, sql: &str, params: &[V]) -> Outcome {
@@ -352,6 +361,7 @@ impl Pair {
     pub fn run(&mut self, s: &Stmt) -> Option<Difference> {
         let theirs = self.run_stock(&s.sql, &s.params);
         self.last = theirs.clone();
+        self.last_ours = None;
         if theirs.error.as_ref().is_some_and(|e| e.0 == 9) {
             self.exhausted = true;
             return None;
@@ -370,6 +380,7 @@ impl Pair {
             return Some(Difference::new("hang", show_outcome(&theirs), "runs on and on".into()));
         }
         let mut d = compare(s, &theirs, &ours);
+        self.last_ours = Some(ours);
         let errors = self.ours.as_ref().map_or(0, |c| c.column_errors());
         if d.is_none() && errors > self.column_errors {
             d = Some(Difference::new(

@@ -2,6 +2,7 @@
 //! file; damaged indexes are errors. `IOLITE_FTS_ROUNDS=N` draws N histories, from `IOLITE_FTS_SEED` on.
 
 mod history;
+mod ranks;
 
 use crate::drawn::{Draw, rounds};
 use history::History;

@@ -20,6 +20,19 @@ struct Known {
     frequency: RefCell<Vec<f64>>,
 }
 
+/// How rare a phrase is that `hits` of all rows have.
+pub(crate) fn rarity(rows: i64, hits: i64) -> f64 {
+    let idf = ((rows.wrapping_sub(hits) as f64 + 0.5) / (hits as f64 + 0.5)).ln();
+    // A phrase that most rows have still counts a little.
+    if idf <= 0.0 { 1e-6 } else { idf }
+}
+
+/// What a phrase adds to a row's score.
+#[inline]
+pub(crate) fn part(rarity: f64, frequency: f64, length: f64, average: f64) -> f64 {
+    rarity * ((frequency * (K1 + 1.0)) / (frequency + K1 * (1.0 - B + B * length / average)))
+}
+
 fn known(row: &dyn Row) -> Result<Rc<Known>> {
     if let Some(k) = row.kept("bm25").and_then(|k| k.downcast::<Known>().ok()) {
         return Ok(k);
@@ -28,10 +41,7 @@ fn known(row: &dyn Row) -> Result<Rc<Known>> {
     let tokens = row.column_total(-1)?;
     let mut rarity = Vec::new();
     for phrase in 0..row.phrase_count() {
-        let hits = row.phrase_rows(phrase)?;
-        let idf = (((rows - hits) as f64 + 0.5) / (hits as f64 + 0.5)).ln();
-        // A phrase that most rows have still counts a little.
-        rarity.push(if idf <= 0.0 { 1e-6 } else { idf });
+        rarity.push(self::rarity(rows, row.phrase_rows(phrase)?));
     }
     let k = Rc::new(Known { average: tokens as f64 / rows as f64, rarity, frequency: RefCell::default() });
     row.keep("bm25", k.clone());
@@ -50,7 +60,7 @@ pub(super) fn bm25(row: &dyn Row, weights: &[Value]) -> Result<Value> {
     let length = row.column_size(-1)? as f64;
     let mut score = 0.0;
     for (f, rarity) in frequency.iter().zip(&known.rarity) {
-        score += rarity * ((f * (K1 + 1.0)) / (f + K1 * (1.0 - B + B * length / known.average)));
+        score += part(*rarity, *f, length, known.average);
     }
     Ok(Value::real(-score))
 }

@@ -1,6 +1,6 @@
 //! Auxiliary functions: what they see of a row, and the built-in ones.
 
-mod bm25;
+pub(crate) mod bm25;
 mod highlight;
 mod snippet;
 
@@ -69,13 +69,21 @@ pub trait Row {
 pub trait Auxiliary {
     /// Computes the result; the arguments are those behind the table.
     fn call(&self, row: &dyn Row, args: &[Value]) -> Result<Value>;
+    /// Whether it is the built-in `bm25`: rows may be ranked without calling it.
+    fn is_bm25(&self) -> bool {
+        false
+    }
 }
 
-struct Builtin(fn(&dyn Row, &[Value]) -> Result<Value>);
+struct Builtin(fn(&dyn Row, &[Value]) -> Result<Value>, &'static str);
 
 impl Auxiliary for Builtin {
     fn call(&self, row: &dyn Row, args: &[Value]) -> Result<Value> {
         (self.0)(row, args)
+    }
+
+    fn is_bm25(&self) -> bool {
+        self.1 == "bm25"
     }
 }
 
@@ -84,6 +92,7 @@ pub(crate) const NAMES: [&str; 4] = ["bm25", "highlight", "snippet", "fts5_get_l
 
 /// The built-in function of this name, in lower case.
 pub(crate) fn builtin(name: &str) -> Option<Rc<dyn Auxiliary>> {
+    let name = *NAMES.iter().find(|n| **n == name)?;
     let f: fn(&dyn Row, &[Value]) -> Result<Value> = match name {
         "bm25" => bm25::bm25,
         "highlight" => highlight::highlight,
@@ -91,7 +100,7 @@ pub(crate) fn builtin(name: &str) -> Option<Rc<dyn Auxiliary>> {
         "fts5_get_locale" => get_locale,
         _ => return None,
     };
-    Some(Rc::new(Builtin(f)))
+    Some(Rc::new(Builtin(f, name)))
 }
 
 fn wrong_count(name: &str) -> Error {

@@ -211,6 +211,11 @@ impl Index {
         !self.pending.borrow().is_empty()
     }
 
+    /// Whether anything is kept back: rows, or how many of them are marked as deleted.
+    pub fn has_unwritten(&self) -> bool {
+        self.has_pending() || self.marked.get() != 0 || self.pending_rows.get() != 0
+    }
+
     /// Writes what is pending.
     pub fn flush(&self) -> Result<()> {
         if self.pending.borrow().is_empty() && self.marked.get() == 0 {
@@ -313,21 +318,47 @@ impl Index {
         Multi::one_term(cursors, backwards)
     }
 
-    /// The rows that have a token, or one that begins with it; `columns`: in one of these.
-    pub fn rows(&self, token: &[u8], prefix: bool, backwards: bool, columns: Option<&[u32]>) -> Result<Rows> {
+    /// Where the rows of a token have one doclist in each segment: its key.
+    fn key_of(&self, token: &[u8], prefix: bool) -> Option<Vec<u8>> {
         let mut key = vec![MAIN];
         key.extend_from_slice(token);
-        let columns = columns.map(<[u32]>::to_vec);
-        if !prefix && !self.config.tokendata {
-            return Rows::of(self.one_term(&key, backwards)?, columns, self.config.detail);
-        }
         if prefix {
             let chars = crate::tokenize::char_count(token);
-            if let Some(i) = self.config.prefixes.iter().position(|n| *n == chars) {
-                key[0] = MAIN + 1 + i as u8;
-                return Rows::of(self.one_term(&key, backwards)?, columns, self.config.detail);
-            }
+            let i = self.config.prefixes.iter().position(|n| *n == chars)?;
+            key[0] = MAIN + 1 + i as u8;
         }
+        (prefix || !self.config.tokendata).then_some(key)
+    }
+
+    /// Calls `f` with what each segment says of a token's rows, the oldest segment first, each in the order of rows: the row, whether it
+    /// has the token, and the places. What a newer segment says of a row counts. False: the token has no doclist of its own.
+    pub fn each_entry(
+        &self,
+        token: &[u8],
+        prefix: bool,
+        mut f: impl FnMut(i64, bool, &[u8]) -> Result<()>,
+    ) -> Result<bool> {
+        let Some(key) = self.key_of(token, prefix) else { return Ok(false) };
+        let structure = self.structure()?;
+        let segments: Vec<&Segment> = structure.newest_first().collect();
+        for g in segments.into_iter().rev() {
+            SegmentCursor::term(&self.store, g, &key, false)?.each(&mut f)?;
+        }
+        let list = self.pending.borrow().doclist(self.config.detail, &key);
+        if let Some(list) = list {
+            SegmentCursor::memory_one(&self.store, &key, list, false)?.each(&mut f)?;
+        }
+        Ok(true)
+    }
+
+    /// The rows that have a token, or one that begins with it; `columns`: in one of these.
+    pub fn rows(&self, token: &[u8], prefix: bool, backwards: bool, columns: Option<&[u32]>) -> Result<Rows> {
+        let columns = columns.map(<[u32]>::to_vec);
+        if let Some(key) = self.key_of(token, prefix) {
+            return Rows::of(self.one_term(&key, backwards)?, columns, self.config.detail);
+        }
+        let mut key = vec![MAIN];
+        key.extend_from_slice(token);
         let mut scan = self.scan(&key)?;
         let mut rows = rows::Gathered::default();
         while let Some(c) = scan.current().filter(|c| c.term.starts_with(&key)) {

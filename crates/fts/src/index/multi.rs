@@ -7,6 +7,9 @@ use super::segment::SegmentCursor;
 use iolite_base::Result;
 use std::cmp::Ordering;
 
+/// So many rows are passed over one by one.
+const STEPS: usize = 3;
+
 /// Cursors over segments, newest first, read in the order of terms and rows.
 pub(crate) struct Multi {
     cursors: Vec<SegmentCursor>,
@@ -152,12 +155,20 @@ impl Multi {
 
     /// Moves on to a row or to the first behind it. Only with one term.
     pub fn advance(&mut self, rowid: i64) -> Result<()> {
-        let behind = |r: i64| if self.backwards { r > rowid } else { r < rowid };
+        let backwards = self.backwards;
+        let behind = |r: i64| if backwards { r > rowid } else { r < rowid };
+        // Mostly the row is close: steps cost less than to seek in all cursors.
+        for _ in 0..STEPS {
+            if self.current().is_none_or(|c| !behind(c.rowid)) {
+                return Ok(());
+            }
+            self.next()?;
+        }
         if self.current().is_none_or(|c| !behind(c.rowid)) {
             return Ok(());
         }
         for c in &mut self.cursors {
-            if !c.eof && (if self.backwards { c.rowid > rowid } else { c.rowid < rowid }) {
+            if !c.eof && behind(c.rowid) {
                 c.advance(rowid)?;
             }
         }

@@ -76,6 +76,18 @@ impl Iterator for Places<'_> {
     }
 }
 
+/// How many places a list has.
+#[inline]
+pub(crate) fn count(list: &[u8]) -> usize {
+    // Mostly there is one column: each number's last byte has no high bit. Zero ends a list, a one begins another column.
+    let (mut ends, mut odd) = (0, false);
+    for b in list {
+        ends += (*b < 0x80) as usize;
+        odd |= *b < 2;
+    }
+    if odd || list.last().is_some_and(|b| *b >= 0x80) { Places::new(list).count() } else { ends }
+}
+
 /// Reads a list of columns.
 pub(crate) struct Columns<'a> {
     list: &'a [u8],

@@ -429,6 +429,8 @@ impl SegmentCursor {
                 std::cmp::Ordering::Greater if exact => return Ok(()),
                 _ => {
                     self.eof = false;
+                    // The index of pages that a leaf may have is that of its last term.
+                    self.skips &= self.end >= self.leaf.size;
                     return self.begin_doclist(rows);
                 }
             }
@@ -624,6 +626,35 @@ impl SegmentCursor {
             out.extend_from_slice(&leaf.bytes[4..4 + n]);
         }
         Ok(Cow::Owned(out))
+    }
+
+    /// Calls `f` with the rows of the one term from the present one on: whether they have it, and their places.
+    pub fn each(&mut self, mut f: impl FnMut(i64, bool, &[u8]) -> Result<()>) -> Result<()> {
+        while !self.eof {
+            if self.tombstones.is_none() && self.detail != Detail::None {
+                // Rows that lie whole in this leaf, without asking for each where it is.
+                let bytes = &self.leaf.bytes[..self.end.min(self.leaf.size)];
+                let (mut rowid, mut size, mut data) = (self.rowid, self.size, self.data);
+                while let Some(places) = bytes.get(data..data + size) {
+                    f(rowid, size > 0, places)?;
+                    let mut at = data + size;
+                    let next =
+                        varint(bytes, &mut at).zip(varint(bytes, &mut at)).filter(|n| n.1 >> 1 < 1 << 31);
+                    let Some((delta, head)) = next else { break };
+                    rowid = rowid.wrapping_add(delta as i64);
+                    (size, data) = ((head >> 1) as usize, at);
+                    (self.rowid, self.deleted, self.size, self.data) = (rowid, head & 1 != 0, size, data);
+                }
+                if self.data + self.size <= bytes.len() {
+                    self.next()?;
+                    continue;
+                }
+            }
+            let there = self.size > 0 && !self.is_tombstone()?;
+            f(self.rowid, there, &self.places()?)?;
+            self.next()?;
+        }
+        Ok(())
     }
 
     /// Whether the present row is marked as deleted beside the segment.

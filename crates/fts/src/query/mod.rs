@@ -4,12 +4,12 @@ mod lexer;
 mod near;
 mod parser;
 
-pub(crate) use parser::{Query, Term};
+pub(crate) use parser::{Expr, Query, Term};
 
 use crate::index::Index;
 use iolite_base::Result;
 use near::NearRows;
-use parser::{Expr, Phrase};
+use parser::Phrase;
 
 /// A part of a query that runs. It stands on a row that matches, or is at the end.
 enum Node {

@@ -63,6 +63,10 @@ struct Found {
     number: usize,
     tokens: Vec<Token>,
     places: Vec<i64>,
+    /// The places before those that are not near the others were taken out.
+    all: Vec<i64>,
+    /// How far these were looked at.
+    at: usize,
 }
 
 /// Phrases that have to be near each other; mostly there is one.
@@ -87,7 +91,7 @@ impl NearRows {
                     t.tokens.iter().map(|k| index.rows(k, t.prefix, backwards, columns)).collect();
                 tokens.push(Token { rows: rows?, first: t.first });
             }
-            list.push(Found { number, tokens, places: Vec::new() });
+            list.push(Found { number, tokens, places: Vec::new(), all: Vec::new(), at: 0 });
         }
         let one = list.len() == 1 && list[0].tokens.len() == 1;
         let plain = one && !list[0].tokens[0].first;
@@ -183,46 +187,48 @@ impl NearRows {
 
     /// Keeps the places of each phrase that have all others near them.
     fn trim_to_near(&mut self) {
-        let all: Vec<Vec<i64>> = self.phrases.iter_mut().map(|p| std::mem::take(&mut p.places)).collect();
-        let mut at = vec![0; all.len()];
-        let mut last = all[0][0];
-        'found: loop {
+        let distance = self.distance;
+        for p in &mut self.phrases {
+            std::mem::swap(&mut p.places, &mut p.all);
+            p.places.clear();
+            p.at = 0;
+        }
+        let mut last = self.phrases[0].all[0];
+        loop {
             // Each phrase goes on until all are at most so far before the one that is last.
             loop {
                 let mut near = true;
-                for (i, places) in all.iter().enumerate() {
-                    let least = last - self.phrases[i].tokens.len() as i64 - self.distance;
-                    let here = places[at[i]];
+                for p in &mut self.phrases {
+                    let least = last - p.tokens.len() as i64 - distance;
+                    let here = p.all[p.at];
                     if here >= least && here <= last {
                         continue;
                     }
                     near = false;
-                    while places[at[i]] < least {
-                        at[i] += 1;
-                        if at[i] == places.len() {
+                    while p.all[p.at] < least {
+                        p.at += 1;
+                        if p.at == p.all.len() {
                             return;
                         }
                     }
-                    last = last.max(places[at[i]]);
+                    last = last.max(p.all[p.at]);
                 }
                 if near {
                     break;
                 }
             }
-            for (i, places) in all.iter().enumerate() {
-                let here = places[at[i]];
-                if self.phrases[i].places.last() != Some(&here) {
-                    self.phrases[i].places.push(here);
+            for p in &mut self.phrases {
+                let here = p.all[p.at];
+                if p.places.last() != Some(&here) {
+                    p.places.push(here);
                 }
             }
             // The one whose next place comes first goes on.
-            let next = |i: usize| all[i].get(at[i] + 1).copied().unwrap_or(i64::MAX);
-            let i = (0..all.len()).min_by_key(|i| next(*i)).unwrap_or(0);
-            at[i] += 1;
-            if at[i] == all[i].len() {
-                break 'found;
-            }
-            last = last.max(all[i][at[i]]);
+            let next = |p: &Found| p.all.get(p.at + 1).copied().unwrap_or(i64::MAX);
+            let Some(first) = self.phrases.iter_mut().min_by_key(|p| next(p)) else { return };
+            first.at += 1;
+            let Some(place) = first.all.get(first.at) else { return };
+            last = last.max(*place);
         }
     }
 

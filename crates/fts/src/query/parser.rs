@@ -166,8 +166,8 @@ impl Query {
         Query { phrases, root: Some(root) }
     }
 
-    /// The columns that a phrase is confined to.
-    pub fn columns_of(&self, phrase: usize) -> Option<&[u32]> {
+    /// The phrases that a phrase has to be near, itself among them.
+    pub fn near_of(&self, phrase: usize) -> Option<&Near> {
         fn find(e: &Expr, phrase: usize) -> Option<&Near> {
             match e {
                 Expr::Near(n) => n.phrases.contains(&phrase).then_some(n),
@@ -176,7 +176,17 @@ impl Query {
                 Expr::Not(l) => l.iter().find_map(|e| find(e, phrase)),
             }
         }
-        self.root.as_ref().and_then(|e| find(e, phrase)).and_then(|n| n.columns.as_deref())
+        self.root.as_ref().and_then(|e| find(e, phrase))
+    }
+
+    /// The columns that a phrase is confined to.
+    pub fn columns_of(&self, phrase: usize) -> Option<&[u32]> {
+        self.near_of(phrase).and_then(|n| n.columns.as_deref())
+    }
+
+    /// A query for the phrases that have to be near one alone, with the numbers that they have here.
+    pub fn near_alone(&self, phrase: usize) -> Query {
+        Query { phrases: self.phrases.clone(), root: self.near_of(phrase).cloned().map(Expr::Near) }
     }
 
     /// Of phrases that a row's text has, whether one counts: the parts of the query that it is in match.

@@ -348,7 +348,11 @@ impl Binder<'_> {
             match ready {
                 Some(k) => out.push(left.remove(k)),
                 None => {
-                    let name = &table.columns[left[0].0].name;
+                    // Each column is looked at; the last complaint is the one that is told.
+                    let mut busy = Vec::new();
+                    let mut found = left[0].0;
+                    left.iter().for_each(|(i, _)| loop_of(*i, &left, &mut busy, &mut found));
+                    let name = &table.columns[found].name;
                     return Err(Error::sql(format!("generated column loop on \"{name}\"")));
                 }
             }
@@ -524,7 +528,7 @@ impl Binder<'_> {
                         // The first mention of a column counts.
                         columns[i].get_or_insert(k);
                     }
-                    None if is_rowid(&n.text) && t.has_rowid() => rowid = rowid.or(Some(k)),
+                    None if is_rowid(&n.text) && t.has_rowid() => rowid = Some(k),
                     None => {
                         return Err(Error::sql(format!(
                             "table {} has no column named {}",
@@ -533,6 +537,13 @@ impl Binder<'_> {
                         )));
                     }
                 }
+            }
+            if matches!(rows, Rows::Defaults) && !s.columns.is_empty() {
+                return Err(Error::sql(format!("0 values for {} columns", s.columns.len())).at(s
+                    .table
+                    .name
+                    .span
+                    .start));
             }
             if matches!(rows, Rows::Defaults) {
                 columns = vec![None; t.columns.len()];
@@ -696,6 +707,8 @@ impl Binder<'_> {
                         if t.rowid_alias == Some(i) { ROWID } else { i as i32 }
                     }
                     None if is_rowid(&name.text) && t.has_rowid() => ROWID,
+                    // ALTER TABLE does not mind.
+                    None if self.log.is_some() => continue,
                     None => {
                         return Err(Error::sql(format!("no such column: {}", name.text)));
                     }
@@ -882,4 +895,27 @@ fn of_index(mut e: Expr) -> Expr {
     }
     mark(&mut e);
     e
+}
+
+/// Follows what a generated column reads; notes a column that is met while it is followed.
+fn loop_of(i: usize, columns: &[(usize, Expr)], busy: &mut Vec<usize>, found: &mut usize) {
+    if busy.contains(&i) {
+        *found = i;
+        return;
+    }
+    let Some((_, e)) = columns.iter().find(|c| c.0 == i) else { return };
+    let mut read = Vec::new();
+    e.any(&mut |x| {
+        if let Expr::Column(c) = x {
+            read.push(c.column);
+        }
+        false
+    });
+    busy.push(i);
+    for r in read {
+        if let Ok(r) = usize::try_from(r) {
+            loop_of(r, columns, busy, found);
+        }
+    }
+    busy.pop();
 }

@@ -43,6 +43,12 @@ impl Restriction {
     }
 }
 
+/// The word of an operator as the text has it.
+fn operator_word<'t>(text: &'t str, at: u32, word: &'static str) -> &'t str {
+    let found = text.get(at as usize..at as usize + word.len());
+    found.filter(|f| f.eq_ignore_ascii_case(word)).unwrap_or(word)
+}
+
 impl Binder<'_> {
     fn prohibit(&self, what: &str) -> Result<()> {
         match self.restriction {
@@ -103,8 +109,9 @@ impl Binder<'_> {
                 let name = match op {
                     ast::LikeOp::Like => "like",
                     ast::LikeOp::Glob => "glob",
-                    ast::LikeOp::Regexp => "regexp",
-                    ast::LikeOp::Match => "match",
+                    // Complaints name these as they are written.
+                    ast::LikeOp::Regexp => operator_word(self.text, *at, "regexp"),
+                    ast::LikeOp::Match => operator_word(self.text, *at, "match"),
                 };
                 let mut args = vec![self.expr(rhs)?, self.expr(lhs)?];
                 if let Some(e) = escape {
@@ -199,14 +206,16 @@ impl Binder<'_> {
 
     fn current(&mut self, name: &str) -> Result<Expr> {
         if !matches!(self.restriction, Restriction::None | Restriction::Default | Restriction::Check) {
-            return Err(Error::sql(format!(
-                "non-deterministic use of {name}() in {}",
-                self.restriction.place()
-            )));
+            let place = self.restriction.place();
+            return Err(Error::sql(format!("non-deterministic functions prohibited in {place}")));
         }
         let name = ast::Name { text: name.into(), quote: ast::Quote::None, span: ast::Span::default() };
         let f = self.function(&name, 0)?;
-        self.make_call(f, Vec::new(), 0)
+        // Where it may stand it may also be called.
+        let restriction = std::mem::replace(&mut self.restriction, Restriction::None);
+        let call = self.make_call(f, Vec::new(), 0);
+        self.restriction = restriction;
+        call
     }
 
     fn unary(&mut self, op: UnaryOp, a: &ast::Expr) -> Result<Expr> {
@@ -371,7 +380,13 @@ impl Binder<'_> {
                     Affinity::Real => Affinity::Numeric,
                     a => a,
                 };
-                let collation = lhs.collation().map_or(self.binary(), |c| c.0);
+                // A list of one constant is a comparison.
+                let explicit = |e: &Expr| e.collation().filter(|c| c.1);
+                let alone = match &items[..] {
+                    [one] if explicit(&lhs).is_none() && one.is_constant() => explicit(one),
+                    _ => None,
+                };
+                let collation = alone.or(lhs.collation()).map_or(self.binary(), |c| c.0);
                 return Ok(Expr::InList(Box::new(InList { not, lhs, list: items, affinity, collation })));
             }
             ast::InSet::Select(s) => {
@@ -677,6 +692,9 @@ impl Binder<'_> {
             return Err(match phase_here {
                 Phase::GroupBy if owner == here => {
                     Error::sql("aggregate functions are not allowed in the GROUP BY clause")
+                }
+                Phase::Rows if owner == here && (self.scopes[here].has_agg || self.scopes[here].groups) => {
+                    Error::sql(format!("misuse of aggregate: {}()", name))
                 }
                 _ if owner == here || self.scopes[owner].phase == Phase::Aggregate => {
                     Error::sql(format!("misuse of aggregate function {}()", name))

@@ -775,21 +775,16 @@ pub(crate) fn push_filter(out: &mut Few<Filter>, e: Expr, on: Option<TableId>) {
 pub(crate) fn query_columns(s: &Select, names: &[Rc<str>], stored: bool, binary: Collation) -> Columns {
     let mut out: Vec<QueryColumn> = Vec::with_capacity(s.columns.len());
     for (i, c) in s.columns.iter().enumerate() {
-        let name: Rc<str> = match names.get(i) {
-            Some(n) => n.clone(),
-            None => {
-                let own = if stored { &c.stored_name } else { &c.inner_name };
-                let base: Rc<str> = own.clone().unwrap_or_else(|| (&*c.meta.name).into());
-                let mut name = base.clone();
-                let stem = unnumbered(&base);
-                let mut n = 0;
-                while out.iter().any(|o| o.name.eq_ignore_ascii_case(&name)) {
-                    n += 1;
-                    name = format!("{stem}:{n}").into();
-                }
-                name
-            }
-        };
+        let own = if stored { &c.stored_name } else { &c.inner_name };
+        let given = names.get(i).or(own.as_ref()).cloned();
+        let base: Rc<str> = given.unwrap_or_else(|| (&*c.meta.name).into());
+        let mut name = base.clone();
+        let stem = unnumbered(&base);
+        let mut n = 0;
+        while out.iter().any(|o| o.name.eq_ignore_ascii_case(&name)) {
+            n += 1;
+            name = format!("{stem}:{n}").into();
+        }
         let mut column = c.clone();
         if s.cores.len() > 1 {
             // Among a compound's own rows the first collation of any arm counts, from outside that of the first arm alone.

@@ -139,6 +139,8 @@ pub struct Binder<'a> {
     asked: authorize::Asked,
     /// Where names of tables and columns stand in `text`, if somebody wants to know: for renaming.
     pub log: Option<Vec<NameUse>>,
+    /// With `log`: where names in double quotes stand that name nothing, and so are texts.
+    pub quoted: Vec<ast::Span>,
 }
 
 /// A name in a text and what it refers to.
@@ -185,6 +187,8 @@ pub(crate) struct Scope {
     in_window: bool,
     phase: Phase,
     has_agg: bool,
+    /// There is a GROUP BY.
+    groups: bool,
 }
 
 /// What part of a query is being bound: whether aggregates may stand there.
@@ -282,6 +286,7 @@ impl<'a> Binder<'a> {
             virtual_tables: Vec::new(),
             asked: authorize::Asked::default(),
             log: None,
+            quoted: Vec::new(),
         }
     }
 
@@ -385,6 +390,7 @@ impl<'a> Binder<'a> {
             virtual_tables: Vec::new(),
             asked: std::mem::take(&mut self.asked),
             log: None,
+            quoted: Vec::new(),
         };
         let out = f(&mut inner);
         self.asked = std::mem::take(&mut inner.asked);

@@ -115,6 +115,9 @@ impl Binder<'_> {
         }
         if table.is_none() && schema.is_none() {
             if column.quote == Quote::Double && self.env.quoted_strings {
+                if self.log.is_some() {
+                    self.quoted.push(column.span);
+                }
                 return Ok(Expr::Const(Value::text(iolite_base::raw_text::decode(&column.text))?));
             }
             if column.quote == Quote::None
@@ -224,7 +227,8 @@ impl Binder<'_> {
         if let Some(e) = found {
             return Ok(Found::One(e));
         }
-        if is_rowid(&column.text) && column.quote != Quote::Single {
+        let none = matches!(self.restriction, Restriction::Generated | Restriction::IndexExpr);
+        if is_rowid(&column.text) && column.quote != Quote::Single && !none {
             let mut with_rowid = scope.sources.iter().filter(|s| {
                 table.is_none_or(|t| s.name.eq_ignore_ascii_case(&t.text))
                     && matches!(&s.columns, Columns::Table(t) if t.has_rowid())
@@ -248,6 +252,12 @@ impl Binder<'_> {
         if matches!(scope.phase, Phase::Rows | Phase::Aggregate | Phase::GroupBy)
             && e.any(&mut |x| matches!(x, Expr::Agg(..)))
         {
+            if scope.phase == Phase::GroupBy {
+                return Err(Error::sql("aggregate functions are not allowed in the GROUP BY clause"));
+            }
+            if let Some(a) = scope.aggs.last().filter(|_| scope.phase == Phase::Rows) {
+                return Err(Error::sql(format!("misuse of aggregate: {}()", a.function.name)));
+            }
             return Err(
                 Error::sql(format!("misuse of aliased aggregate {}", column.text)).at(column.span.start)
             );

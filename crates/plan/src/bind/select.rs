@@ -266,6 +266,7 @@ impl Binder<'_> {
         let Select { cores, columns, order_by: order, .. } = out;
         let core = &mut cores[0];
         core.distinct = q.distinct;
+        self.top().groups = !q.group_by.is_empty();
         if !q.windows.is_empty() {
             self.window_clause(&q.windows)?;
         }
@@ -279,6 +280,14 @@ impl Binder<'_> {
                 self.from_asked();
             } else {
                 self.on_clauses(clauses, core)?;
+            }
+        }
+        if self.log.is_some() {
+            // Names in windows that nobody uses are renamed, too.
+            for w in q.windows.iter().map(|w| &w.1) {
+                for e in w.partition_by.iter().chain(w.order_by.iter().map(|t| &t.expr)) {
+                    let _ = self.expr(e);
+                }
             }
         }
         // The result list comes first: WHERE may use its aliases.
@@ -615,7 +624,12 @@ impl Binder<'_> {
         target: &Target,
     ) -> Result<(Vec<Expr>, Vec<OutColumn>)> {
         let former = self.returned.replace((target.id, target.table.name.clone()));
+        // Names of databases mean nothing here.
+        let databases: Vec<Option<usize>> = self.top().sources.iter_mut().map(|s| s.db.take()).collect();
         let out = self.returned_columns(list);
+        for (s, db) in self.top().sources.iter_mut().zip(databases) {
+            s.db = db;
+        }
         self.returned = former;
         out
     }

@@ -73,7 +73,7 @@ impl Binder<'_> {
 
     fn named_window(&self, n: &ast::Name) -> Result<&ast::Window> {
         let named = self.scopes.last().map_or(&[][..], |s| &s.named_windows);
-        let found = named.iter().find(|(k, _)| k.eq_ignore_ascii_case(&n.text));
+        let found = named.iter().rev().find(|(k, _)| k.eq_ignore_ascii_case(&n.text));
         found.map(|(_, w)| w).ok_or_else(|| Error::sql(format!("no such window: {}", n.text)).nowhere())
     }
 
@@ -104,8 +104,9 @@ impl Binder<'_> {
 
     /// Takes in a WINDOW clause.
     pub(crate) fn window_clause(&mut self, list: &[(ast::Name, ast::Window)]) -> Result<()> {
-        for (name, w) in list {
-            let w = self.completed_window(w)?;
+        for (i, (name, w)) in list.iter().enumerate() {
+            // The base of the first is not looked at.
+            let w = if i == 0 { ast::Window { base: None, ..w.clone() } } else { self.completed_window(w)? };
             let scope = self.scopes.last_mut().expect("a query is being bound");
             scope.named_windows.push(((&*name.text).into(), w));
         }

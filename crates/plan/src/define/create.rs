@@ -286,6 +286,9 @@ impl Compiler<'_> {
         if let Some(why) = check_time(c, t.is_view()) {
             return Err(Error::sql(why));
         }
+        if c.body.iter().any(|(s, _)| returns(s)) {
+            return Err(Error::sql("cannot use RETURNING in a trigger"));
+        }
         if db != 1 && c.body.iter().any(|(s, _)| names_database(s)) {
             return Err(Error::sql(
                 "qualified table names are not allowed on INSERT, UPDATE, and DELETE statements within triggers",
@@ -294,6 +297,16 @@ impl Compiler<'_> {
         self.stay_at_home(db, "trigger", name, |w| w.trigger(c))?;
         let sql = stored_text("CREATE TRIGGER", b.text, c.name.name.span.start, text);
         Ok(self.add_text(db, "trigger", name, &t.name, sql))
+    }
+}
+
+/// Whether a statement has a RETURNING clause.
+fn returns(s: &Stmt) -> bool {
+    match s {
+        Stmt::Insert(s) => !s.returning.is_empty(),
+        Stmt::Update(s) => !s.returning.is_empty(),
+        Stmt::Delete(s) => !s.returning.is_empty(),
+        _ => false,
     }
 }
 

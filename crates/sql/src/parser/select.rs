@@ -278,6 +278,10 @@ impl Parser<'_> {
             T::On => {
                 self.bump();
                 self.expr()?;
+                // `INSERT .. SELECT .. FROM t ON CONFLICT (a) DO ..` gets this far.
+                if self.tok.kind == T::Do {
+                    return Err(self.unexpected());
+                }
                 return Err(Error::sql("a JOIN clause is required before ON"));
             }
             T::Using => {
