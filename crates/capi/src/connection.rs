@@ -39,6 +39,8 @@ pub struct Db {
     pub(crate) spare: RefCell<VecDeque<*mut Stmt>>,
     /// Backups and blobs not yet closed.
     pub(crate) others: Cell<usize>,
+    /// Of these, blobs: they are read by statements that run as long as they are open.
+    pub(crate) blobs: Cell<usize>,
     /// What makes running statements stop: belongs to the slot, so that it is there for whoever sets it too late.
     interrupt: Arc<AtomicBool>,
     pub(crate) filename: RefCell<Vec<u8>>,
@@ -159,6 +161,7 @@ impl Db {
         self.extended.set(false);
         self.broken.set(false);
         self.others.set(0);
+        self.blobs.set(0);
     }
 
     /// The code as the caller wants it: extended or primary.

@@ -32,8 +32,9 @@ pub struct Hooks {
     /// The change that a callback is being told of, in the frame that calls it (`preupdate`).
     pub(crate) preupdate_event: Cell<Option<*const c_void>>,
     pub(crate) needed: Cell<Option<crate::collation::Needed>>,
-    /// Collating sequences that were taken back, with what is released when they are defined again, or with the connection.
-    pub(crate) taken_back: RefCell<Vec<crate::collation::TakenBack>>,
+    /// The program's functions and collating sequences; their data is released when they are replaced, or with the connection.
+    pub(crate) functions: RefCell<Vec<crate::function::Registered>>,
+    pub(crate) collations: RefCell<Vec<crate::collation::Registered>>,
 }
 
 impl Hooks {
@@ -51,7 +52,7 @@ impl Hooks {
         self.preupdate_data.set(None);
         self.preupdate_event.set(None);
         self.needed.set(None);
-        let gone = self.taken_back.take();
+        let gone = (self.functions.take(), self.collations.take());
         drop(gone);
     }
 }
@@ -132,14 +133,15 @@ pub(crate) fn closing(d: &Db, db: *mut Db) {
 }
 
 /// Behind each statement: tells the WAL hook if a commit has grown the log.
-pub(crate) fn after_statement(d: &Db) {
+pub(crate) fn after_statement(d: &Db, reads: bool) {
     let (Some((f, user)), Some(db)) = (d.hooks.wal.get(), d.hooks.wal_db.get()) else { return };
     let Some(c) = d.conn() else { return };
     if !c.is_autocommit() {
         return;
     }
     let frames = c.btree("main").map_or(0, |b| b.wal_frames());
-    if frames != d.hooks.wal_frames.replace(frames) && frames > 0 {
+    // What a reader finds there was written by others.
+    if frames != d.hooks.wal_frames.replace(frames) && frames > 0 && !reads {
         // SAFETY: registered for this shape of call.
         unsafe { f(user, db, c"main".as_ptr(), frames as c_int) };
     }
@@ -284,6 +286,9 @@ pub unsafe extern "C" fn sqlite3_update_hook(
 pub unsafe extern "C" fn sqlite3_wal_hook(db: *mut Db, f: Option<WalHook>, user: *mut c_void) -> *mut c_void {
     with(db, null_mut(), |d| {
         d.hooks.wal_db.set(Some(db));
+        if let Some(c) = d.conn() {
+            d.hooks.wal_frames.set(c.btree("main").map_or(0, |b| b.wal_frames()));
+        }
         d.hooks.wal.replace(f.map(|f| (f, user))).map_or(null_mut(), |o| o.1)
     })
 }
@@ -291,7 +296,8 @@ pub unsafe extern "C" fn sqlite3_wal_hook(db: *mut Db, f: Option<WalHook>, user:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_wal_autocheckpoint(db: *mut Db, n: c_int) -> c_int {
     with(db, MISUSE, |d| {
-        d.answer(d.run(|c| c.execute_batch(&format!("PRAGMA wal_autocheckpoint={}", n.max(0)))))
+        let setting = format!("PRAGMA wal_autocheckpoint={}", n.max(0));
+        d.answer(d.run(|c| c.unasked(|c| c.execute_batch(&setting))))
     })
 }
 

@@ -240,6 +240,18 @@ pub unsafe extern "C" fn sqlite3_prepare(
     prepare_at(db, sql, n, true, out, tail)
 }
 
+/// Runs `f` as the flags of `sqlite3_prepare_v3` say: without virtual tables, or as ever.
+unsafe fn flagged(db: *mut Db, flags: c_uint, f: impl FnOnce() -> c_int) -> c_int {
+    const NO_VTAB: c_uint = 4;
+    if flags & NO_VTAB == 0 {
+        return f();
+    }
+    with(db, MISUSE, |d| match d.conn() {
+        Some(c) => c.without_virtual_tables(f),
+        None => f(),
+    })
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_prepare_v2(
     db: *mut Db,
@@ -256,11 +268,11 @@ pub unsafe extern "C" fn sqlite3_prepare_v3(
     db: *mut Db,
     sql: *const c_char,
     n: c_int,
-    _flags: c_uint,
+    flags: c_uint,
     out: *mut *mut Stmt,
     tail: *mut *const c_char,
 ) -> c_int {
-    prepare_at(db, sql, n, false, out, tail)
+    flagged(db, flags, || prepare_at(db, sql, n, false, out, tail))
 }
 
 #[unsafe(no_mangle)]
@@ -290,11 +302,11 @@ pub unsafe extern "C" fn sqlite3_prepare16_v3(
     db: *mut Db,
     sql: *const c_void,
     n: c_int,
-    _flags: c_uint,
+    flags: c_uint,
     out: *mut *mut Stmt,
     tail: *mut *const c_void,
 ) -> c_int {
-    prepare16_at(db, sql, n, false, out, tail)
+    flagged(db, flags, || prepare16_at(db, sql, n, false, out, tail))
 }
 
 impl Body {
@@ -359,6 +371,7 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
             }
             Err(e) => (d.fail_to_run(&e), Some(e)),
         };
+        let reads = rc != ROW && inner.column_count() > 0 && inner.is_readonly();
         drop(inner);
         if let Some(e) = &failed {
             crate::log::log(e.code().number() as c_int, || {
@@ -373,7 +386,7 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
             }
         } else if st.started.take() {
             trace_end(d, st, s);
-            crate::hooks::after_statement(d);
+            crate::hooks::after_statement(d, reads);
         }
         rc
     })
@@ -684,8 +697,8 @@ pub unsafe extern "C" fn sqlite3_bind_zeroblob(s: *mut Stmt, i: c_int, n: c_int)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_bind_zeroblob64(s: *mut Stmt, i: c_int, n: u64) -> c_int {
     match zeroblob(n) {
-        // Whatever the parameter.
-        Err(e) => with_stmt(s, MISUSE, |d, _| d.fail_code(e.code().number() as c_int)),
+        // Whatever the parameter; the connection's error stays.
+        Err(e) => with_stmt(s, MISUSE, |d, _| d.mask(e.code().number() as i32)),
         v => bind(s, i, v),
     }
 }

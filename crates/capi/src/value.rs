@@ -14,6 +14,8 @@ pub struct CValue {
     pub(crate) pointer: Option<(Vec<u8>, *mut c_void)>,
     /// It stands for a column that an UPDATE of a virtual table leaves as it is.
     pub(crate) unchanged: bool,
+    /// It is a parameter's value.
+    pub(crate) bound: bool,
     /// It stands for the values of an IN, and which of them is next.
     #[allow(clippy::vec_box)]
     pub(crate) list: Option<(Vec<Box<CValue>>, usize)>,
@@ -179,7 +181,6 @@ getters! {
     sqlite3_value_bytes16(v, b) -> c_int, 0 => b.bytes16(v);
     sqlite3_value_subtype(v, b) -> c_uint, 0 => v.subtype() as c_uint;
     sqlite3_value_encoding(v, b) -> c_int, 1 => 1;
-    sqlite3_value_frombind(v, b) -> c_int, 0 => 0;
     sqlite3_value_numeric_type(v, b) -> c_int, 5 => match v {
         Value::Text(t, _) => numeric(t).unwrap_or(3),
         _ => kind(v),
@@ -224,4 +225,9 @@ pub unsafe extern "C" fn sqlite3_value_free(p: *mut CValue) {
     if !p.is_null() {
         drop(Box::from_raw(p));
     }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_value_frombind(v: *mut CValue) -> c_int {
+    v.as_ref().is_some_and(|v| v.bound) as c_int
 }

@@ -132,6 +132,8 @@ pub(crate) struct Inner {
     pub no_program: Rc<iolite_bytecode::Program>,
     /// Programs by their text.
     pub plans: RefCell<crate::plans::Plans>,
+    /// Statements that are compiled now may not name virtual tables.
+    pub no_virtual: Cell<bool>,
     /// Is asked for what statements do.
     pub authorizer: RefCell<Option<Rc<dyn iolite_ext::Authorizer>>>,
     /// What `random()` and new rowids are made of.
@@ -225,6 +227,16 @@ pub enum Switch {
     ScanStatus,
     /// Remembered: comments in SQL.
     Comments,
+    /// `PRAGMA foreign_keys`, also within a transaction.
+    ForeignKeys,
+    /// `PRAGMA writable_schema`.
+    WritableSchema,
+    /// `PRAGMA legacy_alter_table`.
+    LegacyAlterTable,
+    /// `PRAGMA trusted_schema`.
+    TrustedSchema,
+    /// `PRAGMA reverse_unordered_selects`.
+    ReverseUnordered,
 }
 
 impl Connection {
@@ -247,6 +259,11 @@ impl Connection {
             Switch::LegacyFormat => &f.remembered[2],
             Switch::ScanStatus => &f.remembered[3],
             Switch::Comments => &f.remembered[4],
+            Switch::ForeignKeys => &f.foreign_keys,
+            Switch::WritableSchema => &f.writable_schema,
+            Switch::LegacyAlterTable => &f.legacy_alter_table,
+            Switch::TrustedSchema => &f.trusted_schema,
+            Switch::ReverseUnordered => &f.reverse_unordered,
         };
         if let Some(on) = on
             && cell.replace(on) != on
@@ -408,6 +425,7 @@ impl Connection {
             spare_vm: Cell::default(),
             no_program: Rc::default(),
             plans: RefCell::default(),
+            no_virtual: Cell::new(false),
             authorizer: RefCell::default(),
             random: RefCell::default(),
             vacuum_page_size: Cell::new(0),
@@ -721,8 +739,11 @@ impl Connection {
 
     /// Registers a collating sequence, or removes it.
     pub fn create_collation(&self, name: &str, c: Option<Rc<dyn Collate>>) {
+        let replaces = self.has_collation(name);
         Rc::make_mut(&mut self.0.registry.borrow_mut()).set_collation(name, c);
-        self.0.expire_statements();
+        if replaces {
+            self.0.expire_statements();
+        }
     }
 
     /// Registers a virtual table module. Tables of a former one of this name stay what they are.
@@ -783,7 +804,7 @@ impl Connection {
         let mut out = CheckpointResult { busy: false, log: -1, checkpointed: -1 };
         for (i, b) in trees.into_iter().enumerate() {
             let Some(b) = b else { continue };
-            if b.txn_state() == TxnState::Write {
+            if b.txn_state() != TxnState::None {
                 return Err(iolite_base::Code::Locked.into());
             }
             match b.checkpoint(mode) {
@@ -827,6 +848,22 @@ impl Connection {
         if asks {
             self.0.expire_statements();
         }
+    }
+
+    /// Runs `f`, during which statements that name virtual tables are not compiled.
+    pub fn without_virtual_tables<T>(&self, f: impl FnOnce() -> T) -> T {
+        let before = self.0.no_virtual.replace(true);
+        let out = f();
+        self.0.no_virtual.set(before);
+        out
+    }
+
+    /// Runs `f`, during which nobody is asked for what statements do: they are none of the user's.
+    pub fn unasked<T>(&self, f: impl FnOnce(&Connection) -> T) -> T {
+        let kept = self.0.authorizer.take();
+        let out = f(self);
+        *self.0.authorizer.borrow_mut() = kept;
+        out
     }
 
     /// The main database's encoding.

@@ -21,7 +21,7 @@ pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option
     let c = &conn.0;
     // What the engine runs for itself is compiled by other rules.
     // Programs are shared by those that nobody asks for only.
-    let own = c.txn.is_nested() || c.has_authorizer();
+    let own = c.txn.is_nested() || c.has_authorizer() || c.no_virtual.get();
     c.check_schema_locks()?;
     if !own && let Some((program, used)) = c.plans.borrow().find(sql, &c.generations.borrow()) {
         return Ok(Some((Statement::new(conn, &sql[..used], program)?, &sql[used..])));
@@ -193,6 +193,7 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         explained: false,
         own: c.txn.is_nested(),
         authorizer: None,
+        virtual_tables: !c.no_virtual.get() || c.txn.is_nested(),
         protects_shadows: c.protects_shadows(),
         watch: None,
     };

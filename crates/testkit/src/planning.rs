@@ -76,6 +76,7 @@ impl Planning {
             explained: false,
             own: false,
             authorizer: None,
+            virtual_tables: true,
             protects_shadows: false,
             watch: None,
         };

@@ -22,7 +22,11 @@ pub(super) enum Later {
 pub(super) struct Asked {
     /// The innermost view or trigger.
     pub(super) inner: Option<Rc<str>>,
-    /// How many queries are being bound.
+    /// Nobody is asked for the moment.
+    pub(super) silent: bool,
+    /// How many queries with all their arms are being bound.
+    levels: u32,
+    /// How many queries are being bound, and changes of rows.
     depth: u32,
     later: Vec<Later>,
     /// For each query that is being bound: how much was put off before its result list.
@@ -50,7 +54,10 @@ impl Binder<'_> {
     /// Whether somebody is to be asked.
     #[inline]
     pub(super) fn asks(&self) -> bool {
-        self.env.authorizer.is_some() && self.restriction == Restriction::None && self.log.is_none()
+        self.env.authorizer.is_some()
+            && self.restriction == Restriction::None
+            && self.log.is_none()
+            && !self.asked.silent
     }
 
     /// Names the trigger whose body is being bound.
@@ -88,7 +95,7 @@ impl Binder<'_> {
         match (answer, action) {
             (0, _) => Ok(true),
             (2, _) => Ok(false),
-            (1, Action::Read) => {
+            (1, Action::Read) if two != Some("") => {
                 let (table, column) = (one.unwrap_or(""), two.unwrap_or(""));
                 let database = match (database, db) {
                     (Some(name), Some(d)) if d != 0 || self.env.catalog.schemas.len() > 2 => {
@@ -165,7 +172,10 @@ impl Binder<'_> {
             let inner = self.asked.inner.clone();
             self.asked.later.push(Later::Query(inner));
         } else if !self.ask(Action::Select, None, None, None)? {
+            // Of a query that answers nothing no more is asked.
             self.asked.nothing = true;
+            self.asked.silent = true;
+            return Ok(());
         }
         self.asked.depth += 1;
         self.asked.marks.push(self.asked.later.len());
@@ -193,6 +203,17 @@ impl Binder<'_> {
     /// The arms of a compound have been bound, from the last to the first; this was put off by them.
     pub(super) fn arms_asked(&mut self, arms: Vec<Vec<Later>>) -> Result<()> {
         self.asked.later.extend(arms.into_iter().rev().flatten());
+        self.end_query()
+    }
+
+    /// A change of rows begins: its queries are nested.
+    pub(super) fn begin_change(&mut self) {
+        self.asked.depth += 1;
+        self.asked.marks.push(0);
+    }
+
+    /// It has been bound.
+    pub(super) fn end_change(&mut self) -> Result<()> {
         self.end_query()
     }
 
@@ -256,8 +277,19 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Whether the outermost query that was bound last is to answer nothing.
+    /// A query with all its arms begins.
+    pub(super) fn enter_query(&mut self) {
+        self.asked.levels += 1;
+    }
+
+    /// It has been bound: whether it is the outermost one, and to answer nothing.
     pub(super) fn answers_nothing(&mut self) -> bool {
-        self.asked.depth == 0 && std::mem::take(&mut self.asked.nothing)
+        self.asked.levels -= 1;
+        let nothing =
+            self.asked.levels == 0 && self.asked.depth == 0 && std::mem::take(&mut self.asked.nothing);
+        if nothing {
+            self.asked.silent = false;
+        }
+        nothing
     }
 }

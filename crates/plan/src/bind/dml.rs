@@ -462,9 +462,16 @@ impl Binder<'_> {
     }
 
     fn insert_inner(&mut self, s: &ast::Insert) -> Result<Insert> {
-        let (target, _) = self.open_target(&s.table, Event::Insert, &[])?;
+        let left_out = match self.written_table(&s.table) {
+            Some((db, t)) if self.asks() => !self.ask(Action::Insert, Some(&t.name), None, Some(db))?,
+            _ => false,
+        };
+        // The rows of a view are not read.
+        let silent = std::mem::replace(&mut self.asked.silent, true);
+        let opened = self.open_target(&s.table, Event::Insert, &[]);
+        self.asked.silent = silent;
+        let target = opened?.0;
         let t = target.table.clone();
-        let left_out = self.asks() && !self.ask(Action::Insert, Some(&t.name), None, Some(target.db))?;
         let mut rows = match &s.source {
             ast::InsertSource::DefaultValues => Rows::Defaults,
             ast::InsertSource::Select(q) => {
@@ -732,6 +739,10 @@ impl Binder<'_> {
             return Err(Error::sql("near \"LIMIT\": syntax error"));
         }
         let (target, view) = self.open_target(&s.table, Event::Update, &s.sets)?;
+        let asks = self.asks();
+        if asks {
+            self.begin_change();
+        }
         self.target_scope(&target, s.alias.as_ref());
         let bound = (|| -> Result<_> {
             let mut core = self.target_rows(&target, view, (&s.table, s.alias.as_ref()), &s.indexed);
@@ -757,6 +768,9 @@ impl Binder<'_> {
         })();
         self.scopes.pop();
         let (rows, sets) = bound?;
+        if asks {
+            self.end_change()?;
+        }
         let (returning, out) = self.returning_of("UPDATE", &s.returning, &target)?;
         Ok(Update { target, sets, rows, or: s.or, returning, out })
     }
@@ -826,6 +840,7 @@ impl Binder<'_> {
         if self.asks() {
             // One that is to be left out is done all the same, row by row.
             self.ask(Action::Delete, Some(&target.table.name), None, Some(target.db))?;
+            self.begin_change();
         }
         self.target_scope(&target, s.alias.as_ref());
         let bound = (|| -> Result<_> {
@@ -838,6 +853,9 @@ impl Binder<'_> {
         })();
         self.scopes.pop();
         let rows: Core = bound?;
+        if self.asks() {
+            self.end_change()?;
+        }
         let (returning, out) = self.returning_of("DELETE", &s.returning, &target)?;
         Ok(Delete { target, rows, returning, out })
     }

@@ -447,7 +447,11 @@ impl Binder<'_> {
             return Err(Error::sql(format!("no such table: {s}.{name}")).nowhere());
         }
         let Some((db, table)) = self.find_table(schema, name) else {
-            if let Some(c) = self.env.connector.eponymous(name)? {
+            if self.env.virtual_tables
+                && let Some(c) = self.env.connector.eponymous(name)?
+            {
+                // Such a table counts as one of the main database.
+                self.databases |= 1;
                 return self.virtual_source(0, &c, args.unwrap_or(&[]), &q.name);
             }
             return Err(self.no_such_table(q));
@@ -470,6 +474,7 @@ impl Binder<'_> {
                 let (query, columns) = self.view(db, &table, names, select)?;
                 Ok((SourceKind::Subquery(Box::new(query)), table.name.clone(), Some(db), columns))
             }
+            TableKind::Virtual { .. } if !self.env.virtual_tables => Err(self.no_such_table(q)),
             TableKind::Virtual { .. } => {
                 let c = self.env.connector.connect(db, &table)?;
                 self.virtual_source(db, &c, args.unwrap_or(&[]), &q.name)
@@ -585,7 +590,9 @@ impl Binder<'_> {
         let hidden = self.ctes.split_off(def.visible.max(at + 1).min(self.ctes.len()));
         self.ctes[at].busy = true;
         let scopes = self.scopes.len();
+        let outer = self.asked.inner.replace((&*def.ast.name.text).into());
         let bound = self.beside(|b| b.cte_query(at, &def));
+        self.asked.inner = outer;
         debug_assert_eq!(scopes, self.scopes.len());
         self.ctes[at].busy = false;
         self.ctes.extend(hidden);

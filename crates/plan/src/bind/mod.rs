@@ -70,6 +70,8 @@ pub struct Env<'a> {
     pub explained: bool,
     /// The statement is one of the engine's own.
     pub own: bool,
+    /// Virtual tables may be named.
+    pub virtual_tables: bool,
     /// Is asked for what the statement does; nobody for the engine's own.
     pub authorizer: Option<&'a dyn iolite_ext::Authorizer>,
     /// Tables in which modules keep what belongs to theirs may not be changed.

@@ -19,8 +19,9 @@ impl Binder<'_> {
     pub fn select_into(&mut self, s: &ast::Select, out: &mut Select) -> Result<()> {
         self.enter()?;
         let pushed = self.push_with(s.with.as_ref())?;
+        self.enter_query();
         let done = self.arms(s, out);
-        if self.asks() && self.answers_nothing() {
+        if self.answers_nothing() {
             out.limit = Some(Expr::int(0));
         }
         self.pop_with(pushed);

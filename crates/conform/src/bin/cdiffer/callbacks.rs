@@ -109,6 +109,12 @@ pub fn value(v: P) -> String {
     }
 }
 
+/// As [`value`], for one that goes into a row: whether a whole number is there as a real is the file's business.
+fn stored(v: P) -> String {
+    let s = value(v);
+    s.strip_suffix(".0").map_or(s.clone(), String::from)
+}
+
 /// `n` bytes at `p`.
 ///
 /// # Safety
@@ -175,12 +181,12 @@ pub unsafe extern "C" fn preupdate(p: P, db: P, op: c_int, name: S, table: S, ol
             (a.preupdate_depth)(db),
             (a.preupdate_blobwrite)(db)
         );
-        for i in 0..=n {
+        for i in 0..n {
             let mut v = null_mut();
             let rc = (a.preupdate_old)(db, i, &mut v);
-            line += &format!(" old{i}:{rc}:{}", if rc == 0 { value(v) } else { String::new() });
+            line += &format!(" old{i}:{rc}:{}", if rc == 0 { stored(v) } else { String::new() });
             let rc = (a.preupdate_new)(db, i, &mut v);
-            line += &format!(" new{i}:{rc}:{}", if rc == 0 { value(v) } else { String::new() });
+            line += &format!(" new{i}:{rc}:{}", if rc == 0 { stored(v) } else { String::new() });
         }
         say(line);
     }

@@ -3,12 +3,6 @@
 
 use iolite_conform::differ::rng::Rng;
 
-/// What is drawn beside the usual.
-#[derive(Clone, Copy, Default)]
-pub struct Features {
-    pub authorizer: bool,
-}
-
 const SCHEMA: &[&str] = &[
     "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT UNIQUE, c NUMERIC, d REAL DEFAULT 1.5)",
     "CREATE TABLE u(x INT NOT NULL, y VARCHAR(10) COLLATE NOCASE, z BLOB, CHECK(x<1000))",
@@ -320,16 +314,16 @@ fn bind(r: &mut Rng, s: usize) -> String {
     format!("bind s{s} {i} {kind} {how} {x} | {t}")
 }
 
-fn hook(r: &mut Rng, c: usize, f: Features) -> String {
+fn hook(r: &mut Rng, c: usize) -> String {
     let on = r.below(3);
-    match r.below(if f.authorizer { 16 } else { 12 }) {
+    match r.below(16) {
         0 => format!("commit_hook c{c} {on}"),
         1 => format!("rollback_hook c{c} {on}"),
         2 | 3 => format!("update_hook c{c} {on}"),
         4 | 5 => format!("preupdate_hook c{c} {on}"),
         6 => format!("wal_hook c{c} {on}"),
         // How many instructions a statement takes differs: it is stopped at once or never.
-        7 => format!("progress c{c} {} {} 1", r.pick(&[0, 1]), r.pick(&[0, 1_000_000])),
+        7 => format!("progress c{c} {} {} 1", r.pick(&[0, 1]), 1_000_000),
         8 | 9 => format!("trace c{c} {}", r.pick(&[0, 1, 2, 4, 7, 15])),
         10 => format!("needed c{c} {on}"),
         11 => format!("unlock c{c} {on}"),
@@ -337,7 +331,7 @@ fn hook(r: &mut Rng, c: usize, f: Features) -> String {
             let action = *r.pick(&[
                 20, 20, 20, 21, 18, 23, 9, 31, 19, 22, 24, 32, 2, 1, 11, 26, 33, 27, 28, 8, 7, 29, 5, 3,
             ]);
-            let (at, answer) = (r.below(4), *r.pick(&[0, 1, 2, 2, 3]));
+            let (at, answer) = (0, *r.pick(&[0, 0, 1, 2, 2, 3]));
             format!("authorizer c{c} {} {action} {at} {answer}", r.pick(&[0, 1, 1, 1, 2]))
         }
     }
@@ -435,8 +429,8 @@ fn other(r: &mut Rng, c: usize, s: usize, connections: usize, shared: bool) -> S
         16 | 17 => format!(
             "config c{c} {} {}",
             r.pick(&[
-                1002, 1003, 1004, 1006, 1007, 1009, 1010, 1011, 1013, 1014, 1015, 1016, 1017, 1018, 1019,
-                1020, 1021, 1022, 1, 2
+                1002, 1003, 1004, 1006, 1007, 1009, 1010, 1011, 1013, 1014, 1015, 1016, 1017, 1019, 1020,
+                1021, 1022, 1, 2
             ]),
             r.pick(&[-1, 0, 1])
         ),
@@ -504,7 +498,7 @@ fn open(r: &mut Rng) -> (Vec<String>, usize) {
 }
 
 /// The sequence of this number.
-pub fn sequence(seed: u64, f: Features) -> Vec<String> {
+pub fn sequence(seed: u64) -> Vec<String> {
     let mut r = Rng::new(seed);
     let (mut out, connections) = open(&mut r);
     let shared = out[0].contains("cache=shared");
@@ -533,7 +527,7 @@ pub fn sequence(seed: u64, f: Features) -> Vec<String> {
             60..64 => format!("reset s{s}"),
             64..66 => format!("{} s{s}", r.pick(&["clear", "finalize", "about", "about"])),
             66..84 => format!("exec c{c} | {}", sql(r)),
-            84..88 => hook(r, c, f),
+            84..88 => hook(r, c),
             88..91 => define(r, c),
             91 if r.chance(15) => format!("close c{c} {}", r.pick(&["v1", "v2"])),
             _ => other(r, c, s, connections, shared),

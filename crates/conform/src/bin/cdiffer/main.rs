@@ -1,4 +1,4 @@
-//! `cdiffer --sequences N --seed S [--jobs J] [--known FILE] [--show N] [--authorizer]`: drawn sequences of C calls on stock's library
+//! `cdiffer --sequences N --seed S [--jobs J] [--known FILE] [--show N]`: drawn sequences of C calls on stock's library
 //! and on ours, call by call. Prints each kind of difference once, most frequent first, as a short script. Exits with 1 if one is not
 //! in the file of known ones.
 //! `cdiffer --replay FILE` runs a script and prints what both answer; `--sequence K` the sequence of that number.
@@ -11,7 +11,6 @@ mod draw;
 mod pair;
 mod side;
 
-use draw::Features;
 use pair::{Found, Known, Libraries};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -23,7 +22,6 @@ struct Options {
     seed: u64,
     jobs: u64,
     show: usize,
-    features: Features,
     known: Option<String>,
     replay: Option<String>,
     sequence: Option<u64>,
@@ -44,7 +42,6 @@ fn options() -> Options {
         seed: 1,
         jobs: 2,
         show: 20,
-        features: Features::default(),
         known: None,
         replay: None,
         sequence: None,
@@ -64,16 +61,12 @@ fn options() -> Options {
             "--jobs" => o.jobs = number(value()).max(1),
             "--show" => o.show = number(value()) as usize,
             "--known" => o.known = Some(value()),
-            "--authorizer" => o.features.authorizer = true,
             "--replay" => o.replay = Some(value()),
             "--sequence" => o.sequence = Some(number(value())),
             "--worker" => o.worker = Some((number(value()), number(value()))),
             "--shrink" => o.shrink = Some((value(), value())),
             _ => usage(&a),
         }
-    }
-    if o.features.authorizer {
-        o.rest.push("--authorizer".into());
     }
     if let Some(k) = &o.known {
         o.rest.extend(["--known".into(), k.clone()]);
@@ -157,7 +150,7 @@ fn main() {
         for k in (first..o.sequences).step_by(by as usize) {
             println!("at\t{k}");
             pair::within_time();
-            let script = draw::sequence(number(k), o.features);
+            let script = draw::sequence(number(k));
             if let Some(f) = pair::first_difference(&l, &script, &dir, &known) {
                 println!("found\t{}", f.kind);
             }
@@ -166,7 +159,7 @@ fn main() {
         return;
     }
     if let Some((kind, at)) = &o.shrink {
-        let script = draw::sequence(number(at.parse().unwrap_or(0)), o.features);
+        let script = draw::sequence(number(at.parse().unwrap_or(0)));
         let dir = folder("shrink");
         let (script, found) = if kind.starts_with("ended") {
             (pair::shrink(script, |s| ends_early(&o, s, &dir).then_some(s.len())), None)
@@ -192,7 +185,7 @@ fn main() {
                 let text = std::fs::read_to_string(file).unwrap_or_else(|e| usage(&format!("{file}: {e}")));
                 text.lines().filter(|l| !l.is_empty() && !l.starts_with("--")).map(String::from).collect()
             }
-            (_, k) => draw::sequence(number(k.unwrap_or(0)), o.features),
+            (_, k) => draw::sequence(number(k.unwrap_or(0))),
         };
         pair::show(&Libraries::load(), &script, &folder("replay"));
         return;

@@ -96,8 +96,20 @@ impl Side {
         // SAFETY: the calls below keep to the interface: handles are used while they are open, texts are copied at once.
         let c = unsafe { self.call(&words, &sql, &mut out) };
         self.destroyed += cb::destroyed();
-        for l in cb::end() {
+        let mut log = cb::end();
+        // Questions of the authorizer's are compared as a set: which comes first where depends on when a part is looked at.
+        let mut asked: Vec<String> = log.extract_if(.., |l| l.starts_with("auth ")).collect();
+        asked.sort();
+        asked.dedup();
+        for l in asked {
+            out.push(("log auth".into(), l));
+        }
+        for l in log {
             out.push((format!("log {}", l.split(' ').next().unwrap_or("")), l));
+        }
+        // What is asked for a statement that fails depends on how far it gets.
+        if out.iter().any(|f| f.0 == "rc" && !matches!(f.1.as_str(), "0" | "100" | "101")) {
+            out.retain(|f| f.0 != "log auth");
         }
         if let Some(c) = c
             && !self.db[c].is_null()
@@ -579,7 +591,8 @@ impl Side {
         // SAFETY: the statement is open; what is bound lives as its destructor says.
         unsafe {
             match w[0] {
-                "step" => {
+                // Settings are run to their end: stock holds a read transaction until then, for one row.
+                "step" if !self.about[slot].contains("PRAGMA") => {
                     let rc = (a.step)(s);
                     put("rc", rc.to_string());
                     put("data", (a.data_count)(s).to_string());
@@ -588,7 +601,7 @@ impl Side {
                         put("row", cells.collect::<Vec<_>>().join("|"));
                     }
                 }
-                "run" => {
+                "run" | "step" => {
                     let mut rows = 0;
                     let mut rc = (a.step)(s);
                     while rc == 100 && rows < 200 {
