@@ -358,9 +358,15 @@ fn like_range(e: &Expr, pos: &Positions<'_>) -> Vec<(Expr, Form)> {
     let stop: &[u8] = if glob { b"*?[" } else { b"%_" };
     let n = pattern.iter().position(|b| stop.contains(b)).unwrap_or(pattern.len());
     let prefix = &pattern[..n];
-    if c.affinity != Affinity::Text || prefix.is_empty() || prefix.iter().any(|b| *b >= 0x7f) {
+    if prefix.is_empty() || prefix.iter().any(|b| *b >= 0x7f) {
         return Vec::new();
     }
+    // Columns of other affinities may hold numbers, which no text that begins so looks like.
+    let text = c.affinity == Affinity::Text;
+    if !text && (prefix == b"-" || number_like(prefix)) {
+        return Vec::new();
+    }
+    let affinity = if text { Affinity::Text } else { Affinity::Blob };
     let collation = if heeds_case { Collation::Binary } else { Collation::Nocase };
     let mut lo = prefix.to_vec();
     let mut hi = prefix.to_vec();
@@ -380,7 +386,7 @@ fn like_range(e: &Expr, pos: &Positions<'_>) -> Vec<(Expr, Form)> {
         let expr = Expr::Compare(Box::new(Compare {
             op,
             null_eq: false,
-            affinity: Affinity::Text,
+            affinity,
             collation: collation.clone(),
             lhs: call.args[1].clone(),
             rhs: value.clone(),
@@ -392,12 +398,25 @@ fn like_range(e: &Expr, pos: &Positions<'_>) -> Vec<(Expr, Form)> {
             op: Op::Range(op),
             value,
             needs: 0,
-            affinity: Affinity::Text,
+            affinity,
             collation: collation.clone(),
         };
         out.push((expr, form));
     }
     out
+}
+
+/// Whether a number may begin with these bytes, or with the next higher ones.
+fn number_like(prefix: &[u8]) -> bool {
+    let mut next = prefix.to_vec();
+    if let Some(b) = next.last_mut() {
+        *b += 1;
+    }
+    let letters = |b: &[u8]| b.iter().any(|c| c.is_ascii_alphabetic() && !c.eq_ignore_ascii_case(&b'e'));
+    let number = |b: &[u8]| {
+        !letters(b) && std::str::from_utf8(b).is_ok_and(|s| s.trim().parse::<f64>().is_ok())
+    };
+    number(prefix) || number(&next)
 }
 
 /// Equal columns beyond which no more is concluded from a chain of equalities.

@@ -134,6 +134,12 @@ impl Compiler<'_> {
         }
         let found = self.env.catalog.table(schema, &c.table.text);
         let Some((db, t)) = found else {
+            if schema.is_some_and(|s| s.eq_ignore_ascii_case("temp"))
+                && self.env.catalog.table(None, &c.table.text).is_some()
+            {
+                let table = super::names::as_written(&c.table);
+                return Err(Error::sql(format!("cannot create a TEMP index on non-TEMP table \"{table}\"")));
+            }
             // Where an index is to be made, its table is looked for; only one in temp may be on a table elsewhere.
             let shown = match schema.unwrap_or("main") {
                 s if s.eq_ignore_ascii_case("temp") => c.table.text.to_string(),

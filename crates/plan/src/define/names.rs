@@ -25,7 +25,7 @@ impl Compiler<'_> {
                     .database(&s.text)
                     .ok_or_else(|| Error::sql(format!("unknown database {}", s.text)).at(s.span.start))?;
                 if temp && db != 1 {
-                    return Err(Error::sql(format!("temporary {what} name must be unqualified")));
+                    return Err(Error::sql("temporary table name must be unqualified"));
                 }
                 db
             }
