@@ -11,6 +11,7 @@ use crate::merge;
 use crate::plan::*;
 use crate::point::{self, Point};
 use crate::rewrite::flatten::{self, Around};
+use crate::rewrite::push_down;
 use crate::rewrite::outer_join;
 use crate::terms::{self, Mask, Term};
 use crate::walk;
@@ -190,6 +191,7 @@ impl<'a> Planner<'a> {
             return Err(Error::sql(wrong));
         }
         outer_join::strengthen(core);
+        push_down::push_down(core);
         if let Some(point) = point::find(self.env, core)? {
             self.point(plan, core, order_by, point)?;
             // A row alone is in every order.

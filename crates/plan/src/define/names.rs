@@ -16,7 +16,7 @@ pub(super) fn is_reserved(name: &str) -> bool {
 
 impl Compiler<'_> {
     /// The database in which an object is created.
-    pub(super) fn home(&self, temp: bool, name: &QualifiedName, what: &str) -> Result<usize> {
+    pub(super) fn home(&self, temp: bool, name: &QualifiedName) -> Result<usize> {
         let db = match &name.schema {
             Some(s) => {
                 let db = self
