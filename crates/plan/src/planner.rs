@@ -191,6 +191,9 @@ impl<'a> Planner<'a> {
             return Err(Error::sql(wrong));
         }
         outer_join::strengthen(core);
+        if !changing {
+            outer_join::omit(core, order_by);
+        }
         push_down::push_down(core);
         if let Some(point) = point::find(self.env, core)? {
             self.point(plan, core, order_by, point)?;
