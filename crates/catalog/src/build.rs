@@ -198,6 +198,10 @@ impl TableBuilder<'_> {
         if self.table.strict && decltype.eq_ignore_ascii_case("ANY") {
             col.affinity = Affinity::Blob;
         }
+        if def.ty.is_some() && decltype.is_empty() {
+            // A type of no letters is a type.
+            col.affinity = Affinity::Numeric;
+        }
         self.table.columns.push(col);
         let at = self.table.columns.len() - 1;
         let mut last_fk: Option<usize> = None;

@@ -169,6 +169,10 @@ pub(crate) struct Flags {
     pub read_uncommitted: Cell<bool>,
     pub temp_store: Cell<i64>,
     pub analysis_limit: Cell<i64>,
+    /// `PRAGMA cache_spill`: the pages from which on they are written early; 0: never.
+    pub cache_spill: Cell<i64>,
+    /// `PRAGMA locking_mode` without the name of a database, if it was set.
+    pub locking_mode: Cell<Option<iolite_btree::LockingMode>>,
     pub threads: Cell<i64>,
     /// Bytes that a sorter holds before it writes to a temporary file.
     pub sort_memory: Cell<i64>,
@@ -367,6 +371,7 @@ impl Connection {
         f.short_column_names.set(true);
         f.trusted_schema.set(true);
         f.sort_memory.set(64 << 20);
+        f.cache_spill.set(1);
         f.automatic_index.set(true);
         f.column_derivation.set(true);
         f.lookahead_filters.set(true);
@@ -927,6 +932,9 @@ impl Inner {
         }
         b.set_lock_lease(self.lock_lease.get())?;
         b.set_checkpoint_thread(self.checkpoint_thread.get())?;
+        if let Some(m) = self.flags.locking_mode.get() {
+            b.set_locking_mode(m)?;
+        }
         b.set_large_value_direct(self.large_value_direct.get())
     }
 

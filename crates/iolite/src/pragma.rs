@@ -144,7 +144,7 @@ pub(crate) static PRAGMAS: &[Pragma] = &[
     Pragma { name: "max_page_count", columns: OWN, schema: false, code: max_page_count },
     Pragma { name: "mmap_size", columns: OWN, schema: false, code: mmap_size },
     Pragma { name: "module_list", columns: &["name"], schema: false, code: module_list },
-    Pragma { name: "optimize", columns: &[], schema: true, code: optimize },
+    Pragma { name: "optimize", columns: OWN, schema: true, code: optimize },
     Pragma { name: "page_count", columns: OWN, schema: false, code: page_count },
     Pragma { name: "page_size", columns: OWN, schema: false, code: page_size },
     Pragma { name: "plan_cache", columns: OWN, schema: false, code: plan_cache },
@@ -323,6 +323,23 @@ fn truth(s: &str) -> bool {
     }
 }
 
+/// A number of 32 bits as these settings read it: decimal or hexadecimal digits at the start; 0 if they are too many.
+fn int32(s: &str) -> i32 {
+    let (negative, digits) = match s.as_bytes().first() {
+        Some(b'-') => (true, &s[1..]),
+        Some(b'+') => (false, &s[1..]),
+        _ => (false, s),
+    };
+    let start = |s: &str, f: fn(&u8) -> bool| s.bytes().take_while(|b| f(b)).count();
+    if let Some(hex) = digits.strip_prefix("0x").or(digits.strip_prefix("0X")).filter(|_| !negative) {
+        let n = start(hex, u8::is_ascii_hexdigit);
+        return i32::from_str_radix(&hex[..n], 16).unwrap_or(0);
+    }
+    let n = start(digits, u8::is_ascii_digit);
+    let v = digits[..n].parse::<i64>().unwrap_or(0);
+    i32::try_from(if negative { -v } else { v }).unwrap_or(0)
+}
+
 fn parse_number(s: &str) -> i64 {
     iolite_value::num::text_to_int(s.as_bytes())
 }
@@ -498,7 +515,7 @@ fn meta(c: &Call<'_>, i: usize) -> Result<Rows> {
         if i == 1 && c.inner().flags.defensive.get() {
             return Ok(Vec::new());
         }
-        let v = parse_number(v) as u32;
+        let v = int32(v) as u32;
         c.writing(|b| b.set_meta(i, v))?;
         if i == 1 {
             c.inner().forget_schema(c.db()?);
@@ -588,9 +605,19 @@ fn cache_spill(c: &Call<'_>) -> Result<Rows> {
     if let Some(v) = c.value {
         let on = truth(v) || parse_number(v) > 0;
         b.set_cache_spill(on)?;
+        c.inner().flags.cache_spill.set(if on { parse_number(v).max(1) } else { 0 });
         return Ok(Vec::new());
     }
-    int(b.cache_size().max(1) as i64)
+    // What is kept beside each page counts, too, where the size is one of bytes.
+    const BESIDE: i64 = 136;
+    let pages = match b.cache_size() as i64 {
+        n if n < 0 => -n * 1024 / (c.reading(|b| Ok(b.page_size() as i64))? + BESIDE),
+        n => n,
+    };
+    int(match c.inner().flags.cache_spill.get() {
+        0 => 0,
+        spill => pages.max(spill),
+    })
 }
 
 fn case_sensitive_like(c: &Call<'_>) -> Result<Rows> {
@@ -630,17 +657,19 @@ fn database_list(c: &Call<'_>) -> Result<Rows> {
 
 fn encoding(c: &Call<'_>) -> Result<Rows> {
     if let Some(v) = c.value {
+        // Only a database without content can still choose, while no temporary table has texts either.
+        let fresh = c.reading(|b| Ok(b.page_count() == 0 || b.meta(5)? == 0))?
+            && c.inner().btree_if_open(1).is_none_or(|b| b.page_count() == 0);
         let enc = match v.to_ascii_lowercase().replace('-', "").as_str() {
             "utf8" => Encoding::Utf8,
             "utf16le" => Encoding::Utf16le,
             "utf16be" => Encoding::Utf16be,
             "utf16" if cfg!(target_endian = "little") => Encoding::Utf16le,
             "utf16" => Encoding::Utf16be,
+            _ if !fresh => return Ok(Vec::new()),
             _ => return Err(Error::sql(format!("unsupported encoding: {v}"))),
         };
-        // Only a database without content can still choose, while no temporary table has texts either.
-        let fresh = c.reading(|b| Ok(b.page_count() == 0 || b.meta(5)? == 0))?;
-        if fresh && c.inner().btree_if_open(1).is_none_or(|b| b.page_count() == 0) {
+        if fresh {
             for b in c.inner().databases.borrow().iter().filter_map(|d| d.btree.as_ref()) {
                 b.set_encoding(enc);
             }
@@ -837,11 +866,17 @@ fn locking_mode(c: &Call<'_>) -> Result<Rows> {
         _ => None,
     };
     if let Some(m) = mode {
+        if c.schema.is_none() {
+            c.inner().flags.locking_mode.set(Some(m));
+        }
         for b in c.all()? {
             b.set_locking_mode(m)?;
         }
     }
-    let name = match c.btree()?.locking_mode() {
+    // Without a name it is what databases get that are attached later.
+    let default = c.inner().flags.locking_mode.get().unwrap_or(LockingMode::Normal);
+    let shown = if c.schema.is_none() { default } else { c.btree()?.locking_mode() };
+    let name = match shown {
         LockingMode::Exclusive => "exclusive",
         LockingMode::Normal => "normal",
     };

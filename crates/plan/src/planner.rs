@@ -12,6 +12,7 @@ use crate::plan::*;
 use crate::point::{self, Point};
 use crate::rewrite::flatten::{self, Around};
 use crate::rewrite::outer_join;
+use crate::rewrite::push_down;
 use crate::terms::{self, Mask, Term};
 use crate::walk;
 use crate::window;
@@ -190,6 +191,10 @@ impl<'a> Planner<'a> {
             return Err(Error::sql(wrong));
         }
         outer_join::strengthen(core);
+        if !changing {
+            outer_join::omit(core, order_by);
+        }
+        push_down::push_down(core);
         if let Some(point) = point::find(self.env, core)? {
             self.point(plan, core, order_by, point)?;
             // A row alone is in every order.

@@ -106,6 +106,11 @@ fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
         add(&Expr::Compare(hi.clone()), on, pos, out);
         return;
     }
+    if let Expr::Call(c) = e
+        && rare(c)
+    {
+        return add(&c.args[0], on, pos, out);
+    }
     let e = match or_as_in(e) {
         Some(i) => i,
         None => e.clone(),
@@ -119,6 +124,18 @@ fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
     for (expr, form) in derived {
         let mask = pos.mask(&expr);
         out.push(Term { expr, on, mask, forms: vec![form], or: None, derived: true });
+    }
+}
+
+/// `unlikely(x)`, or `likelihood(x, p)` of half the rows at the most: an index may serve `x`.
+fn rare(c: &Call) -> bool {
+    use iolite_ext::{Implementation, Inline};
+    match c.function.imp {
+        Implementation::Inline(Inline::Likely) => c.function.name.eq_ignore_ascii_case("unlikely"),
+        Implementation::Inline(Inline::Likelihood) => {
+            matches!(c.args.get(1), Some(Expr::Const(p)) if p.to_real() <= 0.5)
+        }
+        _ => false,
     }
 }
 
@@ -346,7 +363,7 @@ fn or_arms(e: &Expr, on: Option<usize>, pos: &Positions<'_>) -> Option<Vec<Vec<T
 fn like_range(e: &Expr, pos: &Positions<'_>) -> Vec<(Expr, Form)> {
     let Expr::Call(call) = e else { return Vec::new() };
     // A user's function of this name may say anything.
-    let Some(pattern) = iolite_func::builtin_pattern(&call.function).filter(|_| call.args.len() == 2) else {
+    let Some(pattern) = iolite_func::builtin_pattern(&call.function).filter(|_| call.args.len() >= 2) else {
         return Vec::new();
     };
     let glob = pattern == iolite_func::Pattern::Glob;
@@ -356,11 +373,31 @@ fn like_range(e: &Expr, pos: &Positions<'_>) -> Vec<(Expr, Form)> {
     };
     let Some(source) = pos.position(c.table) else { return Vec::new() };
     let stop: &[u8] = if glob { b"*?[" } else { b"%_" };
-    let n = pattern.iter().position(|b| stop.contains(b)).unwrap_or(pattern.len());
-    let prefix = &pattern[..n];
-    if c.affinity != Affinity::Text || prefix.is_empty() || prefix.iter().any(|b| *b >= 0x7f) {
+    let escape = match call.args.get(2) {
+        None => None,
+        // One character that means nothing by itself.
+        Some(Expr::Const(Value::Text(e, _))) if e.len() == 1 && !stop.contains(&e[0]) => Some(e[0]),
+        Some(_) => return Vec::new(),
+    };
+    let mut prefix = Vec::new();
+    let mut bytes = pattern.iter();
+    while let Some(b) = bytes.next() {
+        let b = if Some(*b) == escape { bytes.next() } else { Some(b).filter(|b| !stop.contains(b)) };
+        match b {
+            Some(b) => prefix.push(*b),
+            None => break,
+        }
+    }
+    let prefix = &prefix[..];
+    if prefix.is_empty() || prefix.iter().any(|b| *b >= 0x7f) {
         return Vec::new();
     }
+    // Columns of other affinities may hold numbers, which no text that begins so looks like.
+    let text = c.affinity == Affinity::Text;
+    if !text && (prefix == b"-" || number_like(prefix)) {
+        return Vec::new();
+    }
+    let affinity = if text { Affinity::Text } else { Affinity::Blob };
     let collation = if heeds_case { Collation::Binary } else { Collation::Nocase };
     let mut lo = prefix.to_vec();
     let mut hi = prefix.to_vec();
@@ -380,7 +417,7 @@ fn like_range(e: &Expr, pos: &Positions<'_>) -> Vec<(Expr, Form)> {
         let expr = Expr::Compare(Box::new(Compare {
             op,
             null_eq: false,
-            affinity: Affinity::Text,
+            affinity,
             collation: collation.clone(),
             lhs: call.args[1].clone(),
             rhs: value.clone(),
@@ -392,12 +429,24 @@ fn like_range(e: &Expr, pos: &Positions<'_>) -> Vec<(Expr, Form)> {
             op: Op::Range(op),
             value,
             needs: 0,
-            affinity: Affinity::Text,
+            affinity,
             collation: collation.clone(),
         };
         out.push((expr, form));
     }
     out
+}
+
+/// Whether a number may begin with these bytes, or with the next higher ones.
+fn number_like(prefix: &[u8]) -> bool {
+    let mut next = prefix.to_vec();
+    if let Some(b) = next.last_mut() {
+        *b += 1;
+    }
+    let letters = |b: &[u8]| b.iter().any(|c| c.is_ascii_alphabetic() && !c.eq_ignore_ascii_case(&b'e'));
+    let number =
+        |b: &[u8]| !letters(b) && std::str::from_utf8(b).is_ok_and(|s| s.trim().parse::<f64>().is_ok());
+    number(prefix) || number(&next)
 }
 
 /// Equal columns beyond which no more is concluded from a chain of equalities.

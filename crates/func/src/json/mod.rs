@@ -486,9 +486,6 @@ fn json_type(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 fn json_valid(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     let mut flags = 1;
     if let Some(v) = args.get(1) {
-        if v.is_null() {
-            return Ok(Value::Null);
-        }
         flags = v.to_int();
         if !(1..=15).contains(&flags) {
             return Err(Error::sql("FLAGS parameter to json_valid() must be between 1 and 15"));

@@ -739,6 +739,7 @@ impl Binder<'_> {
             return Err(Error::sql("near \"LIMIT\": syntax error"));
         }
         let (target, view) = self.open_target(&s.table, Event::Update, &s.sets)?;
+        known_index(&target.table, &s.indexed)?;
         let asks = self.asks();
         if asks {
             self.begin_change();
@@ -757,6 +758,16 @@ impl Binder<'_> {
                 } else {
                     self.from(f, &mut core)?;
                     self.late_arguments(&mut core)?;
+                }
+                let again = |x: &&Source| {
+                    x.table().is_some_and(|(_, t)| Rc::ptr_eq(t, &target.table))
+                        && x.name.eq_ignore_ascii_case(&core.sources[0].name)
+                };
+                if let Some(x) = core.sources[1..].iter().find(again) {
+                    let name = &x.name;
+                    return Err(Error::sql(format!(
+                        "target object/alias may not appear in FROM clause: {name}"
+                    )));
                 }
             }
             let sets = self.sets(&s.sets, target.db, &target.table)?;
@@ -837,6 +848,7 @@ impl Binder<'_> {
             return Err(Error::sql("near \"LIMIT\": syntax error"));
         }
         let (target, view) = self.open_target(&s.table, Event::Delete, &[])?;
+        known_index(&target.table, &s.indexed)?;
         if self.asks() {
             // One that is to be left out is done all the same, row by row.
             self.ask(Action::Delete, Some(&target.table.name), None, Some(target.db))?;
@@ -895,6 +907,18 @@ fn of_index(mut e: Expr) -> Expr {
     }
     mark(&mut e);
     e
+}
+
+/// INDEXED BY names an index of the table.
+fn known_index(table: &Table, indexed: &ast::Indexed) -> Result<()> {
+    match indexed {
+        ast::Indexed::By(i)
+            if !table.indexes.borrow().iter().any(|x| x.name.eq_ignore_ascii_case(&i.text)) =>
+        {
+            Err(Error::sql(format!("no such index: {}", i.text)).at(i.span.start))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Follows what a generated column reads; notes a column that is met while it is followed.

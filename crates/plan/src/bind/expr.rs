@@ -97,6 +97,8 @@ impl Binder<'_> {
                 if table.is_some()
                     && matches!(self.restriction, Restriction::IndexExpr | Restriction::Generated)
                 {
+                    // What cannot be found is told first.
+                    self.bind_column(schema.as_deref(), table.as_deref(), column)?;
                     self.prohibit("the \".\" operator")?;
                 }
                 self.bind_column(schema.as_deref(), table.as_deref(), column)?

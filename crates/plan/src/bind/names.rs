@@ -201,6 +201,8 @@ impl Binder<'_> {
                     continue;
                 }
                 if let Some(sch) = schema
+                    // A table's own expressions do not say in which database it is.
+                    && (s.db.is_some() || self.returned.is_some() || matches!(s.columns, Columns::Query(_)))
                     && s.db != self.env.catalog.database(&sch.text)
                 {
                     continue;

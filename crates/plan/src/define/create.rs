@@ -20,7 +20,7 @@ impl Compiler<'_> {
         text: &str,
         nested: &mut NestedPlans,
     ) -> Result<Vec<Step>> {
-        let db = self.home(c.temp, &c.name, "table")?;
+        let db = self.home(c.temp, &c.name)?;
         let name = &*c.name.name.text;
         if self.taken(db, &c.name.name, c.if_not_exists)? {
             return Ok(self.nothing(db));
@@ -45,7 +45,7 @@ impl Compiler<'_> {
         c: &ast::CreateVirtualTable,
         text: &str,
     ) -> Result<Vec<Step>> {
-        let db = self.home(false, &c.name, "table")?;
+        let db = self.home(false, &c.name)?;
         let name: Rc<str> = (&*c.name.name.text).into();
         if self.taken(db, &c.name.name, c.if_not_exists)? {
             return Ok(self.nothing(db));
@@ -134,6 +134,12 @@ impl Compiler<'_> {
         }
         let found = self.env.catalog.table(schema, &c.table.text);
         let Some((db, t)) = found else {
+            if schema.is_some_and(|s| s.eq_ignore_ascii_case("temp"))
+                && self.env.catalog.table(None, &c.table.text).is_some()
+            {
+                let table = super::names::as_written(&c.table);
+                return Err(Error::sql(format!("cannot create a TEMP index on non-TEMP table \"{table}\"")));
+            }
             // Where an index is to be made, its table is looked for; only one in temp may be on a table elsewhere.
             let shown = match schema.unwrap_or("main") {
                 s if s.eq_ignore_ascii_case("temp") => c.table.text.to_string(),
@@ -141,7 +147,7 @@ impl Compiler<'_> {
             };
             return Err(Error::sql(format!("no such table: {shown}")));
         };
-        self.home(db == 1, &QualifiedName { schema: None, name: c.name.name.clone() }, "index")?;
+        self.home(db == 1, &QualifiedName { schema: None, name: c.name.name.clone() })?;
         match &t.kind {
             TableKind::View { .. } => return Err(Error::sql("views may not be indexed")),
             TableKind::Virtual { .. } => return Err(Error::sql("virtual tables may not be indexed")),
@@ -213,7 +219,7 @@ impl Compiler<'_> {
         if names.parameters {
             return Err(Error::sql("parameters are not allowed in views"));
         }
-        let db = self.home(c.temp, &c.name, "view")?;
+        let db = self.home(c.temp, &c.name)?;
         let name = &*c.name.name.text;
         if self.taken(db, &c.name.name, c.if_not_exists)? {
             return Ok(self.nothing(db));
@@ -246,7 +252,7 @@ impl Compiler<'_> {
         let on = c.table.schema.as_ref().map(|s| &*s.text);
         let table = &*c.table.name.text;
         let db = match &c.name.schema {
-            Some(_) => self.home(c.temp, &c.name, "trigger")?,
+            Some(_) => self.home(c.temp, &c.name)?,
             None if c.temp => 1,
             // A trigger of a table in temp is there too.
             None => match self.env.catalog.table(on, table) {
@@ -270,7 +276,7 @@ impl Compiler<'_> {
         if self.env.is_protected(table_db, &t) {
             return Err(Error::sql("cannot create triggers on shadow tables"));
         }
-        self.home(db == 1, &QualifiedName { schema: None, name: c.name.name.clone() }, "trigger")?;
+        self.home(db == 1, &QualifiedName { schema: None, name: c.name.name.clone() })?;
         if self.env.catalog.schemas[db].trigger(name).is_some() {
             if c.if_not_exists {
                 return Ok(self.nothing(db));

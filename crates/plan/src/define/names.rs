@@ -16,7 +16,7 @@ pub(super) fn is_reserved(name: &str) -> bool {
 
 impl Compiler<'_> {
     /// The database in which an object is created.
-    pub(super) fn home(&self, temp: bool, name: &QualifiedName, what: &str) -> Result<usize> {
+    pub(super) fn home(&self, temp: bool, name: &QualifiedName) -> Result<usize> {
         let db = match &name.schema {
             Some(s) => {
                 let db = self
@@ -25,7 +25,7 @@ impl Compiler<'_> {
                     .database(&s.text)
                     .ok_or_else(|| Error::sql(format!("unknown database {}", s.text)).at(s.span.start))?;
                 if temp && db != 1 {
-                    return Err(Error::sql(format!("temporary {what} name must be unqualified")));
+                    return Err(Error::sql("temporary table name must be unqualified"));
                 }
                 db
             }

@@ -203,6 +203,11 @@ impl Compiler<'_> {
         let Some(q) = what else { return Ok(all(&|_| true)) };
         let schema = q.schema.as_ref().map(|s| &*s.text);
         let name = &*q.name.text;
+        if let Some(s) = schema
+            && self.env.catalog.database(s).is_none()
+        {
+            return Err(Error::sql(format!("unknown database {s}")));
+        }
         let is_collation = schema.is_none() && self.env.registry.collation(name, self.env.encoding).is_some();
         if is_collation {
             return Ok(all(&|i| {

@@ -144,7 +144,10 @@ fn conditions(a: &IndexAccess, table: Option<&Table>) -> String {
     let named = |k: &usize| !matches!(a.index.columns[*k].source, ColumnSource::Rowid);
     for (bound, op) in [(lo, '>'), (hi, '<')] {
         let Some(b) = bound else { continue };
-        let fields: Vec<String> = (n..=n + b.behind().len()).filter(named).map(field).collect();
+        let mut fields: Vec<String> = (n..=n + b.behind().len()).filter(named).map(field).collect();
+        if fields.is_empty() {
+            fields.push("rowid".into());
+        }
         out.push(match &fields[..] {
             [one] => format!("{one}{op}?"),
             several => format!("({}){op}({})", several.join(","), vec!["?"; several.len()].join(",")),

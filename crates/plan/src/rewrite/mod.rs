@@ -2,4 +2,5 @@
 
 pub mod flatten;
 pub mod outer_join;
+pub mod push_down;
 mod substitute;

@@ -2,7 +2,10 @@
 //! right side nobody reads, and which can match once at the most, is nothing (documentation page `optoverview`,
 //! sections 13 and 17).
 
+use crate::access::compares_alike;
 use crate::bound::*;
+use iolite_catalog::ColumnSource;
+use iolite_sql::ast;
 
 /// Turns LEFT JOINs into inner joins where conditions reject rows of NULLs.
 pub fn strengthen(core: &mut Core) {
@@ -13,6 +16,76 @@ pub fn strengthen(core: &mut Core) {
         let Some(i) = weak else { return };
         core.sources[i].join.left = false;
     }
+}
+
+/// Leaves out LEFT JOINs whose right sides nobody reads, and which make of a row one row: because at most one row of the
+/// right side fits, or because rows that are alike become one afterwards.
+pub fn omit(core: &mut Core, order_by: &[OrderTerm]) {
+    if core.aggregate || core.sources.len() < 2 || core.sources.iter().any(|s| s.join.right) {
+        return;
+    }
+    for i in (1..core.sources.len()).rev() {
+        let s = &core.sources[i];
+        let SourceKind::Table { table, .. } = &s.kind else { continue };
+        if s.join.left
+            && s.indexed == ast::Indexed::Any
+            && (core.distinct && core.windows.is_empty() || fits_once(core, s.id, table))
+            && !is_read(core, order_by, s.id)
+        {
+            let id = s.id;
+            core.sources.several().remove(i);
+            core.filter = std::mem::take(&mut core.filter).into_iter().filter(|f| f.on != Some(id)).collect();
+        }
+    }
+}
+
+/// Whether anything but its own ON reads the source.
+fn is_read(core: &Core, order_by: &[OrderTerm], id: TableId) -> bool {
+    let filters = core.filter.iter().filter(|f| f.on != Some(id)).map(|f| &f.expr);
+    let windows = core.windows.iter().flat_map(WindowDef::exprs);
+    let order = order_by.iter().map(|o| &o.expr);
+    let mut read = false;
+    for e in core.result.iter().chain(filters).chain(windows).chain(order) {
+        e.tables(&mut |t| read |= t == id);
+    }
+    // Arguments of table-valued functions and queries that depend on other sources.
+    let beside = core.sources.iter().filter(|s| s.id != id);
+    read || beside.into_iter().any(|s| !matches!(s.kind, SourceKind::Table { .. }))
+}
+
+/// Whether ON says what the rowid, or all columns of a unique index, equal.
+fn fits_once(core: &Core, id: TableId, table: &iolite_catalog::Table) -> bool {
+    let equals = |column: i32, good: &dyn Fn(&Compare) -> bool| {
+        core.filter.iter().filter(|f| f.on == Some(id)).any(|f| {
+            let Expr::Compare(c) = &f.expr else { return false };
+            let is_it = |e: &Expr| matches!(e, Expr::Column(x) if x.table == id && x.column == column);
+            let value = match (is_it(&c.lhs), is_it(&c.rhs)) {
+                (true, false) => &c.rhs,
+                (false, true) => &c.lhs,
+                _ => return false,
+            };
+            let mut known = c.op == CmpOp::Eq && !c.null_eq && good(c);
+            value.tables(&mut |t| known &= t != id);
+            known
+        })
+    };
+    if table.has_rowid() && equals(ROWID, &|_| true) {
+        return true;
+    }
+    table.indexes.borrow().iter().any(|index| {
+        index.unique.is_some()
+            && index.filter.is_none()
+            && index.columns[..index.key_len].iter().all(|k| match k.source {
+                ColumnSource::Column(c) => {
+                    let own = table.columns[c].affinity;
+                    let name = k.collation.as_deref().unwrap_or("BINARY");
+                    equals(c as i32, &|e| {
+                        compares_alike(e.affinity, own) && e.collation.name().eq_ignore_ascii_case(name)
+                    })
+                }
+                _ => false,
+            })
+    })
 }
 
 /// Whether the condition is tested on rows that the join of `table` has already made.

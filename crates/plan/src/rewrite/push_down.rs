@@ -1,0 +1,114 @@
+//! Pushing conditions down: what is asked of the columns of a query in FROM that cannot be flattened is asked of its rows
+//! before they are grouped, merged or numbered (documentation page `optoverview`, section 12).
+//!
+//! The condition stays where it was as well, so nothing that comes out changes. Only comparisons of columns with
+//! constants go down: they hold for all of the values that are equal, of which a group or a set shows one.
+
+use super::substitute::replace_in_expr;
+use crate::bound::*;
+use iolite_ext::FunctionFlags;
+use iolite_sql::ast::CompoundOp;
+use iolite_value::Collation;
+
+/// Pushes down what can be pushed in `core`, after flattening.
+pub fn push_down(core: &mut Core) {
+    if core.filter.is_empty() || core.sources.iter().any(|s| s.join.right) {
+        return;
+    }
+    for i in 0..core.sources.len() {
+        let s = &core.sources[i];
+        let SourceKind::Subquery(q) = &s.kind else { continue };
+        if !open(q) {
+            continue;
+        }
+        let (id, left) = (s.id, s.join.left);
+        // Of the right side of an outer join, only its own ON says which rows come.
+        let place = |f: &Filter| if left { f.on == Some(id) } else { f.on.is_none() };
+        let asks = |f: &&Filter| place(f) && simple(&f.expr) && only_about(&f.expr, id);
+        let terms: Vec<Expr> = core.filter.iter().filter(asks).map(|f| f.expr.clone()).collect();
+        let SourceKind::Subquery(q) = &mut core.sources[i].kind else { continue };
+        for t in terms {
+            push(&t, &mut q.select, id);
+        }
+    }
+}
+
+/// Whether conditions may go into the query at all.
+fn open(q: &FromQuery) -> bool {
+    q.recursive.is_none()
+        && q.cte.is_none()
+        && q.materialize != Some(true)
+        && q.misfit.is_none()
+        && q.outer.is_empty()
+        && q.select.limit.is_none()
+        && q.select.offset.is_none()
+        && q.select.cores.iter().all(|c| c.values.is_empty() && !(c.aggregate && !c.windows.is_empty()))
+}
+
+/// Comparisons of columns and constants, and what AND, OR and NOT make of them.
+fn simple(e: &Expr) -> bool {
+    let side = |e: &Expr| matches!(e.without_collate(), Expr::Column(_) | Expr::Const(_) | Expr::Param(_));
+    match e {
+        Expr::Compare(c) => side(&c.lhs) && side(&c.rhs),
+        Expr::Between { lo, hi } => [lo, hi].iter().all(|c| side(&c.lhs) && side(&c.rhs)),
+        Expr::InList(l) => side(&l.lhs) && l.list.iter().all(side),
+        Expr::IsNull(a) | Expr::NotNull(a) => side(a),
+        Expr::Not(a) => simple(a),
+        Expr::And(a, b) | Expr::Or(a, b) => simple(a) && simple(b),
+        _ => false,
+    }
+}
+
+/// Whether it reads the columns of this source and of no other.
+fn only_about(e: &Expr, id: TableId) -> bool {
+    let (mut own, mut others) = (false, false);
+    e.tables(&mut |t| if t == id { own = true } else { others = true });
+    own && !others
+}
+
+fn push(term: &Expr, select: &mut Select, id: TableId) {
+    let mut columns: Vec<usize> = Vec::new();
+    let mut known = true;
+    term.any(&mut |x| {
+        if let Expr::Column(c) = x {
+            match usize::try_from(c.column) {
+                Ok(k) => columns.push(k),
+                Err(_) => known = false,
+            }
+        }
+        false
+    });
+    // Values that are equal under another collating sequence are not equal to all.
+    let sets = select.ops.iter().any(|op| *op != CompoundOp::UnionAll);
+    if !known || !select.cores.iter().all(|arm| columns.iter().all(|&k| fits(arm, k, sets))) {
+        return;
+    }
+    for arm in select.cores.iter_mut() {
+        let mut expr = term.clone();
+        let results = &arm.result;
+        replace_in_expr(&mut expr, &|c| {
+            let k = usize::try_from(c.column).ok().filter(|_| c.table == id)?;
+            results.get(k).cloned()
+        });
+        arm.filter.push(Filter { expr, on: None });
+    }
+}
+
+/// Whether column `k` of an arm has one value in all of the rows that come to one, and is cheap to compute again.
+fn fits(arm: &Core, k: usize, sets: bool) -> bool {
+    let Some(e) = arm.result.get(k) else { return false };
+    let costly = e.any(&mut |x| match x {
+        Expr::Call(c) => !c.function.flags.has(FunctionFlags::DETERMINISTIC),
+        Expr::Agg(..) | Expr::Window(..) | Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) => true,
+        Expr::IfNotNullRow(..) | Expr::Raise(..) => true,
+        _ => false,
+    });
+    let binary = |e: &Expr| e.collation().is_none_or(|c| matches!(c.0, Collation::Binary));
+    let merged = sets || arm.distinct || arm.aggregate || !arm.windows.is_empty();
+    if costly || merged && !binary(e) {
+        return false;
+    }
+    let among =
+        |list: &[Expr]| list.iter().any(|g| g.without_collate().same(e.without_collate()) && binary(g));
+    (!arm.aggregate || among(&arm.group_by)) && arm.windows.iter().all(|w| among(&w.partition))
+}
