@@ -277,7 +277,7 @@ impl Binder<'_> {
             if asks {
                 // Stock asks for what ON names behind the result list.
                 put_off = Some(clauses);
-                self.from_asked();
+                self.sources_are_asked();
             } else {
                 self.on_clauses(clauses, core)?;
             }
