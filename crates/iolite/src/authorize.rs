@@ -4,7 +4,6 @@
 //! Asked before the statement is compiled, but for what stock asks behind it: that it writes the schema's row. What stock asks
 //! for because it changes the schema by statements of its own (ALTER TABLE, VACUUM, tables of modules) is not asked.
 
-use crate::connection::Connection;
 use iolite_base::{Code, Error, Result};
 use iolite_catalog::{Catalog, Table, TableKind};
 use iolite_ext::{Action, Authorizer, Question};
@@ -354,13 +353,11 @@ fn literal(e: &Expr) -> Option<String> {
 }
 
 /// Asks for a statement before it is compiled; `false`: it is to do nothing.
-pub(crate) fn before(c: &Connection, a: &dyn Authorizer, s: &Ast) -> Result<bool> {
-    let catalog = c.0.catalog.borrow().clone();
+pub(crate) fn before(catalog: Rc<Catalog>, a: &dyn Authorizer, s: &Ast) -> Result<bool> {
     Asking { authorizer: a, catalog }.before(s)
 }
 
 /// Asks for what comes when it has been compiled.
-pub(crate) fn after(c: &Connection, a: &dyn Authorizer, s: &Ast) -> Result<()> {
-    let catalog = c.0.catalog.borrow().clone();
+pub(crate) fn after(catalog: Rc<Catalog>, a: &dyn Authorizer, s: &Ast) -> Result<()> {
     Asking { authorizer: a, catalog }.after(s)
 }

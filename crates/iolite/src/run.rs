@@ -278,7 +278,7 @@ fn compile_once(
     let authorizer = conn.0.asked_authorizer();
     let authorizer = authorizer.as_deref();
     let left_out = match authorizer {
-        Some(a) => !crate::authorize::before(conn, a, &parsed.stmt)?,
+        Some(a) => !crate::authorize::before(conn.0.catalog.borrow().clone(), a, &parsed.stmt)?,
         None => false,
     };
     if left_out {
@@ -305,7 +305,7 @@ fn compile_once(
         }
     })?;
     if let Some(a) = authorizer {
-        crate::authorize::after(conn, a, &parsed.stmt)?;
+        crate::authorize::after(conn.0.catalog.borrow().clone(), a, &parsed.stmt)?;
     }
     crate::columns::choose(conn, &plan, explained)?;
     if let Some(w) = watch {
