@@ -52,8 +52,9 @@ impl Hooks {
         self.preupdate_data.set(None);
         self.preupdate_event.set(None);
         self.needed.set(None);
-        let gone = (self.functions.take(), self.collations.take());
-        drop(gone);
+        // As in SQLite, the newest are released first.
+        self.functions.take().into_iter().rev().for_each(drop);
+        self.collations.take().into_iter().rev().for_each(drop);
     }
 }
 

@@ -363,7 +363,6 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
             }
             Ok(Step::Done) => (d.note(DONE), None),
             // The connection hears of it when the statement is reset.
-            Err(e) if st.legacy && e.code() == iolite::Code::Schema => (crate::ERROR, Some(e)),
             Err(e)
                 if st.legacy && !matches!(e.code().primary(), iolite::Code::Busy | iolite::Code::Misuse) =>
             {

@@ -81,6 +81,42 @@ impl Asking<'_> {
         self.ask(Action::Read, Some(table), Some("rootpage"), Some(&name))
     }
 
+    /// Asks for the functions and columns whose names stand in an expression over a table.
+    fn expression(&self, e: &Expr, table: &Table, database: &str) -> Result<()> {
+        let text = iolite_sql::print::expr(e);
+        let mut lexer = iolite_sql::lexer::Lexer::new(text.as_bytes(), 0);
+        loop {
+            let t = lexer.token();
+            if t.end <= t.start || t.end as usize > text.len() {
+                return Ok(());
+            }
+            let word = &text[t.start as usize..t.end as usize];
+            let bare =
+                word.strip_prefix(['"', '`', '[', '\'']).and_then(|w| w.strip_suffix(['"', '`', ']', '\'']));
+            let bare = bare.unwrap_or(word).replace("\"\"", "\"").replace("``", "`");
+            if let Some(c) = table.column(&bare) {
+                self.ask(Action::Read, Some(&table.name), Some(&table.columns[c].name), Some(database))?;
+            } else if text[t.end as usize..].starts_with('(') && bare.starts_with(|c: char| c.is_alphabetic())
+            {
+                self.function(&bare)?;
+            }
+        }
+    }
+
+    fn function(&self, name: &str) -> Result<bool> {
+        match self.authorizer.ask(Question {
+            action: Action::Function,
+            one: None,
+            two: Some(name),
+            database: None,
+            inner: None,
+        }) {
+            0 | 2 => Ok(true),
+            1 => Err(Error::sql(format!("not authorized to use function: {name}"))),
+            _ => Err(Error::sql("authorizer malfunction")),
+        }
+    }
+
     fn create_index(&self, i: &ast::CreateIndex) -> Result<bool> {
         let named = QualifiedName { schema: i.name.schema.clone(), name: i.table.clone() };
         let Some((db, table)) = self.table(&named) else { return Ok(true) };
@@ -90,16 +126,9 @@ impl Asking<'_> {
         if !self.schema(Action::Insert, db)? || !self.ask(action, own, Some(&table.name), Some(&name))? {
             return Ok(false);
         }
-        for t in &i.columns {
-            let mut e = &t.expr;
-            while let Expr::Collate(inner, _) = e {
-                e = inner;
-            }
-            if let Expr::Column { column, .. } = e
-                && let Some(c) = table.column(&column.text)
-            {
-                self.ask(Action::Read, Some(&table.name), Some(&table.columns[c].name), Some(&name))?;
-            }
+        // The index holds what these name.
+        for e in i.filter.iter().chain(i.columns.iter().map(|t| &t.expr)) {
+            self.expression(e, &table, &name)?;
         }
         Ok(self.schema(Action::Insert, db)? && self.ask(Action::Reindex, own, None, Some(&name))?)
     }

@@ -715,10 +715,11 @@ impl Connection {
 
     /// Registers a function.
     pub fn create_function(&self, f: Function) {
-        // A new one makes no program wrong, but it may be one that a text could not be compiled without.
         let replaces = self.has_function(&f.name, f.args);
         self.0.overridden.borrow_mut().push(f.name.to_ascii_lowercase());
         Rc::make_mut(&mut self.0.registry.borrow_mut()).add_function(f);
+        // Programs kept by text may have another one; statements keep what they have unless it is replaced.
+        self.0.plans.borrow_mut().clear();
         if replaces {
             self.0.expire_statements();
         }
@@ -746,6 +747,8 @@ impl Connection {
     pub fn create_collation(&self, name: &str, c: Option<Rc<dyn Collate>>) {
         let replaces = self.has_collation(name);
         Rc::make_mut(&mut self.0.registry.borrow_mut()).set_collation(name, c);
+        // Programs kept by text may have another one; statements keep what they have unless it is replaced.
+        self.0.plans.borrow_mut().clear();
         if replaces {
             self.0.expire_statements();
         }

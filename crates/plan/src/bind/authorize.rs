@@ -183,7 +183,7 @@ impl Binder<'_> {
     }
 
     /// The FROM clause of the innermost query has been bound.
-    pub(super) fn sources_are_asked(&mut self) {
+    pub(super) fn tables_asked(&mut self) {
         let n = self.asked.later.len();
         if let Some(m) = self.asked.marks.last_mut() {
             *m = n;

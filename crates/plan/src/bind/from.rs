@@ -16,12 +16,12 @@ const MOST_USES: u32 = 65535;
 impl Binder<'_> {
     /// Binds a FROM clause into the innermost scope; its tables and conditions go to `out`.
     pub(crate) fn from(&mut self, f: &ast::From, out: &mut Core) -> Result<()> {
-        let clauses = self.from_tables(f, out)?;
+        let clauses = self.tables_of(f, out)?;
         self.on_clauses(clauses, out)
     }
 
     /// The tables of a FROM clause; answers the expressions of its ON clauses, with the tables that they belong to.
-    pub(crate) fn from_tables<'f>(
+    pub(crate) fn tables_of<'f>(
         &mut self,
         f: &'f ast::From,
         out: &mut Core,

@@ -273,11 +273,11 @@ impl Binder<'_> {
         let asks = self.asks();
         let mut put_off = None;
         if let Some(f) = &q.from {
-            let clauses = self.from_tables(f, core)?;
+            let clauses = self.tables_of(f, core)?;
             if asks {
                 // Stock asks for what ON names behind the result list.
                 put_off = Some(clauses);
-                self.sources_are_asked();
+                self.tables_asked();
             } else {
                 self.on_clauses(clauses, core)?;
             }

@@ -207,10 +207,10 @@ pub(super) const FAULTS: &[Fault] = &[
         by: By::Test("iolite", "query_only_holds"),
     },
     Fault {
-        title: "the authorizer does not hear what is copied",
+        title: "the authorizer does not hear what is indexed",
         file: "iolite/src/authorize.rs",
-        find: "    } else if copies {",
-        with: "    } else if copies && !FAULT {",
+        find: "            Ast::CreateIndex(i) => self.create_index(i),",
+        with: "            Ast::CreateIndex(i) => if FAULT { Ok(true) } else { self.create_index(i) },",
         by: By::Test("iolite-capi", "the_authorizer_hears"),
     },
     Fault {

@@ -50,7 +50,6 @@ table! {
     close_v2 = "sqlite3_close_v2" (P) -> c_int;
     exec = "sqlite3_exec" (S2, S, Option<unsafe extern "C" fn(P, c_int, *mut S, *mut S) -> c_int>, P, *mut P) -> c_int;
     free = "sqlite3_free" (P);
-    malloc = "sqlite3_malloc64" (u64) -> P;
     errcode = "sqlite3_errcode" (P) -> c_int;
     extended_errcode = "sqlite3_extended_errcode" (P) -> c_int;
     errmsg = "sqlite3_errmsg" (P) -> S;
@@ -143,11 +142,8 @@ table! {
     value_text = "sqlite3_value_text" (P) -> P;
     value_blob = "sqlite3_value_blob" (P) -> P;
     value_bytes = "sqlite3_value_bytes" (P) -> c_int;
-    value_bytes16 = "sqlite3_value_bytes16" (P) -> c_int;
-    value_nochange = "sqlite3_value_nochange" (P) -> c_int;
     value_frombind = "sqlite3_value_frombind" (P) -> c_int;
     value_subtype = "sqlite3_value_subtype" (P) -> c_uint;
-    value_encoding = "sqlite3_value_encoding" (P) -> c_int;
     value_dup = "sqlite3_value_dup" (P) -> P;
     value_free = "sqlite3_value_free" (P);
 
@@ -156,7 +152,6 @@ table! {
     create_collation = "sqlite3_create_collation_v2" (P, S, c_int, P, Option<unsafe extern "C" fn(P, c_int, P, c_int, P) -> c_int>, Free) -> c_int;
     overload_function = "sqlite3_overload_function" (P, S, c_int) -> c_int;
     user_data = "sqlite3_user_data" (P) -> P;
-    context_db_handle = "sqlite3_context_db_handle" (P) -> P;
     aggregate_context = "sqlite3_aggregate_context" (P, c_int) -> P;
     get_auxdata = "sqlite3_get_auxdata" (P, c_int) -> P;
     set_auxdata = "sqlite3_set_auxdata" (P, c_int, P, Free);
