@@ -183,23 +183,33 @@ pub fn run(name: &str, items: &[Item], columns: bool) -> Vec<Verdict> {
     for item in items {
         match item {
             Item::Setup { statements, file } => setup = (statements, *file),
-            Item::Fact { shown, .. } => out.push(fact(&dir, setup, shown, columns)),
+            Item::Fact { shown, .. } => {
+                // How many rows of its own tables a change of such a table changes is not compared.
+                let counts = !["fts", "rtree", "geopoly"].iter().any(|n| name.starts_with(n));
+                out.push(fact(&dir, setup, shown, (columns, counts)));
+            }
             Item::Untested { .. } | Item::Remark(_) => {}
         }
     }
     out
 }
 
-fn fact(dir: &Path, (setup, file): (&[String], bool), shown: &[Shown], columns: bool) -> Verdict {
+fn fact(
+    dir: &Path,
+    (setup, file): (&[String], bool),
+    shown: &[Shown],
+    (columns, counts): (bool, bool),
+) -> Verdict {
     let mut verdict = Verdict::default();
     let mut pair = Pair::new(dir, !file);
     if columns {
         pair.force_columns();
     }
-    let mut note = |slot: fn(&mut Verdict) -> &mut Option<String>, v: &mut Verdict, sql: &str, why: String| {
-        let all = slot(v).get_or_insert_default();
-        let _ = write!(all, "{}{sql}\n{why}", if all.is_empty() { "" } else { "\n" });
-    };
+    let mut note =
+        |slot: fn(&mut Verdict) -> &mut Option<String>, v: &mut Verdict, sql: &str, why: String| {
+            let all = slot(v).get_or_insert_default();
+            let _ = write!(all, "{}{sql}\n{why}", if all.is_empty() { "" } else { "\n" });
+        };
     for sql in setup {
         let d = pair.run(&statement(sql));
         if let Some((_, text)) = &pair.last.error {
@@ -216,7 +226,11 @@ fn fact(dir: &Path, (setup, file): (&[String], bool), shown: &[Shown], columns: 
             continue;
         }
         let d = pair.run(&statement(&s.sql));
-        let theirs = lines(&pair.last, s.header);
+        let own = format!("{}/@", dir.display());
+        let shown = |o: &Outcome| -> Vec<String> {
+            lines(o, s.header).iter().map(|l| l.replace(&own, "@DIR@")).collect()
+        };
+        let theirs = shown(&pair.last);
         if theirs != s.answer {
             note(
                 |v| &mut v.stock,
@@ -225,9 +239,10 @@ fn fact(dir: &Path, (setup, file): (&[String], bool), shown: &[Shown], columns: 
                 format!("text:  {}\nstock: {}", s.answer.join("\n       "), theirs.join("\n       ")),
             );
         }
-        let ours = pair.last_ours.as_ref().map(|o| lines(o, s.header));
+        let ours = pair.last_ours.as_ref().map(shown);
         match (d, ours) {
             (None, Some(o)) if o == theirs => {}
+            (Some(d), Some(o)) if o == theirs && d.what == "state" && !counts => {}
             // Numbers of a plan's lines are each engine's own.
             (Some(d), Some(o)) if o == theirs && d.what == "rows" && s.sql.starts_with("EXPLAIN QUERY") => {}
             // Stock's ALTER shows the columns of a query of its own.
@@ -239,8 +254,14 @@ fn fact(dir: &Path, (setup, file): (&[String], bool), shown: &[Shown], columns: 
                 format!("stock: {}\nours:  {}", theirs.join("\n       "), o.join("\n       ")),
             ),
             (d, _) => {
-                let (what, theirs, ours) = d.map_or(("exhausted", String::new(), String::new()), |d| (d.what, d.stock, d.ours));
-                note(|v| &mut v.ours, &mut verdict, &s.sql, format!("{what}\nstock: {theirs}\nours:  {ours}"));
+                let (what, theirs, ours) =
+                    d.map_or(("exhausted", String::new(), String::new()), |d| (d.what, d.stock, d.ours));
+                note(
+                    |v| &mut v.ours,
+                    &mut verdict,
+                    &s.sql,
+                    format!("{what}\nstock: {theirs}\nours:  {ours}"),
+                );
             }
         }
         verdict.answers.push(theirs);

@@ -450,7 +450,9 @@ impl Job {
         // All up to the end of the statement, comments too.
         let next = Lexer::new(self.text.as_bytes(), def.span.end as usize).token();
         let stop = if next.kind == T::Semi { next.start } else { self.text.len() as u32 };
-        let text = Span { start: def.span.start, end: stop }.of(&self.text).trim_end_matches([' ', '\n', '\t', '\r']);
+        let text = Span { start: def.span.start, end: stop }
+            .of(&self.text)
+            .trim_end_matches([' ', '\n', '\t', '\r']);
         let new = apply(&sql, vec![(Span { start: end, end }, format!(", {text}"))]);
         // Is it a good definition at all?
         let complaint = |e: Error| {
@@ -716,7 +718,8 @@ impl Job {
             return Err(Code::Corrupt.into());
         };
         if let Some(n) = name
-            && without_constraint(&sql, &n.text).map_or_else(|e| !e.message().starts_with("no such"), |_| true)
+            && without_constraint(&sql, &n.text)
+                .map_or_else(|e| !e.message().starts_with("no such"), |_| true)
         {
             return Err(Error::sql(format!("constraint {} already exists", n.text)));
         }

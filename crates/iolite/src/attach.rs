@@ -75,7 +75,8 @@ pub(crate) fn detach(c: &Connection, name: &Value) -> Result<()> {
     let name = name.text_carried();
     let inner = &c.0;
     // There is no database of temporary tables before the first of them.
-    let known = inner.catalog.borrow().database(&name).filter(|at| *at != 1 || inner.btree_if_open(1).is_some());
+    let known =
+        inner.catalog.borrow().database(&name).filter(|at| *at != 1 || inner.btree_if_open(1).is_some());
     let Some(at) = known else {
         return Err(Error::sql(format!("no such database: {name}")));
     };

@@ -877,7 +877,8 @@ fn follows(t: &Expr, f: &Expr) -> bool {
                 CmpOp::Ge => CmpOp::Le,
                 same => same,
             };
-            let turned = crate::bound::Compare { op, lhs: c.rhs.clone(), rhs: c.lhs.clone(), ..(**c).clone() };
+            let turned =
+                crate::bound::Compare { op, lhs: c.rhs.clone(), rhs: c.lhs.clone(), ..(**c).clone() };
             Expr::Compare(Box::new(turned)).same(f)
         }
         _ => false,

@@ -444,9 +444,8 @@ fn number_like(prefix: &[u8]) -> bool {
         *b += 1;
     }
     let letters = |b: &[u8]| b.iter().any(|c| c.is_ascii_alphabetic() && !c.eq_ignore_ascii_case(&b'e'));
-    let number = |b: &[u8]| {
-        !letters(b) && std::str::from_utf8(b).is_ok_and(|s| s.trim().parse::<f64>().is_ok())
-    };
+    let number =
+        |b: &[u8]| !letters(b) && std::str::from_utf8(b).is_ok_and(|s| s.trim().parse::<f64>().is_ok());
     number(prefix) || number(&next)
 }
 

@@ -870,7 +870,9 @@ fn of_index(mut e: Expr) -> Expr {
 /// INDEXED BY names an index of the table.
 fn known_index(table: &Table, indexed: &ast::Indexed) -> Result<()> {
     match indexed {
-        ast::Indexed::By(i) if !table.indexes.borrow().iter().any(|x| x.name.eq_ignore_ascii_case(&i.text)) => {
+        ast::Indexed::By(i)
+            if !table.indexes.borrow().iter().any(|x| x.name.eq_ignore_ascii_case(&i.text)) =>
+        {
             Err(Error::sql(format!("no such index: {}", i.text)).at(i.span.start))
         }
         _ => Ok(()),

@@ -108,6 +108,7 @@ fn fits(arm: &Core, k: usize, sets: bool) -> bool {
     if costly || merged && !binary(e) {
         return false;
     }
-    let among = |list: &[Expr]| list.iter().any(|g| g.without_collate().same(e.without_collate()) && binary(g));
+    let among =
+        |list: &[Expr]| list.iter().any(|g| g.without_collate().same(e.without_collate()) && binary(g));
     (!arm.aggregate || among(&arm.group_by)) && arm.windows.iter().all(|w| among(&w.partition))
 }
