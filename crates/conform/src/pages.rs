@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 /// A line of a page's text that is more than a comment.
 #[derive(Clone, Debug)]
+#[allow(missing_docs)]
 pub enum Item {
     /// What runs before each of the facts that follow, and whether in a file.
     Setup { statements: Vec<String>, file: bool },
@@ -317,16 +318,17 @@ fn tree(rows: &[Vec<V>]) -> Vec<String> {
 pub fn report() -> String {
     let mut table = String::new();
     let mut rest = String::new();
-    let mut sum = [0usize; 4];
+    let mut sum = [0usize; 5];
     for (name, path) in files() {
         let items = read(&path);
         let verdicts = run(&name, &items, false);
         let (mut differ, mut untested) = (String::new(), String::new());
         let mut facts = verdicts.iter();
-        let mut n = [0usize; 4];
+        let mut n = [0usize; 5];
         for item in &items {
             match item {
-                Item::Fact { text, known, .. } => {
+                Item::Fact { text, known, shown } => {
+                    n[4] += shown.len();
                     let v = facts.next().expect("a verdict for each fact");
                     n[0] += 1;
                     n[1] += usize::from(v.stock.is_none());
@@ -343,7 +345,7 @@ pub fn report() -> String {
                 _ => {}
             }
         }
-        let _ = writeln!(table, "| {name} | {} | {} | {} | {} |", n[0], n[1], n[2], n[3]);
+        let _ = writeln!(table, "| {name} | {} | {} | {} | {} | {} |", n[4], n[0], n[1], n[2], n[3]);
         if n[3] > 0 || !differ.is_empty() {
             let _ = write!(rest, "\n## {name}\n\n{differ}{untested}");
         }
@@ -356,10 +358,10 @@ pub fn report() -> String {
          Written by `cargo run --profile perf -p iolite-conform --bin pages -- --report docs/compatibility.md`; \
          `cargo test -p iolite-conform` compares. Each page of SQLite 3.53's documentation has a text in \
          `crates/conform/pages`: statements of fact, each with SQL and its answers, which run on stock SQLite and on iolite.\n\n\
-         | page | facts tested | hold on stock | hold on iolite | not tested |\n|---|---:|---:|---:|---:|\n{table}\
-         | **all** | {} | {} | {} | {} |\n\n\
+         | page | statements | facts tested | hold on stock | hold on iolite | not tested |\n|---|---:|---:|---:|---:|---:|\n{table}\
+         | **all** | {} | {} | {} | {} | {} |\n\n\
          Below: where iolite differs, and the facts that no text tests, with the reason.\n{rest}",
-        sum[0], sum[1], sum[2], sum[3]
+        sum[4], sum[0], sum[1], sum[2], sum[3]
     )
 }
 
