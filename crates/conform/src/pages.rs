@@ -206,7 +206,7 @@ fn fact(
     if columns {
         pair.force_columns();
     }
-    let mut note =
+    let note =
         |slot: fn(&mut Verdict) -> &mut Option<String>, v: &mut Verdict, sql: &str, why: String| {
             let all = slot(v).get_or_insert_default();
             let _ = write!(all, "{}{sql}\n{why}", if all.is_empty() { "" } else { "\n" });
@@ -335,12 +335,12 @@ pub fn report() -> String {
                     n[2] += usize::from(v.ours.is_none());
                     if v.ours.is_some() {
                         let why = known.as_deref().unwrap_or("not yet looked into");
-                        let _ = writeln!(differ, "- differs: {text} {why}");
+                        let _ = writeln!(differ, "- differs: {text} In iolite: {why}.");
                     }
                 }
                 Item::Untested { text, why } => {
                     n[3] += 1;
-                    let _ = writeln!(untested, "- not tested: {text} {why}");
+                    let _ = writeln!(untested, "- not tested: {text} ({why})");
                 }
                 _ => {}
             }
