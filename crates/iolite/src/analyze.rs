@@ -64,6 +64,9 @@ fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<Targets> {
         Some(q) => {
             let schema = q.schema.as_ref().map(|s| &*s.text);
             let name = &*q.name.text;
+            if let Some(s) = schema.filter(|s| catalog.database(s).is_none()) {
+                return Err(Error::sql(format!("unknown database {s}")));
+            }
             if schema.is_none()
                 && let Some(db) = catalog.database(name)
             {
@@ -79,7 +82,8 @@ fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<Targets> {
                     out.push((db, t.clone(), Some(i.name.clone())));
                 }
             } else {
-                return Err(Error::sql(format!("no such table: {name}")));
+                let shown = schema.map_or(name.to_string(), |s| format!("{s}.{name}"));
+                return Err(Error::sql(format!("no such table: {shown}")));
             }
         }
     }

@@ -100,7 +100,10 @@ fn vacuum_into(c: &Connection, db: usize, from: &Btree, file: &[u8]) -> Result<(
     if options.reserved == 0 {
         options.reserved = from.reserved();
     }
-    let to = Btree::open(t.vfs.clone(), &t.path, &options)?;
+    let to = Btree::open(t.vfs.clone(), &t.path, &options).map_err(|e| {
+        let file = String::from_utf8_lossy(file);
+        if e.has_message() { e } else { Error::new(e.code(), format!("unable to open database: {file}")) }
+    })?;
     let reading = from.read_guard()?;
     inner.lock_tables_to_read(db)?;
     let autoincrement = |table: &str| has_autoincrement(inner, db, table);

@@ -197,7 +197,7 @@ impl Binder<'_> {
                     }
                     continue;
                 }
-                if !s.name.eq_ignore_ascii_case(&t.text) {
+                if !s.name.eq_ignore_ascii_case(&t.text) && !other_name(s, &t.text) {
                     continue;
                 }
                 if let Some(sch) = schema
@@ -376,4 +376,11 @@ fn display(schema: Option<&Name>, table: Option<&Name>, column: &Name) -> String
     }
     s.push_str(&column.text);
     s
+}
+
+/// Whether a source is the table of the schema, without an alias, and this another of that table's names.
+fn other_name(s: &ScopeSource, name: &str) -> bool {
+    const NAMES: [&str; 4] = ["sqlite_master", "sqlite_schema", "sqlite_temp_master", "sqlite_temp_schema"];
+    let is_one = |name: &str| NAMES.iter().any(|n| n.eq_ignore_ascii_case(name));
+    matches!(&s.columns, Columns::Table(t) if t.root.get() == 1) && is_one(&s.name) && is_one(name)
 }
