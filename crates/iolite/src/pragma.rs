@@ -330,7 +330,7 @@ fn int32(s: &str) -> i32 {
         Some(b'+') => (false, &s[1..]),
         _ => (false, s),
     };
-    let start = |s: &str, f: fn(&u8) -> bool| s.bytes().take_while(|b| f(b)).count();
+    let start = |s: &str, f: fn(&u8) -> bool| s.bytes().take_while(f).count();
     if let Some(hex) = digits.strip_prefix("0x").or(digits.strip_prefix("0X")).filter(|_| !negative) {
         let n = start(hex, u8::is_ascii_hexdigit);
         return i32::from_str_radix(&hex[..n], 16).unwrap_or(0);
