@@ -265,7 +265,7 @@ pub unsafe extern "C" fn scalar(ctx: P, n: c_int, v: *mut P) {
             }
             2 => {
                 let t = libc::malloc(8) as *mut u8;
-                std::ptr::copy_nonoverlapping(b"answer\0".as_ptr(), t, 7);
+                std::ptr::copy_nonoverlapping(c"answer".as_ptr().cast::<u8>(), t, 7);
                 (a.result_text)(ctx, t as P, 6, Some(release));
                 (a.result_subtype)(ctx, 74);
             }

@@ -34,6 +34,8 @@ pub struct Side {
     blob_of: [usize; 2],
     backup: P,
     backup_to: usize,
+    /// The library holds their addresses.
+    #[allow(clippy::vec_box)]
     answers: Vec<Box<Answers>>,
     destroyed: usize,
 }
