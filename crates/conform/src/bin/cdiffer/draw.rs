@@ -532,6 +532,10 @@ pub fn sequence(seed: u64) -> Vec<String> {
             91 if r.chance(15) => format!("close c{c} {}", r.pick(&["v1", "v2"])),
             _ => other(r, c, s, connections, shared),
         };
+        // In a shared cache stock asks for the database of a table-valued function by a wild number, and may crash.
+        if shared && line.starts_with("authorizer") {
+            continue;
+        }
         out.push(line);
     }
     out
