@@ -78,7 +78,10 @@ unsafe fn hand_out(
     }
     *out = null_mut();
     let Some(row) = row else { return MISUSE };
-    let Some(n) = usize::try_from(column).ok().filter(|n| *n < row.len()) else { return MISUSE };
+    let Ok(n) = usize::try_from(column) else { return RANGE };
+    if n >= row.len() {
+        return MISUSE;
+    }
     // A column that is computed when it is read is not in the row.
     let (Some(value), Some(cell)) = (&row[n], cells.get(n)) else { return RANGE };
     *out = cell.get_or_init(|| CValue::new(value.clone())) as *const CValue as *mut CValue;

@@ -35,7 +35,7 @@ static void before(void *p, sqlite3 *db, int op, const char *d, const char *t, s
   if (sqlite3_preupdate_blobwrite(db) >= 0)
     printf("\n");
   else
-    printf(" %d %d\n", op != SQLITE_INSERT ? sqlite3_preupdate_old(db, n, &v) : 0, op != SQLITE_DELETE ? sqlite3_preupdate_new(db, -1, &v) : 0);
+    printf(" %d %d\n", op != SQLITE_INSERT && sqlite3_preupdate_old(db, n, &v), op != SQLITE_DELETE && sqlite3_preupdate_new(db, -1, &v));
 }
 
 int main(void) {
