@@ -202,6 +202,9 @@ struct Detail {
     offset: Option<u32>,
 }
 
+/// An offset that stands for none.
+const NOWHERE: u32 = u32::MAX;
+
 impl Error {
     /// An error with its own message.
     #[cold]
@@ -223,6 +226,11 @@ impl Error {
         self
     }
 
+    /// The same error, which has no place in the text, whoever would add one: SQLite tells none for it.
+    pub fn nowhere(self) -> Error {
+        self.at(NOWHERE)
+    }
+
     /// The same error without an offset: for text the user did not write in this statement.
     pub fn without_offset(mut self) -> Error {
         if let Some(d) = &mut self.detail {
@@ -239,7 +247,7 @@ impl Error {
 
     /// The byte offset into the SQL text, if one is known (`sqlite3_error_offset`).
     pub fn offset(&self) -> Option<u32> {
-        self.detail.as_ref().and_then(|d| d.offset)
+        self.detail.as_ref().and_then(|d| d.offset).filter(|o| *o != NOWHERE)
     }
 
     /// The message: the error's own, or the text of its code.

@@ -562,7 +562,7 @@ impl Cursor {
             && let Some(next) = self.run.goes_on(n, left)
             && let Ok(mut pager) = self.bt.pager()
         {
-            self.run.read_ahead(&mut pager, self.root, n, next, back);
+            self.run.read_ahead(&mut pager, n, next, back);
         }
     }
 

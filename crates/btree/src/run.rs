@@ -53,13 +53,13 @@ impl Run {
 
     /// Reads a child ahead if it is not cached, and those that follow it in the tree and in the file.
     #[inline(never)]
-    pub fn read_ahead(&mut self, pager: &mut Pager, root: Pgno, n: &Node, next: Pgno, back: bool) {
+    pub fn read_ahead(&mut self, pager: &mut Pager, n: &Node, next: Pgno, back: bool) {
         if pager.peek(next).is_some() {
             return;
         }
         self.size = (self.size * 2).clamp(FEW, MOST);
         let pages = in_row(n, next, self.size, back);
-        pager.read_ahead(pages, root, &mut self.scan);
+        pager.read_ahead(pages, back, &mut self.scan);
     }
 }
 

@@ -127,6 +127,8 @@ pub struct FunctionCall {
     pub pure: Option<&'static str>,
     /// What it answers is given to a function of the user or a virtual table: a pointer stays one.
     pub passes: bool,
+    /// Which arguments are parameters, as a bit set.
+    pub bound: u32,
 }
 
 /// A column of a STRICT table, for [`Opcode::TypeCheck`].

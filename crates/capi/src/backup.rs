@@ -34,7 +34,6 @@ pub unsafe extern "C" fn sqlite3_backup_init(
             let made = f.run(|source| t.run(|target| target.backup(to_name, source, from_name)));
             match made {
                 Ok(b) => {
-                    t.ok();
                     t.others.set(t.others.get() + 1);
                     f.others.set(f.others.get() + 1);
                     Box::into_raw(Box::new(CBackup {
@@ -107,6 +106,14 @@ pub unsafe extern "C" fn sqlite3_serialize(
 ) -> *mut c_uchar {
     let name = text_option(name).unwrap_or_else(|| "main".into());
     with(db, null_mut(), |d| {
+        // What has nothing behind it, or is not there, leaves the connection's error as it is.
+        if !size.is_null() {
+            *size = -1;
+        }
+        if !d.conn().is_some_and(|c| c.is_open(&name)) {
+            return null_mut();
+        }
+        d.prepared();
         let bytes = d.run(|c| c.serialize(&name));
         match bytes {
             Ok(b) => {
@@ -118,9 +125,6 @@ pub unsafe extern "C" fn sqlite3_serialize(
             }
             Err(e) => {
                 d.fail(&e);
-                if !size.is_null() {
-                    *size = -1;
-                }
                 null_mut()
             }
         }
@@ -154,11 +158,15 @@ pub unsafe extern "C" fn sqlite3_deserialize(
         }
         let limit = if flags & RESIZEABLE != 0 { None } else { Some(buffer.max(size as u64)) };
         let options = iolite::engine::ImageOptions { read_only: flags & READ_ONLY != 0, limit };
+        if name.eq_ignore_ascii_case("temp") || !d.conn().is_some_and(|c| c.is_open(&name)) {
+            return ERROR;
+        }
         let done = d.run(|c| c.deserialize(&name, image, options));
         if done.is_ok() && name.eq_ignore_ascii_case("main") {
             *d.filename.borrow_mut() = crate::filename::filename_block(b"", b"", false);
         }
-        d.outcome(done)
+        d.prepared();
+        d.answer(done)
     });
     if flags & FREE_ON_CLOSE != 0 {
         crate::memory::sqlite3_free(data as *mut c_void);

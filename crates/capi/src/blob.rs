@@ -37,11 +37,12 @@ pub unsafe extern "C" fn sqlite3_blob_open(
         match d.run(|c| c.blob_open(schema.as_deref(), &table, &column, rowid, flags != 0)) {
             Ok(b) => {
                 d.others.set(d.others.get() + 1);
+                d.blobs.set(d.blobs.get() + 1);
                 *out =
                     Box::into_raw(Box::new(CBlob { db, inner: RefCell::new(b), last: RefCell::new(Ok(())) }));
                 d.ok()
             }
-            Err(e) => d.fail(&e),
+            Err(e) => d.fail_to_prepare(&e),
         }
     })
 }
@@ -117,8 +118,9 @@ pub unsafe extern "C" fn sqlite3_blob_close(b: *mut CBlob) -> c_int {
     let b = Box::from_raw(b);
     crate::handle::leaving(b.db, MISUSE, |d| {
         d.others.set(d.others.get().saturating_sub(1));
+        d.blobs.set(d.blobs.get().saturating_sub(1));
         match b.inner.into_inner().close().and(b.last.into_inner()) {
-            Ok(()) => OK,
+            Ok(()) => d.ended(),
             Err(e) => d.fail(&e),
         }
     })

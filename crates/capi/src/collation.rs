@@ -4,6 +4,7 @@ use crate::connection::{Db, Destructor, text, with};
 use crate::statement::destroy;
 use crate::{MISUSE, OK};
 use iolite::engine::Collate;
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::ffi::{c_char, c_int, c_void};
 use std::rc::Rc;
@@ -12,17 +13,19 @@ type Compare = unsafe extern "C" fn(*mut c_void, c_int, *const c_void, c_int, *c
 
 struct CCollation {
     user: *mut c_void,
-    compare: Compare,
-    destroy: Option<Destructor>,
+    /// None: it was taken back.
+    compare: Option<Compare>,
+    destroy: Cell<Option<Destructor>>,
     wide: Option<iolite::Encoding>,
 }
 
 impl Collate for CCollation {
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         let call = |a: &[u8], b: &[u8]| {
+            let Some(compare) = self.compare else { return a.cmp(b) };
             // SAFETY: the callback was registered for this shape of call; both texts live across it.
             let n = unsafe {
-                (self.compare)(
+                compare(
                     self.user,
                     a.len() as c_int,
                     a.as_ptr() as *const c_void,
@@ -39,10 +42,23 @@ impl Collate for CCollation {
     }
 }
 
+/// A collating sequence of the program's by its name in small letters and the number of its encoding.
+pub(crate) struct Registered {
+    key: (String, u8),
+    code: Rc<CCollation>,
+}
+
+impl CCollation {
+    /// Releases the program's data, once: nobody compares by it any more.
+    fn release(&self) {
+        // SAFETY: pointer and destructor were given together, and this is the only place that runs it.
+        unsafe { destroy(self.destroy.take(), self.user) };
+    }
+}
+
 impl Drop for CCollation {
     fn drop(&mut self) {
-        // SAFETY: pointer and destructor were given together, and this is their last holder.
-        unsafe { destroy(self.destroy, self.user) };
+        self.release();
     }
 }
 
@@ -60,18 +76,44 @@ unsafe fn create(
             2 => Some(iolite::Encoding::Utf16le),
             3 => Some(iolite::Encoding::Utf16be),
             4 | 8 => Some(crate::connection::WIDE),
-            _ => return d.fail_code(MISUSE),
+            _ => return MISUSE,
         };
-        let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
-        if crate::statement::any_busy(d) && c.has_collation(&name) {
+        let Some(c) = d.conn() else { return MISUSE };
+        let number = wide.map_or(1, crate::text::number_of);
+        let key = (name.to_ascii_lowercase(), number);
+        let known = d.hooks.collations.borrow().iter().position(|k| k.key == key);
+        let live = match known {
+            Some(at) => d.hooks.collations.borrow()[at].code.compare.is_some(),
+            // BINARY is built in for each encoding, the others are for UTF-8.
+            None => (number == 1 || key.0 == "binary") && c.has_collation(&name),
+        };
+        if live && (crate::statement::any_busy(d) || d.blobs.get() > 0) {
             return d.fail_text(
                 crate::BUSY,
                 "unable to delete/modify collation sequence due to active statements",
             );
         }
-        let made =
-            compare.map(|compare| Rc::new(CCollation { user, compare, destroy, wide }) as Rc<dyn Collate>);
-        c.create_collation(&name, made);
+        let code = Rc::new(CCollation { user, compare, destroy: Cell::new(destroy), wide });
+        let former = {
+            let mut list = d.hooks.collations.borrow_mut();
+            match known {
+                Some(at) => Some(std::mem::replace(&mut list[at], Registered { key: key.clone(), code })),
+                None => {
+                    list.push(Registered { key: key.clone(), code });
+                    None
+                }
+            }
+        };
+        if let Some(f) = &former {
+            f.code.release();
+        }
+        let wanted = crate::text::number_of(c.encoding());
+        let nearest = {
+            let list = d.hooks.collations.borrow();
+            let own = list.iter().filter(|k| k.key.0 == key.0 && k.code.compare.is_some());
+            own.max_by_key(|k| (k.key.1 == wanted, k.key.1 > 1 && wanted > 1)).map(|k| k.code.clone())
+        };
+        c.create_collation(&name, nearest.map(|n| n as Rc<dyn Collate>));
         d.ok()
     })
 }
@@ -127,14 +169,16 @@ pub(crate) unsafe fn ask(d: &Db, db: *mut Db, e: &iolite::Error) -> bool {
     else {
         return false;
     };
+    // What would suit the database best.
+    let encoding = d.conn().map_or(1, |c| crate::text::number_of(c.encoding()) as c_int);
     match needed {
         Needed::Narrow(f, user) => {
             let name = std::ffi::CString::new(iolite_base::raw_text::decode(name)).unwrap_or_default();
-            f(user, db, 1, name.as_ptr());
+            f(user, db, encoding, name.as_ptr());
         }
         Needed::Wide(f, user) => {
             let name = crate::text::to_utf16(name.as_bytes());
-            f(user, db, 1, name.as_ptr() as *const c_void);
+            f(user, db, encoding, name.as_ptr() as *const c_void);
         }
     }
     true

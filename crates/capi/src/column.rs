@@ -19,6 +19,7 @@ unsafe fn value<T: Answer>(s: *mut Stmt, i: c_int, none: T, f: impl FnOnce(&Body
             return f(st, v);
         }
         d.fail_code(crate::RANGE);
+        st.mask_failure(d);
         none
     })
 }
@@ -32,6 +33,10 @@ unsafe fn column<T: Answer>(s: *mut Stmt, i: c_int, none: T, f: impl FnOnce(&Val
         }
         let c = &mut columns[i as usize];
         c.used = true;
+        if matches!(v, Value::Blob(..)) {
+            c.buffers.encoding =
+                st.inner.try_borrow().map_or_else(|_| Default::default(), |i| i.connection().encoding());
+        }
         f(v, c)
     })
 }
@@ -68,9 +73,20 @@ columns! {
     sqlite3_column_blob(v, c) -> *const c_void, null() => c.buffers.blob(v);
     sqlite3_column_bytes(v, c) -> c_int, 0 => c.buffers.bytes(v);
     sqlite3_column_bytes16(v, c) -> c_int, 0 => c.buffers.bytes16(v);
-    sqlite3_column_value(v, c) -> *mut CValue, std::ptr::null_mut() => {
-        &mut **c.value.get_or_insert_with(|| Box::new(CValue::new(v.clone()))) as *mut CValue
-    };
+}
+
+/// The NULL that a column is which is not there.
+fn null_value() -> *mut CValue {
+    static NONE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *NONE.get_or_init(|| Box::into_raw(Box::<CValue>::default()) as usize) as *mut CValue
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_column_value(s: *mut Stmt, i: c_int) -> *mut CValue {
+    let p = column(s, i, null(), |v, c| {
+        &**c.value.get_or_insert_with(|| Box::new(CValue::new(v.clone()))) as *const CValue
+    });
+    if p.is_null() { null_value() } else { p as *mut CValue }
 }
 
 #[unsafe(no_mangle)]

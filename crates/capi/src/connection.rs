@@ -30,7 +30,7 @@ pub struct Db {
     pub(crate) ending: Cell<bool>,
     /// None if opening failed.
     pub(crate) conn: RefCell<Option<Connection>>,
-    error: RefCell<Last>,
+    error: Last,
     /// Codes are told in full.
     pub(crate) extended: Cell<bool>,
     /// Statements not yet finalized.
@@ -39,6 +39,8 @@ pub struct Db {
     pub(crate) spare: RefCell<VecDeque<*mut Stmt>>,
     /// Backups and blobs not yet closed.
     pub(crate) others: Cell<usize>,
+    /// Of these, blobs: they are read by statements that run as long as they are open.
+    pub(crate) blobs: Cell<usize>,
     /// What makes running statements stop: belongs to the slot, so that it is there for whoever sets it too late.
     interrupt: Arc<AtomicBool>,
     pub(crate) filename: RefCell<Vec<u8>>,
@@ -68,13 +70,31 @@ type ClientData = (Vec<u8>, *mut c_void, Option<Destructor>);
 /// A function that releases what a pointer stands for.
 pub type Destructor = unsafe extern "C" fn(*mut c_void);
 
-/// The outcome of the last call.
+/// The outcome of the last call that has one: many leave it as it is, and the parts are not always set together. A step
+/// that answers a row sets the code alone, so that a message of before is read again; an offset stays until a statement is
+/// prepared. All that is observed by programs, and is as in SQLite.
 #[derive(Default)]
 struct Last {
-    code: i32,
-    message: Option<CString>,
-    wide: Vec<u8>,
-    offset: i32,
+    code: Cell<i32>,
+    offset: Cell<i32>,
+    message: RefCell<Option<CString>>,
+    /// There was a message since the connection was opened.
+    spoken: Cell<bool>,
+    wide: RefCell<Vec<u8>>,
+}
+
+impl Last {
+    fn clear(&self) {
+        self.code.set(OK);
+        self.offset.set(-1);
+        self.put_message(None);
+    }
+
+    fn put_message(&self, m: Option<CString>) {
+        if let Ok(mut l) = self.message.try_borrow_mut() {
+            *l = m;
+        }
+    }
 }
 
 impl Db {
@@ -135,11 +155,13 @@ impl Db {
         self.hooks.clear();
         self.loads.set(0);
         self.fts5.take();
-        *self.error.borrow_mut() = Last::default();
+        self.error.clear();
+        self.error.spoken.set(false);
         self.filename.borrow_mut().clear();
         self.extended.set(false);
         self.broken.set(false);
         self.others.set(0);
+        self.blobs.set(0);
     }
 
     /// The code as the caller wants it: extended or primary.
@@ -149,7 +171,37 @@ impl Db {
 
     /// Remembers success.
     pub(crate) fn ok(&self) -> c_int {
-        self.set(OK, None, -1)
+        let e = &self.error;
+        e.code.set(OK);
+        if e.spoken.get() {
+            e.put_message(None)
+        } else {
+            e.offset.set(-1)
+        }
+        OK
+    }
+
+    /// Remembers that a statement was prepared.
+    pub(crate) fn prepared(&self) -> c_int {
+        self.error.clear();
+        OK
+    }
+
+    /// Remembers that the run of a statement has ended well.
+    pub(crate) fn ended(&self) -> c_int {
+        self.error.code.set(OK);
+        if self.error.spoken.get() {
+            self.error.offset.set(-1);
+            self.error.put_message(None);
+        }
+        OK
+    }
+
+    /// Remembers a code, and leaves the rest as it is.
+    #[inline]
+    pub(crate) fn note(&self, code: c_int) -> c_int {
+        self.error.code.set(code);
+        code
     }
 
     /// Remembers an error; answers its code.
@@ -157,17 +209,35 @@ impl Db {
         if e.code() == Code::Internal && self.broken.get() {
             return self.fail_broken();
         }
-        self.set(e.code().number() as i32, Some(e.message()), e.offset().map_or(-1, |o| o as i32))
+        let message = e.has_message().then(|| e.message());
+        self.set(e.code().number() as i32, message)
+    }
+
+    /// Remembers why a statement could not be prepared, and where its text is wrong.
+    pub(crate) fn fail_to_prepare(&self, e: &Error) -> c_int {
+        self.error.offset.set(e.offset().map_or(-1, |o| o as i32));
+        self.fail(e)
+    }
+
+    /// Remembers how a statement's run failed.
+    pub(crate) fn fail_to_run(&self, e: &Error) -> c_int {
+        self.error.offset.set(-1);
+        self.fail(e)
     }
 
     /// Remembers a bare code.
     pub(crate) fn fail_code(&self, code: c_int) -> c_int {
-        self.set(code, None, -1)
+        self.set(code, None)
     }
 
     /// Remembers a code with a message.
     pub(crate) fn fail_text(&self, code: c_int, text: &str) -> c_int {
-        self.set(code, Some(text), -1)
+        self.set(code, Some(text))
+    }
+
+    /// How a call went that leaves the connection's error as it is.
+    pub(crate) fn answer<T>(&self, r: Result<T, Error>) -> c_int {
+        r.map_or_else(|e| self.mask(e.code().number() as i32), |_| OK)
     }
 
     /// Remembers how a call went.
@@ -178,19 +248,25 @@ impl Db {
         }
     }
 
-    fn set(&self, code: i32, message: Option<&str>, offset: i32) -> c_int {
-        if let Ok(mut l) = self.error.try_borrow_mut() {
-            l.code = code;
-            l.offset = offset;
-            if code == OK && message.is_none() {
-                l.message = None;
-            } else {
-                let mut text = raw_text::decode(message.unwrap_or_else(|| code_text(code))).into_owned();
-                text.iter_mut().filter(|b| **b == 0).for_each(|b| *b = b' ');
-                l.message = CString::new(text).ok();
-            }
-        }
+    fn set(&self, code: i32, message: Option<&str>) -> c_int {
+        self.error.code.set(code);
+        self.error.put_message(message.and_then(|m| {
+            let mut text = raw_text::decode(m).into_owned();
+            text.iter_mut().filter(|b| **b == 0).for_each(|b| *b = b' ');
+            CString::new(text).ok()
+        }));
+        self.error.spoken.set(self.error.spoken.get() || message.is_some());
         self.mask(code)
+    }
+
+    /// What `sqlite3_errmsg` answers: a text that lives until the next call that changes it, or for good.
+    fn message(&self) -> *const c_char {
+        let code = self.error.code.get();
+        let said = self.error.message.borrow();
+        match said.as_ref().filter(|_| code != OK) {
+            Some(m) => m.as_ptr(),
+            None => crate::info::static_text(code_text(code)),
+        }
     }
 
     /// Runs `f` on the open connection.
@@ -216,8 +292,12 @@ pub unsafe fn engine(db: *mut Db) -> Option<Connection> {
 
 /// The text of a code.
 pub(crate) fn code_text(code: i32) -> &'static str {
-    if code & 0xff == 22 {
-        return "unknown error";
+    match code {
+        OK => return "not an error",
+        crate::ROW => return "another row available",
+        crate::DONE => return "no more rows available",
+        _ if code & 0xff == 22 => return "unknown error",
+        _ => {}
     }
     let known = Code::from_number(code as u32).or_else(|| Code::from_number(code as u32 & 0xff));
     known.map_or("unknown error", Code::text)
@@ -262,12 +342,12 @@ pub unsafe extern "C" fn sqlite3_close_v2(db: *mut Db) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_errcode(db: *mut Db) -> c_int {
-    with(db, no_code(db), |d| d.mask(d.error.borrow().code))
+    with(db, no_code(db), |d| d.mask(d.error.code.get()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_extended_errcode(db: *mut Db) -> c_int {
-    with(db, no_code(db), |d| d.error.borrow().code)
+    with(db, no_code(db), |d| d.error.code.get())
 }
 
 /// The code of a handle that is none.
@@ -277,9 +357,8 @@ fn no_code(db: *mut Db) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_errmsg(db: *mut Db) -> *const c_char {
-    const FINE: &CStr = c"not an error";
     let none = if db.is_null() { c"out of memory" } else { c"bad parameter or other API misuse" };
-    with(db, none.as_ptr(), |d| d.error.borrow().message.as_ref().map_or(FINE.as_ptr(), |m| m.as_ptr()))
+    with(db, none.as_ptr(), |d| d.message())
 }
 
 #[unsafe(no_mangle)]
@@ -298,10 +377,9 @@ pub unsafe extern "C" fn sqlite3_errmsg16(db: *mut Db) -> *const c_void {
     static NO_HANDLE: [u16; 34] = wide(b"bad parameter or other API misuse");
     let none = if db.is_null() { NO_MEMORY.as_ptr() } else { NO_HANDLE.as_ptr() };
     with(db, none as *const c_void, |d| {
-        let mut l = d.error.borrow_mut();
-        let message = l.message.as_ref().map_or(&b"not an error"[..], |m| m.to_bytes());
-        l.wide = crate::text::to_utf16(message);
-        l.wide.as_ptr() as *const c_void
+        let mut wide = d.error.wide.borrow_mut();
+        *wide = crate::text::to_utf16(CStr::from_ptr(d.message()).to_bytes());
+        wide.as_ptr() as *const c_void
     })
 }
 
@@ -312,10 +390,7 @@ pub unsafe extern "C" fn sqlite3_errstr(code: c_int) -> *const c_char {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_error_offset(db: *mut Db) -> c_int {
-    with(db, -1, |d| {
-        let l = d.error.borrow();
-        if l.code == OK { -1 } else { l.offset }
-    })
+    with(db, -1, |d| if d.error.code.get() == OK { -1 } else { d.error.offset.get() })
 }
 
 #[unsafe(no_mangle)]
@@ -432,7 +507,10 @@ pub unsafe extern "C" fn sqlite3_db_name(db: *mut Db, n: c_int) -> *const c_char
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_db_readonly(db: *mut Db, name: *const c_char) -> c_int {
     let name = text_option(name).unwrap_or_else(|| "main".into());
-    ask(db, -1, |c| c.btree(&name).map_or(-1, |b| b.is_read_only() as c_int))
+    ask(db, -1, |c| match c.is_open(&name) {
+        true => c.btree(&name).map_or(-1, |b| b.is_read_only() as c_int),
+        false => -1,
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -27,7 +27,10 @@ pub unsafe extern "C" fn sqlite3_exec(
         *error = null_mut();
     }
     // Under the mutex as a whole: the message below is that of this call.
-    with(db, MISUSE, |_| run(db, sql, f, user, error))
+    with(db, MISUSE, |d| {
+        d.ok();
+        run(db, sql, f, user, error)
+    })
 }
 
 unsafe fn run(

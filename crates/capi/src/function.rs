@@ -70,8 +70,16 @@ pub(crate) fn overloaded(
     call: Option<Call>,
     user: *mut c_void,
 ) -> Rc<Function> {
-    let code =
-        Callbacks { db, user, call, step: None, finish: None, value: None, inverse: None, destroy: None };
+    let code = Callbacks {
+        db,
+        user,
+        call,
+        step: None,
+        finish: None,
+        value: None,
+        inverse: None,
+        destroy: Cell::default(),
+    };
     let imp = Implementation::User(Rc::new(CScalar(Rc::new(code))));
     Rc::new(Function { name: name.into(), args: args as i16, flags: FunctionFlags::default(), imp })
 }
@@ -100,17 +108,22 @@ struct Callbacks {
     finish: Option<Final>,
     value: Option<Final>,
     inverse: Option<Call>,
-    destroy: Option<Destructor>,
+    destroy: Cell<Option<Destructor>>,
 }
 
 impl Drop for Callbacks {
     fn drop(&mut self) {
-        // SAFETY: the pointer and its destructor were given together, and this is the last holder of both.
-        unsafe { destroy(self.destroy, self.user) };
+        self.release();
     }
 }
 
 impl Callbacks {
+    /// Releases the program's data, once: nobody calls the function any more.
+    fn release(&self) {
+        // SAFETY: the pointer and its destructor were given together, and this is the only place that runs it.
+        unsafe { destroy(self.destroy.take(), self.user) };
+    }
+
     fn context(&self, memory: *mut Memory, aux: *mut AuxData) -> CContext {
         CContext {
             db: self.db,
@@ -125,8 +138,12 @@ impl Callbacks {
     }
 
     /// Calls C with arguments.
-    fn invoke(&self, f: Call, args: &[Value], cx: &mut CContext) {
+    /// `bound`: which of them are parameters, as a bit set.
+    fn invoke(&self, f: Call, args: &[Value], bound: u32, cx: &mut CContext) {
         let mut values: Vec<CValue> = args.iter().map(|v| CValue::new(v.clone())).collect();
+        for (_, v) in values.iter_mut().take(31).enumerate().filter(|(i, _)| bound & 1 << i != 0) {
+            v.bound = true;
+        }
         let mut pointers: Vec<*mut CValue> = values.iter_mut().map(|v| v as *mut CValue).collect();
         // SAFETY: the function was registered for this shape of call; context and arguments live across it.
         unsafe { f(cx, args.len() as c_int, pointers.as_mut_ptr()) };
@@ -138,8 +155,9 @@ struct CScalar(Rc<Callbacks>);
 impl Scalar for CScalar {
     fn call(&self, ctx: &mut Context<'_>, args: &[Value]) -> iolite::Result<Value> {
         let Some(f) = self.0.call else { return Err(Code::Misuse.into()) };
+        let bound = ctx.aux.bound_args;
         let mut cx = self.0.context(null_mut(), ctx.aux);
-        self.0.invoke(f, args, &mut cx);
+        self.0.invoke(f, args, bound, &mut cx);
         cx.result.into_inner()
     }
 }
@@ -153,7 +171,7 @@ struct CAggregate {
 impl CAggregate {
     fn run(&mut self, f: Call, args: &[Value]) -> iolite::Result<()> {
         let mut cx = self.code.context(&mut self.memory, null_mut());
-        self.code.invoke(f, args, &mut cx);
+        self.code.invoke(f, args, 0, &mut cx);
         if cx.failed.get() { cx.result.into_inner().map(|_| ()) } else { Ok(()) }
     }
 
@@ -219,6 +237,34 @@ struct Given {
     code: Callbacks,
 }
 
+/// The encoding that a function asks for: 1 for UTF-8, which also stands for any, 2 and 3 for UTF-16.
+fn encoding_of(flags: c_int) -> u8 {
+    match flags & 7 {
+        2 => 2,
+        3 => 3,
+        4 => crate::text::number_of(crate::connection::WIDE),
+        _ => 1,
+    }
+}
+
+/// A function of the program's by its name in small letters, number of arguments and encoding.
+pub(crate) struct Registered {
+    key: (String, i16, u8),
+    code: Rc<Callbacks>,
+    /// None: it was taken back.
+    function: Option<Function>,
+}
+
+/// Of the functions with a name and number of arguments the one whose encoding is nearest to the database's.
+fn best(list: &[Registered], name: &str, args: i16, wanted: u8) -> Option<Function> {
+    let fit = |f: &&Registered| match f.key.2 {
+        e if e == wanted => 2,
+        e if e > 1 && wanted > 1 => 1,
+        _ => 0,
+    };
+    list.iter().filter(|f| f.key.0 == name && f.key.1 == args).max_by_key(fit)?.function.clone()
+}
+
 unsafe fn create(g: Given) -> c_int {
     let Given { db, name, args, flags, code } = g;
     with(db, MISUSE, |d| {
@@ -233,12 +279,20 @@ unsafe fn create(g: Given) -> c_int {
             || !(-1..=1000).contains(&args)
             || window && !aggregate
         {
-            return d.fail_code(MISUSE);
+            return MISUSE;
         }
-        let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
-        if crate::statement::any_busy(d) && c.has_function(&name, args as i16) {
+        let Some(c) = d.conn() else { return MISUSE };
+        let encoding = encoding_of(flags);
+        let key = (name.to_ascii_lowercase(), args as i16, encoding);
+        let known = d.hooks.functions.borrow().iter().position(|f| f.key == key);
+        // Those that are built in are for UTF-8.
+        let replaces = known.is_some() || encoding == 1 && c.has_function(&name, args as i16);
+        if replaces && (crate::statement::any_busy(d) || d.blobs.get() > 0) {
             return d
                 .fail_text(crate::BUSY, "unable to delete/modify user-function due to active statements");
+        }
+        if !replaces && !scalar && !aggregate {
+            return OK;
         }
         let mut set = FunctionFlags::default();
         for (bit, flag) in [
@@ -257,17 +311,36 @@ unsafe fn create(g: Given) -> c_int {
         }
         let code = Rc::new(code);
         let imp = if scalar {
-            Implementation::User(Rc::new(CScalar(code)))
+            Some(Implementation::User(Rc::new(CScalar(code.clone()))))
         } else if aggregate {
-            Implementation::Aggregate(Rc::new(move || {
+            let code = code.clone();
+            Some(Implementation::Aggregate(Rc::new(move || {
                 Box::new(CAggregate { code: code.clone(), memory: Memory(null_mut()), finished: false })
-            }))
+            })))
         } else {
-            c.remove_function(&name, args as i16);
-            return d.ok();
+            None
         };
-        c.create_function(Function { name: name.as_str().into(), args: args as i16, flags: set, imp });
-        d.ok()
+        let made = imp.map(|imp| Function { name: name.as_str().into(), args: args as i16, flags: set, imp });
+        let own = Registered { key: key.clone(), code, function: made };
+        let former = {
+            let mut list = d.hooks.functions.borrow_mut();
+            match known {
+                Some(at) => Some(std::mem::replace(&mut list[at], own)),
+                None => {
+                    list.push(own);
+                    None
+                }
+            }
+        };
+        if let Some(f) = &former {
+            f.code.release();
+        }
+        let wanted = crate::text::number_of(c.encoding());
+        match best(&d.hooks.functions.borrow(), &key.0, key.1, wanted) {
+            Some(f) => c.create_function(f),
+            None => c.remove_function(&name, args as i16),
+        }
+        OK
     })
 }
 
@@ -297,7 +370,8 @@ pub unsafe extern "C" fn sqlite3_create_function_v2(
     finish: Option<Final>,
     destroy: Option<Destructor>,
 ) -> c_int {
-    let code = Callbacks { db, user, call, step, finish, value: None, inverse: None, destroy };
+    let code =
+        Callbacks { db, user, call, step, finish, value: None, inverse: None, destroy: Cell::new(destroy) };
     create(Given { db, name: text(name), args, flags, code })
 }
 
@@ -313,7 +387,8 @@ pub unsafe extern "C" fn sqlite3_create_function16(
     finish: Option<Final>,
 ) -> c_int {
     let name = String::from_utf8_lossy(&crate::text::from_utf16(name, -1)).into_owned();
-    let code = Callbacks { db, user, call, step, finish, value: None, inverse: None, destroy: None };
+    let code =
+        Callbacks { db, user, call, step, finish, value: None, inverse: None, destroy: Cell::default() };
     create(Given { db, name, args, flags, code })
 }
 
@@ -330,7 +405,7 @@ pub unsafe extern "C" fn sqlite3_create_window_function(
     inverse: Option<Call>,
     destroy: Option<Destructor>,
 ) -> c_int {
-    let code = Callbacks { db, user, call: None, step, finish, value, inverse, destroy };
+    let code = Callbacks { db, user, call: None, step, finish, value, inverse, destroy: Cell::new(destroy) };
     create(Given { db, name: text(name), args, flags, code })
 }
 

@@ -3,7 +3,7 @@
 use crate::connection::{Db, with};
 use crate::statement::Stmt;
 use crate::{MISUSE, OK};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::rc::Rc;
@@ -31,8 +31,10 @@ pub struct Hooks {
     pub(crate) preupdate_data: Cell<Option<*mut c_void>>,
     /// The change that a callback is being told of, in the frame that calls it (`preupdate`).
     pub(crate) preupdate_event: Cell<Option<*const c_void>>,
-    pub(crate) authorizer: Cell<Option<crate::authorizer::Authorizer>>,
     pub(crate) needed: Cell<Option<crate::collation::Needed>>,
+    /// The program's functions and collating sequences; their data is released when they are replaced, or with the connection.
+    pub(crate) functions: RefCell<Vec<crate::function::Registered>>,
+    pub(crate) collations: RefCell<Vec<crate::collation::Registered>>,
 }
 
 impl Hooks {
@@ -49,8 +51,9 @@ impl Hooks {
         self.update_data.set(None);
         self.preupdate_data.set(None);
         self.preupdate_event.set(None);
-        self.authorizer.set(None);
         self.needed.set(None);
+        let gone = (self.functions.take(), self.collations.take());
+        drop(gone);
     }
 }
 
@@ -130,14 +133,15 @@ pub(crate) fn closing(d: &Db, db: *mut Db) {
 }
 
 /// Behind each statement: tells the WAL hook if a commit has grown the log.
-pub(crate) fn after_statement(d: &Db) {
+pub(crate) fn after_statement(d: &Db, reads: bool) {
     let (Some((f, user)), Some(db)) = (d.hooks.wal.get(), d.hooks.wal_db.get()) else { return };
     let Some(c) = d.conn() else { return };
     if !c.is_autocommit() {
         return;
     }
     let frames = c.btree("main").map_or(0, |b| b.wal_frames());
-    if frames != d.hooks.wal_frames.replace(frames) && frames > 0 {
+    // What a reader finds there was written by others.
+    if frames != d.hooks.wal_frames.replace(frames) && frames > 0 && !reads {
         // SAFETY: registered for this shape of call.
         unsafe { f(user, db, c"main".as_ptr(), frames as c_int) };
     }
@@ -154,7 +158,7 @@ pub unsafe extern "C" fn sqlite3_trace_v2(
         d.hooks.trace.set(None);
         d.hooks.trace_v2.set(f.filter(|_| mask != 0).map(|f| (mask, f, user)));
         follow_triggers(db, d);
-        d.ok()
+        OK
     })
 }
 
@@ -175,7 +179,7 @@ pub unsafe extern "C" fn sqlite3_profile(db: *mut Db, f: Option<Profile>, user: 
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_busy_timeout(db: *mut Db, ms: c_int) -> c_int {
-    with(db, MISUSE, |d| d.outcome(d.run(|c| c.busy_timeout(ms.max(0) as u32))))
+    with(db, MISUSE, |d| d.answer(d.run(|c| c.busy_timeout(ms.max(0) as u32))))
 }
 
 #[unsafe(no_mangle)]
@@ -194,7 +198,7 @@ pub unsafe extern "C" fn sqlite3_busy_handler(
             // SAFETY: registered for this shape of call.
             Rc::new(move |n: u32| unsafe { f(user, n as c_int) != 0 }) as Rc<dyn Fn(u32) -> bool>
         });
-        d.outcome(d.run(|c| c.busy_handler(handler)))
+        d.answer(d.run(|c| c.busy_handler(handler)))
     })
 }
 
@@ -230,7 +234,7 @@ pub unsafe extern "C" fn sqlite3_commit_hook(
         if let Some(c) = d.conn() {
             c.commit_hook(hook);
         }
-        d.hooks.commit_data.replace(f.map(|_| user)).unwrap_or(null_mut())
+        d.hooks.commit_data.replace(Some(user)).unwrap_or(null_mut())
     })
 }
 
@@ -248,7 +252,7 @@ pub unsafe extern "C" fn sqlite3_rollback_hook(
         if let Some(c) = d.conn() {
             c.rollback_hook(hook);
         }
-        d.hooks.rollback_data.replace(f.map(|_| user)).unwrap_or(null_mut())
+        d.hooks.rollback_data.replace(Some(user)).unwrap_or(null_mut())
     })
 }
 
@@ -274,7 +278,7 @@ pub unsafe extern "C" fn sqlite3_update_hook(
                 }))),
             }
         }
-        d.hooks.update_data.replace(f.map(|_| user)).unwrap_or(null_mut())
+        d.hooks.update_data.replace(Some(user)).unwrap_or(null_mut())
     })
 }
 
@@ -282,6 +286,9 @@ pub unsafe extern "C" fn sqlite3_update_hook(
 pub unsafe extern "C" fn sqlite3_wal_hook(db: *mut Db, f: Option<WalHook>, user: *mut c_void) -> *mut c_void {
     with(db, null_mut(), |d| {
         d.hooks.wal_db.set(Some(db));
+        if let Some(c) = d.conn() {
+            d.hooks.wal_frames.set(c.btree("main").map_or(0, |b| b.wal_frames()));
+        }
         d.hooks.wal.replace(f.map(|f| (f, user))).map_or(null_mut(), |o| o.1)
     })
 }
@@ -289,7 +296,8 @@ pub unsafe extern "C" fn sqlite3_wal_hook(db: *mut Db, f: Option<WalHook>, user:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_wal_autocheckpoint(db: *mut Db, n: c_int) -> c_int {
     with(db, MISUSE, |d| {
-        d.outcome(d.run(|c| c.execute_batch(&format!("PRAGMA wal_autocheckpoint={}", n.max(0)))))
+        let setting = format!("PRAGMA wal_autocheckpoint={}", n.max(0));
+        d.answer(d.run(|c| c.unasked(|c| c.execute_batch(&setting))))
     })
 }
 
@@ -320,7 +328,7 @@ pub unsafe extern "C" fn sqlite3_wal_checkpoint_v2(
             1 => M::Full,
             2 => M::Restart,
             3 => M::Truncate,
-            _ => return d.fail_code(MISUSE),
+            _ => return MISUSE,
         };
         match d.run(|c| c.checkpoint(name.as_deref(), mode)) {
             Ok(r) => {

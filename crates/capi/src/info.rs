@@ -147,28 +147,22 @@ pub unsafe extern "C" fn sqlite3_db_config(
     value: *mut c_void,
     out: *mut c_int,
 ) -> c_int {
-    let pragma = match op {
-        1000 => {
-            let name = crate::connection::text(value as *const c_char);
-            return with(db, MISUSE, |d| {
-                d.outcome(d.run(|c| {
-                    c.rename_main(&name);
-                    Ok(())
-                }))
-            });
-        }
-        1001 => return if db.is_null() { MISUSE } else { OK },
-        1002 => "foreign_keys",
-        1011 => "writable_schema",
-        1012 => "legacy_alter_table",
-        1017 => "trusted_schema",
-        1019 => "reverse_unordered_selects",
-        _ => "",
-    };
+    if op == 1000 {
+        let name = crate::connection::text(value as *const c_char);
+        return with(db, MISUSE, |d| {
+            d.answer(d.run(|c| {
+                c.rename_main(&name);
+                Ok(())
+            }))
+        });
+    }
+    if op == 1001 {
+        return if db.is_null() { MISUSE } else { OK };
+    }
     let value = value as usize as c_int;
     with(db, MISUSE, |d| {
         if !(1002..=1023).contains(&op) {
-            return d.fail_code(ERROR);
+            return ERROR;
         }
         let switch = match op {
             1003 => Some(iolite::engine::Switch::Triggers),
@@ -186,6 +180,11 @@ pub unsafe extern "C" fn sqlite3_db_config(
             1020 => Some(iolite::engine::Switch::AttachCreate),
             1021 => Some(iolite::engine::Switch::AttachWrite),
             1022 => Some(iolite::engine::Switch::Comments),
+            1002 => Some(iolite::engine::Switch::ForeignKeys),
+            1011 => Some(iolite::engine::Switch::WritableSchema),
+            1012 => Some(iolite::engine::Switch::LegacyAlterTable),
+            1017 => Some(iolite::engine::Switch::TrustedSchema),
+            1019 => Some(iolite::engine::Switch::ReverseUnordered),
             _ => None,
         };
         if op == 1023 {
@@ -193,7 +192,7 @@ pub unsafe extern "C" fn sqlite3_db_config(
             if let Some(out) = out.as_mut() {
                 *out = 17;
             }
-            return d.ok();
+            return OK;
         }
         let now = d.run(|c| {
             if op == 1005 {
@@ -205,19 +204,12 @@ pub unsafe extern "C" fn sqlite3_db_config(
                 }
                 return Ok(d.loads.get() & crate::connection::LOADS_BY_C != 0);
             }
-            if let Some(s) = switch {
-                return Ok(c.switch(s, (value >= 0).then_some(value != 0)));
-            }
-            if value >= 0 {
-                c.execute_batch(&format!("PRAGMA {pragma}={}", (value != 0) as i32))?;
-            }
-            let rows = c.query(&format!("PRAGMA {pragma}"), &[])?;
-            Ok(rows.first().is_some_and(|r| r[0].to_int() != 0))
+            Ok(switch.is_some_and(|s| c.switch(s, (value >= 0).then_some(value != 0))))
         });
         if let (Ok(on), false) = (&now, out.is_null()) {
             *out = *on as c_int;
         }
-        d.outcome(now)
+        d.answer(now)
     })
 }
 
@@ -395,7 +387,7 @@ pub unsafe extern "C" fn sqlite3_unlock_notify(
             if let Some(f) = notify {
                 f([user].as_mut_ptr(), 1);
             }
-            OK
+            d.ok()
         }
     })
 }

@@ -53,7 +53,7 @@ pub unsafe extern "C" fn sqlite3_preupdate_hook(
         if let Some(c) = d.conn() {
             c.preupdate_hook(hook);
         }
-        d.hooks.preupdate_data.replace(f.map(|_| user)).unwrap_or(null_mut())
+        d.hooks.preupdate_data.replace(Some(user)).unwrap_or(null_mut())
     })
 }
 
@@ -78,8 +78,9 @@ unsafe fn hand_out(
     }
     *out = null_mut();
     let Some(row) = row else { return MISUSE };
-    let found = usize::try_from(column).ok().and_then(|n| Some((row.get(n)?.as_ref()?, cells.get(n)?)));
-    let Some((value, cell)) = found else { return RANGE };
+    let Some(n) = usize::try_from(column).ok().filter(|n| *n < row.len()) else { return MISUSE };
+    // A column that is computed when it is read is not in the row.
+    let (Some(value), Some(cell)) = (&row[n], cells.get(n)) else { return RANGE };
     *out = cell.get_or_init(|| CValue::new(value.clone())) as *const CValue as *mut CValue;
     OK
 }

@@ -122,11 +122,6 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
         {
             prepared = c.prepare_bytes(sql);
         }
-        if let Ok(Some((s, _))) = &prepared
-            && let Err(e) = crate::authorizer::check(d, s)
-        {
-            prepared = Err(e);
-        }
         if let Err(e) = &prepared {
             crate::log::log(e.code().number() as c_int, || {
                 let message = iolite_base::raw_text::decode(e.message()).into_owned();
@@ -134,7 +129,7 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
             });
         }
         match prepared {
-            Ok(None) => d.ok(),
+            Ok(None) => d.prepared(),
             Ok(Some((mut s, length))) => {
                 if legacy {
                     s.keep_program();
@@ -155,9 +150,9 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
                     pointers: RefCell::default(),
                 };
                 *out = Stmt::place(d, db, body);
-                d.ok()
+                d.prepared()
             }
-            Err(e) => d.fail(&e),
+            Err(e) => d.fail_to_prepare(&e),
         }
     })
 }
@@ -224,6 +219,9 @@ unsafe fn prepare16_at(
     let text = crate::text::from_utf16(sql, n as i64);
     let mut used = 0;
     let rc = prepare(db, &text, legacy, out, &mut used);
+    if rc != OK {
+        used = failed_length(&text);
+    }
     if !tail.is_null() {
         let units = String::from_utf8_lossy(&text[..used.min(text.len())]).encode_utf16().count();
         *tail = sql.add(units * 2);
@@ -242,6 +240,18 @@ pub unsafe extern "C" fn sqlite3_prepare(
     prepare_at(db, sql, n, true, out, tail)
 }
 
+/// Runs `f` as the flags of `sqlite3_prepare_v3` say: without virtual tables, or as ever.
+unsafe fn flagged(db: *mut Db, flags: c_uint, f: impl FnOnce() -> c_int) -> c_int {
+    const NO_VTAB: c_uint = 4;
+    if flags & NO_VTAB == 0 {
+        return f();
+    }
+    with(db, MISUSE, |d| match d.conn() {
+        Some(c) => c.without_virtual_tables(f),
+        None => f(),
+    })
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_prepare_v2(
     db: *mut Db,
@@ -258,11 +268,11 @@ pub unsafe extern "C" fn sqlite3_prepare_v3(
     db: *mut Db,
     sql: *const c_char,
     n: c_int,
-    _flags: c_uint,
+    flags: c_uint,
     out: *mut *mut Stmt,
     tail: *mut *const c_char,
 ) -> c_int {
-    prepare_at(db, sql, n, false, out, tail)
+    flagged(db, flags, || prepare_at(db, sql, n, false, out, tail))
 }
 
 #[unsafe(no_mangle)]
@@ -292,14 +302,23 @@ pub unsafe extern "C" fn sqlite3_prepare16_v3(
     db: *mut Db,
     sql: *const c_void,
     n: c_int,
-    _flags: c_uint,
+    flags: c_uint,
     out: *mut *mut Stmt,
     tail: *mut *const c_void,
 ) -> c_int {
-    prepare16_at(db, sql, n, false, out, tail)
+    flagged(db, flags, || prepare16_at(db, sql, n, false, out, tail))
 }
 
 impl Body {
+    /// As in SQLite, who asks for a column that is not there has the failure of the step before told by its primary code.
+    pub(crate) fn mask_failure(&self, d: &Db) {
+        if let Some(e) = self.failed.borrow_mut().as_mut()
+            && !d.extended.get()
+        {
+            *e = Error::new(e.code().primary(), e.message());
+        }
+    }
+
     /// Forgets the row that was there.
     fn leave_row(&self) {
         self.has_row.set(false);
@@ -340,20 +359,19 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
         let (rc, failed) = match stepped {
             Ok(Step::Row) => {
                 st.has_row.set(true);
-                d.ok();
-                (ROW, None)
+                (d.note(ROW), None)
             }
-            Ok(Step::Done) => {
-                d.ok();
-                (DONE, None)
-            }
+            Ok(Step::Done) => (d.note(DONE), None),
+            // The connection hears of it when the statement is reset.
+            Err(e) if st.legacy && e.code() == iolite::Code::Schema => (crate::ERROR, Some(e)),
             Err(e)
                 if st.legacy && !matches!(e.code().primary(), iolite::Code::Busy | iolite::Code::Misuse) =>
             {
-                (d.fail_code(crate::ERROR), Some(e))
+                (d.note(crate::ERROR), Some(e))
             }
-            Err(e) => (d.fail(&e), Some(e)),
+            Err(e) => (d.fail_to_run(&e), Some(e)),
         };
+        let reads = rc != ROW && inner.column_count() > 0 && inner.is_readonly();
         drop(inner);
         if let Some(e) = &failed {
             crate::log::log(e.code().number() as c_int, || {
@@ -368,7 +386,7 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
             }
         } else if st.started.take() {
             trace_end(d, st, s);
-            crate::hooks::after_statement(d);
+            crate::hooks::after_statement(d, reads);
         }
         rc
     })
@@ -397,8 +415,8 @@ fn reset(d: &Db, st: &Body, s: *mut Stmt) -> c_int {
         }
     }
     match (failed, r) {
-        (Some(e), _) | (None, Err(e)) => d.fail(&e),
-        (None, Ok(())) if ran => d.ok(),
+        (Some(e), _) | (None, Err(e)) => d.fail_to_run(&e),
+        (None, Ok(())) if ran => d.ended(),
         (None, Ok(())) => OK,
     }
 }
@@ -479,11 +497,11 @@ unsafe fn put(
 ) -> c_int {
     with_stmt(s, MISUSE, |d, st| {
         let Ok(mut inner) = st.inner.try_borrow_mut() else { return d.fail_code(MISUSE) };
-        if st.started.get() || inner.is_busy() {
+        if st.ran.get() || inner.is_busy() {
             crate::log::log(MISUSE, || {
                 [b"bind on a busy prepared statement: [", st.sql.to_bytes(), b"]"].concat()
             });
-            return d.fail_text(MISUSE, "bind on a busy prepared statement");
+            return d.fail_code(MISUSE);
         }
         if i < 1 {
             return d.fail_code(RANGE);
@@ -491,7 +509,10 @@ unsafe fn put(
         let r = inner.binding(i as usize, length).and_then(f);
         drop(inner);
         clear_pointers(st, Some(i as usize));
-        d.outcome(r)
+        match r {
+            Ok(()) => d.note(OK),
+            Err(e) => d.fail_code(e.code().number() as c_int),
+        }
     })
 }
 
@@ -675,7 +696,11 @@ pub unsafe extern "C" fn sqlite3_bind_zeroblob(s: *mut Stmt, i: c_int, n: c_int)
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_bind_zeroblob64(s: *mut Stmt, i: c_int, n: u64) -> c_int {
-    bind(s, i, zeroblob(n))
+    match zeroblob(n) {
+        // Whatever the parameter; the connection's error stays.
+        Err(e) => with_stmt(s, MISUSE, |d, _| d.mask(e.code().number() as i32)),
+        v => bind(s, i, v),
+    }
 }
 
 /// A blob of zeroes.

@@ -108,3 +108,13 @@ pub(crate) fn c_text(text: &str) -> CString {
     bytes.truncate(bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len()));
     CString::new(bytes).unwrap_or_default()
 }
+
+/// The number of an encoding in the C interface.
+pub(crate) fn number_of(e: iolite::engine::Encoding) -> u8 {
+    use iolite::engine::Encoding as E;
+    match e {
+        E::Utf8 => 1,
+        E::Utf16le => 2,
+        E::Utf16be => 3,
+    }
+}

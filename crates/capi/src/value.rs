@@ -2,7 +2,7 @@
 
 use crate::pointer::{POINTER, pointer_in};
 use crate::text::to_utf16;
-use iolite::engine::Value;
+use iolite::engine::{Encoding, Value};
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
 use std::ptr::{null, null_mut};
@@ -14,6 +14,8 @@ pub struct CValue {
     pub(crate) pointer: Option<(Vec<u8>, *mut c_void)>,
     /// It stands for a column that an UPDATE of a virtual table leaves as it is.
     pub(crate) unchanged: bool,
+    /// It is a parameter's value.
+    pub(crate) bound: bool,
     /// It stands for the values of an IN, and which of them is next.
     #[allow(clippy::vec_box)]
     pub(crate) list: Option<(Vec<Box<CValue>>, usize)>,
@@ -27,6 +29,8 @@ pub(crate) struct Buffers {
     has_text: bool,
     wide: Vec<u8>,
     has_wide: bool,
+    /// What a blob's bytes mean where they are asked for as text: text of the database.
+    pub(crate) encoding: Encoding,
 }
 
 impl Buffers {
@@ -44,6 +48,11 @@ impl Buffers {
         if !self.has_text {
             self.text.clear();
             match v {
+                Value::Blob(b, _) if self.encoding != Encoding::Utf8 => {
+                    if let Ok(text) = iolite_value::utf16::decode(b, self.encoding) {
+                        self.text.extend_from_slice(&text);
+                    }
+                }
                 Value::Text(b, _) | Value::Blob(b, _) => self.text.extend_from_slice(b),
                 _ => self.text.extend_from_slice(&v.text_bytes().map(|b| b.to_vec()).unwrap_or_default()),
             }
@@ -59,7 +68,12 @@ impl Buffers {
             return null();
         }
         if !self.has_wide {
-            self.wide = to_utf16(&v.text_bytes().map(|b| b.to_vec()).unwrap_or_default());
+            self.wide = match v {
+                Value::Blob(b, _) if self.encoding != Encoding::Utf8 => {
+                    iolite_value::utf16::decode(b, self.encoding).map_or(Vec::new(), |t| to_utf16(&t))
+                }
+                _ => to_utf16(&v.text_bytes().map(|b| b.to_vec()).unwrap_or_default()),
+            };
             self.has_wide = true;
         }
         self.wide.as_ptr() as *const c_void
@@ -69,6 +83,7 @@ impl Buffers {
     pub(crate) fn bytes(&mut self, v: &Value) -> c_int {
         match v {
             Value::Null => 0,
+            Value::Blob(..) if self.has_text => self.text.len() as c_int - 1,
             Value::Text(b, _) | Value::Blob(b, _) => b.len() as c_int,
             _ => {
                 self.text(v);
@@ -166,7 +181,6 @@ getters! {
     sqlite3_value_bytes16(v, b) -> c_int, 0 => b.bytes16(v);
     sqlite3_value_subtype(v, b) -> c_uint, 0 => v.subtype() as c_uint;
     sqlite3_value_encoding(v, b) -> c_int, 1 => 1;
-    sqlite3_value_frombind(v, b) -> c_int, 0 => 0;
     sqlite3_value_numeric_type(v, b) -> c_int, 5 => match v {
         Value::Text(t, _) => numeric(t).unwrap_or(3),
         _ => kind(v),
@@ -211,4 +225,9 @@ pub unsafe extern "C" fn sqlite3_value_free(p: *mut CValue) {
     if !p.is_null() {
         drop(Box::from_raw(p));
     }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_value_frombind(v: *mut CValue) -> c_int {
+    v.as_ref().is_some_and(|v| v.bound) as c_int
 }

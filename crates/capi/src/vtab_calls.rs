@@ -124,11 +124,11 @@ pub unsafe extern "C" fn sqlite3_overload_function(db: *mut Db, name: *const c_c
     let Some(name) = text_option(name).filter(|_| args >= -2) else { return MISUSE };
     with(db, MISUSE, |d| {
         let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
-        if !c.has_function(&name, args as i16) {
+        if !c.has_function(&name, args as i16) && !c.has_function(&name, -1) {
             c.create_function(placeholder(&name, args as i16, |name| {
                 Error::sql(format!("unable to use function {name} in the requested context"))
             }));
         }
-        d.ok()
+        crate::OK
     })
 }

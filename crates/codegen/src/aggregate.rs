@@ -117,6 +117,7 @@ impl Codegen<'_> {
             site,
             pure: None,
             passes: false,
+            bound: 0,
             cursor: None,
         };
         let distinct = if a.distinct {

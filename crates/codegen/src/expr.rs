@@ -449,8 +449,11 @@ impl Codegen<'_> {
         } else {
             self.expr_list(&c.args, first)?;
         }
-        let mut constant = 0u32;
+        let (mut constant, mut bound) = (0u32, 0u32);
         for (i, a) in c.args.iter().enumerate().take(31) {
+            if matches!(a, Expr::Param(..)) {
+                bound |= 1 << i;
+            }
             if a.is_constant() {
                 constant |= 1 << i;
             }
@@ -468,6 +471,7 @@ impl Codegen<'_> {
             site,
             pure: c.pure,
             passes,
+            bound,
         };
         self.b.emit4(Opcode::Function, constant as i32, first, target, P4::Function(Rc::new(call)));
         Ok(())

@@ -67,6 +67,7 @@ impl Codegen<'_> {
                 site: self.b.site(),
                 pure: None,
                 passes: false,
+                bound: 0,
                 cursor: None,
             };
             calls.push((Rc::new(call), c.args.clone(), c.filter));

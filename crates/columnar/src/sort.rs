@@ -1,12 +1,7 @@
 //! Sorting, once for all: of the standard library's sorts each kind of element costs some kilobytes of code.
 
+pub(crate) use iolite_value::order::{by_number, first_bytes};
 use std::cmp::Ordering;
-
-/// Sorts places by their numbers, equal ones by place.
-#[inline(never)]
-pub(crate) fn by_number(list: &mut [(u64, u32)]) {
-    list.sort_unstable();
-}
 
 /// Sorts places by their numbers, and where these are equal by comparison of the places; places that are equal even so stay
 /// as they are numbered.
@@ -24,14 +19,6 @@ pub(crate) fn few<T>(list: &mut [T], mut behind: impl FnMut(&T, &T) -> bool) {
             at -= 1;
         }
     }
-}
-
-/// A number that sorts as bytes do, as far as it goes.
-pub(crate) fn first_bytes(b: &[u8]) -> u64 {
-    let mut first = [0u8; 8];
-    let n = b.len().min(8);
-    first[..n].copy_from_slice(&b[..n]);
-    u64::from_be_bytes(first)
 }
 
 #[cfg(test)]

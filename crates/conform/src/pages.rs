@@ -206,11 +206,10 @@ fn fact(
     if columns {
         pair.force_columns();
     }
-    let note =
-        |slot: fn(&mut Verdict) -> &mut Option<String>, v: &mut Verdict, sql: &str, why: String| {
-            let all = slot(v).get_or_insert_default();
-            let _ = write!(all, "{}{sql}\n{why}", if all.is_empty() { "" } else { "\n" });
-        };
+    let note = |slot: fn(&mut Verdict) -> &mut Option<String>, v: &mut Verdict, sql: &str, why: String| {
+        let all = slot(v).get_or_insert_default();
+        let _ = write!(all, "{}{sql}\n{why}", if all.is_empty() { "" } else { "\n" });
+    };
     for sql in setup {
         let d = pair.run(&statement(sql));
         if let Some((_, text)) = &pair.last.error {

@@ -38,6 +38,8 @@ pub struct AuxData {
     /// Which arguments are constant during the run, as a bit set; a slot for another argument is dropped
     /// after each call.
     pub constant_args: u32,
+    /// Which arguments are parameters of the statement, likewise.
+    pub bound_args: u32,
 }
 
 impl AuxData {

@@ -5,6 +5,7 @@
 //! own state across any call made here.
 #![forbid(unsafe_code)]
 
+mod authorizer;
 mod function;
 mod host;
 mod preupdate;
@@ -15,6 +16,7 @@ mod tokenizer;
 mod transaction;
 mod vtab;
 
+pub use authorizer::{Action, Authorizer, Question};
 pub use function::{
     Aggregate, AuxData, Context, Function, FunctionFlags, Implementation, Inline, Scalar, ScalarFn,
 };

@@ -102,7 +102,8 @@ fn written(new: &str, quote: Quote) -> String {
 
 impl Job {
     fn column(&self, n: &Name) -> Result<usize> {
-        self.table.column(&n.text).ok_or_else(|| Error::sql(format!("no such column: \"{}\"", n.text)))
+        let missing = || Error::sql(format!("no such column: \"{}\"", n.text)).at(n.span.start);
+        self.table.column(&n.text).ok_or_else(missing)
     }
 
     fn schema_name(&self, c: &Connection) -> String {
@@ -950,7 +951,7 @@ fn bind_definition(c: &Connection, db: usize, row: &SchemaRow) -> Result<(Vec<Na
                         .map(|t| (db, t.clone()))
                         .or_else(|| env.catalog.table(None, &tr.table.name.text)),
                 };
-                let Some((_, t)) = found else {
+                let Some((table_db, t)) = found else {
                     return Err(Error::sql(format!("no such table: main.{}", tr.table.name.text)));
                 };
                 let scope = || TriggerScope {
@@ -958,6 +959,7 @@ fn bind_definition(c: &Connection, db: usize, row: &SchemaRow) -> Result<(Vec<Na
                     old: !matches!(tr.event, TriggerEvent::Insert),
                     new: !matches!(tr.event, TriggerEvent::Delete),
                     db,
+                    table_db,
                 };
                 // The rows of a trigger on a view have the view's columns, which only binding the view tells; its
                 // statements are bound when it fires.

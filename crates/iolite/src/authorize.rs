@@ -1,255 +1,334 @@
-//! What a statement is authorized to do, asked over statements as a whole.
+//! What a statement is authorized to do, as far as it is no matter of names in queries: definitions, transactions, settings.
+//! The rest is asked where names are looked up (`plan::bind::authorize`).
 //!
-//! The engine has no hook where names are resolved, so the callback is asked once a statement is compiled, and before
-//! anybody gets it: for its kind, for what it creates, drops or changes, for its functions, and for *every* column of
-//! each table and view that it reads, queries in CREATE TABLE AS included. A statement may so be refused for a column that it does not use, but none is allowed that
-//! uses a refused one. `SQLITE_IGNORE` refuses too, for a column cannot be made NULL here. What a trigger changes is
-//! asked as changes of its tables.
+//! Asked before the statement is compiled, but for what stock asks behind it: that it writes the schema's row. What stock asks
+//! for because it changes the schema by statements of its own (ALTER TABLE, VACUUM, tables of modules) is not asked.
 
-use crate::connection::Connection;
-use crate::statement::Statement;
-use iolite_base::{Code, Error};
-use iolite_bytecode::{Opcode, P4, Program};
-use iolite_sql::ast::{
-    CreateIndex, CreateTableBody, InsertSource, ObjectKind, Parsed, QualifiedName, Select, Stmt as Ast,
-};
-use iolite_sql::walk::TableNames;
-use iolite_value::Value;
+use iolite_base::{Code, Error, Result};
+use iolite_catalog::{Catalog, Table, TableKind};
+use iolite_ext::{Action, Authorizer, Question};
+use iolite_sql::ast::{self, Expr, Name, ObjectKind, QualifiedName, Stmt as Ast};
+use std::rc::Rc;
 
-/// Asks the user: the action's code in SQLite's numbers, what it is about, and the database. Answers a code, too:
-/// 0 allows, 1 denies, 2 ignores.
-pub type Ask<'a> = &'a dyn Fn(i32, Option<&str>, Option<&str>, Option<&str>) -> i32;
+const TEMP: usize = 1;
 
-const READ: i32 = 20;
-const FUNCTION: i32 = 31;
-const UPDATE: i32 = 23;
-
-/// Asks for one action. `Err`: refused.
-fn ask(a: Ask<'_>, code: i32, one: Option<&str>, two: Option<&str>, db: Option<&str>) -> Result<(), Error> {
-    match (a(code, one, two, db), code) {
-        (0, _) => Ok(()),
-        (1 | 2, READ) => {
-            let (table, column) = (one.unwrap_or(""), two.unwrap_or(""));
-            Err(Error::new(Code::Auth, format!("access to {table}.{column} is prohibited")))
-        }
-        (1 | 2, FUNCTION) => {
-            Err(Error::new(Code::Auth, format!("not authorized to use function: {}", two.unwrap_or(""))))
-        }
-        (1 | 2, _) => Err(Error::new(Code::Auth, "not authorized")),
-        _ => Err(Error::sql("authorizer malfunction")),
-    }
+/// Who asks, for whom.
+struct Asking<'a> {
+    authorizer: &'a dyn Authorizer,
+    catalog: Rc<Catalog>,
 }
 
-/// Asks for all that a compiled statement does.
-pub fn authorize(a: Ask<'_>, s: &Statement) -> Result<(), Error> {
-    let (c, text) = (&s.connection(), s.sql());
-    let Some((parsed, _)) = iolite_sql::parse_next(text, &Default::default())? else { return Ok(()) };
-    kind(a, &parsed.stmt)?;
-    let writes_too = matches!(parsed.stmt, Ast::Update(_) | Ast::Delete(_));
-    let copies = matches!(&parsed.stmt, Ast::CreateTable(t) if matches!(t.body, CreateTableBody::As(_)));
-    if writes_too || matches!(parsed.stmt, Ast::Select(_) | Ast::Insert(_)) {
-        program(a, c, s.program(), writes_too, false)?;
-    } else if copies {
-        reading(a, c, s.program())?;
+impl Asking<'_> {
+    fn ask(
+        &self,
+        action: Action,
+        one: Option<&str>,
+        two: Option<&str>,
+        database: Option<&str>,
+    ) -> Result<bool> {
+        match self.authorizer.ask(Question { action, one, two, database, inner: None }) {
+            0 => Ok(true),
+            2 => Ok(false),
+            1 if action == Action::Read => {
+                let (table, column) = (one.unwrap_or(""), two.unwrap_or(""));
+                Err(Error::new(Code::Auth, format!("access to {table}.{column} is prohibited")))
+            }
+            1 => Err(Error::new(Code::Auth, "not authorized")),
+            _ => Err(Error::sql("authorizer malfunction")),
+        }
     }
-    match &parsed.stmt {
-        Ast::CreateIndex(i) => index(a, c, s.program(), i, text),
-        Ast::Select(q) => views(a, c, q),
-        Ast::CreateTable(t) => match &t.body {
-            CreateTableBody::As(q) => views(a, c, q),
-            _ => Ok(()),
-        },
-        Ast::Insert(i) => match &i.source {
-            InsertSource::Select(q) => views(a, c, q),
-            _ => Ok(()),
-        },
-        _ => Ok(()),
-    }
-}
 
-/// What a statement reads that writes the schema by itself.
-fn reading(a: Ask<'_>, c: &Connection, p: &Program) -> Result<(), Error> {
-    let mut seen = Vec::new();
-    for i in p.insns.iter() {
-        if let P4::Function(f) = &i.p4 {
-            ask(a, FUNCTION, None, Some(&f.function.name), None)?;
-        }
-        let (root, db) = (i.p2, i.p3);
-        if matches!(i.op, Opcode::OpenRead | Opcode::ReopenIdx) && root > 1 && !seen.contains(&(root, db)) {
-            seen.push((root, db));
-            table(a, c, root, db, false)?;
-        }
+    fn name(&self, db: usize) -> Rc<str> {
+        self.catalog.schemas.get(db).map_or_else(|| "main".into(), |s| s.name.clone())
     }
-    Ok(())
-}
 
-/// The columns that CREATE INDEX names, for the index holds their values: those of the table whose names are words of the
-/// text.
-fn index(a: Ask<'_>, c: &Connection, p: &Program, i: &CreateIndex, text: &str) -> Result<(), Error> {
-    for insn in p.insns.iter() {
-        if let P4::Function(f) = &insn.p4 {
-            ask(a, FUNCTION, None, Some(&f.function.name), None)?;
-        }
+    /// The database that a new object goes to.
+    fn home(&self, schema: Option<&Name>, temp: bool) -> usize {
+        if temp { TEMP } else { schema.and_then(|s| self.catalog.database(&s.text)).unwrap_or(0) }
     }
-    let mut words = Vec::new();
-    let mut lexer = iolite_sql::lexer::Lexer::new(text.as_bytes(), 0);
-    loop {
-        let t = lexer.token();
-        if t.end <= t.start || t.end as usize > text.len() {
-            break;
-        }
-        let word = &text[t.start as usize..t.end as usize];
-        let bare =
-            word.strip_prefix(['"', '`', '[', '\'']).and_then(|w| w.strip_suffix(['"', '`', ']', '\'']));
-        words.push(bare.unwrap_or(word).replace("\"\"", "\"").replace("``", "`").to_ascii_lowercase());
-    }
-    let schema = i.name.schema.as_ref().map(|s| &*s.text);
-    for column in columns(c, schema, &i.table.text)? {
-        if words.contains(&column.to_ascii_lowercase()) {
-            ask(a, READ, Some(&i.table.text), Some(&column), Some(schema.unwrap_or("main")))?;
-        }
-    }
-    Ok(())
-}
 
-/// The names of the columns of a table or view.
-fn columns(c: &Connection, schema: Option<&str>, name: &str) -> Result<Vec<String>, Error> {
-    let schema = schema.map_or(String::new(), |s| format!("{}.", iolite_sql::print::quote_name(s)));
-    let rows =
-        c.query(&format!("PRAGMA {schema}table_xinfo({})", iolite_sql::print::quote_name(name)), &[])?;
-    Ok(rows.iter().map(|r| r[1].to_string_lossy()).collect())
-}
+    fn table(&self, n: &QualifiedName) -> Option<(usize, Rc<Table>)> {
+        self.catalog.table(n.schema.as_ref().map(|s| &*s.text), &n.name.text)
+    }
 
-/// All columns of the views that a query mentions, and of those behind them.
-fn views(a: Ask<'_>, c: &Connection, q: &Select) -> Result<(), Error> {
-    let mut waiting: Vec<(Select, Option<String>)> = vec![(q.clone(), None)];
-    let mut seen: Vec<(String, String)> = Vec::new();
-    while let Some((query, home)) = waiting.pop() {
-        let mut names = Vec::new();
-        TableNames::new(&mut |n: &QualifiedName| names.push(n.clone())).select(&query);
-        for n in names {
-            let named = n.schema.as_ref().map(|s| s.text.to_string()).or_else(|| home.clone());
-            for db in c.query("PRAGMA database_list", &[])? {
-                let db = db[1].to_string_lossy();
-                if named.as_ref().is_some_and(|s| !s.eq_ignore_ascii_case(&db)) {
-                    continue;
-                }
-                let find = format!(
-                    "SELECT sql, name FROM {}.sqlite_schema WHERE type='view' AND name=?1 COLLATE NOCASE",
-                    iolite_sql::print::quote_name(&db)
-                );
-                let rows = c.query(&find, &[Value::text(&*n.name.text)?])?;
-                let Some(row) = rows.first() else { continue };
-                let name = row[1].to_string_lossy();
-                if seen.contains(&(db.clone(), name.clone())) {
-                    continue;
-                }
-                seen.push((db.clone(), name.clone()));
-                for column in columns(c, Some(&db), &name)? {
-                    ask(a, READ, Some(&name), Some(&column), Some(&db))?;
-                }
-                if let Some((Parsed { stmt: Ast::CreateView(v), .. }, _)) =
-                    iolite_sql::parse_next(&row[0].to_string_lossy(), &Default::default())?
+    /// Asks for a change of the list of what there is.
+    fn schema(&self, action: Action, db: usize) -> Result<bool> {
+        self.ask(action, Some(schema_table(db)), None, Some(&self.name(db)))
+    }
+
+    /// The row of a new table or view is written.
+    fn row(&self, db: usize) -> Result<bool> {
+        let (table, name) = (schema_table(db), self.name(db));
+        for column in ["type", "name", "tbl_name", "rootpage", "sql"] {
+            self.ask(Action::Update, Some(table), Some(column), Some(&name))?;
+        }
+        self.ask(Action::Read, Some(table), Some("ROWID"), Some(&name))
+    }
+
+    /// Rows of a table are deleted, which these columns tell.
+    fn delete(&self, db: usize, table: &str, columns: &[&str]) -> Result<bool> {
+        let name = self.name(db);
+        self.ask(Action::Delete, Some(table), None, Some(&name))?;
+        for c in columns {
+            self.ask(Action::Read, Some(table), Some(c), Some(&name))?;
+        }
+        Ok(true)
+    }
+
+    fn moved(&self, db: usize) -> Result<bool> {
+        let (table, name) = (schema_table(db), self.name(db));
+        self.ask(Action::Update, Some(table), Some("rootpage"), Some(&name))?;
+        self.ask(Action::Read, Some(table), Some("rootpage"), Some(&name))
+    }
+
+    fn create_index(&self, i: &ast::CreateIndex) -> Result<bool> {
+        let named = QualifiedName { schema: i.name.schema.clone(), name: i.table.clone() };
+        let Some((db, table)) = self.table(&named) else { return Ok(true) };
+        let (name, action) =
+            (self.name(db), if db == TEMP { Action::CreateTempIndex } else { Action::CreateIndex });
+        let own = Some(&*i.name.name.text);
+        if !self.schema(Action::Insert, db)? || !self.ask(action, own, Some(&table.name), Some(&name))? {
+            return Ok(false);
+        }
+        for t in &i.columns {
+            let mut e = &t.expr;
+            while let Expr::Collate(inner, _) = e {
+                e = inner;
+            }
+            if let Expr::Column { column, .. } = e
+                && let Some(c) = table.column(&column.text)
+            {
+                self.ask(Action::Read, Some(&table.name), Some(&table.columns[c].name), Some(&name))?;
+            }
+        }
+        Ok(self.schema(Action::Insert, db)? && self.ask(Action::Reindex, own, None, Some(&name))?)
+    }
+
+    fn drop(&self, kind: &ObjectKind, n: &QualifiedName) -> Result<bool> {
+        let schema = n.schema.as_ref().map(|s| &*s.text);
+        let dbs = (0..self.catalog.schemas.len())
+            .filter(|db| schema.is_none_or(|s| self.catalog.database(s) == Some(*db)));
+        // Temporary ones are found first.
+        let mut dbs: Vec<usize> = dbs.collect();
+        dbs.sort_by_key(|db| *db != TEMP);
+        let own = &*n.name.text;
+        match kind {
+            ObjectKind::Table | ObjectKind::View => {
+                let Some((db, table)) = self.table(n) else { return Ok(true) };
+                let (name, temp) = (self.name(db), db == TEMP);
+                let module = match &table.kind {
+                    TableKind::Virtual { module, .. } => Some(module.to_string()),
+                    _ => None,
+                };
+                let action = match (&table.kind, temp) {
+                    (TableKind::Virtual { .. }, _) => Action::DropVtable,
+                    (TableKind::View { .. }, true) => Action::DropTempView,
+                    (TableKind::View { .. }, false) => Action::DropView,
+                    (_, true) => Action::DropTempTable,
+                    (_, false) => Action::DropTable,
+                };
+                if !self.schema(Action::Delete, db)?
+                    || !self.ask(action, Some(&table.name), module.as_deref(), Some(&name))?
+                    || !self.ask(Action::Delete, Some(&table.name), None, Some(&name))?
                 {
-                    waiting.push((*v.select, Some(db)));
+                    return Ok(false);
                 }
+                let has = |t: &str| self.catalog.schemas[db].table(t).is_some();
+                if has("sqlite_stat1") && !table.is_view() {
+                    self.delete(db, "sqlite_stat1", &["tbl"])?;
+                }
+                if table.autoincrement && has("sqlite_sequence") {
+                    self.delete(db, "sqlite_sequence", &["name"])?;
+                }
+                self.delete(db, schema_table(db), &["tbl_name", "type"])?;
+                if !table.is_view() && module.is_none() {
+                    let trees = 1 + table.indexes.borrow().len() - table.primary_index().is_some() as usize;
+                    for _ in 0..trees {
+                        self.moved(db)?;
+                    }
+                }
+                Ok(true)
+            }
+            ObjectKind::Index => {
+                let found = dbs.iter().find_map(|db| Some((*db, self.catalog.schemas[*db].index(own)?)));
+                let Some((db, index)) = found else { return Ok(true) };
+                let (table, name) = (index.table.clone(), self.name(db));
+                let action = if db == TEMP { Action::DropTempIndex } else { Action::DropIndex };
+                if !self.schema(Action::Delete, db)?
+                    || !self.ask(action, Some(own), Some(&table), Some(&name))?
+                {
+                    return Ok(false);
+                }
+                self.delete(db, schema_table(db), &["name", "type"])?;
+                if self.catalog.schemas[db].table("sqlite_stat1").is_some() {
+                    self.delete(db, "sqlite_stat1", &["idx"])?;
+                }
+                self.moved(db)
+            }
+            ObjectKind::Trigger => {
+                let found = dbs.iter().find_map(|db| Some((*db, self.catalog.schemas[*db].trigger(own)?)));
+                let Some((db, trigger)) = found else { return Ok(true) };
+                let (table, name) = (trigger.ast.table.name.text.to_string(), self.name(db));
+                let action = if db == TEMP { Action::DropTempTrigger } else { Action::DropTrigger };
+                if !self.ask(action, Some(own), Some(&table), Some(&name))?
+                    || !self.schema(Action::Delete, db)?
+                {
+                    return Ok(false);
+                }
+                self.delete(db, schema_table(db), &["name", "type"])
             }
         }
     }
-    Ok(())
+
+    /// REINDEX and ANALYZE: which indexes or tables of which database a name means, all without one.
+    fn reindex(&self, what: Option<&QualifiedName>) -> Result<bool> {
+        for (db, s) in self.catalog.schemas.iter().enumerate() {
+            for t in s.tables() {
+                for i in t.indexes.borrow().iter() {
+                    let named = what.is_none_or(|w| {
+                        let schema =
+                            w.schema.as_ref().is_none_or(|x| self.catalog.database(&x.text) == Some(db));
+                        let is = |n: &str| w.name.text.eq_ignore_ascii_case(n);
+                        let collates = |c: &Option<Rc<str>>| c.as_ref().is_some_and(|c| is(c));
+                        schema
+                            && (is(&i.name)
+                                || is(&t.name)
+                                || i.columns.iter().any(|c| collates(&c.collation)))
+                    });
+                    if named && !self.ask(Action::Reindex, Some(&i.name), None, Some(&self.name(db)))? {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn analyze(&self, what: Option<&QualifiedName>) -> Result<bool> {
+        for (db, s) in self.catalog.schemas.iter().enumerate().filter(|(db, _)| *db != TEMP) {
+            for t in s.tables().filter(|t| !t.is_view() && !t.name.starts_with("sqlite_")) {
+                let named = what.is_none_or(|w| {
+                    let schema = w.schema.as_ref().is_none_or(|x| self.catalog.database(&x.text) == Some(db));
+                    let is = |n: &str| w.name.text.eq_ignore_ascii_case(n);
+                    let whole = w.schema.is_none() && is(&s.name);
+                    whole || schema && (is(&t.name) || t.indexes.borrow().iter().any(|i| is(&i.name)))
+                });
+                if named && !self.ask(Action::Analyze, Some(&t.name), None, Some(&self.name(db)))? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn before(&self, s: &Ast) -> Result<bool> {
+        let simple = |action, one: Option<&str>, two: Option<&str>| self.ask(action, one, two, None);
+        match s {
+            Ast::CreateTable(t) => {
+                let db = self.home(t.name.schema.as_ref(), t.temp);
+                let action = if db == TEMP { Action::CreateTempTable } else { Action::CreateTable };
+                Ok(self.schema(Action::Insert, db)?
+                    && self.ask(action, Some(&t.name.name.text), None, Some(&self.name(db)))?)
+            }
+            Ast::CreateView(v) => {
+                let db = self.home(v.name.schema.as_ref(), v.temp);
+                let action = if db == TEMP { Action::CreateTempView } else { Action::CreateView };
+                Ok(self.schema(Action::Insert, db)?
+                    && self.ask(action, Some(&v.name.name.text), None, Some(&self.name(db)))?)
+            }
+            Ast::CreateIndex(i) => self.create_index(i),
+            Ast::CreateTrigger(t) => {
+                let Some((on, table)) = self.table(&t.table) else { return Ok(true) };
+                let db = match &t.name.schema {
+                    _ if t.temp => TEMP,
+                    Some(s) => self.catalog.database(&s.text).unwrap_or(0),
+                    None => on,
+                };
+                let action = if db == TEMP { Action::CreateTempTrigger } else { Action::CreateTrigger };
+                Ok(self.ask(action, Some(&t.name.name.text), Some(&table.name), Some(&self.name(db)))?
+                    && self.schema(Action::Insert, on)?
+                    && self.schema(Action::Insert, db)?)
+            }
+            Ast::CreateVirtualTable(v) => {
+                let db = self.home(v.name.schema.as_ref(), false);
+                Ok(self.schema(Action::Insert, db)?
+                    && self.ask(
+                        Action::CreateVtable,
+                        Some(&v.name.name.text),
+                        Some(&v.module.text),
+                        Some(&self.name(db)),
+                    )?)
+            }
+            Ast::Drop { kind, name, .. } => self.drop(kind, name),
+            Ast::AlterTable(t) => {
+                let Some((db, table)) = self.table(&t.table) else { return Ok(true) };
+                let column = match &t.action {
+                    ast::AlterAction::DropColumn(c) => Some(&*c.text),
+                    _ => None,
+                };
+                let name = self.name(db);
+                self.ask(Action::AlterTable, Some(&name), Some(&table.name), column)
+            }
+            Ast::Begin(_) => simple(Action::Transaction, Some("BEGIN"), None),
+            Ast::Commit => simple(Action::Transaction, Some("COMMIT"), None),
+            Ast::Rollback => simple(Action::Transaction, Some("ROLLBACK"), None),
+            Ast::Savepoint(n) => simple(Action::Savepoint, Some("BEGIN"), Some(&n.text)),
+            Ast::Release(n) => simple(Action::Savepoint, Some("RELEASE"), Some(&n.text)),
+            Ast::RollbackTo(n) => simple(Action::Savepoint, Some("ROLLBACK"), Some(&n.text)),
+            Ast::Attach { file, .. } => simple(Action::Attach, literal(file).as_deref(), None),
+            Ast::Detach(n) => simple(Action::Detach, literal(n).as_deref(), None),
+            Ast::Pragma { name, value } => {
+                let printed = value.as_ref().map(|_| iolite_sql::print::stmt(s));
+                let value = printed.as_deref().and_then(|p| p.split_once(['=', '(']));
+                let value = value.map(|v| v.1.trim_end_matches(')').trim().trim_matches('\''));
+                self.ask(Action::Pragma, Some(&name.name.text), value, name.schema.as_ref().map(|s| &*s.text))
+            }
+            Ast::Analyze(n) => self.analyze(n.as_ref()),
+            Ast::Reindex(n) => self.reindex(n.as_ref()),
+            // Stock copies by statements; what they do is allowed or not by these.
+            Ast::Vacuum { .. } => simple(Action::Attach, Some(""), None),
+            Ast::Select(_) | Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_) => Ok(true),
+        }
+    }
+
+    fn after(&self, s: &Ast) -> Result<()> {
+        match s {
+            Ast::CreateTable(t) if !t.if_not_exists || self.table(&t.name).is_none() => {
+                self.row(self.home(t.name.schema.as_ref(), t.temp))?;
+            }
+            Ast::CreateView(v) => {
+                self.row(self.home(v.name.schema.as_ref(), v.temp))?;
+            }
+            Ast::CreateVirtualTable(v) => {
+                self.row(self.home(v.name.schema.as_ref(), false))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
-/// The statement's own kind.
-fn kind(a: Ask<'_>, s: &Ast) -> Result<(), Error> {
-    let db = |n: &QualifiedName| n.schema.as_ref().map_or_else(|| "main".to_string(), |s| s.text.to_string());
-    let object =
-        |code, n: &QualifiedName, two: Option<&str>| ask(a, code, Some(&n.name.text), two, Some(&db(n)));
-    match s {
-        Ast::Select(_) => ask(a, 21, None, None, None),
-        Ast::Insert(i) => object(18, &i.table, None),
-        Ast::Delete(x) => object(9, &x.table, None),
-        Ast::Update(u) => {
-            let columns = u.sets.iter().flat_map(|s| &s.columns);
-            columns.into_iter().try_for_each(|c| object(UPDATE, &u.table, Some(&c.text)))
+/// The table that lists what a database holds, by the name that is asked for.
+fn schema_table(db: usize) -> &'static str {
+    if db == TEMP { "sqlite_temp_master" } else { "sqlite_master" }
+}
+
+/// The text of a word or literal; none for what must be computed.
+fn literal(e: &Expr) -> Option<String> {
+    match e {
+        Expr::Literal(..) | Expr::Column { .. } => {
+            Some(iolite_sql::print::expr(e).trim_matches(['\'', '"']).to_string())
         }
-        Ast::CreateTable(t) => object(if t.temp { 4 } else { 2 }, &t.name, None),
-        Ast::CreateIndex(i) => object(1, &i.name, Some(&i.table.text)),
-        Ast::CreateView(v) => object(if v.temp { 6 } else { 8 }, &v.name, None),
-        Ast::CreateTrigger(t) => object(if t.temp { 5 } else { 7 }, &t.name, Some(&t.table.name.text)),
-        Ast::CreateVirtualTable(v) => object(29, &v.name, Some(&v.module.text)),
-        Ast::Drop { kind, name, .. } => {
-            let code = match kind {
-                ObjectKind::Table => 11,
-                ObjectKind::View => 17,
-                ObjectKind::Index => 10,
-                ObjectKind::Trigger => 16,
-            };
-            object(code, name, None)
-        }
-        Ast::AlterTable(t) => ask(a, 26, Some(&db(&t.table)), Some(&t.table.name.text), None),
-        Ast::Begin(_) => ask(a, 22, Some("BEGIN"), None, None),
-        Ast::Commit => ask(a, 22, Some("COMMIT"), None, None),
-        Ast::Rollback => ask(a, 22, Some("ROLLBACK"), None, None),
-        Ast::Savepoint(n) => ask(a, 32, Some("BEGIN"), Some(&n.text), None),
-        Ast::Release(n) => ask(a, 32, Some("RELEASE"), Some(&n.text), None),
-        Ast::RollbackTo(n) => ask(a, 32, Some("ROLLBACK"), Some(&n.text), None),
-        Ast::Attach { file, .. } => {
-            ask(a, 24, Some(iolite_sql::print::expr(file).trim_matches('\'')), None, None)
-        }
-        Ast::Detach(n) => ask(a, 25, Some(iolite_sql::print::expr(n).trim_matches('\'')), None, None),
-        Ast::Pragma { name, value } => {
-            let printed = value.as_ref().map(|_| iolite_sql::print::stmt(s));
-            let value = printed.as_deref().and_then(|p| p.split_once(['=', '(']));
-            let value = value.map(|v| v.1.trim_end_matches(')').trim().trim_matches('\''));
-            ask(a, 19, Some(&name.name.text), value, name.schema.as_ref().map(|s| &*s.text))
-        }
-        Ast::Analyze(n) => ask(a, 28, n.as_ref().map(|n| &*n.name.text), None, None),
-        Ast::Reindex(n) => ask(a, 27, n.as_ref().map(|n| &*n.name.text), None, None),
-        // As SQLite does: VACUUM works by an attached file.
-        Ast::Vacuum { .. } => ask(a, 24, Some(""), None, None),
+        _ => None,
     }
 }
 
-/// Tables and functions of a program and of its triggers.
-fn program(a: Ask<'_>, c: &Connection, p: &Program, writes_too: bool, trigger: bool) -> Result<(), Error> {
-    let mut seen: Vec<(i32, i32, bool)> = Vec::new();
-    for i in p.insns.iter() {
-        if let P4::Function(f) = &i.p4 {
-            ask(a, FUNCTION, None, Some(&f.function.name), None)?;
-        }
-        let writes = i.op == Opcode::OpenWrite;
-        let opens = writes || matches!(i.op, Opcode::OpenRead | Opcode::ReopenIdx);
-        let (root, db) = (i.p2, i.p3);
-        if !opens || writes && !writes_too && !trigger || seen.contains(&(root, db, writes)) {
-            continue;
-        }
-        seen.push((root, db, writes));
-        table(a, c, root, db, writes && trigger)?;
-    }
-    p.subprograms.iter().try_for_each(|s| program(a, c, s, true, true))
+/// Asks for a statement before it is compiled; `false`: it is to do nothing.
+pub(crate) fn before(catalog: Rc<Catalog>, a: &dyn Authorizer, s: &Ast) -> Result<bool> {
+    Asking { authorizer: a, catalog }.before(s)
 }
 
-/// All columns of the table that a root page belongs to.
-fn table(a: Ask<'_>, c: &Connection, root: i32, db: i32, writes: bool) -> Result<(), Error> {
-    let list = c.query("PRAGMA database_list", &[])?;
-    let db =
-        list.iter().find(|r| r[0].to_int() == db as i64).map_or("temp".into(), |r| r[1].to_string_lossy());
-    if root == 1 {
-        return ["type", "name", "tbl_name", "rootpage", "sql"]
-            .iter()
-            .try_for_each(|column| ask(a, READ, Some("sqlite_master"), Some(column), Some(&db)));
-    }
-    let quoted = iolite_sql::print::quote_name(&db).into_owned();
-    let find = format!("SELECT tbl_name FROM {quoted}.sqlite_schema WHERE rootpage=?1");
-    let rows = c.query(&find, &[Value::Int(root as i64)])?;
-    let Some(name) = rows.first().map(|r| r[0].to_string_lossy()) else { return Ok(()) };
-    let info = format!("PRAGMA {quoted}.table_xinfo({})", iolite_sql::print::quote_name(&name));
-    for column in c.query(&info, &[])? {
-        let column = column[1].to_string_lossy();
-        ask(a, READ, Some(&name), Some(&column), Some(&db))?;
-        if writes {
-            ask(a, UPDATE, Some(&name), Some(&column), Some(&db))?;
-        }
-    }
-    Ok(())
+/// Asks for what comes when it has been compiled.
+pub(crate) fn after(catalog: Rc<Catalog>, a: &dyn Authorizer, s: &Ast) -> Result<()> {
+    Asking { authorizer: a, catalog }.after(s)
 }

@@ -132,6 +132,10 @@ pub(crate) struct Inner {
     pub no_program: Rc<iolite_bytecode::Program>,
     /// Programs by their text.
     pub plans: RefCell<crate::plans::Plans>,
+    /// Statements that are compiled now may not name virtual tables.
+    pub no_virtual: Cell<bool>,
+    /// Is asked for what statements do.
+    pub authorizer: RefCell<Option<Rc<dyn iolite_ext::Authorizer>>>,
     /// What `random()` and new rowids are made of.
     pub random: RefCell<crate::random::Randomness>,
     /// The page size that the next VACUUM gives the file; 0: as it is.
@@ -227,6 +231,16 @@ pub enum Switch {
     ScanStatus,
     /// Remembered: comments in SQL.
     Comments,
+    /// `PRAGMA foreign_keys`, also within a transaction.
+    ForeignKeys,
+    /// `PRAGMA writable_schema`.
+    WritableSchema,
+    /// `PRAGMA legacy_alter_table`.
+    LegacyAlterTable,
+    /// `PRAGMA trusted_schema`.
+    TrustedSchema,
+    /// `PRAGMA reverse_unordered_selects`.
+    ReverseUnordered,
 }
 
 impl Connection {
@@ -249,6 +263,11 @@ impl Connection {
             Switch::LegacyFormat => &f.remembered[2],
             Switch::ScanStatus => &f.remembered[3],
             Switch::Comments => &f.remembered[4],
+            Switch::ForeignKeys => &f.foreign_keys,
+            Switch::WritableSchema => &f.writable_schema,
+            Switch::LegacyAlterTable => &f.legacy_alter_table,
+            Switch::TrustedSchema => &f.trusted_schema,
+            Switch::ReverseUnordered => &f.reverse_unordered,
         };
         if let Some(on) = on
             && cell.replace(on) != on
@@ -411,6 +430,8 @@ impl Connection {
             spare_vm: Cell::default(),
             no_program: Rc::default(),
             plans: RefCell::default(),
+            no_virtual: Cell::new(false),
+            authorizer: RefCell::default(),
             random: RefCell::default(),
             vacuum_page_size: Cell::new(0),
             vacuum_auto_vacuum: Cell::new(None),
@@ -694,9 +715,13 @@ impl Connection {
 
     /// Registers a function.
     pub fn create_function(&self, f: Function) {
+        // A new one makes no program wrong, but it may be one that a text could not be compiled without.
+        let replaces = self.has_function(&f.name, f.args);
         self.0.overridden.borrow_mut().push(f.name.to_ascii_lowercase());
         Rc::make_mut(&mut self.0.registry.borrow_mut()).add_function(f);
-        self.0.expire_statements();
+        if replaces {
+            self.0.expire_statements();
+        }
     }
 
     /// Removes a function.
@@ -719,8 +744,11 @@ impl Connection {
 
     /// Registers a collating sequence, or removes it.
     pub fn create_collation(&self, name: &str, c: Option<Rc<dyn Collate>>) {
+        let replaces = self.has_collation(name);
         Rc::make_mut(&mut self.0.registry.borrow_mut()).set_collation(name, c);
-        self.0.expire_statements();
+        if replaces {
+            self.0.expire_statements();
+        }
     }
 
     /// Registers a virtual table module. Tables of a former one of this name stay what they are.
@@ -781,7 +809,7 @@ impl Connection {
         let mut out = CheckpointResult { busy: false, log: -1, checkpointed: -1 };
         for (i, b) in trees.into_iter().enumerate() {
             let Some(b) = b else { continue };
-            if b.txn_state() == TxnState::Write {
+            if b.txn_state() != TxnState::None {
                 return Err(iolite_base::Code::Locked.into());
             }
             match b.checkpoint(mode) {
@@ -815,6 +843,42 @@ impl Connection {
     pub fn btree(&self, database: &str) -> Result<Btree> {
         let at = self.0.database_number(database)?;
         self.0.btree_of(at)
+    }
+
+    /// Has somebody asked for what statements do when they are compiled; all are compiled anew.
+    pub fn set_authorizer(&self, a: Option<Rc<dyn iolite_ext::Authorizer>>) {
+        let asks = a.is_some();
+        let former = std::mem::replace(&mut *self.0.authorizer.borrow_mut(), a);
+        drop(former);
+        if asks {
+            self.0.expire_statements();
+        }
+    }
+
+    /// Runs `f`, during which statements that name virtual tables are not compiled.
+    pub fn without_virtual_tables<T>(&self, f: impl FnOnce() -> T) -> T {
+        let before = self.0.no_virtual.replace(true);
+        let out = f();
+        self.0.no_virtual.set(before);
+        out
+    }
+
+    /// Runs `f`, during which nobody is asked for what statements do: they are none of the user's.
+    pub fn unasked<T>(&self, f: impl FnOnce(&Connection) -> T) -> T {
+        let kept = self.0.authorizer.take();
+        let out = f(self);
+        *self.0.authorizer.borrow_mut() = kept;
+        out
+    }
+
+    /// The main database's encoding.
+    pub fn encoding(&self) -> Encoding {
+        self.0.encoding()
+    }
+
+    /// Whether there is something behind a database's name: `temp` is made when it is first needed.
+    pub fn is_open(&self, database: &str) -> bool {
+        self.0.database_number(database).is_ok_and(|at| self.0.btree_if_open(at).is_some())
     }
 
     /// The full name of a database's file, in the system's bytes; empty where no file is behind it.
@@ -912,6 +976,16 @@ impl Inner {
         Rc::make_mut(&mut generations).fill(next);
         drop(generations);
         self.plans.borrow_mut().clear();
+    }
+
+    /// Whether anybody is asked for what statements do.
+    pub fn has_authorizer(&self) -> bool {
+        self.authorizer.borrow().is_some()
+    }
+
+    /// Who is asked for the statement that is being compiled; nobody for the engine's own.
+    pub fn asked_authorizer(&self) -> Option<Rc<dyn iolite_ext::Authorizer>> {
+        if self.txn.is_nested() { None } else { self.authorizer.borrow().clone() }
     }
 
     /// What code generation needs to know.

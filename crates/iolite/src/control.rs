@@ -116,9 +116,7 @@ pub(crate) fn compile(conn: &Connection, plan: &StatementPlan, text: &str) -> Re
 /// `BEGIN`.
 pub(crate) fn begin(c: &Connection, mode: BeginMode) -> Result<()> {
     let inner = &c.0;
-    if !inner.txn.is_autocommit() {
-        return Err(Error::sql("cannot start a transaction within a transaction"));
-    }
+    let within = !inner.txn.is_autocommit();
     match mode {
         BeginMode::Deferred => {}
         BeginMode::Concurrent => return Err(Error::sql("BEGIN CONCURRENT is not supported yet")),
@@ -133,6 +131,9 @@ pub(crate) fn begin(c: &Connection, mode: BeginMode) -> Result<()> {
                     false => inner.begin_write(&b, mode == BeginMode::Exclusive),
                 };
                 if let Err(e) = taken {
+                    if within {
+                        return Err(e);
+                    }
                     // No transaction begins: the locks taken on the way there are nobody's.
                     for b in begun {
                         b.rollback(inner.txn.is_alone())?;
@@ -144,6 +145,10 @@ pub(crate) fn begin(c: &Connection, mode: BeginMode) -> Result<()> {
                 }
             }
         }
+    }
+    // As in SQLite, the locks come first: a transaction that is open has them from now on.
+    if within {
+        return Err(Error::sql("cannot start a transaction within a transaction"));
     }
     inner.txn.open();
     Ok(())

@@ -4,7 +4,6 @@
 //! functions are counted without locks: all of it stays on one thread, or moves to another as a whole. The Rust API in
 //! `api` is made of it, in types that see to that; programs use those. Nothing here is promised to stay.
 
-pub use crate::authorize::{Ask, authorize};
 pub use crate::blob::Blob;
 pub use crate::builtin::MODULES as BUILTIN_MODULES;
 pub use crate::columns::ColumnCounters;

@@ -1148,6 +1148,9 @@ fn wal_checkpoint(c: &Call<'_>) -> Result<Rows> {
     let (mut busy, mut log, mut done) = (0, -1, -1);
     let list = if c.schema.is_some() { vec![c.btree()?] } else { c.all()? };
     for (i, b) in list.iter().enumerate() {
+        if b.txn_state() == TxnState::Write {
+            return Err(iolite_base::Code::Locked.into());
+        }
         let r = b.checkpoint(mode)?;
         if r.busy {
             busy = 1;

@@ -20,7 +20,8 @@ use std::rc::Rc;
 pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option<(Statement, &'s str)>> {
     let c = &conn.0;
     // What the engine runs for itself is compiled by other rules.
-    let own = c.txn.is_nested();
+    // Programs are shared by those that nobody asks for only.
+    let own = c.txn.is_nested() || c.has_authorizer() || c.no_virtual.get();
     c.check_schema_locks()?;
     if !own && let Some((program, used)) = c.plans.borrow().find(sql, &c.generations.borrow()) {
         return Ok(Some((Statement::new(conn, &sql[..used], program)?, &sql[used..])));
@@ -191,6 +192,8 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         lookahead_filters: c.flags.lookahead_filters.get(),
         explained: false,
         own: c.txn.is_nested(),
+        authorizer: None,
+        virtual_tables: !c.no_virtual.get() || c.txn.is_nested(),
         protects_shadows: c.protects_shadows(),
         watch: None,
     };
@@ -272,13 +275,25 @@ fn compile_once(
     let mut settings = conn.0.settings();
     let mut plan = StatementPlan::default();
     let explained = matches!(parsed.explain, ExplainMode::QueryPlan | ExplainMode::Analyze);
+    let authorizer = conn.0.asked_authorizer();
+    let authorizer = authorizer.as_deref();
+    let left_out = match authorizer {
+        Some(a) => !crate::authorize::before(conn.0.catalog.borrow().clone(), a, &parsed.stmt)?,
+        None => false,
+    };
+    if left_out {
+        return with_env(conn, |env| {
+            iolite_plan::idle(env, &mut plan);
+            iolite_codegen::emit(&plan, &settings, None, p)
+        });
+    }
     with_env(conn, |env| {
         let defines = matches!(
             parsed.stmt,
             Stmt::CreateTable(_) | Stmt::CreateIndex(_) | Stmt::CreateTrigger(_) | Stmt::CreateView(_)
         );
         let strings = if defines { conn.0.flags.dqs_ddl.get() } else { env.quoted_strings };
-        let env = &Env { quoted_strings: strings, ..*env };
+        let env = &Env { quoted_strings: strings, authorizer, ..*env };
         settings.most_instructions = env.limits.get(Limit::VdbeOp) as usize;
         match watch {
             None if !explained => iolite_plan::compile(parsed, text, env, &mut plan),
@@ -289,6 +304,9 @@ fn compile_once(
             }
         }
     })?;
+    if let Some(a) = authorizer {
+        crate::authorize::after(conn.0.catalog.borrow().clone(), a, &parsed.stmt)?;
+    }
     crate::columns::choose(conn, &plan, explained)?;
     if let Some(w) = watch {
         w.planned(&plan);

@@ -4,6 +4,7 @@
 //! holders; whoever else held it keeps the bytes he saw. Before the first change under an undo level, the
 //! image is saved for it; before the first change of a transaction, the original is in the rollback journal.
 
+use crate::former::first_share;
 use crate::journal::{Journal, Site};
 use crate::pager::{Kind, Pager, State};
 use crate::table::{DIRTY, DONT_WRITE, RECENT};
@@ -59,7 +60,7 @@ impl Pager {
             return Err(if self.state == State::Open { Code::Misuse } else { Code::Corrupt }.into());
         }
         self.stats.misses += 1;
-        self.make_room()?;
+        self.make_room_for(pgno)?;
         let name = self.shared_name(pgno)?;
         let known = match (name, &self.share) {
             (Some((era, frame)), Some(share)) => share.get(era, pgno, frame),
@@ -386,6 +387,26 @@ impl Pager {
         self.evict()
     }
 
+    /// Whether `n` more pages from `pgno` on find no room but that of others: the cache is full, or has its first share and does not know
+    /// them.
+    pub(crate) fn is_full_for(&self, pgno: Pgno, n: usize) -> bool {
+        let held = self.table.len() + n;
+        held > self.cache_target || held > first_share(self.page_size) && !self.former.has(pgno)
+    }
+
+    /// Room for a page that is read.
+    pub(crate) fn make_room_for(&mut self, pgno: Pgno) -> Result<()> {
+        if self.kind == Kind::File
+            && self.table.len() < self.cache_target
+            && self.is_full_for(pgno, 1)
+            && let Some(other) = self.table.victim()
+        {
+            self.table.remove(other);
+            self.former.note(other, self.cache_target);
+        }
+        self.make_room()
+    }
+
     #[inline(never)]
     fn evict(&mut self) -> Result<()> {
         let mut left = 2;
@@ -397,7 +418,10 @@ impl Pager {
                 None => None,
             };
             match victim {
-                Some(pgno) => drop(self.table.remove(pgno)),
+                Some(pgno) => {
+                    self.table.remove(pgno);
+                    self.former.note(pgno, self.cache_target);
+                }
                 None => break,
             }
         }

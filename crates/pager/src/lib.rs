@@ -12,6 +12,7 @@ mod cache;
 mod checkpointer;
 mod direct;
 mod durability;
+mod former;
 mod journal;
 mod lease;
 mod pager;

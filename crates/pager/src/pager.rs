@@ -19,6 +19,7 @@
 
 use crate::checkpointer;
 use crate::direct::Direct;
+use crate::former::Former;
 use crate::journal::{self, Journal};
 use crate::shared::Share;
 use crate::table::PageTable;
@@ -109,8 +110,7 @@ pub struct Pager {
     pub(crate) table: PageTable,
     /// Where pages are read ahead into.
     pub(crate) ahead: Vec<u8>,
-    /// The roots of trees that were scanned, the last one first.
-    pub(crate) scanned: Vec<Pgno>,
+    pub(crate) former: Former,
     pub(crate) db_size: Pgno,
     /// The size when the write transaction began.
     pub(crate) orig_size: Pgno,
@@ -237,7 +237,7 @@ impl Pager {
             busy: None,
             table: PageTable::new(),
             ahead: Vec::new(),
-            scanned: Vec::new(),
+            former: Former::default(),
             db_size: 0,
             orig_size: 0,
             file_pages: 0,
@@ -268,7 +268,7 @@ impl Pager {
         };
         pager.set_cache_size(opts.cache_size);
         if let Some(id) = pager.file.as_ref().and_then(|f| f.identity()) {
-            pager.share = Some(Share::join(id));
+            pager.share = Some(Share::join(id, pager.cache_room()));
         }
         Ok(pager)
     }
@@ -350,7 +350,8 @@ impl Pager {
             return Err(Code::ReadonlyDbmoved.into());
         }
         self.abandon();
-        self.share = new.identity().map(Share::join);
+        let room = self.cache_room();
+        self.share = new.identity().map(|id| Share::join(id, room));
         self.file = Some(new);
         Ok(())
     }

@@ -4,33 +4,26 @@
 //! larger than the cache each new page pushes out another one that has to be found first, while the memory of the pages that the
 //! scan has left lies in the processor's caches still. So the scan says which pages come next, and which it has left.
 //!
-//! Memory that is touched for the first time is dear, too: filling a cache of 64 MB took 40 of the 90 ms that a first scan of 147 MB
-//! took. So a first scan keeps a small part of the cache, and lets go what is behind it; a tree that is scanned again fills the cache.
+//! Pages that come for the first time are let go in this way once the cache has its first share ([`crate::former`]).
 //!
 //! What always holds: only what the scan itself had read ahead leaves early. Reading ahead is a hint: where it fails or a page is
 //! elsewhere (log, cache, another session), the page is read when it is wanted.
 
 use crate::pager::{Kind, Pager};
-use crate::table::DIRTY;
+use crate::table::{DIRTY, RECENT};
 use iolite_base::{Buf, PageData, Pgno, Result};
 use std::ops::Range;
 
 /// The most bytes that are read at once.
 const MOST: usize = 64 << 10;
-/// The share of the cache that a first scan fills: one of so many.
-const SHARE: usize = 16;
-/// Roots that are remembered as scanned before.
-const ROOTS: usize = 16;
 
 /// A scan, as the pager knows it.
 #[derive(Default)]
 pub struct Scan {
-    /// How many pages it has read ahead.
-    pages: usize,
-    /// Whether it lets go what is behind it, once that is decided.
-    lets_go: Option<bool>,
     /// What it has read ahead last.
     ahead: Range<Pgno>,
+    /// A page that was to leave, and was held: a register has a text that lies in it.
+    held: Option<Pgno>,
 }
 
 impl Scan {
@@ -42,20 +35,18 @@ impl Scan {
 }
 
 impl Pager {
-    /// Reads pages ahead for a scan of the tree at `root`, as many of `pages` from the first on as lie together in the file and are
-    /// not cached. The scan has left what was read ahead for it before.
-    pub fn read_ahead(&mut self, pages: Range<Pgno>, root: Pgno, scan: &mut Scan) {
-        let first = pages.start;
-        let n = self.pages_ahead(&pages);
+    /// Reads pages ahead for a scan, as many of `pages` from the first on (`back`: from the last one) as lie together in the file and
+    /// are not cached. The scan has left what was read ahead for it before.
+    pub fn read_ahead(&mut self, pages: Range<Pgno>, back: bool, scan: &mut Scan) {
+        let n = self.pages_ahead(&pages, back);
+        let first = if back { pages.end - n as Pgno } else { pages.start };
         let behind = std::mem::take(&mut scan.ahead);
         if n == 0 {
             return;
         }
-        if scan.lets_go.is_none() && scan.pages >= self.cache_target / SHARE {
-            scan.lets_go = Some(self.is_first_scan(root));
-        }
-        if scan.lets_go == Some(true) || self.table.len() + n > self.cache_target {
-            self.let_go(behind);
+        if self.is_full_for(first, n) {
+            let held = scan.held.take();
+            scan.held = behind.chain(held).filter(|p| !self.let_go(*p)).last();
         }
         // One alone is read when it is wanted.
         let mut done = 1;
@@ -67,49 +58,45 @@ impl Pager {
             self.ahead = bytes;
         }
         scan.ahead = first..first + done;
-        scan.pages += done as usize;
     }
 
     /// How many of some pages may be read ahead.
-    fn pages_ahead(&self, pages: &Range<Pgno>) -> usize {
+    fn pages_ahead(&self, pages: &Range<Pgno>, back: bool) -> usize {
         let shared = self.share.as_ref().is_some_and(|s| s.in_company());
         if self.kind != Kind::File || shared {
             return 0;
         }
         let most = (MOST / self.page_size as usize).min(self.cache_target / 4);
-        let end = pages.end.min(self.db_size.saturating_add(1));
-        (pages.start..end).take(most).take_while(|p| self.table.find(*p).is_none()).count()
+        let wanted = |p: &Pgno| *p <= self.db_size && self.table.find(*p).is_none();
+        match back {
+            true => pages.clone().rev().take(most).take_while(wanted).count(),
+            false => pages.clone().take(most).take_while(wanted).count(),
+        }
     }
 
-    /// Whether a tree was not scanned before; it was from now on.
-    fn is_first_scan(&mut self, root: Pgno) -> bool {
-        if self.scanned.contains(&root) {
-            return false;
+    /// Lets go a page that nobody has changed; `false`: somebody holds it.
+    fn let_go(&mut self, pgno: Pgno) -> bool {
+        let Some(i) = self.table.find(pgno) else { return true };
+        let slot = self.table.slot(i);
+        let held = slot.buf().is_some_and(|b| b.refs() > 1);
+        if !held && slot.flags & DIRTY == 0 {
+            self.table.remove(pgno);
+            self.former.note(pgno, self.cache_target);
         }
-        self.scanned.truncate(ROOTS - 1);
-        self.scanned.insert(0, root);
-        true
-    }
-
-    /// Lets go pages that nobody holds or has changed.
-    fn let_go(&mut self, pages: Range<Pgno>) {
-        for pgno in pages {
-            let left = self.table.find(pgno).map(|i| self.table.slot(i));
-            if left.is_some_and(|s| s.flags & DIRTY == 0 && s.buf().is_some_and(|b| b.refs() == 1)) {
-                self.table.remove(pgno);
-            }
-        }
+        !held
     }
 
     /// Puts what was read into the table; answers how many pages.
     fn keep_ahead(&mut self, first: Pgno, n: usize, bytes: &[u8]) -> Result<Pgno> {
         let mut done = 0;
         for page in bytes.chunks_exact(self.page_size as usize).take(n) {
-            self.make_room()?;
             let pgno = first + done;
+            self.make_room()?;
             // Making room may have read it: a journal takes the neighbours of a page along.
             if self.table.find(pgno).is_none() {
-                self.table.insert(pgno, Buf::of_page(PageData::copy_of(page)?)?)?;
+                let i = self.table.insert(pgno, Buf::of_page(PageData::copy_of(page)?)?)?;
+                // Nobody has used it yet, but somebody will.
+                self.table.slot_mut(i).flags |= RECENT;
                 self.stats.misses += 1;
             }
             done += 1;

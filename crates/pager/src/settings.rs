@@ -90,6 +90,15 @@ impl Pager {
         } else {
             ((-(n as i64) * 1024) / (self.page_size as i64 + 64)).min(1_000_000_000) as usize
         };
+        let room = self.cache_room();
+        if let Some(share) = &mut self.share {
+            share.set_room(room);
+        }
+    }
+
+    /// About how many bytes the cache may take.
+    pub(crate) fn cache_room(&self) -> usize {
+        self.cache_target.saturating_mul(self.page_size as usize).min(isize::MAX as usize >> 16)
     }
 
     /// About how many pages the cache may hold.

@@ -8,7 +8,8 @@
 //! "As it is in the file" is not a name: a checkpoint changes the file.
 //!
 //! What always holds: pages here are immutable; all belong to the present era; the count of bytes is that of
-//! the pages. A session that is alone shares nothing, and pays nothing. Pages enter at the back of a queue;
+//! the pages. All take as many bytes as the caches of the sessions may, up to a limit: who asks for a small cache gets a
+//! small one in company, too. A session that is alone shares nothing, and pays nothing. Pages enter at the back of a queue;
 //! at its front, one that was used meanwhile goes round once more, the others leave: a long scan pushes out
 //! its own pages.
 
@@ -22,8 +23,8 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Bytes that the shared pages of one file may take.
-const BUDGET: usize = 64 << 20;
+/// The most bytes that the shared pages of one file take.
+const MOST: usize = 64 << 20;
 
 /// Which state of the file pages belong to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +38,8 @@ pub enum Era {
 /// One file, as all sessions of the process on it see it.
 pub struct Database {
     sessions: AtomicUsize,
+    /// Bytes that their caches may take together.
+    room: AtomicUsize,
     failed: AtomicBool,
     cache: Mutex<Cache>,
     chain: Arc<Chain>,
@@ -143,11 +146,12 @@ impl Database {
 pub struct Share {
     database: Arc<Database>,
     left: bool,
+    room: usize,
 }
 
 impl Share {
-    /// Joins the sessions of a file.
-    pub fn join(id: FileId) -> Share {
+    /// Joins the sessions of a file, with a cache of `room` bytes.
+    pub fn join(id: FileId, room: usize) -> Share {
         static ALL: PerProcess<Mutex<HashMap<FileId, Weak<Database>>>> = PerProcess::new();
         let mut all = ALL.get().lock().unwrap_or_else(PoisonError::into_inner);
         let db = match all.get(&id).and_then(Weak::upgrade) {
@@ -156,6 +160,7 @@ impl Share {
                 all.retain(|_, w| w.strong_count() > 0);
                 let db = Arc::new(Database {
                     sessions: AtomicUsize::new(0),
+                    room: AtomicUsize::new(0),
                     failed: AtomicBool::new(false),
                     cache: Mutex::default(),
                     chain: Arc::default(),
@@ -166,7 +171,17 @@ impl Share {
             }
         };
         db.sessions.fetch_add(1, Relaxed);
-        Share { database: db, left: false }
+        db.room.fetch_add(room, Relaxed);
+        Share { database: db, left: false, room }
+    }
+
+    /// The session's cache may take so many bytes from now on.
+    pub fn set_room(&mut self, room: usize) {
+        if !self.left {
+            self.database.room.fetch_add(room, Relaxed);
+            self.database.room.fetch_sub(self.room, Relaxed);
+        }
+        self.room = room;
     }
 
     /// The file, as all its sessions see it.
@@ -178,6 +193,7 @@ impl Share {
     pub fn leave(&mut self) -> bool {
         let left = std::mem::replace(&mut self.left, true);
         if !left {
+            self.database.room.fetch_sub(self.room, Relaxed);
             let others = self.database.sessions.fetch_sub(1, AcqRel) - 1;
             if others <= 1 {
                 self.cache().clear();
@@ -251,9 +267,10 @@ impl Share {
 
     /// Puts a page in.
     pub fn put(&self, serial: u64, pgno: Pgno, frame: u32, page: &Arc<PageData>) {
+        let most = self.database.room.load(Relaxed).min(MOST);
         let mut c = self.cache();
         if c.serial == serial {
-            c.put(pgno, frame, page);
+            c.put(pgno, frame, page, most);
         }
     }
 
@@ -297,11 +314,11 @@ impl Cache {
         }
     }
 
-    fn put(&mut self, pgno: Pgno, frame: u32, page: &Arc<PageData>) {
+    fn put(&mut self, pgno: Pgno, frame: u32, page: &Arc<PageData>, most: usize) {
         if self.pages.contains_key(&(pgno, frame)) {
             return;
         }
-        while self.bytes + page.len() > BUDGET || self.queue.len() > 4 * self.pages.len() + 64 {
+        while self.bytes + page.len() > most || self.queue.len() > 4 * self.pages.len() + 64 {
             let Some(key) = self.queue.pop_front() else { break };
             let Some(e) = self.pages.get_mut(&key) else { continue };
             if std::mem::take(&mut e.used) {
@@ -329,7 +346,7 @@ mod tests {
     #[test]
     fn pages_belong_to_their_era() {
         let id = FileId { device: 1, inode: u64::MAX };
-        let (a, b) = (Share::join(id), Share::join(id));
+        let (a, b) = (Share::join(id, 1 << 20), Share::join(id, 1 << 20));
         assert!(a.in_company());
         let s = a.enter(Era::Log([1; 8]), None);
         let page = PageData::copy_of(&[9; 512]).unwrap();
@@ -349,9 +366,23 @@ mod tests {
     }
 
     #[test]
+    fn shared_pages_take_no_more_than_the_caches_of_the_sessions() {
+        let id = FileId { device: 3, inode: u64::MAX };
+        let (mut a, b) = (Share::join(id, 4 * 512), Share::join(id, 2 * 512));
+        let s = a.enter(Era::Log([1; 8]), None);
+        let page = PageData::copy_of(&[9; 512]).unwrap();
+        let held = |a: &Share| (1..=40).filter(|p| a.get(s, *p, 0).is_some()).count();
+        (1..=20).for_each(|p| a.put(s, p, 0, &page));
+        assert_eq!(held(&a), 6);
+        a.set_room(512);
+        (21..=40).for_each(|p| b.put(s, p, 0, &page));
+        assert_eq!(held(&a), 3);
+    }
+
+    #[test]
     fn a_log_that_begins_anew_leaves_what_the_file_has() {
         let id = FileId { device: 2, inode: u64::MAX };
-        let (a, old, new) = (Share::join(id), Era::Log([1; 8]), Era::Log([2; 8]));
+        let (a, old, new) = (Share::join(id, 1 << 20), Era::Log([1; 8]), Era::Log([2; 8]));
         let page = |n: u8| PageData::copy_of(&[n; 512]).unwrap();
         let s = a.enter(old, None);
         // The log's frames are of the pages 5, 6, 5, 7, 8, 11. The newest of 7 and of 8 is not here; 11 was cut off.

@@ -66,6 +66,19 @@ pub enum CmpOp {
 }
 
 impl CmpOp {
+    /// Whether it holds for operands that compare so.
+    #[inline]
+    pub fn holds(self, o: std::cmp::Ordering) -> bool {
+        match self {
+            CmpOp::Eq => o.is_eq(),
+            CmpOp::Ne => o.is_ne(),
+            CmpOp::Lt => o.is_lt(),
+            CmpOp::Le => o.is_le(),
+            CmpOp::Gt => o.is_gt(),
+            CmpOp::Ge => o.is_ge(),
+        }
+    }
+
     /// The operator with its sides exchanged.
     pub fn swapped(self) -> CmpOp {
         match self {

@@ -84,6 +84,12 @@ pub fn compile(parsed: &Parsed, text: &str, env: &Env<'_>, out: &mut StatementPl
     Ok(())
 }
 
+/// A plan that does nothing, into one that is as [`StatementPlan::default`] makes it.
+pub fn idle(env: &Env<'_>, out: &mut StatementPlan) {
+    out.body = Body::Define(crate::statement::define::DefinePlan { steps: Vec::new() });
+    Compiler::new(env).finish(out);
+}
+
 /// The plan of work that the connection carries out in databases that it reads and writes.
 pub fn work(env: &Env<'_>, reads: &[usize], writes: &[usize]) -> StatementPlan {
     let mut c = Compiler::new(env);

@@ -37,7 +37,7 @@ mod walk;
 mod window;
 
 pub use bound::{CompoundOp, Conflict, FrameExclude, FrameUnit, RaiseKind};
-pub use compile::{compile, index_check, work};
+pub use compile::{compile, idle, index_check, work};
 pub use expr::has_subquery;
 pub use expr::{comparison_affinity, comparison_collation, match_affinity};
 pub use statement::StatementPlan;

@@ -103,7 +103,8 @@ impl Compiler<'_> {
             TriggerEvent::Delete => (true, false),
             TriggerEvent::Update(_) => (true, true),
         };
-        b.trigger = Some(TriggerScope { table: t.table.clone(), old, new, db });
+        b.trigger = Some(TriggerScope { table: t.table.clone(), old, new, db, table_db: t.db });
+        b.ask_for(&trigger.name);
         let mut nested = NestedPlans::default();
         if let Some(w) = &trigger.ast.when {
             let e = b.expr(w).map_err(Error::without_offset)?;

@@ -75,6 +75,8 @@ impl Planning {
             lookahead_filters: true,
             explained: false,
             own: false,
+            authorizer: None,
+            virtual_tables: true,
             protects_shadows: false,
             watch: None,
         };

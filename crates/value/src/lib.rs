@@ -10,6 +10,7 @@ pub mod arith;
 pub mod collate;
 pub mod compare;
 pub mod num;
+pub mod order;
 mod pow10;
 pub mod record;
 pub mod utf16;

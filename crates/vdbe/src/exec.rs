@@ -572,7 +572,7 @@ impl Vm {
                 Opcode::HashStore => ops::hash::store(self, i)?,
                 Opcode::HashSort => {
                     self.counters.sorts += 1;
-                    if !ops::hash::table(&mut self.f.cursors, i.p1)?.sort() {
+                    if !ops::hash::table(&mut self.f.cursors, i.p1)?.sort()? {
                         pc = i.p2 as usize;
                     }
                 }

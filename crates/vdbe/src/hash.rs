@@ -4,8 +4,8 @@
 
 use iolite_base::{Result, alloc};
 use iolite_ext::Aggregate;
+use iolite_value::order::{Seen, in_order};
 use iolite_value::{Collation, KeyInfo, Value, compare};
-use std::cmp::Ordering;
 use std::hash::Hasher;
 use std::rc::Rc;
 
@@ -178,22 +178,13 @@ impl HashTable {
     }
 
     /// Sorts the groups and stands on the first; `false` if there is none.
-    pub fn sort(&mut self) -> bool {
-        let mut order: Vec<u32> = (0..self.hashes.len() as u32).collect();
-        let (keys, width, fields) = (&self.keys, self.width, &self.key.fields);
-        order.sort_by(|a, b| {
-            let (x, y) = (&keys[*a as usize * width..][..width], &keys[*b as usize * width..][..width]);
-            for ((p, q), f) in x.iter().zip(y).zip(fields) {
-                let o = compare::compare(p, q, &f.coll);
-                if o.is_ne() {
-                    return f.direct(o, p.is_null() || q.is_null());
-                }
-            }
-            Ordering::Equal
-        });
-        self.order = order;
+    pub fn sort(&mut self) -> Result<bool> {
+        let (keys, width) = (&self.keys, self.width);
+        let cell = |row: u32, k: usize| Seen::from(&keys[row as usize * width + k]);
+        let fields = &self.key.fields[..width.min(self.key.fields.len())];
+        self.order = in_order(self.hashes.len(), fields, &cell)?;
         self.at = 0;
-        self.step()
+        Ok(self.step())
     }
 
     fn step(&mut self) -> bool {

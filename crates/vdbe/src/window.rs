@@ -13,6 +13,8 @@ use iolite_base::{Code, Error, Result, alloc};
 use iolite_bytecode::{FrameEdge, FrameExclude, FrameUnit, FunctionCall, WindowPass};
 use iolite_ext::{Aggregate, AuxData, FunctionFlags, Implementation, Inline};
 use iolite_value::arith::{Arith, arith};
+use iolite_value::compare::KeyField;
+use iolite_value::order::{Seen, in_order};
 use iolite_value::{Affinity, Value, compare};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -54,7 +56,7 @@ impl Rows {
         let mut out = width + calls;
         for (p, offsets) in passes.iter().zip(offsets).rev() {
             out -= p.calls.len();
-            self.sort(p);
+            self.sort(p)?;
             let mut start = 0;
             while start < self.rows.len() {
                 let first = &self.rows[start];
@@ -75,15 +77,21 @@ impl Rows {
         Ok(())
     }
 
-    fn sort(&mut self, p: &WindowPass) {
+    fn sort(&mut self, p: &WindowPass) -> Result<()> {
         if p.partition.is_empty() && p.order.is_empty() {
-            return;
+            return Ok(());
         }
-        self.rows.sort_by(|a, b| {
-            let keys = p.partition.iter().map(|(k, c)| compare::compare(&a[*k], &b[*k], c));
-            let unequal = keys.into_iter().find(|o| o.is_ne());
-            unequal.unwrap_or_else(|| order(p, a, b))
-        });
+        let slots: Vec<usize> =
+            p.partition.iter().map(|(k, _)| *k).chain(p.order.iter().map(|(k, _)| *k)).collect();
+        let ascending = p.partition.iter().map(|(_, c)| KeyField::ascending(c.clone()));
+        let fields: Vec<KeyField> = ascending.chain(p.order.iter().map(|(_, f)| f.clone())).collect();
+        let cell = |row: u32, k: usize| Seen::from(&self.rows[row as usize][slots[k]]);
+        let order = in_order(self.rows.len(), &fields, &cell)?;
+        let mut sorted = Vec::new();
+        alloc::reserve(&mut sorted, order.len())?;
+        sorted.extend(order.into_iter().map(|row| std::mem::take(&mut self.rows[row as usize])));
+        self.rows = sorted;
+        Ok(())
     }
 }
 

@@ -59,6 +59,7 @@ const UNSAFE: &[&str] = &[
     "crates/pager/src/wal/index.rs",
     "crates/pager/src/wal/sum.rs",
     "crates/capi/src",
+    "crates/conform/src/bin/cdiffer",
     "crates/stock/src",
     "crates/testkit/src",
     "crates/sim/src",

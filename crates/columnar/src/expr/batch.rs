@@ -77,6 +77,10 @@ impl BatchRow<'_> {
 }
 
 impl Row for BatchRow<'_> {
+    fn there(&self, s: usize) -> Option<Field<'_>> {
+        self.field(s).ok()
+    }
+
     fn slot(&self, s: usize) -> Result<Value> {
         self.field(s)?.value()
     }

@@ -107,6 +107,10 @@ impl TableRow<'_> {
 }
 
 impl Row for TableRow<'_> {
+    fn there(&self, s: usize) -> Option<Field<'_>> {
+        self.field(s).ok()
+    }
+
     fn slot(&self, s: usize) -> Result<Value> {
         self.field(s)?.value()
     }

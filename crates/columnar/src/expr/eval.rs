@@ -9,6 +9,7 @@
 //! What it does not know: what an error says to the user. The query is then run by a program, which finds out what to report.
 
 use super::{Cmp, Ex};
+use crate::store::chunk::Field;
 use iolite_base::{Code, Limit, Result};
 use iolite_ext::{AuxData, Context, Function, Host, Implementation};
 use iolite_plan::bound::{BinOp, CmpOp};
@@ -16,6 +17,7 @@ use iolite_value::arith::{self, Arith};
 use iolite_value::{Affinity, Collation, Value, compare};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
 
 /// Where the values of columns, keys and aggregates come from.
 pub(crate) trait Row {
@@ -25,6 +27,10 @@ pub(crate) trait Row {
     fn slot_into(&self, i: usize, to: &mut Value) -> Result<()> {
         *to = self.slot(i)?;
         Ok(())
+    }
+    /// The value of a column where it lies, if it does.
+    fn there(&self, _i: usize) -> Option<Field<'_>> {
+        None
     }
     /// A key of the group.
     fn key(&self, _i: usize) -> Result<Value> {
@@ -85,14 +91,34 @@ impl Cmp {
     /// The outcome for two values; `None` is NULL.
     pub fn test(&self, a: &Value, b: &Value) -> Result<Option<bool>> {
         let o = compare::under(a, b, self.affinity, self.null_eq, &self.collation)?;
-        Ok(o.map(|o| match self.op {
-            CmpOp::Eq => o.is_eq(),
-            CmpOp::Ne => o.is_ne(),
-            CmpOp::Lt => o.is_lt(),
-            CmpOp::Le => o.is_le(),
-            CmpOp::Gt => o.is_gt(),
-            CmpOp::Ge => o.is_ge(),
-        }))
+        Ok(o.map(|o| self.op.holds(o)))
+    }
+}
+
+/// How two operands compare that need no conversion: texts by their bytes, integers. They are looked at where they lie; a copy of
+/// each text took four fifths of the time of a join.
+#[inline]
+fn there(c: &Cmp, row: &dyn Row) -> Option<Ordering> {
+    let operand = |e| match e {
+        &Ex::Slot(i) => row.there(i),
+        Ex::Const(v) => Some(Field::of(v)),
+        _ => None,
+    };
+    let (Ex::Slot(_), true) = (&c.lhs, c.collation == Collation::Binary) else { return None };
+    match (operand(&c.lhs)?, operand(&c.rhs)?) {
+        (Field::Text(a), Field::Text(b))
+            if matches!(c.affinity, Affinity::None | Affinity::Blob | Affinity::Text) =>
+        {
+            // Whether they are equal is told by their lengths first.
+            let unequal = a.len() != b.len() && matches!(c.op, CmpOp::Eq | CmpOp::Ne);
+            Some(if unequal { a.len().cmp(&b.len()) } else { a.cmp(b) })
+        }
+        (Field::Int(a), Field::Int(b))
+            if !matches!(c.affinity, Affinity::Text | Affinity::Real | Affinity::Flexnum) =>
+        {
+            Some(a.cmp(&b))
+        }
+        _ => None,
     }
 }
 
@@ -199,6 +225,7 @@ impl<'a> Eval<'a> {
     /// The truth of a condition; `None` is NULL.
     fn truth(&self, e: &Ex, row: &dyn Row) -> Result<Option<bool>> {
         Ok(match e {
+            Ex::Compare(c) if let Some(o) = there(c, row) => Some(c.op.holds(o)),
             Ex::Compare(c) => c.test(&*self.operand(&c.lhs, row)?, &*self.operand(&c.rhs, row)?)?,
             Ex::Not(a) => self.truth(a, row)?.map(|t| !t),
             Ex::And(a, b) => match self.truth(a, row)? {

@@ -16,7 +16,6 @@ pub(crate) mod intern;
 pub(crate) mod keys;
 pub(crate) mod made;
 pub(crate) mod number;
-pub(crate) mod order;
 pub(crate) mod result;
 pub(crate) mod rows;
 mod sort_key;

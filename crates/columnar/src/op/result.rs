@@ -1,7 +1,6 @@
 //! Result rows: duplicates removed, sorted, cut. The values of all rows lie in one vector; when they take too much, they
 //! go to a temporary file as a sorted run, and come back merged.
 
-use super::order::in_order;
 use super::sort_key::sort_key;
 use crate::expr::{Eval, Ex, Row};
 use crate::memory::{within, work_size};
@@ -10,6 +9,7 @@ use crate::runtime::Runtime;
 use crate::store::chunk::Field;
 use iolite_base::{Result, alloc};
 use iolite_value::compare::KeyField;
+use iolite_value::order::in_order;
 use iolite_value::{Collation, Value, compare};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -234,7 +234,7 @@ impl<'q> Rows<'q> {
     fn sorted(&self) -> Result<Vec<u32>> {
         let n = self.order.len();
         let fields: Vec<KeyField> = self.order.iter().map(|o| o.1.clone()).collect();
-        in_order(self.rows, &fields, &|row, k| Field::of(&self.keys[row as usize * n + k]))
+        in_order(self.rows, &fields, &|row, k| (&self.keys[row as usize * n + k]).into())
     }
 
     /// Where the first key of the sort is an integer column's and only the first rows are wanted: the value beyond which

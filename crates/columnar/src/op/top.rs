@@ -2,10 +2,10 @@
 //!
 //! What always holds: of rows that sort alike those that were pushed first come first.
 
-use super::order::in_order;
 use crate::store::chunk::Field;
 use iolite_base::{Result, alloc};
 use iolite_value::compare::{KeyField, compare};
+use iolite_value::order::in_order;
 use iolite_value::{Collation, Value};
 use std::cmp::Ordering;
 
@@ -114,7 +114,7 @@ impl<'a> Top<'a> {
     /// The places of the rows in order.
     fn sorted(&self) -> Result<Vec<u32>> {
         let n = self.fields.len();
-        in_order(self.ids.len(), &self.fields, &|row, k| self.cells[row as usize * n + k].field())
+        in_order(self.ids.len(), &self.fields, &|row, k| self.cells[row as usize * n + k].field().seen())
     }
 
     fn cut(&mut self, k: usize) -> Result<()> {

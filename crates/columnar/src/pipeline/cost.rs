@@ -83,16 +83,7 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         let soon = q.slots.iter().zip(crate::pipeline::single::early(q)).filter(|s| s.1).map(|s| s.0);
         let own = soon.chain(&q.order_slots).filter(|s| s.table == t);
         let keys: Vec<ColKey> = own.map(|s| s.key()).collect();
-        let missing = state.missing(&keys);
-        if missing > 0 {
-            let texts: Vec<ColKey> =
-                own_texts(q, t).filter(|k| state.missing(&[*k]) > 0 && keys.contains(k)).collect();
-            e.decode += leaves * (DECODE.0 + DECODE.1 * missing as f64);
-            if !texts.is_empty() {
-                let (rows, new) = look_at_leaves(&store, &bt, &state, &texts)?;
-                e.decode += leaves * rows * (texts.len() as f64 * DECODE_TEXT.0 + new * DECODE_TEXT.1);
-            }
-        }
+        e.decode += decoding(q, t, &keys, (&store, &bt, &state))?;
     }
     for n in &q.nested {
         let (own, k) = estimate(&n.query, rt)?;
@@ -110,6 +101,24 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         }
     }
     Ok((e, keep))
+}
+
+/// Nanoseconds for decoding those columns of a table that are not there.
+fn decoding(q: &Query, t: usize, keys: &[ColKey], at: (&Store, &Btree, &TableState)) -> Result<f64> {
+    let (store, bt, state) = at;
+    let missing = state.missing(keys);
+    if missing == 0 {
+        return Ok(0.0);
+    }
+    let leaves = state.leaves() as f64;
+    let texts: Vec<ColKey> =
+        own_texts(q, t).filter(|k| state.missing(&[*k]) > 0 && keys.contains(k)).collect();
+    let mut all = leaves * (DECODE.0 + DECODE.1 * missing as f64);
+    if !texts.is_empty() {
+        let (rows, new) = look_at_leaves(store, bt, state, &texts)?;
+        all += leaves * rows * (texts.len() as f64 * DECODE_TEXT.0 + new * DECODE_TEXT.1);
+    }
+    Ok(all)
 }
 
 /// How many rows a leaf has, and in how many of some columns a row has a text that is new, by some of the leaves. Where as much as
@@ -263,10 +272,10 @@ fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Re
             rows
         }
     };
-    let keys: Vec<ColKey> = q.slots.iter().map(|s| s.key()).collect();
-    let missing = state.missing(&keys) as f64;
-    // What is decoded is there for the next time.
-    let decode = if missing > 0.0 { leaves * (DECODE.0 + DECODE.1 * missing) / 4.0 } else { 0.0 };
+    let keys: Vec<ColKey> = q.slots.iter().chain(&q.order_slots).map(|s| s.key()).collect();
+    // Asked again, what is decoded is there for the next time.
+    let share = if store.is_new(named) { 1.0 } else { 0.25 };
+    let decode = share * decoding(q, 0, &keys, (&store, &rt.btree(spec.db)?, &state))?;
     let all = state.segments.iter().filter_map(|s| s.rows.get()).map(|r| r.len()).sum::<usize>() as f64;
     Ok(rows * SEEK < decode + all.max(leaves) * EACH * keys.len() as f64 + rows * GROUPED)
 }

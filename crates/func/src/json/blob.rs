@@ -152,8 +152,14 @@ fn size_bytes(len: usize) -> (usize, [u8; 8]) {
 }
 
 /// Appends a whole element.
+#[inline]
 pub(crate) fn push(out: &mut Vec<u8>, kind: u8, payload: &[u8]) {
-    push_header(out, kind, payload.len());
+    if payload.len() < 12 {
+        out.reserve(12);
+        out.push((payload.len() as u8) << 4 | kind);
+    } else {
+        push_header(out, kind, payload.len());
+    }
     out.extend_from_slice(payload);
 }
 

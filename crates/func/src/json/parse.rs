@@ -173,8 +173,17 @@ impl Parser<'_> {
     }
 
     /// Past white space; JSON5 knows more kinds of it, and comments.
-    #[inline]
+    #[inline(always)]
     fn skip(&mut self, i: usize) -> usize {
+        // Mostly there is none.
+        match self.at(i) {
+            b'!'..=b'.' | b'0'..=0x7f => i,
+            _ => self.skip_some(i),
+        }
+    }
+
+    #[inline(never)]
+    fn skip_some(&mut self, i: usize) -> usize {
         let mut i = self.plain(i);
         if matches!(self.at(i), b'/' | 0x0b | 0x0c | 0xc2 | 0xe1 | 0xe2 | 0xe3 | 0xef) {
             let n = space5(&self.z[i..]);
@@ -327,6 +336,7 @@ impl Parser<'_> {
         let mut k = kind::TEXT;
         let mut j = i + 1;
         loop {
+            j += plain_bytes(self.z.get(j..).unwrap_or(&[]));
             let c = self.at(j);
             match c {
                 _ if c == quote => break,
@@ -396,6 +406,27 @@ impl Parser<'_> {
         self.json5 = true;
         Ok(j)
     }
+}
+
+/// How many bytes stand before the first quote, backslash or control character, or close to it: whole words of eight.
+#[inline(always)]
+fn plain_bytes(z: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    let mut n = 0;
+    for word in z.as_chunks::<8>().0 {
+        let x = u64::from_le_bytes(*word);
+        // The high bit of each byte that is zero, or less than a blank (bytes from 128 on are neither).
+        let zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGH;
+        let same = |b: u8| zero(x ^ (ONES * b as u64));
+        let special = same(b'"') | same(b'\'') | same(b'\\') | (x.wrapping_sub(ONES * 0x20) & !x & HIGH);
+        if special != 0 {
+            // A borrow reaches upwards only, so that the lowest one is right.
+            return n + special.trailing_zeros() as usize / 8;
+        }
+        n += 8;
+    }
+    n
 }
 
 /// The length of the white space and comments, as JSON5 has them, at the start of `z`.

@@ -10,7 +10,7 @@ use std::rc::Rc;
 ///
 /// ```
 /// # use iolite::{AuthAction, AuthContext};
-/// let c = AuthContext { action: AuthAction::Select, database_name: None };
+/// let c = AuthContext { action: AuthAction::Select, database_name: None, accessor: None };
 /// assert_eq!(c.action, AuthAction::Select);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +19,8 @@ pub struct AuthContext<'a> {
     pub action: AuthAction<'a>,
     /// The database where it would do that, if that matters.
     pub database_name: Option<&'a str>,
+    /// The innermost trigger or view that would do it.
+    pub accessor: Option<&'a str>,
 }
 
 /// What the authorizer answers.
@@ -33,6 +35,8 @@ pub enum Authorization {
     Allow,
     /// The statement is refused (`SQLITE_AUTH`).
     Deny,
+    /// The part in question is left out: a column read is NULL, one changed stays, a query has no rows, anything else is not done.
+    Ignore,
 }
 
 /// What a statement would do.
@@ -178,11 +182,25 @@ impl<'a> AuthAction<'a> {
     }
 }
 
-pub(super) type Authorizer = Rc<RefCell<dyn FnMut(AuthContext<'_>) -> Authorization + Send>>;
+/// A closure, as the engine asks it.
+struct Closure<F>(RefCell<F>);
+
+impl<F: FnMut(AuthContext<'_>) -> Authorization> iolite_ext::Authorizer for Closure<F> {
+    fn ask(&self, q: iolite_ext::Question<'_>) -> i32 {
+        let action = AuthAction::new(q.action as i32, q.one, q.two);
+        // Asked while it runs, it cannot allow anything.
+        let Ok(mut hook) = self.0.try_borrow_mut() else { return 1 };
+        match hook(AuthContext { action, database_name: q.database, accessor: q.inner }) {
+            Authorization::Allow => 0,
+            Authorization::Deny => 1,
+            Authorization::Ignore => 2,
+        }
+    }
+}
 
 impl Connection {
-    /// Asks `hook` for each thing that a statement would do, when it is prepared. A table's columns are asked one and all, also those
-    /// that a statement does not use.
+    /// Asks `hook` for each thing that a statement would do, when it is prepared or compiled anew, in the order and with the
+    /// words of SQLite's `sqlite3_set_authorizer`.
     ///
     /// ```
     /// # use iolite::{AuthAction, AuthContext, Authorization, Code};
@@ -202,23 +220,13 @@ impl Connection {
     where
         F: FnMut(AuthContext<'_>) -> Authorization + Send + 'static,
     {
-        *self.authorizer.borrow_mut() = hook.map(|f| Rc::new(RefCell::new(f)) as Authorizer);
+        self.engine.set_authorizer(
+            hook.map(|f| Rc::new(Closure(RefCell::new(f))) as Rc<dyn iolite_ext::Authorizer>),
+        );
     }
 
-    /// Hands a prepared statement out, if it is allowed.
+    /// Hands a prepared statement out.
     pub(super) fn allowed(&self, s: crate::engine::Statement) -> Result<Statement<'_>> {
-        let hook = self.authorizer.borrow().clone();
-        if let Some(hook) = hook {
-            crate::authorize::authorize(
-                &|code, one, two, database_name| {
-                    let action = AuthAction::new(code, one, two);
-                    // Asked while it runs, it cannot allow anything.
-                    let Ok(mut hook) = hook.try_borrow_mut() else { return 1 };
-                    (hook(AuthContext { action, database_name }) == Authorization::Deny) as i32
-                },
-                &s,
-            )?;
-        }
         Ok(Statement::new(self, s))
     }
 }

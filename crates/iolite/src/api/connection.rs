@@ -69,7 +69,6 @@ pub struct Connection {
     pub(crate) engine: engine::Connection,
     pub(super) trace: RefCell<Option<Trace>>,
     pub(super) profile: RefCell<Option<Profile>>,
-    pub(super) authorizer: RefCell<Option<super::authorizer::Authorizer>>,
     /// Whether there is a function to tell of statements.
     pub(super) traced: Cell<bool>,
 }
@@ -85,7 +84,6 @@ impl Connection {
             engine,
             trace: RefCell::default(),
             profile: RefCell::default(),
-            authorizer: RefCell::default(),
             traced: Cell::new(false),
         }
     }

@@ -141,3 +141,38 @@ fn pages_that_are_read_ahead_are_those_of_the_snapshot() {
     }
     std::fs::remove_dir_all(&dir).unwrap();
 }
+
+/// A scan of a table that is larger than the share of the cache which new pages have reads each page once, also where registers hold
+/// texts in pages that are to leave.
+#[test]
+fn a_first_scan_reads_each_page_once() {
+    let path = std::env::temp_dir().join(format!("iolite-first-{}.db", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let path = path.to_str().unwrap();
+    let pages = {
+        let c = Connection::open(path).unwrap();
+        c.execute_batch(
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, a, b);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)
+             INSERT INTO t SELECT i, i, hex(randomblob(600)) FROM n",
+        )
+        .unwrap();
+        let Value::Int(pages) = c.query("PRAGMA page_count", &[]).unwrap()[0][0] else { panic!() };
+        pages
+    };
+    assert!(pages > 2500, "{pages}");
+    for order in ["", "ORDER BY id DESC"] {
+        let c = Connection::open(path).unwrap();
+        c.execute_batch("PRAGMA analytics = off; PRAGMA cache_size = -65536").unwrap();
+        let sql = format!("EXPLAIN ANALYZE SELECT id FROM t WHERE b LIKE '%no such%' {order}");
+        let lines = c.query(&sql, &[]).unwrap();
+        let read = lines.iter().flatten().find_map(|v| {
+            let line = format!("{v:?}");
+            let (before, _) = line.split_once(" pages read")?;
+            before.rsplit(' ').next()?.parse::<i64>().ok()
+        });
+        let read = read.unwrap();
+        assert!(read > pages - 20 && read <= pages + 20, "{read} of {pages} {order}");
+    }
+    std::fs::remove_file(path).unwrap();
+}

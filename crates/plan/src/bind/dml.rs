@@ -5,6 +5,7 @@ use super::from::push_filter;
 use super::names::is_rowid;
 use super::*;
 use iolite_catalog::{ColumnSource, Index, TableKind};
+use iolite_ext::Action;
 use iolite_value::Value;
 
 pub use super::from::unnumbered;
@@ -444,8 +445,32 @@ impl Binder<'_> {
         out
     }
 
+    /// A query without rows, as wide as these.
+    fn no_rows(&mut self, rows: Rows) -> Rows {
+        let mut q = match rows {
+            Rows::Select(q) => *q,
+            Rows::Row(r) => {
+                let mut q = Select::with_one_arm();
+                q.columns = r.iter().map(|e| self.out_column(e, "".into())).collect();
+                q.cores[0].result = r.into();
+                q
+            }
+            Rows::Defaults => return Rows::Defaults,
+        };
+        q.limit = Some(Expr::int(0));
+        Rows::Select(Box::new(q))
+    }
+
     fn insert_inner(&mut self, s: &ast::Insert) -> Result<Insert> {
-        let (target, _) = self.open_target(&s.table, Event::Insert, &[])?;
+        let left_out = match self.written_table(&s.table) {
+            Some((db, t)) if self.asks() => !self.ask(Action::Insert, Some(&t.name), None, Some(db))?,
+            _ => false,
+        };
+        // The rows of a view are not read.
+        let silent = std::mem::replace(&mut self.asked.silent, true);
+        let opened = self.open_target(&s.table, Event::Insert, &[]);
+        self.asked.silent = silent;
+        let target = opened?.0;
         let t = target.table.clone();
         let mut rows = match &s.source {
             ast::InsertSource::DefaultValues => Rows::Defaults,
@@ -463,6 +488,9 @@ impl Binder<'_> {
                 }
             }
         };
+        if left_out {
+            rows = self.no_rows(rows);
+        }
         let supplied = match &rows {
             Rows::Row(r) => r.len(),
             Rows::Select(q) => q.columns.len(),
@@ -480,8 +508,7 @@ impl Binder<'_> {
                         "table {} has {} columns but {supplied} values were supplied",
                         as_written(&s.table),
                         open.len()
-                    ))
-                    .at(s.table.name.span.start));
+                    )));
                 }
                 for (k, i) in open.into_iter().enumerate() {
                     columns[i] = Some(k);
@@ -507,8 +534,7 @@ impl Binder<'_> {
                             "table {} has no column named {}",
                             as_written(&s.table),
                             n.text
-                        ))
-                        .at(n.span.start));
+                        )));
                     }
                 }
             }
@@ -523,11 +549,7 @@ impl Binder<'_> {
                 columns = vec![None; t.columns.len()];
                 rowid = None;
             } else if s.columns.len() != supplied {
-                return Err(Error::sql(format!("{supplied} values for {} columns", s.columns.len())).at(s
-                    .table
-                    .name
-                    .span
-                    .start));
+                return Err(Error::sql(format!("{supplied} values for {} columns", s.columns.len())));
             }
         }
         if let Some(a) = t.rowid_alias {
@@ -592,7 +614,7 @@ impl Binder<'_> {
                 };
                 self.scopes.last_mut().expect("just pushed").sources.push(source);
                 let bound = (|| -> Result<_> {
-                    let sets = self.sets(&a.sets, t)?;
+                    let sets = self.sets(&a.sets, target.db, t)?;
                     let filter = a.filter.as_ref().map(|f| self.expr(f)).transpose()?;
                     Ok((sets, filter))
                 })();
@@ -661,7 +683,7 @@ impl Binder<'_> {
         Err(Error::sql(which + wrong))
     }
 
-    fn sets(&mut self, list: &[ast::Assignment], t: &Rc<Table>) -> Result<Vec<Set>> {
+    fn sets(&mut self, list: &[ast::Assignment], db: usize, t: &Rc<Table>) -> Result<Vec<Set>> {
         let mut out: Vec<Set> = Vec::new();
         for a in list {
             let value = self.any_expr(&a.value)?;
@@ -688,9 +710,15 @@ impl Binder<'_> {
                     // ALTER TABLE does not mind.
                     None if self.log.is_some() => continue,
                     None => {
-                        return Err(Error::sql(format!("no such column: {}", name.text)).at(name.span.start));
+                        return Err(Error::sql(format!("no such column: {}", name.text)));
                     }
                 };
+                if self.asks() {
+                    let name = t.column(&name.text).map_or("ROWID", |i| &*t.columns[i].name);
+                    if !self.ask(Action::Update, Some(&t.name), Some(name), Some(db))? {
+                        continue;
+                    }
+                }
                 out.retain(|s| s.column != column);
                 out.push(Set { column, value });
             }
@@ -712,6 +740,10 @@ impl Binder<'_> {
         }
         let (target, view) = self.open_target(&s.table, Event::Update, &s.sets)?;
         known_index(&target.table, &s.indexed)?;
+        let asks = self.asks();
+        if asks {
+            self.begin_change();
+        }
         self.target_scope(&target, s.alias.as_ref());
         let bound = (|| -> Result<_> {
             let mut core = self.target_rows(&target, view, (&s.table, s.alias.as_ref()), &s.indexed);
@@ -738,15 +770,18 @@ impl Binder<'_> {
                     )));
                 }
             }
+            let sets = self.sets(&s.sets, target.db, &target.table)?;
             if let Some(w) = &s.filter {
                 let e = self.expr(w)?;
                 push_filter(&mut core.filter, e, None);
             }
-            let sets = self.sets(&s.sets, &target.table)?;
             Ok((core, sets))
         })();
         self.scopes.pop();
         let (rows, sets) = bound?;
+        if asks {
+            self.end_change()?;
+        }
         let (returning, out) = self.returning_of("UPDATE", &s.returning, &target)?;
         Ok(Update { target, sets, rows, or: s.or, returning, out })
     }
@@ -814,7 +849,11 @@ impl Binder<'_> {
         }
         let (target, view) = self.open_target(&s.table, Event::Delete, &[])?;
         known_index(&target.table, &s.indexed)?;
-        known_index(&target.table, &s.indexed)?;
+        if self.asks() {
+            // One that is to be left out is done all the same, row by row.
+            self.ask(Action::Delete, Some(&target.table.name), None, Some(target.db))?;
+            self.begin_change();
+        }
         self.target_scope(&target, s.alias.as_ref());
         let bound = (|| -> Result<_> {
             let mut core = self.target_rows(&target, view, (&s.table, s.alias.as_ref()), &s.indexed);
@@ -826,6 +865,9 @@ impl Binder<'_> {
         })();
         self.scopes.pop();
         let rows: Core = bound?;
+        if self.asks() {
+            self.end_change()?;
+        }
         let (returning, out) = self.returning_of("DELETE", &s.returning, &target)?;
         Ok(Delete { target, rows, returning, out })
     }

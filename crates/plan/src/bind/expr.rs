@@ -122,6 +122,9 @@ impl Binder<'_> {
                 let span = ast::Span { start: *at, end: *at + name.len() as u32 };
                 let name = ast::Name { text: name.into(), quote: ast::Quote::None, span };
                 let function = self.function(&name, args.len())?;
+                if !self.ask_function(&function)? {
+                    return Ok(Expr::Const(Value::Null));
+                }
                 let call = self.make_call(function, args, 1)?;
                 if *not { Expr::Not(Box::new(call)) } else { call }
             }
@@ -159,7 +162,7 @@ impl Binder<'_> {
             A::Case { base, arms, otherwise } => self.case(base.as_deref(), arms, otherwise.as_deref())?,
             A::Cast(a, ty) => Expr::Cast(self.boxed(a)?, cast_affinity(&ty.text)),
             A::Collate(a, name) => {
-                let coll = self.collation(&name.text).map_err(|e| e.at(name.span.start))?;
+                let coll = self.collation(&name.text).map_err(Error::nowhere)?;
                 let inner = self.any_expr(a)?;
                 if width(&inner) != 1 {
                     return Err(Error::sql("row value misused"));
@@ -171,11 +174,9 @@ impl Binder<'_> {
                 let items: Result<Vec<Expr>> = list.iter().map(|e| self.expr(e)).collect();
                 Expr::Row(items?)
             }
-            A::Raise(kind, message, span) => {
+            A::Raise(kind, message, _) => {
                 if self.trigger.is_none() {
-                    return Err(
-                        Error::sql("RAISE() may only be used within a trigger-program").at(span.start)
-                    );
+                    return Err(Error::sql("RAISE() may only be used within a trigger-program").nowhere());
                 }
                 let message = match message {
                     Some(m) => Some(self.boxed(m)?),
@@ -592,6 +593,9 @@ impl Binder<'_> {
 
     fn call(&mut self, c: &ast::Call) -> Result<Expr> {
         let function = self.function(&c.name, c.args.len())?;
+        if !self.ask_function(&function)? {
+            return Ok(Expr::Const(Value::Null));
+        }
         let name = &c.name.text;
         if let Some(over) = &c.over {
             return self.window_call(c, over, function);
@@ -702,7 +706,7 @@ impl Binder<'_> {
             .at(c.span.start));
         }
         if c.distinct && args.len() != 1 {
-            return Err(Error::sql("DISTINCT aggregates must have exactly one argument").at(c.span.start));
+            return Err(Error::sql("DISTINCT aggregates must have exactly one argument").nowhere());
         }
         let collation = args.iter().find_map(|a| a.collation()).map_or(self.binary(), |c| c.0);
         let affinity = Affinity::None;

@@ -16,11 +16,26 @@ const MOST_USES: u32 = 65535;
 impl Binder<'_> {
     /// Binds a FROM clause into the innermost scope; its tables and conditions go to `out`.
     pub(crate) fn from(&mut self, f: &ast::From, out: &mut Core) -> Result<()> {
+        let clauses = self.tables_of_from(f, out)?;
+        self.on_clauses(clauses, out)
+    }
+
+    /// The tables of a FROM clause; answers the expressions of its ON clauses, with the tables that they belong to.
+    pub(crate) fn tables_of_from<'f>(
+        &mut self,
+        f: &'f ast::From,
+        out: &mut Core,
+    ) -> Result<Vec<(TableId, &'f ast::Expr)>> {
         let mut clauses: Vec<(TableId, &ast::Expr)> = Vec::new();
         self.join_into(f, out, &mut clauses)?;
         if out.sources.len() > 64 {
             return Err(Error::sql("at most 64 tables in a join"));
         }
+        Ok(clauses)
+    }
+
+    /// Binds ON clauses, behind the tables of their FROM clause.
+    pub(crate) fn on_clauses(&mut self, clauses: Vec<(TableId, &ast::Expr)>, out: &mut Core) -> Result<()> {
         let outer = out.sources.iter().any(|s| s.join.left || s.join.right);
         for (id, e) in clauses {
             let bound = self.expr(e)?;
@@ -234,8 +249,15 @@ impl Binder<'_> {
                         _ => {}
                     }
                 }
+                let view = (db.is_some() && matches!(columns, Columns::Query(_))).then(|| shown.clone());
                 let label = alias.unwrap_or(shown);
                 self.add_source(kind, label, words, db, columns, join, out)?;
+                if let Some(v) = view {
+                    self.note_view(&v);
+                }
+                if name.schema.is_some() {
+                    self.note_full();
+                }
                 let last = out.sources.last_mut().expect("just added");
                 last.indexed = indexed.clone();
                 if let ast::Indexed::By(i) = indexed {
@@ -243,7 +265,7 @@ impl Binder<'_> {
                         table.indexes.borrow().iter().any(|x| x.name.eq_ignore_ascii_case(&i.text))
                     });
                     if !known {
-                        return Err(Error::sql(format!("no such index: {}", i.text)).at(i.span.start));
+                        return Err(Error::sql(format!("no such index: {}", i.text)).nowhere());
                     }
                 }
             }
@@ -301,7 +323,7 @@ impl Binder<'_> {
             (None, Some(db)) => format!("{}.{}", self.env.catalog.schemas[db].name, q.name.text),
             (None, None) => q.name.text.to_string(),
         };
-        Error::sql(format!("no such table: {name}"))
+        Error::sql(format!("no such table: {name}")).nowhere()
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -422,10 +444,14 @@ impl Binder<'_> {
         if let Some(s) = schema
             && self.env.catalog.database(s).is_none()
         {
-            return Err(Error::sql(format!("no such table: {s}.{name}")));
+            return Err(Error::sql(format!("no such table: {s}.{name}")).nowhere());
         }
         let Some((db, table)) = self.find_table(schema, name) else {
-            if let Some(c) = self.env.connector.eponymous(name)? {
+            if self.env.virtual_tables
+                && let Some(c) = self.env.connector.eponymous(name)?
+            {
+                // Such a table counts as one of the main database.
+                self.databases |= 1;
                 return self.virtual_source(0, &c, args.unwrap_or(&[]), &q.name);
             }
             return Err(self.no_such_table(q));
@@ -448,6 +474,7 @@ impl Binder<'_> {
                 let (query, columns) = self.view(db, &table, names, select)?;
                 Ok((SourceKind::Subquery(Box::new(query)), table.name.clone(), Some(db), columns))
             }
+            TableKind::Virtual { .. } if !self.env.virtual_tables => Err(self.no_such_table(q)),
             TableKind::Virtual { .. } => {
                 let c = self.env.connector.connect(db, &table)?;
                 self.virtual_source(db, &c, args.unwrap_or(&[]), &q.name)
@@ -491,12 +518,14 @@ impl Binder<'_> {
         self.enter()?;
         let text = view.sql.clone().unwrap_or_else(|| "".into());
         self.views.push((db, view.name.clone()));
+        let outer = self.asked.inner.replace(view.name.clone());
         let bound = self.isolated(&text, |b| {
             b.stored = db != TEMP;
             b.number(select.number);
             b.select(select)
         });
         self.views.pop();
+        self.asked.inner = outer;
         self.leave();
         let mut select = bound?;
         let mut misfit = None;
@@ -561,7 +590,9 @@ impl Binder<'_> {
         let hidden = self.ctes.split_off(def.visible.max(at + 1).min(self.ctes.len()));
         self.ctes[at].busy = true;
         let scopes = self.scopes.len();
+        let outer = self.asked.inner.replace((&*def.ast.name.text).into());
         let bound = self.beside(|b| b.cte_query(at, &def));
+        self.asked.inner = outer;
         debug_assert_eq!(scopes, self.scopes.len());
         self.ctes[at].busy = false;
         self.ctes.extend(hidden);
@@ -602,6 +633,7 @@ impl Binder<'_> {
             let q = FromQuery::plain(select);
             return Ok((q, columns));
         };
+        self.ask_recursive();
         let pushed = self.push_with(s.with.as_ref())?;
         let initial = ast::Select {
             with: None,

@@ -4,6 +4,7 @@
 //! refer to; the stack of scopes is the chain of enclosing queries. What binding does not know: how a query will
 //! be run.
 
+mod authorize;
 mod dml;
 mod expr;
 mod foreign_keys;
@@ -69,6 +70,10 @@ pub struct Env<'a> {
     pub explained: bool,
     /// The statement is one of the engine's own.
     pub own: bool,
+    /// Virtual tables may be named.
+    pub virtual_tables: bool,
+    /// Is asked for what the statement does; nobody for the engine's own.
+    pub authorizer: Option<&'a dyn iolite_ext::Authorizer>,
     /// Tables in which modules keep what belongs to theirs may not be changed.
     pub protects_shadows: bool,
     /// Is shown what a query becomes when it is bound, if somebody wants to see it.
@@ -131,6 +136,7 @@ pub struct Binder<'a> {
     excluded: Option<TableId>,
     /// The occurrences of virtual tables: they may overload functions.
     virtual_tables: Vec<(TableId, Rc<dyn VirtualTable>)>,
+    asked: authorize::Asked,
     /// Where names of tables and columns stand in `text`, if somebody wants to know: for renaming.
     pub log: Option<Vec<NameUse>>,
     /// With `log`: where names in double quotes stand that name nothing, and so are texts.
@@ -160,6 +166,8 @@ pub struct TriggerScope {
     pub new: bool,
     /// Database of the trigger: unqualified names are looked up there first.
     pub db: usize,
+    /// Database of the table.
+    pub table_db: usize,
 }
 
 /// One query's names.
@@ -276,6 +284,7 @@ impl<'a> Binder<'a> {
             view_uses: Vec::new(),
             excluded: None,
             virtual_tables: Vec::new(),
+            asked: authorize::Asked::default(),
             log: None,
             quoted: Vec::new(),
         }
@@ -379,10 +388,12 @@ impl<'a> Binder<'a> {
             view_uses: std::mem::take(&mut self.view_uses),
             excluded: None,
             virtual_tables: Vec::new(),
+            asked: std::mem::take(&mut self.asked),
             log: None,
             quoted: Vec::new(),
         };
         let out = f(&mut inner);
+        self.asked = std::mem::take(&mut inner.asked);
         self.next_table = inner.next_table;
         self.next_agg = inner.next_agg;
         self.next_sub = inner.next_sub;

@@ -92,6 +92,7 @@ impl Binder<'_> {
                     if self.log.is_some() {
                         self.log_column(depth, table, column, &e);
                     }
+                    let e = self.authorized(depth, e)?;
                     self.note_outer(depth, &e);
                     return Ok(e);
                 }
@@ -311,6 +312,10 @@ impl Binder<'_> {
         };
         if let Some(i) = owner.column(&column.text) {
             self.note_name(column, &owner, Some(i));
+        }
+        let table_db = self.trigger.as_ref().map_or(0, |t| t.table_db);
+        if self.asks() && !self.ask_column(table_db, &owner, number)? {
+            return Ok(Some(Expr::Const(Value::Null)));
         }
         let c = ColumnRef { table: 0, column: number, affinity, collation };
         Ok(Some(Expr::TriggerColumn(c, first + slot)))

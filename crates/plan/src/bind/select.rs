@@ -19,7 +19,11 @@ impl Binder<'_> {
     pub fn select_into(&mut self, s: &ast::Select, out: &mut Select) -> Result<()> {
         self.enter()?;
         let pushed = self.push_with(s.with.as_ref())?;
+        self.enter_query();
         let done = self.arms(s, out);
+        if self.answers_nothing() {
+            out.limit = Some(Expr::int(0));
+        }
         self.pop_with(pushed);
         self.leave();
         done
@@ -39,14 +43,26 @@ impl Binder<'_> {
         let arms = s.compounds.len() + 1;
         let mut cores = Vec::with_capacity(arms);
         let mut outs: Vec<Few<OutColumn>> = Vec::with_capacity(arms);
+        let asks = self.asks();
+        let mut asked = Vec::new();
+        if asks {
+            self.ask_query()?;
+        }
         for i in (0..arms).rev() {
             let arm = if i == 0 { &s.first } else { &s.compounds[i - 1].1 };
+            let before = self.put_off_so_far();
             let (core, columns) = self.core(arm)?;
+            if asks {
+                asked.push(self.put_off(before));
+            }
             if outs.last().is_some_and(|o| o.len() != columns.len()) {
                 return Err(width_mismatch(s.compounds[i].0));
             }
             outs.push(columns);
             cores.push(core);
+        }
+        if asks {
+            self.arms_asked(asked)?;
         }
         cores.reverse();
         outs.reverse();
@@ -191,7 +207,13 @@ impl Binder<'_> {
         self.scopes.push(Scope::default());
         let bound = match c {
             ast::SelectCore::Values(rows) => self.values(rows, out),
-            ast::SelectCore::Query(q) => self.query(q, order_by, out),
+            ast::SelectCore::Query(q) => {
+                let mut bound = self.ask_query();
+                if bound.is_ok() {
+                    bound = self.query(q, order_by, out);
+                }
+                bound.and_then(|()| self.query_asked())
+            }
         };
         self.scopes.pop();
         bound?;
@@ -248,8 +270,17 @@ impl Binder<'_> {
         if !q.windows.is_empty() {
             self.window_clause(&q.windows)?;
         }
+        let asks = self.asks();
+        let mut put_off = None;
         if let Some(f) = &q.from {
-            self.from(f, core)?;
+            let clauses = self.tables_of_from(f, core)?;
+            if asks {
+                // Stock asks for what ON names behind the result list.
+                put_off = Some(clauses);
+                self.sources_are_asked();
+            } else {
+                self.on_clauses(clauses, core)?;
+            }
         }
         if self.log.is_some() {
             // Names in windows that nobody uses are renamed, too.
@@ -271,6 +302,11 @@ impl Binder<'_> {
         }
         for (c, e) in columns.iter().zip(&core.result).filter(|(c, _)| c.aliased) {
             self.top().aliases.push((c.meta.name.clone(), e.clone()));
+        }
+        if let Some(clauses) = put_off {
+            self.top().phase = Phase::Rows;
+            self.on_clauses(clauses, core)?;
+            self.top().phase = Phase::Groups;
         }
         self.late_arguments(core)?;
         if let Some(w) = &q.filter {
@@ -472,6 +508,7 @@ impl Binder<'_> {
             {
                 e = m.clone();
             }
+            e = self.authorized(self.scopes.len() - 1, e)?;
             let mut shown = name.clone();
             if self.full_names() && !self.env.short_column_names && count > 0 {
                 shown = format!("{table_name}.{name}").into();

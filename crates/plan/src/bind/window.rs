@@ -74,9 +74,7 @@ impl Binder<'_> {
     fn named_window(&self, n: &ast::Name) -> Result<&ast::Window> {
         let named = self.scopes.last().map_or(&[][..], |s| &s.named_windows);
         let found = named.iter().rev().find(|(k, _)| k.eq_ignore_ascii_case(&n.text));
-        found
-            .map(|(_, w)| w)
-            .ok_or_else(|| Error::sql(format!("no such window: {}", n.text)).at(n.span.start))
+        found.map(|(_, w)| w).ok_or_else(|| Error::sql(format!("no such window: {}", n.text)).nowhere())
     }
 
     /// A definition with what it takes from its base window.

@@ -41,14 +41,14 @@ impl Compiler<'_> {
 
     /// Complains if the name is taken; `Ok(true)` if it is and that is fine.
     pub(super) fn taken(&self, db: usize, name: &ast::Name, if_not_exists: bool) -> Result<bool> {
-        let (written, name) = (as_written(name), &*name.text);
+        let (written, at, name) = (as_written(name), name.span.start, &*name.text);
         let schema = &self.env.catalog.schemas[db];
         if let Some(t) = schema.table(name) {
             if if_not_exists {
                 return Ok(true);
             }
             let kind = if t.is_view() { "view" } else { "table" };
-            return Err(Error::sql(format!("{kind} {written} already exists")));
+            return Err(Error::sql(format!("{kind} {written} already exists")).at(at));
         }
         if schema.index(name).is_some() {
             return Err(Error::sql(format!("there is already an index named {name}")));

@@ -42,7 +42,7 @@ fn open(q: &FromQuery) -> bool {
         && q.outer.is_empty()
         && q.select.limit.is_none()
         && q.select.offset.is_none()
-        && q.select.cores.iter().all(|c| c.values.is_empty() && !(c.aggregate && !c.windows.is_empty()))
+        && q.select.cores.iter().all(|c| c.values.is_empty() && (!c.aggregate || c.windows.is_empty()))
 }
 
 /// Comparisons of columns and constants, and what AND, OR and NOT make of them.

@@ -24,6 +24,7 @@ pub(crate) fn call(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         None => AuxData::default(),
     };
     aux.constant_args = i.p1 as u32;
+    aux.bound_args = f.bound;
     let host: &dyn Host = env;
     let pure = f.pure.map(|place| (&*f.function.name, place));
     let taken = f.cursor.and_then(|c| vm.f.cursors[c].take());

@@ -19,7 +19,6 @@ use crate::expr::columns::Kind;
 use crate::expr::scope::{NullRow, few_values};
 use crate::expr::{Ex, Row};
 use crate::memory::work_size;
-use crate::op::order::in_order;
 use crate::op::spill::Partitions;
 use crate::query::{AggSpec, Query};
 use crate::sort;
@@ -29,6 +28,7 @@ use crate::star::scope::JoinScope;
 use crate::store::chunk::{Data, Dict, Field};
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Result, alloc};
+use iolite_value::order::in_order;
 use iolite_value::{Collation, Value, compare};
 use number::{RealCodes, plain_numbers};
 

@@ -80,7 +80,7 @@ impl<'q> Groups<'q> {
                 list.push((self.key_value(groups[*at as usize], k, s)?, i as u32));
             }
         }
-        let at = in_order(list.len(), std::slice::from_ref(f), &|i, _| Field::of(&list[i as usize].0))?;
+        let at = in_order(list.len(), std::slice::from_ref(f), &|i, _| (&list[i as usize].0).into())?;
         let list: Vec<(Value, u32)> =
             at.iter().map(|i| (std::mem::take(&mut list[*i as usize].0), list[*i as usize].1)).collect();
         ranks.resize(groups.len(), 0);

@@ -15,6 +15,7 @@ pub use dictionary::set_dictionary_entries;
 use crate::memory::room;
 use iolite_base::{Result, alloc, hash::hash_bytes};
 use iolite_value::Value;
+use iolite_value::order::Seen;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -153,6 +154,18 @@ impl<'a> Field<'a> {
             Value::Real(r) => Field::Real(*r),
             Value::Text(b, _) => Field::Text(b),
             Value::Blob(b, _) => Field::Blob(b),
+        }
+    }
+
+    /// The same for sorts.
+    #[inline]
+    pub fn seen(self) -> Seen<'a> {
+        match self {
+            Field::Null => Seen::Null,
+            Field::Int(i) => Seen::Int(i),
+            Field::Real(r) => Seen::Real(r),
+            Field::Text(b) => Seen::Text(b),
+            Field::Blob(b) => Seen::Blob(b),
         }
     }
 
