@@ -8,8 +8,8 @@
 //! What always holds: a slab begins at a multiple of its size, so that a block's slab is found by its address; a block in a
 //! slab's list, or behind its last one, is nobody's. Blocks are 64 bytes more than a page apart: the heads of all pages
 //! would share a few lines of the processor's caches otherwise. A slab that is empty goes back to the system, but for one of
-//! each size. Any thread may give a block back. The lock is held for a few instructions; [`before_fork`] takes it around a
-//! fork, so that a child does not wait for a thread that it does not have.
+//! each size. Any thread may give a block back. The lock is held for a few instructions; it is taken around a
+//! fork ([`lock`]), so that a child does not wait for a thread that it does not have.
 //!
 //! What it does not know: limits and counts ([`crate::alloc`]), what is in a page.
 
@@ -72,8 +72,8 @@ pub fn set_advice(advise: fn(*mut u8, usize)) {
     let _ = ADVICE.set(advise);
 }
 
-/// Takes the lock until [`after_fork`].
-pub fn before_fork() {
+/// Takes the lock until [`unlock`]: also around a fork.
+pub fn lock() {
     let mut tries = 0u32;
     while SLABS.locked.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
         tries += 1;
@@ -81,8 +81,8 @@ pub fn before_fork() {
     }
 }
 
-/// Gives the lock back, in parent and child.
-pub fn after_fork() {
+/// Gives the lock back; after a fork in parent and child.
+pub fn unlock() {
     SLABS.locked.store(false, Ordering::Release);
 }
 
@@ -100,10 +100,10 @@ const fn layout() -> Layout {
 /// A block of `len` bytes that hold anything. `None`: `len` is no page's size, or there is no room.
 pub(crate) fn take(len: usize) -> Option<NonNull<u8>> {
     let class = class_of(len)?;
-    before_fork();
+    lock();
     // SAFETY: the lock is held.
     let block = unsafe { (*SLABS.classes.get())[class].take(len + APART) };
-    after_fork();
+    unlock();
     block
 }
 
@@ -113,10 +113,10 @@ pub(crate) fn take(len: usize) -> Option<NonNull<u8>> {
 /// It came from [`take`] with this `len`, and nobody has it any more.
 pub(crate) unsafe fn give(block: NonNull<u8>, len: usize) {
     let class = class_of(len).unwrap_or(0);
-    before_fork();
+    lock();
     // SAFETY: the lock is held; the rest is the caller's promise.
     let gone = unsafe { (*SLABS.classes.get())[class].give(block.as_ptr(), len + APART) };
-    after_fork();
+    unlock();
     if let Some(slab) = gone {
         // SAFETY: the slab came from the system with this layout, has no block in use and is in no list.
         unsafe { System.dealloc(slab.cast(), layout()) };

@@ -4,7 +4,7 @@
 
 use iolite_base::{Result, alloc};
 use iolite_ext::Aggregate;
-use iolite_value::order::{Seen, in_order};
+use iolite_value::order::{ValueRef, in_order};
 use iolite_value::{Collation, KeyInfo, Value, compare};
 use std::hash::Hasher;
 use std::rc::Rc;
@@ -180,7 +180,7 @@ impl HashTable {
     /// Sorts the groups and stands on the first; `false` if there is none.
     pub fn sort(&mut self) -> Result<bool> {
         let (keys, width) = (&self.keys, self.width);
-        let cell = |row: u32, k: usize| Seen::from(&keys[row as usize * width + k]);
+        let cell = |row: u32, k: usize| ValueRef::from(&keys[row as usize * width + k]);
         let fields = &self.key.fields[..width.min(self.key.fields.len())];
         self.order = in_order(self.hashes.len(), fields, &cell)?;
         self.at = 0;

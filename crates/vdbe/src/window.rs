@@ -14,7 +14,7 @@ use iolite_bytecode::{FrameEdge, FrameExclude, FrameUnit, FunctionCall, WindowPa
 use iolite_ext::{Aggregate, AuxData, FunctionFlags, Implementation, Inline};
 use iolite_value::arith::{Arith, arith};
 use iolite_value::compare::KeyField;
-use iolite_value::order::{Seen, in_order};
+use iolite_value::order::{ValueRef, in_order};
 use iolite_value::{Affinity, Value, compare};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -85,7 +85,7 @@ impl Rows {
             p.partition.iter().map(|(k, _)| *k).chain(p.order.iter().map(|(k, _)| *k)).collect();
         let ascending = p.partition.iter().map(|(_, c)| KeyField::ascending(c.clone()));
         let fields: Vec<KeyField> = ascending.chain(p.order.iter().map(|(_, f)| f.clone())).collect();
-        let cell = |row: u32, k: usize| Seen::from(&self.rows[row as usize][slots[k]]);
+        let cell = |row: u32, k: usize| ValueRef::from(&self.rows[row as usize][slots[k]]);
         let order = in_order(self.rows.len(), &fields, &cell)?;
         let mut sorted = Vec::new();
         alloc::reserve(&mut sorted, order.len())?;

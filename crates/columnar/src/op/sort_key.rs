@@ -6,5 +6,5 @@ use iolite_value::order::image;
 
 /// An image of a value that sorts as the value does, as far as it goes: different images decide, equal ones do not.
 pub(crate) fn sort_key(v: Field<'_>, f: &KeyField) -> u64 {
-    image(v.seen(), f)
+    image(v.as_ref(), f)
 }

@@ -114,7 +114,7 @@ impl<'a> Top<'a> {
     /// The places of the rows in order.
     fn sorted(&self) -> Result<Vec<u32>> {
         let n = self.fields.len();
-        in_order(self.ids.len(), &self.fields, &|row, k| self.cells[row as usize * n + k].field().seen())
+        in_order(self.ids.len(), &self.fields, &|row, k| self.cells[row as usize * n + k].field().as_ref())
     }
 
     fn cut(&mut self, k: usize) -> Result<()> {

@@ -544,8 +544,8 @@ fn walk(bt: &Btree, root: Pgno) -> Result<(Vec<Pgno>, Vec<Pgno>)> {
     let (mut interior, mut leaves) = (Vec::new(), Vec::new());
     let most = bt.page_count() as usize;
     if most == 0 {
-        // Rows of its schema: there are none, and no page that says so.
-        return Err(crate::decline::because("a database without pages"));
+        // Its schema has no rows, and no page that says so.
+        return Ok((interior, leaves));
     }
     let usable = bt.layout().usable as usize;
     // Pages still to visit, with their depth; the next one last.

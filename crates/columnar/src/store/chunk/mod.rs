@@ -15,7 +15,7 @@ pub use dictionary::set_dictionary_entries;
 use crate::memory::room;
 use iolite_base::{Result, alloc, hash::hash_bytes};
 use iolite_value::Value;
-use iolite_value::order::Seen;
+use iolite_value::order::ValueRef;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -159,13 +159,13 @@ impl<'a> Field<'a> {
 
     /// The same for sorts.
     #[inline]
-    pub fn seen(self) -> Seen<'a> {
+    pub fn as_ref(self) -> ValueRef<'a> {
         match self {
-            Field::Null => Seen::Null,
-            Field::Int(i) => Seen::Int(i),
-            Field::Real(r) => Seen::Real(r),
-            Field::Text(b) => Seen::Text(b),
-            Field::Blob(b) => Seen::Blob(b),
+            Field::Null => ValueRef::Null,
+            Field::Int(i) => ValueRef::Int(i),
+            Field::Real(r) => ValueRef::Real(r),
+            Field::Text(b) => ValueRef::Text(b),
+            Field::Blob(b) => ValueRef::Blob(b),
         }
     }
 

@@ -394,55 +394,21 @@ impl Side {
                 "function" => {
                     let (name, args, flags) = (c(word(2)), n(3) as c_int, n(5) as c_int);
                     let free = Some(cb::unregistered as unsafe extern "C" fn(P));
-                    let rc = match word(4) {
-                        "scalar" => (a.create_function)(
-                            db,
-                            name.as_ptr(),
-                            args,
-                            flags,
-                            user,
-                            Some(cb::scalar),
-                            None,
-                            None,
-                            free,
-                        ),
-                        "aggregate" => (a.create_function)(
-                            db,
-                            name.as_ptr(),
-                            args,
-                            flags,
-                            user,
-                            None,
-                            Some(cb::add),
-                            Some(cb::total),
-                            free,
-                        ),
-                        "window" => (a.create_window_function)(
-                            db,
-                            name.as_ptr(),
-                            args,
-                            flags,
-                            user,
-                            Some(cb::add),
-                            Some(cb::total),
-                            Some(cb::current),
-                            Some(cb::subtract),
-                            free,
-                        ),
-                        "wrong" => (a.create_function)(
-                            db,
-                            name.as_ptr(),
-                            args,
-                            flags,
-                            user,
-                            Some(cb::scalar),
-                            Some(cb::add),
-                            None,
-                            free,
-                        ),
-                        _ => {
-                            (a.create_function)(db, name.as_ptr(), args, flags, user, None, None, None, free)
-                        }
+                    let (scalar, step, total) = match word(4) {
+                        "scalar" => (Some(cb::scalar as _), None, None),
+                        "aggregate" => (None, Some(cb::add as _), Some(cb::total as _)),
+                        "wrong" => (Some(cb::scalar as _), Some(cb::add as _), None),
+                        _ => (None, None, None),
+                    };
+                    let name = name.as_ptr();
+                    let rc = if word(4) == "window" {
+                        let (add, total) = (Some(cb::add as _), Some(cb::total as _));
+                        let (value, inverse) = (Some(cb::current as _), Some(cb::subtract as _));
+                        (a.create_window_function)(
+                            db, name, args, flags, user, add, total, value, inverse, free,
+                        )
+                    } else {
+                        (a.create_function)(db, name, args, flags, user, scalar, step, total, free)
                     };
                     put("rc", rc.to_string());
                 }
