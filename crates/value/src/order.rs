@@ -2,7 +2,7 @@
 //!
 //! Rows are sorted by an image of their first value; those whose images are equal by the next bytes of that value, or by
 //! the next value, and so on. Most comparisons are those of two numbers, also where many rows have the same first values or
-//! texts begin alike: 48,000 addresses in 50 groups took 40 ms by comparing rows.
+//! texts begin alike: 48,000 addresses in 50 groups took some 30 ms longer by comparing rows.
 //!
 //! What always holds: rows come as a stable sort by [`compare_refs`] would bring them, and come at all where a collating sequence of
 //! the user's contradicts itself. An image never decides what it does not know: where values with equal images may differ and

@@ -96,7 +96,7 @@ impl Cmp {
 }
 
 /// How two operands compare that need no conversion: texts by their bytes, integers. They are looked at where they lie; a copy of
-/// each text took four fifths of the time of a join.
+/// each text took a third of the time of a join.
 #[inline]
 fn there(c: &Cmp, row: &dyn Row) -> Option<Ordering> {
     let operand = |e| match e {
