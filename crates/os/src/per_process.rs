@@ -43,12 +43,17 @@ impl<T: Default + Send + Sync> PerProcess<T> {
 
     /// The value of this process.
     pub fn get(&self) -> &'static T {
+        if let Some(value) = self.existing() {
+            return value;
+        }
+        crate::unix::watch_forks();
         loop {
-            if let Some(value) = self.existing() {
-                return value;
-            }
-            crate::unix::watch_forks();
+            // Judged and replaced is the same entry: what another thread puts there in between makes the exchange fail.
             let old = self.entry.load(Acquire);
+            // SAFETY: as in `entry`.
+            if let Some(old) = unsafe { old.as_ref() }.filter(|e| e.forks == crate::unix::forks()) {
+                return &old.value;
+            }
             let new = Box::into_raw(Box::new(Entry { forks: crate::unix::forks(), value: T::default() }));
             if self.entry.compare_exchange(old, new, AcqRel, Acquire).is_err() {
                 // SAFETY: it was shown to nobody: another thread was faster.
@@ -61,18 +66,26 @@ impl<T: Default + Send + Sync> PerProcess<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
+    use std::sync::{Barrier, Mutex};
 
+    /// Drawn often: a thread that finds nothing must not replace what another has put there meanwhile.
     #[test]
     fn all_threads_of_a_process_see_one_value() {
-        static LIST: PerProcess<Mutex<Vec<u32>>> = PerProcess::new();
-        assert!(LIST.existing().is_none());
-        std::thread::scope(|s| {
-            for i in 0..8 {
-                s.spawn(move || LIST.get().lock().unwrap().push(i));
-            }
-        });
-        assert_eq!(LIST.get().lock().unwrap().len(), 8);
-        assert!(LIST.existing().is_some());
+        for _ in 0..500 {
+            let list: &'static PerProcess<Mutex<Vec<u32>>> = Box::leak(Box::new(PerProcess::new()));
+            assert!(list.existing().is_none());
+            let start = Barrier::new(8);
+            std::thread::scope(|s| {
+                for i in 0..8 {
+                    let start = &start;
+                    s.spawn(move || {
+                        start.wait();
+                        list.get().lock().unwrap().push(i);
+                    });
+                }
+            });
+            assert_eq!(list.get().lock().unwrap().len(), 8);
+            assert!(list.existing().is_some());
+        }
     }
 }
