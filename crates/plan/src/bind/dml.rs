@@ -407,7 +407,11 @@ impl Binder<'_> {
                 if !self.env.catalog.triggers_of(db, &table).iter().any(|(_, t)| fits(&t.event)) {
                     return Err(Error::sql(format!("cannot modify {} because it is a view", table.name)));
                 }
-                let (query, columns) = self.view(db, &table, names, select)?;
+                let (query, columns) = match event {
+                    // Its rows are not read.
+                    Event::Insert => self.asking_nobody(|b| b.view(db, &table, names, select))?,
+                    _ => self.view(db, &table, names, select)?,
+                };
                 // A stand-in table with the view's columns, so that names and triggers find them.
                 let stand_in = view_stand_in(&table, &query, &columns);
                 let id = self.new_table();
@@ -431,7 +435,17 @@ impl Binder<'_> {
             }
             _ => {
                 let mut t = self.target(db, &table)?;
-                self.foreign_keys(&mut t);
+                let sets_one_of = |columns: &[usize]| {
+                    sets.iter().flat_map(|a| &a.columns).any(|n| {
+                        let column = table.column(&n.text).or(table.rowid_alias.filter(|_| is_rowid(&n.text)));
+                        column.is_some_and(|c| columns.contains(&c))
+                    })
+                };
+                self.foreign_keys(&mut t, &|role, columns| match event {
+                    Event::Insert => role == KeyRole::Child,
+                    Event::Update => sets_one_of(columns),
+                    Event::Delete => true,
+                });
                 Ok((t, None))
             }
         }
@@ -466,11 +480,7 @@ impl Binder<'_> {
             Some((db, t)) if self.asks() => !self.ask(Action::Insert, Some(&t.name), None, Some(db))?,
             _ => false,
         };
-        // The rows of a view are not read.
-        let silent = std::mem::replace(&mut self.asked.silent, true);
-        let opened = self.open_target(&s.table, Event::Insert, &[]);
-        self.asked.silent = silent;
-        let target = opened?.0;
+        let target = self.open_target(&s.table, Event::Insert, &[])?.0;
         let t = target.table.clone();
         let mut rows = match &s.source {
             ast::InsertSource::DefaultValues => Rows::Defaults,
