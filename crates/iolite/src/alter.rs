@@ -98,12 +98,17 @@ fn apply(text: &str, mut edits: Vec<Edit>) -> String {
 fn written(new: &Name, quote: Quote) -> String {
     let plain = quote == Quote::None && new.quote == Quote::None;
     let new = &*new.text;
-    if plain && quote_name(new) == new { new.to_string() } else { format!("\"{}\"", new.replace('"', "\"\"")) }
+    if plain && quote_name(new) == new {
+        new.to_string()
+    } else {
+        format!("\"{}\"", new.replace('"', "\"\""))
+    }
 }
 
 impl Job {
     fn column(&self, n: &Name) -> Result<usize> {
-        let missing = || Error::sql(format!("no such column: \"{}\"", n.span.of(&self.text))).at(n.span.start);
+        let missing =
+            || Error::sql(format!("no such column: \"{}\"", n.span.of(&self.text))).at(n.span.start);
         self.table.column(&n.text).ok_or_else(missing)
     }
 
@@ -170,7 +175,9 @@ impl Job {
                 }
             }
             AlterAction::AddCheck { expr, .. } => with_env(c, |env| {
-                Binder::new(env, &self.text).restricted_expr(&self.table, 0, expr, Restriction::Check).map(|_| ())
+                Binder::new(env, &self.text)
+                    .restricted_expr(&self.table, 0, expr, Restriction::Check)
+                    .map(|_| ())
             })?,
             AlterAction::DropConstraint(_) => {}
         }
@@ -285,7 +292,13 @@ impl Job {
     }
 
     /// Places where a column is named by the definition itself: its own, keys, foreign keys, UPDATE OF.
-    fn definition_columns(&self, row: &SchemaRow, old: &str, new: &Name, edits: &mut Vec<Edit>) -> Result<()> {
+    fn definition_columns(
+        &self,
+        row: &SchemaRow,
+        old: &str,
+        new: &Name,
+        edits: &mut Vec<Edit>,
+    ) -> Result<()> {
         let mut hit = |n: &Name| {
             if n.text.eq_ignore_ascii_case(old) {
                 edits.push((n.span, written(new, n.quote)));
@@ -729,8 +742,11 @@ impl Job {
             return Err(Error::sql(format!("constraint {} already exists", n.text)));
         }
         let table = format!("{}.{}", self.schema_name(c), quote_name(&self.table.name));
-        let rows =
-            nested_rows(&c.0, &format!("SELECT 1 FROM {table} WHERE ({}) IS NOT TRUE LIMIT 1", print_expr(e)), &[])?;
+        let rows = nested_rows(
+            &c.0,
+            &format!("SELECT 1 FROM {table} WHERE ({}) IS NOT TRUE LIMIT 1", print_expr(e)),
+            &[],
+        )?;
         if !rows.is_empty() {
             return Err(Error::new(Code::Constraint, "constraint failed"));
         }

@@ -62,6 +62,11 @@ impl Binder<'_> {
             && !self.asked.silent
     }
 
+    /// From now on nobody is asked: what is bound stands in a table's definition.
+    pub fn ask_nobody(&mut self) {
+        self.asked.silent = true;
+    }
+
     /// Names the trigger whose body is being bound.
     pub fn ask_for(&mut self, trigger: &Rc<str>) {
         self.asked.inner = Some(trigger.clone());

@@ -427,7 +427,8 @@ impl Binder<'_> {
                 let mut t = self.target(db, &table)?;
                 let sets_one_of = |columns: &[usize]| {
                     sets.iter().flat_map(|a| &a.columns).any(|n| {
-                        let column = table.column(&n.text).or(table.rowid_alias.filter(|_| is_rowid(&n.text)));
+                        let column =
+                            table.column(&n.text).or(table.rowid_alias.filter(|_| is_rowid(&n.text)));
                         column.is_some_and(|c| columns.contains(&c))
                     })
                 };
@@ -927,9 +928,9 @@ fn take_ordered(left: &mut Vec<(usize, Expr)>) -> Vec<(usize, Expr)> {
     let mut out = Vec::new();
     loop {
         let waiting: Vec<i32> = left.iter().map(|l| l.0 as i32).collect();
-        let ready = left.iter().position(|(_, e)| {
-            !e.any(&mut |x| matches!(x, Expr::Column(c) if waiting.contains(&c.column)))
-        });
+        let ready = left
+            .iter()
+            .position(|(_, e)| !e.any(&mut |x| matches!(x, Expr::Column(c) if waiting.contains(&c.column))));
         match ready {
             Some(k) => out.push(left.remove(k)),
             None => return out,
