@@ -48,11 +48,11 @@ pub fn watch() {
 }
 
 extern "C" fn before() {
-    slab::lock();
+    slab::lock_for_fork();
 }
 
 extern "C" fn after() {
-    slab::unlock();
+    slab::unlock_after_fork();
 }
 
 fn back_by_large_pages(at: *mut u8, len: usize) {
@@ -161,7 +161,7 @@ impl Watched {
 }
 
 extern "C" fn in_child() {
-    slab::unlock();
+    slab::unlock_after_fork();
     FORKS.fetch_add(1, Relaxed);
     // SAFETY: a constant path.
     let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
