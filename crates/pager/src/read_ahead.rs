@@ -9,7 +9,7 @@
 //! What always holds: only what the scan itself had read ahead leaves early. Reading ahead is a hint: where it fails or a page is
 //! elsewhere (log, cache, another session), the page is read when it is wanted.
 
-use crate::pager::{Kind, Pager};
+use crate::pager::Pager;
 use crate::table::{DIRTY, RECENT};
 use iolite_base::{Buf, PageData, Pgno, Result};
 use std::ops::Range;
@@ -52,7 +52,7 @@ impl Pager {
         let mut done = 1;
         if n > 1 {
             let mut bytes = std::mem::take(&mut self.ahead);
-            if let Ok(true) = self.read_run(first, n, &mut bytes) {
+            if let Ok(true) = self.read_file(first, n, &mut bytes) {
                 done = self.keep_ahead(first, n, &bytes).unwrap_or(0);
             }
             self.ahead = bytes;
@@ -60,17 +60,21 @@ impl Pager {
         scan.ahead = first..first + done;
     }
 
-    /// How many of some pages may be read ahead.
-    fn pages_ahead(&self, pages: &Range<Pgno>, back: bool) -> usize {
+    /// How many of some pages may be read ahead: up to the first one that is elsewhere.
+    fn pages_ahead(&mut self, pages: &Range<Pgno>, back: bool) -> usize {
         let shared = self.share.as_ref().is_some_and(|s| s.in_company());
-        if self.kind != Kind::File || shared {
+        if shared || !self.reads_runs() {
             return 0;
         }
         let most = (MOST / self.page_size as usize).min(self.cache_target / 4);
-        let wanted = |p: &Pgno| *p <= self.db_size && self.table.find(*p).is_none();
+        let mut wanted = |p: &Pgno| {
+            (1..=self.db_size).contains(p)
+                && self.table.find(*p).is_none()
+                && self.is_in_file(*p).unwrap_or(false)
+        };
         match back {
-            true => pages.clone().rev().take(most).take_while(wanted).count(),
-            false => pages.clone().take(most).take_while(wanted).count(),
+            true => pages.clone().rev().take(most).take_while(&mut wanted).count(),
+            false => pages.clone().take(most).take_while(&mut wanted).count(),
         }
     }
 
