@@ -39,6 +39,8 @@ struct Slab {
     /// Blocks from here on were never given out.
     fresh: usize,
     used: usize,
+    /// Who takes it back.
+    give: unsafe fn(*mut u8),
     /// The slabs of its size that have room.
     next: *mut Slab,
     prev: *mut Slab,
@@ -69,11 +71,31 @@ static SLABS: Slabs = Slabs {
     classes: UnsafeCell::new([const { Class { with_room: null_mut(), slabs: 0, empty: 0 } }; CLASSES]),
 };
 
-static ADVICE: OnceLock<fn(*mut u8, usize)> = OnceLock::new();
+/// Where slabs come from, and go to.
+#[derive(Clone, Copy)]
+pub struct Source {
+    /// [`SIZE`] bytes at a multiple of that, `true`: best backed by one large page; null: there are none.
+    pub take: fn(bool) -> *mut u8,
+    /// Takes them back.
+    ///
+    /// # Safety
+    /// They are from `take`, and nobody uses them.
+    pub give: unsafe fn(*mut u8),
+}
 
-/// Sets who tells the system that a piece of memory is best backed by large pages.
-pub fn set_advice(advise: fn(*mut u8, usize)) {
-    let _ = ADVICE.set(advise);
+static SOURCE: OnceLock<Source> = OnceLock::new();
+
+/// The allocator, as long as nobody has set another one.
+const ALLOCATOR: Source = Source {
+    // SAFETY: the layout has a size.
+    take: |_| unsafe { System.alloc(layout()) },
+    // SAFETY: from `take`, with this layout.
+    give: |slab| unsafe { System.dealloc(slab, layout()) },
+};
+
+/// Sets where slabs come from. (An allocator keeps much of what was given back to it: 180 MB of a cache of 200.)
+pub fn set_source(source: Source) {
+    let _ = SOURCE.set(source);
 }
 
 /// A number that no other thread has; in a forked child, the thread that forked keeps it.
@@ -149,8 +171,8 @@ pub(crate) unsafe fn give(block: NonNull<u8>, len: usize) {
     let gone = unsafe { (*SLABS.classes.get())[class].give(block.as_ptr(), len + APART) };
     drop(hold);
     if let Some(slab) = gone {
-        // SAFETY: the slab came from the system with this layout, has no block in use and is in no list.
-        unsafe { System.dealloc(slab.cast(), layout()) };
+        // SAFETY: the slab has no block in use and is in no list; this is who gave it.
+        unsafe { ((*slab).give)(slab.cast()) };
     }
 }
 
@@ -187,18 +209,21 @@ impl Class {
     /// # Safety
     /// The lock is held, and the list is empty.
     unsafe fn add(&mut self) -> Option<()> {
-        // SAFETY: the layout has a size; the memory is large and aligned enough for the head.
+        // SAFETY: the memory is large and aligned enough for the head.
         unsafe {
-            let slab: *mut Slab = System.alloc(layout()).cast();
+            let source = SOURCE.get().unwrap_or(&ALLOCATOR);
+            let slab: *mut Slab = (source.take)(self.slabs >= SMALL).cast();
             if slab.is_null() {
                 return None;
             }
-            if self.slabs >= SMALL
-                && let Some(advise) = ADVICE.get()
-            {
-                advise(slab.cast(), SIZE);
-            }
-            slab.write(Slab { free: null_mut(), fresh: HEAD, used: 0, next: null_mut(), prev: null_mut() });
+            slab.write(Slab {
+                free: null_mut(),
+                fresh: HEAD,
+                used: 0,
+                give: source.give,
+                next: null_mut(),
+                prev: null_mut(),
+            });
             self.slabs += 1;
             self.empty += 1;
             self.link(slab);
