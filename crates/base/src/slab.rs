@@ -9,7 +9,8 @@
 //! slab's list, or behind its last one, is nobody's. Blocks are 64 bytes more than a page apart: the heads of all pages
 //! would share a few lines of the processor's caches otherwise. A slab that is empty goes back to the system, but for one of
 //! each size. Any thread may give a block back. The lock is held for a few instructions; it is taken around a
-//! fork ([`lock`]), so that a child does not wait for a thread that it does not have.
+//! fork ([`lock_for_fork`]), so that a child does not wait for a thread that it does not have. The thread that forks goes on
+//! meanwhile, in parent and child: a program's own fork handlers may use a database.
 //!
 //! What it does not know: limits and counts ([`crate::alloc`]), what is in a page.
 
@@ -17,7 +18,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::ptr::{NonNull, null_mut};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Bytes in a slab, and what its address is a multiple of.
 pub const SIZE: usize = 2 << 20;
@@ -38,6 +39,8 @@ struct Slab {
     /// Blocks from here on were never given out.
     fresh: usize,
     used: usize,
+    /// Who takes it back.
+    give: unsafe fn(*mut u8),
     /// The slabs of its size that have room.
     next: *mut Slab,
     prev: *mut Slab,
@@ -54,6 +57,8 @@ struct Class {
 /// All of them, and their lock.
 struct Slabs {
     locked: AtomicBool,
+    /// The thread that holds the lock around a fork ([`this_thread`]); 0: none.
+    forks: AtomicUsize,
     classes: UnsafeCell<[Class; CLASSES]>,
 }
 
@@ -62,27 +67,77 @@ unsafe impl Sync for Slabs {}
 
 static SLABS: Slabs = Slabs {
     locked: AtomicBool::new(false),
+    forks: AtomicUsize::new(0),
     classes: UnsafeCell::new([const { Class { with_room: null_mut(), slabs: 0, empty: 0 } }; CLASSES]),
 };
 
-static ADVICE: OnceLock<fn(*mut u8, usize)> = OnceLock::new();
-
-/// Sets who tells the system that a piece of memory is best backed by large pages.
-pub fn set_advice(advise: fn(*mut u8, usize)) {
-    let _ = ADVICE.set(advise);
+/// Where slabs come from, and go to.
+#[derive(Clone, Copy)]
+pub struct Source {
+    /// [`SIZE`] bytes at a multiple of that, `true`: best backed by one large page; null: there are none.
+    pub take: fn(bool) -> *mut u8,
+    /// Takes them back.
+    ///
+    /// # Safety
+    /// They are from `take`, and nobody uses them.
+    pub give: unsafe fn(*mut u8),
 }
 
-/// Takes the lock until [`unlock`]: also around a fork.
-pub fn lock() {
-    let mut tries = 0u32;
-    while SLABS.locked.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
-        tries += 1;
-        if tries.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
+static SOURCE: OnceLock<Source> = OnceLock::new();
+
+/// The allocator, as long as nobody has set another one.
+const ALLOCATOR: Source = Source {
+    // SAFETY: the layout has a size.
+    take: |_| unsafe { System.alloc(layout()) },
+    // SAFETY: from `take`, with this layout.
+    give: |slab| unsafe { System.dealloc(slab, layout()) },
+};
+
+/// Sets where slabs come from. (An allocator keeps much of what was given back to it: 180 MB of a cache of 200.)
+pub fn set_source(source: Source) {
+    let _ = SOURCE.set(source);
+}
+
+/// A number that no other thread has; in a forked child, the thread that forked keeps it.
+fn this_thread() -> usize {
+    thread_local!(static MARK: u8 = const { 0 });
+    MARK.with(|m| std::ptr::from_ref(m).addr())
+}
+
+/// The lock, or what the thread that forks has in its place.
+struct Hold {
+    ends: bool,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if self.ends {
+            SLABS.locked.store(false, Ordering::Release);
+        }
     }
 }
 
-/// Gives the lock back; after a fork in parent and child.
-pub fn unlock() {
+fn lock() -> Hold {
+    let mut tries = 0u32;
+    while SLABS.locked.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if SLABS.forks.load(Ordering::Relaxed) == this_thread() {
+            return Hold { ends: false };
+        }
+        tries += 1;
+        if tries.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
+    }
+    Hold { ends: true }
+}
+
+/// Takes the lock until [`unlock_after_fork`].
+pub fn lock_for_fork() {
+    std::mem::forget(lock());
+    SLABS.forks.store(this_thread(), Ordering::Relaxed);
+}
+
+/// Gives the lock back, in parent and child.
+pub fn unlock_after_fork() {
+    SLABS.forks.store(0, Ordering::Relaxed);
     SLABS.locked.store(false, Ordering::Release);
 }
 
@@ -100,11 +155,9 @@ const fn layout() -> Layout {
 /// A block of `len` bytes that hold anything. `None`: `len` is no page's size, or there is no room.
 pub(crate) fn take(len: usize) -> Option<NonNull<u8>> {
     let class = class_of(len)?;
-    lock();
+    let _hold = lock();
     // SAFETY: the lock is held.
-    let block = unsafe { (*SLABS.classes.get())[class].take(len + APART) };
-    unlock();
-    block
+    unsafe { (*SLABS.classes.get())[class].take(len + APART) }
 }
 
 /// Gives a block back.
@@ -113,13 +166,13 @@ pub(crate) fn take(len: usize) -> Option<NonNull<u8>> {
 /// It came from [`take`] with this `len`, and nobody has it any more.
 pub(crate) unsafe fn give(block: NonNull<u8>, len: usize) {
     let class = class_of(len).unwrap_or(0);
-    lock();
+    let hold = lock();
     // SAFETY: the lock is held; the rest is the caller's promise.
     let gone = unsafe { (*SLABS.classes.get())[class].give(block.as_ptr(), len + APART) };
-    unlock();
+    drop(hold);
     if let Some(slab) = gone {
-        // SAFETY: the slab came from the system with this layout, has no block in use and is in no list.
-        unsafe { System.dealloc(slab.cast(), layout()) };
+        // SAFETY: the slab has no block in use and is in no list; this is who gave it.
+        unsafe { ((*slab).give)(slab.cast()) };
     }
 }
 
@@ -156,18 +209,21 @@ impl Class {
     /// # Safety
     /// The lock is held, and the list is empty.
     unsafe fn add(&mut self) -> Option<()> {
-        // SAFETY: the layout has a size; the memory is large and aligned enough for the head.
+        // SAFETY: the memory is large and aligned enough for the head.
         unsafe {
-            let slab: *mut Slab = System.alloc(layout()).cast();
+            let source = SOURCE.get().unwrap_or(&ALLOCATOR);
+            let slab: *mut Slab = (source.take)(self.slabs >= SMALL).cast();
             if slab.is_null() {
                 return None;
             }
-            if self.slabs >= SMALL
-                && let Some(advise) = ADVICE.get()
-            {
-                advise(slab.cast(), SIZE);
-            }
-            slab.write(Slab { free: null_mut(), fresh: HEAD, used: 0, next: null_mut(), prev: null_mut() });
+            slab.write(Slab {
+                free: null_mut(),
+                fresh: HEAD,
+                used: 0,
+                give: source.give,
+                next: null_mut(),
+                prev: null_mut(),
+            });
             self.slabs += 1;
             self.empty += 1;
             self.link(slab);
@@ -270,6 +326,21 @@ mod tests {
                 give(b, len);
             }
         }
+    }
+
+    /// Fork handlers that a program has registered before run between this library's.
+    #[test]
+    fn the_thread_that_forks_goes_on() {
+        lock_for_fork();
+        let block = take(4096).unwrap();
+        // SAFETY: just taken.
+        unsafe { give(block, 4096) };
+        let other = std::thread::spawn(|| take(4096).unwrap().as_ptr().expose_provenance());
+        assert!(SLABS.locked.load(Ordering::Relaxed));
+        unlock_after_fork();
+        let block = NonNull::new(std::ptr::with_exposed_provenance_mut(other.join().unwrap())).unwrap();
+        // SAFETY: nobody else has it.
+        unsafe { give(block, 4096) };
     }
 
     #[test]

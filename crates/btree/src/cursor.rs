@@ -836,14 +836,12 @@ impl Cursor {
         }
     }
 
-    /// About how many entries the tree has, from one path down.
+    /// About how many entries the tree has, from the path down to its first one: each page there counts for all of its level.
     pub fn estimate(&mut self) -> Result<u64> {
-        if !self.last()? {
+        if !self.first()? {
             return Ok(0);
         }
-        Ok(self.path.iter().fold(1u64, |n, node| {
-            n.saturating_mul(if node.leaf { node.ncell as u64 } else { node.ncell as u64 + 1 })
-        }))
+        Ok(self.path.iter().fold(1u64, |n, node| n.saturating_mul(node.ncell as u64)))
     }
 }
 

@@ -73,5 +73,5 @@ fn in_row(n: &Node, next: Pgno, most: Pgno, back: bool) -> Range<Pgno> {
         at.filter(|at| *at <= n.ncell).and_then(|at| n.child(at).ok()).is_some_and(|c| Some(c) == page)
     };
     let count = 1 + (1..most).take_while(follows).count() as Pgno;
-    if back { next + 1 - count..next.saturating_add(1) } else { next..next.saturating_add(count) }
+    if back { next - (count - 1)..next.saturating_add(1) } else { next..next.saturating_add(count) }
 }

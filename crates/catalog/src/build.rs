@@ -97,6 +97,7 @@ fn blank_table(name: &str, root: Pgno, columns: Vec<Column>, kind: TableKind, sq
         sql: sql.map(Into::into),
         rows: Cell::new(DEFAULT_ROWS),
         has_stat: Cell::new(false),
+        stat_used: Cell::new(false),
         storage: (0..n).collect(),
         field_of: (0..n).map(Some).collect(),
         absent: OnceCell::new(),

@@ -41,6 +41,8 @@ pub struct Table {
     pub rows: Cell<f64>,
     /// Whether `rows` was measured.
     pub has_stat: Cell<bool>,
+    /// A plan was made with what `sqlite_stat1` says of an index.
+    pub stat_used: Cell<bool>,
     /// Column numbers in the order in which a record stores them.
     pub storage: Vec<usize>,
     /// Reverse of `storage`: the record field of each column, if it is stored.

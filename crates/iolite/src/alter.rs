@@ -368,7 +368,7 @@ impl Job {
         for db in [self.db, 1] {
             let mut changes = Vec::new();
             for row in schema_rows(c, db)? {
-                let legacy = c.0.flags.legacy_alter_table.get();
+                let legacy = c.0.settings.legacy_alter_table();
                 let uses = match bind_definition(c, db, &row) {
                     _ if legacy => Vec::new(),
                     Ok((u, _)) => u,
@@ -397,7 +397,7 @@ impl Job {
                         if db == self.db {
                             hit(&t.name.name);
                         }
-                        if !legacy || c.0.flags.foreign_keys.get() {
+                        if !legacy || c.0.settings.foreign_keys() {
                             foreign_targets(t).into_iter().for_each(&mut hit);
                         }
                     }
@@ -444,7 +444,7 @@ impl Job {
         if self.table.is_virtual() {
             c.0.rename_virtual(self.db, &self.table, &new.text)?;
         }
-        if c.0.flags.legacy_alter_table.get() {
+        if c.0.settings.legacy_alter_table() {
             // Views and triggers are left as they are, whatever they mean now.
             return self.reload(c);
         }
@@ -545,7 +545,7 @@ impl Job {
                     return Err(Error::sql("Cannot add a NOT NULL column with default value NULL"));
                 }
                 ColumnConstraintKind::References(_)
-                    if c.0.flags.foreign_keys.get() && !matches!(value, Some(Value::Null)) && has_rows()? =>
+                    if c.0.settings.foreign_keys() && !matches!(value, Some(Value::Null)) && has_rows()? =>
                 {
                     return Err(Error::sql("Cannot add a REFERENCES column with non-NULL default value"));
                 }

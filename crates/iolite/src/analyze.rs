@@ -1,20 +1,22 @@
-//! ANALYZE: fills `sqlite_stat1` (file format, section 2.6.3).
+//! ANALYZE: fills `sqlite_stat1` (file format, section 2.6.3), and `PRAGMA optimize`, which says when.
 //!
 //! For each index: its entries, and for each prefix of its fields the average number of entries that share it, rounded
-//! up.
+//! up. With a limit (`PRAGMA analysis_limit`) the averages are those of the first entries: so many, and as many again behind
+//! the next other first field where all had the same.
 
 use crate::connection::Connection;
 use crate::control::work_program;
 use crate::run::{exec_nested, nested_rows, with_env};
-use iolite_base::{Error, Result};
-use iolite_btree::TreeKind;
+use iolite_base::{Error, Result, raw_text};
+use iolite_btree::{Cursor, TreeKind};
 use iolite_bytecode::Program;
 use iolite_catalog::{ColumnSource, Index, IndexColumn, Table};
 use iolite_plan::bind::index_key;
 use iolite_sql::ast::QualifiedName;
 use iolite_sql::print::{quote_name, quote_text};
 use iolite_value::Value;
-use iolite_value::compare::{first_difference, has_null};
+use iolite_value::compare::{KeyInfo, first_difference, has_null, records};
+use std::cmp::Ordering;
 use std::rc::Rc;
 
 /// Compiles ANALYZE.
@@ -155,13 +157,20 @@ fn statistics(c: &Connection, db: usize, t: &Table, i: &Index) -> Result<Option<
     let unique = i.unique.is_some();
     let never_equal = unique && i.columns[..fields].iter().all(not_null);
     let compared = if never_equal { fields - 1 } else { fields };
+    let limit = c.0.settings.analysis_limit() as u64;
     let mut entries = 0u64;
+    let mut all = 0;
+    // How often the limit was reached.
+    let mut skips = 0;
     // How often each prefix of the key has changed.
     let mut changes = vec![0u64; fields];
     let mut all_differ = false;
     c.0.btree_of(db)?.reading(|b| {
         let mut cursor = b.cursor(i.root.get(), TreeKind::Index, false)?;
         let (mut last, mut entry) = (Vec::new(), Vec::new());
+        if limit > 0 {
+            all = cursor.count()?;
+        }
         let mut more = cursor.first()?;
         while more {
             if entries.is_multiple_of(1024) {
@@ -177,6 +186,12 @@ fn statistics(c: &Connection, db: usize, t: &Table, i: &Index) -> Result<Option<
             all_differ = all_differ || unique && fields == 1 && !has_null(&entry, 1)?;
             entries += 1;
             std::mem::swap(&mut last, &mut entry);
+            if limit > 0 && entries > limit.saturating_mul(skips + 1) {
+                skips += 1;
+                if changes[0] > 1 || !skip_first_field(&mut cursor, &last, &key)? {
+                    break;
+                }
+            }
             more = cursor.next()?;
         }
         Ok(())
@@ -185,7 +200,7 @@ fn statistics(c: &Connection, db: usize, t: &Table, i: &Index) -> Result<Option<
         // An empty partial index says so; an empty table says nothing.
         return Ok(i.filter.as_ref().map(|_| format!("0{}", " 0".repeat(fields))));
     }
-    let mut out = entries.to_string();
+    let mut out = if skips > 0 { all } else { entries }.to_string();
     for distinct in changes {
         // Rounded up, but hardly more than one is one.
         let average = match entries.div_ceil(distinct.max(1)) {
@@ -195,4 +210,77 @@ fn statistics(c: &Connection, db: usize, t: &Table, i: &Index) -> Result<Option<
         out.push_str(&format!(" {average}"));
     }
     Ok(Some(out))
+}
+
+/// Goes to the first entry whose first field is behind that of `entry`.
+fn skip_first_field(cursor: &mut Cursor, entry: &[u8], key: &KeyInfo) -> Result<bool> {
+    let behind = |e: &[u8]| Ok(records(e, entry, 1, key)?.then(Ordering::Less));
+    match cursor.seek_key(&mut { behind })? {
+        Some(Ordering::Greater) => Ok(true),
+        Some(_) => cursor.next(),
+        None => Ok(false),
+    }
+}
+
+/// Bits of what `PRAGMA optimize` is given.
+mod optimize_bits {
+    /// Answers what would be done.
+    pub const ASK: i64 = 0x1;
+    /// Runs ANALYZE where it may help.
+    pub const ANALYZE: i64 = 0x2;
+    /// Looks at some entries of an index only.
+    pub const LIMIT: i64 = 0x10;
+    /// Looks at tables that nobody has asked, too.
+    pub const ALL_TABLES: i64 = 0x1_0000;
+}
+
+/// `PRAGMA optimize`: analyses the tables of a database, or of all, for which that may help. Those are tables with an index
+/// that was never analysed, and those that have become ten times larger or smaller since, if a plan used what is known
+/// of them.
+pub(crate) fn optimize(c: &Connection, schema: Option<&str>, bits: i64) -> Result<Vec<Vec<Value>>> {
+    /// Entries of an index that are looked at.
+    const LIMIT: i64 = 2000;
+    if bits & optimize_bits::ANALYZE == 0 {
+        return Ok(Vec::new());
+    }
+    let mut statements = Vec::new();
+    for (db, s) in c.0.catalog.borrow().clone().schemas.iter().enumerate() {
+        if db == 1 || schema.is_some_and(|n| !n.eq_ignore_ascii_case(&s.name)) {
+            continue;
+        }
+        for t in s.tables().filter(|t| wanted(t)) {
+            if may_help(c, db, t, bits & optimize_bits::ALL_TABLES != 0)? {
+                statements.push(format!("ANALYZE {}.{}", quoted(&s.name), quoted(&t.name)));
+            }
+        }
+    }
+    if bits & optimize_bits::ASK != 0 {
+        return statements.iter().map(|s| Ok(vec![Value::text(raw_text::decode(s))?])).collect();
+    }
+    let limit = &c.0.settings.analysis_limit;
+    let kept = limit.get();
+    if bits & optimize_bits::LIMIT != 0 && (kept == 0 || kept > LIMIT) {
+        limit.set(LIMIT);
+    }
+    let done = statements.iter().try_for_each(|s| c.execute_batch(s));
+    limit.set(kept);
+    done.map(|()| Vec::new())
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn may_help(c: &Connection, db: usize, t: &Table, all: bool) -> Result<bool> {
+    let indexes = t.indexes.borrow();
+    let missing = indexes.iter().any(|i| !i.stat.borrow().measured);
+    if !(missing || all || t.stat_used.get()) {
+        return Ok(false);
+    }
+    let kind = if t.has_rowid() { TreeKind::Table } else { TreeKind::Index };
+    let rows = c.0.btree_of(db)?.reading(|b| b.cursor(t.root.get(), kind, false)?.estimate())? as f64;
+    let known = t.rows.get();
+    // A table of a handful of rows may become empty.
+    let shrunk = rows < known / 10.0 && (rows > 0.0 || known >= 10.0);
+    Ok(if missing { rows > 0.0 } else { shrunk || rows > known * 10.0 })
 }

@@ -20,7 +20,7 @@ pub(crate) fn attach(c: &Connection, file: &Value, name: &Value) -> Result<()> {
     if inner.catalog.borrow().database(&name).is_some() {
         return Err(Error::sql(format!("database {name} is already in use")));
     }
-    let (create, write) = (inner.flags.attach_create.get(), inner.flags.attach_write.get());
+    let (create, write) = (inner.settings.attach_create(), inner.settings.attach_write());
     let flags = OpenFlags {
         memory: false,
         create: inner.open_flags.create && create && write,

@@ -146,7 +146,7 @@ fn find(
     };
     if writes {
         let refused = |why: &str| Err(Error::sql(format!("cannot open {why} column for writing")));
-        if inner.flags.foreign_keys.get() && table.foreign_keys.iter().any(|f| f.columns.contains(&at)) {
+        if inner.settings.foreign_keys() && table.foreign_keys.iter().any(|f| f.columns.contains(&at)) {
             return refused("foreign key");
         }
         // An expression may mention any column.
@@ -163,7 +163,7 @@ fn find(
         if table.indexes.borrow().iter().any(|i| in_index(i)) {
             return refused("indexed");
         }
-        if table.root.get() == 1 && !inner.flags.writable_schema.get() {
+        if table.root.get() == 1 && !inner.settings.writable_schema() {
             return Err(Error::sql(format!("table {} may not be modified", table.name)));
         }
     }

@@ -233,7 +233,7 @@ impl Check<'_> {
                 self.say(format!("NULL value in {}.{}", t.name, c.name));
             }
         }
-        if self.conn.0.flags.ignore_checks.get() {
+        if self.conn.0.settings.ignore_checks() {
             return Ok(());
         }
         for k in &t.checks {
@@ -255,7 +255,7 @@ impl Check<'_> {
         if list.iter().all(|i| i.root.get() == t.root.get()) {
             return Ok(());
         }
-        let settings = self.conn.0.settings();
+        let settings = self.conn.0.codegen_settings();
         let plan = with_env(self.conn, |env| iolite_plan::index_check(env, db, t))?;
         let mut program = iolite_bytecode::Program::default();
         iolite_codegen::emit(&plan, &settings, None, &mut program)?;

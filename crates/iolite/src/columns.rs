@@ -16,30 +16,6 @@ pub(crate) use {engine::*, executor::choose, size::Growth};
 
 use std::sync::OnceLock;
 
-/// `PRAGMA analytics`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Analytics {
-    /// Never in columns.
-    #[cfg_attr(not(feature = "columnar"), default)]
-    Off,
-    /// Where it is likely to pay.
-    #[cfg_attr(feature = "columnar", default)]
-    Auto,
-    /// Wherever it is possible; reasons where it is not.
-    Force,
-}
-
-impl Analytics {
-    /// The word of the pragma.
-    pub fn name(self) -> &'static str {
-        match self {
-            Analytics::Off => "off",
-            Analytics::Auto => "auto",
-            Analytics::Force => "force",
-        }
-    }
-}
-
 /// `PRAGMA threads` asks for no more.
 const MOST_THREADS: usize = 64;
 

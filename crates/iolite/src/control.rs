@@ -65,7 +65,7 @@ fn program(conn: &Connection, plan: &StatementPlan, columns: &[&str], work: Work
         drop(reader);
         Ok(Some(Box::new(Rows { rows: rows.into_iter() }) as Box<dyn RowSource>))
     }));
-    iolite_codegen::emit_work(plan, &conn.0.settings(), columns, factory)
+    iolite_codegen::emit_work(plan, &conn.0.codegen_settings(), columns, factory)
 }
 
 /// A program that holds a transaction on a database: it yields one row, and ends when it is reset.

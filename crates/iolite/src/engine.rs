@@ -7,11 +7,12 @@
 pub use crate::blob::Blob;
 pub use crate::builtin::MODULES as BUILTIN_MODULES;
 pub use crate::columns::ColumnCounters;
-pub use crate::connection::{Connection, Switch, Tracer, VacuumPages};
+pub use crate::connection::{Connection, Tracer, VacuumPages};
 pub use crate::image::{Backup, ImageOptions};
 pub use crate::metadata::ColumnMetadata;
 pub use crate::open::OpenFlags;
 pub use crate::preupdate::PreupdateHook;
+pub use crate::settings::Switch;
 pub use crate::stages::stages;
 pub use crate::statement::{Statement, StatementCounter, Step};
 pub use iolite_base::{

@@ -92,8 +92,8 @@ impl Env for Running {
 
     fn sort_memory(&self) -> usize {
         // PRAGMA temp_store = MEMORY.
-        let flags = &self.conn.flags;
-        if flags.temp_store.get() == 2 { usize::MAX } else { flags.sort_memory.get().max(4096) as usize }
+        let settings = &self.conn.settings;
+        if settings.temp_store() == 2 { usize::MAX } else { settings.sort_memory().max(4096) as usize }
     }
 
     fn begin(&self, db: usize, write: i32, cookie: u32, generation: u64) -> Result<()> {

@@ -147,7 +147,7 @@ impl Host for Inner {
     }
 
     fn without_key_actions(&self, on: bool) -> bool {
-        let was = self.flags.no_key_actions.replace(on);
+        let was = self.settings.key_actions.replace(!on);
         if was != on {
             self.expire_statements();
         }

@@ -71,6 +71,7 @@ mod preupdate;
 mod random;
 mod run;
 mod schema;
+mod settings;
 mod snapshot;
 mod stages;
 mod statement;

@@ -96,9 +96,9 @@ impl Inner {
     pub(crate) fn rename_virtual(&self, db: usize, table: &Rc<Table>, name: &str) -> Result<()> {
         let table = self.connect_virtual(db, table)?;
         // What the module renames in turn is not looked at for what else it breaks.
-        let legacy = self.flags.legacy_alter_table.replace(true);
+        let legacy = self.settings.legacy_alter_table.replace(true);
         let renamed = table.vtab.rename(name);
-        self.flags.legacy_alter_table.set(legacy);
+        self.settings.legacy_alter_table.set(legacy);
         renamed
     }
 
@@ -111,7 +111,7 @@ impl Inner {
 
     /// Whether shadow tables are to be protected from what is compiled now: not from modules.
     pub(crate) fn protects_shadows(&self) -> bool {
-        self.flags.defensive.get() && !self.txn.is_stepping() && self.vtabs.under_way.borrow().is_empty()
+        self.settings.defensive() && !self.txn.is_stepping() && self.vtabs.under_way.borrow().is_empty()
     }
 
     /// A virtual table is dropped: its module takes away what it keeps.

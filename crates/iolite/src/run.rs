@@ -176,20 +176,20 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         registry: &registry,
         limits: &limits,
         encoding: c.encoding(),
-        quoted_strings: c.flags.dqs_dml.get(),
+        quoted_strings: c.settings.double_quoted_strings(),
         connector: conn,
-        full_column_names: c.flags.full_column_names.get(),
-        short_column_names: c.flags.short_column_names.get(),
-        automatic_index: c.flags.automatic_index.get(),
-        triggers: c.flags.triggers.get(),
-        views: c.flags.views.get(),
-        trusted_schema: c.flags.trusted_schema.get(),
-        recursive_triggers: c.flags.recursive_triggers.get(),
-        foreign_keys: c.flags.foreign_keys.get() && !c.txn.is_nested(),
-        key_actions: !c.flags.no_key_actions.get(),
-        ignore_checks: c.flags.ignore_checks.get(),
-        writable_schema: c.flags.writable_schema.get() && !c.flags.defensive.get(),
-        lookahead_filters: c.flags.lookahead_filters.get(),
+        full_column_names: c.settings.full_column_names(),
+        short_column_names: c.settings.short_column_names(),
+        automatic_index: c.settings.automatic_index(),
+        triggers: c.settings.triggers(),
+        views: c.settings.views(),
+        trusted_schema: c.settings.trusted_schema(),
+        recursive_triggers: c.settings.recursive_triggers(),
+        foreign_keys: c.settings.foreign_keys() && !c.txn.is_nested(),
+        key_actions: c.settings.key_actions(),
+        ignore_checks: c.settings.ignore_checks(),
+        writable_schema: c.settings.writable_schema() && !c.settings.defensive(),
+        lookahead_filters: c.settings.lookahead_filters(),
         explained: false,
         own: c.txn.is_nested(),
         authorizer: None,
@@ -272,7 +272,7 @@ fn compile_once(
     p: &mut Program,
     watch: Option<&dyn Watch>,
 ) -> Result<()> {
-    let mut settings = conn.0.settings();
+    let mut settings = conn.0.codegen_settings();
     let mut plan = StatementPlan::default();
     let explained = matches!(parsed.explain, ExplainMode::QueryPlan | ExplainMode::Analyze);
     let authorizer = conn.0.asked_authorizer();
@@ -292,7 +292,7 @@ fn compile_once(
             parsed.stmt,
             Stmt::CreateTable(_) | Stmt::CreateIndex(_) | Stmt::CreateTrigger(_) | Stmt::CreateView(_)
         );
-        let strings = if defines { conn.0.flags.dqs_ddl.get() } else { env.quoted_strings };
+        let strings = if defines { conn.0.settings.double_quoted_definitions() } else { env.quoted_strings };
         let env = &Env { quoted_strings: strings, authorizer, ..*env };
         settings.most_instructions = env.limits.get(Limit::VdbeOp) as usize;
         match watch {

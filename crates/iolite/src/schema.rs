@@ -95,7 +95,7 @@ impl Inner {
         }
         let enc = schema.encoding;
         if let Err(e) = for_schema_rows(bt, enc, &mut |row| add_row(schema, &row))
-            && !(self.flags.writable_schema.get() && e.code() == Code::Corrupt)
+            && !(self.settings.writable_schema() && e.code() == Code::Corrupt)
         {
             return Err(e);
         }

@@ -381,7 +381,7 @@ impl Statement {
             self.conn.statement_time.set(0);
             let unwinding = Unwinding(&self.unwound);
             // Only then anybody asks.
-            let stepping = self.conn.flags.defensive.get().then(|| self.conn.txn.step());
+            let stepping = self.conn.settings.defensive().then(|| self.conn.txn.step());
             // Asked here as well, for between two rows a program may be too short to ask.
             let stop = match self.conn.interrupt.load(std::sync::atomic::Ordering::Relaxed) {
                 false => self.vm.step(run),

@@ -31,7 +31,7 @@ impl Inner {
 
     /// Locks a table for the connection's transaction.
     pub fn lock_table(&self, lock: &TableLock) -> Result<()> {
-        if !lock.write && self.flags.read_uncommitted.get() {
+        if !lock.write && self.settings.read_uncommitted() {
             return Ok(());
         }
         let Some(b) = self.btree_if_open(lock.db) else { return Ok(()) };

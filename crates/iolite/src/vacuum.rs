@@ -66,7 +66,7 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
         temp.set_page_size(page_size, Some(from.reserved()))?;
         let mode = inner.vacuum_auto_vacuum.get().unwrap_or_else(|| from.auto_vacuum());
         let numbered = |root| !renumbered(inner, db, root);
-        if inner.flags.reset_database.get() {
+        if inner.settings.reset_database() {
             // Beginning to write makes the first page.
             temp.begin_write(false)?;
         } else if let Some(id) = rebuild(from, &temp, mode, &numbered, &autoincrement)? {

@@ -81,7 +81,7 @@ impl Pager {
     }
 
     /// Under which era and frame the page can be shared with other sessions, if it can.
-    fn shared_name(&mut self, pgno: Pgno) -> Result<Option<(u64, u32)>> {
+    pub(crate) fn shared_name(&mut self, pgno: Pgno) -> Result<Option<(u64, u32)>> {
         // What this session wrote itself and did not commit yet concerns nobody else.
         let Some(era) = self.era else { return Ok(None) };
         let Some(file) = &self.file else { return Ok(None) };

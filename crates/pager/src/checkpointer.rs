@@ -88,6 +88,10 @@ pub fn ask(job: Job) -> bool {
     }
     let house = HOUSE.get();
     let mut desk = house.desk();
+    // Another session may have asked meanwhile: there is one job for a database, which one of them takes back.
+    if job.database.asked.load(Relaxed) == me {
+        return true;
+    }
     if !desk.kept {
         let started = std::thread::Builder::new().name("iolite-checkpoint".into()).spawn(|| house.keep());
         if started.is_err() {
@@ -201,5 +205,45 @@ impl Job {
         wal.leave_turn();
         wal.end_copying();
         done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::Share;
+    use iolite_os::MemoryVfs;
+
+    #[test]
+    fn two_who_ask_at_once_leave_one_job() {
+        let id = FileId { device: 4, inode: u64::MAX };
+        let share = Share::join(id, 4096);
+        let database = share.database();
+        let house = HOUSE.get();
+        let mut desk = house.desk();
+        // Nobody takes the jobs.
+        desk.kept = true;
+        std::thread::scope(|s| {
+            let both = [(); 2].map(|()| {
+                s.spawn(|| {
+                    ask(Job {
+                        database: database.clone(),
+                        vfs: Arc::new(MemoryVfs::with_name("none")),
+                        path: PathBuf::new(),
+                        id,
+                        wal_path: PathBuf::new(),
+                        page_size: 4096,
+                        sync: None,
+                        frames: 1000,
+                    })
+                })
+            });
+            std::thread::sleep(Duration::from_millis(100));
+            drop(desk);
+            assert!(both.into_iter().all(|t| t.join().unwrap()));
+        });
+        assert_eq!(house.desk().waiting.len(), 1);
+        rest(database);
+        assert_eq!(house.desk().waiting.len(), 0);
     }
 }

@@ -274,6 +274,20 @@ impl Share {
         }
     }
 
+    /// Puts in those of a scan's pages, each with serial, number and frame, for which there is room: nothing leaves for them.
+    pub fn offer(&self, pages: &[(u64, Pgno, u32, Arc<PageData>)]) {
+        if pages.is_empty() {
+            return;
+        }
+        let most = self.database.room.load(Relaxed).min(MOST);
+        let mut c = self.cache();
+        for (serial, pgno, frame, page) in pages {
+            if c.serial == *serial && c.bytes + page.len() <= most {
+                c.put(*pgno, *frame, page, most);
+            }
+        }
+    }
+
     /// A commit in a rollback mode: the pages it did not change belong to the new era as well.
     pub fn advance(&self, serial: u64, era: Era, changed: &[Pgno]) {
         let mut c = self.cache();
@@ -374,6 +388,9 @@ mod tests {
         let held = |a: &Share| (1..=40).filter(|p| a.get(s, *p, 0).is_some()).count();
         (1..=20).for_each(|p| a.put(s, p, 0, &page));
         assert_eq!(held(&a), 6);
+        let scanned: Vec<_> = (21..=40).map(|p| (s, p, 0, page.clone())).collect();
+        a.offer(&scanned);
+        assert!(a.get(s, 21, 0).is_none(), "a scan pushes nothing out");
         a.set_room(512);
         (21..=40).for_each(|p| b.put(s, p, 0, &page));
         assert_eq!(held(&a), 3);

@@ -201,24 +201,37 @@ impl Pager {
 
     /// Reads `n` consecutive pages from the file at once, past the cache. `false`: some of them are elsewhere.
     pub fn read_run(&mut self, first: Pgno, n: usize, out: &mut Vec<u8>) -> Result<bool> {
-        let last = first as u64 + n as u64 - 1;
-        let lock_page = self.lock_page() as u64;
-        let Some(file) = &self.file else { return Ok(false) };
-        if self.kind != Kind::File
-            || !matches!(self.state, State::Reader | State::WriterLocked)
-            || last > self.db_size as u64
-            || (first as u64..=last).contains(&lock_page)
-            || file.page_by_page()
-        {
+        let end = first as u64 + n as u64;
+        if !self.reads_runs() || end > self.db_size as u64 + 1 {
             return Ok(false);
         }
-        if let Some(wal) = &mut self.wal {
-            for p in first..=last as Pgno {
-                if wal.find_frame(&**file, p)? != 0 {
-                    return Ok(false);
-                }
+        for pgno in first..end as Pgno {
+            if !self.is_in_file(pgno)? {
+                return Ok(false);
             }
         }
+        self.read_file(first, n, out)
+    }
+
+    /// Whether several pages may be read from the file at once now.
+    pub(crate) fn reads_runs(&self) -> bool {
+        self.kind == Kind::File
+            && matches!(self.state, State::Reader | State::WriterLocked)
+            && self.file.as_ref().is_some_and(|f| !f.page_by_page())
+    }
+
+    /// Whether the file has a page as it is to be read: the log has none.
+    pub(crate) fn is_in_file(&mut self, pgno: Pgno) -> Result<bool> {
+        let frame = match (&mut self.wal, &self.file) {
+            (Some(wal), Some(file)) => wal.find_frame(&**file, pgno)?,
+            _ => 0,
+        };
+        Ok(frame == 0 && pgno != self.lock_page())
+    }
+
+    /// Reads pages that the file has. `false`: it is shorter.
+    pub(crate) fn read_file(&self, first: Pgno, n: usize, out: &mut Vec<u8>) -> Result<bool> {
+        let Some(file) = &self.file else { return Ok(false) };
         let size = self.page_size as usize;
         if out.len() < n * size {
             iolite_base::alloc::reserve(out, n * size - out.len())?;

@@ -378,6 +378,9 @@ impl Accesses<'_> {
         let index = &info.index;
         let covering = covers(&self.sources[i], table, index);
         let stat = index.stat.borrow();
+        if stat.measured {
+            table.stat_used.set(true);
+        }
         let table_rows = table.rows.get();
         let entries = stat.rows.first().copied().unwrap_or(table_rows).min(table_rows.max(1.0));
         let (step, shorter) = cost::index_step(index, table);

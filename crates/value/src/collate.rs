@@ -114,6 +114,13 @@ impl Collation {
     pub fn is_binary(&self) -> bool {
         matches!(self, Collation::Binary | Collation::Binary16(_))
     }
+
+    /// Whether it sorts texts as their UTF-8 bytes sort: BINARY, but not that of a UTF-16 database, which has the same name and is
+    /// equal to it.
+    #[inline]
+    pub fn sorts_bytes(&self) -> bool {
+        matches!(self, Collation::Binary)
+    }
 }
 
 impl PartialEq for Collation {

@@ -8,8 +8,8 @@
 //! the user's contradicts itself. An image never decides what it does not know: where values with equal images may differ and
 //! have no more bytes, they are compared.
 
+use crate::Value;
 use crate::compare::{KeyField, int_real};
-use crate::{Collation, Value};
 use iolite_base::{Result, alloc};
 use std::cmp::Ordering;
 
@@ -134,7 +134,7 @@ fn next(
             rest.all(|v| matches!(v, ValueRef::Int(i) if exact(i))).then_some(behind)
         }
         ValueRef::Real(x) => rest.all(|v| matches!(v, ValueRef::Real(r) if r == x)).then_some(behind),
-        ValueRef::Text(_) if f.coll != Collation::Binary => None,
+        ValueRef::Text(_) if !f.coll.sorts_bytes() => None,
         ValueRef::Text(b) | ValueRef::Blob(b) => {
             let known = if depth == 0 { 7 } else { depth + 8 };
             let (mut same, mut more) = (true, false);
@@ -196,7 +196,7 @@ pub fn image(v: ValueRef<'_>, f: &KeyField) -> u64 {
         // Equal images for numbers that are near each other: the comparison decides then.
         ValueRef::Int(i) => real(i as f64),
         ValueRef::Real(r) => real(r + 0.0),
-        ValueRef::Text(b) if f.coll == Collation::Binary => 2 << 62 | first_bytes(b) >> 2,
+        ValueRef::Text(b) if f.coll.sorts_bytes() => 2 << 62 | first_bytes(b) >> 2,
         ValueRef::Text(_) => 2 << 62,
         ValueRef::Blob(b) => 3 << 62 | first_bytes(b) >> 2,
     };
@@ -257,6 +257,8 @@ fn compared(list: &mut [(u64, u32)], fields: &[KeyField], from: usize, cell: Cel
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Collation;
+    use iolite_base::Encoding;
 
     /// Values that begin alike, end in zeros, are near each other, or are of several kinds.
     fn values() -> Vec<Value> {
@@ -266,7 +268,7 @@ mod tests {
             all.push(Value::real(i as f64));
         }
         for n in [0, 1, 6, 7, 8, 9, 15, 16, 17, 40, 300] {
-            for end in ["", "\0", "\0\0", "a", "b", "A", "\u{e9}"] {
+            for end in ["", "\0", "\0\0", "a", "b", "A", "\u{e9}", "\u{161}", "\u{ffee}", "\u{1f600}"] {
                 let text = format!("{}{end}", "x".repeat(n));
                 all.push(Value::text(&text).unwrap());
                 all.push(Value::blob(text.as_bytes()).unwrap());
@@ -278,6 +280,8 @@ mod tests {
     #[test]
     fn rows_come_as_a_stable_sort_brings_them() {
         let values = values();
+        let [le, be] = [Encoding::Utf16le, Encoding::Utf16be].map(Collation::Binary16);
+        let colls = [Collation::Binary, Collation::Binary, Collation::Nocase, Collation::Rtrim, le, be];
         let mut seed = 1u64;
         let mut draw = |n: usize| {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -290,7 +294,7 @@ mod tests {
                 .collect();
             let fields: Vec<KeyField> = (0..2)
                 .map(|_| KeyField {
-                    coll: [Collation::Binary, Collation::Binary, Collation::Nocase][draw(3)].clone(),
+                    coll: colls[draw(colls.len())].clone(),
                     desc: draw(2) == 0,
                     nulls_large: draw(2) == 0,
                 })

@@ -101,7 +101,7 @@ impl Runtime for Run<'_> {
     }
 
     fn temporary(&self) -> Result<Option<Box<dyn iolite_os::File>>> {
-        if self.conn.flags.temp_store.get() == 2 {
+        if self.conn.settings.temp_store() == 2 {
             return Ok(None);
         }
         let flags = iolite_os::OpenFlags::read_write(iolite_os::FileKind::Temp);
@@ -109,11 +109,11 @@ impl Runtime for Run<'_> {
     }
 
     fn threads(&self) -> usize {
-        usize::try_from(self.conn.flags.threads.get()).unwrap_or(0).clamp(1, MOST_THREADS)
+        usize::try_from(self.conn.settings.threads()).unwrap_or(0).clamp(1, MOST_THREADS)
     }
 
     fn derives(&self) -> bool {
-        self.conn.flags.column_derivation.get()
+        self.conn.settings.column_derivation()
     }
 
     fn profile(&self) -> Option<&Profile> {

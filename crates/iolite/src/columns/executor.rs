@@ -1,9 +1,9 @@
 //! The columnar engine as an executor: which blocks of a statement it runs, and how a run reaches it.
 
-use super::Analytics;
 use super::engine::{Run, store, stores};
 use super::size::{At, is_small, large, seems_small, watch};
 use crate::connection::{Connection, Inner};
+use crate::settings::Analytics;
 use iolite_base::{Code, Encoding, Few, Result};
 use iolite_columnar::{Answer, Compiled, Profile};
 use iolite_ext::{RowSource, SourceFactory};
@@ -19,7 +19,7 @@ use std::rc::Rc;
 /// Decides which blocks of a statement are run in columns. `explained`: somebody asks how it would be run now.
 pub(crate) fn choose(conn: &Connection, plan: &StatementPlan, explained: bool) -> Result<()> {
     let c = &conn.0;
-    let mode = c.flags.analytics.get();
+    let mode = c.settings.analytics();
     if mode == Analytics::Off {
         return Ok(());
     }
@@ -44,7 +44,7 @@ impl Columns<'_> {
         // Who shares a cache may see what others have not committed: columns know committed states.
         c.txn.is_nested()
             || c.sharing.is_some()
-            || c.flags.reverse_unordered.get()
+            || c.settings.reverse_unordered()
             || c.encoding() != Encoding::Utf8
     }
 

@@ -145,3 +145,33 @@ fn the_queue_of_a_recursive_query_keeps_its_order() {
         assert_eq!(ids(&c, sql), whole, "{sql}");
     }
 }
+
+/// BINARY compares the bytes that the database stores. Groups and windows sort values that are UTF-8 in memory.
+#[test]
+fn groups_and_windows_of_a_utf16_database_have_its_order() {
+    for (encoding, first) in [("UTF-8", "a"), ("UTF-16le", "\u{1e00}"), ("UTF-16be", "a")] {
+        let c = Connection::open_in_memory().unwrap();
+        c.execute_batch(&format!(
+            "PRAGMA encoding = '{encoding}'; CREATE TABLE t(id INTEGER PRIMARY KEY, k);
+             CREATE TABLE letter(c); INSERT INTO letter VALUES('a'), ('z'), (char(0x161)), (char(0x1e00)), (char(0xffee)), (char(0x1f600));
+             INSERT INTO t(k) SELECT x.c || y.c || z.c FROM letter x, letter y, letter z"
+        ))
+        .unwrap();
+        let sorted = ids(&c, "SELECT id FROM t ORDER BY k");
+        let k = c.query("SELECT substr(k, 1, 1) FROM t ORDER BY k LIMIT 1", &[]).unwrap();
+        assert_eq!(k[0][0].to_string_lossy(), first, "{encoding}");
+        assert_eq!(ids(&c, "SELECT min(id) FROM t GROUP BY k ORDER BY k"), sorted, "{encoding}");
+        assert_eq!(
+            ids(&c, "SELECT id FROM (SELECT id, row_number() OVER (ORDER BY k) AS n FROM t) ORDER BY n"),
+            sorted
+        );
+        assert_eq!(
+            ids(
+                &c,
+                "SELECT id FROM (SELECT id, rank() OVER (PARTITION BY id % 1 ORDER BY k) AS n FROM t) ORDER BY n"
+            ),
+            sorted,
+            "{encoding}"
+        );
+    }
+}

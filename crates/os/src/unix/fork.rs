@@ -35,11 +35,11 @@ pub fn forks() -> u32 {
     FORKS.load(Relaxed)
 }
 
-/// Begins to watch for forks, once per process, and lets large pieces of memory be backed by large pages.
+/// Begins to watch for forks, once per process, and has slabs be mappings of their own.
 pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        slab::set_advice(back_by_large_pages);
+        slab::set_source(slab::Source { take: map_slab, give: unmap_slab });
         // SAFETY: the handlers make system calls and touch atomics, which is allowed between fork and exec.
         unsafe {
             libc::pthread_atfork(Some(before), Some(after), Some(in_child));
@@ -48,21 +48,48 @@ pub fn watch() {
 }
 
 extern "C" fn before() {
-    slab::lock();
+    slab::lock_for_fork();
 }
 
 extern "C" fn after() {
-    slab::unlock();
+    slab::unlock_after_fork();
 }
 
-fn back_by_large_pages(at: *mut u8, len: usize) {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    // SAFETY: the caller's own memory; the advice changes nothing that it could see.
+/// A mapping for a slab.
+fn map_slab(large_pages: bool) -> *mut u8 {
+    const SIZE: usize = slab::SIZE;
+    let how = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
+    // SAFETY: a new mapping; what is cut off in front and behind is nobody's yet.
     unsafe {
-        libc::madvise(at.cast(), len, libc::MADV_HUGEPAGE);
+        let at = libc::mmap(ptr::null_mut(), 2 * SIZE, how.0, how.1, -1, 0);
+        if at == libc::MAP_FAILED {
+            return ptr::null_mut();
+        }
+        let before = at.addr().next_multiple_of(SIZE) - at.addr();
+        let slab = at.byte_add(before);
+        if before > 0 {
+            libc::munmap(at, before);
+        }
+        libc::munmap(slab.byte_add(SIZE), SIZE - before);
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        if large_pages {
+            libc::madvise(slab, SIZE, libc::MADV_HUGEPAGE);
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        let _ = large_pages;
+        slab.cast()
     }
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let _ = (at, len);
+}
+
+/// Gives a slab back.
+///
+/// # Safety
+/// It is from [`map_slab`], and nobody uses it.
+unsafe fn unmap_slab(at: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        libc::munmap(at.cast(), slab::SIZE);
+    }
 }
 
 const FREE: usize = 0;
@@ -161,7 +188,7 @@ impl Watched {
 }
 
 extern "C" fn in_child() {
-    slab::unlock();
+    slab::unlock_after_fork();
     FORKS.fetch_add(1, Relaxed);
     // SAFETY: a constant path.
     let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };

@@ -142,6 +142,35 @@ fn a_forked_child_does_not_give_up_its_parents_locks() {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
+/// What a cache of 200 MB held goes back to the system, wherever other memory lies meanwhile.
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_of_pages_goes_back() {
+    let vfs = UnixVfs::new();
+    drop(vfs.open(None, OpenFlags::read_write(FileKind::Temp)).unwrap());
+    let resident = || {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+    };
+    // From now on an allocator may keep blocks of this size.
+    drop(std::hint::black_box(vec![1u8; 30 << 20]));
+    let before = resident();
+    let mut between: Vec<Vec<u8>> = Vec::new();
+    for _ in 0..3 {
+        let pages: Vec<_> = (0..50_000)
+            .map(|i| {
+                if i % 500 == 499 {
+                    between.push(vec![1; 60_000]);
+                }
+                iolite_base::PageData::zeroed(4096).unwrap()
+            })
+            .collect();
+        assert!(resident() > before + (150 << 20));
+        drop(pages);
+    }
+    assert!(resident() < before + (50 << 20), "{} of {}", resident() >> 20, before >> 20);
+}
+
 #[test]
 fn temporary_files_have_no_name() {
     let vfs = UnixVfs::new();

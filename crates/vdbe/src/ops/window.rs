@@ -17,8 +17,10 @@ fn list(vm: &mut Vm, n: i32) -> Result<&mut Rows> {
 
 pub(crate) fn add(vm: &mut Vm, i: &Insn) -> Result<()> {
     let (first, n) = (i.p2 as usize, i.p3 as usize);
-    let row: Vec<Value> = vm.f.regs[first..first + n].to_vec();
-    list(vm, i.p1)?.add(row)
+    let Some(VCursor::Window(list)) = &mut vm.f.cursors[i.p1 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    list.add(&vm.f.regs[first..first + n])
 }
 
 pub(crate) fn run(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
@@ -37,9 +39,12 @@ pub(crate) fn run(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
 
 /// `false` at the end.
 pub(crate) fn next(vm: &mut Vm, i: &Insn) -> Result<bool> {
-    let Some(row) = list(vm, i.p1)?.next() else { return Ok(false) };
-    for (k, v) in row.into_iter().enumerate() {
-        vm.put(i.p3 + k as i32, v);
+    let Some(VCursor::Window(list)) = &mut vm.f.cursors[i.p1 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    let Some(row) = list.next() else { return Ok(false) };
+    for (r, v) in vm.f.regs[i.p3 as usize..].iter_mut().zip(row) {
+        *r = v;
     }
     Ok(true)
 }

@@ -201,7 +201,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         title: "query_only holds for statements alone",
-        file: "iolite/src/connection.rs",
+        file: "iolite/src/connection/inner.rs",
         find: "        self.check_query_only()?;",
         with: "        if !FAULT { self.check_query_only()?; }",
         by: By::Test("iolite", "query_only_holds"),
@@ -376,7 +376,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         title: "a pragma that cannot commit keeps its change and its lock",
-        file: "iolite/src/pragma.rs",
+        file: "iolite/src/pragma/mod.rs",
         find: "            Ok(()) => txn.commit(inner),",
         with: "            Ok(()) if FAULT => b.commit(),\n            Ok(()) => txn.commit(inner),",
         by: By::Test("iolite-conform", "sessions"),

@@ -1,0 +1,244 @@
+//! PRAGMA (documentation page `pragma`): one entry per pragma with its name, columns and code.
+//!
+//! Entries stand with their code: `connection` (settings of a connection beside the flags of the table in `settings`), `file`
+//! (what belongs to a database file and its pages), `schema` (lists), `work` (checks, vacuum, checkpoints, memory), `columns`
+//! (the columnar engine). A pragma is code that runs when its statement is stepped, and answers all rows at once.
+
+mod columns;
+mod connection;
+mod file;
+mod schema;
+mod words;
+mod work;
+
+use crate::connection::{Connection, Inner};
+use crate::control::work_program;
+use crate::settings::{FLAGS, Flag};
+use iolite_base::{Error, Result};
+use iolite_btree::Btree;
+use iolite_bytecode::Program;
+use iolite_catalog::Table;
+use iolite_sql::ast::{PragmaValue, QualifiedName};
+use iolite_value::Value;
+use std::rc::Rc;
+
+type Rows = Vec<Vec<Value>>;
+
+/// What a pragma is given.
+struct Call<'a> {
+    conn: &'a Connection,
+    /// The database named before the pragma.
+    schema: Option<&'a str>,
+    value: Option<&'a str>,
+}
+
+/// One pragma.
+#[derive(Clone, Copy)]
+struct Pragma {
+    name: &'static str,
+    /// `None`: one of the pragma's name.
+    columns: Option<&'static [&'static str]>,
+    reads_schema: bool,
+    silent: bool,
+    writes: Writes,
+    work: Work,
+}
+
+#[derive(Clone, Copy)]
+enum Work {
+    Run(fn(&Call<'_>) -> Result<Rows>),
+    Set(&'static Flag),
+}
+
+/// When a pragma may change a database file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writes {
+    Never,
+    WithValue,
+    Always,
+}
+
+impl Pragma {
+    /// A pragma with one column of its own name.
+    const fn new(name: &'static str, run: fn(&Call<'_>) -> Result<Rows>) -> Pragma {
+        Pragma::of(name, Work::Run(run))
+    }
+
+    const fn of(name: &'static str, work: Work) -> Pragma {
+        Pragma { name, columns: None, reads_schema: false, silent: false, writes: Writes::Never, work }
+    }
+
+    const fn flag(flag: &'static Flag) -> Pragma {
+        Pragma { silent: flag.of_sqlite, ..Pragma::of(flag.pragma, Work::Set(flag)) }
+    }
+
+    /// With these columns.
+    const fn columns(self, columns: &'static [&'static str]) -> Pragma {
+        Pragma { columns: Some(columns), ..self }
+    }
+
+    /// Works on the schema, which must be read before.
+    const fn reads_schema(self) -> Pragma {
+        Pragma { reads_schema: true, ..self }
+    }
+
+    /// Answers nothing when it is given a value.
+    const fn silent(self) -> Pragma {
+        Pragma { silent: true, ..self }
+    }
+
+    const fn writes(self, when: Writes) -> Pragma {
+        Pragma { writes: when, ..self }
+    }
+}
+
+/// All pragmas.
+fn all() -> impl Iterator<Item = Pragma> {
+    let lists = [columns::PRAGMAS, connection::PRAGMAS, file::PRAGMAS, schema::PRAGMAS, work::PRAGMAS];
+    FLAGS.iter().map(Pragma::flag).chain(lists.into_iter().flatten().copied())
+}
+
+fn find(name: &str) -> Option<Pragma> {
+    all().find(|p| p.name.eq_ignore_ascii_case(name))
+}
+
+/// Whether a pragma, asked or given a value, may change a database file.
+pub(crate) fn changes_files(name: &str, given: bool) -> bool {
+    find(name).is_some_and(|p| match p.writes {
+        Writes::Never => false,
+        Writes::WithValue => given,
+        Writes::Always => true,
+    })
+}
+
+/// Compiles PRAGMA. An unknown one does nothing.
+pub(crate) fn compile(
+    conn: &Connection,
+    name: &QualifiedName,
+    value: Option<&PragmaValue>,
+) -> Result<Program> {
+    if let Some(program) = answered_by_file(conn, name, value)? {
+        return Ok(program);
+    }
+    let Some(p) = find(&name.name.text) else {
+        return work_program(conn, &[], Rc::new(|_| Ok(Vec::new())), &[]);
+    };
+    if p.reads_schema {
+        conn.0.load_schemas()?;
+    }
+    let schema = name.schema.as_ref().map(|s| s.text.to_string());
+    if let Some(s) = &schema
+        && conn.0.catalog.borrow().database(s).is_none()
+    {
+        return Err(Error::sql(format!("unknown database {s}")));
+    }
+    let value = value.map(|v| v.text.to_string());
+    let silent = value.is_some() && p.silent;
+    let own = [p.name];
+    let columns = if silent { &[] } else { p.columns.unwrap_or(&own) };
+    // `optimize` may write to the schema that it has read.
+    let reads = p.reads_schema && p.name != "optimize";
+    let work = move |c: &Connection| {
+        if p.reads_schema {
+            c.0.be_current(schema.as_deref(), reads)?;
+        }
+        let call = Call { conn: c, schema: schema.as_deref(), value: value.as_deref() };
+        let rows = match p.work {
+            Work::Run(run) => run(&call)?,
+            Work::Set(flag) => connection::flag(&call, (flag.cell)(&c.0.settings))?,
+        };
+        Ok(if silent { Vec::new() } else { rows })
+    };
+    work_program(conn, columns, Rc::new(work), &[])
+}
+
+/// A VFS of the user's may answer pragmas in place of the engine, also those that the engine does not know: once, while the
+/// statement is compiled.
+fn answered_by_file(
+    conn: &Connection,
+    name: &QualifiedName,
+    value: Option<&PragmaValue>,
+) -> Result<Option<Program>> {
+    let db = match &name.schema {
+        Some(s) => conn.0.catalog.borrow().database(&s.text),
+        None => Some(0),
+    };
+    let Some(b) = db.and_then(|db| conn.0.btree_if_open(db)) else { return Ok(None) };
+    let (name, value) = (name.name.text.as_bytes(), value.map(|v| v.text.as_bytes()));
+    let answer = b.with_files(|file, _| file.map_or(Ok(None), |f| f.pragma(name, value)))??;
+    let Some(answer) = answer else { return Ok(None) };
+    if answer.is_empty() {
+        return work_program(conn, &[], Rc::new(|_| Ok(Vec::new())), &[]).map(Some);
+    }
+    let column = iolite_base::raw_text::encode(&answer).into_owned();
+    let rows = vec![vec![Value::text(&answer[..])?]];
+    work_program(conn, &[&column], Rc::new(move |_| Ok(rows.clone())), &[]).map(Some)
+}
+
+impl Call<'_> {
+    fn inner(&self) -> &Inner {
+        &self.conn.0
+    }
+
+    fn db(&self) -> Result<usize> {
+        self.schema.map_or(Ok(0), |s| self.inner().database_number(s))
+    }
+
+    fn btree(&self) -> Result<Btree> {
+        self.inner().btree_of(self.db()?)
+    }
+
+    /// The databases that a setting applies to: the named one, or all.
+    fn all(&self) -> Result<Vec<Btree>> {
+        match self.schema {
+            Some(_) => Ok(vec![self.btree()?]),
+            None => Ok(self.inner().databases.borrow().iter().filter_map(|d| d.btree.clone()).collect()),
+        }
+    }
+
+    fn table(&self) -> Option<Rc<Table>> {
+        let name = self.value?;
+        self.inner().catalog.borrow().table(self.schema, name).map(|t| t.1)
+    }
+
+    /// Runs `f` in a read transaction.
+    fn reading<T>(&self, f: impl FnOnce(&Btree) -> Result<T>) -> Result<T> {
+        self.btree()?.reading(f)
+    }
+
+    /// Runs `f` in a write transaction, which commits unless one is open. Where that fails it is taken back, with its locks;
+    /// statements that read go on reading.
+    fn writing(&self, f: impl FnOnce(&Btree) -> Result<()>) -> Result<()> {
+        let b = self.btree()?;
+        let (inner, txn) = (self.inner(), &self.inner().txn);
+        inner.begin_write(&b, false)?;
+        let done = f(&b);
+        if !txn.is_autocommit() || txn.is_writing() || txn.is_nested() {
+            return done;
+        }
+        match done {
+            Ok(()) => txn.commit(inner),
+            Err(e) => {
+                // What goes wrong while it is undone matters less than why.
+                let _ = txn.rollback(inner);
+                Err(e)
+            }
+        }
+    }
+}
+
+fn one(v: Value) -> Result<Rows> {
+    Ok(vec![vec![v]])
+}
+
+fn int(i: i64) -> Result<Rows> {
+    one(Value::Int(i))
+}
+
+fn text(s: &str) -> Result<Value> {
+    Value::text(iolite_base::raw_text::decode(s))
+}
+
+fn opt_text(s: Option<&str>) -> Result<Value> {
+    s.map_or(Ok(Value::Null), text)
+}

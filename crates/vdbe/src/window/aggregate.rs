@@ -1,0 +1,169 @@
+//! Aggregates over frames.
+//!
+//! An aggregate takes in and takes out each row once, as the frame moves. `min` and `max` cannot take out: where the frame's
+//! start moves, the rows that may yet be the extreme one are kept as a list, the present one first, those that a
+//! later row has outdone left out. Where rows are excluded each row's value is computed anew.
+
+use super::CHECK_EVERY;
+use super::partition::Partition;
+use crate::env::Env;
+use crate::ops::aggregate::{arguments, make, with_context};
+use iolite_base::{Encoding, Result};
+use iolite_bytecode::{FrameEdge, FrameExclude, FunctionCall};
+use iolite_ext::{Aggregate, AuxData, FunctionFlags};
+use iolite_value::{Value, compare};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Puts the values of an aggregate for the rows of a partition into its column.
+pub(super) fn over_frames(
+    p: &Partition,
+    call: &FunctionCall,
+    args: &[usize],
+    filter: Option<usize>,
+    env: &dyn Env,
+    column: &mut [Value],
+) -> Result<()> {
+    let mut input = Input::new(p, call, args, filter, env);
+    let excludes = p.pass.exclude != FrameExclude::NoOthers;
+    let flags = call.function.flags;
+    let extreme = flags.has(FunctionFlags::MIN) || flags.has(FunctionFlags::MAX);
+    if extreme && !excludes && p.pass.start != FrameEdge::UnboundedPreceding {
+        return extremes(&input, flags.has(FunctionFlags::MAX), column);
+    }
+    let mut state = make(call)?;
+    let mut held = 0..0;
+    let mut value_aux = AuxData::default();
+    for (at, row) in p.rows.iter().enumerate() {
+        if at % CHECK_EVERY == 0 {
+            env.check_interrupt()?;
+        }
+        let frame = p.whole_frame(at);
+        if at > 0 && !excludes && frame == p.whole_frame(at - 1) {
+            column[*row as usize] = column[p.rows[at - 1] as usize].clone();
+            continue;
+        }
+        if excludes {
+            state = make(call)?;
+            for r in p.frame(at) {
+                input.step(&mut *state, r)?;
+            }
+        } else {
+            input.shift(&mut *state, &held, &frame)?;
+            held = frame.start..frame.end.max(held.end.max(frame.start));
+        }
+        column[*row as usize] = with_context(call, env, &mut value_aux, |c| state.value(c))?;
+    }
+    Ok(())
+}
+
+/// `min` or (`max`) `max` over frames whose start moves. Of equal values the last one counts.
+fn extremes(input: &Input, max: bool, column: &mut [Value]) -> Result<()> {
+    let p = input.p;
+    let value = |at: usize| &p.row(at)[input.args[0]];
+    let mut candidates: VecDeque<usize> = VecDeque::new();
+    let mut seen = 0;
+    for (at, row) in p.rows.iter().enumerate() {
+        if at % CHECK_EVERY == 0 {
+            input.env.check_interrupt()?;
+        }
+        let frame = p.whole_frame(at);
+        for r in seen.max(frame.start)..frame.end {
+            if value(r).is_null() || !input.passes(r) {
+                continue;
+            }
+            let outdone = |back: &usize| {
+                let o = compare::compare(value(*back), value(r), &input.call.collation);
+                if max { o.is_le() } else { o.is_ge() }
+            };
+            while candidates.back().is_some_and(outdone) {
+                candidates.pop_back();
+            }
+            candidates.push_back(r);
+        }
+        seen = seen.max(frame.end);
+        while candidates.front().is_some_and(|r| *r < frame.start) {
+            candidates.pop_front();
+        }
+        column[*row as usize] = candidates.front().map_or(Value::Null, |r| value(*r).clone());
+    }
+    Ok(())
+}
+
+/// The arguments of an aggregate, row by row.
+struct Input<'a> {
+    p: &'a Partition<'a>,
+    call: &'a FunctionCall,
+    args: &'a [usize],
+    filter: Option<usize>,
+    env: &'a dyn Env,
+    enc: Encoding,
+    aux: AuxData,
+    /// The arguments of a row where they do not lie side by side.
+    values: Vec<Value>,
+    side_by_side: bool,
+}
+
+impl<'a> Input<'a> {
+    fn new(
+        p: &'a Partition<'a>,
+        call: &'a FunctionCall,
+        args: &'a [usize],
+        filter: Option<usize>,
+        env: &'a dyn Env,
+    ) -> Input<'a> {
+        Input {
+            p,
+            call,
+            args,
+            filter,
+            env,
+            enc: env.encoding(),
+            aux: AuxData::default(),
+            values: Vec::new(),
+            side_by_side: args.windows(2).all(|w| w[1] == w[0] + 1),
+        }
+    }
+
+    fn passes(&self, at: usize) -> bool {
+        self.filter.is_none_or(|k| self.p.row(at)[k].truth() == Some(true))
+    }
+
+    /// Takes out of the state what only `held` has, and in what only `frame` has.
+    fn shift(&mut self, state: &mut dyn Aggregate, held: &Range<usize>, frame: &Range<usize>) -> Result<()> {
+        for r in held.start..frame.start.min(held.end) {
+            self.take(state, r, false)?;
+        }
+        for r in held.end.max(frame.start)..frame.end {
+            self.take(state, r, true)?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, state: &mut dyn Aggregate, at: usize) -> Result<()> {
+        self.take(state, at, true)
+    }
+
+    fn take(&mut self, state: &mut dyn Aggregate, at: usize, into: bool) -> Result<()> {
+        if !self.passes(at) {
+            return Ok(());
+        }
+        let row = self.p.row(at);
+        let values = match self.args.first() {
+            None => &[],
+            Some(first) if self.side_by_side => &row[*first..][..self.args.len()],
+            Some(_) => {
+                self.values.clear();
+                self.values.extend(self.args.iter().map(|k| row[*k].clone()));
+                &self.values[..]
+            }
+        };
+        if into && state.quick_step(values) {
+            return Ok(());
+        }
+        let values = arguments(self.call, values, self.enc)?;
+        with_context(self.call, self.env, &mut self.aux, |c| {
+            if into { state.step(c, &values) } else { state.inverse(c, &values) }
+        })
+    }
+}

@@ -1,0 +1,215 @@
+//! One partition: its rows in order, their peers, and the frame of each.
+//!
+//! Places count from the start of the partition. Frames are half-open ranges of places, `EXCLUDE` apart; both ends only ever
+//! move forward from row to row. Peers and frames are found only for functions that ask for them; the lists are used again
+//! for the next partition.
+
+use iolite_base::{Error, Result};
+use iolite_bytecode::{FrameEdge, FrameExclude, FrameUnit, WindowPass};
+use iolite_ext::{Implementation, Inline};
+use iolite_value::arith::{Arith, arith};
+use iolite_value::{Affinity, Value, compare};
+use std::ops::Range;
+
+/// The rows of one partition, in order.
+pub(super) struct Partition<'a> {
+    pub pass: &'a WindowPass,
+    cells: &'a [Value],
+    width: usize,
+    /// The numbers of its rows.
+    pub rows: &'a [u32],
+    /// Where each group of peers starts; the number of rows at the end.
+    groups: Vec<u32>,
+    /// The group of each row.
+    group_of: Vec<u32>,
+    frames: Vec<Range<usize>>,
+    needs: Needs,
+}
+
+/// What the functions of a window ask for.
+struct Needs {
+    groups: bool,
+    frames: bool,
+}
+
+impl Needs {
+    fn of(p: &WindowPass) -> Needs {
+        use Inline::{FirstValue, Lag, LastValue, Lead, NthValue, Ntile, RowNumber};
+        let mut needs = Needs { groups: false, frames: false };
+        for (call, ..) in &p.calls {
+            match &call.function.imp {
+                Implementation::Inline(RowNumber | Ntile | Lag | Lead) => {}
+                Implementation::Inline(FirstValue | LastValue | NthValue) => needs.frames = true,
+                Implementation::Inline(_) => needs.groups = true,
+                _ => needs.frames = true,
+            }
+        }
+        let by_rows = p.unit == FrameUnit::Rows;
+        let alone = matches!(p.exclude, FrameExclude::NoOthers | FrameExclude::CurrentRow);
+        needs.groups |= needs.frames && !(by_rows && alone);
+        needs
+    }
+}
+
+impl<'a> Partition<'a> {
+    pub fn new(pass: &'a WindowPass, cells: &'a [Value], width: usize) -> Partition<'a> {
+        Partition {
+            pass,
+            cells,
+            width,
+            rows: &[],
+            groups: Vec::new(),
+            group_of: Vec::new(),
+            frames: Vec::new(),
+            needs: Needs::of(pass),
+        }
+    }
+
+    /// Goes to the partition that consists of `rows`.
+    pub fn begin(&mut self, rows: &'a [u32], offsets: &(Value, Value)) -> Result<()> {
+        self.rows = rows;
+        if self.needs.groups {
+            self.find_groups();
+        }
+        if self.needs.frames {
+            self.find_frames(offsets)?;
+        }
+        Ok(())
+    }
+
+    pub fn row(&self, at: usize) -> &'a [Value] {
+        &self.cells[self.rows[at] as usize * self.width..][..self.width]
+    }
+
+    /// The number of the group of peers that a row is in.
+    pub fn group(&self, at: usize) -> usize {
+        self.group_of[at] as usize
+    }
+
+    /// The places of a group of peers.
+    pub fn peers(&self, group: usize) -> Range<usize> {
+        self.groups[group] as usize..self.groups[group + 1] as usize
+    }
+
+    /// The frame of a row, excluded rows not taken out.
+    pub fn whole_frame(&self, at: usize) -> Range<usize> {
+        self.frames[at].clone()
+    }
+
+    /// The rows in the frame of a row.
+    pub fn frame(&self, at: usize) -> impl DoubleEndedIterator<Item = usize> + '_ {
+        self.whole_frame(at).filter(move |r| !self.is_excluded(at, *r))
+    }
+
+    fn is_excluded(&self, at: usize, other: usize) -> bool {
+        match self.pass.exclude {
+            FrameExclude::NoOthers => false,
+            FrameExclude::CurrentRow => other == at,
+            FrameExclude::Group => self.group_of[other] == self.group_of[at],
+            FrameExclude::Ties => other != at && self.group_of[other] == self.group_of[at],
+        }
+    }
+
+    fn find_groups(&mut self) {
+        self.groups.clear();
+        self.group_of.clear();
+        for at in 0..self.rows.len() {
+            if at == 0 || !self.are_peers(self.row(at - 1), self.row(at)) {
+                self.groups.push(at as u32);
+            }
+            self.group_of.push(self.groups.len() as u32 - 1);
+        }
+        self.groups.push(self.rows.len() as u32);
+    }
+
+    fn are_peers(&self, a: &[Value], b: &[Value]) -> bool {
+        self.pass.order.iter().all(|(k, f)| compare::compare(&a[*k], &b[*k], &f.coll).is_eq())
+    }
+
+    fn find_frames(&mut self, offsets: &(Value, Value)) -> Result<()> {
+        let start = self.offset(self.pass.start, &offsets.0, "starting")?;
+        let end = self.offset(self.pass.end, &offsets.1, "ending")?;
+        let mut frames = std::mem::take(&mut self.frames);
+        frames.clear();
+        let (mut lo, mut hi) = (0, 0);
+        for at in 0..self.rows.len() {
+            // Neither end moves back, so each search goes on where the last one ended.
+            lo = self.edge(self.pass.start, &start, at, false, lo);
+            hi = self.edge(self.pass.end, &end, at, true, hi);
+            frames.push(lo..hi.max(lo));
+        }
+        self.frames = frames;
+        Ok(())
+    }
+
+    /// A frame's offset, checked.
+    fn offset(&self, e: FrameEdge, v: &Value, which: &str) -> Result<Value> {
+        if !matches!(e, FrameEdge::Preceding(_) | FrameEdge::Following(_)) {
+            return Ok(Value::Null);
+        }
+        let mut v = v.clone();
+        Affinity::Numeric.apply(&mut v)?;
+        let range = self.pass.unit == FrameUnit::Range;
+        let good = match &v {
+            Value::Int(i) => *i >= 0,
+            Value::Real(r) if range => *r >= 0.0,
+            Value::Real(r) => *r >= 0.0 && *r == r.trunc() && *r < 9.2e18,
+            _ => false,
+        };
+        if !good {
+            let what = if range { "number" } else { "integer" };
+            return Err(Error::sql(format!("frame {which} offset must be a non-negative {what}")));
+        }
+        Ok(if range { v } else { Value::Int(v.to_int()) })
+    }
+
+    /// Where the frame of a row starts, or (`end`) ends; no earlier than `from`.
+    fn edge(&self, e: FrameEdge, offset: &Value, at: usize, end: bool, from: usize) -> usize {
+        match e {
+            FrameEdge::UnboundedPreceding => 0,
+            FrameEdge::UnboundedFollowing => self.rows.len(),
+            FrameEdge::CurrentRow if self.pass.unit == FrameUnit::Rows => at + end as usize,
+            FrameEdge::CurrentRow => self.groups[self.group(at) + end as usize] as usize,
+            FrameEdge::Preceding(_) | FrameEdge::Following(_) => {
+                let back = matches!(e, FrameEdge::Preceding(_));
+                match self.pass.unit {
+                    FrameUnit::Range => self.range_edge(offset, at, back, end, from),
+                    FrameUnit::Rows => steps(offset, at, back, end, self.rows.len()),
+                    FrameUnit::Groups => {
+                        let last = self.groups.len() - 1;
+                        self.groups[steps(offset, self.group(at), back, end, last)] as usize
+                    }
+                }
+            }
+        }
+    }
+
+    /// As [`Partition::edge`], for RANGE with an offset: by the value of the only ORDER BY term.
+    fn range_edge(&self, offset: &Value, at: usize, back: bool, end: bool, from: usize) -> usize {
+        let (k, field) = &self.pass.order[0];
+        let own = &self.row(at)[*k];
+        let limit = match own {
+            Value::Int(_) | Value::Real(_) => {
+                let op = if back != field.desc { Arith::Sub } else { Arith::Add };
+                arith(op, own, offset)
+            }
+            // Nothing can be added to these: their frame is their peers.
+            other => other.clone(),
+        };
+        let before = |v: &Value| {
+            let o = compare::compare(v, &limit, &field.coll);
+            let o = field.direct(o, v.is_null() || limit.is_null());
+            o.is_lt() || end && o.is_eq()
+        };
+        (from..self.rows.len()).find(|r| !before(&self.row(*r)[*k])).unwrap_or(self.rows.len())
+    }
+}
+
+/// `offset` rows or groups from number `at` of `n`: where the frame starts, or (`end`) ends.
+fn steps(offset: &Value, at: usize, back: bool, end: bool, n: usize) -> usize {
+    let k = usize::try_from(offset.to_int()).unwrap_or(usize::MAX);
+    match back {
+        true => at.checked_sub(k).map_or(0, |at| at + end as usize),
+        false => at.saturating_add(k).saturating_add(end as usize).min(n),
+    }
+}
