@@ -298,7 +298,7 @@ impl TableBuilder<'_> {
     fn check(&mut self, name: Option<&Name>, expr: &Expr, span: ast::Span) {
         let label = match name {
             Some(n) => n.text.clone(),
-            None => span.of(self.sql).trim().into(),
+            None => first_name(span.of(self.sql).trim()).into(),
         };
         self.table.checks.push(Check { expr: Rc::new(expr.clone()), label: label.as_str().into() });
     }
@@ -772,6 +772,24 @@ fn default_text(text: &str) -> &str {
         Some(inner) => inner.trim(),
         None => t,
     }
+}
+
+/// By what a condition without a name is called: its text, or the quoted name that the text begins with.
+fn first_name(text: &str) -> String {
+    let close = match text.as_bytes().first() {
+        Some(b'[') => ']',
+        Some(q @ (b'"' | b'\'' | b'`')) => char::from(*q),
+        _ => return text.to_string(),
+    };
+    let mut name = String::new();
+    let mut rest = text[1..].chars().peekable();
+    while let Some(c) = rest.next() {
+        if c == close && (close == ']' || rest.next_if_eq(&close).is_none()) {
+            break;
+        }
+        name.push(c);
+    }
+    name
 }
 
 /// "too many columns" where a table has more than the limit.

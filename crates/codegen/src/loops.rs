@@ -46,6 +46,8 @@ pub(crate) struct Open {
     pub next: Label,
     /// Behind the loop.
     pub exit: Label,
+    /// Of a loop that ends with its first row: where that row is done.
+    done: Option<Label>,
     /// How the loop closes.
     pub step: Step,
     /// Loops over the values of IN, outermost first.
@@ -82,6 +84,7 @@ impl Open {
         Open {
             next: g.b.label(),
             exit: g.b.label(),
+            done: None,
             step: Step::Once,
             ins: Vec::new(),
             left: None,
@@ -193,7 +196,7 @@ impl Codegen<'_> {
 
     /// Where to go for the next row of the innermost loop.
     pub fn innermost_next(&self, loops: &Loops) -> Label {
-        loops.levels.last().map_or(loops.end, |l| l.next)
+        loops.levels.last().map_or(loops.end, |l| l.done.unwrap_or(l.next))
     }
 
     /// The table cursor and place of a level's table, for statements that write.
@@ -275,6 +278,10 @@ impl Codegen<'_> {
     }
 
     pub(crate) fn close_level(&mut self, l: Open) -> Result<()> {
+        if let Some(done) = l.done {
+            self.b.place(done);
+            self.b.jump(Opcode::Goto, 0, l.exit, 0);
+        }
         self.b.place(l.next);
         self.resume(l.line);
         if let Some(r) = &l.right {
@@ -594,6 +601,9 @@ impl Codegen<'_> {
             o.left = Some((flag, entry));
         }
         self.jump_unless_all(&l.filter, o.next)?;
+        if l.source.exists.is_some() {
+            o.done = Some(self.b.label());
+        }
         Ok(())
     }
 }

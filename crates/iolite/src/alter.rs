@@ -195,9 +195,6 @@ impl Job {
         if has(&|k| matches!(k, ColumnConstraintKind::Unique(_))) {
             return Err(Error::sql("Cannot add a UNIQUE column"));
         }
-        if has(&|k| matches!(k, ColumnConstraintKind::Generated { stored: true, .. })) {
-            return Err(Error::sql("cannot add a STORED column"));
-        }
         Ok(())
     }
 
@@ -488,10 +485,13 @@ impl Job {
         }
         self.reload(c)?;
         self.verify(c, "after add column", |row| row.kind == "table" && row.table_is(&self.table.name))?;
-        // Rows that exist must satisfy the new column's constraints.
+        // Rows that exist must satisfy the new column's constraints, and have nothing stored for it.
         let table = format!("{}.{}", self.schema_name(c), quote_name(&self.table.name));
         for k in &def.constraints {
             let (cond, message) = match &k.kind {
+                ColumnConstraintKind::Generated { stored: true, .. } => {
+                    ("1".to_string(), "cannot add a STORED column")
+                }
                 ColumnConstraintKind::Check(e, _) => {
                     (format!("NOT ({})", print_expr(e)), "CHECK constraint failed")
                 }

@@ -133,6 +133,16 @@ impl Accesses<'_> {
                 c.rows = self.reduced(c, i);
             }
         }
+        if self.sources[i].exists.is_some() {
+            // What it depends on comes first, and one row that fits is as good as all.
+            let own = 1 << i;
+            let about = |t: &&Term| !t.derived && t.mask & own != 0;
+            let needs = self.terms.iter().filter(about).fold(0, |m, t| m | t.mask) & !own;
+            for c in &mut out {
+                c.needs |= needs;
+                c.rows = c.rows.min(1.0);
+            }
+        }
         Ok(out)
     }
 
@@ -453,25 +463,57 @@ impl Accesses<'_> {
         if self.sources[i].join.right || !self.env.automatic_index {
             return;
         }
-        let mut eq: Vec<(i32, EqTerm)> = Vec::new();
-        let mut used = Vec::new();
-        let mut needs = 0;
-        let mut fields: Vec<iolite_value::compare::KeyField> = Vec::new();
+        // An index over what is known from the start alone spares nothing where the loop runs once.
+        if self.sources.len() == 1 && self.terms.iter().all(|t| t.forms.iter().all(|f| f.needs == 0)) {
+            return;
+        }
+        // Comparisons with the column on the right are looked at last, the last of them first.
+        let (mut equal, mut turned) = (Vec::new(), Vec::new());
         for (n, t) in self.terms.iter().enumerate().filter(|(_, t)| self.applies(t, i) && !t.derived) {
-            for f in t.forms.iter().filter(|f| f.source == i && f.needs != 0) {
+            for f in t.forms.iter().filter(|f| f.source == i) {
                 let (Some(column), Op::Eq { null_ok: false }) = (f.column, &f.op) else { continue };
-                if column == ROWID || eq.iter().any(|(c, _)| *c == column) || !self.affinity_ok(i, f) {
+                if column == ROWID || !self.affinity_ok(i, f) {
                     continue;
                 }
-                let convert = f.affinity > Affinity::Blob;
-                eq.push((column, EqTerm::Eq { value: f.value.clone(), null_ok: false, convert }));
-                fields.push(iolite_value::compare::KeyField {
-                    coll: f.collation.clone(),
-                    ..Default::default()
-                });
-                used.push(n);
-                needs |= f.needs;
+                let left = matches!(&t.expr, Expr::Compare(c) if c.lhs.without_collate().same(&f.lhs));
+                if left { equal.push((n, column, f)) } else { turned.push((n, column, f)) }
             }
+        }
+        equal.extend(turned.into_iter().rev());
+        // With all of them first, then with those that need the same sources.
+        let all = equal.iter().fold(0, |m, (_, _, f)| m | f.needs);
+        let mut masks = vec![all];
+        for (_, _, f) in &equal {
+            if !masks.contains(&f.needs) {
+                masks.push(f.needs);
+            }
+        }
+        for needs in masks {
+            let of = equal.iter().filter(|(_, _, f)| f.needs & !needs == 0);
+            self.auto_index_of(i, (rows, stored), needs, of.copied(), out);
+        }
+    }
+
+    /// The automatic index over what these forms say, with the sources that all of them need.
+    fn auto_index_of<'f>(
+        &self,
+        i: usize,
+        (rows, stored): (f64, bool),
+        needs: Mask,
+        forms: impl Iterator<Item = (usize, i32, &'f Form)>,
+        out: &mut Vec<Candidate>,
+    ) {
+        let mut eq: Vec<(i32, EqTerm)> = Vec::new();
+        let mut used = Vec::new();
+        let mut fields: Vec<iolite_value::compare::KeyField> = Vec::new();
+        for (n, column, f) in forms {
+            if eq.iter().any(|(c, _)| *c == column) {
+                continue;
+            }
+            let convert = f.affinity > Affinity::Blob;
+            eq.push((column, EqTerm::Eq { value: f.value.clone(), null_ok: false, convert }));
+            fields.push(iolite_value::compare::KeyField { coll: f.collation.clone(), ..Default::default() });
+            used.push(n);
         }
         if eq.is_empty() {
             return;
@@ -496,7 +538,7 @@ impl Accesses<'_> {
         let filter: Vec<Expr> = self
             .terms
             .iter()
-            .filter(|t| self.applies(t, i) && !t.derived && t.mask == 1 << i && alone(&t.expr))
+            .filter(|t| self.applies(t, i) && !t.derived && t.mask & !(1 << i) == 0 && alone(&t.expr))
             .map(|t| t.expr.clone())
             .collect();
         let key = iolite_value::KeyInfo { enc: self.env.encoding, fields, columns: n };

@@ -487,6 +487,8 @@ pub struct Source {
     pub shown: Option<Rc<str>>,
     /// How it joins.
     pub join: JoinKind,
+    /// The `EXISTS` that it stands for: its first row that fits is the only one.
+    pub exists: Option<Rc<Subquery>>,
     /// `INDEXED BY`, `NOT INDEXED`.
     pub indexed: ast::Indexed,
     /// Columns that are used.

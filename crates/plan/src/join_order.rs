@@ -320,6 +320,9 @@ fn order_state(
             return OrderState::Done;
         }
         let s = &sources[c.source];
+        if s.exists.is_some() {
+            continue;
+        }
         // What is constant for each run of this loop.
         for (d, t) in done.iter_mut().zip(w.terms) {
             if let Expr::Column(col) = t.expr.without_collate()

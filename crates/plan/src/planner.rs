@@ -10,6 +10,7 @@ use crate::join_order::{self, Path, Wanted, What};
 use crate::merge;
 use crate::plan::*;
 use crate::point::{self, Point};
+use crate::rewrite::exists;
 use crate::rewrite::flatten::{self, Around};
 use crate::rewrite::outer_join;
 use crate::rewrite::push_down;
@@ -195,6 +196,9 @@ impl<'a> Planner<'a> {
             outer_join::omit(core, order_by);
         }
         push_down::push_down(core);
+        if !changing && !self.flat {
+            exists::join(core);
+        }
         if let Some(point) = point::find(self.env, core)? {
             self.point(plan, core, order_by, point)?;
             // A row alone is in every order.
@@ -564,6 +568,10 @@ impl<'a> Planner<'a> {
         let (mut outer_rows, mut filters, mut worth) = (1.0, false, 0);
         for (l, (c, back)) in loops.into_iter().zip(reverse).enumerate() {
             let source = core.sources[c.source].clone();
+            if let Some(s) = &source.exists {
+                // An executor may have it as the condition that it was.
+                self.nested(&Expr::Exists(s.clone()))?;
+            }
             let mut query = queries[c.source].take().map(Box::new);
             if let Some(q) = &mut query {
                 q.forward = match changing {

@@ -111,7 +111,7 @@ fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
     {
         return add(&c.args[0], on, pos, out);
     }
-    let e = match or_as_in(e) {
+    let e = match or_as_in(e).or_else(|| in_as_equality(e)) {
         Some(i) => i,
         None => e.clone(),
     };
@@ -325,6 +325,18 @@ fn or_as_in(e: &Expr) -> Option<Expr> {
         return None;
     }
     Some(Expr::InList(Box::new(InList { not: false, lhs, list, affinity, collation })))
+}
+
+/// `c IN (1)` is `c = 1`.
+fn in_as_equality(e: &Expr) -> Option<Expr> {
+    let Expr::InList(i) = e else { return None };
+    let [rhs] = &i.list[..] else { return None };
+    if i.not || !rhs.is_constant() || !matches!(i.lhs, Expr::Column(_)) {
+        return None;
+    }
+    let (affinity, collation) = (i.affinity, i.collation.clone());
+    let (lhs, rhs) = (i.lhs.clone(), rhs.clone());
+    Some(Expr::Compare(Box::new(Compare { op: CmpOp::Eq, null_eq: false, affinity, collation, lhs, rhs })))
 }
 
 fn disjuncts<'e>(e: &'e Expr, out: &mut Vec<&'e Expr>) {

@@ -125,7 +125,7 @@ fn refused(conn: &Inner, compiled: &Compiled) -> bool {
 /// What a run does, for EXPLAIN QUERY PLAN.
 fn lines(block: &Block<'_>, compiled: &Compiled) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
-    for l in &block.core.levels {
+    for l in block.core.levels.iter().filter(|l| l.source.exists.is_none()) {
         let word = if out.is_empty() { "SCAN" } else { "JOIN" };
         out.push(format!("{word} {} IN COLUMNS", source_name(&l.source)));
     }

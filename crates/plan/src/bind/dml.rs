@@ -215,7 +215,7 @@ impl Binder<'_> {
         self.databases |= 1 << db;
         // What a table carries stands in another text.
         let saved = (std::mem::take(&mut self.trigger), self.restriction, self.log.take());
-        let out = self.target_inner(db, table, id);
+        let out = self.asking_nobody(|b| b.target_inner(db, table, id));
         (self.trigger, self.restriction, self.log) = saved;
         out
     }
@@ -781,6 +781,9 @@ impl Binder<'_> {
         self.scopes.pop();
         let (rows, sets) = bound?;
         if asks {
+            if s.from.is_some() {
+                self.ask(Action::Select, None, None, None)?;
+            }
             self.end_change()?;
         }
         let (returning, out) = self.returning_of("UPDATE", &s.returning, &target)?;
@@ -813,6 +816,7 @@ impl Binder<'_> {
             shown,
             join: JoinKind::default(),
             indexed: indexed.clone(),
+            exists: None,
             used: ColumnSet::default(),
             rowid_used: t.table.has_rowid(),
             binding: t.binding.clone(),

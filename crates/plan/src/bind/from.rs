@@ -354,6 +354,7 @@ impl Binder<'_> {
             shown,
             join,
             indexed: ast::Indexed::Any,
+            exists: None,
             used: ColumnSet::default(),
             rowid_used: false,
             binding,

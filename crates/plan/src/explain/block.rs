@@ -8,9 +8,11 @@ use crate::print;
 impl<'p> Teller<'p> {
     /// One block. `order`: what its rows have to be sorted by; `limits`: how many of them are wanted.
     pub(super) fn block(&mut self, c: &'p CorePlan, order: &'p [OrderTerm], limits: [&'p Option<Expr>; 2]) {
+        let listed = std::mem::take(&mut self.list) && order.is_empty();
         if !c.values.is_empty() {
             self.exprs(limits.into_iter().flatten());
             self.values(c);
+            self.members(listed);
             return self.sorted(c, 0, order);
         }
         if let Some(w) = &c.window {
@@ -18,6 +20,7 @@ impl<'p> Teller<'p> {
             self.windows(c, w, &w.windows);
             self.exprs(&c.result);
             self.exprs(order.iter().map(|t| &t.expr));
+            self.members(listed);
             self.distinct(c);
             return self.sorted(c, 0, order);
         }
@@ -57,6 +60,7 @@ impl<'p> Teller<'p> {
         match c.grouping {
             Grouping::None => {
                 self.exprs(c.result.iter().chain(of_order));
+                self.members(listed);
                 self.unmatched(c);
             }
             grouping => {
@@ -69,6 +73,7 @@ impl<'p> Teller<'p> {
                 if grouping != Grouping::All {
                     self.aggregate_trees(c);
                 }
+                self.members(listed);
             }
         }
         self.distinct(c);
@@ -108,6 +113,13 @@ impl<'p> Teller<'p> {
             if !a.order_by.is_empty() {
                 self.line(format!("USE TEMP B-TREE FOR {}(ORDER BY)", a.function.name));
             }
+        }
+    }
+
+    /// The rows are members of a list, by whose hashes values are looked up: SQLite has a filter before the list.
+    pub(super) fn members(&mut self, listed: bool) {
+        if listed {
+            self.line("CREATE BLOOM FILTER");
         }
     }
 
@@ -194,6 +206,7 @@ impl<'p> Teller<'p> {
         }
         let detail = match values_in_from(l) {
             Some(n) => values_clause(n),
+            None if self.updates => print::level(l, extreme).replace(" COVERING INDEX ", " INDEX "),
             None => print::level(l, extreme),
         };
         let id = self.line_of(l, Role::Loop, detail);

@@ -16,7 +16,9 @@ impl<'p> Teller<'p> {
             Feed::Query(q) => self.query(q),
             Feed::Found { rows, given, .. } => {
                 given_before = *given;
+                self.updates = matches!(m.verb, Verb::Update(_)) && rows.levels.len() == 1;
                 self.block(rows, &[], [&None, &None]);
+                self.updates = false;
             }
             Feed::Defaults | Feed::Everything => {}
         }

@@ -90,6 +90,8 @@ pub fn explain(plan: &StatementPlan) -> Lines {
         in_with: false,
         selects: plan.selects,
         counts_keys: plan.counts_keys,
+        updates: false,
+        list: false,
     };
     match &plan.body {
         Body::Query(q) => t.query(q),
@@ -123,6 +125,10 @@ struct Teller<'p> {
     selects: u32,
     /// The statement may violate foreign keys for a while.
     counts_keys: bool,
+    /// The rows of the loop are to be updated: they are read where the table has them, whatever an index holds.
+    updates: bool,
+    /// The rows of the query are a list that values are looked up in.
+    list: bool,
 }
 
 impl<'p> Teller<'p> {
@@ -158,7 +164,7 @@ impl<'p> Teller<'p> {
         match e {
             Expr::Subquery(s, _) | Expr::Exists(s) => self.nested_query(s, "SCALAR"),
             Expr::InSelect(i) => {
-                self.nested_query(&i.select, "LIST");
+                self.nested_query(&i.select, "TEST");
                 self.exprs(&i.lhs);
             }
             other => other.children(&mut |c| self.expr(c)),
@@ -169,8 +175,12 @@ impl<'p> Teller<'p> {
         let Some(plan) = self.nested.get(s.id).filter(|_| !self.told.contains(&s.id)) else { return };
         self.told.push(s.id);
         let word = if s.outer.is_empty() { "" } else { "CORRELATED " };
-        let id = self.line_of(plan, Role::Query, format!("{word}{kind} SUBQUERY {}", s.number));
+        let shown = if kind == "TEST" { "LIST" } else { kind };
+        let id = self.line_of(plan, Role::Query, format!("{word}{shown} SUBQUERY {}", s.number));
+        let test = kind == "TEST" && s.outer.is_empty();
+        let former = (std::mem::replace(&mut self.list, test), std::mem::take(&mut self.updates));
         self.below(id, |t| t.query(plan));
+        (self.list, self.updates) = former;
     }
 
     /// A query.
@@ -187,16 +197,21 @@ impl<'p> Teller<'p> {
     fn compound(&mut self, q: &'p SelectPlan) {
         self.exprs(q.limit.iter().chain(&q.offset));
         let Some(m) = &q.merge else {
+            let list = self.list;
             let id = self.line_of(q, Role::Query, "COMPOUND QUERY");
-            return self.below(id, |t| t.arms(q, 0));
+            self.below(id, |t| t.arms(q, 0, list));
+            self.list = false;
+            return;
         };
-        self.merged(q, &m.root, true);
-        self.arms(q, m.arms);
+        let list = std::mem::take(&mut self.list);
+        self.merged(q, &m.root, true, list);
+        self.arms(q, m.arms, list);
     }
 
     /// The arms from one on that follow each other.
-    fn arms(&mut self, q: &'p SelectPlan, first: usize) {
+    fn arms(&mut self, q: &'p SelectPlan, first: usize, list: bool) {
         for (k, core) in q.cores.iter().enumerate().skip(first) {
+            self.list = list;
             self.arm(q, k, core, if k == 0 { "LEFT-MOST SUBQUERY" } else { "UNION ALL" });
         }
     }
@@ -206,8 +221,8 @@ impl<'p> Teller<'p> {
         self.below(id, |t| t.block(core, q.arm_order(k), [&None, &None]));
     }
 
-    /// Arms that are merged; `whole`: they begin the compound.
-    fn merged(&mut self, q: &'p SelectPlan, m: &'p Merge, whole: bool) {
+    /// Arms that are merged; `whole`: they begin the compound; `list`: into a list.
+    fn merged(&mut self, q: &'p SelectPlan, m: &'p Merge, whole: bool, list: bool) {
         let Merge::Both(pair) = m else { return };
         let detail = match pair.op {
             CompoundOp::Union => "MERGE (UNION)",
@@ -222,10 +237,13 @@ impl<'p> Teller<'p> {
                     Merge::Arm(k) => t.arm(q, *k, &q.cores[*k], word),
                     Merge::Both(_) => {
                         let id = t.line(word);
-                        t.below(id, |t| t.merged(q, side, false));
+                        t.below(id, |t| t.merged(q, side, false, false));
                     }
                 }
             }
+            // What comes from either side is added at a place of its own.
+            t.members(list);
+            t.members(list && matches!(pair.op, CompoundOp::Union | CompoundOp::UnionAll));
         });
     }
 }

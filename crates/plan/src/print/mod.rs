@@ -31,7 +31,11 @@ pub fn branch(b: &OrBranch, l: &Level) -> String {
 }
 
 fn joined(a: &Access, l: &Level) -> String {
-    let mut out = access(a, &l.source, &source_name(&l.source));
+    let mut name = source_name(&l.source);
+    if l.source.exists.is_some() {
+        name.push_str(" EXISTS");
+    }
+    let mut out = access(a, &l.source, &name);
     // Several accesses say it each for itself.
     if l.source.join.left && !matches!(a, Access::Or(_)) {
         out.push_str(" LEFT-JOIN");

@@ -1,5 +1,6 @@
 //! Rewrites of bound queries, one pass a file. Each leaves a query that means the same.
 
+pub mod exists;
 pub mod flatten;
 pub mod outer_join;
 pub mod push_down;

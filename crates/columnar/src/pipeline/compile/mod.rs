@@ -99,13 +99,15 @@ impl Compiler<'_> {
         if c.first_row_only {
             return no("the first row decides");
         }
-        for l in &c.levels {
+        // EXISTS is no table here, but the condition that it was.
+        let is_table = |l: &&Level| l.source.exists.is_none();
+        for l in c.levels.iter().filter(is_table) {
             self.table(l)?;
         }
         for e in &c.constant {
             self.condition(e, None)?;
         }
-        for (t, l) in c.levels.iter().enumerate() {
+        for (t, l) in c.levels.iter().filter(is_table).enumerate() {
             let order = self.level_order(t, l);
             if let Some(all) = &mut self.q.loop_order {
                 match order {
@@ -124,6 +126,9 @@ impl Compiler<'_> {
             for e in &l.filter {
                 self.condition(e, None)?;
             }
+        }
+        for s in c.levels.iter().filter_map(|l| l.source.exists.as_ref()) {
+            self.condition(&Expr::Exists(s.clone()), None)?;
         }
         for (i, k) in c.group_by.iter().enumerate() {
             let ex = self.expr(k)?;

@@ -77,6 +77,9 @@ impl Compiler<'_> {
     pub(super) fn index_order(&mut self) -> Answer<()> {
         let c = self.block.core;
         let l = &c.levels[0];
+        if l.source.exists.is_some() {
+            return no("groups behind EXISTS");
+        }
         // One group for each row of the first table.
         let single = self.q.loop_order.as_ref().is_some_and(|o| o[1..].iter().all(|l| l.one));
         // What else the row says is the same in the whole group.
