@@ -140,7 +140,7 @@ impl Accesses<'_> {
             let needs = self.terms.iter().filter(about).fold(0, |m, t| m | t.mask) & !own;
             for c in &mut out {
                 c.needs |= needs;
-                c.rows = c.rows.min(1.0);
+                c.rows = c.rows.min(0.5);
             }
         }
         Ok(out)
@@ -223,8 +223,9 @@ impl Accesses<'_> {
         if forced.is_none() {
             self.or_access(i, table, rows, out)?;
             let has_seek = out.iter().any(|c| c.one_row);
-            if !has_seek && rows > 10.0 && table.has_rowid() {
+            if !has_seek && rows > 10.0 && table.has_rowid() && s.indexed != ast::Indexed::Not {
                 self.auto_index(i, rows, false, out);
+                without_needless(out);
             }
         }
         Ok(())
@@ -640,6 +641,15 @@ pub(crate) fn compares_alike(comparison: Affinity, column: Affinity) -> bool {
         Affinity::Text => column == Affinity::Text,
         _ => column.is_numeric(),
     }
+}
+
+/// An index that is there and has an equality to use is better than any that would have to be built.
+fn without_needless(out: &mut Vec<Candidate>) {
+    let sought = |c: &Candidate| matches!(&c.access, Access::Index(a) if a.eq.iter().any(|e| matches!(e, EqTerm::Eq { .. })));
+    let there: Vec<Mask> = out.iter().filter(|c| sought(c)).map(|c| c.needs).collect();
+    out.retain(|c| {
+        !matches!(c.access, Access::Auto { .. }) || !there.iter().any(|needs| needs & !c.needs == 0)
+    });
 }
 
 /// Nothing is better than one row whose key is known from the start: if there is such a candidate, the others go.

@@ -22,7 +22,7 @@ pub fn join(core: &mut Core) {
         let mut inner = s.select.cores[0].clone();
         let Some(mut source) = inner.sources.several().pop() else { continue };
         let own = source.id;
-        for e in &inner.result {
+        for e in inner.result.iter().chain(s.select.order_by.iter().map(|o| &o.expr)) {
             e.any(&mut |x| {
                 if let Expr::Column(c) = x
                     && c.table == own
