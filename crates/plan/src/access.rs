@@ -465,7 +465,8 @@ impl Accesses<'_> {
             return;
         }
         // An index over what is known from the start alone spares nothing where the loop runs once.
-        if self.sources.len() == 1 && self.terms.iter().all(|t| t.forms.iter().all(|f| f.needs == 0)) {
+        let outside = |f: &Form| f.source == i && !f.value.is_constant();
+        if self.sources.len() == 1 && !self.terms.iter().any(|t| t.forms.iter().any(outside)) {
             return;
         }
         // Comparisons with the column on the right are looked at last, the last of them first.

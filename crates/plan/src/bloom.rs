@@ -7,10 +7,10 @@
 //! Outer joins are left alone, as a row without a partner must come out of them; their automatic indexes still have a
 //! filter, asked where they are sought.
 
-use crate::bound::Expr;
+use crate::bound::{Expr, SourceKind};
 use crate::expr::has_subquery;
 use crate::plan::*;
-use iolite_value::{Collation, KeyInfo};
+use iolite_value::{Affinity, Collation, KeyInfo};
 
 /// Decides for each loop whether there is a filter over its keys and where it is asked. A bit of `worth` for each: a filter
 /// over the rowids of a stored table pays.
@@ -21,7 +21,9 @@ pub(crate) fn settle(levels: &mut [Level], worth: u64) {
         let depth = if early { depth(levels, j, worth >> j & 1 != 0) } else { None };
         let own = match &l.access {
             Access::Auto { eq, key, .. } => {
-                hashable(key, eq.len()) && !l.query.as_ref().is_some_and(|q| q.correlated)
+                hashable(key, eq.len())
+                    && !holds_text(l, eq)
+                    && !l.query.as_ref().is_some_and(|q| q.correlated)
             }
             _ => false,
         };
@@ -38,6 +40,17 @@ fn hashable(key: &KeyInfo, fields: usize) -> bool {
     key.fields.iter().take(fields).all(|f| matches!(f.coll, Collation::Binary | Collation::Binary16(_)))
 }
 
+/// Whether one of the columns that are sought holds texts: hashing them costs as much as it spares.
+fn holds_text(l: &Level, eq: &[(i32, EqTerm)]) -> bool {
+    eq.iter().any(|(c, _)| {
+        let Ok(c) = usize::try_from(*c) else { return false };
+        match &l.source.kind {
+            SourceKind::Subquery(q) => q.select.columns.get(c).is_some_and(|o| o.affinity == Affinity::Text),
+            _ => l.source.table().is_some_and(|(_, t)| t.columns[c].affinity == Affinity::Text),
+        }
+    })
+}
+
 /// The loop at whose head the filter of loop `j` is asked.
 fn depth(levels: &[Level], j: usize, worth: bool) -> Option<usize> {
     let l = &levels[j];
@@ -45,7 +58,7 @@ fn depth(levels: &[Level], j: usize, worth: bool) -> Option<usize> {
         return None;
     }
     let values: Vec<&Expr> = match &l.access {
-        Access::Auto { eq, key, .. } if hashable(key, eq.len()) => {
+        Access::Auto { eq, key, .. } if hashable(key, eq.len()) && !holds_text(l, eq) => {
             let value = |e: &'_ (i32, EqTerm)| matches!(e.1, EqTerm::Eq { .. });
             if !eq.iter().all(value) {
                 return None;

@@ -41,6 +41,8 @@ pub struct Path {
     pub reverse: Vec<bool>,
     /// The wanted order comes out.
     pub ordered: bool,
+    /// Where groups were wanted: they come out in the query's order, too.
+    pub sorted: bool,
     /// So many leading terms of it come out, where that is not the whole.
     pub delivered: usize,
     /// Equal results come next to each other.
@@ -235,6 +237,13 @@ pub fn delivers(sources: &[Source], loops: &[Candidate], wanted: &Wanted<'_>) ->
     order.state == OrderState::Done
 }
 
+/// Which loops must run backwards to deliver an order, where they can.
+pub fn directions(sources: &[Source], loops: &[Candidate], wanted: &Wanted<'_>) -> Option<Vec<bool>> {
+    let mut order = Order::default();
+    order.find(sources, &loops.iter().collect::<Vec<_>>(), wanted);
+    (order.state == OrderState::Done).then_some(order.reverse)
+}
+
 fn path(sources: &[Source], loops: Vec<Candidate>, wanted: Option<&Wanted<'_>>, rows: f64) -> Path {
     let mut order = Order::default();
     if let Some(w) = wanted {
@@ -248,7 +257,7 @@ fn path(sources: &[Source], loops: Vec<Candidate>, wanted: Option<&Wanted<'_>>, 
         reverse.clear();
     }
     reverse.resize(loops.len(), false);
-    Path { loops, reverse, ordered, delivered, adjacent: false, rows }
+    Path { loops, reverse, ordered, sorted: false, delivered, adjacent: false, rows }
 }
 
 /// A cost or a number of rows as coarsely as it is known, in steps of 7 percent: of paths as good as each other, the one

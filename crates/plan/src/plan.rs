@@ -201,6 +201,8 @@ pub struct WindowPass {
     pub partition: Vec<(usize, Collation)>,
     /// `ORDER BY`.
     pub order: Vec<(usize, OrderTerm)>,
+    /// So many of the terms of both come out of the loops.
+    pub delivered: usize,
     /// The frame.
     pub frame: Frame,
     /// The functions.
@@ -300,6 +302,8 @@ pub struct FromPlan {
     /// Its rows come in their own order whatever `PRAGMA reverse_unordered_selects` says: SQLite interleaves such a query
     /// with its reader wherever it stands.
     pub forward: bool,
+    /// SQLite runs it interleaved with its reader, or fills an automatic index from it as it goes.
+    pub interleaved: bool,
     /// Uses of the same common table expression share what was stored.
     pub cte: Option<u32>,
     /// Depends on tables of enclosing queries.

@@ -209,6 +209,9 @@ impl<'a> Planner<'a> {
         let windows = std::mem::take(&mut core.windows);
         let mut final_order = if windows.is_empty() { Vec::new() } else { std::mem::take(order_by) };
 
+        let input_order =
+            windows.last().filter(|_| !core.aggregate).map_or_else(Vec::new, window::input_order);
+
         plan.grouping = match (core.aggregate, core.group_by.is_empty()) {
             (false, _) => Grouping::None,
             (true, true) => Grouping::All,
@@ -233,7 +236,8 @@ impl<'a> Planner<'a> {
         let (mut path, queries) = if core.sources.is_empty() {
             (Path { ordered: true, rows: 1.0, ..Path::default() }, Vec::new())
         } else {
-            self.loops(core, &terms, (order_by, limits), &results, min_max.as_ref(), changing)?
+            let order = if windows.is_empty() { &order_by[..] } else { &input_order[..] };
+            self.loops(core, &terms, (order, limits), &results, min_max.as_ref(), changing)?
         };
         if path.adjacent {
             plan.distinct = Distinct::Adjacent;
@@ -244,7 +248,9 @@ impl<'a> Planner<'a> {
         // The rows of a right side without a match come last, whatever the loops' order.
         path.ordered &= !core.sources.iter().any(|s| s.join.right);
         let mut ordered = path.ordered && plan.grouping == Grouping::None && !order_by.is_empty();
-        plan.delivered = path.delivered;
+        let sorted = if path.ordered { input_order.len() } else { path.delivered };
+        plan.delivered = if windows.is_empty() { path.delivered } else { 0 };
+        plan.unordered &= input_order.is_empty() || sorted == 0;
         match plan.grouping {
             Grouping::All => plan.first_row_only = min_max.is_some() && path.ordered,
             Grouping::Hash => {
@@ -252,7 +258,7 @@ impl<'a> Planner<'a> {
                 let like_order = group_order(&core.group_by, order_by);
                 if path.ordered {
                     plan.grouping = Grouping::Ordered;
-                    ordered = like_order.is_some() && !order_by.is_empty();
+                    ordered = path.sorted && !order_by.is_empty();
                 } else if let Some(desc) = like_order {
                     for (g, d) in plan.group_desc.iter_mut().zip(&desc) {
                         *g = *d;
@@ -300,6 +306,9 @@ impl<'a> Planner<'a> {
         }
         if !windows.is_empty() {
             *plan = window::split(std::mem::take(plan), windows, &mut final_order);
+            if let Some(pass) = plan.window.as_mut().and_then(|w| w.windows.last_mut()) {
+                pass.delivered = sorted.min(input_order.len());
+            }
             *order_by = final_order;
             return Ok(false);
         }
@@ -366,25 +375,18 @@ impl<'a> Planner<'a> {
         let wanted = if let Some(m) = min_max {
             Some(Wanted { terms: m, what: What::Order, part: false, constant: &constant })
         } else if core.aggregate && !core.group_by.is_empty() {
-            let like_order = group_order(&core.group_by, order_by);
             group_terms = core
                 .group_by
                 .iter()
-                .enumerate()
-                .map(|(i, g)| OrderTerm {
+                .map(|g| OrderTerm {
                     expr: g.clone(),
                     column: None,
-                    desc: like_order.as_ref().and_then(|d| d.get(i)).copied().unwrap_or(false),
+                    desc: false,
                     nulls_large: false,
                     collation: g.collation().map_or(Collation::Binary, |c| c.0),
                 })
                 .collect::<Vec<_>>();
-            Some(Wanted {
-                terms: &group_terms,
-                what: if order_by.is_empty() || like_order.is_none() { What::Groups } else { What::Order },
-                part: false,
-                constant: &constant,
-            })
+            Some(Wanted { terms: &group_terms, what: What::Groups, part: false, constant: &constant })
         } else if !order_by.is_empty() && !core.aggregate {
             Some(Wanted {
                 terms: order_by,
@@ -422,6 +424,12 @@ impl<'a> Planner<'a> {
         }
         let path = join_order::search(&core.sources, candidates, wanted.as_ref());
         let mut path = path.ok_or_else(|| Error::sql("no query solution"))?;
+        if path.ordered && core.aggregate && group_order(&core.group_by, order_by).is_some() {
+            let w = Wanted { terms: order_by, what: What::Order, part: false, constant: &constant };
+            if let Some(reverse) = join_order::directions(&core.sources, &path.loops, &w) {
+                (path.reverse, path.sorted) = (reverse, true);
+            }
+        }
         path.adjacent = match &wanted {
             _ if results.is_empty() || core.sources.iter().any(|s| s.join.right) => false,
             Some(Wanted { what: What::Distinct, .. }) => std::mem::take(&mut path.ordered),
@@ -471,9 +479,9 @@ impl<'a> Planner<'a> {
                 })
             }
         };
-        let (coroutine, forward) = (false, false);
+        let (coroutine, forward, interleaved) = (false, false, false);
         let correlated = !q.outer.is_empty();
-        Ok(FromPlan { select: plan, recursive, coroutine, forward, cte: q.cte, correlated })
+        Ok(FromPlan { select: plan, recursive, coroutine, forward, interleaved, cte: q.cte, correlated })
     }
 
     /// The plan for the row that [`point::find`] found.
@@ -585,6 +593,7 @@ impl<'a> Planner<'a> {
                     && !source.join.right
                     && matches!(c.access, Access::Scan { .. })
                     && !shared_cte(core, q.cte);
+                q.interleaved = if changing { q.coroutine } else { q.forward };
             }
             let mut access = c.access;
             if back {
@@ -743,7 +752,7 @@ fn interleaved(core: &Core, at: usize) -> bool {
 
 /// The ORDER BY's directions, if it names the leading GROUP BY terms in their order.
 fn group_order(group_by: &[Expr], order_by: &[OrderTerm]) -> Option<Vec<bool>> {
-    if order_by.len() > group_by.len() {
+    if order_by.len() != group_by.len() {
         return None;
     }
     let fits = order_by.iter().zip(group_by).all(|(o, g)| {

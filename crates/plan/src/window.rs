@@ -18,6 +18,7 @@ pub(crate) fn split(mut plan: CorePlan, defs: Vec<WindowDef>, order_by: &mut [Or
         .map(|d| WindowPass {
             partition: d.partition.iter().map(|e| (carried.slot(e), collation(e))).collect(),
             order: d.order.iter().map(|t| (carried.slot(&t.expr), t.clone())).collect(),
+            delivered: 0,
             frame: d.frame,
             calls: d
                 .calls
@@ -50,6 +51,18 @@ pub(crate) fn split(mut plan: CorePlan, defs: Vec<WindowDef>, order_by: &mut [Or
     plan.distinct = Distinct::No;
     plan.result = carried.list.into();
     CorePlan { window: Some(Box::new(WindowPlan { input: plan, table, windows })), ..outer }
+}
+
+/// The order in which a window wants its rows.
+pub(crate) fn input_order(d: &WindowDef) -> Vec<OrderTerm> {
+    let plain = |e: &Expr| OrderTerm {
+        expr: e.clone(),
+        column: None,
+        desc: false,
+        nulls_large: false,
+        collation: collation(e),
+    };
+    d.partition.iter().map(plain).chain(d.order.iter().cloned()).collect()
 }
 
 fn collation(e: &Expr) -> Collation {

@@ -130,13 +130,18 @@ impl<'p> Teller<'p> {
     }
 
     fn sorted(&mut self, c: &CorePlan, delivered: usize, order: &[OrderTerm]) {
-        let detail = match (delivered, order.len() - delivered) {
+        self.sort(c, delivered, order.len());
+    }
+
+    /// Sorting by so many terms, of which the first ones come out already.
+    fn sort<T>(&mut self, part: &T, delivered: usize, terms: usize) {
+        let detail = match (delivered, terms - delivered) {
             (_, 0) => return,
             (0, _) => "USE TEMP B-TREE FOR ORDER BY".to_string(),
             (_, 1) => "USE TEMP B-TREE FOR LAST TERM OF ORDER BY".to_string(),
             (_, n) => format!("USE TEMP B-TREE FOR LAST {n} TERMS OF ORDER BY"),
         };
-        self.line_of(c, Role::Order, detail);
+        self.line_of(part, Role::Order, detail);
     }
 
     /// Window functions: for each window, the rows are sorted in a query of their own, and scanned. Those of the first
@@ -148,9 +153,7 @@ impl<'p> Teller<'p> {
         let id = self.line_of(c, Role::Windows, format!("CO-ROUTINE {name}"));
         self.below(id, |t| {
             t.windows(c, w, within);
-            if !pass.partition.is_empty() || !pass.order.is_empty() {
-                t.line("USE TEMP B-TREE FOR ORDER BY");
-            }
+            t.sort(pass, pass.delivered, pass.partition.len() + pass.order.len());
         });
         self.line_of(pass, Role::Window, format!("SCAN {name}"));
         self.exprs(frame_exprs(&pass.frame));
@@ -169,7 +172,7 @@ impl<'p> Teller<'p> {
         if values_in_from(l).is_some() {
             return;
         }
-        let word = if q.coroutine { "CO-ROUTINE" } else { "MATERIALIZE" };
+        let word = if q.interleaved { "CO-ROUTINE" } else { "MATERIALIZE" };
         let id = self.line_of(q, Role::Stored, format!("{word} {}", print::own_name(&l.source)));
         let former = self.in_with;
         self.in_with |= q.cte.is_some();

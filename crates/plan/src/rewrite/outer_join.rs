@@ -7,14 +7,23 @@ use crate::bound::*;
 use iolite_catalog::ColumnSource;
 use iolite_sql::ast;
 
-/// Turns LEFT JOINs into inner joins where conditions reject rows of NULLs.
+/// Turns LEFT JOINs into inner joins where conditions reject rows of NULLs, RIGHT JOINs likewise, and FULL JOINs into
+/// what is left of them.
 pub fn strengthen(core: &mut Core) {
     loop {
         let weak = core.sources.iter().position(|s| {
             s.join.left && core.filter.iter().any(|f| counts(core, f, s.id) && rejects_null(&f.expr, s.id))
         });
-        let Some(i) = weak else { return };
+        let Some(i) = weak else { break };
         core.sources[i].join.left = false;
+    }
+    // A row of the right side without a match has NULLs in all that stands before it.
+    for j in 1..core.sources.len() {
+        let (left, right) = core.sources.split_at(j);
+        let rejects = |f: &Filter| f.on.is_none() && left.iter().any(|s| rejects_null(&f.expr, s.id));
+        if right[0].join.right && core.filter.iter().any(rejects) {
+            core.sources[j].join.right = false;
+        }
     }
 }
 
@@ -90,7 +99,7 @@ fn fits_once(core: &Core, id: TableId, table: &iolite_catalog::Table) -> bool {
 
 /// Whether the condition is tested on rows that the join of `table` has already made.
 fn counts(core: &Core, f: &Filter, table: TableId) -> bool {
-    let Some(on) = f.on else { return !core.sources.iter().any(|s| s.join.right) };
+    let Some(on) = f.on else { return true };
     let at = |t: TableId| core.sources.iter().position(|s| s.id == t);
     match (at(on), at(table)) {
         (Some(p), Some(q)) => {
