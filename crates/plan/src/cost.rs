@@ -16,7 +16,7 @@ pub fn seek(rows: f64) -> f64 {
 /// Sorting `rows` rows.
 pub fn sort(rows: f64) -> f64 {
     let n = rows.max(2.0);
-    n * n.log2() * 1.2
+    n * n.log2() * 2.0
 }
 
 /// One step in an index over a table: nearly a step in the table where its entries are thought to be as long as the

@@ -424,7 +424,8 @@ impl<'a> Planner<'a> {
         }
         let path = join_order::search(&core.sources, candidates, wanted.as_ref());
         let mut path = path.ok_or_else(|| Error::sql("no query solution"))?;
-        if path.ordered && core.aggregate && group_order(&core.group_by, order_by).is_some() {
+        let grouped = core.aggregate && !core.group_by.is_empty();
+        if path.ordered && grouped && group_order(&core.group_by, order_by).is_some() {
             let w = Wanted { terms: order_by, what: What::Order, part: false, constant: &constant };
             if let Some(reverse) = join_order::directions(&core.sources, &path.loops, &w) {
                 (path.reverse, path.sorted) = (reverse, true);

@@ -39,12 +39,13 @@ impl<'p> Teller<'p> {
         if c.grouping == Grouping::All && !c.count_only {
             self.aggregate_trees(c);
         }
-        self.exprs(&c.constant);
         if c.levels.is_empty() {
+            self.exprs(&c.constant);
             self.line_of(c, Role::Block, "SCAN CONSTANT ROW");
         }
         for (depth, l) in c.levels.iter().enumerate() {
-            self.level(l, c.extreme && !c.count_only);
+            let constant = if depth == 0 { &c.constant[..] } else { &[] };
+            self.level(l, constant, c.extreme && !c.count_only);
             // Filters over stored tables are filled before the loop that asks them goes on.
             let here =
                 |l: &&Level| l.bloom == Bloom::Early(depth) && !matches!(l.access, Access::Auto { .. });
@@ -203,7 +204,8 @@ impl<'p> Teller<'p> {
         self.block(arm, &[], [&None, &None]);
     }
 
-    fn level(&mut self, l: &'p Level, extreme: bool) {
+    /// One loop; `constant`: conditions that are tested once.
+    fn level(&mut self, l: &'p Level, constant: &'p [Expr], extreme: bool) {
         if l.bloom != Bloom::None && matches!(l.access, Access::Auto { .. }) {
             self.line_of(l, Role::Filter, print::bloom_filter(l));
         }
@@ -227,7 +229,7 @@ impl<'p> Teller<'p> {
         } else {
             self.access(&l.access);
         }
-        self.exprs(l.on.iter().chain(&l.filter));
+        self.exprs(constant.iter().chain(&l.on).chain(&l.filter));
     }
 
     /// The nested queries in what rows are sought by.

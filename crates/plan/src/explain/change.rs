@@ -3,7 +3,8 @@
 use super::{Role, Teller};
 use crate::bind::KeyRole;
 use crate::bound::Expr;
-use crate::plan::Level;
+use crate::expr::has_subquery;
+use crate::plan::{Access, CorePlan, EqTerm, Level};
 use crate::print;
 use crate::statement::modify::*;
 use std::rc::Rc;
@@ -16,7 +17,7 @@ impl<'p> Teller<'p> {
             Feed::Query(q) => self.query(q),
             Feed::Found { rows, given, .. } => {
                 given_before = *given;
-                self.updates = matches!(m.verb, Verb::Update(_)) && rows.levels.len() == 1;
+                self.updates = in_place(m, rows);
                 self.block(rows, &[], [&None, &None]);
                 self.updates = false;
             }
@@ -95,4 +96,21 @@ impl<'p> Teller<'p> {
             }
         }
     }
+}
+
+/// Whether SQLite changes rows as it finds them, which then are read where the table has them: nothing else happens on the
+/// way, and no condition has a query.
+fn in_place(m: &ModifyPlan, rows: &CorePlan) -> bool {
+    let plain = match &m.verb {
+        Verb::Update(c) => c.before.is_empty() && c.after.is_empty(),
+        Verb::Delete(r) => r.is_plain(),
+        _ => false,
+    };
+    let [level] = &rows.levels[..] else { return false };
+    let asks = match &level.access {
+        Access::Index(a) => a.eq.iter().any(|e| matches!(e, EqTerm::InSelect(..))),
+        _ => false,
+    };
+    let conditions = rows.constant.iter().chain(&level.filter);
+    plain && m.returning.is_empty() && !asks && !conditions.into_iter().any(has_subquery)
 }
