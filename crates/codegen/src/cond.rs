@@ -1,10 +1,11 @@
 //! Conditions as jumps, and IN.
 
-use crate::context::{Codegen, Dest};
+use crate::context::{Codegen, Dest, internal};
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4, p5};
 use iolite_plan::bound::*;
 use iolite_plan::explain::Role;
+use iolite_plan::plan::{Lookup, SelectPlan};
 use iolite_value::{Affinity, Collation, KeyInfo};
 use std::rc::Rc;
 
@@ -322,6 +323,10 @@ impl Codegen<'_> {
 
     fn in_select_jump(&mut self, i: &InSelect, no: Label, null: Label) -> Result<()> {
         let n = i.lhs.len();
+        let plan = self.plan_of(&i.select)?;
+        if let Some(l) = &plan.lookup {
+            return self.look_up(i, plan, l, no, null);
+        }
         // Whether a row that is not there differs for sure is asked of each of the rows, unless it does not matter.
         let hashed = n == 1 || no == null;
         let cursor = if hashed { self.select_members(i)? } else { self.select_set(i)? };
@@ -333,6 +338,50 @@ impl Codegen<'_> {
             return Ok(());
         }
         self.ask_rows(cursor, first, &i.collations, no, null);
+        Ok(())
+    }
+
+    /// Looks a value up in the table or index that holds what the query would give.
+    fn look_up(&mut self, i: &InSelect, plan: &SelectPlan, l: &Lookup, no: Label, null: Label) -> Result<()> {
+        let former = self.begin(plan, Role::Query);
+        let level = &plan.cores[0].levels[0];
+        let (db, table) = level.source.table().ok_or_else(|| internal("IN without a table"))?;
+        let cursor = self.b.cursor();
+        let once = self.b.emit(Opcode::Once, 0, 0, 0);
+        match l {
+            Lookup::Rowids => self.open_cursor(cursor, db, table, None, Opcode::OpenRead)?,
+            Lookup::Index(index, key, _) => {
+                let root = index.root.get() as i32;
+                self.b.emit4(Opcode::OpenRead, cursor, root, db as i32, P4::KeyInfo(key.clone()));
+            }
+        }
+        self.b.jump_here(once);
+        self.resume(former);
+        let value = self.b.regs(1);
+        self.expr_list(&i.lhs, value)?;
+        self.apply_affinity(value, &i.affinities);
+        let (missing, asked_null, yes) = (self.b.label(), self.b.label(), self.b.label());
+        self.b.jump(Opcode::IsNull, value, asked_null, 0);
+        match l {
+            Lookup::Rowids => self.b.jump(Opcode::SeekRowid, cursor, missing, value),
+            Lookup::Index(..) => self.b.jump4(Opcode::NotFound, cursor, missing, value, P4::Int(1)),
+        };
+        self.b.jump(Opcode::Goto, 0, yes, 0);
+        // Nothing is in an empty table, not even NULL.
+        self.b.place(asked_null);
+        if no != null {
+            self.b.jump(Opcode::Rewind, cursor, no, 0);
+        }
+        self.b.jump(Opcode::Goto, 0, null, 0);
+        self.b.place(missing);
+        if let (Lookup::Index(_, _, true), true) = (l, no != null) {
+            let r = self.b.temp();
+            self.b.emit(Opcode::Null, 0, r, 0);
+            self.b.jump4(Opcode::Found, cursor, null, r, P4::Int(1));
+            self.b.free_temp(r);
+        }
+        self.b.jump(Opcode::Goto, 0, no, 0);
+        self.b.place(yes);
         Ok(())
     }
 

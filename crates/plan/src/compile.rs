@@ -22,7 +22,7 @@ impl Compiler<'_> {
         b.selects = out.selects;
         b.select_into(s, &mut bound)?;
         self.env.show_bound(&bound);
-        Planner::after(self.env, &b, &mut out.nested).select_into(&mut bound, plan)?;
+        Planner::after(self.env, &b, &mut out.nested).reads_only().select_into(&mut bound, plan)?;
         self.databases |= b.databases;
         out.selects = b.selects;
         Ok(())

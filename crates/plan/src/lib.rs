@@ -20,6 +20,7 @@ pub mod executor;
 pub mod explain;
 mod expr;
 mod join_order;
+mod lookup;
 mod merge;
 mod modify;
 pub mod plan;

@@ -32,6 +32,17 @@ pub struct SelectPlan {
     pub one_row: bool,
     /// Estimated rows.
     pub rows: f64,
+    /// Where `x IN` this query can be looked up without the query being run.
+    pub lookup: Option<Box<Lookup>>,
+}
+
+/// What holds the values of a query that gives a column of a table as it is, in an order to seek them by.
+#[derive(Clone, Debug)]
+pub enum Lookup {
+    /// The table's rowids.
+    Rowids,
+    /// An index that begins with the column; whether that may be NULL.
+    Index(Rc<Index>, Rc<KeyInfo>, bool),
 }
 
 impl SelectPlan {

@@ -7,6 +7,7 @@ use crate::bound::*;
 use crate::cost;
 use crate::distinct;
 use crate::join_order::{self, Path, Wanted, What};
+use crate::lookup;
 use crate::merge;
 use crate::plan::*;
 use crate::point::{self, Point};
@@ -32,6 +33,8 @@ pub(crate) struct Planner<'a> {
     limits: Option<(Expr, Option<Expr>)>,
     /// No expression holds a query: none is searched for one.
     flat: bool,
+    /// The statement changes no rows.
+    reads_only: bool,
     /// Plans of nested queries.
     subplans: &'a mut NestedPlans,
 }
@@ -39,7 +42,20 @@ pub(crate) struct Planner<'a> {
 impl<'a> Planner<'a> {
     /// A planner for what `binder` has bound.
     pub fn after(env: &'a Env<'a>, binder: &Binder<'_>, subplans: &'a mut NestedPlans) -> Planner<'a> {
-        Planner { env, changing: false, limits: None, flat: !binder.has_subqueries(), subplans }
+        Planner {
+            env,
+            changing: false,
+            limits: None,
+            flat: !binder.has_subqueries(),
+            reads_only: false,
+            subplans,
+        }
+    }
+
+    /// The statement changes nothing: what a query would give can be looked up where it is stored.
+    pub fn reads_only(mut self) -> Planner<'a> {
+        self.reads_only = true;
+        self
     }
 
     /// Plans the rows that an UPDATE or DELETE changes, into an empty plan.
@@ -128,14 +144,14 @@ impl<'a> Planner<'a> {
         let _ = e.walk(&mut |x| {
             match x {
                 Expr::Subquery(s, _) | Expr::Exists(s) => {
-                    found.push((s.clone(), matches!(x, Expr::Exists(_)), true))
+                    found.push((s.clone(), matches!(x, Expr::Exists(_)), None))
                 }
-                Expr::InSelect(i) => found.push((i.select.clone(), false, false)),
+                Expr::InSelect(i) => found.push((i.select.clone(), false, Some(i.clone()))),
                 _ => {}
             }
             std::ops::ControlFlow::Continue(())
         });
-        for (s, exists, one_row) in found {
+        for (s, exists, member) in found {
             if self.subplans.contains(s.id) {
                 continue;
             }
@@ -148,7 +164,10 @@ impl<'a> Planner<'a> {
                 }
             }
             let mut plan = self.select(select)?;
-            plan.one_row = one_row;
+            plan.one_row = member.is_none();
+            if let Some(i) = member.filter(|_| self.reads_only) {
+                plan.lookup = lookup::find(self.env, &i, &plan)?.map(Box::new);
+            }
             self.subplans.insert(s.id, plan);
         }
         Ok(())

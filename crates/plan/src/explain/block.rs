@@ -45,7 +45,7 @@ impl<'p> Teller<'p> {
         }
         for (depth, l) in c.levels.iter().enumerate() {
             let constant = if depth == 0 { &c.constant[..] } else { &[] };
-            self.level(l, constant, c.extreme && !c.count_only);
+            self.level(l, constant, c.extreme && !c.count_only, c.count_only);
             // Filters over stored tables are filled before the loop that asks them goes on.
             let here =
                 |l: &&Level| l.bloom == Bloom::Early(depth) && !matches!(l.access, Access::Auto { .. });
@@ -204,14 +204,16 @@ impl<'p> Teller<'p> {
         self.block(arm, &[], [&None, &None]);
     }
 
-    /// One loop; `constant`: conditions that are tested once.
-    fn level(&mut self, l: &'p Level, constant: &'p [Expr], extreme: bool) {
+    /// One loop; `constant`: conditions that are tested once; `counted`: its rows are counted, and no more.
+    fn level(&mut self, l: &'p Level, constant: &'p [Expr], extreme: bool, counted: bool) {
         if l.bloom != Bloom::None && matches!(l.access, Access::Auto { .. }) {
             self.line_of(l, Role::Filter, print::bloom_filter(l));
         }
         let detail = match values_in_from(l) {
             Some(n) => values_clause(n),
             None if self.updates => print::level(l, extreme).replace(" COVERING INDEX ", " INDEX "),
+            // All rows of a table are counted by its name.
+            None if counted => print::access(&l.access, &l.source, &print::own_name(&l.source)),
             None => print::level(l, extreme),
         };
         let id = self.line_of(l, Role::Loop, detail);

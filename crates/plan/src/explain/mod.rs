@@ -14,6 +14,7 @@ mod change;
 
 use crate::bound::*;
 use crate::plan::*;
+use crate::print;
 use crate::statement::define::Step;
 use crate::statement::{Body, StatementPlan};
 use iolite_base::hash::FastMap;
@@ -174,6 +175,15 @@ impl<'p> Teller<'p> {
     fn nested_query(&mut self, s: &Subquery, kind: &str) {
         let Some(plan) = self.nested.get(s.id).filter(|_| !self.told.contains(&s.id)) else { return };
         self.told.push(s.id);
+        if let (Some(l), "TEST") = (&plan.lookup, kind) {
+            let table = || print::own_name(&plan.cores[0].levels[0].source);
+            let detail = match &**l {
+                Lookup::Rowids => format!("USING ROWID SEARCH ON TABLE {} FOR IN-OPERATOR", table()),
+                Lookup::Index(index, ..) => format!("USING INDEX {} FOR IN-OPERATOR", index.name),
+            };
+            self.line_of(plan, Role::Query, detail);
+            return;
+        }
         let word = if s.outer.is_empty() { "" } else { "CORRELATED " };
         let shown = if kind == "TEST" { "LIST" } else { kind };
         let id = self.line_of(plan, Role::Query, format!("{word}{shown} SUBQUERY {}", s.number));
