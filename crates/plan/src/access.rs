@@ -89,6 +89,8 @@ pub struct Accesses<'a> {
     pub changing: bool,
     /// The order that is wanted.
     pub asked: Option<Asked<'a>>,
+    /// An order is wanted, whether modules are told of it or not.
+    pub ordered: bool,
     /// LIMIT and OFFSET, where nothing but conditions stands between them and the rows.
     pub limits: Option<(&'a Expr, Option<&'a Expr>)>,
 }
@@ -241,7 +243,7 @@ impl Accesses<'_> {
         let rowid = table.rowid_alias == Some(first as usize);
         let compared =
             |f: &Form| f.source == i && f.column.is_some_and(|c| c == first || c == ROWID && rowid);
-        self.asked.is_some()
+        self.ordered
             || index.filter.is_some()
             || terms.iter().any(|t| t.forms.iter().any(compared))
             || covers(&self.sources[i], table, index)

@@ -128,7 +128,10 @@ pub fn search(
                     continue;
                 }
                 for (k, c) in candidates[i].iter().enumerate() {
-                    if c.needs & !p.mask != 0 {
+                    // An index that is built for the outermost loop is sought once.
+                    if c.needs & !p.mask != 0
+                        || p.mask == 0 && matches!(c.access, crate::plan::Access::Auto { .. })
+                    {
                         continue;
                     }
                     let left = sources[i].join.left;

@@ -256,7 +256,9 @@ impl<'a> Planner<'a> {
             (Path { ordered: true, rows: 1.0, ..Path::default() }, Vec::new())
         } else {
             let order = if windows.is_empty() { &order_by[..] } else { &input_order[..] };
-            self.loops(core, &terms, (order, limits), &results, min_max.as_ref(), changing)?
+            // A module is not told of a window's order: it may refuse orders that it cannot give.
+            let offered = windows.is_empty();
+            self.loops(core, &terms, (order, offered, limits), &results, min_max.as_ref(), changing)?
         };
         if path.adjacent {
             plan.distinct = Distinct::Adjacent;
@@ -364,7 +366,7 @@ impl<'a> Planner<'a> {
         &mut self,
         core: &Core,
         terms: &[Term],
-        (order_by, limits): (&[OrderTerm], Option<(Expr, Option<Expr>)>),
+        (order_by, offered, limits): (&[OrderTerm], bool, Option<(Expr, Option<Expr>)>),
         results: &[OrderTerm],
         min_max: Option<&Vec<OrderTerm>>,
         changing: bool,
@@ -419,7 +421,7 @@ impl<'a> Planner<'a> {
         } else {
             None
         };
-        let asked = wanted.as_ref().map(|w| {
+        let asked = wanted.as_ref().filter(|_| offered).map(|w| {
             let purpose = match w.what {
                 What::Distinct => OrderUse::Distinct,
                 What::Groups => OrderUse::Grouped,
@@ -435,6 +437,7 @@ impl<'a> Planner<'a> {
             query_rows: &rows,
             changing: changing && core.sources.len() == 1,
             asked,
+            ordered: wanted.is_some(),
             limits: limits.as_ref().map(|(limit, offset)| (limit, offset.as_ref())),
         };
         let mut candidates: Vec<Vec<Candidate>> = Vec::with_capacity(core.sources.len());

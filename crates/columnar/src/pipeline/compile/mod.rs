@@ -117,7 +117,8 @@ impl Compiler<'_> {
             }
             let on = l.source.join.left.then_some(t);
             self.access(t, l, on)?;
-            if t == 0 {
+            // An automatic index is made of all rows: nothing is sought in the table itself.
+            if t == 0 && !matches!(l.access, Access::Auto { .. }) {
                 self.q.sought = self.q.conds.len();
             }
             for e in &l.on {
