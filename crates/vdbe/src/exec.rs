@@ -594,7 +594,7 @@ impl Vm {
                 Opcode::WindowOpen => {
                     self.f.cursors[i.p1 as usize] = Some(VCursor::Window(Default::default()));
                 }
-                Opcode::WindowRow => ops::window::add(self, i)?,
+                Opcode::WindowRow => ops::window::add(self, i, env)?,
                 Opcode::WindowRun => ops::window::run(self, i, env)?,
                 Opcode::WindowNext => {
                     if !ops::window::next(self, i)? {

@@ -15,12 +15,12 @@ fn list(vm: &mut Vm, n: i32) -> Result<&mut Rows> {
     }
 }
 
-pub(crate) fn add(vm: &mut Vm, i: &Insn) -> Result<()> {
+pub(crate) fn add(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let (first, n) = (i.p2 as usize, i.p3 as usize);
     let Some(VCursor::Window(list)) = &mut vm.f.cursors[i.p1 as usize] else {
         return Err(Code::Internal.into());
     };
-    list.add(&vm.f.regs[first..first + n])
+    list.add(&vm.f.regs[first..first + n], env)
 }
 
 pub(crate) fn run(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
@@ -42,9 +42,5 @@ pub(crate) fn next(vm: &mut Vm, i: &Insn) -> Result<bool> {
     let Some(VCursor::Window(list)) = &mut vm.f.cursors[i.p1 as usize] else {
         return Err(Code::Internal.into());
     };
-    let Some(row) = list.next() else { return Ok(false) };
-    for (r, v) in vm.f.regs[i.p3 as usize..].iter_mut().zip(row) {
-        *r = v;
-    }
-    Ok(true)
+    list.next(&mut vm.f.regs[i.p3 as usize..])
 }
