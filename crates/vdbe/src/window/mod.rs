@@ -39,7 +39,7 @@ pub(crate) struct Rows {
     /// Bytes of texts and blobs.
     bytes: usize,
     /// The rows that had no room.
-    stored: Option<Stored>,
+    stored: Option<Box<Stored>>,
     /// Where a function's value is in a stored row.
     places: Vec<usize>,
 }
@@ -74,7 +74,7 @@ impl Rows {
         let mut stored = Stored::new(env);
         (0..self.len).try_for_each(|i| stored.add(&self.cells[i * self.width..][..self.width], &[], env))?;
         (self.cells, self.len) = (Vec::new(), 0);
-        self.stored = Some(stored);
+        self.stored = Some(Box::new(stored));
         Ok(())
     }
 
@@ -113,7 +113,7 @@ impl Rows {
                 let behind = calls(&passes[k + 1..]);
                 self.places.extend((0..p.calls.len()).map(|i| behind + i));
             }
-            self.stored = Some(s.run(self.width, passes, offsets, env)?);
+            self.stored = Some(Box::new(s.run(self.width, passes, offsets, env)?));
             return Ok(());
         }
         self.as_they_are()?;
