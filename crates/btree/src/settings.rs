@@ -409,6 +409,11 @@ impl Btree {
         self.0.pager.borrow().data_version().wrapping_add(neighbours)
     }
 
+    /// Changes whenever anybody, this connection included, has changed the database (`SQLITE_FCNTL_DATA_VERSION`).
+    pub fn content_version(&self) -> u32 {
+        self.data_version().wrapping_add(self.0.pager.borrow().write_count() as u32)
+    }
+
     /// The counter at offset 24 of the header.
     pub fn change_counter(&self) -> Result<u32> {
         self.0.header_u32(24)

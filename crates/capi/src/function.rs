@@ -271,14 +271,9 @@ unsafe fn create(g: Given) -> c_int {
         let scalar = code.call.is_some();
         let aggregate = code.step.is_some() && code.finish.is_some();
         let half = code.step.is_some() != code.finish.is_some();
-        let window = code.value.is_some() || code.inverse.is_some();
+        let window = aggregate && code.value.is_some();
         let wrong = half || scalar && code.step.is_some() || code.value.is_some() != code.inverse.is_some();
-        if wrong
-            || name.is_empty()
-            || name.len() > 255
-            || !(-1..=1000).contains(&args)
-            || window && !aggregate
-        {
+        if wrong || name.is_empty() || name.len() > 255 || !(-1..=1000).contains(&args) {
             return MISUSE;
         }
         let Some(c) = d.conn() else { return MISUSE };

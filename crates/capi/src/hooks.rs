@@ -185,7 +185,8 @@ pub unsafe extern "C" fn sqlite3_busy_timeout(db: *mut Db, ms: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_setlk_timeout(db: *mut Db, ms: c_int, _flags: c_int) -> c_int {
-    sqlite3_busy_timeout(db, ms)
+    // Locks that block are not used; the busy handler is another setting.
+    with(db, MISUSE, |_| if ms < -1 { crate::RANGE } else { OK })
 }
 
 #[unsafe(no_mangle)]

@@ -426,6 +426,11 @@ impl Pager {
         self.data_version
     }
 
+    /// How many write transactions of this session have ended.
+    pub fn write_count(&self) -> u64 {
+        self.serial
+    }
+
     /// Rises when pages may have changed other than by this session's own edits.
     #[inline]
     pub fn epoch(&self) -> u64 {
@@ -543,6 +548,9 @@ impl Pager {
 
     fn copy_back(&mut self, mode: CheckpointMode) -> Result<CheckpointResult> {
         let none = CheckpointResult { busy: false, log: -1, checkpointed: -1 };
+        if self.state != State::Open {
+            return Err(Code::Locked.into());
+        }
         if self.kind != Kind::File {
             return Ok(none);
         }
@@ -558,9 +566,6 @@ impl Pager {
         }
         if self.read_only {
             return Err(Code::Readonly.into());
-        }
-        if self.state != State::Open {
-            return Err(Code::Locked.into());
         }
         let sync = if self.sync == SyncMode::Off { None } else { Some(self.sync) };
         let busy = self.busy.clone();

@@ -117,6 +117,8 @@ pub(crate) struct Inner {
     pub random: RefCell<crate::random::Randomness>,
     /// The page size that the next VACUUM gives the file; 0: as it is.
     pub vacuum_page_size: Cell<u32>,
+    /// Bytes at the end of each page that VACUUM of a database (by its number) sets aside.
+    pub vacuum_reserved: Cell<Option<(usize, u8)>>,
     /// The auto-vacuum mode likewise.
     pub vacuum_auto_vacuum: Cell<Option<iolite_btree::AutoVacuum>>,
 }
