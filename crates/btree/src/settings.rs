@@ -276,7 +276,7 @@ impl Btree {
         Ok(())
     }
 
-    /// Frames in the log after the last commit: what a WAL hook is told.
+    /// Frames in the log after the last commit, 0 if that had nothing to write: what a WAL hook is told.
     pub fn wal_frames(&self) -> u32 {
         self.0.committed_frames.get()
     }

@@ -376,7 +376,6 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
             }
             Err(e) => (d.fail_to_run(&e), Some(e)),
         };
-        let reads = rc != ROW && inner.column_count() > 0 && inner.is_readonly();
         drop(inner);
         if let Some(e) = &failed {
             crate::log::log(e.code().number() as c_int, || {
@@ -391,7 +390,12 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
             }
         } else if st.started.take() {
             trace_end(d, st, s);
-            crate::hooks::after_statement(d, reads);
+            let told = crate::hooks::after_statement(d, owner(s));
+            if rc == DONE && told != OK {
+                let code = u32::try_from(told).ok().and_then(Code::from_number).unwrap_or(Code::Error);
+                *st.failed.borrow_mut() = Some(code.into());
+                return d.fail_code(told);
+            }
         }
         rc
     })

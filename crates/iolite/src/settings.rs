@@ -92,6 +92,7 @@ settings! {
     analytics: Analytics = Analytics::Auto, "Which queries run in columns.";
     attach_create: bool = true, "ATTACH may make a file.", switch AttachCreate;
     attach_write: bool = true, "What ATTACH opens may be written to.", switch AttachWrite;
+    autocheckpoint: u32 = 1000, "Frames of a log from which on a commit has it copied back; 0: never.";
     automatic_index: bool = true, "Joins may make an index for themselves.", pragma "automatic_index";
     busy_timeout: u32 = 0, "For how many milliseconds locks are waited for.";
     cache_spill: i64 = 1, "The pages from which on changed ones are written before the commit; 0: never.";

@@ -426,6 +426,11 @@ impl Pager {
         self.data_version
     }
 
+    /// Whether the write transaction has changed anything yet.
+    pub fn has_changed(&self) -> bool {
+        self.state > State::WriterLocked
+    }
+
     /// How many write transactions of this session have ended.
     pub fn write_count(&self) -> u64 {
         self.serial

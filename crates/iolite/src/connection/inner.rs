@@ -155,6 +155,7 @@ impl Inner {
             Some(h) => b.set_busy_handler(Some(h))?,
             None => b.set_busy_timeout(self.settings.busy_timeout())?,
         }
+        b.set_wal_autocheckpoint(self.settings.autocheckpoint());
         b.set_lock_lease(self.settings.lock_lease())?;
         b.set_checkpoint_thread(self.settings.checkpoint_thread())?;
         if let Some(m) = self.settings.locking_mode() {

@@ -345,10 +345,7 @@ fn synchronous(c: &Call<'_>) -> Result<Rows> {
 fn wal_autocheckpoint(c: &Call<'_>) -> Result<Rows> {
     let b = c.btree()?;
     if let Some(v) = c.value {
-        let n = number(v).clamp(0, u32::MAX as i64) as u32;
-        for b in c.all()? {
-            b.set_wal_autocheckpoint(n);
-        }
+        c.conn.set_autocheckpoint(number(v).clamp(0, u32::MAX as i64) as u32)?;
     }
     int(b.wal_autocheckpoint() as i64)
 }
