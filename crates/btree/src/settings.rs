@@ -127,9 +127,8 @@ impl Btree {
             return Ok(self.pager()?.set_journal_mode(mode));
         }
         self.set_format_version(2)?;
-        self.begin_read()?;
-        self.end_read();
-        Ok(self.journal_mode())
+        // Whoever reads next opens the log, and holds a lock from then on.
+        Ok(JournalMode::Wal)
     }
 
     fn waiting_leave_wal(&self) -> Result<()> {

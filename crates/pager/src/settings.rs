@@ -199,7 +199,8 @@ impl Pager {
 
     /// `PRAGMA locking_mode`.
     pub fn locking_mode(&self) -> LockingMode {
-        self.locking_mode
+        // What is in memory or transient is nobody else's.
+        if self.kind == Kind::File { self.locking_mode } else { LockingMode::Exclusive }
     }
 
     /// Sets it; in WAL mode with a shared index, an exclusive mode only holds from the next opening of the
@@ -222,7 +223,7 @@ impl Pager {
                 self.change_counted = false;
             }
         }
-        self.locking_mode
+        self.locking_mode()
     }
 
     /// `PRAGMA max_page_count`.

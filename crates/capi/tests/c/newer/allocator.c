@@ -37,6 +37,7 @@ static void xsh(void*p){
   def.xShutdown(def.pAppData);
 }
 int main(int c,char**v){
+  if(c>1&&chdir(v[1])) return 1;
   P("get %d\n",sqlite3_config(SQLITE_CONFIG_GETMALLOC,&def));
   P("%d %d %d\n",def.xMalloc!=0,def.xRoundup!=0,def.xInit!=0);
   sqlite3_mem_methods m={xm,xf,xr,xs,xru,xi,xsh,(void*)77};

@@ -92,6 +92,7 @@ static int auth(void*a,int c,const char*x,const char*y,const char*z,const char*w
   return SQLITE_OK;
 }
 int main(int c,char**v){
+  if(c>1&&chdir(v[1])) return 1;
   sqlite3*db=db_open(":memory:");
   sqlite3_stmt*s;
   run(db,"create table t(a,b)");

@@ -12,6 +12,7 @@ static void del(void*p){
   P("del %s\n",(char*)p);
 }
 int main(int c,char**v){
+  if(c>1&&chdir(v[1])) return 1;
   sqlite3*db;
   int i;
   sqlite3_stmt*s;

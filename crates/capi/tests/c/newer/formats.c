@@ -3,6 +3,7 @@
 
 #define P(...) (printf(__VA_ARGS__), fflush(stdout))
 int main(int c,char**v){
+  if(c>1&&chdir(v[1])) return 1;
   /* mprintf */
 #define M(...) do{char*z=sqlite3_mprintf(__VA_ARGS__);P("%d [%s]\n",__LINE__,z?z:"NULL");sqlite3_free(z);}while(0)
   M("%q|%Q|%w","a'b","a'b","a\"b");

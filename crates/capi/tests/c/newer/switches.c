@@ -11,6 +11,7 @@ static int trc(unsigned t,void*c,void*p,void*x){
   return 0;
 }
 int main(int c,char**v){
+  if(c>1&&chdir(v[1])) return 1;
   sqlite3*db=db_open("e.db");
   int i,o;
   for(i=1002;i<=1024;i++){

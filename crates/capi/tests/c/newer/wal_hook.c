@@ -13,6 +13,7 @@ static void upd(void*a,int op,const char*d,const char*t,sqlite3_int64 k){
   P("changed %d %s %lld\n",op,t,k);
 }
 int main(int c,char**v){
+  if(c>1&&chdir(v[1])) return 1;
   sqlite3*db=db_open("bw.db");
   int z=0;
   run(db,"pragma journal_mode=wal; create table t(a integer primary key,b); insert into t values(1,zeroblob(10))");
