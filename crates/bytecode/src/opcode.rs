@@ -50,8 +50,11 @@ pub mod p5 {
     pub const FOREIGN_KEY: u16 = 4;
 }
 
+/// A line is an opcode: its name, `jump` if `p2` is an address, and what it does.
 macro_rules! opcodes {
-    ($($name:ident $manual:literal;)*) => {
+    (@is) => { false };
+    (@is jump) => { true };
+    ($($name:ident $($jump:ident)? $manual:literal;)*) => {
         /// An instruction's operation.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         #[repr(u8)]
@@ -67,6 +70,11 @@ macro_rules! opcodes {
                 match self { $(Opcode::$name => stringify!($name)),* }
             }
 
+            /// Whether `p2` is an address.
+            pub const fn jumps(self) -> bool {
+                match self { $(Opcode::$name => opcodes!(@is $($jump)?)),* }
+            }
+
             /// What the instruction does with its operands.
             pub fn manual(self) -> &'static str {
                 match self { $(Opcode::$name => $manual),* }
@@ -76,26 +84,26 @@ macro_rules! opcodes {
 }
 
 opcodes! {
-    Init "Jumps to p2, where a program's prologue (transactions, constants) stands.";
-    Goto "Jumps to p2.";
-    Gosub "Stores this address in r[p1] and jumps to p2.";
+    Init jump "Jumps to p2, where a program's prologue (transactions, constants) stands.";
+    Goto jump "Jumps to p2.";
+    Gosub jump "Stores this address in r[p1] and jumps to p2.";
     Return "Jumps behind the Gosub whose address is in r[p1]. With p3 = 1, falls through if r[p1] is no address.";
-    InitCoroutine "Stores p3 - 1 in r[p1] as the entry of a co-routine; jumps to p2 unless that is 0.";
+    InitCoroutine jump "Stores p3 - 1 in r[p1] as the entry of a co-routine; jumps to p2 unless that is 0.";
     EndCoroutine "Jumps to the p2 of the Yield that called, and marks the co-routine in r[p1] as ended.";
-    Yield "Swaps the program counter with r[p1]. A Yield that meets an ended co-routine jumps to p2.";
+    Yield jump "Swaps the program counter with r[p1]. A Yield that meets an ended co-routine jumps to p2.";
     Halt "Ends the program with result code p1, conflict action p2, message p4, constraint kind p5; p3 is a register with the message.";
     HaltIfNull "As Halt, if r[p3] is NULL.";
-    Once "Falls through the first time in each run, jumps to p2 afterwards.";
-    If "Jumps to p2 if r[p1] is true; if it is NULL, jumps if p3 is not 0.";
-    IfNot "Jumps to p2 if r[p1] is false; if it is NULL, jumps if p3 is not 0.";
-    IfPos "If the integer r[p1] is positive, subtracts p3 and jumps to p2.";
-    DecrJumpZero "Subtracts 1 from the integer r[p1] and jumps to p2 if the result is 0.";
-    IsNull "Jumps to p2 if r[p1] is NULL.";
-    NotNull "Jumps to p2 if r[p1] is not NULL.";
+    Once jump "Falls through the first time in each run, jumps to p2 afterwards.";
+    If jump "Jumps to p2 if r[p1] is true; if it is NULL, jumps if p3 is not 0.";
+    IfNot jump "Jumps to p2 if r[p1] is false; if it is NULL, jumps if p3 is not 0.";
+    IfPos jump "If the integer r[p1] is positive, subtracts p3 and jumps to p2.";
+    DecrJumpZero jump "Subtracts 1 from the integer r[p1] and jumps to p2 if the result is 0.";
+    IsNull jump "Jumps to p2 if r[p1] is NULL.";
+    NotNull jump "Jumps to p2 if r[p1] is not NULL.";
     IsTrue "r[p2] = truth of r[p1]; NULL counts as p3; the result is inverted if p4 is 1.";
     ZeroOrNull "r[p2] = NULL if r[p1] or r[p3] is NULL, else 0.";
     ClrSubtype "r[p1] loses its subtype.";
-    Jump "Jumps to p1, p2 or p3 after a Compare that found less, equal or greater.";
+    Jump jump "Jumps to p1, p2 or p3 after a Compare that found less, equal or greater.";
     Compare "Compares r[p1..] with r[p2..] over p3 registers by the key description p4, for the Jump that follows.";
     Explain "What follows works for line p1 of EXPLAIN QUERY PLAN, or a row of it begins, by p3. Does nothing.";
     Probe "Writes down for EXPLAIN ANALYZE that place p1, the next instruction, is reached.";
@@ -122,17 +130,17 @@ opcodes! {
     Not "r[p2] = NOT r[p1].";
     And "r[p3] = r[p1] AND r[p2].";
     Or "r[p3] = r[p1] OR r[p2].";
-    MustBeInt "Makes r[p1] an integer; if that loses anything, jumps to p2, or fails if p2 is 0.";
+    MustBeInt jump "Makes r[p1] an integer; if that loses anything, jumps to p2, or fails if p2 is 0.";
     RealAffinity "Makes an integer r[p1] a real.";
     Cast "Casts r[p1] to the affinity with letter p2.";
     Affinity "Applies the affinities p4 to p2 registers from p1 on.";
     TypeCheck "Checks p2 registers from p1 on against the STRICT columns p4, converting where that is lossless.";
-    Eq "Jumps to p2 if r[p3] = r[p1]; p4 is the collating sequence, p5 affinity and treatment of NULLs.";
-    Ne "Jumps to p2 if r[p3] <> r[p1]; operands as Eq.";
-    Lt "Jumps to p2 if r[p3] < r[p1]; operands as Eq.";
-    Le "Jumps to p2 if r[p3] <= r[p1]; operands as Eq.";
-    Gt "Jumps to p2 if r[p3] > r[p1]; operands as Eq.";
-    Ge "Jumps to p2 if r[p3] >= r[p1]; operands as Eq.";
+    Eq jump "Jumps to p2 if r[p3] = r[p1]; p4 is the collating sequence, p5 affinity and treatment of NULLs.";
+    Ne jump "Jumps to p2 if r[p3] <> r[p1]; operands as Eq.";
+    Lt jump "Jumps to p2 if r[p3] < r[p1]; operands as Eq.";
+    Le jump "Jumps to p2 if r[p3] <= r[p1]; operands as Eq.";
+    Gt jump "Jumps to p2 if r[p3] > r[p1]; operands as Eq.";
+    Ge jump "Jumps to p2 if r[p3] >= r[p1]; operands as Eq.";
     Function "r[p3] = function p4 of the registers from p2 on; bits of p1 mark constant arguments.";
     AggStep "Feeds the registers from p2 on to the aggregate p4 with state r[p3]; sets r[p1] to whether that changed the result of a min or max, if p1 is not 0.";
     AggFinal "r[p1] = final value of the aggregate p4 with state r[p1].";
@@ -148,23 +156,23 @@ opcodes! {
     NullRow "Makes cursor p1 stand on a row of NULLs.";
     DeferredSeek "Table cursor p3 will move to the rowid at the end of index cursor p1's entry when a column not in the index is read; p4 maps columns of the table to those of the index.";
     FinishSeek "Does a seek that DeferredSeek on cursor p1 left undone.";
-    SeekRowid "Moves cursor p1 to rowid r[p3]; jumps to p2 if there is none. r[p3] may be any value.";
-    NotExists "Moves cursor p1 to the integer rowid r[p3]; jumps to p2 if there is none.";
-    SeekGE "Moves cursor p1 to the first entry >= key (p4 fields from r[p3], a rowid for tables); jumps to p2 if there is none.";
-    SeekGT "Moves cursor p1 to the first entry > key; operands as SeekGE.";
-    SeekLE "Moves cursor p1 to the last entry <= key; operands as SeekGE.";
-    SeekLT "Moves cursor p1 to the last entry < key; operands as SeekGE.";
-    Found "Jumps to p2 if index p1 has an entry that begins with the p4 fields from r[p3] (one record in r[p3] if p4 is 0).";
-    NotFound "Jumps to p2 if index p1 has no such entry; operands as Found.";
-    NoConflict "As NotFound, and jumps if any of the fields is NULL.";
-    Rewind "Moves cursor p1 to its first entry; jumps to p2 if there is none.";
-    Last "Moves cursor p1 to its last entry; jumps to p2 if there is none.";
-    Next "Moves cursor p1 on and jumps to p2; falls through at the end.";
-    Prev "Moves cursor p1 back and jumps to p2; falls through at the start.";
-    IdxGE "Jumps to p2 if index cursor p1's entry is >= the p4 fields from r[p3].";
-    IdxGT "Jumps to p2 if index cursor p1's entry is > the p4 fields from r[p3].";
-    IdxLE "Jumps to p2 if index cursor p1's entry is <= the p4 fields from r[p3].";
-    IdxLT "Jumps to p2 if index cursor p1's entry is < the p4 fields from r[p3].";
+    SeekRowid jump "Moves cursor p1 to rowid r[p3]; jumps to p2 if there is none. r[p3] may be any value.";
+    NotExists jump "Moves cursor p1 to the integer rowid r[p3]; jumps to p2 if there is none.";
+    SeekGE jump "Moves cursor p1 to the first entry >= key (p4 fields from r[p3], a rowid for tables); jumps to p2 if there is none.";
+    SeekGT jump "Moves cursor p1 to the first entry > key; operands as SeekGE.";
+    SeekLE jump "Moves cursor p1 to the last entry <= key; operands as SeekGE.";
+    SeekLT jump "Moves cursor p1 to the last entry < key; operands as SeekGE.";
+    Found jump "Jumps to p2 if index p1 has an entry that begins with the p4 fields from r[p3] (one record in r[p3] if p4 is 0).";
+    NotFound jump "Jumps to p2 if index p1 has no such entry; operands as Found.";
+    NoConflict jump "As NotFound, and jumps if any of the fields is NULL.";
+    Rewind jump "Moves cursor p1 to its first entry; jumps to p2 if there is none.";
+    Last jump "Moves cursor p1 to its last entry; jumps to p2 if there is none.";
+    Next jump "Moves cursor p1 on and jumps to p2; falls through at the end.";
+    Prev jump "Moves cursor p1 back and jumps to p2; falls through at the start.";
+    IdxGE jump "Jumps to p2 if index cursor p1's entry is >= the p4 fields from r[p3].";
+    IdxGT jump "Jumps to p2 if index cursor p1's entry is > the p4 fields from r[p3].";
+    IdxLE jump "Jumps to p2 if index cursor p1's entry is <= the p4 fields from r[p3].";
+    IdxLT jump "Jumps to p2 if index cursor p1's entry is < the p4 fields from r[p3].";
     IdxRowid "r[p2] = the rowid at the end of index cursor p1's entry.";
     IdxInsert "Inserts the record r[p2] into index p1; its p4 fields also stand in the registers from p3 on.";
     IdxDelete "Deletes the entry with the p3 fields from r[p2] on from index p1.";
@@ -179,28 +187,28 @@ opcodes! {
     Insert "Inserts the record r[p2] with rowid r[p3] into table p1; p4 names the table for hooks.";
     Delete "Deletes the row of cursor p1; p4 names the table for hooks, p3 is a register with the rowid.";
     FkCount "Adds r[p2] times p3 to the violations of foreign keys: the transaction's if p1 is 1, else the statement's.";
-    FkIfZero "Jumps to p2 if there are no violations of foreign keys: of the transaction if p1 is 1; of the statement, or of the transaction where all are deferred, if it is 0; of the statement if it is 2.";
+    FkIfZero jump "Jumps to p2 if there are no violations of foreign keys: of the transaction if p1 is 1; of the statement, or of the transaction where all are deferred, if it is 0; of the statement if it is 2.";
     Trace "Tells who traces statements that one of a trigger begins, whose text is the comment p4.";
     ChangeCount "r[p2] = how many rows the program has changed.";
     ResetCount "Moves the count of changed rows into the statement's and starts anew.";
     Count "r[p2] = number of entries of cursor p1.";
     Sequence "r[p2] = how many times this was run for cursor p1 before.";
-    SorterSkip "Jumps to p2 unless a record whose p4 key fields are in the registers from p3 on would be among those that sorter p1 keeps.";
+    SorterSkip jump "Jumps to p2 unless a record whose p4 key fields are in the registers from p3 on would be among those that sorter p1 keeps.";
     SorterInsert "Adds the record r[p2] to sorter p1.";
-    SorterSort "Sorts sorter p1 and stands on its first record; jumps to p2 if it is empty.";
-    SorterNext "Moves sorter p1 on and jumps to p2; falls through at the end.";
+    SorterSort jump "Sorts sorter p1 and stands on its first record; jumps to p2 if it is empty.";
+    SorterNext jump "Moves sorter p1 on and jumps to p2; falls through at the end.";
     ResetSorter "Empties sorter p1.";
-    SorterFill "Appends the records of sorter p1, from the present one on, to index p3 and jumps to p2; falls through at one whose first p4 fields are those of the record before, none of them NULL.";
+    SorterFill jump "Appends the records of sorter p1, from the present one on, to index p3 and jumps to p2; falls through at one whose first p4 fields are those of the record before, none of them NULL.";
     SorterData "r[p2] = record of sorter p1; pseudo cursor p3 then reads it.";
     CursorLock "Sub-programs may not write to the tree of cursor p1 until CursorUnlock.";
     CursorUnlock "Undoes the last CursorLock.";
     ResultRow "Yields p2 registers from p1 on as a result row.";
     HashOpen "Opens hash aggregation p1: p2 key registers by the key description p4, p3 slots of aggregate state per group.";
-    HashFind "Finds the group of the key registers from p3 on in hash p1, making it if it is new; jumps to p2 if it was there.";
+    HashFind jump "Finds the group of the key registers from p3 on in hash p1, making it if it is new; jumps to p2 if it was there.";
     HashStep "Feeds the registers from p2 on to aggregate p4, state slot p3 of the present group of hash p1; p5: a register as p1 of AggStep.";
     HashStore "Stores r[p2] in slot p3 of the present group of hash p1.";
-    HashSort "Orders the groups of hash p1 by key and stands on the first; jumps to p2 if there is none.";
-    HashNext "Moves hash p1 to the next group and jumps to p2; falls through at the end.";
+    HashSort jump "Orders the groups of hash p1 by key and stands on the first; jumps to p2 if there is none.";
+    HashNext jump "Moves hash p1 to the next group and jumps to p2; falls through at the end.";
     HashKey "Copies the key of hash p1's present group to the registers from p2 on.";
     HashGroup "r[p2] = number of hash p1's present group, in order of first appearance.";
     HashSlot "r[p2] = slot p3 of hash p1's present group: the final value of aggregate p4, or the stored value.";
@@ -208,21 +216,21 @@ opcodes! {
     WindowOpen "Opens cursor p1 on an empty list of rows for window functions.";
     WindowRow "Adds the p3 registers from p2 on as a row to the list p1.";
     WindowRun "Computes the window functions p4 for the rows of the list p1.";
-    WindowNext "Fetches the next row of the list p1, the functions' values behind it, into the registers from p3 on; jumps to p2 at the end.";
+    WindowNext jump "Fetches the next row of the list p1, the functions' values behind it, into the registers from p3 on; jumps to p2 at the end.";
     QueueOpen "Opens cursor p1 on an empty queue of rows.";
     QueueAdd "Puts the record in r[p2] at the end of queue p1, and takes it out of the register.";
-    QueueTake "r[p3] = the first record of queue p1, which leaves it; jumps to p2 if there is none.";
+    QueueTake jump "r[p3] = the first record of queue p1, which leaves it; jumps to p2 if there is none.";
     SetOpen "Opens cursor p1 on an empty set of rows by the key description p4; without it, empties the set.";
-    SetAdd "Adds the registers from p3 on as a row to set p1; jumps to p2 if it was there.";
-    SetMissing "Jumps to p2 if set p1 has no row of the registers from p3 on.";
-    SetEmpty "Jumps to p2 if set p1 has no row.";
+    SetAdd jump "Adds the registers from p3 on as a row to set p1; jumps to p2 if it was there.";
+    SetMissing jump "Jumps to p2 if set p1 has no row of the registers from p3 on.";
+    SetEmpty jump "Jumps to p2 if set p1 has no row.";
     FilterOpen "Opens cursor p1 on p2 empty sets of keys.";
     FilterRowid "Adds the rowid of cursor p3 to set p2 of cursor p1; p4 at most, as far as is known.";
-    FilterRow "Jumps to p2 if a column of cursor p3's row is surely not in its set of cursor p1; p4: of each set the field, or -1 for the rowid.";
-    Filter "Jumps to p2 if p4 registers from p3 on are surely not in the Bloom filter in r[p1].";
-    RowSetTest "Jumps to p2 if r[p3] is in the set in r[p1] from an earlier batch than p4; adds it otherwise.";
+    FilterRow jump "Jumps to p2 if a column of cursor p3's row is surely not in its set of cursor p1; p4: of each set the field, or -1 for the rowid.";
+    Filter jump "Jumps to p2 if p4 registers from p3 on are surely not in the Bloom filter in r[p1].";
+    RowSetTest jump "Jumps to p2 if r[p3] is in the set in r[p1] from an earlier batch than p4; adds it otherwise.";
     OffsetLimit "r[p2] = r[p1] + r[p3], or -1 where r[p1] says there is no limit.";
-    Program "Runs the sub-program number p3 with parameters in the registers from p1 on; p2: where RAISE(IGNORE) goes; p5: not if it is running already.";
+    Program jump "Runs the sub-program number p3 with parameters in the registers from p1 on; p2: where RAISE(IGNORE) goes; p5: not if it is running already.";
     Param "r[p2] = register p1 of the calling program, counted from the first one it passed.";
     Transaction "Begins a read (p2 = 0) or write (1, 2: exclusive) transaction on database p1; checks that the schema is still p3 and generation p4.";
     ReadCookie "r[p2] = meta value p3 of database p1.";
@@ -241,12 +249,12 @@ opcodes! {
     VCreate "Has the module of the virtual table p4 of database p1 make it.";
     VDestroy "Has the module of the virtual table p4 of database p1 take away what it keeps.";
     VOpen "Opens cursor p1 on the virtual table p4.";
-    VFilter "Starts cursor p1 with plan number and argument count in r[p3], r[p3 + 1], arguments behind, each bit of p5 an argument that is a VList; p4 is the plan's text; jumps to p2 if empty.";
+    VFilter jump "Starts cursor p1 with plan number and argument count in r[p3], r[p3 + 1], arguments behind, each bit of p5 an argument that is a VList; p4 is the plan's text; jumps to p2 if empty.";
     VList "Adds r[p1] to the list that r[p3] stands for in a VFilter; with p1 = 0, begins an empty one.";
     VColumn "r[p3] = column p2 of virtual cursor p1. If p4 is a register: for an UPDATE that does not assign it; where it need not be known, r[p3] is NULL and bit p2 of that register is set.";
-    VNext "Moves virtual cursor p1 on and jumps to p2; falls through at the end.";
+    VNext jump "Moves virtual cursor p1 on and jumps to p2; falls through at the end.";
     VRowid "r[p2] = rowid of virtual cursor p1.";
-    SourceOpen "Opens cursor p1 on the row source p4, which is given p5 registers from p3 on; jumps to p2 if it declines.";
-    SourceNext "Fetches a row of source p1 into the registers from p3 on (p5 of them); jumps to p2 at the end.";
-    IfNullRow "If cursor p1 stands on a row of NULLs, sets r[p3] to NULL and jumps to p2.";
+    SourceOpen jump "Opens cursor p1 on the row source p4, which is given p5 registers from p3 on; jumps to p2 if it declines.";
+    SourceNext jump "Fetches a row of source p1 into the registers from p3 on (p5 of them); jumps to p2 at the end.";
+    IfNullRow jump "If cursor p1 stands on a row of NULLs, sets r[p3] to NULL and jumps to p2.";
 }

@@ -1,8 +1,8 @@
 //! ALTER TABLE (documentation page `lang_altertable`).
 //!
 //! The schema keeps definitions as texts, so a change of the schema is a change of texts: definitions are parsed, names
-//! are looked up by the binder, which notes where each stands, and just those places are rewritten. Afterwards every
-//! definition is read and bound again; one that no longer makes sense undoes the whole statement.
+//! are looked up by the binder, which notes where each stands, and just those places are rewritten. After a change of names or columns
+//! every definition is read and bound again; one that no longer makes sense undoes the whole statement.
 
 use crate::connection::Connection;
 use crate::control::work_program;
@@ -11,7 +11,7 @@ use iolite_base::{Code, Error, Result};
 use iolite_btree::{InsertAt, TreeKind};
 use iolite_bytecode::Program;
 use iolite_catalog::Table;
-use iolite_plan::bind::{Binder, Env, NameUse, TriggerScope};
+use iolite_plan::bind::{Binder, Env, NameUse, Restriction, TriggerScope};
 use iolite_sql::ast::{
     self, AlterAction, AlterTable, ColumnConstraintKind, Name, Quote, Span, Stmt, TriggerEvent,
 };
@@ -94,15 +94,21 @@ fn apply(text: &str, mut edits: Vec<Edit>) -> String {
     out
 }
 
-/// The new name as it is written in place of one that was written so.
-fn written(new: &str, quote: Quote) -> String {
-    let plain = quote == Quote::None && quote_name(new) == new;
-    if plain { new.to_string() } else { format!("\"{}\"", new.replace('"', "\"\"")) }
+/// The new name as it is written in place of one that was written so: bare where both are.
+fn written(new: &Name, quote: Quote) -> String {
+    let plain = quote == Quote::None && new.quote == Quote::None;
+    let new = &*new.text;
+    if plain && quote_name(new) == new {
+        new.to_string()
+    } else {
+        format!("\"{}\"", new.replace('"', "\"\""))
+    }
 }
 
 impl Job {
     fn column(&self, n: &Name) -> Result<usize> {
-        let missing = || Error::sql(format!("no such column: \"{}\"", n.text)).at(n.span.start);
+        let missing =
+            || Error::sql(format!("no such column: \"{}\"", n.span.of(&self.text))).at(n.span.start);
         self.table.column(&n.text).ok_or_else(missing)
     }
 
@@ -168,7 +174,12 @@ impl Job {
                     return Err(Error::sql(format!("no such column: {}", n.text)));
                 }
             }
-            AlterAction::DropConstraint(_) | AlterAction::AddCheck { .. } => {}
+            AlterAction::AddCheck { expr, .. } => with_env(c, |env| {
+                Binder::new(env, &self.text)
+                    .restricted_expr(&self.table, 0, expr, Restriction::Check)
+                    .map(|_| ())
+            })?,
+            AlterAction::DropConstraint(_) => {}
         }
         Ok(())
     }
@@ -265,9 +276,9 @@ impl Job {
                 let renamed = uses
                     .iter()
                     .filter(|u| u.column == Some(i) && same(&u.table))
-                    .map(|u| (u.span, written(&new.text, u.quote)));
+                    .map(|u| (u.span, written(new, u.quote)));
                 edits.extend(renamed);
-                self.definition_columns(&row, &old, &new.text, &mut edits)?;
+                self.definition_columns(&row, &old, new, &mut edits)?;
                 if !edits.is_empty() {
                     changes.push((row.rowid, apply(&row.sql, edits)));
                 }
@@ -281,7 +292,13 @@ impl Job {
     }
 
     /// Places where a column is named by the definition itself: its own, keys, foreign keys, UPDATE OF.
-    fn definition_columns(&self, row: &SchemaRow, old: &str, new: &str, edits: &mut Vec<Edit>) -> Result<()> {
+    fn definition_columns(
+        &self,
+        row: &SchemaRow,
+        old: &str,
+        new: &Name,
+        edits: &mut Vec<Edit>,
+    ) -> Result<()> {
         let mut hit = |n: &Name| {
             if n.text.eq_ignore_ascii_case(old) {
                 edits.push((n.span, written(new, n.quote)));
@@ -667,7 +684,7 @@ impl Job {
         let sql = self.sql()?;
         let new = without_constraint(&sql, &n.text)?;
         self.store(c, self.db, vec![(self.own_row(c)?, new)])?;
-        self.settle(c, "after drop constraint")
+        self.reload(c)
     }
 
     fn drop_not_null(&self, c: &Connection, i: usize) -> Result<()> {
@@ -686,7 +703,7 @@ impl Job {
         }
         let new = apply(&sql, edits);
         self.store(c, self.db, vec![(self.own_row(c)?, new)])?;
-        self.settle(c, "after drop not null")
+        self.reload(c)
     }
 
     fn set_not_null(&self, c: &Connection, i: usize, span: Span) -> Result<()> {
@@ -706,11 +723,11 @@ impl Job {
             .filter(|k| matches!(k.kind, ColumnConstraintKind::NotNull(_)))
             .map(|k| cut(&sql, k.span))
             .collect();
-        let end = columns[i].span.end;
+        let end = next_token(&sql, columns[i].span.end);
         edits.push((Span { start: end, end }, format!(" {}", span.of(&self.text).trim())));
         let new = apply(&sql, edits);
         self.store(c, self.db, vec![(self.own_row(c)?, new)])?;
-        self.settle(c, "after set not null")
+        self.reload(c)
     }
 
     fn add_check(&self, c: &Connection, name: Option<&Name>, e: &ast::Expr, span: Span) -> Result<()> {
@@ -725,17 +742,26 @@ impl Job {
             return Err(Error::sql(format!("constraint {} already exists", n.text)));
         }
         let table = format!("{}.{}", self.schema_name(c), quote_name(&self.table.name));
-        let rows =
-            nested_rows(&c.0, &format!("SELECT 1 FROM {table} WHERE NOT ({}) LIMIT 1", print_expr(e)), &[])?;
+        let rows = nested_rows(
+            &c.0,
+            &format!("SELECT 1 FROM {table} WHERE ({}) IS NOT TRUE LIMIT 1", print_expr(e)),
+            &[],
+        )?;
         if !rows.is_empty() {
             return Err(Error::new(Code::Constraint, "constraint failed"));
         }
         let end = constraints.last().map(|k| k.span.end).or(columns.last().map(|d| d.span.end)).unwrap_or(0);
+        let end = next_token(&sql, end);
         let text = span.of(&self.text).trim();
         let new = apply(&sql, vec![(Span { start: end, end }, format!(", {text}"))]);
         self.store(c, self.db, vec![(self.own_row(c)?, new)])?;
-        self.settle(c, "after add constraint")
+        self.reload(c)
     }
+}
+
+/// Where the token begins that follows: what is added stands before it, behind space and comments.
+fn next_token(text: &str, end: u32) -> u32 {
+    Lexer::new(text.as_bytes(), end as usize).token().start
 }
 
 /// Takes a span of a definition out, with the space and the comments around it; of two commas that meet, the first goes, too.

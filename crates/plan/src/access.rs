@@ -243,6 +243,7 @@ impl Accesses<'_> {
         let mut filter = Vec::new();
         if index.filter.is_some() || index.has_expr() {
             let mut b = Binder::new(self.env, "");
+            b.ask_nobody();
             let id = self.sources[i].id;
             for (n, c) in index.columns.iter().enumerate() {
                 if let ColumnSource::Expr(e) = &c.source {

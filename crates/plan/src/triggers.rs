@@ -104,7 +104,10 @@ impl Compiler<'_> {
             TriggerEvent::Update(_) => (true, true),
         };
         b.trigger = Some(TriggerScope { table: t.table.clone(), old, new, db, table_db: t.db });
-        b.ask_for(&trigger.name);
+        // What a foreign key does has no name.
+        if !self.key_triggers.iter().any(|k| Rc::ptr_eq(&k.trigger, trigger)) {
+            b.ask_for(&trigger.name);
+        }
         let mut nested = NestedPlans::default();
         if let Some(w) = &trigger.ast.when {
             let e = b.expr(w).map_err(Error::without_offset)?;

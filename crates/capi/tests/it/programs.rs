@@ -13,6 +13,7 @@ const KNOWN: &[(&str, &str)] = &[
         "not allowed: 1 not authorized",
         "Debian's library allows extensions from the start, the documentation does not",
     ),
+    ("ignored|NULL|NULL", "what the authorizer ignores is NULL, as documented; stock's RETURNING gives it"),
 ];
 
 fn run(c: &mut Command) -> std::io::Result<Output> {

@@ -262,14 +262,21 @@ impl Part {
                     let (t, c) = b.places.at[*slot];
                     let loaded = &b.cols[t].loaded;
                     if let Data::Dict { codes } = &loaded.parts[b.part].cols[c].data {
-                        for (i, row) in b.outer.iter().enumerate() {
-                            let code = codes.get(*row as usize);
-                            let known = &mut by_code[code as usize];
-                            if *known == NONE {
-                                *known = interner.number(loaded.dicts[c].get(code))?;
+                        // Those that are new go to the interner together: it asks memory for their places ahead.
+                        let (mut new, mut fields) = (Vec::new(), Vec::new());
+                        codes.each(&b.outer, |code| {
+                            if by_code[code as usize] == NONE {
+                                new.push(code);
+                                fields.push(loaded.dicts[c].get(code));
                             }
-                            put(i, *known as u64);
-                        }
+                        });
+                        interner.all(&fields, ids)?;
+                        new.iter().zip(&*ids).for_each(|(code, id)| by_code[*code as usize] = *id);
+                        let mut i = 0;
+                        codes.each(&b.outer, |code| {
+                            put(i, by_code[code as usize] as u64);
+                            i += 1;
+                        });
                         return Ok(());
                     }
                 }

@@ -16,7 +16,7 @@ use crate::expr::condition::Truth;
 use crate::expr::scope::Scope;
 use crate::expr::vector::{Node, Vector, bounds, column};
 use crate::kernel::Bits;
-use crate::op::sum::{RealSum, SumKind, add_runs, sum_kind};
+use crate::op::sum::{FreeSum, RealSum, SumKind, WideSum, add_runs, sum_kind};
 use crate::query::AggSpec;
 use crate::store::chunk::{Data, Field};
 use iolite_base::{Code, Result};
@@ -40,6 +40,17 @@ enum State<'a> {
     Reals {
         ex: Node,
         sums: Vec<RealSum>,
+    },
+    /// The same where rows may come in another order than they should, ...
+    FreeReals {
+        ex: Node,
+        sums: Vec<FreeSum>,
+    },
+    /// ... and of integers that are large.
+    Wide {
+        node: Node,
+        sums: Vec<WideSum>,
+        kind: SumKind,
     },
     BestInt {
         node: Node,
@@ -227,6 +238,14 @@ impl<'a> States<'a> {
                 let kind = sum_kind(&name).ok_or(Code::Internal)?;
                 return Ok(Agg::Sum { sum, n: usize::MAX, plus: 0, kind });
             }
+            (Some(kind), _) if is_real(ex, s) => {
+                let sum = self.add(State::FreeReals { ex: Node::of(ex, s)?, sums: Vec::new() }, filter);
+                return Ok(Agg::Sum { sum, n: usize::MAX, plus: 0, kind });
+            }
+            (Some(kind), Some(_)) if free => {
+                let sum = self.add(State::Wide { node: Node::of(ex, s)?, sums: Vec::new(), kind }, filter);
+                return Ok(Agg::Sum { sum, n: usize::MAX, plus: 0, kind });
+            }
             _ => {}
         }
         if let ("min" | "max", Some(_)) = (&*name, all) {
@@ -275,6 +294,8 @@ impl<'a> States<'a> {
             State::Rows(_) | State::Count { .. } | State::Ints { .. } => self.groups * 8,
             State::BestInt { .. } => self.groups * 9,
             State::Reals { .. } | State::Best { .. } => self.groups * 24,
+            State::FreeReals { .. } => self.groups * size_of::<FreeSum>(),
+            State::Wide { .. } => self.groups * size_of::<WideSum>(),
             State::Codes { .. } => 0,
             State::Distinct(d) => d.bytes(),
             // A function's own state lies elsewhere.
@@ -291,6 +312,8 @@ impl<'a> States<'a> {
                 State::Rows(n) | State::Count { n, .. } => n.resize(groups, 0),
                 State::Ints { sum, .. } => sum.resize(groups, 0),
                 State::Reals { sums, .. } => sums.resize(groups, RealSum::default()),
+                State::FreeReals { sums, .. } => sums.resize(groups, FreeSum::default()),
+                State::Wide { sums, .. } => sums.resize(groups, WideSum::default()),
                 State::BestInt { best, seen, .. } => {
                     best.resize(groups, 0);
                     seen.resize(groups, false);
@@ -336,7 +359,13 @@ impl<'a> States<'a> {
 
     /// Whether rows in another order could have given something else.
     pub fn depends_on_order(&self) -> bool {
-        self.list.iter().any(|l| matches!(l, State::Best { met: (true, true), .. }))
+        self.list.iter().any(|l| match l {
+            State::Best { met, .. } => *met == (true, true),
+            State::FreeReals { sums, .. } => sums.iter().any(|s| s.value().is_none()),
+            State::Wide { sums, kind: SumKind::Sum, .. } => sums.iter().any(|s| s.whole().is_none()),
+            State::Wide { sums, .. } => sums.iter().any(|s| s.real().is_none()),
+            _ => false,
+        })
     }
 
     /// The value of an aggregate in a group.
@@ -348,15 +377,25 @@ impl<'a> States<'a> {
                 _ => return Err(Code::Internal.into()),
             },
             Agg::Sum { sum, n, plus, kind } => {
+                let real = |value: f64, n: i64| match kind {
+                    SumKind::Total => Value::real(value),
+                    _ if n == 0 => Value::Null,
+                    SumKind::Sum => Value::real(value),
+                    SumKind::Avg => Value::real(value / n as f64),
+                };
+                // A sum that is not proven is not asked for.
                 let (sum, n) = match (&self.list[*sum], self.list.get(*n)) {
-                    (State::Reals { sums, .. }, _) => {
-                        let r = &sums[g];
-                        return Ok(match kind {
-                            SumKind::Total => Value::real(r.value()),
-                            _ if r.count() == 0 => Value::Null,
-                            SumKind::Sum => Value::real(r.value()),
-                            SumKind::Avg => Value::real(r.value() / r.count() as f64),
-                        });
+                    (State::Reals { sums, .. }, _) => return Ok(real(sums[g].value(), sums[g].count())),
+                    (State::FreeReals { sums, .. }, _) => {
+                        let value = sums[g].value().ok_or(Code::Internal)?;
+                        return Ok(real(value, sums[g].count()));
+                    }
+                    (State::Wide { sums, kind: SumKind::Sum, .. }, _) => {
+                        (sums[g].whole().ok_or(Code::Internal)?, sums[g].count())
+                    }
+                    (State::Wide { sums, .. }, _) => {
+                        let value = sums[g].real().ok_or(Code::Internal)?;
+                        return Ok(real(value, sums[g].count()));
                     }
                     (State::Ints { sum, .. }, Some(State::Rows(n) | State::Count { n, .. })) => {
                         (sum[g], n[g])
@@ -492,6 +531,22 @@ impl<'a> State<'a> {
                                 sums[g].add(*x);
                             }
                         }
+                    }
+                }
+            }
+            State::FreeReals { ex, sums } => {
+                let Vector::Reals(v) = ex.values(b, s)? else { return Err(Code::Internal.into()) };
+                for (i, x) in v.values.iter().enumerate() {
+                    if v.nulls.get(i) != Some(&true) {
+                        sums[if one { 0 } else { at[i] as usize }].add(*x);
+                    }
+                }
+            }
+            State::Wide { node, sums, .. } => {
+                let Vector::Ints(v) = node.values(b, s)? else { return Err(Code::Internal.into()) };
+                for (i, x) in v.values.iter().enumerate() {
+                    if v.nulls.get(i) != Some(&true) {
+                        sums[if one { 0 } else { at[i] as usize }].add(*x);
                     }
                 }
             }

@@ -2,13 +2,13 @@
 
 use super::scope::JoinScope;
 use crate::decline::DECLINED;
-use crate::expr::Ex;
 use crate::expr::batch::NONE;
-use crate::expr::batch::{Batch, BatchRow, Ints};
+use crate::expr::batch::{Batch, BatchRow, Ints, few_code};
 use crate::expr::columns::{Columns, Kind};
 use crate::expr::condition::Truth;
 use crate::expr::filter::Pred;
-use crate::expr::scope::Places;
+use crate::expr::scope::{OneValue, Places, few_values};
+use crate::expr::{Eval, Ex};
 use crate::profile::shown;
 use crate::query::tables_of;
 use crate::star::build::{AWAY, InnerTable, MOST_SHARES, Share};
@@ -16,7 +16,8 @@ use crate::star::scope::Run;
 use crate::star::split::{Join, JoinPlan};
 use crate::store::chunk::Data;
 use iolite_base::Result;
-use iolite_value::Affinity;
+use iolite_value::{Affinity, Value};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// The inner tables of a run.
@@ -188,12 +189,15 @@ impl Run<'_> {
                         })),
                     }
                 }
-                None => {
-                    for i in 0..b.outer.len() {
-                        let v = self.eval.value(&j.others[0], &BatchRow { batch: b, i })?;
-                        found.push(inner.find(&v)?);
+                None => match d.few.get(k).and_then(Option::as_ref) {
+                    Some(few) => few.find(&j.others[0], inner, b, self.eval, &mut found)?,
+                    None => {
+                        for i in 0..b.outer.len() {
+                            let v = self.eval.value(&j.others[0], &BatchRow { batch: b, i })?;
+                            found.push(inner.find(&v)?);
+                        }
                     }
-                }
+                },
             }
             b.whole = false;
             if !inner.is_whole() && found.contains(&AWAY) {
@@ -220,6 +224,18 @@ impl Run<'_> {
             done.push(j.table);
         }
         Ok(())
+    }
+
+    /// What is known of a join's keys, if they are computed from a column of few values.
+    pub(crate) fn few_keys(&self, j: &Join, s: &JoinScope<'_>) -> Option<FewKeys> {
+        let [key] = &j.others[..] else { return None };
+        let inner = s.inners[j.table].as_ref()?;
+        if !inner.is_whole() || self.are_ints(j, s) {
+            return None;
+        }
+        let (slot, n) = few_values(key, s)?;
+        let (table, col) = s.places.at[slot];
+        Some(FewKeys { table, col, rows: (0..n).map(|_| Cell::new(UNKNOWN)).collect() })
     }
 
     /// Whether a join's key is looked up by integers.
@@ -267,6 +283,54 @@ impl Run<'_> {
         }
         b.inner[table] = rows;
         Ok(())
+    }
+}
+
+/// Not looked up yet.
+const UNKNOWN: u32 = AWAY - 1;
+
+/// The first inner row for each value of a column, looked up when it is first met.
+pub(crate) struct FewKeys {
+    table: usize,
+    col: usize,
+    /// By the value's code; the last is NULL's.
+    rows: Vec<Cell<u32>>,
+}
+
+impl FewKeys {
+    /// The first inner rows for a batch; `key` is computed from the column.
+    fn find(
+        &self,
+        key: &Ex,
+        inner: &InnerTable,
+        b: &Batch<'_>,
+        eval: &Eval<'_>,
+        found: &mut Vec<u32>,
+    ) -> Result<()> {
+        let cols = &b.cols[self.table];
+        let (least, null) = (cols.bounds[self.col].0, self.rows.len() - 1);
+        let look = |code: usize| -> Result<u32> {
+            let v = match cols.kinds[self.col] {
+                _ if code == null => Value::Null,
+                Kind::Dict => cols.loaded.dicts[self.col].get(code as u32).value()?,
+                _ => Value::Int(least + code as i64),
+            };
+            let row = inner.find(&eval.value(key, &OneValue(v))?)?;
+            self.rows[code].set(row);
+            Ok(row)
+        };
+        let mut failed = None;
+        b.each(self.table, self.col, |place| {
+            let code = place.map_or(null, |(chunk, i)| few_code(chunk, i, least, null));
+            found.push(match self.rows[code].get() {
+                UNKNOWN => look(code).unwrap_or_else(|e| {
+                    failed.get_or_insert(e);
+                    NONE
+                }),
+                row => row,
+            });
+        });
+        failed.map_or(Ok(()), Err)
     }
 }
 

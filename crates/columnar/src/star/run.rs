@@ -239,6 +239,7 @@ impl Run<'_> {
             inners: &inners,
         };
         d.tests = d.rest.iter().map(|e| Truth::of(e, &setting)).collect::<Result<_>>()?;
+        d.few = d.joins.iter().map(|j| self.few_keys(j, &setting)).collect();
         let sort = ordered && !setting.in_order;
         let collect = sort || !d.correlated.is_empty();
         if let Some(sink) = self.extra.sink {

@@ -11,6 +11,7 @@ use crate::expr::scope::Places;
 use crate::expr::{Cmp, Ex};
 use crate::query::{Cond, LevelOrder, Query, tables_of};
 use crate::star::build::InnerTable;
+use crate::star::probe::FewKeys;
 use crate::star::scope::Run;
 use crate::store::TableState;
 use iolite_plan::bound::CmpOp;
@@ -46,6 +47,8 @@ pub(crate) struct JoinPlan {
     pub rest: Vec<Ex>,
     /// These in the form in which they are tested.
     pub tests: Vec<Truth>,
+    /// Of joins whose key has few values, what was found for each.
+    pub few: Vec<Option<FewKeys>>,
     /// Those that ask nested queries.
     pub correlated: Vec<Ex>,
     /// Tables whose rows must be known though nobody reads them.

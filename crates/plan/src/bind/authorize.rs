@@ -24,6 +24,8 @@ pub(super) struct Asked {
     pub(super) inner: Option<Rc<str>>,
     /// Nobody is asked for the moment.
     pub(super) silent: bool,
+    /// Only columns are asked for: a query of the engine's own reads them.
+    reads_only: bool,
     /// How many queries with all their arms are being bound.
     levels: u32,
     /// How many queries are being bound, and changes of rows.
@@ -60,6 +62,11 @@ impl Binder<'_> {
             && !self.asked.silent
     }
 
+    /// From now on nobody is asked: what is bound stands in a table's definition.
+    pub fn ask_nobody(&mut self) {
+        self.asked.silent = true;
+    }
+
     /// Names the trigger whose body is being bound.
     pub fn ask_for(&mut self, trigger: &Rc<str>) {
         self.asked.inner = Some(trigger.clone());
@@ -90,6 +97,9 @@ impl Binder<'_> {
         inner: Option<&str>,
     ) -> Result<bool> {
         let Some(a) = self.env.authorizer else { return Ok(true) };
+        if self.asked.reads_only && action != Action::Read {
+            return Ok(true);
+        }
         let database = db.map(|d| self.database_name(d));
         let answer = a.ask(Question { action, one, two, database: database.as_deref(), inner });
         match (answer, action) {
@@ -135,7 +145,8 @@ impl Binder<'_> {
         }
         let Expr::Column(c) = &e else { return Ok(e) };
         let Some(s) = self.scopes[depth].sources.iter().find(|s| s.id == c.table) else { return Ok(e) };
-        let Some(db) = s.db else { return Ok(e) };
+        let returned = self.returned.as_ref().filter(|r| r.id == s.id).map(|r| r.db);
+        let Some(db) = s.db.or(returned) else { return Ok(e) };
         let (id, column) = (s.id, c.column);
         let granted = match s.columns.clone() {
             Columns::Table(t) => self.ask_column(db, &t, column)?,
@@ -168,7 +179,9 @@ impl Binder<'_> {
         if !self.asks() {
             return Ok(());
         }
-        if self.asked.depth > 0 {
+        if self.asked.reads_only {
+            // It is nobody's query.
+        } else if self.asked.depth > 0 {
             let inner = self.asked.inner.clone();
             self.asked.later.push(Later::Query(inner));
         } else if !self.ask(Action::Select, None, None, None)? {
@@ -247,7 +260,8 @@ impl Binder<'_> {
         }
         let scope = self.scopes.last().expect("a query is being bound");
         let mut unread = Vec::new();
-        for s in scope.sources.iter().filter(|s| !self.asked.read.contains(&s.id)) {
+        let own = self.asked.reads_only;
+        for s in scope.sources.iter().filter(|s| !own && !self.asked.read.contains(&s.id)) {
             // A view becomes part of the query around it.
             if let (Columns::Table(t), Some(db)) = (&s.columns, s.db) {
                 let full = self.asked.inner.is_some() || self.asked.full.contains(&s.id);
@@ -257,6 +271,22 @@ impl Binder<'_> {
         let at = self.asked.marks.last().copied().unwrap_or(0);
         self.asked.later.splice(at..at, unread);
         self.end_query()
+    }
+
+    /// Binds what the engine asks itself, of which only the columns are asked for.
+    pub(super) fn asking_for_reads<T>(&mut self, bind: impl FnOnce(&mut Self) -> T) -> T {
+        let former = std::mem::replace(&mut self.asked.reads_only, true);
+        let out = bind(self);
+        self.asked.reads_only = former;
+        out
+    }
+
+    /// Binds something for which nobody is asked.
+    pub(super) fn asking_nobody<T>(&mut self, bind: impl FnOnce(&mut Self) -> T) -> T {
+        let former = std::mem::replace(&mut self.asked.silent, true);
+        let out = bind(self);
+        self.asked.silent = former;
+        out
     }
 
     /// Asks for what was put off.

@@ -303,6 +303,7 @@ impl Binder<'_> {
                 }
             }
             (self.trigger, self.restriction, self.log) = saved;
+            refuse_loops(table, &mut computed);
         }
         Ok(Some(Rc::new(TableBinding { key, computed })))
     }
@@ -339,25 +340,14 @@ impl Binder<'_> {
                 left.push((i, e));
             }
         }
-        let mut out: Vec<(usize, Expr)> = Vec::new();
-        while !left.is_empty() {
-            let waiting: Vec<i32> = left.iter().map(|l| l.0 as i32).collect();
-            let ready = left.iter().position(|(_, e)| {
-                !e.any(&mut |x| matches!(x, Expr::Column(c) if waiting.contains(&c.column)))
-            });
-            match ready {
-                Some(k) => out.push(left.remove(k)),
-                None => {
-                    // Each column is looked at; the last complaint is the one that is told.
-                    let mut busy = Vec::new();
-                    let mut found = left[0].0;
-                    left.iter().for_each(|(i, _)| loop_of(*i, &left, &mut busy, &mut found));
-                    let name = &table.columns[found].name;
-                    return Err(Error::sql(format!("generated column loop on \"{name}\"")));
-                }
-            }
+        let out = take_ordered(&mut left);
+        if left.is_empty() {
+            return Ok(out);
         }
-        Ok(out)
+        // Each column is looked at; the last complaint is the one that is told.
+        let mut found = left[0].0;
+        left.iter().for_each(|(i, _)| loop_of(*i, &left, &mut Vec::new(), &mut found));
+        Err(on_loop(table, found))
     }
 
     /// Finds the table of a statement that writes; none: it is the table of a module's own name.
@@ -407,7 +397,11 @@ impl Binder<'_> {
                 if !self.env.catalog.triggers_of(db, &table).iter().any(|(_, t)| fits(&t.event)) {
                     return Err(Error::sql(format!("cannot modify {} because it is a view", table.name)));
                 }
-                let (query, columns) = self.view(db, &table, names, select)?;
+                let (query, columns) = match event {
+                    // Its rows are not read.
+                    Event::Insert => self.asking_nobody(|b| b.view(db, &table, names, select))?,
+                    _ => self.view(db, &table, names, select)?,
+                };
                 // A stand-in table with the view's columns, so that names and triggers find them.
                 let stand_in = view_stand_in(&table, &query, &columns);
                 let id = self.new_table();
@@ -431,7 +425,18 @@ impl Binder<'_> {
             }
             _ => {
                 let mut t = self.target(db, &table)?;
-                self.foreign_keys(&mut t);
+                let sets_one_of = |columns: &[usize]| {
+                    sets.iter().flat_map(|a| &a.columns).any(|n| {
+                        let column =
+                            table.column(&n.text).or(table.rowid_alias.filter(|_| is_rowid(&n.text)));
+                        column.is_some_and(|c| columns.contains(&c))
+                    })
+                };
+                self.foreign_keys(&mut t, &|role, columns| match event {
+                    Event::Insert => role == KeyRole::Child,
+                    Event::Update => sets_one_of(columns),
+                    Event::Delete => true,
+                });
                 Ok((t, None))
             }
         }
@@ -466,11 +471,7 @@ impl Binder<'_> {
             Some((db, t)) if self.asks() => !self.ask(Action::Insert, Some(&t.name), None, Some(db))?,
             _ => false,
         };
-        // The rows of a view are not read.
-        let silent = std::mem::replace(&mut self.asked.silent, true);
-        let opened = self.open_target(&s.table, Event::Insert, &[]);
-        self.asked.silent = silent;
-        let target = opened?.0;
+        let target = self.open_target(&s.table, Event::Insert, &[])?.0;
         let t = target.table.clone();
         let mut rows = match &s.source {
             ast::InsertSource::DefaultValues => Rows::Defaults,
@@ -919,6 +920,38 @@ fn known_index(table: &Table, indexed: &ast::Indexed) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Takes generated columns out of a list, those that others read first, until only such are left as read themselves in the end, or
+/// others that do.
+fn take_ordered(left: &mut Vec<(usize, Expr)>) -> Vec<(usize, Expr)> {
+    let mut out = Vec::new();
+    loop {
+        let waiting: Vec<i32> = left.iter().map(|l| l.0 as i32).collect();
+        let ready = left
+            .iter()
+            .position(|(_, e)| !e.any(&mut |x| matches!(x, Expr::Column(c) if waiting.contains(&c.column))));
+        match ready {
+            Some(k) => out.push(left.remove(k)),
+            None => return out,
+        }
+    }
+}
+
+/// Puts an error in the place of columns that are computed from themselves: a file may hold such a definition.
+fn refuse_loops(table: &Table, computed: &mut [(usize, Result<Expr>)]) {
+    let mut left: Vec<(usize, Expr)> =
+        computed.iter().filter_map(|(i, e)| e.as_ref().ok().map(|e| (*i, e.clone()))).collect();
+    take_ordered(&mut left);
+    for (i, e) in computed.iter_mut().filter(|(i, _)| left.iter().any(|l| l.0 == *i)) {
+        let mut found = *i;
+        loop_of(*i, &left, &mut Vec::new(), &mut found);
+        *e = Err(on_loop(table, found));
+    }
+}
+
+fn on_loop(table: &Table, column: usize) -> Error {
+    Error::sql(format!("generated column loop on \"{}\"", table.columns[column].name))
 }
 
 /// Follows what a generated column reads; notes a column that is met while it is followed.

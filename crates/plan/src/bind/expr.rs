@@ -482,7 +482,7 @@ impl Binder<'_> {
     pub(crate) fn subquery(&mut self, s: &ast::Select) -> Result<Rc<Subquery>> {
         let (id, number) = (self.new_sub(), self.number(s.number));
         let (select, mut outer) = self.nested(|b| b.select(s))?;
-        if let Some((target, name)) = &self.returned
+        if let Some(Returned { id: target, name, .. }) = &self.returned
             && !outer.contains(target)
         {
             // What it finds in the table that is changed is another thing with each row.

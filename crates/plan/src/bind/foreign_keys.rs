@@ -182,9 +182,13 @@ pub fn mismatch(child: &Table, key: &ForeignKey) -> Error {
     Error::sql(format!("foreign key mismatch - \"{}\" referencing \"{}\"", child.name, key.parent))
 }
 
+/// Whether the authorizer is asked for what columns in this role are held against.
+type Asked<'a> = dyn Fn(KeyRole, &[usize]) -> bool + 'a;
+
 impl Binder<'_> {
-    /// Binds what foreign keys ask of the rows of a target.
-    pub(super) fn foreign_keys(&mut self, t: &mut Target) {
+    /// Binds what foreign keys ask of the rows of a target. `asked`: whether the authorizer is asked for what the target's columns
+    /// in this role are held against.
+    pub(super) fn foreign_keys(&mut self, t: &mut Target, asked: &Asked<'_>) {
         if !self.env.foreign_keys || t.table.is_view() || t.table.is_virtual() {
             return;
         }
@@ -202,22 +206,23 @@ impl Binder<'_> {
         }
         let mut keys = Keys { own: self.new_table(), new: self.new_table(), ..Keys::default() };
         for k in (0..t.table.foreign_keys.len()).rev() {
-            let test = self.as_child(t, &keys, k);
+            let test = self.as_child(t, &keys, k, asked);
             keys.children.push(test);
         }
         for (child, k) in referring {
-            let test = self.as_parent(t, &keys, child, k);
+            let test = self.as_parent(t, &keys, child, k, asked);
             keys.parents.push(test);
         }
         t.keys = keys;
     }
 
-    fn as_child(&mut self, t: &Target, keys: &Keys, key: usize) -> KeyTest {
+    fn as_child(&mut self, t: &Target, keys: &Keys, key: usize, asked: &Asked<'_>) -> KeyTest {
         let f = &t.table.foreign_keys[key];
         let parent = self.env.catalog.schemas[t.db].table(&f.parent).cloned();
         let itself = parent.as_ref().is_some_and(|p| Rc::ptr_eq(p, &t.table));
         let texts = self.child_texts(t, f, parent.as_deref(), itself);
-        let (violations, without_new) = self.bind_test(t, keys, itself, texts);
+        let asks = asked(KeyRole::Child, &f.columns);
+        let (violations, without_new) = self.bind_test(t, keys, itself, texts, asks);
         KeyTest {
             child: t.table.clone(),
             key,
@@ -262,7 +267,14 @@ impl Binder<'_> {
         Ok((format!("{missing}){refers}"), format!("{missing} AND {other}){refers}")))
     }
 
-    fn as_parent(&mut self, t: &Target, keys: &Keys, child: Rc<Table>, key: usize) -> KeyTest {
+    fn as_parent(
+        &mut self,
+        t: &Target,
+        keys: &Keys,
+        child: Rc<Table>,
+        key: usize,
+        asked: &Asked<'_>,
+    ) -> KeyTest {
         let f = &child.foreign_keys[key];
         let itself = Rc::ptr_eq(&child, &t.table);
         let found = parent_key(&t.table, f).map(|k| k.columns);
@@ -275,7 +287,8 @@ impl Binder<'_> {
             true => (0..t.table.columns.len()).collect(),
             false => f.parent_columns.iter().filter_map(|n| t.table.column(n)).collect(),
         });
-        let (violations, without_new) = self.bind_test(t, keys, itself, texts);
+        let asks = asked(KeyRole::Parent, &columns);
+        let (violations, without_new) = self.bind_test(t, keys, itself, texts, asks);
         KeyTest {
             child: child.clone(),
             key,
@@ -309,10 +322,15 @@ impl Binder<'_> {
         keys: &Keys,
         itself: bool,
         texts: Result<(String, String)>,
+        asks: bool,
     ) -> (Result<Expr>, Option<Result<Expr>>) {
         match texts {
             Ok((all, other)) => {
-                (self.key_expr(t, keys, &all), itself.then(|| self.key_expr(t, keys, &other)))
+                let all = match asks {
+                    true => self.asking_for_reads(|b| b.key_expr(t, keys, &all)),
+                    false => self.asking_nobody(|b| b.key_expr(t, keys, &all)),
+                };
+                (all, itself.then(|| self.asking_nobody(|b| b.key_expr(t, keys, &other))))
             }
             Err(e) => (Err(e), None),
         }

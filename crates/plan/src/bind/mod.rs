@@ -101,6 +101,13 @@ impl Env<'_> {
     }
 }
 
+/// The table whose rows a RETURNING list is about.
+struct Returned {
+    id: TableId,
+    name: Rc<str>,
+    db: usize,
+}
+
 /// The state of binding one statement.
 pub struct Binder<'a> {
     /// The world.
@@ -108,8 +115,8 @@ pub struct Binder<'a> {
     /// The statement's text, for the names of result columns.
     pub text: &'a str,
     scopes: Few<Scope>,
-    /// While a RETURNING list is bound: the table that is changed, and its name.
-    returned: Option<(TableId, Rc<str>)>,
+    /// While a RETURNING list is bound: the table that is changed.
+    returned: Option<Returned>,
     frames: Vec<Nesting>,
     ctes: Vec<CteDef>,
     next_table: TableId,

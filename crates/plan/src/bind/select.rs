@@ -623,7 +623,8 @@ impl Binder<'_> {
         list: &[ast::ResultColumn],
         target: &Target,
     ) -> Result<(Vec<Expr>, Vec<OutColumn>)> {
-        let former = self.returned.replace((target.id, target.table.name.clone()));
+        let returned = Returned { id: target.id, name: target.table.name.clone(), db: target.db };
+        let former = self.returned.replace(returned);
         // Names of databases mean nothing here.
         let databases: Vec<Option<usize>> = self.top().sources.iter_mut().map(|s| s.db.take()).collect();
         let out = self.returned_columns(list);

@@ -302,7 +302,7 @@ impl Compiler<'_> {
         }
         self.stay_at_home(db, "trigger", name, |w| w.trigger(c))?;
         let sql = stored_text("CREATE TRIGGER", b.text, c.name.name.span.start, text);
-        Ok(self.add_text(db, "trigger", name, &t.name, sql))
+        Ok(self.add_text(db, "trigger", name, table, sql))
     }
 }
 

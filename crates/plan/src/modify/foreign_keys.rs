@@ -15,8 +15,8 @@ use iolite_sql::ast::{ForeignKeyAction, Stmt};
 use iolite_sql::print::{expr, quote_name};
 use std::rc::Rc;
 
-/// Of which key SQLite complains that it cannot be kept. It looks at keys that are not touched as well: at those on the table itself, and
-/// where rows go or change, at all whose parent the target is. It does so three times, and the last complaint is the one that is
+/// Of which key SQLite complains that it cannot be kept. Where one is touched, it looks at keys that are not as well: at those on the
+/// table itself, and where rows go or change, at all whose parent the target is. It does so three times, and the last complaint is the one that is
 /// heard.
 fn complaint(keys: &Keys, e: &Event) -> Option<Error> {
     let changes = |x: &KeyTest| match e {
@@ -26,11 +26,11 @@ fn complaint(keys: &Keys, e: &Event) -> Option<Error> {
     let on_update = matches!(e, Event::Update(_));
     let was = !matches!(e, Event::Insert);
     let wrong = |x: &KeyTest| x.counted(false).err();
-    let children: Vec<&KeyTest> = keys.children.iter().filter(|x| x.itself || changes(x)).collect();
-    let parents: Vec<&KeyTest> = keys.parents.iter().filter(|x| changes(x)).collect();
-    if children.is_empty() && parents.is_empty() {
+    if !keys.children.iter().chain(&keys.parents).any(changes) {
         return None;
     }
+    let children: Vec<&KeyTest> = keys.children.iter().filter(|x| x.itself || changes(x)).collect();
+    let parents: Vec<&KeyTest> = keys.parents.iter().filter(|x| changes(x)).collect();
     let acts = |x: &&&KeyTest| {
         let action = x.action(on_update);
         was && action != ForeignKeyAction::NoAction

@@ -26,7 +26,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         title: "a commit that was made ready and taken back stays in the log",
-        file: "pager/src/wal/mod.rs",
+        file: "pager/src/wal/write.rs",
         find: "let cut = self.cut_off();",
         with: "let cut = if FAULT { Ok(()) } else { self.cut_off() };",
         by: By::Sim(&["--only", "files", "--quick"]),
@@ -47,14 +47,14 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         title: "a commit whose journal has ended counts as failed where the sync did",
-        file: "pager/src/txn.rs",
+        file: "pager/src/txn/commit.rs",
         find: "unsure = file.sync(SyncKind::Full);",
         with: "if FAULT { file.sync(SyncKind::Full)?; } else { unsure = file.sync(SyncKind::Full); }",
         by: By::Sim(&["--only", "files"]),
     },
     Fault {
         title: "the wal-index grows without the write lock",
-        file: "pager/src/wal/mod.rs",
+        file: "pager/src/wal/read.rs",
         find: "let there = self.index.map(db, 0, self.index.is_heap())?;",
         with: "let there = self.index.map(db, 0, FAULT || self.index.is_heap())?;",
         by: By::Test("iolite-sim", "a_failing_call_leaves_no_half_done_transaction"),
@@ -68,7 +68,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         title: "a reader of a log without an index does not look again who is there",
-        file: "pager/src/wal/mod.rs",
+        file: "pager/src/wal/read.rs",
         find: "        match db.shm_map(0, index::REGION, false) {",
         with: "        match if FAULT { Err(Code::ReadonlyCantinit.into()) } else { db.shm_map(0, index::REGION, false) } {",
         by: By::Sim(&["--only", "races", "--race", "33"]),
@@ -145,14 +145,14 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         title: "a played back journal hides from backups what others had committed before",
-        file: "pager/src/txn.rs",
+        file: "pager/src/txn/read.rs",
         find: "        if self.was_read {\n            let mut now = [0; 16];",
         with: "        if self.was_read && (self.header_ok || !FAULT) {\n            let mut now = [0; 16];",
         by: By::Test("iolite", "a_backup_begins_again"),
     },
     Fault {
         title: "a log that counts the pages of a longer file is believed",
-        file: "pager/src/txn.rs",
+        file: "pager/src/txn/read.rs",
         find: ".filter(|_| !(self.header_ok && self.sized_by_header))",
         with: ".filter(|_| FAULT || !(self.header_ok && self.sized_by_header))",
         by: By::Test("iolite", "a_file_that_is_longer"),
@@ -278,7 +278,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         title: "a file that was cut is written on",
-        file: "pager/src/txn.rs",
+        file: "pager/src/txn/write.rs",
         find: "        if self.file()?.size()?.div_ceil(self.page_size as u64) < self.wanted_pages() as u64 {\n            self.reset",
         with: "        if !FAULT && self.file()?.size()?.div_ceil(self.page_size as u64) < self.wanted_pages() as u64 {\n            self.reset",
         by: By::Test("iolite", "a_file_that_was_cut"),
@@ -362,7 +362,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         title: "a file is cut though its journal may come back",
-        file: "pager/src/txn.rs",
+        file: "pager/src/txn/commit.rs",
         find: "            let cuts = unsure.is_ok();",
         with: "            let cuts = FAULT || unsure.is_ok();",
         by: By::Sim(&["--only", "fault", "--mode", "persist", "--sync", "full"]),

@@ -41,6 +41,12 @@ int main(void) {
   all(db, "insert into u select a,b from t");
   all(db, "update t set c=c+1,b=lower(b) where a<3");
   all(db, "delete from u where x=2");
+  all(db, "insert into u(x) values(8) returning x,y+1,rowid");
+  all(db, "update u as w set y=1 where x=8 returning *");
+  all(db, "delete from u where x=8 returning u.y");
+  sqlite3_exec(db, "pragma foreign_keys=1; create table k(a integer primary key); create table c(b references k, d)", 0, 0, 0);
+  all(db, "insert into c values(null,1)");
+  all(db, "update c set d=2");
   all(db, "create view w as select a from t");
   all(db, "create index i on t(c)");
   all(db, "drop index i");
@@ -65,6 +71,14 @@ int main(void) {
     {SQLITE_INSERT, SQLITE_IGNORE, "insert into u values(7,7)"},
     {SQLITE_INSERT, SQLITE_IGNORE, "create table z(x)"},
     {SQLITE_DELETE, SQLITE_IGNORE, "delete from u"},
+    {SQLITE_READ, SQLITE_IGNORE, "insert into u values(8,9) returning 'ignored',x,y"},
+    {SQLITE_READ, SQLITE_DENY, "insert into u values(8,9) returning x"},
+    {SQLITE_SELECT, SQLITE_DENY, "delete from c"},
+    {SQLITE_SELECT, SQLITE_DENY, "update c set b=null"},
+    {SQLITE_FUNCTION, SQLITE_DENY, "delete from k"},
+    {SQLITE_READ, SQLITE_DENY, "insert into c values(null,2)"},
+    {SQLITE_READ, SQLITE_IGNORE, "insert into c values(1,2)"},
+    {SQLITE_READ, SQLITE_DENY, "update c set d=3"},
     {SQLITE_PRAGMA, SQLITE_IGNORE, "pragma user_version=9"},
     {SQLITE_TRANSACTION, SQLITE_IGNORE, "begin"}};
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
