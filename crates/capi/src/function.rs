@@ -144,7 +144,9 @@ impl Callbacks {
         for (_, v) in values.iter_mut().take(31).enumerate().filter(|(i, _)| bound & 1 << i != 0) {
             v.bound = true;
         }
-        let mut pointers: Vec<*mut CValue> = values.iter_mut().map(|v| v as *mut CValue).collect();
+        // There is an array also where there are no arguments: callers in other languages look at it.
+        let mut pointers: Vec<*mut CValue> =
+            values.iter_mut().map(|v| v as *mut CValue).chain([null_mut()]).collect();
         // SAFETY: the function was registered for this shape of call; context and arguments live across it.
         unsafe { f(cx, args.len() as c_int, pointers.as_mut_ptr()) };
     }
