@@ -363,7 +363,7 @@ mod tests {
         std::fs::write(&path, "made by another").unwrap();
         let open = |flags| {
             let fd = sys::open(&path, sys::How { write: true, ..Default::default() }).unwrap();
-            UnixFile::new(fd, Some(path.clone()), flags, false)
+            UnixFile::new(fd, Some(path.clone()), flags, &super::super::UnixVfs::new())
         };
         let log = open(OpenFlags::read_write(FileKind::Wal));
         assert!(log.new_entry.get());
