@@ -32,9 +32,6 @@ pub(crate) fn shared_by_default() -> bool {
     SHARED_BY_DEFAULT.load(Ordering::Relaxed)
 }
 
-/// Settings of the process are settled: it has opened a database, or said that it is ready.
-pub(crate) static INITIALIZED: AtomicBool = AtomicBool::new(false);
-
 /// On, as in the builds of distributions.
 static URI_BY_DEFAULT: AtomicBool = AtomicBool::new(true);
 
@@ -98,26 +95,6 @@ pub unsafe extern "C" fn sqlite3_threadsafe() -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_initialize() -> c_int {
-    if INITIALIZED.load(Ordering::Relaxed) {
-        return OK;
-    }
-    // An allocator may ask for what this call makes ready.
-    INITIALIZED.store(true, Ordering::Relaxed);
-    let rc = crate::memory::begin();
-    INITIALIZED.store(rc == OK, Ordering::Relaxed);
-    rc
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_shutdown() -> c_int {
-    if INITIALIZED.swap(false, Ordering::Relaxed) {
-        crate::memory::end();
-    }
-    OK
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_os_init() -> c_int {
     OK
 }
@@ -144,7 +121,7 @@ pub unsafe extern "C" fn sqlite3_config(op: c_int, arg: *mut c_void, more: *mut 
     const WIN32_HEAPSIZE: c_int = 23;
     const MEMDB_MAXSIZE: c_int = 29;
     const ROWID_IN_VIEW: c_int = 30;
-    if INITIALIZED.load(Ordering::Relaxed) && !matches!(op, LOG | PCACHE_HDRSZ) {
+    if crate::memory::INITIALIZED.load(Ordering::Relaxed) && !matches!(op, LOG | PCACHE_HDRSZ) {
         return MISUSE;
     }
     match op {

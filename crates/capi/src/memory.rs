@@ -86,6 +86,29 @@ static BLOCKS: AtomicI64 = AtomicI64::new(0);
 static MOST_BLOCKS: AtomicI64 = AtomicI64::new(0);
 static LARGEST: AtomicI64 = AtomicI64::new(0);
 
+/// Settings of the process are settled: it has opened a database, or said that it is ready.
+pub(crate) static INITIALIZED: AtomicBool = AtomicBool::new(false);
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_initialize() -> c_int {
+    if INITIALIZED.load(Relaxed) {
+        return OK;
+    }
+    // An allocator may ask for what this call makes ready.
+    INITIALIZED.store(true, Relaxed);
+    let rc = begin();
+    INITIALIZED.store(rc == OK, Relaxed);
+    rc
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_shutdown() -> c_int {
+    if INITIALIZED.swap(false, Relaxed) {
+        end();
+    }
+    OK
+}
+
 unsafe fn methods() -> Methods {
     *CHOSEN.0.get()
 }
@@ -133,7 +156,7 @@ pub(crate) fn counted() -> bool {
 }
 
 /// Has the allocator begin, if it has not.
-pub(crate) unsafe fn begin() -> c_int {
+unsafe fn begin() -> c_int {
     if READY.swap(true, Relaxed) {
         return OK;
     }
@@ -144,7 +167,7 @@ pub(crate) unsafe fn begin() -> c_int {
 }
 
 /// Has the allocator end.
-pub(crate) unsafe fn end() {
+unsafe fn end() {
     if READY.swap(false, Relaxed) {
         let m = methods();
         if let Some(f) = m.shutdown {
@@ -219,7 +242,7 @@ pub(crate) fn largest(reset: bool) -> i64 {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_malloc64(n: u64) -> *mut c_void {
-    if n == 0 || n > MOST || crate::info::sqlite3_initialize() != OK {
+    if n == 0 || n > MOST || sqlite3_initialize() != OK {
         return null_mut();
     }
     LARGEST.fetch_max(n as i64, Relaxed);

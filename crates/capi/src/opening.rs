@@ -36,7 +36,7 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
         return MISUSE;
     }
     *out = null_mut();
-    let rc = crate::info::sqlite3_initialize();
+    let rc = crate::memory::sqlite3_initialize();
     if rc != OK {
         return rc;
     }

@@ -216,7 +216,9 @@ fn counts(tells: Tells, text: &str, stock: &str) -> Counts {
 /// Lines that name a test that did not pass.
 fn failures(text: &str) -> Vec<&str> {
     let named = |l: &&str| {
-        ["FAILED ", "FAIL: ", "ERROR: ", "--- FAIL: "].iter().any(|p| l.starts_with(p) && !l.starts_with("FAILED ("))
+        ["FAILED ", "FAIL: ", "ERROR: ", "--- FAIL: "]
+            .iter()
+            .any(|p| l.starts_with(p) && !l.starts_with("FAILED ("))
             || l.starts_with("test ") && l.ends_with(" ... FAILED")
     };
     text.lines().filter(named).collect()
