@@ -237,7 +237,7 @@ opcodes! {
     SetCookie "Meta value p2 of database p1 = p3.";
     CreateBtree "r[p2] = root page of a new tree in database p1: a table if p3 is 1, an index if 2.";
     Destroy "Drops the tree with root page p1 of database p3; r[p2] = the root page that moved into its place, or 0.";
-    Clear "Empties the tree with root page p1 of database p2; adds the number of its entries to the count of changes if p3 is not 0.";
+    Clear "Empties the tree with root page p1 of database p2; adds the number of its entries to the count of changes if p3 is not 0; p4 is the table whose rows these are.";
     ParseSchema "Reads rows of the schema table of database p1 that satisfy p4 into the catalog; all of them if p4 is none.";
     DropTable "Removes table p4 of database p1 from the catalog.";
     DropIndex "Removes index p4 of database p1 from the catalog.";
