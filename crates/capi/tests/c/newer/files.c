@@ -3,7 +3,6 @@
 
 #define P(...) (printf(__VA_ARGS__), fflush(stdout))
 #define E(x) do{int r_=(x);P("%d: %s = %d ext %d msg %s\n",__LINE__,#x,r_,sqlite3_extended_errcode(db),sqlite3_errmsg(db));}while(0)
-static int cnt;
 static unsigned avp(void*p,const char*s,unsigned n,unsigned f,unsigned sz){
   P("avp %s %u %u %u\n",s,n,f,sz);
   return f;
@@ -15,7 +14,6 @@ int main(int c,char**v){
   if(c>1&&chdir(v[1])) return 1;
   sqlite3*db;
   int i;
-  sqlite3_stmt*s;
   /* uri */
   const char*f=0;
   E(sqlite3_open_v2("file:u.db?psow=0&a=b%20c&flag=on&num=0x10&neg=-5&empty=&bad=zz&a=second&%41=x#frag",&db,6|SQLITE_OPEN_URI,0));
