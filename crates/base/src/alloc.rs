@@ -9,13 +9,18 @@
 
 use crate::{Code, Result};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+use std::sync::{PoisonError, RwLock};
 
 static USED: AtomicI64 = AtomicI64::new(0);
 static HIGH: AtomicI64 = AtomicI64::new(0);
 static HARD_LIMIT: AtomicI64 = AtomicI64::new(0);
 static SOFT_LIMIT: AtomicI64 = AtomicI64::new(0);
 static FAIL_IN: AtomicI64 = AtomicI64::new(-1);
+/// Who is asked before each claim ([`ask_first`]).
+static ASKED: RwLock<Option<fn(usize) -> bool>> = RwLock::new(None);
+/// Whether a failure is planned or somebody is asked.
+static WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// The most bytes of credit that a thread keeps.
 pub const CREDIT: i64 = 64 << 10;
@@ -40,13 +45,38 @@ fn settle() {
     }
 }
 
-/// Counts `n` more bytes, or answers `SQLITE_NOMEM` if the hard limit or a planned failure says no.
+/// Counts `n` more bytes, or answers `SQLITE_NOMEM` if the hard limit, a planned failure or who is asked first says no.
 #[inline]
 pub fn claim(n: usize) -> Result<()> {
+    if WATCHED.load(Relaxed) {
+        watched(n)?;
+    }
+    count(n)
+}
+
+#[cold]
+fn watched(n: usize) -> Result<()> {
     if FAIL_IN.load(Relaxed) >= 0 && FAIL_IN.fetch_sub(1, Relaxed) <= 0 {
-        FAIL_IN.store(-1, Relaxed);
+        fail_in(-1);
         return Err(Code::Nomem.into());
     }
+    let refused = asked().is_some_and(|gives| !gives(n));
+    if refused { Err(Code::Nomem.into()) } else { Ok(()) }
+}
+
+fn asked() -> Option<fn(usize) -> bool> {
+    *ASKED.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has `f` say for each claim from now on whether there is so much memory; `None`: nobody is asked.
+pub fn ask_first(f: Option<fn(usize) -> bool>) {
+    *ASKED.write().unwrap_or_else(PoisonError::into_inner) = f;
+    WATCHED.store(f.is_some() || failure_pending(), Relaxed);
+}
+
+/// As [`claim`], but for the hard limit alone.
+#[inline]
+pub fn count(n: usize) -> Result<()> {
     let from_credit = MINE.try_with(|c| {
         let left = c.0.get() - n as i64;
         if left >= 0 {
@@ -138,6 +168,7 @@ pub fn soft_limit(n: i64) -> i64 {
 /// For tests: the plan is process-wide.
 pub fn fail_in(n: i64) {
     FAIL_IN.store(n, Relaxed);
+    WATCHED.store(n >= 0 || asked().is_some(), Relaxed);
 }
 
 /// Whether a planned failure is still ahead.

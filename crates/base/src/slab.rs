@@ -153,7 +153,7 @@ const fn layout() -> Layout {
 }
 
 /// A block of `len` bytes that hold anything. `None`: `len` is no page's size, or there is no room.
-pub(crate) fn take(len: usize) -> Option<NonNull<u8>> {
+pub fn take(len: usize) -> Option<NonNull<u8>> {
     let class = class_of(len)?;
     let _hold = lock();
     // SAFETY: the lock is held.
@@ -164,7 +164,7 @@ pub(crate) fn take(len: usize) -> Option<NonNull<u8>> {
 ///
 /// # Safety
 /// It came from [`take`] with this `len`, and nobody has it any more.
-pub(crate) unsafe fn give(block: NonNull<u8>, len: usize) {
+pub unsafe fn give(block: NonNull<u8>, len: usize) {
     let class = class_of(len).unwrap_or(0);
     let hold = lock();
     // SAFETY: the lock is held; the rest is the caller's promise.

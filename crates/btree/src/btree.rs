@@ -594,6 +594,7 @@ impl Btree {
         if writing {
             self.0.tell_watchers(&mut *self.pager()?, false);
         }
+        let changed = self.pager()?.has_changed();
         let done = self.pager()?.commit_phase_two(end_read);
         if done.is_err() && self.pager_state() == TxnState::Write {
             return done;
@@ -602,7 +603,7 @@ impl Btree {
             self.0.has_content.borrow_mut().clear();
             self.savepoints().set(0);
             let frames = self.pager()?.wal_frames();
-            self.0.committed_frames.set(frames);
+            self.0.committed_frames.set(if changed { frames } else { 0 });
             let limit = self.0.autocheckpoint.get();
             if limit > 0 && frames >= limit && end_read {
                 self.pager()?.checkpoint_after_commit(limit);

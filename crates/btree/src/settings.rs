@@ -127,9 +127,8 @@ impl Btree {
             return Ok(self.pager()?.set_journal_mode(mode));
         }
         self.set_format_version(2)?;
-        self.begin_read()?;
-        self.end_read();
-        Ok(self.journal_mode())
+        // Whoever reads next opens the log, and holds a lock from then on.
+        Ok(JournalMode::Wal)
     }
 
     fn waiting_leave_wal(&self) -> Result<()> {
@@ -276,7 +275,7 @@ impl Btree {
         Ok(())
     }
 
-    /// Frames in the log after the last commit: what a WAL hook is told.
+    /// Frames in the log after the last commit, 0 if that had nothing to write: what a WAL hook is told.
     pub fn wal_frames(&self) -> u32 {
         self.0.committed_frames.get()
     }
@@ -407,6 +406,11 @@ impl Btree {
     pub fn data_version(&self) -> u32 {
         let neighbours = self.at().map_or(0, |at| at.commits_of_others());
         self.0.pager.borrow().data_version().wrapping_add(neighbours)
+    }
+
+    /// Changes whenever anybody, this connection included, has changed the database (`SQLITE_FCNTL_DATA_VERSION`).
+    pub fn content_version(&self) -> u32 {
+        self.data_version().wrapping_add(self.0.pager.borrow().write_count() as u32)
     }
 
     /// The counter at offset 24 of the header.

@@ -213,9 +213,9 @@ opcodes! {
     HashGroup "r[p2] = number of hash p1's present group, in order of first appearance.";
     HashSlot "r[p2] = slot p3 of hash p1's present group: the final value of aggregate p4, or the stored value.";
     FilterAdd "Adds p4 registers from p3 on to the Bloom filter in r[p1]; p2 keys at most, as far as is known.";
-    WindowOpen "Opens cursor p1 on an empty list of rows for window functions.";
+    WindowOpen "Opens cursor p1 on an empty list of rows for the windows p4.";
     WindowRow "Adds the p3 registers from p2 on as a row to the list p1.";
-    WindowRun "Computes the window functions p4 for the rows of the list p1.";
+    WindowRun "Computes the window functions for the rows of the list p1.";
     WindowNext jump "Fetches the next row of the list p1, the functions' values behind it, into the registers from p3 on; jumps to p2 at the end.";
     QueueOpen "Opens cursor p1 on an empty queue of rows.";
     QueueAdd "Puts the record in r[p2] at the end of queue p1, and takes it out of the register.";
@@ -237,7 +237,7 @@ opcodes! {
     SetCookie "Meta value p2 of database p1 = p3.";
     CreateBtree "r[p2] = root page of a new tree in database p1: a table if p3 is 1, an index if 2.";
     Destroy "Drops the tree with root page p1 of database p3; r[p2] = the root page that moved into its place, or 0.";
-    Clear "Empties the tree with root page p1 of database p2; adds the number of its entries to the count of changes if p3 is not 0.";
+    Clear "Empties the tree with root page p1 of database p2; adds the number of its entries to the count of changes if p3 is not 0; p4 is the table whose rows these are.";
     ParseSchema "Reads rows of the schema table of database p1 that satisfy p4 into the catalog; all of them if p4 is none.";
     DropTable "Removes table p4 of database p1 from the catalog.";
     DropIndex "Removes index p4 of database p1 from the catalog.";

@@ -80,6 +80,19 @@ pub struct WindowPass {
     pub calls: Vec<(Rc<FunctionCall>, Vec<usize>, Option<usize>)>,
 }
 
+impl WindowPass {
+    /// The columns by which its rows are sorted: those of the partition, then those of the order.
+    pub fn slots(&self) -> Vec<usize> {
+        self.partition.iter().map(|(k, _)| *k).chain(self.order.iter().map(|(k, _)| *k)).collect()
+    }
+
+    /// How these compare.
+    pub fn fields(&self) -> Vec<KeyField> {
+        let partition = self.partition.iter().map(|(_, c)| KeyField::ascending(c.clone()));
+        partition.chain(self.order.iter().map(|(_, f)| f.clone())).collect()
+    }
+}
+
 /// `ROWS`, `RANGE`, `GROUPS`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]

@@ -71,7 +71,7 @@ unsafe fn create(
     destroy: Option<Destructor>,
 ) -> c_int {
     with(db, MISUSE, |d| {
-        let wide = match encoding & 0xf {
+        let wide = match encoding {
             1 => None,
             2 => Some(iolite::Encoding::Utf16le),
             3 => Some(iolite::Encoding::Utf16be),

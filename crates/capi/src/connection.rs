@@ -30,6 +30,8 @@ pub struct Db {
     pub(crate) ending: Cell<bool>,
     /// None if opening failed.
     pub(crate) conn: RefCell<Option<Connection>>,
+    /// What the program's allocator holds for it.
+    pub(crate) held: RefCell<Option<crate::memory::Held>>,
     error: Last,
     /// Codes are told in full.
     pub(crate) extended: Cell<bool>,
@@ -126,7 +128,8 @@ impl Db {
 
     /// Remembers why there is no connection to work with: opening failed, or something unwound.
     pub(crate) fn fail_closed(&self) -> c_int {
-        if self.broken.get() { self.fail_broken() } else { self.fail_code(MISUSE) }
+        // Why it could not be opened stays what the connection tells.
+        if self.broken.get() { self.fail_broken() } else { MISUSE }
     }
 
     /// Releases pointers that functions have given as results.
@@ -140,6 +143,7 @@ impl Db {
     pub(crate) unsafe fn end(&self) {
         let conn = self.conn.borrow_mut().take();
         self.shown_files.take();
+        self.held.take();
         if let Some(c) = conn {
             crate::shared_cache::leave(&c);
             let _ = guard(Ok(()), || c.close());

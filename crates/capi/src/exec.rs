@@ -1,7 +1,7 @@
 //! `sqlite3_exec`, `sqlite3_get_table`, and what is known about a table's column.
 
 use crate::connection::{Db, text, text_option, with};
-use crate::memory::copy_out;
+use crate::memory::{copy_out, sqlite3_free, sqlite3_malloc64};
 use crate::{DONE, MISUSE, NOMEM, OK, ROW};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -28,7 +28,9 @@ pub unsafe extern "C" fn sqlite3_exec(
     }
     // Under the mutex as a whole: the message below is that of this call.
     with(db, MISUSE, |d| {
-        d.ok();
+        if d.conn().is_some() {
+            d.ok();
+        }
         run(db, sql, f, user, error)
     })
 }
@@ -98,6 +100,8 @@ pub unsafe extern "C" fn sqlite3_get_table(
         cells: Vec<*mut c_char>,
         columns: c_int,
         rows: c_int,
+        /// The queries have different numbers of columns.
+        torn: bool,
     }
     unsafe extern "C" fn row(
         p: *mut c_void,
@@ -120,6 +124,7 @@ pub unsafe extern "C" fn sqlite3_get_table(
             add(names);
             t.columns = n;
         } else if t.columns != n {
+            t.torn = true;
             return 1;
         }
         let t = &mut *(p as *mut Table);
@@ -137,10 +142,18 @@ pub unsafe extern "C" fn sqlite3_get_table(
         return MISUSE;
     }
     *out = null_mut();
-    let mut t = Table { cells: Vec::new(), columns: 0, rows: 0 };
+    let mut t = Table { cells: Vec::new(), columns: 0, rows: 0, torn: false };
     let rc = sqlite3_exec(db, sql, Some(row), &mut t as *mut Table as *mut c_void, error);
     if rc != OK {
-        t.cells.iter().for_each(|c| libc::free(*c as *mut c_void));
+        if t.torn {
+            if !error.is_null() {
+                sqlite3_free(*error as *mut c_void);
+                *error = copy_out(b"sqlite3_get_table() called with two or more incompatible queries");
+            }
+            t.cells.iter().for_each(|c| sqlite3_free(*c as *mut c_void));
+            return crate::ERROR;
+        }
+        t.cells.iter().for_each(|c| sqlite3_free(*c as *mut c_void));
         return rc;
     }
     if !rows.is_null() {
@@ -151,7 +164,7 @@ pub unsafe extern "C" fn sqlite3_get_table(
     }
     // How many cells there are stands before the first, for `sqlite3_free_table`.
     let n = t.cells.len();
-    let block = libc::malloc((n + 1) * size_of::<*mut c_char>()) as *mut *mut c_char;
+    let block = sqlite3_malloc64(((n + 1) * size_of::<*mut c_char>()) as u64) as *mut *mut c_char;
     if block.is_null() {
         return NOMEM;
     }
@@ -168,9 +181,9 @@ pub unsafe extern "C" fn sqlite3_free_table(table: *mut *mut c_char) {
     }
     let block = table.sub(1);
     for i in 0..*block as usize {
-        libc::free(*table.add(i) as *mut c_void);
+        sqlite3_free(*table.add(i) as *mut c_void);
     }
-    libc::free(block as *mut c_void);
+    sqlite3_free(block as *mut c_void);
 }
 
 #[unsafe(no_mangle)]

@@ -123,13 +123,11 @@ pub unsafe extern "C" fn sqlite3_file_control(
                 let name = b.vfs().map(|v| v.name().to_owned()).unwrap_or_default();
                 *(arg as *mut *mut crate::vfs_file::CVfs) = crate::vfs::found(&name);
             }
-            DATA_VERSION => *(arg as *mut c_uint) = b.data_version(),
+            DATA_VERSION => *(arg as *mut c_uint) = b.content_version(),
             RESERVE_BYTES => {
-                let new = *number;
-                *number = b.reserved() as c_int;
-                if (0..=255).contains(&new) {
-                    let _ = b.set_page_size(b.page_size(), Some(new as u8));
-                }
+                let new = u8::try_from(*number).ok();
+                let told = d.run(|c| c.reserve_at_vacuum(&name, new));
+                *number = told.unwrap_or_default() as c_int;
             }
             RESET_CACHE => {}
             SIZE_LIMIT if !arg.is_null() => {

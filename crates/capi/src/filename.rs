@@ -96,13 +96,8 @@ pub unsafe extern "C" fn sqlite3_database_file_object(name: *const c_char) -> *m
 
 /// The block of a database's file, which was opened by the name `given`.
 pub(crate) fn filename_block(file: &[u8], given: &[u8], uri: bool) -> Vec<u8> {
-    let given = given.strip_prefix(b"file:").filter(|_| uri).unwrap_or_default();
-    let given = given.split(|b| *b == b'#').next().unwrap_or_default();
-    let query = given.iter().position(|b| *b == b'?').map_or(&b""[..], |at| &given[at + 1..]);
-    let parameters = query.split(|b| *b == b'&').filter(|p| !p.is_empty()).flat_map(|part| {
-        let at = part.iter().position(|b| *b == b'=').unwrap_or(part.len());
-        [&part[..at], part.get(at + 1..).unwrap_or_default()]
-    });
+    let parameters = if uri { iolite::engine::uri_parameters(given) } else { Vec::new() };
+    let parameters = parameters.iter().flat_map(|(key, value)| [&key[..], &value[..]]);
     let beside = |end: &[u8]| if file.is_empty() { Vec::new() } else { [file, end].concat() };
     block(file, parameters, &beside(b"-journal"), &beside(b"-wal"))
 }
@@ -173,7 +168,14 @@ pub unsafe extern "C" fn sqlite3_uri_boolean(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_uri_int64(name: *const c_char, key: *const c_char, default: i64) -> i64 {
     let v = sqlite3_uri_parameter(name, key);
-    if v.is_null() { default } else { CStr::from_ptr(v).to_string_lossy().parse().unwrap_or(default) }
+    if v.is_null() {
+        return default;
+    }
+    let text = CStr::from_ptr(v).to_string_lossy();
+    match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
+        Some(hex) => u64::from_str_radix(hex, 16).map_or(default, |n| n as i64),
+        None => text.parse().unwrap_or(default),
+    }
 }
 
 #[unsafe(no_mangle)]

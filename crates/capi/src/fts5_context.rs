@@ -44,7 +44,9 @@ impl Auxiliary for CFunction {
     fn call(&self, row: &dyn Row, args: &[Value]) -> Result<Value> {
         let mut cx = CContext::of_auxiliary(self.db, self.user);
         let mut values: Vec<CValue> = args.iter().map(|v| CValue::new(v.clone())).collect();
-        let mut pointers: Vec<*mut CValue> = values.iter_mut().map(|v| v as *mut CValue).collect();
+        // There is an array also where there are no arguments: callers in other languages look at it.
+        let mut pointers: Vec<*mut CValue> =
+            values.iter_mut().map(|v| v as *mut CValue).chain([null_mut()]).collect();
         let mut seen = CRow::new(row, self);
         // SAFETY: the program said that the function is one of this kind; all it is given lives across the call.
         unsafe { (self.call)(&EXTENSION, &mut seen, &mut cx, args.len() as c_int, pointers.as_mut_ptr()) };

@@ -144,7 +144,9 @@ impl Callbacks {
         for (_, v) in values.iter_mut().take(31).enumerate().filter(|(i, _)| bound & 1 << i != 0) {
             v.bound = true;
         }
-        let mut pointers: Vec<*mut CValue> = values.iter_mut().map(|v| v as *mut CValue).collect();
+        // There is an array also where there are no arguments: callers in other languages look at it.
+        let mut pointers: Vec<*mut CValue> =
+            values.iter_mut().map(|v| v as *mut CValue).chain([null_mut()]).collect();
         // SAFETY: the function was registered for this shape of call; context and arguments live across it.
         unsafe { f(cx, args.len() as c_int, pointers.as_mut_ptr()) };
     }
@@ -271,14 +273,9 @@ unsafe fn create(g: Given) -> c_int {
         let scalar = code.call.is_some();
         let aggregate = code.step.is_some() && code.finish.is_some();
         let half = code.step.is_some() != code.finish.is_some();
-        let window = code.value.is_some() || code.inverse.is_some();
+        let window = aggregate && code.value.is_some();
         let wrong = half || scalar && code.step.is_some() || code.value.is_some() != code.inverse.is_some();
-        if wrong
-            || name.is_empty()
-            || name.len() > 255
-            || !(-1..=1000).contains(&args)
-            || window && !aggregate
-        {
+        if wrong || name.is_empty() || name.len() > 255 || !(-1..=1000).contains(&args) {
             return MISUSE;
         }
         let Some(c) = d.conn() else { return MISUSE };

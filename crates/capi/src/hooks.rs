@@ -23,8 +23,8 @@ pub struct Hooks {
     /// The statement that runs, innermost, while somebody traces.
     running: Cell<Option<*mut Stmt>>,
     wal: Cell<Option<(WalHook, *mut c_void)>>,
-    wal_db: Cell<Option<*mut Db>>,
-    wal_frames: Cell<u32>,
+    /// Commits that it is to be told of: databases, and frames of their logs.
+    wal_told: Rc<RefCell<Vec<(CString, u32)>>>,
     commit_data: Cell<Option<*mut c_void>>,
     rollback_data: Cell<Option<*mut c_void>>,
     update_data: Cell<Option<*mut c_void>>,
@@ -44,8 +44,7 @@ impl Hooks {
         self.trace.set(None);
         self.profile.set(None);
         self.wal.set(None);
-        self.wal_db.set(None);
-        self.wal_frames.set(0);
+        self.wal_told.take();
         self.commit_data.set(None);
         self.rollback_data.set(None);
         self.update_data.set(None);
@@ -133,19 +132,20 @@ pub(crate) fn closing(d: &Db, db: *mut Db) {
     trace(d, CLOSE, db as *mut c_void, null_mut());
 }
 
-/// Behind each statement: tells the WAL hook if a commit has grown the log.
-pub(crate) fn after_statement(d: &Db, reads: bool) {
-    let (Some((f, user)), Some(db)) = (d.hooks.wal.get(), d.hooks.wal_db.get()) else { return };
-    let Some(c) = d.conn() else { return };
-    if !c.is_autocommit() {
-        return;
+/// Behind each statement: tells the WAL hook of commits that have grown logs, and answers what it answers.
+pub(crate) fn after_statement(d: &Db, db: *mut Db) -> c_int {
+    let told = match d.conn() {
+        Some(c) if c.is_autocommit() => d.hooks.wal_told.take(),
+        _ => return OK,
+    };
+    let mut rc = OK;
+    for (name, frames) in told {
+        if let (OK, Some((f, user))) = (rc, d.hooks.wal.get()) {
+            // SAFETY: registered for this shape of call; the name lives across it.
+            rc = unsafe { f(user, db, name.as_ptr(), frames as c_int) };
+        }
     }
-    let frames = c.btree("main").map_or(0, |b| b.wal_frames());
-    // What a reader finds there was written by others.
-    if frames != d.hooks.wal_frames.replace(frames) && frames > 0 && !reads {
-        // SAFETY: registered for this shape of call.
-        unsafe { f(user, db, c"main".as_ptr(), frames as c_int) };
-    }
+    rc
 }
 
 #[unsafe(no_mangle)]
@@ -185,7 +185,8 @@ pub unsafe extern "C" fn sqlite3_busy_timeout(db: *mut Db, ms: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_setlk_timeout(db: *mut Db, ms: c_int, _flags: c_int) -> c_int {
-    sqlite3_busy_timeout(db, ms)
+    // Locks that block are not used; the busy handler is another setting.
+    with(db, MISUSE, |_| if ms < -1 { crate::RANGE } else { OK })
 }
 
 #[unsafe(no_mangle)]
@@ -286,9 +287,11 @@ pub unsafe extern "C" fn sqlite3_update_hook(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_wal_hook(db: *mut Db, f: Option<WalHook>, user: *mut c_void) -> *mut c_void {
     with(db, null_mut(), |d| {
-        d.hooks.wal_db.set(Some(db));
         if let Some(c) = d.conn() {
-            d.hooks.wal_frames.set(c.btree("main").map_or(0, |b| b.wal_frames()));
+            let told = d.hooks.wal_told.clone();
+            let note = move |name: &str, frames| told.borrow_mut().push((c_name(name), frames));
+            // Setting it fails on no open connection.
+            let _ = c.checkpoint_hook(f.map(|_| Rc::new(note) as _));
         }
         d.hooks.wal.replace(f.map(|f| (f, user))).map_or(null_mut(), |o| o.1)
     })

@@ -32,9 +32,6 @@ pub(crate) fn shared_by_default() -> bool {
     SHARED_BY_DEFAULT.load(Ordering::Relaxed)
 }
 
-/// Settings of the process are settled: it has opened a database, or said that it is ready.
-pub(crate) static INITIALIZED: AtomicBool = AtomicBool::new(false);
-
 /// On, as in the builds of distributions.
 static URI_BY_DEFAULT: AtomicBool = AtomicBool::new(true);
 
@@ -98,18 +95,6 @@ pub unsafe extern "C" fn sqlite3_threadsafe() -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_initialize() -> c_int {
-    INITIALIZED.store(true, Ordering::Relaxed);
-    OK
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_shutdown() -> c_int {
-    INITIALIZED.store(false, Ordering::Relaxed);
-    OK
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_os_init() -> c_int {
     OK
 }
@@ -125,14 +110,37 @@ pub unsafe extern "C" fn sqlite3_config(op: c_int, arg: *mut c_void, more: *mut 
     const LOG: c_int = 16;
     const URI: c_int = 17;
     const PCACHE_HDRSZ: c_int = 24;
-    if INITIALIZED.load(Ordering::Relaxed) && !matches!(op, LOG | PCACHE_HDRSZ) {
+    const MALLOC: c_int = 4;
+    const GETMALLOC: c_int = 5;
+    const SCRATCH: c_int = 6;
+    const HEAP: c_int = 8;
+    const MEMSTATUS: c_int = 9;
+    const GETMUTEX: c_int = 11;
+    const GETPCACHE: c_int = 15;
+    const SQLLOG: c_int = 21;
+    const WIN32_HEAPSIZE: c_int = 23;
+    const MEMDB_MAXSIZE: c_int = 29;
+    const ROWID_IN_VIEW: c_int = 30;
+    if crate::memory::INITIALIZED.load(Ordering::Relaxed) && !matches!(op, LOG | PCACHE_HDRSZ) {
         return MISUSE;
     }
     match op {
         LOG => crate::log::set(std::mem::transmute::<*mut c_void, Option<_>>(arg), more),
+        MALLOC => return crate::memory::choose(arg as *const _),
+        GETMALLOC => return crate::memory::tell(arg as *mut _),
+        MEMSTATUS => crate::memory::count_blocks(arg as usize as c_int != 0),
+        GETMUTEX => return crate::mutex::tell(arg as *mut _),
+        MEMDB_MAXSIZE => iolite::engine::set_image_limit((arg as i64).max(0) as u64),
+        ROWID_IN_VIEW => {
+            if let Some(allowed) = (arg as *mut c_int).as_mut() {
+                *allowed = 0;
+            }
+        }
+        // No longer used, or for builds of another kind: a static buffer for all memory, Windows, a log of statements.
+        SCRATCH | HEAP | GETPCACHE | WIN32_HEAPSIZE | SQLLOG => return ERROR,
         PCACHE_HDRSZ if !arg.is_null() => *(arg as *mut c_int) = 0,
         URI => URI_BY_DEFAULT.store(arg as usize as c_int != 0, Ordering::Relaxed),
-        // Threading modes, memory, log, lookaside, mmap and the like: accepted, without effect.
+        // Threading modes, mutexes, page caches, lookaside, mmap and the like: accepted, without effect.
         1..=30 => {}
         _ => return ERROR,
     }
@@ -254,26 +262,37 @@ pub unsafe extern "C" fn sqlite3_keyword_check(word: *const c_char, n: c_int) ->
     std::str::from_utf8(bytes).is_ok_and(iolite_sql::is_keyword) as c_int
 }
 
-unsafe fn zero<T: Default>(list: &[*mut T]) {
-    for p in list.iter().filter(|p| !p.is_null()) {
-        **p = T::default();
-    }
-}
-
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_status64(op: c_int, now: *mut i64, high: *mut i64, reset: c_int) -> c_int {
-    zero(&[now, high]);
-    if op == 0 && !now.is_null() && !high.is_null() {
-        *now = iolite_base::alloc::used();
-        *high = iolite_base::alloc::highwater(reset != 0);
+    const MEMORY_USED: c_int = 0;
+    const MALLOC_SIZE: c_int = 5;
+    const MALLOC_COUNT: c_int = 9;
+    if !(0..=9).contains(&op) {
+        return MISUSE;
     }
-    if (0..=9).contains(&op) { OK } else { MISUSE }
+    let (a, b) = match op {
+        _ if !crate::memory::counted() => (0, 0),
+        MEMORY_USED => (iolite_base::alloc::used(), iolite_base::alloc::highwater(reset != 0)),
+        MALLOC_SIZE => (0, crate::memory::largest(reset != 0)),
+        MALLOC_COUNT => crate::memory::blocks(reset != 0),
+        // Page memory of the program, scratch memory and the parser's stack are not used.
+        _ => (0, 0),
+    };
+    for (to, value) in [(now, a), (high, b)] {
+        if let Some(to) = to.as_mut() {
+            *to = value;
+        }
+    }
+    OK
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_status(op: c_int, now: *mut c_int, high: *mut c_int, reset: c_int) -> c_int {
     let (mut a, mut b) = (0, 0);
     let rc = sqlite3_status64(op, &mut a, &mut b, reset);
+    if rc != OK {
+        return rc;
+    }
     if !now.is_null() {
         *now = a as c_int;
     }
@@ -293,6 +312,9 @@ pub unsafe extern "C" fn sqlite3_db_status(
 ) -> c_int {
     let (mut a, mut b) = (0, 0);
     let rc = sqlite3_db_status64(db, op, &mut a, &mut b, reset);
+    if rc != OK {
+        return rc;
+    }
     for (to, value) in [(now, a), (high, b)] {
         if !to.is_null() {
             *to = value.min(i32::MAX as i64) as c_int;
@@ -318,7 +340,6 @@ pub unsafe extern "C" fn sqlite3_db_status64(
     const DEFERRED_FKS: c_int = 10;
     const CACHE_USED_SHARED: c_int = 11;
     const CACHE_SPILL: c_int = 12;
-    zero(&[now, high]);
     with(db, MISUSE, |d| {
         let Some(c) = d.conn() else { return MISUSE };
         let value = match op {
@@ -334,8 +355,10 @@ pub unsafe extern "C" fn sqlite3_db_status64(
             0 | 4 | 5 | 6 | 13 => 0,
             _ => return ERROR,
         };
-        if !now.is_null() {
-            *now = value as i64;
+        for (to, value) in [(now, value as i64), (high, 0)] {
+            if let Some(to) = to.as_mut() {
+                *to = value;
+            }
         }
         OK
     })

@@ -305,6 +305,43 @@ pub unsafe extern "C" fn sqlite3_mutex_notheld(_: *mut Mutex) -> c_int {
     1
 }
 
+/// C's `sqlite3_mutex_methods`.
+#[repr(C)]
+pub struct Methods {
+    init: unsafe extern "C" fn() -> c_int,
+    end: unsafe extern "C" fn() -> c_int,
+    alloc: unsafe extern "C" fn(c_int) -> *mut Mutex,
+    free: unsafe extern "C" fn(*mut Mutex),
+    enter: unsafe extern "C" fn(*mut Mutex),
+    attempt: unsafe extern "C" fn(*mut Mutex) -> c_int,
+    leave: unsafe extern "C" fn(*mut Mutex),
+    held: unsafe extern "C" fn(*mut Mutex) -> c_int,
+    notheld: unsafe extern "C" fn(*mut Mutex) -> c_int,
+}
+
+unsafe extern "C" fn nothing_to_do() -> c_int {
+    crate::OK
+}
+
+/// `SQLITE_CONFIG_GETMUTEX`.
+pub(crate) unsafe fn tell(m: *mut Methods) -> c_int {
+    if m.is_null() {
+        return crate::ERROR;
+    }
+    m.write(Methods {
+        init: nothing_to_do,
+        end: nothing_to_do,
+        alloc: sqlite3_mutex_alloc,
+        free: sqlite3_mutex_free,
+        enter: sqlite3_mutex_enter,
+        attempt: sqlite3_mutex_try,
+        leave: sqlite3_mutex_leave,
+        held: sqlite3_mutex_held,
+        notheld: sqlite3_mutex_notheld,
+    });
+    crate::OK
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -36,7 +36,11 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
         return MISUSE;
     }
     *out = null_mut();
-    crate::info::sqlite3_initialize();
+    let rc = crate::memory::sqlite3_initialize();
+    if rc != OK {
+        return rc;
+    }
+    let Ok(held) = crate::memory::Held::new(size_of::<Db>() as u64) else { return NOMEM };
     let uri = flags & URI != 0 || crate::info::uri_by_default();
     let shared =
         flags & PRIVATE_CACHE == 0 && (flags & SHARED_CACHE != 0 || crate::info::shared_by_default());
@@ -53,6 +57,7 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
     let grouped = shared || uri && crate::shared_cache::named_shared(name);
     let db = crate::handle::place(grouped, |d| {
         d.extended.set(flags & EXTENDED_CODES != 0);
+        *d.held.borrow_mut() = Some(held);
         let opened = guard(Err(Code::Internal.into()), || match iolite_os::vfs_named(vfs.as_deref()) {
             None => Err(Error::sql(format!("no such vfs: {}", vfs.as_deref().unwrap_or_default()))),
             Some(vfs) => crate::shared_cache::open(grouped, vfs, name, options, d.interrupt_flag()),
@@ -89,7 +94,13 @@ pub unsafe extern "C" fn sqlite3_open_v2(
     vfs: *const c_char,
 ) -> c_int {
     if !matches!(flags & 7, 1 | 2 | 6) {
-        return MISUSE;
+        if out.is_null() {
+            return MISUSE;
+        }
+        // There is a connection also then, for its message.
+        let mut rc = NOMEM;
+        *out = crate::handle::place(false, |d| rc = d.fail_code(MISUSE));
+        return rc;
     }
     open(bytes(name), out, flags, vfs)
 }

@@ -82,20 +82,43 @@ mod variadic {
                     b'*' => {
                         let n = args.word() as i32;
                         if out.last() == Some(&b'.') {
-                            precision = Some(n.max(0) as usize);
+                            precision = Some(n.unsigned_abs() as usize);
+                            out.extend_from_slice(n.unsigned_abs().to_string().as_bytes());
+                        } else {
+                            out.extend_from_slice(n.to_string().as_bytes());
                         }
-                        out.extend_from_slice(n.to_string().as_bytes());
                     }
                     b'0'..=b'9' | b'-' | b'+' | b' ' | b'#' | b'!' | b',' | b'.' => {
                         if *c == b'.' {
                             let digits = f[i..].iter().take_while(|d| d.is_ascii_digit());
-                            precision = Some(digits.fold(0, |n, d| n * 10 + (d - b'0') as usize));
+                            precision = Some(digits.fold(0usize, |n, d| {
+                                n.saturating_mul(10).saturating_add((d - b'0') as usize)
+                            }));
                         }
                         characters |= *c == b'!';
                         out.push(*c);
                     }
                     b'%' => {
                         out.push(b'%');
+                        break;
+                    }
+                    b'n' => {
+                        // How much is written so far is not told.
+                        out.truncate(out.iter().rposition(|c| *c == b'%').unwrap_or(0));
+                        args.word();
+                        break;
+                    }
+                    b'f' | b'e' | b'E' | b'g' | b'G' => {
+                        let v = args.double();
+                        if v.is_nan() {
+                            let start = out.iter().rposition(|c| *c == b'%').unwrap_or(0);
+                            let (spec, text) = no_number(&out[start..]);
+                            out.splice(start.., spec);
+                            values.push(Value::text(text).unwrap_or_default());
+                        } else {
+                            out.push(*c);
+                            values.push(Value::real(v));
+                        }
                         break;
                     }
                     _ => {
@@ -107,6 +130,18 @@ mod variadic {
             }
         }
         iolite_func::printf::format(&out, &values, MOST).ok().flatten().unwrap_or_default()
+    }
+
+    /// How what is no number is written: a substitution of a text with the width of `spec`, and that text.
+    fn no_number(spec: &[u8]) -> (Vec<u8>, &'static [u8]) {
+        let flags = spec[1..].iter().take_while(|c| !matches!(c, b'1'..=b'9' | b'.')).count() + 1;
+        let mut to = vec![b'%'];
+        if spec[..flags].contains(&b'-') {
+            to.push(b'-');
+        }
+        to.extend(spec[flags..].iter().take_while(|c| c.is_ascii_digit()));
+        to.push(b's');
+        (to, if spec[..flags].contains(&b'0') { b"null" } else { b"NaN" })
     }
 
     unsafe fn argument(
@@ -121,7 +156,6 @@ mod variadic {
             b'd' | b'i' | b'r' => Value::Int(args.word() as i32 as i64),
             b'u' | b'x' | b'X' | b'o' if !long => Value::Int(args.word() as u32 as i64),
             b'u' | b'x' | b'X' | b'o' | b'p' => Value::Int(args.word() as i64),
-            b'f' | b'e' | b'E' | b'g' | b'G' => Value::real(args.double()),
             b'c' => {
                 let c = char::from_u32(args.word() as u32).unwrap_or('\u{fffd}');
                 Value::text(c.encode_utf8(&mut [0; 4]).as_bytes()).unwrap_or_default()
@@ -141,7 +175,7 @@ mod variadic {
                 );
                 let v = Value::text(std::slice::from_raw_parts(p as *const u8, n)).unwrap_or_default();
                 if kind == b'z' {
-                    libc::free(p as *mut c_void);
+                    crate::memory::sqlite3_free(p as *mut c_void);
                 }
                 v
             }
@@ -253,7 +287,8 @@ impl Str {
         if self.failed != crate::OK {
             return false;
         }
-        if self.text.len() + n > self.most {
+        // The NUL behind it counts.
+        if self.text.len() + n >= self.most {
             self.failed = crate::TOOBIG;
         } else if self.text.try_reserve(n + 1).is_err() {
             self.failed = crate::NOMEM;

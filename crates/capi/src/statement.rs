@@ -4,7 +4,7 @@ use crate::connection::{Db, Destructor, text_option, with, within};
 use crate::handle::{Answer, leaving};
 use crate::value::{Buffers, CValue};
 use crate::{DONE, MISUSE, OK, RANGE, ROW, TOOBIG, guard};
-use iolite::engine::{Error, Instruction, Statement, StatementFacts, Step, Value};
+use iolite::engine::{Code, Error, Instruction, Statement, StatementFacts, Step, Value};
 use iolite_base::raw_text;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::{CString, c_char, c_int, c_uchar, c_uint, c_void};
@@ -42,6 +42,8 @@ pub(crate) struct Body {
     began: Cell<Option<Instant>>,
     /// Pointers bound by `sqlite3_bind_pointer`.
     pub(crate) pointers: RefCell<Vec<(usize, *mut c_void, Option<Destructor>)>>,
+    /// What the program's allocator holds for it.
+    _held: crate::memory::Held,
 }
 
 /// So many slots of a connection wait at least before one is used again.
@@ -116,6 +118,9 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
     with(db, MISUSE, |d| {
         let Some(c) = d.conn() else { return d.fail_closed() };
         *used = sql.len();
+        let Ok(held) = crate::memory::Held::new(256 + sql.len() as u64) else {
+            return d.fail(&Error::from(Code::Nomem));
+        };
         let mut prepared = c.prepare_bytes(sql);
         if let Err(e) = &prepared
             && crate::collation::ask(d, db, e)
@@ -148,6 +153,7 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
                     started: Cell::new(false),
                     began: Cell::new(None),
                     pointers: RefCell::default(),
+                    _held: held,
                 };
                 *out = Stmt::place(d, db, body);
                 d.prepared()
@@ -370,7 +376,6 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
             }
             Err(e) => (d.fail_to_run(&e), Some(e)),
         };
-        let reads = rc != ROW && inner.column_count() > 0 && inner.is_readonly();
         drop(inner);
         if let Some(e) = &failed {
             crate::log::log(e.code().number() as c_int, || {
@@ -385,7 +390,12 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
             }
         } else if st.started.take() {
             trace_end(d, st, s);
-            crate::hooks::after_statement(d, reads);
+            let told = crate::hooks::after_statement(d, owner(s));
+            if rc == DONE && told != OK {
+                let code = u32::try_from(told).ok().and_then(Code::from_number).unwrap_or(Code::Error);
+                *st.failed.borrow_mut() = Some(code.into());
+                return d.fail_code(told);
+            }
         }
         rc
     })

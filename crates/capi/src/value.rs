@@ -110,6 +110,7 @@ impl Buffers {
             Value::Null => null(),
             Value::Blob(b, _) if b.is_empty() => null(),
             Value::Blob(b, _) => b.as_ptr() as *const c_void,
+            Value::Text(..) if v.text_bytes().is_ok_and(|t| t.is_empty()) => null(),
             _ => self.text(v) as *const c_void,
         }
     }
@@ -215,7 +216,11 @@ pub unsafe extern "C" fn sqlite3_value_pointer(p: *const CValue, name: *const c_
 pub unsafe extern "C" fn sqlite3_value_dup(p: *const CValue) -> *mut CValue {
     let Some(c) = p.as_ref() else { return null_mut() };
     crate::guard(null_mut(), || match c.copy() {
-        Ok(value) => Box::into_raw(Box::new(CValue::new(value))),
+        Ok(value) => {
+            let mut copy = CValue::new(value);
+            copy.bound = c.bound;
+            Box::into_raw(Box::new(copy))
+        }
         Err(_) => null_mut(),
     })
 }

@@ -410,8 +410,11 @@ impl Participant for TableInC {
 
 /// Hands values to C as it wants them.
 fn with_pointers(values: &mut [CValue], f: impl FnOnce(c_int, *mut *mut CValue) -> c_int) -> c_int {
-    let mut pointers: Vec<*mut CValue> = values.iter_mut().map(|v| v as *mut CValue).collect();
-    f(pointers.len() as c_int, pointers.as_mut_ptr())
+    let n = values.len() as c_int;
+    // There is an array also where there are no values: callers in other languages look at it.
+    let mut pointers: Vec<*mut CValue> =
+        values.iter_mut().map(|v| v as *mut CValue).chain([null_mut()]).collect();
+    f(n, pointers.as_mut_ptr())
 }
 
 /// A cursor of a table in C.

@@ -81,6 +81,10 @@ pub(crate) fn ask(q: &mut IndexInfo, f: impl FnOnce(*mut CIndexInfo) -> c_int) -
     let mut order: Vec<COrder> =
         q.order_by.iter().map(|o| COrder { column: o.column, desc: o.desc as c_uchar }).collect();
     let mut usage = vec![CUsage { arg: 0, omit: 0 }; constraints.len()];
+    // There are arrays also where there is nothing in them: callers in other languages look at them.
+    constraints.reserve(1);
+    order.reserve(1);
+    usage.reserve(1);
     let mut asked = Asked {
         info: CIndexInfo {
             constraint_count: constraints.len() as c_int,

@@ -140,7 +140,7 @@ impl Codegen<'_> {
             self.b.emit(Opcode::Clear, i.index.root.get() as i32, t.db as i32, 0);
         }
         let root = own.map_or(t.table.root.get(), |i| i.root.get());
-        self.b.emit(Opcode::Clear, root as i32, t.db as i32, 1);
+        self.b.emit4(Opcode::Clear, root as i32, t.db as i32, 1, P4::Name(t.table.name.clone()));
     }
 
     /// Codes what comes before the first change: rows that are collected, a query that runs beside.

@@ -26,16 +26,18 @@ impl Codegen<'_> {
     ) -> Result<()> {
         let mut sink = self.open_sink(&c.result, order.into(), c.distinct, limits, dest, end)?;
         let cursor = self.b.cursor();
-        self.b.emit(Opcode::WindowOpen, cursor, 0, 0);
+        let passes: Vec<code::WindowPass> = w.windows.iter().map(|p| self.window_pass(p)).collect();
+        let passes: Rc<[code::WindowPass]> = passes.into();
+        self.b.emit4(Opcode::WindowOpen, cursor, 0, 0, P4::Windows(passes.clone()));
         let filled = self.b.label();
         self.core(&w.input, &[], Limits::default(), &Dest::Window { cursor }, filled)?;
         self.b.place(filled);
         let former = self.begin(c, Role::Windows);
-        let mut passes = Vec::with_capacity(w.windows.len());
-        for p in &w.windows {
-            passes.push(self.window_pass(p)?);
+        for (p, pass) in w.windows.iter().zip(&*passes) {
+            self.frame_offset(&p.frame.start, pass.start)?;
+            self.frame_offset(&p.frame.end, pass.end)?;
         }
-        self.b.emit4(Opcode::WindowRun, cursor, 0, 0, P4::Windows(passes.into()));
+        self.b.emit(Opcode::WindowRun, cursor, 0, 0);
         self.resume(former);
         let calls: usize = w.windows.iter().map(|p| p.calls.len()).sum();
         let first = self.b.regs(w.input.result.len() + calls);
@@ -54,10 +56,11 @@ impl Codegen<'_> {
         self.close_sink(sink, Part::new(c, Role::Order))
     }
 
-    fn window_pass(&mut self, p: &WindowPass) -> Result<code::WindowPass> {
+    /// A window; its frame's offsets have registers, and are not computed yet.
+    fn window_pass(&mut self, p: &WindowPass) -> code::WindowPass {
         let field =
             |t: &OrderTerm| KeyField { coll: t.collation.clone(), desc: t.desc, nulls_large: t.nulls_large };
-        let (start, end) = (self.frame_edge(&p.frame.start)?, self.frame_edge(&p.frame.end)?);
+        let (start, end) = (self.frame_edge(&p.frame.start), self.frame_edge(&p.frame.end));
         let mut calls = Vec::with_capacity(p.calls.len());
         for c in &p.calls {
             let call = FunctionCall {
@@ -72,7 +75,7 @@ impl Codegen<'_> {
             };
             calls.push((Rc::new(call), c.args.clone(), c.filter));
         }
-        Ok(code::WindowPass {
+        code::WindowPass {
             partition: p.partition.clone(),
             order: p.order.iter().map(|(k, t)| (*k, field(t))).collect(),
             unit: match p.frame.unit {
@@ -89,22 +92,27 @@ impl Codegen<'_> {
                 FrameExclude::Ties => code::FrameExclude::Ties,
             },
             calls,
-        })
+        }
     }
 
-    fn frame_edge(&mut self, b: &FrameBound) -> Result<code::FrameEdge> {
-        Ok(match b {
+    fn frame_edge(&mut self, b: &FrameBound) -> code::FrameEdge {
+        match b {
             FrameBound::UnboundedPreceding => code::FrameEdge::UnboundedPreceding,
             FrameBound::CurrentRow => code::FrameEdge::CurrentRow,
             FrameBound::UnboundedFollowing => code::FrameEdge::UnboundedFollowing,
-            FrameBound::Preceding(e) | FrameBound::Following(e) => {
-                let reg = self.b.reg();
-                self.expr_to(e, reg)?;
-                match b {
-                    FrameBound::Preceding(_) => code::FrameEdge::Preceding(reg),
-                    _ => code::FrameEdge::Following(reg),
-                }
-            }
-        })
+            FrameBound::Preceding(_) => code::FrameEdge::Preceding(self.b.reg()),
+            FrameBound::Following(_) => code::FrameEdge::Following(self.b.reg()),
+        }
+    }
+
+    /// Computes a frame's offset into its register.
+    fn frame_offset(&mut self, b: &FrameBound, edge: code::FrameEdge) -> Result<()> {
+        match (b, edge) {
+            (
+                FrameBound::Preceding(e) | FrameBound::Following(e),
+                code::FrameEdge::Preceding(reg) | code::FrameEdge::Following(reg),
+            ) => self.expr_to(e, reg),
+            _ => Ok(()),
+        }
     }
 }

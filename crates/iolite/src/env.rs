@@ -151,6 +151,8 @@ impl Env for Running {
 
     fn set_meta(&self, db: usize, i: usize, v: u32) -> Result<()> {
         self.go_on()?;
+        const SCHEMA_FORMAT: usize = 2;
+        let v = if i == SCHEMA_FORMAT && self.conn.settings.legacy_format() { 1 } else { v };
         self.conn.btree_of(db)?.set_meta(i, v)?;
         match i {
             1 => {

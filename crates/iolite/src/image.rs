@@ -21,9 +21,6 @@ pub struct ImageOptions {
     pub limit: Option<u64>,
 }
 
-/// The most that a database in memory takes unless [`Connection::size_limit`] says otherwise.
-const MOST: u64 = 1 << 30;
-
 /// A copy in progress, page by page.
 pub struct Backup {
     inner: iolite_btree::Backup,
@@ -90,7 +87,7 @@ impl Connection {
         if busy || inner.databases.borrow()[at].backups.get() > 0 {
             return Err(Code::Busy.into());
         }
-        let most = options.limit.unwrap_or(MOST.max(image.len() as u64));
+        let most = options.limit.unwrap_or(crate::memory::most().max(image.len() as u64));
         let opening = OpenOptions { read_only: options.read_only, ..OpenOptions::default() };
         let (tree, limit) = open_image(&inner.vfs, image, most, &opening)?;
         inner.settle(&tree)?;

@@ -15,7 +15,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The largest database in memory, unless somebody says otherwise.
-const MOST: u64 = 1 << 30;
+static MOST: AtomicU64 = AtomicU64::new(1 << 30);
+
+/// Sets the most bytes that databases in memory take which are opened from now on, by name or from an image.
+pub fn set_image_limit(bytes: u64) {
+    MOST.store(bytes, Ordering::Relaxed);
+}
+
+/// The most bytes that a new database in memory takes.
+pub(crate) fn most() -> u64 {
+    MOST.load(Ordering::Relaxed)
+}
 
 /// The one file of a world.
 const NAME: &str = "/database";
@@ -39,7 +49,7 @@ pub(crate) fn open_named(host: &Arc<dyn Vfs>, name: &[u8], options: &OpenOptions
     let world = match named.get(name).and_then(Weak::upgrade) {
         Some(world) => world,
         None => {
-            let world = Memory::new(host, MOST);
+            let world = Memory::new(host, most());
             named.insert(name.to_vec(), Arc::downgrade(&world));
             world
         }

@@ -151,9 +151,7 @@ pub(crate) fn target(name: &[u8], flags: OpenFlags, vfs: &Arc<dyn Vfs>) -> Resul
     let path = unescape(path);
     let mut vfs = vfs.clone();
     let mut parameters = Vec::new();
-    for part in query.split(|b| *b == b'&').filter(|p| !p.is_empty()) {
-        let (key, value) = cut(part, b'=');
-        let (key, bytes) = (unescape(key), unescape(value));
+    for (key, bytes) in parameters_of(query) {
         let value = String::from_utf8_lossy(&bytes);
         let on = matches!(&*value, "1" | "yes" | "true" | "on");
         match &key[..] {
@@ -213,6 +211,20 @@ fn placed(
         vfs = own;
     }
     Target { path: path_of(path), options, shared, vfs, others }
+}
+
+/// The parameters of a URI's query, in order.
+fn parameters_of(query: &[u8]) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+    query.split(|b| *b == b'&').filter(|p| !p.is_empty()).map(|part| {
+        let (key, value) = cut(part, b'=');
+        (unescape(key), unescape(value))
+    })
+}
+
+/// The parameters of a name that is a URI; none of other names.
+pub fn uri_parameters(name: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let rest = name.strip_prefix(b"file:").unwrap_or_default();
+    parameters_of(cut(cut(rest, b'#').0, b'?').1).collect()
 }
 
 /// What stands before and behind the first `at`.

@@ -18,6 +18,18 @@ use std::rc::Rc;
 
 /// Prepares the first statement of a text.
 pub(crate) fn prepare_next<'s>(conn: &Connection, sql: &'s str) -> Result<Option<(Statement, &'s str)>> {
+    let next = prepare_any(conn, sql)?;
+    if !conn.0.settings.comments() && !conn.0.txn.is_nested() {
+        let text = next.as_ref().map_or(sql, |(_, rest)| &sql[..sql.len() - rest.len()]);
+        if let Some(at) = iolite_sql::first_comment(text) {
+            let comment = &text[at.start as usize..at.end as usize];
+            return Err(Error::sql(format!("unrecognized token: \"{comment}\"")).at(at.start));
+        }
+    }
+    Ok(next)
+}
+
+fn prepare_any<'s>(conn: &Connection, sql: &'s str) -> Result<Option<(Statement, &'s str)>> {
     let c = &conn.0;
     // What the engine runs for itself is compiled by other rules.
     // Programs are shared by those that nobody asks for only.

@@ -92,6 +92,7 @@ settings! {
     analytics: Analytics = Analytics::Auto, "Which queries run in columns.";
     attach_create: bool = true, "ATTACH may make a file.", switch AttachCreate;
     attach_write: bool = true, "What ATTACH opens may be written to.", switch AttachWrite;
+    autocheckpoint: u32 = 1000, "Frames of a log from which on a commit has it copied back; 0: never.";
     automatic_index: bool = true, "Joins may make an index for themselves.", pragma "automatic_index";
     busy_timeout: u32 = 0, "For how many milliseconds locks are waited for.";
     cache_spill: i64 = 1, "The pages from which on changed ones are written before the commit; 0: never.";
@@ -102,8 +103,7 @@ settings! {
     checkpoint_thread: bool = false, "Checkpoints after a commit may be left to a thread.";
     #[cfg_attr(not(feature = "columnar"), allow(dead_code))]
     column_derivation: bool = true, "Columns of inner tables may be laid beside outer ones.", own pragma "column_derivation";
-    #[allow(dead_code)]
-    comments: bool = true, "Remembered: comments in SQL.", switch Comments;
+    comments: bool = true, "Texts that are prepared may have comments.", switch Comments;
     count_changes: bool = false, "INSERT, UPDATE and DELETE answer the number of rows.", pragma "count_changes";
     defensive: bool = false, "What SQL alone could spoil the file with is ignored: a writable schema, no journal, another schema version.", switch Defensive;
     double_quoted_definitions: bool = true, "Words in double quotes that name nothing are strings also where a schema is defined.", switch DoubleQuotedDefinitions;
@@ -120,8 +120,7 @@ settings! {
     key_actions: bool = true, "Foreign keys have their actions. Off while the engine rewrites a table.";
     large_value_direct: bool = false, "Large values may go to the file at once, in WAL mode.";
     legacy_alter_table: bool = false, "ALTER TABLE RENAME leaves what refers to the table as it is.", pragma "legacy_alter_table", switch LegacyAlterTable;
-    #[allow(dead_code)]
-    legacy_format: bool = false, "Remembered: the oldest file format for new databases.", switch LegacyFormat;
+    legacy_format: bool = false, "New databases have the oldest schema format.", switch LegacyFormat;
     lock_lease: u32 = 0, "For how many milliseconds read locks on a log are kept unused.";
     locking_mode: Option<LockingMode> = None, "The locking mode without the name of a database, if it was set.";
     lookahead_filters: bool = true, "Joins ask Bloom filters first.", own pragma "lookahead_filters";

@@ -53,6 +53,28 @@ pub(crate) fn vacuum(c: &Connection, schema: Option<&str>, into: Option<&Value>)
     }
 }
 
+impl Inner {
+    /// The bytes at the end of each page that VACUUM sets aside.
+    fn reserved_by_vacuum(&self, db: usize, b: &Btree) -> u8 {
+        self.vacuum_reserved.get().filter(|(of, _)| *of == db).map_or(b.reserved(), |(_, n)| n)
+    }
+}
+
+impl Connection {
+    /// How many bytes at the end of each page are set aside from the next VACUUM on; sets that if `n` is given and answers
+    /// what it was.
+    pub fn reserve_at_vacuum(&self, database: &str, n: Option<u8>) -> Result<u8> {
+        let db = self.0.database_number(database)?;
+        let b = self.btree(database)?;
+        let old = self.0.reserved_by_vacuum(db, &b);
+        if let Some(n) = n {
+            self.0.vacuum_reserved.set(Some((db, n)));
+            b.set_page_size(b.page_size(), Some(n))?;
+        }
+        Ok(old)
+    }
+}
+
 fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<()> {
     let inner = &c.0;
     from.begin_write(true)?;
@@ -61,9 +83,10 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
         if from.page_count() == 0 {
             return Ok(());
         }
-        let options = OpenOptions { page_size, reserved: from.reserved(), ..OpenOptions::default() };
+        let reserved = inner.reserved_by_vacuum(db, from);
+        let options = OpenOptions { page_size, reserved, ..OpenOptions::default() };
         let temp = Btree::open(inner.vfs.clone(), "", &options)?;
-        temp.set_page_size(page_size, Some(from.reserved()))?;
+        temp.set_page_size(page_size, Some(reserved))?;
         let mode = inner.vacuum_auto_vacuum.get().unwrap_or_else(|| from.auto_vacuum());
         let numbered = |root| !renumbered(inner, db, root);
         if inner.settings.reset_database() {
@@ -85,6 +108,7 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
         return Err(e);
     }
     inner.vacuum_page_size.set(0);
+    inner.vacuum_reserved.set(inner.vacuum_reserved.get().filter(|(of, _)| *of != db));
     inner.vacuum_auto_vacuum.set(None);
     inner.forget_schema(db);
     Ok(())
@@ -98,7 +122,7 @@ fn vacuum_into(c: &Connection, db: usize, from: &Btree, file: &[u8]) -> Result<(
     let wanted = inner.vacuum_page_size.get();
     options.page_size = if wanted != 0 { wanted } else { from.page_size() };
     if options.reserved == 0 {
-        options.reserved = from.reserved();
+        options.reserved = inner.reserved_by_vacuum(db, from);
     }
     let to = Btree::open(t.vfs.clone(), &t.path, &options).map_err(|e| {
         let file = String::from_utf8_lossy(file);

@@ -199,7 +199,8 @@ impl Pager {
 
     /// `PRAGMA locking_mode`.
     pub fn locking_mode(&self) -> LockingMode {
-        self.locking_mode
+        // What is in memory or transient is nobody else's.
+        if self.kind == Kind::File { self.locking_mode } else { LockingMode::Exclusive }
     }
 
     /// Sets it; in WAL mode with a shared index, an exclusive mode only holds from the next opening of the
@@ -222,7 +223,7 @@ impl Pager {
                 self.change_counted = false;
             }
         }
-        self.locking_mode
+        self.locking_mode()
     }
 
     /// `PRAGMA max_page_count`.
@@ -426,6 +427,16 @@ impl Pager {
         self.data_version
     }
 
+    /// Whether the write transaction has changed anything yet.
+    pub fn has_changed(&self) -> bool {
+        self.state > State::WriterLocked
+    }
+
+    /// How many write transactions of this session have ended.
+    pub fn write_count(&self) -> u64 {
+        self.serial
+    }
+
     /// Rises when pages may have changed other than by this session's own edits.
     #[inline]
     pub fn epoch(&self) -> u64 {
@@ -543,6 +554,9 @@ impl Pager {
 
     fn copy_back(&mut self, mode: CheckpointMode) -> Result<CheckpointResult> {
         let none = CheckpointResult { busy: false, log: -1, checkpointed: -1 };
+        if self.state != State::Open {
+            return Err(Code::Locked.into());
+        }
         if self.kind != Kind::File {
             return Ok(none);
         }
@@ -558,9 +572,6 @@ impl Pager {
         }
         if self.read_only {
             return Err(Code::Readonly.into());
-        }
-        if self.state != State::Open {
-            return Err(Code::Locked.into());
         }
         let sync = if self.sync == SyncMode::Off { None } else { Some(self.sync) };
         let busy = self.busy.clone();

@@ -84,6 +84,30 @@ pub struct Lexer<'a> {
     last: T,
 }
 
+/// The first comment of a text.
+pub fn first_comment(text: &str) -> Option<crate::ast::Span> {
+    let bytes = text.as_bytes();
+    let (mut lexer, mut from) = (Lexer::new(bytes, 0), 0);
+    loop {
+        let t = lexer.token();
+        // Between two tokens there are only space, byte order marks and comments.
+        let gap = &bytes[from..t.start as usize];
+        if let Some(at) = gap.iter().position(|b| matches!(b, b'-' | b'/')) {
+            let start = from + at;
+            let rest = &bytes[start..];
+            let end = match rest[0] {
+                b'-' => memchr::memchr(b'\n', rest).unwrap_or(rest.len()),
+                _ => lexer.after_comment(start + 2) - start,
+            };
+            return Some(crate::ast::Span { start: start as u32, end: (start + end) as u32 });
+        }
+        if t.kind == T::Eof {
+            return None;
+        }
+        from = t.end as usize;
+    }
+}
+
 impl<'a> Lexer<'a> {
     /// Starts at byte `pos`.
     pub fn new(text: &'a [u8], pos: usize) -> Lexer<'a> {

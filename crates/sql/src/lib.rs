@@ -14,6 +14,7 @@ pub mod token;
 pub mod walk;
 
 pub use complete::complete;
+pub use lexer::first_comment;
 pub use lifted::{Lifted, lifted};
 pub use parser::{parse_expr, parse_next, parse_stmt};
 pub use token::{is_keyword, is_reserved, keyword_count, keyword_name};

@@ -25,7 +25,7 @@ pub(crate) enum VCursor {
     Queue(Box<Queue>),
     Virtual { cursor: Box<dyn VirtualCursor>, null_row: bool },
     Source(Box<dyn RowSource>),
-    Window(crate::window::Rows),
+    Window(Box<crate::window::Rows>),
 }
 
 /// A cursor on a tree.

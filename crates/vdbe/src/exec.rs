@@ -591,13 +591,11 @@ impl Vm {
                 Opcode::FilterAdd => ops::filter::add(self, i)?,
                 Opcode::FilterOpen => ops::filter::open(self, i),
                 Opcode::FilterRowid => ops::filter::add_rowid(self, i)?,
-                Opcode::WindowOpen => {
-                    self.f.cursors[i.p1 as usize] = Some(VCursor::Window(Default::default()));
-                }
-                Opcode::WindowRow => ops::window::add(self, i)?,
+                Opcode::WindowOpen => ops::window::open(self, i)?,
+                Opcode::WindowRow => ops::window::add(self, i, env)?,
                 Opcode::WindowRun => ops::window::run(self, i, env)?,
                 Opcode::WindowNext => {
-                    if !ops::window::next(self, i)? {
+                    if !ops::window::next(self, i, env)? {
                         pc = i.p2 as usize;
                     }
                 }

@@ -22,6 +22,8 @@ enum Tells {
     Pytest,
     /// `test result: FAILED. 219 passed; 2 failed; ...`
     Libtest,
+    /// `--- PASS: TestOpen (0.00s)`, a line a test.
+    Go,
     /// Each line that is as on stock.
     Lines,
 }
@@ -84,6 +86,16 @@ const CLIENTS: &[Client] = &[
               cargo test --lib --features 'backup blob chrono collation column_decltype extra_check functions hooks \
               i128_blob limits load_extension trace unlock_notify vtab csvtab url serde_json window'",
         tells: Tells::Libtest,
+    },
+    Client {
+        name: "go-sqlite3",
+        prepare: "mkdir -p go && (cd go && { [ -f go.mod ] || go mod init fetch; } && go get github.com/mattn/go-sqlite3 && \
+                  cp -r $(go list -m -f '{{.Dir}}' github.com/mattn/go-sqlite3) driver && chmod -R u+w driver)",
+        version: "grep go-sqlite3 go/go.mod | grep -o 'v[0-9.]*$'",
+        run: "cd go/driver && export CGO_CFLAGS=\"-I$HEADER -DSQLITE_ENABLE_COLUMN_METADATA -DSQLITE_ENABLE_PREUPDATE_HOOK\" \
+              CGO_LDFLAGS=-L$WORK/stock && go test -count=1 -v -tags 'libsqlite3 sqlite_fts5 sqlite_math_functions sqlite_vtable \
+              sqlite_preupdate_hook sqlite_column_metadata sqlite_unlock_notify' .",
+        tells: Tells::Go,
     },
     Client {
         name: "sqlite3 shell",
@@ -188,6 +200,11 @@ fn counts(tells: Tells, text: &str, stock: &str) -> Counts {
             let line = last("test result:");
             Counts { passed: number_before(line, " passed"), failed: number_before(line, " failed") }
         }
+        Tells::Go => {
+            let begin = |word| text.lines().filter(|l| l.trim_start().starts_with(word)).count() as u64;
+            // What panics ends the run.
+            Counts { passed: begin("--- PASS"), failed: begin("--- FAIL") + begin("panic:") }
+        }
         Tells::Lines => {
             let same = text.lines().filter(|l| stock.lines().any(|s| s == *l)).count() as u64;
             let all = stock.lines().count() as u64;
@@ -199,7 +216,9 @@ fn counts(tells: Tells, text: &str, stock: &str) -> Counts {
 /// Lines that name a test that did not pass.
 fn failures(text: &str) -> Vec<&str> {
     let named = |l: &&str| {
-        ["FAILED ", "FAIL: ", "ERROR: "].iter().any(|p| l.starts_with(p) && !l.starts_with("FAILED ("))
+        ["FAILED ", "FAIL: ", "ERROR: ", "--- FAIL: "]
+            .iter()
+            .any(|p| l.starts_with(p) && !l.starts_with("FAILED ("))
             || l.starts_with("test ") && l.ends_with(" ... FAILED")
     };
     text.lines().filter(named).collect()

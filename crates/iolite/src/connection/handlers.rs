@@ -101,6 +101,27 @@ impl Connection {
         self.0.txn.set_wal_hook(f);
     }
 
+    /// As [`Connection::wal_hook`], and commits have no log copied back any more: a program does so in `f`, or not at all. The next
+    /// setting of automatic checkpoints ends that.
+    pub fn checkpoint_hook(&self, f: Option<Rc<crate::txn::WalHook>>) -> Result<()> {
+        self.set_autocheckpoint(0)?;
+        self.0.txn.set_wal_hook(f);
+        self.0.txn.set_checkpointed_by_hook(true);
+        Ok(())
+    }
+
+    /// From how many frames of a log on a commit has it copied back (`PRAGMA wal_autocheckpoint`); 0: never.
+    pub fn set_autocheckpoint(&self, frames: u32) -> Result<()> {
+        if self.0.txn.set_checkpointed_by_hook(false) {
+            self.0.txn.set_wal_hook(None);
+        }
+        self.0.settings.autocheckpoint.set(frames);
+        for b in self.0.open_trees() {
+            b.set_wal_autocheckpoint(frames);
+        }
+        Ok(())
+    }
+
     /// Calls `f` before each change of a row of a table, but not of the schema and other tables of the engine's own.
     pub fn preupdate_hook(&self, f: Option<Rc<crate::preupdate::PreupdateHook>>) {
         self.0.preupdate.set_hook(f);

@@ -117,6 +117,8 @@ pub(crate) struct Inner {
     pub random: RefCell<crate::random::Randomness>,
     /// The page size that the next VACUUM gives the file; 0: as it is.
     pub vacuum_page_size: Cell<u32>,
+    /// Bytes at the end of each page that VACUUM of a database (by its number) sets aside.
+    pub vacuum_reserved: Cell<Option<(usize, u8)>>,
     /// The auto-vacuum mode likewise.
     pub vacuum_auto_vacuum: Cell<Option<iolite_btree::AutoVacuum>>,
 }
@@ -153,6 +155,7 @@ impl Inner {
             Some(h) => b.set_busy_handler(Some(h))?,
             None => b.set_busy_timeout(self.settings.busy_timeout())?,
         }
+        b.set_wal_autocheckpoint(self.settings.autocheckpoint());
         b.set_lock_lease(self.settings.lock_lease())?;
         b.set_checkpoint_thread(self.settings.checkpoint_thread())?;
         if let Some(m) = self.settings.locking_mode() {

@@ -179,6 +179,7 @@ impl Connection {
             authorizer: RefCell::default(),
             random: RefCell::default(),
             vacuum_page_size: Cell::new(0),
+            vacuum_reserved: Cell::new(None),
             vacuum_auto_vacuum: Cell::new(None),
         });
         Ok(Connection(inner))

@@ -45,7 +45,7 @@ fn meta(c: &Call<'_>, i: usize) -> Result<Rows> {
             c.inner().forget_schema(c.db()?);
         }
     }
-    let v = c.reading(|b| b.meta(i))?;
+    let v = c.reading_on(|b| b.meta(i))?;
     int(v as i32 as i64)
 }
 
@@ -119,7 +119,7 @@ fn checkpoint_thread(c: &Call<'_>) -> Result<Rows> {
 }
 
 fn data_version(c: &Call<'_>) -> Result<Rows> {
-    let v = c.reading(|b| Ok(b.data_version()))?;
+    let v = c.reading_on(|b| Ok(b.data_version()))?;
     int(v as i64)
 }
 
@@ -130,7 +130,7 @@ fn default_cache_size(c: &Call<'_>) -> Result<Rows> {
         c.writing(|b| b.set_meta(3, pages as u32))?;
         c.btree()?.set_cache_size(pages)?;
     }
-    match c.reading(|b| b.meta(3))? as i32 {
+    match c.reading_on(|b| b.meta(3))? as i32 {
         0 => int(-2000),
         pages => int((pages as i64).abs()),
     }
@@ -163,7 +163,7 @@ fn encoding(c: &Call<'_>) -> Result<Rows> {
 }
 
 fn freelist_count(c: &Call<'_>) -> Result<Rows> {
-    let n = c.reading(|b| b.freelist_count())?;
+    let n = c.reading_on(|b| b.freelist_count())?;
     int(n as i64)
 }
 
@@ -248,7 +248,8 @@ fn locking_mode(c: &Call<'_>) -> Result<Rows> {
     }
     // Without a name it is what databases get that are attached later.
     let default = c.inner().settings.locking_mode().unwrap_or(LockingMode::Normal);
-    let shown = if c.schema.is_none() { default } else { c.btree()?.locking_mode() };
+    let asked = c.schema.is_none() && mode.is_none();
+    let shown = if asked { default } else { c.btree()?.locking_mode() };
     let name = match shown {
         LockingMode::Exclusive => "exclusive",
         LockingMode::Normal => "normal",
@@ -258,7 +259,7 @@ fn locking_mode(c: &Call<'_>) -> Result<Rows> {
 
 fn max_page_count(c: &Call<'_>) -> Result<Rows> {
     let v = c.value.map_or(0, number).clamp(0, u32::MAX as i64 - 1) as u32;
-    let n = c.reading(|b| if v > 0 { b.set_max_page_count(v) } else { Ok(b.max_page_count()) })?;
+    let n = c.reading_on(|b| if v > 0 { b.set_max_page_count(v) } else { Ok(b.max_page_count()) })?;
     int(n as i64)
 }
 
@@ -276,7 +277,7 @@ fn mmap_size(c: &Call<'_>) -> Result<Rows> {
 }
 
 fn page_count(c: &Call<'_>) -> Result<Rows> {
-    let n = c.reading(|b| Ok(b.page_count()))?;
+    let n = c.reading_on(|b| Ok(b.page_count()))?;
     int(n as i64)
 }
 
@@ -345,10 +346,7 @@ fn synchronous(c: &Call<'_>) -> Result<Rows> {
 fn wal_autocheckpoint(c: &Call<'_>) -> Result<Rows> {
     let b = c.btree()?;
     if let Some(v) = c.value {
-        let n = number(v).clamp(0, u32::MAX as i64) as u32;
-        for b in c.all()? {
-            b.set_wal_autocheckpoint(n);
-        }
+        c.conn.set_autocheckpoint(number(v).clamp(0, u32::MAX as i64) as u32)?;
     }
     int(b.wal_autocheckpoint() as i64)
 }

@@ -206,6 +206,15 @@ impl Call<'_> {
         self.btree()?.reading(f)
     }
 
+    /// As [`Call::reading`]; within BEGIN and COMMIT the database is read on from here.
+    fn reading_on<T>(&self, f: impl FnOnce(&Btree) -> Result<T>) -> Result<T> {
+        let (b, txn) = (self.btree()?, &self.inner().txn);
+        if !txn.is_autocommit() && !txn.is_nested() {
+            b.begin_read()?;
+        }
+        b.reading(f)
+    }
+
     /// Runs `f` in a write transaction, which commits unless one is open. Where that fails it is taken back, with its locks;
     /// statements that read go on reading.
     fn writing(&self, f: impl FnOnce(&Btree) -> Result<()>) -> Result<()> {

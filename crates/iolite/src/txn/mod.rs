@@ -116,6 +116,8 @@ pub(crate) struct Transaction {
     rollback_hook: RefCell<Option<Rc<dyn Fn()>>>,
     /// Called after each commit that a log has taken, with the database's name and the log's frames.
     wal_hook: RefCell<Option<Rc<WalHook>>>,
+    /// It is there instead of automatic checkpoints.
+    checkpointed_by_hook: Cell<bool>,
     /// Somebody but the trees is asked before a commit, or told of it: most commits look at this alone.
     watched: Cell<bool>,
 }
@@ -324,6 +326,11 @@ impl Transaction {
     pub fn set_wal_hook(&self, f: Option<Rc<WalHook>>) {
         *self.wal_hook.borrow_mut() = f;
         self.note_watched();
+    }
+
+    /// Says whether the hook is there instead of automatic checkpoints, and answers whether it was.
+    pub fn set_checkpointed_by_hook(&self, is: bool) -> bool {
+        self.checkpointed_by_hook.replace(is)
     }
 
     fn note_watched(&self) {

@@ -175,3 +175,41 @@ fn groups_and_windows_of_a_utf16_database_have_its_order() {
         );
     }
 }
+
+#[test]
+fn window_functions_are_the_same_where_their_rows_are_stored() {
+    for encoding in ["UTF-8", "UTF-16le"] {
+        let c = Connection::open_in_memory().unwrap();
+        c.execute_batch(&format!("PRAGMA encoding = '{encoding}'; PRAGMA analytics = off; {ROWS}")).unwrap();
+        c.execute_batch("DELETE FROM t WHERE id > 4000").unwrap();
+        for sql in [
+            "SELECT id, k, row_number() OVER (), count(*) OVER () FROM t",
+            "SELECT id, sum(v) OVER (ORDER BY k, id) FROM t",
+            "SELECT id, k, rank() OVER (PARTITION BY v ORDER BY k DESC), lag(k, 3, 'none') OVER (ORDER BY id), \
+                max(k) OVER (PARTITION BY v ORDER BY id ROWS 5 PRECEDING) FROM t",
+            "SELECT v, k, ntile(9) OVER w, first_value(id) OVER w, dense_rank() OVER (ORDER BY v), \
+                group_concat(id) FILTER (WHERE id % 5 = 0) OVER (PARTITION BY v, k COLLATE NOCASE ORDER BY id DESC) \
+                FROM t WINDOW w AS (PARTITION BY typeof(k) ORDER BY v, id) ORDER BY id LIMIT 500 OFFSET 1000",
+        ] {
+            c.execute_batch("PRAGMA sort_memory = 1000000000").unwrap();
+            let whole = format!("{:?}", c.query(sql, &[]).unwrap());
+            for memory in [4096, 90_000] {
+                c.execute_batch(&format!("PRAGMA sort_memory = {memory}")).unwrap();
+                let mut q = c.prepare(sql).unwrap();
+                for _ in 0..2 {
+                    let mut rows = Vec::new();
+                    while q.step().unwrap() == iolite::engine::Step::Row {
+                        rows.push(q.row().to_vec());
+                    }
+                    assert!(format!("{rows:?}") == whole, "{sql}, {memory} bytes, {encoding}");
+                    q.reset().unwrap();
+                }
+            }
+        }
+        c.execute_batch("PRAGMA sort_memory = 4096").unwrap();
+        let e = c.query("SELECT sum(v) OVER (ORDER BY id ROWS -1 PRECEDING) FROM t", &[]).unwrap_err();
+        assert_eq!(e.message(), "frame starting offset must be a non-negative integer");
+        c.execute_batch("DELETE FROM t WHERE id > 10").unwrap();
+        assert_eq!(c.query("SELECT sum(v) OVER () FROM t", &[]).unwrap().len(), 10);
+    }
+}

@@ -44,17 +44,18 @@ pub struct UnixFile {
     chunk: Cell<u64>,
     /// Use the locks of processes even where there are better ones.
     process_locks: bool,
+    /// Shared memory is only read.
+    reads_shm: bool,
 }
 
 impl UnixFile {
     /// A handle on an open descriptor.
-    pub fn new(mut fd: Fd, path: Option<PathBuf>, flags: OpenFlags, process_locks: bool) -> UnixFile {
+    pub fn new(mut fd: Fd, path: Option<PathBuf>, flags: OpenFlags, vfs: &super::UnixVfs) -> UnixFile {
         if path.is_some() {
             fd.watch();
         }
         UnixFile {
             fd: Some(fd),
-            path,
             flags,
             level: Cell::new(LockLevel::None),
             id: Cell::new(None),
@@ -67,7 +68,9 @@ impl UnixFile {
             met_writer: Cell::new(false),
             born_after: fork::forks(),
             chunk: Cell::new(0),
-            process_locks,
+            process_locks: vfs.process_locks && path.is_some(),
+            reads_shm: vfs.reads_shm,
+            path,
         }
     }
 
@@ -300,7 +303,7 @@ impl File for UnixFile {
         }
         let mut shm = self.shm.borrow_mut();
         if shm.is_none() {
-            *shm = Some(Shm::open(path, self.fd(), self.locking().is_some())?);
+            *shm = Some(Shm::open(path, self.fd(), self.locking().is_some(), self.reads_shm)?);
         }
         shm.as_mut().expect("just opened").map(index, size, extend)
     }
@@ -360,7 +363,7 @@ mod tests {
         std::fs::write(&path, "made by another").unwrap();
         let open = |flags| {
             let fd = sys::open(&path, sys::How { write: true, ..Default::default() }).unwrap();
-            UnixFile::new(fd, Some(path.clone()), flags, false)
+            UnixFile::new(fd, Some(path.clone()), flags, &super::super::UnixVfs::new())
         };
         let log = open(OpenFlags::read_write(FileKind::Wal));
         assert!(log.new_entry.get());

@@ -32,6 +32,8 @@ const MOST_LINKS: usize = 100;
 /// Files of the operating system.
 pub struct UnixVfs {
     process_locks: bool,
+    /// Shared memory is only read: it must be there, or the log is read without it.
+    reads_shm: bool,
 }
 
 impl Default for UnixVfs {
@@ -44,13 +46,13 @@ impl UnixVfs {
     /// The VFS. All of them are alike.
     pub fn new() -> UnixVfs {
         fork::watch();
-        UnixVfs { process_locks: false }
+        UnixVfs { process_locks: false, reads_shm: false }
     }
 
     /// The same with the locks that belong to processes, as on systems that have no others.
     pub fn with_process_locks() -> UnixVfs {
         fork::watch();
-        UnixVfs { process_locks: true }
+        UnixVfs { process_locks: true, reads_shm: false }
     }
 }
 
@@ -62,10 +64,10 @@ impl Vfs for UnixVfs {
     fn open(&self, path: Option<&Path>, flags: OpenFlags) -> Result<Box<dyn File>> {
         let Some(path) = path else {
             let fd = temp_file(self)?;
-            return Ok(Box::new(UnixFile::new(fd, None, flags, false)));
+            return Ok(Box::new(UnixFile::new(fd, None, flags, self)));
         };
         let file = |fd, flags| -> Result<Box<dyn File>> {
-            Ok(Box::new(UnixFile::new(fd, Some(path.to_owned()), flags, self.process_locks)))
+            Ok(Box::new(UnixFile::new(fd, Some(path.to_owned()), flags, self)))
         };
         // Who may write beside a database need not be who may write what a link beside it leads to.
         let nofollow = flags.kind != FileKind::MainDb;
@@ -88,6 +90,12 @@ impl Vfs for UnixVfs {
             return Err(Code::Perm.into());
         }
         file(fd, OpenFlags { read_only: true, ..flags })
+    }
+
+    fn for_database(&self, parameters: &[(Vec<u8>, Vec<u8>)]) -> Option<std::sync::Arc<dyn Vfs>> {
+        let on = |v: &[u8]| matches!(v.to_ascii_lowercase().as_slice(), b"1" | b"on" | b"yes" | b"true");
+        let reads_shm = parameters.iter().find(|p| p.0 == b"readonly_shm").is_some_and(|p| on(&p.1));
+        reads_shm.then(|| std::sync::Arc::new(UnixVfs { reads_shm, ..*self }) as _)
     }
 
     fn delete(&self, path: &Path, sync_dir: bool) -> Result<()> {

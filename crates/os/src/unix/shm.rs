@@ -40,12 +40,13 @@ struct Held {
 }
 
 impl Joint {
-    fn open(path: &Path, belongs: Belongs, owner: Owner) -> Result<Joint> {
+    fn open(path: &Path, belongs: Belongs, owner: Owner, read: bool) -> Result<Joint> {
         let reading = How { nofollow: true, ..How::default() };
         let writing = How { write: true, create: true, belongs: Some(belongs), ..reading };
-        let (mut fd, read_only) = match sys::open(path, writing) {
-            Ok(fd) => (fd, false),
-            Err(_) => (sys::open(path, reading).map_err(|_| Code::Cantopen)?, true),
+        let write = if read { None } else { sys::open(path, writing).ok() };
+        let (mut fd, read_only) = match write {
+            Some(fd) => (fd, false),
+            None => (sys::open(path, reading).map_err(|_| Code::Cantopen)?, true),
         };
         if owner == Owner::Description {
             fd.watch();
@@ -54,7 +55,7 @@ impl Joint {
     }
 
     /// The one of this process for a file.
-    fn of_process(path: &Path, belongs: Belongs) -> Result<Arc<Joint>> {
+    fn of_process(path: &Path, belongs: Belongs, read: bool) -> Result<Arc<Joint>> {
         static ALL: PerProcess<Mutex<HashMap<FileId, Weak<Joint>>>> = PerProcess::new();
         let mut all = ALL.get().lock().unwrap_or_else(PoisonError::into_inner);
         // Looked up by name first: a descriptor that turned out to be a second one could not be closed again.
@@ -63,7 +64,7 @@ impl Joint {
         {
             return Ok(found);
         }
-        let new = Arc::new(Joint::open(path, belongs, Owner::Process)?);
+        let new = Arc::new(Joint::open(path, belongs, Owner::Process, read)?);
         let st = sys::fstat(&new.fd).map_err(|_| Code::IoerrFstat)?;
         all.retain(|_, w| w.strong_count() > 0);
         all.insert(super::file::id_of(&st), Arc::downgrade(&new));
@@ -113,16 +114,16 @@ pub struct Shm {
 }
 
 impl Shm {
-    /// Opens or creates the file beside `db_path`.
-    pub fn open(db_path: &Path, db: &Fd, process_locks: bool) -> Result<Shm> {
+    /// Opens or creates the file beside `db_path`; `read`: only to read it.
+    pub fn open(db_path: &Path, db: &Fd, process_locks: bool, read: bool) -> Result<Shm> {
         let mut name = db_path.as_os_str().to_owned();
         name.push("-shm");
         let path = PathBuf::from(name);
         let belongs = Belongs::like(&sys::fstat(db).map_err(|_| Code::IoerrFstat)?);
         let joint = if process_locks {
-            Joint::of_process(&path, belongs)?
+            Joint::of_process(&path, belongs, read)?
         } else {
-            Arc::new(Joint::open(&path, belongs, Owner::Description)?)
+            Arc::new(Joint::open(&path, belongs, Owner::Description, read)?)
         };
         Ok(Shm { joint, path, regions: Vec::new(), shared: Cell::new(0), exclusive: Cell::new(0) })
     }

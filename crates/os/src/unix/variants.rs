@@ -188,7 +188,7 @@ impl ByProcess {
         let locks =
             process().locks.open(Some(&Process::name(id)), OpenFlags::read_write(FileKind::MainDb))?;
         files.entry(id).or_insert(Whole { file: None, users: 0 }).users += 1;
-        let vfs = UnixVfs { process_locks: vfs.process_locks };
+        let vfs = UnixVfs { ..*vfs };
         Ok(ByProcess { inner, locks, id, path: path.to_owned(), flags, vfs })
     }
 

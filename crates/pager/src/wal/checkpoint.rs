@@ -74,7 +74,7 @@ impl Wal {
         page_size: u32,
         cached: Cached<'_>,
     ) -> Result<CheckpointResult> {
-        if self.log.is_read_only() {
+        if self.log.is_read_only() || db.shm_read_only() {
             return Err(Code::Readonly.into());
         }
         if mode == CheckpointMode::Noop {

@@ -8,7 +8,7 @@ use crate::env::{Env, RowBefore};
 use crate::machine::Vm;
 use iolite_base::{Code, Encoding, Pgno, Result};
 use iolite_btree::{Btree, TreeKind};
-use iolite_bytecode::{Insn, p5};
+use iolite_bytecode::{Insn, P4, p5};
 use iolite_ext::RowChange;
 use iolite_value::{Value, compare, record};
 use std::cmp::Ordering;
@@ -85,7 +85,14 @@ pub(crate) fn delete(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
 
 /// All rows of a tree are about to be deleted.
 #[cold]
-pub(crate) fn clear(vm: &Vm, tree: (&Btree, usize, Pgno), kind: TreeKind, env: &dyn Env) -> Result<()> {
+/// Who is told of each row before is told of it as gone, too, though all go at once.
+pub(crate) fn clear(
+    vm: &Vm,
+    tree: (&Btree, usize, Pgno),
+    kind: TreeKind,
+    i: &Insn,
+    env: &dyn Env,
+) -> Result<()> {
     let (bt, db, root) = tree;
     let mut t = TreeCursor::new(bt.cursor(root, kind, false)?, db, None);
     let mut more = t.cur.first()?;
@@ -94,6 +101,9 @@ pub(crate) fn clear(vm: &Vm, tree: (&Btree, usize, Pgno), kind: TreeKind, env: &
         let old = Some(stored(&mut t, vm.enc)?);
         let depth = vm.callers.len();
         env.before_change(&RowBefore { change: RowChange::Delete, db, root, depth, old, new: None });
+        if let (P4::Name(table), TreeKind::Table, true) = (&i.p4, kind, env.watches_rows()) {
+            env.row_changed(RowChange::Delete, db, table, t.cur.rowid());
+        }
         more = t.cur.next()?;
     }
     Ok(())

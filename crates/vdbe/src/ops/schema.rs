@@ -45,7 +45,7 @@ pub(crate) fn clear(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     };
     drop(page);
     if vm.announces && i.p3 != 0 {
-        super::before::clear(vm, (&bt, i.p2 as usize, root), kind, env)?;
+        super::before::clear(vm, (&bt, i.p2 as usize, root), kind, i, env)?;
     }
     let n = bt.clear_tree(root, kind)?;
     if i.p3 != 0 {

@@ -15,36 +15,35 @@ fn list(vm: &mut Vm, n: i32) -> Result<&mut Rows> {
     }
 }
 
-pub(crate) fn add(vm: &mut Vm, i: &Insn) -> Result<()> {
+pub(crate) fn add(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let (first, n) = (i.p2 as usize, i.p3 as usize);
     let Some(VCursor::Window(list)) = &mut vm.f.cursors[i.p1 as usize] else {
         return Err(Code::Internal.into());
     };
-    list.add(&vm.f.regs[first..first + n])
+    list.add(&vm.f.regs[first..first + n], env)
+}
+
+pub(crate) fn open(vm: &mut Vm, i: &Insn) -> Result<()> {
+    let P4::Windows(passes) = &i.p4 else { return Err(Code::Internal.into()) };
+    vm.f.cursors[i.p1 as usize] = Some(VCursor::Window(Box::new(Rows::new(passes.clone()))));
+    Ok(())
 }
 
 pub(crate) fn run(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
-    let P4::Windows(passes) = &i.p4 else { return Err(Code::Internal.into()) };
+    let passes = list(vm, i.p1)?.passes();
     let offset = |e: &FrameEdge| match e {
         FrameEdge::Preceding(r) | FrameEdge::Following(r) => vm.f.regs[*r as usize].clone(),
         _ => Value::Null,
     };
-    let offsets: Vec<(Value, Value)> = passes.iter().map(|p| (offset(&p.start), offset(&p.end))).collect();
-    // Functions may call back: the list is taken out while they run.
-    let mut rows = std::mem::take(list(vm, i.p1)?);
-    let done = rows.run(passes, &offsets, env);
-    *list(vm, i.p1)? = rows;
-    done
+    let offsets = passes.iter().map(|p| (offset(&p.start), offset(&p.end))).collect();
+    // Functions may call back: a statement is not re-entered while it runs.
+    list(vm, i.p1)?.run(offsets, env)
 }
 
 /// `false` at the end.
-pub(crate) fn next(vm: &mut Vm, i: &Insn) -> Result<bool> {
+pub(crate) fn next(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<bool> {
     let Some(VCursor::Window(list)) = &mut vm.f.cursors[i.p1 as usize] else {
         return Err(Code::Internal.into());
     };
-    let Some(row) = list.next() else { return Ok(false) };
-    for (r, v) in vm.f.regs[i.p3 as usize..].iter_mut().zip(row) {
-        *r = v;
-    }
-    Ok(true)
+    list.next(&mut vm.f.regs[i.p3 as usize..], env)
 }

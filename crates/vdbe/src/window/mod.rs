@@ -4,146 +4,102 @@
 //! order, keeping what the windows behind it in the list have done, so that rows come out in the order of the first. A
 //! function's values go into a column of their own, by the number of the row.
 //!
-//! What always holds: a row's number is its place in the list as it was filled. All rows are in memory, counted.
+//! What always holds: a row's number is its place in the list as it was filled. More rows than a sorter holds go through
+//! sorters instead (`spill`).
 
 mod aggregate;
 mod functions;
+mod held;
 mod partition;
+mod spill;
 
 use crate::env::Env;
-use iolite_base::{Code, Result, alloc};
+use held::Held;
+use iolite_base::Result;
 use iolite_bytecode::WindowPass;
-use iolite_ext::Implementation;
-use iolite_value::compare::KeyField;
-use iolite_value::order::{ValueRef, in_order};
-use iolite_value::{Value, compare};
-use partition::Partition;
+use iolite_value::Value;
+use spill::Spilled;
+use std::rc::Rc;
+
+/// By so much a row in memory is larger than the record that a sorter holds.
+const WIDER: usize = 4;
 
 /// How often an interruption is looked for.
 const CHECK_EVERY: usize = 256;
 
 /// The rows, and what the functions made of them.
-#[derive(Default)]
 pub(crate) struct Rows {
-    /// Row by row.
-    cells: Vec<Value>,
-    width: usize,
-    len: usize,
+    passes: Rc<[WindowPass]>,
+    held: Held,
     /// A column for each function.
     results: Vec<Vec<Value>>,
-    /// The rows in the order in which they come out.
-    order: Vec<u32>,
+    /// How many have come out.
     at: usize,
+    /// Bytes of texts and blobs that are held.
+    bytes: usize,
+    /// The rows, if they had no room.
+    spilled: Option<Box<Spilled>>,
 }
 
 impl Rows {
+    /// An empty list.
+    pub fn new(passes: Rc<[WindowPass]>) -> Rows {
+        Rows { passes, held: Held::default(), results: Vec::new(), at: 0, bytes: 0, spilled: None }
+    }
+
+    /// The windows.
+    pub fn passes(&self) -> Rc<[WindowPass]> {
+        self.passes.clone()
+    }
+
     /// Adds a row. All have the same width.
-    pub fn add(&mut self, row: &[Value]) -> Result<()> {
-        if self.len == u32::MAX as usize {
-            return Err(Code::Nomem.into());
+    pub fn add(&mut self, row: &[Value], env: &dyn Env) -> Result<()> {
+        if let Some(s) = &mut self.spilled {
+            return s.add(row, env);
         }
-        alloc::reserve(&mut self.cells, row.len())?;
-        self.cells.extend_from_slice(row);
-        self.width = row.len();
-        self.len += 1;
+        self.held.add(row)?;
+        self.bytes += row.iter().map(heap_bytes).sum::<usize>();
+        if self.bytes.saturating_add(self.held.bytes()) / WIDER > env.sort_memory() {
+            let held = std::mem::take(&mut self.held);
+            self.spilled = Some(Box::new(Spilled::new(&held, self.passes.clone(), env)?));
+        }
         Ok(())
     }
 
-    /// The values of the next row, which leave the list, and behind them those of the functions.
-    pub fn next(&mut self) -> Option<impl Iterator<Item = Value>> {
-        let row = *self.order.get(self.at)? as usize;
-        self.at += 1;
-        let own = &mut self.cells[row * self.width..][..self.width];
-        let behind = self.results.iter_mut().map(move |column| &mut column[row]);
-        Some(own.iter_mut().chain(behind).map(std::mem::take))
-    }
-
     /// Computes all functions. `offsets` are those of the frames.
-    pub fn run(&mut self, passes: &[WindowPass], offsets: &[(Value, Value)], env: &dyn Env) -> Result<()> {
-        alloc::reserve(&mut self.order, self.len)?;
-        self.order.extend(0..self.len as u32);
+    pub fn run(&mut self, offsets: Vec<(Value, Value)>, env: &dyn Env) -> Result<()> {
+        if let Some(s) = &mut self.spilled {
+            return s.run(offsets, env);
+        }
+        self.held.begin()?;
         let mut results = Vec::new();
-        for (p, offsets) in passes.iter().zip(offsets).rev() {
-            self.sort(p)?;
-            results.push(self.pass(p, offsets, env)?);
+        for (p, offsets) in self.passes.iter().zip(&offsets).rev() {
+            self.held.sort(p)?;
+            results.push(self.held.compute(p, offsets, env)?);
         }
         self.results = results.into_iter().rev().flatten().collect();
         Ok(())
     }
 
-    fn row(&self, place: usize) -> &[Value] {
-        &self.cells[self.order[place] as usize * self.width..][..self.width]
-    }
-
-    fn sort(&mut self, p: &WindowPass) -> Result<()> {
-        if p.partition.is_empty() && p.order.is_empty() {
-            return Ok(());
+    /// Puts the next row into `to`, the values of the functions behind its own; false if there is none.
+    pub fn next(&mut self, to: &mut [Value], env: &dyn Env) -> Result<bool> {
+        if let Some(s) = &mut self.spilled {
+            return s.next(to, env);
         }
-        let slots: Vec<usize> =
-            p.partition.iter().map(|(k, _)| *k).chain(p.order.iter().map(|(k, _)| *k)).collect();
-        let ascending = p.partition.iter().map(|(_, c)| KeyField::ascending(c.clone()));
-        let fields: Vec<KeyField> = ascending.chain(p.order.iter().map(|(_, f)| f.clone())).collect();
-        let cell = |place: u32, k: usize| ValueRef::from(&self.row(place as usize)[slots[k]]);
-        let mut sorted = in_order(self.len, &fields, &cell)?;
-        for place in &mut sorted {
-            *place = self.order[*place as usize];
-        }
-        self.order = sorted;
-        Ok(())
-    }
-
-    /// The columns of one window's functions.
-    fn pass(&self, p: &WindowPass, offsets: &(Value, Value), env: &dyn Env) -> Result<Vec<Vec<Value>>> {
-        let mut columns = Vec::with_capacity(p.calls.len());
-        for _ in &p.calls {
-            let mut column: Vec<Value> = Vec::new();
-            alloc::reserve(&mut column, self.len)?;
-            column.resize(self.len, Value::Null);
-            columns.push(column);
-        }
-        let mut part = Partition::new(p, &self.cells, self.width);
-        let mut start = 0;
-        while start < self.len {
-            let mut end = start + 1;
-            while end < self.len && same_partition(p, self.row(end - 1), self.row(end)) {
-                end += 1;
-            }
-            part.begin(&self.order[start..end], offsets)?;
-            for ((call, args, filter), column) in p.calls.iter().zip(&mut columns) {
-                match &call.function.imp {
-                    Implementation::Aggregate(_) => {
-                        aggregate::over_frames(&part, call, args, *filter, env, column)?;
-                    }
-                    Implementation::Inline(what) => functions::compute(&part, *what, args, env, column)?,
-                    _ => return Err(Code::Internal.into()),
-                }
-            }
-            start = end;
-        }
-        Ok(columns)
+        let Some(row) = self.held.order.get(self.at) else { return Ok(false) };
+        let row = *row as usize;
+        self.at += 1;
+        let behind = self.results.iter_mut().map(|column| &mut column[row]);
+        let values = self.held.cells_of(row).iter_mut().chain(behind);
+        to.iter_mut().zip(values).for_each(|(r, v)| *r = std::mem::take(v));
+        Ok(true)
     }
 }
 
-fn same_partition(p: &WindowPass, a: &[Value], b: &[Value]) -> bool {
-    p.partition.iter().all(|(k, c)| compare::compare(&a[*k], &b[*k], c).is_eq())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn first(rows: &mut Rows) -> Option<Value> {
-        rows.next().map(|mut r| r.next().unwrap())
-    }
-
-    #[test]
-    fn rows_come_out_as_they_went_in_without_windows() {
-        let mut rows = Rows::default();
-        rows.add(&[Value::Int(2)]).unwrap();
-        rows.add(&[Value::Int(1)]).unwrap();
-        rows.order = vec![0, 1];
-        assert!(matches!(first(&mut rows), Some(Value::Int(2))));
-        assert!(matches!(first(&mut rows), Some(Value::Int(1))));
-        assert!(first(&mut rows).is_none());
+/// What a value takes beside itself.
+fn heap_bytes(v: &Value) -> usize {
+    match v {
+        Value::Text(b, _) | Value::Blob(b, _) => b.len(),
+        _ => 0,
     }
 }
