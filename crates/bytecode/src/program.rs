@@ -86,6 +86,11 @@ impl WindowPass {
         self.partition.iter().map(|(k, _)| *k).chain(self.order.iter().map(|(k, _)| *k)).collect()
     }
 
+    /// Whether both bring rows into the same order.
+    pub fn sorts_like(&self, other: &WindowPass) -> bool {
+        self.slots() == other.slots() && self.fields() == other.fields()
+    }
+
     /// How these compare.
     pub fn fields(&self) -> Vec<KeyField> {
         let partition = self.partition.iter().map(|(_, c)| KeyField::ascending(c.clone()));

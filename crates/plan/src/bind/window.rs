@@ -1,8 +1,26 @@
 //! Binding `OVER`: window definitions and calls of window functions (documentation page `windowfunctions`).
 
 use super::*;
-use iolite_ext::{Function, FunctionFlags, Implementation};
+use iolite_ext::{Function, FunctionFlags, Implementation, Inline};
 use iolite_value::Affinity;
+
+/// The frame that a function has, whatever is written. Functions of one window with different frames are computed one after the
+/// other, which shows in the order of rows that nothing else decides.
+fn own_frame(f: &Function) -> Option<Frame> {
+    use FrameBound::{CurrentRow, Following, UnboundedFollowing, UnboundedPreceding};
+    use ast::FrameUnit::{Groups, Range, Rows};
+    let Implementation::Inline(what) = f.imp else { return None };
+    let (unit, start, end) = match what {
+        Inline::RowNumber | Inline::Lag => (Rows, UnboundedPreceding, CurrentRow),
+        Inline::Rank | Inline::DenseRank => (Range, UnboundedPreceding, CurrentRow),
+        Inline::PercentRank => (Groups, CurrentRow, UnboundedFollowing),
+        Inline::CumeDist => (Groups, Following(Expr::int(1)), UnboundedFollowing),
+        Inline::Ntile => (Rows, CurrentRow, UnboundedFollowing),
+        Inline::Lead => (Rows, UnboundedPreceding, UnboundedFollowing),
+        _ => return None,
+    };
+    Some(Frame { unit, start, end, exclude: Default::default() })
+}
 
 impl Binder<'_> {
     /// Binds a call with `OVER`.
@@ -35,6 +53,9 @@ impl Binder<'_> {
         let bound = self.window_parts(c, &window);
         self.scopes[scope].in_window = false;
         let (call_args, filter, mut def) = bound?;
+        if let Some(frame) = own_frame(&f) {
+            def.frame = frame;
+        }
         let collation = call_args.iter().find_map(|a| a.collation()).map_or(self.binary(), |c| c.0);
         let id = self.new_agg();
         let call = WindowCall { id, function: f, args: call_args, filter, collation };

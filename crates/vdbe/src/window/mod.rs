@@ -73,9 +73,11 @@ impl Rows {
         }
         self.held.begin()?;
         let mut results = Vec::new();
-        for (p, offsets) in self.passes.iter().zip(&offsets).rev() {
-            self.held.sort(p)?;
-            results.push(self.held.compute(p, offsets, env)?);
+        for (k, p) in self.passes.iter().enumerate().rev() {
+            if !self.passes.get(k + 1).is_some_and(|behind| p.sorts_like(behind)) {
+                self.held.sort(p)?;
+            }
+            results.push(self.held.compute(p, &offsets[k], env)?);
         }
         self.results = results.into_iter().rev().flatten().collect();
         Ok(())
