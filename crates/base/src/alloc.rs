@@ -18,7 +18,9 @@ static HARD_LIMIT: AtomicI64 = AtomicI64::new(0);
 static SOFT_LIMIT: AtomicI64 = AtomicI64::new(0);
 static FAIL_IN: AtomicI64 = AtomicI64::new(-1);
 /// Who is asked before each claim ([`ask_first`]).
-static ASKED: RwLock<Option<fn(usize) -> bool>> = RwLock::new(None);
+type Ask = fn(usize) -> bool;
+
+static ASKED: RwLock<Option<Ask>> = RwLock::new(None);
 /// Whether a failure is planned or somebody is asked.
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
@@ -64,7 +66,7 @@ fn watched(n: usize) -> Result<()> {
     if refused { Err(Code::Nomem.into()) } else { Ok(()) }
 }
 
-fn asked() -> Option<fn(usize) -> bool> {
+fn asked() -> Option<Ask> {
     *ASKED.read().unwrap_or_else(PoisonError::into_inner)
 }
 
