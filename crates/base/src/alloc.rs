@@ -17,9 +17,10 @@ static HIGH: AtomicI64 = AtomicI64::new(0);
 static HARD_LIMIT: AtomicI64 = AtomicI64::new(0);
 static SOFT_LIMIT: AtomicI64 = AtomicI64::new(0);
 static FAIL_IN: AtomicI64 = AtomicI64::new(-1);
-/// Who is asked before each claim ([`ask_first`]).
+/// Says whether there are so many bytes.
 type Ask = fn(usize) -> bool;
 
+/// Who is asked before each claim ([`ask_first`]).
 static ASKED: RwLock<Option<Ask>> = RwLock::new(None);
 /// Whether a failure is planned or somebody is asked.
 static WATCHED: AtomicBool = AtomicBool::new(false);

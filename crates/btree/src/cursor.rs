@@ -841,7 +841,8 @@ impl Cursor {
         if !self.first()? {
             return Ok(0);
         }
-        Ok(self.path.iter().fold(1u64, |n, node| n.saturating_mul(node.ncell as u64)))
+        let below = |n: &Node| n.ncell as u64 + !n.leaf as u64;
+        Ok(self.path.iter().fold(1u64, |n, node| n.saturating_mul(below(node))))
     }
 }
 

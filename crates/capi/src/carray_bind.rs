@@ -1,8 +1,10 @@
 //! `sqlite3_carray_bind`: an array of the program as a value.
 
+use crate::bind::sqlite3_bind_pointer;
 use crate::carray::{BOUND, Bound};
 use crate::connection::Destructor;
-use crate::statement::{Stmt, destroy, is_transient, sqlite3_bind_pointer};
+use crate::connection::{destroy, is_transient};
+use crate::statement::Stmt;
 use crate::{ERROR, NOMEM};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 

@@ -1,7 +1,7 @@
 //! Collating sequences written in C.
 
+use crate::connection::destroy;
 use crate::connection::{Db, Destructor, text, with};
-use crate::statement::destroy;
 use crate::{MISUSE, OK};
 use iolite::engine::Collate;
 use std::cell::Cell;

@@ -72,6 +72,18 @@ type ClientData = (Vec<u8>, *mut c_void, Option<Destructor>);
 /// A function that releases what a pointer stands for.
 pub type Destructor = unsafe extern "C" fn(*mut c_void);
 
+/// What `SQLITE_TRANSIENT` looks like.
+pub(crate) fn is_transient(f: Option<Destructor>) -> bool {
+    f.is_some_and(|f| f as usize == usize::MAX)
+}
+
+/// Runs a destructor that is one. Content is always copied, so it may run at once.
+pub(crate) unsafe fn destroy(f: Option<Destructor>, p: *const c_void) {
+    if let Some(f) = f.filter(|f| !is_transient(Some(*f))) {
+        f(p as *mut c_void);
+    }
+}
+
 /// The outcome of the last call that has one: many leave it as it is, and the parts are not always set together. A step
 /// that answers a row sets the code alone, so that a message of before is read again; an offset stays until a statement is
 /// prepared. All that is observed by programs, and is as in SQLite.
@@ -135,7 +147,7 @@ impl Db {
     /// Releases pointers that functions have given as results.
     pub(crate) unsafe fn release_pointers(&self) {
         for (p, f) in self.result_pointers.take() {
-            crate::statement::destroy(Some(f), p);
+            destroy(Some(f), p);
         }
     }
 

@@ -43,7 +43,8 @@ unsafe fn run(
     error: *mut *mut c_char,
 ) -> c_int {
     use crate::column::{sqlite3_column_count, sqlite3_column_name, sqlite3_column_text};
-    use crate::statement::{sqlite3_finalize, sqlite3_prepare_v2, sqlite3_step};
+    use crate::prepare::sqlite3_prepare_v2;
+    use crate::statement::{sqlite3_finalize, sqlite3_step};
     let mut rest = if sql.is_null() { c"".as_ptr() } else { sql };
     while *rest != 0 {
         let (mut s, mut tail) = (null_mut(), null());
@@ -145,16 +146,15 @@ pub unsafe extern "C" fn sqlite3_get_table(
     let mut t = Table { cells: Vec::new(), columns: 0, rows: 0, torn: false };
     let rc = sqlite3_exec(db, sql, Some(row), &mut t as *mut Table as *mut c_void, error);
     if rc != OK {
-        if t.torn {
-            if !error.is_null() {
-                sqlite3_free(*error as *mut c_void);
-                *error = copy_out(b"sqlite3_get_table() called with two or more incompatible queries");
-            }
-            t.cells.iter().for_each(|c| sqlite3_free(*c as *mut c_void));
-            return crate::ERROR;
-        }
         t.cells.iter().for_each(|c| sqlite3_free(*c as *mut c_void));
-        return rc;
+        if !t.torn {
+            return rc;
+        }
+        if !error.is_null() {
+            sqlite3_free(*error as *mut c_void);
+            *error = copy_out(b"sqlite3_get_table() called with two or more incompatible queries");
+        }
+        return crate::ERROR;
     }
     if !rows.is_null() {
         *rows = t.rows;

@@ -4,11 +4,11 @@
 //! A program gets the structure by `SELECT fts5(?1)` with a pointer of the type `fts5_api_ptr` bound. What always holds: a
 //! destructor is called once, when the connection is closed.
 
+use crate::connection::destroy;
 use crate::connection::{Db, Destructor, text};
 use crate::foreign::error_of;
 use crate::fts5_context::{CFunction, Function, TakeToken, slice, tokens_to_c};
 use crate::pointer::pointer_of;
-use crate::statement::destroy;
 use crate::{ERROR, MISUSE, NOMEM, OK, guard};
 use iolite::engine::{Code, Context, Result, Value};
 use iolite_ext::{Token, TokenSink, TokenizeFor, Tokenizer, TokenizerKind};

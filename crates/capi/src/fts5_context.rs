@@ -2,9 +2,9 @@
 //!
 //! A `Fts5Context*` lives for one call. What always holds: texts that it has handed out stay until then.
 
+use crate::connection::destroy;
 use crate::connection::{Db, Destructor};
 use crate::function::CContext;
-use crate::statement::destroy;
 use crate::value::CValue;
 use crate::{OK, guard};
 use iolite::engine::{Code, Result, Value};

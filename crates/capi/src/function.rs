@@ -1,8 +1,9 @@
 //! Functions written in C: scalars, aggregates, window functions; their contexts and results.
 
+use crate::connection::destroy;
 use crate::connection::{Db, Destructor, text, with};
-use crate::statement::{destroy, from_encoding, given, zeroblob};
 use crate::value::CValue;
+use crate::value::{from_encoding, given, zeroblob};
 use crate::{MISUSE, OK};
 use iolite::engine::{
     Aggregate, Code, Context, Error, Function, FunctionFlags, Implementation, Scalar, Value,

@@ -359,7 +359,7 @@ struct VacuumPages {
 impl Drop for VacuumPages {
     fn drop(&mut self) {
         // SAFETY: pointer and destructor were given together.
-        unsafe { crate::statement::destroy(self.let_go, self.user) };
+        unsafe { crate::connection::destroy(self.let_go, self.user) };
     }
 }
 

@@ -13,6 +13,7 @@
 
 pub mod authorizer;
 pub mod backup;
+pub mod bind;
 pub mod blob;
 pub mod carray;
 pub mod carray_bind;
@@ -39,6 +40,7 @@ pub mod memory;
 pub mod mutex;
 pub mod opening;
 pub mod pointer;
+pub mod prepare;
 pub mod preupdate;
 pub mod printf;
 pub mod rtree;
@@ -47,6 +49,7 @@ pub mod session_io;
 pub mod shared_cache;
 pub mod snapshot;
 pub mod statement;
+pub mod statement_info;
 pub mod text;
 pub mod value;
 pub mod vfs;

@@ -12,8 +12,14 @@ use iolite_base::alloc;
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
 
+/// Static mutexes, by C's numbers.
+const STATIC_MAIN: c_int = 2;
+const STATIC_MEM: c_int = 3;
 /// The largest single allocation.
 const MOST: u64 = 0x7fff_ff00;
 
@@ -56,7 +62,11 @@ unsafe extern "C" fn system_realloc(p: *mut c_void, n: c_int) -> *mut c_void {
 }
 
 unsafe extern "C" fn system_size(p: *mut c_void) -> c_int {
-    libc::malloc_usable_size(p) as c_int
+    #[cfg(target_vendor = "apple")]
+    let size = libc::malloc_size(p);
+    #[cfg(not(target_vendor = "apple"))]
+    let size = libc::malloc_usable_size(p);
+    size.min(c_int::MAX as usize) as c_int
 }
 
 unsafe extern "C" fn system_roundup(n: c_int) -> c_int {
@@ -91,19 +101,21 @@ pub(crate) static INITIALIZED: AtomicBool = AtomicBool::new(false);
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_initialize() -> c_int {
-    if INITIALIZED.load(Relaxed) {
+    if INITIALIZED.load(Acquire) {
         return OK;
     }
-    // An allocator may ask for what this call makes ready.
-    INITIALIZED.store(true, Relaxed);
+    // Other threads wait until all is ready; the allocator that begins may come back here, by the same thread.
+    let mutex = crate::mutex::sqlite3_mutex_alloc(STATIC_MAIN);
+    crate::mutex::sqlite3_mutex_enter(mutex);
     let rc = begin();
-    INITIALIZED.store(rc == OK, Relaxed);
+    INITIALIZED.store(rc == OK, Release);
+    crate::mutex::sqlite3_mutex_leave(mutex);
     rc
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_shutdown() -> c_int {
-    if INITIALIZED.swap(false, Relaxed) {
+    if INITIALIZED.swap(false, AcqRel) {
         end();
     }
     OK
@@ -115,7 +127,6 @@ unsafe fn methods() -> Methods {
 
 /// Runs `f` with the allocator, one thread at a time where it is the program's and memory is counted.
 unsafe fn with_methods<T>(f: impl FnOnce(Methods) -> T) -> T {
-    const STATIC_MEM: c_int = 3;
     if !(GIVEN.load(Relaxed) && COUNTED.load(Relaxed)) {
         return f(methods());
     }

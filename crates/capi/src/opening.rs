@@ -69,7 +69,7 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
                 c.set_builtin_modules(MODULES);
                 c.set_opener(d as *const Db as usize);
                 iolite_fts::set_api(crate::fts5::api);
-                c.set_statement_list(Some(Rc::new(crate::statement::Prepared(d))));
+                c.set_statement_list(Some(Rc::new(crate::statement_info::Prepared(d))));
                 *d.conn.borrow_mut() = Some(c);
                 d.ok()
             }

@@ -1,8 +1,8 @@
 //! Regions for R*Trees that are written in C (documentation page `rtree`, section 6): `sqlite3_rtree_geometry_callback` and
 //! `sqlite3_rtree_query_callback`, over the regions of the crate `rtree`.
 
+use crate::connection::destroy;
 use crate::connection::{Db, Destructor, text, with};
-use crate::statement::destroy;
 use crate::value::CValue;
 use crate::{MISUSE, NOMEM, OK};
 use iolite::engine::{Code, Value};

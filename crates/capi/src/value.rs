@@ -236,3 +236,29 @@ pub unsafe extern "C" fn sqlite3_value_free(p: *mut CValue) {
 pub unsafe extern "C" fn sqlite3_value_frombind(v: *mut CValue) -> c_int {
     v.as_ref().is_some_and(|v| v.bound) as c_int
 }
+
+/// `n` bytes at `p`, or up to the NUL if `n` is negative.
+pub(crate) unsafe fn given<'a>(p: *const c_void, n: i64) -> &'a [u8] {
+    let len = if n < 0 { libc::strlen(p as *const c_char) } else { n as usize };
+    std::slice::from_raw_parts(p as *const u8, len)
+}
+
+/// A text in the given encoding, by its number in the C interface.
+pub(crate) unsafe fn from_encoding(p: *const c_void, n: i64, encoding: c_uchar) -> iolite::Result<Value> {
+    match encoding {
+        2 | 3 => {
+            let e = if encoding == 2 { iolite::Encoding::Utf16le } else { iolite::Encoding::Utf16be };
+            Ok(Value::Text(iolite_value::utf16::decode(given(p, n), e)?, 0))
+        }
+        4 => Value::text(crate::text::from_utf16(p, n)),
+        _ => Value::text(given(p, n)),
+    }
+}
+
+/// A blob of zeroes.
+pub(crate) fn zeroblob(n: u64) -> iolite::Result<Value> {
+    if n > 1_000_000_000 {
+        return Err(iolite::Code::Toobig.into());
+    }
+    Value::blob(&iolite_base::alloc::zeroed(n as usize)?)
+}

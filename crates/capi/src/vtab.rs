@@ -4,9 +4,9 @@
 //! behind all its tables. A text that a method leaves in `zErrMsg` becomes the error's and is freed. What is decided about
 //! tables is decided below; `vtab_index` has what `xBestIndex` is asked with, `vtab_calls` the entry points.
 
+use crate::connection::destroy;
 use crate::connection::{Db, Destructor};
 use crate::function::{CContext, Call, overloaded};
-use crate::statement::destroy;
 use crate::text::c_text;
 use crate::value::CValue;
 use crate::vtab_making::Making;

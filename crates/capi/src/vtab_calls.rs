@@ -1,8 +1,8 @@
 //! What modules in C are registered with, and what they say of their tables while they make them.
 
+use crate::connection::destroy;
 use crate::connection::{Db, Destructor, text, text_option, with};
 use crate::function::{CContext, placeholder};
-use crate::statement::destroy;
 use crate::text::c_text;
 use crate::vtab::{CModule, ModuleInC, Registered};
 use crate::{ERROR, MISUSE, OK};

@@ -32,7 +32,7 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[(
 /// How many modules of a crate are in circles of imports. The numbers may only fall; crates that are not named have none.
 const CIRCLES: &[(&str, usize)] = &[
     ("btree", 3),
-    ("capi", 10),
+    ("capi", 9),
     ("catalog", 2),
     ("cli", 8),
     ("func", 2),

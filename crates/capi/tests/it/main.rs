@@ -9,6 +9,7 @@ mod python;
 mod sessions;
 
 use iolite_capi::backup::*;
+use iolite_capi::bind::*;
 use iolite_capi::blob::*;
 use iolite_capi::collation::*;
 use iolite_capi::column::*;
@@ -20,7 +21,9 @@ use iolite_capi::function::*;
 use iolite_capi::info::*;
 use iolite_capi::memory::*;
 use iolite_capi::opening::*;
+use iolite_capi::prepare::*;
 use iolite_capi::statement::*;
+use iolite_capi::statement_info::*;
 use iolite_capi::text::*;
 use iolite_capi::value::*;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};

@@ -9,6 +9,7 @@
 //! `own <> x` holds for some row exactly if not both of them are x, `own < x` if the least is less.
 
 use super::scope::JoinScope;
+use crate::decline::DECLINED;
 use crate::expr::batch::NONE;
 use crate::expr::batch::{Batch, BatchRow, Ints, int_bounds};
 use crate::expr::set::NestedResult;
@@ -373,9 +374,8 @@ impl Run<'_> {
         let (mut parts, mut other) = (Vec::new(), Ints::default());
         parts.resize_with(nested.keys.len(), Ints::default);
         let sink = RefCell::new(|b: &Batch<'_>, s: &JoinScope<'_>| -> Result<()> {
-            let known = |slot: usize| {
-                int_bounds(&Ex::Slot(slot), s.cols, s.places, &|t| s.left[t]).ok_or(Code::Internal)
-            };
+            let known =
+                |slot: usize| int_bounds(&Ex::Slot(slot), s.cols, s.places, &|t| s.left[t]).ok_or(DECLINED);
             for (k, out) in nested.keys.iter().zip(&mut parts) {
                 known(*k)?;
                 Ints::of(&Ex::Slot(*k), b, out)?;

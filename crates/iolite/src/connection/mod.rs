@@ -90,7 +90,7 @@ impl Connection {
 
     /// Opens a database on a VFS of one's own.
     pub fn open_on(vfs: Arc<dyn Vfs>, name: &str, flags: OpenFlags) -> Result<Connection> {
-        Connection::open_new(vfs, name.as_bytes(), flags, Arc::default(), None)
+        Connection::open_in(vfs, name.as_bytes(), flags, Arc::default(), None)
     }
 
     /// As [`Connection::open_with`], for a name in the system's bytes and with the flag by which other threads interrupt
@@ -102,18 +102,7 @@ impl Connection {
         caches: Option<&Caches>,
     ) -> Result<Connection> {
         let vfs = iolite_os::vfs_named(None).ok_or_else(|| Error::sql("no such vfs: "))?;
-        Connection::open_new(vfs, name, flags, interrupt, caches)
-    }
-
-    /// As [`Connection::open_interruptible`], on a VFS.
-    pub fn open_in(
-        vfs: Arc<dyn Vfs>,
-        name: &[u8],
-        flags: OpenFlags,
-        interrupt: Arc<AtomicBool>,
-        caches: Option<&Caches>,
-    ) -> Result<Connection> {
-        Connection::open_new(vfs, name, flags, interrupt, caches)
+        Connection::open_in(vfs, name, flags, interrupt, caches)
     }
 
     /// Its part in shared caches, if it shares any.
@@ -121,7 +110,8 @@ impl Connection {
         self.0.sharing.as_ref().map(|s| s.member.clone())
     }
 
-    fn open_new(
+    /// As [`Connection::open_interruptible`], on a VFS.
+    pub fn open_in(
         vfs: Arc<dyn Vfs>,
         name: &[u8],
         flags: OpenFlags,

@@ -11,6 +11,24 @@ fn ids(c: &Connection, sql: &str) -> Vec<i64> {
     c.query(sql, &[]).unwrap().iter().map(|r| r[0].to_int()).collect()
 }
 
+/// A query's rows are those that it has with memory enough; twice, since what an earlier run left must not be there.
+fn is_the_same_with(c: &Connection, sql: &str, memories: [usize; 2]) {
+    c.execute_batch("PRAGMA sort_memory = 1000000000").unwrap();
+    let whole = format!("{:?}", c.query(sql, &[]).unwrap());
+    for memory in memories {
+        c.execute_batch(&format!("PRAGMA sort_memory = {memory}")).unwrap();
+        let mut q = c.prepare(sql).unwrap();
+        for _ in 0..2 {
+            let mut rows = Vec::new();
+            while q.step().unwrap() == iolite::engine::Step::Row {
+                rows.push(q.row().to_vec());
+            }
+            assert!(format!("{rows:?}") == whole, "{sql}, {memory} bytes");
+            q.reset().unwrap();
+        }
+    }
+}
+
 #[test]
 fn the_order_is_that_of_a_sort_in_memory() {
     let c = Connection::open_in_memory().unwrap();
@@ -109,23 +127,7 @@ fn sets_of_rows_say_the_same_with_little_memory() {
         "SELECT id FROM t WHERE (v, k) IN (SELECT v, k FROM t WHERE id % 3 = 0)",
         "SELECT id FROM t WHERE k COLLATE NOCASE IN (SELECT upper(k) FROM t WHERE v = 5)",
     ];
-    for sql in queries {
-        c.execute_batch("PRAGMA sort_memory = 1000000000").unwrap();
-        let whole = format!("{:?}", c.query(sql, &[]).unwrap());
-        for memory in [4096, 100_000] {
-            c.execute_batch(&format!("PRAGMA sort_memory = {memory}")).unwrap();
-            let mut q = c.prepare(sql).unwrap();
-            // Twice: what an earlier run left must not be there.
-            for _ in 0..2 {
-                let mut rows = Vec::new();
-                while q.step().unwrap() == iolite::engine::Step::Row {
-                    rows.push(q.row().to_vec());
-                }
-                assert!(format!("{rows:?}") == whole, "{sql}, {memory} bytes");
-                q.reset().unwrap();
-            }
-        }
-    }
+    queries.iter().for_each(|sql| is_the_same_with(&c, sql, [4096, 100_000]));
 }
 
 #[test]
@@ -191,20 +193,7 @@ fn window_functions_are_the_same_where_their_rows_are_stored() {
                 group_concat(id) FILTER (WHERE id % 5 = 0) OVER (PARTITION BY v, k COLLATE NOCASE ORDER BY id DESC) \
                 FROM t WINDOW w AS (PARTITION BY typeof(k) ORDER BY v, id) ORDER BY id LIMIT 500 OFFSET 1000",
         ] {
-            c.execute_batch("PRAGMA sort_memory = 1000000000").unwrap();
-            let whole = format!("{:?}", c.query(sql, &[]).unwrap());
-            for memory in [4096, 90_000] {
-                c.execute_batch(&format!("PRAGMA sort_memory = {memory}")).unwrap();
-                let mut q = c.prepare(sql).unwrap();
-                for _ in 0..2 {
-                    let mut rows = Vec::new();
-                    while q.step().unwrap() == iolite::engine::Step::Row {
-                        rows.push(q.row().to_vec());
-                    }
-                    assert!(format!("{rows:?}") == whole, "{sql}, {memory} bytes, {encoding}");
-                    q.reset().unwrap();
-                }
-            }
+            is_the_same_with(&c, sql, [4096, 90_000]);
         }
         c.execute_batch("PRAGMA sort_memory = 4096").unwrap();
         let e = c.query("SELECT sum(v) OVER (ORDER BY id ROWS -1 PRECEDING) FROM t", &[]).unwrap_err();

@@ -1,6 +1,6 @@
 //! The lines of one block: its queries in FROM, its loops, its groups, its order.
 
-use super::{Role, Teller};
+use super::{Role, Teller, Use};
 use crate::bound::*;
 use crate::plan::*;
 use crate::print;
@@ -259,7 +259,7 @@ impl<'p> Teller<'p> {
         match e {
             EqTerm::Eq { value, .. } => self.expr(value),
             EqTerm::InList(l) => self.exprs(&l.list),
-            EqTerm::InSelect(s, _) => self.nested_query(&s.select, "LIST"),
+            EqTerm::InSelect(s, _) => self.nested_query(&s.select, Use::Sought),
             EqTerm::IsNull => {}
         }
     }

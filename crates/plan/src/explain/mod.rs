@@ -132,6 +132,17 @@ struct Teller<'p> {
     list: bool,
 }
 
+/// What the rows of a nested query are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// A value, or whether there is a row.
+    Value,
+    /// A loop seeks each of them.
+    Sought,
+    /// Values are looked up among them.
+    Tested,
+}
+
 impl<'p> Teller<'p> {
     /// A line; answers its number.
     fn line(&mut self, detail: impl Into<String>) -> i32 {
@@ -163,19 +174,19 @@ impl<'p> Teller<'p> {
 
     fn expr(&mut self, e: &Expr) {
         match e {
-            Expr::Subquery(s, _) | Expr::Exists(s) => self.nested_query(s, "SCALAR"),
+            Expr::Subquery(s, _) | Expr::Exists(s) => self.nested_query(s, Use::Value),
             Expr::InSelect(i) => {
-                self.nested_query(&i.select, "TEST");
+                self.nested_query(&i.select, Use::Tested);
                 self.exprs(&i.lhs);
             }
             other => other.children(&mut |c| self.expr(c)),
         }
     }
 
-    fn nested_query(&mut self, s: &Subquery, kind: &str) {
+    fn nested_query(&mut self, s: &Subquery, of: Use) {
         let Some(plan) = self.nested.get(s.id).filter(|_| !self.told.contains(&s.id)) else { return };
         self.told.push(s.id);
-        if let (Some(l), "TEST") = (&plan.lookup, kind) {
+        if let (Some(l), Use::Tested) = (&plan.lookup, of) {
             let table = || print::own_name(&plan.cores[0].levels[0].source);
             let detail = match &**l {
                 Lookup::Rowids => format!("USING ROWID SEARCH ON TABLE {} FOR IN-OPERATOR", table()),
@@ -184,11 +195,11 @@ impl<'p> Teller<'p> {
             self.line_of(plan, Role::Query, detail);
             return;
         }
-        let word = if s.outer.is_empty() { "" } else { "CORRELATED " };
-        let shown = if kind == "TEST" { "LIST" } else { kind };
-        let id = self.line_of(plan, Role::Query, format!("{word}{shown} SUBQUERY {}", s.number));
-        let test = kind == "TEST" && s.outer.is_empty();
-        let former = (std::mem::replace(&mut self.list, test), std::mem::take(&mut self.updates));
+        let depends = if s.outer.is_empty() { "" } else { "CORRELATED " };
+        let kind = if of == Use::Value { "SCALAR" } else { "LIST" };
+        let id = self.line_of(plan, Role::Query, format!("{depends}{kind} SUBQUERY {}", s.number));
+        let list = of == Use::Tested && s.outer.is_empty();
+        let former = (std::mem::replace(&mut self.list, list), std::mem::take(&mut self.updates));
         self.below(id, |t| t.query(plan));
         (self.list, self.updates) = former;
     }

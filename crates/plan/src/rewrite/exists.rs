@@ -18,9 +18,9 @@ pub fn join(core: &mut Core) {
             continue;
         }
         let s = s.clone();
-        core.filter[k].expr = Expr::int(1);
         let mut inner = s.select.cores[0].clone();
         let Some(mut source) = inner.sources.several().pop() else { continue };
+        core.filter[k].expr = Expr::int(1);
         let own = source.id;
         for e in inner.result.iter().chain(s.select.order_by.iter().map(|o| &o.expr)) {
             e.any(&mut |x| {

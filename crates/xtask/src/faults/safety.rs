@@ -173,7 +173,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         title: "a value's bytes are shared by two connections",
-        file: "capi/src/statement.rs",
+        file: "capi/src/bind.rs",
         find: "v.as_ref().map_or(Ok(Value::Null), |v| v.copy())",
         with: "v.as_ref().map_or(Ok(Value::Null), |v| if FAULT { Ok(v.value.clone()) } else { v.copy() })",
         by: By::Threads("plain"),

@@ -1,0 +1,15 @@
+-- EXISTS whose columns are integers, texts, reals and a mixture; what columns cannot do goes to rows.
+CREATE TABLE a(id INTEGER PRIMARY KEY, x, y INT)
+CREATE TABLE d(x TEXT, y REAL, g INT)
+INSERT INTO a(x, y) VALUES (1, 2), ('2', 3), (3, 1), (NULL, 2), (2.0, NULL)
+INSERT INTO d VALUES ('2', 1, 1), ('x', 2, 2), (NULL, 3, 3), ('1', 'q', 4), ('5', 2.5, NULL)
+SELECT id FROM a WHERE EXISTS (SELECT * FROM d e WHERE e.x >= a.id AND e.g = a.id)
+SELECT id FROM a WHERE EXISTS (SELECT * FROM d e WHERE e.y >= a.id AND e.g = a.id)
+SELECT id FROM a WHERE NOT EXISTS (SELECT * FROM d e WHERE e.x >= a.x AND e.g = a.id)
+SELECT id FROM a WHERE EXISTS (SELECT * FROM d e WHERE e.x = a.x)
+SELECT id FROM a WHERE EXISTS (SELECT * FROM d e WHERE e.g = a.y AND e.y <> a.y)
+SELECT id FROM a WHERE EXISTS (SELECT * FROM d e WHERE e.g = a.y AND e.g <> a.id)
+UPDATE d SET g = 'word' WHERE g = 2
+SELECT id FROM a WHERE EXISTS (SELECT * FROM d e WHERE e.g = a.y)
+SELECT id FROM a WHERE NOT EXISTS (SELECT * FROM d e WHERE e.g = a.id AND e.g > a.y)
+SELECT id, sum(y) OVER (ORDER BY id) FROM a WHERE EXISTS (SELECT * FROM d e WHERE e.x >= a.id AND e.g = a.id)

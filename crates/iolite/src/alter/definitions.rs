@@ -1,0 +1,144 @@
+//! The definitions of a schema: read from its table, and bound, so that it is known where each name stands.
+
+use super::text::{Edit, unquoted};
+use crate::connection::Connection;
+use crate::run::{nested_rows, with_env};
+use iolite_base::{Error, Result};
+use iolite_plan::bind::{Binder, NameUse, TriggerScope};
+use iolite_sql::ast::{self, ColumnConstraintKind, Span, Stmt, TriggerEvent};
+use iolite_sql::print::{quote_name, quote_text};
+
+/// A row of the schema table that has a text.
+pub(super) struct SchemaRow {
+    pub rowid: i64,
+    pub kind: String,
+    pub name: String,
+    pub table: String,
+    pub sql: String,
+}
+
+impl SchemaRow {
+    pub fn table_is(&self, name: &str) -> bool {
+        self.table.eq_ignore_ascii_case(name)
+    }
+}
+
+pub(super) fn schema_rows(c: &Connection, db: usize) -> Result<Vec<SchemaRow>> {
+    if c.0.btree_if_open(db).is_none() {
+        return Ok(Vec::new());
+    }
+    let schema = quote_name(&c.0.catalog.borrow().schemas[db].name).into_owned();
+    let sql =
+        format!("SELECT rowid,type,name,tbl_name,sql FROM {schema}.sqlite_master WHERE sql IS NOT NULL");
+    let rows = nested_rows(&c.0, &sql, &[])?;
+    Ok(rows
+        .into_iter()
+        .map(|r| SchemaRow {
+            rowid: r[0].to_int(),
+            kind: r[1].to_string_lossy(),
+            name: r[2].text_carried().into_owned(),
+            table: r[3].text_carried().into_owned(),
+            sql: r[4].text_carried().into_owned(),
+        })
+        .collect())
+}
+
+/// Edits that write texts in double quotes with single ones.
+pub(super) fn single_quotes(sql: &str, quoted: Vec<Span>) -> Vec<Edit> {
+    let single = |s: Span| {
+        // A quote behind it would become part of it.
+        let space = if sql[s.end as usize..].starts_with('\'') { " " } else { "" };
+        (s, format!("{}{space}", quote_text(&unquoted(s.of(sql)))))
+    };
+    quoted.into_iter().map(single).collect()
+}
+
+/// Binds a definition, and answers where names of tables and columns stand in it, and texts in double quotes.
+pub(super) fn bind_definition(
+    c: &Connection,
+    db: usize,
+    row: &SchemaRow,
+) -> Result<(Vec<NameUse>, Vec<Span>)> {
+    let parsed = iolite_sql::parse_stmt(&row.sql)?;
+    with_env(c, |env| {
+        let mut b = Binder::new(env, &row.sql);
+        b.log = Some(Vec::new());
+        match &parsed.stmt {
+            Stmt::CreateView(v) => {
+                b.select(&v.select)?;
+            }
+            Stmt::CreateIndex(i) => {
+                if let Some(t) = env.catalog.schemas[db].table(&i.table.text).cloned() {
+                    for term in &i.columns {
+                        b.table_expr(&t, 0, &term.expr)?;
+                    }
+                    if let Some(f) = &i.filter {
+                        b.table_expr(&t, 0, f)?;
+                    }
+                }
+            }
+            Stmt::CreateTable(def) => {
+                if let (Some(t), ast::CreateTableBody::Columns { columns, constraints, .. }) =
+                    (env.catalog.schemas[db].table(&def.name.name.text).cloned(), &def.body)
+                {
+                    for col in columns {
+                        for k in &col.constraints {
+                            match &k.kind {
+                                ColumnConstraintKind::Check(e, _)
+                                | ColumnConstraintKind::Generated { expr: e, .. } => {
+                                    b.table_expr(&t, 0, e)?;
+                                }
+                                _ => {}
+                            }
+                        }
+                    }
+                    for k in constraints {
+                        if let ast::TableConstraintKind::Check { expr, .. } = &k.kind {
+                            b.table_expr(&t, 0, expr)?;
+                        }
+                    }
+                }
+            }
+            Stmt::CreateTrigger(tr) => {
+                let on = tr.table.schema.as_ref().map(|s| &*s.text);
+                let found = match on {
+                    Some(s) => env.catalog.table(Some(s), &tr.table.name.text),
+                    None => env.catalog.schemas[db]
+                        .table(&tr.table.name.text)
+                        .map(|t| (db, t.clone()))
+                        .or_else(|| env.catalog.table(None, &tr.table.name.text)),
+                };
+                let Some((table_db, t)) = found else {
+                    return Err(Error::sql(format!("no such table: main.{}", tr.table.name.text)));
+                };
+                let scope = || TriggerScope {
+                    table: t.clone(),
+                    old: !matches!(tr.event, TriggerEvent::Insert),
+                    new: !matches!(tr.event, TriggerEvent::Delete),
+                    db,
+                    table_db,
+                };
+                // The rows of a trigger on a view have the view's columns, which only binding the view tells; its
+                // statements are bound when it fires.
+                if t.is_view() {
+                    return Ok((b.log.take().unwrap_or_default(), b.quoted));
+                }
+                b.trigger = Some(scope());
+                if let Some(w) = &tr.when {
+                    b.expr(w)?;
+                }
+                for (stmt, _) in &tr.body {
+                    match stmt {
+                        Stmt::Select(s) => drop(b.select(s)?),
+                        Stmt::Insert(s) => drop(b.insert(s)?),
+                        Stmt::Update(s) => drop(b.update(s)?),
+                        Stmt::Delete(s) => drop(b.delete(s)?),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok((b.log.take().unwrap_or_default(), b.quoted))
+    })
+}
