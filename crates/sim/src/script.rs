@@ -208,6 +208,12 @@ impl Setting {
             sql("BEGIN; CREATE TABLE w(k TEXT PRIMARY KEY, v) WITHOUT ROWID; \
                  INSERT INTO w SELECT a, id FROM t WHERE id > 30 GROUP BY a; ALTER TABLE t ADD COLUMN c DEFAULT 5; COMMIT"),
             sql("UPDATE t SET c = id, a = a || c WHERE id % 2"),
+            // The rows of the windows go through sorters, with temporary files.
+            sql("PRAGMA sort_memory = 4096; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150) \
+                 SELECT sum(r) FROM (SELECT rank() OVER (PARTITION BY i % 7 ORDER BY x) \
+                 + length(max(x) OVER (ORDER BY i DESC ROWS 3 PRECEDING)) AS r \
+                 FROM (SELECT i, printf('%.*c', 90 + i % 5, 'w') || t.a AS x FROM n LEFT JOIN t ON t.id = n.i % 40)); \
+                 PRAGMA sort_memory = 67108864"),
             sql("BEGIN; DROP INDEX ta; DELETE FROM t WHERE id BETWEEN 10 AND 30; COMMIT"),
         ]);
         if self.auto_vacuum == 2 {
