@@ -67,15 +67,13 @@ impl Connection {
     /// For how long read locks on a log are kept after a statement, in milliseconds; 0: not at all.
     pub fn lock_lease(&self, ms: u32) -> Result<()> {
         self.0.settings.lock_lease.set(ms);
-        let trees: Vec<Btree> = self.0.databases.borrow().iter().filter_map(|d| d.btree.clone()).collect();
-        trees.iter().try_for_each(|b| b.set_lock_lease(ms))
+        self.0.open_trees().iter().try_for_each(|b| b.set_lock_lease(ms))
     }
 
     /// Whether checkpoints after a commit may be left to a thread of this process (`PRAGMA checkpoint_thread`).
     pub fn checkpoint_thread(&self, on: bool) -> Result<()> {
         self.0.settings.checkpoint_thread.set(on);
-        let trees: Vec<Btree> = self.0.databases.borrow().iter().filter_map(|d| d.btree.clone()).collect();
-        trees.iter().try_for_each(|b| b.set_checkpoint_thread(on))
+        self.0.open_trees().iter().try_for_each(|b| b.set_checkpoint_thread(on))
     }
 
     /// A private database in memory.
@@ -368,7 +366,7 @@ impl Connection {
 
     /// Writes the changed pages of open transactions, which stay open. `SQLITE_BUSY` if that was not possible everywhere.
     pub fn flush(&self) -> Result<()> {
-        let trees: Vec<Btree> = self.0.databases.borrow().iter().filter_map(|d| d.btree.clone()).collect();
+        let trees = self.0.open_trees();
         let mut busy = Ok(());
         for b in trees {
             match b.flush() {

@@ -192,7 +192,7 @@ impl Call<'_> {
     fn all(&self) -> Result<Vec<Btree>> {
         match self.schema {
             Some(_) => Ok(vec![self.btree()?]),
-            None => Ok(self.inner().databases.borrow().iter().filter_map(|d| d.btree.clone()).collect()),
+            None => Ok(self.inner().open_trees()),
         }
     }
 
