@@ -17,6 +17,7 @@ mod caches;
 mod check;
 mod copy;
 mod cursor;
+mod extent;
 mod freelist;
 mod insert;
 mod node;
@@ -37,6 +38,7 @@ pub use btree::{AutoVacuum, Btree, Reading, VacuumPages};
 pub use caches::Caches;
 pub use copy::Backup;
 pub use cursor::{Cursor, EntryOrder, InsertAt, KeyCompare};
+pub use extent::{Extent, RowsChanged};
 pub use iolite_os::{FileId, FileStamp};
 pub use iolite_pager::{Base, LogMark, Mark, SnapshotName};
 pub use iolite_pager::{

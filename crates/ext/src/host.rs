@@ -4,10 +4,50 @@ use crate::{Function, Instruction, StatementFacts, VirtualTable};
 use iolite_base::{Encoding, Error, Limit, Result};
 use iolite_value::Value;
 use std::any::Any;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 
-/// Which state of a database was there ([`Host::is_state`]). A new one is of none.
-pub type StateNote = Option<Box<dyn Any>>;
+/// At which state tables were read ([`Host::changed_since`]). A new one: at none.
+pub type ReadNote = Option<Box<dyn Any>>;
+
+/// A table of which something is kept that was read.
+#[derive(Clone, Debug)]
+pub struct WasRead {
+    /// Its name.
+    pub table: String,
+    /// What is kept depends on no value that is longer. (Where values go on beyond their leaves, more is to be looked at.)
+    pub longest: usize,
+}
+
+/// Which rows of a table may be others than they were; all others are there as they were, or neither were nor are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Changed {
+    /// None.
+    Nothing,
+    /// Those with rowids in these ranges, ascending.
+    Rows(Vec<RangeInclusive<i64>>),
+    /// Perhaps all.
+    All,
+}
+
+/// What has changed since a note was made, of the tables that it was asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Changes {
+    /// Nothing of them.
+    Nothing,
+    /// For each table.
+    Tables(Vec<Changed>),
+}
+
+impl Changes {
+    /// Of one of the tables.
+    pub fn of(&self, table: usize) -> Changed {
+        match self {
+            Changes::Nothing => Changed::Nothing,
+            Changes::Tables(all) => all.get(table).cloned().unwrap_or(Changed::All),
+        }
+    }
+}
 
 /// A statement that a module or a function runs on its connection, within the statement that it serves.
 ///
@@ -31,7 +71,7 @@ pub trait NestedBlob {
     fn go_to(&mut self, rowid: i64) -> Result<()>;
     /// Reads bytes from `offset` on.
     fn read(&mut self, offset: usize, out: &mut [u8]) -> Result<()>;
-    /// Where bytes lie in the file: for [`Host::read_pieces`], as long as the database is in the state that is read now.
+    /// Where bytes lie in the file: for [`Host::read_pieces`], as long as the row and what its value lies on have not changed ([`Host::changed_since`]).
     fn pieces(&mut self, offset: usize, len: usize) -> Result<Vec<Piece>>;
 }
 
@@ -88,9 +128,10 @@ pub trait Host {
     fn page(&self, _database: &str, _number: u32) -> Result<Option<Vec<u8>>> {
         Err(Error::sql("there is no database to read"))
     }
-    /// Whether the state of a database that is read now is the one that `note` is of, which is of the present one afterwards: nothing of the
-    /// database has changed then. `None` where that cannot be told, as within a transaction that writes.
-    fn is_state(&self, _database: &str, _note: &mut StateNote) -> Option<bool> {
+    /// What has changed in tables since `note` was made for them, which is of the present state afterwards: whoever committed, in whatever
+    /// process. (Without tables: whether anything of the database has changed.) `None` where that cannot be told, as where the present transaction has changed them; then the note stays what it was. What
+    /// is found is right for as long as the statement runs that asks, and does not write.
+    fn changed_since(&self, _database: &str, _tables: &[WasRead], _note: &mut ReadNote) -> Option<Changes> {
         None
     }
     /// Reads bytes of a text or blob where it is stored, from `offset` on: the value in `(database, table, column)` of a row.
@@ -107,7 +148,7 @@ pub trait Host {
     fn open_blob(&self, _value: (&str, &str, &str), _rowid: i64) -> Result<Box<dyn NestedBlob>> {
         Err(Error::sql("there is no database to read"))
     }
-    /// Reads bytes that [`NestedBlob::pieces`] has found in this state of the database ([`Host::is_state`]), one part after another.
+    /// Reads bytes that [`NestedBlob::pieces`] has found and that are valid still, one part after another.
     fn read_pieces(&self, _database: &str, _pieces: &[Piece], _out: &mut [u8]) -> Result<()> {
         Err(Error::sql("there is no database to read"))
     }

@@ -20,7 +20,7 @@ pub use authorizer::{Action, Authorizer, Question};
 pub use function::{
     Aggregate, AuxData, Context, Function, FunctionFlags, Implementation, Inline, Scalar, ScalarFn,
 };
-pub use host::{Host, NestedBlob, NestedStatement, Piece, StateNote};
+pub use host::{Changed, Changes, Host, NestedBlob, NestedStatement, Piece, ReadNote, WasRead};
 pub use preupdate::{Preupdate, PreupdateListener};
 pub use registry::{BuiltinModules, Builtins, Registry};
 pub use source::{Opened, RowSource, SourceFactory};

@@ -9,9 +9,10 @@ use crate::index::position::varint as read_varint;
 use crate::locale;
 use crate::store::{AVERAGES, Sql, Store};
 use iolite_base::{Code, Error, Result, varint};
-use iolite_ext::{StateNote, TokenizeFor};
+use iolite_ext::{Changes, ReadNote, TokenizeFor};
 use iolite_value::Value;
 use std::cell::RefCell;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 /// What is counted.
@@ -345,10 +346,15 @@ impl Storage {
         at == blob.len()
     }
 
-    /// Calls `f` with each row's number of tokens, in the order of rowids; `None`: it is not known.
-    pub fn each_size(&self, f: &mut dyn FnMut(i64, Option<i64>) -> Result<()>) -> Result<()> {
+    /// Calls `f` with the number of tokens of each of these rows, in the order of rowids; `None`: it is not known.
+    pub fn each_size(
+        &self,
+        rows: RangeInclusive<i64>,
+        f: &mut dyn FnMut(i64, Option<i64>) -> Result<()>,
+    ) -> Result<()> {
         let mut sizes = Vec::new();
-        self.store.each(Sql::AllSizes, &[], |row| {
+        let bounds = [Value::Int(*rows.start()), Value::Int(*rows.end())];
+        self.store.each(Sql::SizesBetween, &bounds, |row| {
             let [id, v] = row else { return Ok(()) };
             sizes.clear();
             let whole = self.decode_sizes(v, &mut sizes);
@@ -356,12 +362,13 @@ impl Storage {
         })
     }
 
-    /// Which state of the database is read, as [`iolite_ext::Host::is_state`] says; `None` also where something is kept back here.
-    pub fn is_state(&self, note: &mut StateNote) -> Option<bool> {
+    /// What has changed in the tables that ranks depend on, as [`iolite_ext::Host::changed_since`] says; `None` also where something is kept back
+    /// here.
+    pub fn changes(&self, note: &mut ReadNote) -> Option<Changes> {
         if self.totals.borrow().is_some() || self.index.has_unwritten() {
             return None;
         }
-        self.store.is_state(note)
+        self.store.changes(note)
     }
 
     /// Sets a setting for all connections.

@@ -6,7 +6,7 @@
 use crate::config::{Config, Content};
 use crate::words;
 use iolite_base::{Bytes, Code, Error, Result};
-use iolite_ext::{Host, NestedStatement, StateNote};
+use iolite_ext::{Changes, Host, NestedStatement, ReadNote, WasRead};
 use iolite_value::Value;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -25,7 +25,7 @@ pub(crate) enum Sql {
     ReplaceContent,
     DeleteContent,
     ReadSize,
-    AllSizes,
+    SizesBetween,
     WriteSize,
     DeleteSize,
     LastContent,
@@ -44,6 +44,8 @@ pub(crate) const STRUCTURE: i64 = 10;
 /// The tables of one FTS5 table.
 pub(crate) struct Store {
     pub config: Rc<Config>,
+    /// How long blocks are that were read.
+    longest: Cell<usize>,
     host: Weak<dyn Host>,
     kept: RefCell<[Option<Box<dyn NestedStatement>>; STATEMENTS]>,
     /// How many blocks were read.
@@ -56,6 +58,7 @@ impl Store {
     pub fn new(config: Rc<Config>, host: &Rc<dyn Host>) -> Store {
         Store {
             config,
+            longest: Cell::new(0),
             host: Rc::downgrade(host),
             kept: RefCell::default(),
             reads: Cell::new(0),
@@ -73,9 +76,14 @@ impl Store {
         self.host.upgrade().ok_or_else(|| Code::Misuse.into())
     }
 
-    /// See [`Host::is_state`].
-    pub fn is_state(&self, note: &mut StateNote) -> Option<bool> {
-        self.host().ok()?.is_state(&self.config.database, note)
+    /// What has changed in `_data` and `_docsize`: see [`Host::changed_since`]. (`_idx` never changes alone.)
+    pub fn changes(&self, note: &mut ReadNote) -> Option<Changes> {
+        let table = |what: &str, longest| WasRead { table: format!("{}_{what}", self.config.table), longest };
+        // Sizes are numbers of up to 5 bytes, one for each column.
+        let mut read =
+            vec![table("data", self.longest.get()), table("docsize", 5 * self.config.columns.len() + 10)];
+        read.truncate(if self.config.column_size { 2 } else { 1 });
+        self.host().ok()?.changed_since(&self.config.database, &read, note)
     }
 
     fn text(&self, which: Sql) -> String {
@@ -105,7 +113,9 @@ impl Store {
                 let origin = if c.contentless_delete { ", origin" } else { "" };
                 format!("SELECT sz{origin} FROM {} WHERE id=?", c.shadow("docsize"))
             }
-            Sql::AllSizes => format!("SELECT id, sz FROM {} ORDER BY id", c.shadow("docsize")),
+            Sql::SizesBetween => {
+                format!("SELECT id, sz FROM {} WHERE id BETWEEN ? AND ? ORDER BY id", c.shadow("docsize"))
+            }
             Sql::WriteSize => {
                 let extra = if c.contentless_delete { ",?" } else { "" };
                 format!("REPLACE INTO {} VALUES(?,?{extra})", c.shadow("docsize"))
@@ -228,6 +238,8 @@ impl Store {
             };
             Ok(())
         })?;
+        let len = block.as_ref().map_or(0, |b| b.len());
+        self.longest.set(self.longest.get().max(len));
         Ok(block)
     }
 

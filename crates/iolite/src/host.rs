@@ -9,7 +9,8 @@ use crate::statement::{Parked, Statement, Step};
 use iolite_base::{Code, Encoding, Error, Limit, Result};
 use iolite_catalog::TableKind;
 use iolite_ext::{
-    Function, Host, Instruction, NestedBlob, NestedStatement, Piece, StateNote, StatementFacts, VirtualTable,
+    Changes, Function, Host, Instruction, NestedBlob, NestedStatement, Piece, ReadNote, StatementFacts,
+    VirtualTable, WasRead,
 };
 use iolite_plan::bind::Connector;
 use iolite_value::Value;
@@ -63,14 +64,8 @@ impl Host for Inner {
         Ok(Box::new(Nested { conn: Rc::downgrade(&conn.0), state: State::Parked(parked) }))
     }
 
-    fn is_state(&self, database: &str, note: &mut StateNote) -> Option<bool> {
-        let b = self.btree_of(self.database_number(database).ok()?).ok()?;
-        let now = b.mark()?;
-        let same = note.as_ref().and_then(|n| n.downcast_ref()) == Some(&now);
-        if !same {
-            *note = Some(Box::new(now));
-        }
-        Some(same)
+    fn changed_since(&self, database: &str, tables: &[WasRead], note: &mut ReadNote) -> Option<Changes> {
+        self.changes_of(self.database_number(database).ok()?, tables, note)
     }
 
     fn page(&self, database: &str, number: u32) -> Result<Option<Vec<u8>>> {

@@ -80,6 +80,7 @@ mod table_locks;
 mod txn;
 mod vacuum;
 mod vtabs;
+mod was_read;
 mod watched;
 mod writer;
 

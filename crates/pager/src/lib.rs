@@ -10,6 +10,7 @@
 
 mod cache;
 mod checkpointer;
+mod commits;
 mod direct;
 mod durability;
 mod former;

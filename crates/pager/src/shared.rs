@@ -13,6 +13,7 @@
 //! at its front, one that was used meanwhile goes round once more, the others leave: a long scan pushes out
 //! its own pages.
 
+use crate::commits::Commits;
 use crate::wal::{chain::Chain, direct};
 use iolite_base::{PageData, Pgno, hash::FastMap};
 use iolite_os::{FileId, PerProcess};
@@ -42,6 +43,7 @@ pub struct Database {
     room: AtomicUsize,
     failed: AtomicBool,
     cache: Mutex<Cache>,
+    commits: Mutex<Commits>,
     chain: Arc<Chain>,
     /// The process in which a checkpoint was left to its thread and has not ended; 0: none.
     pub(crate) asked: AtomicU32,
@@ -163,6 +165,7 @@ impl Share {
                     room: AtomicUsize::new(0),
                     failed: AtomicBool::new(false),
                     cache: Mutex::default(),
+                    commits: Mutex::default(),
                     chain: Arc::default(),
                     asked: AtomicU32::new(0),
                 });
@@ -206,6 +209,11 @@ impl Share {
     /// The writers on the file's log.
     pub fn chain(&self) -> Arc<Chain> {
         self.database.chain()
+    }
+
+    /// What commits of this process changed in the file, without a log.
+    pub fn commits(&self) -> MutexGuard<'_, Commits> {
+        self.database.commits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether there is anybody to share with.

@@ -314,14 +314,24 @@ impl Pager {
         self.table.find(pgno).is_some()
     }
 
+    /// Whether bytes 24 to 39 of the file name the state that is read, or from which the present write transaction began.
+    fn is_in_journal_mode(&self) -> bool {
+        let now = self.mark().or_else(|| self.began_from().map(|b| b.0));
+        now == Some(Mark::Journal(self.file_version))
+    }
+
     /// The pages that differ between `then` and the state being read; `None` if that cannot be told.
     pub fn changed_since(&mut self, then: &Mark) -> Result<Option<Vec<Pgno>>> {
         if self.mark().as_ref() == Some(then) {
             return Ok(Some(Vec::new()));
         }
+        let in_file = self.is_in_journal_mode();
         match (then, &mut self.wal, &self.file) {
             (Mark::Log(l), Some(w), Some(f)) => w.changed_since(&**f, l),
             (Mark::File(base), Some(_), Some(_)) => self.changed_since_base(then, base),
+            (Mark::Journal(then), None, Some(_)) if in_file => {
+                Ok(self.share.as_ref().and_then(|s| s.commits().between(*then, self.file_version)))
+            }
             _ => Ok(None),
         }
     }

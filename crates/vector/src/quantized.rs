@@ -8,20 +8,24 @@
 //! at half the memory.
 //!
 //! What always holds: the answer is that of a scan, to the bit, since nothing is left out whose distance could belong to it, and distances are
-//! computed by the same kernel. The copy belongs to one state of the database and to the connection; where the state cannot be told, as
-//! within a transaction that writes, there is none. It is made when a state was searched some times, within [`MOST_CODES`];
-//! without memory for it there is none.
+//! computed by the same kernel. The copy belongs to one state of the chunks and the column's vectors, and to the connection. Where chunks have
+//! changed, those are looked at again: rows that are others are left out from then on, and what they are now is added. Where nobody can tell
+//! what has changed, as within a transaction that changes the table, there is no copy. It is made when a column was searched some times, within
+//! [`MOST_CODES`]; without memory for it there is none.
 
 use crate::config::{MOST_DIMENSIONS, VectorColumn};
 use crate::dot::{Packed, RUN, Run, Work, nibble_products, pack, total, widest};
 use crate::found::{Found, keep};
 use crate::kernel::{LANES, Metric, Query, numbers};
-use crate::store::{Place, Reader, Store};
+use crate::store::{Chunk, Place, Reader, Store};
 use crate::vector::Kind;
+use iolite_base::hash::FastMap;
 use iolite_base::{Result, alloc};
-use iolite_ext::{Piece, StateNote};
+use iolite_ext::{Changed, Changes, Piece, ReadNote};
+use iolite_value::Value;
 use std::cell::RefCell;
 use std::collections::{BinaryHeap, HashMap};
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 /// A copy is made by the search of a state with this number: it costs as much as about so many searches without it.
@@ -33,6 +37,10 @@ const MOST_RUNS: usize = MOST_DIMENSIONS / RUN;
 const MOST_CODES: usize = 192 << 20;
 /// So many bytes of vectors as they are stored are kept beside them; where they are more, they are read from the table.
 const MOST_STORED: usize = 48 << 20;
+/// Rows that are there no more are in this chunk.
+const GONE: i64 = i64::MIN;
+/// Where chunks with more than so many rows have changed, and with more than a quarter of all, the copy is made anew.
+const MOST_CHANGED: usize = 8192;
 /// Of so many vectors it is remembered where they lie.
 const MOST_PIECES: usize = 1 << 20;
 /// Rows are looked at in groups of so many: their codes and products stay close to the processor.
@@ -40,13 +48,20 @@ const GROUP: usize = 256;
 /// By how much sums of `f32` may be off, in parts of the product of both lengths, for each dimension.
 const ROUNDING: f32 = 3e-7;
 
-/// What a table has in memory of one state.
+/// What a table has in memory.
 #[derive(Default)]
 pub(crate) struct Copies {
-    state: StateNote,
-    /// How often the state was searched.
+    columns: Vec<(usize, Copy)>,
+}
+
+/// A column's copy.
+#[derive(Default)]
+struct Copy {
+    note: ReadNote,
+    /// How often the column was searched since nothing is known of it.
     searches: u32,
-    columns: Vec<(usize, Option<Quantized>)>,
+    /// None: not made yet. None inside: it would be too large.
+    made: Option<Option<Quantized>>,
 }
 
 #[derive(Default)]
@@ -65,6 +80,10 @@ struct Quantized {
     /// The vector's length.
     lengths: Vec<f32>,
     rows: Vec<(i64, Place)>,
+    /// How many of them are in chunk [`GONE`]: they are to be left out.
+    gone: usize,
+    /// The numbers of the others by chunk, once they were asked for.
+    by_chunk: FastMap<i64, Vec<u32>>,
     stored: Vec<u8>,
     /// Otherwise, where vectors lie that were read.
     pieces: RefCell<HashMap<u32, Rc<[Piece]>>>,
@@ -249,71 +268,106 @@ impl Copies {
         if c.kind == Kind::Bit || !matches!(c.metric, Metric::L2 | Metric::Cosine) {
             return Ok(None);
         }
-        match store.is_state(&mut self.state) {
-            Some(true) => {}
-            Some(false) => {
-                (self.searches, self.columns) = (1, Vec::new());
-                return Ok(None);
-            }
-            None => return Ok(None),
-        }
-        self.searches += 1;
-        if self.searches < SEARCHES {
-            return Ok(None);
-        }
         let at = match self.columns.iter().position(|q| q.0 == column) {
             Some(at) => at,
             None => {
-                self.columns.push((column, Quantized::of(store, column, c)?));
+                self.columns.push((column, Copy::default()));
                 self.columns.len() - 1
             }
         };
-        match &self.columns[at].1 {
-            Some(q) => q.nearest(store, column, query, k).map(Some),
-            None => Ok(None),
+        let copy = &mut self.columns[at].1;
+        match store.vector_changes(column, &mut copy.note) {
+            Some(Changes::Nothing) => {}
+            Some(changes) => {
+                // Whatever goes wrong on the way, what is half done is not used.
+                let made = copy.made.take();
+                let was_made = made.is_some();
+                copy.made = follow(made, store, column, &changes)?;
+                let all = [0, 1].map(|t| changes.of(t)).contains(&Changed::All);
+                if copy.made.is_none() && (was_made || all) {
+                    copy.searches = 0;
+                }
+            }
+            None => return Ok(None),
         }
+        copy.searches = copy.searches.saturating_add(1);
+        if copy.searches < SEARCHES {
+            return Ok(None);
+        }
+        if copy.made.is_none() {
+            copy.made = Some(Quantized::of(store, column, c)?);
+        }
+        match &copy.made {
+            Some(Some(q)) => q.nearest(store, column, query, k).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Brings a copy to the present state; none: it is to be made anew.
+fn follow(
+    made: Option<Option<Quantized>>,
+    store: &Store,
+    column: usize,
+    changes: &Changes,
+) -> Result<Option<Option<Quantized>>> {
+    let ranges = |t: usize| match changes.of(t) {
+        Changed::Nothing => Some(Vec::new()),
+        Changed::Rows(rows) => Some(rows),
+        Changed::All => None,
+    };
+    let (Some(chunks), Some(vectors)) = (ranges(0), ranges(1)) else { return Ok(None) };
+    match made {
+        Some(Some(mut q)) => Ok(q.follow(store, column, &chunks, &vectors)?.then_some(Some(q))),
+        made => Ok(made),
+    }
+}
+
+type Ranges = [RangeInclusive<i64>];
+
+fn is_in(ranges: &Ranges, id: i64) -> bool {
+    ranges.iter().any(|r| r.contains(&id))
+}
+
+/// What is made of one vector after the other.
+#[derive(Default)]
+struct Made {
+    codes: Vec<Run<i8>>,
+    upper: Vec<u8>,
+    lower: Vec<u8>,
+    scale: f32,
+    rest: f32,
+    half: f32,
+    length: f32,
+}
+
+impl Made {
+    fn of(&mut self, kind: Kind, vector: &[u8]) {
+        let numbers = numbers(kind, vector);
+        (self.scale, self.rest, self.length) = widest(Codes { numbers: &numbers, codes: &mut self.codes });
+        let square = widest(Halves { codes: &self.codes, upper: &mut self.upper, lower: &mut self.lower });
+        self.half = self.rest + self.scale * square.sqrt() * 1.000_001;
     }
 }
 
 impl Quantized {
     /// A copy of a column; none where it would be too large.
     fn of(store: &Store, column: usize, c: &VectorColumn) -> Result<Option<Quantized>> {
-        let runs = c.dimensions.div_ceil(RUN);
         let bytes = c.bytes();
-        let mut q = Quantized { runs, ..Quantized::default() };
-        let (mut codes, mut fits, mut keeps) = (Vec::new(), true, true);
-        let mut halves = (Vec::new(), Vec::new());
+        let mut q = Quantized { runs: c.dimensions.div_ceil(RUN), ..Quantized::default() };
+        let (mut made, mut fits, mut keeps) = (Made::default(), true, true);
         store.chunks("1", &[], |chunk| {
             let taken = (0..chunk.size).filter(|at| chunk.is_taken(*at)).count();
-            fits = fits
-                && (q.rows.len() + taken) * runs * RUN <= MOST_CODES
-                && [&mut q.upper, &mut q.lower]
-                    .into_iter()
-                    .all(|p| p.reserve(taken * runs * RUN / 2).is_ok())
-                && [&mut q.scales, &mut q.rests, &mut q.halves, &mut q.lengths]
-                    .into_iter()
-                    .all(|list| alloc::reserve(list, taken).is_ok())
-                && alloc::reserve(&mut q.rows, taken).is_ok();
+            fits = fits && q.has_room(taken);
             if !fits {
                 return Ok(());
             }
-            keeps = keeps
-                && q.stored.len() + taken * bytes <= MOST_STORED
-                && alloc::reserve(&mut q.stored, taken * bytes).is_ok();
+            keeps = keeps && q.keeps(taken * bytes);
             let vectors = store.vectors(column, &chunk)?;
             for at in (0..chunk.size).filter(|at| chunk.is_taken(*at)) {
                 let vector = &vectors[bytes * at..][..bytes];
-                let numbers = numbers(c.kind, vector);
-                let (scale, rest, length) = widest(Codes { numbers: &numbers, codes: &mut codes });
-                let square = widest(Halves { codes: &codes, upper: &mut halves.0, lower: &mut halves.1 });
-                q.upper.push(&halves.0);
-                q.lower.push(&halves.1);
-                let place = Place { chunk: chunk.id, at };
-                q.scales.push(scale);
-                q.rests.push(rest);
-                q.halves.push(rest + scale * square.sqrt() * 1.000_001);
-                q.lengths.push(length);
-                q.rows.push((chunk.rowid(at), place));
+                made.of(c.kind, vector);
+                q.push(&made, chunk.rowid(at), Place { chunk: chunk.id, at });
                 if keeps {
                     q.stored.extend_from_slice(vector);
                 }
@@ -324,6 +378,145 @@ impl Quantized {
             q.stored = Vec::new();
         }
         Ok(fits.then_some(q))
+    }
+
+    /// Makes room for so many more rows; false: they would be too many, or there is no memory.
+    fn has_room(&mut self, more: usize) -> bool {
+        let bytes = self.runs * RUN;
+        (self.rows.len() + more) * bytes <= MOST_CODES
+            && [&mut self.upper, &mut self.lower].into_iter().all(|p| p.reserve(more * bytes / 2).is_ok())
+            && [&mut self.scales, &mut self.rests, &mut self.halves, &mut self.lengths]
+                .into_iter()
+                .all(|list| alloc::reserve(list, more).is_ok())
+            && alloc::reserve(&mut self.rows, more).is_ok()
+    }
+
+    /// The same for their bytes as they are stored.
+    fn keeps(&mut self, bytes: usize) -> bool {
+        self.stored.len() + bytes <= MOST_STORED && alloc::reserve(&mut self.stored, bytes).is_ok()
+    }
+
+    fn push(&mut self, made: &Made, rowid: i64, place: Place) {
+        self.upper.push(&made.upper);
+        self.lower.push(&made.lower);
+        self.scales.push(made.scale);
+        self.rests.push(made.rest);
+        self.halves.push(made.half);
+        self.lengths.push(made.length);
+        self.rows.push((rowid, place));
+    }
+
+    /// Whether a row is what was made of its vector now.
+    fn is(&self, row: usize, made: &Made) -> bool {
+        let bytes = self.runs * RUN / 2;
+        let numbers = [self.scales[row], self.rests[row], self.halves[row], self.lengths[row]];
+        let now = [made.scale, made.rest, made.half, made.length];
+        numbers.map(f32::to_bits) == now.map(f32::to_bits)
+            && self.upper.bytes()[row * bytes..][..bytes] == made.upper[..]
+            && self.lower.bytes()[row * bytes..][..bytes] == made.lower[..]
+    }
+
+    /// Brings it to the present state, from which it differs in these chunks, and in the vectors of those; false: it is to be made anew.
+    fn follow(&mut self, store: &Store, column: usize, chunks: &Ranges, vectors: &Ranges) -> Result<bool> {
+        if self.by_chunk.is_empty() {
+            for (i, row) in self.rows.iter().enumerate().filter(|r| r.1.1.chunk != GONE) {
+                self.by_chunk.entry(row.1.chunk).or_default().push(i as u32);
+            }
+        }
+        let changed = |id: i64| is_in(chunks, id) || is_in(vectors, id);
+        let mut before: Vec<i64> = self.by_chunk.keys().copied().filter(|id| changed(*id)).collect();
+        let rows: usize = before.iter().map(|id| self.by_chunk[id].len()).sum();
+        let most = (self.rows.len() / 4).max(MOST_CHANGED);
+        if rows > most {
+            return Ok(false);
+        }
+        let mut now = Vec::new();
+        for range in chunks.iter().chain(vectors) {
+            let bounds = [Value::Int(*range.start()), Value::Int(*range.end())];
+            store.chunks("chunk_id BETWEEN ?1 AND ?2", &bounds, |chunk| {
+                if now.len() * chunk.size <= 2 * most {
+                    now.push(chunk);
+                }
+                Ok(())
+            })?;
+        }
+        now.sort_unstable_by_key(|c| c.id);
+        now.dedup_by_key(|c| c.id);
+        if now.iter().map(|c| c.size).sum::<usize>() > 2 * most {
+            return Ok(false);
+        }
+        before.retain(|id| now.binary_search_by_key(id, |c| c.id).is_err());
+        for id in before {
+            for row in self.by_chunk.remove(&id).unwrap_or_default() {
+                self.forget(row as usize);
+            }
+        }
+        for chunk in &now {
+            if !self.follow_chunk(store, column, chunk, is_in(vectors, chunk.id))? {
+                return Ok(false);
+            }
+        }
+        Ok(self.gone <= (self.rows.len() / 4).max(MOST_CHANGED))
+    }
+
+    fn forget(&mut self, row: usize) {
+        self.rows[row].1.chunk = GONE;
+        self.gone += 1;
+        self.pieces.borrow_mut().remove(&(row as u32));
+    }
+
+    /// `vectors`: they may be others, and not only the rows.
+    fn follow_chunk(&mut self, store: &Store, column: usize, chunk: &Chunk, vectors: bool) -> Result<bool> {
+        let c = &store.config.vectors[column];
+        let bytes = c.bytes();
+        let mut known: FastMap<usize, u32> = FastMap::default();
+        for row in self.by_chunk.remove(&chunk.id).unwrap_or_default() {
+            let (rowid, place) = self.rows[row as usize];
+            if place.at < chunk.size && chunk.is_taken(place.at) && chunk.rowid(place.at) == rowid {
+                known.insert(place.at, row);
+                self.pieces.borrow_mut().remove(&row);
+            } else {
+                self.forget(row as usize);
+            }
+        }
+        let taken: Vec<usize> = (0..chunk.size).filter(|at| chunk.is_taken(*at)).collect();
+        let mut rows = Vec::with_capacity(taken.len());
+        if vectors || taken.len() > known.len() {
+            let stored = !self.stored.is_empty() || self.rows.is_empty();
+            if !self.has_room(taken.len()) || stored && !self.keeps(taken.len() * bytes) {
+                return Ok(false);
+            }
+            let values = store.vectors(column, chunk)?;
+            let mut made = Made::default();
+            for at in taken {
+                let vector = &values[bytes * at..][..bytes];
+                if let Some(row) = known.get(&at) {
+                    let same = if stored {
+                        self.stored[bytes * *row as usize..][..bytes] == *vector
+                    } else {
+                        !vectors || {
+                            made.of(c.kind, vector);
+                            self.is(*row as usize, &made)
+                        }
+                    };
+                    if same {
+                        rows.push(*row);
+                        continue;
+                    }
+                    self.forget(*row as usize);
+                }
+                made.of(c.kind, vector);
+                rows.push(self.rows.len() as u32);
+                self.push(&made, chunk.rowid(at), Place { chunk: chunk.id, at });
+                if stored {
+                    self.stored.extend_from_slice(vector);
+                }
+            }
+        } else {
+            rows.extend(known.values());
+        }
+        self.by_chunk.insert(chunk.id, rows);
+        Ok(true)
     }
 
     fn nearest(&self, store: &Store, column: usize, query: &Query<'_>, k: usize) -> Result<Vec<Found>> {
@@ -351,6 +544,9 @@ impl Quantized {
             alloc::reserve(&mut near, found)?;
             for at in &left[..found] {
                 let i = from + usize::from(*at);
+                if self.gone > 0 && self.rows[i].1.chunk == GONE {
+                    continue;
+                }
                 nibble_products(&lowers[i * bytes..][..bytes], &codes, &mut lower);
                 let product = (sums[i - from] - shift) * 16 + lower[0] - shift;
                 let row = [self.scales[i], self.rests[i], self.lengths[i]];

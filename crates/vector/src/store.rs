@@ -14,7 +14,7 @@
 use crate::config::{Config, MOST_CHUNK, Type};
 use crate::functions::VERSION;
 use iolite_base::{Bytes, Code, Error, Result};
-use iolite_ext::{Host, NestedBlob, NestedStatement, Piece, StateNote};
+use iolite_ext::{Changes, Host, NestedBlob, NestedStatement, Piece, ReadNote, WasRead};
 use iolite_value::Value;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -96,9 +96,19 @@ impl Store {
         self.host.upgrade().ok_or_else(|| Code::Misuse.into())
     }
 
-    /// See [`Host::is_state`].
-    pub fn is_state(&self, note: &mut StateNote) -> Option<bool> {
-        self.host().ok()?.is_state(&self.database, note)
+    /// What has changed in shadow tables, of which values up to so many bytes were read: see [`Host::changed_since`].
+    pub fn changes(&self, tables: &[(&str, usize)], note: &mut ReadNote) -> Option<Changes> {
+        let read: Vec<WasRead> =
+            tables.iter().map(|(t, longest)| WasRead { table: self.plain(t), longest: *longest }).collect();
+        self.host().ok()?.changed_since(&self.database, &read, note)
+    }
+
+    /// What has changed in the chunks and in a column's vectors.
+    pub fn vector_changes(&self, column: usize, note: &mut ReadNote) -> Option<Changes> {
+        let vectors = format!("vector_chunks{column:02}");
+        let bytes = self.config.vectors[column].bytes();
+        let tables = [("chunks", 8 * MOST_CHUNK), (&*vectors, bytes * MOST_CHUNK)];
+        self.changes(&tables, note)
     }
 
     pub fn shadow(&self, suffix: &str) -> String {
@@ -587,7 +597,7 @@ impl Reader<'_> {
         self.blob(place.chunk).and_then(|b| b.read(offset, out)).map_err(damaged)
     }
 
-    /// Where the vector at a place lies, in this state of the database.
+    /// Where the vector at a place lies, for as long as neither its row nor the pages of its value change.
     pub fn pieces(&mut self, place: Place) -> Result<Vec<Piece>> {
         let (offset, bytes) = (place.at * self.bytes, self.bytes);
         self.blob(place.chunk).and_then(|b| b.pieces(offset, bytes)).map_err(damaged)

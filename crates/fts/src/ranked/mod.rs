@@ -4,12 +4,11 @@
 //! Which queries are answered so is decided in [`Wanted::of`] alone; all others go through the index row by row. `MATCH '*ranked'` tells how
 //! many were, `MATCH '*kept'` how many bytes are kept; plans look alike.
 //!
-//! What always holds: scores and order are those of going through the index, to the bit. What is kept belongs to one state of the database
-//! and to one table of one connection. [`iolite_ext::Host::is_state`] names the state: by the log's last frame and salts in WAL mode; by
-//! bytes 24 to 39 of the header, which every transaction of any process changes, without a log; by counters of the connection's
-//! own changes where nobody else sees the database. The name is asked for before anything is used, and again before anything is kept. Within
-//! a transaction that writes there is no name, nor where the file is locked for good; what is read then is for one query. So it is
-//! where this table has changes that are not in the file yet. A state that was left and comes back by a rollback has its name again.
+//! What always holds: scores and order are those of going through the index, to the bit. What is kept belongs to one state of the tables
+//! `_data` and `_docsize`, and to one connection; changes of other tables, by whomever, leave it as it is
+//! ([`iolite_ext::Host::changed_since`]). Where the table itself has changed, lists go, and of the sizes those of rows that changed are read again. What has
+//! changed is asked before anything is used, and again before anything is kept. Where it cannot be told, as within a transaction that has changed
+//! the table, what is read is for one query. So it is where this table has changes that are not in the file yet.
 //!
 //! What one query pays is bounded by what it would pay without: each phrase's rows are read once, as `bm25` does to count them, and sizes
 //! are read one by one until they are many ([`AT_ONCE`], [`IN_ALL`]).
@@ -25,7 +24,7 @@ use crate::storage::{Storage, Totals};
 use best::{Hit, Search, Tree};
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Error, Result, alloc};
-use iolite_ext::StateNote;
+use iolite_ext::{Changed, Changes, ReadNote};
 use iolite_value::Value;
 use list::{List, Weights};
 use sizes::Sizes;
@@ -46,6 +45,9 @@ const AT_ONCE: i64 = 8;
 const IN_ALL: i64 = 4;
 /// At most so many sizes that were read one by one are kept.
 const SOME: usize = 1 << 16;
+
+/// The place of `_docsize` among the tables that are asked for.
+const DOCSIZE: usize = 1;
 
 /// Bytes that are kept in the process.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
@@ -74,7 +76,7 @@ impl Drop for Entry {
 /// What is kept of one state.
 #[derive(Default)]
 struct State {
-    note: StateNote,
+    note: ReadNote,
     lists: FastMap<Vec<u8>, Entry>,
     sizes: Option<Rc<Sizes>>,
     /// How many sizes queries needed one by one, the same ones too.
@@ -85,9 +87,19 @@ struct State {
 }
 
 impl State {
-    fn clear(&mut self) {
-        let note = self.note.take();
+    /// What is kept where the table has changed: sizes.
+    fn follow(&mut self, storage: &Storage, changes: &Changes) {
+        if *changes == Changes::Nothing {
+            return;
+        }
+        let (note, sizes) = (self.note.take(), self.sizes.take());
         *self = State { note, ..State::default() };
+        self.sizes = sizes.and_then(|s| match changes.of(DOCSIZE) {
+            Changed::Nothing => Some(s),
+            // What cannot be read is missed by who needs it.
+            Changed::Rows(rows) => s.follow(storage, &rows).ok()?.map(Rc::new),
+            Changed::All => None,
+        });
     }
 
     fn bytes(&self) -> usize {
@@ -263,12 +275,10 @@ impl Kept {
     fn with<T>(&self, storage: &Storage, f: impl FnOnce(&mut State, bool) -> T) -> T {
         // Nobody holds it while statements run: they may come back here.
         let mut state = self.state.take();
-        let known = storage.is_state(&mut state.note);
-        let mut now = match known {
-            Some(same) => {
-                if !same {
-                    state.clear();
-                }
+        let known = storage.changes(&mut state.note);
+        let mut now = match &known {
+            Some(changes) => {
+                state.follow(storage, changes);
                 std::mem::take(&mut state)
             }
             None => State::default(),
@@ -276,7 +286,7 @@ impl Kept {
         let found = f(&mut now, known.is_some());
         if known.is_none() {
             self.state.replace(state);
-        } else if storage.is_state(&mut now.note) == Some(true) {
+        } else if storage.changes(&mut now.note) == Some(Changes::Nothing) {
             now.shrink();
             self.state.replace(now);
         }

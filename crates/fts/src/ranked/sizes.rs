@@ -3,6 +3,7 @@
 use super::list::seek;
 use crate::storage::Storage;
 use iolite_base::{Result, alloc};
+use std::ops::{Range, RangeInclusive};
 
 /// What is taken for a row whose size cannot be read.
 const UNKNOWN: u32 = u32::MAX;
@@ -34,35 +35,83 @@ impl Sizes {
     /// Reads all.
     pub fn read(storage: &Storage) -> Result<Option<Sizes>> {
         let mut s = Sizes::default();
-        let mut fits = true;
-        storage.each_size(&mut |rowid, size| {
-            if !fits {
+        s.add(storage, i64::MIN..=i64::MAX)?;
+        s.end()
+    }
+
+    /// Those of the present state, where only rows in these ranges differ.
+    pub fn follow(&self, storage: &Storage, changed: &[RangeInclusive<i64>]) -> Result<Option<Sizes>> {
+        let mut s = Sizes::default();
+        let mut from = 0;
+        for range in changed {
+            let to = from + self.place(*range.start(), from);
+            s.take_over(self, from..to)?;
+            s.add(storage, range.clone())?;
+            from = match range.end().checked_add(1) {
+                Some(next) => to + self.place(next, to),
+                None => self.sizes.len(),
+            };
+        }
+        s.take_over(self, from..self.sizes.len())?;
+        s.end()
+    }
+
+    /// How many rows from the `from`-th on are before `rowid`.
+    fn place(&self, rowid: i64, from: usize) -> usize {
+        if !self.rows.is_empty() {
+            return self.rows[from..].partition_point(|r| *r < rowid);
+        }
+        let at = (i128::from(rowid) - i128::from(self.first)).clamp(from as i128, self.sizes.len() as i128);
+        at as usize - from
+    }
+
+    fn take_over(&mut self, other: &Sizes, places: Range<usize>) -> Result<()> {
+        alloc::reserve(&mut self.sizes, places.len())?;
+        for at in places {
+            self.push(
+                other.rows.get(at).copied().unwrap_or(other.first.wrapping_add(at as i64)),
+                other.sizes[at],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, rowid: i64, size: u32) -> Result<()> {
+        if self.sizes.is_empty() {
+            self.first = rowid;
+        }
+        alloc::reserve(&mut self.sizes, 1)?;
+        if self.rows.is_empty() && self.first.checked_add(self.sizes.len() as i64) != Some(rowid) {
+            // Rows before this one followed each other.
+            alloc::reserve(&mut self.rows, self.sizes.len() + 1)?;
+            let first = self.first;
+            self.rows.extend((0..self.sizes.len() as i64).map(|n| first + n));
+            self.rows.push(rowid);
+        } else if !self.rows.is_empty() {
+            alloc::reserve(&mut self.rows, 1)?;
+            self.rows.push(rowid);
+        }
+        self.sizes.push(size);
+        Ok(())
+    }
+
+    fn add(&mut self, storage: &Storage, range: RangeInclusive<i64>) -> Result<()> {
+        storage.each_size(range, &mut |rowid, size| {
+            if self.sizes.len() * 12 > MOST_BYTES {
                 return Ok(());
             }
-            if s.sizes.is_empty() {
-                s.first = rowid;
-            }
-            alloc::reserve(&mut s.sizes, 1)?;
-            if s.rows.is_empty() && s.first.checked_add(s.sizes.len() as i64) != Some(rowid) {
-                // Rows before this one followed each other.
-                alloc::reserve(&mut s.rows, s.sizes.len() + 1)?;
-                let first = s.first;
-                s.rows.extend((0..s.sizes.len() as i64).map(|n| first + n));
-                s.rows.push(rowid);
-            } else if !s.rows.is_empty() {
-                alloc::reserve(&mut s.rows, 1)?;
-                s.rows.push(rowid);
-            }
-            s.sizes.push(size.and_then(|n| u32::try_from(n).ok()).unwrap_or(UNKNOWN));
-            fits = s.sizes.len() * 12 <= MOST_BYTES;
-            Ok(())
-        })?;
-        s.rows.shrink_to_fit();
-        s.sizes.shrink_to_fit();
-        let bytes = s.bytes();
+            self.push(rowid, size.and_then(|n| u32::try_from(n).ok()).unwrap_or(UNKNOWN))
+        })
+    }
+
+    /// All rows are there; `None`: they are too many.
+    fn end(mut self) -> Result<Option<Sizes>> {
+        self.rows.shrink_to_fit();
+        self.sizes.shrink_to_fit();
+        let bytes = self.bytes();
         alloc::claim(bytes)?;
-        s.claimed = bytes;
-        Ok(fits.then_some(s))
+        self.claimed = bytes;
+        Ok((self.sizes.len() * 12 <= MOST_BYTES).then_some(self))
     }
 
     /// How many bytes it takes.

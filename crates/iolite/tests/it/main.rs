@@ -8,6 +8,7 @@ mod crossing;
 mod doors;
 mod functions;
 mod journey;
+mod kept_search;
 mod large;
 mod plans;
 mod records;

@@ -180,10 +180,14 @@ impl Pager {
                 self.page_size_fixed = false;
             }
             self.change_counted = true;
+            let before = self.file_version;
             if let Some(i) = self.table.find(1)
                 && let Some(p1) = self.table.slot(i).buf()
             {
                 self.file_version.copy_from_slice(&p1[24..40]);
+            }
+            if let Some(share) = self.share.as_ref().filter(|_| foreign.is_none() && !self.lock_kept()) {
+                share.commits().note(before, self.file_version, &changed);
             }
             if let (Some(share), Some(era), None) = (&self.share, self.era, foreign) {
                 share.advance(era, Era::Journal(self.file_version), &changed);

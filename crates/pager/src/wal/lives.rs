@@ -21,26 +21,30 @@ use super::*;
 const MOST: u32 = 500;
 
 impl Wal {
-    /// The pages that differ between a snapshot of the log's former life and the one in hand.
-    pub(super) fn changed_across(&mut self, db: &dyn File, old: &Header) -> Result<Option<Vec<Pgno>>> {
-        let new = self.header.clone();
+    /// The pages that differ between a state of the log's former life, whose pages had that size, and one of its present life.
+    pub(super) fn changed_across(
+        &mut self,
+        db: &dyn File,
+        (old, page_size): (&LogMark, u32),
+        new: Header,
+    ) -> Result<Option<Vec<Pgno>>> {
         let follows = be::get_u32(&new.salt, 0) == be::get_u32(&old.salt, 0).wrapping_add(1);
         if follows && !self.private {
             let known =
                 self.shared.as_ref().and_then(|s| s.former_frames(Era::Log(old.salt), Era::Log(new.salt)));
-            if let Some(later) = known.as_ref().and_then(|k| k.get(old.last_frame as usize..)) {
+            if let Some(later) = known.as_ref().and_then(|k| k.get(old.last as usize..)) {
                 return self.with_present_life(db, &new, later.to_vec());
             }
         }
-        let same_pages = old.page_size() == new.page_size() || new.last_frame == 0;
-        if !follows || !same_pages || new.last_frame >= old.last_frame || self.private {
+        let same_pages = page_size == new.page_size() || new.last_frame == 0;
+        if !follows || !same_pages || new.last_frame >= old.last || self.private {
             return Ok(None);
         }
-        let size = old.page_size() as u64 + FRAME_HEADER;
+        let size = page_size as u64 + FRAME_HEADER;
         let at = |frame: u32| LOG_HEADER + (frame as u64 - 1) * size;
         let mut pages = Vec::new();
         let mut head = [0u8; FRAME_HEADER as usize];
-        for frame in old.last_frame + 1.. {
+        for frame in old.last + 1.. {
             if !self.log.read(&mut head, at(frame))? {
                 // The file may have been cut here (`journal_size_limit`): what stood behind is not known.
                 return Ok(None);
@@ -48,16 +52,13 @@ impl Wal {
             if head[8..16] != old.salt {
                 break;
             }
-            if frame - old.last_frame > MOST {
+            if frame - old.last > MOST {
                 return Ok(None);
             }
             pages.push(be::get_u32(&head, 0));
         }
         let sum = |head: &[u8]| [be::get_u32(head, 16), be::get_u32(head, 20)];
-        if !self.log.read(&mut head, at(old.last_frame))?
-            || head[8..16] != old.salt
-            || sum(&head) != old.frame_sum
-        {
+        if !self.log.read(&mut head, at(old.last))? || head[8..16] != old.salt || sum(&head) != old.sum {
             return Ok(None);
         }
         self.with_present_life(db, &new, pages)

@@ -53,7 +53,8 @@ impl Wal {
     pub(super) fn changed_since_seen(&mut self, db: &dyn File, old: &Header) -> Result<Option<Vec<Pgno>>> {
         let (from, to) = (old.last_frame + 1, self.header.last_frame);
         let pages = if old.salt != self.header.salt {
-            self.changed_across(db, old)?
+            let new = self.header.clone();
+            self.changed_across(db, (&super::LogMark::of(old), old.page_size()), new)?
         } else if from <= to + 1 && self.index.map(db, index::region_of(to), false)? {
             Some(self.index.pages(from, to))
         } else {

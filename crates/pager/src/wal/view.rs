@@ -1,6 +1,6 @@
 //! What a cache of things derived from pages may ask of a log: which state is read, what lies between two states.
 
-use super::index::region_of;
+use super::index::{Header, region_of};
 use super::{FRAME_HEADER, Wal, direct};
 use iolite_base::{Pgno, Result, be};
 use iolite_os::File;
@@ -18,13 +18,19 @@ pub struct LogMark {
     pub sum: [u32; 2],
 }
 
+impl LogMark {
+    pub(super) fn of(h: &Header) -> LogMark {
+        LogMark { salt: h.salt, change: h.change, last: h.last_frame, sum: h.frame_sum }
+    }
+}
+
 impl Wal {
     /// The state that the present transaction reads; `None` if it has no name that others could use.
     pub fn mark(&self) -> Option<LogMark> {
         let h = &self.header;
         let named = !self.writing && !self.private && self.mark.is_some();
         let begun = h.salt != [0; 8];
-        let mark = LogMark { salt: h.salt, change: h.change, last: h.last_frame, sum: h.frame_sum };
+        let mark = LogMark::of(h);
         (named && begun).then_some(mark)
     }
 
@@ -33,7 +39,7 @@ impl Wal {
         let h = &self.base;
         let named = self.writing && !self.private && self.mark.is_some();
         let begun = h.salt != [0; 8];
-        let mark = LogMark { salt: h.salt, change: h.change, last: h.last_frame, sum: h.frame_sum };
+        let mark = LogMark::of(h);
         (named && begun).then_some(mark)
     }
 
@@ -55,7 +61,7 @@ impl Wal {
     /// The state that the log's header in hand describes.
     pub fn last_mark(&self) -> LogMark {
         let h = &self.header;
-        LogMark { salt: h.salt, change: h.change, last: h.last_frame, sum: h.frame_sum }
+        LogMark::of(h)
     }
 
     /// The pages that the log holds of the state that is being read; `None`: that cannot be told.
@@ -78,7 +84,11 @@ impl Wal {
     pub fn changed_since(&mut self, db: &dyn File, then: &LogMark) -> Result<Option<Vec<Pgno>>> {
         let Some(now) = self.mark().or_else(|| self.base_mark()) else { return Ok(None) };
         if now.salt != then.salt {
-            return Ok(None);
+            let new = if self.writing { self.base.clone() } else { self.header.clone() };
+            let pages = self.changed_across(db, (then, new.page_size()), new)?;
+            db.shm_barrier();
+            let live = self.index.header().is_some_and(|h| h.salt == now.salt && h.last_frame >= now.last);
+            return Ok(pages.filter(|_| live).and_then(direct::named));
         }
         let live = |w: &Wal| w.index.header().filter(|h| h.salt == then.salt).map(|h| h.last_frame);
         if live(self).is_none_or(|last| last < then.last) || !self.on_chain(then)? {

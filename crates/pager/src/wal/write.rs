@@ -425,7 +425,6 @@ impl Wal {
         self.header.salt[4..].copy_from_slice(&salt2);
         // Before anybody can see the new life, and ask for its pages.
         if let Some(shared) = &self.shared
-            && shared.in_company()
             && last > 0
             && self.index.map(db, index::region_of(last), false).unwrap_or(false)
         {

@@ -148,7 +148,7 @@ pub(crate) fn read_centroid(b: &[u8], dimensions: usize, out: &mut Vec<f32>) -> 
 }
 
 /// How entries lie in a row: all codes, then all scales, constants, places, rowids.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     /// Groups of a code.
     pub groups: usize,
@@ -187,6 +187,11 @@ impl Layout {
 /// The key of a list's row.
 pub(crate) fn key(list: u32, sequence: usize) -> i64 {
     i64::from(list) * SEQUENCES + sequence as i64
+}
+
+/// The list of such a key.
+pub(crate) fn list_of(key: i64) -> i64 {
+    key.div_euclid(SEQUENCES)
 }
 
 /// A row of a list.

@@ -6,7 +6,11 @@ use super::format::{Entry, Header, Row, centroid_row, key, read_centroid};
 use crate::config::MOST_CHUNK;
 use crate::store::{Place, Store, corrupt};
 use iolite_base::{Bytes, Code, Result, alloc};
+use iolite_ext::{Changes, ReadNote};
 use iolite_value::Value;
+
+/// The header, and rows of codes where many fit on a page, are not longer than that.
+const MOST_BESIDE: usize = 4050;
 
 /// The index of one column.
 #[derive(Clone, Copy)]
@@ -42,6 +46,30 @@ impl Tables<'_> {
     pub fn header(&self) -> Result<Header> {
         let sql = format!("SELECT data FROM {} WHERE list=0", self.name("lists"));
         let found = self.store.row(sql, &[], |row| Header::read(blob_of(row.first())?, self.dimensions()))?;
+        found.ok_or_else(corrupt)
+    }
+
+    /// What has changed in centroids and codes, and in where vectors are: chunks and vectors, or, where those are many, the whole database.
+    pub fn changes(&self, many: bool, notes: &mut [ReadNote; 2]) -> Option<[Changes; 2]> {
+        let (lists, codes) = (self.suffix("lists"), self.suffix("codes"));
+        // Some of these go beyond a leaf where a vector has many dimensions.
+        let longest = MOST_BESIDE.max(self.dimensions() * 4 + 8);
+        let index = self.store.changes(&[(&lists, longest), (&codes, longest)], &mut notes[0])?;
+        let vectors = match many {
+            true => self.store.changes(&[], &mut notes[1])?,
+            false => self.store.vector_changes(self.column, &mut notes[1])?,
+        };
+        Some([index, vectors])
+    }
+
+    /// The centroid of a list.
+    pub fn centroid(&self, list: i64) -> Result<Vec<f32>> {
+        let sql = format!("SELECT data FROM {} WHERE list=?1", self.name("lists"));
+        let found = self.store.row(sql, &[Value::Int(list)], |row| {
+            let mut numbers = Vec::new();
+            read_centroid(blob_of(row.first())?, self.dimensions(), &mut numbers)?;
+            Ok(numbers)
+        })?;
         found.ok_or_else(corrupt)
     }
 

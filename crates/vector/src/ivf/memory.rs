@@ -1,15 +1,17 @@
 //! What searches keep of an index in memory: centroids in 8 bits, and the lists that were looked at.
 //!
-//! What always holds: it belongs to one state of the database, and is thrown away with it. Where the state cannot be told, as within a
-//! transaction that writes, it is made for one search.
+//! What always holds: it belongs to one state of the index's tables, of the chunks and of the column's vectors. Where lists have changed, those are
+//! read again, and so is the tail; where vectors lie is found out anew then. Where it cannot be told what has changed, as within a
+//! transaction that changes the table, it is made for one search.
 
-use super::format::{Header, ODD, unpacked};
+use super::format::{Header, ODD, list_of, unpacked};
 use super::lists::Tables;
 use crate::dot::{RUN, Run, Work, products, total, widest, will_want};
 use crate::quantized;
 use crate::store::{Place, corrupt};
 use iolite_base::{Result, alloc};
-use iolite_ext::{Piece, StateNote};
+use iolite_ext::{Changed, Changes, Piece, ReadNote};
+use std::ops::RangeInclusive;
 
 /// So many bytes of lists are kept for a column at the most.
 const MOST_LISTS: usize = 192 << 20;
@@ -17,29 +19,41 @@ const MOST_LISTS: usize = 192 << 20;
 /// What an entry takes beside its code, once it is known where its vector lies.
 const BESIDE: usize = 88;
 
-/// What a table has in memory of one state.
+/// Where vectors are so many bytes, it is not followed which of them have changed: only whether anything of the database has.
+const MOST_FOLLOWED: usize = 128 << 20;
+
+/// At which states the index, and chunks and vectors, were read.
+type Notes = [ReadNote; 2];
+
+/// What a table has in memory.
 #[derive(Default)]
 pub(crate) struct Kept {
-    state: StateNote,
-    columns: Vec<(usize, Index)>,
+    columns: Vec<(usize, Notes, Index)>,
 }
 
 impl Kept {
-    /// Takes the index of a column, read anew where it must be.
-    pub fn take(&mut self, t: Tables<'_>) -> Result<Index> {
-        if t.store.is_state(&mut self.state) != Some(true) {
-            self.columns.clear();
+    /// Takes the index of a column, as it is in the present state.
+    pub fn take(&mut self, t: Tables<'_>) -> Result<(Notes, Index)> {
+        let kept = self.columns.iter().position(|c| c.0 == t.column).map(|at| self.columns.swap_remove(at));
+        if let Some((_, mut notes, mut index)) = kept
+            && let Some(changes) = t.changes(index.is_large(t), &mut notes)
+            && index.follow(t, &changes)?
+        {
+            return Ok((notes, index));
         }
-        match self.columns.iter().position(|c| c.0 == t.column) {
-            Some(at) => Ok(self.columns.swap_remove(at).1),
-            None => Index::read(t),
-        }
+        let mut notes = Notes::default();
+        let index = Index::read(t)?;
+        t.changes(index.is_large(t), &mut notes);
+        Ok((notes, index))
     }
 
     /// Puts it back, if what it was read from is known to be there still.
-    pub fn put(&mut self, t: Tables<'_>, index: Index) {
-        if t.store.is_state(&mut self.state) == Some(true) && !self.columns.iter().any(|c| c.0 == t.column) {
-            self.columns.push((t.column, index));
+    pub fn put(&mut self, t: Tables<'_>, (mut notes, index): (Notes, Index)) {
+        let known = notes.iter().all(Option::is_some);
+        let same =
+            known && t.changes(index.is_large(t), &mut notes) == Some([Changes::Nothing, Changes::Nothing]);
+        if same && !self.columns.iter().any(|c| c.0 == t.column) {
+            self.columns.push((t.column, notes, index));
         }
     }
 }
@@ -97,6 +111,8 @@ pub(crate) struct Index {
     lists: Vec<Option<Box<List>>>,
     bytes: usize,
     tail: Option<Vec<Waiting>>,
+    /// Entries of lists of which it is known where their vectors lie.
+    measured: Vec<(u32, u32)>,
 }
 
 impl Index {
@@ -113,6 +129,7 @@ impl Index {
             lists: Vec::new(),
             bytes: 0,
             tail: None,
+            measured: Vec::new(),
         };
         alloc::reserve(&mut index.codes, count * n.div_ceil(RUN))?;
         alloc::reserve(&mut index.lists, count)?;
@@ -125,6 +142,105 @@ impl Index {
             index.squares.push(length * length);
         }
         Ok(index)
+    }
+
+    /// Whether its vectors are too many to be followed.
+    fn is_large(&self, t: Tables<'_>) -> bool {
+        let rows = self.header.lists as usize * (self.header.limit as usize / 4).max(1);
+        rows * t.store.config.vectors[t.column].bytes() > MOST_FOLLOWED
+    }
+
+    /// Brings it to the present state; false: it is to be read anew.
+    fn follow(&mut self, t: Tables<'_>, [index, vectors]: &[Changes; 2]) -> Result<bool> {
+        if *index != Changes::Nothing {
+            self.tail = None;
+            match index.of(0) {
+                Changed::Nothing => {}
+                Changed::Rows(rows) => {
+                    if !self.has_these_lists(t, &rows)? {
+                        return Ok(false);
+                    }
+                }
+                Changed::All => return Ok(false),
+            }
+            match index.of(1) {
+                Changed::Nothing => {}
+                Changed::Rows(rows) => {
+                    for range in rows {
+                        let last = list_of(*range.end()).min(self.lists.len() as i64);
+                        (list_of(*range.start()).max(1)..=last)
+                            .for_each(|l| self.forget_list(l as usize - 1));
+                    }
+                }
+                Changed::All => return Ok(false),
+            }
+        }
+        if *vectors != Changes::Nothing {
+            self.tail = None;
+            let rows = |changed| match changed {
+                Changed::Nothing => Vec::new(),
+                Changed::Rows(rows) => rows,
+                Changed::All => vec![i64::MIN..=i64::MAX],
+            };
+            let ranges = [rows(vectors.of(0)), rows(vectors.of(1))].concat();
+            self.forget_pieces(|chunk| ranges.iter().any(|r| r.contains(&chunk)));
+        }
+        Ok(true)
+    }
+
+    /// Reads the header, and whether centroids in these ranges are those that are known.
+    fn has_these_lists(&mut self, t: Tables<'_>, ranges: &[RangeInclusive<i64>]) -> Result<bool> {
+        let header = t.header()?;
+        if header.lists != self.header.lists || header.layout() != self.header.layout() {
+            return Ok(false);
+        }
+        self.header = header;
+        for range in ranges {
+            for list in (*range.start()).max(1)..=(*range.end()).min(i64::from(self.header.lists)) {
+                if !self.is_centroid(list as u32, &t.centroid(list)?) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Where vectors of such chunks lie is to be found out anew.
+    fn forget_pieces(&mut self, of: impl Fn(i64) -> bool) {
+        let lists = &mut self.lists;
+        self.measured.retain(|(list, at)| {
+            let entry = lists.get_mut(*list as usize - 1).and_then(Option::as_deref_mut);
+            let Some(l) = entry.filter(|l| l.pieces.get(*at as usize).is_some_and(|p| !p.is_empty())) else {
+                return false;
+            };
+            let gone = of(unpacked(l.places[*at as usize]).chunk);
+            if gone {
+                l.pieces[*at as usize] = Box::default();
+            }
+            !gone
+        });
+    }
+
+    /// Notes where the vector of an entry lies.
+    pub fn found(&mut self, list: u32, at: u32, pieces: Vec<Piece>) {
+        if let Some(Some(l)) = self.lists.get_mut(list as usize - 1)
+            && let Some(known) = l.pieces.get_mut(at as usize)
+        {
+            *known = pieces.into_boxed_slice();
+            self.measured.push((list, at));
+        }
+    }
+
+    fn is_centroid(&self, list: u32, numbers: &[f32]) -> bool {
+        let n = numbers.len();
+        let known = self.centroids.get((list as usize - 1) * n..).and_then(|c| c.get(..n));
+        known.is_some_and(|known| known.iter().zip(numbers).all(|(a, b)| a.to_bits() == b.to_bits()))
+    }
+
+    fn forget_list(&mut self, at: usize) {
+        if let Some(l) = self.lists[at].take() {
+            self.bytes = self.bytes.saturating_sub(l.codes.len() + BESIDE * l.places.len());
+        }
     }
 
     /// The `n` lists with the nearest centroids, nearest first, and the odd one before all.

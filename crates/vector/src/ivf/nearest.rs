@@ -64,7 +64,7 @@ pub(crate) fn nearest(store: &Store, kept: &RefCell<Kept>, ask: Ask<'_>) -> Resu
     }
     // Taken out while it is used: reading the tables may run a search within this one.
     let mut own = kept.take();
-    let mut index = own.take(t)?;
+    let (notes, mut index) = own.take(t)?;
     let answer = if index.header.lists <= ODD {
         Ok(None)
     } else {
@@ -74,7 +74,7 @@ pub(crate) fn nearest(store: &Store, kept: &RefCell<Kept>, ask: Ask<'_>) -> Resu
         search(t, &mut index, &Codes { numbers, runs, scale, shift }, ask)
     };
     if answer.is_ok() {
-        own.put(t, index);
+        own.put(t, (notes, index));
     }
     kept.replace(own);
     answer
@@ -129,7 +129,7 @@ fn search(t: Tables<'_>, index: &mut Index, q: &Codes, mut ask: Ask<'_>) -> Resu
                         return Err(corrupt());
                     }
                     reader.read(place, &mut vector)?;
-                    list.pieces[at] = reader.pieces(place)?.into_boxed_slice();
+                    index.found(c.list, c.at, reader.pieces(place)?);
                 } else {
                     reader.read_pieces(&list.pieces[at], &mut vector)?;
                 }
