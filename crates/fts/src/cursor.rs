@@ -9,7 +9,7 @@ use crate::index::position::{Places, column_of, offset_of, place};
 use crate::locale;
 use crate::plan::{self, Argument, BY_RANK, DESCENDING};
 use crate::query::{Query, Run};
-use crate::ranked::{Kept, Ranked, Request};
+use crate::ranked::{Asked, Kept, Ranked, Request};
 use crate::storage::Storage;
 use iolite_base::{Code, Error, Result, alloc};
 use iolite_ext::{FilterArgs, NestedStatement, TokenSink, TokenizeFor, VirtualCursor};
@@ -82,6 +82,7 @@ pub(crate) struct Cursor {
     spare: RefCell<Rc<Vec<Instance>>>,
     kept: RefCell<Vec<(String, Rc<dyn Any>)>>,
     totals: RefCell<Option<Rc<crate::storage::Totals>>>,
+    asked: Asked,
     busy: Cell<bool>,
 }
 
@@ -105,6 +106,7 @@ impl Cursor {
             spare: RefCell::default(),
             kept: RefCell::default(),
             totals: RefCell::default(),
+            asked: Asked::default(),
             busy: Cell::new(false),
         }
     }
@@ -128,6 +130,7 @@ impl Cursor {
     fn begin_query(&mut self) -> Result<()> {
         let mut run = Run::new(&self.storage.index, &self.query, self.backwards)?;
         self.generation = self.storage.index.generation();
+        self.asked = Asked::default();
         let (low, high) = self.bounds;
         let (first, unbounded) = if self.backwards { (high, i64::MAX) } else { (low, i64::MIN) };
         if first != unbounded {
@@ -546,6 +549,7 @@ impl VirtualCursor for Cursor {
         self.moved();
         self.kept.take();
         self.totals.take();
+        self.asked = Asked::default();
         self.plan = Plan::Nothing;
         self.eof = true;
         self.rank = None;
@@ -808,6 +812,15 @@ impl Row for Cursor {
     }
 
     fn column_size(&self, column: i32) -> Result<i64> {
+        let unchanged = self.generation == self.storage.index.generation();
+        if column < 0
+            && self.config().column_size
+            && unchanged
+            && !self.seen.borrow().sized
+            && let Some(n) = self.asked.find(&self.ranked, &self.storage, self.rowid)
+        {
+            return Ok(n);
+        }
         self.read_sizes()?;
         let sizes = &self.seen.borrow().sizes;
         match usize::try_from(column) {

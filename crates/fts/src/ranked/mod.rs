@@ -27,6 +27,7 @@ use iolite_base::{Code, Error, Result, alloc};
 use iolite_ext::{Changed, Changes, ReadNote};
 use iolite_value::Value;
 use list::{List, Weights};
+pub(crate) use sizes::Asked;
 use sizes::Sizes;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -291,6 +292,20 @@ impl Kept {
             self.state.replace(now);
         }
         found
+    }
+
+    /// The sizes of all rows, if they are kept, or are to be read for a query that asked for those of so many, of `more` since it was here.
+    pub fn sizes(&self, storage: &Storage, asked: i64, more: i64) -> Option<Rc<Sizes>> {
+        let rows = storage.totals().ok()?.rows;
+        self.with(storage, |state, _| {
+            state.needed += if asked == 0 { 0 } else { more };
+            let many = asked > rows / AT_ONCE || state.needed > rows / IN_ALL;
+            if state.sizes.is_none() && many && Sizes::fit(rows) {
+                // Who asks for a row's size finds out what is wrong.
+                state.sizes = Sizes::read(storage).ok().flatten().map(Rc::new);
+            }
+            state.sizes.clone()
+        })
     }
 
     /// How many rows have a phrase; `None`: ask the index.

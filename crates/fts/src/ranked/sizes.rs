@@ -1,9 +1,15 @@
 //! How many tokens each row has, of all rows of a table: what `%_docsize` says, summed over columns, in memory.
 
+use super::Kept;
 use super::list::seek;
 use crate::storage::Storage;
 use iolite_base::{Result, alloc};
+use std::cell::{Cell, RefCell};
 use std::ops::{Range, RangeInclusive};
+use std::rc::Rc;
+
+/// So often it is asked whether sizes of all rows are to be read.
+const STEP: i64 = 64;
 
 /// What is taken for a row whose size cannot be read.
 const UNKNOWN: u32 = u32::MAX;
@@ -12,7 +18,7 @@ const MOST_BYTES: usize = 64 << 20;
 
 /// Sizes by rowid. The bytes are counted for as long as it is there.
 #[derive(Default)]
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
     /// The rows, ascending; empty where they are `first`, `first + 1` and so on.
     rows: Vec<i64>,
     first: i64,
@@ -129,5 +135,35 @@ impl Sizes {
             (*self.rows.get(*at)? == rowid).then_some(*at)?
         };
         self.sizes.get(n).copied().filter(|n| *n != UNKNOWN)
+    }
+}
+
+/// Sizes of rows that a cursor asks for one after the other. It is one query, of one state.
+#[derive(Default)]
+pub(crate) struct Asked {
+    times: Cell<i64>,
+    /// The last row that was found, and where.
+    last: Cell<(i64, usize)>,
+    sizes: RefCell<Option<Rc<Sizes>>>,
+}
+
+impl Asked {
+    /// The size of a row, if it is known without reading it.
+    pub fn find(&self, kept: &Kept, storage: &Storage, rowid: i64) -> Option<i64> {
+        let n = self.times.get();
+        self.times.set(n + 1);
+        let mut sizes = self.sizes.borrow().clone();
+        if sizes.is_none() && n % STEP == 0 {
+            sizes = kept.sizes(storage, n, STEP);
+            self.sizes.replace(sizes.clone());
+        }
+        let sizes = sizes?;
+        let (last, mut at) = self.last.get();
+        if rowid < last {
+            at = 0;
+        }
+        let found = sizes.find(rowid, &mut at);
+        self.last.set((rowid, at));
+        found.map(i64::from)
     }
 }
