@@ -3,7 +3,7 @@
 use super::parser::{Near, Phrase};
 use crate::index::position::{self, Places, offset_of};
 use crate::index::{Index, Rows};
-use iolite_base::Result;
+use iolite_base::{Code, Result};
 use std::borrow::Cow;
 
 /// The rows of a token, and of its synonyms.
@@ -45,7 +45,18 @@ impl Token {
     }
 
     /// The places in a row.
+    #[inline]
     fn places(&self, rowid: i64) -> Result<Cow<'_, [u8]>> {
+        if let [r] = &self.rows[..]
+            && !r.eof
+            && r.rowid == rowid
+        {
+            return r.places();
+        }
+        self.places_of_all(rowid)
+    }
+
+    fn places_of_all(&self, rowid: i64) -> Result<Cow<'_, [u8]>> {
         let mut here = self.rows.iter().filter(|r| !r.eof && r.rowid == rowid);
         let Some(first) = here.next() else { return Ok(Cow::Borrowed(&[])) };
         let mut all = first.places()?;
@@ -80,6 +91,24 @@ pub(super) struct NearRows {
     pub eof: bool,
 }
 
+/// Those of ascending places behind which one of the others is. Most rows with two tokens have none.
+#[inline]
+fn followed(mut places: impl Iterator<Item = i64>, mut others: Places<'_>, out: &mut Vec<i64>) {
+    let (mut a, mut b) = (places.next(), others.next());
+    while let (Some(x), Some(y)) = (a, b) {
+        let wanted = x + 1;
+        if wanted == y {
+            out.push(x);
+        }
+        if wanted <= y {
+            a = places.next();
+        }
+        if wanted >= y {
+            b = others.next();
+        }
+    }
+}
+
 impl NearRows {
     pub fn new(index: &Index, near: &Near, phrases: &[Phrase], backwards: bool) -> Result<NearRows> {
         let mut list = Vec::new();
@@ -110,23 +139,23 @@ impl NearRows {
     fn settle(&mut self) -> Result<()> {
         let backwards = self.backwards;
         loop {
-            // The row that is farthest on.
-            let mut target: Option<i64> = None;
-            for t in self.phrases.iter().flat_map(|p| &p.tokens) {
-                let Some(r) = t.rowid(backwards) else { return self.end() };
-                target = Some(target.map_or(r, |x| if backwards { x.min(r) } else { x.max(r) }));
-            }
-            let Some(rowid) = target else { return self.end() };
-            let mut agree = true;
-            for t in self.phrases.iter_mut().flat_map(|p| &mut p.tokens) {
-                t.advance(rowid)?;
-                if t.rowid(backwards) != Some(rowid) {
-                    agree = false;
-                    break;
+            let Some(mut rowid) = self.phrases[0].tokens[0].rowid(backwards) else { return self.end() };
+            // Whoever has no such row names the next that may be one.
+            'agree: loop {
+                for p in &mut self.phrases {
+                    for t in &mut p.tokens {
+                        t.advance(rowid)?;
+                        match t.rowid(backwards) {
+                            Some(r) if r == rowid => {}
+                            Some(r) => {
+                                rowid = r;
+                                continue 'agree;
+                            }
+                            None => return self.end(),
+                        }
+                    }
                 }
-            }
-            if !agree {
-                continue;
+                break;
             }
             self.rowid = rowid;
             if self.plain || self.matches()? {
@@ -159,12 +188,19 @@ impl NearRows {
         for p in &mut self.phrases {
             let mut found = std::mem::take(&mut p.places);
             found.clear();
-            for (k, t) in p.tokens.iter().enumerate() {
-                let list = t.places(self.rowid)?;
-                if k == 0 {
-                    found.extend(Places::new(&list).filter(|p| !t.first || offset_of(*p) == 0));
-                    continue;
+            let (first, others) = p.tokens.split_first().ok_or(Code::Internal)?;
+            let list = first.places(self.rowid)?;
+            let begins = Places::new(&list).filter(|p| !first.first || offset_of(*p) == 0);
+            match others.first() {
+                None if !first.first => found.extend(Places::new(&list)),
+                None => found.extend(begins),
+                Some(second) => followed(begins, Places::new(&second.places(self.rowid)?), &mut found),
+            }
+            for (k, t) in p.tokens.iter().enumerate().skip(2) {
+                if found.is_empty() {
+                    break;
                 }
+                let list = t.places(self.rowid)?;
                 let mut here = Places::new(&list).peekable();
                 found.retain(|p| {
                     let wanted = p + k as i64;
