@@ -54,6 +54,11 @@ impl Btree {
         self.0.pager.borrow().cache_size()
     }
 
+    /// About how many pages the cache may hold.
+    pub fn cache_pages(&self) -> usize {
+        self.0.pager.borrow().cache_target()
+    }
+
     /// Sets it: pages, or KiB if negative.
     pub fn set_cache_size(&self, n: i32) -> Result<()> {
         self.pager()?.set_cache_size(n);

@@ -57,7 +57,7 @@ impl<'a> Batch<'a> {
 impl Batch<'_> {
     /// Calls `f` with the chunk of column `c` of table `t` and the place in it, for each row; `None`: a row of NULLs.
     #[inline(always)]
-    pub fn each(&self, t: usize, c: usize, mut f: impl FnMut(Option<(&Chunk, usize)>)) {
+    pub fn each<'b>(&'b self, t: usize, c: usize, mut f: impl FnMut(Option<(&'b Chunk, usize)>)) {
         let cols = &self.cols[t];
         if t == self.places.outer {
             let chunk = &cols.loaded.parts[self.part].cols[c];

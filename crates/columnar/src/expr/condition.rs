@@ -2,7 +2,7 @@
 //!
 //! What is computed is whether a condition holds: false and NULL are one. So a condition is taken apart at AND and OR
 //! only; what stands below is a set of values of one column, a comparison of integers, of reals, or of two columns of
-//! texts, or else the expression itself, row by row.
+//! texts, by ranks where there are few or else by their bytes, or the expression itself, row by row.
 
 use crate::expr::batch::{Batch, BatchRow, compare_all, few_code, is_vector};
 use crate::expr::columns::Kind;
@@ -11,10 +11,11 @@ use crate::expr::scope::{OneValue, Scope, few_values};
 use crate::expr::text::Test;
 use crate::expr::{Cmp, Ex};
 use crate::sort;
-use crate::store::chunk::{Data, Dict, Field};
+use crate::store::chunk::{Chunk, Data, Dict, Field};
 use iolite_base::{Code, Result};
 use iolite_plan::bound::CmpOp;
 use iolite_value::Value;
+use std::sync::Arc;
 
 /// A condition. See the module's head.
 pub(crate) enum Truth {
@@ -32,6 +33,13 @@ pub(crate) enum Truth {
         a: (usize, usize),
         b: (usize, usize),
         ranks: [Vec<u32>; 2],
+    },
+    /// Two columns, by the bytes of their texts; the expression says what holds for others.
+    Fields {
+        op: CmpOp,
+        a: (usize, usize),
+        b: (usize, usize),
+        ex: Ex,
     },
     /// Integers or reals.
     Compare(Cmp),
@@ -76,7 +84,7 @@ impl Truth {
             Ex::Compare(c) if is_vector(c, s) => Ok(Truth::Compare((**c).clone())),
             Ex::Compare(c) => match texts(c, s)? {
                 Some(t) => Ok(t),
-                None => Ok(Truth::Any(ex.clone())),
+                None => Ok(fields(c, ex, s).unwrap_or_else(|| Truth::Any(ex.clone()))),
             },
             _ => Ok(Truth::Any(ex.clone())),
         }
@@ -116,7 +124,7 @@ impl Truth {
             }
             Truth::Texts { op, a, b: with, ranks } => {
                 let mut left: Vec<u32> = crate::memory::room(n)?;
-                let rank = |place: Option<(&crate::store::chunk::Chunk, usize)>, ranks: &[u32]| match place {
+                let rank = |place: Option<(&Chunk, usize)>, ranks: &[u32]| match place {
                     Some((chunk, i)) => match &chunk.data {
                         Data::Dict { codes } => ranks[codes.get(i) as usize],
                         _ => NULL,
@@ -127,16 +135,33 @@ impl Truth {
                 let mut left = left.into_iter();
                 b.each(with.0, with.1, |place| {
                     let (x, y) = (left.next().unwrap_or(NULL), rank(place, &ranks[1]));
-                    let holds = match op {
-                        CmpOp::Eq => x == y,
-                        CmpOp::Ne => x != y,
-                        CmpOp::Lt => x < y,
-                        CmpOp::Le => x <= y,
-                        CmpOp::Gt => x > y,
-                        CmpOp::Ge => x >= y,
-                    };
-                    out.push(holds && x != NULL && y != NULL);
+                    out.push(holds(*op, x, y) && x != NULL && y != NULL);
                 });
+            }
+            Truth::Fields { op, a, b: with, ex } => {
+                let mut left: Vec<(Field<'_>, u32)> = crate::memory::room(n)?;
+                b.each(a.0, a.1, |place| left.push(field(b, *a, place)));
+                let same = Arc::ptr_eq(&b.cols[a.0].loaded.dicts[a.1], &b.cols[with.0].loaded.dicts[with.1]);
+                let mut left = left.into_iter();
+                let mut unknown = Vec::new();
+                b.each(with.0, with.1, |place| {
+                    let (x, x_code) = left.next().unwrap_or((Field::Null, NULL));
+                    let (y, y_code) = field(b, *with, place);
+                    out.push(match (x, y) {
+                        (Field::Null, _) | (_, Field::Null) => false,
+                        (Field::Text(_), Field::Text(_)) if same && x_code == y_code && x_code != NULL => {
+                            matches!(op, CmpOp::Eq | CmpOp::Le | CmpOp::Ge)
+                        }
+                        (Field::Text(x), Field::Text(y)) => holds(*op, x, y),
+                        _ => {
+                            unknown.push(out.len());
+                            false
+                        }
+                    });
+                });
+                for i in unknown {
+                    out[i] = s.eval.holds(ex, &BatchRow { batch: b, i })?;
+                }
             }
             Truth::Compare(c) => return compare_all(c, b, s)?.ok_or_else(|| Code::Internal.into()),
             Truth::Any(ex) => {
@@ -147,6 +172,39 @@ impl Truth {
         }
         Ok(out)
     }
+}
+
+/// What an operator says of two values.
+#[inline(always)]
+fn holds<T: PartialOrd>(op: CmpOp, x: T, y: T) -> bool {
+    match op {
+        CmpOp::Eq => x == y,
+        CmpOp::Ne => x != y,
+        CmpOp::Lt => x < y,
+        CmpOp::Le => x <= y,
+        CmpOp::Gt => x > y,
+        CmpOp::Ge => x >= y,
+    }
+}
+
+/// The value of a column at a place, and the place of its entry if it is one of the dictionary.
+#[inline(always)]
+fn field<'b>(b: &'b Batch<'_>, at: (usize, usize), place: Option<(&'b Chunk, usize)>) -> (Field<'b>, u32) {
+    let Some((chunk, i)) = place else { return (Field::Null, NULL) };
+    let code = match &chunk.data {
+        Data::Dict { codes } => codes.get(i),
+        _ => NULL,
+    };
+    (chunk.field(i, &b.cols[at.0].loaded.dicts[at.1]), code)
+}
+
+/// A comparison of two columns that hold texts, or may.
+fn fields(c: &Cmp, ex: &Ex, s: &Scope<'_>) -> Option<Truth> {
+    let (Ex::Slot(x), Ex::Slot(y)) = (&c.lhs, &c.rhs) else { return None };
+    let (a, b) = (s.places.at[*x], s.places.at[*y]);
+    let texts = |at: (usize, usize)| matches!(s.cols[at.0].kinds[at.1], Kind::Dict | Kind::Mixed);
+    let plain = !c.null_eq && !c.affinity.is_numeric() && c.collation.is_binary();
+    (plain && texts(a) && texts(b)).then(|| Truth::Fields { op: c.op, a, b, ex: ex.clone() })
 }
 
 /// Whether a condition holds, by the value of its only column.

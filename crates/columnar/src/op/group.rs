@@ -14,6 +14,7 @@ use crate::expr::batch::Batch;
 use crate::expr::batch::NONE;
 use crate::expr::scope::Scope;
 use crate::memory::within;
+use crate::store::chunk::Field;
 use iolite_base::{Result, alloc};
 
 /// Numbers of at most so many bits are places of an array.
@@ -27,6 +28,19 @@ enum Lookup {
     Direct(Vec<u32>),
     Narrow(KeyTable<u64>),
     Wide(KeyTable<Wide>),
+}
+
+/// The groups that were found: the numbers of their keys, and the first row of each.
+pub(crate) struct Found {
+    pub first: Vec<u32>,
+    numbers: Option<Numbers>,
+}
+
+impl Found {
+    /// Key `n` of a group, if it need not be computed from the group's first row.
+    pub fn key(&self, n: usize, group: u32) -> Option<Field<'_>> {
+        self.numbers.as_ref()?.value(n, group)
+    }
 }
 
 /// See the module's head.
@@ -64,6 +78,11 @@ impl<'a> Grouping<'a> {
         };
         let numbers = self.numbers.as_ref().map_or(0, Numbers::bytes);
         numbers + table + self.first.len() * 4 + self.states.bytes()
+    }
+
+    /// What was found, and the groups' states.
+    pub fn split(self) -> (Found, States<'a>) {
+        (Found { first: self.first, numbers: self.numbers }, self.states)
     }
 
     /// How many groups.

@@ -35,6 +35,11 @@ impl Interner {
         self.len as usize
     }
 
+    /// The value that has a number.
+    pub fn value(&self, number: u32) -> Field<'_> {
+        self.values.get(number as usize)
+    }
+
     /// The number of NULL, if that was met.
     pub fn null(&self) -> Option<u32> {
         self.null

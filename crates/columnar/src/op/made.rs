@@ -10,7 +10,7 @@ use crate::expr::columns::Columns;
 use crate::memory::within;
 use crate::store::Loaded;
 use crate::store::Part;
-use crate::store::chunk::{Chunk, Dict, Field};
+use crate::store::chunk::{Chunk, Dict, Field, Plain};
 use crate::store::decode::{Builder, ColKey, Spare};
 use iolite_base::{Code, Result};
 use iolite_value::Value;
@@ -34,6 +34,15 @@ pub(crate) fn column_of<'v>(values: impl ExactSizeIterator<Item = Field<'v>>) ->
     }
     let chunk = b.finish(false, &mut spare)?;
     Ok((Arc::new(chunk), Arc::new(dict)))
+}
+
+/// The same where nearly all values are different, so that a dictionary of them would be of no use.
+pub(crate) fn plain_column<'v>(values: impl Iterator<Item = Field<'v>>) -> Result<Column> {
+    let mut out = Plain::default();
+    for f in values {
+        out.push(f)?;
+    }
+    Ok((Arc::new(Chunk::of_plain(out)?), Arc::new(Dict::default())))
 }
 
 impl Made {

@@ -40,6 +40,8 @@ enum Part {
 /// See the module's head.
 pub(crate) struct Numbers {
     parts: Vec<(Part, u32)>,
+    /// The expression that each part is of.
+    of: Vec<usize>,
     ids: Vec<u32>,
 }
 
@@ -63,7 +65,8 @@ impl Numbers {
             list.iter().filter_map(|e| if let Ex::Slot(i) = e { Some(*i) } else { None }).collect();
         let mut parts: Vec<(Part, u32)> = Vec::new();
         let mut seen: Vec<usize> = Vec::new();
-        for (ex, coll) in list.iter().zip(colls) {
+        let mut of = Vec::new();
+        for (n, (ex, coll)) in list.iter().zip(colls).enumerate() {
             match ex {
                 Ex::Const(_) => continue,
                 Ex::Slot(i) if seen.contains(i) => continue,
@@ -72,6 +75,7 @@ impl Numbers {
                 _ => {}
             }
             parts.push(part(ex, coll, s)?);
+            of.push(n);
         }
         // Of very wide numbers the widest are interned.
         while parts.iter().map(|p| p.1).sum::<u32>() > 128 {
@@ -84,7 +88,7 @@ impl Numbers {
             };
             *p = (Part::Any { node, interner: Interner::default(), by_code: Vec::new() }, 32);
         }
-        Ok(Numbers { parts, ids: Vec::new() })
+        Ok(Numbers { parts, of, ids: Vec::new() })
     }
 
     /// How many bits a number has.
@@ -95,6 +99,17 @@ impl Numbers {
     /// Whether the numbers are 0, 1, 2, ... in the order in which they are first met.
     pub fn are_ids(&self) -> bool {
         matches!(self.parts[..], [(Part::Any { .. } | Part::Few { .. }, _)])
+    }
+
+    /// The value of expression `n` that a number stands for; `None`: where [`Numbers::are_ids`] does not hold, or for another
+    /// expression, it has to be computed.
+    pub fn value(&self, n: usize, number: u32) -> Option<Field<'_>> {
+        match &self.parts[..] {
+            [(Part::Any { interner, .. } | Part::Few { interner, .. }, _)] if self.of == [n] => {
+                Some(interner.value(number))
+            }
+            _ => None,
+        }
     }
 
     /// Memory held.

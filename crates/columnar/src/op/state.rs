@@ -10,7 +10,7 @@ use super::distinct::Distinct;
 use super::top::compare_by;
 use crate::decline::because;
 use crate::expr::Ex;
-use crate::expr::batch::{Batch, is_real};
+use crate::expr::batch::{Batch, NONE, is_real};
 use crate::expr::columns::Kind;
 use crate::expr::condition::Truth;
 use crate::expr::scope::Scope;
@@ -58,10 +58,11 @@ enum State<'a> {
         seen: Vec<bool>,
         max: bool,
     },
-    /// The least or the greatest value of a column; whether integers and reals were met.
+    /// The least or the greatest value of a column, and the row that has it; whether integers and reals were met.
     Best {
         slot: usize,
         best: Vec<Option<Field<'a>>>,
+        rows: Vec<u32>,
         max: bool,
         met: (bool, bool),
     },
@@ -263,7 +264,8 @@ impl<'a> States<'a> {
                 return Ok(Agg::Value(self.add(State::Codes { slot: *slot, seen, max }, filter)));
             }
             if plain || s.cols[t].kinds[c] != Kind::Real || !free {
-                let state = State::Best { slot: *slot, best: Vec::new(), max, met: (false, false) };
+                let state =
+                    State::Best { slot: *slot, best: Vec::new(), rows: Vec::new(), max, met: (false, false) };
                 return Ok(Agg::Value(self.add(state, filter)));
             }
         }
@@ -293,7 +295,8 @@ impl<'a> States<'a> {
         let of = |l: &State<'_>| match l {
             State::Rows(_) | State::Count { .. } | State::Ints { .. } => self.groups * 8,
             State::BestInt { .. } => self.groups * 9,
-            State::Reals { .. } | State::Best { .. } => self.groups * 24,
+            State::Reals { .. } => self.groups * 24,
+            State::Best { .. } => self.groups * 28,
             State::FreeReals { .. } => self.groups * size_of::<FreeSum>(),
             State::Wide { .. } => self.groups * size_of::<WideSum>(),
             State::Codes { .. } => 0,
@@ -318,7 +321,10 @@ impl<'a> States<'a> {
                     best.resize(groups, 0);
                     seen.resize(groups, false);
                 }
-                State::Best { best, .. } => best.resize(groups, None),
+                State::Best { best, rows, .. } => {
+                    best.resize(groups, None);
+                    rows.resize(groups, NONE);
+                }
                 State::Codes { .. } => {}
                 State::Distinct(d) => d.n.resize(groups, 0),
                 State::Any(a) => {
@@ -457,6 +463,17 @@ impl<'a> States<'a> {
         Ok(())
     }
 
+    /// The column and the rows that have the values of an aggregate, if they are those of rows; [`NONE`] is NULL.
+    pub fn rows_of(&self, agg: usize) -> Option<(usize, &[u32])> {
+        match self.aggs.get(agg)? {
+            Agg::Value(i) => match &self.list[*i] {
+                State::Best { slot, rows, .. } => Some((*slot, rows)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The values of an aggregate as integers, if they are held as such.
     pub fn numbers(&self, agg: usize) -> Option<&[i64]> {
         match self.aggs.get(agg)? {
@@ -474,11 +491,11 @@ impl<'a> States<'a> {
     }
 }
 
-/// Takes a value if it is the better one; NULL never is.
+/// Takes a value if it is the better one, and answers whether it was; NULL never is.
 #[inline]
-fn better<'a>(best: &mut Option<Field<'a>>, f: Field<'a>, max: bool) -> Result<()> {
+fn better<'a>(best: &mut Option<Field<'a>>, f: Field<'a>, max: bool) -> Result<bool> {
     if matches!(f, Field::Null) {
-        return Ok(());
+        return Ok(false);
     }
     let take = match best {
         None => true,
@@ -490,7 +507,7 @@ fn better<'a>(best: &mut Option<Field<'a>>, f: Field<'a>, max: bool) -> Result<(
     if take {
         *best = Some(f);
     }
-    Ok(())
+    Ok(take)
 }
 
 impl<'a> State<'a> {
@@ -569,11 +586,15 @@ impl<'a> State<'a> {
                     }
                 }
             }
-            State::Best { slot, best, max, met } => {
+            State::Best { slot, best, rows, max, met } => {
+                let start = b.cols[0].loaded.parts[b.part].start as u32;
                 for (i, f) in column(*slot, b)?.into_iter().enumerate() {
                     met.0 |= matches!(f, Field::Int(_));
                     met.1 |= matches!(f, Field::Real(_));
-                    better(&mut best[if one { 0 } else { at[i] as usize }], f, *max)?;
+                    let g = if one { 0 } else { at[i] as usize };
+                    if better(&mut best[g], f, *max)? {
+                        rows[g] = start + b.outer[i];
+                    }
                 }
             }
             State::Codes { slot, seen, .. } => {

@@ -36,6 +36,8 @@ const DECODE: (f64, f64) = (1_250.0, 220.0);
 const DECODE_TEXT: (f64, f64) = (12.0, 250.0);
 /// For a leaf that is scanned in columns that are there, for each column.
 const SCANNED: f64 = 85.0;
+/// For a leaf that has to be read where a table does not fit the cache.
+const READ: f64 = 1_500.0;
 /// For a row and a column of such a scan.
 const EACH: f64 = 1.5;
 /// For a row that goes to a group in columns.
@@ -275,9 +277,11 @@ fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Re
     let keys: Vec<ColKey> = q.slots.iter().chain(&q.order_slots).map(|s| s.key()).collect();
     // Asked again, what is decoded is there for the next time.
     let share = if store.is_new(named) { 1.0 } else { 0.25 };
-    let decode = share * decoding(q, 0, &keys, (&store, &rt.btree(spec.db)?, &state))?;
+    let bt = rt.btree(spec.db)?;
+    let decode = share * decoding(q, 0, &keys, (&store, &bt, &state))?;
+    let read = if leaves > bt.cache_pages() as f64 { rows.min(leaves) * READ } else { 0.0 };
     let all = state.segments.iter().filter_map(|s| s.rows.get()).map(|r| r.len()).sum::<usize>() as f64;
-    Ok(rows * SEEK < decode + all.max(leaves) * EACH * keys.len() as f64 + rows * GROUPED)
+    Ok(rows * SEEK + read < decode + all.max(leaves) * EACH * keys.len() as f64 + rows * GROUPED)
 }
 
 /// Whether the arm, named `name`, is to be left to rows this time.

@@ -11,8 +11,9 @@ use crate::expr::filter::Pred;
 use crate::expr::scope::Scope;
 use crate::expr::{Eval, Ex, Row};
 use crate::memory::within;
-use crate::op::group::Grouping;
-use crate::op::made::Made;
+use crate::op::gather::gather;
+use crate::op::group::{Found, Grouping};
+use crate::op::made::{Made, column_of, plain_column};
 use crate::op::number::Numbers;
 use crate::op::result::Answer;
 use crate::op::rows::{Picked, project};
@@ -25,15 +26,20 @@ use crate::runtime::Runtime;
 use crate::star::build::AWAY;
 use crate::star::nested;
 use crate::star::run::run_in;
+use crate::store::chunk::{Chunk, Field};
 use iolite_base::{Code, Result};
 use iolite_plan::bound::CmpOp;
 use iolite_plan::plan;
 use iolite_value::compare::KeyField;
 use iolite_value::{Collation, Value};
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// Columns that nothing but a result reads are loaded beside the others if they are so few.
 const FEW: usize = 6;
+
+/// So many groups become columns, of which a row's values are made when it is taken.
+const MANY: usize = 256;
 
 /// The columns that conditions, groups and orders read; of a query with groups all.
 pub(crate) fn early(q: &Query) -> Vec<bool> {
@@ -170,14 +176,20 @@ struct Pipeline<'a> {
 /// A group as a row of keys and aggregates.
 struct GroupRow<'g, 'a> {
     x: &'g Pipeline<'a>,
-    groups: &'g RefCell<Grouping<'a>>,
+    groups: &'g Groups<'a>,
     group: u32,
     s: &'g Scope<'g>,
 }
 
+/// The groups, and their aggregates.
+struct Groups<'a> {
+    found: Found,
+    states: RefCell<States<'a>>,
+}
+
 impl GroupRow<'_, '_> {
     fn first(&self) -> Option<u32> {
-        self.groups.borrow().first.get(self.group as usize).copied()
+        self.groups.found.first.get(self.group as usize).copied()
     }
 }
 
@@ -187,12 +199,15 @@ impl Row for GroupRow<'_, '_> {
     }
 
     fn key(&self, i: usize) -> Result<Value> {
+        if let Some(known) = self.groups.found.key(i, self.group) {
+            return known.value();
+        }
         let first = self.first().ok_or(Code::Internal)?;
         self.x.src.eval.value(&self.x.bound.keys[i], &self.x.l.row(first))
     }
 
     fn agg(&self, i: usize) -> Result<Value> {
-        self.groups.borrow_mut().states.value(i, self.group as usize, self.s)
+        self.groups.states.borrow_mut().value(i, self.group as usize, self.s)
     }
 
     fn bare(&self, i: usize) -> Result<Value> {
@@ -274,12 +289,18 @@ impl<'a> Pipeline<'a> {
         if !bound.order.is_empty() || bound.having.is_some() {
             groups.states.check(&s)?;
         }
-        let groups = RefCell::new(groups);
+        let (found, states) = groups.split();
+        let groups = Groups { found, states: RefCell::new(states) };
         let kept = self.having(&groups, n, &s)?;
         let order = self.order(&groups, kept, one, &s)?;
         let width = bound.result.len();
         if !within(order.len() * width * size_of::<Value>()) {
             return Err(because("no room for rows"));
+        }
+        if !one && order.len() >= MANY {
+            let made = self.columns(&groups, &order, &s)?;
+            src.note(begun, &|| format!("GROUPS: {n}, of which {} in order, in columns", order.len()));
+            return Ok(Some(Answer::of_columns(made)));
         }
         let mut values: Vec<Value> = crate::memory::room(order.len() * width)?;
         for g in &order {
@@ -290,6 +311,46 @@ impl<'a> Pipeline<'a> {
         }
         src.note(begun, &|| format!("GROUPS: {n}, of which {} in order", order.len()));
         Ok(Some(Answer::of(values, width, order.len())))
+    }
+
+    /// The result of some groups as columns.
+    fn columns(&self, groups: &Groups<'a>, order: &[u32], s: &Scope<'_>) -> Result<Made> {
+        let cols = &self.l.cols[0];
+        let of_slot = |slot: usize, rows: &[u32]| gather(cols, self.l.places.at[slot].1, rows);
+        let mut first: Vec<u32> = crate::memory::room(order.len())?;
+        first.extend(order.iter().map(|g| groups.found.first[*g as usize]));
+        let mut out = Vec::new();
+        for e in &self.bound.result {
+            self.src.rt.check()?;
+            if let Ex::Agg(i) = e {
+                let states = groups.states.borrow();
+                if let Some(list) = states.numbers(*i) {
+                    let mut values: Vec<i64> = order.iter().map(|g| list[*g as usize]).collect();
+                    out.push((Arc::new(Chunk::of_ints(&mut values, &[])?), Arc::default()));
+                    continue;
+                }
+                if let Some((slot, rows)) = states.rows_of(*i) {
+                    let rows: Vec<u32> = order.iter().map(|g| rows[*g as usize]).collect();
+                    out.push(of_slot(slot, &rows)?);
+                    continue;
+                }
+            }
+            out.push(match e {
+                Ex::Key(i) if let Ex::Slot(slot) = self.bound.keys[*i] => of_slot(slot, &first)?,
+                Ex::Bare(i) => of_slot(self.q.bare[*i], &first)?,
+                Ex::Key(i) if order.iter().all(|g| groups.found.key(*i, *g).is_some()) => {
+                    plain_column(order.iter().filter_map(|g| groups.found.key(*i, *g)))?
+                }
+                e => {
+                    let mut values: Vec<Value> = crate::memory::room(order.len())?;
+                    for g in order {
+                        values.push(self.src.eval.value(e, &GroupRow { x: self, groups, group: *g, s })?);
+                    }
+                    column_of(values.iter().map(Field::of))?
+                }
+            });
+        }
+        Ok(Made::new(order.len(), out))
     }
 
     /// Whether the star path's threads know all of it: codes and integers, in any order.
@@ -308,11 +369,11 @@ impl<'a> Pipeline<'a> {
     }
 
     /// The groups that HAVING lets through.
-    fn having(&self, groups: &RefCell<Grouping<'a>>, n: usize, s: &Scope<'_>) -> Result<Vec<u32>> {
+    fn having(&self, groups: &Groups<'a>, n: usize, s: &Scope<'_>) -> Result<Vec<u32>> {
         let Some(h) = &self.bound.having else { return Ok((0..n as u32).collect()) };
         if let Ex::Compare(c) = h
             && let (Ex::Agg(i), Ex::Const(Value::Int(k)), false) = (&c.lhs, &c.rhs, c.null_eq)
-            && let Some(list) = groups.borrow().states.numbers(*i)
+            && let Some(list) = groups.states.borrow().numbers(*i)
         {
             let holds = |v: i64| match c.op {
                 CmpOp::Eq => v == *k,
@@ -334,13 +395,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Groups in the order in which they are wanted.
-    fn order(
-        &self,
-        groups: &RefCell<Grouping<'a>>,
-        list: Vec<u32>,
-        one: bool,
-        s: &Scope<'_>,
-    ) -> Result<Vec<u32>> {
+    fn order(&self, groups: &Groups<'a>, list: Vec<u32>, one: bool, s: &Scope<'_>) -> Result<Vec<u32>> {
         let (q, bound) = (self.q, self.bound);
         if one {
             let n = self.limit.unwrap_or(usize::MAX);
@@ -351,25 +406,25 @@ impl<'a> Pipeline<'a> {
         let terms = fields.len();
         fields.extend(q.key_order.iter().map(|k| q.key_fields[*k].clone()));
         let mut top = Top::new(fields, self.limit);
-        let g = groups.borrow();
         let first = match bound.order.first() {
-            Some((Ex::Agg(i), _)) => g.states.numbers(*i).map(<[i64]>::to_vec),
+            Some((Ex::Agg(i), _)) => groups.states.borrow().numbers(*i).map(<[i64]>::to_vec),
             _ => None,
         };
-        let rows = g.first.clone();
-        drop(g);
+        let key = |k: usize, group: u32| match groups.found.key(k, group) {
+            Some(known) => Ok(Cell::There(known)),
+            None => self.cell(&bound.keys[k], groups.found.first[group as usize]),
+        };
         for (i, group) in list.into_iter().enumerate() {
             if i % 65_536 == 0 {
                 self.src.rt.check()?;
             }
-            let row = rows[group as usize];
             top.push(group, &mut |k| match (k.checked_sub(terms), &first) {
-                (Some(k), _) => self.cell(&bound.keys[q.key_order[k]], row),
+                (Some(k), _) => key(q.key_order[k], group),
                 (None, Some(list)) if k == 0 => {
                     Ok(Cell::There(crate::store::chunk::Field::Int(list[group as usize])))
                 }
                 _ => match &bound.order[k].0 {
-                    Ex::Key(i) => self.cell(&bound.keys[*i], row),
+                    Ex::Key(i) => key(*i, group),
                     e => {
                         let row = GroupRow { x: self, groups, group, s };
                         Ok(Cell::Made(self.src.eval.value(e, &row)?))
