@@ -13,12 +13,14 @@ use crate::decline::because;
 use crate::expr::batch::Batch;
 use crate::expr::batch::NONE;
 use crate::expr::scope::Scope;
-use crate::memory::within;
+use crate::memory::{room, within};
 use crate::store::chunk::Field;
 use iolite_base::{Result, alloc};
 
-/// Numbers of at most so many bits are places of an array.
+/// Numbers of at most so many bits are places of an array; ...
 const DIRECT: u32 = 18;
+/// ... of so many where the array has no more than two places for each row.
+const DIRECT_MOST: u32 = 26;
 
 /// How a number becomes a group.
 enum Lookup {
@@ -56,17 +58,22 @@ pub(crate) struct Grouping<'a> {
 }
 
 impl<'a> Grouping<'a> {
-    /// By packed numbers, or one group for all rows.
-    pub fn new(numbers: Option<Numbers>, states: States<'a>) -> Grouping<'a> {
+    /// By packed numbers, or one group for all rows, of at most `rows`.
+    pub fn new(numbers: Option<Numbers>, states: States<'a>, rows: usize) -> Result<Grouping<'a>> {
+        let direct = |bits: u32| bits <= DIRECT || bits <= DIRECT_MOST && 1 << bits <= rows * 2;
         let lookup = match &numbers {
             None => Lookup::One,
             Some(n) if n.are_ids() => Lookup::Same,
-            Some(n) if n.bits() <= DIRECT => Lookup::Direct(vec![NONE; 1 << n.bits()]),
+            Some(n) if direct(n.bits()) => {
+                let mut places = room(1 << n.bits())?;
+                places.resize(1 << n.bits(), NONE);
+                Lookup::Direct(places)
+            }
             Some(n) if n.bits() <= 64 => Lookup::Narrow(KeyTable::new()),
             Some(_) => Lookup::Wide(KeyTable::new()),
         };
         let first = Vec::new();
-        Grouping { numbers, lookup, first, states, found: Vec::new(), wide: Vec::new(), at: Vec::new() }
+        Ok(Grouping { numbers, lookup, first, states, found: Vec::new(), wide: Vec::new(), at: Vec::new() })
     }
 
     /// Memory held.
@@ -74,6 +81,7 @@ impl<'a> Grouping<'a> {
         let table = match &self.lookup {
             Lookup::Narrow(t) => t.bytes(),
             Lookup::Wide(t) => t.bytes(),
+            Lookup::Direct(places) => places.len() * size_of::<u32>(),
             _ => 0,
         };
         let numbers = self.numbers.as_ref().map_or(0, Numbers::bytes);

@@ -236,7 +236,7 @@ impl<'a> Pipeline<'a> {
         let s = self.src.setting(self.l);
         let numbers = Numbers::new(&self.bound.result, colls, &s)?;
         let states = States::new(&[], &[], false, false, &s)?;
-        let mut groups = Grouping::new(Some(numbers), states);
+        let mut groups = Grouping::new(Some(numbers), states, self.l.rows())?;
         let enough = self.limit.filter(|_| self.bound.order.is_empty()).unwrap_or(usize::MAX);
         self.src.scan(self.l, self.preds, &mut |b| {
             groups.push(b, &s)?;
@@ -276,7 +276,7 @@ impl<'a> Pipeline<'a> {
         let states = States::new(&q.aggs, &bound.aggs, one, !q.in_order, &s)?;
         let colls: Vec<Collation> = q.key_fields.iter().map(|f| f.coll.clone()).collect();
         let numbers = if one { None } else { Some(Numbers::new(&bound.keys, &colls, &s)?) };
-        let mut groups = Grouping::new(numbers, states);
+        let mut groups = Grouping::new(numbers, states, self.l.rows())?;
         src.scan(self.l, self.preds, &mut |b| {
             groups.push(b, &s)?;
             Ok(true)

@@ -82,10 +82,15 @@ impl Compiler<'_> {
         }
         // One group for each row of the first table.
         let single = self.q.loop_order.as_ref().is_some_and(|o| o[1..].iter().all(|l| l.one));
-        // What else the row says is the same in the whole group.
+        // What else the row says is the same in the whole group, and so is what the one row of each next table says.
+        let tables = c.levels.iter().filter(|l| l.source.exists.is_none()).skip(1);
+        let orders = self.q.loop_order.iter().flat_map(|o| o.iter().skip(1));
+        let same: Vec<TableId> = std::iter::once(l.source.id)
+            .chain(tables.zip(orders).take_while(|(_, o)| o.one).map(|(l, _)| l.source.id))
+            .collect();
         let own = |e: &Expr| {
             let mut own = true;
-            e.tables(&mut |t| own &= t == l.source.id);
+            e.tables(&mut |t| own &= same.contains(&t));
             own && !e.changes_by_call()
         };
         if let (Access::Scan { reverse } | Access::RowidRange { reverse, .. }, [Expr::Column(k), more @ ..]) =
