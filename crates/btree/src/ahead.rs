@@ -31,6 +31,13 @@ const AROUND: usize = 64;
 /// Deeper trees are left alone.
 const LEVELS_MOST: usize = 4;
 
+/// After so many looks it is asked how many leaves were not at hand: where that is one in [`AWAY`] or more, the table does not
+/// fit the cache, ...
+const LOOKS: u32 = 32;
+const AWAY: u32 = 4;
+/// ... and so many rows are sought without a look ahead.
+const QUIET: u32 = 480;
+
 /// Rows that are remembered: those between the present one and the one that is looked up.
 const RING: usize = 8;
 
@@ -55,6 +62,10 @@ pub struct Ahead {
     /// The table's leaf on which the last row was, and how many rows in a row were on it.
     leaf: Pgno,
     stays: u32,
+    /// Looks since that was last asked, leaves among them that were not at hand, and rows that go without on that account.
+    looks: u32,
+    away: u32,
+    quiet: u32,
     /// By the place of their entry.
     expected: [Option<Expected>; RING],
 }
@@ -89,6 +100,10 @@ impl Ahead {
 
     #[inline]
     fn look(&mut self, table: &Cursor, index: &Node) {
+        if self.quiet > 0 {
+            self.quiet -= 1;
+            return;
+        }
         if !table.current() {
             return;
         }
@@ -96,7 +111,18 @@ impl Ahead {
             table.ask_for_cell(e);
         }
         let at = index.idx + FAR;
-        self.expected[at as usize % RING] = rowid_at(index, at).and_then(|r| table.ask_for_leaf(r));
+        let Some(rowid) = rowid_at(index, at) else { return };
+        let found = table.ask_for_leaf(rowid);
+        self.looks += 1;
+        self.away += found.is_none() as u32;
+        if self.looks == LOOKS {
+            if self.away * AWAY >= LOOKS {
+                self.quiet = QUIET;
+                self.expected = Default::default();
+            }
+            (self.looks, self.away) = (0, 0);
+        }
+        self.expected[at as usize % RING] = found;
     }
 }
 

@@ -152,9 +152,6 @@ impl Codegen<'_> {
         if !c.values.is_empty() {
             return self.values(c, order, limits, dest, end);
         }
-        if let Some(w) = &c.window {
-            return self.windowed(c, w, order, limits, dest, end);
-        }
         match c.executor.get().map(|r| &**r) {
             None | Some(RunBy::Declined(_)) => {}
             Some(RunBy::WhileSmall(watch)) => self.watch(watch),
@@ -172,6 +169,9 @@ impl Codegen<'_> {
         dest: &Dest,
         end: Label,
     ) -> Result<()> {
+        if let Some(w) = &c.window {
+            return self.windowed(c, w, order, limits, dest, end);
+        }
         let delivered = if c.grouping == Grouping::None { c.delivered.min(order.len()) } else { 0 };
         let order = Order { terms: order, delivered };
         let mut sink = self.open_sink(&c.result, order, c.distinct, limits, dest, end)?;

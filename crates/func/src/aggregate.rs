@@ -279,29 +279,33 @@ impl Aggregate for Best {
 }
 
 /// `group_concat(x[, separator])`, `string_agg(x, separator)`.
+///
+/// What leaves a frame is cut off in front by its length and that of a separator. As with SQLite, a text that became empty so
+/// begins anew: no separator is put before the next value, though empty values may be left.
 #[derive(Default)]
 struct Concat {
     text: Vec<u8>,
     /// Where the text starts: rows that left the frame lie before.
     start: usize,
-    /// Rows in the frame that are not NULL: each but the first has a separator before it.
-    rows: i64,
-    /// The length of each separator in the text, while all are of one length.
-    length: Option<usize>,
-    /// The lengths one by one, from the first two that differ on.
+    /// Rows in the frame that are not NULL.
+    rows: usize,
+    /// A separator goes before the next value.
+    goes_on: bool,
+    /// The length of the separator of the value that the text began with; all are taken to have it until one has not.
+    length: usize,
+    /// The lengths one by one, from then on.
     lengths: Option<VecDeque<usize>>,
 }
 
 impl Concat {
+    fn is_empty(&self) -> bool {
+        self.start == self.text.len()
+    }
+
     fn note_separator(&mut self, n: usize) {
-        match (&mut self.lengths, self.length) {
-            (Some(each), _) => each.push_back(n),
-            (None, Some(same)) if same != n => {
-                let mut each: VecDeque<usize> = std::iter::repeat_n(same, (self.rows - 1) as usize).collect();
-                each.push_back(n);
-                self.lengths = Some(each);
-            }
-            _ => self.length = Some(n),
+        if self.lengths.is_some() || n != self.length {
+            let same = || std::iter::repeat_n(self.length, self.rows.saturating_sub(1)).collect();
+            self.lengths.get_or_insert_with(same).push_back(n);
         }
     }
 }
@@ -321,30 +325,37 @@ impl Aggregate for Concat {
             return Err(too_big());
         }
         alloc::reserve(&mut self.text, separator.len() + b.len())?;
-        if self.rows > 0 {
+        if self.goes_on {
             self.text.extend_from_slice(separator);
             self.note_separator(separator.len());
+        } else {
+            self.length = separator.len();
         }
         self.text.extend_from_slice(&b);
         self.rows += 1;
+        self.goes_on = true;
         Ok(())
     }
 
-    fn inverse(&mut self, _: &mut Context<'_>, args: &[Value]) -> Result<()> {
+    fn inverse(&mut self, ctx: &mut Context<'_>, args: &[Value]) -> Result<()> {
         if args[0].is_null() {
             return Ok(());
         }
-        self.rows -= 1;
-        if self.rows <= 0 {
-            *self = Concat::default();
-            return Ok(());
+        self.rows = self.rows.saturating_sub(1);
+        let mut gone = args[0].text_bytes_in(ctx.host.encoding())?.len();
+        if self.rows > 0 {
+            gone += match &mut self.lengths {
+                Some(each) => each.pop_front().unwrap_or(0),
+                None => self.length,
+            };
         }
-        let separator = match &mut self.lengths {
-            Some(each) => each.pop_front().unwrap_or(0),
-            None => self.length.unwrap_or(0),
-        };
-        self.start = (self.start + args[0].text_bytes()?.len() + separator).min(self.text.len());
-        if self.start > 4096 && self.start > self.text.len() / 2 {
+        self.start = (self.start + gone).min(self.text.len());
+        if self.is_empty() {
+            self.text.clear();
+            self.start = 0;
+            self.goes_on = false;
+            self.lengths = None;
+        } else if self.start > 4096 && self.start > self.text.len() / 2 {
             self.text.drain(..self.start);
             self.start = 0;
         }
@@ -352,7 +363,10 @@ impl Aggregate for Concat {
     }
 
     fn value(&mut self, _: &mut Context<'_>) -> Result<Value> {
-        if self.rows == 0 { Ok(Value::Null) } else { Value::text(&self.text[self.start..]) }
+        match self.rows == 0 && self.is_empty() {
+            true => Ok(Value::Null),
+            false => Value::text(&self.text[self.start..]),
+        }
     }
 }
 

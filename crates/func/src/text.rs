@@ -157,7 +157,7 @@ fn length(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     Ok(match &args[0] {
         Value::Null => Value::Null,
         Value::Blob(b, _) => Value::Int(b.len() as i64),
-        Value::Text(b, _) => Value::Int(utf8::count(utf8::to_nul(b)) as i64),
+        Value::Text(b, _) => Value::Int(utf8::length(b) as i64),
         v => Value::Int(v.text_bytes()?.len() as i64),
     })
 }
@@ -306,12 +306,11 @@ fn substr(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 /// `len` characters or bytes from `start`.
 fn part(v: &Value, all: &iolite_base::Bytes, text: &[u8], blob: bool, start: i64, len: i64) -> Result<Value> {
     let clip = |n: i64| usize::try_from(n).unwrap_or(usize::MAX);
-    let (from, to) = if blob || text.is_ascii() {
+    let (from, to) = if blob {
         let from = clip(start).min(text.len());
         (from, from.saturating_add(clip(len)).min(text.len()))
     } else {
-        let from = utf8::nth(text, clip(start));
-        (from, from + utf8::nth(&text[from..], clip(len)))
+        utf8::part(text, clip(start), clip(len))
     };
     let bytes = all.slice(from, to - from);
     Ok(if matches!(v, Value::Blob(..)) { Value::Blob(bytes, 0) } else { Value::Text(bytes, 0) })

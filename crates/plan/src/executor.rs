@@ -135,8 +135,8 @@ impl Choice<'_> {
         if core.levels.iter().any(|l| l.query.is_some()) || core.window.is_some() {
             self.inside(core)?;
         }
-        // A row of constants, a count that no loop makes, and what stands around a block of its own.
-        if core.levels.is_empty() || core.count_only {
+        // A row of constants, and a count that no loop makes.
+        if core.levels.is_empty() && core.window.is_none() || core.count_only {
             return Ok(());
         }
         let block = Block { core, order, limited, whole, nested: self.nested, number: self.sources };

@@ -110,6 +110,8 @@ impl Executor for Scans {
         Ok(match block.core.levels.first() {
             Some(l) if !matches!(l.access, Access::Scan { .. }) => Estimate::Loops,
             Some(l) if &*l.source.name == "wide" => Estimate::Small(closed()),
+            // Window functions around a block of their own.
+            None if block.core.window.is_some() => Estimate::Loops,
             _ => Estimate::Pays,
         })
     }

@@ -9,6 +9,40 @@ pub fn to_nul(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr(0, text).unwrap_or(text.len())]
 }
 
+/// Whether each byte is a character, and none is NUL.
+#[inline]
+pub fn is_simple(text: &[u8]) -> bool {
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    // A byte of zero borrows from its high bit, and none does where all are 1 to 127.
+    let word = |w: [u8; 8]| {
+        let w = u64::from_ne_bytes(w);
+        (w.wrapping_sub(0x0101_0101_0101_0101) | w) & HIGH
+    };
+    match text.last_chunk::<8>() {
+        None => text.iter().all(|b| (1..128).contains(b)),
+        // The last eight bytes may overlap those before.
+        Some(last) => text.as_chunks::<8>().0.iter().fold(word(*last), |all, w| all | word(*w)) == 0,
+    }
+}
+
+/// The number of characters before the first NUL: what `length` says.
+#[inline]
+pub fn length(text: &[u8]) -> usize {
+    if is_simple(text) { text.len() } else { count(to_nul(text)) }
+}
+
+/// Where the characters from number `from` on, at most `len` of them, begin and end, before the first NUL.
+#[inline]
+pub fn part(text: &[u8], from: usize, len: usize) -> (usize, usize) {
+    let end = from.saturating_add(len).min(text.len());
+    if is_simple(&text[..end]) {
+        return (from.min(end), end);
+    }
+    let text = to_nul(text);
+    let from = nth(text, from);
+    (from, from + nth(&text[from..], len))
+}
+
 /// Where the character that starts at `i` ends.
 #[inline]
 pub fn after(text: &[u8], i: usize) -> usize {
@@ -86,5 +120,42 @@ pub fn push(out: &mut Vec<u8>, c: u32) {
             0x80 | (c >> 6 & 0x3f) as u8,
             0x80 | (c & 0x3f) as u8,
         ]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simple_texts_are_those_of_bytes_1_to_127_wherever_the_others_stand() {
+        for n in 0..40 {
+            let text = vec![b'x'; n];
+            assert!(is_simple(&text));
+            for at in 0..n {
+                for (byte, simple) in [(0, false), (1, true), (127, true), (128, false), (255, false)] {
+                    let mut text = text.clone();
+                    text[at] = byte;
+                    assert_eq!(is_simple(&text), simple, "{byte} at {at} of {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn characters_are_counted_and_cut_before_the_first_nul() {
+        for (text, n) in [("", 0), ("häuser", 6), ("ab\0cdefghijk", 2), ("日本語", 3)] {
+            assert_eq!(length(text.as_bytes()), n, "{text}");
+        }
+        let cut = |t: &'static str, from, len| {
+            let (from, to) = part(t.as_bytes(), from, len);
+            &t[from..to]
+        };
+        assert_eq!(cut("häuser", 1, 2), "äu");
+        assert_eq!(cut("abcdefghijkl", 2, 3), "cde");
+        assert_eq!(cut("abc", 5, 3), "");
+        assert_eq!(cut("abc", 1, usize::MAX), "bc");
+        assert_eq!(cut("ab\0cdefghijk", 1, 5), "b");
+        assert_eq!(cut("日本語", 2, 9), "語");
     }
 }

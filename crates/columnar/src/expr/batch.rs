@@ -36,6 +36,24 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// No table is scanned: the rows of all are named by their numbers ([`Places::outer`]).
 pub(crate) const NO_OUTER: usize = usize::MAX;
 
+impl<'a> Batch<'a> {
+    /// Some of the rows, by their places.
+    pub fn only(&self, places: &[usize]) -> Batch<'a> {
+        let pick = |rows: &Vec<u32>| match rows.is_empty() {
+            true => Vec::new(),
+            false => places.iter().map(|i| rows[*i]).collect(),
+        };
+        Batch {
+            cols: self.cols,
+            places: self.places,
+            part: self.part,
+            outer: pick(&self.outer),
+            whole: false,
+            inner: self.inner.iter().map(pick).collect(),
+        }
+    }
+}
+
 impl Batch<'_> {
     /// Calls `f` with the chunk of column `c` of table `t` and the place in it, for each row; `None`: a row of NULLs.
     #[inline(always)]

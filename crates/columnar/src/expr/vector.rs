@@ -1,7 +1,7 @@
 //! Expressions over a block of rows: integers, reals, or values of any kind, one for each row.
 //!
-//! What always holds: each form gives what the scalar code gives. A kernel that meets a value that it does not know (a text
-//! that is not ASCII, a time of another form) leaves that row to the scalar code.
+//! What always holds: each form gives what the scalar code gives. A kernel that meets a value that it does not know (one that is
+//! no text, a time of another form) leaves that row to the scalar code.
 //!
 //! What it does not know: groups, orders.
 
@@ -12,7 +12,7 @@ use crate::expr::scope::Scope;
 use crate::store::chunk::{Data, Field};
 use iolite_base::{Code, Result, alloc};
 use iolite_plan::bound::BinOp;
-use iolite_value::{Affinity, Value};
+use iolite_value::{Affinity, Value, utf8};
 use std::borrow::Cow;
 
 /// An expression, brought into a form.
@@ -255,28 +255,21 @@ impl Node {
             }
             Node::Column(slot) => Vector::Fields(column(*slot, b)?),
             Node::Const(v) => Vector::Fields(vec![Field::of(v); n]),
-            Node::Length(of, ex) => {
-                ints(&of.values(b, s)?, ex, b, s, |t| plain(t).then_some(t.len() as i64))?
-            }
+            Node::Length(of, ex) => ints(&of.values(b, s)?, ex, b, s, |t| Some(utf8::length(t) as i64))?,
             Node::Find { of, what, plus, ex } => {
                 let find = memchr::memmem::Finder::new(what);
-                let at = |t: &[u8]| plain(t).then(|| find.find(t).map_or(0, |n| n as i64 + 1) + plus);
-                ints(&of.values(b, s)?, ex, b, s, at)?
+                ints(&of.values(b, s)?, ex, b, s, |t| {
+                    Some(find.find(t).map_or(0, |at| ordinal(t, at)) + plus)
+                })?
             }
             Node::Begin { of, from, len, ex } => {
                 let lens = len.values(b, s)?;
                 cut(of, ex, b, s, |i, t| match lens.get(i) {
-                    Field::Int(n) if n >= 0 && plain(t) => {
-                        let to = from.saturating_add(n as usize).min(t.len());
-                        Some((to.min(*from), to))
-                    }
+                    Field::Int(n) if n >= 0 => Some(utf8::part(t, *from, n as usize)),
                     _ => None,
                 })?
             }
-            Node::Part { of, from, len, ex } => cut(of, ex, b, s, |_, t| {
-                let to = (from + len).min(t.len());
-                plain(&t[..to]).then(|| (to.min(*from), to))
-            })?,
+            Node::Part { of, from, len, ex } => cut(of, ex, b, s, |_, t| Some(utf8::part(t, *from, *len)))?,
             Node::Clock { of, from, to, ex } => cut(of, ex, b, s, |_, t| is_time(t).then_some((*from, *to)))?,
             Node::Digits(of, ex) => ints(&of.values(b, s)?, ex, b, s, |t| {
                 let digits = (1..10).contains(&t.len()) && t.iter().all(u8::is_ascii_digit);
@@ -381,9 +374,10 @@ fn cut<'v>(
     Ok(Vector::Values(out))
 }
 
-/// Whether each byte of a text is a character.
-fn plain(t: &[u8]) -> bool {
-    t.is_ascii() && memchr::memchr(0, t).is_none()
+/// What `instr` says of a match at a byte: the number of its character, from 1.
+fn ordinal(t: &[u8], at: usize) -> i64 {
+    let later = t[..at].iter().skip(1).filter(|&b| b & 0xc0 != 0x80).count();
+    later as i64 + 1 + (at > 0) as i64
 }
 
 /// Integers of texts; where `of` has no answer, the scalar code has.

@@ -1,10 +1,12 @@
-//! The rows of a query in FROM as columns: such a table takes part in joins and groups as a stored one does.
+//! Rows that were computed, as columns: of a query in FROM, which takes part in joins and groups as a stored table does, or a result
+//! that waits to be taken.
 //!
-//! What always holds: row `n` is the `n`th row that the query answered; all columns are there, in one part.
+//! What always holds: row `n` is the `n`th row that the query answered; all columns are there, in one part. A column of texts
+//! that was gathered from a table shares its dictionary: no text was copied.
 //!
 //! What it does not know: pages, and how the query was run.
 
-use super::result::Answer;
+use crate::expr::columns::Columns;
 use crate::memory::within;
 use crate::store::Loaded;
 use crate::store::Part;
@@ -14,16 +16,38 @@ use iolite_base::{Code, Result};
 use iolite_value::Value;
 use std::sync::Arc;
 
+/// A column: its values, and the dictionary that these may be entries of.
+pub(crate) type Column = (Arc<Chunk>, Arc<Dict>);
+
 /// See the module's head.
 pub(crate) struct Made {
     rows: usize,
-    columns: Vec<(Arc<Chunk>, Arc<Dict>)>,
+    columns: Vec<Column>,
+}
+
+/// A column of values that come one after the other.
+pub(crate) fn column_of<'v>(values: impl ExactSizeIterator<Item = Field<'v>>) -> Result<Column> {
+    let (mut dict, mut spare) = (Dict::default(), Spare::default());
+    let mut b = Builder::new(false, false, &mut dict, values.len(), &mut spare)?;
+    for f in values {
+        b.push(f)?;
+    }
+    let chunk = b.finish(false, &mut spare)?;
+    Ok((Arc::new(chunk), Arc::new(dict)))
 }
 
 impl Made {
-    /// Of an answer with so many columns.
-    pub fn of(mut answer: Answer, width: usize) -> Result<Made> {
-        let rows = answer.len();
+    /// Of columns of so many rows each.
+    pub fn new(rows: usize, columns: Vec<Column>) -> Made {
+        Made { rows, columns }
+    }
+
+    /// Of rows that come one after the other.
+    pub fn collect(
+        rows: usize,
+        width: usize,
+        next: &mut dyn FnMut(&mut [Value]) -> Result<bool>,
+    ) -> Result<Made> {
         if !within(rows.saturating_mul(width) * size_of::<Value>()) {
             return Err(crate::decline::because("no room for the rows of a query in FROM"));
         }
@@ -34,7 +58,7 @@ impl Made {
             builders.push(Builder::new(false, false, d, rows, &mut spare)?);
         }
         let mut row = vec![Value::Null; width];
-        while answer.next(&mut row)? {
+        while next(&mut row)? {
             for (b, v) in builders.iter_mut().zip(&row) {
                 b.push(Field::of(v))?;
             }
@@ -46,6 +70,23 @@ impl Made {
         Ok(Made { rows, columns: chunks.into_iter().zip(dicts.into_iter().map(Arc::new)).collect() })
     }
 
+    /// How many rows.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Its columns.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// A value.
+    #[inline]
+    pub fn field(&self, row: usize, column: usize) -> Field<'_> {
+        let (chunk, dict) = &self.columns[column];
+        chunk.field(row, dict)
+    }
+
     /// How many leaves a stored table of so many rows might have.
     pub fn leaves(&self) -> usize {
         self.rows / 64 + 1
@@ -53,14 +94,22 @@ impl Made {
 
     /// Some columns.
     pub fn loaded(&self, wanted: &[(ColKey, &Value)]) -> Result<Loaded> {
-        let (mut cols, mut dicts) = (Vec::new(), Vec::new());
+        let mut columns = Vec::new();
         for (key, _) in wanted {
             let column = key.field.and_then(|f| self.columns.get(f));
-            let (chunk, dict) = column.ok_or(Code::Internal)?;
-            cols.push(chunk.clone());
-            dicts.push(dict.clone());
+            columns.push(column.ok_or(Code::Internal)?.clone());
         }
+        Ok(self.of(columns))
+    }
+
+    /// All columns, as those of a table.
+    pub fn as_table(&self) -> Columns {
+        Columns::new(self.of(self.columns.clone()))
+    }
+
+    fn of(&self, columns: Vec<Column>) -> Loaded {
+        let (cols, dicts) = columns.into_iter().unzip();
         let parts = vec![Part { start: 0, rows: self.rows, cols, away: false }];
-        Ok(Loaded { parts, dicts, rows: self.rows })
+        Loaded { parts, dicts, rows: self.rows }
     }
 }

@@ -11,6 +11,7 @@
 //! What they do not know: joins and bitmaps over codes; those are the star path's.
 
 mod distinct;
+pub(crate) mod gather;
 pub(crate) mod group;
 pub(crate) mod intern;
 pub(crate) mod keys;
@@ -24,3 +25,4 @@ pub(crate) mod spill;
 pub(crate) mod state;
 pub(crate) mod sum;
 pub(crate) mod top;
+pub(crate) mod window;

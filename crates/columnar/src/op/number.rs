@@ -13,14 +13,17 @@ use crate::expr::Ex;
 use crate::expr::batch::NONE;
 use crate::expr::batch::{Batch, few_code, int_bounds};
 use crate::expr::columns::Kind;
-use crate::expr::scope::{OneValue, Scope};
+use crate::expr::scope::Scope;
 use crate::expr::vector::{Node, Vector};
 use crate::store::chunk::{Data, Field};
 use iolite_base::Result;
-use iolite_value::{Collation, Value};
+use iolite_value::Collation;
 
 /// A column of at most so many values has expressions computed once for each.
 const FEW: i64 = 1 << 18;
+
+/// The place of a value that is being computed.
+const NEW: u32 = NONE - 1;
 
 /// One part of a packed number.
 enum Part {
@@ -29,7 +32,7 @@ enum Part {
     /// Codes of a dictionary.
     Code { slot: usize },
     /// Computed from a column of few values.
-    Few { slot: usize, ex: Ex, map: Vec<u32>, least: i64, interner: Interner },
+    Few { slot: usize, node: Node, map: Vec<u32>, least: i64, interner: Interner },
     /// Anything.
     Any { node: Node, interner: Interner, by_code: Vec<u32> },
 }
@@ -194,11 +197,20 @@ fn part(ex: &Ex, coll: &Collation, s: &Scope<'_>) -> Result<(Part, u32)> {
         };
         if n <= FEW.min(cols.loaded.rows as i64 + 2) {
             let map = vec![NONE; n as usize];
-            let part = Part::Few { slot, ex: ex.clone(), map, least: lo, interner: Interner::default() };
+            let node = Node::of(ex, s)?;
+            let part = Part::Few { slot, node, map, least: lo, interner: Interner::default() };
             return Ok((part, 32));
         }
     }
     Ok((Part::Any { node: Node::of(ex, s)?, interner: Interner::default(), by_code: Vec::new() }, 32))
+}
+
+/// The numbers of a block's values.
+fn intern(values: &Vector<'_>, n: usize, interner: &mut Interner, ids: &mut Vec<u32>) -> Result<()> {
+    match values {
+        Vector::Fields(list) => interner.all(list, ids),
+        other => interner.all(&(0..n).map(|i| other.get(i)).collect::<Vec<_>>(), ids),
+    }
 }
 
 impl Part {
@@ -238,23 +250,26 @@ impl Part {
                     i += 1;
                 });
             }
-            Part::Few { slot, ex, map, least, interner } => {
+            Part::Few { slot, node, map, least, interner } => {
                 let (t, c) = b.places.at[*slot];
-                let cols = &b.cols[t];
-                let chunk = &cols.loaded.parts[b.part].cols[c];
+                let chunk = &b.cols[t].loaded.parts[b.part].cols[c];
                 let null = map.len() - 1;
+                // Values that are new are computed together, each from the first row that has it.
+                let (mut codes, mut places) = (Vec::new(), Vec::new());
                 for (i, row) in b.outer.iter().enumerate() {
-                    let code = few_code(chunk, *row as usize, *least, null);
-                    if map[code] == NONE {
-                        let v = match cols.kinds[c] {
-                            _ if code == null => Value::Null,
-                            Kind::Dict => cols.loaded.dicts[c].get(code as u32).value()?,
-                            _ => Value::Int(*least + code as i64),
-                        };
-                        let made = s.eval.value(ex, &OneValue(v))?;
-                        map[code] = interner.number(Field::of(&made))?;
+                    let known = &mut map[few_code(chunk, *row as usize, *least, null)];
+                    if *known == NONE {
+                        *known = NEW;
+                        codes.push(few_code(chunk, *row as usize, *least, null));
+                        places.push(i);
                     }
-                    put(i, map[code] as u64);
+                }
+                if !places.is_empty() {
+                    intern(&node.values(&b.only(&places), s)?, places.len(), interner, ids)?;
+                    codes.iter().zip(&*ids).for_each(|(code, id)| map[*code] = *id);
+                }
+                for (i, row) in b.outer.iter().enumerate() {
+                    put(i, map[few_code(chunk, *row as usize, *least, null)] as u64);
                 }
             }
             Part::Any { node, interner, by_code } => {
@@ -280,13 +295,7 @@ impl Part {
                         return Ok(());
                     }
                 }
-                match node.values(b, s)? {
-                    Vector::Fields(list) => interner.all(&list, ids)?,
-                    other => {
-                        let list: Vec<Field<'_>> = (0..b.outer.len()).map(|i| other.get(i)).collect();
-                        interner.all(&list, ids)?;
-                    }
-                }
+                intern(&node.values(b, s)?, b.outer.len(), interner, ids)?;
                 ids.iter().enumerate().for_each(|(i, n)| put(i, *n as u64));
             }
         }

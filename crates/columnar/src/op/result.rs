@@ -1,6 +1,8 @@
 //! Result rows: duplicates removed, sorted, cut. The values of all rows lie in one vector; when they take too much, they
-//! go to a temporary file as a sorted run, and come back merged.
+//! go to a temporary file as a sorted run, and come back merged. Rows that are nothing but columns of a table stay columns, of
+//! which a row's values are made when it is taken.
 
+use super::made::Made;
 use super::sort_key::sort_key;
 use crate::expr::{Eval, Ex, Row};
 use crate::memory::{within, work_size};
@@ -44,13 +46,21 @@ type Seen<'q> = (&'q [Collation], Once);
 
 /// The rows of a query, ready to be taken.
 pub struct Answer {
-    values: Vec<Value>,
     width: usize,
-    /// Where each row is; in order if `None`.
-    order: Option<Vec<u32>>,
     rows: usize,
     next: usize,
-    merged: Option<Merged>,
+    from: From,
+}
+
+/// Where the rows of an answer are.
+enum From {
+    /// Row by row; `order` says where each row is: in order if `None`.
+    Values {
+        values: Vec<Value>,
+        order: Option<Vec<u32>>,
+    },
+    Columns(Made),
+    File(Box<Merged>),
 }
 
 /// Rows that come from a file.
@@ -302,11 +312,11 @@ impl<'q> Rows<'q> {
         if let Some(file) = self.file {
             let merge = Merge::new(file, &self.runs, work_size())?;
             let fields = self.order.iter().map(|o| o.1.clone()).collect();
-            let merged = Some(Merged { merge, row: Vec::new(), fields });
-            return Ok(Answer { width, values: Vec::new(), order: None, rows, next: 0, merged });
+            let from = From::File(Box::new(Merged { merge, row: Vec::new(), fields }));
+            return Ok(Answer { width, rows, next: 0, from });
         }
         let order = if self.order.is_empty() { None } else { Some(self.sorted()?) };
-        Ok(Answer { width, values: self.values, order, rows, next: 0, merged: None })
+        Ok(Answer { width, rows, next: 0, from: From::Values { values: self.values, order } })
     }
 }
 
@@ -318,7 +328,12 @@ pub(crate) fn prefix(v: &Value, f: &KeyField) -> u64 {
 impl Answer {
     /// Rows whose values lie one behind the other.
     pub fn of(values: Vec<Value>, width: usize, rows: usize) -> Answer {
-        Answer { values, width, order: None, rows, next: 0, merged: None }
+        Answer { width, rows, next: 0, from: From::Values { values, order: None } }
+    }
+
+    /// Rows that lie in columns.
+    pub(crate) fn of_columns(made: Made) -> Answer {
+        Answer { width: made.columns().len(), rows: made.len(), next: 0, from: From::Columns(made) }
     }
 
     /// How many rows there are.
@@ -331,6 +346,15 @@ impl Answer {
         self.rows == 0
     }
 
+    /// All rows as columns, none of which was taken yet.
+    pub(crate) fn into_columns(mut self) -> Result<Made> {
+        let (rows, width) = (self.rows, self.width);
+        match self.from {
+            From::Columns(made) => Ok(made),
+            _ => Made::collect(rows, width, &mut |row| self.next(row)),
+        }
+    }
+
     /// Puts the next row into `out`, or answers `false`.
     pub fn next(&mut self, out: &mut [Value]) -> Result<bool> {
         if self.next >= self.rows {
@@ -338,16 +362,23 @@ impl Answer {
         }
         let n = self.next;
         self.next += 1;
-        let values = match &mut self.merged {
-            Some(Merged { merge, row, fields }) => {
+        let values = match &mut self.from {
+            From::Columns(made) => {
+                for (c, to) in out.iter_mut().enumerate().take(self.width) {
+                    made.field(n, c).put(to)?;
+                }
+                return Ok(true);
+            }
+            From::File(merged) => {
+                let Merged { merge, row, fields } = &mut **merged;
                 if !merge.next(row, &|a, b| by_fields(a, b, fields.iter()))? {
                     return Ok(false);
                 }
                 row.get_mut(fields.len()..).unwrap_or_default()
             }
-            None => {
-                let row = self.order.as_ref().map_or(n, |o| o[n] as usize);
-                &mut self.values[row * self.width..][..self.width]
+            From::Values { values, order } => {
+                let row = order.as_ref().map_or(n, |o| o[n] as usize);
+                &mut values[row * self.width..][..self.width]
             }
         };
         for (to, v) in out.iter_mut().zip(values) {

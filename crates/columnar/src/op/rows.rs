@@ -5,6 +5,8 @@
 //!
 //! What it does not know: conditions.
 
+use super::gather::gather;
+use super::made::{Column, Made, column_of};
 use super::source::{Loaded, Source};
 use super::top::{Cell, Top};
 use crate::decline::because;
@@ -14,6 +16,7 @@ use crate::expr::vector::column;
 use crate::expr::{Ex, Row};
 use crate::memory::within;
 use crate::op::result::Answer;
+use crate::store::chunk::Field;
 use iolite_base::{Result, alloc};
 use iolite_value::Value;
 use iolite_value::compare::KeyField;
@@ -97,6 +100,12 @@ pub(crate) fn project(
     late: &[bool],
 ) -> Result<Answer> {
     let width = result.len();
+    if !late.contains(&true) && result.iter().all(|e| matches!(e, Ex::Slot(_) | Ex::Const(_))) {
+        let begun = src.now();
+        let made = columns_of(src, l, rows, result)?;
+        src.note(begun, &|| format!("PROJECT: {} rows in columns", rows.len()));
+        return Ok(Answer::of_columns(made));
+    }
     if !within(rows.len() * width * size_of::<Value>()) {
         return Err(because("no room for rows"));
     }
@@ -121,7 +130,7 @@ pub(crate) fn project(
     }
     let mut all = late.to_vec();
     result.iter().for_each(|e| e.slots(&mut |s| all[s] = true));
-    let leaves = src.state.leaves();
+    let leaves = src.leaves();
     let few = rows.len() * SPARSE <= leaves || src.leaves_of(l, rows).is_some_and(|n| n * SPARSE <= leaves);
     if few || rows.len() < 64 {
         values.resize(rows.len() * width, Value::Null);
@@ -138,4 +147,38 @@ pub(crate) fn project(
         add(&mut values, &whole.row(*r))?;
     }
     Ok(Answer::of(values, width, rows.len()))
+}
+
+/// The same of nothing but columns and constants.
+fn columns_of(src: &Source<'_>, l: &Loaded, rows: &[u32], result: &[Ex]) -> Result<Made> {
+    let cols = &l.cols[0];
+    if !within(rows.len() * result.len() * size_of::<u64>()) {
+        return Err(because("no room for rows"));
+    }
+    // All rows of a single part, in their order: the columns are the table's own.
+    let whole = cols.loaded.parts.len() == 1
+        && rows.len() == cols.loaded.rows
+        && rows.iter().enumerate().all(|(i, r)| i == *r as usize);
+    let mut out: Vec<Column> = Vec::new();
+    for (n, e) in result.iter().enumerate() {
+        src.rt.check()?;
+        if let Some(same) =
+            result[..n].iter().position(|x| matches!((x, e), (Ex::Slot(a), Ex::Slot(b)) if a == b))
+        {
+            out.push(out[same].clone());
+            continue;
+        }
+        out.push(match e {
+            Ex::Slot(slot) => {
+                let c = l.places.at[*slot].1;
+                match whole {
+                    true => (cols.loaded.parts[0].cols[c].clone(), cols.loaded.dicts[c].clone()),
+                    false => gather(cols, c, rows)?,
+                }
+            }
+            Ex::Const(v) => column_of(std::iter::repeat_n(Field::of(v), rows.len()))?,
+            _ => return Err(iolite_base::Code::Internal.into()),
+        });
+    }
+    Ok(Made::new(rows.len(), out))
 }

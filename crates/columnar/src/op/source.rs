@@ -1,4 +1,5 @@
-//! A table's columns as blocks of rows: loading, filtering, and fetching rows by their positions.
+//! A table's columns as blocks of rows: loading, filtering, and fetching rows by their positions. The table is a stored one, or
+//! the rows of a query in FROM.
 //!
 //! What always holds: blocks come in the order of the table. A column is loaded for all segments or for none; single rows are
 //! decoded from their leaves where few are wanted.
@@ -12,6 +13,7 @@ use crate::expr::scope::Places;
 use crate::expr::scope::Scope;
 use crate::expr::{Eval, Row};
 use crate::kernel::{BATCH, BLOCK, Selection};
+use crate::op::made::Made;
 use crate::profile::shown;
 use crate::query::name_of;
 use crate::query::{Query, SlotSpec};
@@ -29,13 +31,22 @@ pub(crate) struct Source<'a> {
     pub q: &'a Query,
     pub rt: &'a dyn Runtime,
     pub eval: &'a Eval<'a>,
-    store: Arc<Store>,
-    bt: Btree,
-    pub state: Arc<TableState>,
+    base: Base<'a>,
     /// The columns in use; behind the query's own those that make the order of its loop.
     pub slots: Vec<&'a SlotSpec>,
     /// When the query began.
     since: u64,
+}
+
+/// Where its columns come from.
+enum Base<'a> {
+    Stored {
+        store: Arc<Store>,
+        bt: Btree,
+        state: Arc<TableState>,
+    },
+    /// A query in FROM has made them.
+    Made(&'a Made),
 }
 
 /// Some of its columns.
@@ -79,13 +90,32 @@ impl Row for Fetched<'_> {
 }
 
 impl<'a> Source<'a> {
-    /// The only table of a query.
-    pub fn new(q: &'a Query, rt: &'a dyn Runtime, eval: &'a Eval<'a>, since: u64) -> Result<Source<'a>> {
+    /// The only table of a query; `made`: what the query in FROM has made that it is.
+    pub fn new(
+        q: &'a Query,
+        rt: &'a dyn Runtime,
+        eval: &'a Eval<'a>,
+        since: u64,
+        made: Option<&'a Made>,
+    ) -> Result<Source<'a>> {
         let t = q.tables.first().ok_or(Code::Internal)?;
-        let (bt, store) = (rt.btree(t.db)?, rt.store(t.db)?);
-        let state = store.table(&bt, t.table.root.get())?;
-        let slots = q.slots.iter().collect();
-        Ok(Source { q, rt, eval, store, bt, state, slots, since })
+        let base = match made {
+            Some(made) => Base::Made(made),
+            None => {
+                let (bt, store) = (rt.btree(t.db)?, rt.store(t.db)?);
+                let state = store.table(&bt, t.table.root.get())?;
+                Base::Stored { store, bt, state }
+            }
+        };
+        Ok(Source { q, rt, eval, base, slots: q.slots.iter().collect(), since })
+    }
+
+    /// How many leaves the table has.
+    pub fn leaves(&self) -> usize {
+        match &self.base {
+            Base::Stored { state, .. } => state.leaves(),
+            Base::Made(made) => made.leaves(),
+        }
     }
 
     fn wanted(&self, slots: &[bool]) -> Vec<(ColKey, &'a Value)> {
@@ -96,20 +126,30 @@ impl<'a> Source<'a> {
     /// Loads columns.
     pub fn load(&self, slots: &[bool]) -> Result<Loaded> {
         let wanted = self.wanted(slots);
-        let start = self.now();
-        let before = self.store.counters.of_loading();
-        let check = &|| self.rt.check();
-        let request =
-            LoadRequest { since: self.since, threads: self.rt.threads(), force: self.rt.force(), check };
-        let threads = self.store.decode_together(&self.bt, &self.state, &wanted, &request)?;
-        if let (Some(p), 2..) = (self.rt.profile(), threads) {
-            p.line(format!("DECODED WITH {threads} THREADS"));
-        }
-        let loaded = self.store.load(&self.bt, &self.state, &wanted, self.since, false, check)?;
-        if let Some(p) = self.rt.profile() {
-            let now = self.store.counters.of_loading();
-            p.loaded(&self.q.tables[0].table.name, &loaded, before, now, self.now() - start);
-        }
+        let loaded = match &self.base {
+            Base::Made(made) => made.loaded(&wanted)?,
+            Base::Stored { store, bt, state } => {
+                let start = self.now();
+                let before = store.counters.of_loading();
+                let check = &|| self.rt.check();
+                let request = LoadRequest {
+                    since: self.since,
+                    threads: self.rt.threads(),
+                    force: self.rt.force(),
+                    check,
+                };
+                let threads = store.decode_together(bt, state, &wanted, &request)?;
+                if let (Some(p), 2..) = (self.rt.profile(), threads) {
+                    p.line(format!("DECODED WITH {threads} THREADS"));
+                }
+                let loaded = store.load(bt, state, &wanted, self.since, false, check)?;
+                if let Some(p) = self.rt.profile() {
+                    let now = store.counters.of_loading();
+                    p.loaded(&self.q.tables[0].table.name, &loaded, before, now, self.now() - start);
+                }
+                loaded
+            }
+        };
         let mut of: Vec<Option<usize>> = Vec::new();
         let mut n = 0;
         for w in slots {
@@ -234,8 +274,9 @@ impl<'a> Source<'a> {
 
     /// The segment and the leaf of a row.
     fn leaf_of(&self, l: &Loaded, row: u32) -> Option<(usize, usize)> {
+        let Base::Stored { state, .. } = &self.base else { return None };
         let (p, i) = l.cols[0].locate(row as usize);
-        let first = &self.state.segments.get(p)?.rows.get()?.first;
+        let first = &state.segments.get(p)?.rows.get()?.first;
         Some((p, first.partition_point(|f| *f as usize <= i) - 1))
     }
 
@@ -247,6 +288,7 @@ impl<'a> Source<'a> {
         slots: &[bool],
         f: &mut dyn FnMut(usize, Fetched<'_>) -> Result<()>,
     ) -> Result<()> {
+        let Base::Stored { store, bt, state } = &self.base else { return Err(Code::Internal.into()) };
         let begun = self.now();
         let wanted = self.wanted(slots);
         let wanted: Vec<Wanted<'_>> = wanted.iter().map(|(k, d)| Wanted::new(*k, d)).collect();
@@ -265,12 +307,11 @@ impl<'a> Source<'a> {
             }
             leaves += 1;
             let (p, leaf, ..) = run[0];
-            let segment = &self.state.segments[p];
+            let segment = &state.segments[p];
             let first = segment.rows.get().ok_or(Code::Internal)?.first[leaf] as usize;
             let page: Pgno = segment.leaves[leaf];
             let mut dicts: Vec<_> = wanted.iter().map(|_| Default::default()).collect();
-            let built =
-                decode::build(&self.bt, self.store.seed(), &[page], &wanted, &mut dicts, 16, &mut spare)?;
+            let built = decode::build(bt, store.seed(), &[page], &wanted, &mut dicts, 16, &mut spare)?;
             for (_, _, row, n) in run {
                 let i = l.cols[0].locate(*row as usize).1 - first;
                 let mut c = 0;

@@ -285,6 +285,12 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name
     if q.loops.streams && q.limited && q.order.is_empty() {
         return Ok(true);
     }
+    if let [table] = &q.tables[..]
+        && let Some(from) = &table.query
+    {
+        // What is done with its rows takes no longer than in rows.
+        return better_in_rows(from, rt, params, name);
+    }
     if q.loops.seeks {
         return better_sought(q, rt, params, name);
     }

@@ -12,6 +12,9 @@ use iolite_plan::plan::*;
 #[inline]
 pub fn pays(block: &Block<'_>) -> bool {
     let c = block.core;
+    if let Some(w) = &c.window {
+        return (scans(&w.input, block.nested) || ranges(&w.input)) && w.input.levels.iter().all(is_known);
+    }
     if !(scans(c, block.nested) || (c.grouping == Grouping::Hash || block.whole) && ranges(c))
         || !c.levels.iter().all(is_known)
         || only_calls(c)
@@ -67,9 +70,8 @@ fn is_known(l: &Level) -> bool {
 
 /// Whether a query in FROM is one whose rows can be made.
 fn is_plain(q: &FromPlan) -> bool {
-    let one = |c: &CorePlan| {
-        !c.levels.is_empty() && c.window.is_none() && !c.count_only && c.levels.iter().all(is_known)
-    };
+    let known = |c: &CorePlan| !c.levels.is_empty() && !c.count_only && c.levels.iter().all(is_known);
+    let one = |c: &CorePlan| known(c.window.as_ref().map_or(c, |w| &w.input));
     !q.correlated
         && q.recursive.is_none()
         && q.select.limit.is_none()

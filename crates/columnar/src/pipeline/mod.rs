@@ -11,8 +11,10 @@ pub(crate) mod single;
 pub use eligible::pays;
 
 use crate::decline::DECLINED;
+use crate::expr::Eval;
 use crate::op::made::Made;
 use crate::op::result::Answer;
+use crate::op::window;
 use crate::profile::shown;
 use crate::query::Query;
 use crate::runtime::Runtime;
@@ -39,7 +41,7 @@ pub(crate) fn run(
     refusal: &mut Refusal,
 ) -> Result<Option<Answer>> {
     let mut made: Vec<Option<Made>> = Vec::new();
-    for t in &q.tables {
+    for (n, t) in q.tables.iter().enumerate() {
         let Some(from) = &t.query else {
             made.push(None);
             continue;
@@ -49,14 +51,14 @@ pub(crate) fn run(
         if let Some(p) = rt.profile() {
             p.line(format!("ROWS OF {}: {}, {}", t.table.name, rows.len(), shown(rt.nanos() - start)));
         }
-        match Made::of(rows, from.result.len()) {
+        match rows.into_columns().and_then(|m| windows_of(q, n, m, rt)) {
             Ok(m) => made.push(Some(m)),
             Err(e) => return refusal.note(e).map(|()| None),
         }
     }
     for general in [true, false] {
         let run = match general {
-            true => single::run(q, rt, params, wanted, begun),
+            true => single::run(q, rt, params, wanted, begun, &made),
             false => star::run::run(q, rt, params, wanted, begun, &made),
         };
         match run {
@@ -66,6 +68,27 @@ pub(crate) fn run(
         }
     }
     Ok(None)
+}
+
+/// The rows of a table's query with its windows' functions.
+fn windows_of(q: &Query, table: usize, made: Made, rt: &dyn Runtime) -> Result<Made> {
+    let windows = &q.tables[table].windows;
+    if windows.is_empty() {
+        return Ok(made);
+    }
+    let start = rt.profile().map_or(0, |_| rt.nanos());
+    let mut used = vec![false; made.columns().len()];
+    for slot in q.slots.iter().filter(|s| s.table == table) {
+        if let Some(used) = slot.field.and_then(|f| used.get_mut(f)) {
+            *used = true;
+        }
+    }
+    let out = window::extend(&made, windows, &used, rt, &Eval::new(rt.host()))?;
+    if let Some(p) = rt.profile() {
+        let calls: usize = windows.iter().map(|w| w.calls.len()).sum();
+        p.line(format!("WINDOWS: {calls} functions over {} rows, {}", out.len(), shown(rt.nanos() - start)));
+    }
+    Ok(out)
 }
 
 impl Refusal {

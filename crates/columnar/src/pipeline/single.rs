@@ -12,6 +12,7 @@ use crate::expr::scope::Scope;
 use crate::expr::{Eval, Ex, Row};
 use crate::memory::within;
 use crate::op::group::Grouping;
+use crate::op::made::Made;
 use crate::op::number::Numbers;
 use crate::op::result::Answer;
 use crate::op::rows::{Picked, project};
@@ -49,7 +50,7 @@ pub(crate) fn early(q: &Query) -> Vec<bool> {
 
 /// Whether a query is one for these operators, as far as its form says.
 fn is_flat(q: &Query) -> bool {
-    let plain = q.tables.len() == 1 && q.tables[0].query.is_none() && !q.tables[0].left && !q.by_keys;
+    let plain = q.tables.len() == 1 && !q.tables[0].left && !q.by_keys;
     plain
         && !q.conds.iter().any(|c| c.ex.is_correlated() || c.on.is_some())
         && !(q.distinct.is_some() && q.grouping != plan::Grouping::None)
@@ -110,15 +111,22 @@ pub(crate) fn run(
     params: &[Value],
     wanted: i64,
     since: u64,
+    made: &[Option<Made>],
 ) -> Result<Option<Answer>> {
     if !is_flat(q) {
         return Ok(None);
     }
+    let made = match (&q.tables[0].query, made) {
+        (None, _) => None,
+        (Some(_), [Some(made)]) => Some(made),
+        // Nobody has run it.
+        (Some(_), _) => return Ok(None),
+    };
     let Some(results) = nested::results_of(q, rt, params, since, run_in)? else { return Ok(None) };
     let eval = Eval::new(rt.host());
     let bound = Bound::new(q, params, &results, &eval)?;
-    let mut src = Source::new(q, rt, &eval, since)?;
-    let mut now = early(q);
+    let mut src = Source::new(q, rt, &eval, since, made)?;
+    let mut now = if made.is_some() { vec![true; q.slots.len()] } else { early(q) };
     let mut order = bound.order.clone();
     if q.grouping == plan::Grouping::None {
         order.extend(order_of_loop(q, &mut src, &mut now));

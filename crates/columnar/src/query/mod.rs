@@ -8,6 +8,7 @@
 mod bound;
 pub(crate) mod loops;
 mod name;
+pub(crate) mod window;
 
 pub(crate) use bound::{Aggregated, Bound};
 pub(crate) use name::name_of;
@@ -24,6 +25,7 @@ use iolite_value::{Collation, Value};
 use loops::Loops;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
+use window::WindowSpec;
 
 /// A table that takes part.
 pub(crate) struct TableSpec {
@@ -32,6 +34,8 @@ pub(crate) struct TableSpec {
     pub table: Rc<Table>,
     /// A query in FROM, which is run first.
     pub query: Option<Box<Query>>,
+    /// Windows over the rows of that query; rows come out in the order of the first.
+    pub windows: Vec<WindowSpec>,
     pub id: TableId,
     /// The right side of a LEFT JOIN.
     pub left: bool,
@@ -136,6 +140,10 @@ impl Query {
         let mut h = FastHasher::default();
         self.each_table(&mut |t, nested| (t.table.root.get(), nested).hash(&mut h));
         self.tables.iter().flat_map(|t| &t.query).for_each(|q| q.fingerprint().hash(&mut h));
+        for w in self.tables.iter().flat_map(|t| &t.windows) {
+            w.keys.iter().for_each(|(c, f)| (c, f.desc).hash(&mut h));
+            w.calls.iter().for_each(|c| (&c.function.name, &c.args, c.filter).hash(&mut h));
+        }
         for s in self.slots.iter().chain(&self.order_slots) {
             (s.table, s.field, s.real).hash(&mut h);
         }

@@ -58,22 +58,24 @@ impl Columns<'_> {
 
     /// Whether the tables of a block, and of its queries in FROM, are small; notes them.
     fn all_small(&self, core: &CorePlan, seen: &mut Few<At>) -> bool {
-        core.levels.iter().all(|l| {
-            let SourceKind::Table { db, table } = &l.source.kind else {
-                let arms = l.query.iter().flat_map(|q| q.select.cores.iter());
-                return arms.into_iter().all(|c| self.all_small(c, seen));
-            };
-            let at = (*db, table.root.get());
-            if seen.contains(&at) {
-                return true;
-            }
-            seen.push(at);
-            table.has_rowid()
-                && match self.explained {
-                    true => is_small(self.conn, at),
-                    false => seems_small(self.conn, *db, table),
+        let input = core.window.as_ref().map(|w| &w.input);
+        input.is_none_or(|c| self.all_small(c, seen))
+            && core.levels.iter().all(|l| {
+                let SourceKind::Table { db, table } = &l.source.kind else {
+                    let arms = l.query.iter().flat_map(|q| q.select.cores.iter());
+                    return arms.into_iter().all(|c| self.all_small(c, seen));
+                };
+                let at = (*db, table.root.get());
+                if seen.contains(&at) {
+                    return true;
                 }
-        })
+                seen.push(at);
+                table.has_rowid()
+                    && match self.explained {
+                        true => is_small(self.conn, at),
+                        false => seems_small(self.conn, *db, table),
+                    }
+            })
     }
 }
 
@@ -125,12 +127,17 @@ fn refused(conn: &Inner, compiled: &Compiled) -> bool {
 /// What a run does, for EXPLAIN QUERY PLAN.
 fn lines(block: &Block<'_>, compiled: &Compiled) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
-    for l in block.core.levels.iter().filter(|l| l.source.exists.is_none()) {
+    let window = block.core.window.as_ref();
+    let core = window.map_or(block.core, |w| &w.input);
+    for l in core.levels.iter().filter(|l| l.source.exists.is_none()) {
         let word = if out.is_empty() { "SCAN" } else { "JOIN" };
         out.push(format!("{word} {} IN COLUMNS", source_name(&l.source)));
     }
     let nested = compiled.tables().into_iter().filter_map(|t| t.2);
     out.extend(nested.map(|name| format!("NESTED {name} IN COLUMNS")));
+    if window.is_some() {
+        out.push("WINDOWS IN COLUMNS".into());
+    }
     out
 }
 

@@ -15,15 +15,6 @@ impl<'p> Teller<'p> {
             self.members(listed);
             return self.sorted(c, 0, order);
         }
-        if let Some(w) = &c.window {
-            self.exprs(limits.into_iter().flatten());
-            self.windows(c, w, &w.windows);
-            self.exprs(&c.result);
-            self.exprs(order.iter().map(|t| &t.expr));
-            self.members(listed);
-            self.distinct(c);
-            return self.sorted(c, 0, order);
-        }
         match c.executor.get().map(|r| &**r) {
             Some(RunBy::Source(run)) => {
                 self.exprs(limits.into_iter().flatten());
@@ -33,6 +24,15 @@ impl<'p> Teller<'p> {
                 self.line(format!("IN ROWS: {why}"));
             }
             Some(RunBy::WhileSmall(_)) | None => {}
+        }
+        if let Some(w) = &c.window {
+            self.exprs(limits.into_iter().flatten());
+            self.windows(c, w, &w.windows);
+            self.exprs(&c.result);
+            self.exprs(order.iter().map(|t| &t.expr));
+            self.members(listed);
+            self.distinct(c);
+            return self.sorted(c, 0, order);
         }
         c.levels.iter().for_each(|l| self.query_in_from(l));
         self.exprs(limits.into_iter().flatten());

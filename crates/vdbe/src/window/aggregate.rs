@@ -129,15 +129,22 @@ impl<'a> Input<'a> {
         self.filter.is_none_or(|k| self.p.row(at)[k].truth() == Some(true))
     }
 
-    /// Takes out of the state what only `held` has, and in what only `frame` has.
+    /// Takes out of the state what only `held` has, and in what only `frame` has. Rows before a first frame that begins late
+    /// go through the state, no more of them at a time than a frame has: a sum is a real from the first real on, whether
+    /// that is in the frame or not.
     fn shift(&mut self, state: &mut dyn Aggregate, held: &Range<usize>, frame: &Range<usize>) -> Result<()> {
         for r in held.start..frame.start.min(held.end) {
             self.take(state, r, false)?;
         }
-        for r in held.end.max(frame.start)..frame.end {
+        let mut oldest = held.end;
+        for r in held.end..frame.end {
             self.take(state, r, true)?;
+            if oldest < frame.start && r + 1 < frame.end && r + 1 - oldest >= frame.len() {
+                self.take(state, oldest, false)?;
+                oldest += 1;
+            }
         }
-        Ok(())
+        (oldest..frame.start).try_for_each(|r| self.take(state, r, false))
     }
 
     fn step(&mut self, state: &mut dyn Aggregate, at: usize) -> Result<()> {

@@ -19,20 +19,15 @@ impl Compiler<'_> {
         if plan.limit.is_some() || plan.offset.is_some() || plan.one_row {
             return no("a query in FROM with LIMIT");
         }
-        if core.levels.is_empty() || core.window.is_some() || core.count_only {
+        if core.levels.is_empty() && core.window.is_none() || core.count_only {
             return no("a query in FROM that columns do not know");
         }
         let order = if plan.ordered { &[][..] } else { &plan.order_by[..] };
-        let block = Block { core, order, limited: false, ..*self.block };
-        let mut x = Compiler::new(&block, self.overridden);
-        x.params = std::mem::take(&mut self.params);
-        let made = x.block();
-        self.params = std::mem::take(&mut x.params);
-        made?;
+        let query = self.of_block(&Block { core, order, limited: false, ..*self.block })?;
         let columns = plan.columns.iter().map(|c| (c.meta.name.clone(), c.affinity));
-        if x.q.result.len() != plan.columns.len() {
+        if query.result.len() != plan.columns.len() {
             return no("a query in FROM of another width");
         }
-        Ok((Rc::new(Table::of_query(&l.source.name, columns)), Box::new(x.q)))
+        Ok((Rc::new(Table::of_query(&l.source.name, columns)), Box::new(query)))
     }
 }

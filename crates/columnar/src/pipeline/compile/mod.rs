@@ -7,6 +7,7 @@
 mod from;
 mod nested;
 mod order;
+mod window;
 
 use crate::expr::{Cmp, Ex, Frame};
 use crate::query::loops::Loops;
@@ -98,6 +99,9 @@ impl Compiler<'_> {
         let c = self.block.core;
         if c.first_row_only {
             return no("the first row decides");
+        }
+        if let Some(w) = &c.window {
+            self.windowed(w)?;
         }
         // EXISTS is no table here, but the condition that it was.
         let is_table = |l: &&Level| l.source.exists.is_none();
@@ -202,7 +206,8 @@ impl Compiler<'_> {
             _ => false,
         };
         self.q.in_order &= natural;
-        self.q.tables.push(TableSpec { db, table, query, id: l.source.id, left: l.source.join.left });
+        let (id, left) = (l.source.id, l.source.join.left);
+        self.q.tables.push(TableSpec { db, table, query, windows: Vec::new(), id, left });
         Ok(())
     }
 
