@@ -238,7 +238,9 @@ fn counts(tells: Tells, text: &str, stock: &str) -> Counts {
             Counts { passed: begin("--- PASS"), failed: begin("--- FAIL") + begin("panic:") }
         }
         Tells::Tap => {
-            let begin = |word| text.lines().filter(|l| l.starts_with(word)).count() as u64;
+            // What is known not to work yet says so behind a `#`.
+            let counts = |l: &&str| l.starts_with("ok ") || !l.contains(" # ");
+            let begin = |word| text.lines().filter(counts).filter(|l| l.starts_with(word)).count() as u64;
             // A script that ends early is one more.
             Counts { passed: begin("ok "), failed: begin("not ok ") + begin("Dubious, test returned 255") }
         }
