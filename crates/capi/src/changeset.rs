@@ -165,15 +165,16 @@ pub unsafe extern "C" fn sqlite3changeset_op(
     indirect: *mut c_int,
 ) -> c_int {
     let Some(i) = i.as_ref() else { return MISUSE };
-    let Some(c) = &i.now else { return MISUSE };
-    if table.is_null() || columns.is_null() || op.is_null() {
+    if table.is_null() || columns.is_null() || op.is_null() || i.now.is_none() && i.violations.is_none() {
         return MISUSE;
     }
-    *table = i.name.as_ptr();
-    *columns = c.table.columns() as c_int;
-    *op = c.op as c_int;
+    // Foreign keys that are violated at the end are nobody's change.
+    let c = i.now.as_ref();
+    *table = c.map_or(null(), |_| i.name.as_ptr());
+    *columns = c.map_or(0, |c| c.table.columns() as c_int);
+    *op = c.map_or(0, |c| c.op as c_int);
     if !indirect.is_null() {
-        *indirect = c.indirect as c_int;
+        *indirect = c.map_or(0, |c| c.indirect as c_int);
     }
     OK
 }
@@ -191,7 +192,8 @@ pub unsafe extern "C" fn sqlite3changeset_pk(
     if !columns.is_null() {
         *columns = known.map_or(0, |i| i.keys.len() as c_int);
     }
-    if known.is_some() { OK } else { MISUSE }
+    let nobodys = i.as_ref().is_some_and(|i| i.violations.is_some());
+    if known.is_some() || nobodys { OK } else { MISUSE }
 }
 
 /// Runs `f` on an iterator with a place for a value, which is nothing at first.

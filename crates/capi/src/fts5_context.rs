@@ -307,6 +307,9 @@ unsafe extern "C" fn phrase_first(
 ) -> c_int {
     *it = PhraseIter { next: null(), phrase: phrase.max(0) as usize as *const u8 };
     on(cx, |c| {
+        if !usize::try_from(phrase).is_ok_and(|p| p < c.row().phrase_count()) {
+            return Ok(RANGE);
+        }
         *offset = advance(c, &mut *it, false, column)?;
         Ok(OK)
     })
@@ -327,6 +330,9 @@ unsafe extern "C" fn phrase_first_column(
 ) -> c_int {
     *it = PhraseIter { next: null(), phrase: phrase.max(0) as usize as *const u8 };
     on(cx, |c| {
+        if !usize::try_from(phrase).is_ok_and(|p| p < c.row().phrase_count()) {
+            return Ok(RANGE);
+        }
         *column = -1;
         advance(c, &mut *it, true, column)?;
         Ok(OK)

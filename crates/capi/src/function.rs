@@ -641,6 +641,9 @@ pub unsafe extern "C" fn sqlite3_result_error16(cx: *mut CContext, p: *const c_v
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_result_error_code(cx: *mut CContext, code: c_int) {
     let Some(c) = cx.as_ref() else { return };
+    if code == crate::OK {
+        return;
+    }
     let code = Code::from_number(code as u32).unwrap_or(Code::Error);
     // A message given before stays.
     result(cx, || {

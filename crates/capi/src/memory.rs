@@ -202,7 +202,7 @@ fn would_give(n: usize) -> bool {
 }
 
 /// A block of the program's allocator that stands for something of the engine's; nothing where there is no such allocator.
-pub(crate) struct Held(*mut c_void);
+pub(crate) struct Held(*mut c_void, usize);
 
 // SAFETY: the block is freed only, which any thread may do.
 unsafe impl Send for Held {}
@@ -210,11 +210,12 @@ unsafe impl Send for Held {}
 impl Held {
     pub(crate) fn new(n: u64) -> Result<Held, c_int> {
         if !GIVEN.load(Relaxed) {
-            return Ok(Held(null_mut()));
+            alloc::count(n as usize).map_err(|_| NOMEM)?;
+            return Ok(Held(null_mut(), n as usize));
         }
         // SAFETY: freed once, below.
         let p = unsafe { sqlite3_malloc64(n) };
-        if p.is_null() { Err(NOMEM) } else { Ok(Held(p)) }
+        if p.is_null() { Err(NOMEM) } else { Ok(Held(p, 0)) }
     }
 }
 
@@ -222,6 +223,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         // SAFETY: the block is this value's, or NULL.
         unsafe { sqlite3_free(self.0) };
+        alloc::release(self.1);
     }
 }
 

@@ -151,7 +151,13 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
         st.ran.set(true);
         let explained = inner.program().explain != 0;
         let before = crate::hooks::now_running(d, Some(s));
-        let stepped = inner.step();
+        let mut stepped = inner.step();
+        // It may have been compiled anew, and miss a collating sequence now.
+        if let Err(e) = &stepped
+            && crate::collation::ask(d, owner(s), e)
+        {
+            stepped = inner.step();
+        }
         crate::hooks::now_running(d, before);
         let (rc, failed) = match stepped {
             Ok(Step::Row) => {

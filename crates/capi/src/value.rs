@@ -237,8 +237,11 @@ pub unsafe extern "C" fn sqlite3_value_frombind(v: *mut CValue) -> c_int {
     v.as_ref().is_some_and(|v| v.bound) as c_int
 }
 
-/// `n` bytes at `p`, or up to the NUL if `n` is negative.
+/// `n` bytes at `p`, or up to the NUL if `n` is negative; none at NULL.
 pub(crate) unsafe fn given<'a>(p: *const c_void, n: i64) -> &'a [u8] {
+    if p.is_null() {
+        return &[];
+    }
     let len = if n < 0 { libc::strlen(p as *const c_char) } else { n as usize };
     std::slice::from_raw_parts(p as *const u8, len)
 }

@@ -121,7 +121,7 @@ pub unsafe extern "C" fn sqlite3_vtab_nochange(cx: *mut CContext) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_overload_function(db: *mut Db, name: *const c_char, args: c_int) -> c_int {
-    let Some(name) = text_option(name).filter(|_| args >= -2) else { return MISUSE };
+    let Some(name) = text_option(name).filter(|n| args >= -2 && n.len() <= 255) else { return MISUSE };
     with(db, MISUSE, |d| {
         let Some(c) = d.conn() else { return d.fail_code(MISUSE) };
         if !c.has_function(&name, args as i16) && !c.has_function(&name, -1) {

@@ -63,6 +63,11 @@ impl Target {
     pub fn open(&self, sharing: Option<&Sharing>) -> Result<Btree> {
         let open = || match &self.shared {
             Some(name) => crate::memory::open_named(&self.vfs, name, &self.options),
+            // Nothing will ever be in it.
+            None if self.options.memory && self.options.read_only => {
+                let options = OpenOptions { read_only: true, ..OpenOptions::default() };
+                Ok(crate::memory::open_image(&self.vfs, Vec::new(), 0, &options)?.0)
+            }
             None => Btree::open(self.vfs.clone(), &self.path, &self.options),
         };
         match (sharing, self.cache_name()?) {

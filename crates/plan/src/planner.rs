@@ -421,6 +421,14 @@ impl<'a> Planner<'a> {
         } else {
             None
         };
+        // Groups take over the directions of as many ORDER BY terms, whatever these are, and a module is told them so.
+        let directed = match &wanted {
+            Some(Wanted { what: What::Groups, terms, .. }) if order_by.len() == terms.len() => {
+                let term = |(g, o): (&OrderTerm, &OrderTerm)| OrderTerm { desc: o.desc, ..g.clone() };
+                terms.iter().zip(order_by).map(term).collect()
+            }
+            _ => Vec::new(),
+        };
         let asked = wanted.as_ref().filter(|_| offered).map(|w| {
             let purpose = match w.what {
                 What::Distinct => OrderUse::Distinct,
@@ -428,7 +436,7 @@ impl<'a> Planner<'a> {
                 What::Order if !results.is_empty() => OrderUse::DistinctSorted,
                 What::Order => OrderUse::Sorted,
             };
-            Asked { terms: w.terms, purpose }
+            Asked { terms: if directed.is_empty() { w.terms } else { &directed }, purpose }
         });
         let a = Accesses {
             env: self.env,

@@ -24,6 +24,10 @@ enum Tells {
     Libtest,
     /// `--- PASS: TestOpen (0.00s)`, a line a test.
     Go,
+    /// `ok 3` and `not ok 4`.
+    Tap,
+    /// `Tests passed    :  205 ( 94.5%)`
+    Phpt,
     /// Each line that is as on stock.
     Lines,
 }
@@ -41,7 +45,7 @@ struct Client {
 }
 
 /// Shell commands; `$PY` is a Python of their own with what they need, `$WORK` the work folder, `$HEADER` the folder of the
-/// pinned SQLite's header.
+/// pinned SQLite's header, `$SOURCE` fetches the source of a Debian package (for its tests; the package itself is installed).
 const CLIENTS: &[Client] = &[
     Client {
         name: "CPython test_sqlite3",
@@ -96,6 +100,34 @@ const CLIENTS: &[Client] = &[
               CGO_LDFLAGS=-L$WORK/stock && go test -count=1 -v -tags 'libsqlite3 sqlite_fts5 sqlite_math_functions sqlite_vtable \
               sqlite_preupdate_hook sqlite_column_metadata sqlite_unlock_notify' .",
         tells: Tells::Go,
+    },
+    Client {
+        name: "APSW",
+        // Its own tools fetch SQLite while the package is unpacked, which needs a place that is not to be had: the folder is
+        // kept as it is before that. The version is that of the pinned header.
+        prepare: "mkdir -p keep && printf 'import os, shutil\\nif os.path.exists(\"setup.py\") and not os.path.exists(os.environ[\"KEEP\"]):\\n    \
+                  shutil.copytree(\".\", os.environ[\"KEEP\"])\\n' > keep/sitecustomize.py && { [ -d apsw ] || KEEP=$WORK/apsw PYTHONPATH=keep \
+                  timeout 30 $FETCH apsw==3.53.2.0 > apsw.log 2>&1; cd apsw && printf '[build_ext]\\ninclude_dirs=%s\\n\
+                  library_dirs=%s\\nlibraries=sqlite3\\nuse_system_sqlite_config=False\\n' $HEADER $WORK/stock > setup.apsw && $PY setup.py \
+                  build_ext --inplace --definevalues=SQLITE_ENABLE_SESSION,SQLITE_ENABLE_PREUPDATE_HOOK,SQLITE_ENABLE_FTS5 > build.log; }",
+        version: "grep -m1 '^Version' apsw/PKG-INFO | cut -d' ' -f2",
+        run: "cd apsw && $PY -m apsw.tests -v",
+        tells: Tells::Unittest,
+    },
+    Client {
+        name: "DBD::SQLite",
+        prepare: "dpkg -s libdbd-sqlite3-perl > dbd.log && $SOURCE libdbd-sqlite3-perl",
+        version: "ls -d libdbd-sqlite3-perl-*/",
+        run: "cd libdbd-sqlite3-perl-*/ && prove -v t/",
+        tells: Tells::Tap,
+    },
+    Client {
+        name: "PHP SQLite3 and PDO",
+        prepare: "dpkg -s php-cli php-sqlite3 > php.log && $SOURCE php8.2",
+        version: "php -v | grep -o '^PHP [0-9.]*'",
+        run: "cd php8.2-*/ && TEST_PHP_EXECUTABLE=$(command -v php) NO_INTERACTION=1 php run-tests.php -q --offline \
+              ext/sqlite3/tests ext/pdo_sqlite/tests",
+        tells: Tells::Phpt,
     },
     Client {
         name: "sqlite3 shell",
@@ -205,6 +237,23 @@ fn counts(tells: Tells, text: &str, stock: &str) -> Counts {
             // What panics ends the run.
             Counts { passed: begin("--- PASS"), failed: begin("--- FAIL") + begin("panic:") }
         }
+        Tells::Tap => {
+            // What is known not to work yet says so behind a `#`.
+            let counts = |l: &&str| l.starts_with("ok ") || !l.contains(" # ");
+            let begin = |word| text.lines().filter(counts).filter(|l| l.starts_with(word)).count() as u64;
+            // A script that ends early is one more.
+            Counts { passed: begin("ok "), failed: begin("not ok ") + begin("Dubious, test returned 255") }
+        }
+        Tells::Phpt => {
+            let of = |word| {
+                last(word)
+                    .split(':')
+                    .nth(1)
+                    .and_then(|n| n.split_whitespace().next()?.parse().ok())
+                    .unwrap_or(0)
+            };
+            Counts { passed: of("Tests passed"), failed: of("Tests failed") }
+        }
         Tells::Lines => {
             let same = text.lines().filter(|l| stock.lines().any(|s| s == *l)).count() as u64;
             let all = stock.lines().count() as u64;
@@ -216,7 +265,7 @@ fn counts(tells: Tells, text: &str, stock: &str) -> Counts {
 /// Lines that name a test that did not pass.
 fn failures(text: &str) -> Vec<&str> {
     let named = |l: &&str| {
-        ["FAILED ", "FAIL: ", "ERROR: ", "--- FAIL: "]
+        ["FAILED ", "FAIL: ", "ERROR: ", "--- FAIL: ", "not ok ", "Dubious, "]
             .iter()
             .any(|p| l.starts_with(p) && !l.starts_with("FAILED ("))
             || l.starts_with("test ") && l.ends_with(" ... FAILED")
@@ -237,7 +286,13 @@ impl Place {
             "{} -m pip download -q --no-build-isolation --no-deps --no-binary :all:",
             python.display()
         );
-        let command = command.replace("$FETCH", &fetch);
+        let lists = "-o Dir::Etc::sourcelist=$WORK/source.list -o Dir::Etc::sourceparts=/dev/null -o \
+                     Dir::State::lists=$WORK/lists";
+        let source = format!(
+            "mkdir -p lists/partial && echo 'deb-src http://deb.debian.org/debian bookworm main' > source.list && \
+             apt-get {lists} update -qq && apt-get {lists} source -qq"
+        );
+        let command = command.replace("$FETCH", &fetch).replace("$SOURCE", &source);
         let mut c = Command::new("sh");
         c.arg("-c").arg(format!("({command}) 2>&1")).current_dir(&self.work);
         c.env("PY", &python).env("WORK", &self.work).env("HEADER", &self.header);

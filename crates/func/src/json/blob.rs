@@ -275,11 +275,8 @@ fn payload_is_good(blob: &[u8], e: Element) -> std::result::Result<(), usize> {
     let wrong = |i: usize| Err(e.body + i);
     match e.kind {
         kind::NULL | kind::TRUE | kind::FALSE => {
-            if p.is_empty() {
-                Ok(())
-            } else {
-                Err(e.start)
-            }
+            // Nothing follows, and the header does not say so at length.
+            if e.end == e.start + 1 { Ok(()) } else { Err(e.start) }
         }
         kind::INT => {
             let digits = p.strip_prefix(b"-").unwrap_or(p);
@@ -366,9 +363,12 @@ fn text_is_good(p: &[u8], five: bool) -> std::result::Result<(), usize> {
             b'\\' => {
                 let skip = match p.get(i + 1) {
                     None => return Err(i),
-                    Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
+                    // A zero byte ends the list of them, and so is one of them, too.
+                    Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' | 0) => 2,
                     Some(b'u') if hex(i + 2, 4) => 6,
-                    Some(b'x') if five && hex(i + 2, 2) => 4,
+                    // Whatever they are: they are taken as digits.
+                    Some(b'x') if five && p.len() >= i + 4 => 4,
+                    Some(b'0') if five && p.get(i + 2).is_some_and(u8::is_ascii_digit) => return Err(i),
                     Some(b'\'' | b'v' | b'0' | b'\n' | b'\r') if five => 2,
                     Some(0xe2)
                         if five

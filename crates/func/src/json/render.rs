@@ -130,13 +130,21 @@ fn scalar(out: &mut Vec<u8>, e: Element, p: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Whether digits that follow are hexadecimal.
+fn is_hexadecimal(p: &[u8]) -> bool {
+    p.eq_ignore_ascii_case(b"0x")
+}
+
 /// A `0x` number: its sign, and its value unless it takes more than 64 bits.
 fn hexadecimal(p: &[u8]) -> Result<(bool, Option<u64>)> {
     let (negative, digits) = match p {
         [b'-', rest @ ..] => (true, rest),
         _ => (false, p),
     };
-    let digits = digits.get(2..).ok_or_else(malformed)?;
+    if p.is_empty() {
+        return Err(malformed());
+    }
+    let digits = digits.get(2..).unwrap_or_default();
     let mut v = Some(0u64);
     for &d in digits {
         let d = (d as char).to_digit(16).ok_or_else(malformed)? as u64;
@@ -229,12 +237,12 @@ pub(crate) fn unescaped(k: u8, p: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The escape at the start of `z`: the character it stands for, none for an escaped line end, and its length.
+/// The escape at the start of `z`: the character it stands for, none for an escaped line end or what is no escape, and its length.
 fn escape(z: &[u8]) -> (Option<u32>, usize) {
-    let hex = |from: usize, n: usize| {
-        z.get(from..from + n)
-            .map(|d| d.iter().fold(0, |v, &b| v << 4 | (b as char).to_digit(16).unwrap_or(0)))
-    };
+    // What is no digit counts as well.
+    let digit = |b: u8| (b as u32 + 9 * (b as u32 >> 6 & 1)) & 15;
+    let hex =
+        |from: usize, n: usize| z.get(from..from + n).map(|d| d.iter().fold(0, |v, &b| v << 4 | digit(b)));
     let short = |c: u8| (Some(c as u32), 2);
     match z.get(1) {
         Some(b'b') => short(0x08),
@@ -251,16 +259,16 @@ fn escape(z: &[u8]) -> (Option<u32>, usize) {
                 _ => (Some(high), 6),
             },
             Some(c) => (Some(c), 6),
-            None => (Some(0xfffd), z.len()),
+            None => (None, z.len()),
         },
         Some(b'x') => match hex(2, 2) {
             Some(c) => (Some(c), 4),
-            None => (Some(0xfffd), z.len()),
+            None => (None, z.len()),
         },
         Some(b'\n') => (None, 2),
         Some(b'\r') => (None, if z.get(2) == Some(&b'\n') { 3 } else { 2 }),
         Some(0xe2) => (None, 4.min(z.len())),
-        _ => (Some(0xfffd), z.len().min(2)),
+        _ => (None, z.len().min(2)),
     }
 }
 
@@ -271,25 +279,29 @@ pub(crate) fn sql_value(blob: &[u8], e: Element) -> Result<Option<Value>> {
         kind::NULL => Value::Null,
         kind::TRUE => Value::Int(1),
         kind::FALSE => Value::Int(0),
-        kind::INT | kind::FLOAT | kind::FLOAT5 => {
-            if p.is_empty() {
-                return Err(malformed());
+        kind::INT | kind::INT5 if p.strip_prefix(b"-").unwrap_or(p).get(..2).is_some_and(is_hexadecimal) => {
+            match hexadecimal(p)? {
+                (false, Some(v)) if v <= i64::MAX as u64 => Value::Int(v as i64),
+                (true, Some(v)) if v <= i64::MAX as u64 + 1 => Value::Int((v as i64).wrapping_neg()),
+                (negative, Some(v)) => Value::Real(if negative { -(v as f64) } else { v as f64 }),
+                (_, None) => Value::Real(f64::INFINITY),
             }
+        }
+        kind::INT | kind::INT5 | kind::FLOAT | kind::FLOAT5 => {
+            let integer = e.kind <= kind::INT5;
+            let unsigned = p.strip_prefix(b"-").or(p.strip_prefix(b"+")).unwrap_or(p);
+            // What begins as an integer is to be one.
+            let more =
+                unsigned.first().is_some_and(u8::is_ascii_digit) && !unsigned.iter().all(u8::is_ascii_digit);
             let n = num::prefix(p);
-            if !n.any || !n.whole {
+            if !n.any || !n.whole || integer && more {
                 return Err(malformed());
             }
             match n.number {
-                num::Number::Int(i) if e.kind == kind::INT => Value::Int(i),
+                num::Number::Int(i) if integer => Value::Int(i),
                 n => Value::real(n.to_real()),
             }
         }
-        kind::INT5 => match hexadecimal(p)? {
-            (false, Some(v)) if v <= i64::MAX as u64 => Value::Int(v as i64),
-            (true, Some(v)) if v <= i64::MAX as u64 + 1 => Value::Int((v as i64).wrapping_neg()),
-            (negative, Some(v)) => Value::Real(if negative { -(v as f64) } else { v as f64 }),
-            (_, None) => Value::Real(f64::INFINITY),
-        },
         kind::TEXT | kind::TEXTRAW => Value::text(p)?,
         kind::TEXTJ | kind::TEXT5 => Value::text(unescaped(e.kind, p))?,
         _ => return Ok(None),

@@ -120,10 +120,8 @@ pub(crate) fn compile(
     if let Some(program) = answered_by_file(conn, name, value)? {
         return Ok(program);
     }
-    let Some(p) = find(&name.name.text) else {
-        return work_program(conn, &[], Rc::new(|_| Ok(Vec::new())), &[]);
-    };
-    if p.reads_schema {
+    let p = find(&name.name.text);
+    if p.is_some_and(|p| p.reads_schema) {
         conn.0.load_schemas()?;
     }
     let schema = name.schema.as_ref().map(|s| s.text.to_string());
@@ -132,6 +130,9 @@ pub(crate) fn compile(
     {
         return Err(Error::sql(format!("unknown database {s}")));
     }
+    let Some(p) = p else {
+        return work_program(conn, &[], Rc::new(|_| Ok(Vec::new())), &[]);
+    };
     let value = value.map(|v| v.text.to_string());
     let silent = value.is_some() && p.silent;
     let own = [p.name];
