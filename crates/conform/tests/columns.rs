@@ -327,8 +327,43 @@ fn explain_says_what_runs_in_columns_and_why_not() {
     assert!(plan(q).starts_with("IN ROWS: a nested query that depends on the row"), "{}", plan(q));
     let q = "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM d WHERE d.id = t.b)";
     assert_eq!(plan(q), "SCAN t IN COLUMNS; NESTED d IN COLUMNS");
+    let q = "SELECT sum(n) FROM (SELECT row_number() OVER (PARTITION BY a ORDER BY b) AS n FROM t)";
+    assert_eq!(plan(q), "SCAN (subquery-1) IN COLUMNS; NESTED t IN COLUMNS");
+    assert_eq!(plan("SELECT id, rank() OVER (ORDER BY b) FROM t"), "SCAN t IN COLUMNS; WINDOWS IN COLUMNS");
     c.execute_batch("PRAGMA analytics=auto").unwrap();
     assert_eq!(plan("SELECT * FROM t WHERE id = 5"), "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)");
+}
+
+#[test]
+fn groups_by_a_row_number_and_what_follows_from_it_run_in_columns() {
+    let file = File::new("row-groups");
+    let s = stock::Connection::open(&file.name()).unwrap();
+    s.execute_batch(
+        "CREATE TABLE city(id INTEGER PRIMARY KEY, label TEXT);
+         CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT, city INTEGER);
+         CREATE TABLE buy(id INTEGER PRIMARY KEY, person INTEGER, price INTEGER);
+         CREATE INDEX by_person ON buy(person);
+         WITH r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 30000)
+           INSERT INTO buy SELECT i, i * 7919 % 900, i % 50 FROM r;
+         INSERT INTO person SELECT id, 'p' || id % 90, id % 31 FROM buy WHERE id < 900;
+         INSERT INTO city SELECT id, 'c' || id % 7 FROM buy WHERE id < 29;
+         ANALYZE;",
+    )
+    .unwrap();
+    let c = iolite::engine::Connection::open(&file.name()).unwrap();
+    for join in ["JOIN", "LEFT JOIN"] {
+        let q = format!(
+            "SELECT p.id, name, label, sum(price), count(*) FROM person p {join} city ON city.id = p.city
+             CROSS JOIN buy ON buy.person = p.id WHERE price > 20 GROUP BY p.id, name, label"
+        );
+        c.execute_batch("PRAGMA analytics=off").unwrap();
+        let rows = by_iolite(&c, &q);
+        assert_eq!(rows, by_stock(&s, &q));
+        c.execute_batch("PRAGMA analytics=force").unwrap();
+        let before = c.column_runs();
+        assert_eq!(by_iolite(&c, &q), rows);
+        assert!(c.column_runs() > before, "{q}");
+    }
 }
 
 #[test]

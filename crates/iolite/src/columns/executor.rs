@@ -133,7 +133,9 @@ fn lines(block: &Block<'_>, compiled: &Compiled) -> Vec<String> {
         let word = if out.is_empty() { "SCAN" } else { "JOIN" };
         out.push(format!("{word} {} IN COLUMNS", source_name(&l.source)));
     }
-    let nested = compiled.tables().into_iter().filter_map(|t| t.2);
+    // The tables under windows stand above.
+    let above = if window.is_some() { out.len() } else { 0 };
+    let nested = compiled.tables().into_iter().filter_map(|t| t.2).skip(above);
     out.extend(nested.map(|name| format!("NESTED {name} IN COLUMNS")));
     if window.is_some() {
         out.push("WINDOWS IN COLUMNS".into());
