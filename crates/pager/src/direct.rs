@@ -14,7 +14,7 @@
 //! 1. Base is published, and nobody reads an older state, at one moment after the write lock was taken: each read mark can be
 //!    locked, but for those that stand at base's last frame. Who comes later finds base, where P is free: nobody who reads
 //!    looks at P. (Who copies free pages as well may find anything there, as before.)
-//! 2. The log is synced, and ends with base: the frame behind it is made worthless. So a recovery finds base or a later
+//! 2. The log is synced, and ends with base: all frames behind it are made worthless. So a recovery finds base or a later
 //!    state: neither one before, in which P was in use, nor a commit that was never published, whose writer was killed and
 //!    may have had other content in P. If the log begins anew, its new header is written first, too.
 //! 3. The checkpoint lock is held, until the commit is published: a checkpoint that began with an older state may cut the

@@ -109,8 +109,10 @@ fn run(o: &Options) -> Result<Counts, String> {
 
 /// Large values that go to the file at once: crashes, and each sync left out.
 fn large(o: &Options, all: &mut Counts) -> Result<(), String> {
-    left_behind(o.seed, false)?;
-    left_behind(o.seed, true)?;
+    for n in 0..if o.quick { 24 } else { 128 } {
+        left_behind(o.seed.wrapping_add(n), false)?;
+        left_behind(o.seed.wrapping_add(n), true)?;
+    }
     let effort = if o.quick { Effort::quick() } else { Effort::full() };
     for (sync, exclusive) in [("off", false), ("normal", false), ("full", false), ("normal", true)] {
         let unwanted = |given: &Option<String>, this: &str| given.as_deref().is_some_and(|g| g != this);

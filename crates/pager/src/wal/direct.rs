@@ -110,14 +110,32 @@ impl Wal {
         Ok(true)
     }
 
-    /// Makes frames worthless that lie behind the last one: a writer that was killed before it published them, or could
-    /// not sync them, left them, and a recovery would take them for committed.
-    pub(super) fn cut_off(&self) -> Result<()> {
-        let at = self.frame_offset(self.header.last_frame + 1);
+    /// Makes all frames of this life worthless that lie behind the last one: a writer that was killed before it published
+    /// them, or could not sync them, left them, and a recovery would take them for committed. Only the first of them is not
+    /// enough: the next writer's first frames may be the same as those, and lead on to the others.
+    ///
+    /// They follow each other, as long as power lasts; what a loss of it leaves may have gaps. So the first time in a life of the
+    /// log all that lies behind is looked at. It goes backwards: who is killed on the way leaves no gap.
+    pub(super) fn cut_off(&mut self) -> Result<()> {
+        let whole = self.swept != self.header.salt;
+        let mut found: Vec<u64> = Vec::new();
         let mut head = [0; FRAME_HEADER as usize];
-        if self.log.read(&mut head, at)? && head[8..16] == self.header.salt {
+        for frame in self.header.last_frame + 1.. {
+            let at = self.frame_offset(frame);
+            if !self.log.read(&mut head, at)? {
+                break;
+            }
+            if head[8..16] == self.header.salt {
+                alloc::reserve(&mut found, 1)?;
+                found.push(at);
+            } else if !whole {
+                break;
+            }
+        }
+        for at in found.into_iter().rev() {
             self.log.write(&[0; FRAME_HEADER as usize], at)?;
         }
+        self.swept = self.header.salt;
         Ok(())
     }
 

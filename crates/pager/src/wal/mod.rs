@@ -109,6 +109,8 @@ pub struct Wal {
     base: Header,
     /// The checkpoint lock is held for pages that go to the file (module `direct`).
     direct: bool,
+    /// The life of the log (its salts) behind whose end this connection has looked for frames that were never published.
+    swept: [u8; 8],
     /// The checkpoint lock is held for a checkpoint.
     copying: bool,
     /// A commit's frames are written and not published ([`Wal::prepare`]): whether they were synced.
@@ -144,6 +146,7 @@ impl Wal {
             turn: None,
             base: Header::default(),
             direct: false,
+            swept: [0; 8],
             copying: false,
             prepared: None,
         }
