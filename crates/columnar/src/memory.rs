@@ -61,3 +61,17 @@ pub(crate) fn room<T>(n: usize) -> Result<Vec<T>> {
     alloc::reserve(&mut v, n)?;
     Ok(v)
 }
+
+/// What comes, in a vector of its own: room for all of it is asked for first.
+pub(crate) fn listed<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
+    let mut v = room(items.len())?;
+    v.extend(items);
+    Ok(v)
+}
+
+/// So many times the same.
+pub(crate) fn filled<T: Clone>(n: usize, value: T) -> Result<Vec<T>> {
+    let mut v = room(n)?;
+    v.resize(n, value);
+    Ok(v)
+}

@@ -71,6 +71,14 @@ const QUERIES: &[&str] = &[
     "SELECT a, sum(b) FROM t WHERE b > (SELECT avg(u.x) FROM u WHERE u.k = t.d) GROUP BY a",
 ];
 
+/// Windows go to rows where they have no room.
+const WINDOWS: &[&str] = &[
+    "SELECT id, sum(a) OVER (PARTITION BY c ORDER BY b), rank() OVER (ORDER BY a DESC) FROM t",
+    "SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY a ORDER BY d) AS n FROM t) GROUP BY n",
+    "SELECT c, max(c) OVER (ORDER BY id ROWS 5 PRECEDING), avg(b) OVER (PARTITION BY a) FROM t ORDER BY id DESC LIMIT 60",
+    "SELECT a, s, lag(s) OVER (ORDER BY s, a) FROM (SELECT a, sum(b) AS s FROM t GROUP BY a)",
+];
+
 #[test]
 fn answers_do_not_depend_on_room() {
     iolite::engine::set_column_segment_leaves(16);
@@ -79,11 +87,17 @@ fn answers_do_not_depend_on_room() {
     c.execute_batch(TABLES).unwrap();
     c.execute_batch("PRAGMA analytics=off").unwrap();
     let want: Vec<String> = QUERIES.iter().map(|q| by_iolite(&c, q)).collect();
+    let windows: Vec<String> = WINDOWS.iter().map(|q| by_iolite(&c, q)).collect();
     c.execute_batch("PRAGMA analytics=force").unwrap();
     let before = c.query("PRAGMA column_work_size", &[]).unwrap()[0][0].to_int();
     let mut ran = Vec::new();
     for kib in [before, 1000, 64, 8, 0] {
         room(&c, kib);
+        for (q, want) in WINDOWS.iter().zip(&windows) {
+            let runs = c.column_runs();
+            assert_eq!(by_iolite(&c, q), *want, "{kib} KiB: {q}");
+            assert!(c.column_runs() > runs || kib < before, "{kib} KiB: {q}");
+        }
         for (i, (q, want)) in QUERIES.iter().zip(&want).enumerate() {
             let runs = c.column_runs();
             assert_eq!(by_iolite(&c, q), *want, "{kib} KiB: {q}");
@@ -160,8 +174,8 @@ fn interrupted() {
     let c = iolite::engine::Connection::open(&file.name()).unwrap();
     c.execute_batch(TABLES).unwrap();
     c.execute_batch("PRAGMA analytics=force").unwrap();
-    room(&c, 8);
-    for q in QUERIES {
+    for (kib, q) in QUERIES.iter().map(|q| (8, q)).chain(WINDOWS.iter().map(|q| (1 << 19, q))) {
+        room(&c, kib);
         assert!(c.query(q, &[]).is_ok());
         // The first look, the tenth, the hundredth.
         for n in [0, 10, 100] {

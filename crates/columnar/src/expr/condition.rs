@@ -135,7 +135,7 @@ impl Truth {
                 let mut left = left.into_iter();
                 b.each(with.0, with.1, |place| {
                     let (x, y) = (left.next().unwrap_or(NULL), rank(place, &ranks[1]));
-                    out.push(holds(*op, x, y) && x != NULL && y != NULL);
+                    out.push(op.holds(x.cmp(&y)) && x != NULL && y != NULL);
                 });
             }
             Truth::Fields { op, a, b: with, ex } => {
@@ -152,7 +152,7 @@ impl Truth {
                         (Field::Text(_), Field::Text(_)) if same && x_code == y_code && x_code != NULL => {
                             matches!(op, CmpOp::Eq | CmpOp::Le | CmpOp::Ge)
                         }
-                        (Field::Text(x), Field::Text(y)) => holds(*op, x, y),
+                        (Field::Text(x), Field::Text(y)) => op.holds(x.cmp(y)),
                         _ => {
                             unknown.push(out.len());
                             false
@@ -171,19 +171,6 @@ impl Truth {
             }
         }
         Ok(out)
-    }
-}
-
-/// What an operator says of two values.
-#[inline(always)]
-fn holds<T: PartialOrd>(op: CmpOp, x: T, y: T) -> bool {
-    match op {
-        CmpOp::Eq => x == y,
-        CmpOp::Ne => x != y,
-        CmpOp::Lt => x < y,
-        CmpOp::Le => x <= y,
-        CmpOp::Gt => x > y,
-        CmpOp::Ge => x >= y,
     }
 }
 

@@ -32,17 +32,7 @@ impl Test {
     pub fn holds(&self, t: &[u8]) -> bool {
         match self {
             Test::Like(like) => like.holds(t),
-            Test::Compare(op, v) => {
-                let v = v.as_slice();
-                match op {
-                    CmpOp::Eq => t == v,
-                    CmpOp::Ne => t != v,
-                    CmpOp::Lt => t < v,
-                    CmpOp::Le => t <= v,
-                    CmpOp::Gt => t > v,
-                    CmpOp::Ge => t >= v,
-                }
-            }
+            Test::Compare(op, v) => op.holds(t.cmp(v)),
         }
     }
 }

@@ -16,30 +16,13 @@ use std::sync::Arc;
 pub(crate) fn gather(cols: &Columns, c: usize, rows: &[u32]) -> Result<Column> {
     let dict = &cols.loaded.dicts[c];
     let none = || Arc::new(Dict::default());
-    let mut nulls: Vec<u32> = Vec::new();
     Ok(match cols.kinds[c] {
         Kind::Int => {
-            let mut values: Vec<i64> = room(rows.len())?;
-            for row in rows {
-                let v = at(cols, c, *row).and_then(|(chunk, i)| chunk.int(i));
-                if v.is_none() {
-                    alloc::reserve(&mut nulls, 1)?;
-                    nulls.push(values.len() as u32);
-                }
-                values.push(v.unwrap_or(0));
-            }
+            let (mut values, nulls) = numbers(cols, c, rows, Chunk::int)?;
             (Arc::new(Chunk::of_ints(&mut values, &nulls)?), none())
         }
         Kind::Real => {
-            let mut values: Vec<f64> = room(rows.len())?;
-            for row in rows {
-                let v = at(cols, c, *row).and_then(|(chunk, i)| chunk.real_bits(i));
-                if v.is_none() {
-                    alloc::reserve(&mut nulls, 1)?;
-                    nulls.push(values.len() as u32);
-                }
-                values.push(f64::from_bits(v.unwrap_or(0)));
-            }
+            let (values, nulls) = numbers(cols, c, rows, |chunk, i| chunk.real_bits(i).map(f64::from_bits))?;
             (Arc::new(Chunk::of_reals(values, &nulls)?), none())
         }
         Kind::Dict => {
@@ -63,6 +46,25 @@ pub(crate) fn gather(cols: &Columns, c: usize, rows: &[u32]) -> Result<Column> {
         }
         Kind::Mixed => return plain(cols, c, rows),
     })
+}
+
+/// Numbers in these rows, and which of them are NULL.
+fn numbers<T: Default>(
+    cols: &Columns,
+    c: usize,
+    rows: &[u32],
+    of: impl Fn(&Chunk, usize) -> Option<T>,
+) -> Result<(Vec<T>, Vec<u32>)> {
+    let (mut values, mut nulls) = (room(rows.len())?, Vec::new());
+    for row in rows {
+        let v = at(cols, c, *row).and_then(|(chunk, i)| of(chunk, i));
+        if v.is_none() {
+            alloc::reserve(&mut nulls, 1)?;
+            nulls.push(values.len() as u32);
+        }
+        values.push(v.unwrap_or_default());
+    }
+    Ok((values, nulls))
 }
 
 /// The part that a row lies in, and where.

@@ -13,7 +13,7 @@ use crate::decline::because;
 use crate::expr::batch::Batch;
 use crate::expr::batch::NONE;
 use crate::expr::scope::Scope;
-use crate::memory::{room, within};
+use crate::memory::{filled, within};
 use crate::store::chunk::Field;
 use iolite_base::{Result, alloc};
 
@@ -64,11 +64,7 @@ impl<'a> Grouping<'a> {
         let lookup = match &numbers {
             None => Lookup::One,
             Some(n) if n.are_ids() => Lookup::Same,
-            Some(n) if direct(n.bits()) => {
-                let mut places = room(1 << n.bits())?;
-                places.resize(1 << n.bits(), NONE);
-                Lookup::Direct(places)
-            }
+            Some(n) if direct(n.bits()) => Lookup::Direct(filled(1 << n.bits(), NONE)?),
             Some(n) if n.bits() <= 64 => Lookup::Narrow(KeyTable::new()),
             Some(_) => Lookup::Wide(KeyTable::new()),
         };

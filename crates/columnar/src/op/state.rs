@@ -345,19 +345,11 @@ impl<'a> States<'a> {
                 continue;
             };
             let holds = f.test(b, s)?;
-            let kept = |list: &[u32]| -> Vec<u32> {
-                list.iter().zip(&holds).filter(|(_, h)| **h).map(|(v, _)| *v).collect()
-            };
-            let some = Batch {
-                cols: b.cols,
-                places: b.places,
-                part: b.part,
-                outer: kept(&b.outer),
-                whole: false,
-                inner: vec![Vec::new(); b.inner.len()],
-            };
-            if !some.outer.is_empty() {
-                state.push(&some, &kept(at), self.one, s)?;
+            let places: Vec<usize> = (0..holds.len()).filter(|i| holds[*i]).collect();
+            if !places.is_empty() {
+                // Without keys there are no numbers of groups.
+                let kept: Vec<u32> = places.iter().filter_map(|i| at.get(*i)).copied().collect();
+                state.push(&b.only(&places), &kept, self.one, s)?;
             }
         }
         Ok(())

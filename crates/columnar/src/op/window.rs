@@ -18,7 +18,7 @@ use crate::decline::because;
 use crate::expr::Eval;
 use crate::expr::batch::NONE;
 use crate::expr::columns::{Columns, Kind};
-use crate::memory::{room, within};
+use crate::memory::{filled, listed, room, within};
 use crate::query::window::{Edge, FrameSpec, What, WindowCall, WindowSpec};
 use crate::runtime::Runtime;
 use crate::store::chunk::{Chunk, Data, Dict, Field};
@@ -50,7 +50,7 @@ pub(crate) fn extend(
         return Err(because("no room for the rows of a window"));
     }
     let cols = made.as_table();
-    let mut order: Rc<Vec<u32>> = Rc::new((0..n as u32).collect());
+    let mut order: Rc<Vec<u32>> = Rc::new(listed(0..n as u32)?);
     let mut results: Vec<(Rc<Vec<u32>>, Vec<Column>)> = Vec::new();
     for (k, w) in windows.iter().enumerate().rev() {
         rt.check()?;
@@ -72,9 +72,9 @@ pub(crate) fn extend(
             continue;
         }
         // From the places of its window to the numbers of the rows, and on to the places of the first.
-        let mut place_of = vec![NONE; n];
+        let mut place_of = filled(n, NONE)?;
         own.iter().enumerate().for_each(|(place, row)| place_of[*row as usize] = place as u32);
-        let places: Vec<u32> = order.iter().map(|row| place_of[*row as usize]).collect();
+        let places = listed(order.iter().map(|row| place_of[*row as usize]))?;
         let table = Made::new(n, columns).as_table();
         for c in 0..table.kinds.len() {
             out.push(gather(&table, c, &places)?);
@@ -172,9 +172,9 @@ enum Out {
 
 impl<'a> Window<'a> {
     fn new(cols: &'a Columns, spec: &'a WindowSpec, order: &'a [u32]) -> Result<Window<'a>> {
-        let mut parts = vec![false; order.len()];
+        let mut parts = filled(order.len(), false)?;
         mark(cols, &spec.keys[..spec.parts], order, &mut parts)?;
-        let mut peers = parts.clone();
+        let mut peers = listed(parts.iter().copied())?;
         mark(cols, &spec.keys[spec.parts..], order, &mut peers)?;
         let mut w = Window { cols, spec, order, parts, peers, frames: Vec::new() };
         if spec.calls.iter().any(|c| matches!(c.what, What::First | What::Last | What::Aggregate)) {
@@ -275,7 +275,7 @@ impl<'a> Window<'a> {
             What::First | What::Last => {
                 let place = |lo: u32, hi: u32| if call.what == What::First { lo } else { hi - 1 };
                 let one = |&(lo, hi): &(u32, u32)| if lo < hi { row(place(lo, hi)) } else { NONE };
-                Out::Rows(call.args[0], self.frames.iter().map(one).collect())
+                Out::Rows(call.args[0], listed(self.frames.iter().map(one))?)
             }
             What::Aggregate => self.aggregate(call, rt, eval)?,
         })
@@ -288,14 +288,14 @@ impl<'a> Window<'a> {
         let max = flags.has(FunctionFlags::MAX);
         match (&call.args[..], call.filter) {
             ([], None) if counts => {
-                let v = self.frames.iter().map(|(lo, hi)| (hi - lo) as i64).collect();
+                let v = listed(self.frames.iter().map(|(lo, hi)| (hi - lo) as i64))?;
                 return Ok(Out::Ints(v, Vec::new()));
             }
             ([c], None) if counts => {
                 let (chunk, dict) = chunk_of(self.cols, *c);
                 let null = |row: u32| matches!(chunk.field(row as usize, dict), Field::Null);
                 let n = self.totals(|row| !null(row) as i64)?;
-                return Ok(Out::Ints(self.between(&n).collect(), Vec::new()));
+                return Ok(Out::Ints(listed(self.between(&n))?, Vec::new()));
             }
             ([c], None) if self.cols.kinds[*c] == Kind::Int => {
                 if let Some(kind) = sum_kind(&name)
@@ -330,7 +330,7 @@ impl<'a> Window<'a> {
     }
 
     /// What is between the ends of each frame.
-    fn between<'t>(&'t self, totals: &'t [i64]) -> impl Iterator<Item = i64> + 't {
+    fn between<'t>(&'t self, totals: &'t [i64]) -> impl ExactSizeIterator<Item = i64> + 't {
         self.frames.iter().map(|(lo, hi)| totals[*hi as usize] - totals[*lo as usize])
     }
 
@@ -360,11 +360,11 @@ impl<'a> Window<'a> {
         }
         let sums = self.between(&sums);
         Ok(Some(match kind {
-            SumKind::Sum => Out::Ints(sums.collect(), nulls),
-            SumKind::Total => Out::Reals(sums.map(|v| v as f64).collect(), nulls),
+            SumKind::Sum => Out::Ints(listed(sums)?, nulls),
+            SumKind::Total => Out::Reals(listed(sums.map(|v| v as f64))?, nulls),
             SumKind::Avg => {
                 let share = |(at, v): (usize, i64)| v as f64 / n(at).max(1) as f64;
-                Out::Reals(sums.enumerate().map(share).collect(), nulls)
+                Out::Reals(listed(sums.enumerate().map(share))?, nulls)
             }
         }))
     }

@@ -10,7 +10,7 @@ use crate::expr::columns::Kind;
 use crate::expr::filter::Pred;
 use crate::expr::scope::Scope;
 use crate::expr::{Eval, Ex, Row};
-use crate::memory::within;
+use crate::memory::{listed, within};
 use crate::op::gather::gather;
 use crate::op::group::{Found, Grouping};
 use crate::op::made::{Made, column_of, plain_column};
@@ -317,20 +317,19 @@ impl<'a> Pipeline<'a> {
     fn columns(&self, groups: &Groups<'a>, order: &[u32], s: &Scope<'_>) -> Result<Made> {
         let cols = &self.l.cols[0];
         let of_slot = |slot: usize, rows: &[u32]| gather(cols, self.l.places.at[slot].1, rows);
-        let mut first: Vec<u32> = crate::memory::room(order.len())?;
-        first.extend(order.iter().map(|g| groups.found.first[*g as usize]));
+        let first = listed(order.iter().map(|g| groups.found.first[*g as usize]))?;
         let mut out = Vec::new();
         for e in &self.bound.result {
             self.src.rt.check()?;
             if let Ex::Agg(i) = e {
                 let states = groups.states.borrow();
                 if let Some(list) = states.numbers(*i) {
-                    let mut values: Vec<i64> = order.iter().map(|g| list[*g as usize]).collect();
+                    let mut values = listed(order.iter().map(|g| list[*g as usize]))?;
                     out.push((Arc::new(Chunk::of_ints(&mut values, &[])?), Arc::default()));
                     continue;
                 }
                 if let Some((slot, rows)) = states.rows_of(*i) {
-                    let rows: Vec<u32> = order.iter().map(|g| rows[*g as usize]).collect();
+                    let rows = listed(order.iter().map(|g| rows[*g as usize]))?;
                     out.push(of_slot(slot, &rows)?);
                     continue;
                 }
@@ -375,15 +374,7 @@ impl<'a> Pipeline<'a> {
             && let (Ex::Agg(i), Ex::Const(Value::Int(k)), false) = (&c.lhs, &c.rhs, c.null_eq)
             && let Some(list) = groups.states.borrow().numbers(*i)
         {
-            let holds = |v: i64| match c.op {
-                CmpOp::Eq => v == *k,
-                CmpOp::Ne => v != *k,
-                CmpOp::Lt => v < *k,
-                CmpOp::Le => v <= *k,
-                CmpOp::Gt => v > *k,
-                CmpOp::Ge => v >= *k,
-            };
-            return Ok((0..n as u32).filter(|g| holds(list[*g as usize])).collect());
+            return Ok((0..n as u32).filter(|g| c.op.holds(list[*g as usize].cmp(k))).collect());
         }
         let mut out = Vec::new();
         for group in 0..n as u32 {

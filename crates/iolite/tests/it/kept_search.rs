@@ -1,6 +1,7 @@
 //! What searches keep in memory, while this connection and others change the file: answers are always those of the tables as they are, and
 //! what was kept stays where something else changed.
 
+use crate::draw::Draw;
 use iolite::engine::Connection;
 
 fn rows(c: &Connection, sql: &str) -> String {
@@ -10,24 +11,13 @@ fn rows(c: &Connection, sql: &str) -> String {
     }
 }
 
-/// Numbers that look drawn.
-struct Draw(u64);
+fn vector(draw: &mut Draw) -> String {
+    draw.vector(8, 1000)
+}
 
-impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-
-    fn vector(&mut self) -> String {
-        let numbers: Vec<String> = (0..8).map(|_| (self.below(2001) as i64 - 1000).to_string()).collect();
-        format!("[{}]", numbers.join(","))
-    }
-
-    fn text(&mut self) -> String {
-        let n = 1 + self.below(12);
-        (0..n).map(|_| format!("w{}", self.below(9) * self.below(9))).collect::<Vec<_>>().join(" ")
-    }
+fn text(draw: &mut Draw) -> String {
+    let n = 1 + draw.below(12);
+    (0..n).map(|_| format!("w{}", draw.below(9) * draw.below(9))).collect::<Vec<_>>().join(" ")
 }
 
 const TABLES: &str = "CREATE TABLE log(x);
@@ -48,7 +38,7 @@ fn put(c: &Connection, id: u64, vector: &str, text: &str) {
 }
 
 fn check(c: &Connection, draw: &mut Draw, story: &[String]) {
-    let (v, n) = (draw.vector(), draw.below(9) * draw.below(9));
+    let (v, n) = (vector(draw), draw.below(9) * draw.below(9));
     let k = 1 + draw.below(8);
     let plain = format!("SELECT id, vec_distance_l2(v, '{v}') AS d FROM plain ORDER BY d, id LIMIT {k}");
     let expected = rows(c, &plain);
@@ -69,7 +59,7 @@ fn change(c: &Connection, draw: &mut Draw, story: &mut Vec<String>) {
         0..=4 => "INSERT INTO log VALUES(zeroblob(900))".to_string(),
         5 => "DELETE FROM log WHERE rowid % 3 = 0".into(),
         6..=8 => {
-            let (vector, text) = (draw.vector(), draw.text());
+            let (vector, text) = (vector(draw), text(draw));
             story.push(format!("put {id} {vector} {text}"));
             return put(c, id, &vector, &text);
         }
@@ -78,7 +68,7 @@ fn change(c: &Connection, draw: &mut Draw, story: &mut Vec<String>) {
              DELETE FROM e WHERE id = {id}; DELETE FROM i WHERE id = {id}; COMMIT"
         ),
         10 => {
-            let v = draw.vector();
+            let v = vector(draw);
             format!(
                 "BEGIN; UPDATE plain SET v = vec_f32('{v}') WHERE id = {id}; UPDATE e SET v = '{v}' WHERE id = {id}; \
                  UPDATE i SET v = '{v}' WHERE id = {id}; COMMIT"
@@ -112,7 +102,7 @@ fn answers_are_of_the_tables_as_they_are() {
         first.execute_batch(&format!("{sizes}{vacuum} PRAGMA journal_mode = {mode}; {TABLES}")).unwrap();
         first.execute_batch("BEGIN").unwrap();
         for id in 1..300 {
-            let (vector, text) = (draw.vector(), draw.text());
+            let (vector, text) = (vector(&mut draw), text(&mut draw));
             put(&first, id, &vector, &text);
         }
         first.execute_batch("COMMIT").unwrap();
@@ -134,7 +124,7 @@ fn answers_are_of_the_tables_as_they_are() {
                         .execute_batch("BEGIN; SAVEPOINT a; INSERT INTO log VALUES(zeroblob(9000))")
                         .unwrap();
                     check(writer, &mut draw, &story);
-                    let (id, vector, text) = (1 + draw.below(400), draw.vector(), draw.text());
+                    let (id, vector, text) = (1 + draw.below(400), vector(&mut draw), text(&mut draw));
                     if draw.below(2) == 0 {
                         put(writer, id, &vector, &text);
                         check(writer, &mut draw, &story);
@@ -182,7 +172,7 @@ fn lists_of_rows_outlive_changes_of_other_tables() {
         let mut draw = Draw(1);
         c.execute_batch("BEGIN").unwrap();
         for id in 1..200 {
-            let text = draw.text();
+            let text = text(&mut draw);
             c.execute_batch(&format!("INSERT INTO t(rowid, s) VALUES({id}, '{text}')")).unwrap();
         }
         c.execute_batch("COMMIT").unwrap();

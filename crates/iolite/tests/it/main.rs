@@ -6,6 +6,7 @@ mod attached;
 mod choices;
 mod crossing;
 mod doors;
+mod draw;
 mod functions;
 mod journey;
 mod kept_search;

@@ -2,6 +2,7 @@
 //!
 //! The answers of functions and the texts of errors were seen at sqlite-vec 0.1.9.
 
+use crate::draw::Draw;
 use iolite::engine::{Connection, Value};
 
 fn one(c: &Connection, sql: &str) -> String {
@@ -108,27 +109,16 @@ fn tables_are_made_and_refused_as_by_sqlite_vec() {
     assert_eq!(one(&c, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'u%' OR name LIKE 't%'"), "0");
 }
 
-/// Numbers that look drawn.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-
-    fn vector(&mut self) -> String {
-        // Few values, so that distances are often equal.
-        let all: Vec<String> = (0..5).map(|_| (self.below(7) as i64 - 3).to_string()).collect();
-        format!("[{}]", all.join(","))
-    }
+/// Of few values, so that distances are often equal.
+fn vector(draw: &mut Draw) -> String {
+    draw.vector(5, 3)
 }
 
 const METRICS: [&str; 3] = ["l2", "l1", "cosine"];
 
 /// One search, by the table and by a scan of the plain one.
 fn compare(c: &Connection, draw: &mut Draw, metric: &str, story: &str) {
-    let (v, k, m) = (draw.vector(), 1 + draw.below(12), draw.below(40) as i64 - 5);
+    let (v, k, m) = (vector(draw), 1 + draw.below(12), draw.below(40) as i64 - 5);
     let filter = match draw.below(7) {
         0 => format!("AND m > {m}"),
         1 => format!("AND m <= {m} AND p = {}", m % 3),
@@ -175,7 +165,7 @@ fn histories_of_changes_leave_what_a_scan_finds() {
             let values = format!(
                 "{id}, {}, vec_f32('{}'), {}, 'text {}{long}', {}, {step}",
                 draw.below(3),
-                draw.vector(),
+                vector(&mut draw),
                 draw.below(40),
                 draw.below(40),
                 draw.below(2)
@@ -187,7 +177,7 @@ fn histories_of_changes_leave_what_a_scan_finds() {
                 4 => both_tables(&|t| format!("INSERT OR REPLACE INTO {t}{names} VALUES({values})")),
                 5 => both_tables(&|t| format!("DELETE FROM {t} WHERE id = {id}")),
                 6 => {
-                    let v = draw.vector();
+                    let v = vector(&mut draw);
                     both_tables(&|t| {
                         format!("UPDATE {t} SET a = vec_f32('{v}'), n = 'text {step}{long}' WHERE id = {id}")
                     })

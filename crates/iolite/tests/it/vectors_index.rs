@@ -1,20 +1,7 @@
 //! Inverted lists of `vec0` tables: histories of changes beside a scan, recall over seeds, filters, damage.
 
+use crate::draw::Draw;
 use iolite::engine::{Connection, Value};
-
-/// Numbers that look drawn.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-
-    fn unit(&mut self) -> f32 {
-        self.below(1 << 20) as f32 / (1 << 19) as f32 - 1.0
-    }
-}
 
 /// Vectors around centres, which the seed names.
 struct Cloud {

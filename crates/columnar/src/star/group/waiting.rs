@@ -54,18 +54,9 @@ impl Groups<'_> {
             }
             waiting.add(hash, &record)?;
         }
-        let kept = |v: &Vec<u32>| -> Vec<u32> {
-            v.iter().zip(&at).filter(|(_, g)| **g != NONE).map(|(v, _)| *v).collect()
-        };
-        let some = Batch {
-            cols: b.cols,
-            places: b.places,
-            part: b.part,
-            outer: kept(&b.outer),
-            whole: false,
-            inner: b.inner.iter().map(kept).collect(),
-        };
-        self.st.at = kept(&at);
+        let places: Vec<usize> = (0..at.len()).filter(|i| at[*i] != NONE).collect();
+        let some = b.only(&places);
+        self.st.at = places.iter().map(|i| at[*i]).collect();
         if some.outer.is_empty() { Ok(()) } else { self.accumulate_all(&some, s) }
     }
 
