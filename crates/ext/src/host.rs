@@ -128,9 +128,10 @@ pub trait Host {
     fn page(&self, _database: &str, _number: u32) -> Result<Option<Vec<u8>>> {
         Err(Error::sql("there is no database to read"))
     }
-    /// What has changed in tables since `note` was made for them, which is of the present state afterwards: whoever committed, in whatever
-    /// process. (Without tables: whether anything of the database has changed.) `None` where that cannot be told, as where the present transaction has changed them; then the note stays what it was. What
-    /// is found is right for as long as the statement runs that asks, and does not write.
+    /// What has changed in tables since `note` was made for them, which is of the present state afterwards: whoever committed, in
+    /// whatever process. (Without tables: whether anything of the database has changed.) `None` where that cannot be told, as where
+    /// the present transaction has changed them; then the note stays what it was. What is found is right for as long as the
+    /// statement runs that asks, and does not write.
     fn changed_since(&self, _database: &str, _tables: &[WasRead], _note: &mut ReadNote) -> Option<Changes> {
         None
     }

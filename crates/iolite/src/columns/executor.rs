@@ -58,24 +58,27 @@ impl Columns<'_> {
 
     /// Whether the tables of a block, and of its queries in FROM, are small; notes them.
     fn all_small(&self, core: &CorePlan, seen: &mut Few<At>) -> bool {
-        let input = core.window.as_ref().map(|w| &w.input);
-        input.is_none_or(|c| self.all_small(c, seen))
-            && core.levels.iter().all(|l| {
-                let SourceKind::Table { db, table } = &l.source.kind else {
-                    let arms = l.query.iter().flat_map(|q| q.select.cores.iter());
-                    return arms.into_iter().all(|c| self.all_small(c, seen));
-                };
-                let at = (*db, table.root.get());
-                if seen.contains(&at) {
-                    return true;
+        if let Some(w) = &core.window
+            && !self.all_small(&w.input, seen)
+        {
+            return false;
+        }
+        core.levels.iter().all(|l| {
+            let SourceKind::Table { db, table } = &l.source.kind else {
+                let arms = l.query.iter().flat_map(|q| q.select.cores.iter());
+                return arms.into_iter().all(|c| self.all_small(c, seen));
+            };
+            let at = (*db, table.root.get());
+            if seen.contains(&at) {
+                return true;
+            }
+            seen.push(at);
+            table.has_rowid()
+                && match self.explained {
+                    true => is_small(self.conn, at),
+                    false => seems_small(self.conn, *db, table),
                 }
-                seen.push(at);
-                table.has_rowid()
-                    && match self.explained {
-                        true => is_small(self.conn, at),
-                        false => seems_small(self.conn, *db, table),
-                    }
-            })
+        })
     }
 }
 
