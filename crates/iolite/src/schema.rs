@@ -70,7 +70,7 @@ impl Inner {
 
     fn put_schema(&self, db: usize, schema: Schema) {
         Rc::make_mut(&mut self.catalog.borrow_mut()).schemas[db] = Rc::new(schema);
-        Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
+        self.renew_generation(db);
     }
 
     fn read_schema(&self, db: usize, bt: &Btree, schema: &mut Schema) -> Result<()> {
@@ -139,7 +139,7 @@ impl Inner {
             add_row(schema, &row)
         })?;
         Rc::make_mut(&mut self.catalog.borrow_mut()).schemas[db] = rc;
-        Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
+        self.renew_generation(db);
         Ok(())
     }
 
@@ -154,8 +154,18 @@ impl Inner {
         schema.clear_stats();
         bt.reading(|bt| take_stats(bt, schema))?;
         Rc::make_mut(&mut self.catalog.borrow_mut()).schemas[db] = rc;
-        Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
+        self.renew_generation(db);
         Ok(())
+    }
+
+    /// A schema is another one now: programs over it are compiled anew before their next run. Where it is that of temporary
+    /// objects, all programs are: names mean those first, and may have meant something else.
+    fn renew_generation(&self, db: usize) {
+        if db == 1 {
+            self.expire_statements();
+        } else {
+            Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
+        }
     }
 
     /// Changes a schema in place.
@@ -163,7 +173,7 @@ impl Inner {
         let mut catalog = self.catalog.borrow_mut();
         f(Rc::make_mut(&mut Rc::make_mut(&mut catalog).schemas[db]));
         drop(catalog);
-        Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
+        self.renew_generation(db);
     }
 
     /// Forgets a schema: it is read again before the next statement is prepared.
