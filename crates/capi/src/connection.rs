@@ -226,7 +226,7 @@ impl Db {
             return self.fail_broken();
         }
         let message = e.has_message().then(|| e.message());
-        self.set(e.code().number() as i32, message)
+        self.set(e.number() as i32, message)
     }
 
     /// Remembers why a statement could not be prepared, and where its text is wrong.
@@ -253,7 +253,7 @@ impl Db {
 
     /// How a call went that leaves the connection's error as it is.
     pub(crate) fn answer<T>(&self, r: Result<T, Error>) -> c_int {
-        r.map_or_else(|e| self.mask(e.code().number() as i32), |_| OK)
+        r.map_or_else(|e| self.mask(e.number() as i32), |_| OK)
     }
 
     /// Remembers how a call went.

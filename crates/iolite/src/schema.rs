@@ -29,24 +29,33 @@ impl Inner {
                 b.begin_read()?;
             }
         }
-        self.check_schemas()?;
+        self.check_schemas();
         self.load_schemas()
     }
 
-    /// Forgets schemas that are not what the files say: after a rollback, or when another connection has changed
-    /// them. Answers whether there was one.
-    pub fn check_schemas(&self) -> Result<bool> {
+    /// Forgets schemas that are not what the files say, because another connection has changed them: what is known lacks a name. Answers
+    /// whether there was one. Where a file cannot be read now, what is known is all there is to say.
+    pub fn look_again(&self) -> bool {
+        self.forget_other(|then, now| now.is_ok_and(|n| n != then))
+    }
+
+    /// Forgets schemas that are not what the files say, after a rollback. Answers whether there was one.
+    pub fn check_schemas(&self) -> bool {
+        self.forget_other(|then, now| now.ok() != Some(then))
+    }
+
+    fn forget_other(&self, is_other: impl Fn(u32, Result<u32>) -> bool) -> bool {
         let mut stale = false;
         let n = self.catalog.borrow().schemas.len();
         for db in 0..n {
             let Some(b) = self.btree_if_open(db) else { continue };
             let schema = self.catalog.borrow().schemas[db].clone();
-            if schema.loaded && b.reading(|b| b.meta(1)).ok() != Some(schema.cookie) {
+            if schema.loaded && is_other(schema.cookie, b.reading(|b| b.meta(1))) {
                 self.forget_schema(db);
                 stale = true;
             }
         }
-        Ok(stale)
+        stale
     }
 
     /// Reads one database's schema.
