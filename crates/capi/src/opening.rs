@@ -70,6 +70,7 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
                 c.set_log(Some(crate::log::warned));
                 c.set_opener(d as *const Db as usize);
                 iolite_fts::set_api(crate::fts5::api);
+                iolite_fts3::set_tokenizer_door(crate::fts3_tokenizer::DOOR);
                 c.set_statement_list(Some(Rc::new(crate::statement_info::Prepared(d))));
                 *d.conn.borrow_mut() = Some(c);
                 d.ok()

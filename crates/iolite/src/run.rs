@@ -243,6 +243,10 @@ pub(crate) fn compile(
     if needs_schema(&parsed.stmt) && !matches!(parsed.stmt, Stmt::Pragma { .. }) {
         conn.0.load_schemas()?;
     }
+    if conn.0.sharing.is_some() && conn.0.look_again() {
+        // Those who share a cache share what is known of its schema.
+        conn.0.load_schemas()?;
+    }
     conn.0.check_schema_locks()?;
     match compile_once(conn, parsed, text, p, watch) {
         // The catalog may be out of date: somebody else may have made what the text names.
