@@ -78,8 +78,14 @@ impl Inner {
     }
 
     fn put_schema(&self, db: usize, schema: Schema) {
+        let known = self.catalog.borrow().schemas[db].loaded;
         Rc::make_mut(&mut self.catalog.borrow_mut()).schemas[db] = Rc::new(schema);
-        self.renew_generation(db);
+        if known {
+            self.renew_generation(db);
+        } else {
+            // Nobody's names meant what was not known.
+            Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
+        }
     }
 
     fn read_schema(&self, db: usize, bt: &Btree, schema: &mut Schema) -> Result<()> {

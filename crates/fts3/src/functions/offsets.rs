@@ -69,5 +69,9 @@ pub(super) fn offsets(cursor: &Cursor) -> Result<Value> {
             }
         }
     }
+    if out.is_empty() {
+        // The row's text is not there, as in a table that keeps it elsewhere.
+        return Ok(Value::Null);
+    }
     Value::text(out.trim_end())
 }

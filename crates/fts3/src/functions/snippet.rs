@@ -210,5 +210,9 @@ pub(super) fn snippet(cursor: &Cursor, args: &[Value]) -> Result<Value> {
         })?;
         write(&mut out, &Text { bytes, tokens }, f, size, &shape, (n as i64, n == last));
     }
+    if out.is_empty() {
+        // The row's text is not there, as in a table that keeps it elsewhere.
+        return Ok(Value::Null);
+    }
     Value::text(&out)
 }
