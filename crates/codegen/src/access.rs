@@ -479,7 +479,15 @@ impl Codegen<'_> {
                 ColumnRef { table: id, column: *c, affinity: Affinity::Blob, collation: Collation::Binary };
             self.column(&col, first + k as i32)?;
         }
-        self.b.emit(Opcode::Rowid, source, first + n as i32, 0);
+        // What tells equal entries apart.
+        match &l.source.kind {
+            SourceKind::Table { table, .. } if !table.has_rowid() => {
+                self.b.emit(Opcode::Sequence, icur, first + n as i32, 0);
+            }
+            _ => {
+                self.b.emit(Opcode::Rowid, source, first + n as i32, 0);
+            }
+        }
         if let Some(bloom) = bloom {
             let most = crate::filters::most_keys(l);
             self.b.emit4(Opcode::FilterAdd, bloom, most, first, P4::Int(eq.len() as i64));

@@ -321,6 +321,13 @@ pub struct FromPlan {
     pub correlated: bool,
 }
 
+impl FromPlan {
+    /// Estimated rows.
+    pub fn rows_at_all(&self) -> f64 {
+        if self.recursive.is_some() { crate::cost::QUERY_ROWS } else { self.select.rows.max(1.0) }
+    }
+}
+
 /// The recursive part of a plan.
 #[derive(Clone, Debug)]
 pub struct RecursivePlan {

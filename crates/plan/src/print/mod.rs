@@ -15,6 +15,9 @@ pub fn level(l: &Level, extreme: bool) -> String {
     let mut out = joined(&l.access, l);
     if extreme && out.starts_with("SCAN ") {
         out.replace_range(..4, "SEARCH");
+        if l.source.table().is_some_and(|(_, t)| !t.has_rowid()) && !out.contains(" INDEX ") {
+            out.push_str(" USING PRIMARY KEY");
+        }
     }
     out
 }
