@@ -181,7 +181,7 @@ impl Accesses<'_> {
                 Expr::Const(Value::Int(v)) => Some(*v),
                 _ => None,
             });
-            rows *= cost::residual(eq);
+            rows *= t.truth.unwrap_or_else(|| cost::residual(eq));
         }
         rows.max(if c.one_row { 0.01 } else { 1.0f64.min(c.rows) })
     }
@@ -251,6 +251,7 @@ impl Accesses<'_> {
             |f: &Form| f.source == i && f.column.is_some_and(|c| c == first || c == ROWID && rowid);
         self.ordered
             || index.filter.is_some()
+            || may_skip(index)
             || terms.iter().any(|t| t.forms.iter().any(compared))
             || covers(&self.sources[i], table, index)
     }
@@ -438,6 +439,8 @@ impl Accesses<'_> {
             used: Vec::new(),
             needs: 0,
             fan: 1.0,
+            seeks: 1.0,
+            likely: None,
             out,
         };
         build.extend();
@@ -654,6 +657,12 @@ impl Accesses<'_> {
     }
 }
 
+/// Whether the first field of an index has so few values that they might be passed over one by one.
+fn may_skip(index: &Index) -> bool {
+    let stat = index.stat.borrow();
+    stat.measured && index.key_len > 1 && stat.rows.get(1).is_some_and(|r| *r >= cost::SKIPPED_ROWS)
+}
+
 /// Whether an index is the table itself.
 fn is_primary(table: &Table, index: &Index) -> bool {
     !table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey
@@ -729,7 +738,12 @@ struct IndexBuild<'b, 'a> {
     eq: Vec<EqTerm>,
     used: Vec<usize>,
     needs: Mask,
+    /// How many keys are sought.
     fan: f64,
+    /// How much dearer than others the seeks are.
+    seeks: f64,
+    /// The rows for each key, where the query says how likely its terms are.
+    likely: Option<f64>,
     out: &'b mut Vec<Candidate>,
 }
 
@@ -791,6 +805,7 @@ impl IndexBuild<'_, '_> {
         if field >= limit || self.one_row() {
             return false;
         }
+        self.skip(field);
         let mut better = self.range(field);
         let mut seen: Vec<Mask> = Vec::new();
         for n in 0..self.terms.len() {
@@ -831,7 +846,13 @@ impl IndexBuild<'_, '_> {
                     EqTerm::InList(_) | EqTerm::InSelect(..) if !self.worth_seeking(field, fan) => continue,
                     _ => {}
                 }
-                let saved = (self.needs, self.fan);
+                let saved = (self.needs, self.fan, self.likely);
+                let before = self.likely.unwrap_or_else(|| self.rows_of(field));
+                match t.truth {
+                    Some(p) => self.likely = Some(before * p),
+                    None if self.likely.is_some() => self.likely = Some(before.min(self.rows_of(field + 1))),
+                    None => {}
+                }
                 self.eq.push(term);
                 self.eq.append(&mut more);
                 let used = self.used.len();
@@ -846,10 +867,37 @@ impl IndexBuild<'_, '_> {
                 better |= !matches!(self.eq.last(), Some(EqTerm::IsNull)) && self.needs == saved.0;
                 self.eq.truncate(field);
                 self.used.truncate(used);
-                (self.needs, self.fan) = saved;
+                (self.needs, self.fan, self.likely) = saved;
             }
         }
         better
+    }
+
+    /// The entries for each value of the first fields.
+    fn rows_of(&self, fields: usize) -> f64 {
+        self.stat.rows.get(fields).copied().unwrap_or(1.0).min(self.entries)
+    }
+
+    /// Whether another field has been compared.
+    fn compares(&self) -> bool {
+        !self.eq.iter().all(|e| matches!(e, EqTerm::Any))
+    }
+
+    /// Passes over the next field, one of the first, value by value, where few values are known to have many entries each.
+    fn skip(&mut self, field: usize) {
+        let rows = |n: usize| self.stat.rows.get(n).copied().unwrap_or(1.0);
+        let pays = self.stat.measured && !self.stat.no_skip_scan && rows(field + 1) >= cost::SKIPPED_ROWS;
+        if self.compares() || field + 1 >= self.info.index.key_len || !pays {
+            return;
+        }
+        let saved = (self.fan, self.seeks);
+        let values = rows(field) / rows(field + 1);
+        self.fan *= values;
+        self.seeks *= cost::SKIP;
+        self.eq.push(EqTerm::Any);
+        self.extend();
+        self.eq.pop();
+        (self.fan, self.seeks) = saved;
     }
 
     /// As [`IndexBuild::extend`], for ranges of the next field.
@@ -918,9 +966,12 @@ impl IndexBuild<'_, '_> {
         let index = &self.info.index;
         let n = self.eq.len();
         let one_row = self.one_row();
-        let mut rows = self.stat.rows.get(n).copied().unwrap_or(1.0).min(self.entries);
+        let mut rows = self.rows_of(n);
         if n > index.key_len {
             rows = 1.0;
+        }
+        if let Some(likely) = self.likely {
+            rows = likely.min(self.entries);
         }
         rows *= self.fan;
         if lo.is_some() {
@@ -932,7 +983,7 @@ impl IndexBuild<'_, '_> {
         rows = rows.min(self.entries).max(if one_row { 1.0 } else { 0.5 });
         let is_pk = is_primary(self.table, index);
         let fetch = if self.covering || is_pk { 0.0 } else { cost::TABLE_ROW };
-        let seek = cost::seek(self.entries) * 0.6 * self.fan;
+        let seek = cost::seek(self.entries) * 0.6 * self.fan * self.seeks;
         let mut used = self.used.clone();
         used.extend_from_slice(more_used);
         // Whatever the index compares with a conversion, it compares exactly.
@@ -944,7 +995,7 @@ impl IndexBuild<'_, '_> {
         c.order_unique = index.unique.is_none() || self.table.has_rowid() || c.unique_keys.is_some();
         for (e, column) in self.eq.iter().zip(&index.columns) {
             match &column.source {
-                _ if matches!(e, EqTerm::InList(_) | EqTerm::InSelect(..)) => {}
+                _ if matches!(e, EqTerm::InList(_) | EqTerm::InSelect(..) | EqTerm::Any) => {}
                 ColumnSource::Column(k) => c.constant.push(*k as i32),
                 ColumnSource::Rowid => c.constant.push(ROWID),
                 ColumnSource::Expr(_) => {}

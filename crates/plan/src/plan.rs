@@ -488,6 +488,8 @@ pub enum EqTerm {
     InSelect(Box<InSelect>, usize),
     /// `IS NULL`.
     IsNull,
+    /// Each value that there is, one after the other: a skip-scan. Such fields begin the key.
+    Any,
 }
 
 /// One end of a range.

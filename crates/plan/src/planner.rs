@@ -715,7 +715,7 @@ impl<'a> Planner<'a> {
             EqTerm::Eq { value, .. } => self.nested(value),
             EqTerm::InList(l) => self.all_nested(&l.list),
             EqTerm::InSelect(s, _) => self.nested(&Expr::InSelect(s.clone())),
-            EqTerm::IsNull => Ok(()),
+            EqTerm::IsNull | EqTerm::Any => Ok(()),
         }
     }
 

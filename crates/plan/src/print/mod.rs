@@ -141,7 +141,11 @@ fn conditions(a: &IndexAccess, table: Option<&Table>) -> String {
         ColumnSource::Rowid => "rowid".to_string(),
         ColumnSource::Expr(_) => "<expr>".to_string(),
     };
-    let mut out: Vec<String> = (0..a.eq.len()).map(|n| format!("{}=?", field(n))).collect();
+    let sought = |(n, e): (usize, &EqTerm)| match e {
+        EqTerm::Any => format!("ANY({})", field(n)),
+        _ => format!("{}=?", field(n)),
+    };
+    let mut out: Vec<String> = a.eq.iter().enumerate().map(sought).collect();
     let n = a.eq.len();
     let (mut lo, mut hi) = (a.lo.as_ref(), a.hi.as_ref());
     if (lo.is_some() || hi.is_some()) && a.key.fields[n].desc {
