@@ -346,6 +346,13 @@ pub struct FromPlan {
     pub correlated: bool,
 }
 
+impl FromPlan {
+    /// Estimated rows.
+    pub fn rows_at_all(&self) -> f64 {
+        if self.recursive.is_some() { crate::cost::QUERY_ROWS } else { self.select.rows.max(1.0) }
+    }
+}
+
 /// The recursive part of a plan.
 #[derive(Clone, Debug)]
 pub struct RecursivePlan {
@@ -506,6 +513,8 @@ pub enum EqTerm {
     InSelect(Box<InSelect>, usize),
     /// `IS NULL`.
     IsNull,
+    /// Each value that there is, one after the other: a skip-scan. Such fields begin the key.
+    Any,
 }
 
 /// One end of a range.
