@@ -103,6 +103,7 @@ impl Codegen<'_> {
             EqTerm::IsNull => {
                 self.b.emit(Opcode::Null, 0, reg, 0);
             }
+            EqTerm::Any => return Err(internal("a skip-scan without its index")),
             EqTerm::InSelect(s, field) if *field > 0 => {
                 let row = o.ins.last().filter(|l| l.rows_of.is_some_and(|r| r.0 == s.select.id));
                 let (cursor, next) =
@@ -168,7 +169,9 @@ impl Codegen<'_> {
                 Ok((c, 0))
             }
             EqTerm::InSelect(s, field) => Ok((self.select_set(s)?, *field as i32)),
-            EqTerm::Eq { .. } | EqTerm::IsNull => Err(internal("one value in the place of several")),
+            EqTerm::Eq { .. } | EqTerm::IsNull | EqTerm::Any => {
+                Err(internal("one value in the place of several"))
+            }
         }
     }
 
@@ -183,7 +186,23 @@ impl Codegen<'_> {
         self.b.emit(Opcode::Column, cursor, field, reg);
         let next = self.b.label();
         self.b.jump(Opcode::IsNull, reg, next, 0);
-        o.ins.push(InLoop { cursor, top, next, step, rows_of: None });
+        o.ins.push(InLoop { cursor, top, next, step, rows_of: None, skips: None });
+    }
+
+    /// Begins a loop over the values of the first fields of an index, into registers from `first` on. The cursor goes from
+    /// each to the next by a seek.
+    fn skip_scan(&mut self, cursor: i32, fields: usize, first: i32, down: bool, o: &mut Open) {
+        let (start, step) = match down {
+            true => (Opcode::Last, Opcode::SeekLT),
+            false => (Opcode::Rewind, Opcode::SeekGT),
+        };
+        self.b.jump(start, cursor, o.exit, 0);
+        let top = self.b.here();
+        for k in 0..fields as i32 {
+            self.b.emit(Opcode::Column, cursor, k, first + k);
+        }
+        let next = self.b.label();
+        o.ins.push(InLoop { cursor, top, next, step, rows_of: None, skips: Some((first, fields)) });
     }
 
     fn rowid_range(
@@ -247,7 +266,11 @@ impl Codegen<'_> {
                 affinities[k] = a.field_affinity(t, k, value);
             }
         }
-        for (k, eq) in a.eq.iter().enumerate() {
+        let skipped = a.eq.iter().take_while(|e| matches!(e, EqTerm::Any)).count();
+        if skipped > 0 {
+            self.skip_scan(cursor, skipped, base, a.reverse, o);
+        }
+        for (k, eq) in a.eq.iter().enumerate().skip(skipped) {
             self.eq_value(eq, base + k as i32, a.reverse != a.key.fields[k].desc, o)?;
             if matches!(eq, EqTerm::InSelect(..)) {
                 self.skip_repeated_part(&a.eq, k, base, o);
@@ -479,7 +502,15 @@ impl Codegen<'_> {
                 ColumnRef { table: id, column: *c, affinity: Affinity::Blob, collation: Collation::Binary };
             self.column(&col, first + k as i32)?;
         }
-        self.b.emit(Opcode::Rowid, source, first + n as i32, 0);
+        // What tells equal entries apart.
+        match &l.source.kind {
+            SourceKind::Table { table, .. } if !table.has_rowid() => {
+                self.b.emit(Opcode::Sequence, icur, first + n as i32, 0);
+            }
+            _ => {
+                self.b.emit(Opcode::Rowid, source, first + n as i32, 0);
+            }
+        }
         if let Some(bloom) = bloom {
             let most = crate::filters::most_keys(l);
             self.b.emit4(Opcode::FilterAdd, bloom, most, first, P4::Int(eq.len() as i64));

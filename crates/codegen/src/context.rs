@@ -92,8 +92,9 @@ pub(crate) enum Dest {
     Exists { reg: i32 },
     /// Into the queue of a recursive query.
     Queue(Rc<QueueDest>),
-    /// Into a list of rows for window functions.
-    Window { cursor: i32 },
+    /// Into a list of rows for window functions. Where rows may come out of it before all are there, `step` is the subroutine
+    /// that passes them on, and the register with its return address.
+    Window { cursor: i32, step: Option<(i32, iolite_bytecode::Label)> },
     /// Nowhere (a SELECT in a trigger).
     Discard,
 }

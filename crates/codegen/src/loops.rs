@@ -50,7 +50,7 @@ pub(crate) struct Open {
     done: Option<Label>,
     /// How the loop closes.
     pub step: Step,
-    /// Loops over the values of IN, outermost first.
+    /// Loops over the values of IN, outermost first; a skip-scan is the outermost.
     pub ins: Vec<InLoop>,
     /// The LEFT JOIN's flag, and where a row of NULLs enters.
     left: Option<(i32, usize)>,
@@ -72,10 +72,12 @@ pub(crate) struct InLoop {
     pub cursor: i32,
     pub top: usize,
     pub next: Label,
-    /// `Next` or `Prev`.
+    /// `Next` or `Prev`, or a seek.
     pub step: Opcode,
     /// The query that gives the values, where they are rows of several, and where the row before is.
     pub rows_of: Option<(SubId, i32)>,
+    /// Of a skip-scan: the registers of the present values and how many they are. `step` seeks what is behind them.
+    pub skips: Option<(i32, usize)>,
 }
 
 impl Open {
@@ -303,7 +305,13 @@ impl Codegen<'_> {
         }
         for i in l.ins.into_iter().rev() {
             self.b.place(i.next);
-            self.b.emit(i.step, i.cursor, i.top as i32, 0);
+            match i.skips {
+                None => self.b.emit(i.step, i.cursor, i.top as i32, 0),
+                Some((first, fields)) => {
+                    self.b.jump4(i.step, i.cursor, l.exit, first, P4::Int(fields as i64));
+                    self.b.emit(Opcode::Goto, 0, i.top as i32, 0)
+                }
+            };
         }
         self.b.place(l.exit);
         if let Some((flag, entry)) = l.left {

@@ -33,6 +33,10 @@ pub struct Candidate {
     pub order: Vec<OrderKey>,
     /// The keys of `order` together are unique.
     pub order_unique: bool,
+    /// So many of them are already: what comes behind does not matter.
+    pub unique_keys: Option<usize>,
+    /// The rows come in that order only, never in the opposite one.
+    pub one_way: bool,
     /// Columns that are constant during a run.
     pub constant: Vec<i32>,
     /// One row at the most.
@@ -83,8 +87,8 @@ pub struct Accesses<'a> {
     pub sources: &'a [Source],
     /// All terms of the arm.
     pub terms: &'a [Term],
-    /// Estimated rows of queries in FROM, by position.
-    pub query_rows: &'a [f64],
+    /// The plans of queries in FROM, by position.
+    pub queries: &'a [Option<FromPlan>],
     /// The rows are to be changed: no scan of a whole index.
     pub changing: bool,
     /// The order that is wanted.
@@ -101,9 +105,7 @@ impl Accesses<'_> {
         let s = &self.sources[i];
         match t.on {
             // A condition of an outer join's ON constrains the right side only.
-            Some(p) if self.sources[p].join.left || self.sources[p].join.right => {
-                p == i && !self.sources[p].join.right
-            }
+            Some(p) if self.sources[p].join.left || self.sources[p].join.right => p == i,
             _ => !s.join.left && !s.join.right && !self.right_join_after(t, i),
         }
     }
@@ -120,13 +122,15 @@ impl Accesses<'_> {
         let mut out = Vec::new();
         match &self.sources[i].kind {
             SourceKind::Table { table, .. } => self.table(i, table, self.terms, &mut out)?,
-            SourceKind::Subquery(_) | SourceKind::Working(_) => {
-                let rows = self.query_rows[i];
-                out.push(self.scan(i, rows, rows * cost::TABLE_ROW));
-                if !matches!(self.sources[i].kind, SourceKind::Working(_)) {
-                    self.auto_index(i, rows, true, &mut out);
-                }
+            SourceKind::Subquery(_) => {
+                let plan = self.queries[i].as_ref();
+                let rows = plan.map_or(cost::QUERY_ROWS, FromPlan::rows_at_all);
+                let mut c = self.scan(i, rows, rows * cost::TABLE_ROW);
+                (c.order, c.one_way) = (plan.map_or_else(Vec::new, order_of_query), true);
+                out.push(c);
+                self.auto_index(i, rows, true, &mut out);
             }
+            SourceKind::Working(_) => out.push(self.scan(i, 1.0, cost::TABLE_ROW)),
             SourceKind::Virtual { table, vtab, .. } => self.virtual_table(i, (table, vtab), &mut out)?,
         }
         // A module says itself how many rows its plan gives.
@@ -159,6 +163,8 @@ impl Accesses<'_> {
             used: Vec::new(),
             order: Vec::new(),
             order_unique: false,
+            unique_keys: None,
+            one_way: false,
             constant: Vec::new(),
             one_row: false,
         }
@@ -175,7 +181,7 @@ impl Accesses<'_> {
                 Expr::Const(Value::Int(v)) => Some(*v),
                 _ => None,
             });
-            rows *= cost::residual(eq);
+            rows *= t.truth.unwrap_or_else(|| cost::residual(eq));
         }
         rows.max(if c.one_row { 0.01 } else { 1.0f64.min(c.rows) })
     }
@@ -225,7 +231,7 @@ impl Accesses<'_> {
         if forced.is_none() {
             self.or_access(i, table, rows, out)?;
             let has_seek = out.iter().any(|c| c.one_row);
-            if !has_seek && rows > 10.0 && table.has_rowid() && s.indexed != ast::Indexed::Not {
+            if !has_seek && rows > 10.0 && s.indexed != ast::Indexed::Not {
                 self.auto_index(i, rows, false, out);
                 without_needless(out);
             }
@@ -245,6 +251,7 @@ impl Accesses<'_> {
             |f: &Form| f.source == i && f.column.is_some_and(|c| c == first || c == ROWID && rowid);
         self.ordered
             || index.filter.is_some()
+            || may_skip(index)
             || terms.iter().any(|t| t.forms.iter().any(compared))
             || covers(&self.sources[i], table, index)
     }
@@ -397,7 +404,7 @@ impl Accesses<'_> {
         let table_rows = table.rows.get();
         let entries = stat.rows.first().copied().unwrap_or(table_rows).min(table_rows.max(1.0));
         let (step, shorter) = cost::index_step(index, table);
-        let is_pk = !table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey;
+        let is_pk = is_primary(table, index);
         // A scan of the whole index: for its order, or because it is narrower than the table.
         {
             let read = covering && (!self.changing || self.covers_changes(i, table, index));
@@ -407,7 +414,7 @@ impl Accesses<'_> {
             let mut c = self.scan(i, entries, entries * (step + fetch) + 1.0);
             c.access =
                 Access::IndexScan { index: index.clone(), key: info.key.clone(), reverse: false, covering };
-            c.order = self.order_keys(info, &[], table);
+            (c.order, c.unique_keys) = self.order_keys(info, &[], table);
             c.order_unique = true;
             let narrower = covering && (is_pk || !index.has_expr());
             let forced = matches!(self.sources[i].indexed, ast::Indexed::By(_));
@@ -432,14 +439,32 @@ impl Accesses<'_> {
             used: Vec::new(),
             needs: 0,
             fan: 1.0,
+            seeks: 1.0,
+            likely: None,
             out,
         };
         build.extend();
     }
 
-    /// The order of an index in which the first fields equal something. The values of IN are taken in the index's order.
-    fn order_keys(&self, info: &IndexInfoBound, eq: &[EqTerm], table: &Table) -> Vec<OrderKey> {
+    /// The order of an index in which the first fields equal something, and how many of its keys are unique. The values of IN
+    /// are taken in the index's order.
+    fn order_keys(
+        &self,
+        info: &IndexInfoBound,
+        eq: &[EqTerm],
+        table: &Table,
+    ) -> (Vec<OrderKey>, Option<usize>) {
         let mut out = Vec::new();
+        let index = &info.index;
+        // Rows that have a NULL in a unique key may be alike.
+        let never_null = |(n, c): (usize, &iolite_catalog::IndexColumn)| {
+            matches!(eq.get(n), Some(EqTerm::Eq { null_ok: false, .. }))
+                || is_primary(table, index)
+                || matches!(c.source, ColumnSource::Column(k) if table.columns[k].not_null.is_some())
+        };
+        let key = &index.columns[..index.key_len];
+        let unique = index.unique.is_some() && key.iter().enumerate().all(never_null);
+        let mut unique_keys = None;
         for (n, c) in info.index.columns.iter().enumerate() {
             if matches!(eq.get(n), Some(EqTerm::Eq { .. } | EqTerm::IsNull)) {
                 continue;
@@ -458,8 +483,11 @@ impl Accesses<'_> {
                 out.pop();
                 break;
             }
+            if unique && n + 1 == index.key_len {
+                unique_keys = Some(out.len());
+            }
         }
-        out
+        (out, unique_keys)
     }
 
     fn auto_index(&self, i: usize, rows: f64, stored: bool, out: &mut Vec<Candidate>) {
@@ -629,9 +657,20 @@ impl Accesses<'_> {
     }
 }
 
+/// Whether the first field of an index has so few values that they might be passed over one by one.
+fn may_skip(index: &Index) -> bool {
+    let stat = index.stat.borrow();
+    stat.measured && index.key_len > 1 && stat.rows.get(1).is_some_and(|r| *r >= cost::SKIPPED_ROWS)
+}
+
+/// Whether an index is the table itself.
+fn is_primary(table: &Table, index: &Index) -> bool {
+    !table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey
+}
+
 /// Whether an index holds every column that the query needs of the table.
 pub(crate) fn covers(s: &Source, table: &Table, index: &Index) -> bool {
-    if !table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey {
+    if is_primary(table, index) {
         return true;
     }
     s.used.iter().all(|c| index.field_of(c).is_some()) && (!s.rowid_used || table.has_rowid())
@@ -643,6 +682,28 @@ pub(crate) fn compares_alike(comparison: Affinity, column: Affinity) -> bool {
         Affinity::None | Affinity::Blob => true,
         Affinity::Text => column == Affinity::Text,
         _ => column.is_numeric(),
+    }
+}
+
+/// The order in which the rows of a query in FROM come.
+fn order_of_query(q: &FromPlan) -> Vec<OrderKey> {
+    let key = |column: usize, collation: &Collation, desc: bool| OrderKey {
+        column: Some(column as i32),
+        expr: None,
+        collation: collation.clone(),
+        desc,
+    };
+    if q.recursive.is_some() {
+        return Vec::new();
+    }
+    let terms = q.select.order_by.iter();
+    let plain = terms.map_while(|t| t.column.filter(|_| !t.nulls_large).map(|k| key(k, &t.collation, t.desc)));
+    match &q.select.merge {
+        Some(m) if q.select.order_by.is_empty() && m.arms == q.select.cores.len() => match &m.root {
+            Merge::Both(pair) => pair.by.iter().map(|(k, f)| key(*k, &f.coll, f.desc)).collect(),
+            Merge::Arm(_) => Vec::new(),
+        },
+        _ => plain.collect(),
     }
 }
 
@@ -677,7 +738,12 @@ struct IndexBuild<'b, 'a> {
     eq: Vec<EqTerm>,
     used: Vec<usize>,
     needs: Mask,
+    /// How many keys are sought.
     fan: f64,
+    /// How much dearer than others the seeks are.
+    seeks: f64,
+    /// The rows for each key, where the query says how likely its terms are.
+    likely: Option<f64>,
     out: &'b mut Vec<Candidate>,
 }
 
@@ -739,6 +805,7 @@ impl IndexBuild<'_, '_> {
         if field >= limit || self.one_row() {
             return false;
         }
+        self.skip(field);
         let mut better = self.range(field);
         let mut seen: Vec<Mask> = Vec::new();
         for n in 0..self.terms.len() {
@@ -779,7 +846,13 @@ impl IndexBuild<'_, '_> {
                     EqTerm::InList(_) | EqTerm::InSelect(..) if !self.worth_seeking(field, fan) => continue,
                     _ => {}
                 }
-                let saved = (self.needs, self.fan);
+                let saved = (self.needs, self.fan, self.likely);
+                let before = self.likely.unwrap_or_else(|| self.rows_of(field));
+                match t.truth {
+                    Some(p) => self.likely = Some(before * p),
+                    None if self.likely.is_some() => self.likely = Some(before.min(self.rows_of(field + 1))),
+                    None => {}
+                }
                 self.eq.push(term);
                 self.eq.append(&mut more);
                 let used = self.used.len();
@@ -794,10 +867,37 @@ impl IndexBuild<'_, '_> {
                 better |= !matches!(self.eq.last(), Some(EqTerm::IsNull)) && self.needs == saved.0;
                 self.eq.truncate(field);
                 self.used.truncate(used);
-                (self.needs, self.fan) = saved;
+                (self.needs, self.fan, self.likely) = saved;
             }
         }
         better
+    }
+
+    /// The entries for each value of the first fields.
+    fn rows_of(&self, fields: usize) -> f64 {
+        self.stat.rows.get(fields).copied().unwrap_or(1.0).min(self.entries)
+    }
+
+    /// Whether another field has been compared.
+    fn compares(&self) -> bool {
+        !self.eq.iter().all(|e| matches!(e, EqTerm::Any))
+    }
+
+    /// Passes over the next field, one of the first, value by value, where few values are known to have many entries each.
+    fn skip(&mut self, field: usize) {
+        let rows = |n: usize| self.stat.rows.get(n).copied().unwrap_or(1.0);
+        let pays = self.stat.measured && !self.stat.no_skip_scan && rows(field + 1) >= cost::SKIPPED_ROWS;
+        if self.compares() || field + 1 >= self.info.index.key_len || !pays {
+            return;
+        }
+        let saved = (self.fan, self.seeks);
+        let values = rows(field) / rows(field + 1);
+        self.fan *= values;
+        self.seeks *= cost::SKIP;
+        self.eq.push(EqTerm::Any);
+        self.extend();
+        self.eq.pop();
+        (self.fan, self.seeks) = saved;
     }
 
     /// As [`IndexBuild::extend`], for ranges of the next field.
@@ -866,9 +966,12 @@ impl IndexBuild<'_, '_> {
         let index = &self.info.index;
         let n = self.eq.len();
         let one_row = self.one_row();
-        let mut rows = self.stat.rows.get(n).copied().unwrap_or(1.0).min(self.entries);
+        let mut rows = self.rows_of(n);
         if n > index.key_len {
             rows = 1.0;
+        }
+        if let Some(likely) = self.likely {
+            rows = likely.min(self.entries);
         }
         rows *= self.fan;
         if lo.is_some() {
@@ -878,9 +981,9 @@ impl IndexBuild<'_, '_> {
             rows *= cost::RANGE;
         }
         rows = rows.min(self.entries).max(if one_row { 1.0 } else { 0.5 });
-        let is_pk = !self.table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey;
+        let is_pk = is_primary(self.table, index);
         let fetch = if self.covering || is_pk { 0.0 } else { cost::TABLE_ROW };
-        let seek = cost::seek(self.entries) * 0.6 * self.fan;
+        let seek = cost::seek(self.entries) * 0.6 * self.fan * self.seeks;
         let mut used = self.used.clone();
         used.extend_from_slice(more_used);
         // Whatever the index compares with a conversion, it compares exactly.
@@ -888,11 +991,11 @@ impl IndexBuild<'_, '_> {
         c.needs = self.needs;
         c.used = used;
         c.one_row = one_row;
-        c.order = self.a.order_keys(self.info, &self.eq, self.table);
-        c.order_unique = index.unique.is_none() || self.table.has_rowid();
+        (c.order, c.unique_keys) = self.a.order_keys(self.info, &self.eq, self.table);
+        c.order_unique = index.unique.is_none() || self.table.has_rowid() || c.unique_keys.is_some();
         for (e, column) in self.eq.iter().zip(&index.columns) {
             match &column.source {
-                _ if matches!(e, EqTerm::InList(_) | EqTerm::InSelect(..)) => {}
+                _ if matches!(e, EqTerm::InList(_) | EqTerm::InSelect(..) | EqTerm::Any) => {}
                 ColumnSource::Column(k) => c.constant.push(*k as i32),
                 ColumnSource::Rowid => c.constant.push(ROWID),
                 ColumnSource::Expr(_) => {}

@@ -58,6 +58,13 @@ pub const RANGE: f64 = 0.25;
 /// A full scan is dearer than its steps say: it throws other pages out of the cache.
 pub const SCAN_PENALTY: f64 = 1.0;
 
+/// A skip-scan pays where each value that is passed over has so many entries, as SQLite's documentation says (page
+/// `optoverview`, section 6).
+pub const SKIPPED_ROWS: f64 = 18.0;
+
+/// A seek of a skip-scan: the next value is sought as well.
+pub const SKIP: f64 = 1.4;
+
 /// How much of the rows a condition leaves that drives no index: an equality with a small constant says less than
 /// one with another value.
 pub fn residual(equality: Option<Option<i64>>) -> f64 {

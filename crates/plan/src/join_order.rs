@@ -355,7 +355,9 @@ fn order_state(
         }
         let mut direction: Option<bool> = None;
         let mut whole = true;
-        for key in &c.order {
+        // SQLite does not look for equal rows next to each other in a query in FROM.
+        let keys = if c.one_way && w.what == What::Distinct { &[][..] } else { &c.order[..] };
+        for (n_keys, key) in keys.iter().enumerate() {
             let next = if w.what != What::Order {
                 (0..done.len()).find(|&t| !done[t] && key_is(&w.terms[t], key, s.id))
             } else {
@@ -381,6 +383,10 @@ fn order_state(
                     return OrderState::Dead;
                 }
                 let back = term.desc != key.desc;
+                if back && c.one_way {
+                    whole = false;
+                    break;
+                }
                 match direction {
                     None => {
                         direction = Some(back);
@@ -396,7 +402,7 @@ fn order_state(
             }
             done[t] = true;
             // Rows that differ in all that came so far: nothing behind decides.
-            if key.column == Some(ROWID) {
+            if key.column == Some(ROWID) || c.unique_keys == Some(n_keys + 1) {
                 settled(sources, &loops[..=n], w, done);
             }
         }

@@ -205,6 +205,17 @@ pub struct WindowPlan {
     pub windows: Vec<WindowPass>,
 }
 
+impl WindowPlan {
+    /// Where one order serves all windows and the loops deliver it, at least by its leading terms: how many of these. Rows
+    /// come out before all are read then.
+    pub fn delivered(&self) -> Option<usize> {
+        let (last, others) = self.windows.split_last()?;
+        let (terms, alike) =
+            (last.partition.len() + last.order.len(), others.iter().all(|w| last.sorts_for(w)));
+        (alike && (last.delivered > 0 || terms == 0)).then_some(last.delivered)
+    }
+}
+
 /// One window over rows of values; numbers are those of the input's results.
 #[derive(Clone, Debug)]
 pub struct WindowPass {
@@ -218,6 +229,20 @@ pub struct WindowPass {
     pub frame: Frame,
     /// The functions.
     pub calls: Vec<PassCall>,
+}
+
+impl WindowPass {
+    /// Whether rows in its order are in that of another window, too.
+    fn sorts_for(&self, other: &WindowPass) -> bool {
+        let mut own = self.sorted_by();
+        other.sorted_by().all(|t| own.next().is_some_and(|o| o == t))
+    }
+
+    /// What its rows are sorted by, and how.
+    fn sorted_by(&self) -> impl Iterator<Item = (usize, &Collation, bool, bool)> {
+        let partition = self.partition.iter().map(|(k, c)| (*k, c, false, false));
+        partition.chain(self.order.iter().map(|(k, t)| (*k, &t.collation, t.desc, t.nulls_large)))
+    }
 }
 
 /// A function over a window.
@@ -319,6 +344,13 @@ pub struct FromPlan {
     pub cte: Option<u32>,
     /// Depends on tables of enclosing queries.
     pub correlated: bool,
+}
+
+impl FromPlan {
+    /// Estimated rows.
+    pub fn rows_at_all(&self) -> f64 {
+        if self.recursive.is_some() { crate::cost::QUERY_ROWS } else { self.select.rows.max(1.0) }
+    }
 }
 
 /// The recursive part of a plan.
@@ -481,6 +513,8 @@ pub enum EqTerm {
     InSelect(Box<InSelect>, usize),
     /// `IS NULL`.
     IsNull,
+    /// Each value that there is, one after the other: a skip-scan. Such fields begin the key.
+    Any,
 }
 
 /// One end of a range.

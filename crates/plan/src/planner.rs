@@ -4,7 +4,6 @@ use crate::access::{Accesses, Asked, Candidate};
 use crate::bind::{Binder, Env};
 use crate::bloom;
 use crate::bound::*;
-use crate::cost;
 use crate::distinct;
 use crate::join_order::{self, Path, Wanted, What};
 use crate::lookup;
@@ -15,6 +14,8 @@ use crate::rewrite::exists;
 use crate::rewrite::flatten::{self, Around};
 use crate::rewrite::outer_join;
 use crate::rewrite::push_down;
+use crate::rewrite::renumber::Numbers;
+use crate::rewrite::union_all;
 use crate::terms::{self, Mask, Term};
 use crate::walk;
 use crate::window;
@@ -35,6 +36,8 @@ pub(crate) struct Planner<'a> {
     flat: bool,
     /// The statement changes no rows.
     reads_only: bool,
+    /// The numbers that the statement has used.
+    numbers: Numbers,
     /// Plans of nested queries.
     subplans: &'a mut NestedPlans,
 }
@@ -48,6 +51,7 @@ impl<'a> Planner<'a> {
             limits: None,
             flat: !binder.has_subqueries(),
             reads_only: false,
+            numbers: binder.numbers(),
             subplans,
         }
     }
@@ -76,6 +80,9 @@ impl<'a> Planner<'a> {
         for e in s.limit.iter().chain(&s.offset) {
             self.nested(e)?;
         }
+        if s.cores.iter().any(|c| c.sources.iter().any(is_query)) {
+            self.expand(s);
+        }
         if s.cores.len() > 1 || !s.cores[0].values.is_empty() {
             return self.arms(s, out);
         }
@@ -98,6 +105,18 @@ impl<'a> Planner<'a> {
             _ => plan.rows,
         };
         Ok(())
+    }
+
+    /// Compounds in FROM become arms of the query itself.
+    #[inline(never)]
+    fn expand(&mut self, s: &mut Select) {
+        flatten::take_limit(s);
+        if let [core] = &mut s.cores[..] {
+            let order_by = &mut s.order_by;
+            flatten::flatten(core, Around { order_by, only: true, changing: false });
+        }
+        union_all::expand(s, &mut self.numbers);
+        flatten::hand_down_order(s);
     }
 
     /// The arms of a compound, and the rows of VALUES.
@@ -218,6 +237,7 @@ impl<'a> Planner<'a> {
         if !changing && !self.flat {
             exists::join(core);
         }
+        nulls_that_are_none(core, order_by);
         if let Some(point) = point::find(self.env, core)? {
             self.point(plan, core, order_by, point)?;
             // A row alone is in every order.
@@ -326,12 +346,13 @@ impl<'a> Planner<'a> {
             }
         }
         if !windows.is_empty() {
+            let ordered = window::orders(&windows, &final_order);
             *plan = window::split(std::mem::take(plan), windows, &mut final_order);
             if let Some(pass) = plan.window.as_mut().and_then(|w| w.windows.last_mut()) {
                 pass.delivered = sorted.min(input_order.len());
             }
             *order_by = final_order;
-            return Ok(false);
+            return Ok(ordered);
         }
         Ok(ordered)
     }
@@ -373,23 +394,11 @@ impl<'a> Planner<'a> {
     ) -> Result<(Path, Vec<Option<FromPlan>>)> {
         // Queries in FROM first: their size matters for the order of the loops.
         let mut queries = Vec::with_capacity(core.sources.len());
-        let mut rows = Vec::with_capacity(core.sources.len());
         for s in &core.sources {
-            match &s.kind {
-                SourceKind::Subquery(q) => {
-                    let p = self.query_in_from(q, &s.used, shared_cte(core, q.cte))?;
-                    rows.push(if p.recursive.is_some() { cost::QUERY_ROWS } else { p.select.rows.max(1.0) });
-                    queries.push(Some(p));
-                }
-                SourceKind::Working(_) => {
-                    rows.push(1.0);
-                    queries.push(None);
-                }
-                _ => {
-                    rows.push(0.0);
-                    queries.push(None);
-                }
-            }
+            queries.push(match &s.kind {
+                SourceKind::Subquery(q) => Some(self.query_in_from(q, &s.used, shared_cte(core, q.cte))?),
+                _ => None,
+            });
         }
         let constant = constants(core, terms);
         let group_terms;
@@ -442,7 +451,7 @@ impl<'a> Planner<'a> {
             env: self.env,
             sources: &core.sources,
             terms,
-            query_rows: &rows,
+            queries: &queries,
             changing: changing && core.sources.len() == 1,
             asked,
             ordered: wanted.is_some(),
@@ -707,7 +716,7 @@ impl<'a> Planner<'a> {
             EqTerm::Eq { value, .. } => self.nested(value),
             EqTerm::InList(l) => self.all_nested(&l.list),
             EqTerm::InSelect(s, _) => self.nested(&Expr::InSelect(s.clone())),
-            EqTerm::IsNull => Ok(()),
+            EqTerm::IsNull | EqTerm::Any => Ok(()),
         }
     }
 
@@ -718,6 +727,10 @@ impl<'a> Planner<'a> {
         }
         list.into_iter().try_for_each(|e| self.nested(e))
     }
+}
+
+fn is_query(s: &Source) -> bool {
+    matches!(s.kind, SourceKind::Subquery(_))
 }
 
 /// Whether a source is a virtual table.
@@ -774,7 +787,6 @@ fn interleaved(core: &Core, at: usize) -> bool {
     let SourceKind::Subquery(q) = &core.sources[at].kind else { return false };
     let stored = q.materialize.unwrap_or_else(|| shared_cte(core, q.cte));
     let outer = |s: &Source| s.join.left || s.join.right || s.join.cross;
-    let is_query = |s: &Source| matches!(s.kind, SourceKind::Subquery(_));
     !stored
         && !core.sources.iter().any(|s| s.join.right)
         && !core.sources[..=at].iter().any(outer)
@@ -792,7 +804,22 @@ fn group_order(group_by: &[Expr], order_by: &[OrderTerm]) -> Option<Vec<bool>> {
     fits.then(|| order_by.iter().map(|o| o.desc).collect())
 }
 
-/// Columns that an equality with a constant fixes.
+/// Where NULLs are to stand says nothing of what is never NULL.
+fn nulls_that_are_none(core: &Core, order_by: &mut [OrderTerm]) {
+    for o in order_by.iter_mut().filter(|o| o.nulls_large) {
+        let Expr::Column(c) = o.expr.without_collate() else { continue };
+        let Some(k) = core.sources.iter().position(|s| s.id == c.table) else { continue };
+        let SourceKind::Table { table, .. } = &core.sources[k].kind else { continue };
+        let outer = core.sources[k].join.left || core.sources[k + 1..].iter().any(|s| s.join.right);
+        let known = match usize::try_from(c.column) {
+            Ok(n) => table.rowid_alias == Some(n) || table.columns[n].not_null.is_some(),
+            Err(_) => true,
+        };
+        o.nulls_large = outer || !known;
+    }
+}
+
+/// Columns that a condition fixes.
 fn constants(core: &Core, terms: &[Term]) -> Vec<(TableId, i32)> {
     let mut out = Vec::new();
     for t in terms {
@@ -800,12 +827,16 @@ fn constants(core: &Core, terms: &[Term]) -> Vec<(TableId, i32)> {
             continue;
         }
         for f in &t.forms {
-            if let (Some(c), crate::terms::Op::Eq { .. }) = (f.column, &f.op)
+            let fixed = match &f.op {
+                // What another sequence takes for equal may still have an order.
+                crate::terms::Op::Eq { .. } => f.collation.is_binary() && f.value.is_constant(),
+                crate::terms::Op::IsNull => true,
+                _ => false,
+            };
+            if let Some(c) = f.column
+                && fixed
                 && f.needs == 0
                 && !core.sources[f.source].join.left
-                // What another sequence takes for equal may still have an order.
-                && f.collation.is_binary()
-                && f.value.is_constant()
             {
                 out.push((core.sources[f.source].id, c));
             }

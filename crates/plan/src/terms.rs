@@ -19,6 +19,8 @@ pub struct Term {
     pub forms: Vec<Form>,
     /// A disjunction whose arms might each use an index.
     pub or: Option<Vec<Vec<Term>>>,
+    /// The share of rows for which it is true, where the query says so.
+    pub truth: Option<f64>,
     /// Follows from others: helps to find rows, need not be tested. `expr` may be what it follows from.
     pub derived: bool,
 }
@@ -106,10 +108,15 @@ fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
         add(&Expr::Compare(hi.clone()), on, pos, out);
         return;
     }
-    if let Expr::Call(c) = e
-        && rare(c)
+    let truth = said_truth(e);
+    if let (Expr::Call(c), Some(p)) = (e, truth)
+        && p <= 0.5
     {
-        return add(&c.args[0], on, pos, out);
+        // An index may serve what seldom holds.
+        let from = out.len();
+        add(&c.args[0], on, pos, out);
+        out[from..].iter_mut().for_each(|t| t.truth = Some(p));
+        return;
     }
     let e = match or_as_in(e).or_else(|| in_as_equality(e)) {
         Some(i) => i,
@@ -120,22 +127,26 @@ fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
     let or = or_arms(&e, on, pos);
     let mask = pos.mask(&e);
     let derived = like_range(&e, pos);
-    out.push(Term { expr: e, on, mask, forms, or, derived: false });
+    out.push(Term { expr: e, on, mask, forms, or, truth, derived: false });
     for (expr, form) in derived {
         let mask = pos.mask(&expr);
-        out.push(Term { expr, on, mask, forms: vec![form], or: None, derived: true });
+        out.push(Term { expr, on, mask, forms: vec![form], or: None, truth: None, derived: true });
     }
 }
 
-/// `unlikely(x)`, or `likelihood(x, p)` of half the rows at the most: an index may serve `x`.
-fn rare(c: &Call) -> bool {
+/// The share of rows for which a condition is true, by `likely(x)`, `unlikely(x)` or `likelihood(x, p)`.
+fn said_truth(e: &Expr) -> Option<f64> {
     use iolite_ext::{Implementation, Inline};
+    let Expr::Call(c) = e else { return None };
     match c.function.imp {
-        Implementation::Inline(Inline::Likely) => c.function.name.eq_ignore_ascii_case("unlikely"),
-        Implementation::Inline(Inline::Likelihood) => {
-            matches!(c.args.get(1), Some(Expr::Const(p)) if p.to_real() <= 0.5)
+        Implementation::Inline(Inline::Likely) => {
+            Some(if c.function.name.eq_ignore_ascii_case("unlikely") { 0.0625 } else { 0.9375 })
         }
-        _ => false,
+        Implementation::Inline(Inline::Likelihood) => match c.args.get(1) {
+            Some(Expr::Const(p)) => Some(p.to_real()),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -519,13 +530,66 @@ fn transitive(terms: &mut Vec<Term>, pos: &Positions<'_>) {
                         mask,
                         forms: vec![form],
                         or: None,
+                        truth: None,
                         derived: true,
                     });
                 }
             }
         }
     }
+    constants(terms, pos, &inner, &mut new);
     terms.extend(new);
+}
+
+/// From `a = 5` and `a = b` follows `5 = b`, compared as `a = b` is.
+fn constants(terms: &[Term], pos: &Positions<'_>, inner: &dyn Fn(&Term) -> bool, new: &mut Vec<Term>) {
+    for t in terms.iter().filter(|t| inner(t)) {
+        let Expr::Compare(c) = &t.expr else { continue };
+        let (Expr::Column(fixed), value) = (&c.lhs, &c.rhs) else { continue };
+        let known = matches!(value, Expr::Const(_) | Expr::Param(_));
+        if c.op != CmpOp::Eq || c.null_eq || !known || !c.collation.is_binary() {
+            continue;
+        }
+        // Where nothing is converted, 1 equals 1.0, and they are other texts.
+        let exact = c.affinity > Affinity::Blob || matches!(value, Expr::Const(Value::Text(..) | Value::Blob(..)));
+        for other in terms.iter().filter(|t| inner(t)) {
+            let Expr::Compare(o) = &other.expr else { continue };
+            if !exact && o.affinity == Affinity::Text {
+                continue;
+            }
+            let column = match (&o.lhs, &o.rhs) {
+                (Expr::Column(a), Expr::Column(b)) if is_column(a, fixed) => b,
+                (Expr::Column(a), Expr::Column(b)) if is_column(b, fixed) => a,
+                _ => continue,
+            };
+            let Some(source) = pos.position(column.table) else { continue };
+            if o.op != CmpOp::Eq || o.null_eq || is_column(column, fixed) {
+                continue;
+            }
+            let form = Form {
+                source,
+                column: Some(column.column),
+                lhs: Expr::Column(column.clone()),
+                op: Op::Eq { null_ok: false },
+                value: value.clone(),
+                needs: 0,
+                affinity: o.affinity,
+                collation: o.collation.clone(),
+            };
+            if terms.iter().chain(new.iter()).any(|t| t.says(&form)) {
+                continue;
+            }
+            new.push(Term {
+                expr: other.expr.clone(),
+                on: None,
+                mask: 1 << source,
+                forms: vec![form],
+                or: None,
+                truth: None,
+                derived: true,
+            });
+        }
+    }
 }
 
 /// Adds `a = b` to the classes of equal columns.

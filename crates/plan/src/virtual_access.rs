@@ -374,7 +374,7 @@ fn equals_one(values: &EqTerm) -> Option<Box<Compare>> {
     let (lhs, affinity, collation) = match values {
         EqTerm::InList(l) => (&l.lhs, l.affinity, &l.collation),
         EqTerm::InSelect(s, k) => (&s.lhs[*k], s.affinities[*k], &s.collations[*k]),
-        EqTerm::Eq { .. } | EqTerm::IsNull => return None,
+        EqTerm::Eq { .. } | EqTerm::IsNull | EqTerm::Any => return None,
     };
     let (lhs, rhs) = (lhs.clone(), Expr::Const(Value::Null));
     let collation = collation.clone();

@@ -593,7 +593,12 @@ impl Vm {
                 Opcode::FilterRowid => ops::filter::add_rowid(self, i)?,
                 Opcode::WindowOpen => ops::window::open(self, i)?,
                 Opcode::WindowRow => ops::window::add(self, i, env)?,
-                Opcode::WindowRun => ops::window::run(self, i, env)?,
+                Opcode::WindowOffsets => ops::window::offsets(self, i)?,
+                Opcode::WindowRun => {
+                    if !ops::window::run(self, i, env)? {
+                        pc = i.p2 as usize;
+                    }
+                }
                 Opcode::WindowNext => {
                     if !ops::window::next(self, i, env)? {
                         pc = i.p2 as usize;

@@ -1,8 +1,8 @@
 //! `differ --statements N --seed S --threads T [--only KIND] [--keep-going] [--alter] [--table-functions]
-//! [--foreign-keys] [--known FILE] [--show N] [--round R]`: compares
+//! [--foreign-keys] [--plans] [--known FILE] [--show N] [--round R]`: compares
 //! iolite with stock SQLite on generated statements. Prints each kind of difference once, most frequent first, as a
 //! script for either shell, then what was covered. Exits with 1 if a difference is unexplained. `--round R` runs that
-//! one round again.
+//! one round again. With `--plans`, rounds are about plans: EXPLAIN QUERY PLAN's trees are compared, then the answers.
 //! `--replay FILE` runs a script, one statement a line, and prints the first difference;
 //! with `--keep-going` all of them, and what the others answer; with `--on-file` in files rather than in memory.
 
@@ -11,7 +11,7 @@ use iolite_conform::differ::explained::{EXPLAINED, explain};
 use iolite_conform::differ::generate::Features;
 use iolite_conform::differ::pair::Stmt;
 use iolite_conform::differ::session::{Finding, round};
-use iolite_conform::differ::{callables, shrink};
+use iolite_conform::differ::{callables, plans, shrink};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -27,6 +27,8 @@ struct Options {
     on_file: bool,
     show: usize,
     features: Features,
+    /// Rounds are about plans.
+    plans: bool,
     replay: Option<String>,
     round: Option<u64>,
     /// Kinds of difference that do not count.
@@ -42,6 +44,8 @@ struct Kind {
 #[derive(Default)]
 struct Total {
     statements: usize,
+    /// Plans compared, and how many of them differ.
+    plans: (usize, usize),
     rounds: usize,
     coverage: Coverage,
     kinds: BTreeMap<String, Kind>,
@@ -67,6 +71,7 @@ fn options() -> Options {
             }
             "--keep-going" => o.keep_going = true,
             "--on-file" => o.on_file = true,
+            "--plans" => o.plans = true,
             "--alter" => o.features.alter = true,
             "--foreign-keys" => o.features.foreign_keys = true,
             "--table-functions" => o.features.table_functions = true,
@@ -131,9 +136,14 @@ fn main() {
                 loop {
                     let k = next.fetch_add(1, Ordering::Relaxed) as u64;
                     let seed = o.round.unwrap_or_else(|| o.seed.wrapping_mul(1_000_003) + k);
-                    let r = round(seed, &dir, functions, o.features, o.only.as_deref());
+                    let r = match o.plans {
+                        true => plans::round(seed, &dir),
+                        false => round(seed, &dir, functions, o.features, o.only.as_deref()),
+                    };
                     let mut total = total.lock().expect("no worker panics while it counts");
                     total.statements += r.statements;
+                    total.plans.0 += r.plans;
+                    total.plans.1 += r.findings.iter().filter(|f| f.difference.what == "plan").count();
                     total.rounds += 1;
                     total.coverage.add(&r.coverage);
                     for f in r.findings {
@@ -185,6 +195,9 @@ fn report(o: &Options, total: Total, functions: &[iolite_conform::differ::genera
         total.statements,
         kinds.len()
     );
+    if o.plans {
+        println!("{} plans, {} of them differ", total.plans.0, total.plans.1);
+    }
     for (key, k) in &kinds {
         println!("{:6}  {key}", k.count);
     }

@@ -1,7 +1,7 @@
 //! The differential tester: generated schemas, data and statements on iolite and on stock SQLite, each on a database
 //! of its own; rows, errors, states and files are compared.
 //!
-//! A round is reproducible by its seed. [`session`] runs rounds, [`generate`] holds the generator's state, [`query`],
+//! A round is reproducible by its seed. [`session`] runs rounds, [`plans`] those that compare plans, [`generate`] holds the generator's state, [`query`],
 //! [`expr`], [`write`] and [`ddl`] make statements, [`pair`] compares, [`shrink`] shortens what was found.
 
 pub mod coverage;
@@ -12,6 +12,7 @@ pub mod generate;
 pub mod model;
 pub mod pair;
 mod params;
+pub mod plans;
 mod query;
 pub mod rng;
 pub mod session;

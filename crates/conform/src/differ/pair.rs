@@ -3,6 +3,7 @@
 //! `@DIR@` in a statement stands for the engine's own folder.
 
 use super::coverage::Coverage;
+use super::plans;
 use iolite::engine::Step;
 use iolite_stock as stock;
 use std::cell::Cell;
@@ -117,12 +118,19 @@ pub struct Stmt {
     pub ordered: bool,
     /// Only whether it fails is compared.
     pub loose: bool,
+    /// It asks for a plan: the tree is compared.
+    pub plan: bool,
 }
 
 impl Stmt {
     /// A statement whose rows are compared as a set.
     pub fn plain(kind: &'static str, sql: String) -> Stmt {
-        Stmt { kind, sql, params: Vec::new(), ordered: false, loose: false }
+        Stmt { kind, sql, params: Vec::new(), ordered: false, loose: false, plan: false }
+    }
+
+    /// EXPLAIN QUERY PLAN of a statement.
+    pub fn plan(kind: &'static str, sql: &str) -> Stmt {
+        Stmt { plan: true, ..Stmt::plain(kind, format!("EXPLAIN QUERY PLAN {sql}")) }
     }
 
     /// A statement to be run again, as findings show it: its text, and behind `; -- with ` what is bound.
@@ -153,7 +161,7 @@ impl std::fmt::Display for Stmt {
 /// A difference.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// What differs: `rows`, `error`, `columns`, `state`, `panic`, `file`.
+    /// What differs: `rows`, `error`, `columns`, `state`, `panic`, `file`, `plan`.
     pub what: &'static str,
     /// Stock SQLite's side.
     pub stock: String,
@@ -172,6 +180,9 @@ impl Difference {
 
     /// Differences of one cause mostly have one signature: names and numbers are taken out.
     pub fn signature(&self, kind: &str) -> String {
+        if self.what == "plan" {
+            return format!("plan of {kind} | {}", plans::signature(&self.stock, &self.ours));
+        }
         let side = |s: &str| -> String {
             match self.what {
                 "rows" => String::new(),
@@ -540,6 +551,10 @@ fn compare(s: &Stmt, theirs: &Outcome, ours: &Outcome) -> Option<Difference> {
             None => "ok".into(),
         };
         return differ("error", short(theirs), short(ours));
+    }
+    if s.plan {
+        let (a, b) = (plans::tree(&theirs.rows), plans::tree(&ours.rows));
+        return if a == b { None } else { differ("plan", a, b) };
     }
     if theirs.error.is_none() {
         if theirs.columns != ours.columns {

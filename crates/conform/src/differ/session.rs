@@ -24,6 +24,8 @@ pub struct Finding {
 pub struct Round {
     /// Statements run.
     pub statements: usize,
+    /// Plans compared.
+    pub plans: usize,
     /// Differences.
     pub findings: Vec<Finding>,
     /// Counts.
@@ -118,7 +120,7 @@ pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, 
         findings.push(Finding { script, difference, in_memory });
     }
     let coverage = pair.coverage.take().unwrap_or_default();
-    Round { statements, findings, coverage }
+    Round { statements, plans: 0, findings, coverage }
 }
 
 fn plain(kind: &'static str, sql: String) -> Stmt {

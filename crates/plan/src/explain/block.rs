@@ -260,7 +260,7 @@ impl<'p> Teller<'p> {
             EqTerm::Eq { value, .. } => self.expr(value),
             EqTerm::InList(l) => self.exprs(&l.list),
             EqTerm::InSelect(s, _) => self.nested_query(&s.select, Use::Sought),
-            EqTerm::IsNull => {}
+            EqTerm::IsNull | EqTerm::Any => {}
         }
     }
 

@@ -15,6 +15,9 @@ pub fn level(l: &Level, extreme: bool) -> String {
     let mut out = joined(&l.access, l);
     if extreme && out.starts_with("SCAN ") {
         out.replace_range(..4, "SEARCH");
+        if l.source.table().is_some_and(|(_, t)| !t.has_rowid()) && !out.contains(" INDEX ") {
+            out.push_str(" USING PRIMARY KEY");
+        }
     }
     out
 }
@@ -138,7 +141,11 @@ fn conditions(a: &IndexAccess, table: Option<&Table>) -> String {
         ColumnSource::Rowid => "rowid".to_string(),
         ColumnSource::Expr(_) => "<expr>".to_string(),
     };
-    let mut out: Vec<String> = (0..a.eq.len()).map(|n| format!("{}=?", field(n))).collect();
+    let sought = |(n, e): (usize, &EqTerm)| match e {
+        EqTerm::Any => format!("ANY({})", field(n)),
+        _ => format!("{}=?", field(n)),
+    };
+    let mut out: Vec<String> = a.eq.iter().enumerate().map(sought).collect();
     let n = a.eq.len();
     let (mut lo, mut hi) = (a.lo.as_ref(), a.hi.as_ref());
     if (lo.is_some() || hi.is_some()) && a.key.fields[n].desc {

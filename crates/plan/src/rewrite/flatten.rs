@@ -2,6 +2,7 @@
 //! (documentation page `optoverview`, section 11).
 
 use super::substitute::{replace_in_core, replace_in_expr};
+use super::union_all;
 use crate::bound::*;
 use iolite_ext::FunctionFlags;
 
@@ -20,12 +21,14 @@ pub fn flatten(core: &mut Core, around: Around<'_>) {
     let Around { order_by, only, changing } = around;
     let mut i = 0;
     while i < core.sources.len() {
+        let (id, alone) = (core.sources[i].id, core.sources.len() == 1);
         if !changing
             && order_is_lost(core, order_by)
             && let SourceKind::Subquery(q) = &mut core.sources[i].kind
             && q.recursive.is_none()
             && q.select.limit.is_none()
             && q.select.offset.is_none()
+            && !(alone && begins_with(&q.select.order_by, order_by, id))
         {
             q.select.order_by.clear();
         }
@@ -38,6 +41,26 @@ pub fn flatten(core: &mut Core, around: Around<'_>) {
     }
 }
 
+/// Moves the LIMIT of the only query in FROM outwards, where nothing around leaves rows out or orders them, so that it can be
+/// flattened.
+pub fn take_limit(s: &mut Select) {
+    let [core] = &mut s.cores[..] else { return };
+    let [source] = &mut core.sources[..] else { return };
+    let SourceKind::Subquery(q) = &mut source.kind else { return };
+    let whole = core.filter.is_empty() && !core.aggregate && !core.distinct && core.windows.is_empty();
+    let open = s.limit.is_none() && s.offset.is_none() && s.order_by.is_empty();
+    if !whole || !open || q.select.offset.is_some() {
+        return;
+    }
+    let Some(limit) = q.select.limit.take() else { return };
+    let one = q.select.cores.len() == 1;
+    if if one { fits(core, 0, &s.order_by, true) } else { union_all::fits(core, 0, &s.order_by) } {
+        s.limit = Some(limit);
+    } else if let SourceKind::Subquery(q) = &mut core.sources[0].kind {
+        q.select.limit = Some(limit);
+    }
+}
+
 /// Whether the order of a query in FROM does not show: the rows are ordered anew or joined, and no aggregate depends on
 /// the order in which it sees them.
 fn order_is_lost(core: &Core, order_by: &[OrderTerm]) -> bool {
@@ -45,6 +68,35 @@ fn order_is_lost(core: &Core, order_by: &[OrderTerm]) -> bool {
     (!order_by.is_empty() || core.sources.len() > 1)
         && core.windows.is_empty()
         && core.aggs.iter().all(|a| any_order.iter().any(|f| a.function.flags.has(*f)))
+}
+
+/// Whether rows in the first order, of the query in FROM with this number, are in the second, too.
+fn begins_with(own: &[OrderTerm], around: &[OrderTerm], id: TableId) -> bool {
+    let same = |(o, a): (&OrderTerm, &OrderTerm)| {
+        matches!(&a.expr, Expr::Column(c) if c.table == id && usize::try_from(c.column).ok() == o.column)
+            && (o.desc, o.nulls_large, &o.collation) == (a.desc, a.nulls_large, &a.collation)
+    };
+    own.len() >= around.len() && own.iter().zip(around).all(same)
+}
+
+/// The only query in FROM is a compound that is merged: it is merged in the order that is wanted of the whole.
+pub fn hand_down_order(s: &mut Select) {
+    let [core] = &mut s.cores[..] else { return };
+    let [source] = &mut core.sources[..] else { return };
+    let SourceKind::Subquery(q) = &mut source.kind else { return };
+    let merged = q.select.ops.iter().any(|o| *o != CompoundOp::UnionAll);
+    let free = q.select.order_by.is_empty() && q.select.limit.is_none() && q.recursive.is_none();
+    if !merged || !free || core.aggregate || !core.windows.is_empty() {
+        return;
+    }
+    let mut order = Vec::with_capacity(s.order_by.len());
+    for o in &s.order_by {
+        let Expr::Column(c) = &o.expr else { return };
+        let column = usize::try_from(c.column).ok().filter(|_| c.table == source.id && !o.nulls_large);
+        let Some(k) = column else { return };
+        order.push(OrderTerm { column: Some(k), ..o.clone() });
+    }
+    q.select.order_by = order;
 }
 
 /// `takes`: the arm can take over the order of a query in FROM.
@@ -83,6 +135,15 @@ fn fits(core: &Core, i: usize, order_by: &[OrderTerm], takes: bool) -> bool {
     // An order that shows must find a place around.
     let taken = !takes || core.aggregate || !core.windows.is_empty() || !order_by.is_empty();
     if !q.select.order_by.is_empty() && taken {
+        return false;
+    }
+    // What costs much is computed for the rows that come out only: behind the sorter.
+    let complex = |e: &Expr| {
+        e.any(&mut |x| {
+            matches!(x, Expr::Call(_) | Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_))
+        })
+    };
+    if !q.select.order_by.is_empty() && core.sources.len() == 1 && core.result.iter().any(complex) {
         return false;
     }
     // What an earlier step has made depend on this very source's row of NULLs needs it to stay.
@@ -141,10 +202,10 @@ fn dissolve(core: &mut Core, i: usize, order_by: &mut Vec<OrderTerm>) {
             f.on = Some(only);
         }
     }
-    for f in inner.filter {
-        let on = if left { Some(only) } else { f.on };
-        core.filter.push(Filter { expr: f.expr, on });
-    }
+    // Its conditions stand before those around it.
+    let around = std::mem::take(&mut core.filter);
+    let own = inner.filter.into_iter().map(|f| Filter { expr: f.expr, on: if left { Some(only) } else { f.on } });
+    core.filter = own.chain(around).collect();
     for (k, s) in inner.sources.into_iter().enumerate() {
         core.sources.several().insert(i + k, s);
     }

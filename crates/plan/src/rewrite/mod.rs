@@ -4,4 +4,6 @@ pub mod exists;
 pub mod flatten;
 pub mod outer_join;
 pub mod push_down;
+pub mod renumber;
 mod substitute;
+pub mod union_all;

@@ -279,6 +279,7 @@ impl Compiler<'_> {
                 self.q.conds.push(Cond { ex: Ex::IsNull(Box::new(lhs), false), on });
                 Ok(())
             }
+            EqTerm::Any => Ok(()),
             EqTerm::InList(l) => self.condition(&Expr::InList(l.clone()), on),
             EqTerm::InSelect(i, _) if i.lhs.len() == 1 => self.condition(&Expr::InSelect(i.clone()), on),
             EqTerm::InSelect(..) => no("IN (SELECT ...) of several columns"),

@@ -1,0 +1,571 @@
+//! Rounds about plans: plain schemas with indexes, mostly filled, half of them analysed, and queries of every form that a
+//! planner has something to decide about. Of each query the tree of EXPLAIN QUERY PLAN is compared, then its answer.
+//!
+//! What always holds: names are short and alike in all tables, so that differences of one cause look alike. What this does
+//! not know: odd values, collating sequences of every kind and changes of rows between queries, which `session` draws.
+
+use super::coverage::Coverage;
+use super::pair::{Pair, Stmt, V};
+use super::rng::Rng;
+use super::session::{Finding, Round};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Queries of a round.
+const QUERIES: usize = 60;
+
+struct Table {
+    name: String,
+    columns: Vec<Column>,
+    rowid: bool,
+}
+
+struct Column {
+    name: &'static str,
+    /// Its values repeat after so many rows.
+    period: usize,
+    text: bool,
+}
+
+/// Draws the statements of a round.
+struct Drawer {
+    rng: Rng,
+    tables: Vec<Table>,
+}
+
+/// A source of a query: its alias, and the table's number.
+type Item = (String, usize);
+
+/// A query: its kind, its text, and whether its order is settled; `None` if rows may be left out at will.
+struct Drawn {
+    kind: &'static str,
+    sql: String,
+    ordered: Option<bool>,
+}
+
+/// Runs the round with this seed.
+pub fn round(seed: u64, dir: &Path) -> Round {
+    let mut d = Drawer { rng: Rng::new(seed), tables: Vec::new() };
+    let mut pair = Pair::new(dir, true);
+    let mut round = Round { statements: 0, plans: 0, findings: Vec::new(), coverage: Coverage::default() };
+    let mut script: Vec<Stmt> = d.schema().into_iter().map(|sql| Stmt::plain("setup", sql)).collect();
+    for (i, s) in script.iter().enumerate() {
+        round.statements += 1;
+        if let Some(difference) = pair.run(s) {
+            script.truncate(i + 1);
+            round.findings.push(Finding { script, difference, in_memory: true });
+            return round;
+        }
+    }
+    for _ in 0..QUERIES {
+        let q = d.query();
+        let plan = Stmt::plan(q.kind, &q.sql);
+        let answer = q.ordered.map(|ordered| Stmt { ordered, ..Stmt::plain(q.kind, q.sql) });
+        for s in std::iter::once(plan).chain(answer) {
+            round.statements += 1;
+            script.push(s.clone());
+            round.plans += usize::from(s.plan);
+            // Where EXPLAIN is before a change of rows, stock counts it as one that changed none.
+            if let Some(difference) = pair.run(&s).filter(|d| d.what != "state") {
+                round.findings.push(Finding { script: script.clone(), difference, in_memory: true });
+            }
+            script.pop();
+            if pair.exhausted {
+                return round;
+            }
+        }
+    }
+    round
+}
+
+/// The tree of EXPLAIN QUERY PLAN's rows, children indented.
+pub fn tree(rows: &[Vec<V>]) -> String {
+    fn below(rows: &[Vec<V>], parent: i64, depth: usize, out: &mut String) {
+        for r in rows {
+            if let [V::Int(id), V::Int(p), _, V::Text(detail)] = &r[..]
+                && *p == parent
+            {
+                let _ = writeln!(out, "{:1$}{2}", "", 2 * depth, String::from_utf8_lossy(detail));
+                below(rows, *id, depth + 1, out);
+            }
+        }
+    }
+    let mut out = String::new();
+    below(rows, 0, 0, &mut out);
+    out
+}
+
+/// The lines that only one of two trees has, names taken out.
+pub fn signature(stock: &str, ours: &str) -> String {
+    let lines = |s: &str| s.lines().map(anonymous).collect::<Vec<_>>();
+    let (mut a, mut b) = (lines(stock), lines(ours));
+    a.retain(|l| match b.iter().position(|x| x == l) {
+        Some(k) => {
+            b.remove(k);
+            false
+        }
+        None => true,
+    });
+    if a.is_empty() && b.is_empty() {
+        return "the same lines elsewhere".into();
+    }
+    format!("stock: {} | ours: {}", a.join("; "), b.join("; "))
+}
+
+/// A line without names and numbers.
+fn anonymous(line: &str) -> String {
+    let (head, list) = line.trim().split_once(" (").unwrap_or((line.trim(), ""));
+    let mut out = String::new();
+    let mut words = head.split(' ').peekable();
+    while let Some(w) = words.next() {
+        let named = w.chars().next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '(');
+        let _ = write!(out, "{}{}", if out.is_empty() { "" } else { " " }, if named { "#" } else { w });
+    }
+    let parts: Vec<String> = list
+        .trim_end_matches(')')
+        .split(" AND ")
+        .map(|p| {
+            let name = if p.starts_with("rowid") { "rowid" } else { "" };
+            format!("{name}{}", p.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+        })
+        .collect();
+    if !list.is_empty() && list.contains('?') {
+        let _ = write!(out, " ({})", parts.join(" "));
+    }
+    out
+}
+
+impl Drawer {
+    fn one<'a>(&mut self, list: &[&'a str]) -> &'a str {
+        list[self.rng.below(list.len())]
+    }
+
+    /// The statements that make and fill the tables.
+    fn schema(&mut self) -> Vec<String> {
+        let mut out = Vec::new();
+        let analysed = self.rng.chance(50);
+        for n in 1..=self.rng.range(2, 4) {
+            let name = format!("t{n}");
+            let mut columns: Vec<Column> = ["a", "b", "c", "d", "e"][..self.rng.range(2, 5)]
+                .iter()
+                .map(|name| Column {
+                    name,
+                    period: *self.rng.pick(&[2, 7, 40, 40, 500, 100_000]),
+                    text: self.rng.chance(25),
+                })
+                .collect();
+            let kind = self.rng.below(10);
+            let mut parts = Vec::new();
+            for (k, c) in columns.iter_mut().enumerate() {
+                let ty = if c.text {
+                    *self.rng.pick(&["TEXT", "TEXT", "VARCHAR(40)", "TEXT COLLATE NOCASE"])
+                } else {
+                    *self.rng.pick(&["INT", "INT", "INTEGER", "", "REAL"])
+                };
+                let more = match (kind, k) {
+                    (0..=4, 0) => {
+                        (c.period, c.text) = (usize::MAX, false);
+                        parts.push(format!("{} INTEGER PRIMARY KEY", c.name));
+                        continue;
+                    }
+                    (5, 1) => {
+                        c.period = usize::MAX;
+                        " UNIQUE"
+                    }
+                    _ if self.rng.chance(25) => " NOT NULL",
+                    _ => "",
+                };
+                parts.push(format!("{} {ty}{more}", c.name));
+            }
+            let rowid = kind < 8;
+            if !rowid {
+                columns[0].period = usize::MAX;
+                let key = if kind == 8 { "a" } else { "a, b" };
+                parts.push(format!("PRIMARY KEY({key})"));
+            }
+            let tail = if rowid { "" } else { " WITHOUT ROWID" };
+            out.push(format!("CREATE TABLE {name}({}){tail}", parts.join(", ")));
+            self.tables.push(Table { name, columns, rowid });
+        }
+        for t in 0..self.tables.len() {
+            let rows = *self.rng.pick(&[0, 12, 300, 300, 2000]);
+            let values: Vec<String> = self.tables[t]
+                .columns
+                .iter()
+                .map(|c| match (c.period, c.text) {
+                    (usize::MAX, false) => "i".into(),
+                    (usize::MAX, true) => "'x' || i".into(),
+                    (p, false) => format!("i * 7 % {p}"),
+                    (p, true) => format!("'x' || (i * 7 % {p})"),
+                })
+                .collect();
+            let name = &self.tables[t].name;
+            if rows > 0 {
+                out.push(format!(
+                    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) \
+                     INSERT INTO {name} SELECT {} FROM n",
+                    values.join(", ")
+                ));
+            }
+            for k in 0..self.rng.below(4) {
+                let mut of: Vec<&str> = self.tables[t].columns.iter().map(|c| c.name).collect();
+                let n = of.len();
+                of.rotate_left(self.rng.below(n));
+                if self.rng.chance(40) {
+                    of.reverse();
+                }
+                of.truncate(self.rng.range(1, 3));
+                let fields: Vec<String> = of
+                    .iter()
+                    .map(|c| match self.rng.below(16) {
+                        0 => format!("{c} DESC"),
+                        1 => format!("{c} COLLATE NOCASE"),
+                        2 => format!("abs({c})"),
+                        _ => c.to_string(),
+                    })
+                    .collect();
+                let only = if self.rng.chance(8) {
+                    format!(" WHERE {} {}", of[0], self.one(&["IS NOT NULL", "> 5"]))
+                } else {
+                    String::new()
+                };
+                let name = &self.tables[t].name;
+                out.push(format!("CREATE INDEX {name}i{k} ON {name}({}){only}", fields.join(", ")));
+            }
+        }
+        let (t, u) = (self.table(), self.table());
+        let view = self.simple(t);
+        out.push(format!("CREATE VIEW v1(a, b) AS {view}"));
+        let (one, two) = (self.simple(t), self.simple(u));
+        out.push(format!("CREATE VIEW v2(a, b) AS {one} UNION ALL {two}"));
+        if analysed {
+            out.push("ANALYZE".into());
+        }
+        out
+    }
+
+    fn table(&mut self) -> usize {
+        self.rng.below(self.tables.len())
+    }
+
+    /// Two columns of a table, with or without a condition.
+    fn simple(&mut self, t: usize) -> String {
+        let item = ("".to_string(), t);
+        let (a, b) = (self.column(&item), self.column(&item));
+        let filter =
+            if self.rng.chance(30) { format!(" WHERE {}", self.condition(&item)) } else { String::new() };
+        format!("SELECT {a}, {b} FROM {}{filter}", self.tables[t].name)
+    }
+
+    fn column_of(&mut self, (alias, t): &Item) -> (String, bool, usize) {
+        let t = &self.tables[*t];
+        if t.rowid && self.rng.chance(5) {
+            let name = if alias.is_empty() { "rowid".into() } else { format!("{alias}.rowid") };
+            return (name, false, 2000);
+        }
+        let c = self.rng.pick(&t.columns);
+        let name = if alias.is_empty() { c.name.into() } else { format!("{alias}.{}", c.name) };
+        (name, c.text, c.period.min(2000))
+    }
+
+    fn column(&mut self, item: &Item) -> String {
+        self.column_of(item).0
+    }
+
+    fn value(&mut self, text: bool, period: usize) -> String {
+        let n = self.rng.below(period);
+        if text { format!("'x{n}'") } else { n.to_string() }
+    }
+
+    /// A condition about one source.
+    fn condition(&mut self, item: &Item) -> String {
+        let (c, text, period) = self.column_of(item);
+        let (x, y) = (self.value(text, period), self.value(text, period));
+        match self.rng.below(28) {
+            0..=9 => format!("{c} = {x}"),
+            10..=12 => format!("{c} {} {x}", self.one(&[">", "<", ">=", "<="])),
+            13 => format!("{c} BETWEEN {x} AND {y}"),
+            14 | 15 => format!("{c} IN ({x}, {y})"),
+            16 => format!("{c} IS NULL"),
+            17 => format!("{c} IS NOT NULL"),
+            18 => format!("{c} IS {x}"),
+            19 => format!("{c} LIKE 'x1%'"),
+            20 => format!("{c} GLOB 'x1*'"),
+            21 => format!("{c} <> {x}"),
+            22 => {
+                let d = self.column(item);
+                format!("({c}, {d}) > ({x}, 3)")
+            }
+            23 => format!("{}({c} = {x})", self.one(&["likely", "unlikely"])),
+            24 => format!("likelihood({c} > {x}, {})", self.one(&["0.001", "0.2", "0.9"])),
+            25 => format!("+{c} = {x}"),
+            26 => format!("abs({c}) = {x}"),
+            _ => {
+                let d = self.column(item);
+                format!("{c} = {d}")
+            }
+        }
+    }
+
+    /// Conditions about some sources.
+    fn conditions(&mut self, items: &[Item], most: usize) -> String {
+        let n = self.rng.below(most + 1);
+        if n == 0 {
+            return String::new();
+        }
+        let list: Vec<String> = (0..n)
+            .map(|_| {
+                let item = self.rng.pick(items).clone();
+                if self.rng.chance(14) {
+                    let arms: Vec<String> = (0..self.rng.range(2, 3))
+                        .map(|_| {
+                            let one = self.condition(&item);
+                            if self.rng.chance(25) { format!("({one} AND {})", self.condition(&item)) } else { one }
+                        })
+                        .collect();
+                    return format!("({})", arms.join(" OR "));
+                }
+                self.condition(&item)
+            })
+            .collect();
+        format!(" WHERE {}", list.join(" AND "))
+    }
+
+    /// An ORDER BY over some sources, or none.
+    fn order(&mut self, items: &[Item]) -> String {
+        if self.rng.chance(50) {
+            return String::new();
+        }
+        let terms: Vec<String> = (0..self.rng.range(1, 2))
+            .map(|_| {
+                let item = self.rng.pick(items).clone();
+                let tail = self.one(&["", "", "", "", " DESC", " DESC", " NULLS LAST", " DESC NULLS FIRST"]);
+                format!("{}{tail}", self.column(&item))
+            })
+            .collect();
+        format!(" ORDER BY {}", terms.join(", "))
+    }
+
+    fn limit(&mut self) -> &'static str {
+        self.one(&["", "", "", " LIMIT 3", " LIMIT 5 OFFSET 2"])
+    }
+
+    fn columns(&mut self, items: &[Item]) -> String {
+        if self.rng.chance(25) {
+            return "*".into();
+        }
+        let n = self.rng.range(1, 3);
+        let list: Vec<String> = (0..n)
+            .map(|_| {
+                let item = self.rng.pick(items).clone();
+                self.column(&item)
+            })
+            .collect();
+        list.join(", ")
+    }
+
+    /// A join: its FROM clause and its sources.
+    fn join(&mut self, outer: bool) -> (String, Vec<Item>) {
+        let n = self.rng.range(2, 3);
+        let mut items: Vec<Item> = Vec::new();
+        let mut from = String::new();
+        for k in 0..n {
+            let t = self.table();
+            let item = (format!("s{k}"), t);
+            let name = format!("{} AS s{k}", self.tables[t].name);
+            if k == 0 {
+                from = name;
+            } else {
+                let before = self.rng.pick(&items).clone();
+                let on = format!("{} = {}", self.column(&before), self.column(&item));
+                let on = if self.rng.chance(20) { format!("{on} AND {}", self.condition(&item)) } else { on };
+                let word = match outer {
+                    true => *self.rng.pick(&["LEFT JOIN", "LEFT JOIN", "LEFT JOIN", "JOIN", "RIGHT JOIN"]),
+                    false => *self.rng.pick(&["JOIN", "JOIN", "JOIN", "JOIN", "CROSS JOIN"]),
+                };
+                let _ = write!(from, " {word} {name} ON {on}");
+            }
+            items.push(item);
+        }
+        (from, items)
+    }
+
+    /// A query that stands in FROM, of columns x and y.
+    fn nested(&mut self) -> String {
+        let t = self.table();
+        let item = ("".to_string(), t);
+        let name = self.tables[t].name.clone();
+        let (a, b) = (self.column(&item), self.column(&item));
+        let filter = self.conditions(&[item.clone()], 1);
+        match self.rng.below(10) {
+            0 | 1 => format!("SELECT {a} AS x, {b} AS y FROM {name}{filter}"),
+            2 | 3 => format!("SELECT {a} AS x, count(*) AS y FROM {name}{filter} GROUP BY 1"),
+            4 => format!("SELECT DISTINCT {a} AS x, {b} AS y FROM {name}{filter}"),
+            5 => format!("SELECT {a} AS x, {b} AS y FROM {name}{filter} ORDER BY 1, 2 LIMIT 10"),
+            6 | 7 => {
+                let u = self.table();
+                let right = self.simple(u);
+                let op = self.one(&["UNION ALL", "UNION ALL", "UNION ALL", "UNION", "EXCEPT"]);
+                format!("SELECT {a} AS x, {b} AS y FROM {name}{filter} {op} {right}")
+            }
+            8 => format!("SELECT {a} AS x, sum({b}) OVER (PARTITION BY {a}) AS y FROM {name}{filter}"),
+            _ => format!("SELECT {a} AS x, {b} AS y FROM {name}{filter} ORDER BY {b}"),
+        }
+    }
+
+    fn query(&mut self) -> Drawn {
+        let t = self.table();
+        let item = ("".to_string(), t);
+        let items = std::slice::from_ref(&item);
+        let name = self.tables[t].name.clone();
+        let all = Some(false);
+        let (kind, sql, ordered) = match self.rng.below(36) {
+            0..=5 => {
+                let (columns, filter) = (self.columns(items), self.conditions(items, 3));
+                let (order, limit) = (self.order(items), self.limit());
+                let sql = format!("SELECT {columns} FROM {name}{filter}{order}{limit}");
+                ("one table", sql, if limit.is_empty() { all } else { None })
+            }
+            6..=10 => {
+                let (from, items) = self.join(false);
+                let (columns, filter) = (self.columns(&items), self.conditions(&items, 2));
+                let (order, limit) = (self.order(&items), self.limit());
+                let sql = format!("SELECT {columns} FROM {from}{filter}{order}{limit}");
+                ("join", sql, if limit.is_empty() { all } else { None })
+            }
+            11..=13 => {
+                let (from, items) = self.join(true);
+                let (columns, filter, order) =
+                    (self.columns(&items), self.conditions(&items, 1), self.order(&items));
+                ("outer join", format!("SELECT {columns} FROM {from}{filter}{order}"), all)
+            }
+            14..=16 => {
+                let (from, items) =
+                    if self.rng.chance(60) { (name, vec![item]) } else { self.join(false) };
+                let (first, second) = (self.rng.pick(&items).clone(), self.rng.pick(&items).clone());
+                let (k, l) = (self.column(&first), self.column(&second));
+                let keys = if self.rng.chance(40) { format!("{k}, {l}") } else { k };
+                let filter = self.conditions(&items, 2);
+                let order = match self.rng.below(4) {
+                    0 => format!(" ORDER BY {keys}"),
+                    1 => " ORDER BY 1 DESC".to_string(),
+                    2 => " ORDER BY count(*)".to_string(),
+                    _ => String::new(),
+                };
+                let f = self.one(&["count(*)", "count(*)", "max", "sum", "count(DISTINCT"]);
+                let call = match f {
+                    "count(*)" => f.to_string(),
+                    "count(DISTINCT" => format!("{f} {l})"),
+                    _ => format!("{f}({l})"),
+                };
+                ("group", format!("SELECT {keys}, {call} FROM {from}{filter} GROUP BY {keys}{order}"), all)
+            }
+            17 => {
+                let (columns, filter, order) =
+                    (self.columns(items), self.conditions(items, 2), self.order(items));
+                ("distinct", format!("SELECT DISTINCT {columns} FROM {name}{filter}{order}"), all)
+            }
+            18 | 19 => {
+                let c = self.column(&item);
+                let f = match self.rng.below(5) {
+                    0 => "count(*)".to_string(),
+                    1 => format!("min({c})"),
+                    2 => format!("max({c})"),
+                    3 => format!("count({c})"),
+                    _ => format!("min({c}), max({c})"),
+                };
+                ("whole", format!("SELECT {f} FROM {name}{}", self.conditions(items, 2)), all)
+            }
+            20 | 21 => {
+                let u = self.table();
+                let (one, two) = (self.simple(t), self.simple(u));
+                let op = self.one(&["UNION ALL", "UNION ALL", "UNION", "EXCEPT", "INTERSECT"]);
+                let order = self.one(&["", " ORDER BY 1, 2", " ORDER BY 2, 1"]);
+                ("compound", format!("{one} {op} {two}{order}"), Some(!order.is_empty()))
+            }
+            22..=26 => {
+                let inner = self.nested();
+                let filter = match self.rng.below(4) {
+                    0 => "q.x = 3".to_string(),
+                    1 => "q.x > 2 AND q.y < 40".to_string(),
+                    2 => "q.y IS NOT NULL".to_string(),
+                    _ => "1".to_string(),
+                };
+                let order = self.one(&["", "", " ORDER BY q.x, q.y", " ORDER BY 1"]);
+                let limit = if inner.contains("LIMIT") { None } else { all };
+                if self.rng.chance(50) {
+                    let what = self.one(&["*", "x", "count(*)", "max(y)"]);
+                    let order = if what == "*" || what == "x" { order } else { "" };
+                    let cut = if what == "*" || what == "x" { self.limit() } else { "" };
+                    let sql = format!("SELECT {what} FROM ({inner}) AS q WHERE {filter}{order}{cut}");
+                    ("in FROM", sql, if cut.is_empty() { limit } else { None })
+                } else {
+                    let s = ("s".to_string(), t);
+                    let word = self.one(&["JOIN", "JOIN", "LEFT JOIN"]);
+                    let on = format!("q.{} = {}", self.one(&["x", "y"]), self.column(&s));
+                    let parts = if self.rng.chance(60) || word == "LEFT JOIN" && self.rng.chance(50) {
+                        format!("{name} AS s {word} ({inner}) AS q")
+                    } else {
+                        format!("({inner}) AS q {word} {name} AS s")
+                    };
+                    ("in FROM joined", format!("SELECT * FROM {parts} ON {on} WHERE {filter}{order}"), limit)
+                }
+            }
+            27..=29 => {
+                let u = self.table();
+                let (other, inner) = (self.tables[u].name.clone(), ("u".to_string(), u));
+                let (c, d) = (self.column(&("s".into(), t)), self.column(&inner));
+                let more = self.condition(&inner);
+                let more = if self.rng.chance(50) { format!(" AND {more}") } else { String::new() };
+                let condition = match self.rng.below(6) {
+                    0 | 1 => format!("{c} IN (SELECT {d} FROM {other} AS u WHERE 1{more})"),
+                    2 => format!("{c} NOT IN (SELECT {d} FROM {other} AS u WHERE 1{more})"),
+                    3 => format!("EXISTS (SELECT 1 FROM {other} AS u WHERE {d} = {c}{more})"),
+                    4 => format!("NOT EXISTS (SELECT 1 FROM {other} AS u WHERE {d} = {c}{more})"),
+                    _ => format!("{c} = (SELECT max({d}) FROM {other} AS u WHERE 1{more})"),
+                };
+                ("nested", format!("SELECT * FROM {name} AS s WHERE {condition}"), all)
+            }
+            30 => {
+                let inner = self.nested();
+                let hint = self.one(&["", "", "MATERIALIZED ", "NOT MATERIALIZED "]);
+                let limit = if inner.contains("LIMIT") { None } else { all };
+                let from = self.one(&["w", "w", "w AS p JOIN w AS q ON p.x = q.y"]);
+                ("with", format!("WITH w(x, y) AS {hint}({inner}) SELECT * FROM {from}"), limit)
+            }
+            31 | 32 => {
+                let view = self.one(&["v1", "v2"]);
+                let (c, s) = (self.one(&["a", "b"]), ("s".to_string(), t));
+                let order = self.one(&["", " ORDER BY v.a", " ORDER BY v.b DESC, v.a"]);
+                let sql = match self.rng.below(3) {
+                    0 => format!("SELECT * FROM {view} AS v WHERE v.{c} = 5{order}"),
+                    1 => format!("SELECT count(*) FROM {view} AS v WHERE v.{c} < 50"),
+                    _ => {
+                        format!("SELECT * FROM {name} AS s JOIN {view} AS v ON {} = v.{c}{order}", self.column(&s))
+                    }
+                };
+                ("view", sql, all)
+            }
+            33 => {
+                let (a, b, c) = (self.column(&item), self.column(&item), self.column(&item));
+                let filter = self.conditions(items, 1);
+                let over = match self.rng.below(3) {
+                    0 => format!("PARTITION BY {a}"),
+                    1 => format!("ORDER BY {b}"),
+                    _ => format!("PARTITION BY {a} ORDER BY {b}"),
+                };
+                ("window", format!("SELECT {c}, sum({b}) OVER ({over}) FROM {name}{filter}"), None)
+            }
+            _ => {
+                let filter = self.conditions(items, 2);
+                let c = self.rng.pick(&self.tables[t].columns).name;
+                let sql = match self.rng.below(2) {
+                    0 => format!("DELETE FROM {name}{filter}"),
+                    _ => format!("UPDATE {name} SET {c} = {c} + 1{filter}"),
+                };
+                ("change", sql, None)
+            }
+        };
+        Drawn { kind, sql, ordered }
+    }
+}
