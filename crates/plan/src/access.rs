@@ -697,7 +697,8 @@ fn order_of_query(q: &FromPlan) -> Vec<OrderKey> {
         return Vec::new();
     }
     let terms = q.select.order_by.iter();
-    let plain = terms.map_while(|t| t.column.filter(|_| !t.nulls_large).map(|k| key(k, &t.collation, t.desc)));
+    let plain =
+        terms.map_while(|t| t.column.filter(|_| !t.nulls_large).map(|k| key(k, &t.collation, t.desc)));
     match &q.select.merge {
         Some(m) if q.select.order_by.is_empty() && m.arms == q.select.cores.len() => match &m.root {
             Merge::Both(pair) => pair.by.iter().map(|(k, f)| key(*k, &f.coll, f.desc)).collect(),

@@ -551,7 +551,8 @@ fn constants(terms: &[Term], pos: &Positions<'_>, inner: &dyn Fn(&Term) -> bool,
             continue;
         }
         // Where nothing is converted, 1 equals 1.0, and they are other texts.
-        let exact = c.affinity > Affinity::Blob || matches!(value, Expr::Const(Value::Text(..) | Value::Blob(..)));
+        let exact =
+            c.affinity > Affinity::Blob || matches!(value, Expr::Const(Value::Text(..) | Value::Blob(..)));
         for other in terms.iter().filter(|t| inner(t)) {
             let Expr::Compare(o) = &other.expr else { continue };
             if !exact && o.affinity == Affinity::Text {

@@ -40,7 +40,11 @@ pub(super) fn fits(core: &Core, i: usize, order_by: &[OrderTerm]) -> bool {
     if closed || cut || !q.select.order_by.is_empty() || s.join.left || s.join.cross {
         return false;
     }
-    if core.aggregate || core.distinct || !core.windows.is_empty() || core.sources.iter().any(|x| x.join.right) {
+    if core.aggregate
+        || core.distinct
+        || !core.windows.is_empty()
+        || core.sources.iter().any(|x| x.join.right)
+    {
         return false;
     }
     let plain = |c: &Core| {
@@ -82,7 +86,8 @@ fn spread(s: &mut Select, k: usize, i: usize, numbers: &mut Numbers) {
     for (n, arm) in compound.cores.into_iter().enumerate() {
         let mut copy = around.clone();
         if let SourceKind::Subquery(q) = &mut copy.sources[i].kind {
-            q.select = Select { cores: iolite_base::Few::one(arm), columns: columns.clone(), ..Select::default() };
+            q.select =
+                Select { cores: iolite_base::Few::one(arm), columns: columns.clone(), ..Select::default() };
             // Uses of a common table expression share its rows, and here each has others.
             q.cte = None;
         }
