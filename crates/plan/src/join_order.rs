@@ -47,6 +47,8 @@ pub struct Path {
     pub delivered: usize,
     /// Equal results come next to each other.
     pub adjacent: bool,
+    /// Within a group, equal arguments of the aggregate with DISTINCT come next to each other.
+    pub arguments: bool,
     /// Estimated rows.
     pub rows: f64,
 }
@@ -89,10 +91,15 @@ pub fn search(
         return Some(path(sources, vec![c], wanted, rows));
     }
     let any_right = sources.iter().any(|s| s.join.right);
+    // Nothing written behind a CROSS JOIN comes before what is written to its left.
+    let mut crossed = 0;
     let before: Vec<Mask> = (0..n)
         .map(|i| {
-            let all = (1u64 << i) - 1;
-            if any_right || sources[i].join.left || sources[i].join.cross { all } else { 0 }
+            let (all, join) = ((1u64 << i) - 1, &sources[i].join);
+            if join.cross {
+                crossed = all;
+            }
+            if any_right || join.left || join.cross { all } else { crossed }
         })
         .collect();
     let width = match n {
@@ -260,7 +267,7 @@ fn path(sources: &[Source], loops: Vec<Candidate>, wanted: Option<&Wanted<'_>>, 
         reverse.clear();
     }
     reverse.resize(loops.len(), false);
-    Path { loops, reverse, ordered, sorted: false, delivered, adjacent: false, rows }
+    Path { loops, reverse, ordered, sorted: false, delivered, adjacent: false, arguments: false, rows }
 }
 
 /// A cost or a number of rows as coarsely as it is known, in steps of 7 percent: of paths as good as each other, the one
@@ -379,7 +386,7 @@ fn order_state(
             };
             if w.what != What::Groups {
                 let term = &w.terms[t];
-                if term.nulls_large {
+                if term.nulls_large && !key.never_null {
                     return OrderState::Dead;
                 }
                 let back = term.desc != key.desc;

@@ -157,6 +157,8 @@ pub struct CorePlan {
     pub group_desc: Vec<bool>,
     /// The first row decides: `min` or `max` over loops in that order.
     pub first_row_only: bool,
+    /// The only aggregate with DISTINCT gets equal arguments next to each other within a group.
+    pub arguments_adjacent: bool,
     /// `min` or `max` is the only aggregate: EXPLAIN QUERY PLAN calls the scans for it searches, as SQLite does.
     pub extreme: bool,
     /// `count(*)` over one whole table: no loop, the tree is counted.

@@ -12,6 +12,7 @@ use crate::plan::*;
 use crate::point::{self, Point};
 use crate::rewrite::exists;
 use crate::rewrite::flatten::{self, Around};
+use crate::rewrite::not_null;
 use crate::rewrite::outer_join;
 use crate::rewrite::push_down;
 use crate::rewrite::renumber::Numbers;
@@ -237,7 +238,7 @@ impl<'a> Planner<'a> {
         if !changing && !self.flat {
             exists::join(core);
         }
-        nulls_that_are_none(core, order_by);
+        not_null::simplify(core, order_by);
         if let Some(point) = point::find(self.env, core)? {
             self.point(plan, core, order_by, point)?;
             // A row alone is in every order.
@@ -283,6 +284,7 @@ impl<'a> Planner<'a> {
         if path.adjacent {
             plan.distinct = Distinct::Adjacent;
         }
+        plan.arguments_adjacent = path.arguments;
         if core.distinct && windows.is_empty() && path.loops.iter().all(|c| c.one_row) {
             plan.distinct = Distinct::Unique;
         }
@@ -400,21 +402,11 @@ impl<'a> Planner<'a> {
             });
         }
         let constant = constants(core, terms);
-        let group_terms;
+        let (group_terms, argument);
         let wanted = if let Some(m) = min_max {
             Some(Wanted { terms: m, what: What::Order, part: false, constant: &constant })
         } else if core.aggregate && !core.group_by.is_empty() {
-            group_terms = core
-                .group_by
-                .iter()
-                .map(|g| OrderTerm {
-                    expr: g.clone(),
-                    column: None,
-                    desc: false,
-                    nulls_large: false,
-                    collation: g.collation().map_or(Collation::Binary, |c| c.0),
-                })
-                .collect::<Vec<_>>();
+            group_terms = core.group_by.iter().map(distinct::term).collect::<Vec<_>>();
             Some(Wanted { terms: &group_terms, what: What::Groups, part: false, constant: &constant })
         } else if !order_by.is_empty() && !core.aggregate {
             Some(Wanted {
@@ -423,6 +415,9 @@ impl<'a> Planner<'a> {
                 part: !core.sources.iter().any(|s| s.join.right),
                 constant: &constant,
             })
+        } else if let (Some(a), [_]) = (distinct::argument(core), &core.aggs[..]) {
+            argument = [distinct::term(a)];
+            Some(Wanted { terms: &argument, what: What::Groups, part: false, constant: &constant })
         } else if !results.is_empty() {
             let part = !core.sources.iter().any(|s| s.join.right);
             Some(Wanted { terms: results, what: What::Distinct, part, constant: &constant })
@@ -437,7 +432,8 @@ impl<'a> Planner<'a> {
             }
             _ => Vec::new(),
         };
-        let asked = wanted.as_ref().filter(|_| offered).map(|w| {
+        let of_rows = |_: &&Wanted<'_>| offered && (!core.aggregate || !core.group_by.is_empty() || min_max.is_some());
+        let asked = wanted.as_ref().filter(of_rows).map(|w| {
             let purpose = match w.what {
                 What::Distinct => OrderUse::Distinct,
                 What::Groups => OrderUse::Grouped,
@@ -479,6 +475,15 @@ impl<'a> Planner<'a> {
         };
         if matches!(&wanted, Some(Wanted { what: What::Distinct, .. })) {
             path.delivered = 0;
+        }
+        // Groups that come one after the other, and in each the arguments.
+        if let Some(a) = distinct::argument(core)
+            && (path.ordered || core.group_by.is_empty())
+            && !core.sources.iter().any(|s| s.join.right)
+        {
+            let terms: Vec<OrderTerm> = core.group_by.iter().chain([a]).map(distinct::term).collect();
+            let w = Wanted { terms: &terms, what: What::Groups, part: false, constant: &constant };
+            path.arguments = join_order::delivers(&core.sources, &path.loops, &w);
         }
         Ok((path, queries))
     }
@@ -801,21 +806,6 @@ fn group_order(group_by: &[Expr], order_by: &[OrderTerm]) -> Option<Vec<bool>> {
         !o.nulls_large && o.expr.same(g) && o.collation == g.collation().map_or(Collation::Binary, |c| c.0)
     });
     fits.then(|| order_by.iter().map(|o| o.desc).collect())
-}
-
-/// Where NULLs are to stand says nothing of what is never NULL.
-fn nulls_that_are_none(core: &Core, order_by: &mut [OrderTerm]) {
-    for o in order_by.iter_mut().filter(|o| o.nulls_large) {
-        let Expr::Column(c) = o.expr.without_collate() else { continue };
-        let Some(k) = core.sources.iter().position(|s| s.id == c.table) else { continue };
-        let SourceKind::Table { table, .. } = &core.sources[k].kind else { continue };
-        let outer = core.sources[k].join.left || core.sources[k + 1..].iter().any(|s| s.join.right);
-        let known = match usize::try_from(c.column) {
-            Ok(n) => table.rowid_alias == Some(n) || table.columns[n].not_null.is_some(),
-            Err(_) => true,
-        };
-        o.nulls_large = outer || !known;
-    }
 }
 
 /// Columns that a condition fixes.

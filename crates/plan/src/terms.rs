@@ -23,6 +23,8 @@ pub struct Term {
     pub truth: Option<f64>,
     /// Follows from others: helps to find rows, need not be tested. `expr` may be what it follows from.
     pub derived: bool,
+    /// Of a derived one: `expr` is what follows, and it leaves out rows of its table.
+    pub narrows: bool,
 }
 
 /// What a form says about its column.
@@ -127,10 +129,10 @@ fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
     let or = or_arms(&e, on, pos);
     let mask = pos.mask(&e);
     let derived = like_range(&e, pos);
-    out.push(Term { expr: e, on, mask, forms, or, truth, derived: false });
+    out.push(Term { expr: e, on, mask, forms, or, truth, derived: false, narrows: false });
     for (expr, form) in derived {
         let mask = pos.mask(&expr);
-        out.push(Term { expr, on, mask, forms: vec![form], or: None, truth: None, derived: true });
+        out.push(Term { expr, on, mask, forms: vec![form], or: None, truth: None, derived: true, narrows: false });
     }
 }
 
@@ -532,6 +534,7 @@ fn transitive(terms: &mut Vec<Term>, pos: &Positions<'_>) {
                         or: None,
                         truth: None,
                         derived: true,
+                        narrows: false,
                     });
                 }
             }
@@ -579,15 +582,10 @@ fn constants(terms: &[Term], pos: &Positions<'_>, inner: &dyn Fn(&Term) -> bool,
             if terms.iter().chain(new.iter()).any(|t| t.says(&form)) {
                 continue;
             }
-            new.push(Term {
-                expr: other.expr.clone(),
-                on: None,
-                mask: 1 << source,
-                forms: vec![form],
-                or: None,
-                truth: None,
-                derived: true,
-            });
+            let (lhs, rhs) = (form.lhs.clone(), value.clone());
+            let expr = Expr::Compare(Box::new(Compare { lhs, rhs, ..(**o).clone() }));
+            let (mask, forms) = (1 << source, vec![form]);
+            new.push(Term { expr, on: None, mask, forms, or: None, truth: None, derived: true, narrows: true });
         }
     }
 }

@@ -209,6 +209,7 @@ impl Accesses<'_> {
             let key = |(s, collation): &(Sorted, Collation)| OrderKey {
                 column: Some(if s.column < 0 { ROWID } else { s.column }),
                 expr: None,
+                never_null: false,
                 collation: collation.clone(),
                 desc: s.desc,
             };
