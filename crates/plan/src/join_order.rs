@@ -77,15 +77,16 @@ enum OrderState {
     Dead,
 }
 
-/// Finds the cheapest path found by the search.
+/// Finds the cheapest path found by the search. `runs`: how often the whole is thought to run.
 pub fn search(
     sources: &[Source],
     mut candidates: Vec<Vec<Candidate>>,
     wanted: Option<&Wanted<'_>>,
+    runs: f64,
 ) -> Option<Path> {
     let n = sources.len();
     if let (1, [only]) = (n, &mut candidates[..]) {
-        let k = best_of_one(sources, only, wanted)?;
+        let k = best_of_one(sources, only, wanted, runs)?;
         let c = only.swap_remove(k);
         let rows = c.rows;
         return Some(path(sources, vec![c], wanted, rows));
@@ -110,7 +111,7 @@ pub fn search(
         mask: 0,
         cost: 0.0,
         total: 0,
-        rows: 1.0,
+        rows: runs,
         pick: (0, 0),
         from: 0,
         state: OrderState::Alive,
@@ -137,7 +138,7 @@ pub fn search(
                 for (k, c) in candidates[i].iter().enumerate() {
                     // An index that is built for the outermost loop is sought once.
                     if c.needs & !p.mask != 0
-                        || p.mask == 0 && matches!(c.access, crate::plan::Access::Auto { .. })
+                        || p.mask == 0 && runs <= 1.0 && matches!(c.access, crate::plan::Access::Auto { .. })
                     {
                         continue;
                     }
@@ -171,7 +172,7 @@ pub fn search(
         layers.push(next);
     }
     let (at, best) = layers.last()?.iter().enumerate().min_by_key(|(_, p)| p.total)?;
-    let rows = best.rows;
+    let rows = best.rows / runs;
     let mut loops: Vec<Candidate> = picks(&layers, at).map(|(i, k)| candidates[i][k].clone()).collect();
     loops.reverse();
     Some(path(sources, loops, wanted, rows))
@@ -189,7 +190,12 @@ fn picks(layers: &[Vec<Partial>], at: usize) -> impl Iterator<Item = (usize, usi
 
 /// The access to an only source, as the search finds it: the best of those that deliver the wanted order and the best of the
 /// others, with the sort that these need; of equals the first.
-fn best_of_one(sources: &[Source], list: &[Candidate], wanted: Option<&Wanted<'_>>) -> Option<usize> {
+fn best_of_one(
+    sources: &[Source],
+    list: &[Candidate],
+    wanted: Option<&Wanted<'_>>,
+    runs: f64,
+) -> Option<usize> {
     if let [_] = list {
         return Some(0);
     }
@@ -206,7 +212,7 @@ fn best_of_one(sources: &[Source], list: &[Candidate], wanted: Option<&Wanted<'_
                 (dead, if dead { cost::sort(c.rows) * left } else { 0.0 })
             }
         };
-        let cost = c.setup + c.cost;
+        let cost = c.setup / runs + c.cost;
         let key = [cost + sort, c.rows, cost];
         match best[dead as usize] {
             None => {

@@ -4,6 +4,7 @@ use crate::access::{Accesses, Asked, Candidate};
 use crate::bind::{Binder, Env};
 use crate::bloom;
 use crate::bound::*;
+use crate::cost;
 use crate::distinct;
 use crate::join_order::{self, Path, Wanted, What};
 use crate::lookup;
@@ -39,6 +40,10 @@ pub(crate) struct Planner<'a> {
     reads_only: bool,
     /// The numbers that the statement has used.
     numbers: Numbers,
+    /// How often the query that is being planned is thought to run.
+    runs: f64,
+    /// Rows of the queries around a nested one that depends on them: it runs for each.
+    rows_around: f64,
     /// Plans of nested queries.
     subplans: &'a mut NestedPlans,
 }
@@ -53,6 +58,8 @@ impl<'a> Planner<'a> {
             flat: !binder.has_subqueries(),
             reads_only: false,
             numbers: binder.numbers(),
+            runs: 1.0,
+            rows_around: 1.0,
             subplans,
         }
     }
@@ -183,7 +190,11 @@ impl<'a> Planner<'a> {
                     select.cores[0].distinct = false;
                 }
             }
-            let mut plan = self.select(select)?;
+            let runs = if s.outer.is_empty() { 1.0 } else { self.rows_around.clamp(1.0, cost::MOST_RUNS) };
+            let former = (std::mem::replace(&mut self.runs, runs), self.rows_around);
+            let planned = self.select(select);
+            (self.runs, self.rows_around) = former;
+            let mut plan = planned?;
             plan.one_row = member.is_none();
             if let Some(i) = member.filter(|_| self.reads_only) {
                 plan.lookup = lookup::find(self.env, &i, &plan)?.map(Box::new);
@@ -318,6 +329,7 @@ impl<'a> Planner<'a> {
             ordered = order_by.is_empty();
         }
         plan.count_only = windows.is_empty() && count_only(core, &terms);
+        self.rows_around = self.runs * path.rows;
         plan.rows = match plan.grouping {
             Grouping::None => path.rows,
             Grouping::All => 1.0,
@@ -456,7 +468,7 @@ impl<'a> Planner<'a> {
         for i in 0..core.sources.len() {
             candidates.push(a.of(i)?);
         }
-        let path = join_order::search(&core.sources, candidates, wanted.as_ref());
+        let path = join_order::search(&core.sources, candidates, wanted.as_ref(), self.runs);
         let mut path = path.ok_or_else(|| Error::sql("no query solution"))?;
         let grouped = core.aggregate && !core.group_by.is_empty();
         if path.ordered && grouped && group_order(&core.group_by, order_by).is_some() {

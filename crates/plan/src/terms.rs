@@ -110,11 +110,7 @@ fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
         add(&Expr::Compare(hi.clone()), on, pos, out);
         return;
     }
-    let truth = said_truth(e);
-    if let (Expr::Call(c), Some(p)) = (e, truth)
-        && p <= 0.5
-    {
-        // An index may serve what seldom holds.
+    if let (Expr::Call(c), Some(p)) = (e, said_truth(e)) {
         let from = out.len();
         add(&c.args[0], on, pos, out);
         out[from..].iter_mut().for_each(|t| t.truth = Some(p));
@@ -129,7 +125,7 @@ fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
     let or = or_arms(&e, on, pos);
     let mask = pos.mask(&e);
     let derived = like_range(&e, pos);
-    out.push(Term { expr: e, on, mask, forms, or, truth, derived: false, narrows: false });
+    out.push(Term { expr: e, on, mask, forms, or, truth: None, derived: false, narrows: false });
     for (expr, form) in derived {
         let mask = pos.mask(&expr);
         out.push(Term { expr, on, mask, forms: vec![form], or: None, truth: None, derived: true, narrows: false });
