@@ -456,6 +456,7 @@ impl Accesses<'_> {
             fan: 1.0,
             seeks: 1.0,
             likely: None,
+            not_null: None,
             out,
         };
         build.extend();
@@ -761,6 +762,8 @@ struct IndexBuild<'b, 'a> {
     seeks: f64,
     /// The rows for each key, where the query says how likely its terms are.
     likely: Option<f64>,
+    /// The term by which NULLs in the next field are passed over.
+    not_null: Option<usize>,
     out: &'b mut Vec<Candidate>,
 }
 
@@ -855,7 +858,7 @@ impl IndexBuild<'_, '_> {
                         more.extend((1..held).map(|k| EqTerm::InSelect(s.clone(), k)));
                         (EqTerm::InSelect(s.clone(), 0), 25.0)
                     }
-                    Op::Range(_) | Op::RowRange(..) => continue,
+                    Op::Range(_) | Op::RowRange(..) | Op::NotNull => continue,
                 };
                 match term {
                     EqTerm::Eq { .. } if seen.contains(&f.needs) => continue,
@@ -927,12 +930,17 @@ impl IndexBuild<'_, '_> {
         // With the term.
         let mut lo: Option<(usize, Bound, Mask)> = None;
         let mut hi: Option<(usize, Bound, Mask)> = None;
+        let mut not_null = None;
         for (n, t) in self.terms.iter().enumerate() {
             if !self.a.applies(t, self.i) || self.used.contains(&n) {
                 continue;
             }
             for f in &t.forms {
                 let (op, row) = match &f.op {
+                    Op::NotNull if self.matches(f, field) => {
+                        not_null = Some(n);
+                        continue;
+                    }
                     Op::Range(op) => (op, None),
                     Op::RowRange(op, more) => (op, Some(more)),
                     _ => continue,
@@ -958,6 +966,12 @@ impl IndexBuild<'_, '_> {
                     *slot = Some((n, b, f.needs));
                 }
             }
+        }
+        if let (Some(n), None, None) = (not_null, &lo, &hi) {
+            self.not_null = Some(n);
+            self.emit(None, None, &[]);
+            self.not_null = None;
+            better = true;
         }
         let mut seen = Vec::new();
         for (l, h) in [(lo.clone(), hi.clone()), (lo, None), (None, hi)] {
@@ -997,6 +1011,9 @@ impl IndexBuild<'_, '_> {
         if hi.is_some() {
             rows *= cost::RANGE;
         }
+        if self.not_null.is_some() {
+            rows *= cost::RESIDUAL;
+        }
         rows = rows.min(self.entries).max(if one_row { 1.0 } else { 0.5 });
         let is_pk = is_primary(self.table, index);
         let fetch = if self.covering || is_pk { 0.0 } else { cost::TABLE_ROW };
@@ -1004,14 +1021,14 @@ impl IndexBuild<'_, '_> {
         let mut used = self.used.clone();
         let whole = |n: &usize| self.terms[*n].forms.iter().any(|f| matches!(f.op, Op::RowRange(..)));
         let (drives, settled): (Vec<usize>, Vec<usize>) = bounds.iter().partition(|n| whole(n));
-        used.extend(settled);
+        used.extend(settled.into_iter().chain(self.not_null));
         // Whatever the index compares with a conversion, it compares exactly.
         let mut c = self.a.scan(self.i, rows, seek + rows * (self.step + fetch));
         c.needs = self.needs;
         (c.used, c.drives) = (used, drives);
         c.one_row = one_row;
         (c.order, c.unique_keys) = self.a.order_keys(self.info, &self.eq, self.table);
-        if lo.is_some() || hi.is_some() {
+        if lo.is_some() || hi.is_some() || self.not_null.is_some() {
             let single = |e: &EqTerm| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
             let at = self.eq.iter().filter(|e| !single(e)).count();
             if let Some(key) = c.order.get_mut(at) {
@@ -1033,6 +1050,7 @@ impl IndexBuild<'_, '_> {
             eq: self.eq.clone(),
             lo,
             hi,
+            not_null: self.not_null.is_some(),
             reverse: false,
             covering: self.covering,
             one_row,

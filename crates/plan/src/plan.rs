@@ -442,6 +442,8 @@ pub struct IndexAccess {
     pub lo: Option<Bound>,
     /// Upper end of the next field, in the index's order.
     pub hi: Option<Bound>,
+    /// Where there is neither end: NULLs in the next field are passed over.
+    pub not_null: bool,
     /// Backwards.
     pub reverse: bool,
     /// No column outside the index is needed.

@@ -46,6 +46,8 @@ pub enum Op {
     InSelect(Box<InSelect>, usize),
     /// `IS NULL`.
     IsNull,
+    /// `IS NOT NULL`: a range from behind the NULLs on.
+    NotNull,
 }
 
 /// A condition on one column (or indexed expression) of one source.
@@ -203,13 +205,14 @@ fn forms_of(e: &Expr, pos: &Positions<'_>, out: &mut Vec<Form>) {
             row_form(fields, op, |c| (&c.lhs, &c.rhs), pos, out);
             row_form(fields, op.swapped(), |c| (&c.rhs, &c.lhs), pos, out);
         }
-        Expr::IsNull(inner) => {
+        Expr::IsNull(inner) | Expr::NotNull(inner) => {
+            let op = if matches!(e, Expr::IsNull(_)) { Op::IsNull } else { Op::NotNull };
             if let Some((source, column)) = indexable(inner, pos) {
                 out.push(Form {
                     source,
                     column,
                     lhs: (**inner).clone(),
-                    op: Op::IsNull,
+                    op,
                     value: Expr::Const(Value::Null),
                     needs: 0,
                     affinity: Affinity::Blob,
@@ -371,6 +374,8 @@ fn or_arms(e: &Expr, on: Option<usize>, pos: &Positions<'_>) -> Option<Vec<Vec<T
         for c in &list {
             add(c, on, pos, &mut terms);
         }
+        // What leaves out NULLs alone leaves nearly all.
+        terms.iter_mut().for_each(|t| t.forms.retain(|f| !matches!(f.op, Op::NotNull)));
         if !terms.iter().any(|t| !t.forms.is_empty()) {
             return None;
         }
@@ -616,7 +621,7 @@ fn spreads(f: &Form) -> bool {
     match &f.op {
         Op::Eq { .. } | Op::Range(_) => !crate::expr::has_subquery(&f.value),
         Op::InList(l) => !l.list.iter().any(crate::expr::has_subquery),
-        Op::RowRange(..) | Op::InSelect(..) | Op::IsNull => false,
+        Op::RowRange(..) | Op::InSelect(..) | Op::IsNull | Op::NotNull => false,
     }
 }
 
