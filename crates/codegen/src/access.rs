@@ -278,7 +278,7 @@ impl Codegen<'_> {
         }
         self.apply_affinity(base, &affinities);
         let exit = o.in_exit();
-        let range = a.lo.is_some() || a.hi.is_some();
+        let range = a.lo.is_some() || a.hi.is_some() || a.not_null;
         let desc = range && a.key.fields[n].desc;
         // The end at which NULLs stand, in the index's order.
         let (nulls_first, nulls_last) = (range && !desc, range && desc);

@@ -22,9 +22,17 @@ struct Acc {
     reg: i32,
     /// First argument register.
     args: i32,
-    /// Set of values seen, for DISTINCT.
-    distinct: Option<i32>,
+    /// How values seen are known, for DISTINCT.
+    distinct: Option<Seen>,
     arg_exprs: Vec<Expr>,
+}
+
+/// How DISTINCT knows the values that it has seen.
+enum Seen {
+    /// By their set, under this cursor.
+    Set(i32),
+    /// By the one before, if there was one: equal ones come next to each other.
+    Before { last: i32, started: i32, collation: [Collation; 1] },
 }
 
 /// Whether bare columns come from the row that gave its result.
@@ -54,7 +62,7 @@ impl Codegen<'_> {
         }
         let mut accs = Vec::new();
         for a in &c.aggs {
-            accs.push(self.accumulator(a, c.grouping == Grouping::Hash)?);
+            accs.push(self.accumulator(a, c)?);
         }
         let bare = self.bare_columns(c, sink);
         let bare_regs = self.b.regs(bare.len().max(1));
@@ -94,7 +102,7 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    fn accumulator(&mut self, a: &Agg, hashed: bool) -> Result<Acc> {
+    fn accumulator(&mut self, a: &Agg, c: &CorePlan) -> Result<Acc> {
         let mut function = a.function.clone();
         let mut arg_exprs = a.args.clone();
         if !a.order_by.is_empty()
@@ -121,13 +129,17 @@ impl Codegen<'_> {
             cursor: None,
         };
         let distinct = if a.distinct {
-            let cursor = self.b.cursor();
-            // The group's number stands before the argument.
-            let group = hashed.then(Collation::default);
             let own = a.args[0].collation().map_or(self.binary(), |c| c.0);
-            let key = KeyInfo::ascending(group.into_iter().chain([own]), self.encoding);
-            self.b.emit4(Opcode::SetOpen, cursor, 0, 0, P4::KeyInfo(key));
-            Some(cursor)
+            Some(if c.arguments_adjacent {
+                Seen::Before { last: self.b.reg(), started: self.b.reg(), collation: [own] }
+            } else {
+                let cursor = self.b.cursor();
+                // The group's number stands before the argument.
+                let group = (c.grouping == Grouping::Hash).then(Collation::default);
+                let key = KeyInfo::ascending(group.into_iter().chain([own]), self.encoding);
+                self.b.emit4(Opcode::SetOpen, cursor, 0, 0, P4::KeyInfo(key));
+                Seen::Set(cursor)
+            })
         } else {
             None
         };
@@ -209,9 +221,11 @@ impl Codegen<'_> {
     fn reset(&mut self, accs: &[Acc], bare: &[Expr], bare_regs: i32, captured: i32) {
         for a in accs {
             self.b.emit(Opcode::Null, 0, a.reg, 0);
-            if let Some(d) = a.distinct {
-                self.b.emit(Opcode::SetOpen, d, 0, 0);
-            }
+            match &a.distinct {
+                Some(Seen::Set(cursor)) => self.b.emit(Opcode::SetOpen, *cursor, 0, 0),
+                Some(Seen::Before { started, .. }) => self.b.emit(Opcode::Integer, 0, *started, 0),
+                None => continue,
+            };
         }
         if !bare.is_empty() {
             self.b.emit(Opcode::Null, 0, bare_regs, bare_regs + bare.len() as i32 - 1);
@@ -251,8 +265,11 @@ impl Codegen<'_> {
                 self.jump_unless(f, skip, true)?;
             }
             self.expr_list(&a.arg_exprs, a.args)?;
-            if let Some(d) = a.distinct {
-                let value = a.args + (a.arg_exprs.len() - a.agg.args.len()) as i32;
+            let value = a.args + (a.arg_exprs.len() - a.agg.args.len()) as i32;
+            if let Some(Seen::Before { last, started, collation }) = &a.distinct {
+                self.skip_repeated(value, *last, *started, collation, skip);
+            }
+            if let Some(Seen::Set(d)) = a.distinct {
                 let first = match group {
                     Some(g) => {
                         // The pair (group, value) in consecutive registers.

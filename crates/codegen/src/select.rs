@@ -554,6 +554,7 @@ impl Codegen<'_> {
                     let early = self.b.label();
                     self.b.jump(Opcode::WindowRun, *cursor, early, 0);
                     self.b.jump(Opcode::Gosub, *back, *rows, 0);
+                    self.returned();
                     self.b.place(early);
                 }
             }

@@ -30,6 +30,7 @@ impl Codegen<'_> {
         let passes: Vec<code::WindowPass> = w.windows.iter().map(|p| self.window_pass(p)).collect();
         let passes: Rc<[code::WindowPass]> = passes.into();
         let former = self.begin(c, Role::Windows);
+        let windows = self.present_line();
         let delivered = w.delivered().map_or(0, |terms| terms as i32 + 1);
         self.b.emit4(Opcode::WindowOpen, cursor, delivered, 0, P4::Windows(passes.clone()));
         for (p, pass) in w.windows.iter().zip(&*passes) {
@@ -37,12 +38,16 @@ impl Codegen<'_> {
             self.frame_offset(&p.frame.end, pass.end)?;
         }
         self.b.emit(Opcode::WindowOffsets, cursor, 0, 0);
+        if let Some(last) = w.windows.first() {
+            self.begin(last, Role::Window);
+        }
+        let line = self.present_line();
         self.resume(former);
         let (filled, over, rows, back) = (self.b.label(), self.b.label(), self.b.label(), self.b.reg());
         let step = (delivered > 0).then_some((back, rows));
         self.core(&w.input, &[], Limits::default(), &Dest::Window { cursor, step }, filled)?;
         self.b.place(filled);
-        self.begin(c, Role::Windows);
+        self.resume(windows);
         self.b.jump(Opcode::WindowRun, cursor, over, 1);
         self.b.jump(Opcode::Gosub, back, rows, 0);
         self.b.jump(Opcode::Goto, 0, over, 0);
@@ -51,9 +56,7 @@ impl Codegen<'_> {
         let first = self.b.regs(w.input.result.len() + calls);
         self.places.insert(w.table, Place::Registers { rowid: 0, first });
         let (out, next) = (self.b.label(), self.b.label());
-        if let Some(last) = w.windows.first() {
-            self.begin(last, Role::Window);
-        }
+        self.resume(line);
         let top = self.b.here();
         self.b.jump(Opcode::WindowNext, cursor, out, first);
         self.row_begins();

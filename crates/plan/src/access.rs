@@ -29,6 +29,8 @@ pub struct Candidate {
     pub rows: f64,
     /// Terms that need not be tested any more.
     pub used: Vec<usize>,
+    /// Terms by which rows are found, and which have to be tested all the same.
+    pub drives: Vec<usize>,
     /// Keys in whose order rows come out; see [`OrderKey`].
     pub order: Vec<OrderKey>,
     /// The keys of `order` together are unique.
@@ -54,11 +56,13 @@ pub struct OrderKey {
     pub collation: Collation,
     /// Descending.
     pub desc: bool,
+    /// Of the rows that come out, none has a NULL there.
+    pub never_null: bool,
 }
 
 impl OrderKey {
     fn rowid() -> OrderKey {
-        OrderKey { column: Some(ROWID), expr: None, collation: Collation::Binary, desc: false }
+        OrderKey { column: Some(ROWID), expr: None, collation: Collation::Binary, desc: false, never_null: true }
     }
 }
 
@@ -161,6 +165,7 @@ impl Accesses<'_> {
             cost,
             rows,
             used: Vec::new(),
+            drives: Vec::new(),
             order: Vec::new(),
             order_unique: false,
             unique_keys: None,
@@ -172,17 +177,22 @@ impl Accesses<'_> {
 
     /// Conditions that drive no index still leave fewer rows.
     fn reduced(&self, c: &Candidate, i: usize) -> f64 {
-        let mut rows = c.rows;
+        let (mut rows, mut least) = (c.rows, 1.0f64);
         for (n, t) in self.terms.iter().enumerate() {
-            if c.used.contains(&n) || t.derived || t.mask & !(c.needs | 1 << i) != 0 || t.mask & 1 << i == 0 {
+            if c.used.contains(&n) || c.drives.contains(&n) || t.derived && !t.narrows || t.mask & !(c.needs | 1 << i) != 0 || t.mask & 1 << i == 0 {
                 continue;
             }
             let eq = t.forms.iter().find(|f| matches!(f.op, Op::Eq { .. })).map(|f| match &f.value {
                 Expr::Const(Value::Int(v)) => Some(*v),
                 _ => None,
             });
-            rows *= t.truth.unwrap_or_else(|| cost::residual(eq));
+            // Several equalities say no more than the strongest of them.
+            rows *= t.truth.unwrap_or(cost::RESIDUAL);
+            if t.truth.is_none() {
+                least = least.min(cost::residual(eq));
+            }
         }
+        let rows = rows.min(c.rows * least);
         rows.max(if c.one_row { 0.01 } else { 1.0f64.min(c.rows) })
     }
 
@@ -347,8 +357,10 @@ impl Accesses<'_> {
             c.needs = needs;
             c.access = Access::RowidRange { lo: bound(lo), hi: bound(hi), reverse: false };
             // Whole rows remain to be compared.
-            let settled = lo.iter().chain(&hi).filter(|x| !matches!(x.1.op, Op::RowRange(..)));
-            c.used = settled.map(|x| x.0).collect();
+            for (n, f) in lo.iter().chain(&hi) {
+                let whole = matches!(f.op, Op::RowRange(..));
+                if whole { c.drives.push(*n) } else { c.used.push(*n) }
+            }
             c.order = vec![OrderKey::rowid()];
             c.order_unique = true;
             out.push(c);
@@ -396,13 +408,16 @@ impl Accesses<'_> {
             return;
         }
         let index = &info.index;
-        let covering = covers(&self.sources[i], table, index);
+        // What has found no match is looked for in the table.
+        let covering = covers(&self.sources[i], table, index) && !self.sources[i].join.right;
         let stat = index.stat.borrow();
         if stat.measured {
             table.stat_used.set(true);
         }
         let table_rows = table.rows.get();
         let entries = stat.rows.first().copied().unwrap_or(table_rows).min(table_rows.max(1.0));
+        // One that was empty may be no longer.
+        let entries = if entries < 1.0 { cost::FEW_ROWS } else { entries };
         let (step, shorter) = cost::index_step(index, table);
         let is_pk = is_primary(table, index);
         // A scan of the whole index: for its order, or because it is narrower than the table.
@@ -441,6 +456,7 @@ impl Accesses<'_> {
             fan: 1.0,
             seeks: 1.0,
             likely: None,
+            not_null: None,
             out,
         };
         build.extend();
@@ -478,7 +494,7 @@ impl Accesses<'_> {
                 ColumnSource::Rowid => (Some(ROWID), None),
                 ColumnSource::Expr(_) => (None, info.exprs[n].clone()),
             };
-            out.push(OrderKey { column, expr, collation, desc });
+            out.push(OrderKey { column, expr, collation, desc, never_null: false });
             if n >= info.key.fields.len() {
                 out.pop();
                 break;
@@ -501,7 +517,7 @@ impl Accesses<'_> {
         }
         // Comparisons with the column on the right are looked at last, the last of them first.
         let (mut equal, mut turned) = (Vec::new(), Vec::new());
-        for (n, t) in self.terms.iter().enumerate().filter(|(_, t)| self.applies(t, i) && !t.derived) {
+        for (n, t) in self.terms.iter().enumerate().filter(|(_, t)| self.applies(t, i) && (!t.derived || t.narrows)) {
             for f in t.forms.iter().filter(|f| f.source == i) {
                 let (Some(column), Op::Eq { null_ok: false }) = (f.column, &f.op) else { continue };
                 if column == ROWID || !self.affinity_ok(i, f) {
@@ -570,7 +586,8 @@ impl Accesses<'_> {
         let filter: Vec<Expr> = self
             .terms
             .iter()
-            .filter(|t| self.applies(t, i) && !t.derived && t.mask & !(1 << i) == 0 && alone(&t.expr))
+            .filter(|t| self.applies(t, i) && (!t.derived || t.narrows))
+            .filter(|t| t.mask & !(1 << i) == 0 && alone(&t.expr))
             .map(|t| t.expr.clone())
             .collect();
         let key = iolite_value::KeyInfo { enc: self.env.encoding, fields, columns: n };
@@ -692,6 +709,7 @@ fn order_of_query(q: &FromPlan) -> Vec<OrderKey> {
         expr: None,
         collation: collation.clone(),
         desc,
+        never_null: false,
     };
     if q.recursive.is_some() {
         return Vec::new();
@@ -745,6 +763,8 @@ struct IndexBuild<'b, 'a> {
     seeks: f64,
     /// The rows for each key, where the query says how likely its terms are.
     likely: Option<f64>,
+    /// The term by which NULLs in the next field are passed over.
+    not_null: Option<usize>,
     out: &'b mut Vec<Candidate>,
 }
 
@@ -839,7 +859,7 @@ impl IndexBuild<'_, '_> {
                         more.extend((1..held).map(|k| EqTerm::InSelect(s.clone(), k)));
                         (EqTerm::InSelect(s.clone(), 0), 25.0)
                     }
-                    Op::Range(_) | Op::RowRange(..) => continue,
+                    Op::Range(_) | Op::RowRange(..) | Op::NotNull => continue,
                 };
                 match term {
                     EqTerm::Eq { .. } if seen.contains(&f.needs) => continue,
@@ -908,15 +928,20 @@ impl IndexBuild<'_, '_> {
         }
         let mut better = false;
         let desc = self.info.key.fields[field].desc;
-        // With the term that need not be tested any more.
-        let mut lo: Option<(Option<usize>, Bound, Mask)> = None;
-        let mut hi: Option<(Option<usize>, Bound, Mask)> = None;
+        // With the term.
+        let mut lo: Option<(usize, Bound, Mask)> = None;
+        let mut hi: Option<(usize, Bound, Mask)> = None;
+        let mut not_null = None;
         for (n, t) in self.terms.iter().enumerate() {
             if !self.a.applies(t, self.i) || self.used.contains(&n) {
                 continue;
             }
             for f in &t.forms {
                 let (op, row) = match &f.op {
+                    Op::NotNull if self.matches(f, field) => {
+                        not_null = Some(n);
+                        continue;
+                    }
                     Op::Range(op) => (op, None),
                     Op::RowRange(op, more) => (op, Some(more)),
                     _ => continue,
@@ -939,9 +964,15 @@ impl IndexBuild<'_, '_> {
                 let lower = matches!(op, CmpOp::Gt | CmpOp::Ge) != desc;
                 let slot = if lower { &mut lo } else { &mut hi };
                 if slot.as_ref().is_none_or(|s| f.needs.count_ones() < s.2.count_ones()) {
-                    *slot = Some((row.is_none().then_some(n), b, f.needs));
+                    *slot = Some((n, b, f.needs));
                 }
             }
+        }
+        if let (Some(n), None, None) = (not_null, &lo, &hi) {
+            self.not_null = Some(n);
+            self.emit(None, None, &[]);
+            self.not_null = None;
+            better = true;
         }
         let mut seen = Vec::new();
         for (l, h) in [(lo.clone(), hi.clone()), (lo, None), (None, hi)] {
@@ -953,17 +984,17 @@ impl IndexBuild<'_, '_> {
                 continue;
             }
             seen.push(needs);
-            let used: Vec<usize> = l.iter().chain(&h).filter_map(|x| x.0).collect();
+            let terms: Vec<usize> = l.iter().chain(&h).map(|x| x.0).collect();
             let saved = self.needs;
             self.needs |= needs;
             better |= self.needs == saved;
-            self.emit(l.map(|x| x.1), h.map(|x| x.1), &used);
+            self.emit(l.map(|x| x.1), h.map(|x| x.1), &terms);
             self.needs = saved;
         }
         better
     }
 
-    fn emit(&mut self, lo: Option<Bound>, hi: Option<Bound>, more_used: &[usize]) {
+    fn emit(&mut self, lo: Option<Bound>, hi: Option<Bound>, bounds: &[usize]) {
         let index = &self.info.index;
         let n = self.eq.len();
         let one_row = self.one_row();
@@ -981,18 +1012,30 @@ impl IndexBuild<'_, '_> {
         if hi.is_some() {
             rows *= cost::RANGE;
         }
+        if self.not_null.is_some() {
+            rows *= cost::RESIDUAL;
+        }
         rows = rows.min(self.entries).max(if one_row { 1.0 } else { 0.5 });
         let is_pk = is_primary(self.table, index);
         let fetch = if self.covering || is_pk { 0.0 } else { cost::TABLE_ROW };
         let seek = cost::seek(self.entries) * 0.6 * self.fan * self.seeks;
         let mut used = self.used.clone();
-        used.extend_from_slice(more_used);
+        let whole = |n: &usize| self.terms[*n].forms.iter().any(|f| matches!(f.op, Op::RowRange(..)));
+        let (drives, settled): (Vec<usize>, Vec<usize>) = bounds.iter().partition(|n| whole(n));
+        used.extend(settled.into_iter().chain(self.not_null));
         // Whatever the index compares with a conversion, it compares exactly.
         let mut c = self.a.scan(self.i, rows, seek + rows * (self.step + fetch));
         c.needs = self.needs;
-        c.used = used;
+        (c.used, c.drives) = (used, drives);
         c.one_row = one_row;
         (c.order, c.unique_keys) = self.a.order_keys(self.info, &self.eq, self.table);
+        if lo.is_some() || hi.is_some() || self.not_null.is_some() {
+            let single = |e: &EqTerm| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
+            let at = self.eq.iter().filter(|e| !single(e)).count();
+            if let Some(key) = c.order.get_mut(at) {
+                key.never_null = true;
+            }
+        }
         c.order_unique = index.unique.is_none() || self.table.has_rowid() || c.unique_keys.is_some();
         for (e, column) in self.eq.iter().zip(&index.columns) {
             match &column.source {
@@ -1008,6 +1051,7 @@ impl IndexBuild<'_, '_> {
             eq: self.eq.clone(),
             lo,
             hi,
+            not_null: self.not_null.is_some(),
             reverse: false,
             covering: self.covering,
             one_row,

@@ -65,21 +65,31 @@ pub const SKIPPED_ROWS: f64 = 18.0;
 /// A seek of a skip-scan: the next value is sought as well.
 pub const SKIP: f64 = 1.4;
 
+/// Rows expected where there were none when they were counted.
+pub const FEW_ROWS: f64 = 10.0;
+
 /// How much of the rows a condition leaves that drives no index: an equality with a small constant says less than
 /// one with another value.
 pub fn residual(equality: Option<Option<i64>>) -> f64 {
     match equality {
         Some(Some(-1..=1)) => 0.5,
         Some(_) => 0.25,
-        None => 0.93,
+        None => RESIDUAL,
     }
 }
+
+/// How much of the rows a condition leaves of which nothing is known.
+pub const RESIDUAL: f64 = 0.93;
 
 /// Building an automatic index over `rows` rows.
 pub fn auto_index_setup(rows: f64, stored: bool) -> f64 {
     let n = rows.max(2.0);
     n * n.log2() * if stored { 0.35 } else { 7.0 }
 }
+
+/// A nested query that depends on those around is not thought to run more often: what an automatic index costs is to be
+/// paid back by then.
+pub const MOST_RUNS: f64 = 28.0;
 
 /// Rows expected from a lookup in an automatic index.
 pub const AUTO_INDEX_ROWS: f64 = 20.0;

@@ -1,6 +1,6 @@
 //! SELECT DISTINCT: when there is nothing to remove, and in which order equal results would come next to each other.
 //!
-//! What this does not know: aggregates with DISTINCT, and the paths that might deliver such an order (`join_order`).
+//! Likewise for the one aggregate with DISTINCT. What this does not know: the paths that might deliver such an order (`join_order`).
 
 use crate::bound::*;
 use crate::terms::{Op, Term};
@@ -9,11 +9,22 @@ use iolite_value::Collation;
 
 /// The results as an order.
 pub(crate) fn terms(core: &Core) -> Vec<OrderTerm> {
-    let term = |e: &Expr| {
-        let collation = e.collation().map_or(Collation::Binary, |c| c.0);
-        OrderTerm { expr: e.clone(), column: None, desc: false, nulls_large: false, collation }
-    };
     core.result.iter().map(term).collect()
+}
+
+/// An order in which equal values of an expression come next to each other.
+pub(crate) fn term(e: &Expr) -> OrderTerm {
+    let collation = e.collation().map_or(Collation::Binary, |c| c.0);
+    OrderTerm { expr: e.clone(), column: None, desc: false, nulls_large: false, collation }
+}
+
+/// The argument of the only aggregate with DISTINCT.
+pub(crate) fn argument(core: &Core) -> Option<&Expr> {
+    let mut distinct = core.aggs.iter().filter(|a| a.distinct);
+    match (distinct.next()?, distinct.next()) {
+        (a, None) if a.order_by.is_empty() => a.args.first(),
+        _ => None,
+    }
 }
 
 /// Whether no two rows give the same result: it holds a whole key of the only table, as far as the key is not the same in all

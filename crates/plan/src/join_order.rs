@@ -47,6 +47,8 @@ pub struct Path {
     pub delivered: usize,
     /// Equal results come next to each other.
     pub adjacent: bool,
+    /// Within a group, equal arguments of the aggregate with DISTINCT come next to each other.
+    pub arguments: bool,
     /// Estimated rows.
     pub rows: f64,
 }
@@ -75,24 +77,30 @@ enum OrderState {
     Dead,
 }
 
-/// Finds the cheapest path found by the search.
+/// Finds the cheapest path found by the search. `runs`: how often the whole is thought to run.
 pub fn search(
     sources: &[Source],
     mut candidates: Vec<Vec<Candidate>>,
     wanted: Option<&Wanted<'_>>,
+    runs: f64,
 ) -> Option<Path> {
     let n = sources.len();
     if let (1, [only]) = (n, &mut candidates[..]) {
-        let k = best_of_one(sources, only, wanted)?;
+        let k = best_of_one(sources, only, wanted, runs)?;
         let c = only.swap_remove(k);
         let rows = c.rows;
         return Some(path(sources, vec![c], wanted, rows));
     }
     let any_right = sources.iter().any(|s| s.join.right);
+    // Nothing written behind a CROSS JOIN comes before what is written to its left.
+    let mut crossed = 0;
     let before: Vec<Mask> = (0..n)
         .map(|i| {
-            let all = (1u64 << i) - 1;
-            if any_right || sources[i].join.left || sources[i].join.cross { all } else { 0 }
+            let (all, join) = ((1u64 << i) - 1, &sources[i].join);
+            if join.cross {
+                crossed = all;
+            }
+            if any_right || join.left || join.cross { all } else { crossed }
         })
         .collect();
     let width = match n {
@@ -103,7 +111,7 @@ pub fn search(
         mask: 0,
         cost: 0.0,
         total: 0,
-        rows: 1.0,
+        rows: runs,
         pick: (0, 0),
         from: 0,
         state: OrderState::Alive,
@@ -130,7 +138,7 @@ pub fn search(
                 for (k, c) in candidates[i].iter().enumerate() {
                     // An index that is built for the outermost loop is sought once.
                     if c.needs & !p.mask != 0
-                        || p.mask == 0 && matches!(c.access, crate::plan::Access::Auto { .. })
+                        || p.mask == 0 && runs <= 1.0 && matches!(c.access, crate::plan::Access::Auto { .. })
                     {
                         continue;
                     }
@@ -164,7 +172,7 @@ pub fn search(
         layers.push(next);
     }
     let (at, best) = layers.last()?.iter().enumerate().min_by_key(|(_, p)| p.total)?;
-    let rows = best.rows;
+    let rows = best.rows / runs;
     let mut loops: Vec<Candidate> = picks(&layers, at).map(|(i, k)| candidates[i][k].clone()).collect();
     loops.reverse();
     Some(path(sources, loops, wanted, rows))
@@ -182,7 +190,12 @@ fn picks(layers: &[Vec<Partial>], at: usize) -> impl Iterator<Item = (usize, usi
 
 /// The access to an only source, as the search finds it: the best of those that deliver the wanted order and the best of the
 /// others, with the sort that these need; of equals the first.
-fn best_of_one(sources: &[Source], list: &[Candidate], wanted: Option<&Wanted<'_>>) -> Option<usize> {
+fn best_of_one(
+    sources: &[Source],
+    list: &[Candidate],
+    wanted: Option<&Wanted<'_>>,
+    runs: f64,
+) -> Option<usize> {
     if let [_] = list {
         return Some(0);
     }
@@ -199,7 +212,7 @@ fn best_of_one(sources: &[Source], list: &[Candidate], wanted: Option<&Wanted<'_
                 (dead, if dead { cost::sort(c.rows) * left } else { 0.0 })
             }
         };
-        let cost = c.setup + c.cost;
+        let cost = c.setup / runs + c.cost;
         let key = [cost + sort, c.rows, cost];
         match best[dead as usize] {
             None => {
@@ -260,7 +273,7 @@ fn path(sources: &[Source], loops: Vec<Candidate>, wanted: Option<&Wanted<'_>>, 
         reverse.clear();
     }
     reverse.resize(loops.len(), false);
-    Path { loops, reverse, ordered, sorted: false, delivered, adjacent: false, rows }
+    Path { loops, reverse, ordered, sorted: false, delivered, adjacent: false, arguments: false, rows }
 }
 
 /// A cost or a number of rows as coarsely as it is known, in steps of 7 percent: of paths as good as each other, the one
@@ -379,7 +392,7 @@ fn order_state(
             };
             if w.what != What::Groups {
                 let term = &w.terms[t];
-                if term.nulls_large {
+                if term.nulls_large && !key.never_null {
                     return OrderState::Dead;
                 }
                 let back = term.desc != key.desc;

@@ -157,6 +157,8 @@ pub struct CorePlan {
     pub group_desc: Vec<bool>,
     /// The first row decides: `min` or `max` over loops in that order.
     pub first_row_only: bool,
+    /// The only aggregate with DISTINCT gets equal arguments next to each other within a group.
+    pub arguments_adjacent: bool,
     /// `min` or `max` is the only aggregate: EXPLAIN QUERY PLAN calls the scans for it searches, as SQLite does.
     pub extreme: bool,
     /// `count(*)` over one whole table: no loop, the tree is counted.
@@ -465,6 +467,8 @@ pub struct IndexAccess {
     pub lo: Option<Bound>,
     /// Upper end of the next field, in the index's order.
     pub hi: Option<Bound>,
+    /// Where there is neither end: NULLs in the next field are passed over.
+    pub not_null: bool,
     /// Backwards.
     pub reverse: bool,
     /// No column outside the index is needed.

@@ -4,6 +4,7 @@ use crate::access::{Accesses, Asked, Candidate};
 use crate::bind::{Binder, Env};
 use crate::bloom;
 use crate::bound::*;
+use crate::cost;
 use crate::distinct;
 use crate::join_order::{self, Path, Wanted, What};
 use crate::lookup;
@@ -12,6 +13,7 @@ use crate::plan::*;
 use crate::point::{self, Point};
 use crate::rewrite::exists;
 use crate::rewrite::flatten::{self, Around};
+use crate::rewrite::not_null;
 use crate::rewrite::outer_join;
 use crate::rewrite::push_down;
 use crate::rewrite::renumber::Numbers;
@@ -38,6 +40,10 @@ pub(crate) struct Planner<'a> {
     reads_only: bool,
     /// The numbers that the statement has used.
     numbers: Numbers,
+    /// How often the query that is being planned is thought to run.
+    runs: f64,
+    /// Rows of the queries around a nested one that depends on them: it runs for each.
+    rows_around: f64,
     /// Plans of nested queries.
     subplans: &'a mut NestedPlans,
 }
@@ -52,6 +58,8 @@ impl<'a> Planner<'a> {
             flat: !binder.has_subqueries(),
             reads_only: false,
             numbers: binder.numbers(),
+            runs: 1.0,
+            rows_around: 1.0,
             subplans,
         }
     }
@@ -182,7 +190,11 @@ impl<'a> Planner<'a> {
                     select.cores[0].distinct = false;
                 }
             }
-            let mut plan = self.select(select)?;
+            let runs = if s.outer.is_empty() { 1.0 } else { self.rows_around.clamp(1.0, cost::MOST_RUNS) };
+            let former = (std::mem::replace(&mut self.runs, runs), self.rows_around);
+            let planned = self.select(select);
+            (self.runs, self.rows_around) = former;
+            let mut plan = planned?;
             plan.one_row = member.is_none();
             if let Some(i) = member.filter(|_| self.reads_only) {
                 plan.lookup = lookup::find(self.env, &i, &plan)?.map(Box::new);
@@ -237,7 +249,10 @@ impl<'a> Planner<'a> {
         if !changing && !self.flat {
             exists::join(core);
         }
-        nulls_that_are_none(core, order_by);
+        // The engine itself asks whether what is declared holds.
+        if !self.env.own {
+            not_null::simplify(core, order_by);
+        }
         if let Some(point) = point::find(self.env, core)? {
             self.point(plan, core, order_by, point)?;
             // A row alone is in every order.
@@ -283,6 +298,7 @@ impl<'a> Planner<'a> {
         if path.adjacent {
             plan.distinct = Distinct::Adjacent;
         }
+        plan.arguments_adjacent = path.arguments;
         if core.distinct && windows.is_empty() && path.loops.iter().all(|c| c.one_row) {
             plan.distinct = Distinct::Unique;
         }
@@ -316,6 +332,7 @@ impl<'a> Planner<'a> {
             ordered = order_by.is_empty();
         }
         plan.count_only = windows.is_empty() && count_only(core, &terms);
+        self.rows_around = self.runs * path.rows;
         plan.rows = match plan.grouping {
             Grouping::None => path.rows,
             Grouping::All => 1.0,
@@ -401,21 +418,11 @@ impl<'a> Planner<'a> {
             });
         }
         let constant = constants(core, terms);
-        let group_terms;
+        let (group_terms, argument);
         let wanted = if let Some(m) = min_max {
             Some(Wanted { terms: m, what: What::Order, part: false, constant: &constant })
         } else if core.aggregate && !core.group_by.is_empty() {
-            group_terms = core
-                .group_by
-                .iter()
-                .map(|g| OrderTerm {
-                    expr: g.clone(),
-                    column: None,
-                    desc: false,
-                    nulls_large: false,
-                    collation: g.collation().map_or(Collation::Binary, |c| c.0),
-                })
-                .collect::<Vec<_>>();
+            group_terms = core.group_by.iter().map(distinct::term).collect::<Vec<_>>();
             Some(Wanted { terms: &group_terms, what: What::Groups, part: false, constant: &constant })
         } else if !order_by.is_empty() && !core.aggregate {
             Some(Wanted {
@@ -424,6 +431,9 @@ impl<'a> Planner<'a> {
                 part: !core.sources.iter().any(|s| s.join.right),
                 constant: &constant,
             })
+        } else if let (Some(a), [_]) = (distinct::argument(core), &core.aggs[..]) {
+            argument = [distinct::term(a)];
+            Some(Wanted { terms: &argument, what: What::Groups, part: false, constant: &constant })
         } else if !results.is_empty() {
             let part = !core.sources.iter().any(|s| s.join.right);
             Some(Wanted { terms: results, what: What::Distinct, part, constant: &constant })
@@ -438,7 +448,8 @@ impl<'a> Planner<'a> {
             }
             _ => Vec::new(),
         };
-        let asked = wanted.as_ref().filter(|_| offered).map(|w| {
+        let of_rows = |_: &&Wanted<'_>| offered && (!core.aggregate || !core.group_by.is_empty() || min_max.is_some());
+        let asked = wanted.as_ref().filter(of_rows).map(|w| {
             let purpose = match w.what {
                 What::Distinct => OrderUse::Distinct,
                 What::Groups => OrderUse::Grouped,
@@ -461,7 +472,7 @@ impl<'a> Planner<'a> {
         for i in 0..core.sources.len() {
             candidates.push(a.of(i)?);
         }
-        let path = join_order::search(&core.sources, candidates, wanted.as_ref());
+        let path = join_order::search(&core.sources, candidates, wanted.as_ref(), self.runs);
         let mut path = path.ok_or_else(|| Error::sql("no query solution"))?;
         let grouped = core.aggregate && !core.group_by.is_empty();
         if path.ordered && grouped && group_order(&core.group_by, order_by).is_some() {
@@ -480,6 +491,15 @@ impl<'a> Planner<'a> {
         };
         if matches!(&wanted, Some(Wanted { what: What::Distinct, .. })) {
             path.delivered = 0;
+        }
+        // Groups that come one after the other, and in each the arguments.
+        if let Some(a) = distinct::argument(core)
+            && (path.ordered || core.group_by.is_empty())
+            && !core.sources.iter().any(|s| s.join.right)
+        {
+            let terms: Vec<OrderTerm> = core.group_by.iter().chain([a]).map(distinct::term).collect();
+            let w = Wanted { terms: &terms, what: What::Groups, part: false, constant: &constant };
+            path.arguments = join_order::delivers(&core.sources, &path.loops, &w);
         }
         Ok((path, queries))
     }
@@ -802,21 +822,6 @@ fn group_order(group_by: &[Expr], order_by: &[OrderTerm]) -> Option<Vec<bool>> {
         !o.nulls_large && o.expr.same(g) && o.collation == g.collation().map_or(Collation::Binary, |c| c.0)
     });
     fits.then(|| order_by.iter().map(|o| o.desc).collect())
-}
-
-/// Where NULLs are to stand says nothing of what is never NULL.
-fn nulls_that_are_none(core: &Core, order_by: &mut [OrderTerm]) {
-    for o in order_by.iter_mut().filter(|o| o.nulls_large) {
-        let Expr::Column(c) = o.expr.without_collate() else { continue };
-        let Some(k) = core.sources.iter().position(|s| s.id == c.table) else { continue };
-        let SourceKind::Table { table, .. } = &core.sources[k].kind else { continue };
-        let outer = core.sources[k].join.left || core.sources[k + 1..].iter().any(|s| s.join.right);
-        let known = match usize::try_from(c.column) {
-            Ok(n) => table.rowid_alias == Some(n) || table.columns[n].not_null.is_some(),
-            Err(_) => true,
-        };
-        o.nulls_large = outer || !known;
-    }
 }
 
 /// Columns that a condition fixes.

@@ -116,6 +116,7 @@ fn by_key(
         eq,
         lo: None,
         hi: None,
+        not_null: false,
         reverse: false,
         covering: false,
         one_row: true,

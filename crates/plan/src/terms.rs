@@ -23,6 +23,8 @@ pub struct Term {
     pub truth: Option<f64>,
     /// Follows from others: helps to find rows, need not be tested. `expr` may be what it follows from.
     pub derived: bool,
+    /// Of a derived one: `expr` is what follows, and it leaves out rows of its table.
+    pub narrows: bool,
 }
 
 /// What a form says about its column.
@@ -44,6 +46,8 @@ pub enum Op {
     InSelect(Box<InSelect>, usize),
     /// `IS NULL`.
     IsNull,
+    /// `IS NOT NULL`: a range from behind the NULLs on.
+    NotNull,
 }
 
 /// A condition on one column (or indexed expression) of one source.
@@ -108,11 +112,7 @@ fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
         add(&Expr::Compare(hi.clone()), on, pos, out);
         return;
     }
-    let truth = said_truth(e);
-    if let (Expr::Call(c), Some(p)) = (e, truth)
-        && p <= 0.5
-    {
-        // An index may serve what seldom holds.
+    if let (Expr::Call(c), Some(p)) = (e, said_truth(e)) {
         let from = out.len();
         add(&c.args[0], on, pos, out);
         out[from..].iter_mut().for_each(|t| t.truth = Some(p));
@@ -127,10 +127,10 @@ fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
     let or = or_arms(&e, on, pos);
     let mask = pos.mask(&e);
     let derived = like_range(&e, pos);
-    out.push(Term { expr: e, on, mask, forms, or, truth, derived: false });
+    out.push(Term { expr: e, on, mask, forms, or, truth: None, derived: false, narrows: false });
     for (expr, form) in derived {
         let mask = pos.mask(&expr);
-        out.push(Term { expr, on, mask, forms: vec![form], or: None, truth: None, derived: true });
+        out.push(Term { expr, on, mask, forms: vec![form], or: None, truth: None, derived: true, narrows: false });
     }
 }
 
@@ -205,13 +205,14 @@ fn forms_of(e: &Expr, pos: &Positions<'_>, out: &mut Vec<Form>) {
             row_form(fields, op, |c| (&c.lhs, &c.rhs), pos, out);
             row_form(fields, op.swapped(), |c| (&c.rhs, &c.lhs), pos, out);
         }
-        Expr::IsNull(inner) => {
+        Expr::IsNull(inner) | Expr::NotNull(inner) => {
+            let op = if matches!(e, Expr::IsNull(_)) { Op::IsNull } else { Op::NotNull };
             if let Some((source, column)) = indexable(inner, pos) {
                 out.push(Form {
                     source,
                     column,
                     lhs: (**inner).clone(),
-                    op: Op::IsNull,
+                    op,
                     value: Expr::Const(Value::Null),
                     needs: 0,
                     affinity: Affinity::Blob,
@@ -373,6 +374,8 @@ fn or_arms(e: &Expr, on: Option<usize>, pos: &Positions<'_>) -> Option<Vec<Vec<T
         for c in &list {
             add(c, on, pos, &mut terms);
         }
+        // What leaves out NULLs alone leaves nearly all.
+        terms.iter_mut().for_each(|t| t.forms.retain(|f| !matches!(f.op, Op::NotNull)));
         if !terms.iter().any(|t| !t.forms.is_empty()) {
             return None;
         }
@@ -532,6 +535,7 @@ fn transitive(terms: &mut Vec<Term>, pos: &Positions<'_>) {
                         or: None,
                         truth: None,
                         derived: true,
+                        narrows: false,
                     });
                 }
             }
@@ -580,15 +584,10 @@ fn constants(terms: &[Term], pos: &Positions<'_>, inner: &dyn Fn(&Term) -> bool,
             if terms.iter().chain(new.iter()).any(|t| t.says(&form)) {
                 continue;
             }
-            new.push(Term {
-                expr: other.expr.clone(),
-                on: None,
-                mask: 1 << source,
-                forms: vec![form],
-                or: None,
-                truth: None,
-                derived: true,
-            });
+            let (lhs, rhs) = (form.lhs.clone(), value.clone());
+            let expr = Expr::Compare(Box::new(Compare { lhs, rhs, ..(**o).clone() }));
+            let (mask, forms) = (1 << source, vec![form]);
+            new.push(Term { expr, on: None, mask, forms, or: None, truth: None, derived: true, narrows: true });
         }
     }
 }
@@ -623,7 +622,7 @@ fn spreads(f: &Form) -> bool {
     match &f.op {
         Op::Eq { .. } | Op::Range(_) => !crate::expr::has_subquery(&f.value),
         Op::InList(l) => !l.list.iter().any(crate::expr::has_subquery),
-        Op::RowRange(..) | Op::InSelect(..) | Op::IsNull => false,
+        Op::RowRange(..) | Op::InSelect(..) | Op::IsNull | Op::NotNull => false,
     }
 }
 

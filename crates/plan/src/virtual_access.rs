@@ -209,6 +209,7 @@ impl Accesses<'_> {
             let key = |(s, collation): &(Sorted, Collation)| OrderKey {
                 column: Some(if s.column < 0 { ROWID } else { s.column }),
                 expr: None,
+                never_null: false,
                 collation: collation.clone(),
                 desc: s.desc,
             };
@@ -280,7 +281,7 @@ impl Accesses<'_> {
                 Op::Range(CmpOp::Le) => (ConstraintOp::Le, plain(&f.value)),
                 Op::Range(CmpOp::Gt) => (ConstraintOp::Gt, plain(&f.value)),
                 Op::Range(_) => (ConstraintOp::Ge, plain(&f.value)),
-                Op::RowRange(..) => continue,
+                Op::RowRange(..) | Op::NotNull => continue,
                 Op::IsNull => (ConstraintOp::IsNull, plain(&Expr::Const(Value::Null))),
                 Op::InList(l) if l.list.len() == 1 => (ConstraintOp::Eq, plain(&l.list[0])),
                 Op::InList(l) => (ConstraintOp::Eq, EqTerm::InList(l.clone())),

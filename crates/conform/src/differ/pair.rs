@@ -238,7 +238,7 @@ pub fn only_reads(sql: &str) -> bool {
 }
 
 /// Rows beyond these are not fetched.
-const MAX_ROWS: usize = 20_000;
+pub const MAX_ROWS: usize = 20_000;
 /// Thousands of stock's instructions after which a statement is given up.
 const MAX_STEPS: i64 = 3_000;
 /// After this our side is thought to hang: stock's steps take less than a tenth of it.

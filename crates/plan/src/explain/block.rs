@@ -108,7 +108,7 @@ impl<'p> Teller<'p> {
     /// The sets for aggregates over distinct values, and the lists for those over sorted ones.
     fn aggregate_trees(&mut self, c: &CorePlan) {
         for a in &c.aggs {
-            if a.distinct {
+            if a.distinct && !c.arguments_adjacent {
                 self.line(format!("USE TEMP B-TREE FOR {}(DISTINCT)", a.function.name));
             }
             if !a.order_by.is_empty() {

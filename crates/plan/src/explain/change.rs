@@ -101,11 +101,12 @@ impl<'p> Teller<'p> {
 /// Whether SQLite changes rows as it finds them, which then are read where the table has them: nothing else happens on the
 /// way, and no condition has a query.
 fn in_place(m: &ModifyPlan, rows: &CorePlan) -> bool {
-    let plain = match &m.verb {
-        Verb::Update(c) => c.before.is_empty() && c.after.is_empty(),
-        Verb::Delete(r) => r.is_plain(),
-        _ => false,
-    };
+    let plain = m.target.table.has_rowid()
+        && match &m.verb {
+            Verb::Update(c) => c.before.is_empty() && c.after.is_empty() && !c.key_changes,
+            Verb::Delete(r) => r.is_plain(),
+            _ => false,
+        };
     let [level] = &rows.levels[..] else { return false };
     let asks = match &level.access {
         Access::Index(a) => a.eq.iter().any(|e| matches!(e, EqTerm::InSelect(..))),

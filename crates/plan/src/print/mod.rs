@@ -12,7 +12,18 @@ use iolite_catalog::{ColumnSource, Index, IndexOrigin, Table};
 
 /// The line for one loop; `extreme`: its arm looks for a least or greatest value.
 pub fn level(l: &Level, extreme: bool) -> String {
-    let mut out = joined(&l.access, l);
+    let mut out = match &l.access {
+        // That NULLs do not count for an extreme goes without saying.
+        Access::Index(a) if extreme && a.not_null => {
+            let said = IndexAccess { not_null: false, ..(**a).clone() };
+            let IndexAccess { index, key, reverse, covering, .. } = said.clone();
+            match a.eq.is_empty() {
+                true => joined(&Access::IndexScan { index, key, reverse, covering }, l),
+                false => joined(&Access::Index(Box::new(said)), l),
+            }
+        }
+        access => joined(access, l),
+    };
     if extreme && out.starts_with("SCAN ") {
         out.replace_range(..4, "SEARCH");
         if l.source.table().is_some_and(|(_, t)| !t.has_rowid()) && !out.contains(" INDEX ") {
@@ -153,6 +164,9 @@ fn conditions(a: &IndexAccess, table: Option<&Table>) -> String {
     }
     // A rowid behind the columns goes without saying.
     let named = |k: &usize| !matches!(a.index.columns[*k].source, ColumnSource::Rowid);
+    if a.not_null {
+        out.push(format!("{}>?", field(n)));
+    }
     for (bound, op) in [(lo, '>'), (hi, '<')] {
         let Some(b) = bound else { continue };
         let mut fields: Vec<String> = (n..=n + b.behind().len()).filter(named).map(field).collect();

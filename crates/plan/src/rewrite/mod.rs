@@ -2,6 +2,7 @@
 
 pub mod exists;
 pub mod flatten;
+pub mod not_null;
 pub mod outer_join;
 pub mod push_down;
 pub mod renumber;

@@ -6,6 +6,7 @@
 use super::flatten::{self, Around};
 use super::renumber::{Numbers, renumber};
 use crate::bound::*;
+use iolite_value::Collation;
 
 /// Makes an arm of each arm of the compounds in FROM, where that means the same.
 pub fn expand(s: &mut Select, numbers: &mut Numbers) {
@@ -62,7 +63,8 @@ pub(super) fn fits(core: &Core, i: usize, order_by: &[OrderTerm]) -> bool {
     let first = &q.select.cores[0].result;
     let alike = |c: &Core| {
         c.result.iter().zip(first.iter()).all(|(a, b)| {
-            a.affinity() == b.affinity() && a.collation().map(|c| c.0) == b.collation().map(|c| c.0)
+            let collation = |e: &Expr| e.collation().map_or(Collation::Binary, |c| c.0);
+            a.affinity() == b.affinity() && collation(a) == collation(b)
         })
     };
     if !q.select.cores.iter().all(alike) {

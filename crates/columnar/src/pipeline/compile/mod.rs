@@ -312,6 +312,10 @@ impl Compiler<'_> {
                     self.equals(t, column(n)?, eq, &coll, on)?;
                 }
                 let n = a.eq.len();
+                if a.not_null {
+                    let lhs = self.column(t, column(n)?)?;
+                    self.q.conds.push(Cond { ex: Ex::IsNull(Box::new(lhs), true), on });
+                }
                 for (b, low) in [(&a.lo, true), (&a.hi, false)] {
                     if let Some(b) = b {
                         let f = &a.key.fields[n];
