@@ -62,6 +62,8 @@ pub(crate) struct Shared {
     pub has_content: RefCell<FastSet<Pgno>>,
     /// Rises when changes are taken back under statements that write: their cursors may not write any more.
     pub trips: Cell<u32>,
+    /// Rises when a change of the schema is taken back: trees of open cursors may be gone, and their pages another tree's.
+    pub cuts: Cell<u32>,
     /// Savepoints that are open (or will be, once something is written).
     pub savepoints: Cell<usize>,
     pub epoch: Cell<u64>,
@@ -282,6 +284,7 @@ impl Btree {
             secure_delete: Cell::new(SecureDelete::Off),
             has_content: RefCell::new(FastSet::default()),
             trips: Cell::new(0),
+            cuts: Cell::new(0),
             savepoints: Cell::new(0),
             epoch: Cell::new(epoch),
             seen_size: Cell::new(0),
@@ -690,6 +693,12 @@ impl Btree {
             return;
         }
         self.0.trips.set(self.0.trips.get().wrapping_add(1));
+    }
+
+    /// All cursors that are open stop with `SQLITE_ABORT_ROLLBACK` where they would look for their place again: the schema that they
+    /// were opened by is taken back.
+    pub fn cut_cursors(&self) {
+        self.0.cuts.set(self.0.cuts.get().wrapping_add(1));
     }
 
     /// Goes back to when savepoint `depth` was opened. It stays open; those above it are gone.

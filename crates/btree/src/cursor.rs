@@ -119,6 +119,8 @@ pub struct Cursor {
     pub(crate) write: bool,
     /// The count of the trees' trips when it was opened.
     pub(crate) trips: u32,
+    /// Likewise of changes of the schema that were taken back.
+    cuts: u32,
     pub(crate) layout: Layout,
     pub(crate) pos: Pos,
     /// 1: `next` need not move, the cursor already stands on the following entry. -1: the same for `prev`.
@@ -150,7 +152,7 @@ impl Cursor {
     pub(crate) fn new(bt: Rc<Shared>, tree: Rc<Tree>, root: Pgno, kind: TreeKind, write: bool) -> Cursor {
         let layout = bt.layout.get();
         let generation = tree.generation.get();
-        let trips = bt.trips.get();
+        let (trips, cuts) = (bt.trips.get(), bt.cuts.get());
         Cursor {
             bt,
             tree,
@@ -158,6 +160,7 @@ impl Cursor {
             kind,
             write,
             trips,
+            cuts,
             layout,
             pos: Pos::Invalid,
             skip: 0,
@@ -274,8 +277,11 @@ impl Cursor {
             return Ok(());
         }
         self.path.clear();
-        self.layout = self.bt.layout.get();
         self.pos = Pos::Invalid;
+        if self.cuts != self.bt.cuts.get() {
+            return Err(Code::AbortRollback.into());
+        }
+        self.layout = self.bt.layout.get();
         self.generation = self.tree.generation.get();
         let root = match self.load(self.root) {
             Err(_) if self.root == 1 && self.bt.pager()?.db_size() == 0 => self.missing_root()?,
@@ -802,6 +808,7 @@ impl Cursor {
     pub fn renew(&mut self) {
         self.clear();
         self.trips = self.bt.trips.get();
+        self.cuts = self.bt.cuts.get();
     }
 
     fn let_go(&mut self) {

@@ -218,6 +218,21 @@ impl Transaction {
         self.take_back(c, false)
     }
 
+    /// The schema cookies of databases that are written to.
+    pub(super) fn cookies(&self, c: &Inner) -> Vec<Option<u32>> {
+        let cookie = |b: Btree| b.meta(1).ok().filter(|_| b.txn_state() == TxnState::Write);
+        c.open_trees().into_iter().map(cookie).collect()
+    }
+
+    /// Where one of them is another one since changes were taken back, statements that read on would read trees that are gone.
+    pub(super) fn cut_readers(&self, c: &Inner, before: &[Option<u32>]) {
+        let other =
+            |(b, then): (Btree, &Option<u32>)| then.is_some() && b.reading(|b| b.meta(1)).ok() != *then;
+        if self.running.get() > 0 && c.open_trees().into_iter().zip(before).any(other) {
+            c.open_trees().into_iter().for_each(|b| b.cut_cursors());
+        }
+    }
+
     fn take_back(&self, c: &Inner, told: bool) -> Result<()> {
         let mut first = Ok(());
         let mut wrote = false;
@@ -226,6 +241,7 @@ impl Transaction {
         self.undone.set(self.undone.get().wrapping_add(1));
         // Marks of statements that are running are gone, too.
         self.statement_marks.set(0);
+        let schemas = self.cookies(c);
         for b in c.open_trees() {
             b.trip_writers();
             if b.txn_state() == TxnState::Write {
@@ -245,6 +261,7 @@ impl Transaction {
         self.abandon();
         self.check();
         if wrote {
+            self.cut_readers(c, &schemas);
             c.check_schemas();
         }
         if told && (wrote || begun) {

@@ -108,6 +108,7 @@ impl Transaction {
         self.undone.set(self.undone.get().wrapping_add(1));
         // Those of statements lie above the named ones.
         self.statement_marks.set(0);
+        let schemas = self.cookies(c);
         if let Err(e) = self.undo_to(c, n) {
             // Neither done nor undone: only the whole can be taken back now.
             let _ = self.rollback(c);
@@ -122,6 +123,7 @@ impl Transaction {
         self.savepoints.borrow_mut().truncate(at + 1);
         self.check();
         let told = self.tell_marked(n.map_or(-1, |n| n as i32), |p, n| p.rollback_to(n));
+        self.cut_readers(c, &schemas);
         c.check_schemas();
         told
     }

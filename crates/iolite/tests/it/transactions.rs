@@ -144,3 +144,48 @@ fn parameters_are_changed_in_place_between_runs_alone() {
     s.step().unwrap();
     assert_eq!(s.row()[0].to_string_lossy(), "2");
 }
+
+#[test]
+fn statements_that_read_stop_where_a_change_of_the_schema_is_taken_back() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "PRAGMA analytics = off; CREATE TABLE t(id INTEGER PRIMARY KEY, v);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO t SELECT i, i % 7 FROM n",
+    )
+    .unwrap();
+    let rest = |sql: &str, back: &str| {
+        let mut s = c.prepare(sql).unwrap();
+        s.step().unwrap();
+        c.execute_batch(back).unwrap();
+        let mut rows = 1;
+        loop {
+            match s.step() {
+                Ok(Step::Row) => rows += 1,
+                Ok(Step::Done) => break Ok(rows),
+                Err(e) => break Err(e.code()),
+            }
+        }
+    };
+    let stopped = Err(Code::AbortRollback);
+    for (begin, back) in [("BEGIN", "ROLLBACK"), ("BEGIN; SAVEPOINT s", "ROLLBACK TO s")] {
+        let after = |change: &str, sql: &str| {
+            c.execute_batch(&format!("{begin}; {change}")).unwrap();
+            let found = rest(sql, back);
+            let _ = c.execute_batch("ROLLBACK");
+            found
+        };
+        // Its tree is gone, as is the one of a table.
+        assert_eq!(after("CREATE INDEX tv ON t(v)", "SELECT id FROM t WHERE v > 3"), stopped);
+        assert_eq!(after("CREATE TABLE q AS SELECT * FROM t", "SELECT v FROM q"), stopped);
+        // Which trees are gone is not looked at.
+        assert_eq!(after("CREATE TEMP TABLE q(x)", "SELECT id FROM t"), stopped);
+        // Rows that were sorted are there.
+        assert_eq!(after("CREATE TABLE q(x)", "SELECT id FROM t ORDER BY v DESC"), Ok(500));
+        assert_eq!(after("DELETE FROM t WHERE id = 400", "SELECT id FROM t"), Ok(500));
+        assert_eq!(after("", "SELECT id FROM t"), Ok(500));
+    }
+    // The next run is whole.
+    let mut s = c.prepare("SELECT count(*), max(v) FROM t").unwrap();
+    s.step().unwrap();
+    assert_eq!(s.row()[0].to_int(), 500);
+}
