@@ -62,7 +62,13 @@ pub struct OrderKey {
 
 impl OrderKey {
     fn rowid() -> OrderKey {
-        OrderKey { column: Some(ROWID), expr: None, collation: Collation::Binary, desc: false, never_null: true }
+        OrderKey {
+            column: Some(ROWID),
+            expr: None,
+            collation: Collation::Binary,
+            desc: false,
+            never_null: true,
+        }
     }
 }
 
@@ -179,7 +185,12 @@ impl Accesses<'_> {
     fn reduced(&self, c: &Candidate, i: usize) -> f64 {
         let (mut rows, mut least) = (c.rows, 1.0f64);
         for (n, t) in self.terms.iter().enumerate() {
-            if c.used.contains(&n) || c.drives.contains(&n) || t.derived && !t.narrows || t.mask & !(c.needs | 1 << i) != 0 || t.mask & 1 << i == 0 {
+            if c.used.contains(&n)
+                || c.drives.contains(&n)
+                || t.derived && !t.narrows
+                || t.mask & !(c.needs | 1 << i) != 0
+                || t.mask & 1 << i == 0
+            {
                 continue;
             }
             let eq = t.forms.iter().find(|f| matches!(f.op, Op::Eq { .. })).map(|f| match &f.value {
@@ -517,7 +528,9 @@ impl Accesses<'_> {
         }
         // Comparisons with the column on the right are looked at last, the last of them first.
         let (mut equal, mut turned) = (Vec::new(), Vec::new());
-        for (n, t) in self.terms.iter().enumerate().filter(|(_, t)| self.applies(t, i) && (!t.derived || t.narrows)) {
+        for (n, t) in
+            self.terms.iter().enumerate().filter(|(_, t)| self.applies(t, i) && (!t.derived || t.narrows))
+        {
             for f in t.forms.iter().filter(|f| f.source == i) {
                 let (Some(column), Op::Eq { null_ok: false }) = (f.column, &f.op) else { continue };
                 if column == ROWID || !self.affinity_ok(i, f) {

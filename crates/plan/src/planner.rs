@@ -448,7 +448,8 @@ impl<'a> Planner<'a> {
             }
             _ => Vec::new(),
         };
-        let of_rows = |_: &&Wanted<'_>| offered && (!core.aggregate || !core.group_by.is_empty() || min_max.is_some());
+        let of_rows =
+            |_: &&Wanted<'_>| offered && (!core.aggregate || !core.group_by.is_empty() || min_max.is_some());
         let asked = wanted.as_ref().filter(of_rows).map(|w| {
             let purpose = match w.what {
                 What::Distinct => OrderUse::Distinct,
