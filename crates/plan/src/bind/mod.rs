@@ -307,7 +307,7 @@ impl<'a> Binder<'a> {
 
     /// The numbers that the statement has used.
     pub(crate) fn numbers(&self) -> Numbers {
-        Numbers { table: self.next_table, agg: self.next_agg, sub: self.next_sub }
+        Numbers { table: self.next_table, agg: self.next_agg, sub: self.next_sub, selects: self.selects }
     }
 
     /// A fresh table number.

@@ -17,6 +17,8 @@ pub struct Numbers {
     pub agg: AggId,
     /// Of nested queries.
     pub sub: SubId,
+    /// How many queries there are, as SQLite counts them.
+    pub selects: u32,
 }
 
 /// Gives all that `core` defines new numbers.
