@@ -64,7 +64,13 @@ pub struct OrderKey {
 
 impl OrderKey {
     fn rowid() -> OrderKey {
-        OrderKey { column: Some(ROWID), expr: None, collation: Collation::Binary, desc: false, never_null: true }
+        OrderKey {
+            column: Some(ROWID),
+            expr: None,
+            collation: Collation::Binary,
+            desc: false,
+            never_null: true,
+        }
     }
 }
 
@@ -182,7 +188,12 @@ impl Accesses<'_> {
     fn reduced(&self, c: &Candidate, i: usize) -> f64 {
         let (mut rows, mut least) = (c.rows, 1.0f64);
         for (n, t) in self.terms.iter().enumerate() {
-            if c.used.contains(&n) || c.drives.contains(&n) || t.derived && !t.narrows || t.mask & !(c.needs | 1 << i) != 0 || t.mask & 1 << i == 0 {
+            if c.used.contains(&n)
+                || c.drives.contains(&n)
+                || t.derived && !t.narrows
+                || t.mask & !(c.needs | 1 << i) != 0
+                || t.mask & 1 << i == 0
+            {
                 continue;
             }
             let eq = t.forms.iter().find(|f| matches!(f.op, Op::Eq { .. })).map(|f| match &f.value {
@@ -520,7 +531,9 @@ impl Accesses<'_> {
         }
         // Comparisons with the column on the right are looked at last, the last of them first.
         let (mut equal, mut turned) = (Vec::new(), Vec::new());
-        for (n, t) in self.terms.iter().enumerate().filter(|(_, t)| self.applies(t, i) && (!t.derived || t.narrows)) {
+        for (n, t) in
+            self.terms.iter().enumerate().filter(|(_, t)| self.applies(t, i) && (!t.derived || t.narrows))
+        {
             for f in t.forms.iter().filter(|f| f.source == i) {
                 let (Some(column), Op::Eq { null_ok: false }) = (f.column, &f.op) else { continue };
                 if column == ROWID || !self.affinity_ok(i, f) {
@@ -718,7 +731,8 @@ fn order_of_query(q: &FromPlan) -> Vec<OrderKey> {
         return Vec::new();
     }
     let terms = q.select.order_by.iter();
-    let plain = terms.map_while(|t| t.column.filter(|_| !t.nulls_large).map(|k| key(k, &t.collation, t.desc)));
+    let plain =
+        terms.map_while(|t| t.column.filter(|_| !t.nulls_large).map(|k| key(k, &t.collation, t.desc)));
     match &q.select.merge {
         Some(m) if q.select.order_by.is_empty() && m.arms == q.select.cores.len() => match &m.root {
             Merge::Both(pair) => pair.by.iter().map(|(k, f)| key(*k, &f.coll, f.desc)).collect(),

@@ -40,7 +40,7 @@ pub struct Path {
     /// Which of them run backwards.
     pub reverse: Vec<bool>,
     /// In which of them NULLs of the first key come at the other end.
-    pub apart: Vec<bool>,
+    pub apart: Mask,
     /// The wanted order comes out.
     pub ordered: bool,
     /// Where groups were wanted: they come out in the query's order, too.
@@ -273,10 +273,9 @@ fn path(sources: &[Source], loops: Vec<Candidate>, wanted: Option<&Wanted<'_>>, 
     let (mut reverse, mut apart) = (order.reverse, order.apart);
     if !ordered && delivered == 0 {
         reverse.clear();
-        apart.clear();
+        apart = 0;
     }
     reverse.resize(loops.len(), false);
-    apart.resize(loops.len(), false);
     Path { loops, reverse, apart, ordered, sorted: false, delivered, adjacent: false, arguments: false, rows }
 }
 
@@ -309,14 +308,14 @@ struct Order {
     /// Which loops must run backwards for it.
     reverse: Vec<bool>,
     /// In which NULLs must come at the other end.
-    apart: Vec<bool>,
+    apart: Mask,
     /// Which terms come out.
     done: Vec<bool>,
 }
 
 impl Default for Order {
     fn default() -> Order {
-        let (reverse, apart, done) = (Vec::new(), Vec::new(), Vec::new());
+        let (reverse, apart, done) = (Vec::new(), 0, Vec::new());
         Order { state: OrderState::Dead, delivered: 0, reverse, apart, done }
     }
 }
@@ -327,9 +326,8 @@ impl Order {
         self.reverse.resize(loops.len(), false);
         self.done.clear();
         self.done.resize(w.terms.len(), false);
-        self.apart.clear();
-        self.apart.resize(loops.len(), false);
-        let loops_turned = (&mut self.reverse[..], &mut self.apart[..]);
+        self.apart = 0;
+        let loops_turned = (&mut self.reverse[..], &mut self.apart);
         self.state = order_state(sources, loops, w, loops_turned, &mut self.done);
         self.delivered = if w.part { self.done.iter().take_while(|d| **d).count() } else { 0 };
     }
@@ -340,7 +338,7 @@ fn order_state(
     sources: &[Source],
     loops: &[&Candidate],
     w: &Wanted<'_>,
-    (reverse, apart): (&mut [bool], &mut [bool]),
+    (reverse, apart): (&mut [bool], &mut Mask),
     done: &mut [bool],
 ) -> OrderState {
     let is_constant = |t: &OrderTerm| match t.expr.without_collate() {
@@ -406,7 +404,7 @@ fn order_state(
                     if !c.splits_nulls || n_keys > 0 || w.what != What::Order {
                         return OrderState::Dead;
                     }
-                    apart[n] = true;
+                    *apart |= 1 << n;
                 }
                 let back = term.desc != key.desc;
                 if back && c.one_way {

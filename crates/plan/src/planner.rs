@@ -451,7 +451,8 @@ impl<'a> Planner<'a> {
             }
             _ => Vec::new(),
         };
-        let of_rows = |_: &&Wanted<'_>| offered && (!core.aggregate || !core.group_by.is_empty() || min_max.is_some());
+        let of_rows =
+            |_: &&Wanted<'_>| offered && (!core.aggregate || !core.group_by.is_empty() || min_max.is_some());
         let asked = wanted.as_ref().filter(of_rows).map(|w| {
             let purpose = match w.what {
                 What::Distinct => OrderUse::Distinct,
@@ -637,7 +638,7 @@ impl<'a> Planner<'a> {
         let Path { loops, reverse, apart, .. } = path;
         plan.levels = Few::with_capacity(loops.len());
         let (mut outer_rows, mut filters, mut worth) = (1.0, false, 0);
-        for (l, (c, (back, apart))) in loops.into_iter().zip(reverse.into_iter().zip(apart)).enumerate() {
+        for (l, (c, back)) in loops.into_iter().zip(reverse).enumerate() {
             let source = core.sources[c.source].clone();
             if let Some(s) = &source.exists {
                 // An executor may have it as the condition that it was.
@@ -659,7 +660,7 @@ impl<'a> Planner<'a> {
                 q.interleaved = if changing { q.coroutine } else { q.forward };
             }
             let mut access = c.access;
-            if apart {
+            if apart >> l & 1 != 0 {
                 if let Access::IndexScan { index, key, reverse, covering } = access {
                     access = Access::Index(Box::new(IndexAccess::whole(index, key, reverse, covering)));
                 }

@@ -130,7 +130,16 @@ fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
     out.push(Term { expr: e, on, mask, forms, or, truth: None, derived: false, narrows: false });
     for (expr, form) in derived {
         let mask = pos.mask(&expr);
-        out.push(Term { expr, on, mask, forms: vec![form], or: None, truth: None, derived: true, narrows: false });
+        out.push(Term {
+            expr,
+            on,
+            mask,
+            forms: vec![form],
+            or: None,
+            truth: None,
+            derived: true,
+            narrows: false,
+        });
     }
 }
 
@@ -555,7 +564,8 @@ fn constants(terms: &[Term], pos: &Positions<'_>, inner: &dyn Fn(&Term) -> bool,
             continue;
         }
         // Where nothing is converted, 1 equals 1.0, and they are other texts.
-        let exact = c.affinity > Affinity::Blob || matches!(value, Expr::Const(Value::Text(..) | Value::Blob(..)));
+        let exact =
+            c.affinity > Affinity::Blob || matches!(value, Expr::Const(Value::Text(..) | Value::Blob(..)));
         for other in terms.iter().filter(|t| inner(t)) {
             let Expr::Compare(o) = &other.expr else { continue };
             if !exact && o.affinity == Affinity::Text {
@@ -586,7 +596,16 @@ fn constants(terms: &[Term], pos: &Positions<'_>, inner: &dyn Fn(&Term) -> bool,
             let (lhs, rhs) = (form.lhs.clone(), value.clone());
             let expr = Expr::Compare(Box::new(Compare { lhs, rhs, ..(**o).clone() }));
             let (mask, forms) = (1 << source, vec![form]);
-            new.push(Term { expr, on: None, mask, forms, or: None, truth: None, derived: true, narrows: true });
+            new.push(Term {
+                expr,
+                on: None,
+                mask,
+                forms,
+                or: None,
+                truth: None,
+                derived: true,
+                narrows: true,
+            });
         }
     }
 }

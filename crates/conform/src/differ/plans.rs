@@ -119,9 +119,9 @@ pub fn signature(stock: &str, ours: &str) -> String {
 fn anonymous(line: &str) -> String {
     let (head, list) = line.trim().split_once(" (").unwrap_or((line.trim(), ""));
     let mut out = String::new();
-    let mut words = head.split(' ').peekable();
-    while let Some(w) = words.next() {
-        let named = w.chars().next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '(');
+    for w in head.split(' ') {
+        let named =
+            w.chars().next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '(');
         let _ = write!(out, "{}{}", if out.is_empty() { "" } else { " " }, if named { "#" } else { w });
     }
     let parts: Vec<String> = list
@@ -323,7 +323,11 @@ impl Drawer {
                     let arms: Vec<String> = (0..self.rng.range(2, 3))
                         .map(|_| {
                             let one = self.condition(&item);
-                            if self.rng.chance(25) { format!("({one} AND {})", self.condition(&item)) } else { one }
+                            if self.rng.chance(25) {
+                                format!("({one} AND {})", self.condition(&item))
+                            } else {
+                                one
+                            }
                         })
                         .collect();
                     return format!("({})", arms.join(" OR "));
@@ -399,7 +403,7 @@ impl Drawer {
         let item = ("".to_string(), t);
         let name = self.tables[t].name.clone();
         let (a, b) = (self.column(&item), self.column(&item));
-        let filter = self.conditions(&[item.clone()], 1);
+        let filter = self.conditions(std::slice::from_ref(&item), 1);
         match self.rng.below(10) {
             0 | 1 => format!("SELECT {a} AS x, {b} AS y FROM {name}{filter}"),
             2 | 3 => format!("SELECT {a} AS x, count(*) AS y FROM {name}{filter} GROUP BY 1"),
@@ -443,8 +447,7 @@ impl Drawer {
                 ("outer join", format!("SELECT {columns} FROM {from}{filter}{order}"), all)
             }
             14..=16 => {
-                let (from, items) =
-                    if self.rng.chance(60) { (name, vec![item]) } else { self.join(false) };
+                let (from, items) = if self.rng.chance(60) { (name, vec![item]) } else { self.join(false) };
                 let (first, second) = (self.rng.pick(&items).clone(), self.rng.pick(&items).clone());
                 let (k, l) = (self.column(&first), self.column(&second));
                 let keys = if self.rng.chance(40) { format!("{k}, {l}") } else { k };
@@ -544,7 +547,10 @@ impl Drawer {
                     0 => format!("SELECT * FROM {view} AS v WHERE v.{c} = 5{order}"),
                     1 => format!("SELECT count(*) FROM {view} AS v WHERE v.{c} < 50"),
                     _ => {
-                        format!("SELECT * FROM {name} AS s JOIN {view} AS v ON {} = v.{c}{order}", self.column(&s))
+                        format!(
+                            "SELECT * FROM {name} AS s JOIN {view} AS v ON {} = v.{c}{order}",
+                            self.column(&s)
+                        )
                     }
                 };
                 ("view", sql, all)

@@ -139,9 +139,7 @@ fn fits(core: &Core, i: usize, order_by: &[OrderTerm], takes: bool) -> bool {
     }
     // What costs much is computed for the rows that come out only: behind the sorter.
     let complex = |e: &Expr| {
-        e.any(&mut |x| {
-            matches!(x, Expr::Call(_) | Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_))
-        })
+        e.any(&mut |x| matches!(x, Expr::Call(_) | Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_)))
     };
     if !q.select.order_by.is_empty() && core.sources.len() == 1 && core.result.iter().any(complex) {
         return false;
@@ -204,7 +202,8 @@ fn dissolve(core: &mut Core, i: usize, order_by: &mut Vec<OrderTerm>) {
     }
     // Its conditions stand before those around it.
     let around = std::mem::take(&mut core.filter);
-    let own = inner.filter.into_iter().map(|f| Filter { expr: f.expr, on: if left { Some(only) } else { f.on } });
+    let own =
+        inner.filter.into_iter().map(|f| Filter { expr: f.expr, on: if left { Some(only) } else { f.on } });
     core.filter = own.chain(around).collect();
     for (k, s) in inner.sources.into_iter().enumerate() {
         core.sources.several().insert(i + k, s);

@@ -43,7 +43,11 @@ pub(super) fn fits(core: &Core, i: usize, order_by: &[OrderTerm]) -> bool {
     if closed || cut || !q.select.order_by.is_empty() || s.join.left || s.join.cross {
         return false;
     }
-    if core.aggregate || core.distinct || !core.windows.is_empty() || core.sources.iter().any(|x| x.join.right) {
+    if core.aggregate
+        || core.distinct
+        || !core.windows.is_empty()
+        || core.sources.iter().any(|x| x.join.right)
+    {
         return false;
     }
     let plain = |c: &Core| {
@@ -78,7 +82,8 @@ pub(super) fn fits(core: &Core, i: usize, order_by: &[OrderTerm]) -> bool {
 /// `SELECT count(*) FROM` such a compound becomes the sum of its arms' counts. Answers whether it did.
 pub fn count(s: &mut Select, numbers: &mut Numbers) -> bool {
     let [core] = &mut s.cores[..] else { return false };
-    let ([source], [agg], [Expr::Agg(id, affinity)]) = (&core.sources[..], &core.aggs[..], &core.result[..]) else {
+    let ([source], [agg], [Expr::Agg(id, affinity)]) = (&core.sources[..], &core.aggs[..], &core.result[..])
+    else {
         return false;
     };
     let all = agg.function.flags.has(FunctionFlags::COUNT) && agg.args.is_empty() && agg.filter.is_none();
